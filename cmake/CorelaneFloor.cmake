@@ -1,0 +1,51 @@
+# corelane_floor(<name> [DIR <dir>] [DEPENDS <targets>...] [LIBS <targets>...])
+# One floor of the house: a static library `corelane_<name>` from <dir>/*.cpp and its unit tests
+# `<name>_tests` from <dir>/*_test.cpp. Files named *_fuzz.cpp and *_benchmark.cpp are left out.
+include_guard()
+
+function(corelane_sources out_sources out_tests dir)
+  file(GLOB all CONFIGURE_DEPENDS "${dir}/*.cpp")
+  set(sources "")
+  set(tests "")
+  foreach(f IN LISTS all)
+    if(f MATCHES "_test\\.cpp$")
+      list(APPEND tests "${f}")
+    elseif(NOT f MATCHES "_(fuzz|benchmark)\\.cpp$")
+      list(APPEND sources "${f}")
+    endif()
+  endforeach()
+  set(${out_sources} "${sources}" PARENT_SCOPE)
+  set(${out_tests} "${tests}" PARENT_SCOPE)
+endfunction()
+
+# corelane_test(<name> SOURCES ... LIBS ... [LABELS ...]): a GoogleTest program in build/bin,
+# registered with CTest as one test.
+function(corelane_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS;LABELS;ENVIRONMENT" ${ARGN})
+  if(NOT CORELANE_BUILD_TESTS)
+    return()
+  endif()
+  add_executable(${name} ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE ${T_LIBS} corelane_options GTest::gmock GTest::gtest_main)
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
+    ENVIRONMENT "${CORELANE_TEST_ENVIRONMENT};${T_ENVIRONMENT}")
+endfunction()
+
+function(corelane_floor name)
+  cmake_parse_arguments(F "" "DIR" "DEPENDS;LIBS" ${ARGN})
+  if(NOT F_DIR)
+    set(F_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+  endif()
+  corelane_sources(sources tests "${F_DIR}")
+  add_library(corelane_${name} STATIC ${sources})
+  target_include_directories(corelane_${name} PUBLIC
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>")
+  target_link_libraries(corelane_${name} PUBLIC ${F_DEPENDS} PRIVATE ${F_LIBS} corelane_options)
+  if(tests)
+    corelane_test(${name}_tests SOURCES ${tests} LIBS corelane_${name} ${F_LIBS} LABELS unit)
+  endif()
+endfunction()

@@ -1,0 +1,29 @@
+# Compiler warnings (errors), sanitizers, and the options every target of the house takes.
+include_guard()
+
+add_library(corelane_options INTERFACE)
+target_compile_options(corelane_options INTERFACE
+  -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  -Wnull-dereference -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports these inside libstdc++ and fmt at -O2 and above.
+  target_compile_options(corelane_options INTERFACE -Wno-restrict -Wno-stringop-overflow
+    -Wno-array-bounds -Wno-maybe-uninitialized -Wno-null-dereference -Wno-dangling-pointer)
+endif()
+
+if(CORELANE_SANITIZE)
+  add_compile_options(-fsanitize=${CORELANE_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${CORELANE_SANITIZE})
+  if(CORELANE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# Environment of every test: sanitizers beside the engine's threads, and no shared cache.
+set(CORELANE_TEST_ENVIRONMENT
+  "CORELANE_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache"
+  "TBB_ENABLE_SANITIZERS=1"
+  "ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1"
+  "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/sanitizers/lsan.supp"
+  "UBSAN_OPTIONS=print_stacktrace=1"
+  "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/sanitizers/tsan.supp:history_size=4")

@@ -1,0 +1,53 @@
+/// Logging with levels and one callback. Nothing is ever written to stdout: without a callback,
+/// lines go to stderr. Level from `CORELANE_LOG` (error, warn, info, debug, trace, off), default
+/// warn. All functions from any thread; the callback may be called from any thread and may call
+/// the library; no lock is held while it runs.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <functional>
+#include <string_view>
+
+#include "corelane/base/api.h"
+
+namespace corelane::log {
+
+enum class Level : int { kOff = 0, kError = 1, kWarn = 2, kInfo = 3, kDebug = 4, kTrace = 5 };
+
+/// One line: level, the part that speaks ("device", "runtime", ...), the text without newline.
+using Callback = std::function<void(Level, std::string_view part, std::string_view text)>;
+
+CORELANE_API void set_level(Level level) noexcept;
+CORELANE_API Level level() noexcept;
+/// True when a line of that level would be delivered.
+inline bool enabled(Level l) noexcept { return static_cast<int>(l) <= static_cast<int>(level()); }
+/// Sends lines to `callback`; an empty one restores stderr. An exception it throws is dropped.
+CORELANE_API void set_callback(Callback callback);
+/// Delivers one line when its level is enabled.
+CORELANE_API void write(Level level, std::string_view part, std::string_view text);
+/// "error", "warn", ... ; "off".
+CORELANE_API std::string_view level_name(Level level) noexcept;
+
+template <class... Args>
+void line(Level l, std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
+  if (enabled(l)) write(l, part, fmt::format(f, std::forward<Args>(args)...));
+}
+template <class... Args>
+void error(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
+  line(Level::kError, part, f, std::forward<Args>(args)...);
+}
+template <class... Args>
+void warn(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
+  line(Level::kWarn, part, f, std::forward<Args>(args)...);
+}
+template <class... Args>
+void info(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
+  line(Level::kInfo, part, f, std::forward<Args>(args)...);
+}
+template <class... Args>
+void debug(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
+  line(Level::kDebug, part, f, std::forward<Args>(args)...);
+}
+
+}  // namespace corelane::log

@@ -1,0 +1,57 @@
+/// The description of one tensor, and views of tensors in memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/base/status.h"
+#include "corelane/tensor/dtype.h"
+#include "corelane/tensor/layout.h"
+#include "corelane/tensor/quant.h"
+#include "corelane/tensor/shape.h"
+
+namespace corelane {
+
+/// What one input or output is: shape in model order, element type, layout in memory, quantization.
+struct CORELANE_API TensorDesc {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  Shape shape;  ///< Open dimensions are Shape::kOpen.
+  Layout layout;
+  Quant quant;
+  std::vector<std::string> dim_names;  ///< Symbol of each dimension, "" where fixed; may be empty.
+
+  /// Bytes of a static shape in this layout; see storage_bytes().
+  Result<std::size_t> bytes() const { return storage_bytes(shape, dtype, layout); }
+  /// "x: f32 [1, 3, 224, 224] plain".
+  std::string to_string() const;
+  bool operator==(const TensorDesc&) const = default;
+};
+
+/// Read-only memory that holds a tensor. Borrowed: the memory must outlive the view.
+struct TensorView {
+  const void* data = nullptr;
+  std::size_t size = 0;  ///< Bytes that may be read.
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  Layout layout;
+  Quant quant;
+};
+
+/// The same for memory that is written.
+struct MutableTensorView {
+  void* data = nullptr;
+  std::size_t size = 0;
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  Layout layout;
+  Quant quant;
+  operator TensorView() const {  // NOLINT(google-explicit-constructor)
+    return {data, size, dtype, shape, layout, quant};
+  }
+};
+
+}  // namespace corelane
