@@ -1,0 +1,54 @@
+/// Which waiting job a core takes next: a pure function that upper floors can replace.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "corelane/base/api.h"
+#include "corelane/base/clock.h"
+#include "corelane/device/core_set.h"
+
+namespace corelane::device {
+
+/// One waiting job, in order of submission.
+struct WaitingJob {
+  std::uint64_t id = 0;
+  std::uint64_t queue = 0;  ///< Queue it came through.
+  std::int32_t priority = 0;
+  CoreSet cores;
+  TimePoint queued{};
+  TimePoint deadline = kNever;
+  Duration predicted{};  ///< Running average of its executable; 0 when unknown.
+};
+
+/// One core: free, or busy until about `predicted_free`.
+struct CoreState {
+  bool usable = true;  ///< False while it is reset or leased away.
+  bool busy = false;
+  TimePoint predicted_free{};
+};
+
+struct Grant {
+  std::size_t job = 0;           ///< Index into the waiting jobs.
+  std::uint64_t core_bits = 0;   ///< Usable idle cores it gets.
+};
+
+/// Decides. `pick` must be pure: the same arguments give the same answer. Called with the device's
+/// lock held: it must not call the device.
+class CORELANE_API Arbiter {
+ public:
+  virtual ~Arbiter() = default;
+  /// The next job to start now, or nullopt when none can.
+  virtual std::optional<Grant> pick(std::span<const WaitingJob> waiting,
+                                    std::span<const CoreState> cores, TimePoint now) const = 0;
+};
+
+/// FIFO within a priority, higher priority first. A job on k cores takes them together: it reserves
+/// cores that are free until all are, but a job that a reservation does not concern may pass.
+/// "Any" takes idle cores; a fixed mask waits for its own.
+CORELANE_API std::shared_ptr<const Arbiter> fifo_arbiter();
+
+}  // namespace corelane::device

@@ -1,0 +1,55 @@
+/// What a submitted job leads to: a result, and the release of its memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "corelane/base/api.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+
+namespace corelane::device {
+
+/// What happened to one job; also the record in the trace. Times are of the device's clock.
+struct JobRecord {
+  std::uint64_t id = 0;         ///< Unique per device.
+  std::uint64_t tag = 0;        ///< As submitted.
+  std::uint64_t core_bits = 0;  ///< Cores it ran on; 0 when it never started.
+  std::uint32_t queue_depth = 0;  ///< Jobs waiting when it was submitted.
+  std::uint32_t batch = 1;
+  std::int32_t priority = 0;
+  Code code = Code::kOk;
+  TimePoint queued{};
+  TimePoint started{};
+  TimePoint ended{};
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+};
+
+/// All methods from any thread. Dropping the last reference does not cancel the job.
+///
+/// Two events: *done* (there is a result) and *released* (the device no longer touches the memory
+/// of the bindings). They coincide but for an abandoned job, whose memory is released later, when
+/// the engine returns.
+class CORELANE_API Completion {
+ public:
+  virtual ~Completion() = default;
+  virtual bool done() const noexcept = 0;
+  virtual bool released() const noexcept = 0;
+  /// Waits for *done*; false when `until` came first (the job goes on). The calling thread may be
+  /// used to run the job when its core is idle and it has no deadline.
+  virtual bool wait(TimePoint until = kNever) = 0;
+  virtual bool wait_released(TimePoint until = kNever) = 0;
+  /// The result; kWrongState while not done.
+  virtual Status status() const = 0;
+  /// Stamps and core; zeros while not done.
+  virtual JobRecord record() const = 0;
+  /// Removes a job that has not started (it completes with kCancelled): true. False when it has.
+  virtual bool cancel() = 0;
+  /// Calls `f` once when done (at once if it is), in the thread that completes the job, with no
+  /// lock held. It may call any function; an exception is logged and dropped.
+  virtual void on_done(std::function<void(Completion&)> f) = 0;
+};
+
+}  // namespace corelane::device

@@ -1,0 +1,65 @@
+/// Which cores a job runs on: a small value with set operations.
+///
+/// Three kinds, which are never confused: a fixed mask of cores; "any n idle cores", chosen by the
+/// device when the job starts; and "the platform's choice", where the device may also choose how
+/// many. Core 0 alone is `CoreSet::of({0})`, not "any".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "corelane/base/api.h"
+#include "corelane/base/status.h"
+
+namespace corelane::device {
+
+/// At most 64 cores. A value; two sets are equal when kind and content are.
+class CORELANE_API CoreSet {
+ public:
+  enum class Kind : std::uint8_t { kAny, kPlatform, kMask };
+  static constexpr std::size_t kMaxCores = 64;
+
+  /// Any one core.
+  CoreSet() noexcept = default;
+  /// Any `count` cores (>= 1) that are idle together.
+  static CoreSet any(std::size_t count = 1) noexcept;
+  /// As many and as the device likes.
+  static CoreSet platform() noexcept;
+  /// Exactly these cores; indices above 63 are ignored.
+  static CoreSet of(std::initializer_list<std::size_t> cores) noexcept;
+  static CoreSet mask(std::uint64_t bits) noexcept;
+  /// Cores 0..count-1.
+  static CoreSet first(std::size_t count) noexcept;
+
+  Kind kind() const noexcept { return kind_; }
+  bool is_mask() const noexcept { return kind_ == Kind::kMask; }
+  /// The bits of a mask; 0 for the other kinds.
+  std::uint64_t bits() const noexcept { return kind_ == Kind::kMask ? value_ : 0; }
+  /// How many cores a job takes; 0 for the platform's choice and the empty mask.
+  std::size_t count() const noexcept;
+  bool contains(std::size_t core) const noexcept { return core < 64 && ((bits() >> core) & 1U) != 0; }
+  bool empty() const noexcept { return kind_ == Kind::kMask && value_ == 0; }
+
+  /// Set operations on masks; the other kinds count as empty.
+  CoreSet operator|(const CoreSet& o) const noexcept { return mask(bits() | o.bits()); }
+  CoreSet operator&(const CoreSet& o) const noexcept { return mask(bits() & o.bits()); }
+  CoreSet operator-(const CoreSet& o) const noexcept { return mask(bits() & ~o.bits()); }
+
+  /// kInvalidArgument when the set is empty or asks for more than `cores` or for one behind them.
+  Status check(std::size_t cores) const;
+  /// "any", "any:2", "platform", "0,2".
+  std::string to_string() const;
+  bool operator==(const CoreSet&) const = default;
+
+ private:
+  Kind kind_ = Kind::kAny;
+  std::uint64_t value_ = 1;  // kAny: count; kMask: bits.
+};
+
+/// Parses what to_string() writes, and "all" as the platform's choice.
+CORELANE_API Result<CoreSet> parse_core_set(std::string_view text);
+
+}  // namespace corelane::device

@@ -1,0 +1,151 @@
+/// The device contract: what a driver presents and every upper floor builds on.
+///
+/// Includes only base and tensor. Asking a device for what it cannot do is an error (kUnsupported),
+/// never an empty success. All methods from any thread. Objects made by a device keep it alive.
+/// How to write a driver: CONTRIBUTING.md; its template is src/drivers/null.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/device/arbiter.h"
+#include "corelane/device/buffer.h"
+#include "corelane/device/completion.h"
+#include "corelane/device/core_set.h"
+#include "corelane/device/executable.h"
+#include "corelane/device/fence.h"
+
+namespace corelane::device {
+
+/// What a device can do beyond running jobs on single cores.
+struct Capabilities {
+  bool multi_core_jobs = false;    ///< One job on several cores.
+  bool dynamic_shapes = false;     ///< Open dimensions in PrepareOptions::input_shapes.
+  bool exposed_values = false;     ///< PrepareOptions::exposed_values.
+  bool host_operators = false;     ///< Custom operators.
+  bool layer_times = false;        ///< PrepareOptions::profile_layers.
+  bool precompiled = false;        ///< export_precompiled().
+  std::vector<std::string> image_kinds;  ///< "onnx", "rknn", ...
+};
+
+struct CoreInfo {
+  std::string name;          ///< "core0".
+  std::uint64_t clock_hz = 0;  ///< 0 when unknown.
+};
+
+struct DeviceInfo {
+  std::string kind;      ///< Driver: "virtual", "null", "rknn".
+  std::string profile;   ///< "rk3588", "generic:4".
+  std::string instance;  ///< Names this instance in leases and traces, "virtual:rk3588#0".
+  std::string engine;    ///< "OpenVINO 2026.4.1", "none".
+  std::string isa;       ///< Instruction set the engine uses, as it says it.
+  std::vector<CoreInfo> cores;
+  Capabilities capabilities;
+};
+
+enum class Health : std::uint8_t { kGood, kDegraded, kLost };
+
+/// One job. Members left alone mean: any core, no deadline, priority 0, no fences.
+struct Submission {
+  std::shared_ptr<Executable> executable;
+  std::shared_ptr<Bindings> bindings;  ///< Made by that executable.
+  CoreSet cores;
+  TimePoint deadline = kNever;  ///< When it passes the job is abandoned with kTimeout.
+  std::int32_t priority = 0;    ///< Higher first; -128 to 127.
+  std::vector<std::shared_ptr<Fence>> wait;    ///< All must be signalled ok before it starts.
+  std::vector<std::shared_ptr<Fence>> signal;  ///< Signalled with its status when done.
+  std::uint64_t tag = 0;                       ///< Copied to the record.
+  std::uint32_t batch = 1;                     ///< Samples in it, for the record.
+  /// With a deadline, bound user memory is reached through device buffers, so that an abandoned
+  /// job never touches memory its caller has freed. True lets the job use it directly; the caller
+  /// then keeps it until the completion is released.
+  bool direct_user_memory = false;
+};
+
+struct QueueOptions {
+  std::string name;
+  std::int32_t priority = 0;  ///< Added to that of each submission.
+};
+
+/// A stream of submissions. Jobs of one queue start in order only as far as the arbiter, cores and
+/// fences say so. Destruction does not cancel its jobs.
+class CORELANE_API Queue {
+ public:
+  virtual ~Queue() = default;
+  /// Enqueues. A failure here means nothing was enqueued: kInvalidArgument (core set, foreign
+  /// bindings), kBusy (bindings in use), kOutOfCores (cores held exclusively), kDeviceLost.
+  virtual Result<std::shared_ptr<Completion>> submit(const Submission& job) = 0;
+  /// Enqueues and waits for the result, in the calling thread where the core is idle and there is
+  /// no deadline: no hand-off. `record` may be null.
+  virtual Status run(const Submission& job, JobRecord* record = nullptr) = 0;
+  /// Jobs submitted here that are not done.
+  virtual std::size_t depth() const = 0;
+  /// Waits until depth is 0; false when `until` came first.
+  virtual bool drain(TimePoint until = kNever) = 0;
+};
+
+enum class EventKind : std::uint8_t { kCoreReset, kLost, kBack, kLog };
+struct Event {
+  EventKind kind = EventKind::kLog;
+  TimePoint stamp{};            ///< The device's.
+  std::uint64_t core_bits = 0;  ///< Cores concerned.
+  std::string text;
+};
+/// Called from a thread of the device with no lock held; may call the device.
+using EventSink = std::function<void(const Event&)>;
+
+/// Counters since the device was opened.
+struct DeviceCounters {
+  std::uint64_t submitted = 0;
+  std::uint64_t completed = 0;  ///< With any status.
+  std::uint64_t failed = 0;
+  std::uint64_t abandoned = 0;
+  std::uint64_t resets = 0;
+  std::vector<Duration> busy;  ///< Per core.
+};
+
+class CORELANE_API Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const noexcept = 0;
+  virtual Health health() const noexcept = 0;
+  virtual const std::shared_ptr<Clock>& clock() const noexcept = 0;
+  /// What all living objects of this device hold.
+  virtual MemoryFigures memory() const = 0;
+  virtual DeviceCounters counters() const = 0;
+
+  virtual Result<std::shared_ptr<Buffer>> create_buffer(std::size_t size,
+                                                        const BufferOptions& options) = 0;
+  virtual Result<std::shared_ptr<Buffer>> import_fd(int fd, std::size_t size,
+                                                    std::size_t offset) = 0;
+  virtual Result<std::shared_ptr<Buffer>> import_user(void* data, std::size_t size) = 0;
+
+  /// kForeignImage when the kind is not taken, kUnsupportedModel when the engine refuses the
+  /// network (with operator and node where it says them), kMalformed, kInvalidArgument.
+  virtual Result<std::shared_ptr<Executable>> prepare(const Image& image,
+                                                      const PrepareOptions& options) = 0;
+  virtual Result<std::shared_ptr<Queue>> make_queue(const QueueOptions& options) = 0;
+
+  /// Abandons what runs on these cores (kDeviceReset) and makes them new. Others go on.
+  virtual Status reset(const CoreSet& cores) = 0;
+  /// Replaces the arbiter; null restores fifo_arbiter().
+  virtual Status set_arbiter(std::shared_ptr<const Arbiter> arbiter) = 0;
+  /// Replaces the event sink; an empty one drops events.
+  virtual Status set_event_sink(EventSink sink) = 0;
+
+  /// Starts recording the last `records_per_core` jobs of each core (0 stops). Off by default, at
+  /// the cost of a branch.
+  virtual Status set_trace(std::size_t records_per_core) = 0;
+  /// The records so far, in order of start; kWrongState when tracing was never on.
+  virtual Result<std::vector<JobRecord>> read_trace() const = 0;
+};
+
+}  // namespace corelane::device

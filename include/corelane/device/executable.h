@@ -1,0 +1,137 @@
+/// An image prepared for a device, and the tensors of one inference.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/base/bytes.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/device/core_set.h"
+#include "corelane/device/host_operator.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane::device {
+
+/// What a device prepares. Opaque to everything but the driver: `kind` says which driver-side
+/// reader takes it ("onnx": an ONNX model whose large initialisers are external data with the
+/// location "corelane:constants", offset and length pointing into `constants`; "rknn": a
+/// vendor-compiled file, handed over unparsed).
+struct Image {
+  std::string kind;
+  ByteSpan bytes;
+  ByteSpan constants;
+  /// A pre-compiled form of the same image; a driver ignores it when `precompiled_tag` does not
+  /// name its own engine version and instruction set. The caller has checked its checksum.
+  ByteSpan precompiled;
+  std::string precompiled_tag;
+  /// Keeps all the spans valid; held by the executable as long as it needs them.
+  std::shared_ptr<const void> keep_alive;
+};
+
+enum class Precision : std::uint8_t { kF32, kF16, kBF16 };
+
+struct PrepareOptions {
+  /// One shape per input, in order; may have open dimensions. Empty: as declared in the image.
+  std::vector<Shape> input_shapes;
+  Precision precision = Precision::kF32;
+  /// Lets the engine quantise activations of int8-weight models and the like. Off: ONNX arithmetic.
+  bool fast_math = false;
+  /// Measure each layer; costs speed. Executable::layer_times is an error without it.
+  bool profile_layers = false;
+  /// Names of inner values to add as outputs behind the declared ones; kNotFound when unknown.
+  std::vector<std::string> exposed_values;
+  /// Custom operators that the image declares, with their output descriptions.
+  struct CustomOperator {
+    std::string type;
+    std::string domain;
+  };
+  std::vector<CustomOperator> custom_operators;
+  std::shared_ptr<HostOperatorTable> host_operators;
+  /// Constants up to this many bytes are replicated per core, larger ones shared.
+  std::size_t replicate_limit = std::size_t{4} << 20;
+};
+
+enum class Placement : std::uint8_t { kReplicated, kShared, kOpaque };
+enum class Residency : std::uint8_t { kShared, kExclusive };
+
+/// Bytes, as far as the device can tell them apart. Each figure is measured or computed, not a
+/// guess; 0 where the device has none of that kind.
+struct MemoryFigures {
+  std::size_t weights = 0;   ///< Constants held for this object, copies included.
+  std::size_t internal = 0;  ///< Activations and scratch.
+  std::size_t buffers = 0;   ///< Input and output buffers the library allocated.
+  std::size_t total() const noexcept { return weights + internal + buffers; }
+};
+
+/// Time of one layer in the last run with profile_layers.
+struct LayerTime {
+  std::string name;       ///< Node name.
+  std::string type;       ///< Operator type.
+  std::string kernel;     ///< The engine's implementation, such as "jit_avx512_I8".
+  DType dtype = DType::kUndefined;
+  Duration duration{};    ///< Wall time.
+  bool executed = false;  ///< False for layers that were folded or fused away.
+};
+
+/// Memory of one tensor as bound or produced. `keep_alive` may hold its owner.
+struct TensorRef {
+  void* data = nullptr;
+  std::size_t size = 0;  ///< Bytes.
+  Shape shape;           ///< Static.
+  std::shared_ptr<const void> keep_alive;
+};
+
+/// The tensors of one inference, resolved once and kept. In use by at most one job at a time: the
+/// setters fail with kBusy while a job with it is not released. One caller at a time.
+class CORELANE_API Bindings {
+ public:
+  virtual ~Bindings() = default;
+  /// Memory the device reads, plain layout and the executable's dtype, not copied. An empty ref
+  /// (null data) returns to an internal buffer. kOutOfRange (index), kShapeMismatch (not accepted
+  /// by the declared shape), kInvalidArgument (size below the shape's bytes).
+  virtual Status set_input(std::size_t index, const TensorRef& tensor) = 0;
+  /// Memory the device writes. For an output with open dimensions the memory must hold the result;
+  /// when it is smaller the job fails with kOutOfMemory naming both sizes and nothing is written
+  /// outside. An empty ref returns to an internal buffer.
+  virtual Status set_output(std::size_t index, const TensorRef& tensor) = 0;
+  /// What is bound, or the internal buffer (allocated at the first call) of a static shape.
+  virtual Result<TensorRef> input(std::size_t index) = 0;
+  /// The result of the last successful job, with its actual shape; before one, what is bound.
+  virtual Result<TensorRef> output(std::size_t index) = 0;
+  /// Per-layer times of the last job; kUnsupported when not prepared with profile_layers.
+  virtual Result<std::vector<LayerTime>> layer_times() const = 0;
+};
+
+/// An image ready to run. Immutable but for residency; any thread; shared by shared_ptr, and kept
+/// alive by its bindings and jobs.
+class CORELANE_API Executable {
+ public:
+  virtual ~Executable() = default;
+  virtual const std::vector<TensorDesc>& inputs() const noexcept = 0;
+  /// Declared outputs, then the exposed values.
+  virtual const std::vector<TensorDesc>& outputs() const noexcept = 0;
+  virtual Placement placement() const noexcept = 0;
+  /// Weights once, copies for other core sets when made, activations of live bindings.
+  virtual MemoryFigures memory() const = 0;
+  /// New tensors; weights are shared with all others of this executable.
+  virtual Result<std::shared_ptr<Bindings>> new_bindings() = 0;
+  /// Holds cores for this executable: kExclusive keeps other executables off them. kOutOfCores when
+  /// a core is held exclusively by another. Given back by release_residency() or destruction.
+  virtual Status make_resident(const CoreSet& cores, Residency residency) = 0;
+  virtual void release_residency() = 0;
+  /// A form that prepares faster, for Image::precompiled, and its tag; kUnsupported when there is
+  /// none (custom operators, opaque images).
+  struct Precompiled {
+    ByteVector bytes;
+    std::string tag;
+  };
+  virtual Result<Precompiled> export_precompiled() const = 0;
+};
+
+}  // namespace corelane::device

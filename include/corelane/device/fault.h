@@ -1,0 +1,43 @@
+/// Injected faults, for tests of everything above the device.
+///
+/// `hang`, `crash` and `slow` strike below the contract, where a driver runs an image; `short`,
+/// `flip` and `oom` in the `faulty` wrapper. Grammar of `CORELANE_FAULTS`:
+///   hang=0.001,crash=0.001,slow=0.01,slow_ms=5,short=0.01,flip=0.01,oom=0.01,seed=7
+/// Each value is a probability from 0 to 1 per job (oom: per allocation).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "corelane/base/api.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+
+namespace corelane::device {
+
+struct FaultPlan {
+  double hang = 0, crash = 0, slow = 0, short_result = 0, flip = 0, oom = 0;
+  Duration slow_by = std::chrono::milliseconds(5);
+  std::uint64_t seed = 1;
+  bool any() const noexcept { return hang + crash + slow + short_result + flip + oom > 0; }
+};
+
+/// kInvalidArgument with the token and the known keys.
+CORELANE_API Result<FaultPlan> parse_faults(std::string_view text);
+
+enum class Fault : std::uint8_t { kNone, kHang, kCrash, kSlow };
+
+/// Asked by a driver each time it is about to run an image on a core. Any thread.
+class CORELANE_API FaultPoint {
+ public:
+  virtual ~FaultPoint() = default;
+  virtual Fault at_run(std::uint64_t job, std::uint64_t core_bits) = 0;
+  virtual Duration slow_by() const = 0;
+};
+
+/// Draws from a plan, reproducibly from its seed (by order of calls).
+CORELANE_API std::shared_ptr<FaultPoint> planned_faults(const FaultPlan& plan);
+
+}  // namespace corelane::device

@@ -1,0 +1,35 @@
+/// A lease: cores of a named device instance held by a lock that the kernel releases when the
+/// holder dies. Works between threads and between processes.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "corelane/base/api.h"
+#include "corelane/base/status.h"
+#include "corelane/device/core_set.h"
+
+namespace corelane::device {
+
+/// Held until destroyed. Move-only.
+class CORELANE_API Lease {
+ public:
+  /// Takes exactly the cores of a mask, or any free ones of `count` (platform: all). `total` is
+  /// how many cores the instance has. kOutOfCores at once when they are not free, with who holds
+  /// them (process id); kIo when the lock folder (`CORELANE_RUN_DIR`, else `$XDG_RUNTIME_DIR`, else
+  /// the temporary directory) cannot be used.
+  static Result<Lease> acquire(const std::string& instance, std::size_t total,
+                               const CoreSet& cores);
+  Lease(Lease&&) noexcept;
+  Lease& operator=(Lease&&) noexcept;
+  ~Lease();
+  /// The mask of the cores held.
+  CoreSet cores() const noexcept;
+
+ private:
+  struct Impl;
+  explicit Lease(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace corelane::device

@@ -1,0 +1,57 @@
+/// Finding and opening devices by a text such as "virtual:rk3588".
+///
+/// Grammar: `kind[:profile][?key=value[&key=value]...]`, for instance `virtual:generic:4`,
+/// `null:rk3588?a=1ms&b=2ms`, `virtual:rk3588?name=left`. Devices are built in (the list of
+/// CORELANE_DRIVERS at build time) or shared objects `libcorelane_<kind>.so`, looked for in
+/// `CORELANE_DRIVER_PATH` (colon-separated), then beside the library (`corelane/`,
+/// `../lib/corelane/`). They are opened RTLD_LOCAL at the first use.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/device/device.h"
+#include "corelane/device/fault.h"
+
+namespace corelane::device {
+
+struct DeviceSpec {
+  std::string kind;
+  std::string profile;  ///< Everything between the first ':' and '?', may hold ':'.
+  std::map<std::string, std::string> options;
+  std::string to_string() const;
+};
+/// kInvalidArgument with the text and an example.
+CORELANE_API Result<DeviceSpec> parse_device_spec(std::string_view text);
+
+struct OpenOptions {
+  std::shared_ptr<Clock> clock;  ///< Null: the real clock.
+  std::shared_ptr<FaultPoint> fault_point;  ///< Null: from CORELANE_FAULTS, else none.
+  /// False: one device per text in this process, shared by all who open it (so they share cores).
+  /// True, or with a clock or fault point: an instance of its own.
+  bool own_instance = false;
+  /// Wraps the device so that each argument is checked once. Leave on.
+  bool validate = true;
+};
+
+/// Opens `spec`; an empty text means `CORELANE_DEVICE`, and without it "virtual:rk3588".
+/// kNotFound (unknown kind, with the known ones and where modules were looked for),
+/// kInvalidArgument (profile, option), kVersionMismatch (a module of another build), kIo.
+CORELANE_API Result<std::shared_ptr<Device>> open_device(std::string_view spec = {},
+                                                         const OpenOptions& options = {});
+
+struct DriverInfo {
+  std::string kind;
+  std::string origin;                 ///< "built in" or the path of the module.
+  std::vector<std::string> profiles;  ///< Examples of texts that open.
+};
+/// Built-in drivers and the modules that were found; nothing is opened. Any thread.
+CORELANE_API std::vector<DriverInfo> list_drivers();
+
+}  // namespace corelane::device
