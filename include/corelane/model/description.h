@@ -1,0 +1,73 @@
+/// What a program says of itself: inputs, outputs, allowed shapes, operators, provenance.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane {
+
+/// One input or output.
+struct CORELANE_API IoEntry {
+  /// What the network computes with: name, shape in model order (open dims -1), the ONNX element
+  /// type, plain layout, no quantization. Data of this form go to the device untouched.
+  TensorDesc desc;
+  /// The integer form in which the same tensor is offered when the network quantises it at the
+  /// boundary (a QuantizeLinear right behind an input, a DequantizeLinear right before an output):
+  /// i8, u8, i16 or u16 with scale and zero point. Bit-exact with the float path.
+  DType quant_dtype = DType::kUndefined;
+  Quant quant;
+  /// What the RKNN API reports: quant_dtype when quantised, f16 for a float tensor (scale 1, as a
+  /// vendor build does), or what `compile --io-dtype` asked for, else desc.dtype.
+  DType reported_dtype = DType::kUndefined;
+  /// Inputs of rank 4: (x - mean) / std per channel, applied by those doors that normalise (u8 or
+  /// real pixels in; desc form data are taken as normalised). Empty: none.
+  std::vector<float> mean;
+  std::vector<float> std;
+  /// Memory layout a client is offered for 4-D tensors: kNHWC for inputs, kPlain for outputs.
+  LayoutKind preferred_layout = LayoutKind::kPlain;
+};
+
+/// A custom operator type that the program declares.
+struct CustomOperatorDecl {
+  std::string type;
+  std::string domain;
+  std::uint32_t nodes = 0;  ///< How many nodes of the network use it.
+};
+
+/// A finding of the import: what the engine would get wrong or cannot do.
+struct ImportFinding {
+  enum class Kind : std::uint8_t { kRewritten, kWarning };
+  Kind kind = Kind::kWarning;
+  std::string node;  ///< Name, or "#12" by position when it has none.
+  std::string op;
+  std::string text;
+};
+
+struct CORELANE_API ProgramDescription {
+  std::string name;      ///< Graph name.
+  std::string producer;  ///< Of the ONNX model, "pytorch 2.1".
+  std::int64_t opset = 0;
+  std::vector<IoEntry> inputs;
+  std::vector<IoEntry> outputs;
+  /// Closed list of allowed input shapes: shape_sets[k][i] is input i's shape in set k. Empty: the
+  /// descs alone decide (static, or open dimensions).
+  std::vector<std::vector<Shape>> shape_sets;
+  std::uint32_t batch = 1;         ///< rknn_batch_size: how many copies of dim 0 it was built for.
+  std::uint32_t cores = 1;         ///< Cores wanted by default.
+  std::string custom_string;       ///< At most 1024 bytes.
+  std::vector<CustomOperatorDecl> custom_operators;
+  std::map<std::string, std::string> metadata;  ///< metadata_props of the ONNX model.
+  std::vector<ImportFinding> findings;
+  std::string compiler_version;    ///< "corelane 0.1.0".
+  std::uint64_t node_count = 0;
+  std::uint64_t constant_bytes = 0;
+  std::uint64_t macs = 0;  ///< Multiply-accumulates of Conv/MatMul/Gemm at static shapes; 0 unknown.
+};
+
+}  // namespace corelane

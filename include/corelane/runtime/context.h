@@ -1,0 +1,115 @@
+/// A context: the tensors and settings of inferences that run one after the other.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/device/device.h"
+#include "corelane/tensor/convert.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane {
+
+struct ContextState;
+struct InferenceState;
+
+struct RunOptions {
+  device::CoreSet cores;           ///< Default: any core; a program's own wish is applied to "any".
+  Duration timeout{0};             ///< 0: none. Else the deadline is now + timeout.
+  std::int32_t priority = 0;       ///< -128..127, higher first.
+  std::vector<std::shared_ptr<device::Fence>> wait;
+  std::vector<std::shared_ptr<device::Fence>> signal;
+  std::uint64_t tag = 0;
+  bool direct_user_memory = false;  ///< See device::Submission.
+};
+
+/// Where the time of one inference went. `device` is end - start on the core.
+struct RunTimes {
+  Duration copy_in{}, queue{}, device{}, copy_out{};
+};
+
+/// One submitted inference. Dropping it does not cancel the work.
+class CORELANE_API Inference {
+ public:
+  bool done() const noexcept;
+  /// Waits for the result (until `until`); kTimeout when the time came first and the work goes on.
+  Status wait(TimePoint until = kNever);
+  /// Waits until the device has let go of the bound memory; false when `until` came first.
+  bool wait_released(TimePoint until = kNever);
+  /// True when it was removed before it started; it then completes with kCancelled.
+  bool cancel();
+  /// Called once when done, in the completing thread (outputs are already converted).
+  void on_done(std::function<void(const Status&)> f);
+  device::JobRecord record() const;
+  RunTimes times() const;
+
+ private:
+  friend class Context;
+  std::shared_ptr<InferenceState> state_;
+};
+
+class CORELANE_API Context {
+ public:
+  /// A context of the same program with tensors of its own; weights are shared.
+  Result<Context> duplicate() const;
+
+  /// Chooses the shapes of all inputs, by position: one of the program's sets, or any that the
+  /// open dimensions accept. kShapeMismatch lists the allowed ones. Keeps memory that still fits;
+  /// other bindings are dropped. Static programs accept their own shapes only.
+  Status set_input_shapes(const std::vector<Shape>& shapes);
+  /// Current shapes; open dimensions remain where nothing was chosen or bound.
+  std::vector<TensorDesc> inputs() const;
+  std::vector<TensorDesc> outputs() const;
+  /// Position by name; kNotFound lists the names.
+  Result<std::size_t> input_index(std::string_view name) const;
+  Result<std::size_t> output_index(std::string_view name) const;
+
+  /// Memory to read at each run. In the program's own form (desc dtype, plain layout, no
+  /// quantization) the device reads it directly, without a copy; other dtypes, layouts or
+  /// quantizations are converted at each run (with mean/std when `convert` says so). An input with
+  /// open dimensions takes the view's shape. The memory must stay valid until the inference is
+  /// released. Errors: kOutOfRange, kShapeMismatch, kTypeMismatch, kInvalidArgument (size).
+  Status bind_input(std::size_t index, const TensorView& view, const ConvertOptions& convert = {});
+  /// Memory to write at each successful run, same rules.
+  Status bind_output(std::size_t index, const MutableTensorView& view);
+  /// Device memory, in the program's own form; the context holds the buffer.
+  Status bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer,
+                    std::size_t offset = 0);
+  Status bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer,
+                     std::size_t offset = 0);
+  /// Copies (converting as needed) into the context's own input memory now.
+  Status set_input(std::size_t index, const TensorView& view, const ConvertOptions& convert = {});
+  /// Back to the context's own memory.
+  Status unbind_input(std::size_t index);
+  Status unbind_output(std::size_t index);
+
+  /// The context's own input memory (allocated at first use) or what is bound, to be filled.
+  Result<MutableTensorView> input(std::size_t index);
+  /// The result of the last successful run in the program's own form, or as bound. Valid until the
+  /// next run or rebinding.
+  Result<TensorView> output(std::size_t index) const;
+
+  /// Runs and waits. In the calling thread when the core is idle and there is no timeout.
+  Status run(const RunOptions& options = {});
+  /// Submits and returns. kBusy while an earlier inference of this context is not released.
+  Result<Inference> submit(const RunOptions& options = {});
+
+  /// Of the last run.
+  device::JobRecord record() const;
+  RunTimes times() const;
+  Result<std::vector<device::LayerTime>> layer_times() const;
+  device::MemoryFigures memory() const;
+
+ private:
+  friend class Program;
+  std::shared_ptr<ContextState> state_;
+};
+
+}  // namespace corelane

@@ -1,0 +1,93 @@
+/// A program loaded on a device: weights once, any number of contexts.
+///
+///     auto program = corelane::Program::load("model.rknn").value();
+///     auto context = program.new_context().value();
+///     context.bind_input(0, view_of_my_pixels);
+///     context.run();
+///     auto scores = context.output(0).value();
+///
+/// Program, Context and Inference are cheap handles over shared state; children keep parents alive,
+/// in any order of destruction. Program: any thread. Context: one caller at a time (a second one is
+/// refused with kBusy, not undefined). Inference: any thread.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/base/bytes.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/device/device.h"
+#include "corelane/device/registry.h"
+#include "corelane/model/description.h"
+#include "corelane/model/onnx_import.h"
+#include "corelane/model/program_file.h"
+#include "corelane/runtime/context.h"
+
+namespace corelane {
+
+struct LoadOptions {
+  /// Device text; empty: CORELANE_DEVICE, else "virtual:rk3588". Ignored when `on` is set.
+  std::string device;
+  std::shared_ptr<device::Device> on;
+  device::Precision precision = device::Precision::kF32;
+  bool fast_math = false;
+  bool profile_layers = false;
+  std::vector<std::string> exposed_values;
+  /// Operators by type; may be filled later.
+  std::shared_ptr<device::HostOperatorTable> host_operators;
+  std::size_t replicate_limit = std::size_t{4} << 20;
+  Verify verify = Verify::kHeader;
+  /// ONNX given instead of a program file: how it is compiled in memory.
+  ImportOptions import;
+  /// Use the compile cache on disk (`CORELANE_CACHE_DIR`; `CORELANE_CACHE=0` switches it off).
+  bool cache = true;
+};
+
+struct ProgramState;
+
+class CORELANE_API Program {
+ public:
+  /// From a program file, an ONNX file, or (where the device takes it) a vendor-compiled file.
+  static Result<Program> load(const std::filesystem::path& path, const LoadOptions& options = {});
+  /// From memory; the bytes are copied unless `keep_alive` holds them.
+  static Result<Program> load(ByteSpan bytes, const LoadOptions& options = {},
+                              std::shared_ptr<const void> keep_alive = nullptr);
+
+  const ProgramDescription& description() const noexcept;
+  const std::shared_ptr<device::Device>& device() const noexcept;
+  /// How the constants lie on the device, after the first executable was prepared.
+  device::Placement placement() const noexcept;
+  /// Weights of all prepared executables, activations of live contexts, buffers of the library.
+  device::MemoryFigures memory() const;
+  std::shared_ptr<device::HostOperatorTable> host_operators() const;
+  /// True when the program came from a pre-compiled form (file or cache).
+  bool precompiled() const noexcept;
+  Result<Context> new_context() const;
+
+ private:
+  friend class Context;
+  std::shared_ptr<ProgramState> state_;
+};
+
+/// What `corelane compile` does: import, optionally pre-compile on `device`, attach foreign images.
+struct CompileOptions {
+  ImportOptions import;
+  bool precompile = false;
+  std::string device;  ///< For precompile.
+  /// Device kind -> file handed over unparsed.
+  std::vector<std::pair<std::string, std::filesystem::path>> attach;
+};
+/// The bytes of a program file from an ONNX file.
+CORELANE_API Result<ByteVector> compile_file(const std::filesystem::path& onnx,
+                                             const CompileOptions& options = {});
+/// The same from bytes in memory.
+CORELANE_API Result<ByteVector> compile_bytes(ByteSpan onnx, const CompileOptions& options = {});
+
+}  // namespace corelane
