@@ -1,7 +1,7 @@
 /// Symbol visibility of the public interface. Everything else in the library is hidden.
 #pragma once
 
-#define CORELANE_API __attribute__((visibility("default")))
+#define CORELANE_API [[gnu::visibility("default")]]
 
 /// Version of this source tree; `corelane::version()` is that of the library in the process.
 #define CORELANE_VERSION_MAJOR 0

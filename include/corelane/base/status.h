@@ -62,7 +62,7 @@ enum class Code : std::int32_t {
 CORELANE_API std::string_view code_name(Code code) noexcept;
 
 /// Success, or a failure with code, message, place and cause.
-class CORELANE_API [[nodiscard]] Status {
+class [[nodiscard]] CORELANE_API Status {
  public:
   /// Success.
   Status() noexcept = default;
