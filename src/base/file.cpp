@@ -1,0 +1,211 @@
+#include "corelane/base/file.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <random>
+#include <system_error>
+
+namespace corelane {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string reason(int error_number) {
+  return std::error_code(error_number, std::generic_category()).message();
+}
+
+Status os_failure(std::string_view what, const fs::path& path, int error_number,
+                  std::source_location where = std::source_location::current()) {
+  const bool missing = error_number == ENOENT || error_number == ENOTDIR;
+  return {missing ? Code::kNotFound : Code::kIo,
+          fmt::format("'{}': {}: {}", path.string(), what, reason(error_number)), where};
+}
+
+/// Closes on every way out; the reading side has no use for an error of close().
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const noexcept { return fd_; }
+  int release() noexcept { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+Status write_all(int fd, const fs::path& path, ByteSpan bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return os_failure("cannot write", path, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
+/// A name no other thread, process or container that shares the folder uses. O_EXCL decides; the
+/// random part keeps the tries short.
+fs::path temporary_name(const fs::path& path) {
+  static std::atomic<std::uint64_t> count{0};
+  static const std::uint32_t salt = std::random_device{}();
+  return path.parent_path() / fmt::format(".{}.{}.{:08x}.{}.tmp", path.filename().string(),
+                                          ::getpid(), salt, count.fetch_add(1));
+}
+
+}  // namespace
+
+Result<MappedFile> MappedFile::open(const fs::path& path) {
+  // O_NONBLOCK: opening a FIFO that nobody writes to must fail below, not hang.
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0) return tl::unexpected(os_failure("cannot open", path, errno));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) {
+    return tl::unexpected(os_failure("cannot query", path, errno));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return error(Code::kMalformed, "'{}' is {}; a regular file is needed", path.string(),
+                 S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
+  }
+  MappedFile file;
+  file.path_ = path;
+  file.size_ = static_cast<std::size_t>(info.st_size);
+  if (file.size_ == 0) return file;
+  void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data == MAP_FAILED) {
+    file.size_ = 0;
+    return tl::unexpected(os_failure("cannot map", path, errno));
+  }
+  file.data_ = static_cast<const std::byte*>(data);
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return tl::unexpected(os_failure("cannot open", path, errno));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) {
+    return tl::unexpected(os_failure("cannot query", path, errno));
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return error(Code::kMalformed, "'{}' is a directory; a file is needed", path.string());
+  }
+  const auto too_long = [&] {
+    return error(Code::kMalformed, "'{}' is longer than the allowed {} bytes", path.string(),
+                 limit);
+  };
+  const auto expected = static_cast<std::size_t>(S_ISREG(info.st_mode) ? info.st_size : 0);
+  if (expected > limit) return too_long();
+  // The size is a hint only (pipes and files of the kernel report 0): read until the end.
+  constexpr std::size_t kStep = 64 * 1024;
+  ByteVector bytes(expected + 1);
+  std::size_t used = 0;
+  for (;;) {
+    if (used == bytes.size()) bytes.resize(bytes.size() + std::max(kStep, bytes.size() / 2));
+    const ssize_t n = ::read(fd.get(), bytes.data() + used, bytes.size() - used);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return tl::unexpected(os_failure("cannot read", path, errno));
+    if (n == 0) break;
+    used += static_cast<std::size_t>(n);
+    if (used > limit) return too_long();
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+Status write_file_atomic(const fs::path& path, ByteSpan bytes) {
+  if (!path.has_filename()) {
+    return failure(Code::kInvalidArgument, "'{}' names no file; give folder and file name",
+                   path.string());
+  }
+  if (path.has_parent_path()) {
+    std::error_code made;
+    fs::create_directories(path.parent_path(), made);
+    if (made) {
+      return failure(Code::kIo, "'{}': cannot create the folder: {}", path.parent_path().string(),
+                     made.message());
+    }
+  }
+  fs::path temporary;
+  int opened = -1;
+  do {
+    temporary = temporary_name(path);
+    opened = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (opened < 0 && errno == EEXIST);
+  Descriptor fd(opened);
+  if (fd.get() < 0) return os_failure("cannot create a temporary file beside it", path, errno);
+  Status status = write_all(fd.get(), temporary, bytes);
+  // close() reports what a full network file system could not write.
+  if (::close(fd.release()) != 0 && status.ok()) {
+    status = os_failure("cannot write", temporary, errno);
+  }
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = os_failure("cannot replace it", path, errno);
+  }
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+fs::path own_directory() {
+  // Asked once: a library that was loaded by a relative path is found only while the process is
+  // in the folder it was loaded from.
+  static const auto* directory = [] {
+    Dl_info info{};
+    link_map* map = nullptr;
+    std::error_code ignored;
+    fs::path file;
+    const void* inside = reinterpret_cast<const void*>(&own_directory);
+    if (::dladdr1(inside, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 &&
+        map != nullptr && map->l_name != nullptr && *map->l_name != '\0') {
+      file = fs::canonical(map->l_name, ignored);
+    }
+    // The program itself has no name in the link map.
+    if (file.empty()) file = fs::read_symlink("/proc/self/exe", ignored);
+    return new fs::path(file.parent_path());
+  }();
+  return *directory;
+}
+
+fs::path cache_directory() {
+  const auto variable = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+  };
+  if (const auto v = variable("CORELANE_CACHE_DIR"); !v.empty()) return v;
+  if (const auto v = variable("XDG_CACHE_HOME"); !v.empty()) return fs::path(v) / "corelane";
+  if (const auto v = variable("HOME"); !v.empty()) return fs::path(v) / ".cache" / "corelane";
+  std::error_code failed;
+  fs::path temporary = fs::temp_directory_path(failed);
+  if (failed) temporary = "/tmp";
+  return temporary / fmt::format("corelane-{}", ::getuid());
+}
+
+}  // namespace corelane

@@ -1,0 +1,131 @@
+#include "corelane/base/status.h"
+
+#include <algorithm>
+
+namespace corelane {
+
+struct Status::Rep {
+  Code code;
+  std::string message;
+  std::string place;
+  std::shared_ptr<const Rep> cause;
+};
+
+namespace {
+
+const std::string& empty_string() noexcept {
+  static const auto* empty = new std::string;  // Outlives every static destructor that reads it.
+  return *empty;
+}
+
+std::string place_of(const std::source_location& where) {
+  std::string_view file = where.file_name();
+  if (const auto slash = file.rfind('/'); slash != std::string_view::npos) {
+    file.remove_prefix(slash + 1);
+  }
+  return fmt::format("{}:{}", file, where.line());
+}
+
+}  // namespace
+
+std::string_view code_name(Code code) noexcept {
+  switch (code) {
+    case Code::kOk:
+      return "ok";
+    case Code::kInvalidArgument:
+      return "invalid_argument";
+    case Code::kNotFound:
+      return "not_found";
+    case Code::kOutOfRange:
+      return "out_of_range";
+    case Code::kWrongState:
+      return "wrong_state";
+    case Code::kUnsupported:
+      return "unsupported";
+    case Code::kShapeMismatch:
+      return "shape_mismatch";
+    case Code::kTypeMismatch:
+      return "type_mismatch";
+    case Code::kMalformed:
+      return "malformed";
+    case Code::kCorrupted:
+      return "corrupted";
+    case Code::kVersionMismatch:
+      return "version_mismatch";
+    case Code::kUnsupportedModel:
+      return "unsupported_model";
+    case Code::kForeignImage:
+      return "foreign_image";
+    case Code::kOutOfMemory:
+      return "out_of_memory";
+    case Code::kOutOfCores:
+      return "out_of_cores";
+    case Code::kBusy:
+      return "busy";
+    case Code::kIo:
+      return "io";
+    case Code::kTimeout:
+      return "timeout";
+    case Code::kCancelled:
+      return "cancelled";
+    case Code::kDeviceReset:
+      return "device_reset";
+    case Code::kDeviceLost:
+      return "device_lost";
+    case Code::kBadResult:
+      return "bad_result";
+    case Code::kHostOperatorMissing:
+      return "host_operator_missing";
+    case Code::kHostOperatorFailed:
+      return "host_operator_failed";
+    case Code::kEngineFailed:
+      return "engine_failed";
+    case Code::kInternal:
+      return "internal";
+  }
+  return "unknown";
+}
+
+Status::Status(Code code, std::string message, std::source_location where)
+    : rep_(std::make_shared<const Rep>(Rep{code == Code::kOk ? Code::kInternal : code,
+                                           std::move(message), place_of(where), nullptr})) {}
+
+Code Status::code() const noexcept { return rep_ ? rep_->code : Code::kOk; }
+
+const std::string& Status::message() const noexcept {
+  return rep_ ? rep_->message : empty_string();
+}
+
+const std::string& Status::place() const noexcept { return rep_ ? rep_->place : empty_string(); }
+
+Status Status::cause() const noexcept {
+  Status cause;
+  if (rep_) cause.rep_ = rep_->cause;
+  return cause;
+}
+
+Status Status::wrap(std::string message, std::source_location where) const {
+  return wrap(code(), std::move(message), where);
+}
+
+Status Status::wrap(Code code, std::string message, std::source_location where) const {
+  if (ok()) return {};
+  Status outer;
+  outer.rep_ = std::make_shared<const Rep>(
+      Rep{code == Code::kOk ? Code::kInternal : code, std::move(message), place_of(where), rep_});
+  return outer;
+}
+
+std::string Status::to_string() const {
+  if (ok()) return "ok";
+  std::string text;
+  for (const Rep* rep = rep_.get(); rep != nullptr; rep = rep->cause.get()) {
+    if (rep != rep_.get()) text += ": caused by ";
+    text += fmt::format("{}: {}", code_name(rep->code), rep->message);
+  }
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+}  // namespace corelane

@@ -1,0 +1,129 @@
+#include <atomic>
+#include <list>
+#include <vector>
+
+#include "base/timer_queue.h"
+#include "corelane/base/clock.h"
+
+namespace corelane {
+
+namespace {
+
+/// One thread inside wait_until. It lives on that thread's stack; `pins` keeps the thread from
+/// leaving while an advancing thread still uses its mutex and condition variable.
+struct Waiter {
+  std::mutex* mutex;
+  std::condition_variable* cv;
+  TimePoint until;
+  int pins = 0;
+};
+
+}  // namespace
+
+struct VirtualClock::Impl {
+  std::mutex mutex;
+  std::condition_variable unpinned;
+  std::atomic<TimePoint> now{TimePoint{}};
+  TimerQueue timers;
+  std::list<Waiter*> waiters;
+
+  /// Sets the time (never backwards) and wakes the threads whose time has come. `lock` holds
+  /// `mutex` and is released meanwhile: a waiter registers with its own mutex held, so taking that
+  /// mutex under ours could deadlock.
+  void move_to(std::unique_lock<std::mutex>& lock, TimePoint t) {
+    if (t > now.load()) now.store(t);
+    std::vector<Waiter*> due;
+    for (Waiter* w : waiters) {
+      if (w->until <= now.load()) {
+        ++w->pins;
+        due.push_back(w);
+      }
+    }
+    if (due.empty()) return;
+    lock.unlock();
+    for (Waiter* w : due) {
+      // The waiter registered under its mutex and gives it up by waiting: once we had the mutex,
+      // it waits (or has left the wait), and the notification is not lost.
+      { std::lock_guard passed(*w->mutex); }
+      w->cv->notify_all();
+    }
+    lock.lock();
+    for (Waiter* w : due) --w->pins;
+    unpinned.notify_all();
+  }
+
+  /// Runs the next timer that falls due by `limit`; false when there is none. A timer set for
+  /// kNever does not run.
+  bool run_next(TimePoint limit) {
+    std::unique_lock lock(mutex);
+    const TimePoint next = timers.next();
+    if (next == kNever || next > limit) return false;
+    TimerQueue::Call call = timers.pop();
+    move_to(lock, next);
+    lock.unlock();
+    run_timer_call(call);
+    return true;
+  }
+};
+
+VirtualClock::VirtualClock() : impl_(std::make_unique<Impl>()) {}
+VirtualClock::~VirtualClock() = default;
+
+TimePoint VirtualClock::now() const noexcept { return impl_->now.load(); }
+
+bool VirtualClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                              TimePoint until) {
+  if (until == kNever) {
+    cv.wait(lock);
+    return true;
+  }
+  Waiter waiter{lock.mutex(), &cv, until};
+  std::list<Waiter*>::iterator place;
+  {
+    std::lock_guard guard(impl_->mutex);
+    if (impl_->now.load() >= until) return false;
+    place = impl_->waiters.insert(impl_->waiters.end(), &waiter);
+  }
+  cv.wait(lock);
+  // An advancing thread that pinned us may want the caller's mutex, so it is released while we
+  // leave. For the caller this is part of the wait.
+  lock.unlock();
+  {
+    std::unique_lock guard(impl_->mutex);
+    impl_->unpinned.wait(guard, [&] { return waiter.pins == 0; });
+    impl_->waiters.erase(place);
+  }
+  lock.lock();
+  return now() < until;
+}
+
+Clock::TimerId VirtualClock::call_at(TimePoint when, std::function<void()> f) {
+  std::lock_guard guard(impl_->mutex);
+  return impl_->timers.add(when, std::move(f));
+}
+
+bool VirtualClock::cancel(TimerId id) {
+  TimerQueue::Call removed;  // Destroyed after the lock: its captures may call the clock.
+  std::lock_guard guard(impl_->mutex);
+  return impl_->timers.remove(id, removed);
+}
+
+void VirtualClock::advance_to(TimePoint t) {
+  while (impl_->run_next(t)) {
+  }
+  std::unique_lock lock(impl_->mutex);
+  impl_->move_to(lock, t);
+}
+
+std::size_t VirtualClock::run_all(std::size_t limit) {
+  std::size_t count = 0;
+  while (count < limit && impl_->run_next(kNever)) ++count;
+  return count;
+}
+
+TimePoint VirtualClock::next_timer() const {
+  std::lock_guard guard(impl_->mutex);
+  return impl_->timers.next();
+}
+
+}  // namespace corelane

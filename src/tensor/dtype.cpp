@@ -1,0 +1,95 @@
+#include "corelane/tensor/dtype.h"
+
+#include <array>
+
+namespace corelane {
+
+namespace {
+
+struct Row {
+  DType type;
+  std::size_t bits;
+  std::string_view name;
+  std::string_view alias;
+};
+
+constexpr std::array<Row, 17> kRows = {{
+    {DType::kUndefined, 0, "undefined", "undefined"},
+    {DType::kF32, 32, "f32", "float32"},
+    {DType::kF16, 16, "f16", "float16"},
+    {DType::kBF16, 16, "bf16", "bfloat16"},
+    {DType::kI4, 4, "i4", "int4"},
+    {DType::kI8, 8, "i8", "int8"},
+    {DType::kU8, 8, "u8", "uint8"},
+    {DType::kI16, 16, "i16", "int16"},
+    {DType::kU16, 16, "u16", "uint16"},
+    {DType::kI32, 32, "i32", "int32"},
+    {DType::kU32, 32, "u32", "uint32"},
+    {DType::kI64, 64, "i64", "int64"},
+    {DType::kU64, 64, "u64", "uint64"},
+    {DType::kBool, 8, "bool", "boolean"},
+    {DType::kF64, 64, "f64", "float64"},
+    {DType::kU4, 4, "u4", "uint4"},
+    {DType::kString, 0, "string", "str"},
+}};
+
+const Row& row_of(DType t) noexcept {
+  const auto i = static_cast<std::size_t>(t);
+  return i < kRows.size() ? kRows[i] : kRows[0];
+}
+
+constexpr bool rows_are_indexed_by_type() {
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    if (static_cast<std::size_t>(kRows[i].type) != i) return false;
+  }
+  return true;
+}
+static_assert(rows_are_indexed_by_type());
+
+}  // namespace
+
+std::size_t dtype_bits(DType t) noexcept { return row_of(t).bits; }
+
+std::size_t dtype_bytes(DType t, std::size_t count) noexcept {
+  const std::size_t bits = dtype_bits(t);
+  if (bits == 0) return 0;
+  if (bits < 8) return count / 2 + count % 2;
+  std::size_t bytes = 0;
+  return __builtin_mul_overflow(count, bits / 8, &bytes) ? SIZE_MAX : bytes;
+}
+
+std::string_view dtype_name(DType t) noexcept { return row_of(t).name; }
+
+std::optional<DType> dtype_from_name(std::string_view name) noexcept {
+  for (const Row& row : kRows) {
+    if (name == row.name || name == row.alias) return row.type;
+  }
+  if (name == "float") return DType::kF32;
+  if (name == "double") return DType::kF64;
+  if (name == "half") return DType::kF16;
+  return std::nullopt;
+}
+
+bool is_float(DType t) noexcept {
+  return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16 || t == DType::kF64;
+}
+
+bool is_integer(DType t) noexcept {
+  switch (t) {
+    case DType::kI4:
+    case DType::kU4:
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kI16:
+    case DType::kU16:
+    case DType::kI32:
+    case DType::kU32:
+    case DType::kI64:
+    case DType::kU64:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace corelane

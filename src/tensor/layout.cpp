@@ -1,0 +1,105 @@
+#include "corelane/tensor/layout.h"
+
+#include <initializer_list>
+
+namespace corelane {
+
+std::string_view layout_name(LayoutKind kind) noexcept {
+  switch (kind) {
+    case LayoutKind::kPlain:
+      return "plain";
+    case LayoutKind::kNHWC:
+      return "nhwc";
+    case LayoutKind::kNC1HWC2:
+      return "nc1hwc2";
+  }
+  return "unknown";
+}
+
+std::optional<LayoutKind> layout_from_name(std::string_view name) noexcept {
+  for (const LayoutKind kind : {LayoutKind::kPlain, LayoutKind::kNHWC, LayoutKind::kNC1HWC2}) {
+    if (name == layout_name(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+Status check_layout(const Shape& shape, DType dtype, const Layout& layout) {
+  const std::string_view name = layout_name(layout.kind);
+  if (name == "unknown") {
+    return failure(Code::kInvalidArgument, "layout {} is none of plain, nhwc, nc1hwc2",
+                   static_cast<int>(layout.kind));
+  }
+  const bool plain = layout.kind == LayoutKind::kPlain;
+  if ((!plain || layout.w_stride != 0) && shape.rank() != 4) {
+    return failure(Code::kInvalidArgument,
+                   "layout {}{} needs a 4-D shape, given {}; use plain without a row stride", name,
+                   plain ? " with a row stride" : "", shape.to_string());
+  }
+  if (layout.kind == LayoutKind::kNC1HWC2 && layout.c2 == 0) {
+    return failure(Code::kInvalidArgument, "layout nc1hwc2 needs c2 >= 1, given 0");
+  }
+  if (layout.w_stride != 0 && static_cast<std::int64_t>(layout.w_stride) < shape[3]) {
+    return failure(Code::kInvalidArgument,
+                   "w_stride {} is below the width of {}; give at least {}, or 0 for the width",
+                   layout.w_stride, shape.to_string(), shape[3]);
+  }
+  if (dtype_bits(dtype) < 8 && (!plain || layout.w_stride != 0)) {
+    return failure(Code::kInvalidArgument,
+                   "{} packs two elements to a byte and is allowed in plain layout without a row "
+                   "stride only, given {}",
+                   dtype_name(dtype), name);
+  }
+  return {};
+}
+
+/// The product, or nullopt when it overflows. 0 when any factor is.
+std::optional<std::size_t> product(std::initializer_list<std::size_t> factors) {
+  for (const std::size_t f : factors) {
+    if (f == 0) return 0;
+  }
+  std::size_t result = 1;
+  for (const std::size_t f : factors) {
+    if (__builtin_mul_overflow(result, f, &result)) return std::nullopt;
+  }
+  return result;
+}
+
+std::optional<std::size_t> stored_elements(const Shape& shape, const Layout& layout) {
+  if (layout.kind == LayoutKind::kPlain && layout.w_stride == 0) return shape.elements();
+  const auto dim = [&shape](std::size_t i) { return static_cast<std::size_t>(shape[i]); };
+  const std::size_t row = layout.w_stride != 0 ? layout.w_stride : dim(3);
+  if (layout.kind != LayoutKind::kNC1HWC2) return product({dim(0), dim(1), dim(2), row});
+  const std::size_t c1 = dim(1) / layout.c2 + (dim(1) % layout.c2 != 0 ? 1 : 0);
+  return product({dim(0), c1, dim(2), row, layout.c2});
+}
+
+}  // namespace
+
+Result<std::size_t> storage_bytes(const Shape& shape, DType dtype, const Layout& layout) {
+  if (dtype == DType::kString) {
+    return error(Code::kUnsupported, "string tensors have no fixed size and are not supported");
+  }
+  if (dtype_bits(dtype) == 0) {
+    return error(Code::kInvalidArgument, "element type {} has no size; name one such as f32",
+                 dtype_name(dtype));
+  }
+  for (const std::int64_t d : shape.dims()) {
+    if (d < 0) {
+      return error(Code::kInvalidArgument,
+                   "shape {} is not static; fix its open dimensions before asking for bytes",
+                   shape.to_string());
+    }
+  }
+  CORELANE_TRY(check_layout(shape, dtype, layout));
+  const auto count = stored_elements(shape, layout);
+  const std::size_t bytes = count ? dtype_bytes(dtype, *count) : SIZE_MAX;
+  if (bytes >= SIZE_MAX / 2) {
+    return error(Code::kInvalidArgument, "a tensor of {} {} in layout {} exceeds the address space",
+                 dtype_name(dtype), shape.to_string(), layout_name(layout.kind));
+  }
+  return bytes;
+}
+
+}  // namespace corelane
