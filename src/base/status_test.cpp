@@ -1,0 +1,105 @@
+#include "corelane/base/status.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace corelane {
+namespace {
+
+TEST(Status, DefaultIsOkAndHoldsNothing) {
+  const Status ok;
+  EXPECT_TRUE(ok.ok());
+  EXPECT_TRUE(static_cast<bool>(ok));
+  EXPECT_EQ(ok.code(), Code::kOk);
+  EXPECT_EQ(ok.message(), "");
+  EXPECT_EQ(ok.place(), "");
+  EXPECT_TRUE(ok.cause().ok());
+  EXPECT_EQ(ok.to_string(), "ok");
+}
+
+TEST(Status, FailureKnowsFileAndLineWithoutFolders) {
+  const int line = __LINE__ + 1;
+  const Status s(Code::kNotFound, "no such thing");
+  EXPECT_FALSE(s.ok());
+  EXPECT_EQ(s.code(), Code::kNotFound);
+  EXPECT_EQ(s.message(), "no such thing");
+  EXPECT_EQ(s.place(), fmt::format("status_test.cpp:{}", line));
+  EXPECT_EQ(s.to_string(), "not_found: no such thing");
+}
+
+TEST(Status, FailureWithCodeOkIsInternal) {
+  EXPECT_EQ(Status(Code::kOk, "impossible").code(), Code::kInternal);
+  EXPECT_EQ(Status(Code::kBusy, "x").wrap(Code::kOk, "y").code(), Code::kInternal);
+}
+
+TEST(Status, WrapKeepsTheChainOfCauses) {
+  const Status inner(Code::kIo, "disk gone");
+  const Status middle = inner.wrap("cannot read 'a'");
+  const Status outer = middle.wrap(Code::kMalformed, "program 'p'");
+  EXPECT_EQ(middle.code(), Code::kIo);
+  EXPECT_EQ(outer.code(), Code::kMalformed);
+  EXPECT_EQ(outer.cause().message(), "cannot read 'a'");
+  EXPECT_EQ(outer.cause().cause().message(), "disk gone");
+  EXPECT_TRUE(outer.cause().cause().cause().ok());
+  EXPECT_EQ(outer.to_string(),
+            "malformed: program 'p': caused by io: cannot read 'a': caused by io: disk gone");
+}
+
+TEST(Status, WrapOfOkStaysOk) { EXPECT_TRUE(Status().wrap("context").ok()); }
+
+TEST(Status, TextIsOneLine) {
+  EXPECT_EQ(Status(Code::kBusy, "a\nb\r\nc").to_string(), "busy: a b  c");
+}
+
+TEST(Status, CodeNamesAreUniqueAndStable) {
+  EXPECT_EQ(code_name(Code::kInvalidArgument), "invalid_argument");
+  EXPECT_EQ(code_name(static_cast<Code>(9999)), "unknown");
+  std::set<std::string_view> names;
+  int count = 0;
+  for (int c = 0; c < 600; ++c) {
+    const auto name = code_name(static_cast<Code>(c));
+    if (name == "unknown") continue;
+    names.insert(name);
+    ++count;
+  }
+  EXPECT_EQ(count, 26);
+  EXPECT_EQ(names.size(), 26U);
+}
+
+Result<int> half(int x) {
+  if (x % 2 != 0) return error(Code::kInvalidArgument, "{} is odd", x);
+  return x / 2;
+}
+Result<int> quarter(int x) {
+  CORELANE_ASSIGN(const int h, half(x));
+  return half(h);
+}
+Status check_quarter(int x) {
+  CORELANE_ASSIGN_OR_STATUS(const int q, quarter(x));
+  if (q > 10) return failure(Code::kOutOfRange, "{} is above 10", q);
+  return {};
+}
+Result<int> checked_quarter(int x) {
+  CORELANE_TRY(check_quarter(x));
+  return quarter(x);
+}
+Status through(int x) {
+  CORELANE_RETURN_IF_ERROR(check_quarter(x));
+  return {};
+}
+
+TEST(Result, MacrosHandFailuresUpUnchanged) {
+  EXPECT_EQ(checked_quarter(8).value(), 2);
+  EXPECT_EQ(checked_quarter(6).error().message(), "3 is odd");
+  EXPECT_EQ(checked_quarter(80).error().code(), Code::kOutOfRange);
+  EXPECT_TRUE(through(8).ok());
+  EXPECT_EQ(through(7).message(), "7 is odd");
+}
+
+TEST(Result, ErrorNamesThePlaceOfTheCall) {
+  EXPECT_EQ(half(1).error().place().substr(0, 16), "status_test.cpp:");
+}
+
+}  // namespace
+}  // namespace corelane
