@@ -39,6 +39,8 @@ class LaneProgram {
   virtual const std::vector<TensorDesc>& inputs() const noexcept = 0;
   virtual const std::vector<TensorDesc>& outputs() const noexcept = 0;
   virtual Placement placement() const noexcept = 0;
+  /// True when prepare() took Image::precompiled.
+  virtual bool from_precompiled() const noexcept { return false; }
   virtual MemoryFigures memory() const = 0;
   /// A request that runs on `width` cores at once; with width 1 and replicated placement, on the
   /// copy of core `core`. May compile (a copy for that width) at its first use.

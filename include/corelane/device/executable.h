@@ -117,6 +117,8 @@ class CORELANE_API Executable {
   /// Declared outputs, then the exposed values.
   virtual const std::vector<TensorDesc>& outputs() const noexcept = 0;
   virtual Placement placement() const noexcept = 0;
+  /// True when it was made from Image::precompiled (the tag fitted and the form was taken).
+  virtual bool from_precompiled() const noexcept { return false; }
   /// Weights once, copies for other core sets when made, activations of live bindings.
   virtual MemoryFigures memory() const = 0;
   /// New tensors; weights are shared with all others of this executable.
