@@ -1,0 +1,138 @@
+// `corelane bench`: latency and throughput of a model under a chosen load.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cli/load_generator.h"
+#include "corelane/base/file.h"
+
+namespace corelane::cli {
+namespace {
+
+struct Arguments {
+  OpenArguments open;
+  std::vector<std::string> inputs;
+  double warm_up = 0.2;
+  double seconds = 3;
+  std::uint64_t count = 0;
+  std::vector<std::size_t> concurrency{1};
+  std::vector<double> rates;
+  bool poisson = false;
+  std::uint64_t seed = 1;
+  std::string cores = "any";
+  double timeout_ms = 0;
+  std::string out_json, out_csv, out_trace, out_html;
+};
+
+std::vector<LoadPoint> points_of(const Arguments& a) {
+  std::vector<LoadPoint> points;
+  for (const auto c : a.concurrency) {
+    if (a.rates.empty()) points.push_back({c, 0, false});
+    for (const auto r : a.rates) points.push_back({c, r, a.poisson});
+  }
+  return points;
+}
+
+Status write_text(const std::string& path, const std::string& text) {
+  return path.empty() ? Status() : write_file_atomic(path, as_byte_span(text));
+}
+
+Status write_trace(const std::string& path, const Program& program) {
+  if (path.empty()) return {};
+  CORELANE_ASSIGN_OR_STATUS(auto records, program.device()->read_trace());
+  std::vector<TraceSpan> spans;
+  for (const auto& r : records) spans.push_back({r, program.description().name});
+  return write_text(path, chrome_trace(program.device()->info(), spans));
+}
+
+std::string point_text(const Json& p) {
+  const auto& l = p["latency_us"];
+  return fmt::format(
+      "{:>7} {:>9.0f} {:>9} {:>6} {:>11.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} "
+      "{:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f}\n",
+      p["concurrency"].get<int>(), p["rate"].get<double>(), p["inferences"].get<std::uint64_t>(),
+      p["failed"].get<std::uint64_t>(), p["throughput"].get<double>(), l["p50"].get<double>(),
+      l["p90"].get<double>(), l["p95"].get<double>(), l["p99"].get<double>(),
+      l["p99.9"].get<double>(), p["queue_us"]["p50"].get<double>(),
+      p["copy_in_us"]["p50"].get<double>(), p["device_us"]["p50"].get<double>(),
+      p["copy_out_us"]["p50"].get<double>());
+}
+
+Result<int> run(const Global& global, const Arguments& a) {
+  LoadSettings settings;
+  settings.warm_up = Duration(static_cast<std::int64_t>(a.warm_up * 1e9));
+  settings.time = Duration(static_cast<std::int64_t>(a.seconds * 1e9));
+  settings.count = a.count;
+  settings.seed = a.seed;
+  settings.run.timeout = Duration(static_cast<std::int64_t>(a.timeout_ms * 1e6));
+  CORELANE_ASSIGN(settings.run.cores, device::parse_core_set(a.cores));
+  CORELANE_ASSIGN(auto program, open_program(a.open));
+  if (!a.out_trace.empty()) CORELANE_TRY(program.device()->set_trace(20000));
+  const auto make = [&](std::size_t i) -> Result<Context> {
+    CORELANE_ASSIGN(auto context, open_context(program, a.open));
+    if (a.inputs.empty()) {
+      CORELANE_TRY(feed_random(context, {}, a.seed + i));
+    } else {
+      CORELANE_TRY(feed_files(context, program.description(), a.inputs));
+    }
+    return context;
+  };
+  Json report{{"model", a.open.model},
+              {"corelane", std::string("corelane ") + version()},
+              {"device", program.device()->info().instance},
+              {"engine", program.device()->info().engine},
+              {"points", Json::array()}};
+  if (!global.json) {
+    print(fmt::format("{:>7} {:>9} {:>9} {:>6} {:>11} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} "
+                      "{:>9} {:>9} {:>9}\n",
+                      "callers", "rate/s", "done", "failed", "per second", "p50 us", "p90", "p95",
+                      "p99", "p99.9", "queue", "copy in", "device", "copy out"));
+  }
+  std::vector<LoadResult> results;
+  for (const auto& point : points_of(a)) {
+    CORELANE_ASSIGN(auto result, run_load(point, settings, make));
+    report["points"].push_back(summarize_load(result));
+    if (!global.json) print(point_text(report["points"].back()));
+    results.push_back(std::move(result));
+  }
+  report["memory"] = to_json(program.memory());
+  std::vector<std::string> cores;
+  for (const auto& c : program.device()->info().cores) cores.push_back(c.name);
+  CORELANE_TRY(write_text(a.out_json, report.dump(2) + "\n"));
+  if (!a.out_csv.empty()) CORELANE_TRY(write_text(a.out_csv, bench_csv(results)));
+  if (!a.out_html.empty()) CORELANE_TRY(write_text(a.out_html, bench_page(report, results, cores)));
+  CORELANE_TRY(write_trace(a.out_trace, program));
+  if (global.json) print_json(report);
+  return kExitOk;
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& parent, Global& global) {
+  auto* app = parent.add_subcommand("bench", "Measure latency and throughput under a load");
+  auto a = std::make_shared<Arguments>();
+  add_open_options(*app, a->open);
+  app->add_option("-i,--input", a->inputs, "[NAME=]FILE as in `run` (default: random)");
+  app->add_option("--warm-up", a->warm_up, "Seconds before measuring")->capture_default_str();
+  app->add_option("-t,--time", a->seconds, "Seconds per point")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 86400.0));
+  app->add_option("-n,--count", a->count, "Inferences per point instead of --time");
+  app->add_option("-c,--concurrency", a->concurrency, "Callers; a list sweeps, '1,2,4'")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  app->add_option("-r,--rate", a->rates, "Arrivals per second (open loop); a list sweeps")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app->add_flag("--poisson", a->poisson, "Exponential gaps between arrivals");
+  app->add_option("--seed", a->seed, "Seed of inputs and arrivals")->capture_default_str();
+  app->add_option("--cores", a->cores, "any, any:2, platform, or a list such as 0,2");
+  app->add_option("--timeout", a->timeout_ms, "Deadline of each inference in milliseconds");
+  app->add_option("--out-json", a->out_json, "Write the report");
+  app->add_option("--out-csv", a->out_csv, "Write one line per inference");
+  app->add_option("--out-trace", a->out_trace, "Write a Chrome/Perfetto trace of the cores");
+  app->add_option("--out-html", a->out_html, "Write a page with histogram and timeline");
+  return [&global, a] { return run(global, *a); };
+}
+
+}  // namespace corelane::cli

@@ -1,0 +1,212 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+
+namespace corelane::cli {
+
+int exit_code(const Status& status) noexcept {
+  switch (static_cast<int>(status.code()) / 100) {
+    case 0:
+      return kExitOk;
+    case 1:
+      return kExitCaller;
+    case 2:
+      return kExitData;
+    case 3:
+      return kExitResource;
+    case 4:
+      return kExitExecution;
+    default:
+      return kExitInternal;
+  }
+}
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void print_json(const Json& value) {
+  print(value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
+                                                             const std::string& option) {
+  const auto at = text.rfind('=');
+  if (at == std::string::npos || at == 0) {
+    return error(Code::kInvalidArgument, "{} '{}': expected NAME=VALUE", option, text);
+  }
+  return std::pair{text.substr(0, at), text.substr(at + 1)};
+}
+
+Result<std::vector<float>> parse_floats(const std::string& text, const std::string& option) {
+  std::vector<float> values;
+  const char* p = text.data();
+  const char* end = p + text.size();
+  while (p != end) {
+    float v = 0;
+    const auto [next, ec] = std::from_chars(p, end, v);
+    if (ec != std::errc() || (next != end && *next != ',')) {
+      return error(Code::kInvalidArgument, "{} '{}': expected numbers separated by commas", option,
+                   text);
+    }
+    values.push_back(v);
+    p = next == end ? end : next + 1;
+  }
+  return values;
+}
+
+Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>& items) {
+  std::map<std::string, Shape> shapes;
+  for (const auto& item : items) {
+    CORELANE_ASSIGN(auto pair, split_assignment(item, "--shape"));
+    CORELANE_ASSIGN(shapes[pair.first], parse_shape(pair.second));
+  }
+  return shapes;
+}
+
+void add_open_options(CLI::App& app, OpenArguments& a) {
+  app.add_option("model", a.model, "Program file (.rknn of ours), ONNX model, or foreign image")
+      ->required();
+  app.add_option("-d,--device", a.device,
+                 "Device, such as virtual:rk3588, virtual:generic:4 or null:rk3588 "
+                 "(default: CORELANE_DEVICE, else virtual:rk3588)");
+  app.add_option("--precision", a.precision, "f32, f16 or bf16")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--shape", a.shapes,
+                 "NAME=1,3,224,224: shape of an input with open dimensions (repeatable)");
+  app.add_flag("--fast-math", a.fast_math, "Let the engine quantise activations on its own");
+  app.add_flag("--no-cache", a.no_cache, "Do not use the compile cache on disk");
+}
+
+Result<LoadOptions> load_options(const OpenArguments& a) {
+  LoadOptions options;
+  options.device = a.device;
+  options.fast_math = a.fast_math;
+  options.profile_layers = a.profile;
+  options.exposed_values = a.exposed;
+  options.cache = !a.no_cache;
+  if (a.precision == "f16") options.precision = device::Precision::kF16;
+  if (a.precision == "bf16") options.precision = device::Precision::kBF16;
+  return options;
+}
+
+Result<Program> open_program(const OpenArguments& a) {
+  CORELANE_ASSIGN(auto options, load_options(a));
+  return Program::load(a.model, options);
+}
+
+Result<Context> open_context(const Program& program, const OpenArguments& a) {
+  CORELANE_ASSIGN(auto wanted, parse_shapes(a.shapes));
+  CORELANE_ASSIGN(auto context, program.new_context());
+  const auto& inputs = program.description().inputs;
+  const auto& sets = program.description().shape_sets;
+  std::vector<Shape> shapes;
+  bool open = false;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto it = wanted.find(inputs[i].desc.name);
+    Shape shape = inputs[i].desc.shape;
+    if (it != wanted.end()) {
+      shape = it->second;
+      wanted.erase(it);
+    } else if (!shape.is_static() && !sets.empty()) {
+      shape = sets.front()[i];
+    }
+    open = open || !(shape == inputs[i].desc.shape);
+    if (!shape.is_static()) {
+      return error(Code::kShapeMismatch, "input '{}' is {}: give its shape with --shape {}=...",
+                   inputs[i].desc.name, shape.to_string(), inputs[i].desc.name);
+    }
+    shapes.push_back(std::move(shape));
+  }
+  if (!wanted.empty()) {
+    return error(Code::kNotFound, "--shape names '{}', which is no input of the program",
+                 wanted.begin()->first);
+  }
+  if (open) CORELANE_TRY(context.set_input_shapes(shapes));
+  return context;
+}
+
+Json to_json(const TensorDesc& desc) {
+  Json j{{"name", desc.name},
+         {"dtype", dtype_name(desc.dtype)},
+         {"shape", desc.shape.dims()},
+         {"layout", layout_name(desc.layout.kind)}};
+  if (!desc.dim_names.empty()) j["dim_names"] = desc.dim_names;
+  return j;
+}
+
+namespace {
+Json to_json(const IoEntry& e) {
+  Json j = cli::to_json(e.desc);
+  j["reported_dtype"] = dtype_name(e.reported_dtype);
+  j["preferred_layout"] = layout_name(e.preferred_layout);
+  if (e.quant.kind != QuantKind::kNone) {
+    j["quantized_dtype"] = dtype_name(e.quant_dtype);
+    j["scales"] = e.quant.scales;
+    j["zero_points"] = e.quant.zero_points;
+    j["axis"] = e.quant.axis;
+  }
+  if (!e.mean.empty()) j["mean"] = e.mean;
+  if (!e.std.empty()) j["std"] = e.std;
+  return j;
+}
+}  // namespace
+
+Json to_json(const ProgramDescription& d) {
+  Json j{{"name", d.name},
+         {"producer", d.producer},
+         {"compiler", d.compiler_version},
+         {"opset", d.opset},
+         {"nodes", d.node_count},
+         {"constant_bytes", d.constant_bytes},
+         {"macs", d.macs},
+         {"batch", d.batch},
+         {"cores", d.cores},
+         {"custom_string", d.custom_string}};
+  j["inputs"] = Json::array();
+  for (const auto& e : d.inputs) j["inputs"].push_back(to_json(e));
+  j["outputs"] = Json::array();
+  for (const auto& e : d.outputs) j["outputs"].push_back(to_json(e));
+  j["shape_sets"] = Json::array();
+  for (const auto& set : d.shape_sets) {
+    Json s = Json::array();
+    for (const auto& shape : set) s.push_back(shape.dims());
+    j["shape_sets"].push_back(std::move(s));
+  }
+  j["custom_operators"] = Json::array();
+  for (const auto& c : d.custom_operators) {
+    j["custom_operators"].push_back(
+        {{"type", c.type}, {"domain", c.domain}, {"nodes", c.nodes}});
+  }
+  j["findings"] = Json::array();
+  for (const auto& f : d.findings) {
+    j["findings"].push_back(
+        {{"kind", f.kind == ImportFinding::Kind::kRewritten ? "rewritten" : "warning"},
+         {"node", f.node},
+         {"op", f.op},
+         {"text", f.text}});
+  }
+  j["metadata"] = d.metadata;
+  return j;
+}
+
+Json to_json(const device::MemoryFigures& m) {
+  return {{"weights", m.weights},
+          {"internal", m.internal},
+          {"buffers", m.buffers},
+          {"total", m.total()}};
+}
+
+double to_us(Duration d) noexcept { return static_cast<double>(d.count()) / 1000.0; }
+
+std::string human_bytes(std::uint64_t n) {
+  if (n < 1024) return fmt::format("{} B", n);
+  const double v = static_cast<double>(n);
+  if (n < (1U << 20)) return fmt::format("{:.1f} KiB", v / 1024.0);
+  if (n < (1ULL << 30)) return fmt::format("{:.1f} MiB", v / (1 << 20));
+  return fmt::format("{:.2f} GiB", v / (1ULL << 30));
+}
+
+}  // namespace corelane::cli

@@ -1,0 +1,88 @@
+/// What every subcommand of `corelane` shares: options, exit codes, output.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "corelane/base/status.h"
+#include "corelane/runtime/program.h"
+
+namespace corelane::cli {
+
+using Json = nlohmann::ordered_json;
+
+/// Stable exit codes, printed by `corelane help-exit-codes` and in docs/cli.md.
+enum Exit : int {
+  kExitOk = 0,
+  kExitCheckFailed = 1,  ///< `compare` beyond tolerance, `doctor` found a problem.
+  kExitUsage = 2,        ///< Unknown option, missing argument.
+  kExitCaller = 3,       ///< Status 1xx: a name, shape, value or file that does not fit.
+  kExitData = 4,         ///< Status 2xx: a broken, foreign or refused model.
+  kExitResource = 5,     ///< Status 3xx: memory, cores, files.
+  kExitExecution = 6,    ///< Status 4xx: timeout, fault, engine.
+  kExitInternal = 7,
+};
+int exit_code(const Status& status) noexcept;
+
+/// Options before the subcommand.
+struct Global {
+  bool json = false;
+  bool quiet = false;
+};
+
+/// A subcommand registers itself and returns what to do when it was chosen.
+using Action = std::function<Result<int>()>;
+using Register = Action (*)(CLI::App& parent, Global& global);
+
+Action add_devices(CLI::App& parent, Global& global);
+Action add_doctor(CLI::App& parent, Global& global);
+Action add_compile(CLI::App& parent, Global& global);
+Action add_inspect(CLI::App& parent, Global& global);
+Action add_run(CLI::App& parent, Global& global);
+Action add_bench(CLI::App& parent, Global& global);
+Action add_compare(CLI::App& parent, Global& global);
+Action add_completion(CLI::App& parent, Global& global);
+
+/// Prints to stdout (the CLI is a program; the library never does).
+void print(const std::string& text);
+void print_json(const Json& value);
+
+/// Splits "name=value"; kInvalidArgument names the option and an example.
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
+                                                             const std::string& option);
+/// "0.5,1,2" as floats.
+Result<std::vector<float>> parse_floats(const std::string& text, const std::string& option);
+/// "name=1,3,224,224" options as a map.
+Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>& items);
+
+/// How a program is opened; the same options in run, bench and compare.
+struct OpenArguments {
+  std::string model;
+  std::string device;
+  std::string precision = "f32";
+  std::vector<std::string> shapes;
+  bool fast_math = false;
+  bool no_cache = false;
+  bool profile = false;
+  std::vector<std::string> exposed;
+};
+void add_open_options(CLI::App& app, OpenArguments& arguments);
+/// Load options without opening.
+Result<LoadOptions> load_options(const OpenArguments& arguments);
+Result<Program> open_program(const OpenArguments& arguments);
+
+/// Shapes for a new context: `--shape` for program files with open dimensions, else the program's
+/// own; kShapeMismatch names the inputs that still have open dimensions.
+Result<Context> open_context(const Program& program, const OpenArguments& arguments);
+
+Json to_json(const TensorDesc& desc);
+Json to_json(const ProgramDescription& description);
+Json to_json(const device::MemoryFigures& figures);
+double to_us(Duration d) noexcept;
+std::string human_bytes(std::uint64_t n);
+
+}  // namespace corelane::cli

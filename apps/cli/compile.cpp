@@ -1,0 +1,152 @@
+// `corelane compile`: an ONNX model to a program file.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/command.h"
+#include "corelane/base/file.h"
+
+namespace corelane::cli {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::string output;
+  std::vector<std::string> shapes, dims, sets, mean, std, custom_operators, attach;
+  std::string layout;
+  std::string io_dtype;
+  std::string custom_string;
+  std::uint32_t batch = 1;
+  std::uint32_t cores = 1;
+  bool precompile = false;
+  std::string device;
+  bool allow_known_wrong = false;
+  bool strict_links = false;
+  std::string data_root;
+};
+
+Result<std::vector<Shape>> parse_set(const std::string& text) {
+  std::vector<Shape> set;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const auto end = std::min(text.find(';', begin), text.size());
+    CORELANE_ASSIGN(auto shape, parse_shape(text.substr(begin, end - begin)));
+    set.push_back(std::move(shape));
+    begin = end + 1;
+  }
+  return set;
+}
+
+Status parse_channels(const std::vector<std::string>& items, const std::string& option,
+                      std::map<std::string, std::vector<float>>& out) {
+  for (const auto& item : items) {
+    std::pair<std::string, std::string> pair{"", item};
+    if (item.find('=') != std::string::npos) {
+      CORELANE_ASSIGN_OR_STATUS(pair, split_assignment(item, option));
+    }
+    CORELANE_ASSIGN_OR_STATUS(out[pair.first], parse_floats(pair.second, option));
+  }
+  return {};
+}
+
+Result<CompileOptions> options_of(const Arguments& a) {
+  CompileOptions o;
+  CORELANE_ASSIGN(o.import.input_shapes, parse_shapes(a.shapes));
+  for (const auto& d : a.dims) {
+    CORELANE_ASSIGN(auto pair, split_assignment(d, "--dim"));
+    CORELANE_ASSIGN(auto value, parse_shape(pair.second));
+    if (value.rank() != 1 || !value.is_static()) {
+      return error(Code::kInvalidArgument, "--dim '{}': expected NAME=NUMBER", d);
+    }
+    o.import.dims[pair.first] = value[0];
+  }
+  for (const auto& s : a.sets) {
+    CORELANE_ASSIGN(auto set, parse_set(s));
+    o.import.shape_sets.push_back(std::move(set));
+  }
+  CORELANE_TRY(parse_channels(a.mean, "--mean", o.import.mean));
+  CORELANE_TRY(parse_channels(a.std, "--std", o.import.std));
+  o.import.custom_operators = a.custom_operators;
+  if (!a.io_dtype.empty()) {
+    const auto t = dtype_from_name(a.io_dtype);
+    if (!t) return error(Code::kInvalidArgument, "--io-dtype '{}' is no element type", a.io_dtype);
+    o.import.io_dtype = *t;
+  }
+  o.import.custom_string = a.custom_string;
+  o.import.batch = a.batch;
+  o.import.cores = a.cores;
+  o.import.refuse_known_wrong = !a.allow_known_wrong;
+  o.import.strict_links = a.strict_links;
+  o.import.external_data_root = a.data_root;
+  o.precompile = a.precompile;
+  o.device = a.device;
+  for (const auto& item : a.attach) {
+    CORELANE_ASSIGN(auto pair, split_assignment(item, "--attach"));
+    o.attach.emplace_back(pair.first, pair.second);
+  }
+  return o;
+}
+
+Result<int> run(const Global& global, const Arguments& a) {
+  CORELANE_ASSIGN(auto options, options_of(a));
+  if (!a.layout.empty()) {
+    const auto kind = layout_from_name(a.layout);
+    if (!kind || *kind == LayoutKind::kNC1HWC2) {
+      return error(Code::kInvalidArgument, "--layout '{}': allowed are nhwc and plain", a.layout);
+    }
+    options.import.input_layout = *kind;
+  }
+  CORELANE_ASSIGN(auto bytes, compile_file(a.model, options));
+  const std::filesystem::path output =
+      a.output.empty() ? std::filesystem::path(a.model).replace_extension(".rknn")
+                       : std::filesystem::path(a.output);
+  CORELANE_TRY(write_file_atomic(output, bytes));
+  CORELANE_ASSIGN(auto file, ProgramFile::open(output, Verify::kEverything));
+  Json out{{"output", output.string()}, {"bytes", bytes.size()}};
+  out["program"] = to_json(file->description());
+  if (global.json) {
+    print_json(out);
+    return kExitOk;
+  }
+  for (const auto& f : file->description().findings) {
+    std::fputs(fmt::format("corelane: {} {} '{}': {}\n",
+                           f.kind == ImportFinding::Kind::kRewritten ? "rewritten" : "warning",
+                           f.op, f.node, f.text)
+                   .c_str(),
+               stderr);
+  }
+  print(fmt::format("{} ({})\n", output.string(), human_bytes(bytes.size())));
+  return kExitOk;
+}
+
+}  // namespace
+
+Action add_compile(CLI::App& parent, Global& global) {
+  auto* app = parent.add_subcommand("compile", "Make a program file from an ONNX model");
+  auto a = std::make_shared<Arguments>();
+  app->add_option("model", a->model, "ONNX model")->required();
+  app->add_option("-o,--output", a->output, "Program file (default: model with .rknn)");
+  app->add_option("--shape", a->shapes, "NAME=1,3,224,224 (repeatable)");
+  app->add_option("--dim", a->dims, "SYMBOL=NUMBER: fix a named dimension (repeatable)");
+  app->add_option("--shape-set", a->sets,
+                  "Allowed shapes of all inputs, '1,3,224,224;1,10' (repeatable: a closed list)");
+  app->add_option("--mean", a->mean, "[NAME=]R,G,B subtracted from real pixels");
+  app->add_option("--std", a->std, "[NAME=]R,G,B they are divided by");
+  app->add_option("--layout", a->layout, "Layout rank-4 inputs are offered in: nhwc or plain");
+  app->add_option("--io-dtype", a->io_dtype, "Type float inputs and outputs report (default f16)");
+  app->add_option("--batch", a->batch, "Copies of dimension 0")->check(CLI::Range(1, 1024));
+  app->add_option("--cores", a->cores, "Cores one inference wants")->check(CLI::Range(1, 64));
+  app->add_option("--custom-string", a->custom_string, "Up to 1024 bytes kept in the program");
+  app->add_option("--custom-op", a->custom_operators,
+                  "Operator type that the host will implement (repeatable)");
+  app->add_flag("--precompile", a->precompile, "Add the engine's compiled form of this machine");
+  app->add_option("-d,--device", a->device, "Device for --precompile");
+  app->add_option("--attach", a->attach, "KIND=FILE: a foreign image for that device kind");
+  app->add_flag("--allow-known-wrong", a->allow_known_wrong,
+                "Only warn about patterns the engine is known to compute wrongly");
+  app->add_option("--data-root", a->data_root, "Folder that external data must lie under");
+  app->add_flag("--strict-links", a->strict_links, "Refuse external data behind symbolic links");
+  return [&global, a] { return run(global, *a); };
+}
+
+}  // namespace corelane::cli

@@ -1,0 +1,152 @@
+// `corelane doctor`: what this machine and installation have, what does not fit, and the mend.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "cli/command.h"
+#include "corelane/base/file.h"
+#include "corelane/tensor/convert.h"
+
+namespace corelane::cli {
+namespace {
+
+struct Report {
+  Json checks = Json::array();
+  bool failed = false;
+  void add(const std::string& name, bool ok, const std::string& found,
+           const std::string& remedy = {}) {
+    Json j{{"check", name}, {"ok", ok}, {"found", found}};
+    if (!ok && !remedy.empty()) j["remedy"] = remedy;
+    failed = failed || !ok;
+    checks.push_back(std::move(j));
+  }
+};
+
+std::string cpu_field(const std::string& key) {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(key, 0) == 0) {
+      const auto colon = line.find(':');
+      return colon == std::string::npos ? "" : line.substr(std::min(colon + 2, line.size()));
+    }
+  }
+  return {};
+}
+
+std::string cpu_features() {
+  static const std::set<std::string> kShown{"sse4_2",      "avx2",     "avx512f", "avx512_vnni",
+                                            "avx512_bf16", "avx_vnni", "amx_int8", "amx_bf16",
+                                            "asimd",       "asimddp",  "i8mm",    "bf16",
+                                            "sve",         "fphp"};
+  std::string flags = cpu_field("flags");
+  if (flags.empty()) flags = cpu_field("Features");
+  std::istringstream in(flags);
+  std::string found;
+  for (std::string word; in >> word;) {
+    if (kShown.count(word) != 0) found += word + " ";
+  }
+  return found;
+}
+
+void check_machine(Report& report) {
+  report.add("cpu", true, fmt::format("{}, {} processors", cpu_field("model name"),
+                                      std::thread::hardware_concurrency()));
+  report.add("cpu features", true, cpu_features());
+  report.add("conversion kernels", true, std::string(convert_isa()));
+  const auto pages = sysconf(_SC_AVPHYS_PAGES);
+  const auto bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  report.add("free memory", bytes > (256ULL << 20), human_bytes(bytes),
+             "free at least 256 MiB: models are compiled in memory");
+}
+
+void check_folder(Report& report, const std::string& name, const std::filesystem::path& path,
+                  const std::string& variable) {
+  std::error_code ec;
+  std::filesystem::create_directories(path, ec);
+  const bool ok = ::access(path.c_str(), W_OK) == 0;
+  report.add(name, ok, path.string(), fmt::format("make it writable, or set {}", variable));
+}
+
+void check_device(Report& report, const std::string& spec) {
+  auto dev = device::open_device(spec);
+  if (!dev) {
+    report.add("device", false, dev.error().to_string(),
+               "see `corelane devices`; the virtual device needs the engine: run ./dev setup, or "
+               "install the openvino wheel named in the README");
+    return;
+  }
+  const auto& info = (*dev)->info();
+  report.add("device", (*dev)->health() == device::Health::kGood,
+             fmt::format("{} with {} cores", info.instance, info.cores.size()),
+             "open it again; a lost device comes back after a reset");
+  report.add("engine", true, fmt::format("{} ({})", info.engine, info.isa));
+}
+
+void check_program(Report& report, const std::string& path, const std::string& spec) {
+  auto file = ProgramFile::open(path, Verify::kEverything);
+  if (!file) {
+    report.add("program", false, file.error().to_string(),
+               "compile it again: corelane compile model.onnx -o model.rknn");
+    return;
+  }
+  const auto& d = (*file)->description();
+  const std::string ours = fmt::format("corelane {}", version());
+  report.add("program", true, fmt::format("{}: intact, written by {}", path, d.compiler_version));
+  report.add("program version", d.compiler_version == ours,
+             fmt::format("{} here, {} in the file", ours, d.compiler_version),
+             "it still runs; compile it again to get this version's rewrites");
+  LoadOptions options;
+  options.device = spec;
+  options.cache = false;
+  auto program = Program::load(path, options);
+  if (!program) {
+    report.add("program loads", false, program.error().to_string(), "see the message");
+    return;
+  }
+  report.add("program loads", true, program->device()->info().instance);
+  bool has = false;
+  for (const auto& s : (*file)->segments()) has = has || s.kind == SegmentKind::kPrecompiled;
+  if (has) {
+    report.add("pre-compiled form", program->precompiled(),
+               program->precompiled() ? "fits this engine and CPU" : "made for another engine or CPU",
+               "compile with --precompile on this machine to load faster");
+  }
+}
+
+}  // namespace
+
+Action add_doctor(CLI::App& parent, Global& global) {
+  auto* app = parent.add_subcommand("doctor", "Check machine, engine, folders and a program");
+  auto model = std::make_shared<std::string>();
+  auto spec = std::make_shared<std::string>();
+  app->add_option("model", *model, "Program file to check as well");
+  app->add_option("-d,--device", *spec, "Device to check");
+  return [&global, model, spec]() -> Result<int> {
+    Report report;
+    report.add("corelane", std::string(version()) == CORELANE_VERSION_STRING,
+               fmt::format("library {}, program {}", version(), CORELANE_VERSION_STRING),
+               "library and program are of different builds: install both from one");
+    check_machine(report);
+    check_folder(report, "cache folder", cache_directory(), "CORELANE_CACHE_DIR");
+    check_device(report, *spec);
+    if (!model->empty()) check_program(report, *model, *spec);
+    if (global.json) {
+      print_json({{"ok", !report.failed}, {"checks", report.checks}});
+    } else {
+      for (const auto& c : report.checks) {
+        print(fmt::format("{:<5} {:<20} {}\n", c["ok"].get<bool>() ? "ok" : "FAIL",
+                          c["check"].get<std::string>(), c["found"].get<std::string>()));
+        if (c.contains("remedy")) print("      -> " + c["remedy"].get<std::string>() + "\n");
+      }
+    }
+    return report.failed ? kExitCheckFailed : kExitOk;
+  };
+}
+
+}  // namespace corelane::cli

@@ -1,0 +1,147 @@
+// `corelane inspect`: what a program file (or an ONNX model) holds, without running it.
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "corelane/base/file.h"
+
+namespace corelane::cli {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::string device;
+  bool verify = false;
+  bool load = false;
+};
+
+std::string_view segment_name(SegmentKind kind) {
+  switch (kind) {
+    case SegmentKind::kGraph:
+      return "graph";
+    case SegmentKind::kConstants:
+      return "constants";
+    case SegmentKind::kPrecompiled:
+      return "precompiled";
+    case SegmentKind::kForeign:
+      return "foreign";
+  }
+  return "unknown";
+}
+
+std::string describe_io(const char* title, const std::vector<IoEntry>& entries) {
+  std::string text = std::string(title) + "\n";
+  for (const auto& e : entries) {
+    text += fmt::format("  {}  reported {} {}", e.desc.to_string(), dtype_name(e.reported_dtype),
+                        layout_name(e.preferred_layout));
+    if (e.quant.kind != QuantKind::kNone) {
+      text += fmt::format("  offered as {} {}", dtype_name(e.quant_dtype), e.quant.to_string());
+    }
+    if (!e.mean.empty()) text += fmt::format("  mean/std of {} channels", e.mean.size());
+    text += "\n";
+  }
+  return text;
+}
+
+std::string describe(const ProgramDescription& d) {
+  std::string text = fmt::format("{}  (opset {}, {}; {})\n", d.name.empty() ? "(unnamed)" : d.name,
+                                 d.opset, d.producer, d.compiler_version);
+  text += fmt::format("  {} nodes, constants {}, {:.3f} GMAC, batch {}, cores {}\n", d.node_count,
+                      human_bytes(d.constant_bytes), static_cast<double>(d.macs) / 1e9, d.batch,
+                      d.cores);
+  if (!d.custom_string.empty()) text += "  custom string: " + d.custom_string + "\n";
+  text += describe_io("Inputs", d.inputs) + describe_io("Outputs", d.outputs);
+  for (std::size_t k = 0; k < d.shape_sets.size(); ++k) {
+    text += fmt::format("Shape set {}:", k);
+    for (const auto& s : d.shape_sets[k]) text += " " + s.to_string();
+    text += "\n";
+  }
+  for (const auto& c : d.custom_operators) {
+    text += fmt::format("Custom operator {} ({} nodes)\n", c.type, c.nodes);
+  }
+  for (const auto& f : d.findings) {
+    text += fmt::format("{} {} '{}': {}\n",
+                        f.kind == ImportFinding::Kind::kRewritten ? "Rewritten" : "Warning", f.op,
+                        f.node, f.text);
+  }
+  for (const auto& [key, value] : d.metadata) {
+    text += fmt::format("Metadata {} = {}\n", key,
+                        value.size() > 60 ? value.substr(0, 57) + "..." : value);
+  }
+  return text;
+}
+
+Result<Json> inspect_file(const Arguments& a, std::string& text) {
+  CORELANE_ASSIGN(auto mapped, MappedFile::open(a.model));
+  const auto kind = detect_file_kind(mapped.bytes());
+  Json out{{"file", a.model},
+           {"kind", file_kind_name(kind)},
+           {"bytes", mapped.bytes().size()}};
+  text = fmt::format("{}: {} ({})\n", a.model, file_kind_name(kind),
+                     human_bytes(mapped.bytes().size()));
+  if (kind == FileKind::kOnnx) {
+    CORELANE_ASSIGN(auto model, import_onnx_file(a.model));
+    out["program"] = to_json(model.description);
+    text += describe(model.description);
+    return out;
+  }
+  CORELANE_ASSIGN(auto file, ProgramFile::open(a.model, a.verify ? Verify::kEverything
+                                                                  : Verify::kHeader));
+  out["program"] = to_json(file->description());
+  text += describe(file->description());
+  out["segments"] = Json::array();
+  for (const auto& s : file->segments()) {
+    out["segments"].push_back({{"kind", segment_name(s.kind)},
+                               {"tag", s.tag},
+                               {"offset", s.offset},
+                               {"size", s.size},
+                               {"crc32c", fmt::format("{:08x}", s.crc32c)}});
+    text += fmt::format("Segment {:<11} at {:>9}  {:>10}  crc32c {:08x}  {}\n",
+                        segment_name(s.kind), s.offset, human_bytes(s.size), s.crc32c, s.tag);
+  }
+  return out;
+}
+
+Result<int> run(const Global& global, const Arguments& a) {
+  std::string text;
+  CORELANE_ASSIGN(auto out, inspect_file(a, text));
+  if (a.load) {
+    OpenArguments open;
+    open.model = a.model;
+    open.device = a.device;
+    CORELANE_ASSIGN(auto program, open_program(open));
+    CORELANE_ASSIGN(auto context, program.new_context());
+    const char* placement =
+        program.placement() == device::Placement::kReplicated ? "replicated"
+        : program.placement() == device::Placement::kShared   ? "shared"
+                                                              : "opaque";
+    out["loaded"] = {{"device", program.device()->info().instance},
+                     {"placement", placement},
+                     {"precompiled", program.precompiled()},
+                     {"memory", to_json(program.memory())}};
+    text += fmt::format("Loaded on {}: placement {}, {}; memory weights {}, internal {}\n",
+                        program.device()->info().instance, placement,
+                        program.precompiled() ? "pre-compiled" : "compiled now",
+                        human_bytes(program.memory().weights),
+                        human_bytes(program.memory().internal));
+  }
+  if (global.json) {
+    print_json(out);
+  } else {
+    print(text);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Action add_inspect(CLI::App& parent, Global& global) {
+  auto* app = parent.add_subcommand("inspect", "Show what a program file or ONNX model holds");
+  auto a = std::make_shared<Arguments>();
+  app->add_option("model", a->model, "Program file or ONNX model")->required();
+  app->add_flag("--verify", a->verify, "Check the CRC of every segment");
+  app->add_flag("--load", a->load, "Also load it and show placement and memory");
+  app->add_option("-d,--device", a->device, "Device for --load");
+  return [&global, a] { return run(global, *a); };
+}
+
+}  // namespace corelane::cli

@@ -1,0 +1,133 @@
+#include "cli/load_generator.h"
+
+#include <atomic>
+#include <cmath>
+#include <random>
+#include <thread>
+
+namespace corelane::cli {
+namespace {
+
+/// What all callers of one point share.
+struct Shared {
+  const LoadPoint& point;
+  const LoadSettings& settings;
+  std::vector<Duration> arrivals;
+  TimePoint start;
+  std::atomic<std::uint64_t> next{0};
+};
+
+struct Caller {
+  Context context;
+  std::vector<Sample> samples;
+  std::uint64_t failed = 0;
+  std::string first_error;
+};
+
+/// When the `n`-th inference is due, or nullopt when the load is over.
+std::optional<TimePoint> due_time(const Shared& shared, std::uint64_t n) {
+  if (shared.point.rate > 0) {
+    if (n >= shared.arrivals.size()) return std::nullopt;
+    return shared.start + shared.arrivals[n];
+  }
+  const auto now = real_clock()->now();
+  const auto& s = shared.settings;
+  const bool over = s.count > 0 ? n >= s.count : now - shared.start >= s.time;
+  return over ? std::nullopt : std::optional(now);
+}
+
+void call(Shared& shared, Caller& caller) {
+  for (;;) {
+    const auto due = due_time(shared, shared.next.fetch_add(1));
+    if (!due) return;
+    std::this_thread::sleep_until(*due);
+    const Status status = caller.context.run(shared.settings.run);
+    const auto done = real_clock()->now();
+    if (!status.ok()) {
+      if (caller.failed++ == 0) caller.first_error = status.to_string();
+      continue;
+    }
+    caller.samples.push_back(
+        {*due, done - *due, caller.context.times(), caller.context.record().core_bits});
+  }
+}
+
+Status warm_up(std::vector<Caller>& callers, const LoadSettings& settings) {
+  const auto until = real_clock()->now() + settings.warm_up;
+  do {
+    for (auto& c : callers) CORELANE_RETURN_IF_ERROR(c.context.run(settings.run));
+  } while (real_clock()->now() < until);
+  return {};
+}
+
+Json summary_json(std::vector<Duration> values) {
+  const auto s = summarize(std::move(values));
+  return {{"min", to_us(s.min)}, {"p50", to_us(s.p50)},   {"p90", to_us(s.p90)},
+          {"p95", to_us(s.p95)}, {"p99", to_us(s.p99)},   {"p99.9", to_us(s.p999)},
+          {"max", to_us(s.max)}, {"mean", to_us(s.mean)}};
+}
+
+}  // namespace
+
+std::vector<Duration> arrival_times(const LoadPoint& point, const LoadSettings& settings) {
+  std::vector<Duration> times;
+  if (point.rate <= 0) return times;
+  std::mt19937_64 random(settings.seed);
+  std::exponential_distribution<double> gap(point.rate);
+  double t = 0;
+  const double end = std::chrono::duration<double>(settings.time).count();
+  while (settings.count > 0 ? times.size() < settings.count : t < end) {
+    times.emplace_back(static_cast<std::int64_t>(t * 1e9));
+    t += point.poisson ? gap(random) : 1.0 / point.rate;
+  }
+  return times;
+}
+
+Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings,
+                            const std::function<Result<Context>(std::size_t)>& make) {
+  std::vector<Caller> callers(std::max<std::size_t>(point.concurrency, 1));
+  for (std::size_t i = 0; i < callers.size(); ++i) {
+    CORELANE_ASSIGN(callers[i].context, make(i));
+  }
+  CORELANE_TRY(warm_up(callers, settings));
+  Shared shared{point, settings, arrival_times(point, settings), real_clock()->now(), {}};
+  std::vector<std::jthread> threads;
+  for (auto& c : callers) threads.emplace_back([&shared, &c] { call(shared, c); });
+  threads.clear();
+  LoadResult result;
+  result.point = point;
+  result.wall = real_clock()->now() - shared.start;
+  for (auto& c : callers) {
+    result.samples.insert(result.samples.end(), c.samples.begin(), c.samples.end());
+    result.failed += c.failed;
+    if (result.first_error.empty()) result.first_error = c.first_error;
+  }
+  std::sort(result.samples.begin(), result.samples.end(),
+            [](const Sample& a, const Sample& b) { return a.due < b.due; });
+  return result;
+}
+
+Json summarize_load(const LoadResult& r) {
+  const auto part = [&](auto get) {
+    std::vector<Duration> values;
+    for (const auto& s : r.samples) values.push_back(get(s));
+    return summary_json(std::move(values));
+  };
+  Json j{{"concurrency", r.point.concurrency},
+         {"rate", r.point.rate},
+         {"poisson", r.point.poisson},
+         {"inferences", r.samples.size()},
+         {"failed", r.failed},
+         {"seconds", std::chrono::duration<double>(r.wall).count()},
+         {"throughput", static_cast<double>(r.samples.size()) /
+                            std::max(1e-9, std::chrono::duration<double>(r.wall).count())}};
+  j["latency_us"] = part([](const Sample& s) { return s.latency; });
+  j["queue_us"] = part([](const Sample& s) { return s.times.queue; });
+  j["copy_in_us"] = part([](const Sample& s) { return s.times.copy_in; });
+  j["device_us"] = part([](const Sample& s) { return s.times.device; });
+  j["copy_out_us"] = part([](const Sample& s) { return s.times.copy_out; });
+  if (!r.first_error.empty()) j["first_error"] = r.first_error;
+  return j;
+}
+
+}  // namespace corelane::cli

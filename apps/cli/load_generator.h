@@ -1,0 +1,60 @@
+/// Load for `corelane bench`: closed loop (so many callers) or open loop (arrivals at a rate).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/tensors.h"
+#include "corelane/runtime/trace.h"
+
+namespace corelane::cli {
+
+/// One point of a sweep.
+struct LoadPoint {
+  std::size_t concurrency = 1;  ///< Callers, each with a context of its own.
+  double rate = 0;              ///< Arrivals per second; 0 is a closed loop.
+  bool poisson = false;         ///< Exponential gaps instead of equal ones.
+};
+
+struct LoadSettings {
+  Duration warm_up = std::chrono::milliseconds(200);
+  Duration time = std::chrono::seconds(3);  ///< Ignored when count > 0.
+  std::uint64_t count = 0;
+  std::uint64_t seed = 1;
+  RunOptions run;
+};
+
+/// One inference as its caller saw it.
+struct Sample {
+  TimePoint due;        ///< When it should have started (open loop) or did (closed loop).
+  Duration latency{};   ///< due to done.
+  RunTimes times;
+  std::uint64_t core_bits = 0;
+};
+
+struct LoadResult {
+  LoadPoint point;
+  std::vector<Sample> samples;
+  std::uint64_t failed = 0;
+  std::string first_error;
+  Duration wall{};
+};
+
+/// Arrival times of an open loop, from 0: equal gaps, or exponential ones from `seed`.
+std::vector<Duration> arrival_times(const LoadPoint& point, const LoadSettings& settings);
+
+/// Runs one point; contexts are made from `make`, already fed.
+Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings,
+                            const std::function<Result<Context>(std::size_t)>& make);
+
+/// Figures of one point: throughput, percentiles of latency and of each part.
+Json summarize_load(const LoadResult& result);
+
+/// A self-contained page: table, latency histogram and timeline of the cores for each point.
+std::string bench_page(const Json& report, const std::vector<LoadResult>& results,
+                       const std::vector<std::string>& core_names);
+/// One line a sample: point, due_us, latency_us, queue_us, copy_in_us, device_us, copy_out_us, cores.
+std::string bench_csv(const std::vector<LoadResult>& results);
+
+}  // namespace corelane::cli

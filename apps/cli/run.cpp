@@ -1,0 +1,171 @@
+// `corelane run`: one inference from files to files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "cli/tensors.h"
+
+namespace corelane::cli {
+namespace {
+
+struct Arguments {
+  OpenArguments open;
+  std::vector<std::string> inputs;
+  bool random = false;
+  std::uint64_t seed = 1;
+  std::string out;
+  std::size_t top_k = 0;
+  std::string labels;
+  std::string cores = "any";
+  double timeout_ms = 0;
+  std::uint32_t repeat = 1;
+};
+
+Json top_k(const std::vector<float>& values, std::size_t k) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  k = std::min(k, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
+                    [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
+  Json list = Json::array();
+  for (std::size_t i = 0; i < k; ++i) {
+    list.push_back({{"index", order[i]}, {"value", values[order[i]]}});
+  }
+  return list;
+}
+
+Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const TensorView& view) {
+  CORELANE_ASSIGN(auto values, as_floats(view));
+  Json j{{"name", desc.name}, {"dtype", dtype_name(view.dtype)}, {"shape", view.shape.dims()}};
+  if (!values.empty()) {
+    const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
+    j["min"] = *lo;
+    j["max"] = *hi;
+    j["mean"] = std::accumulate(values.begin(), values.end(), 0.0) /
+                static_cast<double>(values.size());
+  }
+  if (a.top_k > 0) j["top"] = top_k(values, a.top_k);
+  if (!a.out.empty()) {
+    const auto path = std::filesystem::path(a.out) / (safe_name(desc.name) + ".npy");
+    CORELANE_TRY(tools::write_npy(path, view));
+    j["file"] = path.string();
+  }
+  return j;
+}
+
+std::string as_text(const Json& out) {
+  std::string text;
+  for (const auto& o : out["outputs"]) {
+    text += fmt::format("{} {} {}", o["name"].get<std::string>(), o["dtype"].get<std::string>(),
+                        o["shape"].dump());
+    if (o.contains("min")) {
+      text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(),
+                          o["max"].get<double>(), o["mean"].get<double>());
+    }
+    if (o.contains("file")) text += "  -> " + o["file"].get<std::string>();
+    text += "\n";
+    if (o.contains("top")) {
+      for (const auto& t : o["top"]) {
+        text += fmt::format("  {:>6}  {:.6f}\n", t["index"].get<std::size_t>(),
+                            t["value"].get<double>());
+      }
+    }
+  }
+  text += fmt::format("device {:.1f} us, queue {:.1f} us, copy in {:.1f} us, copy out {:.1f} us\n",
+                      out["times_us"]["device"].get<double>(),
+                      out["times_us"]["queue"].get<double>(),
+                      out["times_us"]["copy_in"].get<double>(),
+                      out["times_us"]["copy_out"].get<double>());
+  return text;
+}
+
+Json layer_json(const std::vector<device::LayerTime>& layers) {
+  Json list = Json::array();
+  for (const auto& l : layers) {
+    list.push_back({{"name", l.name},
+                    {"type", l.type},
+                    {"kernel", l.kernel},
+                    {"us", to_us(l.duration)},
+                    {"executed", l.executed}});
+  }
+  return list;
+}
+
+std::string layer_text(const Json& layers) {
+  std::string text = fmt::format("{:>10}  {:<24} {:<28} {}\n", "us", "type", "kernel", "layer");
+  for (const auto& l : layers) {
+    if (!l["executed"].get<bool>()) continue;
+    text += fmt::format("{:>10.1f}  {:<24} {:<28} {}\n", l["us"].get<double>(),
+                        l["type"].get<std::string>(), l["kernel"].get<std::string>(),
+                        l["name"].get<std::string>());
+  }
+  return text;
+}
+
+Result<int> run(const Global& global, const Arguments& a) {
+  CORELANE_ASSIGN(auto cores, device::parse_core_set(a.cores));
+  CORELANE_ASSIGN(auto program, open_program(a.open));
+  CORELANE_ASSIGN(auto context, open_context(program, a.open));
+  if (a.random) {
+    CORELANE_TRY(feed_random(context, {}, a.seed));
+  } else {
+    CORELANE_TRY(feed_files(context, program.description(), a.inputs));
+  }
+  RunOptions options;
+  options.cores = cores;
+  options.timeout = Duration(static_cast<std::int64_t>(a.timeout_ms * 1e6));
+  for (std::uint32_t i = 0; i < a.repeat; ++i) CORELANE_TRY(context.run(options));
+
+  const auto times = context.times();
+  Json out{{"model", a.open.model},
+           {"device", program.device()->info().instance},
+           {"cores", device::CoreSet::mask(context.record().core_bits).to_string()},
+           {"times_us",
+            {{"copy_in", to_us(times.copy_in)},
+             {"queue", to_us(times.queue)},
+             {"device", to_us(times.device)},
+             {"copy_out", to_us(times.copy_out)}}}};
+  out["outputs"] = Json::array();
+  const auto descs = context.outputs();
+  for (std::size_t i = 0; i < descs.size(); ++i) {
+    CORELANE_ASSIGN(auto view, context.output(i));
+    CORELANE_ASSIGN(auto j, describe_output(a, descs[i], view));
+    out["outputs"].push_back(std::move(j));
+  }
+  if (a.open.profile) {
+    CORELANE_ASSIGN(auto layers, context.layer_times());
+    out["layers"] = layer_json(layers);
+  }
+  if (global.json) {
+    print_json(out);
+  } else {
+    print(as_text(out) + (a.open.profile ? layer_text(out["layers"]) : ""));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Action add_run(CLI::App& parent, Global& global) {
+  auto* app = parent.add_subcommand("run", "Run a model once on files");
+  auto a = std::make_shared<Arguments>();
+  add_open_options(*app, a->open);
+  app->add_option("-i,--input", a->inputs,
+                  "[NAME=]FILE: .npy, .png, .jpg or .raw, in order of the inputs (repeatable)");
+  app->add_flag("--random", a->random, "Reproducible random inputs");
+  app->add_option("--seed", a->seed, "Seed of --random")->capture_default_str();
+  app->add_option("-o,--out", a->out, "Folder for the outputs as .npy files");
+  app->add_option("-k,--top-k", a->top_k, "Print the K largest elements of each output");
+  app->add_option("--cores", a->cores, "any, any:2, platform, or a list such as 0,2")
+      ->capture_default_str();
+  app->add_option("--timeout", a->timeout_ms, "Milliseconds after which the run is abandoned");
+  app->add_option("--repeat", a->repeat, "Run that many times, report the last")
+      ->check(CLI::Range(1U, 1000000U));
+  app->add_flag("--profile", a->open.profile, "Print the time of each layer");
+  app->add_option("--expose", a->open.exposed, "Inner values to add as outputs (repeatable)");
+  return [&global, a] { return run(global, *a); };
+}
+
+}  // namespace corelane::cli

@@ -1,0 +1,159 @@
+#include "cli/tensors.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <random>
+
+#include "common/image.h"
+#include "corelane/base/file.h"
+#include "corelane/tensor/convert.h"
+
+namespace corelane::cli {
+namespace {
+
+Status feed_picture(Context& context, std::size_t index, const IoEntry& entry,
+                    const std::filesystem::path& path) {
+  const auto desc = context.inputs()[index];
+  if (desc.shape.rank() != 4 || !desc.shape.is_static() ||
+      (desc.shape[1] != 1 && desc.shape[1] != 3)) {
+    return failure(Code::kShapeMismatch,
+                   "{}: input '{}' is {}, not a picture [N, 1 or 3, H, W]; give a .npy file",
+                   path.string(), desc.name, desc.shape.to_string());
+  }
+  CORELANE_ASSIGN_OR_STATUS(auto picture,
+                            tools::load_image(path, static_cast<int>(desc.shape[1])));
+  const auto resized = tools::resize_bilinear(picture, static_cast<int>(desc.shape[3]),
+                                              static_cast<int>(desc.shape[2]));
+  std::vector<std::uint8_t> batch;
+  for (std::int64_t n = 0; n < desc.shape[0]; ++n) {
+    batch.insert(batch.end(), resized.pixels.begin(), resized.pixels.end());
+  }
+  TensorView view{batch.data(), batch.size(), DType::kU8, desc.shape,
+                  Layout{LayoutKind::kNHWC, 0, 0}, {}};
+  return context.set_input(index, view, {entry.mean, entry.std, ConvertPath::kAuto});
+}
+
+Status feed_file(Context& context, std::size_t index, const IoEntry& entry,
+                 const std::filesystem::path& path) {
+  const auto extension = path.extension().string();
+  if (extension == ".npy") {
+    CORELANE_ASSIGN_OR_STATUS(auto array, tools::read_npy(path));
+    return context.set_input(index, array.view());
+  }
+  if (extension == ".png" || extension == ".jpg" || extension == ".jpeg") {
+    return feed_picture(context, index, entry, path);
+  }
+  if (extension == ".raw" || extension == ".bin") {
+    CORELANE_ASSIGN_OR_STATUS(auto mapped, MappedFile::open(path));
+    const auto desc = context.inputs()[index];
+    CORELANE_ASSIGN_OR_STATUS(const auto needed, desc.bytes());
+    if (mapped.bytes().size() != needed) {
+      return failure(Code::kInvalidArgument, "{}: {} bytes, but input '{}' ({}) takes {}",
+                     path.string(), mapped.bytes().size(), desc.name, desc.to_string(), needed);
+    }
+    return context.set_input(index, {mapped.bytes().data(), needed, desc.dtype, desc.shape, {}, {}});
+  }
+  return failure(Code::kInvalidArgument,
+                 "{}: unknown kind of file; allowed are .npy .png .jpg .jpeg .raw .bin",
+                 path.string());
+}
+
+template <class T, class Make>
+void fill(const MutableTensorView& view, Make make) {
+  auto* p = static_cast<T*>(view.data);
+  for (std::size_t i = 0; i < view.size / sizeof(T); ++i) p[i] = make(i);
+}
+
+}  // namespace
+
+Status feed_files(Context& context, const ProgramDescription& program,
+                  const std::vector<std::string>& items) {
+  std::vector<bool> fed(program.inputs.size(), false);
+  std::size_t next = 0;
+  for (const auto& item : items) {
+    std::size_t index = next;
+    std::string file = item;
+    if (const auto at = item.rfind('='); at != std::string::npos) {
+      CORELANE_ASSIGN_OR_STATUS(index, context.input_index(item.substr(0, at)));
+      file = item.substr(at + 1);
+    } else {
+      ++next;
+    }
+    if (index >= fed.size()) {
+      return failure(Code::kOutOfRange, "'{}' is file number {}, but the program has {} inputs",
+                     item, index + 1, fed.size());
+    }
+    fed[index] = true;
+    CORELANE_RETURN_IF_ERROR(feed_file(context, index, program.inputs[index], file));
+  }
+  for (std::size_t i = 0; i < fed.size(); ++i) {
+    if (!fed[i]) {
+      return failure(Code::kNotFound, "no file for input '{}' ({}): give {}=FILE, or --random",
+                     program.inputs[i].desc.name, program.inputs[i].desc.to_string(),
+                     program.inputs[i].desc.name);
+    }
+  }
+  return {};
+}
+
+Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (std::size_t i = 0; i < context.inputs().size(); ++i) {
+    if (i < fed.size() && fed[i]) continue;
+    CORELANE_ASSIGN_OR_STATUS(auto view, context.input(i));
+    const auto count = view.shape.elements().value_or(0);
+    if (view.dtype == DType::kF32) {
+      std::uniform_real_distribution<float> uniform(0.0F, 1.0F);
+      fill<float>(view, [&](std::size_t) { return uniform(random); });
+    } else if (view.dtype == DType::kBool) {
+      fill<std::uint8_t>(view, [](std::size_t k) { return static_cast<std::uint8_t>(k % 2); });
+    } else {
+      std::vector<std::int64_t> values(count);
+      for (auto& v : values) v = static_cast<std::int64_t>(random() % 10);
+      CORELANE_RETURN_IF_ERROR(convert(
+          {values.data(), values.size() * sizeof(values[0]), DType::kI64, view.shape, {}, {}},
+          view));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<tools::Array>> copy_inputs(Context& context) {
+  std::vector<tools::Array> arrays;
+  for (std::size_t i = 0; i < context.inputs().size(); ++i) {
+    CORELANE_ASSIGN(auto view, context.input(i));
+    const auto* p = static_cast<const std::byte*>(view.data);
+    arrays.push_back({view.dtype, view.shape, ByteVector(p, p + view.size)});
+  }
+  return arrays;
+}
+
+Result<std::vector<tools::Array>> copy_outputs(const Context& context, std::size_t count) {
+  std::vector<tools::Array> arrays;
+  for (std::size_t i = 0; i < count; ++i) {
+    CORELANE_ASSIGN(auto view, context.output(i));
+    const auto* p = static_cast<const std::byte*>(view.data);
+    const auto n = dtype_bytes(view.dtype, view.shape.elements().value_or(0));
+    arrays.push_back({view.dtype, view.shape, ByteVector(p, p + n)});
+  }
+  return arrays;
+}
+
+Result<std::vector<float>> as_floats(const TensorView& view) {
+  std::vector<float> values(view.shape.elements().value_or(0));
+  if (values.empty()) return values;
+  CORELANE_TRY(convert(
+      view, {values.data(), values.size() * sizeof(float), DType::kF32, view.shape, {}, {}}));
+  return values;
+}
+
+std::string safe_name(const std::string& name) {
+  std::string safe = name.empty() ? "unnamed" : name;
+  for (auto& c : safe) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  }
+  return safe;
+}
+
+}  // namespace corelane::cli

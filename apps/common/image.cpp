@@ -1,0 +1,158 @@
+#include "common/image.h"
+
+#include <png.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+
+#include "corelane/base/file.h"
+// jpeglib.h needs size_t and FILE before it.
+#include <jpeglib.h>
+
+namespace corelane::tools {
+namespace {
+
+Result<Image> decode_png(ByteSpan bytes, const std::string& name, int channels) {
+  png_image png{};
+  png.version = PNG_IMAGE_VERSION;
+  if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0) {
+    return error(Code::kMalformed, "{}: {}", name, png.message);
+  }
+  if (static_cast<std::int64_t>(png.width) * png.height > kMaxPixels) {
+    png_image_free(&png);
+    return error(Code::kMalformed, "{}: {}x{} is more than {} pixels", name, png.width, png.height,
+                 kMaxPixels);
+  }
+  png.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  Image image{static_cast<int>(png.width), static_cast<int>(png.height), channels, {}};
+  image.pixels.resize(PNG_IMAGE_SIZE(png));
+  const png_color white{255, 255, 255};
+  if (png_image_finish_read(&png, &white, image.pixels.data(), 0, nullptr) == 0) {
+    return error(Code::kMalformed, "{}: {}", name, png.message);
+  }
+  return image;
+}
+
+struct JpegError {
+  jpeg_error_mgr base;
+  std::jmp_buf jump;
+  char text[JMSG_LENGTH_MAX];
+};
+
+void on_jpeg_error(j_common_ptr info) {
+  auto* error = reinterpret_cast<JpegError*>(info->err);
+  info->err->format_message(info, error->text);
+  std::longjmp(error->jump, 1);
+}
+
+void drop_jpeg_message(j_common_ptr) {}
+
+/// False with the decoder's text in `error`. No object with a destructor lives across the jump.
+bool decode_jpeg_into(ByteSpan bytes, JpegError& error, Image& image) {
+  jpeg_decompress_struct info{};
+  info.err = jpeg_std_error(&error.base);
+  error.base.error_exit = on_jpeg_error;
+  error.base.output_message = drop_jpeg_message;
+  if (setjmp(error.jump) != 0) {
+    jpeg_destroy_decompress(&info);
+    return false;
+  }
+  jpeg_create_decompress(&info);
+  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  jpeg_read_header(&info, TRUE);
+  if (static_cast<std::int64_t>(info.image_width) * info.image_height > kMaxPixels) {
+    std::snprintf(error.text, sizeof(error.text), "too many pixels");
+    jpeg_destroy_decompress(&info);
+    return false;
+  }
+  info.out_color_space = image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_start_decompress(&info);
+  image.width = static_cast<int>(info.output_width);
+  image.height = static_cast<int>(info.output_height);
+  const std::size_t row = static_cast<std::size_t>(image.width) * info.output_components;
+  image.pixels.resize(row * info.output_height);
+  while (info.output_scanline < info.output_height) {
+    unsigned char* line = image.pixels.data() + row * info.output_scanline;
+    jpeg_read_scanlines(&info, &line, 1);
+  }
+  jpeg_finish_decompress(&info);
+  jpeg_destroy_decompress(&info);
+  return true;
+}
+
+}  // namespace
+
+Result<Image> decode_image(ByteSpan bytes, const std::string& name, int channels) {
+  if (channels != 1 && channels != 3) {
+    return error(Code::kInvalidArgument, "{}: {} channels asked for, 1 or 3 are allowed", name,
+                 channels);
+  }
+  if (bytes.size() >= 8 && std::memcmp(bytes.data(), "\x89PNG\r\n\x1a\n", 8) == 0) {
+    return decode_png(bytes, name, channels);
+  }
+  if (bytes.size() >= 2 && std::memcmp(bytes.data(), "\xff\xd8", 2) == 0) {
+    JpegError failure{};
+    Image image{0, 0, channels, {}};
+    if (!decode_jpeg_into(bytes, failure, image)) {
+      return error(Code::kMalformed, "{}: {}", name, failure.text);
+    }
+    return image;
+  }
+  return error(Code::kMalformed, "{}: neither PNG nor JPEG", name);
+}
+
+Result<Image> load_image(const std::filesystem::path& path, int channels) {
+  CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
+  return decode_image(mapped.bytes(), path.string(), channels);
+}
+
+Image resize_bilinear(const Image& image, int width, int height) {
+  Image out{width, height, image.channels, {}};
+  out.pixels.resize(static_cast<std::size_t>(width) * height * image.channels);
+  const float sx = static_cast<float>(image.width) / static_cast<float>(width);
+  const float sy = static_cast<float>(image.height) / static_cast<float>(height);
+  const auto at = [&](int y, int x, int c) {
+    return static_cast<float>(
+        image.pixels[(static_cast<std::size_t>(y) * image.width + x) * image.channels + c]);
+  };
+  std::size_t k = 0;
+  for (int y = 0; y < height; ++y) {
+    const float fy =
+        std::clamp((static_cast<float>(y) + 0.5F) * sy - 0.5F, 0.0F, static_cast<float>(image.height - 1));
+    const int y0 = static_cast<int>(fy);
+    const int y1 = std::min(y0 + 1, image.height - 1);
+    for (int x = 0; x < width; ++x) {
+      const float fx =
+          std::clamp((static_cast<float>(x) + 0.5F) * sx - 0.5F, 0.0F, static_cast<float>(image.width - 1));
+      const int x0 = static_cast<int>(fx);
+      const int x1 = std::min(x0 + 1, image.width - 1);
+      const float wy = fy - static_cast<float>(y0);
+      const float wx = fx - static_cast<float>(x0);
+      for (int c = 0; c < image.channels; ++c) {
+        const float top = at(y0, x0, c) * (1 - wx) + at(y0, x1, c) * wx;
+        const float bottom = at(y1, x0, c) * (1 - wx) + at(y1, x1, c) * wx;
+        out.pixels[k++] = static_cast<std::uint8_t>(std::lround(top * (1 - wy) + bottom * wy));
+      }
+    }
+  }
+  return out;
+}
+
+Status save_png(const std::filesystem::path& path, const Image& image) {
+  png_image png{};
+  png.version = PNG_IMAGE_VERSION;
+  png.width = static_cast<png_uint_32>(image.width);
+  png.height = static_cast<png_uint_32>(image.height);
+  png.format = image.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  std::error_code ec;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ec);
+  if (png_image_write_to_file(&png, path.c_str(), 0, image.pixels.data(), 0, nullptr) == 0) {
+    return failure(Code::kIo, "{}: {}", path.string(), png.message);
+  }
+  return {};
+}
+
+}  // namespace corelane::tools

@@ -1,0 +1,75 @@
+/// Ratios that can be trusted on a noisy machine.
+///
+/// Each contender runs a block of a few milliseconds; in each round all run once, in random order.
+/// The figure is the median over the rounds of (contender's time per call / rival's), with a 95 %
+/// bootstrap interval; a second, identical instance of the rival (the A/A control) shows what a
+/// ratio of 1 looks like here. A target is missed when the whole interval is beyond it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "corelane/base/clock.h"
+
+namespace corelane::bench {
+
+using Json = nlohmann::ordered_json;
+
+/// Runs calls for about `block` and returns how many; throws std::runtime_error on failure.
+struct Contender {
+  std::string name;
+  std::function<std::uint64_t(Duration block)> run;
+};
+
+struct Ratio {
+  double median = 0;
+  double low = 0;   ///< 95 % interval of the median.
+  double high = 0;
+};
+
+struct Settings {
+  int rounds = 31;
+  Duration block = std::chrono::milliseconds(5);
+  std::uint64_t seed = 1;
+};
+
+/// Seconds per call, [contender][round].
+using Times = std::vector<std::vector<double>>;
+Times measure(const std::vector<Contender>& contenders, const Settings& settings);
+
+/// Median of a[i] / b[i] with its interval.
+Ratio ratio_of(const std::vector<double>& a, const std::vector<double>& b, std::uint64_t seed = 1);
+double median_of(std::vector<double> values);
+
+/// "met", "missed" (the whole interval is beyond), or "open" (the interval holds the target).
+/// `at_most` true: small ratios are good.
+std::string verdict(const Ratio& ratio, double target, bool at_most);
+
+/// One comparison for the report and one line on stderr.
+Json report_ratio(const std::string& name, const Ratio& ratio, const Ratio& control, double target,
+                  bool at_most);
+
+/// Calls `once` until `block` has passed; the clock is read every `stride` calls.
+template <class F>
+std::uint64_t run_for(Duration block, std::uint64_t stride, F once) {
+  const auto end = real_clock()->now() + block;
+  std::uint64_t calls = 0;
+  do {
+    for (std::uint64_t i = 0; i < stride; ++i) once();
+    calls += stride;
+  } while (real_clock()->now() < end);
+  return calls;
+}
+
+/// CPU, processors, library versions: what a figure belongs to.
+Json environment();
+/// Writes the report to the path after `--out`, and to stdout.
+int finish(int argc, char** argv, const Json& report);
+/// The value after `name` in argv, or `fallback`.
+std::string argument(int argc, char** argv, const std::string& name, const std::string& fallback);
+
+}  // namespace corelane::bench

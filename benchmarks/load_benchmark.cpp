@@ -1,0 +1,184 @@
+// Opening and memory on real models. Targets of the foundation: opening a pre-compiled program
+// against compiling the ONNX model, geometric mean >= 2.5, none slower; the 2nd to 4th context
+// together add at most 10 % of the first one's memory plus three times its own activations.
+//
+// Memory is what the kernel counts as anonymous memory of a fresh child process per model.
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+#include "corelane/base/file.h"
+#include "corelane/runtime/program.h"
+#include "harness.h"
+#include "model_list.h"
+
+namespace corelane::bench {
+namespace {
+
+[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
+void check(const Status& s) {
+  if (!s.ok()) fail(s.to_string());
+}
+template <class T>
+T take(Result<T> r) {
+  if (!r) fail(r.error().to_string());
+  return std::move(*r);
+}
+
+std::uint64_t anonymous_bytes() {
+  ::malloc_trim(0);
+  std::ifstream in("/proc/self/smaps_rollup");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("Anonymous:", 0) == 0) return std::stoull(line.substr(10)) * 1024;
+  }
+  fail("no /proc/self/smaps_rollup");
+}
+
+Context run_new_context(const Program& program, const RealModel& model) {
+  auto context = take(program.new_context());
+  check(context.set_input_shapes(model.shapes));
+  for (std::size_t i = 0; i < model.shapes.size(); ++i) check(context.input(i) ? Status() : context.input(i).error());
+  RunOptions one;
+  one.cores = device::CoreSet::of({0});
+  check(context.run(one));
+  return context;
+}
+
+Json memory_of(const RealModel& model, const std::filesystem::path& program_file) {
+  const auto start = anonymous_bytes();
+  LoadOptions options;
+  options.cache = false;
+  options.replicate_limit = 0;  // Shared placement, also for the small ones.
+  const auto program = take(Program::load(program_file, options));
+  std::vector<Context> contexts;
+  contexts.push_back(run_new_context(program, model));
+  const auto first = anonymous_bytes() - start;
+  const auto figures_one = program.memory();
+  for (int i = 0; i < 3; ++i) contexts.push_back(run_new_context(program, model));
+  const auto added = anonymous_bytes() - start - std::min(first, anonymous_bytes() - start);
+  const auto figures_four = program.memory();
+  const auto allowed = first / 10 + 3 * figures_one.internal;
+  return {{"first_context_bytes", first},
+          {"three_more_add_bytes", added},
+          {"activations_of_one", figures_one.internal},
+          {"allowed_bytes", allowed},
+          {"reported_one", figures_one.total()},
+          {"reported_four", figures_four.total()},
+          {"verdict", added <= allowed ? "met" : "missed"}};
+}
+
+/// Runs `f` in a child process (no engine is loaded yet) and returns what it wrote.
+Json in_child(const std::function<Json()>& f) {
+  int fds[2];
+  if (::pipe(fds) != 0) fail("pipe");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(fds[0]);
+    std::string text;
+    try {
+      text = f().dump();
+    } catch (const std::exception& e) {
+      text = Json{{"error", e.what()}}.dump();
+    }
+    [[maybe_unused]] const auto n = ::write(fds[1], text.data(), text.size());
+    ::_exit(0);
+  }
+  ::close(fds[1]);
+  std::string text;
+  char block[4096];
+  for (ssize_t n = 0; (n = ::read(fds[0], block, sizeof(block))) > 0;) {
+    text.append(block, static_cast<std::size_t>(n));
+  }
+  ::close(fds[0]);
+  ::waitpid(child, nullptr, 0);
+  return Json::parse(text.empty() ? R"({"error":"the child died"})" : text);
+}
+
+std::filesystem::path make_program(const RealModel& model, const std::filesystem::path& folder) {
+  CompileOptions options;
+  options.precompile = true;
+  options.import.shape_sets = {};
+  const auto program = take(import_onnx_file(model.path));
+  for (std::size_t i = 0; i < model.shapes.size(); ++i) {
+    options.import.input_shapes[program.description.inputs[i].desc.name] = model.shapes[i];
+  }
+  const auto bytes = take(compile_file(model.path, options));
+  const auto path = folder / (model.name + ".rknn");
+  check(write_file_atomic(path, bytes));
+  return path;
+}
+
+Json opening_of(const RealModel& model, const std::filesystem::path& file, const Settings& s) {
+  const auto names = take(ProgramFile::open(file))->description();
+  LoadOptions plain;
+  plain.cache = false;
+  for (std::size_t i = 0; i < model.shapes.size(); ++i) {
+    plain.import.input_shapes[names.inputs[i].desc.name] = model.shapes[i];
+  }
+  LoadOptions opened;
+  opened.cache = false;
+  if (!take(Program::load(file, opened)).precompiled()) fail("the pre-compiled form was not used");
+  const auto compile = [&](Duration) {
+    take(Program::load(model.path, plain));
+    return std::uint64_t{1};
+  };
+  const auto open = [&](Duration) {
+    take(Program::load(file, opened));
+    return std::uint64_t{1};
+  };
+  const auto t = measure({{"open", open}, {"compile", compile}, {"compile'", compile}}, s);
+  auto j = report_ratio(model.name + ": compile / open", ratio_of(t[1], t[0]), ratio_of(t[2], t[1]),
+                        1.0, false);
+  j["open_ms"] = median_of(t[0]) * 1e3;
+  j["compile_ms"] = median_of(t[1]) * 1e3;
+  return j;
+}
+
+Json run(int argc, char** argv) {
+  Settings settings;
+  settings.rounds = std::stoi(argument(argc, argv, "--rounds", "15"));
+  const auto models = real_models(argument(argc, argv, "--models-dir", CORELANE_SITE_PACKAGES));
+  std::string folder = (std::filesystem::temp_directory_path() / "corelane-load-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) fail("mkdtemp");
+  Json report{{"benchmark", "load"}, {"environment", environment()}};
+  // Children first: this process must not have the engine's threads when it forks.
+  std::vector<std::filesystem::path> files;
+  for (const auto& model : models) {
+    const auto path = std::filesystem::path(folder) / (model.name + ".rknn");
+    in_child([&]() -> Json { return make_program(model, folder).string(); });
+    files.push_back(path);
+    auto j = in_child([&] { return memory_of(model, path); });
+    j["model"] = model.name;
+    std::fprintf(stderr, "%s memory: %s\n", model.name.c_str(), j.dump().c_str());
+    report["memory"].push_back(j);
+  }
+  double log_sum = 0;
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    auto j = opening_of(models[i], files[i], settings);
+    log_sum += std::log(j["ratio"].get<double>());
+    report["opening"].push_back(j);
+  }
+  const double mean = std::exp(log_sum / static_cast<double>(std::max<std::size_t>(models.size(), 1)));
+  report["opening_geometric_mean"] = mean;
+  report["opening_target"] = 2.5;
+  std::fprintf(stderr, "opening, geometric mean: %.2f (target 2.5)\n", mean);
+  std::filesystem::remove_all(folder);
+  return report;
+}
+
+}  // namespace
+}  // namespace corelane::bench
+
+int main(int argc, char** argv) {
+  try {
+    return corelane::bench::finish(argc, argv, corelane::bench::run(argc, argv));
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "load_benchmark: %s\n", e.what());
+    return 1;
+  }
+}

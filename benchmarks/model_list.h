@@ -1,0 +1,21 @@
+/// The real models of the benchmarks: files of pinned PyPI packages, with the shapes they run at.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "corelane/tensor/shape.h"
+
+namespace corelane::bench {
+
+struct RealModel {
+  std::string name;
+  std::filesystem::path path;
+  std::vector<Shape> shapes;  ///< One per input; all inputs are f32.
+};
+
+/// Those that are installed below `site_packages`; the others are left out with a line on stderr.
+std::vector<RealModel> real_models(const std::filesystem::path& site_packages);
+
+}  // namespace corelane::bench
