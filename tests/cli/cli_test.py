@@ -1,0 +1,223 @@
+"""The command line as a user meets it: exit codes, JSON, files. Run with the path of `corelane`.
+
+python cli_test.py BUILD/bin/corelane
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+CORELANE = ""
+
+
+def small_model(path, dims=("N", 3, 8, 8)):
+    """y = Relu(x) + 1, softmax-free, with an open batch unless dims say otherwise."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, list(dims))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, list(dims))
+    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["r"], name="relu"),
+         helper.make_node("Add", ["r", "one"], ["y"], name="add")],
+        "small", [x], [y], [one])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, path)
+
+
+def custom_model(path):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])
+    graph = helper.make_graph([helper.make_node("MyOp", ["x"], ["y"], name="mine", domain="me")],
+                              "custom", [x], [y])
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 13), helper.make_opsetid("me", 1)],
+        ir_version=8)
+    onnx.save(model, path)
+
+
+def run(*words, env=None):
+    return subprocess.run([CORELANE, *map(str, words)], capture_output=True, text=True,
+                          timeout=120, env={**os.environ, **(env or {})})
+
+
+class Cli(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = pathlib.Path(cls.folder.name)
+        small_model(cls.path / "small.onnx")
+        small_model(cls.path / "fixed.onnx", (1, 3, 8, 8))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def ok(self, *words, **kw):
+        result = run(*words, **kw)
+        self.assertEqual(result.returncode, 0, f"{words}: {result.stderr}\n{result.stdout}")
+        return result
+
+    def test_help_lists_every_subcommand(self):
+        text = self.ok("--help").stdout
+        for name in ("devices", "doctor", "compile", "inspect", "run", "bench", "compare",
+                     "completion"):
+            self.assertIn(name, text)
+            self.assertIn("--help", self.ok(name, "--help").stdout)
+
+    def test_devices_shows_three_cores_by_default(self):
+        out = json.loads(self.ok("devices", "--json").stdout)
+        self.assertEqual(len(out["device"]["cores"]), 3)
+        self.assertEqual({d["kind"] for d in out["drivers"]} >= {"virtual", "null"}, True)
+
+    def test_device_comes_from_the_environment(self):
+        out = json.loads(self.ok("devices", "--json",
+                                 env={"CORELANE_DEVICE": "virtual:generic:5"}).stdout)
+        self.assertEqual(len(out["device"]["cores"]), 5)
+
+    def test_unknown_device_is_named_with_the_known_ones(self):
+        result = run("devices", "nonsense:1")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("nonsense", result.stderr)
+        self.assertIn("virtual", result.stderr)
+
+    def test_doctor_is_content_here(self):
+        out = json.loads(self.ok("doctor", "--json").stdout)
+        self.assertTrue(out["ok"])
+
+    def test_compile_inspect_run_round_trip(self):
+        program = self.path / "fixed.rknn"
+        self.ok("compile", self.path / "fixed.onnx", "-o", program, "--custom-string", "hello",
+                "--mean", "127.5,127.5,127.5", "--std", "127.5,127.5,127.5", "--precompile")
+        self.assertEqual(program.read_bytes()[:8], b"RKNNCLP1")
+        out = json.loads(self.ok("inspect", program, "--json", "--verify", "--load").stdout)
+        self.assertEqual(out["program"]["custom_string"], "hello")
+        self.assertEqual(out["program"]["inputs"][0]["shape"], [1, 3, 8, 8])
+        self.assertEqual(out["program"]["inputs"][0]["reported_dtype"], "f16")
+        self.assertTrue(out["loaded"]["precompiled"])
+        x = np.random.default_rng(1).uniform(-1, 1, (1, 3, 8, 8)).astype(np.float32)
+        np.save(self.path / "x.npy", x)
+        self.ok("run", program, "-i", self.path / "x.npy", "-o", self.path / "out", "-k", "3")
+        np.testing.assert_array_equal(np.load(self.path / "out/y.npy"), np.maximum(x, 0) + 1)
+        self.ok("doctor", program)
+
+    def test_open_shapes_ask_for_a_shape(self):
+        result = run("run", self.path / "small.onnx", "--random")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("--shape x=", result.stderr)
+        out = json.loads(self.ok("run", self.path / "small.onnx", "--random", "--shape",
+                                 "x=2,3,8,8", "--json").stdout)
+        self.assertEqual(out["outputs"][0]["shape"], [2, 3, 8, 8])
+
+    def test_shape_sets_are_a_closed_list(self):
+        program = self.path / "sets.rknn"
+        self.ok("compile", self.path / "small.onnx", "-o", program, "--shape-set", "1,3,8,8",
+                "--shape-set", "4,3,8,8")
+        out = json.loads(self.ok("run", program, "--random", "--shape", "x=4,3,8,8",
+                                 "--json").stdout)
+        self.assertEqual(out["outputs"][0]["shape"], [4, 3, 8, 8])
+        result = run("run", program, "--random", "--shape", "x=2,3,8,8")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("[4, 3, 8, 8]", result.stderr)
+
+    def test_pictures_are_resized_and_normalised(self):
+        program = self.path / "picture.rknn"
+        self.ok("compile", self.path / "fixed.onnx", "-o", program, "--mean", "10,20,30", "--std",
+                "2,2,2")
+        import struct
+        import zlib
+
+        def chunk(kind, data):
+            return (struct.pack(">I", len(data)) + kind + data +
+                    struct.pack(">I", zlib.crc32(kind + data)))
+
+        rows = b"".join(b"\0" + bytes([50, 60, 70]) * 16 for _ in range(16))
+        png = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)) +
+               chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+        (self.path / "flat.png").write_bytes(png)
+        self.ok("run", program, "-i", self.path / "flat.png", "-o", self.path / "flat")
+        y = np.load(self.path / "flat/y.npy")
+        for c in range(3):
+            np.testing.assert_allclose(y[0, c], 21.0)
+
+    def test_errors_have_stable_codes(self):
+        self.assertEqual(run("run").returncode, 2)
+        self.assertEqual(run("nonsense").returncode, 2)
+        missing = run("run", self.path / "missing.onnx", "--random")
+        self.assertEqual(missing.returncode, 3)
+        self.assertIn("missing.onnx", missing.stderr)
+        (self.path / "text.rknn").write_text("not a model at all")
+        self.assertEqual(run("inspect", self.path / "text.rknn").returncode, 4)
+        (self.path / "vendor.rknn").write_bytes(b"RKNN\0\0\0\0" + bytes(200))
+        vendor = run("run", self.path / "vendor.rknn", "--random")
+        self.assertEqual(vendor.returncode, 4)
+        self.assertIn("corelane compile", vendor.stderr)
+        out = json.loads(run("--json", "inspect", self.path / "missing.onnx").stdout)
+        self.assertEqual(out["error"], "not_found")
+
+    def test_wrong_shape_names_both(self):
+        np.save(self.path / "bad.npy", np.zeros((1, 3, 8, 9), np.float32))
+        result = run("run", self.path / "fixed.onnx", "-i", self.path / "bad.npy")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("[1, 3, 8, 9]", result.stderr)
+        self.assertIn("[1, 3, 8, 8]", result.stderr)
+
+    def test_custom_operator_must_be_declared(self):
+        custom_model(self.path / "custom.onnx")
+        result = run("compile", self.path / "custom.onnx", "-o", self.path / "custom.rknn")
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("MyOp", result.stderr)
+        self.assertIn("--custom-op", result.stderr)
+        self.ok("compile", self.path / "custom.onnx", "-o", self.path / "custom.rknn",
+                "--custom-op", "me.MyOp")
+        missing = run("run", self.path / "custom.rknn", "--random")
+        self.assertEqual(missing.returncode, 6, missing.stderr)
+        self.assertIn("MyOp", missing.stderr)
+
+    def test_bench_writes_every_report(self):
+        files = {k: self.path / f"bench.{k}" for k in ("json", "csv", "trace", "html")}
+        words = [w for k, f in files.items() for w in (f"--out-{k}", f)]
+        self.ok("bench", self.path / "fixed.onnx", "-n", "50", "-c", "1,3", "--warm-up", "0.01",
+                *words)
+        report = json.loads(files["json"].read_text())
+        self.assertEqual([p["concurrency"] for p in report["points"]], [1, 3])
+        self.assertTrue(all(p["inferences"] == 50 for p in report["points"]))
+        self.assertEqual(len(files["csv"].read_text().splitlines()), 101)
+        trace = json.loads(files["trace"].read_text())
+        spans = trace["traceEvents"] if isinstance(trace, dict) else trace
+        self.assertGreaterEqual(len([s for s in spans if s.get("ph") == "X"]), 100)
+        self.assertIn("<svg", files["html"].read_text())
+
+    def test_bench_open_loop_counts_all_arrivals(self):
+        out = json.loads(self.ok("bench", self.path / "fixed.onnx", "-n", "40", "-c", "2", "-r",
+                                 "2000", "--poisson", "--warm-up", "0.01", "--json").stdout)
+        self.assertEqual(out["points"][0]["inferences"], 40)
+
+    def test_compare_agrees_with_onnxruntime(self):
+        out = json.loads(self.ok("compare", self.path / "fixed.onnx", "--layers", "--python",
+                                 sys.executable, "--json").stdout)
+        self.assertTrue(out["ok"])
+        self.assertEqual([o["name"] for o in out["outputs"]], ["y", "r"])
+
+    def test_compare_sees_a_difference(self):
+        other = self.path / "other.onnx"
+        model = onnx.load(self.path / "fixed.onnx")
+        model.graph.initializer[0].CopyFrom(helper.make_tensor("one", TensorProto.FLOAT, [1], [2.0]))
+        onnx.save(model, other)
+        result = run("compare", self.path / "fixed.onnx", "--onnx", other, "--python",
+                     sys.executable)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+
+    def test_completion_knows_the_options(self):
+        for shell in ("bash", "zsh", "fish"):
+            self.assertIn("precompile", self.ok("completion", shell).stdout)
+
+
+if __name__ == "__main__":
+    CORELANE = sys.argv.pop(1)
+    unittest.main()
