@@ -9,7 +9,7 @@
 #include "model/onnx_freeze.h"
 #include "model/onnx_tensor.h"
 #include "model/onnx_walk.h"
-#include "model/onnx_wire.h"
+#include "model/onnx_scan.h"
 
 namespace corelane {
 namespace onnx_import {

@@ -1,4 +1,4 @@
-#include "model/onnx_wire.h"
+#include "model/onnx_scan.h"
 
 #include <array>
 #include <cstdint>
