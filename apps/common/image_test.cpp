@@ -1,0 +1,65 @@
+#include "common/image.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "corelane/base/file.h"
+
+namespace corelane::tools {
+namespace {
+
+Image gradient(int width, int height) {
+  Image image{width, height, 3, {}};
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      for (const int v : {x * 3, y * 5, 7}) image.pixels.push_back(static_cast<std::uint8_t>(v));
+    }
+  }
+  return image;
+}
+
+TEST(Image, PngRoundTripKeepsPixels) {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("corelane_image_" + std::to_string(::getpid()) + ".png");
+  const auto image = gradient(17, 9);
+  ASSERT_TRUE(save_png(path, image).ok());
+  const auto back = load_image(path, 3);
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_EQ(back->width, 17);
+  EXPECT_EQ(back->height, 9);
+  EXPECT_EQ(back->pixels, image.pixels);
+  const auto bytes = read_file(path);
+  for (std::size_t n = 0; n < bytes->size(); ++n) {  // A cut file is an error or the same picture.
+    const auto cut = decode_image(ByteSpan(*bytes).first(n), "cut", 3);
+    if (cut) {
+      EXPECT_EQ(cut->pixels, image.pixels);
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Image, NeitherPngNorJpegIsNamed) {
+  const auto r = decode_image(as_byte_span("GIF89a"), "a.gif", 3);
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().code(), Code::kMalformed);
+  EXPECT_NE(r.error().message().find("a.gif"), std::string::npos);
+}
+
+TEST(Image, BrokenJpegIsAnError) {
+  const auto r = decode_image(as_byte_span("\xff\xd8\xff\xe0 nonsense"), "a.jpg", 3);
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().code(), Code::kMalformed);
+}
+
+TEST(Resize, SameSizeIsTheSamePicture) {
+  const auto image = gradient(8, 6);
+  EXPECT_EQ(resize_bilinear(image, 8, 6).pixels, image.pixels);
+}
+
+TEST(Resize, HalfSizeAveragesPairs) {
+  const Image image{4, 1, 1, {0, 10, 20, 30}};
+  EXPECT_EQ(resize_bilinear(image, 2, 1).pixels, (std::vector<std::uint8_t>{5, 25}));
+}
+
+}  // namespace
+}  // namespace corelane::tools
