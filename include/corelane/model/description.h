@@ -31,6 +31,7 @@ struct CORELANE_API IoEntry {
   std::vector<float> std;
   /// Memory layout a client is offered for 4-D tensors: kNHWC for inputs, kPlain for outputs.
   LayoutKind preferred_layout = LayoutKind::kPlain;
+  bool operator==(const IoEntry&) const = default;
 };
 
 /// A custom operator type that the program declares.
@@ -38,6 +39,7 @@ struct CustomOperatorDecl {
   std::string type;
   std::string domain;
   std::uint32_t nodes = 0;  ///< How many nodes of the network use it.
+  bool operator==(const CustomOperatorDecl&) const = default;
 };
 
 /// A finding of the import: what the engine would get wrong or cannot do.
@@ -47,6 +49,7 @@ struct ImportFinding {
   std::string node;  ///< Name, or "#12" by position when it has none.
   std::string op;
   std::string text;
+  bool operator==(const ImportFinding&) const = default;
 };
 
 struct CORELANE_API ProgramDescription {
@@ -68,6 +71,7 @@ struct CORELANE_API ProgramDescription {
   std::uint64_t node_count = 0;
   std::uint64_t constant_bytes = 0;
   std::uint64_t macs = 0;  ///< Multiply-accumulates of Conv/MatMul/Gemm at static shapes; 0 unknown.
+  bool operator==(const ProgramDescription&) const = default;
 };
 
 }  // namespace corelane
