@@ -1,0 +1,65 @@
+/// The end of an inference whose outputs are converted: converts, then tells who waits.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/device/device.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane::runtime {
+
+/// One output to be converted into user memory. Open dimensions of `to` take the result's shape.
+struct OutputCopy {
+  std::size_t index = 0;
+  TensorDesc desc;  ///< Of the device's memory.
+  MutableTensorView to;
+  std::shared_ptr<const void> keep_alive;
+};
+
+/// Converts the results. kShapeMismatch or kOutOfMemory when the memory does not fit the actual
+/// shape; what comes before it is already written.
+Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies);
+
+/// Runs once, in the thread that completes the job, before anyone is told that it is done. An
+/// abandoned or failed job writes nothing.
+class OutputFinish {
+ public:
+  OutputFinish(std::shared_ptr<Clock> clock, std::shared_ptr<device::Bindings> bindings,
+               std::vector<OutputCopy> copies, std::vector<std::shared_ptr<device::Fence>> signal);
+
+  void run(device::Completion& completion);
+  bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
+  bool wait(TimePoint until);
+  /// kWrongState while not finished.
+  Status status() const;
+  Duration spent() const;
+  /// Calls `f` when finished, at once if it is.
+  void on_finished(std::function<void(const Status&)> f);
+
+ private:
+  const std::shared_ptr<Clock> clock_;
+  std::shared_ptr<device::Bindings> bindings_;  ///< Dropped when finished.
+  std::vector<OutputCopy> copies_;
+  std::vector<std::shared_ptr<device::Fence>> signal_;
+  std::atomic<bool> finished_{false};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::function<void(const Status&)>> callbacks_;
+  Status status_;
+  Duration spent_{};
+};
+
+/// Calls `f`, logging and dropping what it throws.
+void call_guarded(const std::function<void(const Status&)>& f, const Status& status) noexcept;
+
+}  // namespace corelane::runtime

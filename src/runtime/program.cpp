@@ -1,0 +1,60 @@
+#include "corelane/runtime/program.h"
+
+#include "corelane/base/file.h"
+#include "runtime/context_state.h"
+#include "runtime/program_load.h"
+#include "runtime/program_state.h"
+
+namespace corelane {
+
+Result<Program> Program::load(const std::filesystem::path& path, const LoadOptions& options) {
+  CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
+  const auto file = std::make_shared<const MappedFile>(std::move(mapped));
+  Program program;
+  CORELANE_ASSIGN(program.state_, runtime::load_program({file->bytes(), file, path}, options));
+  return program;
+}
+
+Result<Program> Program::load(ByteSpan bytes, const LoadOptions& options,
+                              std::shared_ptr<const void> keep_alive) {
+  Program program;
+  CORELANE_ASSIGN(program.state_,
+                  runtime::load_program({bytes, std::move(keep_alive), {}}, options));
+  return program;
+}
+
+const ProgramDescription& Program::description() const noexcept { return state_->description; }
+
+const std::shared_ptr<device::Device>& Program::device() const noexcept { return state_->device; }
+
+device::Placement Program::placement() const noexcept {
+  const auto first = state_->executables->first();
+  return first.executable == nullptr ? device::Placement::kOpaque : first.executable->placement();
+}
+
+device::MemoryFigures Program::memory() const {
+  device::MemoryFigures sum;
+  for (const auto& executable : state_->executables->all()) {
+    const device::MemoryFigures m = executable->memory();
+    sum.weights += m.weights;
+    sum.internal += m.internal;
+    sum.buffers += m.buffers;
+  }
+  sum.buffers += state_->context_bytes->load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::shared_ptr<device::HostOperatorTable> Program::host_operators() const {
+  return state_->host_operators;
+}
+
+bool Program::precompiled() const noexcept { return state_->executables->from_precompiled(); }
+
+Result<Context> Program::new_context() const {
+  if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
+  Context context;
+  CORELANE_ASSIGN(context.state_, ContextState::create(state_));
+  return context;
+}
+
+}  // namespace corelane

@@ -1,0 +1,39 @@
+/// Where one tensor of a context lies, and how it gets there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "corelane/device/device.h"
+#include "corelane/tensor/convert.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane::runtime {
+
+enum class SlotMode : std::uint8_t {
+  kOwn,        ///< The context's own memory.
+  kDirect,     ///< User memory the device uses as it is.
+  kBuffer,     ///< A device buffer, used as it is.
+  kConverted,  ///< User memory, converted from or to own memory at each run.
+};
+
+/// What was asked for (mode, view) and what the device has of it (own, applied).
+struct Slot {
+  SlotMode mode = SlotMode::kOwn;
+  MutableTensorView view;  ///< Of user memory or buffer. Inputs are read only.
+  ConvertOptions convert;  ///< Inputs in mode kConverted.
+  std::shared_ptr<device::Buffer> buffer;
+  device::TensorRef own;     ///< Own memory once it is known; null data before.
+  bool foreign_own = false;  ///< `own` was allocated here, not by the device's bindings.
+};
+
+/// True when `view` is what the device computes with: dtype of `desc`, plain layout without gaps,
+/// no quantization, elements at their natural alignment. The shape is not looked at.
+bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept;
+
+/// kTypeMismatch, kInvalidArgument (null, size, layout) naming `what` ("input 'x'"), unless the
+/// static `view` can be converted from or to `desc`'s type and holds its shape.
+Status check_view(const TensorDesc& desc, const TensorView& view, const char* what);
+
+}  // namespace corelane::runtime

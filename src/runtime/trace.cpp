@@ -1,0 +1,184 @@
+#include "corelane/runtime/trace.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace corelane {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kProcess = 1;
+
+double microseconds(Duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
+
+bool ran(const device::JobRecord& r) { return r.core_bits != 0; }
+
+Json metadata(const char* what, int track, const std::string& name) {
+  return {
+      {"name", what}, {"ph", "M"}, {"pid", kProcess}, {"tid", track}, {"args", {{"name", name}}}};
+}
+
+Json arguments(const device::JobRecord& r) {
+  return {{"job", r.id},
+          {"tag", r.tag},
+          {"priority", r.priority},
+          {"batch", r.batch},
+          {"queue_depth", r.queue_depth},
+          {"status", code_name(r.code)},
+          {"bytes_in", r.bytes_in},
+          {"bytes_out", r.bytes_out}};
+}
+
+/// The bars of one job: one on each of its cores.
+void add_bars(Json& events, const TraceSpan& span, TimePoint origin, std::size_t cores) {
+  const device::JobRecord& r = span.record;
+  for (std::size_t core = 0; core < cores; ++core) {
+    if (((r.core_bits >> core) & 1U) == 0) continue;
+    events.push_back({{"name", span.label.empty() ? "job" : span.label},
+                      {"cat", "run"},
+                      {"ph", "X"},
+                      {"pid", kProcess},
+                      {"tid", static_cast<int>(core)},
+                      {"ts", microseconds(r.started - origin)},
+                      {"dur", microseconds(r.ended - r.started)},
+                      {"args", arguments(r)}});
+  }
+}
+
+/// The time in the queue: an async pair, so that waiting jobs may overlap.
+void add_wait(Json& events, const TraceSpan& span, TimePoint origin) {
+  const device::JobRecord& r = span.record;
+  const auto event = [&](const char* phase, TimePoint at) {
+    Json e = {{"name", (span.label.empty() ? "job" : span.label) + " queued"},
+              {"cat", "queue"},
+              {"ph", phase},
+              {"id", r.id},
+              {"pid", kProcess},
+              {"tid", 0},
+              {"ts", microseconds(at - origin)}};
+    if (phase[0] == 'b') e["args"] = {{"queue_depth", r.queue_depth}, {"tag", r.tag}};
+    events.push_back(std::move(e));
+  };
+  event("b", r.queued);
+  event("e", ran(r) ? r.started : r.ended);
+}
+
+std::string prometheus_label(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string chrome_trace(const device::DeviceInfo& info, std::span<const TraceSpan> spans) {
+  std::vector<TraceSpan> sorted(spans.begin(), spans.end());
+  const auto start = [](const TraceSpan& s) {
+    return ran(s.record) ? s.record.started : s.record.queued;
+  };
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](const TraceSpan& a, const TraceSpan& b) { return start(a) < start(b); });
+  TimePoint origin = kNever;
+  for (const TraceSpan& s : sorted) origin = std::min({origin, s.record.queued, start(s)});
+
+  Json events = Json::array();
+  events.push_back(metadata("process_name", 0, info.instance));
+  for (std::size_t i = 0; i < info.cores.size(); ++i) {
+    events.push_back(metadata("thread_name", static_cast<int>(i), info.cores[i].name));
+  }
+  for (const TraceSpan& span : sorted) {
+    add_wait(events, span, origin);
+    add_bars(events, span, origin, info.cores.size());
+  }
+  const Json trace = {{"traceEvents", std::move(events)},
+                      {"displayTimeUnit", "ms"},
+                      {"otherData",
+                       {{"device", info.instance},
+                        {"profile", info.profile},
+                        {"engine", info.engine},
+                        {"isa", info.isa}}}};
+  return trace.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+DurationSummary summarize(std::vector<Duration> samples) {
+  DurationSummary s;
+  s.count = samples.size();
+  if (samples.empty()) return s;
+  std::sort(samples.begin(), samples.end());
+  // Nearest rank: the smallest sample with at least p of all at or below it. Per mille, in
+  // integers, so that no rounding moves a rank.
+  const auto rank = [&](std::size_t per_mille) {
+    const std::size_t position = (samples.size() * per_mille + 999) / 1000;
+    return samples[std::clamp<std::size_t>(position, 1, samples.size()) - 1];
+  };
+  s.min = samples.front();
+  s.max = samples.back();
+  s.p50 = rank(500);
+  s.p90 = rank(900);
+  s.p95 = rank(950);
+  s.p99 = rank(990);
+  s.p999 = rank(999);
+  long double sum = 0;
+  for (const Duration d : samples) sum += static_cast<long double>(d.count());
+  s.mean = Duration(static_cast<Duration::rep>(sum / static_cast<long double>(samples.size())));
+  return s;
+}
+
+std::vector<double> core_shares(std::span<const device::JobRecord> records, std::size_t cores) {
+  std::vector<double> shares(cores, 0.0);
+  TimePoint first = kNever;
+  TimePoint last = TimePoint::min();
+  for (const device::JobRecord& r : records) {
+    if (!ran(r)) continue;
+    first = std::min(first, r.started);
+    last = std::max(last, r.ended);
+  }
+  if (last <= first) return shares;
+  const double whole = microseconds(last - first);
+  for (const device::JobRecord& r : records) {
+    for (std::size_t core = 0; core < cores; ++core) {
+      if (((r.core_bits >> core) & 1U) != 0)
+        shares[core] += microseconds(r.ended - r.started) / whole;
+    }
+  }
+  return shares;
+}
+
+std::string prometheus_text(const device::DeviceInfo& info,
+                            const device::DeviceCounters& counters) {
+  const std::string device = prometheus_label(info.instance);
+  std::string text;
+  const auto counter = [&](const char* name, const char* help, std::uint64_t value) {
+    text += fmt::format(
+        "# HELP corelane_{0} {1}\n# TYPE corelane_{0} counter\n"
+        "corelane_{0}{{device=\"{2}\"}} {3}\n",
+        name, help, device, value);
+  };
+  counter("jobs_submitted_total", "Jobs submitted since the device was opened.",
+          counters.submitted);
+  counter("jobs_completed_total", "Jobs completed, with any status.", counters.completed);
+  counter("jobs_failed_total", "Jobs completed with an error.", counters.failed);
+  counter("jobs_abandoned_total", "Jobs given up at their deadline or by a reset.",
+          counters.abandoned);
+  counter("core_resets_total", "Core resets.", counters.resets);
+  text +=
+      "# HELP corelane_core_busy_seconds_total Time each core ran jobs.\n"
+      "# TYPE corelane_core_busy_seconds_total counter\n";
+  for (std::size_t i = 0; i < counters.busy.size(); ++i) {
+    const std::string name = i < info.cores.size() ? info.cores[i].name : std::to_string(i);
+    text += fmt::format("corelane_core_busy_seconds_total{{device=\"{}\",core=\"{}\"}} {:.9f}\n",
+                        device, prometheus_label(name),
+                        std::chrono::duration<double>(counters.busy[i]).count());
+  }
+  return text;
+}
+
+}  // namespace corelane
