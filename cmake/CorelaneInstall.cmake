@@ -1,0 +1,73 @@
+# What `cmake --install` puts down: libcorelane.so and its headers, the driver modules beside it, the
+# command line tool, a CMake package (corelane::corelane) and a pkg-config file.
+# Included last, when every target is known.
+include_guard()
+include(CMakePackageConfigHelpers)
+
+option(CORELANE_BUNDLE_ENGINE
+  "Install the engine's files beside the driver modules instead of using the wheel where it lies" OFF)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/corelane")
+set(module_dir "${CMAKE_INSTALL_LIBDIR}/corelane")
+
+# --- The library and the tool.
+install(TARGETS corelane EXPORT corelaneTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/corelane" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h")
+if(TARGET corelane_cli)
+  file(RELATIVE_PATH up "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+  set_target_properties(corelane_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${up}")
+  install(TARGETS corelane_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# --- The engine of the driver modules: in `engine/` beside them, or where the build found it.
+set(engine_dir "")
+if(OpenVINO_DIR)
+  get_filename_component(engine_dir "${OpenVINO_DIR}/../libs" REALPATH)
+endif()
+if(CORELANE_BUNDLE_ENGINE)
+  # The smallest set that reads and runs ONNX on the CPU; they find each other by $ORIGIN.
+  set(engine_files "")
+  foreach(pattern libopenvino.so.* libopenvino_*_cpu_plugin.so libopenvino_onnx_frontend.so.*
+      libopenvino_ir_frontend.so.* libtbb.so.12)
+    file(GLOB found "${engine_dir}/${pattern}")
+    list(LENGTH found count)
+    if(NOT count EQUAL 1)
+      message(FATAL_ERROR "CORELANE_BUNDLE_ENGINE: '${engine_dir}' holds ${count} files "
+        "'${pattern}', one is needed. Take openvino as requirements/engine.txt pins it "
+        "(./dev setup build), or switch CORELANE_BUNDLE_ENGINE off.")
+    endif()
+    list(APPEND engine_files "${found}")
+  endforeach()
+  install(FILES ${engine_files} DESTINATION "${module_dir}/engine")
+  file(GLOB engine_licences "${engine_dir}/../../openvino-*.dist-info/licenses/*"
+    "${engine_dir}/../../openvino-*.dist-info/LICENSE*")
+  install(FILES ${engine_licences} DESTINATION "${CMAKE_INSTALL_DOCDIR}/engine")
+  set(module_rpath "$ORIGIN/engine")
+else()
+  set(module_rpath "${engine_dir}")
+endif()
+get_property(modules GLOBAL PROPERTY CORELANE_DRIVER_MODULES)
+foreach(module IN LISTS modules)
+  # CorelaneDriver.cmake installs the module itself.
+  set_target_properties(${module} PROPERTIES INSTALL_RPATH "${module_rpath}")
+endforeach()
+
+# --- For CMake: find_package(corelane).
+install(EXPORT corelaneTargets NAMESPACE corelane:: DESTINATION ${package_dir})
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/corelaneConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/corelaneConfig.cmake" INSTALL_DESTINATION ${package_dir})
+# Before 1.0 a new minor version may change the interface.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/corelaneConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/corelaneConfig.cmake"
+  "${PROJECT_BINARY_DIR}/corelaneConfigVersion.cmake" DESTINATION ${package_dir})
+
+# --- For pkg-config. The prefix is told from the file's own place, so the tree can be moved.
+file(RELATIVE_PATH corelane_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" corelane_pc_prefix "${corelane_pc_prefix}")
+configure_file("${CMAKE_CURRENT_LIST_DIR}/corelane.pc.in" "${PROJECT_BINARY_DIR}/corelane.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/corelane.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
