@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks and plots them: what `./dev bench` calls.
+
+Each report is JSON in the output folder; ratios.png shows every ratio with its interval, its A/A
+control and its target. A comparison that cannot run is an error, not left out.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).parent
+# Name of the report -> command line after the program; quick: fewer rounds for a first look.
+PROGRAMS = {
+    "small_model": ["small_model_benchmark"],
+    "real_models": ["real_models_benchmark"],
+    "load": ["load_benchmark"],
+    "convert": ["convert_benchmark"],
+}
+ROUNDS = {"small_model": 61, "real_models": 31, "load": 15, "convert": 31, "onnxruntime": 31}
+
+
+def run(words) -> bool:
+    print("bench:", " ".join(map(str, words)), file=sys.stderr, flush=True)
+    return subprocess.run(list(map(str, words))).returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", required=True, type=pathlib.Path)
+    parser.add_argument("--models-dir", required=True)
+    parser.add_argument("--out", required=True, type=pathlib.Path)
+    parser.add_argument("--quick", action="store_true", help="15 rounds each")
+    parser.add_argument("--only", choices=[*PROGRAMS, "onnxruntime"], help="one of the reports")
+    a = parser.parse_args()
+    a.out.mkdir(parents=True, exist_ok=True)
+    failed, reports = [], []
+    for name in [*PROGRAMS, "onnxruntime"]:
+        if a.only and name != a.only:
+            continue
+        report = a.out / f"{name}.json"
+        report.unlink(missing_ok=True)
+        options = ["--rounds", 15 if a.quick else ROUNDS[name], "--out", report]
+        if name == "onnxruntime":
+            words = [sys.executable, HERE / "ort_benchmark.py", "--library",
+                     a.build / "lib/libcorelane_bench_shim.so", "--models-dir", a.models_dir, *options]
+        else:
+            words = [a.build / "bin" / PROGRAMS[name][0], *options]
+            if name in ("real_models", "load"):
+                words += ["--models-dir", a.models_dir]
+        if run(words) and report.exists():
+            reports.append(report)
+        else:
+            failed.append(name)
+    if reports:
+        if not run([sys.executable, HERE / "plot.py", a.out / "ratios.png", *reports]):
+            failed.append("plot")
+    verdicts = [v for r in reports for v in verdicts_of(json.loads(r.read_text()))]
+    for name, verdict in verdicts:
+        if verdict == "missed":
+            print(f"bench: missed: {name}", file=sys.stderr)
+    print("bench: reports in", a.out, "; failed:", ", ".join(failed) or "none", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def verdicts_of(node):
+    if isinstance(node, dict):
+        if "verdict" in node:
+            yield node.get("name", node.get("model", "?")), node["verdict"]
+        for value in node.values():
+            yield from verdicts_of(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from verdicts_of(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
