@@ -8,14 +8,16 @@ Status convert(const TensorView& src, const MutableTensorView& dst, const Conver
   CORELANE_ASSIGN_OR_STATUS(const detail::ConvertPlan plan,
                             detail::make_convert_plan(src, dst, options));
   if (plan.to.total == 0) return {};
+  if (options.path != ConvertPath::kReference && detail::convert_fast(plan)) return {};
   if (options.path == ConvertPath::kFast) {
-    return failure(Code::kUnsupported, "no fast kernel converts {} to {}", dtype_name(src.dtype),
-                   dtype_name(dst.dtype));
+    return failure(Code::kUnsupported,
+                   "no fast kernel converts {} {} in layout {} to {} in layout {} with these "
+                   "quantizations; use the automatic path",
+                   dtype_name(src.dtype), src.shape.to_string(), layout_name(src.layout.kind),
+                   dtype_name(dst.dtype), layout_name(dst.layout.kind));
   }
   detail::convert_reference(plan);
   return {};
 }
-
-std::string_view convert_isa() noexcept { return "reference"; }
 
 }  // namespace corelane

@@ -73,6 +73,12 @@ Result<ConvertPlan> make_convert_plan(const TensorView& src, const MutableTensor
 /// The plain implementation: one element at a time, any types, layouts and quantizations.
 void convert_reference(const ConvertPlan& plan);
 
+/// The fast implementation; false, with nothing written, when it has no kernel for the plan.
+bool convert_fast(const ConvertPlan& plan);
+
+/// Stores a zero point, saturated to the integer type, as element i.
+void store_zero_point(DType type, std::byte* base, std::size_t i, std::int32_t zero_point);
+
 /// Sets the destination's padding (tail of the last channel block, pixels beyond the width) to its
 /// zero: for integers the zero point of the nearest element along the quantization axis.
 void fill_padding(const ConvertPlan& plan);

@@ -264,6 +264,10 @@ void move_bits(const ConvertPlan& p) {
 
 }  // namespace
 
+void store_zero_point(DType type, std::byte* base, std::size_t i, std::int32_t zero_point) {
+  store_integer(type, base, i, make_wide(zero_point));
+}
+
 void fill_padding(const ConvertPlan& p) {
   const Addressing& to = p.to;
   if (to.stored_c == p.c && to.stored_w == p.w) return;
@@ -276,7 +280,7 @@ void fill_padding(const ConvertPlan& p) {
     const std::size_t last_w = p.w == 0 ? 0 : std::min(w, p.w - 1);
     const std::size_t k = p.quant.index(p.place(n, std::min(c, p.c - 1), h, last_w));
     const bool has = p.quant.active && p.quant.count != 0;
-    store_integer(p.dst_type, p.dst, offset, make_wide(has ? p.quant.zero_points[k] : 0));
+    store_zero_point(p.dst_type, p.dst, offset, has ? p.quant.zero_points[k] : 0);
   };
   for (std::size_t n = 0; n < p.n; ++n) {
     for (std::size_t c = 0; c < to.stored_c; ++c) {

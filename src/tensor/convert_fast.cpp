@@ -1,0 +1,286 @@
+// The fast conversion: walks images in tiles that stay in the first cache level and leaves the
+// elements to the vector kernels. A tile's channels are taken as planes (out of pixels where they
+// are not), each plane is converted as a row with its channel's parameters, and put together again.
+#include <cstring>
+
+#include "tensor/convert_walk.h"
+
+namespace corelane::detail {
+
+namespace {
+
+constexpr std::size_t kMaxChannels = 128;      ///< Handled together.
+constexpr std::size_t kTileBytes = 32 * 1024;  ///< What a tile's channels may take.
+constexpr std::size_t kMinPixels = 64;         ///< Whole vectors of every type.
+constexpr std::size_t kMaxPixels = 2048;
+constexpr std::size_t kCacheLine = 64;
+
+void fill(std::byte* dst, std::size_t bytes, const ZeroPattern& pattern) {
+  for (std::size_t i = 0; i < bytes; i += pattern.size()) {
+    std::memcpy(dst + i, pattern.data(), std::min(pattern.size(), bytes - i));
+  }
+}
+
+/// Sets the pixels beyond the width of every row of one image.
+void fill_row_gaps(const Walk& w, std::size_t n) {
+  const Side& d = w.dst;
+  const std::size_t used = w.pixels * d.pixel_step();
+  if (d.row_step == used) return;
+  for (std::size_t b = 0; b < d.blocks; ++b) {
+    for (std::size_t row = 0; row < w.rows; ++row) {
+      std::byte* gap = d.at(n, b, row) + used;
+      const std::size_t bytes = d.row_step - used;
+      if (d.planar || w.one_zero()) {
+        fill(gap, bytes, w.zero(b));
+        continue;
+      }
+      for (std::size_t i = 0; i < bytes / d.size; ++i) {
+        fill(gap + i * d.size, d.size, w.zero(b * d.block + i % d.block));
+      }
+    }
+  }
+}
+
+/// `count` neighbouring elements with the parameters of channel c.
+void convert_run(const Walk& w, std::size_t c, const std::byte* src, std::byte* dst,
+                 std::size_t count) {
+  if (w.kernel == nullptr) {
+    std::memcpy(dst, src, count * w.dst.size);
+  } else {
+    w.kernel(w.params(c), src, dst, count);
+  }
+}
+
+/// Both sides planar.
+void convert_planes(const Walk& w, std::size_t n) {
+  const auto is_dense = [&w](const Side& s) {
+    return s.block_step == w.rows * s.row_step && s.row_step == w.pixels * s.size;
+  };
+  const bool dense = is_dense(w.src) && is_dense(w.dst);
+  if (dense && w.uniform) {
+    convert_run(w, 0, w.src.at(n, 0, 0), w.dst.at(n, 0, 0), w.channels * w.rows * w.pixels);
+    return;
+  }
+  for (std::size_t c = 0; c < w.channels; ++c) {
+    for (std::size_t row = 0; row < w.rows; ++row) {
+      convert_run(w, c, w.src.at(n, c, row), w.dst.at(n, c, row), w.pixels);
+    }
+  }
+}
+
+/// Both sides blocked, all channels with the same parameters: pixels are converted as they lie and
+/// their runs of channels regrouped.
+class Regroup {
+ public:
+  explicit Regroup(const Walk& w) : w_(w) {
+    const std::size_t stored = w.src.blocks * w.src.block;
+    tile_ = std::clamp<std::size_t>(kTileBytes / (stored * w.dst.size), 8, kMaxPixels);
+    tile_ = std::min(tile_, w.pixels);
+    if (w.kernel != nullptr) buffer_.resize(tile_ * stored * w.dst.size);
+  }
+
+  void image(std::size_t n) {
+    for (std::size_t row = 0; row < w_.rows; ++row) {
+      for (std::size_t p = 0; p < w_.pixels; p += tile_) {
+        tile(n, row, p, std::min(tile_, w_.pixels - p));
+      }
+    }
+  }
+
+ private:
+  void tile(std::size_t n, std::size_t row, std::size_t p, std::size_t count) {
+    const Side& s = w_.src;
+    const Side& d = w_.dst;
+    const bool same = s.block == d.block;
+    for (std::size_t b = 0; b < s.blocks && w_.kernel != nullptr; ++b) {
+      const bool whole = same && (b + 1) * s.block <= w_.channels;
+      std::byte* to = whole ? d.at(n, b, row) + p * d.pixel_step() : staged(b);
+      convert_run(w_, 0, s.at(n, b, row) + p * s.pixel_step(), to, count * s.block);
+    }
+    for (std::size_t b = 0; b < d.blocks; ++b) {
+      std::byte* to = d.at(n, b, row) + p * d.pixel_step();
+      if (same && (b + 1) * d.block <= w_.channels) {
+        if (w_.kernel == nullptr) {
+          std::memcpy(to, s.at(n, b, row) + p * s.pixel_step(), count * d.pixel_step());
+        }
+        continue;
+      }
+      find_segments(n, row, p, b);
+      gather_segments(segments_.data(), segments_.size(), to, d.pixel_step(), count,
+                      w_.zero(w_.channels - 1).data());
+    }
+  }
+
+  std::byte* staged(std::size_t b) {
+    return buffer_.data() + b * tile_ * w_.src.block * w_.dst.size;
+  }
+
+  /// The runs that make a pixel of destination block b.
+  void find_segments(std::size_t n, std::size_t row, std::size_t p, std::size_t b) {
+    const Side& s = w_.src;
+    const std::size_t size = w_.dst.size;
+    segments_.clear();
+    const std::size_t end = std::min(w_.channels, (b + 1) * w_.dst.block);
+    for (std::size_t c = b * w_.dst.block; c < end;) {
+      const std::size_t from = c / s.block;
+      const std::size_t next = std::min(end, (from + 1) * s.block);
+      const std::byte* base =
+          w_.kernel != nullptr ? staged(from) : s.at(n, from, row) + p * s.pixel_step();
+      segments_.push_back({base + c % s.block * size, s.block * size, (next - c) * size});
+      c = next;
+    }
+  }
+
+  const Walk& w_;
+  std::size_t tile_;
+  std::vector<std::byte> buffer_;
+  std::vector<Segment> segments_;
+};
+
+/// The general walk: planes to pixels, pixels to planes, and pixels to pixels where channels have
+/// parameters of their own.
+class Tiles {
+ public:
+  explicit Tiles(const Walk& w)
+      : w_(w),
+        take_apart_(tile_kernels(w.src.size)),
+        put_together_(tile_kernels(w.dst.size)),
+        stored_(std::max(w.src.blocks * w.src.block, w.dst.blocks * w.dst.block)) {
+    const std::size_t size = std::max(w.src.size, w.dst.size);
+    tile_ =
+        std::clamp(kTileBytes / (stored_ * size) / kMinPixels * kMinPixels, kMinPixels, kMaxPixels);
+    const std::size_t pixels = std::min(tile_, w.pixels);
+    // One line more than the pixels: rows that lie a power of two apart share few cache sets.
+    planes_step_ = pixels * w.src.size + kCacheLine;
+    converted_step_ = pixels * w.dst.size + kCacheLine;
+    const std::size_t rows = std::min(w.channels, kMaxChannels);
+    if (!w.src.planar) planes_.resize(rows * planes_step_);
+    if (w.kernel != nullptr && !w.dst.planar) converted_.resize(rows * converted_step_);
+    padding_.resize(pixels * w.dst.size);
+  }
+
+  void image(std::size_t n) {
+    fill(padding_.data(), padding_.size(), w_.zero(w_.channels - 1));
+    for (std::size_t row = 0; row < w_.rows; ++row) {
+      // Cut so that the planes of all tiles but the first begin with a cache line.
+      const Side& planar = w_.dst.planar ? w_.dst : w_.src;
+      const auto address = reinterpret_cast<std::uintptr_t>(planar.at(n, 0, row));
+      std::size_t count = tile_ - (planar.planar ? address % kCacheLine / planar.size : 0);
+      for (std::size_t p = 0; p < w_.pixels; p += count, count = tile_) {
+        count = std::min(count, w_.pixels - p);
+        tile(n, row, p, count);
+      }
+    }
+  }
+
+ private:
+  struct Place {
+    std::size_t n, row, pixel, count;
+  };
+
+  void tile(std::size_t n, std::size_t row, std::size_t pixel, std::size_t count) {
+    const Place at{n, row, pixel, count};
+    const Side& d = w_.dst;
+    if (d.planar) {
+      for (std::size_t c = 0; c < w_.channels; c += kMaxChannels) {
+        fetch(at, c, std::min(kMaxChannels, w_.channels - c));
+      }
+      return;
+    }
+    const std::size_t group = std::min(d.block, kMaxChannels);
+    for (std::size_t b = 0; b < d.blocks; ++b) {
+      std::byte* to = d.at(n, b, row) + pixel * d.pixel_step();
+      for (std::size_t k = 0; k < d.block; k += group) {
+        // The last group overlaps the one before it, so that none is narrower than a vector.
+        const std::size_t first = std::min(k, d.block - group);
+        const std::size_t c = b * d.block + first;
+        const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
+        fetch(at, c, valid);
+        std::fill(rows_ + valid, rows_ + group, padding_.data());
+        put_together_.interleave(rows_, group, to + first * d.size, d.block, count);
+      }
+    }
+  }
+
+  /// Points rows_ at `count` channels as converted planes; in the destination where it is planar.
+  void fetch(const Place& at, std::size_t first, std::size_t count) {
+    const Side& s = w_.src;
+    const Side& d = w_.dst;
+    std::byte* targets[kMaxChannels];
+    for (std::size_t i = 0; i < count; ++i) {
+      targets[i] = d.planar ? d.at(at.n, first + i, at.row) + at.pixel * d.size
+                            : converted_.data() + i * converted_step_;
+    }
+    if (s.planar) {
+      for (std::size_t i = 0; i < count; ++i) {
+        rows_[i] = s.at(at.n, first + i, at.row) + at.pixel * s.size;
+      }
+    } else {
+      take_apart(at, first, count, targets);
+    }
+    if (w_.kernel == nullptr) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count);
+      rows_[i] = targets[i];
+    }
+  }
+
+  void take_apart(const Place& at, std::size_t first, std::size_t count,
+                  std::byte* const* targets) {
+    const Side& s = w_.src;
+    const bool direct = w_.kernel == nullptr && w_.dst.planar;
+    std::byte* planes[kMaxChannels];
+    for (std::size_t i = 0; i < count; ++i) {
+      planes[i] = direct ? targets[i] : planes_.data() + i * planes_step_;
+      rows_[i] = planes[i];
+    }
+    for (std::size_t i = 0; i < count;) {
+      const std::size_t b = (first + i) / s.block;
+      const std::size_t within = (first + i) % s.block;
+      const std::size_t run = std::min(count - i, s.block - within);
+      const std::byte* from = s.at(at.n, b, at.row) + at.pixel * s.pixel_step() + within * s.size;
+      take_apart_.deinterleave(from, s.block, planes + i, run, at.count);
+      i += run;
+    }
+  }
+
+  const Walk& w_;
+  const TileKernels& take_apart_;
+  const TileKernels& put_together_;
+  std::size_t stored_;
+  std::size_t tile_;
+  std::size_t planes_step_;
+  std::size_t converted_step_;
+  std::vector<std::byte> planes_;
+  std::vector<std::byte> converted_;
+  std::vector<std::byte> padding_;
+  const std::byte* rows_[kMaxChannels];
+};
+
+template <class F>
+void for_each_image(Walk& w, F convert_image) {
+  for (std::size_t n = 0; n < w.images; ++n) {
+    w.set_image(n);
+    convert_image(n);
+    fill_row_gaps(w, n);
+  }
+}
+
+}  // namespace
+
+bool convert_fast(const ConvertPlan& plan) {
+  Walk w;
+  if (!make_walk(plan, w)) return false;
+  if (w.src.planar && w.dst.planar) {
+    for_each_image(w, [&w](std::size_t n) { convert_planes(w, n); });
+  } else if (!w.src.planar && !w.dst.planar && w.uniform) {
+    Regroup regroup(w);
+    for_each_image(w, [&regroup](std::size_t n) { regroup.image(n); });
+  } else {
+    Tiles tiles(w);
+    for_each_image(w, [&tiles](std::size_t n) { tiles.image(n); });
+  }
+  return true;
+}
+
+}  // namespace corelane::detail

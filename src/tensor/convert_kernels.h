@@ -1,0 +1,63 @@
+/// The vector kernels of the fast conversion, one set per instruction set, chosen at run time.
+/// They know nothing of shapes: rows of elements are converted, and tiles of channels x pixels are
+/// moved between planes (one row per channel) and pixels (channels side by side). No pointer needs
+/// to be aligned; nothing outside the named elements is read or written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "corelane/tensor/dtype.h"
+
+namespace corelane::detail {
+
+/// Arithmetic of one row, in the order of the members.
+struct RowParams {
+  std::int32_t src_zero = 0;  ///< Subtracted from integers.
+  bool dequantize = false;
+  bool normalise = false;
+  bool quantize = false;
+  bool exact_reciprocal = false;  ///< dst_scale holds 1/scale, a power of two.
+  float src_scale = 1;            ///< Multiplied, when `dequantize`.
+  float mean = 0;                 ///< Subtracted, when `normalise`.
+  float std = 1;                  ///< Divided by, when `normalise`.
+  float dst_scale = 1;            ///< Divided by, when `quantize`.
+  float low = 0;                  ///< Bounds of integers before the zero point is added.
+  float high = 0;
+  std::int32_t dst_zero = 0;
+};
+
+/// Converts `count` elements of one type to another. The memories do not overlap.
+using RowKernel = void (*)(const RowParams& params, const std::byte* src, std::byte* dst,
+                           std::size_t count);
+
+/// The kernel for two element types; null where there is none. Types: f32 f16 bf16 i8 u8 i16 u16.
+RowKernel find_row_kernel(DType src, DType dst) noexcept;
+
+/// One run of channels that lies together in the pixels of the source.
+struct Segment {
+  const std::byte* src;  ///< Of the first pixel.
+  std::size_t src_step;  ///< Bytes from pixel to pixel.
+  std::size_t bytes;     ///< Bytes of the run.
+};
+
+/// Kernels for elements of one size. Counts and strides in elements, except where bytes are named.
+struct TileKernels {
+  /// dst[p * stride + c] = rows[c][p] for c < channels, p < count. Between two pixels nothing is
+  /// written beyond `channels`.
+  void (*interleave)(const std::byte* const* rows, std::size_t channels, std::byte* dst,
+                     std::size_t stride, std::size_t count);
+  /// rows[c][p] = src[p * stride + c].
+  void (*deinterleave)(const std::byte* src, std::size_t stride, std::byte* const* rows,
+                       std::size_t channels, std::size_t count);
+};
+
+/// For elements of 1, 2, 4 or 8 bytes.
+const TileKernels& tile_kernels(std::size_t element_size) noexcept;
+
+/// Builds `count` pixels of `dst_step` bytes that follow each other without a gap: the segments in
+/// order, then padding that repeats the 16 bytes of `pad`.
+void gather_segments(const Segment* segments, std::size_t segment_count, std::byte* dst,
+                     std::size_t dst_step, std::size_t count, const std::byte* pad) noexcept;
+
+}  // namespace corelane::detail
