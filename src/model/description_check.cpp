@@ -137,6 +137,16 @@ Status check_quant(const Where& where, const Quant& quant, const Shape& shape) {
                    "index into {} is allowed",
                    where.text(), quant.axis, shape.to_string());
   }
+  const bool affine = quant.kind == QuantKind::kAffine;
+  const bool idle = (affine || (quant.scales.empty() && quant.zero_points.empty())) &&
+                    (affine || quant.axis == -1) &&
+                    (quant.kind == QuantKind::kDfp || quant.fl == 0);
+  if (quant.kind <= QuantKind::kAffine && !idle) {
+    return failure(Code::kInvalidArgument,
+                   "{} has quantization {} with parameters of another kind (axis {}, fl {}, {} "
+                   "scales)",
+                   where.text(), quant.to_string(), quant.axis, quant.fl, quant.scales.size());
+  }
   if (Status s = quant.check(shape); !s.ok()) return s.wrap(where.text());
   return {};
 }

@@ -123,6 +123,8 @@ const std::vector<Lie>& lies() {
       {"UnknownQuant", [](D& d) { d.inputs[0].desc.quant.kind = static_cast<QuantKind>(3); },
        "image"},
       {"AxisBelowMinusOne", [](D& d) { d.inputs[0].quant.axis = -2; }, "axis -2"},
+      {"ScalesOfNoQuant", [](D& d) { d.outputs[0].quant.scales = {1}; }, "another kind"},
+      {"FractionOfAffine", [](D& d) { d.inputs[0].quant.fl = 1; }, "another kind"},
       {"NegativeScale", [](D& d) { d.inputs[0].quant.scales[0] = -1; }, "scale -1"},
       {"ScalesForNoAxis",
        [](D& d) {

@@ -126,6 +126,16 @@ struct ProgramFile::Impl {
 
 namespace {
 
+/// Memory that runs out while a description is decoded is an error, not the end.
+template <class F>
+auto guarded(std::string_view name, const F& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return error(Code::kOutOfMemory, "no memory to open {}", name);
+  }
+}
+
 Status verify_all(const ProgramFile& file) {
   for (std::size_t i = 0; i < file.segments().size(); ++i) {
     if (auto segment = file.segment(i); !segment) return segment.error();
@@ -140,35 +150,41 @@ ProgramFile::~ProgramFile() = default;
 
 Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(const std::filesystem::path& path,
                                                              Verify verify) {
-  CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
-  auto owner = std::make_shared<const MappedFile>(std::move(mapped));
-  auto impl = std::make_unique<Impl>();
-  impl->name = fmt::format("'{}'", path.string());
-  impl->bytes = owner->bytes();
-  impl->owner = owner;
-  CORELANE_TRY(impl->parse(path.string()));
-  std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
-  if (verify == Verify::kEverything) CORELANE_TRY(verify_all(*file));
-  return file;
+  const std::string name = fmt::format("'{}'", path.string());
+  return guarded(name, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
+    CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
+    auto owner = std::make_shared<const MappedFile>(std::move(mapped));
+    auto impl = std::make_unique<Impl>();
+    impl->name = name;
+    impl->bytes = owner->bytes();
+    impl->owner = owner;
+    CORELANE_TRY(impl->parse(path.string()));
+    std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
+    if (verify == Verify::kEverything) CORELANE_TRY(verify_all(*file));
+    return file;
+  });
 }
 
 Result<std::shared_ptr<const ProgramFile>> ProgramFile::from_bytes(
     ByteSpan bytes, std::shared_ptr<const void> keep_alive, Verify verify) {
-  auto impl = std::make_unique<Impl>();
-  impl->name = "the program in memory";
-  // Looked at before it is copied: what is no program file costs no memory.
-  CORELANE_TRY(check_kind(bytes, impl->name, "model.onnx"));
-  if (keep_alive == nullptr) {
-    CORELANE_ASSIGN(auto copy, copy_aligned(bytes));
-    bytes = {copy->data, bytes.size()};
-    keep_alive = std::move(copy);
-  }
-  impl->bytes = bytes;
-  impl->owner = std::move(keep_alive);
-  CORELANE_TRY(impl->parse("model.onnx"));
-  std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
-  if (verify == Verify::kEverything) CORELANE_TRY(verify_all(*file));
-  return file;
+  constexpr std::string_view kName = "the program in memory";
+  return guarded(kName, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
+    auto impl = std::make_unique<Impl>();
+    impl->name = kName;
+    impl->bytes = bytes;
+    impl->owner = std::move(keep_alive);
+    // Looked at before it is copied: what is no program file costs no memory.
+    CORELANE_TRY(check_kind(bytes, kName, "model.onnx"));
+    if (impl->owner == nullptr) {
+      CORELANE_ASSIGN(auto copy, copy_aligned(bytes));
+      impl->bytes = {copy->data, bytes.size()};
+      impl->owner = std::move(copy);
+    }
+    CORELANE_TRY(impl->parse("model.onnx"));
+    std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
+    if (verify == Verify::kEverything) CORELANE_TRY(verify_all(*file));
+    return file;
+  });
 }
 
 const ProgramDescription& ProgramFile::description() const noexcept { return impl_->description; }

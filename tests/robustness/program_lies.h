@@ -1,0 +1,30 @@
+/// Program files put together from parts without any check, so that each part may lie.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "corelane/model/program_file.h"
+#include "model/testing/random_program.h"
+#include "mutator.h"
+
+namespace corelane::robustness {
+
+struct Parts {
+  ProgramDescription description;
+  std::vector<SegmentInfo> segments;
+  std::vector<ByteVector> contents;
+
+  /// A valid program.
+  static Parts random(testing::RandomProgram& random);
+  /// Gives the segments the places and checksums that fit their contents.
+  void place();
+  /// The file, with right checksums of header and description; contents lie where place() would
+  /// have them, whatever the table says.
+  ByteVector assemble() const;
+};
+
+/// Changes one thing for the worse and says which.
+std::string tell_lie(Parts& parts, Mutator& mutator);
+
+}  // namespace corelane::robustness
