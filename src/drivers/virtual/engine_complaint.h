@@ -1,0 +1,28 @@
+/// Reading the engine's error texts: which operator and node it means, and the one line that
+/// matters, without its stack of source files.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "corelane/base/status.h"
+
+namespace corelane::virtual_npu {
+
+struct Complaint {
+  std::string op;      ///< Operator type without opset, "" when the text names none.
+  std::string node;    ///< Node name, "" when the text names none.
+  std::string detail;  ///< What is left, one line.
+};
+
+Complaint read_complaint(std::string_view what);
+
+/// Operator type -> name of a node of that type, to name a node where the engine does not.
+using NodeNames = std::map<std::string, std::string, std::less<>>;
+
+/// "<context>: operator 'X' (node 'n'): <detail>", with the parts that are known.
+Status complaint_status(Code code, std::string_view context, std::string_view what,
+                        const NodeNames& names);
+
+}  // namespace corelane::virtual_npu

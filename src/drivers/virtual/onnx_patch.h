@@ -1,0 +1,59 @@
+/// Prepares ONNX bytes for the engine and reads from them what the engine does not tell.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+#include "corelane/device/executable.h"
+#include "corelane/device/host_operator.h"
+
+namespace corelane::virtual_npu {
+
+/// The dtype of an ONNX element type number; kUndefined for those we have none for.
+DType dtype_from_onnx(std::int64_t elem_type) noexcept;
+
+/// An input or output of the graph as the model declares it.
+struct GraphValue {
+  std::string name;
+  std::int64_t elem_type = 0;
+  bool has_shape = false;
+  Shape shape;
+};
+
+/// A node that runs as a host operator.
+struct CustomNode {
+  std::string type;
+  std::string domain;
+  std::string name;
+  std::map<std::string, device::Attribute, std::less<>> attributes;
+  /// From `corelane_output_dtypes` and `corelane_output_shapes`; empty when the model has none.
+  std::vector<DType> output_dtypes;
+  std::vector<Shape> output_shapes;
+  std::size_t output_count = 0;
+};
+
+/// Attribute that the patch adds to each custom node: its index in PatchedModel::custom_nodes.
+inline constexpr const char* kCustomNodeAttribute = "corelane_node";
+
+struct PatchedModel {
+  std::string bytes;
+  std::vector<GraphValue> inputs;   ///< Without those that are initialisers.
+  std::vector<GraphValue> outputs;  ///< Declared ones, then the exposed values.
+  std::vector<CustomNode> custom_nodes;
+  std::map<std::string, std::string, std::less<>> first_node;  ///< Operator type -> a node name.
+  std::size_t constant_bytes = 0;  ///< Of all constants, in the image's own types.
+};
+
+/// Points external data into `image.constants` (by address: the spans must stay valid until the
+/// engine has read the model), writes options.input_shapes into the inputs, numbers the custom
+/// nodes and turns options.exposed_values into outputs. kMalformed (not an ONNX model, constants
+/// outside the segment), kInvalidArgument (shapes), kNotFound (an exposed value).
+Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options);
+
+}  // namespace corelane::virtual_npu

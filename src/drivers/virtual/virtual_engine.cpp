@@ -1,0 +1,52 @@
+#include "drivers/virtual/virtual_engine.h"
+
+#include <exception>
+#include <utility>
+
+#include "drivers/virtual/engine_identity.h"
+#include "drivers/virtual/virtual_program.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+class VirtualEngine final : public device::LaneEngine {
+ public:
+  explicit VirtualEngine(std::size_t lanes) : lanes_(lanes) {}
+
+  Result<std::shared_ptr<device::LaneProgram>> prepare(
+      const device::Image& image, const device::PrepareOptions& options) override {
+    if (image.kind != "onnx")
+      return error(Code::kForeignImage,
+                   "an image of kind '{}' cannot run on the virtual NPU, which takes 'onnx'; open "
+                   "the device it was compiled for, or compile its ONNX model",
+                   image.kind);
+    try {
+      return VirtualProgram::create(image, options, lanes_);
+    } catch (...) {
+      return tl::unexpected(status_of_exception(Code::kInternal, "preparing a network"));
+    }
+  }
+
+ private:
+  std::size_t lanes_;
+};
+
+}  // namespace
+
+std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes) {
+  return std::make_shared<VirtualEngine>(lanes);
+}
+
+void describe_engine(device::DeviceInfo& info) {
+  info.engine = "OpenVINO " + engine_version();
+  info.isa = engine_isa();
+  info.capabilities.multi_core_jobs = info.cores.size() > 1;
+  info.capabilities.dynamic_shapes = true;
+  info.capabilities.exposed_values = true;
+  info.capabilities.host_operators = true;
+  info.capabilities.layer_times = true;
+  info.capabilities.precompiled = true;
+  info.capabilities.image_kinds = {"onnx"};
+}
+
+}  // namespace corelane::virtual_npu

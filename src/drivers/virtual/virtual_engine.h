@@ -1,0 +1,18 @@
+/// The engine of the virtual NPU: OpenVINO behind the lanes of a LanedDevice.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "corelane/device/device.h"
+#include "device/lane_engine.h"
+
+namespace corelane::virtual_npu {
+
+/// `lanes`: cores of the device. Nothing is loaded before the first prepare().
+std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes);
+
+/// Fills what the engine knows: name, instruction set, capabilities.
+void describe_engine(device::DeviceInfo& info);
+
+}  // namespace corelane::virtual_npu

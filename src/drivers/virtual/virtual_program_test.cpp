@@ -1,0 +1,417 @@
+#include "drivers/virtual/virtual_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include "drivers/virtual/engine_identity.h"
+#include "drivers/virtual/test_networks.h"
+#include "drivers/virtual/virtual_engine.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+using device::LaneProgram;
+using device::LaneRequest;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kLanes = 3;
+
+std::shared_ptr<LaneProgram> prepare(const device::Image& image,
+                                     const device::PrepareOptions& options = {},
+                                     std::size_t lanes = kLanes) {
+  auto program = make_virtual_engine(lanes)->prepare(image, options);
+  EXPECT_TRUE(program) << program.error().to_string();
+  return program ? *program : nullptr;
+}
+
+std::unique_ptr<LaneRequest> request(LaneProgram& program, std::size_t width = 1,
+                                     std::size_t core = 0) {
+  auto result = program.new_request(width, core);
+  EXPECT_TRUE(result) << result.error().to_string();
+  return result ? std::move(*result) : nullptr;
+}
+
+std::vector<float> floats_of(LaneRequest& r, std::size_t index) {
+  const auto out = r.output(index);
+  EXPECT_TRUE(out) << out.error().to_string();
+  if (!out) return {};
+  const auto* data = static_cast<const float*>(out->data);
+  return {data, data + out->size / sizeof(float)};
+}
+
+TEST(VirtualProgram, ReluRunsOnUserMemoryWithoutACopy) {
+  const auto program = prepare(onnx_image(relu_network()));
+  ASSERT_TRUE(program);
+  EXPECT_EQ(program->placement(), device::Placement::kReplicated);
+  std::vector<float> x(16);
+  std::iota(x.begin(), x.end(), -8.0F);
+  std::vector<float> y(16, -1.0F);
+  for (std::size_t core = 0; core < kLanes; ++core) {
+    const auto r = request(*program, 1, core);
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 16})).ok());
+    ASSERT_TRUE(r->set_output(0, tensor_ref(y, {1, 16})).ok());
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_EQ(y[0], 0.0F);
+    EXPECT_EQ(y[15], 7.0F);
+    EXPECT_EQ(r->output(0)->data, y.data());
+    x[15] = 9.0F;  // The same memory, read again.
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_EQ(y[15], 9.0F);
+    x[15] = 7.0F;
+  }
+}
+
+TEST(VirtualProgram, EmptyRefReturnsToTheInternalBuffers) {
+  const auto program = prepare(onnx_image(relu_network()));
+  const auto r = request(*program);
+  std::vector<float> x(16, 3.0F);
+  std::vector<float> y(16, -1.0F);
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 16})).ok());
+  ASSERT_TRUE(r->set_output(0, tensor_ref(y, {1, 16})).ok());
+  ASSERT_TRUE(r->set_output(0, {}).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_EQ(y[0], -1.0F);
+  EXPECT_EQ(floats_of(*r, 0)[0], 3.0F);
+}
+
+TEST(VirtualProgram, ConstantsAreReadFromTheSegment) {
+  ByteVector constants(64 + 24);
+  const float w[6] = {1, 2, 3, 4, 5, 6};
+  std::memcpy(constants.data() + 64, w, sizeof(w));
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {1, 2})
+                                .external("w", {2, 3}, kOnnxFloat, "corelane:constants", "64", "24")
+                                .node("MatMul", {"x", "w"}, {"y"})
+                                .output("y", {1, 3})
+                                .bytes();
+  const auto program = prepare(onnx_image(bytes, constants));
+  const auto r = request(*program);
+  std::vector<float> x = {1, 10};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
+  EXPECT_GE(program->memory().weights, 24U);
+}
+
+TEST(VirtualProgram, FrozenShapesMakeAStaticProgram) {
+  device::PrepareOptions options;
+  options.input_shapes = {Shape{2, 2}};
+  const auto program = prepare(onnx_image(matmul_network()), options);
+  EXPECT_EQ(program->inputs()[0].shape, (Shape{2, 2}));
+  EXPECT_EQ(program->outputs()[0].shape, (Shape{2, 3}));
+  EXPECT_EQ(program->placement(), device::Placement::kReplicated);
+}
+
+TEST(VirtualProgram, DeclaredOuterDimensionsMayBeReplaced) {
+  device::PrepareOptions options;
+  options.input_shapes = {Shape{4, 2}};
+  const auto program = prepare(onnx_image(matmul_network(1)), options);
+  ASSERT_TRUE(program);
+  EXPECT_EQ(program->outputs()[0].shape, (Shape{4, 3}));
+}
+
+TEST(VirtualProgram, OpenDimensionsTakeAnySize) {
+  const auto program = prepare(onnx_image(matmul_network()));
+  EXPECT_EQ(program->outputs()[0].shape, (Shape{Shape::kOpen, 3}));
+  const auto r = request(*program);
+  EXPECT_EQ(r->output(0).error().code(), Code::kWrongState);
+  EXPECT_EQ(r->run(1).code(), Code::kWrongState);
+  for (std::int64_t n : {1, 3, 2}) {
+    std::vector<float> x(static_cast<std::size_t>(n) * 2, 1.0F);
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {n, 2})).ok());
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_EQ(r->output(0)->shape, (Shape{n, 3}));
+    EXPECT_EQ(floats_of(*r, 0)[2], 9.0F);
+  }
+}
+
+TEST(VirtualProgram, OpenOutputGoesToBoundMemoryOrNamesBothSizes) {
+  const auto program = prepare(onnx_image(matmul_network()));
+  const auto r = request(*program);
+  std::vector<float> x = {1, 1, 1, 1};
+  std::vector<float> y(7, -1.0F);
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {2, 2})).ok());
+  ASSERT_TRUE(r->set_output(0, tensor_ref(y, {2, 3})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(y, ElementsAre(5, 7, 9, 5, 7, 9, -1));
+  EXPECT_EQ(r->output(0)->data, y.data());
+  EXPECT_EQ(r->output(0)->size, 24U);
+  std::vector<float> longer(6, 1.0F);
+  ASSERT_TRUE(r->set_input(0, tensor_ref(longer, {3, 2})).ok());
+  const Status status = r->run(1);
+  EXPECT_EQ(status.code(), Code::kOutOfMemory);
+  EXPECT_THAT(status.message(), HasSubstr("36 bytes [3, 3], the bound memory holds 28"));
+  EXPECT_EQ(y[6], -1.0F);
+}
+
+TEST(VirtualProgram, FailureAtRunIsReportedAndTheNextRunIsRight) {
+  // One lane or three, that is one stream or several: the engine swallows exceptions of the first.
+  for (const std::size_t lanes : {std::size_t{1}, kLanes}) {
+    const auto program = prepare(onnx_image(open_add_network()), {}, lanes);
+    const auto r = request(*program);
+    std::vector<float> a = {1, 2, 3};
+    std::vector<float> b = {1, 2, 3, 4};
+    ASSERT_TRUE(r->set_input(0, tensor_ref(a, {3})).ok());
+    ASSERT_TRUE(r->set_input(1, tensor_ref(b, {4})).ok());
+    const Status status = r->run(1);
+    EXPECT_EQ(status.code(), Code::kEngineFailed) << lanes;
+    EXPECT_THAT(status.message(), HasSubstr("'Add'"));
+    ASSERT_TRUE(r->set_input(1, tensor_ref(a, {3})).ok());
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(2, 4, 6));
+  }
+}
+
+TEST(VirtualProgram, LargeConstantsAreShared) {
+  device::PrepareOptions options;
+  options.replicate_limit = 23;
+  EXPECT_EQ(prepare(onnx_image(matmul_network(1)), options)->placement(),
+            device::Placement::kShared);
+  options.replicate_limit = 24;
+  EXPECT_EQ(prepare(onnx_image(matmul_network(1)), options)->placement(),
+            device::Placement::kReplicated);
+}
+
+TEST(VirtualProgram, SharedLanesRunAtOnce) {
+  device::PrepareOptions options;
+  options.replicate_limit = 0;
+  const auto program = prepare(onnx_image(matmul_network(1)), options);
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(kLanes, -1);
+  for (std::size_t core = 0; core < kLanes; ++core)
+    threads.emplace_back([&, core] {
+      auto r = program->new_request(1, core);
+      if (!r) return;
+      std::vector<float> x = {static_cast<float>(core), 1.0F};
+      std::vector<float> y(3);
+      int bad = 0;
+      bad += (*r)->set_input(0, tensor_ref(x, {1, 2})).ok() ? 0 : 1;
+      bad += (*r)->set_output(0, tensor_ref(y, {1, 3})).ok() ? 0 : 1;
+      for (int i = 0; i < 200; ++i) {
+        y[0] = -1.0F;
+        bad += (*r)->run(1).ok() && y[0] == static_cast<float>(core) + 4.0F ? 0 : 1;
+      }
+      wrong[core] = bad;
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_THAT(wrong, ElementsAre(0, 0, 0));
+}
+
+TEST(VirtualProgram, WiderRequestsGiveTheSameResultAndWeighMore) {
+  const auto program = prepare(onnx_image(matmul_network(1)));
+  const std::size_t before = program->memory().total();
+  std::vector<float> x = {1, 10};
+  for (std::size_t width = 1; width <= kLanes; ++width) {
+    const auto r = request(*program, width, 0);
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+    ASSERT_TRUE(r->run(7).ok());
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
+  }
+  if (usable_cpus() > 1) {
+    EXPECT_GT(program->memory().total(), before);
+  }
+  EXPECT_FALSE(program->new_request(kLanes + 1, 0));
+  EXPECT_FALSE(program->new_request(1, kLanes));
+}
+
+TEST(VirtualProgram, InputsAreMappedThoughTheEngineDropsOrRenamesThem) {
+  // `unused` is dropped; `b` goes straight to an output.
+  const std::string bytes = NetworkBuilder()
+                                .input("unused", {1})
+                                .input("a", {1, 2})
+                                .input("b", {1, 2})
+                                .node("Relu", {"a"}, {"c"})
+                                .output("b", {1, 2})
+                                .output("c", {1, 2})
+                                .bytes();
+  const auto program = prepare(onnx_image(bytes));
+  ASSERT_TRUE(program);
+  ASSERT_EQ(program->inputs().size(), 3U);
+  const auto r = request(*program);
+  std::vector<float> u = {99};
+  std::vector<float> a = {-1, 2};
+  std::vector<float> b = {-3, 4};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(u, {1})).ok());
+  ASSERT_TRUE(r->set_input(1, tensor_ref(a, {1, 2})).ok());
+  ASSERT_TRUE(r->set_input(2, tensor_ref(b, {1, 2})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(-3, 4));
+  EXPECT_THAT(floats_of(*r, 1), ElementsAre(0, 2));
+}
+
+TEST(VirtualProgram, ExposedValuesAreOutputs) {
+  device::PrepareOptions options;
+  options.exposed_values = {"h", "x"};
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {1, 2})
+                                .node("Neg", {"x"}, {"h"})
+                                .node("Relu", {"h"}, {"y"})
+                                .output("y", {1, 2})
+                                .bytes();
+  const auto program = prepare(onnx_image(bytes), options);
+  ASSERT_TRUE(program);
+  ASSERT_EQ(program->outputs().size(), 3U);
+  EXPECT_EQ(program->outputs()[1].name, "h");
+  EXPECT_EQ(program->outputs()[1].shape, (Shape{1, 2}));
+  const auto r = request(*program);
+  std::vector<float> x = {2, -3};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(0, 3));
+  EXPECT_THAT(floats_of(*r, 1), ElementsAre(-2, 3));
+  EXPECT_THAT(floats_of(*r, 2), ElementsAre(2, -3));
+}
+
+TEST(VirtualProgram, LayerTimesNeedTheirOption) {
+  const auto plain = prepare(onnx_image(matmul_network(1)));
+  EXPECT_EQ(request(*plain)->layer_times().error().code(), Code::kUnsupported);
+  device::PrepareOptions options;
+  options.profile_layers = true;
+  const auto program = prepare(onnx_image(matmul_network(1)), options);
+  const auto r = request(*program);
+  ASSERT_TRUE(r->run(1).ok());
+  const auto times = r->layer_times();
+  ASSERT_TRUE(times) << times.error().to_string();
+  std::size_t executed = 0;
+  for (const auto& t : *times) executed += t.executed ? 1 : 0;
+  EXPECT_GE(executed, 1U);
+}
+
+TEST(VirtualProgram, EveryElementTypeComesThrough) {
+  struct Case {
+    std::int64_t onnx;
+    DType dtype;
+    std::vector<std::uint8_t> one;
+  };
+  const Case cases[] = {{1, DType::kF32, {0, 0, 0x80, 0x3F}},
+                        {10, DType::kF16, {0, 0x3C}},
+                        {16, DType::kBF16, {0x80, 0x3F}},
+                        {11, DType::kF64, {0, 0, 0, 0, 0, 0, 0xF0, 0x3F}},
+                        {2, DType::kU8, {1}},
+                        {3, DType::kI8, {1}},
+                        {4, DType::kU16, {1}},
+                        {5, DType::kI16, {1}},
+                        {6, DType::kI32, {1}},
+                        {7, DType::kI64, {1}},
+                        {12, DType::kU32, {1}},
+                        {13, DType::kU64, {1}},
+                        {9, DType::kBool, {1}}};
+  for (const Case& c : cases) {
+    const std::string bytes = NetworkBuilder()
+                                  .input("x", {8}, c.onnx)
+                                  .node("Identity", {"x"}, {"y"})
+                                  .output("y", {8}, c.onnx)
+                                  .bytes();
+    const auto program = prepare(onnx_image(bytes));
+    ASSERT_TRUE(program) << dtype_name(c.dtype);
+    EXPECT_EQ(program->inputs()[0].dtype, c.dtype);
+    EXPECT_EQ(program->outputs()[0].dtype, c.dtype);
+    // 0 and 1 by turns: the engine computes 64-bit types in 32 bits, also where it only copies.
+    const std::size_t width = dtype_bits(c.dtype) / 8;
+    std::vector<std::uint8_t> x(8 * width, 0);
+    for (std::size_t i = 0; i < 8; i += 2)
+      std::copy(c.one.begin(), c.one.end(), x.begin() + static_cast<std::ptrdiff_t>(i * width));
+    std::vector<std::uint8_t> y(x.size(), 0xAA);
+    const auto r = request(*program);
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {8})).ok());
+    ASSERT_TRUE(r->set_output(0, tensor_ref(y, {8})).ok());
+    ASSERT_TRUE(r->run(1).ok()) << dtype_name(c.dtype);
+    EXPECT_EQ(x, y) << dtype_name(c.dtype);
+  }
+}
+
+TEST(VirtualProgram, StringsAreRefusedByName) {
+  const std::string bytes = NetworkBuilder()
+                                .input("text", {8}, 8)
+                                .node("Identity", {"text"}, {"y"})
+                                .output("y", {8}, 8)
+                                .bytes();
+  const auto program = make_virtual_engine(1)->prepare(onnx_image(bytes), {});
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
+  EXPECT_THAT(program.error().message(), HasSubstr("'text'"));
+}
+
+TEST(VirtualProgram, UnknownOperatorNamesOperatorAndNode) {
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {8})
+                                .node("NoSuchOp", {"x"}, {"y"}, "the_node")
+                                .output("y", {8})
+                                .bytes();
+  const auto program = make_virtual_engine(1)->prepare(onnx_image(bytes), {});
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
+  EXPECT_THAT(program.error().message(), HasSubstr("'NoSuchOp'"));
+  EXPECT_THAT(program.error().message(), HasSubstr("'the_node'"));
+}
+
+TEST(VirtualProgram, ForeignImagesAreRefused) {
+  device::Image image = onnx_image(relu_network());
+  image.kind = "rknn";
+  const auto program = make_virtual_engine(1)->prepare(image, {});
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), Code::kForeignImage);
+}
+
+TEST(VirtualProgram, PrecompiledFormGivesTheSameResult) {
+  const device::Image image = onnx_image(matmul_network(1));
+  for (const std::size_t limit : {std::size_t{0}, std::size_t{1} << 20}) {
+    device::PrepareOptions options;
+    options.replicate_limit = limit;
+    const auto compiled = prepare(image, options);
+    EXPECT_FALSE(compiled->from_precompiled());
+    const auto form = compiled->export_precompiled();
+    ASSERT_TRUE(form) << form.error().to_string();
+    EXPECT_THAT(form->tag, HasSubstr("openvino-" + engine_version()));
+    device::Image again = image;
+    again.precompiled = form->bytes;
+    again.precompiled_tag = form->tag;
+    const auto imported = prepare(again, options);
+    EXPECT_TRUE(imported->from_precompiled());
+    EXPECT_EQ(imported->inputs(), compiled->inputs());
+    EXPECT_EQ(imported->outputs(), compiled->outputs());
+    EXPECT_EQ(imported->placement(), compiled->placement());
+    for (std::size_t core = 0; core < kLanes; ++core) {
+      const auto r = request(*imported, 1, core);
+      std::vector<float> x = {1, 10};
+      ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+      ASSERT_TRUE(r->run(1).ok());
+      EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
+    }
+    EXPECT_EQ(imported->export_precompiled()->bytes, form->bytes);
+  }
+}
+
+TEST(VirtualProgram, PrecompiledFormThatDoesNotFitIsIgnored) {
+  const device::Image image = onnx_image(matmul_network(1));
+  const auto form = prepare(image)->export_precompiled();
+  ASSERT_TRUE(form);
+  device::Image other = image;
+  other.precompiled = form->bytes;
+  other.precompiled_tag = form->tag + "x";
+  EXPECT_FALSE(prepare(other)->from_precompiled());
+  other.precompiled_tag = form->tag;
+  device::PrepareOptions options;
+  options.input_shapes = {Shape{2, 2}};
+  const auto program = prepare(other, options);
+  EXPECT_FALSE(program->from_precompiled());
+  EXPECT_EQ(program->outputs()[0].shape, (Shape{2, 3}));
+  other.precompiled = ByteSpan(form->bytes).first(form->bytes.size() / 2);
+  EXPECT_FALSE(prepare(other)->from_precompiled());
+}
+
+TEST(VirtualProgram, MalformedImagesAreErrors) {
+  for (const std::string& bytes : {std::string(), std::string("junk"), std::string("\x08\x09")}) {
+    const auto program = make_virtual_engine(1)->prepare(onnx_image(bytes), {});
+    ASSERT_FALSE(program);
+    EXPECT_EQ(program.error().code(), Code::kMalformed);
+  }
+}
+
+}  // namespace
+}  // namespace corelane::virtual_npu
