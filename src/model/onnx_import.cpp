@@ -7,9 +7,10 @@
 #include "model/onnx_custom.h"
 #include "model/onnx_describe.h"
 #include "model/onnx_freeze.h"
+#include "model/onnx_rewriter.h"
+#include "model/onnx_scan.h"
 #include "model/onnx_tensor.h"
 #include "model/onnx_walk.h"
-#include "model/onnx_scan.h"
 
 namespace corelane {
 namespace onnx_import {
@@ -65,6 +66,8 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   auto& description = imported.description;
   CORELANE_ASSIGN(description.custom_operators,
                   prepare_custom_operators(model, options.custom_operators));
+  CORELANE_TRY(
+      rewrite(model, imported.constants, options.refuse_known_wrong, description.findings));
   CORELANE_TRY(describe(model, imported.constants, options, description));
   CORELANE_ASSIGN(description.shape_sets, check_shape_sets(description.inputs, options));
   description.constant_bytes = total_constants(model);

@@ -1,0 +1,238 @@
+#include "model/onnx_rewriter.h"
+
+#include <map>
+
+#include "model/onnx_check.h"
+#include "model/onnx_constants.h"
+#include "model/onnx_rules.h"
+#include "model/onnx_tensor.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+constexpr int kMostDepth = 8;
+
+void set_value(onnx::AttributeProto& a, const Attr& attr) {
+  a.set_name(attr.name);
+  if (const auto* i = std::get_if<std::int64_t>(&attr.value)) {
+    a.set_type(onnx::AttributeProto::INT);
+    a.set_i(*i);
+  } else if (const auto* f = std::get_if<float>(&attr.value)) {
+    a.set_type(onnx::AttributeProto::FLOAT);
+    a.set_f(*f);
+  } else if (const auto* s = std::get_if<std::string>(&attr.value)) {
+    a.set_type(onnx::AttributeProto::STRING);
+    a.set_s(*s);
+  } else {
+    a.set_type(onnx::AttributeProto::INTS);
+    for (const auto v : std::get<Ints>(attr.value)) a.add_ints(v);
+  }
+}
+
+/// The first of "corelane/", "corelane1/", ... that begins no name of the graph.
+std::string free_prefix(const onnx::GraphProto& graph) {
+  for (int k = 0;; ++k) {
+    const std::string prefix = k == 0 ? "corelane/" : fmt::format("corelane{}/", k);
+    bool free = true;
+    for (const auto& t : graph.initializer()) free = free && !t.name().starts_with(prefix);
+    for (const auto& node : graph.node()) {
+      for (const auto& out : node.output()) free = free && !out.starts_with(prefix);
+    }
+    if (free) return prefix;
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<double>> Rewriter::constant_values(const std::string& name) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end()) return std::nullopt;
+  return read_floats(it->second, state_.constants);
+}
+
+Status Rewriter::run(onnx::GraphProto& graph) {
+  graph_ = &graph;
+  for (const auto& t : graph.initializer()) {
+    facts_.learn(t.name(), t, state_.constants);
+    tensors_.emplace(t.name(), t);
+  }
+  for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()}) {
+    for (const auto& v : *list) facts_.learn(v);
+  }
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
+  old.Swap(graph.mutable_node());
+  graph.mutable_node()->Reserve(old.size());
+  for (origin_ = 0; origin_ < old.size() && failed_.ok(); ++origin_) {
+    origin_name_ = old[origin_].name();
+    visit(std::move(old[origin_]), 0);
+  }
+  return failed_;
+}
+
+void Rewriter::visit(onnx::NodeProto node, int depth) {
+  if (!failed_.ok()) return;
+  if (depth > kMostDepth) {
+    failed_ = failure(Code::kInternal, "node {}: rewritten without end", position_text(node));
+    return;
+  }
+  failed_ = subgraphs(node);
+  if (!failed_.ok()) return;
+  for (const Rule* rule : rules_for(node)) {
+    const int outer_depth = depth_;
+    depth_ = depth + 1;
+    auto done = rule->apply(*this, node);
+    depth_ = outer_depth;
+    if (!done) {
+      failed_ = done.error();
+      return;
+    }
+    if (!failed_.ok()) return;
+    if (!*done) continue;
+    if (depth == 0) {
+      state_.findings.push_back({ImportFinding::Kind::kRewritten, position_text(node),
+                                 op_text(node), std::string(rule->text)});
+    }
+    return;
+  }
+  infer_node(node, state_.opset, state_.constants, facts_);
+  if (node.op_type() == "Constant" && node.output_size() == 1) {
+    const auto* value = find_attribute(node, "value");
+    if (value != nullptr && value->has_t()) tensors_.emplace(node.output(0), value->t());
+  }
+  *graph_->add_node() = std::move(node);
+}
+
+Status Rewriter::subgraphs(onnx::NodeProto& node) {
+  const auto below = [&](onnx::GraphProto& g) { return Rewriter(state_, &facts_).run(g); };
+  for (auto& a : *node.mutable_attribute()) {
+    if (a.has_g()) CORELANE_RETURN_IF_ERROR(below(*a.mutable_g()));
+    for (auto& g : *a.mutable_graphs()) CORELANE_RETURN_IF_ERROR(below(g));
+  }
+  return {};
+}
+
+std::string Rewriter::fresh_name(std::string_view hint) {
+  return fmt::format("{}{}_{}", state_.prefix, hint, state_.next_name++);
+}
+
+void Rewriter::emit(onnx::NodeProto node) { visit(std::move(node), depth_); }
+
+void Rewriter::define(const Names& outputs, std::string_view op, const Names& inputs,
+                      const Attrs& attrs) {
+  onnx::NodeProto node;
+  node.set_op_type(std::string(op));
+  const std::string base = origin_name_.empty() ? fmt::format("node{}", origin_) : origin_name_;
+  node.set_name(fmt::format("{}/{}_{}", base, op, state_.next_name++));
+  for (const auto& in : inputs) node.add_input(in);
+  for (const auto& out : outputs) node.add_output(out);
+  for (const auto& attr : attrs) set_value(*node.add_attribute(), attr);
+  emit(std::move(node));
+}
+
+std::string Rewriter::add(std::string_view op, const Names& inputs, const Attrs& attrs) {
+  return add_many(op, 1, inputs, attrs).front();
+}
+
+Names Rewriter::add_many(std::string_view op, std::size_t n, const Names& inputs,
+                         const Attrs& attrs) {
+  Names outputs;
+  for (std::size_t i = 0; i < n; ++i) outputs.push_back(fresh_name(op));
+  define(outputs, op, inputs, attrs);
+  return outputs;
+}
+
+std::string Rewriter::constant(onnx::TensorProto tensor) {
+  std::string name = tensor.name();
+  place_tensor(tensor, state_.constants);
+  facts_.learn(name, tensor, state_.constants);
+  tensors_.emplace(name, tensor);
+  *graph_->add_initializer() = std::move(tensor);
+  return name;
+}
+
+std::string Rewriter::add_constant(const onnx::TensorProto& tensor) {
+  onnx::TensorProto copy = tensor;
+  copy.set_name(fresh_name("constant"));
+  return constant(std::move(copy));
+}
+
+std::string Rewriter::ints(const Ints& list) {
+  return constant(make_ints(fresh_name("ints"), {static_cast<std::int64_t>(list.size())}, list));
+}
+
+std::string Rewriter::scalar_int(std::int64_t value) {
+  return constant(make_ints(fresh_name("int"), {}, {value}));
+}
+
+std::string Rewriter::values(std::int32_t elem, const Ints& dims, const std::vector<double>& data) {
+  return constant(make_values(fresh_name("values"), elem, dims, data));
+}
+
+std::string Rewriter::scalar(std::int32_t elem, double value) {
+  return constant(make_values(fresh_name("scalar"), elem, {}, {value}));
+}
+
+std::string Rewriter::squeeze(const std::string& x, const Ints& axes) {
+  if (opset() < 13) return add("Squeeze", {x}, {{"axes", axes}});
+  return add("Squeeze", {x, ints(axes)});
+}
+
+std::string Rewriter::unsqueeze(const std::string& x, const Ints& axes) {
+  if (opset() < 13) return add("Unsqueeze", {x}, {{"axes", axes}});
+  return add("Unsqueeze", {x, ints(axes)});
+}
+
+std::string Rewriter::reduce(std::string_view op, const std::string& x, const Ints& axes,
+                             bool keep) {
+  const std::int64_t since = op == "ReduceSum" ? 13 : 18;
+  if (opset() < since) return add(op, {x}, {{"axes", axes}, {"keepdims", keep ? 1 : 0}});
+  return add(op, {x, ints(axes)}, {{"keepdims", keep ? 1 : 0}});
+}
+
+std::string Rewriter::slice(const std::string& x, std::int64_t axis, std::int64_t begin,
+                            std::int64_t end) {
+  if (opset() < 10) {
+    return add("Slice", {x}, {{"starts", Ints{begin}}, {"ends", Ints{end}}, {"axes", Ints{axis}}});
+  }
+  return add("Slice", {x, ints({begin}), ints({end}), ints({axis})});
+}
+
+std::string Rewriter::reshape(const std::string& x, const Ints& dims) {
+  return add("Reshape", {x, ints(dims)});
+}
+
+std::string Rewriter::cast(const std::string& x, std::int32_t elem) {
+  return add("Cast", {x}, {{"to", elem}});
+}
+
+std::string Rewriter::transpose(const std::string& x, const Ints& perm) {
+  return add("Transpose", {x}, {{"perm", perm}});
+}
+
+std::string Rewriter::concat(const Names& parts, std::int64_t axis) {
+  return parts.size() == 1 ? parts.front() : add("Concat", parts, {{"axis", axis}});
+}
+
+void Rewriter::warn(const onnx::NodeProto& node, std::string text) {
+  const ImportFinding finding{ImportFinding::Kind::kWarning, position_text(node), op_text(node),
+                              std::move(text)};
+  state_.findings.push_back(finding);
+}
+
+Result<bool> Rewriter::refuse(const onnx::NodeProto& node, std::string_view text) {
+  if (state_.refuse_known_wrong) {
+    return error(Code::kUnsupportedModel, "node {} ({}): {}", position_text(node), op_text(node),
+                 text);
+  }
+  warn(node, std::string(text));
+  return false;
+}
+
+Status rewrite(onnx::ModelProto& model, ByteVector& constants, bool refuse_known_wrong,
+               std::vector<ImportFinding>& findings) {
+  RewriteState state{opset_of(model), refuse_known_wrong,         constants,
+                     findings,        free_prefix(model.graph()), 0};
+  return Rewriter(state, nullptr).run(*model.mutable_graph());
+}
+
+}  // namespace corelane::onnx_import

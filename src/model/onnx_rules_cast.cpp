@@ -1,0 +1,167 @@
+// Rules about element types and about nodes whose result is known without running them.
+#include <cmath>
+#include <map>
+
+#include "model/onnx_rules.h"
+#include "model/onnx_tensor.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+using T = onnx::TensorProto;
+
+Result<bool> cast_like(Rewriter& r, const onnx::NodeProto& node) {
+  const std::int32_t to = r.of(input_of(node, 1)).elem;
+  if (to == 0) return false;
+  Attrs attrs{{"to", to}};
+  for (const char* name : {"saturate"}) {
+    if (const auto* a = find_attribute(node, name)) attrs.emplace_back(name, a->i());
+  }
+  if (const auto* a = find_attribute(node, "round_mode")) attrs.emplace_back("round_mode", a->s());
+  r.define({node.output(0)}, "Cast", {node.input(0)}, attrs);
+  return true;
+}
+
+/// Casts between integers of one width keep the bits, which is what Cast does with them.
+Result<bool> bit_cast(Rewriter& r, const onnx::NodeProto& node) {
+  const std::int32_t from = r.of(node.input(0)).elem;
+  const auto to = static_cast<std::int32_t>(int_attribute(node, "to", 0));
+  const auto integer = [](std::int32_t t) {
+    return is_integer(dtype_of(t)) || dtype_of(t) == DType::kBool;
+  };
+  if (!integer(from) || !integer(to) || onnx_type_bits(from) != onnx_type_bits(to) ||
+      dtype_of(to) == DType::kBool) {
+    return false;
+  }
+  r.define({node.output(0)}, "Cast", {node.input(0)}, {{"to", to}});
+  return true;
+}
+
+using Renames = std::map<std::string, std::string>;
+
+/// Renames what a node reads, in its subgraphs too.
+void rename_reads(onnx::NodeProto& node, const Renames& renames) {
+  for (auto& in : *node.mutable_input()) {
+    if (const auto it = renames.find(in); it != renames.end()) in = it->second;
+  }
+  const auto below = [&](onnx::GraphProto& g) {
+    for (auto& n : *g.mutable_node()) rename_reads(n, renames);
+    for (auto& out : *g.mutable_output()) {
+      if (const auto it = renames.find(out.name()); it != renames.end()) out.set_name(it->second);
+    }
+  };
+  for (auto& a : *node.mutable_attribute()) {
+    if (a.has_g()) below(*a.mutable_g());
+    for (auto& g : *a.mutable_graphs()) below(g);
+  }
+}
+
+/// Puts the nodes of a subgraph in the place of the node that holds it.
+void inline_graph(Rewriter& r, const onnx::GraphProto& graph, const Names& inputs,
+                  const onnx::NodeProto& node) {
+  Renames renames;
+  for (int i = 0; i < graph.input_size(); ++i) {
+    renames[graph.input(i).name()] = inputs[static_cast<std::size_t>(i)];
+  }
+  for (const auto& t : graph.initializer()) renames[t.name()] = r.add_constant(t);
+  for (const auto& original : graph.node()) {
+    onnx::NodeProto inner = original;
+    rename_reads(inner, renames);
+    for (auto& out : *inner.mutable_output()) {
+      if (out.empty()) continue;
+      renames[out] = r.fresh_name(inner.op_type());
+      out = renames[out];
+    }
+    r.emit(std::move(inner));
+  }
+  for (int i = 0; i < graph.output_size() && i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    const auto it = renames.find(graph.output(i).name());
+    r.define({node.output(i)}, "Identity",
+             {it == renames.end() ? graph.output(i).name() : it->second});
+  }
+}
+
+Result<bool> constant_if(Rewriter& r, const onnx::NodeProto& node) {
+  const auto& condition = r.of(node.input(0));
+  if (!condition.known_ints() || condition.ints->size() != 1) return false;
+  const auto* branch =
+      find_attribute(node, condition.ints->front() != 0 ? "then_branch" : "else_branch");
+  if (branch == nullptr || !branch->has_g() || branch->g().input_size() != 0) return false;
+  inline_graph(r, branch->g(), {}, node);
+  return true;
+}
+
+bool is_flex(const onnx::NodeProto& node) { return node.domain() == "ai.onnx.preview"; }
+
+/// A modifier subgraph of FlexAttention on one value.
+std::string apply_modifier(Rewriter& r, const onnx::NodeProto& node, const char* name,
+                           const std::string& x) {
+  const auto* a = find_attribute(node, name);
+  if (a == nullptr || !a->has_g() || a->g().input_size() != 1 || a->g().output_size() != 1) {
+    return x;
+  }
+  onnx::NodeProto target;
+  target.add_output(r.fresh_name(name));
+  inline_graph(r, a->g(), {x}, target);
+  return target.output(0);
+}
+
+Result<bool> flex_attention(Rewriter& r, const onnx::NodeProto& node) {
+  const auto& q = r.of(node.input(0));
+  const auto& k = r.of(node.input(1));
+  const auto& v = r.of(node.input(2));
+  if (!is_flex(node) || q.rank() != 4 || !k.is_static() || !v.is_static() || !q.is_static()) {
+    return false;
+  }
+  const std::int32_t elem = q.elem;
+  const auto precision = static_cast<std::int32_t>(
+      int_attribute(node, "softmax_precision", elem == T::DOUBLE ? T::DOUBLE : T::FLOAT));
+  const double head = static_cast<double>((*q.shape)[3]);
+  const auto* scale_attr = find_attribute(node, "scale");
+  const double scale = scale_attr != nullptr ? scale_attr->f() : 1.0 / std::sqrt(head);
+  const auto repeat = [&](const std::string& x, const Shape& shape) {
+    const std::int64_t group = (*q.shape)[1] / shape[1];
+    if (group == 1) return x;
+    const std::string wide = r.add(
+        "Expand", {r.unsqueeze(x, {2}), r.ints({shape[0], shape[1], group, shape[2], shape[3]})});
+    return r.reshape(wide, {shape[0], shape[1] * group, shape[2], shape[3]});
+  };
+  const std::string keys = repeat(node.input(1), *k.shape);
+  const std::string values = repeat(node.input(2), *v.shape);
+  std::string scores = r.add("MatMul", {r.cast(node.input(0), precision),
+                                        r.transpose(r.cast(keys, precision), {0, 1, 3, 2})});
+  scores = r.add("Mul", {scores, r.scalar(precision, scale)});
+  scores = apply_modifier(r, node, "score_mod", scores);
+  std::string probs = r.add("Softmax", {scores}, {{"axis", -1}});
+  probs = apply_modifier(r, node, "prob_mod", probs);
+  const std::string y = r.add("MatMul", {probs, r.cast(values, precision)});
+  r.define({node.output(0)}, "Cast", {y}, {{"to", elem}});
+  return true;
+}
+
+Result<bool> has_element(Rewriter& r, const onnx::NodeProto& node) {
+  const bool has = !input_of(node, 0).empty();
+  r.define({node.output(0)}, "Identity", {r.scalar(T::BOOL, has ? 1 : 0)});
+  return true;
+}
+
+Result<bool> get_element(Rewriter& r, const onnx::NodeProto& node) {
+  r.define({node.output(0)}, "Identity", {node.input(0)});
+  return true;
+}
+
+constexpr Rule kRules[] = {
+    {"CastLike", cast_like, "the type is known: a Cast"},
+    {"BitCast", bit_cast, "between integers of one width: a Cast"},
+    {"If", constant_if, "the condition is known: replaced by its branch"},
+    {"FlexAttention", flex_attention, "written out as matrix products and a softmax"},
+    {"OptionalHasElement", has_element, "known from the graph"},
+    {"OptionalGetElement", get_element, "the tensor itself"},
+};
+
+}  // namespace
+
+std::span<const Rule> cast_rules() { return kRules; }
+
+}  // namespace corelane::onnx_import
