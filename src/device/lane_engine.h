@@ -22,7 +22,10 @@ class LaneRequest {
   /// Plain layout, executable's dtype, checked by the caller. Kept until changed.
   virtual Status set_input(std::size_t index, const TensorRef& tensor) = 0;
   virtual Status set_output(std::size_t index, const TensorRef& tensor) = 0;
-  /// Runs and blocks. `cores` are the granted ones. Never throws.
+  /// Samples in the runs to come, for engines that script their time; called when it changes
+  /// from 1.
+  virtual void set_batch(std::uint32_t /*batch*/) {}
+  /// Runs and blocks. `core_bits` are the granted ones. Never throws.
   virtual Status run(std::uint64_t core_bits) = 0;
   /// Event-driven engines only: starts the job and calls `done` later from the clock.
   virtual void start(std::uint64_t core_bits, std::function<void(Status)> done) {

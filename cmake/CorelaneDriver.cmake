@@ -1,0 +1,81 @@
+# corelane_driver(<kind> BUILTIN|MODULE PROFILES <texts>... [LIBS <targets>...])
+# One driver from the sources of the current folder, and its unit tests `<kind>_tests`.
+#  - BUILTIN: static library `corelane_driver_<kind>` that defines
+#    `const DriverModule* corelane::device::driver_<kind>()`, named in the generated table.
+#  - MODULE: shared object `lib/corelane/libcorelane_<kind>.so` (target `corelane_driver_<kind>`)
+#    that exports `corelane_driver_module_v1`. Its code is a static library
+#    `corelane_driver_<kind>_code` too, which its tests link.
+# PROFILES are texts that open it, for list_drivers().
+include_guard()
+
+function(corelane_driver kind)
+  cmake_parse_arguments(D "BUILTIN;MODULE" "" "PROFILES;LIBS" ${ARGN})
+  corelane_sources(sources tests "${CMAKE_CURRENT_SOURCE_DIR}")
+  list(JOIN D_PROFILES "," profiles)
+  if(D_BUILTIN)
+    set(code corelane_driver_${kind})
+    add_library(${code} STATIC ${sources})
+    set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_ROWS "${kind}|builtin|${profiles}")
+  else()
+    set(code corelane_driver_${kind}_code)
+    set(entry ${sources})
+    list(FILTER entry INCLUDE REGEX "_module\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "_module\\.cpp$")
+    add_library(${code} STATIC ${sources})
+    add_library(corelane_driver_${kind} MODULE ${entry})
+    set_target_properties(corelane_driver_${kind} PROPERTIES PREFIX "lib" OUTPUT_NAME "corelane_${kind}"
+      LIBRARY_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/corelane")
+    target_link_libraries(corelane_driver_${kind} PRIVATE ${code} corelane_options)
+    target_link_options(corelane_driver_${kind} PRIVATE -Wl,--exclude-libs,ALL)
+    install(TARGETS corelane_driver_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/corelane)
+    set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_ROWS "${kind}|module|${profiles}")
+    set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_MODULES corelane_driver_${kind})
+  endif()
+  target_link_libraries(${code} PUBLIC corelane_device PRIVATE ${D_LIBS} corelane_options)
+  if(tests)
+    corelane_test(${kind}_tests SOURCES ${tests} LIBS ${code} ${D_LIBS} LABELS unit)
+  endif()
+endfunction()
+
+# Writes the registration table of the drivers that corelane_driver() named, and makes
+# `corelane_drivers` from it: what the registry of floor 4 finds built in.
+function(corelane_driver_table)
+  get_property(rows GLOBAL PROPERTY CORELANE_DRIVER_ROWS)
+  set(declarations "")
+  set(table "")
+  set(libraries "")
+  foreach(row IN LISTS rows)
+    string(REPLACE "|" ";" row "${row}")
+    list(GET row 0 kind)
+    list(GET row 1 where)
+    list(GET row 2 profiles)
+    if(where STREQUAL "builtin")
+      string(APPEND declarations "const DriverModule* driver_${kind}();\n")
+      string(APPEND table "    {\"${kind}\", \"${profiles}\", &driver_${kind}},\n")
+      list(APPEND libraries corelane_driver_${kind})
+    else()
+      string(APPEND table "    {\"${kind}\", \"${profiles}\", nullptr},\n")
+    endif()
+  endforeach()
+  list(LENGTH rows count)
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/driver_table.cpp" @ONLY CONTENT [[
+// Generated from CORELANE_DRIVERS.
+#include "device/driver_table.h"
+
+namespace corelane::device {
+
+@declarations@
+std::span<const DriverRow> driver_table() noexcept {
+  static constexpr DriverRow kRows[] = {
+@table@    {nullptr, nullptr, nullptr}};
+  return {kRows, @count@};
+}
+
+}  // namespace corelane::device
+]])
+  add_library(corelane_drivers STATIC "${CMAKE_CURRENT_BINARY_DIR}/driver_table.cpp")
+  target_link_libraries(corelane_drivers PUBLIC corelane_device ${libraries}
+    corelane_validating corelane_faulty PRIVATE corelane_options)
+  # The registry reads the table: two static libraries that need each other.
+  target_link_libraries(corelane_device PUBLIC corelane_drivers)
+endfunction()

@@ -1,0 +1,112 @@
+#include "corelane/device/core_set.h"
+
+#include <bit>
+#include <charconv>
+#include <optional>
+
+namespace corelane::device {
+namespace {
+
+std::optional<std::size_t> parse_index(std::string_view text) {
+  std::size_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+CoreSet CoreSet::any(std::size_t count) noexcept {
+  CoreSet set;
+  set.value_ = count;
+  return set;
+}
+
+CoreSet CoreSet::platform() noexcept {
+  CoreSet set;
+  set.kind_ = Kind::kPlatform;
+  set.value_ = 0;
+  return set;
+}
+
+CoreSet CoreSet::of(std::initializer_list<std::size_t> cores) noexcept {
+  std::uint64_t bits = 0;
+  for (const std::size_t core : cores)
+    if (core < kMaxCores) bits |= std::uint64_t{1} << core;
+  return mask(bits);
+}
+
+CoreSet CoreSet::mask(std::uint64_t bits) noexcept {
+  CoreSet set;
+  set.kind_ = Kind::kMask;
+  set.value_ = bits;
+  return set;
+}
+
+CoreSet CoreSet::first(std::size_t count) noexcept {
+  return mask(count >= kMaxCores ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1);
+}
+
+std::size_t CoreSet::count() const noexcept {
+  if (kind_ == Kind::kMask) return static_cast<std::size_t>(std::popcount(value_));
+  return kind_ == Kind::kAny ? static_cast<std::size_t>(value_) : 0;
+}
+
+Status CoreSet::check(std::size_t cores) const {
+  if (kind_ == Kind::kPlatform) return {};
+  if (kind_ == Kind::kAny) {
+    if (value_ >= 1 && value_ <= cores) return {};
+    return failure(Code::kInvalidArgument,
+                   "core set '{}' asks for {} cores; the device has {}, so ask for 1 to {}",
+                   to_string(), value_, cores, cores);
+  }
+  if (value_ == 0)
+    return failure(Code::kInvalidArgument,
+                   "the core set is empty; name at least one core of 0 to {}, or use 'any'",
+                   cores - 1);
+  if ((value_ & ~first(cores).bits()) != 0)
+    return failure(Code::kInvalidArgument,
+                   "core set '{}' names a core that does not exist; the device has cores 0 to {}",
+                   to_string(), cores - 1);
+  return {};
+}
+
+std::string CoreSet::to_string() const {
+  if (kind_ == Kind::kPlatform) return "platform";
+  if (kind_ == Kind::kAny) return value_ == 1 ? "any" : fmt::format("any:{}", value_);
+  std::string text;
+  for (std::size_t core = 0; core < kMaxCores; ++core) {
+    if (!contains(core)) continue;
+    if (!text.empty()) text += ',';
+    text += std::to_string(core);
+  }
+  return text;
+}
+
+Result<CoreSet> parse_core_set(std::string_view text) {
+  const auto wrong = [&](std::string_view token) {
+    return error(Code::kInvalidArgument,
+                 "core set '{}': '{}' is not understood; write cores such as '0,2', 'any', 'any:2' "
+                 "or 'platform'",
+                 text, token);
+  };
+  if (text == "any") return CoreSet::any();
+  if (text == "platform" || text == "all") return CoreSet::platform();
+  if (text.substr(0, 4) == "any:") {
+    const auto count = parse_index(text.substr(4));
+    if (!count || *count == 0 || *count > CoreSet::kMaxCores) return wrong(text.substr(4));
+    return CoreSet::any(*count);
+  }
+  std::uint64_t bits = 0;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string_view token = text.substr(at, comma - at);
+    const auto core = parse_index(token);
+    if (!core || *core >= CoreSet::kMaxCores) return wrong(token);
+    bits |= std::uint64_t{1} << *core;
+    at = comma + 1;
+  }
+  return CoreSet::mask(bits);
+}
+
+}  // namespace corelane::device

@@ -1,0 +1,105 @@
+#include "corelane/device/fence.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <vector>
+
+#include "corelane/base/log.h"
+#include "device/unique_fd.h"
+
+namespace corelane::device {
+
+struct Fence::Impl {
+  std::shared_ptr<Clock> clock;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<bool> signalled{false};
+  Status status;
+  std::vector<std::function<void(const Status&)>> callbacks;
+  std::vector<UniqueFd> exported;  ///< Our duplicates of descriptors to make readable.
+};
+
+namespace {
+
+void run_callback(const std::function<void(const Status&)>& f, const Status& status) noexcept {
+  try {
+    f(status);
+  } catch (const std::exception& e) {
+    log::error("device", "a fence's callback threw: {}", e.what());
+  } catch (...) {
+    log::error("device", "a fence's callback threw something that is no std::exception");
+  }
+}
+
+}  // namespace
+
+Fence::Fence(std::shared_ptr<Clock> clock) : impl_(std::make_unique<Impl>()) {
+  impl_->clock = std::move(clock);
+}
+
+Fence::~Fence() = default;
+
+void Fence::signal(Status status) {
+  std::vector<std::function<void(const Status&)>> callbacks;
+  std::vector<UniqueFd> exported;
+  {
+    std::lock_guard guard(impl_->mutex);
+    if (impl_->signalled.load(std::memory_order_relaxed)) return;
+    impl_->status = std::move(status);
+    impl_->signalled.store(true, std::memory_order_release);
+    callbacks.swap(impl_->callbacks);
+    exported.swap(impl_->exported);
+    // Under the lock: a waiter that returns may destroy the fence.
+    impl_->changed.notify_all();
+  }
+  for (const UniqueFd& fd : exported) eventfd_write(fd.get(), 1);
+  if (callbacks.empty()) return;
+  const Status result = this->status();
+  for (const auto& f : callbacks) run_callback(f, result);
+}
+
+bool Fence::signalled() const noexcept { return impl_->signalled.load(std::memory_order_acquire); }
+
+Status Fence::status() const {
+  std::lock_guard guard(impl_->mutex);
+  return impl_->status;
+}
+
+bool Fence::wait(TimePoint until) const {
+  if (signalled()) return true;
+  std::unique_lock lock(impl_->mutex);
+  while (!signalled())
+    if (!impl_->clock->wait_until(lock, impl_->changed, until)) return signalled();
+  return true;
+}
+
+void Fence::on_signal(std::function<void(const Status&)> f) {
+  {
+    std::lock_guard guard(impl_->mutex);
+    if (!impl_->signalled.load(std::memory_order_relaxed)) {
+      impl_->callbacks.push_back(std::move(f));
+      return;
+    }
+  }
+  run_callback(f, status());
+}
+
+Result<int> Fence::export_fd() {
+  UniqueFd theirs(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  UniqueFd ours(theirs ? fcntl(theirs.get(), F_DUPFD_CLOEXEC, 0) : -1);
+  if (!ours)
+    return error(Code::kIo, "the system gives no descriptor for a fence: {} (see ulimit -n)",
+                 std::generic_category().message(errno));
+  std::lock_guard guard(impl_->mutex);
+  if (impl_->signalled.load(std::memory_order_relaxed))
+    eventfd_write(ours.get(), 1);
+  else
+    impl_->exported.push_back(std::move(ours));
+  return theirs.release();
+}
+
+}  // namespace corelane::device

@@ -1,0 +1,105 @@
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "corelane/device/fence.h"
+#include "device/unique_fd.h"
+
+namespace corelane::device {
+namespace {
+
+/// One thread that waits for all imported descriptors. It starts with the first import and lives
+/// as long as the process; a fence is held until its descriptor turns readable.
+class Watcher {
+ public:
+  static Watcher& instance() {
+    // Never destroyed: its thread may run while the process's static destructors do.
+    static auto* watcher = new Watcher;
+    return *watcher;
+  }
+
+  Status add(UniqueFd fd, std::shared_ptr<Fence> fence) {
+    std::lock_guard guard(mutex_);
+    CORELANE_RETURN_IF_ERROR(start());
+    const std::uint64_t id = ++last_id_;
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLONESHOT;
+    event.data.u64 = id;
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0)
+      return failure(Code::kInvalidArgument, "descriptor cannot be polled for a fence: {}",
+                     std::generic_category().message(errno));
+    watched_.emplace(id, Watched{std::move(fd), std::move(fence)});
+    return {};
+  }
+
+ private:
+  struct Watched {
+    UniqueFd fd;
+    std::shared_ptr<Fence> fence;
+  };
+
+  Status start() {
+    if (epoll_) return {};
+    UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll)
+      return failure(Code::kIo, "the system gives no descriptor to watch fences: {}",
+                     std::generic_category().message(errno));
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    Status status;
+    try {
+      std::thread([this, fd = epoll.get()] { run(fd); }).detach();
+      epoll_ = std::move(epoll);
+    } catch (const std::system_error& e) {
+      status = failure(Code::kIo, "cannot start the thread that watches fences: {}", e.what());
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return status;
+  }
+
+  void run(int epoll) noexcept {
+    pthread_setname_np(pthread_self(), "corelane-fences");
+    for (;;) {
+      epoll_event event{};
+      if (epoll_wait(epoll, &event, 1, -1) != 1) continue;
+      Watched found;
+      {
+        std::lock_guard guard(mutex_);
+        const auto place = watched_.find(event.data.u64);
+        if (place == watched_.end()) continue;
+        found = std::move(place->second);
+        watched_.erase(place);
+        epoll_ctl(epoll, EPOLL_CTL_DEL, found.fd.get(), nullptr);
+      }
+      found.fence->signal();
+    }
+  }
+
+  std::mutex mutex_;
+  UniqueFd epoll_;
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, Watched> watched_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Fence>> import_fence_fd(int fd) {
+  UniqueFd own(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!own)
+    return error(Code::kInvalidArgument,
+                 "descriptor {} is not open; pass one that can be polled, such as an eventfd", fd);
+  auto fence = std::make_shared<Fence>();
+  CORELANE_TRY(Watcher::instance().add(std::move(own), fence));
+  return fence;
+}
+
+}  // namespace corelane::device

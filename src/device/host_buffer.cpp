@@ -1,0 +1,137 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <system_error>
+
+#include "corelane/device/buffer.h"
+#include "device/unique_fd.h"
+
+namespace corelane::device {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kMaxAlignment = std::size_t{2} << 20;
+
+std::string reason(int code) { return std::generic_category().message(code); }
+
+/// Memory that the CPU and the device see alike: syncing only checks the range.
+class HostBuffer final : public Buffer {
+ public:
+  struct Block {
+    void* data = nullptr;
+    std::size_t size = 0;
+    std::size_t offset = 0;  ///< Of data in the descriptor's block.
+    void* mapping = nullptr;
+    std::size_t mapped = 0;
+    Cache cache = Cache::kCacheable;
+    BufferOrigin origin = BufferOrigin::kUser;
+    UniqueFd fd;
+  };
+  explicit HostBuffer(Block block) : block_(std::move(block)) {}
+  ~HostBuffer() override {
+    if (block_.mapping != nullptr) munmap(block_.mapping, block_.mapped);
+  }
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  void* data() const noexcept override { return block_.data; }
+  std::size_t size() const noexcept override { return block_.size; }
+  int fd() const noexcept override { return block_.fd.get(); }
+  std::size_t offset() const noexcept override { return block_.offset; }
+  Cache cache() const noexcept override { return block_.cache; }
+  BufferOrigin origin() const noexcept override { return block_.origin; }
+  Status sync(SyncDirection, std::size_t offset, std::size_t size) override {
+    if (offset <= block_.size && size <= block_.size - offset) return {};
+    return failure(Code::kOutOfRange,
+                   "sync of {} bytes at {} leaves the buffer, which has {} bytes", size, offset,
+                   block_.size);
+  }
+
+ private:
+  Block block_;
+};
+
+Result<UniqueFd> make_memfd(std::size_t size) {
+  UniqueFd fd(memfd_create("corelane-buffer", MFD_CLOEXEC));
+  if (!fd || ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
+    return error(Code::kOutOfMemory,
+                 "the system gives no memory block of {} bytes: {}; free buffers or raise the "
+                 "limits (ulimit -n, memory)",
+                 size, reason(errno));
+  return fd;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Buffer>> create_host_buffer(std::size_t size, const BufferOptions& options) {
+  if (size == 0)
+    return error(Code::kInvalidArgument, "a buffer of 0 bytes; ask for at least 1 byte");
+  if (!std::has_single_bit(options.alignment) || options.alignment > kMaxAlignment)
+    return error(Code::kInvalidArgument, "buffer alignment {} is not a power of two from 1 to {}",
+                 options.alignment, kMaxAlignment);
+  const std::size_t slack = options.alignment > kPage ? options.alignment : 0;
+  if (size > SIZE_MAX / 4 - slack)
+    return error(Code::kOutOfMemory, "a buffer of {} bytes is more than any system has", size);
+  HostBuffer::Block block;
+  block.mapped = (size + slack + kPage - 1) / kPage * kPage;
+  CORELANE_ASSIGN(block.fd, make_memfd(block.mapped));
+  void* at = mmap(nullptr, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, block.fd.get(), 0);
+  if (at == MAP_FAILED)
+    return error(Code::kOutOfMemory, "cannot map a buffer of {} bytes: {}", size, reason(errno));
+  block.mapping = at;
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  const auto aligned = (address + options.alignment - 1) & ~(options.alignment - 1);
+  block.offset = aligned - address;
+  block.data = static_cast<std::byte*>(at) + block.offset;
+  block.size = size;
+  block.cache = options.cache;
+  block.origin = BufferOrigin::kDevice;
+  return std::make_shared<HostBuffer>(std::move(block));
+}
+
+Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size, std::size_t offset) {
+  if (size == 0)
+    return error(Code::kInvalidArgument, "import of 0 bytes; name at least 1 byte of the block");
+  struct stat facts {};
+  if (fd < 0 || fstat(fd, &facts) != 0)
+    return error(Code::kInvalidArgument, "descriptor {} is not open; pass an open memory block",
+                 fd);
+  const auto block_size = static_cast<std::size_t>(facts.st_size);
+  if (offset > block_size || size > block_size - offset)
+    return error(Code::kOutOfRange,
+                 "{} bytes at {} leave the block of descriptor {}, which has {} bytes", size,
+                 offset, fd, block_size);
+  HostBuffer::Block block;
+  block.fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!block.fd) return error(Code::kIo, "cannot duplicate descriptor {}: {}", fd, reason(errno));
+  const std::size_t start = offset / kPage * kPage;
+  block.mapped = offset - start + size;
+  void* at = mmap(nullptr, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, block.fd.get(),
+                  static_cast<off_t>(start));
+  if (at == MAP_FAILED)
+    return error(Code::kInvalidArgument,
+                 "descriptor {} cannot be mapped for reading and writing: {}", fd, reason(errno));
+  block.mapping = at;
+  block.data = static_cast<std::byte*>(at) + (offset - start);
+  block.size = size;
+  block.offset = offset;
+  block.origin = BufferOrigin::kFd;
+  return std::make_shared<HostBuffer>(std::move(block));
+}
+
+Result<std::shared_ptr<Buffer>> import_user_buffer(void* data, std::size_t size) {
+  if (data == nullptr || size == 0)
+    return error(Code::kInvalidArgument,
+                 "user memory at {} of {} bytes is no buffer; pass an address and a size", data,
+                 size);
+  HostBuffer::Block block;
+  block.data = data;
+  block.size = size;
+  return std::make_shared<HostBuffer>(std::move(block));
+}
+
+}  // namespace corelane::device

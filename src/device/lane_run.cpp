@@ -1,0 +1,214 @@
+// Calling the engine: in a worker, in the thread that waits, or by starting it on the clock.
+#include <bit>
+#include <utility>
+
+#include "device/lane_scheduler.h"
+#include "device/laned_bindings.h"
+#include "device/laned_executable.h"
+
+namespace corelane::device {
+namespace {
+
+/// The scheduler whose starts this thread is draining further up its stack.
+thread_local const LaneScheduler* draining = nullptr;
+
+Status crash_status(const LaneOccupant& occupant) {
+  return failure(Code::kDeviceReset, "core set '{}' crashed while it ran job {} and was reset",
+                 CoreSet::mask(occupant.core_bits).to_string(), occupant.id);
+}
+
+/// A running average that follows within some ten runs.
+void average(Duration& mean, Duration sample) {
+  mean = mean == Duration{} ? sample : mean + (sample - mean) / 8;
+}
+
+}  // namespace
+
+LaneScheduler::Outcome LaneScheduler::run_engine(LaneOccupant& occupant, bool shadow) {
+  if (fault_point_ == nullptr) return {occupant.bound->run(occupant.core_bits, shadow)};
+  switch (fault_point_->at_run(occupant.id, occupant.core_bits)) {
+    case Fault::kHang: {
+      Lock lock(mutex_);
+      await_release_locked(lock, occupant, kNever);
+      return {occupant.abandon_status};
+    }
+    case Fault::kCrash:
+      return {crash_status(occupant), true};
+    case Fault::kSlow: {
+      Outcome outcome{occupant.bound->run(occupant.core_bits, shadow)};
+      const TimePoint until = clock_->now() + fault_point_->slow_by();
+      Lock lock(mutex_);
+      await_release_locked(lock, occupant, until);
+      return outcome;
+    }
+    case Fault::kNone:
+      break;
+  }
+  return {occupant.bound->run(occupant.core_bits, shadow)};
+}
+
+void LaneScheduler::await_release_locked(Lock& lock, const LaneOccupant& occupant,
+                                         TimePoint until) {
+  while (!occupant.abandoned)
+    if (!clock_->wait_until(lock, abandoned_, until)) return;
+}
+
+std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBindings& bindings,
+                                                  const Submission& submission, JobRecord* record) {
+  LaneOccupant self;
+  self.bound = &bindings;
+  self.started = clock_->now();
+  {
+    Lock lock(mutex_);
+    if (!waiting_.empty() || arbiter_ != nullptr || exclusive_lanes_ != 0) return std::nullopt;
+    const std::uint64_t idle = all_bits_ & ~busy_bits_.load(std::memory_order_relaxed);
+    if (submission.cores.is_mask()) {
+      self.core_bits = submission.cores.bits();
+    } else if (submission.cores.count() <= 1) {
+      // The core it ran on last has its tensors bound.
+      const std::uint64_t same = bindings.last_core_bits() & idle;
+      self.core_bits = std::has_single_bit(same) ? same : idle & (~idle + 1);
+    }
+    if (self.core_bits == 0 || (self.core_bits & ~idle) != 0) return std::nullopt;
+    self.id = ++last_job_;
+    ++counters_.submitted;
+    ++queue.depth;
+    busy_bits_.store(busy_bits_.load(std::memory_order_relaxed) | self.core_bits,
+                     std::memory_order_relaxed);
+    const TimePoint free_at = self.started + bindings.executable().average_run;
+    for (std::uint64_t bits = self.core_bits; bits != 0; bits &= bits - 1) {
+      const auto core = static_cast<std::size_t>(std::countr_zero(bits));
+      lanes_[core].running = &self;
+      states_[core].busy = true;
+      states_[core].predicted_free = free_at;
+    }
+  }
+  bindings.set_batch(submission.batch);
+  Outcome outcome = run_engine(self, false);
+  const TimePoint ended = clock_->now();
+  Aftermath after;
+  {
+    Lock lock(mutex_);
+    if (self.abandoned) {
+      --zombies_;
+      outcome = {std::move(self.abandon_status)};
+    } else {
+      free_lanes_locked(self, ended - self.started);
+      if (outcome.status.ok()) average(bindings.executable().average_run, ended - self.started);
+      if (outcome.crashed)
+        report_reset_locked(self.core_bits, outcome.status.message(), ended, after);
+    }
+    ++counters_.completed;
+    if (!outcome.status.ok()) ++counters_.failed;
+    if (--queue.depth == 0) queue.drained.notify_all();
+    if (record != nullptr || tracing_) {
+      JobRecord made{self.id,
+                     submission.tag,
+                     self.core_bits,
+                     0,
+                     submission.batch,
+                     submission.priority + queue.priority,
+                     outcome.status.code(),
+                     self.started,
+                     self.started,
+                     ended,
+                     bindings.bytes_in(),
+                     bindings.bytes_out()};
+      if (tracing_)
+        for (std::uint64_t bits = self.core_bits; bits != 0; bits &= bits - 1)
+          lanes_[static_cast<std::size_t>(std::countr_zero(bits))].trace.add(made);
+      if (record != nullptr) *record = made;
+    }
+    bindings.release();
+    if (!waiting_.empty()) {
+      schedule_locked(ended);
+      wake_workers_locked(after);
+    }
+  }
+  if (!after.empty()) settle(after);
+  return std::move(outcome.status);
+}
+
+bool LaneScheduler::execute(const std::shared_ptr<LanedJob>& job, bool by_worker) {
+  return finish(job, run_engine(*job, job->shadow), by_worker);
+}
+
+/// True when the calling worker is counted on to take the next granted job at once.
+bool LaneScheduler::finish(const std::shared_ptr<LanedJob>& job, Outcome outcome, bool by_worker) {
+  if (outcome.status.ok() && job->shadow) {
+    {
+      Lock lock(mutex_);
+      // From here on the deadline comes too late: what is copied out is a result.
+      if (!job->abandoned) job->state_ = JobState::kFinishing;
+    }
+    if (job->state_ == JobState::kFinishing) outcome.status = job->bindings->copy_out();
+  }
+  const TimePoint now = clock_->now();
+  Aftermath after;
+  bool claims = false;
+  {
+    Lock lock(mutex_);
+    if (job->abandoned) {
+      release_abandoned_locked(*job, after);
+    } else {
+      const Duration ran = now - job->started;
+      free_lanes_locked(*job, ran);
+      if (outcome.status.ok()) average(job->bindings->executable().average_run, ran);
+      if (outcome.crashed)
+        report_reset_locked(job->core_bits, outcome.status.message(), now, after);
+      complete_locked(*job, std::move(outcome.status), now, true, after);
+      schedule_locked(now);
+    }
+    // A worker that goes into a user's code first may be away for long: others take over.
+    claims = by_worker && after.events.empty() && job->callbacks_.empty() && job->signals.empty();
+    if (claims) ++claimed_;
+    wake_workers_locked(after);
+  }
+  settle(after);
+  return claims;
+}
+
+void LaneScheduler::drain_starts() {
+  if (draining == this) return;
+  const LaneScheduler* outer = std::exchange(draining, this);
+  for (;;) {
+    std::shared_ptr<LanedJob> job;
+    {
+      Lock lock(mutex_);
+      if (starts_.empty()) break;
+      job = std::move(starts_.front());
+      starts_.pop_front();
+    }
+    start_engine(job);
+  }
+  draining = outer;
+}
+
+void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
+  const Fault fault =
+      fault_point_ == nullptr ? Fault::kNone : fault_point_->at_run(job->id, job->core_bits);
+  Aftermath after;
+  {
+    Lock lock(mutex_);
+    if (job->abandoned) release_abandoned_locked(*job, after);
+    if (!job->abandoned && fault == Fault::kHang) hung_.push_back(job);
+  }
+  settle(after);
+  if (!after.empty() || fault == Fault::kHang) return;
+  if (fault == Fault::kCrash) {
+    finish(job, {crash_status(*job), true}, false);
+    return;
+  }
+  const Duration slow = fault == Fault::kSlow ? fault_point_->slow_by() : Duration{};
+  job->bindings->start(
+      job->core_bits, job->shadow, [keep = shared_from_this(), job, slow](Status status) {
+        if (slow == Duration{}) {
+          keep->finish(job, {std::move(status)}, false);
+          return;
+        }
+        keep->clock_->call_at(keep->clock_->now() + slow,
+                              [keep, job, status] { keep->finish(job, {status}, false); });
+      });
+}
+
+}  // namespace corelane::device

@@ -1,0 +1,39 @@
+#include "device/laned_executable.h"
+
+#include "device/laned_bindings.h"
+#include "device/laned_device.h"
+
+namespace corelane::device {
+
+LanedExecutable::LanedExecutable(std::shared_ptr<LanedDevice> device,
+                                 std::shared_ptr<LaneProgram> program, bool profiled)
+    : device_(std::move(device)), program_(std::move(program)), profiled_(profiled) {
+  device_->add(this);
+}
+
+LanedExecutable::~LanedExecutable() {
+  device_->scheduler().release_residency(this);
+  device_->remove(this);
+}
+
+MemoryFigures LanedExecutable::memory() const {
+  MemoryFigures figures = program_->memory();
+  figures.buffers += buffer_bytes.load(std::memory_order_relaxed);
+  return figures;
+}
+
+Result<std::shared_ptr<Bindings>> LanedExecutable::new_bindings() {
+  return std::make_shared<LanedBindings>(shared_from_this());
+}
+
+Status LanedExecutable::make_resident(const CoreSet& cores, Residency residency) {
+  return device_->scheduler().make_resident(this, cores, residency);
+}
+
+void LanedExecutable::release_residency() { device_->scheduler().release_residency(this); }
+
+Result<Executable::Precompiled> LanedExecutable::export_precompiled() const {
+  return program_->export_precompiled();
+}
+
+}  // namespace corelane::device

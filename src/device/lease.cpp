@@ -1,0 +1,130 @@
+#include "corelane/device/lease.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "device/unique_fd.h"
+
+namespace corelane::device {
+namespace {
+
+std::filesystem::path run_directory() {
+  for (const char* name : {"CORELANE_RUN_DIR", "XDG_RUNTIME_DIR"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  std::error_code ignored;
+  auto temporary = std::filesystem::temp_directory_path(ignored);
+  return temporary.empty() ? std::filesystem::path("/tmp") : temporary;
+}
+
+/// The instance's name as part of a file name; different names stay different.
+std::string file_stem(const std::string& instance) {
+  std::string stem = "corelane-lease-";
+  for (const char c : instance) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.';
+    stem += plain ? std::string(1, c) : fmt::format("_{:02x}", static_cast<unsigned char>(c));
+  }
+  return stem;
+}
+
+struct Attempt {
+  UniqueFd fd;         ///< Holds the lock when valid.
+  std::string holder;  ///< Who has it otherwise.
+};
+
+std::string read_holder(int fd) {
+  char text[32] = {};
+  const ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+  return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "unknown";
+}
+
+/// Locks one core's file. The lock belongs to the open file description, so it also stands between
+/// two leases of one process, and the kernel drops it when the last descriptor is closed. The file
+/// stays: removing it would let two processes lock two files of one name.
+Result<Attempt> try_core(const std::filesystem::path& path) {
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (!fd)
+    return error(Code::kIo,
+                 "cannot open the lease file '{}': {}; set CORELANE_RUN_DIR to a folder that can "
+                 "be written",
+                 path.string(), std::generic_category().message(errno));
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
+    if (errno != EAGAIN && errno != EACCES)
+      return error(Code::kIo, "cannot lock the lease file '{}': {}", path.string(),
+                   std::generic_category().message(errno));
+    return Attempt{UniqueFd(), read_holder(fd.get())};
+  }
+  const std::string self = std::to_string(getpid());
+  if (ftruncate(fd.get(), 0) != 0 ||
+      pwrite(fd.get(), self.data(), self.size(), 0) != static_cast<ssize_t>(self.size()))
+    return error(Code::kIo, "cannot write the lease file '{}': {}", path.string(),
+                 std::generic_category().message(errno));
+  return Attempt{std::move(fd), {}};
+}
+
+}  // namespace
+
+struct Lease::Impl {
+  std::uint64_t bits = 0;
+  std::vector<UniqueFd> locks;
+};
+
+Lease::Lease(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Lease::Lease(Lease&&) noexcept = default;
+Lease& Lease::operator=(Lease&&) noexcept = default;
+Lease::~Lease() = default;
+
+CoreSet Lease::cores() const noexcept { return CoreSet::mask(impl_ ? impl_->bits : 0); }
+
+Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, const CoreSet& cores) {
+  if (total == 0 || total > CoreSet::kMaxCores)
+    return error(Code::kInvalidArgument, "a lease of a device with {} cores; there are 1 to {}",
+                 total, CoreSet::kMaxCores);
+  CORELANE_TRY(cores.check(total));
+  const std::filesystem::path folder = run_directory();
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  if (problem)
+    return error(Code::kIo,
+                 "cannot use the lease folder '{}': {}; set CORELANE_RUN_DIR to a folder that can "
+                 "be written",
+                 folder.string(), problem.message());
+  const bool fixed = cores.is_mask();
+  const bool all = cores.kind() == CoreSet::Kind::kPlatform;
+  const std::size_t wanted = all ? total : cores.count();
+  auto impl = std::make_unique<Impl>();
+  std::string holders;
+  for (std::size_t core = 0; core < total && impl->locks.size() < wanted; ++core) {
+    if (fixed && !cores.contains(core)) continue;
+    const auto path = folder / fmt::format("{}-{}.lock", file_stem(instance), core);
+    CORELANE_ASSIGN(Attempt attempt, try_core(path));
+    if (attempt.fd) {
+      impl->bits |= std::uint64_t{1} << core;
+      impl->locks.push_back(std::move(attempt.fd));
+    } else {
+      holders +=
+          fmt::format("{}core {} by process {}", holders.empty() ? "" : ", ", core, attempt.holder);
+    }
+  }
+  if (impl->locks.size() < wanted)
+    return error(Code::kOutOfCores,
+                 "lease of '{}' on {} needs {} cores, {} of the {} looked at are free; held: {}",
+                 cores.to_string(), instance, wanted, impl->locks.size(),
+                 fixed ? cores.count() : total, holders);
+  return Lease(std::move(impl));
+}
+
+}  // namespace corelane::device

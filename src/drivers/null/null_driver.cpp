@@ -1,0 +1,34 @@
+// The null device's entry in the registration table.
+#include "device/driver_module.h"
+#include "device/lane_engine.h"
+#include "drivers/null/null_engine.h"
+
+namespace corelane::device {
+namespace {
+
+Result<std::shared_ptr<Device>> open_null(const DeviceSpec& spec, const OpenOptions& options,
+                                          const HostServices&) {
+  CORELANE_ASSIGN(DeviceInfo info, device_profile(spec.kind, spec.profile));
+  CORELANE_ASSIGN(null_device::Script script, null_device::read_script(spec, info.cores.size()));
+  info.instance = instance_name(spec);
+  info.engine = "none";
+  info.capabilities.multi_core_jobs = true;
+  info.capabilities.dynamic_shapes = true;
+  info.capabilities.image_kinds = {"null", "onnx", "rknn"};
+  LaneOptions lanes;
+  lanes.clock = options.clock;
+  lanes.fault_point = options.fault_point;
+  auto engine = std::make_shared<null_device::NullEngine>(std::move(script), options.clock);
+  return make_laned_device(std::move(info), std::move(engine), lanes);
+}
+
+constexpr DriverModule kModule = {CORELANE_DRIVER_BUILD, "null",
+                                  "null:rk3588,null:generic:4,null:rk3588?a=1ms&b=100us",
+                                  &open_null};
+
+}  // namespace
+
+const DriverModule* driver_null();
+const DriverModule* driver_null() { return &kModule; }
+
+}  // namespace corelane::device

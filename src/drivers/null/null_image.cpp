@@ -1,0 +1,101 @@
+#include "drivers/null/null_image.h"
+
+#include <string>
+#include <string_view>
+
+#include "drivers/null/null_script.h"
+
+namespace corelane::null_device {
+namespace {
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find_first_of(" \t\r", at), line.size());
+    if (end > at) words.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+Result<TensorDesc> read_tensor(const std::vector<std::string_view>& words) {
+  if (words.size() < 3 || words.size() > 4)
+    return error(Code::kMalformed, "'{}' needs a name, an element type and a shape", words[0]);
+  const auto dtype = dtype_from_name(words[2]);
+  if (!dtype || dtype_bits(*dtype) == 0)
+    return error(Code::kMalformed, "tensor '{}' has the unknown element type '{}'", words[1],
+                 words[2]);
+  TensorDesc desc;
+  desc.name = words[1];
+  desc.dtype = *dtype;
+  if (words.size() == 4) {
+    CORELANE_ASSIGN(desc.shape, parse_shape(words[3]));
+  }
+  return desc;
+}
+
+Status read_line(std::string_view line, Description& description) {
+  const auto words = words_of(line);
+  if (words.empty() || words[0].front() == '#') return {};
+  if (words[0] == "input" || words[0] == "output") {
+    CORELANE_ASSIGN_OR_STATUS(TensorDesc desc, read_tensor(words));
+    (words[0] == "input" ? description.inputs : description.outputs).push_back(std::move(desc));
+    return {};
+  }
+  if (words[0] == "time" && words.size() >= 2 && words.size() <= 3) {
+    CORELANE_ASSIGN_OR_STATUS(description.a, parse_duration(words[1]));
+    description.b = Duration{};
+    if (words.size() == 3) {
+      CORELANE_ASSIGN_OR_STATUS(description.b, parse_duration(words[2]));
+    }
+    return {};
+  }
+  return failure(Code::kMalformed,
+                 "'{}' is not understood; lines are 'input NAME TYPE SHAPE', 'output NAME TYPE "
+                 "SHAPE' or 'time A [B]'",
+                 line);
+}
+
+Result<Description> read_text(std::string_view text, const std::vector<Shape>& shapes) {
+  Description description;
+  std::size_t number = 1;
+  for (std::size_t at = 0; at < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (Status status = read_line(text.substr(at, end - at), description); !status.ok())
+      return tl::unexpected<Status>(
+          status.wrap(Code::kMalformed, fmt::format("null image, line {}", number)));
+    at = end + 1;
+  }
+  if (shapes.empty()) return description;
+  if (shapes.size() != description.inputs.size())
+    return error(Code::kInvalidArgument, "{} input shapes were given; the image has {} inputs",
+                 shapes.size(), description.inputs.size());
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    TensorDesc& input = description.inputs[i];
+    if (shapes[i] != input.shape && !input.shape.accepts(shapes[i]))
+      return error(Code::kShapeMismatch, "input '{}' was given shape {}; the image declares {}",
+                   input.name, shapes[i].to_string(), input.shape.to_string());
+    input.shape = shapes[i];
+  }
+  return description;
+}
+
+}  // namespace
+
+Result<Description> describe(const device::Image& image, const std::vector<Shape>& input_shapes) {
+  if (image.kind == "null") return read_text(as_string_view(image.bytes), input_shapes);
+  Description description;
+  for (const Shape& shape : input_shapes) {
+    TensorDesc input;
+    input.name = "input" + std::to_string(description.inputs.size());
+    input.dtype = DType::kF32;
+    input.shape = shape;
+    description.inputs.push_back(std::move(input));
+  }
+  if (description.inputs.empty()) return description;
+  description.outputs = {description.inputs.front()};
+  description.outputs.front().name = "output0";
+  return description;
+}
+
+}  // namespace corelane::null_device

@@ -1,0 +1,27 @@
+/// What the null device knows of an image: its inputs and outputs.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "corelane/device/executable.h"
+
+namespace corelane::null_device {
+
+struct Description {
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
+  /// S(n) of this image alone, instead of the device's.
+  std::optional<Duration> a;
+  std::optional<Duration> b;
+};
+
+/// Any kind of image is taken. Of the kind "null" the bytes are lines of text:
+///   input x f32 1,3        name, element type, shape ('?' for an open dimension)
+///   output y f32 1,3
+///   time 1ms 100us         optional: a, and b
+/// and `input_shapes` replaces declared input shapes that accept them. Other kinds are not parsed:
+/// their inputs are f32 of `input_shapes`, and there is one output like the first input.
+Result<Description> describe(const device::Image& image, const std::vector<Shape>& input_shapes);
+
+}  // namespace corelane::null_device

@@ -1,0 +1,133 @@
+#include "drivers/null/null_request.h"
+
+#include <cstring>
+
+namespace corelane::null_device {
+namespace {
+
+using device::TensorRef;
+
+class NullRequest final : public device::LaneRequest {
+ public:
+  NullRequest(std::shared_ptr<NullState> state, std::shared_ptr<const Description> description)
+      : state_(std::move(state)),
+        description_(std::move(description)),
+        inputs_(description_->inputs.size()),
+        outputs_(description_->outputs.size()),
+        results_(description_->outputs.size()),
+        own_(description_->outputs.size()) {}
+
+  Status set_input(std::size_t index, const TensorRef& tensor) override {
+    inputs_[index] = tensor;
+    return {};
+  }
+  Status set_output(std::size_t index, const TensorRef& tensor) override {
+    outputs_[index] = tensor;
+    return {};
+  }
+  void set_batch(std::uint32_t batch) override { batch_ = batch; }
+
+  Status run(std::uint64_t core_bits) override {
+    const Duration time = time_on(core_bits);
+    if (time > Duration{}) {
+      const TimePoint until = state_->clock->now() + time;
+      std::mutex mutex;
+      std::condition_variable never;
+      std::unique_lock lock(mutex);
+      while (state_->clock->wait_until(lock, never, until)) {
+      }
+    }
+    return compute();
+  }
+
+  void start(std::uint64_t core_bits, std::function<void(Status)> done) override {
+    const Duration time = time_on(core_bits);
+    if (time == Duration{}) return done(compute());
+    state_->clock->call_at(state_->clock->now() + time,
+                           [this, done = std::move(done)] { done(compute()); });
+  }
+
+  Result<TensorRef> output(std::size_t index) override { return results_[index]; }
+  Result<std::vector<device::LayerTime>> layer_times() const override {
+    return error(Code::kUnsupported, "the null device has no layers");
+  }
+
+ private:
+  Duration time_on(std::uint64_t core_bits) const {
+    if (!description_->a) return state_->script.time_of(core_bits, batch_);
+    Script own = state_->script;
+    own.a = *description_->a;
+    own.b = description_->b.value_or(Duration{});
+    return own.time_of(core_bits, batch_);
+  }
+
+  /// The declared shape with open dimensions taken from the first input, or 1.
+  Shape actual_shape(const TensorDesc& desc) const {
+    Shape shape = desc.shape;
+    for (std::size_t d = 0; d < shape.rank(); ++d) {
+      if (shape[d] != Shape::kOpen) continue;
+      const bool same = !inputs_.empty() && inputs_[0].shape.rank() == shape.rank();
+      shape[d] = same ? inputs_[0].shape[d] : 1;
+    }
+    return shape;
+  }
+
+  Status compute() {
+    const std::uint64_t run = state_->runs.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (state_->script.fail_every != 0 && run % state_->script.fail_every == 0)
+      return failure(Code::kEngineFailed, "run {} of the null device fails by its script (fail={})",
+                     run, state_->script.fail_every);
+    for (std::size_t i = 0; i < outputs_.size(); ++i) CORELANE_RETURN_IF_ERROR(write_output(i));
+    return {};
+  }
+
+  Status write_output(std::size_t index) {
+    const TensorDesc& desc = description_->outputs[index];
+    Shape shape = actual_shape(desc);
+    const std::size_t size = dtype_bytes(desc.dtype, shape.elements().value_or(0));
+    TensorRef& target = outputs_[index];
+    if (target.data == nullptr) {
+      own_[index].resize(std::max<std::size_t>(size, 1));
+      results_[index].data = own_[index].data();
+    } else if (target.size < size) {
+      return failure(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
+                     desc.name, size, target.size);
+    } else {
+      results_[index].data = target.data;
+      results_[index].keep_alive = target.keep_alive;
+    }
+    results_[index].size = size;
+    results_[index].shape = std::move(shape);
+    if (size == 0) return {};
+    const TensorRef* source =
+        inputs_.empty() ? nullptr : &inputs_[index < inputs_.size() ? index : 0];
+    const bool copy = source != nullptr && input_bytes(*source) == size;
+    if (!copy)
+      std::memset(results_[index].data, 0, size);
+    else if (source->data != results_[index].data)
+      std::memmove(results_[index].data, source->data, size);
+    return {};
+  }
+
+  std::size_t input_bytes(const TensorRef& input) const {
+    const auto index = static_cast<std::size_t>(&input - inputs_.data());
+    return dtype_bytes(description_->inputs[index].dtype, input.shape.elements().value_or(0));
+  }
+
+  const std::shared_ptr<NullState> state_;
+  const std::shared_ptr<const Description> description_;
+  std::vector<TensorRef> inputs_;
+  std::vector<TensorRef> outputs_;
+  std::vector<TensorRef> results_;
+  std::vector<ByteVector> own_;
+  std::uint32_t batch_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<device::LaneRequest> make_null_request(
+    std::shared_ptr<NullState> state, std::shared_ptr<const Description> description) {
+  return std::make_unique<NullRequest>(std::move(state), std::move(description));
+}
+
+}  // namespace corelane::null_device

@@ -1,0 +1,90 @@
+#include "drivers/null/null_script.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <optional>
+
+namespace corelane::null_device {
+namespace {
+
+template <class T>
+std::optional<T> read_number(std::string_view text) {
+  T value{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Status read_factor(std::string_view key, std::string_view value, Script& script) {
+  constexpr std::string_view kCore = "core";
+  const auto core = read_number<std::size_t>(key.substr(kCore.size()));
+  const auto factor = read_number<double>(value);
+  if (!core || *core >= script.core_factors.size())
+    return failure(Code::kInvalidArgument, "null device: option '{}' names no core of 0 to {}", key,
+                   script.core_factors.size() - 1);
+  if (!factor || !(*factor > 0 && *factor <= 1000))
+    return failure(Code::kInvalidArgument,
+                   "null device: '{}={}' is not a factor above 0 and up to 1000", key, value);
+  script.core_factors[*core] = *factor;
+  return {};
+}
+
+Status read_option(std::string_view key, std::string_view value, Script& script) {
+  if (key == "a" || key == "b") {
+    CORELANE_ASSIGN_OR_STATUS((key == "a" ? script.a : script.b), parse_duration(value));
+    return {};
+  }
+  if (key == "fail" || key == "threads") {
+    const auto number = read_number<std::uint64_t>(value);
+    if (!number || (key == "threads" && *number > 1))
+      return failure(Code::kInvalidArgument, "null device: '{}={}' is not {}", key, value,
+                     key == "fail" ? "a whole number" : "0 or 1");
+    if (key == "fail") script.fail_every = *number;
+    if (key == "threads") script.threads = *number == 1;
+    return {};
+  }
+  if (key == "name") return {};
+  if (key.starts_with("core")) return read_factor(key, value, script);
+  return failure(Code::kInvalidArgument,
+                 "null device: unknown option '{}'; known are a, b, core<N>, fail, threads, name",
+                 key);
+}
+
+}  // namespace
+
+Duration Script::time_of(std::uint64_t core_bits, std::uint32_t batch) const {
+  double slowest = 0;
+  for (std::uint64_t bits = core_bits; bits != 0; bits &= bits - 1)
+    slowest = std::max(slowest, core_factors[static_cast<std::size_t>(std::countr_zero(bits))]);
+  const Duration plain = a + b * batch;
+  const double cores = std::max(std::popcount(core_bits), 1);
+  if (slowest == cores) return plain;
+  return Duration(static_cast<std::int64_t>(static_cast<double>(plain.count()) * slowest / cores));
+}
+
+Result<Duration> parse_duration(std::string_view text) {
+  std::size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+  const auto number = read_number<std::uint32_t>(text.substr(0, digits));
+  const std::string_view unit = text.substr(digits);
+  std::int64_t scale = 0;
+  if (unit == "ns") scale = 1;
+  if (unit == "us") scale = 1'000;
+  if (unit == "ms") scale = 1'000'000;
+  if (unit == "s") scale = 1'000'000'000;
+  if (!number || scale == 0)
+    return error(Code::kInvalidArgument,
+                 "'{}' is not a duration; write a whole number with ns, us, ms or s, such as 1ms",
+                 text);
+  return Duration(*number * scale);
+}
+
+Result<Script> read_script(const device::DeviceSpec& spec, std::size_t cores) {
+  Script script;
+  script.core_factors.assign(cores, 1.0);
+  for (const auto& [key, value] : spec.options) CORELANE_TRY(read_option(key, value, script));
+  return script;
+}
+
+}  // namespace corelane::null_device

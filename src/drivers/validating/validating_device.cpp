@@ -1,0 +1,109 @@
+#include "device/device_wrappers.h"
+#include "drivers/validating/validating_queue.h"
+
+namespace corelane::device {
+namespace {
+
+constexpr std::size_t kMaxTrace = std::size_t{1} << 20;
+
+Status check_image(const Image& image) {
+  if (image.kind.empty())
+    return failure(Code::kInvalidArgument, "the image has no kind; set it, such as \"onnx\"");
+  if (image.bytes.empty())
+    return failure(Code::kInvalidArgument, "the image of kind '{}' is empty", image.kind);
+  if (!image.precompiled.empty() && image.precompiled_tag.empty())
+    return failure(Code::kInvalidArgument,
+                   "the image has a pre-compiled form without its tag; set precompiled_tag");
+  return {};
+}
+
+Status check_options(const PrepareOptions& options) {
+  for (std::size_t i = 0; i < options.input_shapes.size(); ++i)
+    for (const std::int64_t dim : options.input_shapes[i].dims())
+      if (dim < 0 && dim != Shape::kOpen)
+        return failure(Code::kInvalidArgument,
+                       "input shape {} is {}; dimensions are 0 or more, or open", i,
+                       options.input_shapes[i].to_string());
+  for (const std::string& name : options.exposed_values)
+    if (name.empty()) return failure(Code::kInvalidArgument, "a value to expose has an empty name");
+  for (const auto& op : options.custom_operators)
+    if (op.type.empty())
+      return failure(Code::kInvalidArgument, "a custom operator has an empty type");
+  if (!options.custom_operators.empty() && options.host_operators == nullptr)
+    return failure(Code::kInvalidArgument,
+                   "custom operator '{}' is declared without a table of host operators; set "
+                   "PrepareOptions::host_operators",
+                   options.custom_operators.front().type);
+  return {};
+}
+
+class ValidatingDevice final : public Device {
+ public:
+  explicit ValidatingDevice(std::shared_ptr<Device> inner) : inner_(std::move(inner)) {}
+
+  const DeviceInfo& info() const noexcept override { return inner_->info(); }
+  Health health() const noexcept override { return inner_->health(); }
+  const std::shared_ptr<Clock>& clock() const noexcept override { return inner_->clock(); }
+  MemoryFigures memory() const override { return inner_->memory(); }
+  DeviceCounters counters() const override { return inner_->counters(); }
+
+  Result<std::shared_ptr<Buffer>> create_buffer(std::size_t size,
+                                                const BufferOptions& options) override {
+    if (size == 0)
+      return error(Code::kInvalidArgument, "a buffer of 0 bytes; ask for at least 1 byte");
+    return inner_->create_buffer(size, options);
+  }
+  Result<std::shared_ptr<Buffer>> import_fd(int fd, std::size_t size, std::size_t offset) override {
+    if (fd < 0 || size == 0)
+      return error(Code::kInvalidArgument,
+                   "import of {} bytes of descriptor {}; pass an open descriptor and a size", size,
+                   fd);
+    return inner_->import_fd(fd, size, offset);
+  }
+  Result<std::shared_ptr<Buffer>> import_user(void* data, std::size_t size) override {
+    if (data == nullptr || size == 0)
+      return error(Code::kInvalidArgument,
+                   "import of {} bytes of user memory at {}; pass an address and a size", size,
+                   data);
+    return inner_->import_user(data, size);
+  }
+  Result<std::shared_ptr<Executable>> prepare(const Image& image,
+                                              const PrepareOptions& options) override {
+    CORELANE_TRY(check_image(image));
+    CORELANE_TRY(check_options(options));
+    return inner_->prepare(image, options);
+  }
+  Result<std::shared_ptr<Queue>> make_queue(const QueueOptions& options) override {
+    if (options.priority < -128 || options.priority > 127)
+      return error(Code::kInvalidArgument, "queue priority {} is not from -128 to 127",
+                   options.priority);
+    CORELANE_ASSIGN(std::shared_ptr<Queue> queue, inner_->make_queue(options));
+    return std::make_shared<ValidatingQueue>(std::move(queue), inner_);
+  }
+  Status reset(const CoreSet& cores) override {
+    CORELANE_RETURN_IF_ERROR(cores.check(info().cores.size()));
+    return inner_->reset(cores);
+  }
+  Status set_arbiter(std::shared_ptr<const Arbiter> arbiter) override {
+    return inner_->set_arbiter(std::move(arbiter));
+  }
+  Status set_event_sink(EventSink sink) override { return inner_->set_event_sink(std::move(sink)); }
+  Status set_trace(std::size_t records_per_core) override {
+    if (records_per_core > kMaxTrace)
+      return failure(Code::kInvalidArgument, "a trace of {} records per core; at most {}",
+                     records_per_core, kMaxTrace);
+    return inner_->set_trace(records_per_core);
+  }
+  Result<std::vector<JobRecord>> read_trace() const override { return inner_->read_trace(); }
+
+ private:
+  const std::shared_ptr<Device> inner_;
+};
+
+}  // namespace
+
+std::shared_ptr<Device> wrap_validating(std::shared_ptr<Device> inner) {
+  return std::make_shared<ValidatingDevice>(std::move(inner));
+}
+
+}  // namespace corelane::device

@@ -1,0 +1,39 @@
+#include "drivers/validating/validating_queue.h"
+
+namespace corelane::device {
+namespace {
+
+Status check_fences(const std::vector<std::shared_ptr<Fence>>& fences, std::string_view list) {
+  for (std::size_t i = 0; i < fences.size(); ++i)
+    if (fences[i] == nullptr)
+      return failure(Code::kInvalidArgument, "fence {} of the {} list is null", i, list);
+  return {};
+}
+
+}  // namespace
+
+Status ValidatingQueue::check(const Submission& job) const {
+  if (job.executable == nullptr || job.bindings == nullptr)
+    return failure(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
+                   job.executable == nullptr ? "an executable" : "bindings");
+  CORELANE_RETURN_IF_ERROR(job.cores.check(cores_));
+  if (job.priority < -128 || job.priority > 127)
+    return failure(Code::kInvalidArgument, "priority {} is not from -128 to 127", job.priority);
+  if (job.batch == 0)
+    return failure(Code::kInvalidArgument, "a job of 0 samples; batch is 1 or more");
+  if (!job.wait.empty()) CORELANE_RETURN_IF_ERROR(check_fences(job.wait, "wait"));
+  if (!job.signal.empty()) CORELANE_RETURN_IF_ERROR(check_fences(job.signal, "signal"));
+  return {};
+}
+
+Result<std::shared_ptr<Completion>> ValidatingQueue::submit(const Submission& job) {
+  CORELANE_TRY(check(job));
+  return inner_->submit(job);
+}
+
+Status ValidatingQueue::run(const Submission& job, JobRecord* record) {
+  CORELANE_RETURN_IF_ERROR(check(job));
+  return inner_->run(job, record);
+}
+
+}  // namespace corelane::device
