@@ -69,7 +69,7 @@ Status ExecutableSet::prepare_dynamic() {
   const std::vector<Shape> declared = declared_shapes(description_);
   const auto frozen = freeze_batch(declared);
   // A form made with the batch fixed says that open dimensions were refused once already.
-  if (frozen && forms_for(declared).empty() && !forms_for(*frozen).empty()) {
+  if (frozen && form_for(declared) == nullptr && form_for(*frozen) != nullptr) {
     if (auto executable = prepare(*frozen)) {
       remember(*frozen, *executable);
       return {};
@@ -105,16 +105,17 @@ Result<ExecutableSet::Entry> ExecutableSet::for_shapes(std::span<const Shape> sh
   return remember(std::move(wanted), std::move(executable));
 }
 
-std::vector<const PrecompiledForm*> ExecutableSet::forms_for(
-    const std::vector<Shape>& shapes) const {
+const PrecompiledForm* ExecutableSet::form_for(const std::vector<Shape>& shapes) const {
   device::PrepareOptions options = base_;
   options.input_shapes = shapes;
   const std::string ending = "#" + precompiled_variant(options);
-  std::vector<const PrecompiledForm*> forms;
+  const PrecompiledForm* found = nullptr;
   for (const PrecompiledForm& form : source_.precompiled) {
-    if (form.tag.ends_with(ending)) forms.push_back(&form);
+    if (!form.tag.ends_with(ending)) continue;
+    // Where several engines' forms are attached: the one that names this device's instruction set.
+    if (found == nullptr || form.tag.find(device_->info().isa) != std::string::npos) found = &form;
   }
-  return forms;
+  return found;
 }
 
 Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
@@ -123,12 +124,10 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
   options.input_shapes = shapes;
   device::Image image{source_.kind, source_.graph, source_.constants, {}, {}, source_.keep_alive};
   const std::size_t ending = precompiled_variant(options).size() + 1;
-  // Forms of several engines may be attached: the one that names this device's engine, else any;
-  // the driver ignores a tag that is not its own.
-  for (const PrecompiledForm* form : forms_for(shapes)) {
+  // One form at most: the driver ignores a tag that is not its own.
+  if (const PrecompiledForm* form = form_for(shapes)) {
     image.precompiled = form->bytes;
     image.precompiled_tag = form->tag.substr(0, form->tag.size() - ending);
-    if (image.precompiled_tag.find(device_->info().engine) != std::string::npos) break;
   }
   return device_->prepare(image, options);
 }

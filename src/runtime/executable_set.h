@@ -66,8 +66,8 @@ class ExecutableSet {
  private:
   Result<std::shared_ptr<device::Executable>> prepare(const std::vector<Shape>& shapes);
   Status prepare_dynamic();
-  /// The attached forms for these shapes under this program's options.
-  std::vector<const PrecompiledForm*> forms_for(const std::vector<Shape>& shapes) const;
+  /// The attached form for these shapes under this program's options, or null.
+  const PrecompiledForm* form_for(const std::vector<Shape>& shapes) const;
   /// No executable inside when none fits.
   Entry find(std::span<const Shape> shapes) const;
   Entry remember(std::vector<Shape> shapes, std::shared_ptr<device::Executable> executable);

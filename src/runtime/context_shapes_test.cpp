@@ -1,0 +1,180 @@
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "runtime/testing/fake_program.h"
+
+namespace corelane {
+namespace {
+
+using testing::fake_description;
+using testing::FakeConfig;
+using testing::FakeSetup;
+using testing::floats_of;
+using testing::one_in_one_out;
+using testing::view_of;
+
+ProgramDescription closed_list(const FakeConfig& config) {
+  ProgramDescription d = fake_description(config);
+  d.shape_sets = {{Shape{1, 2}}, {Shape{1, 4}}};
+  return d;
+}
+
+TEST(ContextShapes, OneDynamicExecutableServesEveryShape) {
+  FakeSetup setup(one_in_one_out(Shape{-1, 2}));
+  ASSERT_EQ(setup.device->prepared.size(), 1U);
+  EXPECT_EQ(setup.device->prepared[0].input_shapes[0], (Shape{-1, 2}));
+  Context context = setup.program.new_context().value();
+  EXPECT_EQ(context.inputs()[0].shape, (Shape{-1, 2}));
+  EXPECT_EQ(context.run().code(), Code::kWrongState);
+  EXPECT_EQ(context.input(0).error().code(), Code::kWrongState);
+  const std::vector<float> x{1, 2, 3, 4};
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{2, 2})).ok());
+  EXPECT_EQ(context.inputs()[0].shape, (Shape{2, 2}));
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_EQ(context.output(0).value().shape, (Shape{2, 2}));
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1, 2})).ok());
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_EQ(floats_of(context.output(0).value()), (std::vector<float>{3, 5}));
+  EXPECT_EQ(setup.device->prepared.size(), 1U);
+}
+
+TEST(ContextShapes, OwnMemoryOfOpenShapesIsCountedAndGivenBack) {
+  FakeSetup setup(one_in_one_out(Shape{-1}));
+  {
+    Context context = setup.program.new_context().value();
+    ASSERT_TRUE(context.set_input_shapes({Shape{100}}).ok());
+    const MutableTensorView in = context.input(0).value();
+    EXPECT_EQ(in.size, 400U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(in.data) % 64, 0U);
+    EXPECT_EQ(setup.program.memory().buffers, 400U);
+    EXPECT_EQ(context.memory().buffers, 400U);
+    ASSERT_TRUE(context.set_input_shapes({Shape{10}}).ok());
+    EXPECT_EQ(setup.program.memory().buffers, 40U);
+  }
+  setup.device->last = {};
+  EXPECT_EQ(setup.program.memory().buffers, 0U);
+}
+
+TEST(ContextShapes, ClosedListPreparesEachSetAtItsFirstUse) {
+  const FakeConfig config = one_in_one_out(Shape{1, -1});
+  FakeSetup setup(config, closed_list(config));
+  ASSERT_EQ(setup.device->prepared.size(), 1U);
+  EXPECT_EQ(setup.device->prepared[0].input_shapes[0], (Shape{1, 2}));
+  Context context = setup.program.new_context().value();
+  EXPECT_EQ(context.inputs()[0].shape, (Shape{1, 2}));
+  ASSERT_TRUE(context.set_input_shapes({Shape{1, 4}}).ok());
+  EXPECT_EQ(setup.device->prepared.size(), 2U);
+  EXPECT_EQ(context.outputs()[0].shape, (Shape{1, 4}));
+  const Status status = context.set_input_shapes({Shape{1, 3}});
+  EXPECT_EQ(status.code(), Code::kShapeMismatch);
+  EXPECT_NE(status.message().find("[1, 2]"), std::string::npos) << status.message();
+  const std::vector<float> x(2);
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1, 2})).ok());
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_EQ(context.output(0).value().shape, (Shape{1, 2}));
+  EXPECT_EQ(setup.device->prepared.size(), 2U);
+}
+
+TEST(ContextShapes, BatchIsFixedWhereTheDeviceRefusesOpenDimensions) {
+  FakeConfig config = one_in_one_out(Shape{-1, 2});
+  config.refuse_open = true;
+  FakeSetup setup(config);
+  Context context = setup.program.new_context().value();
+  EXPECT_EQ(context.inputs()[0].shape, (Shape{1, 2}));
+  ASSERT_TRUE(context.run().ok());
+  ASSERT_TRUE(context.set_input_shapes({Shape{3, 2}}).ok());
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_EQ(context.output(0).value().shape, (Shape{3, 2}));
+}
+
+TEST(ContextShapes, RefusedOpenDimensionsNameTheOptionsThatFixThem) {
+  FakeConfig config = one_in_one_out(Shape{-1, -1});
+  config.refuse_open = true;
+  LoadOptions options;
+  options.on = std::make_shared<testing::FakeDevice>(config);
+  const auto program = Program::load(testing::fake_file(fake_description(config)), options);
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
+  EXPECT_NE(program.error().message().find("dims"), std::string::npos);
+  EXPECT_FALSE(program.error().cause().ok());
+}
+
+TEST(ContextShapes, DeviceWithoutDynamicShapesPreparesWhenAllAreChosen) {
+  FakeConfig config = one_in_one_out(Shape{-1});
+  config.inputs.push_back(testing::f32_desc("z", Shape{-1}));
+  config.dynamic_shapes = false;
+  FakeSetup setup(config);
+  EXPECT_TRUE(setup.device->prepared.empty());
+  Context context = setup.program.new_context().value();
+  EXPECT_EQ(context.run().code(), Code::kWrongState);
+  const std::vector<float> x{1, 2};
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{2})).ok());
+  EXPECT_TRUE(setup.device->prepared.empty());
+  EXPECT_EQ(context.run().code(), Code::kWrongState);
+  ASSERT_TRUE(context.bind_input(1, view_of(x, Shape{1})).ok());
+  EXPECT_EQ(setup.device->prepared.size(), 1U);
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_EQ(floats_of(context.output(0).value()), (std::vector<float>{3, 5}));
+}
+
+TEST(ContextShapes, ChangingOneInputKeepsTheOthersMemory) {
+  FakeConfig config = one_in_one_out(Shape{2});
+  config.inputs.push_back(testing::f32_desc("z", Shape{-1}));
+  config.dynamic_shapes = false;
+  FakeSetup setup(config);
+  Context context = setup.program.new_context().value();
+  ASSERT_TRUE(context.set_input_shapes({Shape{2}, Shape{1}}).ok());
+  const std::vector<float> x{1, 2};
+  ASSERT_TRUE(context.set_input(0, view_of(x, Shape{2})).ok());
+  ASSERT_TRUE(context.set_input_shapes({Shape{2}, Shape{5}}).ok());
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_EQ(floats_of(context.output(0).value()), (std::vector<float>{3, 5}));
+}
+
+TEST(ContextShapes, OutputOfUnknownSizeIsCopiedWhereItFits) {
+  FakeSetup setup(one_in_one_out(Shape{-1}));
+  Context context = setup.program.new_context().value();
+  std::vector<float> y(3);
+  ASSERT_TRUE(context.bind_output(0, view_of(y, Shape{-1})).ok());
+  const std::vector<float> x{1, 2, 3, 4};
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{3})).ok());
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_EQ(y, (std::vector<float>{3, 5, 7}));
+  EXPECT_EQ(context.output(0).value().shape, (Shape{3}));
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{4})).ok());
+  EXPECT_EQ(context.run().code(), Code::kOutOfMemory);
+  EXPECT_EQ(y, (std::vector<float>{3, 5, 7}));
+}
+
+TEST(ContextShapes, DuplicateHasTheShapesAndMemoryOfItsOwn) {
+  FakeSetup setup(one_in_one_out(Shape{-1}));
+  Context first = setup.program.new_context().value();
+  ASSERT_TRUE(first.set_input_shapes({Shape{1}}).ok());
+  Context second = first.duplicate().value();
+  EXPECT_EQ(second.inputs()[0].shape, (Shape{1}));
+  const std::vector<float> one{1};
+  const std::vector<float> two{2};
+  ASSERT_TRUE(first.set_input(0, view_of(one, Shape{1})).ok());
+  ASSERT_TRUE(second.set_input(0, view_of(two, Shape{1})).ok());
+  ASSERT_TRUE(first.run().ok());
+  ASSERT_TRUE(second.run().ok());
+  EXPECT_EQ(floats_of(first.output(0).value()), std::vector<float>{3});
+  EXPECT_EQ(floats_of(second.output(0).value()), std::vector<float>{5});
+}
+
+TEST(ContextShapes, ExposedValuesComeBehindTheDeclaredOutputs) {
+  const FakeConfig config = one_in_one_out(Shape{1});
+  LoadOptions options;
+  options.exposed_values = {"inner"};
+  FakeSetup setup(config, fake_description(config), options);
+  Context context = setup.program.new_context().value();
+  ASSERT_EQ(context.outputs().size(), 2U);
+  EXPECT_EQ(context.outputs()[1].name, "inner");
+  EXPECT_EQ(context.output_index("inner").value(), 1U);
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_TRUE(context.output(1));
+}
+
+}  // namespace
+}  // namespace corelane

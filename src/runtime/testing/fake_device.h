@@ -1,0 +1,324 @@
+/// A device for the tests of the runtime: computes y = 2 x + 1 per element in the calling thread or
+/// when the test says so, remembers what it was asked, refuses what it is told to refuse.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "corelane/device/device.h"
+
+namespace corelane::testing {
+
+struct FakeConfig {
+  std::vector<TensorDesc> inputs;   ///< Open dimensions allowed.
+  std::vector<TensorDesc> outputs;  ///< f32; open dimensions take those of input 0.
+  bool dynamic_shapes = true;
+  bool refuse_open = false;  ///< prepare() fails where a shape is open.
+  std::size_t refuse_rank_above = 100;
+  std::vector<std::string> image_kinds = {"onnx"};
+  std::string kind = "fake";
+  std::string engine = "fake 1";
+  bool precompiled = true;
+  bool hold = false;  ///< Submitted jobs wait for FakeDevice::finish_next().
+  std::size_t cores = 3;
+};
+
+class FakeCompletion final : public device::Completion {
+ public:
+  bool done() const noexcept override { return locked(done_); }
+  bool released() const noexcept override { return locked(released_); }
+  bool wait(TimePoint) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_; });
+    return true;
+  }
+  bool wait_released(TimePoint) override { return released(); }
+  Status status() const override { return locked(status_); }
+  device::JobRecord record() const override { return locked(record_); }
+  bool cancel() override { return false; }
+  void on_done(std::function<void(device::Completion&)> f) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!done_) {
+        callbacks_.push_back(std::move(f));
+        return;
+      }
+    }
+    f(*this);
+  }
+  void complete(Status status, const device::JobRecord& record, bool released) {
+    std::vector<std::function<void(device::Completion&)>> callbacks;
+    {
+      const std::lock_guard lock(mutex_);
+      status_ = std::move(status);
+      record_ = record;
+      done_ = true;
+      released_ = released;
+      callbacks.swap(callbacks_);
+      changed_.notify_all();
+    }
+    for (const auto& f : callbacks) f(*this);
+  }
+  void release() {
+    const std::lock_guard lock(mutex_);
+    released_ = true;
+  }
+
+ private:
+  template <class T>
+  T locked(const T& member) const {
+    const std::lock_guard lock(mutex_);
+    return member;
+  }
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  bool released_ = false;
+  Status status_;
+  device::JobRecord record_;
+  std::vector<std::function<void(device::Completion&)>> callbacks_;
+};
+
+class FakeBindings final : public device::Bindings {
+ public:
+  FakeBindings(std::vector<TensorDesc> inputs, std::vector<TensorDesc> outputs)
+      : in_desc(std::move(inputs)),
+        out_desc(std::move(outputs)),
+        in(in_desc.size()),
+        out(out_desc.size()),
+        in_own(in.size()),
+        out_own(out.size()),
+        result(out.size()) {}
+
+  Status set_input(std::size_t i, const device::TensorRef& t) override {
+    if (t.data != nullptr && !in_desc[i].shape.accepts(t.shape)) {
+      return failure(Code::kShapeMismatch, "fake input {}", t.shape.to_string());
+    }
+    in[i] = t;
+    ++sets;
+    return {};
+  }
+  Status set_output(std::size_t i, const device::TensorRef& t) override {
+    if (t.data != nullptr && !out_desc[i].shape.accepts(t.shape)) {
+      return failure(Code::kShapeMismatch, "fake output {}", t.shape.to_string());
+    }
+    out[i] = t;
+    ++sets;
+    return {};
+  }
+  Result<device::TensorRef> input(std::size_t i) override {
+    if (in[i].data != nullptr) return in[i];
+    return own(in_own[i], in_desc[i].shape);
+  }
+  Result<device::TensorRef> output(std::size_t i) override { return result[i]; }
+  Result<std::vector<device::LayerTime>> layer_times() const override {
+    return error(Code::kUnsupported, "fake");
+  }
+
+  Status compute() {
+    CORELANE_ASSIGN_OR_STATUS(const device::TensorRef x, input(0));
+    for (std::size_t o = 0; o < out.size(); ++o) {
+      Shape shape = out_desc[o].shape;
+      for (std::size_t d = 0; d < shape.rank(); ++d) {
+        if (shape[d] == Shape::kOpen) shape[d] = x.shape[d];
+      }
+      device::TensorRef y = out[o];
+      if (y.data == nullptr) {
+        CORELANE_ASSIGN_OR_STATUS(y, own(out_own[o], shape));
+      }
+      const std::size_t count = std::min(*shape.elements(), *x.shape.elements());
+      const auto* from = static_cast<const float*>(x.data);
+      auto* to = static_cast<float*>(y.data);
+      for (std::size_t k = 0; k < count; ++k) to[k] = 2 * from[k] + 1;
+      y.shape = shape;
+      y.size = *shape.elements() * sizeof(float);
+      result[o] = y;
+      result[o].keep_alive = nullptr;
+    }
+    return {};
+  }
+
+  std::vector<TensorDesc> in_desc, out_desc;
+  std::vector<device::TensorRef> in, out;
+  std::vector<std::vector<float>> in_own, out_own;
+  std::vector<device::TensorRef> result;
+  int sets = 0;
+
+ private:
+  static Result<device::TensorRef> own(std::vector<float>& memory, const Shape& shape) {
+    memory.resize(shape.elements().value());
+    return device::TensorRef{memory.data(), memory.size() * sizeof(float), shape, nullptr};
+  }
+};
+
+class FakeExecutable final : public device::Executable {
+ public:
+  std::vector<TensorDesc> in, out;
+  bool precompiled = false;
+  bool can_export = true;
+
+  const std::vector<TensorDesc>& inputs() const noexcept override { return in; }
+  const std::vector<TensorDesc>& outputs() const noexcept override { return out; }
+  device::Placement placement() const noexcept override { return device::Placement::kShared; }
+  bool from_precompiled() const noexcept override { return precompiled; }
+  device::MemoryFigures memory() const override { return {1000, 300, 0}; }
+  Result<std::shared_ptr<device::Bindings>> new_bindings() override {
+    return std::make_shared<FakeBindings>(in, out);
+  }
+  Status make_resident(const device::CoreSet&, device::Residency) override { return {}; }
+  void release_residency() override {}
+  Result<Precompiled> export_precompiled() const override {
+    if (!can_export) return error(Code::kUnsupported, "fake");
+    return Precompiled{ByteVector(16, std::byte{7}), "fake-tag"};
+  }
+};
+
+class FakeDevice final : public device::Device, public std::enable_shared_from_this<FakeDevice> {
+ public:
+  explicit FakeDevice(FakeConfig c) : config(std::move(c)) {
+    info_.kind = config.kind;
+    info_.profile = "test";
+    info_.instance = config.kind + ":test#0";
+    info_.engine = config.engine;
+    info_.isa = "none";
+    for (std::size_t i = 0; i < config.cores; ++i) {
+      info_.cores.push_back({"core" + std::to_string(i), 0});
+    }
+    info_.capabilities = {
+        true, config.dynamic_shapes, true, true, true, config.precompiled, config.image_kinds};
+  }
+
+  FakeConfig config;
+  std::shared_ptr<VirtualClock> time = std::make_shared<VirtualClock>();
+  std::vector<device::PrepareOptions> prepared;  ///< Arguments of every prepare().
+  std::vector<device::Image> images;
+  device::Submission last;  ///< The last job submitted or run.
+  std::deque<std::pair<device::Submission, std::shared_ptr<FakeCompletion>>> held;
+  Status next_status;  ///< What the next job ends with; nothing is computed when it is a failure.
+
+  /// Ends the oldest held job; `released` false leaves its memory in use, as an abandoned job does.
+  std::shared_ptr<FakeCompletion> finish_next(Status status = {}, bool released = true) {
+    auto [job, completion] = held.front();
+    held.pop_front();
+    if (status.ok()) status = compute(job);
+    completion->complete(status, record(job, status), released);
+    return completion;
+  }
+
+  const device::DeviceInfo& info() const noexcept override { return info_; }
+  device::Health health() const noexcept override { return device::Health::kGood; }
+  const std::shared_ptr<Clock>& clock() const noexcept override { return clock_; }
+  device::MemoryFigures memory() const override { return {}; }
+  device::DeviceCounters counters() const override { return {}; }
+  Result<std::shared_ptr<device::Buffer>> create_buffer(
+      std::size_t size, const device::BufferOptions& options) override {
+    return device::create_host_buffer(size, options);
+  }
+  Result<std::shared_ptr<device::Buffer>> import_fd(int fd, std::size_t size,
+                                                    std::size_t offset) override {
+    return device::import_fd_buffer(fd, size, offset);
+  }
+  Result<std::shared_ptr<device::Buffer>> import_user(void* data, std::size_t size) override {
+    return device::import_user_buffer(data, size);
+  }
+  Result<std::shared_ptr<device::Executable>> prepare(
+      const device::Image& image, const device::PrepareOptions& options) override {
+    prepared.push_back(options);
+    images.push_back(image);
+    auto executable = std::make_shared<FakeExecutable>();
+    executable->in = config.inputs;
+    executable->out = config.outputs;
+    for (std::size_t i = 0; i < options.input_shapes.size(); ++i) {
+      const Shape& shape = options.input_shapes[i];
+      if (config.refuse_open && !shape.is_static()) {
+        return error(Code::kUnsupportedModel, "fake: open dimensions");
+      }
+      executable->in[i].shape = shape;
+    }
+    for (TensorDesc& out : executable->out) {
+      for (std::size_t d = 0; d < out.shape.rank() && !executable->in.empty(); ++d) {
+        if (out.shape[d] == Shape::kOpen) out.shape[d] = executable->in[0].shape[d];
+      }
+    }
+    for (const std::string& name : options.exposed_values) {
+      executable->out.push_back(executable->out.front());
+      executable->out.back().name = name;
+    }
+    executable->precompiled = image.precompiled_tag == "fake-tag";
+    return executable;
+  }
+  Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions&) override;
+  Status reset(const device::CoreSet&) override { return {}; }
+  Status set_arbiter(std::shared_ptr<const device::Arbiter>) override { return {}; }
+  Status set_event_sink(device::EventSink) override { return {}; }
+  Status set_trace(std::size_t) override { return {}; }
+  Result<std::vector<device::JobRecord>> read_trace() const override {
+    return error(Code::kWrongState, "fake");
+  }
+
+  Status compute(const device::Submission& job) {
+    if (!next_status.ok()) return std::exchange(next_status, Status());
+    return static_cast<FakeBindings&>(*job.bindings).compute();
+  }
+  device::JobRecord record(const device::Submission& job, const Status& status) {
+    device::JobRecord r;
+    r.id = ++jobs_;
+    r.tag = job.tag;
+    r.core_bits = 1;
+    r.code = status.code();
+    r.queued = TimePoint(std::chrono::microseconds(10));
+    r.started = TimePoint(std::chrono::microseconds(12));
+    r.ended = TimePoint(std::chrono::microseconds(17));
+    return r;
+  }
+
+ private:
+  device::DeviceInfo info_;
+  std::shared_ptr<Clock> clock_ = time;
+  std::uint64_t jobs_ = 0;
+};
+
+class FakeQueue final : public device::Queue {
+ public:
+  explicit FakeQueue(std::shared_ptr<FakeDevice> device) : device_(std::move(device)) {}
+  Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
+    device_->last = job;
+    auto completion = std::make_shared<FakeCompletion>();
+    device_->held.emplace_back(job, completion);
+    if (!device_->config.hold) device_->finish_next();
+    return completion;
+  }
+  Status run(const device::Submission& job, device::JobRecord* record) override {
+    device_->last = job;
+    const Status status = device_->compute(job);
+    if (record != nullptr) *record = device_->record(job, status);
+    return status;
+  }
+  std::size_t depth() const override { return device_->held.size(); }
+  bool drain(TimePoint) override { return device_->held.empty(); }
+
+ private:
+  std::shared_ptr<FakeDevice> device_;
+};
+
+inline Result<std::shared_ptr<device::Queue>> FakeDevice::make_queue(const device::QueueOptions&) {
+  return std::make_shared<FakeQueue>(shared_from_this());
+}
+
+inline TensorDesc f32_desc(std::string name, Shape shape) {
+  TensorDesc desc;
+  desc.name = std::move(name);
+  desc.dtype = DType::kF32;
+  desc.shape = std::move(shape);
+  return desc;
+}
+
+}  // namespace corelane::testing
