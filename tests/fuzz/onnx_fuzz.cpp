@@ -1,0 +1,47 @@
+// Any bytes as an ONNX model, and what is imported as a program file.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "corelane/model/onnx_import.h"
+#include "corelane/model/program_file.h"
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "onnx_fuzz: %s\n", what);
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace corelane;
+  const ByteSpan bytes = std::as_bytes(std::span(data, size));
+  ImportOptions options;
+  options.custom_operators = {"mine.MyOp"};
+  options.refuse_known_wrong = size % 2 == 0;
+  if (size % 5 == 0) options.dims = {{"d0", 2}};
+  auto model = import_onnx(bytes, options);
+  if (!model) {
+    // The sample with the custom operator is the only one that uses the option.
+    options.custom_operators.clear();
+    model = import_onnx(bytes, options);
+  }
+  if (!model) {
+    require(model.error().code() != Code::kInternal, "the import failed with an internal error");
+    return 0;
+  }
+  require(inline_constants(model->graph, model->constants).has_value(),
+          "the constants of an imported model cannot be inlined");
+  ProgramWriter writer(model->description);
+  writer.add_segment(SegmentKind::kGraph, "", model->graph);
+  writer.add_segment(SegmentKind::kConstants, "", model->constants);
+  const auto program = writer.finish();
+  if (!program) return 0;
+  const auto file = ProgramFile::from_bytes(*program, nullptr, Verify::kEverything);
+  require(file.has_value(), "a program that was written cannot be read");
+  require((*file)->description() == model->description, "the description changed");
+  return 0;
+}
