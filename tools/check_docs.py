@@ -1,0 +1,62 @@
+"""Checks that every relative link of the Markdown files leads to a file, and every #part to a heading.
+
+usage: check_docs.py [root]
+"""
+
+import re
+import sys
+import unicodedata
+from pathlib import Path
+
+SKIPPED = re.compile(r"^(build|build-.*|out|\.git|\.venv|\.cache)$")
+LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+
+
+def pages(root):
+    for path in sorted(root.rglob("*.md")):
+        if not any(SKIPPED.match(part) for part in path.relative_to(root).parts):
+            yield path
+
+
+def prose(text):
+    """The text without fenced blocks and `code`."""
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^(```|~~~).*?^\1", "", text, flags=re.M | re.S))
+
+
+def anchors(path):
+    """The names that GitHub gives the headings of a page."""
+    found = set()
+    text = re.sub(r"^(```|~~~).*?^\1", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for heading in re.findall(r"^#{1,6}\s+(.*?)\s*#*$", text, re.M):
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        kept = "".join(c for c in heading if c in " -_" or unicodedata.category(c)[0] in "LN")
+        name, again = kept.replace(" ", "-"), 0
+        while (name if not again else f"{name}-{again}") in found:
+            again += 1
+        found.add(name if not again else f"{name}-{again}")
+    return found
+
+
+def broken(root):
+    for page in pages(root):
+        for link in LINK.findall(prose(page.read_text(encoding="utf-8"))):
+            if re.match(r"[a-z][a-z0-9+.-]*:", link):
+                continue  # An address elsewhere.
+            name, _, part = link.partition("#")
+            target = (root / name[1:]) if name.startswith("/") else (page.parent / name) if name else page
+            if not target.exists():
+                yield f"{page.relative_to(root)}: the link {link} leads nowhere"
+            elif part and target.suffix == ".md" and part not in anchors(target):
+                yield f"{page.relative_to(root)}: {name or page.name} has no heading #{part}"
+
+
+def main(root):
+    found = list(broken(Path(root).resolve()))
+    for line in found:
+        print(line, file=sys.stderr)
+    print(f"docs: {sum(1 for _ in pages(Path(root).resolve()))} pages, {len(found)} broken links")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "."))
