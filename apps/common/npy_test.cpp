@@ -1,5 +1,7 @@
 #include "common/npy.h"
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include <cstring>
