@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <openvino/op/constant.hpp>
 #include <ostream>
@@ -11,6 +12,8 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "corelane/base/log.h"
 
 namespace corelane::virtual_npu {
 namespace {
@@ -79,16 +82,6 @@ std::size_t constants_of(const ov::Model& network) {
   return bytes;
 }
 
-/// Fills the figures of a copy that was just made.
-void weigh(CompiledCopy& copy, std::size_t kept_constants, std::size_t heap_before) {
-  const std::size_t heap_after = heap_bytes();
-  const GraphFigures figures = measure_graph(*copy.model.get_runtime_model());
-  copy.weight_bytes = kept_constants + figures.packed_constants;
-  const std::size_t grown = heap_after > heap_before ? heap_after - heap_before : 0;
-  const std::size_t rest = grown > copy.weight_bytes ? grown - copy.weight_bytes : 0;
-  copy.internal_bytes = std::max(rest, figures.live_activations * copy.settings.streams);
-}
-
 /// A stream into a vector. The engine goes back to complete its header.
 class VectorBuffer : public std::streambuf {
  public:
@@ -128,6 +121,22 @@ class VectorBuffer : public std::streambuf {
 
 }  // namespace
 
+CompiledCopy::Figures CompiledCopy::figures() const {
+  std::call_once(measured_, [this] {
+    GraphFigures graph;
+    try {
+      graph = measure_graph(*model_.get_runtime_model());
+    } catch (const std::exception& e) {
+      log::warn("virtual", "the engine does not show its graph, its memory is not counted: {}",
+                e.what());
+    }
+    figures_.weights = kept_constants_ + graph.packed_constants;
+    const std::size_t rest = heap_growth_ > figures_.weights ? heap_growth_ - figures_.weights : 0;
+    figures_.internal = std::max(rest, graph.live_activations * settings_.streams);
+  });
+  return figures_;
+}
+
 Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<ov::Model>& network,
                                                          const CopySettings& settings,
                                                          const device::PrepareOptions& options,
@@ -135,14 +144,13 @@ Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<o
   try {
     ov::Core& core = engine_core();
     const std::lock_guard lock(making_mutex());
-    auto copy = std::make_shared<CompiledCopy>();
-    copy->settings = settings;
-    // The network's constants are on the heap already and stay with the copy.
-    const std::size_t kept = constants_of(*network);
     const std::size_t before = heap_bytes();
-    copy->model = core.compile_model(network, "CPU", compile_settings(settings, options));
-    weigh(*copy, kept, before > kept ? before - kept : 0);
-    return copy;
+    auto model = core.compile_model(network, "CPU", compile_settings(settings, options));
+    const std::size_t after = heap_bytes();
+    // The network's constants were on the heap already and stay with the copy.
+    const std::size_t kept = constants_of(*network);
+    return std::make_shared<const CompiledCopy>(std::move(model), settings, nullptr, kept,
+                                                (after > before ? after - before : 0) + kept);
   } catch (...) {
     return tl::unexpected(status_of_exception(Code::kUnsupportedModel,
                                               "the engine cannot compile the network", names));
@@ -155,16 +163,14 @@ Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Bl
   try {
     ov::Core& core = engine_core();
     const std::lock_guard lock(making_mutex());
-    auto copy = std::make_shared<CompiledCopy>();
-    copy->settings = settings;
-    copy->blob = std::move(blob);
     // The engine only reads; its tensor type has no const form.
-    auto* data = const_cast<std::byte*>(copy->blob->bytes.data());
-    const ov::Tensor tensor(ov::element::u8, ov::Shape{copy->blob->bytes.size()}, data);
+    auto* data = const_cast<std::byte*>(blob->bytes.data());
+    const ov::Tensor tensor(ov::element::u8, ov::Shape{blob->bytes.size()}, data);
     const std::size_t before = heap_bytes();
-    copy->model = core.import_model(tensor, "CPU", compile_settings(settings, options));
-    weigh(*copy, 0, before);
-    return copy;
+    auto model = core.import_model(tensor, "CPU", compile_settings(settings, options));
+    const std::size_t after = heap_bytes();
+    return std::make_shared<const CompiledCopy>(std::move(model), settings, std::move(blob), 0,
+                                                after > before ? after - before : 0);
   } catch (...) {
     return tl::unexpected(
         status_of_exception(Code::kUnsupportedModel, "the engine refuses the pre-compiled form"));
@@ -176,7 +182,7 @@ Result<std::shared_ptr<const Blob>> export_blob(const CompiledCopy& copy) {
     auto bytes = std::make_shared<ByteVector>();
     VectorBuffer buffer(*bytes);
     std::ostream stream(&buffer);
-    ov::CompiledModel model = copy.model;  // export_model() is not const.
+    ov::CompiledModel model = copy.model();  // export_model() is not const.
     model.export_model(stream);
     if (!stream.good() || bytes->empty())
       return error(Code::kEngineFailed, "the engine wrote no pre-compiled form");

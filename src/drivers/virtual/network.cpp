@@ -3,9 +3,7 @@
 #include <istream>
 #include <openvino/frontend/manager.hpp>
 #include <openvino/frontend/onnx/extension/conversion.hpp>
-#include <openvino/op/constant.hpp>
 #include <openvino/op/convert.hpp>
-#include <openvino/op/parameter.hpp>
 #include <set>
 #include <streambuf>
 #include <string_view>
@@ -88,7 +86,7 @@ void keep_at_run_time(const ov::Model& network) {
   if (network.get_parameters().empty()) return;
   std::unordered_set<const ov::Node*> varying;
   for (const auto& node : network.get_ordered_ops()) {
-    bool varies = ov::is_type<ov::op::v0::Parameter>(node);
+    bool varies = std::string_view(node->get_type_name()) == "Parameter";
     for (std::size_t i = 0; i < node->get_input_size(); ++i)
       varies |= varying.contains(node->get_input_node_ptr(i));
     if (auto* host = dynamic_cast<HostNode*>(node.get()); host != nullptr && !varies) {
@@ -220,9 +218,19 @@ const std::unordered_set<std::string_view>& data_independent_operators() {
   return names;
 }
 
-bool constant_input(const ov::Node& node, std::size_t index) {
-  return index < node.get_input_size() &&
-         dynamic_cast<const ov::op::v0::Constant*>(node.get_input_node_ptr(index)) != nullptr;
+/// The nodes whose values depend on the inputs' values; the others are folded by the compiler. The
+/// shape of a value of static shape depends on nothing.
+std::unordered_set<const ov::Node*> varying_nodes(const ov::Model& network) {
+  std::unordered_set<const ov::Node*> varying;
+  for (const auto& node : network.get_ordered_ops()) {
+    const std::string_view type = node->get_type_name();
+    if (type == "ShapeOf" && node->get_input_partial_shape(0).is_static()) continue;
+    bool varies = type == "Parameter";
+    for (std::size_t i = 0; i < node->get_input_size(); ++i)
+      varies |= varying.contains(node->get_input_node_ptr(i));
+    if (varies) varying.insert(node.get());
+  }
+  return varying;
 }
 
 }  // namespace
@@ -251,18 +259,24 @@ Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
   return network;
 }
 
-bool never_throws(const ov::Model& network) {
-  for (const auto& node : network.get_ops()) {
+bool all_static(const ov::Model& network) {
+  for (const auto& node : network.get_ops())
     for (const auto& output : node->outputs())
       if (output.get_partial_shape().is_dynamic()) return false;
-    const std::string_view type = node->get_type_name();
-    if (type == "Gather") {
-      if (!constant_input(*node, 1)) return false;  // An index may be out of range.
-    } else if (!data_independent_operators().contains(type)) {
-      return false;
-    }
-  }
   return true;
+}
+
+Throwing throwing_of(const ov::Model& network) {
+  for (const auto& input : network.inputs())
+    if (input.get_partial_shape().is_dynamic()) return Throwing::kMaybe;
+  const auto varying = varying_nodes(network);
+  for (const ov::Node* node : varying) {
+    const std::string_view type = node->get_type_name();
+    // An index that is data may be out of range.
+    const bool safe_gather = type == "Gather" && !varying.contains(node->get_input_node_ptr(1));
+    if (!safe_gather && !data_independent_operators().contains(type)) return Throwing::kMaybe;
+  }
+  return all_static(network) ? Throwing::kNever : Throwing::kIfDynamic;
 }
 
 }  // namespace corelane::virtual_npu

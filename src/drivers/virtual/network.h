@@ -1,6 +1,7 @@
 /// From an image to the engine's network.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <openvino/core/model.hpp>
 
@@ -15,10 +16,17 @@ namespace corelane::virtual_npu {
 Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
                                                 const std::shared_ptr<HostOperators>& operators);
 
-/// True when no inference can throw: every shape is static and every operator is one whose kernel
-/// checks nothing that depends on data. Only then may the engine run in the caller's thread: with
-/// one stream and one thread OpenVINO 2026.4.1 swallows exceptions of infer() and later runs the
-/// failed task again.
-bool never_throws(const ov::Model& network);
+/// Whether an inference may throw: with one stream and one thread OpenVINO 2026.4.1 swallows the
+/// exceptions of infer() and runs the failed task again later, so only what never throws may run in
+/// the caller's thread.
+enum class Throwing : std::uint8_t {
+  kNever,      ///< Static shapes, and kernels that check nothing that depends on data.
+  kIfDynamic,  ///< Such kernels; shapes that the compiler may still make static.
+  kMaybe,
+};
+Throwing throwing_of(const ov::Model& network);
+
+/// True when every value of a network or of the engine's graph has a static shape.
+bool all_static(const ov::Model& network);
 
 }  // namespace corelane::virtual_npu

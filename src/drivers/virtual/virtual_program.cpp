@@ -114,7 +114,7 @@ bool VirtualProgram::try_precompiled(const PatchedModel& patched) {
   blob->bytes = image_.precompiled;
   blob->owner = image_.keep_alive;
   auto copy = import_copy(blob, settings_for(1), options_);
-  Status status = copy ? describe(patched, (*copy)->model) : copy.error();
+  Status status = copy ? describe(patched, (*copy)->model()) : copy.error();
   if (!status.ok()) {
     log::debug(kPart, "pre-compiled form not taken, compiling: {}", status.to_string());
     shared_ = shared_by_size;
@@ -129,17 +129,33 @@ bool VirtualProgram::try_precompiled(const PatchedModel& patched) {
 
 Status VirtualProgram::compile_first(const PatchedModel& patched) {
   CORELANE_ASSIGN_OR_STATUS(const auto network, read_network(patched, operators_));
+  Throwing throwing = Throwing::kMaybe;
   try {
-    never_throws_ = !operators_ && virtual_npu::never_throws(*network);
+    if (!operators_) throwing = throwing_of(*network);
   } catch (...) {
     return status_of_exception(Code::kInternal, "walking the network");
   }
   // What may throw must not run inline with one thread, so it goes through stream threads.
-  shared_ = lanes_ > 1 && (shared_ || !never_throws_);
+  const bool shared_by_size = shared_;
+  never_throws_ = throwing != Throwing::kMaybe;
+  shared_ = lanes_ > 1 && (shared_by_size || !never_throws_);
   CORELANE_ASSIGN_OR_STATUS(auto copy,
                             compile_copy(network, settings_for(1), options_, patched.first_node));
-  CORELANE_RETURN_IF_ERROR(describe(patched, copy->model));
+  CORELANE_RETURN_IF_ERROR(describe(patched, copy->model()));
+  if (throwing == Throwing::kIfDynamic) {
+    try {
+      never_throws_ = all_static(*copy->model().get_runtime_model());
+    } catch (...) {
+      return status_of_exception(Code::kInternal, "walking the engine's graph");
+    }
+  }
   copies_.emplace(key_for(1, 0), std::move(copy));
+  if (never_throws_ || shared_ || lanes_ == 1) return {};
+  // Made for inline runs, and found to need stream threads.
+  shared_ = true;
+  CORELANE_ASSIGN_OR_STATUS(auto shared_copy, make_copy(settings_for(1)));
+  copies_.clear();
+  copies_.emplace(key_for(1, 0), std::move(shared_copy));
   return {};
 }
 
@@ -201,7 +217,7 @@ Result<VirtualProgram::CopyPtr> VirtualProgram::copy_for(std::size_t width, std:
   return copy;
 }
 
-/// With mutex_ held.
+/// With mutex_ held, or before anyone else has the program.
 Result<VirtualProgram::CopyPtr> VirtualProgram::make_copy(const CopySettings& settings) {
   if (!operators_) {
     if (!blob_) {
@@ -233,8 +249,9 @@ device::MemoryFigures VirtualProgram::memory() const {
   figures.internal = run_bytes_;
   const std::lock_guard lock(mutex_);
   for (const auto& [key, copy] : copies_) {
-    figures.weights += copy->weight_bytes;
-    figures.internal += copy->internal_bytes;
+    const CompiledCopy::Figures own = copy->figures();
+    figures.weights += own.weights;
+    figures.internal += own.internal;
   }
   if (blob_) figures.weights += blob_->heap_bytes;
   return figures;

@@ -167,6 +167,31 @@ TEST(VirtualProgram, FailureAtRunIsReportedAndTheNextRunIsRight) {
   }
 }
 
+TEST(VirtualProgram, ShapesThatOnlyDataDecideAreReportedWhenTheyDoNotFit) {
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {1, 4})
+                                .input("s", {2}, kOnnxInt64)
+                                .node("Reshape", {"x", "s"}, {"h"}, "resh")
+                                .node("Relu", {"h"}, {"y"})
+                                .output("y", {-1, -1})
+                                .bytes();
+  for (const std::size_t lanes : {std::size_t{1}, kLanes}) {
+    const auto program = prepare(onnx_image(bytes), {}, lanes);
+    ASSERT_TRUE(program);
+    EXPECT_EQ(program->outputs()[0].shape, (Shape{Shape::kOpen, Shape::kOpen}));
+    const auto r = request(*program);
+    std::vector<float> x = {1, 2, 3, 4};
+    std::vector<std::int64_t> s = {3, 5};
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 4})).ok());
+    ASSERT_TRUE(r->set_input(1, tensor_ref(s, {2})).ok());
+    EXPECT_EQ(r->run(1).code(), Code::kEngineFailed) << lanes;
+    s = {2, 2};
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_EQ(r->output(0)->shape, (Shape{2, 2}));
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(1, 2, 3, 4));
+  }
+}
+
 TEST(VirtualProgram, LargeConstantsAreShared) {
   device::PrepareOptions options;
   options.replicate_limit = 23;

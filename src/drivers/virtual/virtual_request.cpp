@@ -50,9 +50,9 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualRequest::create(
   try {
     std::unique_ptr<VirtualRequest> request(
         new VirtualRequest(std::move(program), std::move(copy)));
-    const CopySettings& settings = request->copy_->settings;
+    const CopySettings& settings = request->copy_->settings();
     request->through_queue_ = !never_throws && settings.streams == 1 && settings.threads == 1;
-    ov::CompiledModel model = request->copy_->model;  // create_infer_request() is not const.
+    ov::CompiledModel model = request->copy_->model();  // create_infer_request() is not const.
     request->request_ = model.create_infer_request();
     return request;
   } catch (...) {
