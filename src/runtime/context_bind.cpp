@@ -19,8 +19,11 @@ MutableTensorView writable(const TensorView& v) {
   return {const_cast<void*>(v.data), v.size, v.dtype, v.shape, v.layout, v.quant};
 }
 
+/// The device holds a buffer while it uses it, but for one over user memory: that is to be shielded
+/// from abandoned jobs, as any memory that nothing keeps alive.
 device::TensorRef ref_of(const Slot& slot) {
-  return {slot.view.data, slot.view.size, slot.view.shape, slot.buffer};
+  const bool held = slot.buffer != nullptr && slot.buffer->origin() != device::BufferOrigin::kUser;
+  return {slot.view.data, slot.view.size, slot.view.shape, held ? slot.buffer : nullptr};
 }
 
 /// A view of a buffer from `offset` on, in the form of `desc`.
