@@ -73,25 +73,4 @@ Result<WireField> WireReader::next() {
   return field;
 }
 
-void append_raw(std::string& out, ByteSpan bytes) { out.append(as_string_view(bytes)); }
-
-void append_varint(std::string& out, std::uint64_t value) {
-  while (value >= 0x80U) {
-    out.push_back(static_cast<char>((value & 0x7FU) | 0x80U));
-    value >>= 7U;
-  }
-  out.push_back(static_cast<char>(value));
-}
-
-void append_varint_field(std::string& out, std::uint32_t number, std::uint64_t value) {
-  append_varint(out, std::uint64_t{number} << 3U);
-  append_varint(out, value);
-}
-
-void append_bytes_field(std::string& out, std::uint32_t number, std::string_view payload) {
-  append_varint(out, (std::uint64_t{number} << 3U) | 2U);
-  append_varint(out, payload.size());
-  out.append(payload);
-}
-
 }  // namespace corelane::virtual_npu

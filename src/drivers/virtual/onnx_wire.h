@@ -45,9 +45,25 @@ class WireReader {
   std::size_t at_ = 0;
 };
 
-void append_raw(std::string& out, ByteSpan bytes);
-void append_varint(std::string& out, std::uint64_t value);
-void append_varint_field(std::string& out, std::uint32_t number, std::uint64_t value);
-void append_bytes_field(std::string& out, std::uint32_t number, std::string_view payload);
+inline void append_raw(std::string& out, ByteSpan bytes) { out.append(as_string_view(bytes)); }
+
+inline void append_varint(std::string& out, std::uint64_t value) {
+  while (value >= 0x80U) {
+    out.push_back(static_cast<char>((value & 0x7FU) | 0x80U));
+    value >>= 7U;
+  }
+  out.push_back(static_cast<char>(value));
+}
+
+inline void append_varint_field(std::string& out, std::uint32_t number, std::uint64_t value) {
+  append_varint(out, std::uint64_t{number} << 3U);
+  append_varint(out, value);
+}
+
+inline void append_bytes_field(std::string& out, std::uint32_t number, std::string_view payload) {
+  append_varint(out, (std::uint64_t{number} << 3U) | 2U);
+  append_varint(out, payload.size());
+  out.append(payload);
+}
 
 }  // namespace corelane::virtual_npu

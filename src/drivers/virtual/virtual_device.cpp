@@ -18,6 +18,7 @@ Result<std::shared_ptr<device::Device>> open_virtual_device(const device::Device
     CORELANE_ASSIGN(
         device::DeviceInfo info,
         device::device_profile("virtual", spec.profile.empty() ? "rk3588" : spec.profile));
+    info.instance = device::instance_name(spec);
     describe_engine(info);
     device::LaneOptions lanes;
     if (options.clock) lanes.clock = options.clock;
