@@ -23,12 +23,11 @@ if(TARGET corelane_cli)
 endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# --- The engine of the driver modules: in `engine/` beside them, or where the build found it.
-set(engine_dir "")
-if(OpenVINO_DIR)
-  get_filename_component(engine_dir "${OpenVINO_DIR}/../libs" REALPATH)
-endif()
+# --- The engine of the driver modules: in `engine/` beside them, or where the build found it. Each
+# driver's own CMakeLists.txt installs its module with both places in its RPATH.
 if(CORELANE_BUNDLE_ENGINE)
+  # OpenVINO_DIR is found by FindEngine.cmake.
+  get_filename_component(engine_dir "${OpenVINO_DIR}/../libs" REALPATH)
   # The smallest set that reads and runs ONNX on the CPU; they find each other by $ORIGIN.
   set(engine_files "")
   foreach(pattern libopenvino.so.* libopenvino_*_cpu_plugin.so libopenvino_onnx_frontend.so.*
@@ -46,15 +45,12 @@ if(CORELANE_BUNDLE_ENGINE)
   file(GLOB engine_licences "${engine_dir}/../../openvino-*.dist-info/licenses/*"
     "${engine_dir}/../../openvino-*.dist-info/LICENSE*")
   install(FILES ${engine_licences} DESTINATION "${CMAKE_INSTALL_DOCDIR}/engine")
-  set(module_rpath "$ORIGIN/engine")
-else()
-  set(module_rpath "${engine_dir}")
+  # Only what is bundled: the place on the building machine is not the user's.
+  get_property(modules GLOBAL PROPERTY CORELANE_DRIVER_MODULES)
+  foreach(module IN LISTS modules)
+    set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN/engine")
+  endforeach()
 endif()
-get_property(modules GLOBAL PROPERTY CORELANE_DRIVER_MODULES)
-foreach(module IN LISTS modules)
-  # CorelaneDriver.cmake installs the module itself.
-  set_target_properties(${module} PROPERTIES INSTALL_RPATH "${module_rpath}")
-endforeach()
 
 # --- For CMake: find_package(corelane).
 install(EXPORT corelaneTargets NAMESPACE corelane:: DESTINATION ${package_dir})

@@ -1,4 +1,5 @@
 # One step of the install test; see CMakeLists.txt. Every step works below WORK_DIR.
+cmake_minimum_required(VERSION 3.25)
 set(tree "${WORK_DIR}/moved")
 
 function(step_run)

@@ -280,9 +280,10 @@ def check_stems(tree):
 
 
 def check_names(tree):
-    """Files are snake_case, and nothing names a machine or a registry."""
+    """Files are snake_case (`-inl` is Highway's mark of a file it includes again), and nothing names a
+    machine or a registry."""
     for path in tree.code:
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", Path(path).stem):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*(-inl)?", Path(path).stem):
             yield f"{path}: file names are snake_case"
     for path, text in sorted(tree.texts.items()):
         for pattern in MACHINE:
