@@ -232,10 +232,14 @@ bool infer_elementwise(const InferContext& c) {
     cast.elem = static_cast<std::int32_t>(int_attribute(c.node, "to", 0));
     const DType to = dtype_of(cast.elem);
     if (to != DType::kI64 && to != DType::kI32) cast.ints.reset();
-    cast.floats.reset();
+    if (!is_float(to)) cast.floats.reset();
     c.set(0, std::move(cast));
   } else if (op == "CastLike") {
-    c.set(0, c.in(1).elem, c.in(0).shape);
+    ValueFacts cast = c.in(0);
+    cast.elem = c.in(1).elem;
+    cast.ints.reset();
+    if (!is_float(dtype_of(cast.elem))) cast.floats.reset();
+    c.set(0, std::move(cast));
   } else if (op == "Dropout") {
     c.set(0, c.in(0).elem, c.in(0).shape);
     c.set(1, c.opset >= 10 ? T::BOOL : c.in(0).elem, c.in(0).shape);

@@ -50,6 +50,11 @@ std::optional<std::vector<double>> Rewriter::constant_values(const std::string& 
   return read_floats(it->second, state_.constants);
 }
 
+std::string Rewriter::made_by(const std::string& name) const {
+  const auto it = makers_.find(name);
+  return it == makers_.end() ? std::string() : it->second;
+}
+
 Status Rewriter::run(onnx::GraphProto& graph) {
   graph_ = &graph;
   for (const auto& t : graph.initializer()) {
@@ -99,6 +104,7 @@ void Rewriter::visit(onnx::NodeProto node, int depth) {
     const auto* value = find_attribute(node, "value");
     if (value != nullptr && value->has_t()) tensors_.emplace(node.output(0), value->t());
   }
+  for (const auto& out : node.output()) makers_[out] = node.op_type();
   *graph_->add_node() = std::move(node);
 }
 

@@ -65,6 +65,8 @@ class Rewriter {
   const FactsTable& facts() const { return facts_; }
   /// The elements of a constant of any size; nullopt when it is not a constant of this graph.
   std::optional<std::vector<double>> constant_values(const std::string& name) const;
+  /// The operator that made a value; "" for inputs and constants.
+  std::string made_by(const std::string& name) const;
   bool is_constant(const std::string& name) const { return tensors_.contains(name); }
 
   /// A new node with one new output, whose name is returned.
@@ -112,6 +114,7 @@ class Rewriter {
   FactsTable facts_;
   onnx::GraphProto* graph_ = nullptr;
   std::unordered_map<std::string, onnx::TensorProto> tensors_;  ///< Small and Constant ones.
+  std::unordered_map<std::string, std::string> makers_;
   int origin_ = 0;
   std::string origin_name_;
   int depth_ = 0;

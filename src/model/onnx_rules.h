@@ -15,5 +15,8 @@ std::span<const Rule> cast_rules();
 std::span<const Rule> shape_rules();
 std::span<const Rule> resize_rules();
 std::span<const Rule> math_rules();
+std::span<const Rule> attention_rules();
+std::span<const Rule> fourier_rules();
+std::span<const Rule> recurrent_rules();
 
 }  // namespace corelane::onnx_import

@@ -1,7 +1,7 @@
 // Rules about element types and about nodes whose result is known without running them.
 #include <cmath>
-#include <map>
 
+#include "model/onnx_rename.h"
 #include "model/onnx_rules.h"
 #include "model/onnx_tensor.h"
 
@@ -35,25 +35,6 @@ Result<bool> bit_cast(Rewriter& r, const onnx::NodeProto& node) {
   }
   r.define({node.output(0)}, "Cast", {node.input(0)}, {{"to", to}});
   return true;
-}
-
-using Renames = std::map<std::string, std::string>;
-
-/// Renames what a node reads, in its subgraphs too.
-void rename_reads(onnx::NodeProto& node, const Renames& renames) {
-  for (auto& in : *node.mutable_input()) {
-    if (const auto it = renames.find(in); it != renames.end()) in = it->second;
-  }
-  const auto below = [&](onnx::GraphProto& g) {
-    for (auto& n : *g.mutable_node()) rename_reads(n, renames);
-    for (auto& out : *g.mutable_output()) {
-      if (const auto it = renames.find(out.name()); it != renames.end()) out.set_name(it->second);
-    }
-  };
-  for (auto& a : *node.mutable_attribute()) {
-    if (a.has_g()) below(*a.mutable_g());
-    for (auto& g : *a.mutable_graphs()) below(g);
-  }
 }
 
 /// Puts the nodes of a subgraph in the place of the node that holds it.

@@ -124,11 +124,32 @@ Result<bool> space_to_depth_crd(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
+/// The sizes come from the declared output, the beginnings at run time.
+bool wrap_pad_at_run_time(Rewriter& r, const onnx::NodeProto& node, const ValueFacts& x) {
+  const auto out = r.of(node.output(0));
+  if (!out.is_static() || out.rank() != x.rank()) return false;
+  std::string value = node.input(0);
+  for (std::int64_t axis = 0; axis < x.rank(); ++axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    Ints positions(static_cast<std::size_t>((*out.shape)[a]));
+    std::iota(positions.begin(), positions.end(), 0);
+    const std::string before = r.slice(node.input(1), 0, axis, axis + 1);
+    const std::string indices =
+        r.add("Mod", {r.add("Sub", {r.ints(positions), before}), r.ints({(*x.shape)[a]})});
+    value = r.add("Gather", {value, indices}, {{"axis", axis}});
+  }
+  r.define({node.output(0)}, "Identity", {value});
+  return true;
+}
+
 /// Wrap padding: indices of each padded axis, modulo its size.
 Result<bool> wrap_pad(Rewriter& r, const onnx::NodeProto& node) {
   if (string_attribute(node, "mode", "constant") != "wrap") return false;
   const auto x = r.of(node.input(0));
   const auto pads = r.of(input_of(node, 1));
+  if (x.is_static() && !pads.known_ints() && input_of(node, 3).empty()) {
+    return wrap_pad_at_run_time(r, node, x);
+  }
   if (!x.is_static() || !pads.known_ints() || x.rank() < 1) return false;
   Ints axes;
   if (!input_of(node, 3).empty()) {
@@ -153,6 +174,28 @@ Result<bool> wrap_pad(Rewriter& r, const onnx::NodeProto& node) {
     value = r.add("Gather", {value, r.ints(indices)}, {{"axis", static_cast<std::int64_t>(*axis)}});
   }
   r.define({node.output(0)}, "Identity", {value});
+  return true;
+}
+
+/// The engine counts a window that begins in the padding; where both roundings give the right
+/// size, rounding down is right.
+Result<bool> ceil_pool(Rewriter& r, const onnx::NodeProto& node) {
+  const auto x = r.of(node.input(0));
+  if (int_attribute(node, "ceil_mode", 0) == 0 || !x.is_static() || !x.shape) return false;
+  onnx::NodeProto down = node;
+  set_attribute(down, "ceil_mode", std::int64_t{0});
+  FactsTable up_facts(&r.facts());
+  FactsTable down_facts(&r.facts());
+  onnx::NodeProto up = node;
+  up.set_output(0, "up");
+  onnx::NodeProto probe = down;
+  probe.set_output(0, "down");
+  infer_node(up, r.opset(), {}, up_facts);
+  infer_node(probe, r.opset(), {}, down_facts);
+  const auto& a = up_facts.of("up").shape;
+  const auto& b = down_facts.of("down").shape;
+  if (!a || !b || !a->is_static() || *a != *b) return false;
+  r.emit(down);
   return true;
 }
 
@@ -186,6 +229,12 @@ constexpr Rule kRules[] = {
     {"ReduceMax", reduce_at_run_time, kReduceText},
     {"ReduceMin", reduce_at_run_time, kReduceText},
     {"ReduceProd", reduce_at_run_time, kReduceText},
+    {"ReduceL1", reduce_at_run_time, kReduceText},
+    {"ReduceL2", reduce_at_run_time, kReduceText},
+    {"ReduceLogSum", reduce_at_run_time, kReduceText},
+    {"ReduceLogSumExp", reduce_at_run_time, kReduceText},
+    {"ReduceSumSquare", reduce_at_run_time, kReduceText},
+    {"MaxPool", ceil_pool, "rounding up changes nothing: ceil_mode off"},
     {"Tile", tile_at_run_time, "repeats that come at run time: an Expand"},
     {"SpaceToDepth", space_to_depth_crd, "mode CRD: reshapes and a transpose"},
     {"Pad", wrap_pad, "wrap padding: gathers"},
