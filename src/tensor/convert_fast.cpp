@@ -157,6 +157,7 @@ class Tiles {
     if (!w.src.planar) planes_.resize(rows * planes_step_);
     if (w.kernel != nullptr && !w.dst.planar) converted_.resize(rows * converted_step_);
     padding_.resize(pixels * w.dst.size);
+    if (writes_in_pieces(w.dst)) pieces_.resize(pixels * w.dst.pixel_step());
   }
 
   void image(std::size_t n) {
@@ -174,6 +175,14 @@ class Tiles {
   }
 
  private:
+  /// True where the kernels write 16 bytes of a pixel at a time: better into the cache, from where
+  /// whole lines follow.
+  static bool writes_in_pieces(const Side& d) {
+    const std::size_t one_piece = 16;
+    return !d.planar && d.block > 4 && d.block <= kMaxChannels && d.pixel_step() != one_piece &&
+           (d.size < 4 || d.pixel_step() < kCacheLine);
+  }
+
   struct Place {
     std::size_t n, row, pixel, count;
   };
@@ -197,7 +206,12 @@ class Tiles {
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
         fetch(at, c, valid);
         std::fill(rows_ + valid, rows_ + group, padding_.data());
-        put_together_.interleave(rows_, group, to + first * d.size, d.block, count);
+        if (pieces_.empty()) {
+          put_together_.interleave(rows_, group, to + first * d.size, d.block, count);
+        } else {
+          put_together_.interleave(rows_, group, pieces_.data(), d.block, count);
+          std::memcpy(to, pieces_.data(), count * d.pixel_step());
+        }
       }
     }
   }
@@ -254,6 +268,7 @@ class Tiles {
   std::vector<std::byte> planes_;
   std::vector<std::byte> converted_;
   std::vector<std::byte> padding_;
+  std::vector<std::byte> pieces_;
   const std::byte* rows_[kMaxChannels];
 };
 

@@ -52,7 +52,7 @@ struct TileKernels {
                        std::size_t channels, std::size_t count);
 };
 
-/// For elements of 1, 2, 4 or 8 bytes.
+/// For elements of 1, 2, 4, 8 or 16 bytes.
 const TileKernels& tile_kernels(std::size_t element_size) noexcept;
 
 /// Builds `count` pixels of `dst_step` bytes that follow each other without a gap: the segments in

@@ -1,0 +1,275 @@
+// Layout and type conversion against memcpy, as JSON on stdout.
+//
+// A conversion moves the bytes it reads and the bytes it writes; the rival is a memcpy that moves
+// as many. Per round the conversion, the memcpy and a second, identical memcpy (the A/A control)
+// run for a few milliseconds each, in random order; the ratio of a round is the memcpy's time over
+// the conversion's, 1.0 meaning full memcpy bandwidth. Before any time is taken, the result is
+// compared with the reference's.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/tensor/convert.h"
+
+namespace {
+
+using namespace corelane;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::size_t kCacheLine = 64;
+constexpr double kWanted = 0.6;  // Of memcpy's bandwidth.
+
+/// Memory aligned to a cache line.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes)
+      : data_(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kCacheLine}))) {
+    std::memset(data_, 1, bytes);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { ::operator delete(data_, std::align_val_t{kCacheLine}); }
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_;
+};
+
+struct Case {
+  std::string name;
+  TensorDesc src;
+  TensorDesc dst;
+  ConvertOptions options;
+};
+
+TensorDesc make_desc(DType type, const Shape& shape, Layout layout, Quant quant = {}) {
+  TensorDesc d;
+  d.dtype = type;
+  d.shape = shape;
+  d.layout = layout;
+  d.quant = std::move(quant);
+  return d;
+}
+
+std::vector<Case> make_cases() {
+  const Layout plain{};
+  const Layout nhwc{LayoutKind::kNHWC, 0, 0};
+  const Quant q = Quant::affine(0.0472F, -14);
+  std::vector<Case> cases;
+  const auto add = [&cases](std::string name, TensorDesc src, TensorDesc dst,
+                            ConvertOptions options = {}) {
+    cases.push_back({std::move(name), std::move(src), std::move(dst), std::move(options)});
+  };
+  const std::array<std::pair<const char*, Shape>, 3> images{
+      {{"c3", {1, 3, 640, 640}}, {"c32", {1, 32, 320, 320}}, {"c64", {1, 64, 160, 160}}}};
+  for (const auto& [tag, s] : images) {
+    const std::uint32_t channels = static_cast<std::uint32_t>(s[1]);
+    for (const auto& [type, size] :
+         {std::pair{DType::kF32, 4}, {DType::kF16, 2}, {DType::kI8, 1}}) {
+      const auto name = [&](const char* what) {
+        return fmt::format("{} {} {}", tag, dtype_name(type), what);
+      };
+      const Layout blocked{LayoutKind::kNC1HWC2, static_cast<std::uint32_t>(16 / size), 0};
+      add(name("plain>nhwc"), make_desc(type, s, plain), make_desc(type, s, nhwc));
+      add(name("nhwc>plain"), make_desc(type, s, nhwc), make_desc(type, s, plain));
+      add(name("plain>nc1hwc2"), make_desc(type, s, plain), make_desc(type, s, blocked));
+      add(name("nc1hwc2>plain"), make_desc(type, s, blocked), make_desc(type, s, plain));
+      add(name("nhwc>nc1hwc2"), make_desc(type, s, nhwc), make_desc(type, s, blocked));
+      add(name("nc1hwc2>nhwc"), make_desc(type, s, blocked), make_desc(type, s, nhwc));
+    }
+    const Layout native{LayoutKind::kNC1HWC2, 16, 0};
+    ConvertOptions normalise;
+    normalise.mean.assign(channels, 123.675F);
+    normalise.std.assign(channels, 58.395F);
+    const auto name = [tag = tag](const char* what) { return fmt::format("{} {}", tag, what); };
+    add(name("f32>i8 plain>nhwc"), make_desc(DType::kF32, s, plain),
+        make_desc(DType::kI8, s, nhwc, q));
+    add(name("f32>i8 plain>nc1hwc2"), make_desc(DType::kF32, s, plain),
+        make_desc(DType::kI8, s, native, q));
+    add(name("i8>f32 nc1hwc2>plain"), make_desc(DType::kI8, s, native, q),
+        make_desc(DType::kF32, s, plain));
+    add(name("i8>f32 nhwc>plain"), make_desc(DType::kI8, s, nhwc, q),
+        make_desc(DType::kF32, s, plain));
+    add(name("u8>f32 nhwc>plain mean/std"), make_desc(DType::kU8, s, nhwc),
+        make_desc(DType::kF32, s, plain), normalise);
+    add(name("u8>i8 nhwc>nc1hwc2 mean/std"), make_desc(DType::kU8, s, nhwc),
+        make_desc(DType::kI8, s, native, q), normalise);
+    add(name("f32>f16 plain>plain"), make_desc(DType::kF32, s, plain),
+        make_desc(DType::kF16, s, plain));
+    add(name("f16>f32 nhwc>plain"), make_desc(DType::kF16, s, nhwc),
+        make_desc(DType::kF32, s, plain));
+    add(name("f32>bf16 plain>nhwc"), make_desc(DType::kF32, s, plain),
+        make_desc(DType::kBF16, s, nhwc));
+    add(name("f32>i8 plain>plain"), make_desc(DType::kF32, s, plain),
+        make_desc(DType::kI8, s, plain, q));
+  }
+  return cases;
+}
+
+struct Interval {
+  double median = 0, low = 0, high = 0;
+};
+
+double median_of(std::vector<double> v) {
+  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  if (v.size() % 2 != 0) return *middle;
+  return (*middle + *std::max_element(v.begin(), middle)) / 2;
+}
+
+/// The median with the 95 % interval of 2,000 bootstrap samples.
+Interval bootstrap(const std::vector<double>& ratios) {
+  std::mt19937 random(1);
+  std::vector<double> medians(2000);
+  std::vector<double> sample(ratios.size());
+  for (double& m : medians) {
+    for (double& x : sample) x = ratios[random() % ratios.size()];
+    m = median_of(sample);
+  }
+  std::sort(medians.begin(), medians.end());
+  return {median_of(ratios), medians[medians.size() / 40],
+          medians[medians.size() - 1 - medians.size() / 40]};
+}
+
+std::string to_json(const Interval& i) {
+  return fmt::format(R"({{"median": {:.3f}, "low": {:.3f}, "high": {:.3f}}})", i.median, i.low,
+                     i.high);
+}
+
+/// One case with its memory; runs and times it.
+class Runner {
+ public:
+  explicit Runner(const Case& c)
+      : case_(c),
+        src_bytes_(c.src.bytes().value()),
+        dst_bytes_(c.dst.bytes().value()),
+        copied_((src_bytes_ + dst_bytes_) / 2),
+        src_(src_bytes_),
+        dst_(dst_bytes_),
+        from_(copied_),
+        to_(copied_) {
+    std::mt19937 random(2);
+    if (c.src.dtype == DType::kF32) {
+      for (std::size_t i = 0; i < src_bytes_ / 4; ++i) {
+        const float x = static_cast<float>(random() % 2001) / 100 - 10;
+        std::memcpy(src_.data() + 4 * i, &x, 4);
+      }
+    } else {
+      for (std::size_t i = 0; i < src_bytes_; ++i)
+        src_.data()[i] = static_cast<std::byte>(random());
+    }
+  }
+
+  std::size_t moved() const { return src_bytes_ + dst_bytes_; }
+
+  /// The fast result equals the reference's; otherwise there is nothing to time.
+  Status verify() {
+    CORELANE_RETURN_IF_ERROR(run(ConvertPath::kReference));
+    const std::vector<std::byte> expected(dst_.data(), dst_.data() + dst_bytes_);
+    std::memset(dst_.data(), 0xEE, dst_bytes_);
+    CORELANE_RETURN_IF_ERROR(run(ConvertPath::kFast));
+    if (std::memcmp(expected.data(), dst_.data(), dst_bytes_) == 0) return {};
+    return failure(Code::kBadResult, "case '{}': the fast result differs", case_.name);
+  }
+
+  /// Seconds of `times` conversions or copies.
+  double time(bool conversion, int times) {
+    const auto begin = SteadyClock::now();
+    for (int i = 0; i < times; ++i) {
+      if (conversion) {
+        if (!run(ConvertPath::kFast).ok()) std::abort();  // verify() has passed.
+      } else {
+        std::memcpy(to_.data(), from_.data(), copied_);
+        asm volatile("" : : "r"(to_.data()) : "memory");  // The copy is not dead.
+      }
+    }
+    return std::chrono::duration<double>(SteadyClock::now() - begin).count();
+  }
+
+ private:
+  Status run(ConvertPath path) {
+    options_ = case_.options;
+    options_.path = path;
+    const TensorDesc& s = case_.src;
+    const TensorDesc& d = case_.dst;
+    return convert({src_.data(), src_bytes_, s.dtype, s.shape, s.layout, s.quant},
+                   {dst_.data(), dst_bytes_, d.dtype, d.shape, d.layout, d.quant}, options_);
+  }
+
+  const Case& case_;
+  ConvertOptions options_;
+  std::size_t src_bytes_;
+  std::size_t dst_bytes_;
+  std::size_t copied_;
+  Memory src_;
+  Memory dst_;
+  Memory from_;
+  Memory to_;
+};
+
+/// Times one case and returns its JSON object; sets `missed` when the whole interval lies below
+/// the target.
+std::string measure(const Case& c, int rounds, double seconds, bool& missed) {
+  Runner runner(c);
+  if (const Status s = runner.verify(); !s.ok()) {
+    missed = true;
+    return fmt::format(R"({{"case": "{}", "error": "{}"}})", c.name, code_name(s.code()));
+  }
+  std::array<int, 3> times{};  // Conversion, memcpy, memcpy again.
+  for (std::size_t k = 0; k < 3; ++k) {
+    runner.time(k == 0, 2);
+    times[k] = std::max(1, static_cast<int>(seconds / (runner.time(k == 0, 3) / 3)));
+  }
+  times[2] = times[1];
+  std::mt19937 random(3);
+  std::vector<double> ratios;
+  std::vector<double> controls;
+  std::vector<double> per_call;
+  for (int round = 0; round < rounds; ++round) {
+    std::array<std::size_t, 3> order{0, 1, 2};
+    std::shuffle(order.begin(), order.end(), random);
+    std::array<double, 3> each{};
+    for (const std::size_t k : order) each[k] = runner.time(k == 0, times[k]) / times[k];
+    ratios.push_back(each[1] / each[0]);
+    controls.push_back(each[1] / each[2]);
+    per_call.push_back(each[0]);
+  }
+  const Interval ratio = bootstrap(ratios);
+  missed = ratio.high < kWanted;
+  return fmt::format(
+      R"({{"case": "{}", "moved_bytes": {}, "gigabytes_per_second": {:.2f}, "ratio": {}, "control": {}}})",
+      c.name, runner.moved(), static_cast<double>(runner.moved()) / median_of(per_call) / 1e9,
+      to_json(ratio), to_json(bootstrap(controls)));
+}
+
+}  // namespace
+
+/// convert_benchmark [rounds] [milliseconds per timing] [part of the case names]
+int main(int argc, char** argv) {
+  const int rounds = std::max(15, argc > 1 ? std::atoi(argv[1]) : 21);
+  const double seconds = std::max(1, argc > 2 ? std::atoi(argv[2]) : 3) / 1000.0;
+  const std::string_view filter = argc > 3 ? argv[3] : "";
+  std::string list;
+  int below = 0;
+  for (const Case& c : make_cases()) {
+    if (c.name.find(filter) == std::string::npos) continue;
+    bool missed = false;
+    list += (list.empty() ? "\n  " : ",\n  ") + measure(c, rounds, seconds, missed);
+    below += missed ? 1 : 0;
+  }
+  fmt::print(
+      "{{\"benchmark\": \"convert\", \"isa\": \"{}\", \"rival\": \"memcpy\", \"rounds\": {}, "
+      "\"target\": {}, \"missed\": {}, \"cases\": [{}\n]}}\n",
+      convert_isa(), rounds, kWanted, below, list);
+  return below == 0 ? 0 : 1;
+}

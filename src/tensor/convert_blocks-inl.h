@@ -1,0 +1,111 @@
+// Shuffles of 128-bit blocks and the lanes within them; included once per instruction set.
+#if defined(CORELANE_TENSOR_CONVERT_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CORELANE_TENSOR_CONVERT_BLOCKS_INL_H_
+#undef CORELANE_TENSOR_CONVERT_BLOCKS_INL_H_
+#else
+#define CORELANE_TENSOR_CONVERT_BLOCKS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+
+HWY_BEFORE_NAMESPACE();
+namespace corelane::detail {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::size_t kBlockBytes = 16;
+
+template <class T>
+HWY_INLINE const T* typed(const std::byte* p) {
+  return reinterpret_cast<const T*>(p);
+}
+template <class T>
+HWY_INLINE T* typed(std::byte* p) {
+  return reinterpret_cast<T*>(p);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+/// Lanes of a 128-bit block: channels and pixels of the square that is transposed within it.
+template <class T>
+constexpr std::size_t kSide = kBlockBytes / sizeof(T);
+
+/// Blocks of a vector: 1, 2 or 4.
+template <class D>
+constexpr std::size_t kBlocks = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) / kBlockBytes;
+
+/// Transposes the squares of every block: lane c of block b of v[j] becomes lane j of v[c]. Each
+/// round shuffles perfectly, which turns the bits of (vector, lane) by one place; after as many
+/// rounds as either has bits, vector and lane have changed places.
+template <class D, class V, std::size_t kCount>
+HWY_INLINE void transpose_in_blocks(D d, V (&v)[kCount]) {
+#pragma GCC unroll 16
+  for (std::size_t bits = 1; bits < kCount; bits *= 2) {
+    V next[kCount];
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kCount / 2; ++i) {
+      next[2 * i] = hn::InterleaveLower(d, v[i], v[i + kCount / 2]);
+      next[2 * i + 1] = hn::InterleaveUpper(d, v[i], v[i + kCount / 2]);
+    }
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kCount; ++i) v[i] = next[i];
+  }
+}
+
+/// Block j of v[i] becomes block i of v[j], for as many vectors as they have blocks; the vectors
+/// are `step` apart in the array.
+template <class D, class V>
+HWY_INLINE void transpose_blocks(D d, V* v, std::size_t step) {
+  if constexpr (kBlocks<D> == 2) {
+    const V a = v[0];
+    const V b = v[step];
+    v[0] = hn::ConcatLowerLower(d, b, a);
+    v[step] = hn::ConcatUpperUpper(d, b, a);
+  } else if constexpr (kBlocks<D> == 4) {
+    const V a = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(v[step]), v[0]);
+    const V b = hn::OddEvenBlocks(v[step], hn::SwapAdjacentBlocks(v[0]));
+    const V e = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(v[3 * step]), v[2 * step]);
+    const V f = hn::OddEvenBlocks(v[3 * step], hn::SwapAdjacentBlocks(v[2 * step]));
+    v[0] = hn::ConcatLowerLower(d, e, a);
+    v[step] = hn::ConcatLowerLower(d, f, b);
+    v[2 * step] = hn::ConcatUpperUpper(d, e, a);
+    v[3 * step] = hn::ConcatUpperUpper(d, f, b);
+  }
+}
+
+/// Stores block b at dst + b * step elements.
+template <class D, class V>
+HWY_INLINE void store_blocks(D d, V v, hn::TFromD<D>* dst, std::size_t step) {
+  if constexpr (kBlocks<D> <= 1) {
+    (void)step;
+    hn::StoreU(v, d, dst);
+  } else {
+    const hn::Half<D> half;
+    store_blocks(half, hn::LowerHalf(half, v), dst, step);
+    store_blocks(half, hn::UpperHalf(half, v), dst + kBlocks<D> / 2 * step, step);
+  }
+}
+
+/// Loads block b from src + b * step elements.
+template <class D>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const hn::TFromD<D>* src, std::size_t step) {
+  if constexpr (kBlocks<D> <= 1) {
+    (void)step;
+    return hn::LoadU(d, src);
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, load_blocks(half, src + kBlocks<D> / 2 * step, step),
+                       load_blocks(half, src, step));
+  }
+}
+
+#endif  // HWY_TARGET != HWY_SCALAR
+
+}  // namespace HWY_NAMESPACE
+}  // namespace corelane::detail
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target
