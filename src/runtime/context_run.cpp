@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/context_state.h"
 #include "runtime/inference_state.h"
 #include "runtime/program_state.h"
@@ -69,9 +71,18 @@ device::Submission ContextState::submission(const RunOptions& options, TimePoint
   job.tag = options.tag;
   job.wait = options.wait;
   job.signal = options.signal;
-  // Memory of ours lives as long as the job, so an abandoned one may go on using it.
+  // Memory of ours lives as long as the job, so an abandoned one may go on using it; what the
+  // caller bound is shielded by the device, unless the caller opted out.
   job.direct_user_memory = options.direct_user_memory || !user_memory_;
   return job;
+}
+
+bool ContextState::reaches_outside(const device::Submission& job) const {
+  const bool shielded = job.deadline != kNever && !job.direct_user_memory;
+  if (user_memory_ && !shielded) return true;
+  return std::any_of(outputs_.begin(), outputs_.end(), [](const Slot& slot) {
+    return slot.mode == SlotMode::kBuffer;  // Device memory is never shielded.
+  });
 }
 
 Status ContextState::copy_in(Duration& spent) {
@@ -145,7 +156,10 @@ Status ContextState::run_slowly(const RunOptions& options) {
     status = completion->status();
     record_ = completion->record();
     // An abandoned job holds its memory until the engine returns.
-    if (!completion->released()) pending_ = completion;
+    if (!completion->released()) {
+      pending_ = completion;
+      pending_outside_ = reaches_outside(job);
+    }
   }
   if (status.ok() && !copies.empty()) {
     const TimePoint start = clock->now();
@@ -186,6 +200,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
     }
   }
   CORELANE_ASSIGN(inference->completion, program_->queue->submit(job));
+  pending_outside_ = reaches_outside(job);
   inference->copy_in = copy_in_;
   pending_ = inference->completion;
   pending_finish_ = inference->finish;

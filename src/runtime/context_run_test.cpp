@@ -127,7 +127,7 @@ TEST(ContextSubmit, FailedJobWritesNothingToConvertedOutputs) {
   EXPECT_EQ(y, 77);
 }
 
-TEST(ContextSubmit, UnreleasedMemoryKeepsTheContextBusy) {
+TEST(ContextSubmit, AContextIsBusyUntilItsInferenceIsDone) {
   FakeSetup setup(held(Shape{1}));
   Context context = setup.program.new_context().value();
   Inference inference = context.submit().value();
@@ -135,10 +135,43 @@ TEST(ContextSubmit, UnreleasedMemoryKeepsTheContextBusy) {
   EXPECT_EQ(context.run().code(), Code::kBusy);
   EXPECT_EQ(context.unbind_input(0).code(), Code::kBusy);
   EXPECT_EQ(context.output(0).error().code(), Code::kBusy);
-  const auto completion = setup.device->finish_next(Status(Code::kTimeout, "late"), false);
-  EXPECT_TRUE(inference.done());
-  EXPECT_EQ(context.run().code(), Code::kBusy);
   EXPECT_TRUE(context.duplicate());
+  setup.device->finish_next();
+  EXPECT_TRUE(context.output(0));
+  EXPECT_TRUE(context.run().ok());
+}
+
+TEST(ContextSubmit, AnAbandonedInferenceKeepsItsTensorsAndTheContextGetsNewOnes) {
+  for (const Shape& declared : {Shape{1}, Shape{-1}}) {
+    FakeSetup setup(held(declared));
+    Context context = setup.program.new_context().value();
+    const std::vector<float> x{4};
+    ASSERT_TRUE(context.set_input(0, view_of(x, Shape{1})).ok());
+    Inference inference = context.submit().value();
+    const auto held_bindings = setup.device->last.bindings;
+    const void* held_input = held_bindings->input(0).value().data;
+    setup.device->finish_next(Status(Code::kTimeout, "late"), false);
+    EXPECT_EQ(context.output(0).error().code(), Code::kWrongState);
+    ASSERT_TRUE(context.run().ok());
+    EXPECT_NE(setup.device->last.bindings, held_bindings);
+    EXPECT_EQ(floats_of(context.output(0).value()), std::vector<float>{9});
+    EXPECT_NE(context.input(0).value().data, held_input);
+  }
+}
+
+TEST(ContextSubmit, MemoryOfTheCallerInUseByAnAbandonedInferenceKeepsTheContextBusy) {
+  FakeSetup setup(held(Shape{1}));
+  Context context = setup.program.new_context().value();
+  const std::vector<float> x{4};
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1})).ok());
+  RunOptions options;
+  options.timeout = 1ms;
+  ASSERT_TRUE(context.submit(options));
+  setup.device->finish_next(Status(Code::kTimeout, "late"), false);
+  options.direct_user_memory = true;
+  ASSERT_TRUE(context.submit(options));  // The one before was shielded.
+  const auto completion = setup.device->finish_next(Status(Code::kTimeout, "late"), false);
+  EXPECT_EQ(context.run().code(), Code::kBusy);
   completion->release();
   EXPECT_TRUE(context.run().ok());
 }

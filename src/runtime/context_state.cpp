@@ -47,11 +47,15 @@ Status ContextState::busy() const {
 
 Status ContextState::settle() {
   if (pending_ == nullptr) return {};
-  if (!pending_->released() || (pending_finish_ != nullptr && !pending_finish_->finished())) {
+  const bool done = pending_->done() && (pending_finish_ == nullptr || pending_finish_->finished());
+  const bool released = done && pending_->released();
+  if (!done || (!released && pending_outside_)) {
     return failure(Code::kBusy,
-                   "an earlier inference of this context of program '{}' still holds its memory; "
-                   "wait for it (wait_released), or use another context",
-                   program_->description.name);
+                   "an earlier inference of this context of program '{}' {}; wait for it "
+                   "({}), or use another context",
+                   program_->description.name,
+                   done ? "was abandoned and still holds memory of its caller" : "is not done",
+                   done ? "wait_released" : "wait");
   }
   record_ = pending_->record();
   const Status status = pending_finish_ != nullptr ? pending_finish_->status() : pending_->status();
@@ -59,11 +63,12 @@ Status ContextState::settle() {
   copy_out_ = pending_finish_ != nullptr ? pending_finish_->spent() : Duration{};
   pending_.reset();
   pending_finish_.reset();
-  return {};
+  return released ? Status() : use(entry_, shapes_, true);
 }
 
-Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes) {
-  const bool changed = entry.executable != entry_.executable || bindings_ == nullptr;
+Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes,
+                         bool fresh) {
+  const bool changed = fresh || entry.executable != entry_.executable || bindings_ == nullptr;
   std::shared_ptr<device::Bindings> bindings = bindings_;
   if (changed) {
     bindings = nullptr;
@@ -75,12 +80,13 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   const std::shared_ptr<device::Bindings> before = bindings_;
   std::vector<device::TensorRef> kept(inputs_.size());
   for (std::size_t i = 0; i < inputs_.size() && i < shapes_.size(); ++i) {
+    runtime::Slot& slot = inputs_[i];
     const bool same = shapes_[i] == shapes[i];
-    if (same && inputs_[i].mode == runtime::SlotMode::kOwn) kept[i] = inputs_[i].own;
-    if (!same && inputs_[i].mode != runtime::SlotMode::kOwn) inputs_[i] = {};
-    if (!same || (changed && !inputs_[i].foreign_own)) {
-      inputs_[i].own = {};
-      inputs_[i].foreign_own = false;
+    if (same && slot.mode == runtime::SlotMode::kOwn) kept[i] = slot.own;
+    if (!same && slot.mode != runtime::SlotMode::kOwn) slot = {};
+    if (!same || fresh || (changed && !slot.foreign_own)) {
+      slot.own = {};
+      slot.foreign_own = false;
     }
   }
   {
@@ -94,9 +100,17 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   job_.bindings = bindings_;
   job_.batch = std::max<std::uint32_t>(1, program_->description.batch);
   if (entry_.executable != nullptr) outputs_.resize(entry_.executable->outputs().size());
+  CORELANE_RETURN_IF_ERROR(apply_all(kept));
+  refresh();
+  publish();
+  return {};
+}
+
+Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_RETURN_IF_ERROR(apply_input(i));
-    if (kept[i].data == nullptr || inputs_[i].own.data == kept[i].data) continue;
+    if (kept[i].data == nullptr || bindings_ == nullptr) continue;
+    if (inputs_[i].own.data == kept[i].data) continue;
     CORELANE_ASSIGN_OR_STATUS(const device::TensorRef own, own_input(i));
     std::memcpy(own.data, kept[i].data, std::min(own.size, kept[i].size));
   }
@@ -105,8 +119,6 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
     outputs_[i] = {};  // Bound memory that no longer fits is dropped.
     CORELANE_RETURN_IF_ERROR(apply_output(i));
   }
-  refresh();
-  publish();
   return {};
 }
 

@@ -71,9 +71,13 @@ struct ContextState {
 
   // context_state.cpp: shapes and executables. All need the claim.
   Status busy() const;
-  /// kBusy while an earlier inference holds the memory; else takes over its result.
+  /// Takes over the result of an earlier inference. kBusy while it runs. One that was abandoned
+  /// leaves its tensors to the engine and new ones take their place, unless memory that is not ours
+  /// is still in use: then kBusy too.
   Status settle();
-  Status use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes);
+  Status use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes, bool fresh = false);
+  /// Every slot to new bindings; `kept` is the content of own inputs from before.
+  Status apply_all(const std::vector<device::TensorRef>& kept);
   /// Makes `shapes` (some may be open) current.
   Status reshape(std::vector<Shape> shapes);
   void publish();
@@ -98,6 +102,8 @@ struct ContextState {
   Status copy_in(Duration& spent);
   std::vector<runtime::OutputCopy> output_copies() const;
   device::Submission submission(const RunOptions& options, TimePoint now) const;
+  /// True when `job`, abandoned, would go on using memory that is not the context's own.
+  bool reaches_outside(const device::Submission& job) const;
   Status run_slowly(const RunOptions& options);
 
   std::shared_ptr<ProgramState> program_;
@@ -119,6 +125,7 @@ struct ContextState {
   /// The last job, when it was submitted or has not let go of its memory.
   std::shared_ptr<device::Completion> pending_;
   std::shared_ptr<runtime::OutputFinish> pending_finish_;
+  bool pending_outside_ = false;  ///< It uses memory of the caller without a shield.
   bool has_result_ = false;
   device::JobRecord record_;
   Duration copy_in_{};

@@ -90,7 +90,9 @@ class CORELANE_API Context {
   Status unbind_input(std::size_t index);
   Status unbind_output(std::size_t index);
 
-  /// The context's own input memory (allocated at first use) or what is bound, to be filled.
+  /// The context's own input memory (allocated at first use) or what is bound, to be filled. Valid
+  /// until the input is rebound, its shape changes, or an inference is abandoned (the content is
+  /// kept, the place is not).
   Result<MutableTensorView> input(std::size_t index);
   /// The result of the last successful run in the program's own form, or as bound. Valid until the
   /// next run or rebinding.
@@ -98,7 +100,10 @@ class CORELANE_API Context {
 
   /// Runs and waits. In the calling thread when the core is idle and there is no timeout.
   Status run(const RunOptions& options = {});
-  /// Submits and returns. kBusy while an earlier inference of this context is not released.
+  /// Submits and returns. kBusy while an earlier inference of this context is not done, or was
+  /// abandoned and still holds memory of its caller (bound without a deadline, with
+  /// direct_user_memory, or an output buffer). Inputs that are converted are read now: with `wait`
+  /// fences they are refused with kUnsupported.
   Result<Inference> submit(const RunOptions& options = {});
 
   /// Of the last run.
