@@ -42,9 +42,10 @@ if(CORELANE_BUNDLE_ENGINE)
     list(APPEND engine_files "${found}")
   endforeach()
   install(FILES ${engine_files} DESTINATION "${module_dir}/engine")
-  file(GLOB engine_licences "${engine_dir}/../../openvino-*.dist-info/licenses/*"
-    "${engine_dir}/../../openvino-*.dist-info/LICENSE*")
-  install(FILES ${engine_licences} DESTINATION "${CMAKE_INSTALL_DOCDIR}/engine")
+  file(GLOB engine_licences "${engine_dir}/../../openvino-*.dist-info/licenses")
+  foreach(folder IN LISTS engine_licences)
+    install(DIRECTORY "${folder}/" DESTINATION "${CMAKE_INSTALL_DOCDIR}/engine")
+  endforeach()
   # Only what is bundled: the place on the building machine is not the user's.
   get_property(modules GLOBAL PROPERTY CORELANE_DRIVER_MODULES)
   foreach(module IN LISTS modules)
