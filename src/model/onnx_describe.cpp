@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "corelane/base/api.h"
 #include "model/onnx_boundary.h"
 #include "model/onnx_check.h"
 #include "model/onnx_graph.h"
@@ -131,6 +132,7 @@ void describe_model(const onnx::ModelProto& model, const ImportOptions& options,
     d.producer += (d.producer.empty() ? "" : " ") + model.producer_version();
   }
   d.opset = opset_of(model);
+  d.compiler_version = std::string("corelane ") + version();
   for (const auto& entry : model.metadata_props()) d.metadata[entry.key()] = entry.value();
   d.custom_string = options.custom_string;
   d.batch = options.batch;

@@ -10,6 +10,9 @@ namespace {
 
 using Symbols = std::map<std::string, std::int64_t>;
 
+/// Exporters write "?" for every dimension they know nothing of, so two of them need not be equal.
+bool is_symbol(const std::string& name) { return !name.empty() && name != "?"; }
+
 void set_dims(onnx::TensorShapeProto& shape, const Symbols& symbols) {
   for (auto& d : *shape.mutable_dim()) {
     if (!d.has_dim_param()) continue;
@@ -56,7 +59,7 @@ Status fix_input(onnx::ValueInfoProto& input, const Shape& shape, Symbols& symbo
                      "input '{}': shape {} was given, {} is declared ('?' accepts any size)",
                      input.name(), shape.to_string(), declared ? declared->to_string() : "any");
     }
-    if (d.has_dim_param() && !d.dim_param().empty()) {
+    if (d.has_dim_param() && is_symbol(d.dim_param())) {
       const auto [it, fresh] = symbols.emplace(d.dim_param(), shape[i]);
       if (!fresh && it->second != shape[i]) {
         return failure(Code::kShapeMismatch,
@@ -78,7 +81,7 @@ Status freeze_dims(onnx::GraphProto& graph, const ImportOptions& options) {
   for (const int i : inputs) {
     names.insert(graph.input(i).name());
     for (const auto& d : graph.input(i).type().tensor_type().shape().dim()) {
-      if (!d.dim_param().empty()) known_symbols.insert(d.dim_param());
+      if (is_symbol(d.dim_param())) known_symbols.insert(d.dim_param());
     }
   }
   Symbols symbols;
