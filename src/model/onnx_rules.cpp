@@ -24,8 +24,8 @@ Table make_table() {
 const std::vector<const Rule*>& rules_for(const onnx::NodeProto& node) {
   static const Table kTable = make_table();
   static const std::vector<const Rule*> kNone;
-  const bool known =
-      is_standard_domain(node.domain()) || node.domain().starts_with("ai.onnx.preview");
+  const bool known = is_standard_domain(node.domain()) || node.domain() == "ai.onnx.ml" ||
+                     node.domain().starts_with("ai.onnx.preview");
   if (!known) return kNone;
   const auto it = kTable.find(node.op_type());
   return it == kTable.end() ? kNone : it->second;

@@ -40,8 +40,10 @@ std::vector<double> transform_matrix(const Transform& t) {
     const double weight = scale * (twice ? 2.0 : 1.0);
     for (std::int64_t k = 0; k < t.out; ++k) {
       const double turn = static_cast<double>((n * k) % t.length) / static_cast<double>(t.length);
-      const double c = weight * std::cos(2 * std::numbers::pi * turn);
-      const double s = weight * sign * std::sin(2 * std::numbers::pi * turn);
+      // Exact zeros stay zeros.
+      const auto exact = [](double v) { return std::abs(v) < 1e-15 ? 0.0 : v; };
+      const double c = weight * exact(std::cos(2 * std::numbers::pi * turn));
+      const double s = weight * sign * exact(std::sin(2 * std::numbers::pi * turn));
       at(n, 0, k, 0) = c;
       if (t.out_parts == 2) at(n, 0, k, 1) = s;
       if (t.parts == 2) at(n, 1, k, 0) = -s;
@@ -107,7 +109,7 @@ std::vector<std::size_t> candidate_axes(Rewriter& r, const onnx::NodeProto& node
     const auto declared = r.of(node.output(0)).shape;
     for (std::size_t a = 0; a + 1 < rank; ++a) {
       const auto t = transform_along(node, x, a, length);
-      if (!t) return {};
+      if (!t) continue;
       Shape shape = *x.shape;
       shape[a] = t->out;
       shape[rank - 1] = t->out_parts;
@@ -151,6 +153,20 @@ Result<bool> dft(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
+/// sin(2 pi t) for t in 0..1.25, exactly 0 at whole and half turns.
+std::string sine_of_turns(Rewriter& r, const std::string& t, std::int32_t elem) {
+  const std::string one = r.scalar(elem, 1);
+  const std::string two = r.scalar(elem, 2);
+  const std::string halves = r.add("Round", {r.add("Mul", {t, two})});
+  const std::string rest = r.add("Sub", {t, r.add("Div", {halves, two})});
+  const std::string sine =
+      r.add("Sin", {r.add("Mul", {rest, r.scalar(elem, 2 * std::numbers::pi)})});
+  // Odd halves turn the sign: 0, 1, 2 to 1, -1, 1.
+  const std::string from_one = r.add("Sub", {halves, one});
+  const std::string square = r.add("Mul", {from_one, from_one});
+  return r.add("Mul", {sine, r.add("Sub", {r.add("Mul", {square, two}), one})});
+}
+
 /// Frames are gathered at positions computed at run time; their count comes from the declared
 /// output.
 Result<bool> stft(Rewriter& r, const onnx::NodeProto& node) {
@@ -190,10 +206,11 @@ Result<bool> stft(Rewriter& r, const onnx::NodeProto& node) {
   if (!window.empty()) cut = r.add("Mul", {cut, window});
   // The angle's whole turns are dropped before the division, in integers.
   const std::string turns = r.add("Mod", {r.values(T::INT64, {most, bins}, products), length});
-  const std::string angle = r.add("Mul", {r.add("Div", {r.cast(turns, elem), r.cast(length, elem)}),
-                                          r.scalar(elem, 2 * std::numbers::pi)});
-  const std::string real = r.add("MatMul", {cut, r.add("Cos", {angle})});
-  const std::string imaginary = r.add("Neg", {r.add("MatMul", {cut, r.add("Sin", {angle})})});
+  const std::string turn = r.add("Div", {r.cast(turns, elem), r.cast(length, elem)});
+  const std::string quarter = r.add("Add", {turn, r.scalar(elem, 0.25)});
+  const std::string real = r.add("MatMul", {cut, sine_of_turns(r, quarter, elem)});
+  const std::string imaginary =
+      r.add("Neg", {r.add("MatMul", {cut, sine_of_turns(r, turn, elem)})});
   r.define({node.output(0)}, "Concat", {r.unsqueeze(real, {3}), r.unsqueeze(imaginary, {3})},
            {{"axis", 3}});
   return true;
