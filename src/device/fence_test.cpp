@@ -1,0 +1,102 @@
+#include "corelane/device/fence.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "device/unique_fd.h"
+
+namespace corelane::device {
+namespace {
+
+bool readable(int fd, int timeout_ms = 0) {
+  pollfd entry{fd, POLLIN, 0};
+  return poll(&entry, 1, timeout_ms) == 1;
+}
+
+TEST(Fence, FirstSignalDecides) {
+  Fence fence;
+  EXPECT_FALSE(fence.signalled());
+  EXPECT_TRUE(fence.status().ok());
+  fence.signal(failure(Code::kIo, "first"));
+  fence.signal();
+  EXPECT_TRUE(fence.signalled());
+  EXPECT_EQ(fence.status().code(), Code::kIo);
+}
+
+TEST(Fence, CallbacksRunOnceEachAndMayThrowOrCallTheFence) {
+  Fence fence;
+  int calls = 0;
+  fence.on_signal([](const Status&) -> void { throw 1; });
+  fence.on_signal([&](const Status& status) {
+    ++calls;
+    EXPECT_TRUE(status.ok());
+    EXPECT_TRUE(fence.wait());
+    fence.on_signal([&](const Status&) { ++calls; });
+  });
+  fence.signal();
+  fence.signal();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(Fence, WaitEndsBySignalOrByTime) {
+  auto clock = std::make_shared<VirtualClock>();
+  Fence fence(clock);
+  EXPECT_FALSE(fence.wait(clock->now()));
+  std::thread signaller([&] { fence.signal(); });
+  EXPECT_TRUE(fence.wait());
+  signaller.join();
+  EXPECT_TRUE(fence.wait(clock->now()));
+}
+
+TEST(Fence, ExportedDescriptorPollsReadable) {
+  Fence fence;
+  UniqueFd early(*fence.export_fd());
+  EXPECT_FALSE(readable(early.get()));
+  fence.signal();
+  EXPECT_TRUE(readable(early.get()));
+  UniqueFd late(*fence.export_fd());
+  EXPECT_TRUE(readable(late.get()));
+}
+
+TEST(Fence, DescriptorOutlivesItsFence) {
+  UniqueFd fd;
+  {
+    Fence fence;
+    fd = UniqueFd(*fence.export_fd());
+  }
+  EXPECT_FALSE(readable(fd.get()));
+}
+
+TEST(Fence, ImportedDescriptorSignals) {
+  UniqueFd fd(eventfd(0, EFD_CLOEXEC));
+  auto fence = import_fence_fd(fd.get());
+  ASSERT_TRUE(fence.has_value());
+  EXPECT_FALSE((*fence)->signalled());
+  ASSERT_EQ(eventfd_write(fd.get(), 1), 0);
+  EXPECT_TRUE((*fence)->wait());
+  EXPECT_TRUE(readable(fd.get())) << "the caller's descriptor must not be consumed";
+}
+
+TEST(Fence, ExportAndImportCarryASignalAcross) {
+  Fence source;
+  UniqueFd fd(*source.export_fd());
+  auto target = *import_fence_fd(fd.get());
+  fd = UniqueFd();
+  source.signal();
+  EXPECT_TRUE(target->wait());
+}
+
+TEST(Fence, BadDescriptorIsRefused) {
+  EXPECT_EQ(import_fence_fd(-1).error().code(), Code::kInvalidArgument);
+  UniqueFd closed(eventfd(0, EFD_CLOEXEC));
+  const int number = closed.get();
+  closed = UniqueFd();
+  EXPECT_EQ(import_fence_fd(number).error().code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace corelane::device

@@ -1,0 +1,68 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "corelane/device/buffer.h"
+
+namespace corelane::device {
+namespace {
+
+TEST(HostBuffer, IsZeroedAlignedAndHasADescriptor) {
+  for (const std::size_t alignment : {std::size_t{1}, std::size_t{4096}, std::size_t{2} << 20}) {
+    BufferOptions options;
+    options.alignment = alignment;
+    auto buffer = *create_host_buffer(10000, options);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->data()) % alignment, 0U);
+    EXPECT_EQ(buffer->size(), 10000U);
+    EXPECT_GE(buffer->fd(), 0);
+    EXPECT_EQ(buffer->origin(), BufferOrigin::kDevice);
+    const auto* bytes = static_cast<const char*>(buffer->data());
+    EXPECT_TRUE(std::all_of(bytes, bytes + 10000, [](char c) { return c == 0; }));
+  }
+}
+
+TEST(HostBuffer, DescriptorMapsTheSameBytes) {
+  BufferOptions options;
+  options.alignment = std::size_t{1} << 20;
+  auto buffer = *create_host_buffer(5000, options);
+  auto twin = *import_fd_buffer(buffer->fd(), 100, buffer->offset() + 4097);
+  static_cast<char*>(buffer->data())[4097] = 'x';
+  EXPECT_EQ(static_cast<char*>(twin->data())[0], 'x');
+  EXPECT_EQ(twin->origin(), BufferOrigin::kFd);
+  buffer.reset();
+  EXPECT_EQ(static_cast<char*>(twin->data())[0], 'x');
+}
+
+TEST(HostBuffer, BadArgumentsAreNamed) {
+  EXPECT_EQ(create_host_buffer(0).error().code(), Code::kInvalidArgument);
+  for (const std::size_t alignment : {std::size_t{0}, std::size_t{3}, std::size_t{4} << 20}) {
+    BufferOptions options;
+    options.alignment = alignment;
+    EXPECT_EQ(create_host_buffer(1, options).error().code(), Code::kInvalidArgument);
+  }
+  EXPECT_EQ(create_host_buffer(SIZE_MAX / 2).error().code(), Code::kOutOfMemory);
+  EXPECT_EQ(create_host_buffer(std::size_t{1} << 60).error().code(), Code::kOutOfMemory);
+  EXPECT_EQ(import_fd_buffer(-1, 1, 0).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(import_user_buffer(nullptr, 1).error().code(), Code::kInvalidArgument);
+  auto buffer = *create_host_buffer(4096);
+  EXPECT_EQ(import_fd_buffer(buffer->fd(), 4096, 1).error().code(), Code::kOutOfRange);
+  EXPECT_EQ(import_fd_buffer(buffer->fd(), 1, SIZE_MAX).error().code(), Code::kOutOfRange);
+  EXPECT_EQ(import_fd_buffer(buffer->fd(), 0, 0).error().code(), Code::kInvalidArgument);
+}
+
+TEST(HostBuffer, SyncChecksItsRange) {
+  std::vector<char> memory(100);
+  auto buffer = *import_user_buffer(memory.data(), memory.size());
+  EXPECT_EQ(buffer->data(), memory.data());
+  EXPECT_EQ(buffer->fd(), -1);
+  EXPECT_TRUE(buffer->sync(SyncDirection::kBoth, 0, 100).ok());
+  EXPECT_TRUE(buffer->sync(SyncDirection::kToDevice, 100, 0).ok());
+  EXPECT_EQ(buffer->sync(SyncDirection::kBoth, 1, 100).code(), Code::kOutOfRange);
+  EXPECT_EQ(buffer->sync(SyncDirection::kBoth, SIZE_MAX, 2).code(), Code::kOutOfRange);
+}
+
+}  // namespace
+}  // namespace corelane::device

@@ -1,0 +1,90 @@
+#include "corelane/device/lease.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+namespace corelane::device {
+namespace {
+
+class LeaseTest : public testing::Test {
+ protected:
+  LeaseTest() {
+    std::string pattern = testing::TempDir() + "corelane-lease-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    setenv("CORELANE_RUN_DIR", folder_.c_str(), 1);
+  }
+  ~LeaseTest() override {
+    unsetenv("CORELANE_RUN_DIR");
+    std::filesystem::remove_all(folder_);
+  }
+  std::string folder_;
+};
+
+TEST_F(LeaseTest, CoresAreHeldOncePerProcessAndFreedByDestruction) {
+  {
+    auto two = Lease::acquire("virtual:rk3588#0", 3, CoreSet::of({0, 2}));
+    ASSERT_TRUE(two.has_value());
+    EXPECT_EQ(two->cores(), CoreSet::of({0, 2}));
+    auto clash = Lease::acquire("virtual:rk3588#0", 3, CoreSet::of({2}));
+    ASSERT_FALSE(clash.has_value());
+    EXPECT_EQ(clash.error().code(), Code::kOutOfCores);
+    EXPECT_THAT(clash.error().message(), testing::HasSubstr(std::to_string(getpid())));
+    auto rest = Lease::acquire("virtual:rk3588#0", 3, CoreSet::any());
+    ASSERT_TRUE(rest.has_value());
+    EXPECT_EQ(rest->cores(), CoreSet::of({1}));
+    EXPECT_EQ(Lease::acquire("virtual:rk3588#0", 3, CoreSet::any()).error().code(),
+              Code::kOutOfCores);
+    EXPECT_TRUE(Lease::acquire("virtual:rk3588#other", 3, CoreSet::platform()).has_value());
+    Lease moved = std::move(*rest);
+    EXPECT_EQ(moved.cores(), CoreSet::of({1}));
+  }
+  EXPECT_EQ(Lease::acquire("virtual:rk3588#0", 3, CoreSet::platform())->cores(), CoreSet::first(3));
+}
+
+TEST_F(LeaseTest, FailedLeaseHoldsNothing) {
+  auto held = Lease::acquire("d", 3, CoreSet::of({2}));
+  EXPECT_FALSE(Lease::acquire("d", 3, CoreSet::of({0, 1, 2})).has_value());
+  EXPECT_TRUE(Lease::acquire("d", 3, CoreSet::of({0, 1})).has_value());
+}
+
+TEST_F(LeaseTest, DeathOfTheHolderFreesItsCores) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto lease = Lease::acquire("d", 2, CoreSet::of({1}));
+    const char byte = lease.has_value() ? 'y' : 'n';
+    if (write(ready[1], &byte, 1) != 1) _exit(2);
+    for (;;) pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(byte, 'y');
+  const auto clash = Lease::acquire("d", 2, CoreSet::of({1}));
+  ASSERT_FALSE(clash.has_value());
+  EXPECT_THAT(clash.error().message(), testing::HasSubstr(std::to_string(child)));
+  EXPECT_TRUE(Lease::acquire("d", 2, CoreSet::of({0})).has_value());
+  ASSERT_EQ(kill(child, SIGKILL), 0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(Lease::acquire("d", 2, CoreSet::of({1})).has_value());
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(LeaseTest, UnusableFolderAndBadSetsAreNamed) {
+  EXPECT_EQ(Lease::acquire("d", 2, CoreSet::of({2})).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Lease::acquire("d", 0, CoreSet::any()).error().code(), Code::kInvalidArgument);
+  setenv("CORELANE_RUN_DIR", "/dev/null/nowhere", 1);
+  const auto lease = Lease::acquire("d", 2, CoreSet::any());
+  ASSERT_FALSE(lease.has_value());
+  EXPECT_EQ(lease.error().code(), Code::kIo);
+  EXPECT_THAT(lease.error().message(), testing::HasSubstr("CORELANE_RUN_DIR"));
+}
+
+}  // namespace
+}  // namespace corelane::device

@@ -1,0 +1,140 @@
+#include "corelane/device/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace corelane::device {
+namespace {
+
+/// Sets an environment variable for one scope.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value, 1);
+  }
+  ~Environment() {
+    if (old_)
+      setenv(name_, old_->c_str(), 1);
+    else
+      unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+TEST(Registry, SpecIsReadAndWritten) {
+  const auto spec = parse_device_spec("null:generic:4?b=2ms&a=1ms&name=");
+  ASSERT_TRUE(spec.has_value());
+  EXPECT_EQ(spec->kind, "null");
+  EXPECT_EQ(spec->profile, "generic:4");
+  EXPECT_EQ(spec->options.at("a"), "1ms");
+  EXPECT_EQ(spec->to_string(), "null:generic:4?a=1ms&b=2ms&name=");
+  EXPECT_EQ(parse_device_spec("null")->to_string(), "null");
+  for (const char* text : {"", ":rk3588", "null:", "Null", "null?", "null?a", "null?=1",
+                           "null?a=1&a=2", "null?a=1&", "a b"}) {
+    const auto bad = parse_device_spec(text);
+    ASSERT_FALSE(bad.has_value()) << text;
+    EXPECT_EQ(bad.error().code(), Code::kInvalidArgument);
+    EXPECT_THAT(bad.error().message(), testing::HasSubstr("virtual:rk3588"));
+  }
+}
+
+TEST(Registry, OneTextIsOneDeviceWhileSomebodyHoldsIt) {
+  auto one = *open_device("null:rk3588?b=2ms&a=1ms");
+  auto same = *open_device("null:rk3588?a=1ms&b=2ms");
+  EXPECT_EQ(one, same);
+  EXPECT_NE(one, *open_device("null:rk3588"));
+  OpenOptions own;
+  own.own_instance = true;
+  EXPECT_NE(one, *open_device("null:rk3588?a=1ms&b=2ms", own));
+  own.own_instance = false;
+  own.clock = std::make_shared<VirtualClock>();
+  EXPECT_NE(one, *open_device("null:rk3588?a=1ms&b=2ms", own));
+}
+
+TEST(Registry, ExecutableKeepsTheSharedDevice) {
+  auto device = *open_device("null:rk3588?name=kept");
+  Image image;
+  image.kind = "null";
+  image.bytes = as_byte_span("input x f32 1,4\noutput y f32 1,4\n");
+  auto executable = *device->prepare(image, {});
+  device.reset();
+  device = *open_device("null:rk3588?name=kept");
+  Submission job;
+  job.executable = executable;
+  job.bindings = *executable->new_bindings();
+  EXPECT_TRUE((*device->make_queue({}))->run(job).ok());
+}
+
+TEST(Registry, InfoSaysWhatWasOpened) {
+  auto device = *open_device("null:generic:4?name=left");
+  EXPECT_EQ(device->info().kind, "null");
+  EXPECT_EQ(device->info().profile, "generic:4");
+  EXPECT_EQ(device->info().instance, "null:generic:4#left");
+  EXPECT_EQ(device->info().cores.size(), 4U);
+  EXPECT_EQ((*open_device("null:rk3576"))->info().cores.size(), 2U);
+  EXPECT_EQ((*open_device("null:rk3566"))->info().cores.size(), 1U);
+  EXPECT_EQ((*open_device("null:aic100"))->info().cores.size(), 16U);
+  EXPECT_EQ((*open_device("null"))->info().cores.size(), 3U);
+}
+
+TEST(Registry, EnvironmentNamesTheDefault) {
+  const Environment device("CORELANE_DEVICE", "null:rk3576");
+  EXPECT_EQ((*open_device())->info().profile, "rk3576");
+}
+
+TEST(Registry, UnknownThingsAreNamedWithWhatIsKnown) {
+  const auto kind = open_device("nosuch:rk3588");
+  ASSERT_FALSE(kind.has_value());
+  EXPECT_EQ(kind.error().code(), Code::kNotFound);
+  EXPECT_THAT(kind.error().message(), testing::HasSubstr("null"));
+  EXPECT_THAT(kind.error().message(), testing::HasSubstr("CORELANE_DRIVER_PATH"));
+  for (const char* text : {"null:rk9999", "null:generic:0", "null:generic:65", "null?a=1",
+                           "null?speed=1", "null?core9=1", "null?fail=x", "null?threads=2"}) {
+    const auto bad = open_device(text);
+    ASSERT_FALSE(bad.has_value()) << text;
+    EXPECT_EQ(bad.error().code(), Code::kInvalidArgument) << text;
+  }
+}
+
+TEST(Registry, BadFaultsInTheEnvironmentAreAnError) {
+  const Environment faults("CORELANE_FAULTS", "hang=often");
+  const auto device = open_device("null:rk3588?name=faults");
+  ASSERT_FALSE(device.has_value());
+  EXPECT_EQ(device.error().code(), Code::kInvalidArgument);
+  EXPECT_THAT(device.error().to_string(), testing::HasSubstr("CORELANE_FAULTS"));
+}
+
+TEST(Registry, BuiltInDriversAreListed) {
+  const auto drivers = list_drivers();
+  const auto null = std::find_if(drivers.begin(), drivers.end(),
+                                 [](const DriverInfo& d) { return d.kind == "null"; });
+  ASSERT_NE(null, drivers.end());
+  EXPECT_EQ(null->origin, "built in");
+  for (const std::string& text : null->profiles) EXPECT_TRUE(open_device(text).has_value()) << text;
+}
+
+TEST(Registry, FilesThatAreNoDriversAreRefused) {
+  std::string pattern = testing::TempDir() + "corelane-modules-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  const Environment path("CORELANE_DRIVER_PATH", folder.c_str());
+  std::ofstream(folder / "libcorelane_junk.so") << "this is no library";
+  const auto junk = open_device("junk");
+  ASSERT_FALSE(junk.has_value());
+  EXPECT_EQ(junk.error().code(), Code::kIo);
+  EXPECT_THAT(junk.error().message(), testing::HasSubstr("libcorelane_junk.so"));
+  bool listed = false;
+  for (const DriverInfo& driver : list_drivers()) listed = listed || driver.kind == "junk";
+  EXPECT_TRUE(listed);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace corelane::device
