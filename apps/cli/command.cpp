@@ -87,6 +87,8 @@ Result<LoadOptions> load_options(const OpenArguments& a) {
   options.profile_layers = a.profile;
   options.exposed_values = a.exposed;
   options.cache = !a.no_cache;
+  // An ONNX model takes the shapes at its import (a program file has its own).
+  CORELANE_ASSIGN(options.import.input_shapes, parse_shapes(a.shapes));
   if (a.precision == "f16") options.precision = device::Precision::kF16;
   if (a.precision == "bf16") options.precision = device::Precision::kBF16;
   return options;

@@ -83,6 +83,20 @@ class Float(unittest.TestCase):
         self.assertTrue(out["ok"], json.dumps(out, indent=1))
 
 
+def pages():
+    """The page of scikit-image's wheel as the orientation model sees it: four turns, three sizes."""
+    from PIL import Image
+
+    page = Image.open(SITE / "skimage/data/page.png").convert("RGB")
+    mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    for size in (224, 256, 320):
+        for turn in (0, 90, 180, 270):
+            turned = page.rotate(turn, expand=True).resize((size, size), Image.BILINEAR)
+            at = (size - 224) // 2
+            pixels = np.asarray(turned.crop((at, at, at + 224, at + 224)), np.float64) / 255
+            yield ((pixels - mean) / std).transpose(2, 0, 1)[None].astype(np.float32)
+
+
 class Quantized(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -96,7 +110,7 @@ class Quantized(unittest.TestCase):
 
     @staticmethod
     def quantize(folder):
-        """The orientation classifier as QDQ, calibrated on pictures of scikit-image's wheel."""
+        """The orientation classifier as QDQ, calibrated on turned pages."""
         from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantType,
                                               quantize_static)
         import onnx
@@ -109,9 +123,7 @@ class Quantized(unittest.TestCase):
 
         class Pictures(CalibrationDataReader):
             def __init__(self):
-                rng = np.random.default_rng(3)
-                self.items = iter([{name: rng.normal(0, 1, (1, 3, 224, 224)).astype(np.float32)}
-                                   for _ in range(8)])
+                self.items = iter([{name: x} for x in pages()])
 
             def get_next(self):
                 return next(self.items, None)
@@ -136,10 +148,8 @@ class Quantized(unittest.TestCase):
         session = ort.InferenceSession(str(self.model), options, providers=["CPUExecutionProvider"])
         described = json.loads(subprocess.run([CORELANE, "inspect", str(self.model), "--json"],
                                               capture_output=True, text=True, check=True).stdout)
-        rng = np.random.default_rng(5)
         steps = []
-        for k in range(4):
-            x = rng.normal(0, 1, (1, 3, 224, 224)).astype(np.float32)
+        for x in pages():
             np.save(self.path / "x.npy", x)
             subprocess.run([CORELANE, "run", str(self.model), "-i", str(self.path / "x.npy"), "-o",
                             str(self.path / "out")], check=True, capture_output=True)
