@@ -14,6 +14,7 @@ constexpr std::size_t kTileBytes = 32 * 1024;  ///< What a tile's channels may t
 constexpr std::size_t kMinPixels = 64;         ///< Whole vectors of every type.
 constexpr std::size_t kMaxPixels = 2048;
 constexpr std::size_t kCacheLine = 64;
+constexpr std::size_t kBlockBytes = 16;
 
 void fill(std::byte* dst, std::size_t bytes, const ZeroPattern& pattern) {
   for (std::size_t i = 0; i < bytes; i += pattern.size()) {
@@ -44,7 +45,7 @@ void fill_row_gaps(const Walk& w, std::size_t n) {
 /// `count` neighbouring elements with the parameters of channel c.
 void convert_run(const Walk& w, std::size_t c, const std::byte* src, std::byte* dst,
                  std::size_t count) {
-  if (w.kernel == nullptr) {
+  if (!w.kernel) {
     std::memcpy(dst, src, count * w.dst.size);
   } else {
     w.kernel(w.params(c), src, dst, count);
@@ -76,7 +77,7 @@ class Regroup {
     const std::size_t stored = w.src.blocks * w.src.block;
     tile_ = std::clamp<std::size_t>(kTileBytes / (stored * w.dst.size), 8, kMaxPixels);
     tile_ = std::min(tile_, w.pixels);
-    if (w.kernel != nullptr) buffer_.resize(tile_ * stored * w.dst.size);
+    if (w.kernel) buffer_.resize(tile_ * stored * w.dst.size);
   }
 
   void image(std::size_t n) {
@@ -92,15 +93,19 @@ class Regroup {
     const Side& s = w_.src;
     const Side& d = w_.dst;
     const bool same = s.block == d.block;
-    for (std::size_t b = 0; b < s.blocks && w_.kernel != nullptr; ++b) {
+    for (std::size_t b = 0; b < s.blocks && w_.kernel; ++b) {
       const bool whole = same && (b + 1) * s.block <= w_.channels;
       std::byte* to = whole ? d.at(n, b, row) + p * d.pixel_step() : staged(b);
       convert_run(w_, 0, s.at(n, b, row) + p * s.pixel_step(), to, count * s.block);
     }
+    if (moves_whole_blocks()) {
+      move_blocks(n, row, p, count);
+      return;
+    }
     for (std::size_t b = 0; b < d.blocks; ++b) {
       std::byte* to = d.at(n, b, row) + p * d.pixel_step();
       if (same && (b + 1) * d.block <= w_.channels) {
-        if (w_.kernel == nullptr) {
+        if (!w_.kernel) {
           std::memcpy(to, s.at(n, b, row) + p * s.pixel_step(), count * d.pixel_step());
         }
         continue;
@@ -115,6 +120,37 @@ class Regroup {
     return buffer_.data() + b * tile_ * w_.src.block * w_.dst.size;
   }
 
+  /// True between NHWC and NC1HWC2 with blocks of 16 bytes: then the tile kernels move each block
+  /// as if it were one element.
+  bool moves_whole_blocks() const {
+    const Side& s = w_.src;
+    const Side& d = w_.dst;
+    const std::size_t narrow = std::min(s.block, d.block);
+    return s.block != d.block && std::min(s.blocks, d.blocks) == 1 &&
+           narrow * d.size == kBlockBytes && std::max(s.block, d.block) == w_.channels &&
+           w_.channels % narrow == 0 && w_.channels / narrow <= kMaxChannels;
+  }
+
+  void move_blocks(std::size_t n, std::size_t row, std::size_t p, std::size_t count) {
+    const Side& s = w_.src;
+    const Side& d = w_.dst;
+    const std::size_t blocks = std::max(s.blocks, d.blocks);
+    const TileKernels& kernels = tile_kernels(kBlockBytes);
+    const auto from = [&](std::size_t b) -> const std::byte* {
+      return w_.kernel ? staged(b) : s.at(n, b, row) + p * s.pixel_step();
+    };
+    const auto to = [&](std::size_t b) { return d.at(n, b, row) + p * d.pixel_step(); };
+    if (d.blocks == 1) {
+      const std::byte* rows[kMaxChannels];
+      for (std::size_t b = 0; b < blocks; ++b) rows[b] = from(b);
+      kernels.interleave(rows, blocks, to(0), blocks, count);
+    } else {
+      std::byte* rows[kMaxChannels];
+      for (std::size_t b = 0; b < blocks; ++b) rows[b] = to(b);
+      kernels.deinterleave(from(0), blocks, rows, blocks, count);
+    }
+  }
+
   /// The runs that make a pixel of destination block b.
   void find_segments(std::size_t n, std::size_t row, std::size_t p, std::size_t b) {
     const Side& s = w_.src;
@@ -124,8 +160,7 @@ class Regroup {
     for (std::size_t c = b * w_.dst.block; c < end;) {
       const std::size_t from = c / s.block;
       const std::size_t next = std::min(end, (from + 1) * s.block);
-      const std::byte* base =
-          w_.kernel != nullptr ? staged(from) : s.at(n, from, row) + p * s.pixel_step();
+      const std::byte* base = w_.kernel ? staged(from) : s.at(n, from, row) + p * s.pixel_step();
       segments_.push_back({base + c % s.block * size, s.block * size, (next - c) * size});
       c = next;
     }
@@ -146,16 +181,19 @@ class Tiles {
         take_apart_(tile_kernels(w.src.size)),
         put_together_(tile_kernels(w.dst.size)),
         stored_(std::max(w.src.blocks * w.src.block, w.dst.blocks * w.dst.block)) {
-    const std::size_t size = std::max(w.src.size, w.dst.size);
+    // What passes through the cache is the side that lies in pixels.
+    const std::size_t size = std::max(w.src.planar ? 0 : w.src.size, w.dst.planar ? 0 : w.dst.size);
     tile_ =
         std::clamp(kTileBytes / (stored_ * size) / kMinPixels * kMinPixels, kMinPixels, kMaxPixels);
+    // Rows of whole lines on both sides need no cache between them: the longer the better.
+    if (!w.kernel && size == 4 && stored_ % (kCacheLine / 4) == 0) tile_ = kMaxPixels / 2;
     const std::size_t pixels = std::min(tile_, w.pixels);
     // One line more than the pixels: rows that lie a power of two apart share few cache sets.
     planes_step_ = pixels * w.src.size + kCacheLine;
     converted_step_ = pixels * w.dst.size + kCacheLine;
     const std::size_t rows = std::min(w.channels, kMaxChannels);
     if (!w.src.planar) planes_.resize(rows * planes_step_);
-    if (w.kernel != nullptr && !w.dst.planar) converted_.resize(rows * converted_step_);
+    if (w.kernel && !w.dst.planar) converted_.resize(rows * converted_step_);
     padding_.resize(pixels * w.dst.size);
     if (writes_in_pieces(w.dst)) pieces_.resize(pixels * w.dst.pixel_step());
   }
@@ -178,8 +216,7 @@ class Tiles {
   /// True where the kernels write 16 bytes of a pixel at a time: better into the cache, from where
   /// whole lines follow.
   static bool writes_in_pieces(const Side& d) {
-    const std::size_t one_piece = 16;
-    return !d.planar && d.block > 4 && d.block <= kMaxChannels && d.pixel_step() != one_piece &&
+    return !d.planar && d.block > 4 && d.block <= kMaxChannels && d.pixel_step() != kBlockBytes &&
            (d.size < 4 || d.pixel_step() < kCacheLine);
   }
 
@@ -232,7 +269,7 @@ class Tiles {
     } else {
       take_apart(at, first, count, targets);
     }
-    if (w_.kernel == nullptr) return;
+    if (!w_.kernel) return;
     for (std::size_t i = 0; i < count; ++i) {
       w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count);
       rows_[i] = targets[i];
@@ -242,7 +279,7 @@ class Tiles {
   void take_apart(const Place& at, std::size_t first, std::size_t count,
                   std::byte* const* targets) {
     const Side& s = w_.src;
-    const bool direct = w_.kernel == nullptr && w_.dst.planar;
+    const bool direct = !w_.kernel && w_.dst.planar;
     std::byte* planes[kMaxChannels];
     for (std::size_t i = 0; i < count; ++i) {
       planes[i] = direct ? targets[i] : planes_.data() + i * planes_step_;

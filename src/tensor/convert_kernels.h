@@ -17,21 +17,38 @@ struct RowParams {
   bool dequantize = false;
   bool normalise = false;
   bool quantize = false;
-  bool exact_reciprocal = false;  ///< dst_scale holds 1/scale, a power of two.
-  float src_scale = 1;            ///< Multiplied, when `dequantize`.
-  float mean = 0;                 ///< Subtracted, when `normalise`.
-  float std = 1;                  ///< Divided by, when `normalise`.
-  float dst_scale = 1;            ///< Divided by, when `quantize`.
-  float low = 0;                  ///< Bounds of integers before the zero point is added.
+  float src_scale = 1;       ///< Multiplied, when `dequantize`.
+  float mean = 0;            ///< Subtracted, when `normalise`.
+  float std = 1;             ///< Divided by, when `normalise`.
+  float std_reciprocal = 0;  ///< RN(1 / std); 0 where only a division will do.
+  float dst_scale = 1;       ///< Divided by, when `quantize`.
+  /// RN(1 / dst_scale), 0 where only a division will do: x times this differs from x / dst_scale by
+  /// less than `tie_margin` between `low` and `high`, so both round alike unless a tie is as near.
+  float dst_reciprocal = 0;
+  float tie_margin = 0;
+  float low = 0;  ///< Bounds of integers before the zero point is added.
   float high = 0;
   std::int32_t dst_zero = 0;
 };
 
-/// Converts `count` elements of one type to another. The memories do not overlap.
-using RowKernel = void (*)(const RowParams& params, const std::byte* src, std::byte* dst,
-                           std::size_t count);
+/// Conversion of a row by way of f32: up to three passes over a part of the row that stays in the
+/// cache. A pass that a type does not need is null. A pass does not work in place: vectors overlap
+/// at the end of a row.
+struct RowKernel {
+  using Pass = void (*)(const RowParams& params, const std::byte* src, std::byte* dst,
+                        std::size_t count);
+  Pass load = nullptr;       ///< From the source type to dequantized f32; null for f32.
+  Pass normalise = nullptr;  ///< From f32 to f32.
+  Pass store = nullptr;      ///< From f32 to the destination type; null for f32.
+  std::size_t src_size = 0;
+  std::size_t dst_size = 0;
+  explicit operator bool() const noexcept { return normalise != nullptr; }
+  /// Converts `count` elements. The memories do not overlap.
+  void operator()(const RowParams& params, const std::byte* src, std::byte* dst,
+                  std::size_t count) const;
+};
 
-/// The kernel for two element types; null where there is none. Types: f32 f16 bf16 i8 u8 i16 u16.
+/// The kernel for two element types; false where there is none. Types: f32 f16 bf16 i8 u8 i16 u16.
 RowKernel find_row_kernel(DType src, DType dst) noexcept;
 
 /// One run of channels that lies together in the pixels of the source.

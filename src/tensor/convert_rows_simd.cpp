@@ -1,5 +1,6 @@
-// Conversion of rows between element types, compiled once per instruction set. Every step is the
-// one of convert_reference.cpp, in the same order and precision, so results are equal bit for bit.
+// Conversion of rows between element types, compiled once per instruction set. Every step gives
+// the bits that the step of convert_reference.cpp gives.
+#include <algorithm>
 #include <cstring>
 
 #include "tensor/convert_kernels.h"
@@ -23,21 +24,6 @@ using VF = hn::Vec<DF>;
 using VI = hn::Vec<DI>;
 using VU = hn::Vec<DU>;
 
-/// Element types as tags: storage type, and conversion from and to a vector of f32.
-struct F32 {
-  using T = float;
-};
-struct F16 {
-  using T = std::uint16_t;
-};
-struct BF16 {
-  using T = std::uint16_t;
-};
-template <class I>
-struct Int {
-  using T = I;
-};
-
 /// A vector at memory that need not be aligned for its type.
 template <class D>
 HWY_INLINE hn::Vec<D> load_at(D d, const std::byte* p) {
@@ -47,6 +33,26 @@ template <class D>
 HWY_INLINE void store_at(D d, hn::Vec<D> v, std::byte* p) {
   hn::StoreU(v, d, reinterpret_cast<hn::TFromD<D>*>(p));
 }
+
+/// Applies f(source, destination) to whole vectors of Lanes(DF()) elements. The last one overlaps
+/// its neighbour, or goes through a buffer where there is none.
+template <std::size_t kSrc, std::size_t kDst, class F>
+HWY_INLINE void for_vectors(const std::byte* src, std::byte* dst, std::size_t count, F f) {
+  const std::size_t lanes = hn::Lanes(DF());
+  if (count >= lanes) {
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) f(src + i * kSrc, dst + i * kDst);
+    if (i != count) f(src + (count - lanes) * kSrc, dst + (count - lanes) * kDst);
+    return;
+  }
+  std::byte in[hn::MaxLanes(DF()) * kSrc] = {};
+  std::byte out[hn::MaxLanes(DF()) * kDst];
+  std::memcpy(in, src, count * kSrc);
+  f(in, out);
+  std::memcpy(dst, out, count * kDst);
+}
+
+// ---- f16 and bf16
 
 HWY_INLINE VU load_u16(const std::byte* p) {
   const hn::Rebind<std::uint16_t, DF> d16;
@@ -59,28 +65,37 @@ HWY_INLINE void store_u16(VU v, std::byte* p) {
   store_at(d16, hn::DemoteTo(d16, hn::BitCast(DI(), v)), p);
 }
 
-HWY_INLINE VF load_real(F32, const RowParams&, const std::byte* p) { return load_at(DF(), p); }
-
-HWY_INLINE VF load_real(BF16, const RowParams&, const std::byte* p) {
+HWY_INLINE VF load_bf16(const std::byte* p) {
   return hn::BitCast(DF(), hn::ShiftLeft<16>(load_u16(p)));
+}
+
+HWY_INLINE void store_bf16(VF x, std::byte* p) {
+  const DU du;
+  const VU bits = hn::BitCast(du, x);
+  const VU upper = hn::ShiftRight<16>(bits);
+  const VU odd = hn::And(upper, hn::Set(du, 1));
+  const VU rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd));
+  const auto is_number = hn::Eq(x, x);
+  const auto mask = hn::RebindMask(du, is_number);
+  store_u16(hn::IfThenElse(mask, rounded, hn::Or(upper, hn::Set(du, 0x40))), p);
 }
 
 // The CPU's own f16 conversions keep NaNs and denormals as f16_to_f32 and f32_to_f16 do; Highway's
 // emulation for older CPUs does not, so those targets take the integer version.
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || \
     (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
-HWY_INLINE VF load_real(F16, const RowParams&, const std::byte* p) {
+HWY_INLINE VF load_f16(const std::byte* p) {
   const hn::Rebind<std::uint16_t, DF> d16;
   const hn::Rebind<hwy::float16_t, DF> dh;
   return hn::PromoteTo(DF(), hn::BitCast(dh, load_at(d16, p)));
 }
-HWY_INLINE void store_real(F16, const RowParams&, VF x, std::byte* p) {
+HWY_INLINE void store_f16(VF x, std::byte* p) {
   const hn::Rebind<std::uint16_t, DF> d16;
   const hn::Rebind<hwy::float16_t, DF> dh;
   store_at(d16, hn::BitCast(d16, hn::DemoteTo(dh, x)), p);
 }
 #else
-HWY_INLINE VF load_real(F16, const RowParams&, const std::byte* p) {
+HWY_INLINE VF load_f16(const std::byte* p) {
   const DF df;
   const DU du;
   const VU h = load_u16(p);
@@ -96,7 +111,7 @@ HWY_INLINE VF load_real(F16, const RowParams&, const std::byte* p) {
                         hn::Or(shifted, hn::Set(du, 0x7FC00000)), bits);
   return hn::BitCast(df, hn::Or(sign, bits));
 }
-HWY_INLINE void store_real(F16, const RowParams&, VF x, std::byte* p) {
+HWY_INLINE void store_f16(VF x, std::byte* p) {
   const DF df;
   const DU du;
   const VU bits = hn::BitCast(du, x);
@@ -117,119 +132,208 @@ HWY_INLINE void store_real(F16, const RowParams&, VF x, std::byte* p) {
 }
 #endif
 
+void pass_f16_to_f32(const RowParams&, const std::byte* src, std::byte* dst, std::size_t count) {
+  for_vectors<2, 4>(src, dst, count, [](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_at(DF(), load_f16(in), out);
+  });
+}
+void pass_bf16_to_f32(const RowParams&, const std::byte* src, std::byte* dst, std::size_t count) {
+  for_vectors<2, 4>(src, dst, count, [](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_at(DF(), load_bf16(in), out);
+  });
+}
+void pass_f32_to_f16(const RowParams&, const std::byte* src, std::byte* dst, std::size_t count) {
+  for_vectors<4, 2>(src, dst, count, [](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_f16(load_at(DF(), in), out);
+  });
+}
+void pass_f32_to_bf16(const RowParams&, const std::byte* src, std::byte* dst, std::size_t count) {
+  for_vectors<4, 2>(src, dst, count, [](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_bf16(load_at(DF(), in), out);
+  });
+}
+
+// ---- integers
+
 template <class I>
-HWY_INLINE VF load_real(Int<I>, const RowParams& params, const std::byte* p) {
-  const DF df;
-  const DI di;
+HWY_INLINE VI load_integer(const std::byte* p) {
   const hn::Rebind<I, DF> d;
-  const VI q = hn::PromoteTo(di, load_at(d, p));
-  const VF x = hn::ConvertTo(df, hn::Sub(q, hn::Set(di, params.src_zero)));
-  return params.dequantize ? hn::Mul(x, hn::Set(df, params.src_scale)) : x;
-}
-
-HWY_INLINE void store_real(F32, const RowParams&, VF x, std::byte* p) { store_at(DF(), x, p); }
-
-HWY_INLINE void store_real(BF16, const RowParams&, VF x, std::byte* p) {
-  const DU du;
-  const VU bits = hn::BitCast(du, x);
-  const VU upper = hn::ShiftRight<16>(bits);
-  const VU odd = hn::And(upper, hn::Set(du, 1));
-  const VU rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd));
-  const auto is_nan = hn::Gt(hn::And(bits, hn::Set(du, 0x7FFFFFFF)), hn::Set(du, 0x7F800000));
-  store_u16(hn::IfThenElse(is_nan, hn::Or(upper, hn::Set(du, 0x40)), rounded), p);
+  return hn::PromoteTo(DI(), load_at(d, p));
 }
 
 template <class I>
-HWY_INLINE void store_real(Int<I>, const RowParams& params, VF x, std::byte* p) {
+void pass_integer_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
+                         std::size_t count) {
   const DF df;
-  const DI di;
-  const hn::Rebind<I, DF> d;
-  if (params.quantize) {
-    const VF scale = hn::Set(df, params.dst_scale);
-    x = params.exact_reciprocal ? hn::Mul(x, scale) : hn::Div(x, scale);
-  }
-  x = hn::IfThenElseZero(hn::Eq(x, x), x);
-  x = hn::Min(hn::Max(x, hn::Set(df, params.low)), hn::Set(df, params.high));
-  const VI q = hn::Add(hn::NearestInt(x), hn::Set(di, params.dst_zero));
-  store_at(d, hn::DemoteTo(d, q), p);
-}
-
-template <class S, class D>
-HWY_INLINE void convert_vector(const RowParams& params, const std::byte* src, std::byte* dst) {
-  const DF df;
-  VF x = load_real(S(), params, src);
-  if (params.normalise) {
-    x = hn::Div(hn::Sub(x, hn::Set(df, params.mean)), hn::Set(df, params.std));
-  }
-  store_real(D(), params, x, dst);
-}
-
-template <class S, class D>
-void convert_row(const RowParams& caller_params, const std::byte* src, std::byte* dst,
-                 std::size_t count) {
-  // A copy that no store through `dst` can change, so that the loop keeps it in registers.
-  const RowParams params = caller_params;
-  constexpr std::size_t kSrc = sizeof(typename S::T);
-  constexpr std::size_t kDst = sizeof(typename D::T);
-  const std::size_t lanes = hn::Lanes(DF());
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    convert_vector<S, D>(params, src + i * kSrc, dst + i * kDst);
-  }
-  if (i == count) return;
-  if (count >= lanes) {  // The last vector overlaps its neighbour.
-    i = count - lanes;
-    convert_vector<S, D>(params, src + i * kSrc, dst + i * kDst);
+  if (!params.dequantize) {
+    for_vectors<sizeof(I), 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+      store_at(df, hn::ConvertTo(df, load_integer<I>(in)), out);
+    });
     return;
   }
-  std::byte in[HWY_MAX_BYTES] = {};
-  std::byte out[HWY_MAX_BYTES];
-  std::memcpy(in, src, count * kSrc);
-  convert_vector<S, D>(params, in, out);
-  std::memcpy(dst, out, count * kDst);
+  const VI zero = hn::Set(DI(), params.src_zero);
+  const VF scale = hn::Set(df, params.src_scale);
+  for_vectors<sizeof(I), 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    const VF q = hn::ConvertTo(df, hn::Sub(load_integer<I>(in), zero));
+    store_at(df, hn::Mul(q, scale), out);
+  });
 }
 
-template <class S>
-RowKernel kernel_to(DType dst) {
-  switch (dst) {
-    case DType::kF32:
-      return convert_row<S, F32>;
+/// Bounds, rounding and zero point of an integer type. Within 2^22 an f32 is rounded to an integer,
+/// half to even, by adding 1.5 * 2^23, after which the integer lies in the lower bits.
+template <class I>
+class Rounding {
+ public:
+  HWY_INLINE explicit Rounding(const RowParams& params)
+      : low_(hn::Set(DF(), params.low)),
+        high_(hn::Set(DF(), params.high)),
+        shift_(hn::Set(DF(), kShift)),
+        offset_(hn::Sub(hn::Set(DI(), params.dst_zero), hn::BitCast(DI(), shift_))) {}
+
+  HWY_INLINE VF clamp(VF x) const { return hn::Min(hn::Max(x, low_), high_); }
+  HWY_INLINE VF zero_if_nan(VF x) const { return hn::IfThenElseZero(hn::Eq(x, x), x); }
+  HWY_INLINE VF shifted(VF x) const { return hn::Add(x, shift_); }
+  HWY_INLINE VF unshifted(VF s) const { return hn::Sub(s, shift_); }
+  HWY_INLINE void store(VF shifted, std::byte* p) const {
+    const VI q = hn::Add(hn::BitCast(DI(), shifted), offset_);
+    const hn::Rebind<I, DF> d;
+    const hn::RebindToUnsigned<decltype(d)> du;
+    // In range already, so the lower bits are the value.
+    store_at(d, hn::BitCast(d, hn::TruncateTo(du, hn::BitCast(DU(), q))), p);
+  }
+
+ private:
+  static constexpr float kShift = 12582912.0F;
+  VF low_, high_, shift_;
+  VI offset_;
+};
+
+template <class I>
+void pass_f32_to_integer(const RowParams& params, const std::byte* src, std::byte* dst,
+                         std::size_t count) {
+  const DF df;
+  const Rounding<I> r(params);
+  const VF scale = hn::Set(df, params.dst_scale);
+  const VF reciprocal = hn::Set(df, params.dst_reciprocal);
+  const auto exact = [&](VF quotient, std::byte* out)
+                         HWY_ATTR { r.store(r.shifted(r.clamp(r.zero_if_nan(quotient))), out); };
+  if (!params.quantize) {
+    for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+      exact(load_at(df, in), out);
+    });
+  } else if (params.dst_reciprocal == 0) {
+    for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+      exact(hn::Div(load_at(df, in), scale), out);
+    });
+  } else if (params.tie_margin == 0) {
+    for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+      exact(hn::Mul(load_at(df, in), reciprocal), out);
+    });
+  } else {
+    const VF certain = hn::Set(df, 0.5F - params.tie_margin);
+    for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+      const VF x = load_at(df, in);
+      const VF t = r.clamp(hn::Mul(x, reciprocal));
+      const VF s = r.shifted(t);
+      // Too near to a tie to know what the quotient itself would round to, or NaN?
+      const auto sure = hn::And(hn::Lt(hn::Abs(hn::Sub(t, r.unshifted(s))), certain), hn::Eq(x, x));
+      if (HWY_LIKELY(hn::AllTrue(df, sure))) {
+        r.store(s, out);
+      } else {
+        exact(hn::Div(x, scale), out);
+      }
+    });
+  }
+}
+
+// ---- normalisation
+
+/// (x - mean) / std, the quotient rounded as a division rounds it. With the reciprocal rounded to
+/// nearest, one correction brings the product within one unit of the quotient and a second one,
+/// from an exact remainder, rounds it correctly (Markstein). Without a fused multiply-add, or with
+/// lanes near overflow or denormals, the division itself must do.
+void pass_normalise(const RowParams& params, const std::byte* src, std::byte* dst,
+                    std::size_t count) {
+  const DF df;
+  const VF mean = hn::Set(df, params.mean);
+  const VF b = hn::Set(df, params.std);
+#if HWY_NATIVE_FMA
+  if (params.std_reciprocal != 0) {
+    const VF y = hn::Set(df, params.std_reciprocal);
+    const VF least = hn::Set(df, 0x1p-60F);
+    const VF most = hn::Set(df, 0x1p60F);
+    for_vectors<4, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+      const VF a = hn::Sub(load_at(df, in), mean);
+      const VF q0 = hn::Mul(a, y);
+      const VF q1 = hn::MulAdd(hn::NegMulAdd(q0, b, a), y, q0);
+      const VF q2 = hn::MulAdd(hn::NegMulAdd(q1, b, a), y, q1);
+      const VF size = hn::Abs(q0);
+      const auto zero = hn::Eq(a, hn::Zero(df));
+      const auto usual = hn::And(hn::Gt(size, least), hn::Lt(size, most));
+      if (HWY_LIKELY(hn::AllTrue(df, hn::Or(usual, zero)))) {
+        store_at(df, hn::IfThenElse(zero, q0, q2), out);
+      } else {
+        store_at(df, hn::Div(a, b), out);
+      }
+    });
+    return;
+  }
+#endif
+  for_vectors<4, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_at(df, hn::Div(hn::Sub(load_at(df, in), mean), b), out);
+  });
+}
+
+RowKernel::Pass load_pass(DType src) {
+  switch (src) {
     case DType::kF16:
-      return convert_row<S, F16>;
+      return pass_f16_to_f32;
     case DType::kBF16:
-      return convert_row<S, BF16>;
+      return pass_bf16_to_f32;
     case DType::kI8:
-      return convert_row<S, Int<std::int8_t>>;
+      return pass_integer_to_f32<std::int8_t>;
     case DType::kU8:
-      return convert_row<S, Int<std::uint8_t>>;
+      return pass_integer_to_f32<std::uint8_t>;
     case DType::kI16:
-      return convert_row<S, Int<std::int16_t>>;
+      return pass_integer_to_f32<std::int16_t>;
     case DType::kU16:
-      return convert_row<S, Int<std::uint16_t>>;
+      return pass_integer_to_f32<std::uint16_t>;
+    default:
+      return nullptr;
+  }
+}
+
+RowKernel::Pass store_pass(DType dst) {
+  switch (dst) {
+    case DType::kF16:
+      return pass_f32_to_f16;
+    case DType::kBF16:
+      return pass_f32_to_bf16;
+    case DType::kI8:
+      return pass_f32_to_integer<std::int8_t>;
+    case DType::kU8:
+      return pass_f32_to_integer<std::uint8_t>;
+    case DType::kI16:
+      return pass_f32_to_integer<std::int16_t>;
+    case DType::kU16:
+      return pass_f32_to_integer<std::uint16_t>;
     default:
       return nullptr;
   }
 }
 
 RowKernel row_kernel(DType src, DType dst) {
-  switch (src) {
-    case DType::kF32:
-      return kernel_to<F32>(dst);
-    case DType::kF16:
-      return kernel_to<F16>(dst);
-    case DType::kBF16:
-      return kernel_to<BF16>(dst);
-    case DType::kI8:
-      return kernel_to<Int<std::int8_t>>(dst);
-    case DType::kU8:
-      return kernel_to<Int<std::uint8_t>>(dst);
-    case DType::kI16:
-      return kernel_to<Int<std::int16_t>>(dst);
-    case DType::kU16:
-      return kernel_to<Int<std::uint16_t>>(dst);
-    default:
-      return nullptr;
+  RowKernel kernel;
+  kernel.load = load_pass(src);
+  kernel.store = store_pass(dst);
+  if ((kernel.load == nullptr && src != DType::kF32) ||
+      (kernel.store == nullptr && dst != DType::kF32)) {
+    return {};
   }
+  kernel.normalise = pass_normalise;
+  kernel.src_size = dtype_bits(src) / 8;
+  kernel.dst_size = dtype_bits(dst) / 8;
+  return kernel;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -243,6 +347,29 @@ HWY_EXPORT(row_kernel);
 
 RowKernel find_row_kernel(DType src, DType dst) noexcept {
   return HWY_DYNAMIC_DISPATCH(row_kernel)(src, dst);
+}
+
+void RowKernel::operator()(const RowParams& params, const std::byte* src, std::byte* dst,
+                           std::size_t count) const {
+  constexpr std::size_t kPart = 512;
+  std::byte reals[kPart * sizeof(float)];
+  std::byte normalised[kPart * sizeof(float)];  // Passes do not work in place.
+  for (std::size_t i = 0; i < count; i += kPart) {
+    const std::size_t n = std::min(kPart, count - i);
+    const std::byte* in = src + i * src_size;
+    std::byte* const out = dst + i * dst_size;
+    if (load != nullptr) {
+      std::byte* const loaded = store == nullptr && !params.normalise ? out : reals;
+      load(params, in, loaded, n);
+      in = loaded;
+    }
+    if (params.normalise) {
+      std::byte* const result = store == nullptr ? out : normalised;
+      normalise(params, in, result, n);
+      in = result;
+    }
+    if (store != nullptr) store(params, in, out, n);
+  }
 }
 
 }  // namespace corelane::detail

@@ -6,8 +6,15 @@ namespace corelane::detail {
 
 namespace {
 
-/// Leaves room for the values of 16-bit integers in the mantissa of an f32.
-constexpr std::int32_t kMaxZeroPoint = 1 << 22;
+/// Keeps every integer before and after the zero point within 2^22, where the kernels can round an
+/// f32 by adding to it.
+constexpr std::int32_t kMaxZeroPoint = 1 << 21;
+
+/// Scales and deviations within this and its reciprocal keep products away from overflow and
+/// denormals.
+constexpr float kLeastScale = 0x1p-30F;
+
+constexpr float kMostMargin = 1e-3F;
 
 bool zero_points_fit(const QuantPlan& q) {
   return std::all_of(q.zero_points.begin(), q.zero_points.end(),
@@ -113,6 +120,27 @@ void merge_rows(Walk& w) {
   for (Side* s : {&w.src, &w.dst}) s->row_step = w.pixels * s->pixel_step();
 }
 
+/// Bounds of the integer type, and what a multiplication in place of the division may do.
+void set_bounds(const ConvertPlan& p, RowParams& r) {
+  const std::int32_t range = 1 << dtype_bits(p.dst_type);  // At most 16 bits come here.
+  const bool is_signed = p.dst_type == DType::kI8 || p.dst_type == DType::kI16;
+  const std::int32_t lowest = is_signed ? -range / 2 : 0;
+  r.low = static_cast<float>(lowest - r.dst_zero);
+  r.high = static_cast<float>(lowest + range - 1 - r.dst_zero);
+  if (!r.quantize || r.dst_scale < kLeastScale || r.dst_scale > 1 / kLeastScale) return;
+  int exponent = 0;
+  if (std::frexp(r.dst_scale, &exponent) == 0.5F) {  // The reciprocal is exact, and so is all else.
+    r.dst_reciprocal = 1 / r.dst_scale;
+    return;
+  }
+  // The quotient is rounded once, the product of x and the rounded reciprocal twice: together less
+  // than 4 half units in the last place.
+  const float margin = 4 * 0x1p-24F * std::max(std::abs(r.low), std::abs(r.high));
+  if (margin > kMostMargin) return;  // Ties would be suspected too often.
+  r.dst_reciprocal = 1 / r.dst_scale;
+  r.tie_margin = margin;
+}
+
 RowParams make_params(const ConvertPlan& p, std::size_t n, std::size_t c) {
   RowParams r;
   const std::size_t place = p.place(n, c, 0, 0);
@@ -126,25 +154,16 @@ RowParams make_params(const ConvertPlan& p, std::size_t n, std::size_t c) {
     r.normalise = true;
     r.mean = p.mean[p.mean.size() > 1 ? c : 0];
     r.std = p.std[p.std.size() > 1 ? c : 0];
+    const float size = std::abs(r.std);
+    if (size >= kLeastScale && size <= 1 / kLeastScale) r.std_reciprocal = 1 / r.std;
   }
   if (p.quant.active) {
     const std::size_t k = p.quant.index(place);
     r.quantize = true;
     r.dst_zero = p.quant.zero_points[k];
     r.dst_scale = p.quant.scales[k];
-    // Multiplying by an exact reciprocal rounds as the division does.
-    int exponent = 0;
-    if (std::frexp(r.dst_scale, &exponent) == 0.5F && std::abs(exponent) < 120) {
-      r.exact_reciprocal = true;
-      r.dst_scale = 1 / r.dst_scale;
-    }
   }
-  if (!is_integer(p.dst_type)) return r;
-  const std::int32_t range = 1 << dtype_bits(p.dst_type);  // At most 16 bits come here.
-  const bool is_signed = p.dst_type == DType::kI8 || p.dst_type == DType::kI16;
-  const std::int32_t lowest = is_signed ? -range / 2 : 0;
-  r.low = static_cast<float>(lowest - r.dst_zero);
-  r.high = static_cast<float>(lowest + range - 1 - r.dst_zero);
+  if (is_integer(p.dst_type)) set_bounds(p, r);
   return r;
 }
 
@@ -169,7 +188,7 @@ void Walk::set_image(std::size_t n) {
   for (std::size_t c = 0; c < (many_zeros ? channels : 1); ++c) {
     zeros_.push_back(make_zero(plan, n, c));
   }
-  if (kernel == nullptr) return;
+  if (!kernel) return;
   params_.clear();
   for (std::size_t c = 0; c < (uniform ? 1 : channels); ++c) {
     params_.push_back(make_params(plan, n, c));
@@ -184,7 +203,7 @@ bool make_walk(const ConvertPlan& plan, Walk& w) {
   if (!moves) {
     if (p.arithmetic != Arithmetic::kF32) return false;
     w.kernel = find_row_kernel(p.src_type, p.dst_type);
-    if (w.kernel == nullptr || !zero_points_fit(p.dequant) || !zero_points_fit(p.quant)) {
+    if (!w.kernel || !zero_points_fit(p.dequant) || !zero_points_fit(p.quant)) {
       return false;
     }
   }
