@@ -1,4 +1,5 @@
-"""Checks that every relative link of the Markdown files leads to a file, and every #part to a heading.
+"""Checks that every relative link of the Markdown files leads to a file, and every #part to a heading;
+and that docs/dependencies.md explains each package of requirements/.
 
 usage: check_docs.py [root]
 """
@@ -50,11 +51,21 @@ def broken(root):
                 yield f"{page.relative_to(root)}: {name or page.name} has no heading #{part}"
 
 
+def unexplained(root):
+    page = root / "docs" / "dependencies.md"
+    named = set(re.findall(r"`([^`]+)`", page.read_text(encoding="utf-8"))) if page.exists() else set()
+    for path in sorted((root / "requirements").glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            package = re.split(r"[\s=<>#]", line)[0]
+            if package and package not in named:
+                yield f"{path.relative_to(root)}: docs/dependencies.md does not say why {package} is needed"
+
+
 def main(root):
-    found = list(broken(Path(root).resolve()))
+    found = [*broken(Path(root).resolve()), *unexplained(Path(root).resolve())]
     for line in found:
         print(line, file=sys.stderr)
-    print(f"docs: {sum(1 for _ in pages(Path(root).resolve()))} pages, {len(found)} broken links")
+    print(f"docs: {sum(1 for _ in pages(Path(root).resolve()))} pages, {len(found)} findings")
     return 1 if found else 0
 
 
