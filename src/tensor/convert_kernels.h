@@ -17,16 +17,14 @@ struct RowParams {
   bool dequantize = false;
   bool normalise = false;
   bool quantize = false;
-  float src_scale = 1;       ///< Multiplied, when `dequantize`.
-  float mean = 0;            ///< Subtracted, when `normalise`.
-  float std = 1;             ///< Divided by, when `normalise`.
-  float std_reciprocal = 0;  ///< RN(1 / std); 0 where only a division will do.
-  float dst_scale = 1;       ///< Divided by, when `quantize`.
-  /// RN(1 / dst_scale), 0 where only a division will do: x times this differs from x / dst_scale by
-  /// less than `tie_margin` between `low` and `high`, so both round alike unless a tie is as near.
-  float dst_reciprocal = 0;
-  float tie_margin = 0;
-  float low = 0;  ///< Bounds of integers before the zero point is added.
+  float src_scale = 1;            ///< Multiplied, when `dequantize`.
+  float mean = 0;                 ///< Subtracted, when `normalise`.
+  float std = 1;                  ///< Divided by, when `normalise`.
+  float std_reciprocal = 0;       ///< RN(1 / std); 0 where only a division will do.
+  float dst_scale = 1;            ///< Divided by, when `quantize`.
+  float dst_reciprocal = 0;       ///< RN(1 / dst_scale); 0 where only a division will do.
+  bool exact_reciprocal = false;  ///< The scale is a power of two.
+  float low = 0;                  ///< Bounds of integers before the zero point is added.
   float high = 0;
   std::int32_t dst_zero = 0;
 };

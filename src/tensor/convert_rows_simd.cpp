@@ -153,6 +153,22 @@ void pass_f32_to_bf16(const RowParams&, const std::byte* src, std::byte* dst, st
   });
 }
 
+// ---- division by a constant
+
+/// a / b, rounded as a division rounds it, given y = RN(1 / b): one correction brings the product
+/// within one unit of the quotient, and a second one, from an exact remainder, rounds it correctly
+/// (Markstein). Holds while nothing overflows or is denormal, and needs a fused multiply-add.
+HWY_INLINE VF divide(VF a, VF b, VF y) {
+#if HWY_NATIVE_FMA
+  const VF q0 = hn::Mul(a, y);
+  const VF q1 = hn::MulAdd(hn::NegMulAdd(q0, b, a), y, q0);
+  return hn::MulAdd(hn::NegMulAdd(q1, b, a), y, q1);
+#else
+  (void)y;
+  return hn::Div(a, b);
+#endif
+}
+
 // ---- integers
 
 template <class I>
@@ -225,62 +241,50 @@ void pass_f32_to_integer(const RowParams& params, const std::byte* src, std::byt
     for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
       exact(hn::Div(load_at(df, in), scale), out);
     });
-  } else if (params.tie_margin == 0) {
+  } else if (params.exact_reciprocal) {
     for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
       exact(hn::Mul(load_at(df, in), reciprocal), out);
     });
   } else {
-    const VF certain = hn::Set(df, 0.5F - params.tie_margin);
+    // Bounded before the division, so that no lane overflows: the quotient of a bound rounds to it.
+    // A lane that underflows rounds to zero whatever its last places are.
+    const VF low = hn::Set(df, params.low * params.dst_scale);
+    const VF high = hn::Set(df, params.high * params.dst_scale);
     for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-      const VF x = load_at(df, in);
-      const VF t = r.clamp(hn::Mul(x, reciprocal));
-      const VF s = r.shifted(t);
-      // Too near to a tie to know what the quotient itself would round to, or NaN?
-      const auto sure = hn::And(hn::Lt(hn::Abs(hn::Sub(t, r.unshifted(s))), certain), hn::Eq(x, x));
-      if (HWY_LIKELY(hn::AllTrue(df, sure))) {
-        r.store(s, out);
-      } else {
-        exact(hn::Div(x, scale), out);
-      }
+      const VF x = hn::Min(hn::Max(r.zero_if_nan(load_at(df, in)), low), high);
+      r.store(r.shifted(divide(x, scale, reciprocal)), out);
     });
   }
 }
 
 // ---- normalisation
 
-/// (x - mean) / std, the quotient rounded as a division rounds it. With the reciprocal rounded to
-/// nearest, one correction brings the product within one unit of the quotient and a second one,
-/// from an exact remainder, rounds it correctly (Markstein). Without a fused multiply-add, or with
-/// lanes near overflow or denormals, the division itself must do.
+/// (x - mean) / std.
 void pass_normalise(const RowParams& params, const std::byte* src, std::byte* dst,
                     std::size_t count) {
   const DF df;
   const VF mean = hn::Set(df, params.mean);
   const VF b = hn::Set(df, params.std);
-#if HWY_NATIVE_FMA
-  if (params.std_reciprocal != 0) {
-    const VF y = hn::Set(df, params.std_reciprocal);
-    const VF least = hn::Set(df, 0x1p-60F);
-    const VF most = hn::Set(df, 0x1p60F);
+  if (params.std_reciprocal == 0) {
     for_vectors<4, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-      const VF a = hn::Sub(load_at(df, in), mean);
-      const VF q0 = hn::Mul(a, y);
-      const VF q1 = hn::MulAdd(hn::NegMulAdd(q0, b, a), y, q0);
-      const VF q2 = hn::MulAdd(hn::NegMulAdd(q1, b, a), y, q1);
-      const VF size = hn::Abs(q0);
-      const auto zero = hn::Eq(a, hn::Zero(df));
-      const auto usual = hn::And(hn::Gt(size, least), hn::Lt(size, most));
-      if (HWY_LIKELY(hn::AllTrue(df, hn::Or(usual, zero)))) {
-        store_at(df, hn::IfThenElse(zero, q0, q2), out);
-      } else {
-        store_at(df, hn::Div(a, b), out);
-      }
+      store_at(df, hn::Div(hn::Sub(load_at(df, in), mean), b), out);
     });
     return;
   }
-#endif
+  const VF y = hn::Set(df, params.std_reciprocal);
+  const VF least = hn::Set(df, 0x1p-60F);
+  const VF most = hn::Set(df, 0x1p60F);
   for_vectors<4, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-    store_at(df, hn::Div(hn::Sub(load_at(df, in), mean), b), out);
+    const VF a = hn::Sub(load_at(df, in), mean);
+    const VF size = hn::Abs(a);
+    const auto zero = hn::Eq(a, hn::Zero(df));
+    const auto usual = hn::And(hn::Gt(size, least), hn::Lt(size, most));
+    if (HWY_LIKELY(hn::AllTrue(df, hn::Or(usual, zero)))) {
+      // Of a zero the product has the right sign, the corrected quotient has not.
+      store_at(df, hn::IfThenElse(zero, hn::Mul(a, y), divide(a, b, y)), out);
+    } else {
+      store_at(df, hn::Div(a, b), out);
+    }
   });
 }
 

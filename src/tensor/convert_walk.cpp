@@ -14,8 +14,6 @@ constexpr std::int32_t kMaxZeroPoint = 1 << 21;
 /// denormals.
 constexpr float kLeastScale = 0x1p-30F;
 
-constexpr float kMostMargin = 1e-3F;
-
 bool zero_points_fit(const QuantPlan& q) {
   return std::all_of(q.zero_points.begin(), q.zero_points.end(),
                      [](std::int32_t z) { return z >= -kMaxZeroPoint && z <= kMaxZeroPoint; });
@@ -120,7 +118,7 @@ void merge_rows(Walk& w) {
   for (Side* s : {&w.src, &w.dst}) s->row_step = w.pixels * s->pixel_step();
 }
 
-/// Bounds of the integer type, and what a multiplication in place of the division may do.
+/// Bounds of the integer type, and what may stand in for the division.
 void set_bounds(const ConvertPlan& p, RowParams& r) {
   const std::int32_t range = 1 << dtype_bits(p.dst_type);  // At most 16 bits come here.
   const bool is_signed = p.dst_type == DType::kI8 || p.dst_type == DType::kI16;
@@ -129,16 +127,8 @@ void set_bounds(const ConvertPlan& p, RowParams& r) {
   r.high = static_cast<float>(lowest + range - 1 - r.dst_zero);
   if (!r.quantize || r.dst_scale < kLeastScale || r.dst_scale > 1 / kLeastScale) return;
   int exponent = 0;
-  if (std::frexp(r.dst_scale, &exponent) == 0.5F) {  // The reciprocal is exact, and so is all else.
-    r.dst_reciprocal = 1 / r.dst_scale;
-    return;
-  }
-  // The quotient is rounded once, the product of x and the rounded reciprocal twice: together less
-  // than 4 half units in the last place.
-  const float margin = 4 * 0x1p-24F * std::max(std::abs(r.low), std::abs(r.high));
-  if (margin > kMostMargin) return;  // Ties would be suspected too often.
+  r.exact_reciprocal = std::frexp(r.dst_scale, &exponent) == 0.5F;
   r.dst_reciprocal = 1 / r.dst_scale;
-  r.tie_margin = margin;
 }
 
 RowParams make_params(const ConvertPlan& p, std::size_t n, std::size_t c) {
