@@ -14,10 +14,12 @@ import count_tests  # noqa: E402
 
 class CountTests(unittest.TestCase):
     def closing_line(self, *cases):
-        """(exit code, last line) for ctest cases given as (status, output)."""
-        body = "".join(f'<testcase name="t{i}" status="{status}">{f'<skipped message="{skip}"/>' if skip else ""}'
-                       f"<system-out>{out}</system-out></testcase>"
-                       for i, (status, out, skip) in enumerate(cases))
+        """(exit code, last line) for ctest cases (status, output, why it was skipped)."""
+        def element(index, status, out, skip):
+            mark = f'<skipped message="{skip}"/>' if skip else ""
+            return f'<testcase name="t{index}" status="{status}">{mark}<system-out>{out}</system-out></testcase>'
+
+        body = "".join(element(i, *case) for i, case in enumerate(cases))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "tests.xml")
             path.write_text(f"<testsuite>{body}</testsuite>", encoding="utf-8")
