@@ -168,8 +168,10 @@ bool LaneScheduler::finish(const std::shared_ptr<LanedJob>& job, Outcome outcome
   return claims;
 }
 
-void LaneScheduler::drain_starts() {
-  if (draining == this) return;
+/// Starts what was granted. A start may complete at once and lead here again: the outer call goes
+/// on then, unless this thread is `about_to_wait` for one of them.
+void LaneScheduler::drain_starts(bool about_to_wait) {
+  if (draining == this && !about_to_wait) return;
   const LaneScheduler* outer = std::exchange(draining, this);
   for (;;) {
     std::shared_ptr<LanedJob> job;

@@ -239,7 +239,7 @@ void LaneScheduler::settle(Aftermath& after) {
   for (const auto& job : after.offered) job->changed_.notify_all();
   for (const auto& job : after.released) job->changed_.notify_all();
   for (const auto& job : after.completed) job->changed_.notify_all();
-  if (event_driven_) drain_starts();
+  if (event_driven_) drain_starts(false);
   if (!after.events.empty()) {
     std::shared_ptr<const EventSink> sink;
     {
@@ -272,7 +272,7 @@ std::size_t LaneScheduler::depth(const QueueAccount& queue) const {
 }
 
 bool LaneScheduler::drain(QueueAccount& queue, TimePoint until) {
-  if (event_driven_) drain_starts();
+  if (event_driven_) drain_starts(true);
   Lock lock(mutex_);
   while (queue.depth != 0)
     if (!clock_->wait_until(lock, queue.drained, until)) return queue.depth == 0;

@@ -125,7 +125,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   Outcome run_engine(LaneOccupant& occupant, bool shadow);
   void await_release_locked(Lock& lock, const LaneOccupant& occupant, TimePoint until);
   bool finish(const std::shared_ptr<LanedJob>& job, Outcome outcome, bool by_worker);
-  void drain_starts();
+  void drain_starts(bool about_to_wait);
   void start_engine(const std::shared_ptr<LanedJob>& job);
 
   // lane_failure.cpp: deadlines, resets.

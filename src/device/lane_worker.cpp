@@ -159,7 +159,7 @@ bool LaneScheduler::worker_spins_locked(Lock& lock) {
 
 bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
   if (job.done()) return true;
-  if (event_driven_) drain_starts();
+  if (event_driven_) drain_starts(true);
   bool spun = false;
   Lock lock(mutex_);
   while (!job.done()) {
