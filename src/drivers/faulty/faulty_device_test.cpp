@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "corelane/device/device.h"
+#include "corelane/device/registry.h"
+#include "device/device_wrappers.h"
+
+namespace corelane::device {
+namespace {
+
+/// The null device, which copies its input, below a faulty one.
+struct Bench {
+  explicit Bench(std::string_view faults) {
+    OpenOptions own;
+    own.own_instance = true;
+    device = wrap_faulty(*open_device("null:rk3588", own), *parse_faults(faults));
+    Image image;
+    image.kind = "null";
+    image.bytes = as_byte_span("input x f32 1,4\noutput y f32 1,4\n");
+    executable = *device->prepare(image, {});
+    queue = *device->make_queue({});
+  }
+  Submission job() const {
+    Submission submission;
+    submission.executable = executable;
+    submission.bindings = *executable->new_bindings();
+    return submission;
+  }
+  std::shared_ptr<Device> device;
+  std::shared_ptr<Executable> executable;
+  std::shared_ptr<Queue> queue;
+};
+
+int bits_set(const TensorRef& tensor) {
+  int count = 0;
+  for (std::size_t i = 0; i < tensor.size; ++i)
+    count += __builtin_popcount(static_cast<const unsigned char*>(tensor.data)[i]);
+  return count;
+}
+
+TEST(FaultyDevice, FlipInvertsOneBitBeforeAnybodySeesTheResult) {
+  Bench bench("flip=1");
+  const Submission job = bench.job();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(bench.queue->run(job).ok());
+    EXPECT_EQ(bits_set(*job.bindings->output(0)), 1);
+  }
+  Submission submitted = bench.job();
+  auto fence = std::make_shared<Fence>();
+  submitted.signal = {fence};
+  int seen = -1;
+  auto completion = *bench.queue->submit(submitted);
+  completion->on_done([&](Completion&) { seen = bits_set(*submitted.bindings->output(0)); });
+  ASSERT_TRUE(completion->wait_released());
+  ASSERT_TRUE(fence->wait());
+  EXPECT_EQ(seen, 1);
+  EXPECT_TRUE(completion->status().ok());
+}
+
+TEST(FaultyDevice, ShortResultSaysSuccessWithHalfTheBytes) {
+  Bench bench("short=1");
+  const Submission job = bench.job();
+  ASSERT_TRUE(bench.queue->run(job).ok());
+  EXPECT_EQ(job.bindings->output(0)->size, 8U);
+}
+
+TEST(FaultyDevice, OutOfMemoryStrikesAllocations) {
+  Bench bench("flip=0");
+  auto device = wrap_faulty(bench.device, *parse_faults("oom=1"));
+  EXPECT_EQ(device->create_buffer(16, {}).error().code(), Code::kOutOfMemory);
+  Image image;
+  image.kind = "null";
+  image.bytes = as_byte_span("input x f32 1,4\n");
+  EXPECT_EQ((*device->prepare(image, {}))->new_bindings().error().code(), Code::kOutOfMemory);
+}
+
+TEST(FaultyDevice, ObjectsOfTheDeviceBelowAreRefused) {
+  Bench one("flip=0.5");
+  Bench two("flip=0.5");
+  EXPECT_EQ(one.queue->run(two.job()).code(), Code::kInvalidArgument);
+  EXPECT_EQ(one.queue->submit({}).error().code(), Code::kInvalidArgument);
+  Submission job = one.job();
+  job.bindings =
+      *(*one.device->prepare({"null", as_byte_span("input x f32 1\n")}, {}))->new_bindings();
+  EXPECT_EQ(one.queue->run(job).code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace corelane::device

@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include "corelane/device/device.h"
+#include "corelane/device/registry.h"
+
+namespace corelane::device {
+namespace {
+
+struct Bench {
+  Bench() {
+    OpenOptions own;
+    own.own_instance = true;
+    device = *open_device("null:rk3588", own);
+    image.kind = "null";
+    image.bytes = as_byte_span("input x f32 1,4\noutput y f32 1,4\n");
+    job.executable = *device->prepare(image, {});
+    job.bindings = *job.executable->new_bindings();
+    queue = *device->make_queue({});
+  }
+  /// Both ways of submitting refuse the job alike.
+  void expect_refused(const Submission& bad) const {
+    EXPECT_EQ(queue->run(bad).code(), Code::kInvalidArgument);
+    EXPECT_EQ(queue->submit(bad).error().code(), Code::kInvalidArgument);
+  }
+  std::shared_ptr<Device> device;
+  std::shared_ptr<Queue> queue;
+  Image image;
+  Submission job;
+};
+
+TEST(ValidatingDevice, EachMemberOfASubmissionIsChecked) {
+  Bench bench;
+  ASSERT_TRUE(bench.queue->run(bench.job).ok());
+  Submission bad = bench.job;
+  bad.executable = nullptr;
+  bench.expect_refused(bad);
+  bad = bench.job;
+  bad.bindings = nullptr;
+  bench.expect_refused(bad);
+  for (const CoreSet& cores :
+       {CoreSet::of({}), CoreSet::of({3}), CoreSet::any(0), CoreSet::any(4)}) {
+    bad = bench.job;
+    bad.cores = cores;
+    bench.expect_refused(bad);
+  }
+  for (const int priority : {-129, 128}) {
+    bad = bench.job;
+    bad.priority = priority;
+    bench.expect_refused(bad);
+  }
+  bad = bench.job;
+  bad.batch = 0;
+  bench.expect_refused(bad);
+  bad = bench.job;
+  bad.wait = {nullptr};
+  bench.expect_refused(bad);
+  bad = bench.job;
+  bad.signal = {std::make_shared<Fence>(), nullptr};
+  bench.expect_refused(bad);
+  EXPECT_TRUE(bench.queue->run(bench.job).ok());
+}
+
+TEST(ValidatingDevice, OtherArgumentsAreChecked) {
+  Bench bench;
+  EXPECT_EQ(bench.device->prepare({}, {}).error().code(), Code::kInvalidArgument);
+  Image image = bench.image;
+  image.bytes = {};
+  EXPECT_EQ(bench.device->prepare(image, {}).error().code(), Code::kInvalidArgument);
+  image = bench.image;
+  image.precompiled = image.bytes;
+  EXPECT_EQ(bench.device->prepare(image, {}).error().code(), Code::kInvalidArgument);
+  PrepareOptions options;
+  options.input_shapes = {{1, -7}};
+  EXPECT_EQ(bench.device->prepare(bench.image, options).error().code(), Code::kInvalidArgument);
+  options = {};
+  options.custom_operators = {{"Op", ""}};
+  EXPECT_EQ(bench.device->prepare(bench.image, options).error().code(), Code::kInvalidArgument);
+  QueueOptions queue;
+  queue.priority = 1000;
+  EXPECT_EQ(bench.device->make_queue(queue).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(bench.device->reset(CoreSet::of({9})).code(), Code::kInvalidArgument);
+  EXPECT_EQ(bench.device->set_trace(SIZE_MAX).code(), Code::kInvalidArgument);
+  EXPECT_EQ(bench.device->create_buffer(0, {}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(bench.device->import_user(nullptr, 1).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(bench.device->import_fd(-1, 1, 0).error().code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace corelane::device
