@@ -131,8 +131,9 @@ TEST(ProgramFile, TheSameInputGivesTheSameBytesAndKey) {
   EXPECT_EQ(first->content_key().size(), 32U);
   EXPECT_EQ(first->content_key(), ProgramFile::from_bytes(small_program()).value()->content_key());
 
+  const ByteVector zeros(100);
   ProgramWriter writer(small_description());
-  writer.add_segment(SegmentKind::kGraph, "", ByteVector(100));
+  writer.add_segment(SegmentKind::kGraph, "", zeros);
   const auto other = ProgramFile::from_bytes(writer.finish().value()).value();
   EXPECT_NE(first->content_key(), other->content_key());
 }
@@ -317,8 +318,9 @@ TEST(ProgramFile, ADescriptionSizeBeyondTheFileIsRefused) {
 TEST(ProgramWriter, RefusesAnInconsistentDescription) {
   ProgramDescription d = small_description();
   d.outputs.push_back(d.outputs[0]);
+  const ByteVector one(1);
   ProgramWriter writer(d);
-  writer.add_segment(SegmentKind::kGraph, "", ByteVector(1));
+  writer.add_segment(SegmentKind::kGraph, "", one);
   const auto bytes = writer.finish();
   ASSERT_FALSE(bytes);
   EXPECT_EQ(bytes.error().code(), Code::kInvalidArgument);

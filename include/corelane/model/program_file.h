@@ -4,6 +4,7 @@
 /// segments with a CRC-32C each. A reader never trusts an offset, a length or a count.
 #pragma once
 
+#include <concepts>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -89,6 +90,9 @@ class CORELANE_API ProgramWriter {
   ProgramWriter& operator=(ProgramWriter&&) noexcept;
   /// Borrowed until finish().
   void add_segment(SegmentKind kind, std::string tag, ByteSpan bytes);
+  /// A temporary would be gone before finish().
+  template <std::same_as<ByteVector> T>
+  void add_segment(SegmentKind kind, std::string tag, T&& bytes) = delete;
   /// The whole file. kInvalidArgument when the description is inconsistent (duplicate names, empty
   /// graph, custom string over 1024 bytes).
   Result<ByteVector> finish() const;
