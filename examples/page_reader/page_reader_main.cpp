@@ -127,7 +127,7 @@ Status run(const CommandLine& options) {
   const corelane::Duration reading = corelane::real_clock()->now() - begin;
   CORELANE_ASSIGN_OR_STATUS(const auto records, device->read_trace());
   const RunSummary summary =
-      summarize_run(models, records, device->info().cores.size(), results, reading);
+      summarize_run(model_shares(models), records, device->info().cores.size(), results, reading);
   print_text(results.front(), reader.labels());
   fmt::print("{}", summary_table(summary, device->info()));
   CORELANE_RETURN_IF_ERROR(

@@ -74,7 +74,14 @@ Json summary_json(const RunSummary& summary) {
 
 }  // namespace
 
-RunSummary summarize_run(const ModelSet& models, std::span<const JobRecord> records,
+std::vector<ModelShare> model_shares(const ModelSet& models) {
+  std::vector<ModelShare> shares;
+  for (const LoadedModel& model : models)
+    shares.push_back({model.name, placement_text(model), {}, 0});
+  return shares;
+}
+
+RunSummary summarize_run(std::vector<ModelShare> models, std::span<const JobRecord> records,
                          std::size_t cores, std::span<const PageResult> results, Duration reading) {
   RunSummary summary;
   summary.busy = corelane::core_shares(records, cores);
@@ -84,9 +91,9 @@ RunSummary summarize_run(const ModelSet& models, std::span<const JobRecord> reco
   for (const PageResult& page : results) summary.lines += page.lines.size();
   if (reading.count() > 0)
     summary.lines_per_second = static_cast<double>(summary.lines) / seconds(reading);
+  summary.models = std::move(models);
   const double offered = seconds(summary.span) * static_cast<double>(cores);
-  for (std::size_t m = 0; m < models.size(); ++m) {
-    ModelShare share{models[m].name, placement_text(models[m]), {}, 0};
+  for (std::size_t m = 0; m < summary.models.size(); ++m) {
     std::vector<Duration> times;
     double core_seconds = 0;
     for (const JobRecord& r : records) {
@@ -94,9 +101,8 @@ RunSummary summarize_run(const ModelSet& models, std::span<const JobRecord> reco
       times.push_back(r.ended - r.started);
       core_seconds += seconds(r.ended - r.started) * std::popcount(r.core_bits);
     }
-    share.times = corelane::summarize(std::move(times));
-    share.core_share = offered > 0 ? core_seconds / offered : 0;
-    summary.models.push_back(std::move(share));
+    summary.models[m].times = corelane::summarize(std::move(times));
+    summary.models[m].core_share = offered > 0 ? core_seconds / offered : 0;
   }
   return summary;
 }

@@ -31,7 +31,11 @@ struct RunSummary {
   double lines_per_second = 0;
 };
 
-RunSummary summarize_run(const ModelSet& models,
+/// Names and placements; figures are still empty.
+std::vector<ModelShare> model_shares(const ModelSet& models);
+
+/// `models` in the order of their roles; each record belongs to the role in its tag.
+RunSummary summarize_run(std::vector<ModelShare> models,
                          std::span<const corelane::device::JobRecord> records, std::size_t cores,
                          std::span<const PageResult> results, corelane::Duration reading);
 
