@@ -4,6 +4,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "model/onnx_arity.h"
+
 namespace corelane::onnx_import {
 namespace {
 
@@ -79,6 +81,7 @@ class ScopeChecker {
     if (n.op_type().empty()) {
       return failure(Code::kMalformed, "node {} has no operator type", node_text(n, position));
     }
+    CORELANE_RETURN_IF_ERROR(check_arity(n, position));
     for (const auto& in : n.input()) {
       if (!in.empty() && !known(in)) {
         return failure(Code::kMalformed, "node {} ({}) reads '{}', which nothing before it makes",
