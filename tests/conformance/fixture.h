@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "corelane/device/registry.h"
+#include "corelane/device/executable.h"
 
 namespace corelane::conformance {
 
