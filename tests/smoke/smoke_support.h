@@ -1,0 +1,86 @@
+/// What the smoke tests share: small models, devices of their own, views.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "corelane/device/fault.h"
+#include "corelane/device/registry.h"
+#include "corelane/runtime/program.h"
+#include "runtime/testing/onnx_builder.h"
+
+namespace corelane::testing {
+
+/// A device that no other test shares.
+inline std::shared_ptr<device::Device> own_device(
+    std::shared_ptr<device::FaultPoint> faults = nullptr) {
+  device::OpenOptions options;
+  options.own_instance = true;
+  options.fault_point = std::move(faults);
+  auto opened = device::open_device("virtual:rk3588", options);
+  EXPECT_TRUE(opened) << opened.error().to_string();
+  return opened ? *opened : nullptr;
+}
+
+inline LoadOptions on(std::shared_ptr<device::Device> device) {
+  LoadOptions options;
+  options.on = std::move(device);
+  options.cache = false;
+  return options;
+}
+
+inline Program load(const std::string& onnx, const LoadOptions& options) {
+  auto program = Program::load(as_byte_span(onnx), options);
+  EXPECT_TRUE(program) << program.error().to_string();
+  return program ? *program : Program();
+}
+
+/// y = x * scale + 1 of `size` floats.
+inline std::string affine_model(std::int64_t size, float scale) {
+  return OnnxBuilder()
+      .input("x", {size})
+      .output("y", {size})
+      .constant<float>("scale", {1}, kOnnxFloat, {scale})
+      .constant<float>("one", {1}, kOnnxFloat, {1.0F})
+      .node("Mul", {"x", "scale"}, {"scaled"})
+      .node("Add", {"scaled", "one"}, {"y"})
+      .build("affine");
+}
+
+inline TensorView in_view(const std::vector<float>& v, Shape shape) {
+  return {v.data(), v.size() * sizeof(float), DType::kF32, std::move(shape), {}, {}};
+}
+inline MutableTensorView out_view(std::vector<float>& v, Shape shape) {
+  return {v.data(), v.size() * sizeof(float), DType::kF32, std::move(shape), {}, {}};
+}
+inline std::vector<float> floats_of(const TensorView& v) {
+  const auto* first = static_cast<const float*>(v.data);
+  return {first, first + v.shape.elements().value_or(0)};
+}
+
+/// Strikes the next job that runs on one of the armed cores.
+class ArmedFault final : public device::FaultPoint {
+ public:
+  void arm(device::Fault fault, std::uint64_t core_bits = ~std::uint64_t{0}) {
+    cores_ = core_bits;
+    next_ = fault;
+  }
+  bool struck() const { return next_ == device::Fault::kNone; }
+  device::Fault at_run(std::uint64_t, std::uint64_t core_bits) override {
+    if ((core_bits & cores_) == 0) return device::Fault::kNone;
+    return next_.exchange(device::Fault::kNone);
+  }
+  Duration slow_by() const override { return std::chrono::milliseconds(1); }
+
+ private:
+  std::atomic<std::uint64_t> cores_{0};
+  std::atomic<device::Fault> next_{device::Fault::kNone};
+};
+
+}  // namespace corelane::testing
