@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// y = Scale(x) * 1 with Scale a custom operator, `factor` its attribute.
-std::string scale_network(std::vector<std::string> attributes = {
+std::string scale_network(const std::vector<std::string>& attributes = {
                               NetworkBuilder::int_attribute("factor", 3)}) {
   return NetworkBuilder()
       .input("x", {1, 4})

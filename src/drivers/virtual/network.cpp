@@ -1,6 +1,7 @@
 #include "drivers/virtual/network.h"
 
 #include <istream>
+#include <mutex>
 #include <openvino/frontend/manager.hpp>
 #include <openvino/frontend/onnx/extension/conversion.hpp>
 #include <openvino/op/convert.hpp>
@@ -38,9 +39,12 @@ class MemoryBuffer : public std::streambuf {
   }
 };
 
-ov::frontend::FrontEndManager& front_ends() {
+/// A reader of its own for each network: custom operators are added to it.
+ov::frontend::FrontEnd::Ptr new_reader() {
   static auto* manager = new ov::frontend::FrontEndManager;  // Holds libraries; never unloaded.
-  return *manager;
+  static std::mutex mutex;  // Nothing says that the manager may be asked by two threads at once.
+  const std::lock_guard lock(mutex);
+  return manager->load_by_framework("onnx");
 }
 
 void add_custom_operators(ov::frontend::FrontEnd& reader,
@@ -240,7 +244,7 @@ Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
   constexpr std::string_view kContext = "the engine cannot read the network";
   std::shared_ptr<ov::Model> network;
   try {
-    const auto reader = front_ends().load_by_framework("onnx");
+    const auto reader = new_reader();
     if (operators) add_custom_operators(*reader, operators);
     MemoryBuffer buffer(patched.bytes);
     std::istream stream(&buffer);

@@ -24,12 +24,12 @@ class NetworkBuilder {
   using Names = std::vector<std::string>;
 
   /// -1 is an open dimension.
-  NetworkBuilder& input(std::string_view name, std::vector<std::int64_t> dims,
+  NetworkBuilder& input(std::string_view name, const std::vector<std::int64_t>& dims,
                         std::int64_t type = kOnnxFloat) {
     append_bytes_field(graph_, 11, value(name, dims, type));
     return *this;
   }
-  NetworkBuilder& output(std::string_view name, std::vector<std::int64_t> dims,
+  NetworkBuilder& output(std::string_view name, const std::vector<std::int64_t>& dims,
                          std::int64_t type = kOnnxFloat) {
     append_bytes_field(graph_, 12, value(name, dims, type));
     return *this;
@@ -48,22 +48,22 @@ class NetworkBuilder {
     append_bytes_field(graph_, 1, node);
     return *this;
   }
-  NetworkBuilder& floats(std::string_view name, std::vector<std::int64_t> dims,
+  NetworkBuilder& floats(std::string_view name, const std::vector<std::int64_t>& dims,
                          const std::vector<float>& values) {
     std::string raw(values.size() * sizeof(float), '\0');
     std::memcpy(raw.data(), values.data(), raw.size());
-    return constant(name, std::move(dims), kOnnxFloat, raw);
+    return constant(name, dims, kOnnxFloat, raw);
   }
-  NetworkBuilder& constant(std::string_view name, std::vector<std::int64_t> dims, std::int64_t type,
-                           std::string_view raw) {
+  NetworkBuilder& constant(std::string_view name, const std::vector<std::int64_t>& dims,
+                           std::int64_t type, std::string_view raw) {
     std::string tensor = tensor_head(name, dims, type);
     append_bytes_field(tensor, 9, raw);
     append_bytes_field(graph_, 5, tensor);
     return *this;
   }
   /// External data with any location, offset and length.
-  NetworkBuilder& external(std::string_view name, std::vector<std::int64_t> dims, std::int64_t type,
-                           std::string_view location, std::string_view offset,
+  NetworkBuilder& external(std::string_view name, const std::vector<std::int64_t>& dims,
+                           std::int64_t type, std::string_view location, std::string_view offset,
                            std::string_view length) {
     std::string tensor = tensor_head(name, dims, type);
     const auto entry = [&](std::string_view key, std::string_view text) {

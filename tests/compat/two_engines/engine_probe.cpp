@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "corelane/device/device.h"
+#include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 #include "drivers/virtual/test_networks.h"
 
