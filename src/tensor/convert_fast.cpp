@@ -1,6 +1,7 @@
 // The fast conversion: walks images in tiles that stay in the first cache level and leaves the
 // elements to the vector kernels. A tile's channels are taken as planes (out of pixels where they
 // are not), each plane is converted as a row with its channel's parameters, and put together again.
+#include <cstdlib>
 #include <cstring>
 
 #include "tensor/convert_walk.h"
@@ -20,6 +21,12 @@ void fill(std::byte* dst, std::size_t bytes, const ZeroPattern& pattern) {
   for (std::size_t i = 0; i < bytes; i += pattern.size()) {
     std::memcpy(dst + i, pattern.data(), std::min(pattern.size(), bytes - i));
   }
+}
+
+/// Brings memory into the first cache level, to be read (0) or written (1).
+template <int kWrite>
+void prefetch(const std::byte* p, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(p + i, kWrite, 3);
 }
 
 /// Sets the pixels beyond the width of every row of one image.
@@ -195,7 +202,6 @@ class Tiles {
     if (!w.src.planar) planes_.resize(rows * planes_step_);
     if (w.kernel && !w.dst.planar) converted_.resize(rows * converted_step_);
     padding_.resize(pixels * w.dst.size);
-    if (writes_in_pieces(w.dst)) pieces_.resize(pixels * w.dst.pixel_step());
   }
 
   void image(std::size_t n) {
@@ -213,13 +219,6 @@ class Tiles {
   }
 
  private:
-  /// True where the kernels write 16 bytes of a pixel at a time: better into the cache, from where
-  /// whole lines follow.
-  static bool writes_in_pieces(const Side& d) {
-    return !d.planar && d.block > 4 && d.block <= kMaxChannels && d.pixel_step() != kBlockBytes &&
-           (d.size < 4 || d.pixel_step() < kCacheLine);
-  }
-
   struct Place {
     std::size_t n, row, pixel, count;
   };
@@ -243,12 +242,7 @@ class Tiles {
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
         fetch(at, c, valid);
         std::fill(rows_ + valid, rows_ + group, padding_.data());
-        if (pieces_.empty()) {
-          put_together_.interleave(rows_, group, to + first * d.size, d.block, count);
-        } else {
-          put_together_.interleave(rows_, group, pieces_.data(), d.block, count);
-          std::memcpy(to, pieces_.data(), count * d.pixel_step());
-        }
+        put_together_.interleave(rows_, group, to + first * d.size, d.block, count);
       }
     }
   }
@@ -259,8 +253,9 @@ class Tiles {
     const Side& d = w_.dst;
     std::byte* targets[kMaxChannels];
     for (std::size_t i = 0; i < count; ++i) {
-      targets[i] = d.planar ? d.at(at.n, first + i, at.row) + at.pixel * d.size
-                            : converted_.data() + i * converted_step_;
+      targets[i] = d.planar    ? d.at(at.n, first + i, at.row) + at.pixel * d.size
+                   : w_.kernel ? converted_.data() + i * converted_step_
+                               : nullptr;
     }
     if (s.planar) {
       for (std::size_t i = 0; i < count; ++i) {
@@ -271,6 +266,9 @@ class Tiles {
     }
     if (!w_.kernel) return;
     for (std::size_t i = 0; i < count; ++i) {
+      // Rows are too short and too far apart for the CPU to foresee the next one.
+      if (i + 1 < count && s.planar) prefetch<0>(rows_[i + 1], at.count * s.size);
+      if (i + 1 < count && d.planar) prefetch<1>(targets[i + 1], at.count * d.size);
       w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count);
       rows_[i] = targets[i];
     }
@@ -305,7 +303,6 @@ class Tiles {
   std::vector<std::byte> planes_;
   std::vector<std::byte> converted_;
   std::vector<std::byte> padding_;
-  std::vector<std::byte> pieces_;
   const std::byte* rows_[kMaxChannels];
 };
 

@@ -40,10 +40,10 @@ template <std::size_t kSrc, std::size_t kDst, class F>
 HWY_INLINE void for_vectors(const std::byte* src, std::byte* dst, std::size_t count, F f) {
   const std::size_t lanes = hn::Lanes(DF());
   if (count >= lanes) {
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) f(src + i * kSrc, dst + i * kDst);
-    if (i != count) f(src + (count - lanes) * kSrc, dst + (count - lanes) * kDst);
-    return;
+    for (std::size_t i = 0;; i = count - lanes) {
+      for (; i + lanes <= count; i += lanes) f(src + i * kSrc, dst + i * kDst);
+      if (i == count) return;
+    }
   }
   std::byte in[hn::MaxLanes(DF()) * kSrc] = {};
   std::byte out[hn::MaxLanes(DF()) * kDst];
@@ -355,6 +355,10 @@ RowKernel find_row_kernel(DType src, DType dst) noexcept {
 
 void RowKernel::operator()(const RowParams& params, const std::byte* src, std::byte* dst,
                            std::size_t count) const {
+  if (!params.normalise && (load == nullptr || store == nullptr)) {
+    (load != nullptr ? load : store)(params, src, dst, count);
+    return;
+  }
   constexpr std::size_t kPart = 512;
   std::byte reals[kPart * sizeof(float)];
   std::byte normalised[kPart * sizeof(float)];  // Passes do not work in place.
@@ -363,9 +367,8 @@ void RowKernel::operator()(const RowParams& params, const std::byte* src, std::b
     const std::byte* in = src + i * src_size;
     std::byte* const out = dst + i * dst_size;
     if (load != nullptr) {
-      std::byte* const loaded = store == nullptr && !params.normalise ? out : reals;
-      load(params, in, loaded, n);
-      in = loaded;
+      load(params, in, reals, n);
+      in = reals;
     }
     if (params.normalise) {
       std::byte* const result = store == nullptr ? out : normalised;

@@ -41,12 +41,14 @@ void deinterleave_each(const std::byte* src, std::size_t stride, std::byte* cons
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Calls f(pixel) for whole vectors of pixels, the last one overlapping its neighbour.
+/// Calls f(pixel) for whole vectors of pixels, of which there must be one, the last one overlapping
+/// its neighbour. There is one call, so that f is expanded once.
 template <class F>
 HWY_INLINE void for_vectors(std::size_t lanes, std::size_t count, F f) {
-  std::size_t p = 0;
-  for (; p + lanes <= count; p += lanes) f(p);
-  if (p != count) f(count - lanes);
+  for (std::size_t p = 0;; p = count - lanes) {
+    for (; p + lanes <= count; p += lanes) f(p);
+    if (p == count) return;
+  }
 }
 
 /// Calls f(channel) for whole groups of channels, the last one overlapping its neighbour.
@@ -161,6 +163,39 @@ HWY_INLINE void deinterleave_lanes(D d, const T* src, std::size_t stride, std::b
   transpose_lanes(d, v);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kLanes; ++c) hn::StoreU(v[c], d, typed<T>(rows[c]) + pixel);
+}
+
+/// Half as many channels as lanes, Lanes(d) pixels: as deinterleave_lanes, but into few enough rows
+/// that they can share a set of the first cache level, as the planes of many images do.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
+                                        std::byte* const* rows, std::size_t pixel) {
+  constexpr std::size_t kRows = hn::MaxLanes(D()) / 2;
+  const hn::Half<D> half;
+  hn::Vec<D> v[kRows];
+#pragma GCC unroll 16
+  for (std::size_t p = 0; p < kRows; ++p) {
+    v[p] = hn::Combine(d, hn::LoadU(half, src + (p + kRows) * stride),
+                       hn::LoadU(half, src + p * stride));
+  }
+  // Each half is a square of its own, of 2 x 2 blocks.
+  constexpr std::size_t kPart = kRows / 2;
+  hn::Vec<D> a[kPart];
+  hn::Vec<D> b[kPart];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kPart; ++i) {
+    a[i] = v[i];
+    b[i] = v[i + kPart];
+  }
+  transpose_in_blocks(d, a);
+  transpose_in_blocks(d, b);
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kPart; ++i) {
+    const auto lower = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b[i]), a[i]);
+    const auto upper = hn::OddEvenBlocks(b[i], hn::SwapAdjacentBlocks(a[i]));
+    hn::StoreU(lower, d, typed<T>(rows[i]) + pixel);
+    hn::StoreU(upper, d, typed<T>(rows[i + kPart]) + pixel);
+  }
 }
 
 /// Fewer than kSide channels, by way of a square that is filled up with copies of the last channel.
@@ -288,6 +323,14 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
       } else {
         deinterleave_packed(d, src + p * stride, rows, p, channels);
       }
+    });
+  } else if (kBlocks<D> == 4 && sizeof(T) == 4 && channels >= lanes / 2) {
+    for_groups(lanes / 2, channels, [&](std::size_t c) HWY_ATTR {
+      for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
+        if constexpr (kBlocks<D> == 4 && sizeof(T) == 4) {
+          deinterleave_half_lanes(d, src + p * stride + c, stride, rows + c, p);
+        }
+      });
     });
   } else if (sizeof(T) >= 4 && channels >= lanes) {
     for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
