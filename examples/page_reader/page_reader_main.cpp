@@ -61,9 +61,12 @@ Result<std::vector<PageResult>> read_pages(PageReader& reader, const Picture& pa
 }
 
 void print_text(const PageResult& result, std::span<const std::string> labels) {
+  const Orientation& o = result.orientation;
   fmt::print("page: {} x {}, turned by {} degrees ({:.0f} % sure){}\n", result.width, result.height,
-             result.orientation.degrees, result.orientation.score * 100,
-             result.orientation.quarters_back() != 0 ? ", put upright" : "");
+             o.degrees, o.score * 100,
+             o.quarters_back() != 0 ? ", put upright"
+             : o.degrees != 0       ? ", left as it is"
+                                    : "");
   fmt::print("layout:");
   if (result.regions.empty()) fmt::print(" nothing found");
   for (const Region& r : result.regions)
