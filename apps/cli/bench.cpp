@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/load_generator.h"
+#include "cli/tensors.h"
 #include "corelane/base/file.h"
 
 namespace corelane::cli {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/tensors.h"
+#include "cli/command.h"
 #include "corelane/runtime/trace.h"
 
 namespace corelane::cli {

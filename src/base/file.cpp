@@ -125,7 +125,7 @@ Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {
   const auto expected = static_cast<std::size_t>(S_ISREG(info.st_mode) ? info.st_size : 0);
   if (expected > limit) return too_long();
   // The size is a hint only (pipes and files of the kernel report 0): read until the end.
-  constexpr std::size_t kStep = 64 * 1024;
+  constexpr std::size_t kStep = std::size_t{64} << 10;
   ByteVector bytes(expected + 1);
   std::size_t used = 0;
   for (;;) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "corelane/base/log.h"
+#include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::device {

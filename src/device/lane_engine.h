@@ -28,6 +28,7 @@ class LaneRequest {
   /// Runs and blocks. `core_bits` are the granted ones. Never throws.
   virtual Status run(std::uint64_t core_bits) = 0;
   /// Event-driven engines only: starts the job and calls `done` later from the clock.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): an override keeps it.
   virtual void start(std::uint64_t core_bits, std::function<void(Status)> done) {
     done(run(core_bits));
   }

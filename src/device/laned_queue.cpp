@@ -2,6 +2,7 @@
 
 #include <typeinfo>
 
+#include "device/laned_device.h"
 #include "device/laned_executable.h"
 
 namespace corelane::device {
@@ -77,6 +78,10 @@ Result<std::shared_ptr<Completion>> LanedQueue::submit(const Submission& job) {
   CORELANE_TRY(acquire(bindings));
   return enqueue(job, bindings, false);
 }
+
+std::size_t LanedQueue::depth() const { return device_->scheduler().depth(*account_); }
+
+bool LanedQueue::drain(TimePoint until) { return device_->scheduler().drain(*account_, until); }
 
 Status LanedQueue::run(const Submission& job, JobRecord* record) {
   CORELANE_RETURN_IF_ERROR(check(job));

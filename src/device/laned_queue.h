@@ -4,9 +4,12 @@
 #include <memory>
 
 #include "device/laned_bindings.h"
-#include "device/laned_device.h"
 
 namespace corelane::device {
+
+class LanedDevice;
+class LanedJob;
+struct QueueAccount;
 
 class LanedQueue final : public Queue {
  public:
@@ -15,8 +18,8 @@ class LanedQueue final : public Queue {
 
   Result<std::shared_ptr<Completion>> submit(const Submission& job) override;
   Status run(const Submission& job, JobRecord* record) override;
-  std::size_t depth() const override { return device_->scheduler().depth(*account_); }
-  bool drain(TimePoint until) override { return device_->scheduler().drain(*account_, until); }
+  std::size_t depth() const override;
+  bool drain(TimePoint until) override;
 
  private:
   Status check(const Submission& job) const;

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "corelane/device/device.h"
+
 namespace corelane::device {
 namespace {
 

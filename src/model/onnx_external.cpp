@@ -29,7 +29,7 @@ Result<std::uint64_t> number(const std::string& text, const std::string& key,
 
 }  // namespace
 
-ExternalData::ExternalData(fs::path root, fs::path linked_root, bool strict_links)
+ExternalData::ExternalData(const fs::path& root, const fs::path& linked_root, bool strict_links)
     : strict_links_(strict_links) {
   std::error_code ec;
   if (!root.empty()) root_ = fs::canonical(root, ec);

@@ -17,7 +17,8 @@ namespace corelane::onnx_import {
 /// to; may be empty). Not shared between threads.
 class ExternalData {
  public:
-  ExternalData(std::filesystem::path root, std::filesystem::path linked_root, bool strict_links);
+  ExternalData(const std::filesystem::path& root, const std::filesystem::path& linked_root,
+               bool strict_links);
 
   /// The tensor's bytes; they live as long as this object. kInvalidArgument (no root, location
   /// outside, link in strict mode), kNotFound, kIo, kMalformed (offset, length, key).

@@ -13,10 +13,11 @@
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
-#include "corelane/device/host_operator.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane::device {
+
+class HostOperatorTable;
 
 /// What a device prepares. Opaque to everything but the driver: `kind` says which driver-side
 /// reader takes it ("onnx": an ONNX model whose large initialisers are external data with the

@@ -16,10 +16,11 @@
 #include "corelane/base/api.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
-#include "corelane/device/device.h"
 #include "corelane/device/fault.h"
 
 namespace corelane::device {
+
+class Device;
 
 struct DeviceSpec {
   std::string kind;

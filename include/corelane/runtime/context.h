@@ -11,11 +11,18 @@
 #include "corelane/base/api.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
-#include "corelane/device/device.h"
+#include "corelane/device/completion.h"
+#include "corelane/device/core_set.h"
+#include "corelane/device/executable.h"
 #include "corelane/tensor/convert.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane {
+
+namespace device {
+class Buffer;
+class Fence;
+}  // namespace device
 
 struct ContextState;
 struct InferenceState;

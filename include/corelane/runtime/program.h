@@ -24,6 +24,7 @@
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/device.h"
+#include "corelane/device/host_operator.h"
 #include "corelane/device/registry.h"
 #include "corelane/model/description.h"
 #include "corelane/model/onnx_import.h"

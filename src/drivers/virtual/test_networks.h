@@ -1,4 +1,4 @@
-/// Small ONNX networks written by hand, for the tests of this folder.
+/// Small ONNX networks written by hand, for the tests of this folder and tests/compat.
 #pragma once
 
 #include <cstdint>

@@ -298,7 +298,7 @@ class FakeQueue final : public device::Queue {
   }
   Status run(const device::Submission& job, device::JobRecord* record) override {
     device_->last = job;
-    const Status status = device_->compute(job);
+    Status status = device_->compute(job);
     if (record != nullptr) *record = device_->record(job, status);
     return status;
   }

@@ -49,7 +49,7 @@ struct FakeSetup {
   std::shared_ptr<FakeDevice> device;
   Program program;
 
-  explicit FakeSetup(FakeConfig config) : FakeSetup(config, fake_description(config)) {}
+  explicit FakeSetup(const FakeConfig& config) : FakeSetup(config, fake_description(config)) {}
   FakeSetup(FakeConfig config, const ProgramDescription& description, LoadOptions options = {})
       : device(std::make_shared<FakeDevice>(std::move(config))) {
     options.on = device;
