@@ -3,6 +3,7 @@
 // first cache level cost most of a memory-bound conversion's time.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "tensor/convert_kernels.h"
 
@@ -57,6 +58,31 @@ HWY_INLINE void for_groups(std::size_t group, std::size_t channels, F f) {
   for_vectors(group, channels, f);
 }
 
+/// True when the current lines of so many rows stay in the first cache level (of 64 sets, at least
+/// 8 lines each) although planes often lie a multiple of many lines apart: then a line may be read
+/// in several pieces.
+HWY_INLINE bool rows_share_cache(const std::byte* const* rows, std::size_t count) {
+  constexpr std::size_t kSets = 64;
+  constexpr std::size_t kLine = 64;
+  const auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
+  const std::size_t step = (address(rows[1]) - address(rows[0])) / kLine;
+  return count / (kSets / std::gcd(step, kSets)) <= 8;
+}
+
+/// Block b comes from row (b % kGroups) * kSide, kSide pixels further with every kGroups blocks.
+template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> load_scattered(D d, const std::byte* const* rows, std::size_t pixel,
+                                     std::size_t block) {
+  if constexpr (kBlocks<D> <= 1) {
+    return hn::LoadU(
+        d, typed<T>(rows[block % kGroups * kSide<T>]) + pixel + block / kGroups * kSide<T>);
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, load_scattered<kGroups>(half, rows, pixel, block + kBlocks<D> / 2),
+                       load_scattered<kGroups>(half, rows, pixel, block));
+  }
+}
+
 /// kSide channels x Lanes(d) pixels, to pixels `stride` elements apart, 16 bytes each.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
@@ -68,6 +94,28 @@ HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t
 #pragma GCC unroll 16
   for (std::size_t j = 0; j < kSide<T>; ++j) {
     store_blocks(d, v[j], dst + j * stride, kSide<T> * stride);
+  }
+}
+
+/// kGroups * kSide channels side by side: stores of kGroups * 16 bytes.
+template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
+HWY_INLINE void interleave_wide(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
+                                std::size_t stride) {
+  const hn::CappedTag<T, kSide<T> * kGroups> part;
+  hn::Vec<D> v[kSide<T>];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kSide<T>; ++i) {
+    v[i] = load_scattered<kGroups>(d, rows + i, pixel, std::size_t{0});
+  }
+  transpose_in_blocks(d, v);
+#pragma GCC unroll 16
+  for (std::size_t j = 0; j < kSide<T>; ++j) {
+    if constexpr (kGroups == kBlocks<D>) {
+      hn::StoreU(v[j], d, dst + j * stride);
+    } else {
+      hn::StoreU(hn::LowerHalf(part, v[j]), part, dst + j * stride);
+      hn::StoreU(hn::UpperHalf(part, v[j]), part, dst + (j + kSide<T>)*stride);
+    }
   }
 }
 
@@ -265,6 +313,24 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
         if constexpr (sizeof(T) >= 4) {
           interleave_lanes(d, rows + c, p, dst + p * stride + c, stride);
+        }
+      });
+    });
+  } else if (sizeof(T) <= 2 && kBlocks<D> == 4 && channels >= 4 * kSide<T> &&
+             rows_share_cache(rows, 4 * kSide<T>)) {
+    for_groups(4 * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
+      for_vectors(kSide<T>, count, [&](std::size_t p) HWY_ATTR {
+        if constexpr (sizeof(T) <= 2 && kBlocks<D> == 4) {
+          interleave_wide<4>(d, rows + c, p, dst + p * stride + c, stride);
+        }
+      });
+    });
+  } else if (sizeof(T) <= 2 && kBlocks<D> == 4 && channels >= 2 * kSide<T> &&
+             rows_share_cache(rows, 2 * kSide<T>)) {
+    for_groups(2 * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
+      for_vectors(2 * kSide<T>, count, [&](std::size_t p) HWY_ATTR {
+        if constexpr (sizeof(T) <= 2 && kBlocks<D> == 4) {
+          interleave_wide<2>(d, rows + c, p, dst + p * stride + c, stride);
         }
       });
     });
