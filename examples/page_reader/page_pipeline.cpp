@@ -21,6 +21,12 @@ using corelane::Result;
 using corelane::Status;
 using Json = nlohmann::json;
 
+/// Inferences of a page, and of each of its lines.
+constexpr std::size_t kPageModels = 3;
+constexpr std::size_t kLineModels = 2;
+/// For the progress bar, as long as a page's lines are not known.
+constexpr std::size_t kUsualLines = 12;
+
 /// Output `index` as floats, with its shape.
 struct Floats {
   std::span<const float> values;
@@ -91,6 +97,9 @@ class PageReader::Reading {
         Role::kOrientation, number_, [this] { return orientation_input(page_); },
         [this](Context& context) { return take_orientation(context); });
   }
+
+  /// How many inferences the page takes: a guess until its lines are found.
+  std::size_t expected() const { return kPageModels + kLineModels * lines_.value_or(kUsualLines); }
 
   /// Once, after the end.
   PageResult result() {
@@ -185,6 +194,7 @@ class PageReader::Reading {
       decoded.push_back({{"quad", to_json(box.quad)}, {"score", box.score}});
     CORELANE_RETURN_IF_ERROR(dump(Role::kDetection, number_, context,
                                   {{"page", {page_.width(), page_.height()}}, {"boxes", decoded}}));
+    lines_ = boxes.size();
     result_.lines.resize(boxes.size());
     pictures_.resize(boxes.size());
     for (std::size_t i = 0; i < boxes.size(); ++i) {
@@ -239,9 +249,10 @@ class PageReader::Reading {
   TensorDump* const dump_;
   const std::function<void()> finished_;
   corelane::TimePoint begin_{};
-  std::size_t pending_ = 0;        ///< Inferences pushed and not taken.
-  Picture page_;                   ///< Upright once the orientation is known.
-  std::vector<Picture> pictures_;  ///< Of the lines.
+  std::optional<std::size_t> lines_;  ///< How many, once they are found.
+  std::size_t pending_ = 0;           ///< Inferences pushed and not taken.
+  Picture page_;                      ///< Upright once the orientation is known.
+  std::vector<Picture> pictures_;     ///< Of the lines.
   PageResult result_;
 };
 
@@ -272,8 +283,9 @@ Result<std::vector<PageResult>> PageReader::read(const Picture& page, const Opti
   };
   queue.on_progress([&] {
     ++done;
-    if (options.on_progress)
-      options.on_progress(done, queue.pushed() * options.times / readings.size());
+    std::size_t expected = (options.times - readings.size()) * readings.front().expected();
+    for (const Reading& reading : readings) expected += reading.expected();
+    if (options.on_progress) options.on_progress(done, expected);
   });
   for (std::size_t i = 0; i < options.in_flight; ++i) begin_next();
   CORELANE_TRY(queue.run());

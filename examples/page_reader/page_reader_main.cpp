@@ -52,7 +52,7 @@ Result<std::vector<PageResult>> read_pages(PageReader& reader, const Picture& pa
   how.dump = dump;
   if (stderr_is_terminal()) {
     how.on_progress = [&](std::size_t done, std::size_t expected) {
-      progress.show(done, expected, fmt::format("{} inferences", done));
+      progress.show(done, expected, fmt::format("{} inferences done", done));
     };
   } else {
     progress.show(0, 1, fmt::format("'{}', {} x", options.page.string(), options.repeat));

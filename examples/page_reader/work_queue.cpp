@@ -29,10 +29,7 @@ WorkQueue::WorkQueue(ModelSet& models) : models_(models), lanes_(models.size()) 
     for (std::size_t c = models[m].contexts.size(); c-- > 0;) lanes_[m].free_contexts.push_back(c);
 }
 
-void WorkQueue::push(Work work) {
-  ++pushed_;
-  lanes_[index_of(work.role)].waiting.push_back(std::move(work));
-}
+void WorkQueue::push(Work work) { lanes_[index_of(work.role)].waiting.push_back(std::move(work)); }
 
 Status WorkQueue::run() {
   Status first_failure;

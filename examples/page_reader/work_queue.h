@@ -38,8 +38,6 @@ class WorkQueue {
  public:
   explicit WorkQueue(ModelSet& models);
   void push(Work work);
-  /// Works pushed so far.
-  std::size_t pushed() const noexcept { return pushed_; }
   /// Until nothing is left. After a failure nothing more is started; what runs is waited for, and
   /// the first failure is returned, with the model and item.
   corelane::Status run();
@@ -74,7 +72,6 @@ class WorkQueue {
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   std::function<void()> progress_;
   std::uint64_t next_id_ = 0;
-  std::size_t pushed_ = 0;
 };
 
 }  // namespace page_reader
