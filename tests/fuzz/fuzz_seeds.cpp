@@ -20,6 +20,10 @@ Status write_seeds(const std::filesystem::path& folder) {
     CORELANE_RETURN_IF_ERROR(corelane::write_file_atomic(
         folder / "program_fuzz" / ("random" + std::to_string(seed) + ".rknn"), program));
   }
+  for (const auto& model : corelane::robustness::rule_models()) {
+    CORELANE_RETURN_IF_ERROR(
+        corelane::write_file_atomic(folder / "onnx_fuzz" / (model.name + ".onnx"), model.bytes));
+  }
   for (const auto& model : corelane::robustness::sample_models()) {
     CORELANE_RETURN_IF_ERROR(
         corelane::write_file_atomic(folder / "onnx_fuzz" / (model.name + ".onnx"), model.bytes));

@@ -61,6 +61,20 @@ TEST(OnnxMutants, NineThousandSmallOnesDoNoHarm) {
   EXPECT_LT(imported, 8500U);
 }
 
+TEST(OnnxMutants, ThreeThousandOfRewrittenOperatorsDoNoHarm) {
+  const std::vector<SampleModel> models = rule_models();
+  for (const SampleModel& model : models) import_and_judge(model.bytes, {});
+  ASSERT_FALSE(::testing::Test::HasFailure());
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    Mutator mutator(seed);
+    const SampleModel& model = models[mutator.below(models.size())];
+    const ByteVector& other = models[mutator.below(models.size())].bytes;
+    import_and_judge(mutator.mutate(model.bytes, other, 0, model.bytes.size()),
+                     options_of(mutator));
+    ASSERT_FALSE(::testing::Test::HasFailure()) << model.name << ", seed " << seed;
+  }
+}
+
 /// Small models that the onnx and onnxruntime packages carry.
 std::vector<ByteVector> packaged_models(std::size_t at_least, std::size_t at_most) {
   std::vector<fs::path> paths;

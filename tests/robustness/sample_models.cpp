@@ -230,7 +230,96 @@ ByteVector bytes_of(const onnx::ModelProto& m) {
   return {span.begin(), span.end()};
 }
 
+/// Inputs of a node for rule_models(): f a float tensor, i 64-bit axes or sizes, n a number, -
+/// none.
+struct RuleNode {
+  const char* op;
+  const char* inputs;
+  const char* domain = "";
+};
+
+constexpr RuleNode kRuleNodes[] = {
+    {"Attention", "fff"},
+    {"CausalConvWithState", "fff"},
+    {"LinearAttention", "fff"},
+    {"TensorScatter", "ffi"},
+    {"CastLike", "fi"},
+    {"BitCast", "f"},
+    {"FlexAttention", "fff", "ai.onnx.preview"},
+    {"OptionalHasElement", "f"},
+    {"OptionalGetElement", "f"},
+    {"DFT", "f-n"},
+    {"STFT", "fnf"},
+    {"Mod", "ff"},
+    {"Equal", "ff"},
+    {"Dropout", "f"},
+    {"Det", "f"},
+    {"Binarizer", "f", "ai.onnx.ml"},
+    {"ArrayFeatureExtractor", "fi", "ai.onnx.ml"},
+    {"CumProd", "fn"},
+    {"Celu", "f"},
+    {"SwiGLU", "ff"},
+    {"NegativeLogLikelihoodLoss", "fi"},
+    {"LSTM", "fff"},
+    {"GRU", "fff"},
+    {"RNN", "fff"},
+    {"Resize", "f--i"},
+    {"Resize", "f-f"},
+    {"Unsqueeze", "fi"},
+    {"Squeeze", "fi"},
+    {"ReduceSum", "fi"},
+    {"ReduceL2", "fi"},
+    {"ReduceLogSumExp", "fi"},
+    {"MaxPool", "f"},
+    {"Tile", "fi"},
+    {"SpaceToDepth", "f"},
+    {"Pad", "fi"},
+};
+
+void add_text(onnx::NodeProto& node, const char* name, const char* value) {
+  auto& a = *node.add_attribute();
+  a.set_name(name);
+  a.set_type(onnx::AttributeProto::STRING);
+  a.set_s(value);
+}
+
+onnx::ModelProto rule_model(const RuleNode& rule) {
+  onnx::ModelProto m = new_model(rule.op);
+  auto& domain = *m.add_opset_import();
+  domain.set_domain(*rule.domain == 0 ? "mine" : rule.domain);
+  domain.set_version(1);
+  auto& g = *m.mutable_graph();
+  auto& node = add_node(g, rule.op, {}, {"y", "y2"});
+  node.set_domain(rule.domain);
+  for (const char* kind = rule.inputs; *kind != 0; ++kind) {
+    const std::string name = *kind == '-' ? "" : *kind + std::to_string(g.input_size());
+    node.add_input(name);
+    if (*kind == 'f') set_type(*g.add_input(), name.c_str(), kFloat, {1, 2, 4, -1});
+    if (*kind == 'i') add_int64s(g, name.c_str(), {0, 1, 2, 3});
+    if (*kind == 'n') add_tensor(g, name.c_str(), onnx::TensorProto::INT64, {}).add_int64_data(2);
+  }
+  add_int(node, "axis", 1);
+  add_int(node, "layout", 1);
+  add_int(node, "hidden_size", 4);
+  add_int(node, "blocksize", 2);
+  add_int(node, "ceil_mode", 1);
+  add_int(node, "ignore_index", 1);
+  add_ints(node, "kernel_shape", {2, 2});
+  add_ints(node, "axes", {2, 3});
+  add_text(node, "mode", *rule.inputs == 'f' && rule.op[0] == 'P' ? "wrap" : "cubic");
+  set_type(*g.add_output(), "y", kFloat, {1, 2, 4, -1});
+  return m;
+}
+
 }  // namespace
+
+std::vector<SampleModel> rule_models() {
+  std::vector<SampleModel> models;
+  for (const RuleNode& rule : kRuleNodes) {
+    models.push_back({std::string(rule.op) + "_" + rule.inputs, bytes_of(rule_model(rule))});
+  }
+  return models;
+}
 
 std::vector<SampleModel> sample_models() {
   return {{"convolution", bytes_of(convolution())}, {"quantised", bytes_of(quantised())},
