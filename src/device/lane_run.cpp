@@ -53,6 +53,28 @@ void LaneScheduler::await_release_locked(Lock& lock, const LaneOccupant& occupan
     if (!clock_->wait_until(lock, abandoned_, until)) return;
 }
 
+/// The cores a blocking run gets at once; 0 when it must queue.
+std::uint64_t LaneScheduler::cores_here_locked(const CoreSet& asked,
+                                               std::uint64_t last_bits) const {
+  if (!waiting_.empty() || arbiter_ != nullptr || exclusive_lanes_ != 0) return 0;
+  const std::uint64_t idle = all_bits_ & ~busy_bits_.load(std::memory_order_relaxed);
+  if (asked.is_mask()) return (asked.bits() & ~idle) == 0 ? asked.bits() : 0;
+  if (asked.count() > 1) return 0;
+  // The core it ran on last has its tensors bound.
+  const std::uint64_t same = last_bits & idle;
+  return std::has_single_bit(same) ? same : idle & (~idle + 1);
+}
+
+void LaneScheduler::occupy_locked(LaneOccupant& occupant, TimePoint free_at) {
+  busy_bits_.store(busy_bits_.load(std::memory_order_relaxed) | occupant.core_bits,
+                   std::memory_order_relaxed);
+  for (std::uint64_t bits = occupant.core_bits; bits != 0; bits &= bits - 1) {
+    const auto core = static_cast<std::size_t>(std::countr_zero(bits));
+    lanes_[core].running = &occupant;
+    states_[core] = {true, true, free_at};
+  }
+}
+
 std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBindings& bindings,
                                                   const Submission& submission, JobRecord* record) {
   LaneOccupant self;
@@ -60,28 +82,12 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
   self.started = clock_->now();
   {
     Lock lock(mutex_);
-    if (!waiting_.empty() || arbiter_ != nullptr || exclusive_lanes_ != 0) return std::nullopt;
-    const std::uint64_t idle = all_bits_ & ~busy_bits_.load(std::memory_order_relaxed);
-    if (submission.cores.is_mask()) {
-      self.core_bits = submission.cores.bits();
-    } else if (submission.cores.count() <= 1) {
-      // The core it ran on last has its tensors bound.
-      const std::uint64_t same = bindings.last_core_bits() & idle;
-      self.core_bits = std::has_single_bit(same) ? same : idle & (~idle + 1);
-    }
-    if (self.core_bits == 0 || (self.core_bits & ~idle) != 0) return std::nullopt;
+    self.core_bits = cores_here_locked(submission.cores, bindings.last_core_bits());
+    if (self.core_bits == 0) return std::nullopt;
     self.id = ++last_job_;
     ++counters_.submitted;
     ++queue.depth;
-    busy_bits_.store(busy_bits_.load(std::memory_order_relaxed) | self.core_bits,
-                     std::memory_order_relaxed);
-    const TimePoint free_at = self.started + bindings.executable().average_run;
-    for (std::uint64_t bits = self.core_bits; bits != 0; bits &= bits - 1) {
-      const auto core = static_cast<std::size_t>(std::countr_zero(bits));
-      lanes_[core].running = &self;
-      states_[core].busy = true;
-      states_[core].predicted_free = free_at;
-    }
+    occupy_locked(self, self.started + bindings.executable().average_run);
   }
   bindings.set_batch(submission.batch);
   Outcome outcome = run_engine(self, false);
@@ -93,30 +99,25 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
       --zombies_;
       outcome = {std::move(self.abandon_status)};
     } else {
-      free_lanes_locked(self, ended - self.started);
-      if (outcome.status.ok()) average(bindings.executable().average_run, ended - self.started);
-      if (outcome.crashed)
-        report_reset_locked(self.core_bits, outcome.status.message(), ended, after);
+      ran_locked(self, outcome, ended, after);
     }
     ++counters_.completed;
     if (!outcome.status.ok()) ++counters_.failed;
     if (--queue.depth == 0) queue.drained.notify_all();
     if (record != nullptr || tracing_) {
-      JobRecord made{self.id,
-                     submission.tag,
-                     self.core_bits,
-                     0,
-                     submission.batch,
-                     submission.priority + queue.priority,
-                     outcome.status.code(),
-                     self.started,
-                     self.started,
-                     ended,
-                     bindings.bytes_in(),
-                     bindings.bytes_out()};
-      if (tracing_)
-        for (std::uint64_t bits = self.core_bits; bits != 0; bits &= bits - 1)
-          lanes_[static_cast<std::size_t>(std::countr_zero(bits))].trace.add(made);
+      const JobRecord made{self.id,
+                           submission.tag,
+                           self.core_bits,
+                           0,
+                           submission.batch,
+                           submission.priority + queue.priority,
+                           outcome.status.code(),
+                           self.started,
+                           self.started,
+                           ended,
+                           bindings.bytes_in(),
+                           bindings.bytes_out()};
+      trace_locked(made);
       if (record != nullptr) *record = made;
     }
     bindings.release();
@@ -127,6 +128,22 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
   }
   if (!after.empty()) settle(after);
   return std::move(outcome.status);
+}
+
+/// The engine came back from a job that was not abandoned: its lanes are free.
+void LaneScheduler::ran_locked(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
+                               Aftermath& after) {
+  const Duration ran = now - occupant.started;
+  free_lanes_locked(occupant, ran);
+  if (outcome.status.ok()) average(occupant.bound->executable().average_run, ran);
+  if (outcome.crashed)
+    report_reset_locked(occupant.core_bits, outcome.status.message(), now, after);
+}
+
+void LaneScheduler::trace_locked(const JobRecord& record) {
+  if (!tracing_) return;
+  for (std::uint64_t bits = record.core_bits; bits != 0; bits &= bits - 1)
+    lanes_[static_cast<std::size_t>(std::countr_zero(bits))].trace.add(record);
 }
 
 bool LaneScheduler::execute(const std::shared_ptr<LanedJob>& job, bool by_worker) {
@@ -151,11 +168,7 @@ bool LaneScheduler::finish(const std::shared_ptr<LanedJob>& job, Outcome outcome
     if (job->abandoned) {
       release_abandoned_locked(*job, after);
     } else {
-      const Duration ran = now - job->started;
-      free_lanes_locked(*job, ran);
-      if (outcome.status.ok()) average(job->bindings->executable().average_run, ran);
-      if (outcome.crashed)
-        report_reset_locked(job->core_bits, outcome.status.message(), now, after);
+      ran_locked(*job, outcome, now, after);
       complete_locked(*job, std::move(outcome.status), now, true, after);
       schedule_locked(now);
     }

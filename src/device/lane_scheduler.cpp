@@ -46,6 +46,7 @@ Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_w
     job->job = job.get();
     job->record_.id = job->id;
     job->record_.queued = now;
+    job->record_.bytes_in = job->bindings->bytes_in();
     job->record_.queue_depth = static_cast<std::uint32_t>(waiting_.size());
     ++counters_.submitted;
     ++job->queue->depth;
@@ -126,13 +127,7 @@ void LaneScheduler::grant_locked(const Grant& grant, TimePoint now) {
   waiting_jobs_.erase(waiting_jobs_.begin() + at);
   waiting_.erase(waiting_.begin() + at);
   job->core_bits = grant.core_bits;
-  busy_bits_.store(busy_bits_.load(std::memory_order_relaxed) | grant.core_bits,
-                   std::memory_order_relaxed);
-  for (std::uint64_t bits = grant.core_bits; bits != 0; bits &= bits - 1) {
-    const auto core = static_cast<std::size_t>(std::countr_zero(bits));
-    lanes_[core].running = job.get();
-    states_[core] = {true, true, now + job->bindings->executable().average_run};
-  }
+  occupy_locked(*job, now + job->bindings->executable().average_run);
   if (event_driven_) {
     start_locked(*job, now);
     starts_.push_back(job);
@@ -166,13 +161,11 @@ void LaneScheduler::complete_locked(LanedJob& job, Status status, TimePoint now,
   if (job.timer_ != 0) clock_->cancel(job.timer_);
   job.record_.code = status.code();
   job.record_.ended = now;
-  job.record_.bytes_in = job.bindings->bytes_in();
-  job.record_.bytes_out = job.bindings->bytes_out();
+  // The engine still has the bindings of an abandoned job.
+  if (release) job.record_.bytes_out = job.bindings->bytes_out();
   ++counters_.completed;
   if (!status.ok()) ++counters_.failed;
-  if (tracing_)
-    for (std::uint64_t bits = job.record_.core_bits; bits != 0; bits &= bits - 1)
-      lanes_[static_cast<std::size_t>(std::countr_zero(bits))].trace.add(job.record_);
+  trace_locked(job.record_);
   job.status_ = std::move(status);
   job.state_ = JobState::kDone;
   if (--job.queue->depth == 0) job.queue->drained.notify_all();

@@ -121,6 +121,11 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   Status check_cores_locked(const CoreSet& cores, const LanedExecutable* executable) const;
 
   // lane_run.cpp: calling the engine.
+  std::uint64_t cores_here_locked(const CoreSet& asked, std::uint64_t last_bits) const;
+  void occupy_locked(LaneOccupant& occupant, TimePoint free_at);
+  void ran_locked(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
+                  Aftermath& after);
+  void trace_locked(const JobRecord& record);
   bool execute(const std::shared_ptr<LanedJob>& job, bool by_worker);
   Outcome run_engine(LaneOccupant& occupant, bool shadow);
   void await_release_locked(Lock& lock, const LaneOccupant& occupant, TimePoint until);
@@ -139,7 +144,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   Worker* new_worker_locked();
   void work(Worker& self);
   bool worker_spins_locked(Lock& lock);
-  bool may_spin() const noexcept;
+  bool may_spin_locked() const noexcept;
   void spin_for(const std::atomic<bool>& flag) const;
   std::shared_ptr<LanedJob> pop_ready_locked();
   bool take_ready_locked(LanedJob& job);
@@ -177,7 +182,8 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   std::vector<Worker*> idle_;
   std::size_t live_workers_ = 0;
   std::size_t claimed_ = 0;  ///< Workers notified, or about to look, that will each take one job.
-  bool spinning_ = false;
+  bool spinning_ = false;    ///< An idle worker spins.
+  unsigned spinning_waiters_ = 0;
   std::atomic<bool> stop_{false};
 };
 

@@ -27,10 +27,11 @@ void pause_cpu() noexcept {
 }  // namespace
 
 /// True when a thread may spin without taking a CPU from one that works.
-bool LaneScheduler::may_spin() const noexcept {
+bool LaneScheduler::may_spin_locked() const noexcept {
   const auto running =
       static_cast<unsigned>(std::popcount(busy_bits_.load(std::memory_order_relaxed)));
-  return spin_ > Duration{} && running < cpus_ && cpus_ > 1 && !clock_->is_virtual();
+  const unsigned spinning = spinning_waiters_ + (spinning_ ? 1 : 0);
+  return spin_ > Duration{} && running + spinning < cpus_ && cpus_ > 1 && !clock_->is_virtual();
 }
 
 void LaneScheduler::spin_for(const std::atomic<bool>& flag) const {
@@ -140,7 +141,7 @@ void LaneScheduler::work(Worker& self) {
 
 /// Spins for the next job when this thread is the one that may; true when there is one.
 bool LaneScheduler::worker_spins_locked(Lock& lock) {
-  if (spinning_ || !may_spin()) return false;
+  if (spinning_ || !may_spin_locked()) return false;
   spinning_ = true;
   lock.unlock();
   const TimePoint until = clock_->now() + spin_;
@@ -171,11 +172,13 @@ bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
       lock.lock();
       continue;
     }
-    if (job.state_ == JobState::kRunning && !spun && !event_driven_ && may_spin()) {
+    if (job.state_ == JobState::kRunning && !spun && !event_driven_ && may_spin_locked()) {
       spun = true;
+      ++spinning_waiters_;
       lock.unlock();
       spin_for(job.done_);
       lock.lock();
+      --spinning_waiters_;
       continue;
     }
     ++job.waiters_;

@@ -31,7 +31,10 @@ Status no_such(std::string_view what, std::size_t index, std::size_t count) {
 LanedBindings::LanedBindings(std::shared_ptr<LanedExecutable> executable)
     : executable_(std::move(executable)),
       inputs_(executable_->inputs().size()),
-      outputs_(executable_->outputs().size()) {}
+      outputs_(executable_->outputs().size()) {
+  for (const TensorDesc& desc : executable_->outputs())
+    open_outputs_ = open_outputs_ || !desc.shape.is_static();
+}
 
 LanedBindings::~LanedBindings() {
   executable_->buffer_bytes.fetch_sub(held_, std::memory_order_relaxed);
@@ -296,6 +299,10 @@ void LanedBindings::ran(Slot& slot, std::uint64_t core_bits, bool ok) {
   last_ = &slot;
   last_core_bits_ = core_bits;
   for (Tensor& tensor : outputs_) tensor.has_result = ok;
+  if (!ok || !open_outputs_) return;
+  bytes_out_ = 0;
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    if (const auto result = slot.request->output(i)) bytes_out_ += result->size;
 }
 
 Status LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {

@@ -85,6 +85,7 @@ class LanedBindings final : public Bindings {
   std::vector<std::unique_ptr<Slot>> slots_;
   Slot* last_ = nullptr;  ///< Of the last run.
   bool complete_ = false;
+  bool open_outputs_ = false;  ///< The size of a result is known after the run only.
   std::uint64_t changes_ = 1;
   std::uint64_t last_core_bits_ = 0;
   std::uint64_t bytes_in_ = 0;

@@ -103,13 +103,17 @@ TEST_F(Failure, ResetAbandonsWhatRunsAndNothingElse) {
 TEST_F(Failure, HangEndsAtTheDeadline) {
   open_with_faults({Fault::kHang, Fault::kNone, Fault::kHang});
   for (int i = 0; i < 2; ++i) {
-    Submission made = job(CoreSet::of({0}));
-    made.deadline = now() + milliseconds(3);
-    auto completion = submit(made);
-    faults_->await(static_cast<std::size_t>(2 * i + 1));
-    ASSERT_TRUE(completion->wait_released());
-    EXPECT_EQ(completion->status().code(), Code::kTimeout);
-    EXPECT_GE(completion->record().ended, made.deadline);
+    const Submission hangs = job(CoreSet::of({0}));
+    // On a loaded machine a job may miss a short deadline before it starts.
+    for (Duration allowed = milliseconds(3);; allowed *= 2) {
+      Submission made = hangs;
+      made.deadline = now() + allowed;
+      auto completion = submit(made);
+      ASSERT_TRUE(completion->wait_released());
+      ASSERT_EQ(completion->status().code(), Code::kTimeout);
+      EXPECT_GE(completion->record().ended, made.deadline);
+      if (completion->record().core_bits != 0) break;
+    }
     const Submission next = job(CoreSet::of({0}));
     ASSERT_TRUE(queue_->run(next).ok());
     expect_result(next);
@@ -174,7 +178,7 @@ class FaultyRounds : public Conformance {
       made.bindings = *bindings;
       const float first = seed + static_cast<float>(i % 50);
       fill(made, first);
-      made.deadline = now() + milliseconds(i % 2 == 0 ? 40 : 60);
+      made.deadline = now() + milliseconds(i % 2 == 0 ? 150 : 250);
       auto completion = queue_->submit(made);
       if (!completion) {
         ++seen.codes[completion.error().code()];

@@ -145,7 +145,10 @@ TEST_F(Run, OpenShapesTakeAnySize) {
     const auto count = static_cast<std::size_t>(rows) * 4;
     const Shape shape{rows, 4};
     ASSERT_TRUE(made.bindings->set_input(0, {x.data(), count * 4, shape, nullptr}).ok());
-    ASSERT_TRUE(queue_->run(made).ok());
+    JobRecord record;
+    ASSERT_TRUE(queue_->run(made, &record).ok());
+    EXPECT_EQ(record.bytes_in, count * 4);
+    EXPECT_EQ(record.bytes_out, count * 4);
     const auto output = made.bindings->output(0);
     ASSERT_TRUE(output.has_value()) << output.error().to_string();
     EXPECT_EQ(output->shape, shape);
