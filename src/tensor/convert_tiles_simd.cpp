@@ -170,8 +170,8 @@ HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, s
   }
 }
 
-/// Lanes(d) vectors as a square matrix of lanes, transposed. For types of 4 and 8 bytes, of which
-/// the registers hold all vectors.
+/// Lanes(d) vectors as a square matrix of lanes, transposed. For types of 4 bytes, of which the
+/// registers hold all vectors.
 template <class D, class V, std::size_t kLanes>
 HWY_INLINE void transpose_lanes(D d, V (&v)[kLanes]) {
   constexpr std::size_t kRows = kSide<hn::TFromD<D>>;
@@ -249,8 +249,8 @@ HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
 /// Fewer than kSide channels, by way of a square that is filled up with copies of the last channel.
 /// Nothing beyond `channels` is written.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void interleave_few(D d, const std::byte* const* rows, std::size_t channels,
-                               std::size_t pixel, T* dst, std::size_t stride) {
+HWY_NOINLINE void interleave_few(D d, const std::byte* const* rows, std::size_t channels,
+                                 std::size_t pixel, T* dst, std::size_t stride) {
   constexpr std::size_t kPixels = hn::MaxLanes(D());
   const std::byte* filled[kSide<T>];
   for (std::size_t c = 0; c < kSide<T>; ++c) filled[c] = rows[std::min(c, channels - 1)];
@@ -270,8 +270,8 @@ HWY_INLINE void interleave_few(D d, const std::byte* const* rows, std::size_t ch
 }
 
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_few(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                 std::size_t channels, std::size_t pixel, bool at_end) {
+HWY_NOINLINE void deinterleave_few(D d, const T* src, std::size_t stride, std::byte* const* rows,
+                                   std::size_t channels, std::size_t pixel, bool at_end) {
   constexpr std::size_t kPixels = hn::MaxLanes(D());
   if (!at_end) {
     deinterleave_square(d, src, stride, rows, pixel, channels);
@@ -308,10 +308,10 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
   } else if (channels == kSide<T> && stride == kSide<T> && kSide<T> >= kBlocks<D>) {
     for_vectors(lanes, count,
                 [&](std::size_t p) HWY_ATTR { interleave_packed(d, rows, p, dst + p * stride); });
-  } else if (sizeof(T) >= 4 && channels >= lanes) {
+  } else if (sizeof(T) == 4 && channels >= lanes) {
     for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (sizeof(T) >= 4) {
+        if constexpr (sizeof(T) == 4) {
           interleave_lanes(d, rows + c, p, dst + p * stride + c, stride);
         }
       });
@@ -398,10 +398,10 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
         }
       });
     });
-  } else if (sizeof(T) >= 4 && channels >= lanes) {
+  } else if (sizeof(T) == 4 && channels >= lanes) {
     for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (sizeof(T) >= 4) {
+        if constexpr (sizeof(T) == 4) {
           deinterleave_lanes(d, src + p * stride + c, stride, rows + c, p);
         }
       });
@@ -421,14 +421,14 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
   }
 }
 
-/// Fewer pixels than a vector has lanes go to half vectors, fewer than a block has one by one.
+/// Fewer pixels than a vector has lanes go to vectors of one block, fewer than that one by one.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_with(D d, const std::byte* const* rows, std::size_t channels,
                                 std::byte* dst, std::size_t stride, std::size_t count) {
   if (count >= hn::Lanes(d)) {
     interleave_vectors(d, rows, channels, typed<T>(dst), stride, count);
   } else if constexpr (kBlocks<D> > 1) {
-    interleave_with(hn::Half<D>(), rows, channels, dst, stride, count);
+    interleave_with(hn::CappedTag<T, kSide<T>>(), rows, channels, dst, stride, count);
   } else {
     interleave_each<sizeof(T)>(rows, channels, dst, stride, 0, count);
   }
@@ -440,7 +440,7 @@ HWY_INLINE void deinterleave_with(D d, const std::byte* src, std::size_t stride,
   if (count >= hn::Lanes(d)) {
     deinterleave_vectors(d, typed<T>(src), stride, rows, channels, count);
   } else if constexpr (kBlocks<D> > 1) {
-    deinterleave_with(hn::Half<D>(), src, stride, rows, channels, count);
+    deinterleave_with(hn::CappedTag<T, kSide<T>>(), src, stride, rows, channels, count);
   } else {
     deinterleave_each<sizeof(T)>(src, stride, rows, channels, 0, count);
   }
@@ -529,6 +529,20 @@ void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* co
   deinterleave_each<kBlockBytes>(src, stride, rows, channels, done, count);
 }
 
+/// Without vectors, for elements that are rarely moved.
+template <std::size_t kSize>
+void interleave_plain(const std::byte* const* rows, std::size_t channels, std::byte* dst,
+                      std::size_t stride, std::size_t count) {
+  interleave_each<kSize>(rows, channels, dst, stride, 0, count);
+}
+template <std::size_t kSize>
+void deinterleave_plain(const std::byte* src, std::size_t stride, std::byte* const* rows,
+                        std::size_t channels, std::size_t count) {
+  deinterleave_each<kSize>(src, stride, rows, channels, 0, count);
+}
+
+template <std::size_t kSize>
+constexpr TileKernels kPlainKernels = {interleave_plain<kSize>, deinterleave_plain<kSize>};
 template <class T>
 constexpr TileKernels kKernels = {interleave<T>, deinterleave<T>};
 constexpr TileKernels kBlockKernels = {interleave_blocks, deinterleave_blocks};
