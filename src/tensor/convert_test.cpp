@@ -28,8 +28,6 @@ constexpr DType kTypeOf<std::int8_t> = DType::kI8;
 template <>
 constexpr DType kTypeOf<std::uint8_t> = DType::kU8;
 template <>
-constexpr DType kTypeOf<std::int16_t> = DType::kI16;
-template <>
 constexpr DType kTypeOf<std::int32_t> = DType::kI32;
 template <>
 constexpr DType kTypeOf<std::uint32_t> = DType::kU32;
