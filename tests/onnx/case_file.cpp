@@ -1,0 +1,143 @@
+#include "case_file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "corelane/base/file.h"
+#include "corelane/tensor/convert.h"
+
+namespace node_tests {
+namespace {
+
+using corelane::DType;
+using corelane::error;
+using corelane::Result;
+
+DType dtype_of(std::uint32_t onnx_type) {
+  // TensorProto.DataType
+  constexpr DType kTypes[] = {
+      DType::kUndefined, DType::kF32,  DType::kU8,        DType::kI8,        DType::kU16,
+      DType::kI16,       DType::kI32,  DType::kI64,       DType::kString,    DType::kBool,
+      DType::kF16,       DType::kF64,  DType::kU32,       DType::kU64,       DType::kUndefined,
+      DType::kUndefined, DType::kBF16, DType::kUndefined, DType::kUndefined, DType::kUndefined,
+      DType::kUndefined, DType::kU4,   DType::kI4};
+  return onnx_type < std::size(kTypes) ? kTypes[onnx_type] : DType::kUndefined;
+}
+
+Result<CaseTensor> read_tensor(corelane::ByteReader& reader) {
+  CaseTensor t;
+  CORELANE_ASSIGN(t.onnx_type, reader.read<std::uint32_t>());
+  t.dtype = dtype_of(t.onnx_type);
+  CORELANE_ASSIGN(const auto rank, reader.read<std::uint32_t>());
+  std::vector<std::int64_t> dims;
+  for (std::uint32_t i = 0; i < rank; ++i) {
+    CORELANE_ASSIGN(const auto d, reader.read<std::int64_t>());
+    dims.push_back(d);
+  }
+  t.shape = corelane::Shape(std::move(dims));
+  CORELANE_ASSIGN(const auto size, reader.read<std::uint64_t>());
+  CORELANE_ASSIGN(const auto bytes, reader.read_bytes(size));
+  t.data.assign(bytes.begin(), bytes.end());
+  return t;
+}
+
+template <class T>
+T at(const CaseTensor& t, std::size_t i) {
+  T v;
+  std::memcpy(&v, t.data.data() + i * sizeof(T), sizeof(T));
+  return v;
+}
+
+double value_of(const CaseTensor& t, std::size_t i) {
+  switch (t.dtype) {
+    case DType::kF32:
+      return static_cast<double>(at<float>(t, i));
+    case DType::kF64:
+      return at<double>(t, i);
+    case DType::kF16:
+      return static_cast<double>(corelane::f16_to_f32(at<std::uint16_t>(t, i)));
+    default:
+      return static_cast<double>(corelane::bf16_to_f32(at<std::uint16_t>(t, i)));
+  }
+}
+
+bool close(double expected, double got, double rtol, double atol) {
+  if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got);
+  if (std::isinf(expected) || std::isinf(got)) return expected == got;
+  return std::abs(expected - got) <= atol + rtol * std::abs(expected);
+}
+
+}  // namespace
+
+std::vector<std::string> list_cases(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ec;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ec)) {
+    if (entry.path().extension() == ".data") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<Case> read_case(const std::filesystem::path& folder, const std::string& name) {
+  Case c;
+  c.name = name;
+  CORELANE_ASSIGN(c.model, corelane::read_file(folder / (name + ".onnx")));
+  CORELANE_ASSIGN(const auto bytes, corelane::read_file(folder / (name + ".data")));
+  corelane::ByteReader reader(bytes);
+  CORELANE_ASSIGN(const auto magic, reader.read<std::uint32_t>());
+  CORELANE_ASSIGN(const auto version, reader.read<std::uint32_t>());
+  if (std::memcmp(&magic, "CLTC", 4) != 0 || version != 1) {
+    return error(corelane::Code::kMalformed, "{}.data is not a case of version 1", name);
+  }
+  CORELANE_ASSIGN(c.opset, reader.read<std::int64_t>());
+  CORELANE_ASSIGN(c.rtol, reader.read<double>());
+  CORELANE_ASSIGN(c.atol, reader.read<double>());
+  CORELANE_ASSIGN(const auto inputs, reader.read<std::uint32_t>());
+  CORELANE_ASSIGN(const auto outputs, reader.read<std::uint32_t>());
+  for (std::uint32_t i = 0; i < inputs + outputs; ++i) {
+    CORELANE_ASSIGN(auto tensor, read_tensor(reader));
+    (i < inputs ? c.inputs : c.outputs).push_back(std::move(tensor));
+  }
+  return c;
+}
+
+std::string compare(const CaseTensor& expected, const CaseTensor& got, double rtol, double atol) {
+  if (expected.dtype != got.dtype) {
+    return fmt::format("is {}, expected {}", corelane::dtype_name(got.dtype),
+                       corelane::dtype_name(expected.dtype));
+  }
+  if (expected.shape != got.shape) {
+    return fmt::format("has shape {}, expected {}", got.shape.to_string(),
+                       expected.shape.to_string());
+  }
+  if (expected.data.size() > got.data.size()) {
+    return fmt::format("has {} bytes, expected {}", got.data.size(), expected.data.size());
+  }
+  const std::size_t elements = expected.shape.elements().value_or(0);
+  if (corelane::is_float(expected.dtype)) {
+    // Two units in the last place of a bfloat16, as the onnx package's own runner has it.
+    if (expected.dtype == DType::kBF16) rtol = std::max(rtol, 0.015625);
+    for (std::size_t i = 0; i < elements; ++i) {
+      const double e = value_of(expected, i);
+      const double g = value_of(got, i);
+      if (!close(e, g, rtol, atol)) return fmt::format("[{}] is {}, expected {}", i, g, e);
+    }
+    return "";
+  }
+  for (std::size_t i = 0; i < expected.data.size(); ++i) {
+    std::byte mask{0xFF};
+    // The unused half of the last byte of 4-bit elements.
+    if (corelane::dtype_bits(expected.dtype) == 4 && i == elements / 2) mask = std::byte{0x0F};
+    if ((expected.data[i] & mask) != (got.data[i] & mask)) {
+      return fmt::format("byte {} is {}, expected {}", i, static_cast<int>(got.data[i]),
+                         static_cast<int>(expected.data[i]));
+    }
+  }
+  return "";
+}
+
+}  // namespace node_tests

@@ -1,0 +1,85 @@
+#include "run_case.h"
+
+#include <fmt/core.h>
+
+#include "corelane/runtime/program.h"
+
+namespace node_tests {
+namespace {
+
+using corelane::Code;
+using corelane::Status;
+
+Result failed(const Status& status) {
+  Result result;
+  const bool refused = status.code() == Code::kUnsupportedModel;
+  result.outcome = refused ? Outcome::kRefused : Outcome::kError;
+  result.text = status.to_string();
+  return result;
+}
+
+Status bind_inputs(const Case& c, corelane::Context& context) {
+  const auto descs = context.inputs();
+  if (descs.size() != c.inputs.size()) {
+    return corelane::failure(Code::kInternal, "{} inputs, the case has {}", descs.size(),
+                             c.inputs.size());
+  }
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const CaseTensor& t = c.inputs[i];
+    if (t.onnx_type == 0) {
+      return corelane::failure(Code::kUnsupportedModel, "input '{}' of the case is no tensor",
+                               descs[i].name);
+    }
+    static const std::byte kNothing{};
+    const corelane::TensorView view{
+        t.data.empty() ? &kNothing : t.data.data(), t.data.size(), t.dtype, t.shape, {}, {}};
+    CORELANE_RETURN_IF_ERROR(context.set_input(i, view));
+  }
+  return {};
+}
+
+CaseTensor copy_of(const corelane::TensorView& view) {
+  CaseTensor t;
+  t.dtype = view.dtype;
+  t.shape = view.shape;
+  const auto* bytes = static_cast<const std::byte*>(view.data);
+  if (bytes != nullptr) t.data.assign(bytes, bytes + view.size);
+  return t;
+}
+
+}  // namespace
+
+Result run_case(const Case& c) {
+  corelane::LoadOptions options;
+  options.device = "virtual:generic:1";
+  options.cache = false;
+  auto program = corelane::Program::load(c.model, options);
+  if (!program) return failed(program.error());
+  Result result;
+  for (const auto& finding : program->description().findings) {
+    if (finding.kind != corelane::ImportFinding::Kind::kWarning) continue;
+    result.warnings += fmt::format("{} ({}): {}; ", finding.node, finding.op, finding.text);
+  }
+  auto context = program->new_context();
+  if (!context) return failed(context.error());
+  if (const Status bound = bind_inputs(c, *context); !bound.ok()) return failed(bound);
+  if (const Status ran = context->run(); !ran.ok()) return failed(ran);
+  if (context->outputs().size() != c.outputs.size()) {
+    result.text =
+        fmt::format("{} outputs, expected {}", context->outputs().size(), c.outputs.size());
+    return result;
+  }
+  for (std::size_t i = 0; i < c.outputs.size(); ++i) {
+    auto view = context->output(i);
+    if (!view) return failed(view.error());
+    const std::string difference = compare(c.outputs[i], copy_of(*view), c.rtol, c.atol);
+    if (difference.empty()) continue;
+    result.outcome = Outcome::kWrong;
+    result.text = fmt::format("output {} {}", i, difference);
+    return result;
+  }
+  result.outcome = Outcome::kPass;
+  return result;
+}
+
+}  // namespace node_tests
