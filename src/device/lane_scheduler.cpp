@@ -62,8 +62,7 @@ Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_w
           if (const auto alive = weak.lock()) alive->scheduler.deadline_passed(alive);
         });
       if (job->waits.empty()) {
-        enqueue_locked(job);
-        schedule_locked(now);
+        place_locked(job, now);
         wake_workers_locked(after);
       } else {
         job->state_ = JobState::kBlocked;
@@ -113,20 +112,32 @@ void LaneScheduler::enqueue_locked(const std::shared_ptr<LanedJob>& job) {
   waiting_jobs_.push_back(job);
 }
 
+/// Gives a new job its cores when nobody is before it, else a place in the line.
+void LaneScheduler::place_locked(const std::shared_ptr<LanedJob>& job, TimePoint now) {
+  const std::uint64_t bits = cores_here_locked(job->cores, job->bindings->last_core_bits());
+  if (bits != 0) {
+    grant_locked(job, bits, now);
+  } else {
+    enqueue_locked(job);
+    schedule_locked(now);
+  }
+}
+
 void LaneScheduler::schedule_locked(TimePoint now) {
   while (!waiting_.empty() && busy_bits_.load(std::memory_order_relaxed) != all_bits_) {
     const auto grant = pick_locked(now);
     if (!grant) return;
-    grant_locked(*grant, now);
+    const auto at = static_cast<std::ptrdiff_t>(grant->job);
+    const std::shared_ptr<LanedJob> job = std::move(waiting_jobs_[grant->job]);
+    waiting_jobs_.erase(waiting_jobs_.begin() + at);
+    waiting_.erase(waiting_.begin() + at);
+    grant_locked(job, grant->core_bits, now);
   }
 }
 
-void LaneScheduler::grant_locked(const Grant& grant, TimePoint now) {
-  const auto at = static_cast<std::ptrdiff_t>(grant.job);
-  const std::shared_ptr<LanedJob> job = std::move(waiting_jobs_[grant.job]);
-  waiting_jobs_.erase(waiting_jobs_.begin() + at);
-  waiting_.erase(waiting_.begin() + at);
-  job->core_bits = grant.core_bits;
+void LaneScheduler::grant_locked(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits,
+                                 TimePoint now) {
+  job->core_bits = core_bits;
   occupy_locked(*job, now + job->bindings->executable().average_run);
   if (event_driven_) {
     start_locked(*job, now);

@@ -105,7 +105,8 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status);
   void enqueue_locked(const std::shared_ptr<LanedJob>& job);
   void schedule_locked(TimePoint now);
-  void grant_locked(const Grant& grant, TimePoint now);
+  void place_locked(const std::shared_ptr<LanedJob>& job, TimePoint now);
+  void grant_locked(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits, TimePoint now);
   void start_locked(LanedJob& job, TimePoint now);
   void complete_locked(LanedJob& job, Status status, TimePoint now, bool release, Aftermath& after);
   void free_lanes_locked(const LaneOccupant& occupant, Duration ran);

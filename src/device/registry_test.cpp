@@ -138,5 +138,13 @@ TEST(Registry, FilesThatAreNoDriversAreRefused) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Registry, ModuleOfAnotherBuildIsRefused) {
+  const Environment path("CORELANE_DRIVER_PATH", CORELANE_TEST_MODULES);
+  const auto stale = open_device("stale:rk3588");
+  ASSERT_FALSE(stale.has_value());
+  EXPECT_EQ(stale.error().code(), Code::kVersionMismatch) << stale.error().to_string();
+  EXPECT_THAT(stale.error().message(), testing::HasSubstr("another tree"));
+}
+
 }  // namespace
 }  // namespace corelane::device

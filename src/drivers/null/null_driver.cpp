@@ -1,4 +1,10 @@
-// The null device's entry in the registration table.
+// The null device's entry in the registration table, and where the next driver starts: copy this
+// folder, name it in CORELANE_DRIVERS, and replace
+//  - null_script by the options of your device's text,
+//  - null_image by what reads your images,
+//  - null_engine and null_request by LaneEngine, LaneProgram and LaneRequest over your engine.
+// Queues, priorities, deadlines, reset, buffers and traces come from make_laned_device(). Then hold
+// it to tests/conformance with a fixture of some forty lines.
 #include "device/driver_module.h"
 #include "device/lane_engine.h"
 #include "drivers/null/null_engine.h"

@@ -56,7 +56,7 @@ Status read_line(std::string_view line, Description& description) {
                  line);
 }
 
-Result<Description> read_text(std::string_view text, const std::vector<Shape>& shapes) {
+Result<Description> read_text(std::string_view text) {
   Description description;
   std::size_t number = 1;
   for (std::size_t at = 0; at < text.size(); ++number) {
@@ -66,25 +66,39 @@ Result<Description> read_text(std::string_view text, const std::vector<Shape>& s
           status.wrap(Code::kMalformed, fmt::format("null image, line {}", number)));
     at = end + 1;
   }
-  if (shapes.empty()) return description;
+  return description;
+}
+
+Status choose_shapes(Description& description, const std::vector<Shape>& shapes) {
+  if (shapes.empty()) return {};
   if (shapes.size() != description.inputs.size())
-    return error(Code::kInvalidArgument, "{} input shapes were given; the image has {} inputs",
-                 shapes.size(), description.inputs.size());
+    return failure(Code::kInvalidArgument, "{} input shapes were given; the image has {} inputs",
+                   shapes.size(), description.inputs.size());
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     TensorDesc& input = description.inputs[i];
     if (shapes[i] != input.shape && !input.shape.accepts(shapes[i]))
-      return error(Code::kShapeMismatch, "input '{}' was given shape {}; the image declares {}",
-                   input.name, shapes[i].to_string(), input.shape.to_string());
+      return failure(Code::kShapeMismatch, "input '{}' was given shape {}; the image declares {}",
+                     input.name, shapes[i].to_string(), input.shape.to_string());
     input.shape = shapes[i];
   }
-  return description;
+  return {};
 }
 
 }  // namespace
 
 Result<Description> describe(const device::Image& image, const std::vector<Shape>& input_shapes) {
-  if (image.kind == "null") return read_text(as_string_view(image.bytes), input_shapes);
   Description description;
+  if (image.kind == "null") {
+    CORELANE_ASSIGN(description, read_text(as_string_view(image.bytes)));
+    CORELANE_TRY(choose_shapes(description, input_shapes));
+    return description;
+  }
+  if (!image.inputs.empty() || !image.outputs.empty()) {
+    description.inputs = image.inputs;
+    description.outputs = image.outputs;
+    CORELANE_TRY(choose_shapes(description, input_shapes));
+    return description;
+  }
   for (const Shape& shape : input_shapes) {
     TensorDesc input;
     input.name = "input" + std::to_string(description.inputs.size());

@@ -20,8 +20,9 @@ struct Description {
 ///   input x f32 1,3        name, element type, shape ('?' for an open dimension)
 ///   output y f32 1,3
 ///   time 1ms 100us         optional: a, and b
-/// and `input_shapes` replaces declared input shapes that accept them. Other kinds are not parsed:
-/// their inputs are f32 of `input_shapes`, and there is one output like the first input.
+/// Other kinds are not parsed: they have the inputs and outputs that the image declares, or else
+/// f32 inputs of `input_shapes` and one output like the first input. `input_shapes` replaces
+/// declared input shapes that accept them.
 Result<Description> describe(const device::Image& image, const std::vector<Shape>& input_shapes);
 
 }  // namespace corelane::null_device
