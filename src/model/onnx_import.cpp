@@ -64,8 +64,9 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   CORELANE_ASSIGN(imported.constants, take_constants(model, external));
   CORELANE_TRY(freeze_dims(*model.mutable_graph(), options));
   auto& description = imported.description;
-  CORELANE_TRY(
-      rewrite(model, imported.constants, options.refuse_known_wrong, description.findings));
+  CORELANE_ASSIGN(auto report, rewrite(model, imported.constants, options.refuse_known_wrong));
+  description.findings = std::move(report.findings);
+  description.macs = report.macs;
   CORELANE_ASSIGN(description.custom_operators,
                   prepare_custom_operators(model, options.custom_operators));
   CORELANE_TRY(describe(model, imported.constants, options, description));

@@ -4,6 +4,7 @@
 
 #include "model/onnx_check.h"
 #include "model/onnx_constants.h"
+#include "model/onnx_macs.h"
 #include "model/onnx_rules.h"
 #include "model/onnx_tensor.h"
 
@@ -103,6 +104,11 @@ void Rewriter::visit(onnx::NodeProto node, int depth) {
   if (node.op_type() == "Constant" && node.output_size() == 1) {
     const auto* value = find_attribute(node, "value");
     if (value != nullptr && value->has_t()) tensors_.emplace(node.output(0), value->t());
+  }
+  if (top_) {
+    const auto macs = macs_of(node, facts_);
+    state_.macs_known = state_.macs_known && macs.has_value();
+    state_.macs += macs.value_or(0);
   }
   for (const auto& out : node.output()) makers_[out] = node.op_type();
   *graph_->add_node() = std::move(node);
@@ -234,11 +240,39 @@ Result<bool> Rewriter::refuse(const onnx::NodeProto& node, std::string_view text
   return false;
 }
 
-Status rewrite(onnx::ModelProto& model, ByteVector& constants, bool refuse_known_wrong,
-               std::vector<ImportFinding>& findings) {
-  RewriteState state{opset_of(model), refuse_known_wrong,         constants,
-                     findings,        free_prefix(model.graph()), 0};
-  return Rewriter(state, nullptr).run(*model.mutable_graph());
+void Rewriter::declare_outputs(onnx::GraphProto& graph) const {
+  for (auto& out : *graph.mutable_output()) {
+    const auto& shape = facts_.of(out.name()).shape;
+    const bool tensor = out.type().has_tensor_type();
+    if (!shape || !tensor) continue;
+    auto& declared = *out.mutable_type()->mutable_tensor_type()->mutable_shape();
+    if (declared.dim_size() != static_cast<int>(shape->rank())) {
+      declared.clear_dim();
+      for (std::size_t i = 0; i < shape->rank(); ++i) declared.add_dim();
+    }
+    for (std::size_t i = 0; i < shape->rank(); ++i) {
+      auto& dim = *declared.mutable_dim(static_cast<int>(i));
+      if ((*shape)[i] >= 0) dim.set_dim_value((*shape)[i]);
+    }
+  }
+}
+
+Result<RewriteReport> rewrite(onnx::ModelProto& model, ByteVector& constants,
+                              bool refuse_known_wrong) {
+  RewriteReport report;
+  RewriteState state{opset_of(model),
+                     refuse_known_wrong,
+                     constants,
+                     report.findings,
+                     free_prefix(model.graph()),
+                     0,
+                     0,
+                     true};
+  Rewriter rewriter(state, nullptr);
+  CORELANE_TRY(rewriter.run(*model.mutable_graph()));
+  rewriter.declare_outputs(*model.mutable_graph());
+  if (state.macs_known) report.macs = state.macs;
+  return report;
 }
 
 }  // namespace corelane::onnx_import

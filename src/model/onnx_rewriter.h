@@ -51,13 +51,16 @@ struct RewriteState {
   std::vector<ImportFinding>& findings;
   std::string prefix;  ///< Of new names; no name of the model begins with it.
   std::uint64_t next_name = 0;
+  std::uint64_t macs = 0;  ///< Of the top graph; meaningless unless macs_known.
+  bool macs_known = true;
 };
 
 /// Goes through one graph in order; each node is kept, or replaced by what its rules add. Facts of
 /// all values made so far are known. New nodes go through the rules as well.
 class Rewriter {
  public:
-  Rewriter(RewriteState& state, const FactsTable* outer) : state_(state), facts_(outer) {}
+  Rewriter(RewriteState& state, const FactsTable* outer)
+      : state_(state), facts_(outer), top_(outer == nullptr) {}
   Status run(onnx::GraphProto& graph);
 
   std::int64_t opset() const { return state_.opset; }
@@ -98,6 +101,9 @@ class Rewriter {
   std::string transpose(const std::string& x, const Ints& perm);
   std::string concat(const Names& parts, std::int64_t axis);
 
+  /// Writes what is known of the shapes of the graph's outputs into their declarations.
+  void declare_outputs(onnx::GraphProto& graph) const;
+
   /// A finding about the node being rewritten.
   void warn(const onnx::NodeProto& node, std::string text);
   /// For a pattern that the engine computes wrongly: kUnsupportedModel, or a warning where the
@@ -112,6 +118,7 @@ class Rewriter {
 
   RewriteState& state_;
   FactsTable facts_;
+  bool top_;
   onnx::GraphProto* graph_ = nullptr;
   std::unordered_map<std::string, onnx::TensorProto> tensors_;  ///< Small and Constant ones.
   std::unordered_map<std::string, std::string> makers_;
@@ -121,8 +128,15 @@ class Rewriter {
   Status failed_;
 };
 
-/// Applies all rules to the model's graph.
-Status rewrite(onnx::ModelProto& model, ByteVector& constants, bool refuse_known_wrong,
-               std::vector<ImportFinding>& findings);
+/// What the walk over a model finds on its way.
+struct RewriteReport {
+  std::vector<ImportFinding> findings;
+  std::uint64_t macs = 0;  ///< 0 when a shape is not known.
+};
+
+/// Applies all rules to the model's graph, and fills open dimensions of its outputs where they
+/// follow from the inputs.
+Result<RewriteReport> rewrite(onnx::ModelProto& model, ByteVector& constants,
+                              bool refuse_known_wrong);
 
 }  // namespace corelane::onnx_import

@@ -1,10 +1,11 @@
 // Imports one ONNX file and writes the model as the engine would get it, constants inlined: for
 // looking at rewrites, and for running them in another runtime.
 //
-//     onnx_import_tool IN.onnx OUT.onnx [--warn]     one model
+//     onnx_import_tool IN.onnx OUT.onnx [--warn] [--dim NAME=N]... [--shape INPUT=1,3,?,?]...
 //     onnx_import_tool --dir IN OUT                  every *.onnx of a folder; errors to NAME.error
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -16,9 +17,8 @@ namespace {
 using corelane::Status;
 namespace fs = std::filesystem;
 
-Status convert(const fs::path& in, const fs::path& out, bool refuse, bool print) {
-  corelane::ImportOptions options;
-  options.refuse_known_wrong = refuse;
+Status convert(const fs::path& in, const fs::path& out, const corelane::ImportOptions& options,
+               bool print) {
   CORELANE_ASSIGN_OR_STATUS(const auto imported, corelane::import_onnx_file(in, options));
   for (const auto& finding : imported.description.findings) {
     if (print) {
@@ -50,7 +50,7 @@ int convert_folder(const fs::path& in, const fs::path& out) {
     const fs::path error = fs::path(target).replace_extension(".error");
     fs::remove(error);
     fs::remove(target);
-    const Status status = convert(entry.path(), target, true, false);
+    const Status status = convert(entry.path(), target, {}, false);
     if (status.ok()) continue;
     ++failed;
     const Status written =
@@ -61,15 +61,43 @@ int convert_folder(const fs::path& in, const fs::path& out) {
   return 0;
 }
 
+/// False for what is no option.
+bool read_option(const std::string& key, const std::string& value,
+                 corelane::ImportOptions& options) {
+  const auto equals = value.find('=');
+  if (equals == std::string::npos) return false;
+  const std::string name = value.substr(0, equals);
+  const std::string rest = value.substr(equals + 1);
+  if (key == "--dim") {
+    options.dims[name] = std::atoll(rest.c_str());
+    return true;
+  }
+  const auto shape = corelane::parse_shape(rest);
+  if (key != "--shape" || !shape) return false;
+  options.input_shapes[name] = *shape;
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s [--dir] IN OUT [--warn]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s [--dir] IN OUT [--warn] [--dim N=V] [--shape I=S]\n", argv[0]);
     return 2;
   }
   if (std::string(argv[1]) == "--dir" && argc == 4) return convert_folder(argv[2], argv[3]);
-  const Status status = convert(argv[1], argv[2], argc < 4, true);
+  corelane::ImportOptions options;
+  for (int i = 3; i < argc; ++i) {
+    if (std::string(argv[i]) == "--warn") {
+      options.refuse_known_wrong = false;
+    } else if (i + 1 >= argc || !read_option(argv[i], argv[i + 1], options)) {
+      std::fprintf(stderr, "unknown option %s\n", argv[i]);
+      return 2;
+    } else {
+      ++i;
+    }
+  }
+  const Status status = convert(argv[1], argv[2], options, true);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.to_string().c_str());
   return status.ok() ? 0 : 1;
 }
