@@ -44,7 +44,9 @@ class RealClock final : public Clock {
     std::lock_guard guard(mutex_);
     const TimerId id = timers_.add(when, std::move(f));
     start_thread();
-    changed_.notify_one();
+    // A thread that sleeps until an earlier time looks again then: jobs that set and cancel a
+    // deadline each do not wake it.
+    if (when < sleeps_until_) changed_.notify_one();
     return id;
   }
 
@@ -78,6 +80,7 @@ class RealClock final : public Clock {
     std::unique_lock lock(mutex_);
     for (;;) {
       const TimePoint next = timers_.next();
+      sleeps_until_ = next;
       if (next == kNever) {
         changed_.wait(lock);
       } else if (now() < next) {
@@ -95,6 +98,7 @@ class RealClock final : public Clock {
   std::mutex mutex_;
   std::condition_variable changed_;
   TimerQueue timers_;
+  TimePoint sleeps_until_ = kNever;  ///< Of the timer thread; a past time while it runs calls.
   bool started_ = false;
 };
 
