@@ -16,6 +16,7 @@ constexpr std::size_t kMinPixels = 64;         ///< Whole vectors of every type.
 constexpr std::size_t kMaxPixels = 2048;
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kBlockBytes = 16;
+constexpr std::size_t kCacheBytes = 32 * 1024 * 1024;  ///< More is in no cache for sure.
 
 void fill(std::byte* dst, std::size_t bytes, const ZeroPattern& pattern) {
   for (std::size_t i = 0; i < bytes; i += pattern.size()) {
@@ -150,11 +151,11 @@ class Regroup {
     if (d.blocks == 1) {
       const std::byte* rows[kMaxChannels];
       for (std::size_t b = 0; b < blocks; ++b) rows[b] = from(b);
-      kernels.interleave(rows, blocks, to(0), blocks, count);
+      kernels.interleave(rows, blocks, to(0), blocks, count, false);
     } else {
       std::byte* rows[kMaxChannels];
       for (std::size_t b = 0; b < blocks; ++b) rows[b] = to(b);
-      kernels.deinterleave(from(0), blocks, rows, blocks, count);
+      kernels.deinterleave(from(0), blocks, rows, blocks, count, false);
     }
   }
 
@@ -187,6 +188,7 @@ class Tiles {
       : w_(w),
         take_apart_(tile_kernels(w.src.size)),
         put_together_(tile_kernels(w.dst.size)),
+        far_(w.plan.from.total * w.src.size + w.plan.to.total * w.dst.size > kCacheBytes),
         stored_(std::max(w.src.blocks * w.src.block, w.dst.blocks * w.dst.block)) {
     // What passes through the cache is the side that lies in pixels.
     const std::size_t size = std::max(w.src.planar ? 0 : w.src.size, w.dst.planar ? 0 : w.dst.size);
@@ -242,7 +244,7 @@ class Tiles {
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
         fetch(at, c, valid);
         std::fill(rows_ + valid, rows_ + group, padding_.data());
-        put_together_.interleave(rows_, group, to + first * d.size, d.block, count);
+        put_together_.interleave(rows_, group, to + first * d.size, d.block, count, far_);
       }
     }
   }
@@ -288,7 +290,7 @@ class Tiles {
       const std::size_t within = (first + i) % s.block;
       const std::size_t run = std::min(count - i, s.block - within);
       const std::byte* from = s.at(at.n, b, at.row) + at.pixel * s.pixel_step() + within * s.size;
-      take_apart_.deinterleave(from, s.block, planes + i, run, at.count);
+      take_apart_.deinterleave(from, s.block, planes + i, run, at.count, far_ && direct);
       i += run;
     }
   }
@@ -296,6 +298,7 @@ class Tiles {
   const Walk& w_;
   const TileKernels& take_apart_;
   const TileKernels& put_together_;
+  bool far_;
   std::size_t stored_;
   std::size_t tile_;
   std::size_t planes_step_;

@@ -57,14 +57,16 @@ struct Segment {
 };
 
 /// Kernels for elements of one size. Counts and strides in elements, except where bytes are named.
+/// `far`: the tensors fit no cache, so what comes next is fetched ahead and results are stored past
+/// the caches.
 struct TileKernels {
   /// dst[p * stride + c] = rows[c][p] for c < channels, p < count. Between two pixels nothing is
   /// written beyond `channels`.
   void (*interleave)(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                     std::size_t stride, std::size_t count);
+                     std::size_t stride, std::size_t count, bool far);
   /// rows[c][p] = src[p * stride + c].
   void (*deinterleave)(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                       std::size_t channels, std::size_t count);
+                       std::size_t channels, std::size_t count, bool far);
 };
 
 /// For elements of 1, 2, 4, 8 or 16 bytes.

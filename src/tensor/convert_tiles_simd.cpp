@@ -11,6 +11,7 @@
 #define HWY_TARGET_INCLUDE "tensor/convert_tiles_simd.cpp"
 #include <hwy/foreach_target.h>
 //
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "tensor/convert_blocks-inl.h"
@@ -41,6 +42,26 @@ void deinterleave_each(const std::byte* src, std::size_t stride, std::byte* cons
 }
 
 #if HWY_TARGET != HWY_SCALAR
+
+/// Stores a vector; past the caches when it is a whole line of a tensor that does not fit them.
+template <class D>
+HWY_INLINE void store_far(D d, hn::Vec<D> v, hn::TFromD<D>* p, bool far) {
+  constexpr std::size_t kLine = 64;
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine) {
+    if (far && reinterpret_cast<std::uintptr_t>(p) % kLine == 0) {
+      hn::Stream(v, d, p);
+      return;
+    }
+  }
+  (void)far;
+  hn::StoreU(v, d, p);
+}
+
+/// Asks for the lines that the next tile will read, into the second cache level: in the first one
+/// the lines of many planes would displace each other.
+HWY_INLINE void prefetch_rows(const std::byte* const* rows, std::size_t count, std::size_t offset) {
+  for (std::size_t i = 0; i < count; ++i) __builtin_prefetch(rows[i] + offset, 0, 2);
+}
 
 /// Calls f(pixel) for whole vectors of pixels, of which there must be one, the last one overlapping
 /// its neighbour. There is one call, so that f is expanded once.
@@ -100,7 +121,7 @@ HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t
 /// kGroups * kSide channels side by side: stores of kGroups * 16 bytes.
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_wide(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                std::size_t stride) {
+                                std::size_t stride, bool far) {
   const hn::CappedTag<T, kSide<T> * kGroups> part;
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
@@ -111,7 +132,7 @@ HWY_INLINE void interleave_wide(D d, const std::byte* const* rows, std::size_t p
 #pragma GCC unroll 16
   for (std::size_t j = 0; j < kSide<T>; ++j) {
     if constexpr (kGroups == kBlocks<D>) {
-      hn::StoreU(v[j], d, dst + j * stride);
+      store_far(d, v[j], dst + j * stride, far);
     } else {
       hn::StoreU(hn::LowerHalf(part, v[j]), part, dst + j * stride);
       hn::StoreU(hn::UpperHalf(part, v[j]), part, dst + (j + kSide<T>)*stride);
@@ -122,19 +143,20 @@ HWY_INLINE void interleave_wide(D d, const std::byte* const* rows, std::size_t p
 /// The first `channels` of kSide channels x Lanes(d) pixels.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_square(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                    std::size_t pixel, std::size_t channels) {
+                                    std::size_t pixel, std::size_t channels, bool far) {
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
   for (std::size_t j = 0; j < kSide<T>; ++j) {
     v[j] = load_blocks(d, src + j * stride, kSide<T> * stride);
   }
   transpose_in_blocks(d, v);
-  for (std::size_t c = 0; c < channels; ++c) hn::StoreU(v[c], d, typed<T>(rows[c]) + pixel);
+  for (std::size_t c = 0; c < channels; ++c) store_far(d, v[c], typed<T>(rows[c]) + pixel, far);
 }
 
 /// Pixels of exactly one block: whole vectors on both sides.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t pixel, T* dst) {
+HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
+                                  bool far) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
@@ -145,14 +167,14 @@ HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t
     transpose_blocks(d, v + j, 1);
 #pragma GCC unroll 4
     for (std::size_t b = 0; b < kBlocks<D>; ++b) {
-      hn::StoreU(v[j + b], d, dst + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes);
+      store_far(d, v[j + b], dst + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes, far);
     }
   }
 }
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, std::size_t pixel,
-                                    std::size_t channels) {
+                                    std::size_t channels, bool far) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
@@ -166,7 +188,7 @@ HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, s
   transpose_in_blocks(d, v);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kSide<T>; ++c) {
-    if (c < channels) hn::StoreU(v[c], d, typed<T>(rows[c]) + pixel);
+    if (c < channels) store_far(d, v[c], typed<T>(rows[c]) + pixel, far);
   }
 }
 
@@ -191,14 +213,14 @@ HWY_INLINE void transpose_lanes(D d, V (&v)[kLanes]) {
 /// Lanes(d) channels x Lanes(d) pixels: whole vectors on both sides.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_lanes(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                 std::size_t stride) {
+                                 std::size_t stride, bool far) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kLanes];
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kLanes; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
   transpose_lanes(d, v);
 #pragma GCC unroll 16
-  for (std::size_t p = 0; p < kLanes; ++p) hn::StoreU(v[p], d, dst + p * stride);
+  for (std::size_t p = 0; p < kLanes; ++p) store_far(d, v[p], dst + p * stride, far);
 }
 
 template <class D, class T = hn::TFromD<D>>
@@ -217,7 +239,7 @@ HWY_INLINE void deinterleave_lanes(D d, const T* src, std::size_t stride, std::b
 /// that they can share a set of the first cache level, as the planes of many images do.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
-                                        std::byte* const* rows, std::size_t pixel) {
+                                        std::byte* const* rows, std::size_t pixel, bool far) {
   constexpr std::size_t kRows = hn::MaxLanes(D()) / 2;
   const hn::Half<D> half;
   hn::Vec<D> v[kRows];
@@ -241,8 +263,8 @@ HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
   for (std::size_t i = 0; i < kPart; ++i) {
     const auto lower = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b[i]), a[i]);
     const auto upper = hn::OddEvenBlocks(b[i], hn::SwapAdjacentBlocks(a[i]));
-    hn::StoreU(lower, d, typed<T>(rows[i]) + pixel);
-    hn::StoreU(upper, d, typed<T>(rows[i + kPart]) + pixel);
+    store_far(d, lower, typed<T>(rows[i]) + pixel, far);
+    store_far(d, upper, typed<T>(rows[i + kPart]) + pixel, far);
   }
 }
 
@@ -274,7 +296,7 @@ HWY_NOINLINE void deinterleave_few(D d, const T* src, std::size_t stride, std::b
                                    std::size_t channels, std::size_t pixel, bool at_end) {
   constexpr std::size_t kPixels = hn::MaxLanes(D());
   if (!at_end) {
-    deinterleave_square(d, src, stride, rows, pixel, channels);
+    deinterleave_square(d, src, stride, rows, pixel, channels, false);
     return;
   }
   // A whole block read at the last pixels could leave the memory.
@@ -282,14 +304,14 @@ HWY_NOINLINE void deinterleave_few(D d, const T* src, std::size_t stride, std::b
   for (std::size_t p = 0; p < kPixels; ++p) {
     std::memcpy(square + p * kSide<T>, src + p * stride, channels * sizeof(T));
   }
-  deinterleave_square(d, square, kSide<T>, rows, pixel, channels);
+  deinterleave_square(d, square, kSide<T>, rows, pixel, channels, false);
 }
 
 /// At least Lanes(d) pixels. Groups of channels are walked one after the other: few rows at a time
 /// are what the CPU's prefetchers follow best.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_t channels, T* dst,
-                                   std::size_t stride, std::size_t count) {
+                                   std::size_t stride, std::size_t count, bool far) {
   const std::size_t lanes = hn::Lanes(d);
   const auto row = [&](std::size_t c, std::size_t p)
                        HWY_ATTR { return hn::LoadU(d, typed<T>(rows[c]) + p); };
@@ -306,13 +328,14 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
       hn::StoreInterleaved4(row(0, p), row(1, p), row(2, p), row(3, p), d, dst + 4 * p);
     });
   } else if (channels == kSide<T> && stride == kSide<T> && kSide<T> >= kBlocks<D>) {
-    for_vectors(lanes, count,
-                [&](std::size_t p) HWY_ATTR { interleave_packed(d, rows, p, dst + p * stride); });
+    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
+      interleave_packed(d, rows, p, dst + p * stride, far);
+    });
   } else if (sizeof(T) == 4 && channels >= lanes) {
     for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
         if constexpr (sizeof(T) == 4) {
-          interleave_lanes(d, rows + c, p, dst + p * stride + c, stride);
+          interleave_lanes(d, rows + c, p, dst + p * stride + c, stride, far);
         }
       });
     });
@@ -321,7 +344,10 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
     for_groups(4 * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(kSide<T>, count, [&](std::size_t p) HWY_ATTR {
         if constexpr (sizeof(T) <= 2 && kBlocks<D> == 4) {
-          interleave_wide<4>(d, rows + c, p, dst + p * stride + c, stride);
+          if (far && p % lanes == 0) {
+            prefetch_rows(rows + c, 4 * kSide<T>, (p + count) * sizeof(T));
+          }
+          interleave_wide<4>(d, rows + c, p, dst + p * stride + c, stride, far);
         }
       });
     });
@@ -330,13 +356,17 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
     for_groups(2 * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(2 * kSide<T>, count, [&](std::size_t p) HWY_ATTR {
         if constexpr (sizeof(T) <= 2 && kBlocks<D> == 4) {
-          interleave_wide<2>(d, rows + c, p, dst + p * stride + c, stride);
+          if (far && p % lanes == 0) {
+            prefetch_rows(rows + c, 2 * kSide<T>, (p + count) * sizeof(T));
+          }
+          interleave_wide<2>(d, rows + c, p, dst + p * stride + c, stride, far);
         }
       });
     });
   } else if (channels >= kSide<T>) {
     for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
+        if (far) prefetch_rows(rows + c, kSide<T>, (p + count) * sizeof(T));
         interleave_square(d, rows + c, p, dst + p * stride + c, stride);
       });
     });
@@ -349,7 +379,7 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                     std::size_t channels, std::size_t count) {
+                                     std::size_t channels, std::size_t count, bool far) {
   const std::size_t lanes = hn::Lanes(d);
   const auto store = [&](std::size_t c, std::size_t p, hn::Vec<D> v)
                          HWY_ATTR { hn::StoreU(v, d, typed<T>(rows[c]) + p); };
@@ -381,20 +411,20 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
   } else if (stride == kSide<T> && channels <= kSide<T> && kSide<T> >= kBlocks<D>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       if (channels == kSide<T>) {
-        deinterleave_packed(d, src + p * stride, rows, p, kSide<T>);
+        deinterleave_packed(d, src + p * stride, rows, p, kSide<T>, far);
       } else if (p + lanes == count) {
         deinterleave_few(d, src + p * stride, stride, rows, channels, p, true);
       } else if (channels <= 4) {  // A bound the compiler knows saves it most of the shuffles.
-        deinterleave_packed(d, src + p * stride, rows, p, std::min<std::size_t>(channels, 4));
+        deinterleave_packed(d, src + p * stride, rows, p, std::min<std::size_t>(channels, 4), far);
       } else {
-        deinterleave_packed(d, src + p * stride, rows, p, channels);
+        deinterleave_packed(d, src + p * stride, rows, p, channels, far);
       }
     });
   } else if (kBlocks<D> == 4 && sizeof(T) == 4 && channels >= lanes / 2) {
     for_groups(lanes / 2, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
         if constexpr (kBlocks<D> == 4 && sizeof(T) == 4) {
-          deinterleave_half_lanes(d, src + p * stride + c, stride, rows + c, p);
+          deinterleave_half_lanes(d, src + p * stride + c, stride, rows + c, p, far);
         }
       });
     });
@@ -409,7 +439,7 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
   } else if (channels >= kSide<T>) {
     for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        deinterleave_square(d, src + p * stride + c, stride, rows + c, p, kSide<T>);
+        deinterleave_square(d, src + p * stride + c, stride, rows + c, p, kSide<T>, far);
       });
     });
   } else {
@@ -424,11 +454,11 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
 /// Fewer pixels than a vector has lanes go to vectors of one block, fewer than that one by one.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_with(D d, const std::byte* const* rows, std::size_t channels,
-                                std::byte* dst, std::size_t stride, std::size_t count) {
+                                std::byte* dst, std::size_t stride, std::size_t count, bool far) {
   if (count >= hn::Lanes(d)) {
-    interleave_vectors(d, rows, channels, typed<T>(dst), stride, count);
+    interleave_vectors(d, rows, channels, typed<T>(dst), stride, count, far);
   } else if constexpr (kBlocks<D> > 1) {
-    interleave_with(hn::CappedTag<T, kSide<T>>(), rows, channels, dst, stride, count);
+    interleave_with(hn::CappedTag<T, kSide<T>>(), rows, channels, dst, stride, count, far);
   } else {
     interleave_each<sizeof(T)>(rows, channels, dst, stride, 0, count);
   }
@@ -436,11 +466,12 @@ HWY_INLINE void interleave_with(D d, const std::byte* const* rows, std::size_t c
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_with(D d, const std::byte* src, std::size_t stride,
-                                  std::byte* const* rows, std::size_t channels, std::size_t count) {
+                                  std::byte* const* rows, std::size_t channels, std::size_t count,
+                                  bool far) {
   if (count >= hn::Lanes(d)) {
-    deinterleave_vectors(d, typed<T>(src), stride, rows, channels, count);
+    deinterleave_vectors(d, typed<T>(src), stride, rows, channels, count, far);
   } else if constexpr (kBlocks<D> > 1) {
-    deinterleave_with(hn::CappedTag<T, kSide<T>>(), src, stride, rows, channels, count);
+    deinterleave_with(hn::CappedTag<T, kSide<T>>(), src, stride, rows, channels, count, far);
   } else {
     deinterleave_each<sizeof(T)>(src, stride, rows, channels, 0, count);
   }
@@ -450,37 +481,42 @@ HWY_INLINE void deinterleave_with(D d, const std::byte* src, std::size_t stride,
 
 template <class T>
 void interleave(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                std::size_t stride, std::size_t count) {
+                std::size_t stride, std::size_t count, bool far) {
   if (channels == 0) return;
   if (channels == 1 && stride == 1) {
     std::memcpy(dst, rows[0], count * sizeof(T));
     return;
   }
 #if HWY_TARGET == HWY_SCALAR
+  (void)far;
   interleave_each<sizeof(T)>(rows, channels, dst, stride, 0, count);
 #else
-  interleave_with(hn::ScalableTag<T>(), rows, channels, dst, stride, count);
+  interleave_with(hn::ScalableTag<T>(), rows, channels, dst, stride, count, far);
+  if (far) hwy::FlushStream();
 #endif
 }
 
 template <class T>
 void deinterleave(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                  std::size_t channels, std::size_t count) {
+                  std::size_t channels, std::size_t count, bool far) {
   if (channels == 0) return;
   if (channels == 1 && stride == 1) {
     std::memcpy(rows[0], src, count * sizeof(T));
     return;
   }
 #if HWY_TARGET == HWY_SCALAR
+  (void)far;
   deinterleave_each<sizeof(T)>(src, stride, rows, channels, 0, count);
 #else
-  deinterleave_with(hn::ScalableTag<T>(), src, stride, rows, channels, count);
+  deinterleave_with(hn::ScalableTag<T>(), src, stride, rows, channels, count, far);
+  if (far) hwy::FlushStream();
 #endif
 }
 
 /// Elements of one block each: only whole blocks change places.
 void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                       std::size_t stride, std::size_t count) {
+                       std::size_t stride, std::size_t count, bool far) {
+  (void)far;
   std::size_t done = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<std::uint8_t> d;
@@ -505,7 +541,8 @@ void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::
 }
 
 void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                         std::size_t channels, std::size_t count) {
+                         std::size_t channels, std::size_t count, bool far) {
+  (void)far;
   std::size_t done = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<std::uint8_t> d;
@@ -532,12 +569,14 @@ void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* co
 /// Without vectors, for elements that are rarely moved.
 template <std::size_t kSize>
 void interleave_plain(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                      std::size_t stride, std::size_t count) {
+                      std::size_t stride, std::size_t count, bool far) {
+  (void)far;
   interleave_each<kSize>(rows, channels, dst, stride, 0, count);
 }
 template <std::size_t kSize>
 void deinterleave_plain(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                        std::size_t channels, std::size_t count) {
+                        std::size_t channels, std::size_t count, bool far) {
+  (void)far;
   deinterleave_each<kSize>(src, stride, rows, channels, 0, count);
 }
 
