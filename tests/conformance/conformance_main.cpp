@@ -1,5 +1,5 @@
 // Runs the suite against one driver: `--device=<text>` chooses what to open. Exempt tests are
-// skipped ("never") or run apart, where they must fail ("not yet").
+// skipped ("never") or run apart, where they must fail ("not yet"); `--not-yet=<test>` adds one.
 #include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,8 +33,7 @@ bool still_fails(const std::string& test) {
   return waitpid(child, &status, 0) == child && !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-int run(bool exempt_too) {
-  const std::vector<Exemption> exemptions = fixture->exemptions();
+int run(bool exempt_too, const std::vector<Exemption>& exemptions) {
   if (!exempt_too)
     for (const Exemption& exemption : exemptions) leave_out(exemption.test);
   int result = RUN_ALL_TESTS();
@@ -63,10 +62,13 @@ int main(int argc, char** argv) {
   fixture = make_fixture();
   text = fixture->default_device();
   bool exempt_too = false;
+  std::vector<Exemption> exemptions = fixture->exemptions();
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument.starts_with("--device=")) text = argument.substr(9);
+    if (argument.starts_with("--not-yet="))
+      exemptions.push_back({argument.substr(10), Exemption::Kind::kNotYet, "by the command line"});
     if (argument == "--run-exempt") exempt_too = true;
   }
-  return run(exempt_too);
+  return run(exempt_too, exemptions);
 }
