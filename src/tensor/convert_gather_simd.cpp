@@ -11,7 +11,7 @@
 //
 #include <hwy/highway.h>
 
-#include "tensor/convert_blocks-inl.h"
+#include "tensor/convert_blocks_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace corelane::detail {

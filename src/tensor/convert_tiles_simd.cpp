@@ -14,7 +14,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-#include "tensor/convert_blocks-inl.h"
+#include "tensor/convert_blocks_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace corelane::detail {
