@@ -26,6 +26,14 @@ device::TensorRef ref_of(const Slot& slot) {
   return {slot.view.data, slot.view.size, slot.view.shape, held ? slot.buffer : nullptr};
 }
 
+/// True when the device has this memory already, as it is: nothing is to be told again.
+bool is_bound(const Slot& slot, const TensorView& view) {
+  return slot.mode == SlotMode::kDirect && slot.view.data == view.data &&
+         slot.view.size == view.size && slot.view.shape == view.shape &&
+         slot.view.dtype == view.dtype && slot.view.layout == view.layout &&
+         view.quant.kind == QuantKind::kNone;
+}
+
 /// A view of a buffer from `offset` on, in the form of `desc`.
 Result<MutableTensorView> buffer_view(const TensorDesc& desc,
                                       const std::shared_ptr<device::Buffer>& buffer,
@@ -136,7 +144,10 @@ Status ContextState::put_output(std::size_t index, Slot slot) {
     }
   }
   refresh();
-  publish();
+  // Of a static output nothing changes for those who ask.
+  const bool open =
+      entry_.executable == nullptr || !entry_.executable->outputs()[index].shape.is_static();
+  if (open) publish();
   return status;
 }
 
@@ -160,14 +171,15 @@ Status ContextState::bind_input(std::size_t index, const TensorView& view,
   if (!claim) return busy();
   CORELANE_RETURN_IF_ERROR(settle());
   CORELANE_RETURN_IF_ERROR(check_input_index(index));
+  const bool plain = convert.mean.empty() && convert.std.empty();
+  if (plain && is_bound(inputs_[index], view)) return {};
   CORELANE_RETURN_IF_ERROR(runtime::check_view(input_desc(index), view, "input"));
   if (view.shape != shapes_[index]) {
     CORELANE_ASSIGN_OR_STATUS(
         auto shapes, runtime::shapes_with_input(program_->description, shapes_, index, view.shape));
     CORELANE_RETURN_IF_ERROR(reshape(std::move(shapes)));
   }
-  const bool direct = convert.mean.empty() && convert.std.empty() &&
-                      runtime::is_program_form(input_desc(index), view);
+  const bool direct = plain && runtime::is_program_form(input_desc(index), view);
   Slot slot;
   slot.mode = direct ? SlotMode::kDirect : SlotMode::kConverted;
   slot.view = writable(view);
@@ -201,6 +213,7 @@ Status ContextState::bind_output(std::size_t index, const MutableTensorView& vie
   if (!claim) return busy();
   CORELANE_RETURN_IF_ERROR(settle());
   CORELANE_RETURN_IF_ERROR(check_output_index(index));
+  if (is_bound(outputs_[index], view)) return {};
   const TensorDesc desc = output_desc(index);
   if (desc.shape != view.shape && !desc.shape.accepts(view.shape)) {
     return failure(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", desc.name,

@@ -33,6 +33,24 @@ TEST(ContextBind, ProgramFormMemoryIsUsedInPlace) {
   EXPECT_EQ(context.times().copy_in.count(), 0);
 }
 
+TEST(ContextBind, BindingTheSameMemoryAgainTellsTheDeviceNothing) {
+  FakeSetup setup(one_in_one_out(Shape{1}));
+  Context context = setup.program.new_context().value();
+  const std::vector<float> x{1};
+  std::vector<float> y(1);
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1})).ok());
+  ASSERT_TRUE(context.bind_output(0, view_of(y, Shape{1})).ok());
+  ASSERT_TRUE(context.run().ok());
+  const int sets = bindings_of_last(setup).sets;
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1})).ok());
+  ASSERT_TRUE(context.bind_output(0, view_of(y, Shape{1})).ok());
+  EXPECT_EQ(bindings_of_last(setup).sets, sets);
+  ConvertOptions normalise;
+  normalise.mean = {0.5F};
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1}), normalise).ok());
+  EXPECT_EQ(context.run().code(), Code::kInvalidArgument);  // Means need channels: it was told.
+}
+
 TEST(ContextBind, RunsOnOwnMemoryThatIsFilledInPlace) {
   FakeSetup setup(one_in_one_out(Shape{2}));
   Context context = setup.program.new_context().value();

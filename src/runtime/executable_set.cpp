@@ -122,14 +122,28 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
     const std::vector<Shape>& shapes) {
   device::PrepareOptions options = base_;
   options.input_shapes = shapes;
-  device::Image image{source_.kind, source_.graph, source_.constants, {}, {}, source_.keep_alive};
+  device::Image image{
+      source_.kind, source_.graph, source_.constants, {}, {}, source_.keep_alive, {}, {}};
+  for (const IoEntry& entry : description_.inputs) image.inputs.push_back(entry.desc);
+  for (const IoEntry& entry : description_.outputs) image.outputs.push_back(entry.desc);
   const std::size_t ending = precompiled_variant(options).size() + 1;
   // One form at most: the driver ignores a tag that is not its own.
   if (const PrecompiledForm* form = form_for(shapes)) {
     image.precompiled = form->bytes;
     image.precompiled_tag = form->tag.substr(0, form->tag.size() - ending);
   }
-  return device_->prepare(image, options);
+  CORELANE_ASSIGN(auto executable, device_->prepare(image, options));
+  const std::size_t outputs = description_.outputs.size() + base_.exposed_values.size();
+  if (executable->inputs().size() != description_.inputs.size() ||
+      executable->outputs().size() != outputs) {
+    return error(
+        Code::kMalformed,
+        "program '{}' declares {} inputs and {} outputs, its image of kind '{}' has {} and "
+        "{} on device '{}'; compile or attach it again",
+        description_.name, description_.inputs.size(), outputs, source_.kind,
+        executable->inputs().size(), executable->outputs().size(), device_->info().instance);
+  }
+  return executable;
 }
 
 ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) const {

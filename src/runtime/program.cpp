@@ -23,17 +23,33 @@ Result<Program> Program::load(ByteSpan bytes, const LoadOptions& options,
   return program;
 }
 
-const ProgramDescription& Program::description() const noexcept { return state_->description; }
+namespace {
 
-const std::shared_ptr<device::Device>& Program::device() const noexcept { return state_->device; }
+/// What a program that was never loaded shows.
+const ProgramState& nothing() {
+  static const ProgramState state;
+  return state;
+}
+
+}  // namespace
+
+const ProgramDescription& Program::description() const noexcept {
+  return state_ == nullptr ? nothing().description : state_->description;
+}
+
+const std::shared_ptr<device::Device>& Program::device() const noexcept {
+  return state_ == nullptr ? nothing().device : state_->device;
+}
 
 device::Placement Program::placement() const noexcept {
+  if (state_ == nullptr) return device::Placement::kOpaque;
   const auto first = state_->executables->first();
   return first.executable == nullptr ? device::Placement::kOpaque : first.executable->placement();
 }
 
 device::MemoryFigures Program::memory() const {
   device::MemoryFigures sum;
+  if (state_ == nullptr) return sum;
   for (const auto& executable : state_->executables->all()) {
     const device::MemoryFigures m = executable->memory();
     sum.weights += m.weights;
@@ -45,10 +61,12 @@ device::MemoryFigures Program::memory() const {
 }
 
 std::shared_ptr<device::HostOperatorTable> Program::host_operators() const {
-  return state_->host_operators;
+  return state_ == nullptr ? nullptr : state_->host_operators;
 }
 
-bool Program::precompiled() const noexcept { return state_->executables->from_precompiled(); }
+bool Program::precompiled() const noexcept {
+  return state_ != nullptr && state_->executables->from_precompiled();
+}
 
 Result<Context> Program::new_context() const {
   if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");

@@ -208,8 +208,22 @@ TEST_F(ProgramLoadTest, CompileWritesAFileThatLoadsAndCarriesAttachments) {
   EXPECT_EQ(compile_file(onnx, options).error().code(), Code::kNotFound);
 }
 
-TEST_F(ProgramLoadTest, AProgramNeverLoadedMakesNoContext) {
-  EXPECT_EQ(Program().new_context().error().code(), Code::kWrongState);
+TEST_F(ProgramLoadTest, AProgramNeverLoadedMakesNoContextAndShowsNothing) {
+  const Program none;
+  EXPECT_EQ(none.new_context().error().code(), Code::kWrongState);
+  EXPECT_TRUE(none.description().inputs.empty());
+  EXPECT_EQ(none.device(), nullptr);
+  EXPECT_EQ(none.memory().total(), 0U);
+  EXPECT_FALSE(none.precompiled());
+}
+
+TEST_F(ProgramLoadTest, AnImageWithOtherInputsThanDeclaredIsRefused) {
+  const auto d = device();
+  ProgramDescription description = fake_description(d->config);
+  d->config.inputs.push_back(testing::f32_desc("extra", Shape{1}));
+  const auto refused = Program::load(fake_file(description), on(d));
+  EXPECT_EQ(refused.error().code(), Code::kMalformed);
+  EXPECT_EQ(d->images[0].inputs[0].name, "x");
 }
 
 }  // namespace

@@ -33,6 +33,9 @@ struct Image {
   std::string precompiled_tag;
   /// Keeps all the spans valid; held by the executable as long as it needs them.
   std::shared_ptr<const void> keep_alive;
+  /// What the program declares, for devices that do not read the image themselves; may be empty.
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
 };
 
 enum class Precision : std::uint8_t { kF32, kF16, kBF16 };
