@@ -315,6 +315,14 @@ TEST(ProgramFile, ADescriptionSizeBeyondTheFileIsRefused) {
   }
 }
 
+template <class T>
+concept Addable = requires(ProgramWriter w, T bytes) {
+  w.add_segment(SegmentKind::kGraph, "", std::forward<T>(bytes));
+};
+// A segment is borrowed until finish(): a temporary does not compile.
+static_assert(Addable<ByteVector&> && Addable<const ByteVector&> && Addable<ByteSpan>);
+static_assert(!Addable<ByteVector>);
+
 TEST(ProgramWriter, RefusesAnInconsistentDescription) {
   ProgramDescription d = small_description();
   d.outputs.push_back(d.outputs[0]);

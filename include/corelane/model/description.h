@@ -61,16 +61,17 @@ struct CORELANE_API ProgramDescription {
   /// Closed list of allowed input shapes: shape_sets[k][i] is input i's shape in set k. Empty: the
   /// descs alone decide (static, or open dimensions).
   std::vector<std::vector<Shape>> shape_sets;
-  std::uint32_t batch = 1;         ///< rknn_batch_size: how many copies of dim 0 it was built for.
-  std::uint32_t cores = 1;         ///< Cores wanted by default.
-  std::string custom_string;       ///< At most 1024 bytes.
+  std::uint32_t batch = 1;    ///< rknn_batch_size: how many copies of dim 0 it was built for.
+  std::uint32_t cores = 1;    ///< Cores wanted by default.
+  std::string custom_string;  ///< At most 1024 bytes.
   std::vector<CustomOperatorDecl> custom_operators;
   std::map<std::string, std::string> metadata;  ///< metadata_props of the ONNX model.
   std::vector<ImportFinding> findings;
-  std::string compiler_version;    ///< "corelane 0.1.0".
+  std::string compiler_version;  ///< "corelane 0.1.0".
   std::uint64_t node_count = 0;
   std::uint64_t constant_bytes = 0;
-  std::uint64_t macs = 0;  ///< Multiply-accumulates of Conv/MatMul/Gemm at static shapes; 0 unknown.
+  std::uint64_t macs =
+      0;  ///< Multiply-accumulates of Conv/MatMul/Gemm at static shapes; 0 unknown.
   bool operator==(const ProgramDescription&) const = default;
 };
 
