@@ -7,42 +7,13 @@
 #include <numeric>
 #include <thread>
 
-#include "drivers/virtual/engine_identity.h"
-#include "drivers/virtual/test_networks.h"
-#include "drivers/virtual/virtual_engine.h"
+#include "drivers/virtual/test_programs.h"
 
 namespace corelane::virtual_npu {
 namespace {
 
-using device::LaneProgram;
-using device::LaneRequest;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr std::size_t kLanes = 3;
-
-std::shared_ptr<LaneProgram> prepare(const device::Image& image,
-                                     const device::PrepareOptions& options = {},
-                                     std::size_t lanes = kLanes) {
-  auto program = make_virtual_engine(lanes)->prepare(image, options);
-  EXPECT_TRUE(program) << program.error().to_string();
-  return program ? *program : nullptr;
-}
-
-std::unique_ptr<LaneRequest> request(LaneProgram& program, std::size_t width = 1,
-                                     std::size_t core = 0) {
-  auto result = program.new_request(width, core);
-  EXPECT_TRUE(result) << result.error().to_string();
-  return result ? std::move(*result) : nullptr;
-}
-
-std::vector<float> floats_of(LaneRequest& r, std::size_t index) {
-  const auto out = r.output(index);
-  EXPECT_TRUE(out) << out.error().to_string();
-  if (!out) return {};
-  const auto* data = static_cast<const float*>(out->data);
-  return {data, data + out->size / sizeof(float)};
-}
 
 TEST(VirtualProgram, ReluRunsOnUserMemoryWithoutACopy) {
   const auto program = prepare(onnx_image(relu_network()));
@@ -347,94 +318,6 @@ TEST(VirtualProgram, EveryElementTypeComesThrough) {
     ASSERT_TRUE(r->set_output(0, tensor_ref(y, {8})).ok());
     ASSERT_TRUE(r->run(1).ok()) << dtype_name(c.dtype);
     EXPECT_EQ(x, y) << dtype_name(c.dtype);
-  }
-}
-
-TEST(VirtualProgram, StringsAreRefusedByName) {
-  const std::string bytes = NetworkBuilder()
-                                .input("text", {8}, 8)
-                                .node("Identity", {"text"}, {"y"})
-                                .output("y", {8}, 8)
-                                .bytes();
-  const auto program = make_virtual_engine(1)->prepare(onnx_image(bytes), {});
-  ASSERT_FALSE(program);
-  EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
-  EXPECT_THAT(program.error().message(), HasSubstr("'text'"));
-}
-
-TEST(VirtualProgram, UnknownOperatorNamesOperatorAndNode) {
-  const std::string bytes = NetworkBuilder()
-                                .input("x", {8})
-                                .node("NoSuchOp", {"x"}, {"y"}, "the_node")
-                                .output("y", {8})
-                                .bytes();
-  const auto program = make_virtual_engine(1)->prepare(onnx_image(bytes), {});
-  ASSERT_FALSE(program);
-  EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
-  EXPECT_THAT(program.error().message(), HasSubstr("'NoSuchOp'"));
-  EXPECT_THAT(program.error().message(), HasSubstr("'the_node'"));
-}
-
-TEST(VirtualProgram, ForeignImagesAreRefused) {
-  device::Image image = onnx_image(relu_network());
-  image.kind = "rknn";
-  const auto program = make_virtual_engine(1)->prepare(image, {});
-  ASSERT_FALSE(program);
-  EXPECT_EQ(program.error().code(), Code::kForeignImage);
-}
-
-TEST(VirtualProgram, PrecompiledFormGivesTheSameResult) {
-  const device::Image image = onnx_image(matmul_network(1));
-  for (const std::size_t limit : {std::size_t{0}, std::size_t{1} << 20}) {
-    device::PrepareOptions options;
-    options.replicate_limit = limit;
-    const auto compiled = prepare(image, options);
-    EXPECT_FALSE(compiled->from_precompiled());
-    const auto form = compiled->export_precompiled();
-    ASSERT_TRUE(form) << form.error().to_string();
-    EXPECT_THAT(form->tag, HasSubstr("openvino-" + engine_version()));
-    device::Image again = image;
-    again.precompiled = form->bytes;
-    again.precompiled_tag = form->tag;
-    const auto imported = prepare(again, options);
-    EXPECT_TRUE(imported->from_precompiled());
-    EXPECT_EQ(imported->inputs(), compiled->inputs());
-    EXPECT_EQ(imported->outputs(), compiled->outputs());
-    EXPECT_EQ(imported->placement(), compiled->placement());
-    for (std::size_t core = 0; core < kLanes; ++core) {
-      const auto r = request(*imported, 1, core);
-      std::vector<float> x = {1, 10};
-      ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
-      ASSERT_TRUE(r->run(1).ok());
-      EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
-    }
-    EXPECT_EQ(imported->export_precompiled()->bytes, form->bytes);
-  }
-}
-
-TEST(VirtualProgram, PrecompiledFormThatDoesNotFitIsIgnored) {
-  const device::Image image = onnx_image(matmul_network(1));
-  const auto form = prepare(image)->export_precompiled();
-  ASSERT_TRUE(form);
-  device::Image other = image;
-  other.precompiled = form->bytes;
-  other.precompiled_tag = form->tag + "x";
-  EXPECT_FALSE(prepare(other)->from_precompiled());
-  other.precompiled_tag = form->tag;
-  device::PrepareOptions options;
-  options.input_shapes = {Shape{2, 2}};
-  const auto program = prepare(other, options);
-  EXPECT_FALSE(program->from_precompiled());
-  EXPECT_EQ(program->outputs()[0].shape, (Shape{2, 3}));
-  other.precompiled = ByteSpan(form->bytes).first(form->bytes.size() / 2);
-  EXPECT_FALSE(prepare(other)->from_precompiled());
-}
-
-TEST(VirtualProgram, MalformedImagesAreErrors) {
-  for (const std::string& bytes : {std::string(), std::string("junk"), std::string("\x08\x09")}) {
-    const auto program = make_virtual_engine(1)->prepare(onnx_image(bytes), {});
-    ASSERT_FALSE(program);
-    EXPECT_EQ(program.error().code(), Code::kMalformed);
   }
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "corelane/device/device.h"
-#include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 #include "drivers/virtual/test_networks.h"
 
