@@ -15,15 +15,16 @@
 #include <cstring>
 #include <new>
 #include <random>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "corelane/tensor/convert.h"
+#include "harness.h"
 
+namespace corelane::bench {
 namespace {
 
-using namespace corelane;
 constexpr std::size_t kCacheLine = 64;
 constexpr double kWanted = 0.6;  // Of memcpy's bandwidth.
 
@@ -118,37 +119,23 @@ std::vector<Case> make_cases() {
     add(name("f32>i8 plain>plain"), make_desc(DType::kF32, s, plain),
         make_desc(DType::kI8, s, plain, q));
   }
-  return cases;
-}
-
-struct Interval {
-  double median = 0, low = 0, high = 0;
-};
-
-double median_of(std::vector<double> v) {
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  if (v.size() % 2 != 0) return *middle;
-  return (*middle + *std::max_element(v.begin(), middle)) / 2;
-}
-
-/// The median with the 95 % interval of 2,000 bootstrap samples.
-Interval bootstrap(const std::vector<double>& ratios) {
-  std::mt19937 random(1);
-  std::vector<double> medians(2000);
-  std::vector<double> sample(ratios.size());
-  for (double& m : medians) {
-    for (double& x : sample) x = ratios[random() % ratios.size()];
-    m = median_of(sample);
+  // Larger than the caches: memory itself is the limit.
+  const Shape large{1, 64, 640, 640};
+  for (const auto& [type, c2] : {std::pair{DType::kF32, 4U}, {DType::kI8, 16U}}) {
+    const Layout blocked{LayoutKind::kNC1HWC2, c2, 0};
+    const auto name = [type = type](const char* what) {
+      return fmt::format("large {} {}", dtype_name(type), what);
+    };
+    add(name("plain>nhwc"), make_desc(type, large, plain), make_desc(type, large, nhwc));
+    add(name("nhwc>plain"), make_desc(type, large, nhwc), make_desc(type, large, plain));
+    add(name("plain>nc1hwc2"), make_desc(type, large, plain), make_desc(type, large, blocked));
+    add(name("nc1hwc2>plain"), make_desc(type, large, blocked), make_desc(type, large, plain));
   }
-  std::sort(medians.begin(), medians.end());
-  return {median_of(ratios), medians[medians.size() / 40],
-          medians[medians.size() - 1 - medians.size() / 40]};
-}
-
-std::string to_json(const Interval& i) {
-  return fmt::format(R"({{"median": {:.3f}, "low": {:.3f}, "high": {:.3f}}})", i.median, i.low,
-                     i.high);
+  add("large i8>f32 nhwc>plain", make_desc(DType::kI8, large, nhwc, q),
+      make_desc(DType::kF32, large, plain));
+  add("large f32>i8 plain>nhwc", make_desc(DType::kF32, large, plain),
+      make_desc(DType::kI8, large, nhwc, q));
+  return cases;
 }
 
 /// One case with its memory; runs and times it.
@@ -222,60 +209,58 @@ class Runner {
   Memory to_;
 };
 
-/// Times one case and returns its JSON object; sets `missed` when the whole interval lies below
-/// the target.
-std::string measure(const Case& c, int rounds, double seconds, bool& missed) {
+/// Times one case; throws when the fast result is not the reference's.
+Json measure_case(const Case& c, int rounds, double seconds) {
   Runner runner(c);
-  if (const Status s = runner.verify(); !s.ok()) {
-    missed = true;
-    return fmt::format(R"({{"case": "{}", "error": "{}"}})", c.name, code_name(s.code()));
-  }
+  if (const Status s = runner.verify(); !s.ok()) throw std::runtime_error(s.to_string());
   std::array<int, 3> times{};  // Conversion, memcpy, memcpy again.
-  for (std::size_t k = 0; k < 3; ++k) {
+  for (std::size_t k = 0; k < 2; ++k) {
     runner.time(k == 0, 2);
     times[k] = std::max(1, static_cast<int>(seconds / (runner.time(k == 0, 3) / 3)));
   }
   times[2] = times[1];
   std::mt19937 random(3);
-  std::vector<double> ratios;
-  std::vector<double> controls;
-  std::vector<double> per_call;
+  Times each(3);
   for (int round = 0; round < rounds; ++round) {
     std::array<std::size_t, 3> order{0, 1, 2};
     std::shuffle(order.begin(), order.end(), random);
-    std::array<double, 3> each{};
-    for (const std::size_t k : order) each[k] = runner.time(k == 0, times[k]) / times[k];
-    ratios.push_back(each[1] / each[0]);
-    controls.push_back(each[1] / each[2]);
-    per_call.push_back(each[0]);
+    for (const std::size_t k : order) each[k].push_back(runner.time(k == 0, times[k]) / times[k]);
   }
-  const Interval ratio = bootstrap(ratios);
-  missed = ratio.high < kWanted;
-  return fmt::format(
-      R"({{"case": "{}", "moved_bytes": {}, "gigabytes_per_second": {:.2f}, "ratio": {}, "control": {}}})",
-      c.name, runner.moved(), static_cast<double>(runner.moved()) / median_of(per_call) / 1e9,
-      to_json(ratio), to_json(bootstrap(controls)));
+  Json report =
+      report_ratio(c.name, ratio_of(each[1], each[0]), ratio_of(each[1], each[2]), kWanted,
+                   /*at_most=*/false);
+  report["moved_bytes"] = runner.moved();
+  report["gigabytes_per_second"] = static_cast<double>(runner.moved()) / median_of(each[0]) / 1e9;
+  return report;
+}
+
+/// --rounds N, --milliseconds per timing, --filter part of the names, --out FILE.
+int run_all(int argc, char** argv) {
+  const int rounds = std::max(15, std::stoi(argument(argc, argv, "--rounds", "31")));
+  const double seconds = std::stod(argument(argc, argv, "--milliseconds", "3")) / 1000;
+  const std::string filter = argument(argc, argv, "--filter", "");
+  Json report{{"benchmark", "convert"},
+              {"rival", "memcpy of as many bytes as are read and written; ratio of bandwidths"},
+              {"clock", "CPU time of the thread"},
+              {"isa", std::string(convert_isa())},
+              {"rounds", rounds},
+              {"environment", environment()},
+              {"cases", Json::array()}};
+  for (const Case& c : make_cases()) {
+    if (c.name.find(filter) == std::string::npos) continue;
+    report["cases"].push_back(measure_case(c, rounds, seconds));
+  }
+  return finish(argc, argv, report);
 }
 
 }  // namespace
+}  // namespace corelane::bench
 
-/// convert_benchmark [rounds] [milliseconds per timing] [part of the case names]
 int main(int argc, char** argv) {
-  const int rounds = std::max(15, argc > 1 ? std::atoi(argv[1]) : 21);
-  const double seconds = std::max(1, argc > 2 ? std::atoi(argv[2]) : 3) / 1000.0;
-  const std::string_view filter = argc > 3 ? argv[3] : "";
-  std::string list;
-  int below = 0;
-  for (const Case& c : make_cases()) {
-    if (c.name.find(filter) == std::string::npos) continue;
-    bool missed = false;
-    list += (list.empty() ? "\n  " : ",\n  ") + measure(c, rounds, seconds, missed);
-    below += missed ? 1 : 0;
+  try {
+    return corelane::bench::run_all(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "convert_benchmark: {}\n", e.what());
+    return 1;
   }
-  fmt::print(
-      "{{\"benchmark\": \"convert\", \"isa\": \"{}\", \"rival\": \"memcpy\", \"clock\": \"thread "
-      "cpu time\", \"rounds\": {}, "
-      "\"target\": {}, \"missed\": {}, \"cases\": [{}\n]}}\n",
-      convert_isa(), rounds, kWanted, below, list);
-  return below == 0 ? 0 : 1;
 }

@@ -62,11 +62,12 @@ std::string verdict(const Ratio& r, double target, bool at_most) {
 Json report_ratio(const std::string& name, const Ratio& r, const Ratio& control, double target,
                   bool at_most) {
   const auto v = verdict(r, target, at_most);
-  std::fputs(fmt::format("{:<44} {:.3f} [{:.3f}, {:.3f}]  A/A {:.3f} [{:.3f}, {:.3f}]  {} {:.2f}: {}\n",
-                         name, r.median, r.low, r.high, control.median, control.low, control.high,
-                         at_most ? "<=" : ">=", target, v)
-                 .c_str(),
-             stderr);
+  std::fputs(
+      fmt::format("{:<44} {:.3f} [{:.3f}, {:.3f}]  A/A {:.3f} [{:.3f}, {:.3f}]  {} {:.2f}: {}\n",
+                  name, r.median, r.low, r.high, control.median, control.low, control.high,
+                  at_most ? "<=" : ">=", target, v)
+          .c_str(),
+      stderr);
   return {{"name", name},
           {"ratio", r.median},
           {"low", r.low},

@@ -27,7 +27,7 @@ struct Contender {
 
 struct Ratio {
   double median = 0;
-  double low = 0;   ///< 95 % interval of the median.
+  double low = 0;  ///< 95 % interval of the median.
   double high = 0;
 };
 

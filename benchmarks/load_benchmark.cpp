@@ -42,7 +42,8 @@ std::uint64_t anonymous_bytes() {
 Context run_new_context(const Program& program, const RealModel& model) {
   auto context = take(program.new_context());
   check(context.set_input_shapes(model.shapes));
-  for (std::size_t i = 0; i < model.shapes.size(); ++i) check(context.input(i) ? Status() : context.input(i).error());
+  for (std::size_t i = 0; i < model.shapes.size(); ++i)
+    check(context.input(i) ? Status() : context.input(i).error());
   RunOptions one;
   one.cores = device::CoreSet::of({0});
   check(context.run(one));
@@ -163,7 +164,8 @@ Json run(int argc, char** argv) {
     log_sum += std::log(j["ratio"].get<double>());
     report["opening"].push_back(j);
   }
-  const double mean = std::exp(log_sum / static_cast<double>(std::max<std::size_t>(models.size(), 1)));
+  const double mean =
+      std::exp(log_sum / static_cast<double>(std::max<std::size_t>(models.size(), 1)));
   report["opening_geometric_mean"] = mean;
   report["opening_target"] = 2.5;
   std::fprintf(stderr, "opening, geometric mean: %.2f (target 2.5)\n", mean);

@@ -41,9 +41,9 @@ CORELANE_API void* clb_open(const char* path, const std::int64_t* dims, std::siz
 CORELANE_API std::uint64_t clb_run(void* handle, double seconds) {
   auto& h = *static_cast<Handle*>(handle);
   bool ok = true;
-  const auto n = corelane::bench::run_for(
-      corelane::Duration(static_cast<std::int64_t>(seconds * 1e9)), 1,
-      [&] { ok = ok && h.context.run().ok(); });
+  const auto n =
+      corelane::bench::run_for(corelane::Duration(static_cast<std::int64_t>(seconds * 1e9)), 1,
+                               [&] { ok = ok && h.context.run().ok(); });
   return ok ? n : 0;
 }
 

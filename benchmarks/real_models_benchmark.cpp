@@ -74,8 +74,12 @@ Context context_of(const Program& program, const RealModel& model,
   auto context = take(program.new_context());
   check(context.set_input_shapes(model.shapes));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    check(context.bind_input(i, {inputs[i].data(), inputs[i].size() * sizeof(float), DType::kF32,
-                                 model.shapes[i], {}, {}}));
+    check(context.bind_input(i, {inputs[i].data(),
+                                 inputs[i].size() * sizeof(float),
+                                 DType::kF32,
+                                 model.shapes[i],
+                                 {},
+                                 {}}));
   }
   return context;
 }
@@ -147,11 +151,11 @@ Json one_model(ov::Core& core, const RealModel& model, const Settings& base) {
   if (out["max_relative_difference"].get<double>() > 1e-3) fail(model.name + ": answers differ");
 
   Settings settings = base;
-  const auto t = measure(
-      {{"ours", [&](Duration b) { return run_for(b, 1, [&] { check(context.run()); }); }},
-       {"ov", [&](Duration b) { return run_for(b, 1, [&] { request.infer(); }); }},
-       {"ov'", [&](Duration b) { return run_for(b, 1, [&] { request_again.infer(); }); }}},
-      settings);
+  const auto t =
+      measure({{"ours", [&](Duration b) { return run_for(b, 1, [&] { check(context.run()); }); }},
+               {"ov", [&](Duration b) { return run_for(b, 1, [&] { request.infer(); }); }},
+               {"ov'", [&](Duration b) { return run_for(b, 1, [&] { request_again.infer(); }); }}},
+              settings);
   out["one_core"] = report_ratio(model.name + ": one core / 1 thread", ratio_of(t[0], t[1]),
                                  ratio_of(t[2], t[1]), 1.03, true);
   out["ours_ms"] = median_of(t[0]) * 1e3;
@@ -159,8 +163,8 @@ Json one_model(ov::Core& core, const RealModel& model, const Settings& base) {
 
   auto wide = compile(core, model, true);
   auto wide_again = compile(core, model, true);
-  const auto callers = std::max<std::size_t>(
-      wide.get_property(ov::optimal_number_of_infer_requests), 2);
+  const auto callers =
+      std::max<std::size_t>(wide.get_property(ov::optimal_number_of_infer_requests), 2);
   for (std::size_t i = 0; i < callers; ++i) {
     s.rival.push_back(request_of(wide, model, s.inputs));
     s.again.push_back(request_of(wide_again, model, s.inputs));
@@ -171,7 +175,8 @@ Json one_model(ov::Core& core, const RealModel& model, const Settings& base) {
   const auto w = measure(
       {{"ours",
         [&](Duration b) { return many(cores, b, [&](std::size_t i) { check(s.ours[i].run()); }); }},
-       many_rivals("ov", s.rival), many_rivals("ov'", s.again)},
+       many_rivals("ov", s.rival),
+       many_rivals("ov'", s.again)},
       settings);
   out["all_cores"] = report_ratio(model.name + ": all cores, throughput / THROUGHPUT hint",
                                   ratio_of(w[1], w[0]), ratio_of(w[1], w[2]), 0.97, false);

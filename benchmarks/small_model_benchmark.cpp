@@ -1,9 +1,9 @@
 // The cost of a call: a ReLU of 16 floats, ours against OpenVINO in its faster setting of 1 and 2
 // streams. Targets of the foundation: blocking <= 1.3, submit + wait <= 0.7, pool of 4 >= 1.5.
+#include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <condition_variable>
 #include <openvino/openvino.hpp>
 #include <stdexcept>
 
@@ -53,9 +53,8 @@ struct Rival {
 
 ov::CompiledModel compile(ov::Core& core, int streams) {
   const auto text = relu_model(kN);
-  return core.compile_model(core.read_model(text, ov::Tensor()), "CPU",
-                            ov::num_streams(streams), ov::inference_num_threads(streams),
-                            ov::hint::enable_cpu_pinning(false),
+  return core.compile_model(core.read_model(text, ov::Tensor()), "CPU", ov::num_streams(streams),
+                            ov::inference_num_threads(streams), ov::hint::enable_cpu_pinning(false),
                             ov::hint::inference_precision(ov::element::f32));
 }
 
@@ -195,17 +194,20 @@ Json run(int argc, char** argv) {
                                   check(inference.wait());
                                 });
                               }};
-  list.push_back(against_faster("submit + wait, ours / start_async + wait",
-                                measure({submit_ours, asynchronous("ov1", a), asynchronous("ov1'", b),
-                                         asynchronous("ov2", c), asynchronous("ov2'", d)},
-                                        settings),
-                                0.7, true));
+  list.push_back(
+      against_faster("submit + wait, ours / start_async + wait",
+                     measure({submit_ours, asynchronous("ov1", a), asynchronous("ov1'", b),
+                              asynchronous("ov2", c), asynchronous("ov2'", d)},
+                             settings),
+                     0.7, true));
   OurPool pool(program);
   RivalPool p1(one), p1b(one), p2(two), p2b(two);
   const auto pooled = [](auto& p) { return [&p](Duration block) { return p.run(block); }; };
   list.push_back(against_faster("pool of 4, throughput ours / OpenVINO",
-                                measure({{"ours", pooled(pool)}, {"ov1", pooled(p1)},
-                                         {"ov1'", pooled(p1b)}, {"ov2", pooled(p2)},
+                                measure({{"ours", pooled(pool)},
+                                         {"ov1", pooled(p1)},
+                                         {"ov1'", pooled(p1b)},
+                                         {"ov2", pooled(p2)},
                                          {"ov2'", pooled(p2b)}},
                                         settings),
                                 1.5, false));

@@ -28,7 +28,8 @@ inline std::string value(const std::string& name, std::uint64_t n) {
 inline std::string relu_model(std::uint64_t n) {
   using namespace wire;
   const auto node = bytes(1, "x") + bytes(2, "y") + bytes(3, "relu") + bytes(4, "Relu");
-  const auto graph = bytes(1, node) + bytes(2, "relu") + bytes(11, value("x", n)) + bytes(12, value("y", n));
+  const auto graph =
+      bytes(1, node) + bytes(2, "relu") + bytes(11, value("x", n)) + bytes(12, value("y", n));
   return number(1, 8) + bytes(7, graph) + bytes(8, number(2, 13));
 }
 

@@ -84,10 +84,11 @@ Result<int> run(const Global& global, const Arguments& a) {
               {"engine", program.device()->info().engine},
               {"points", Json::array()}};
   if (!global.json) {
-    print(fmt::format("{:>7} {:>9} {:>9} {:>6} {:>11} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} "
-                      "{:>9} {:>9} {:>9}\n",
-                      "callers", "rate/s", "done", "failed", "per second", "p50 us", "p90", "p95",
-                      "p99", "p99.9", "queue", "copy in", "device", "copy out"));
+    print(
+        fmt::format("{:>7} {:>9} {:>9} {:>6} {:>11} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} "
+                    "{:>9} {:>9} {:>9}\n",
+                    "callers", "rate/s", "done", "failed", "per second", "p50 us", "p90", "p95",
+                    "p99", "p99.9", "queue", "copy in", "device", "copy out"));
   }
   std::vector<LoadResult> results;
   for (const auto& point : points_of(a)) {

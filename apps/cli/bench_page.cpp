@@ -36,14 +36,15 @@ std::string histogram(const std::vector<Sample>& samples) {
   std::sort(us.begin(), us.end());
   if (us.empty()) return "<p>no samples</p>";
   const double lo = us.front();
-  const double hi = std::max(us[static_cast<std::size_t>(static_cast<double>(us.size() - 1) * 0.995)],
-                             lo * 1.001 + 1e-3);
+  const double hi = std::max(
+      us[static_cast<std::size_t>(static_cast<double>(us.size() - 1) * 0.995)], lo * 1.001 + 1e-3);
   std::array<std::size_t, kBins> bins{};
   for (const double v : us) {
     bins[static_cast<std::size_t>(std::clamp((v - lo) / (hi - lo) * kBins, 0.0, kBins - 1.0))]++;
   }
   const double top = static_cast<double>(*std::max_element(bins.begin(), bins.end()));
-  std::string svg = fmt::format("<svg viewBox='0 0 {} {}' width='{}'>", kWidth, kHeight + 22, kWidth);
+  std::string svg =
+      fmt::format("<svg viewBox='0 0 {} {}' width='{}'>", kWidth, kHeight + 22, kWidth);
   const double w = static_cast<double>(kWidth) / kBins;
   for (int i = 0; i < kBins; ++i) {
     const double h = static_cast<double>(bins[static_cast<std::size_t>(i)]) / top * kHeight;
@@ -121,12 +122,12 @@ std::string bench_page(const Json& report, const std::vector<LoadResult>& result
       escape(report["corelane"].get<std::string>()), escape(report["device"].get<std::string>()),
       escape(report["engine"].get<std::string>()), table(report));
   for (const auto& r : results) {
-    html += fmt::format("<h2>{} callers{}</h2><h3>Latency</h3>{}<h3>Cores</h3>{}",
-                        r.point.concurrency,
-                        r.point.rate > 0 ? fmt::format(", {:.0f}/s{}", r.point.rate,
-                                                       r.point.poisson ? " Poisson" : "")
-                                         : "",
-                        histogram(r.samples), timeline(r.samples, cores));
+    html += fmt::format(
+        "<h2>{} callers{}</h2><h3>Latency</h3>{}<h3>Cores</h3>{}", r.point.concurrency,
+        r.point.rate > 0
+            ? fmt::format(", {:.0f}/s{}", r.point.rate, r.point.poisson ? " Poisson" : "")
+            : "",
+        histogram(r.samples), timeline(r.samples, cores));
   }
   return html + "</html>\n";
 }
@@ -137,10 +138,9 @@ std::string bench_csv(const std::vector<LoadResult>& results) {
   for (const auto& r : results) {
     for (const auto& s : r.samples) {
       csv += fmt::format("{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:#x}\n",
-                         r.point.concurrency, r.point.rate,
-                         to_us(s.due - r.samples.front().due), to_us(s.latency),
-                         to_us(s.times.queue), to_us(s.times.copy_in), to_us(s.times.device),
-                         to_us(s.times.copy_out), s.core_bits);
+                         r.point.concurrency, r.point.rate, to_us(s.due - r.samples.front().due),
+                         to_us(s.latency), to_us(s.times.queue), to_us(s.times.copy_in),
+                         to_us(s.times.device), to_us(s.times.copy_out), s.core_bits);
     }
   }
   return csv;

@@ -179,8 +179,7 @@ Json to_json(const ProgramDescription& d) {
   }
   j["custom_operators"] = Json::array();
   for (const auto& c : d.custom_operators) {
-    j["custom_operators"].push_back(
-        {{"type", c.type}, {"domain", c.domain}, {"nodes", c.nodes}});
+    j["custom_operators"].push_back({{"type", c.type}, {"domain", c.domain}, {"nodes", c.nodes}});
   }
   j["findings"] = Json::array();
   for (const auto& f : d.findings) {

@@ -81,7 +81,8 @@ std::string find_python(const std::string& given) {
   if (!given.empty()) return given;
   if (const char* env = std::getenv("CORELANE_PYTHON"); env != nullptr && *env != '\0') return env;
   for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path()) {
-    if (std::filesystem::exists(dir / ".venv/bin/python")) return (dir / ".venv/bin/python").string();
+    if (std::filesystem::exists(dir / ".venv/bin/python"))
+      return (dir / ".venv/bin/python").string();
   }
   return "python3";
 }
@@ -153,7 +154,8 @@ Result<Json> compare_output(const Arguments& a, const std::string& name, const t
 }
 
 /// Writes model and inputs, runs the reference, compares output by output.
-Result<Json> compare(const Arguments& a, Context& context, const std::vector<std::string>& exposed) {
+Result<Json> compare(const Arguments& a, Context& context,
+                     const std::vector<std::string>& exposed) {
   CORELANE_ASSIGN(auto folder, TemporaryFolder::make());
   CORELANE_ASSIGN(auto onnx, onnx_bytes(a.onnx.empty() ? a.open.model : a.onnx));
   CORELANE_TRY(write_file_atomic(folder.path() / "model.onnx", onnx));
@@ -192,8 +194,8 @@ Result<std::vector<std::string>> inner_values(const Arguments& a) {
 }
 
 std::string as_text(const Json& out) {
-  std::string text = fmt::format("{:<5} {:>12} {:>12} {:>12}  output\n", "", "max error", "relative",
-                                 "cosine");
+  std::string text =
+      fmt::format("{:<5} {:>12} {:>12} {:>12}  output\n", "", "max error", "relative", "cosine");
   for (const auto& j : out["outputs"]) {
     if (!j.contains("cosine")) {
       text += fmt::format("FAIL  shape {} here, {} in the reference  {}\n", j["shape"].dump(),

@@ -33,8 +33,7 @@ Result<int> run(const Global& global, const std::string& spec) {
   Json out;
   out["drivers"] = Json::array();
   for (const auto& d : device::list_drivers()) {
-    out["drivers"].push_back(
-        {{"kind", d.kind}, {"origin", d.origin}, {"examples", d.profiles}});
+    out["drivers"].push_back({{"kind", d.kind}, {"origin", d.origin}, {"examples", d.profiles}});
   }
   CORELANE_ASSIGN(auto dev, device::open_device(spec));
   out["device"] = describe(*dev);
@@ -50,10 +49,10 @@ Result<int> run(const Global& global, const std::string& spec) {
     text += "\n";
   }
   const auto& v = out["device"];
-  text += fmt::format("Device {}\n  engine  {} ({})\n  cores   {}\n  health  {}\n  can     ",
-                      v["instance"].get<std::string>(), v["engine"].get<std::string>(),
-                      v["isa"].get<std::string>(), v["cores"].size(),
-                      v["health"].get<std::string>());
+  text +=
+      fmt::format("Device {}\n  engine  {} ({})\n  cores   {}\n  health  {}\n  can     ",
+                  v["instance"].get<std::string>(), v["engine"].get<std::string>(),
+                  v["isa"].get<std::string>(), v["cores"].size(), v["health"].get<std::string>());
   for (const auto& [key, value] : v["capabilities"].items()) {
     if (value.get<bool>()) text += key + " ";
   }

@@ -40,10 +40,9 @@ std::string cpu_field(const std::string& key) {
 }
 
 std::string cpu_features() {
-  static const std::set<std::string> kShown{"sse4_2",      "avx2",     "avx512f", "avx512_vnni",
-                                            "avx512_bf16", "avx_vnni", "amx_int8", "amx_bf16",
-                                            "asimd",       "asimddp",  "i8mm",    "bf16",
-                                            "sve",         "fphp"};
+  static const std::set<std::string> kShown{
+      "sse4_2",   "avx2",  "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "amx_int8",
+      "amx_bf16", "asimd", "asimddp", "i8mm",        "bf16",        "sve",      "fphp"};
   std::string flags = cpu_field("flags");
   if (flags.empty()) flags = cpu_field("Features");
   std::istringstream in(flags);
@@ -55,12 +54,14 @@ std::string cpu_features() {
 }
 
 void check_machine(Report& report) {
-  report.add("cpu", true, fmt::format("{}, {} processors", cpu_field("model name"),
-                                      std::thread::hardware_concurrency()));
+  report.add("cpu", true,
+             fmt::format("{}, {} processors", cpu_field("model name"),
+                         std::thread::hardware_concurrency()));
   report.add("cpu features", true, cpu_features());
   report.add("conversion kernels", true, std::string(convert_isa()));
   const auto pages = sysconf(_SC_AVPHYS_PAGES);
-  const auto bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto bytes =
+      static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   report.add("free memory", bytes > (256ULL << 20), human_bytes(bytes),
              "free at least 256 MiB: models are compiled in memory");
 }
@@ -113,9 +114,10 @@ void check_program(Report& report, const std::string& path, const std::string& s
   bool has = false;
   for (const auto& s : (*file)->segments()) has = has || s.kind == SegmentKind::kPrecompiled;
   if (has) {
-    report.add("pre-compiled form", program->precompiled(),
-               program->precompiled() ? "fits this engine and CPU" : "made for another engine or CPU",
-               "compile with --precompile on this machine to load faster");
+    report.add(
+        "pre-compiled form", program->precompiled(),
+        program->precompiled() ? "fits this engine and CPU" : "made for another engine or CPU",
+        "compile with --precompile on this machine to load faster");
   }
 }
 

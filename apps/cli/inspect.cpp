@@ -73,9 +73,7 @@ std::string describe(const ProgramDescription& d) {
 Result<Json> inspect_file(const Arguments& a, std::string& text) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(a.model));
   const auto kind = detect_file_kind(mapped.bytes());
-  Json out{{"file", a.model},
-           {"kind", file_kind_name(kind)},
-           {"bytes", mapped.bytes().size()}};
+  Json out{{"file", a.model}, {"kind", file_kind_name(kind)}, {"bytes", mapped.bytes().size()}};
   text = fmt::format("{}: {} ({})\n", a.model, file_kind_name(kind),
                      human_bytes(mapped.bytes().size()));
   if (kind == FileKind::kOnnx) {
@@ -84,8 +82,8 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
     text += describe(model.description);
     return out;
   }
-  CORELANE_ASSIGN(auto file, ProgramFile::open(a.model, a.verify ? Verify::kEverything
-                                                                  : Verify::kHeader));
+  CORELANE_ASSIGN(auto file,
+                  ProgramFile::open(a.model, a.verify ? Verify::kEverything : Verify::kHeader));
   out["program"] = to_json(file->description());
   text += describe(file->description());
   out["segments"] = Json::array();
@@ -110,19 +108,18 @@ Result<int> run(const Global& global, const Arguments& a) {
     open.device = a.device;
     CORELANE_ASSIGN(auto program, open_program(open));
     CORELANE_ASSIGN(auto context, program.new_context());
-    const char* placement =
-        program.placement() == device::Placement::kReplicated ? "replicated"
-        : program.placement() == device::Placement::kShared   ? "shared"
-                                                              : "opaque";
+    const char* placement = program.placement() == device::Placement::kReplicated ? "replicated"
+                            : program.placement() == device::Placement::kShared   ? "shared"
+                                                                                  : "opaque";
     out["loaded"] = {{"device", program.device()->info().instance},
                      {"placement", placement},
                      {"precompiled", program.precompiled()},
                      {"memory", to_json(program.memory())}};
-    text += fmt::format("Loaded on {}: placement {}, {}; memory weights {}, internal {}\n",
-                        program.device()->info().instance, placement,
-                        program.precompiled() ? "pre-compiled" : "compiled now",
-                        human_bytes(program.memory().weights),
-                        human_bytes(program.memory().internal));
+    text +=
+        fmt::format("Loaded on {}: placement {}, {}; memory weights {}, internal {}\n",
+                    program.device()->info().instance, placement,
+                    program.precompiled() ? "pre-compiled" : "compiled now",
+                    human_bytes(program.memory().weights), human_bytes(program.memory().internal));
   }
   if (global.json) {
     print_json(out);

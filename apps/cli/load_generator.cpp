@@ -62,8 +62,8 @@ Status warm_up(std::vector<Caller>& callers, const LoadSettings& settings) {
 
 Json summary_json(std::vector<Duration> values) {
   const auto s = summarize(std::move(values));
-  return {{"min", to_us(s.min)}, {"p50", to_us(s.p50)},   {"p90", to_us(s.p90)},
-          {"p95", to_us(s.p95)}, {"p99", to_us(s.p99)},   {"p99.9", to_us(s.p999)},
+  return {{"min", to_us(s.min)}, {"p50", to_us(s.p50)},  {"p90", to_us(s.p90)},
+          {"p95", to_us(s.p95)}, {"p99", to_us(s.p99)},  {"p99.9", to_us(s.p999)},
           {"max", to_us(s.max)}, {"mean", to_us(s.mean)}};
 }
 

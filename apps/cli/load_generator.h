@@ -27,8 +27,8 @@ struct LoadSettings {
 
 /// One inference as its caller saw it.
 struct Sample {
-  TimePoint due;        ///< When it should have started (open loop) or did (closed loop).
-  Duration latency{};   ///< due to done.
+  TimePoint due;       ///< When it should have started (open loop) or did (closed loop).
+  Duration latency{};  ///< due to done.
   RunTimes times;
   std::uint64_t core_bits = 0;
 };
@@ -54,7 +54,8 @@ Json summarize_load(const LoadResult& result);
 /// A self-contained page: table, latency histogram and timeline of the cores for each point.
 std::string bench_page(const Json& report, const std::vector<LoadResult>& results,
                        const std::vector<std::string>& core_names);
-/// One line a sample: point, due_us, latency_us, queue_us, copy_in_us, device_us, copy_out_us, cores.
+/// One line a sample: point, due_us, latency_us, queue_us, copy_in_us, device_us, copy_out_us,
+/// cores.
 std::string bench_csv(const std::vector<LoadResult>& results);
 
 }  // namespace corelane::cli

@@ -56,8 +56,11 @@ TEST(Page, IsSelfContained) {
   LoadResult result;
   result.samples.push_back({TimePoint(Duration(1)), Duration(5000), {}, 3});
   result.wall = std::chrono::seconds(1);
-  const Json report{{"model", "<m>"}, {"corelane", "c"},  {"device", "d"},
-                    {"engine", "e"},  {"points", Json::array({summarize_load(result)})}};
+  const Json report{{"model", "<m>"},
+                    {"corelane", "c"},
+                    {"device", "d"},
+                    {"engine", "e"},
+                    {"points", Json::array({summarize_load(result)})}};
   const auto html = bench_page(report, {result}, {"core0", "core1"});
   EXPECT_EQ(html.find("http"), std::string::npos);
   EXPECT_EQ(html.find("<script"), std::string::npos);

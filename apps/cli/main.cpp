@@ -37,10 +37,10 @@ int run(int argc, char** argv) {
   app.add_flag("--json", global.json, "Machine-readable output on stdout");
   app.add_flag("-q,--quiet", global.quiet, "No progress on stderr");
 
-  const corelane::cli::Register all[] = {
-      corelane::cli::add_devices, corelane::cli::add_doctor,  corelane::cli::add_compile,
-      corelane::cli::add_inspect, corelane::cli::add_run,     corelane::cli::add_bench,
-      corelane::cli::add_compare, corelane::cli::add_completion};
+  const corelane::cli::Register all[] = {corelane::cli::add_devices, corelane::cli::add_doctor,
+                                         corelane::cli::add_compile, corelane::cli::add_inspect,
+                                         corelane::cli::add_run,     corelane::cli::add_bench,
+                                         corelane::cli::add_compare, corelane::cli::add_completion};
   std::vector<Action> actions;
   for (auto add : all) actions.push_back(add(app, global));
   const auto subcommands = app.get_subcommands([](CLI::App*) { return true; });

@@ -43,8 +43,8 @@ Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const T
     const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
     j["min"] = *lo;
     j["max"] = *hi;
-    j["mean"] = std::accumulate(values.begin(), values.end(), 0.0) /
-                static_cast<double>(values.size());
+    j["mean"] =
+        std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   }
   if (a.top_k > 0) j["top"] = top_k(values, a.top_k);
   if (!a.out.empty()) {
@@ -73,11 +73,10 @@ std::string as_text(const Json& out) {
       }
     }
   }
-  text += fmt::format("device {:.1f} us, queue {:.1f} us, copy in {:.1f} us, copy out {:.1f} us\n",
-                      out["times_us"]["device"].get<double>(),
-                      out["times_us"]["queue"].get<double>(),
-                      out["times_us"]["copy_in"].get<double>(),
-                      out["times_us"]["copy_out"].get<double>());
+  text += fmt::format(
+      "device {:.1f} us, queue {:.1f} us, copy in {:.1f} us, copy out {:.1f} us\n",
+      out["times_us"]["device"].get<double>(), out["times_us"]["queue"].get<double>(),
+      out["times_us"]["copy_in"].get<double>(), out["times_us"]["copy_out"].get<double>());
   return text;
 }
 

@@ -21,16 +21,15 @@ Status feed_picture(Context& context, std::size_t index, const IoEntry& entry,
                    "{}: input '{}' is {}, not a picture [N, 1 or 3, H, W]; give a .npy file",
                    path.string(), desc.name, desc.shape.to_string());
   }
-  CORELANE_ASSIGN_OR_STATUS(auto picture,
-                            tools::load_image(path, static_cast<int>(desc.shape[1])));
+  CORELANE_ASSIGN_OR_STATUS(auto picture, tools::load_image(path, static_cast<int>(desc.shape[1])));
   const auto resized = tools::resize_bilinear(picture, static_cast<int>(desc.shape[3]),
                                               static_cast<int>(desc.shape[2]));
   std::vector<std::uint8_t> batch;
   for (std::int64_t n = 0; n < desc.shape[0]; ++n) {
     batch.insert(batch.end(), resized.pixels.begin(), resized.pixels.end());
   }
-  TensorView view{batch.data(), batch.size(), DType::kU8, desc.shape,
-                  Layout{LayoutKind::kNHWC, 0, 0}, {}};
+  TensorView view{
+      batch.data(), batch.size(), DType::kU8, desc.shape, Layout{LayoutKind::kNHWC, 0, 0}, {}};
   return context.set_input(index, view, {entry.mean, entry.std, ConvertPath::kAuto});
 }
 
@@ -52,7 +51,8 @@ Status feed_file(Context& context, std::size_t index, const IoEntry& entry,
       return failure(Code::kInvalidArgument, "{}: {} bytes, but input '{}' ({}) takes {}",
                      path.string(), mapped.bytes().size(), desc.name, desc.to_string(), needed);
     }
-    return context.set_input(index, {mapped.bytes().data(), needed, desc.dtype, desc.shape, {}, {}});
+    return context.set_input(index,
+                             {mapped.bytes().data(), needed, desc.dtype, desc.shape, {}, {}});
   }
   return failure(Code::kInvalidArgument,
                  "{}: unknown kind of file; allowed are .npy .png .jpg .jpeg .raw .bin",

@@ -120,13 +120,13 @@ Image resize_bilinear(const Image& image, int width, int height) {
   };
   std::size_t k = 0;
   for (int y = 0; y < height; ++y) {
-    const float fy =
-        std::clamp((static_cast<float>(y) + 0.5F) * sy - 0.5F, 0.0F, static_cast<float>(image.height - 1));
+    const float fy = std::clamp((static_cast<float>(y) + 0.5F) * sy - 0.5F, 0.0F,
+                                static_cast<float>(image.height - 1));
     const int y0 = static_cast<int>(fy);
     const int y1 = std::min(y0 + 1, image.height - 1);
     for (int x = 0; x < width; ++x) {
-      const float fx =
-          std::clamp((static_cast<float>(x) + 0.5F) * sx - 0.5F, 0.0F, static_cast<float>(image.width - 1));
+      const float fx = std::clamp((static_cast<float>(x) + 0.5F) * sx - 0.5F, 0.0F,
+                                  static_cast<float>(image.width - 1));
       const int x0 = static_cast<int>(fx);
       const int x1 = std::min(x0 + 1, image.width - 1);
       const float wy = fy - static_cast<float>(y0);

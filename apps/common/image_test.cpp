@@ -19,8 +19,8 @@ Image gradient(int width, int height) {
 }
 
 TEST(Image, PngRoundTripKeepsPixels) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("corelane_image_" + std::to_string(::getpid()) + ".png");
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("corelane_image_" + std::to_string(::getpid()) + ".png");
   const auto image = gradient(17, 9);
   ASSERT_TRUE(save_png(path, image).ok());
   const auto back = load_image(path, 3);

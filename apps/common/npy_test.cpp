@@ -1,8 +1,7 @@
 #include "common/npy.h"
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -13,7 +12,8 @@ namespace corelane::tools {
 namespace {
 
 std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::temp_directory_path() / ("corelane_npy_" + std::to_string(::getpid()) + name);
+  return std::filesystem::temp_directory_path() /
+         ("corelane_npy_" + std::to_string(::getpid()) + name);
 }
 
 std::string header(const std::string& text) {
@@ -69,8 +69,9 @@ TEST(Npy, DamageIsNamed) {
   EXPECT_EQ(code("hello world"), Code::kMalformed);
   EXPECT_EQ(code(header("{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }")),
             Code::kMalformed);
-  EXPECT_EQ(code(header("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }")),
-            Code::kMalformed);
+  EXPECT_EQ(
+      code(header("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }")),
+      Code::kMalformed);
   EXPECT_EQ(code(header("{'descr': '<f4', 'fortran_order': True, 'shape': (0,), }")),
             Code::kUnsupported);
   EXPECT_EQ(code(header("{'descr': '>f4', 'fortran_order': False, 'shape': (0,), }")),
