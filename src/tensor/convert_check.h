@@ -1,6 +1,7 @@
 /// For tests and fuzzing: makes a random conversion and holds the fast path against the reference.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "corelane/tensor/convert.h"
+#include "tensor/convert_plan.h"
 
 namespace corelane::testing {
 
@@ -169,6 +171,17 @@ class GuardedMemory {
   std::vector<std::byte> memory_;
 };
 
+/// "" when both hold the same bytes.
+inline std::string difference(GuardedMemory& expected, GuardedMemory& actual, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) {
+    if (expected.data()[i] == actual.data()[i]) continue;
+    return fmt::format("byte {} of {} is {:#04x}, the reference has {:#04x}", i, bytes,
+                       std::to_integer<int>(actual.data()[i]),
+                       std::to_integer<int>(expected.data()[i]));
+  }
+  return "";
+}
+
 struct CheckResult {
   std::string problem;  ///< Empty when both paths agree.
   bool fast = false;    ///< A fast kernel ran.
@@ -205,14 +218,19 @@ inline CheckResult check_case(ConvertCase k, const Pick& pick) {
   if (!reference.ok()) return {"", has_kernel};
   if (!expected.intact()) return {"the reference wrote outside of its memory", has_kernel};
   if (!actual.intact()) return {"the fast path wrote outside of its memory", has_kernel};
-  for (std::size_t i = 0; i < *dst_bytes; ++i) {
-    if (expected.data()[i] == actual.data()[i]) continue;
-    return {fmt::format("byte {} of {} is {:#04x}, the reference has {:#04x}", i, *dst_bytes,
-                        std::to_integer<int>(actual.data()[i]),
-                        std::to_integer<int>(expected.data()[i])),
-            has_kernel};
-  }
-  return {"", has_kernel};
+  std::string problem = difference(expected, actual, *dst_bytes);
+  if (!problem.empty() || !has_kernel) return {problem, has_kernel};
+  // Once more as if the tensors were larger than the caches.
+  GuardedMemory far(*dst_bytes, pick(2) * pick(64), std::byte{0x3C});
+  auto plan = detail::make_convert_plan(
+      src, {far.data(), *dst_bytes, k.dst.dtype, k.dst.shape, k.dst.layout, k.dst.quant},
+      k.options);
+  if (!plan) return {plan.error().to_string(), true};
+  plan->cache_bytes = 0;
+  if (*dst_bytes == 0 || !detail::convert_fast(*plan)) return {"", true};
+  if (!far.intact()) return {"the far path wrote outside of its memory", true};
+  problem = difference(expected, far, *dst_bytes);
+  return {problem.empty() ? problem : "far: " + problem, true};
 }
 
 }  // namespace corelane::testing

@@ -16,7 +16,6 @@ constexpr std::size_t kMinPixels = 64;         ///< Whole vectors of every type.
 constexpr std::size_t kMaxPixels = 2048;
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kBlockBytes = 16;
-constexpr std::size_t kCacheBytes = 32 * 1024 * 1024;  ///< More is in no cache for sure.
 
 void fill(std::byte* dst, std::size_t bytes, const ZeroPattern& pattern) {
   for (std::size_t i = 0; i < bytes; i += pattern.size()) {
@@ -24,10 +23,9 @@ void fill(std::byte* dst, std::size_t bytes, const ZeroPattern& pattern) {
   }
 }
 
-/// Brings memory into the first cache level, to be read (0) or written (1).
-template <int kWrite>
+/// Asks for memory that is read next.
 void prefetch(const std::byte* p, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(p + i, kWrite, 3);
+  for (std::size_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(p + i, 0, 3);
 }
 
 /// Sets the pixels beyond the width of every row of one image.
@@ -52,11 +50,11 @@ void fill_row_gaps(const Walk& w, std::size_t n) {
 
 /// `count` neighbouring elements with the parameters of channel c.
 void convert_run(const Walk& w, std::size_t c, const std::byte* src, std::byte* dst,
-                 std::size_t count) {
+                 std::size_t count, bool far) {
   if (!w.kernel) {
     std::memcpy(dst, src, count * w.dst.size);
   } else {
-    w.kernel(w.params(c), src, dst, count);
+    w.kernel(w.params(c), src, dst, count, far);
   }
 }
 
@@ -67,12 +65,12 @@ void convert_planes(const Walk& w, std::size_t n) {
   };
   const bool dense = is_dense(w.src) && is_dense(w.dst);
   if (dense && w.uniform) {
-    convert_run(w, 0, w.src.at(n, 0, 0), w.dst.at(n, 0, 0), w.channels * w.rows * w.pixels);
+    convert_run(w, 0, w.src.at(n, 0, 0), w.dst.at(n, 0, 0), w.channels * w.rows * w.pixels, w.far);
     return;
   }
   for (std::size_t c = 0; c < w.channels; ++c) {
     for (std::size_t row = 0; row < w.rows; ++row) {
-      convert_run(w, c, w.src.at(n, c, row), w.dst.at(n, c, row), w.pixels);
+      convert_run(w, c, w.src.at(n, c, row), w.dst.at(n, c, row), w.pixels, w.far);
     }
   }
 }
@@ -104,7 +102,8 @@ class Regroup {
     for (std::size_t b = 0; b < s.blocks && w_.kernel; ++b) {
       const bool whole = same && (b + 1) * s.block <= w_.channels;
       std::byte* to = whole ? d.at(n, b, row) + p * d.pixel_step() : staged(b);
-      convert_run(w_, 0, s.at(n, b, row) + p * s.pixel_step(), to, count * s.block);
+      convert_run(w_, 0, s.at(n, b, row) + p * s.pixel_step(), to, count * s.block,
+                  whole && w_.far);
     }
     if (moves_whole_blocks()) {
       move_blocks(n, row, p, count);
@@ -188,12 +187,12 @@ class Tiles {
       : w_(w),
         take_apart_(tile_kernels(w.src.size)),
         put_together_(tile_kernels(w.dst.size)),
-        far_(w.plan.from.total * w.src.size + w.plan.to.total * w.dst.size > kCacheBytes),
         stored_(std::max(w.src.blocks * w.src.block, w.dst.blocks * w.dst.block)) {
     // What passes through the cache is the side that lies in pixels.
     const std::size_t size = std::max(w.src.planar ? 0 : w.src.size, w.dst.planar ? 0 : w.dst.size);
-    tile_ =
-        std::clamp(kTileBytes / (stored_ * size) / kMinPixels * kMinPixels, kMinPixels, kMaxPixels);
+    // Rows that are converted on the way from or to memory should not be short there.
+    const std::size_t bytes = w.kernel && w.far ? 2 * kTileBytes : kTileBytes;
+    tile_ = std::clamp(bytes / (stored_ * size) / kMinPixels * kMinPixels, kMinPixels, kMaxPixels);
     // Rows of whole lines on both sides need no cache between them: the longer the better.
     if (!w.kernel && size == 4 && stored_ % (kCacheLine / 4) == 0) tile_ = kMaxPixels / 2;
     const std::size_t pixels = std::min(tile_, w.pixels);
@@ -201,7 +200,7 @@ class Tiles {
     planes_step_ = pixels * w.src.size + kCacheLine;
     converted_step_ = pixels * w.dst.size + kCacheLine;
     const std::size_t rows = std::min(w.channels, kMaxChannels);
-    if (!w.src.planar) planes_.resize(rows * planes_step_);
+    if (!w.src.planar && (w.kernel || !w.dst.planar)) planes_.resize(rows * planes_step_);
     if (w.kernel && !w.dst.planar) converted_.resize(rows * converted_step_);
     padding_.resize(pixels * w.dst.size);
   }
@@ -244,7 +243,7 @@ class Tiles {
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
         fetch(at, c, valid);
         std::fill(rows_ + valid, rows_ + group, padding_.data());
-        put_together_.interleave(rows_, group, to + first * d.size, d.block, count, far_);
+        put_together_.interleave(rows_, group, to + first * d.size, d.block, count, w_.far);
       }
     }
   }
@@ -269,9 +268,8 @@ class Tiles {
     if (!w_.kernel) return;
     for (std::size_t i = 0; i < count; ++i) {
       // Rows are too short and too far apart for the CPU to foresee the next one.
-      if (i + 1 < count && s.planar) prefetch<0>(rows_[i + 1], at.count * s.size);
-      if (i + 1 < count && d.planar) prefetch<1>(targets[i + 1], at.count * d.size);
-      w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count);
+      if (i + 1 < count && s.planar) prefetch(rows_[i + 1], at.count * s.size);
+      w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count, w_.far && d.planar);
       rows_[i] = targets[i];
     }
   }
@@ -290,7 +288,7 @@ class Tiles {
       const std::size_t within = (first + i) % s.block;
       const std::size_t run = std::min(count - i, s.block - within);
       const std::byte* from = s.at(at.n, b, at.row) + at.pixel * s.pixel_step() + within * s.size;
-      take_apart_.deinterleave(from, s.block, planes + i, run, at.count, far_ && direct);
+      take_apart_.deinterleave(from, s.block, planes + i, run, at.count, w_.far && direct);
       i += run;
     }
   }
@@ -298,7 +296,6 @@ class Tiles {
   const Walk& w_;
   const TileKernels& take_apart_;
   const TileKernels& put_together_;
-  bool far_;
   std::size_t stored_;
   std::size_t tile_;
   std::size_t planes_step_;
@@ -316,6 +313,7 @@ void for_each_image(Walk& w, F convert_image) {
     convert_image(n);
     fill_row_gaps(w, n);
   }
+  if (w.far) finish_far_rows();
 }
 
 }  // namespace

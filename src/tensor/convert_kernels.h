@@ -17,6 +17,7 @@ struct RowParams {
   bool dequantize = false;
   bool normalise = false;
   bool quantize = false;
+  bool far = false;               ///< The tensors fit no cache: f32 results are stored past it.
   float src_scale = 1;            ///< Multiplied, when `dequantize`.
   float mean = 0;                 ///< Subtracted, when `normalise`.
   float std = 1;                  ///< Divided by, when `normalise`.
@@ -41,10 +42,13 @@ struct RowKernel {
   std::size_t src_size = 0;
   std::size_t dst_size = 0;
   explicit operator bool() const noexcept { return normalise != nullptr; }
-  /// Converts `count` elements. The memories do not overlap.
-  void operator()(const RowParams& params, const std::byte* src, std::byte* dst,
-                  std::size_t count) const;
+  /// Converts `count` elements. The memories do not overlap. Rows stored with `far` become visible
+  /// to other threads with finish_far_rows().
+  void operator()(const RowParams& params, const std::byte* src, std::byte* dst, std::size_t count,
+                  bool far = false) const;
 };
+
+void finish_far_rows() noexcept;
 
 /// The kernel for two element types; false where there is none. Types: f32 f16 bf16 i8 u8 i16 u16.
 RowKernel find_row_kernel(DType src, DType dst) noexcept;

@@ -59,6 +59,8 @@ struct ConvertPlan {
   std::vector<float> mean{0.0F};  ///< One, or one per channel.
   std::vector<float> std{1.0F};
   Arithmetic arithmetic = Arithmetic::kF32;
+  /// Tensors that together are larger fit no cache for sure; tests set it to 0.
+  std::size_t cache_bytes = 32 * 1024 * 1024;
   std::size_t elements() const noexcept { return n * c * h * w; }
   /// Place of an element in shape order.
   std::size_t place(std::size_t in, std::size_t ic, std::size_t ih, std::size_t iw) const noexcept {

@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "tensor/convert_rows_simd.cpp"
 #include <hwy/foreach_target.h>
 //
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -32,6 +33,19 @@ HWY_INLINE hn::Vec<D> load_at(D d, const std::byte* p) {
 template <class D>
 HWY_INLINE void store_at(D d, hn::Vec<D> v, std::byte* p) {
   hn::StoreU(v, d, reinterpret_cast<hn::TFromD<D>*>(p));
+}
+
+/// Stores f32s, past the caches where whole lines of a far tensor are made.
+HWY_INLINE void store_f32(VF x, std::byte* p, bool far) {
+  constexpr std::size_t kLine = 64;
+  if constexpr (hn::MaxLanes(DF()) * sizeof(float) == kLine) {
+    if (far && reinterpret_cast<std::uintptr_t>(p) % kLine == 0) {
+      hn::Stream(x, DF(), reinterpret_cast<float*>(p));
+      return;
+    }
+  }
+  (void)far;
+  store_at(DF(), x, p);
 }
 
 /// Applies f(source, destination) to whole vectors of Lanes(DF()) elements. The last one overlaps
@@ -132,14 +146,18 @@ HWY_INLINE void store_f16(VF x, std::byte* p) {
 }
 #endif
 
-void pass_f16_to_f32(const RowParams&, const std::byte* src, std::byte* dst, std::size_t count) {
-  for_vectors<2, 4>(src, dst, count, [](const std::byte* in, std::byte* out) HWY_ATTR {
-    store_at(DF(), load_f16(in), out);
+void pass_f16_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
+                     std::size_t count) {
+  const bool far = params.far;
+  for_vectors<2, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_f32(load_f16(in), out, far);
   });
 }
-void pass_bf16_to_f32(const RowParams&, const std::byte* src, std::byte* dst, std::size_t count) {
-  for_vectors<2, 4>(src, dst, count, [](const std::byte* in, std::byte* out) HWY_ATTR {
-    store_at(DF(), load_bf16(in), out);
+void pass_bf16_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
+                      std::size_t count) {
+  const bool far = params.far;
+  for_vectors<2, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_f32(load_bf16(in), out, far);
   });
 }
 void pass_f32_to_f16(const RowParams&, const std::byte* src, std::byte* dst, std::size_t count) {
@@ -181,9 +199,10 @@ template <class I>
 void pass_integer_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
                          std::size_t count) {
   const DF df;
+  const bool far = params.far;
   if (!params.dequantize) {
     for_vectors<sizeof(I), 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-      store_at(df, hn::ConvertTo(df, load_integer<I>(in)), out);
+      store_f32(hn::ConvertTo(df, load_integer<I>(in)), out, far);
     });
     return;
   }
@@ -191,7 +210,7 @@ void pass_integer_to_f32(const RowParams& params, const std::byte* src, std::byt
   const VF scale = hn::Set(df, params.src_scale);
   for_vectors<sizeof(I), 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
     const VF q = hn::ConvertTo(df, hn::Sub(load_integer<I>(in), zero));
-    store_at(df, hn::Mul(q, scale), out);
+    store_f32(hn::Mul(q, scale), out, far);
   });
 }
 
@@ -271,6 +290,7 @@ void pass_normalise(const RowParams& params, const std::byte* src, std::byte* ds
     });
     return;
   }
+  const bool far = params.far;
   const VF y = hn::Set(df, params.std_reciprocal);
   const VF least = hn::Set(df, 0x1p-60F);
   const VF most = hn::Set(df, 0x1p60F);
@@ -281,7 +301,7 @@ void pass_normalise(const RowParams& params, const std::byte* src, std::byte* ds
     const auto usual = hn::And(hn::Gt(size, least), hn::Lt(size, most));
     if (HWY_LIKELY(hn::AllTrue(df, hn::Or(usual, zero)))) {
       // Of a zero the product has the right sign, the corrected quotient has not.
-      store_at(df, hn::IfThenElse(zero, hn::Mul(a, y), divide(a, b, y)), out);
+      store_f32(hn::IfThenElse(zero, hn::Mul(a, y), divide(a, b, y)), out, far);
     } else {
       store_at(df, hn::Div(a, b), out);
     }
@@ -354,9 +374,11 @@ RowKernel find_row_kernel(DType src, DType dst) noexcept {
 }
 
 void RowKernel::operator()(const RowParams& params, const std::byte* src, std::byte* dst,
-                           std::size_t count) const {
+                           std::size_t count, bool far) const {
+  RowParams last = params;
+  last.far = far;
   if (!params.normalise && (load == nullptr || store == nullptr)) {
-    (load != nullptr ? load : store)(params, src, dst, count);
+    (load != nullptr ? load : store)(last, src, dst, count);
     return;
   }
   constexpr std::size_t kPart = 512;
@@ -372,12 +394,14 @@ void RowKernel::operator()(const RowParams& params, const std::byte* src, std::b
     }
     if (params.normalise) {
       std::byte* const result = store == nullptr ? out : normalised;
-      normalise(params, in, result, n);
+      normalise(store == nullptr ? last : params, in, result, n);
       in = result;
     }
-    if (store != nullptr) store(params, in, out, n);
+    if (store != nullptr) store(last, in, out, n);
   }
 }
+
+void finish_far_rows() noexcept { hwy::FlushStream(); }
 
 }  // namespace corelane::detail
 #endif

@@ -34,6 +34,7 @@ struct Walk {
   Side src, dst;
   RowKernel kernel;       ///< False: elements are moved unchanged.
   bool by_image = false;  ///< Parameters depend on the image.
+  bool far = false;       ///< The tensors fit no cache.
   bool uniform = true;    ///< All channels of an image have the same parameters.
 
   /// Loads the parameters of image n.
