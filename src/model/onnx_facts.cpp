@@ -35,9 +35,9 @@ void FactsTable::learn(const std::string& name, const onnx::TensorProto& tensor,
   facts.elem = tensor.data_type();
   facts.shape = Shape(std::vector<std::int64_t>(tensor.dims().begin(), tensor.dims().end()));
   const auto elements = facts.shape->elements();
-  if (elements && *elements <= kMostInts && facts.shape->rank() <= 1) {
+  if (elements && *elements <= kMostInts) {
     facts.ints = read_ints(tensor, constants);
-    if (!facts.ints && onnx_type_bits(tensor.data_type()) > 8) {
+    if (!facts.ints && facts.shape->rank() <= 1 && onnx_type_bits(tensor.data_type()) > 8) {
       facts.floats = read_floats(tensor, constants);
     }
   }

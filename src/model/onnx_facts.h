@@ -21,7 +21,7 @@ inline constexpr std::int64_t kUnknownInt = std::numeric_limits<std::int64_t>::m
 struct ValueFacts {
   std::int32_t elem = 0;       ///< ONNX element type; 0 unknown.
   std::optional<Shape> shape;  ///< Open dimensions -1; nullopt: not even the rank is known.
-  /// Elements of a small integer tensor (rank 0 or 1), kUnknownInt for those not known.
+  /// Elements of a small integer tensor in row-major order, kUnknownInt for those not known.
   std::optional<std::vector<std::int64_t>> ints;
   /// All elements of a small float constant (rank 0 or 1).
   std::optional<std::vector<double>> floats;

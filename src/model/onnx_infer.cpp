@@ -110,7 +110,7 @@ void fold(const InferContext& c, ValueFacts& result) {
   const auto& b = *c.in(1).ints;
   const std::size_t n = std::max(a.size(), b.size());
   if (a.empty() || b.empty() || (a.size() != n && a.size() != 1) ||
-      (b.size() != n && b.size() != 1) || result.shape->rank() > 1) {
+      (b.size() != n && b.size() != 1) || result.shape->elements() != n) {
     return;
   }
   std::vector<std::int64_t> values(n);
@@ -231,7 +231,11 @@ bool infer_elementwise(const InferContext& c) {
     ValueFacts cast = c.in(0);
     cast.elem = static_cast<std::int32_t>(int_attribute(c.node, "to", 0));
     const DType to = dtype_of(cast.elem);
-    if (to != DType::kI64 && to != DType::kI32) cast.ints.reset();
+    if (to == DType::kBool && cast.ints) {
+      for (auto& v : *cast.ints) v = v == kUnknownInt ? v : (v == 0 ? 0 : 1);
+    } else if (to != DType::kI64 && to != DType::kI32) {
+      cast.ints.reset();
+    }
     if (!is_float(to)) cast.floats.reset();
     c.set(0, std::move(cast));
   } else if (op == "CastLike") {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "model/onnx_infer.h"
+#include "model/onnx_tensor.h"
 
 namespace corelane::onnx_import {
 namespace {
@@ -86,7 +87,7 @@ void infer_reshape(const InferContext& c) {
     dims[*free_at] = total >= 0 && rest > 0 && total % rest == 0 ? total / rest : kOpen;
   }
   result.shape = Shape(std::move(dims));
-  if (result.shape->rank() <= 1) result.ints = c.in(0).ints;
+  result.ints = c.in(0).ints;
   c.set(0, std::move(result));
 }
 
@@ -131,7 +132,7 @@ void infer_unsqueeze(const InferContext& c) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < rank; ++i) dims.push_back(fresh[i] ? 1 : (*from)[next++]);
   result.shape = Shape(std::move(dims));
-  if (rank <= 1) result.ints = c.in(0).ints;
+  result.ints = c.in(0).ints;
   c.set(0, std::move(result));
 }
 
@@ -149,7 +150,18 @@ void infer_transpose(const InferContext& c) {
     if (p < 0 || p >= static_cast<std::int64_t>(from->rank())) return;
     dims.push_back((*from)[static_cast<std::size_t>(p)]);
   }
-  c.set(0, c.in(0).elem, Shape(std::move(dims)));
+  ValueFacts result{c.in(0).elem, Shape(std::move(dims)), std::nullopt, std::nullopt};
+  if (c.in(0).ints && from->rank() == 2 && from->is_static()) {
+    const bool turned = perm[0] == 1;
+    const auto rows = static_cast<std::size_t>((*from)[0]);
+    const auto columns = static_cast<std::size_t>((*from)[1]);
+    Ints values;
+    for (std::size_t j = 0; turned && j < columns; ++j) {
+      for (std::size_t i = 0; i < rows; ++i) values.push_back((*c.in(0).ints)[i * columns + j]);
+    }
+    result.ints = turned ? values : *c.in(0).ints;
+  }
+  c.set(0, std::move(result));
 }
 
 void infer_concat(const InferContext& c) {
@@ -170,7 +182,7 @@ void infer_concat(const InferContext& c) {
         dim = other;
       }
     }
-    if (result.ints && next.ints) {
+    if (result.ints && next.ints && *axis == 0) {
       result.ints->insert(result.ints->end(), next.ints->begin(), next.ints->end());
     } else {
       result.ints.reset();
@@ -226,10 +238,12 @@ void infer_slice(const InferContext& c) {
     auto& dim = (*result.shape)[*axis];
     dim = slice_size((*from)[*axis], begins[i], (*ends)[i], (*steps)[i]);
   }
-  if (c.in(0).ints && from->rank() == 1 && axes->size() == 1 && (*result.shape)[0] >= 0) {
+  const bool first_axis = axes->size() == 1 && normal_axis(axes->front(), from->rank()) == 0u;
+  if (c.in(0).ints && first_axis && from->is_static() && (*from)[0] > 0) {
+    const std::int64_t row = product(from->dims(), 1, from->rank());
     Ints values;
-    for (std::int64_t k = 0; k < (*result.shape)[0]; ++k) {
-      const std::int64_t at = begins[0] + k * (*steps)[0];
+    for (std::int64_t k = 0; k < (*result.shape)[0] * row; ++k) {
+      const std::int64_t at = (begins[0] + k / row * (*steps)[0]) * row + k % row;
       values.push_back((*c.in(0).ints)[static_cast<std::size_t>(at)]);
     }
     result.ints = std::move(values);
@@ -348,7 +362,14 @@ void infer_constant_of_shape(const InferContext& c) {
   const auto* value = find_attribute(c.node, "value");
   const std::int32_t elem = value != nullptr ? value->t().data_type() : T::FLOAT;
   auto shape = shape_from(c.in(0).ints);
-  c.set(0, elem, shape ? shape : open_shape_of_length(c.in(0)));
+  ValueFacts result{elem, shape ? shape : open_shape_of_length(c.in(0)), std::nullopt,
+                    std::nullopt};
+  const auto elements = result.shape ? result.shape->elements() : std::nullopt;
+  if (value != nullptr && elements && *elements <= 1024) {
+    const auto filled = read_ints(value->t(), c.constants);
+    if (filled && filled->size() == 1) result.ints = Ints(*elements, filled->front());
+  }
+  c.set(0, std::move(result));
 }
 
 void infer_flatten(const InferContext& c) {
