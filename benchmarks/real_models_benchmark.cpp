@@ -134,11 +134,18 @@ Contender many_rivals(const std::string& name, std::vector<ov::InferRequest>& re
           }};
 }
 
-Json one_model(ov::Core& core, const RealModel& model, const Settings& base) {
+Json one_model(ov::Core& core, const RealModel& model, const Settings& base,
+               std::size_t replicate_limit) {
   Sides s;
   s.inputs = make_inputs(model);
   LoadOptions options;
   options.cache = false;
+  options.replicate_limit = replicate_limit;
+  // Both sides know the shapes when they compile.
+  const auto described = take(import_onnx_file(model.path)).description;
+  for (std::size_t i = 0; i < model.shapes.size(); ++i) {
+    options.import.input_shapes[described.inputs[i].desc.name] = model.shapes[i];
+  }
   const auto program = take(Program::load(model.path, options));
   const auto cores = program.device()->info().cores.size();
   auto single = compile(core, model, false);
@@ -188,6 +195,8 @@ Json run(int argc, char** argv) {
   settings.rounds = std::stoi(argument(argc, argv, "--rounds", "21"));
   settings.block = std::chrono::milliseconds(8);
   const auto models = real_models(argument(argc, argv, "--models-dir", CORELANE_SITE_PACKAGES));
+  const auto limit = static_cast<std::size_t>(std::stoull(argument(
+      argc, argv, "--replicate-limit", std::to_string(LoadOptions{}.replicate_limit))));
   const auto only = argument(argc, argv, "--only", "");
   ov::Core core;
   Json report{{"benchmark", "real_models"}, {"environment", environment()}};
@@ -195,7 +204,7 @@ Json run(int argc, char** argv) {
   for (const auto& model : models) {
     if (!only.empty() && model.name != only) continue;
     try {
-      list.push_back(one_model(core, model, settings));
+      list.push_back(one_model(core, model, settings, limit));
     } catch (const std::exception& e) {
       std::fprintf(stderr, "%s: %s\n", model.name.c_str(), e.what());
       list.push_back({{"model", model.name}, {"error", e.what()}});
