@@ -195,8 +195,8 @@ Json run(int argc, char** argv) {
   settings.rounds = std::stoi(argument(argc, argv, "--rounds", "21"));
   settings.block = std::chrono::milliseconds(8);
   const auto models = real_models(argument(argc, argv, "--models-dir", CORELANE_SITE_PACKAGES));
-  const auto limit = static_cast<std::size_t>(std::stoull(argument(
-      argc, argv, "--replicate-limit", std::to_string(LoadOptions{}.replicate_limit))));
+  const auto limit = static_cast<std::size_t>(std::stoull(
+      argument(argc, argv, "--replicate-limit", std::to_string(LoadOptions{}.replicate_limit))));
   const auto only = argument(argc, argv, "--only", "");
   ov::Core core;
   Json report{{"benchmark", "real_models"}, {"environment", environment()}};

@@ -30,10 +30,10 @@ enum class Code : std::int32_t {
   kInvalidArgument = 101,  ///< A value outside what the function allows.
   kNotFound = 102,         ///< A name, file, device or operator that does not exist.
   kOutOfRange = 103,       ///< An index or offset beyond the end.
-  kWrongState = 104,       ///< A legal call at the wrong time (run before bind, bind while running).
-  kUnsupported = 105,      ///< A legal request this device or build cannot serve.
-  kShapeMismatch = 106,    ///< A shape that is not the declared one, nor one of the declared sets.
-  kTypeMismatch = 107,     ///< An element type that cannot be converted to the declared one.
+  kWrongState = 104,     ///< A legal call at the wrong time (run before bind, bind while running).
+  kUnsupported = 105,    ///< A legal request this device or build cannot serve.
+  kShapeMismatch = 106,  ///< A shape that is not the declared one, nor one of the declared sets.
+  kTypeMismatch = 107,   ///< An element type that cannot be converted to the declared one.
   // 2xx: the bytes that were given are not what they should be.
   kMalformed = 201,         ///< Not a program file / ONNX model, or truncated, or inconsistent.
   kCorrupted = 202,         ///< A checksum does not match.
@@ -131,24 +131,24 @@ Status failure(Code code, detail::FormatAt<std::type_identity_t<Args>...> at, Ar
 #define CORELANE_CONCAT_(a, b) CORELANE_CONCAT_INNER_(a, b)
 
 /// Returns from the function when `expr` (a Status) is a failure; in a function returning Status.
-#define CORELANE_RETURN_IF_ERROR(expr)               \
-  do {                                               \
+#define CORELANE_RETURN_IF_ERROR(expr)                                      \
+  do {                                                                      \
     if (::corelane::Status status_ = (expr); !status_.ok()) return status_; \
   } while (false)
 
 /// The same in a function returning Result<T>.
-#define CORELANE_TRY(expr)                                                 \
-  do {                                                                     \
-    if (::corelane::Status status_ = (expr); !status_.ok())                \
-      return ::tl::unexpected<::corelane::Status>(std::move(status_));     \
+#define CORELANE_TRY(expr)                                             \
+  do {                                                                 \
+    if (::corelane::Status status_ = (expr); !status_.ok())            \
+      return ::tl::unexpected<::corelane::Status>(std::move(status_)); \
   } while (false)
 
 /// `CORELANE_ASSIGN(auto x, f());` takes the value of a Result, or returns its failure from a
 /// function returning Result.
 #define CORELANE_ASSIGN(lhs, expr) \
   CORELANE_ASSIGN_IMPL_(CORELANE_CONCAT_(result_, __LINE__), lhs, expr)
-#define CORELANE_ASSIGN_IMPL_(tmp, lhs, expr)                                  \
-  auto tmp = (expr);                                                           \
+#define CORELANE_ASSIGN_IMPL_(tmp, lhs, expr)                                    \
+  auto tmp = (expr);                                                             \
   if (!tmp) return ::tl::unexpected<::corelane::Status>(std::move(tmp).error()); \
   lhs = std::move(*tmp)
 

@@ -32,8 +32,8 @@ struct CoreState {
 };
 
 struct Grant {
-  std::size_t job = 0;           ///< Index into the waiting jobs.
-  std::uint64_t core_bits = 0;   ///< Usable idle cores it gets.
+  std::size_t job = 0;          ///< Index into the waiting jobs.
+  std::uint64_t core_bits = 0;  ///< Usable idle cores it gets.
 };
 
 /// Decides. `pick` must be pure: the same arguments give the same answer. Called with the device's

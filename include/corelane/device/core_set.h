@@ -40,7 +40,9 @@ class CORELANE_API CoreSet {
   std::uint64_t bits() const noexcept { return kind_ == Kind::kMask ? value_ : 0; }
   /// How many cores a job takes; 0 for the platform's choice and the empty mask.
   std::size_t count() const noexcept;
-  bool contains(std::size_t core) const noexcept { return core < 64 && ((bits() >> core) & 1U) != 0; }
+  bool contains(std::size_t core) const noexcept {
+    return core < 64 && ((bits() >> core) & 1U) != 0;
+  }
   bool empty() const noexcept { return kind_ == Kind::kMask && value_ == 0; }
 
   /// Set operations on masks; the other kinds count as empty.

@@ -27,17 +27,17 @@ namespace corelane::device {
 
 /// What a device can do beyond running jobs on single cores.
 struct Capabilities {
-  bool multi_core_jobs = false;    ///< One job on several cores.
-  bool dynamic_shapes = false;     ///< Open dimensions in PrepareOptions::input_shapes.
-  bool exposed_values = false;     ///< PrepareOptions::exposed_values.
-  bool host_operators = false;     ///< Custom operators.
-  bool layer_times = false;        ///< PrepareOptions::profile_layers.
-  bool precompiled = false;        ///< export_precompiled().
+  bool multi_core_jobs = false;          ///< One job on several cores.
+  bool dynamic_shapes = false;           ///< Open dimensions in PrepareOptions::input_shapes.
+  bool exposed_values = false;           ///< PrepareOptions::exposed_values.
+  bool host_operators = false;           ///< Custom operators.
+  bool layer_times = false;              ///< PrepareOptions::profile_layers.
+  bool precompiled = false;              ///< export_precompiled().
   std::vector<std::string> image_kinds;  ///< "onnx", "rknn", ...
 };
 
 struct CoreInfo {
-  std::string name;          ///< "core0".
+  std::string name;            ///< "core0".
   std::uint64_t clock_hz = 0;  ///< 0 when unknown.
 };
 
@@ -58,9 +58,9 @@ struct Submission {
   std::shared_ptr<Executable> executable;
   std::shared_ptr<Bindings> bindings;  ///< Made by that executable.
   CoreSet cores;
-  TimePoint deadline = kNever;  ///< When it passes the job is abandoned with kTimeout.
-  std::int32_t priority = 0;    ///< Higher first; -128 to 127.
-  std::vector<std::shared_ptr<Fence>> wait;    ///< All must be signalled ok before it starts.
+  TimePoint deadline = kNever;               ///< When it passes the job is abandoned with kTimeout.
+  std::int32_t priority = 0;                 ///< Higher first; -128 to 127.
+  std::vector<std::shared_ptr<Fence>> wait;  ///< All must be signalled ok before it starts.
   std::vector<std::shared_ptr<Fence>> signal;  ///< Signalled with its status when done.
   std::uint64_t tag = 0;                       ///< Copied to the record.
   std::uint32_t batch = 1;                     ///< Samples in it, for the record.

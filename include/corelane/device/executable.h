@@ -75,9 +75,9 @@ struct MemoryFigures {
 
 /// Time of one layer in the last run with profile_layers.
 struct LayerTime {
-  std::string name;       ///< Node name.
-  std::string type;       ///< Operator type.
-  std::string kernel;     ///< The engine's implementation, such as "jit_avx512_I8".
+  std::string name;    ///< Node name.
+  std::string type;    ///< Operator type.
+  std::string kernel;  ///< The engine's implementation, such as "jit_avx512_I8".
   DType dtype = DType::kUndefined;
   Duration duration{};    ///< Wall time.
   bool executed = false;  ///< False for layers that were folded or fused away.

@@ -32,7 +32,7 @@ struct DeviceSpec {
 CORELANE_API Result<DeviceSpec> parse_device_spec(std::string_view text);
 
 struct OpenOptions {
-  std::shared_ptr<Clock> clock;  ///< Null: the real clock.
+  std::shared_ptr<Clock> clock;             ///< Null: the real clock.
   std::shared_ptr<FaultPoint> fault_point;  ///< Null: from CORELANE_FAULTS, else none.
   /// False: one device per text in this process, shared by all who open it (so they share cores).
   /// True, or with a clock or fault point: an instance of its own.

@@ -28,9 +28,9 @@ struct ContextState;
 struct InferenceState;
 
 struct RunOptions {
-  device::CoreSet cores;           ///< Default: any core; a program's own wish is applied to "any".
-  Duration timeout{0};             ///< 0: none. Else the deadline is now + timeout.
-  std::int32_t priority = 0;       ///< -128..127, higher first.
+  device::CoreSet cores;      ///< Default: any core; a program's own wish is applied to "any".
+  Duration timeout{0};        ///< 0: none. Else the deadline is now + timeout.
+  std::int32_t priority = 0;  ///< -128..127, higher first.
   std::vector<std::shared_ptr<device::Fence>> wait;
   std::vector<std::shared_ptr<device::Fence>> signal;
   std::uint64_t tag = 0;
