@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The ONNX Runtime side of `corelane compare`.
 
-ort_reference.py FOLDER [VALUE...]: runs FOLDER/model.onnx on FOLDER/in<i>.npy (by position) and
-writes FOLDER/out<i>.npy for the model's outputs, then for the inner VALUEs.
-ort_reference.py --list FOLDER: writes FOLDER/values.json, the names of inner float values.
+ort_reference.py MODEL FOLDER [VALUE...]: runs MODEL on FOLDER/in<i>.npy (by position) and writes
+FOLDER/out<i>.npy for the model's outputs, then for the inner VALUEs.
+ort_reference.py --list MODEL PROGRAM LIST: writes the JSON file LIST: "shared", the inner values of
+MODEL that the network PROGRAM has as well, and "left_out", the others with a reason.
 Needs numpy, onnx and onnxruntime.
 """
 import json
@@ -13,37 +14,75 @@ import sys
 import numpy as np
 
 
-def inner_values(folder: pathlib.Path) -> None:
+def node_outputs(graph) -> list:
+    """Names and operators of the values between the graph's nodes, in order, outputs left out."""
+    done = {o.name for o in graph.output}
+    found = []
+    for node in graph.node:
+        for value in node.output:
+            if value and value not in done:
+                done.add(value)
+                found.append((value, node.op_type))
+    return found
+
+
+def other_types(model) -> dict:
+    """Values that are no tensors of numbers, with what they are instead."""
     import onnx
 
-    model = onnx.load(folder / "model.onnx", load_external_data=False)
-    done = {o.name for o in model.graph.output}
-    names = []
-    for node in model.graph.node:
-        for value in node.output:
-            if value and value not in done and node.op_type not in ("Constant", "Shape"):
-                done.add(value)
-                names.append(value)
-    (folder / "values.json").write_text(json.dumps(names))
+    inferred = onnx.shape_inference.infer_shapes(model)
+    found = {}
+    for value in inferred.graph.value_info:
+        kind = value.type.WhichOneof("value")
+        if kind == "tensor_type" and value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+            found[value.name] = "holds strings"
+        elif kind not in ("tensor_type", None):
+            found[value.name] = f"is a {kind.removesuffix('_type')}, not a tensor"
+    return found
 
 
-def run(folder: pathlib.Path, values: list[str]) -> None:
+def list_values(reference: str, program: str, target: str) -> None:
+    import onnx
+
+    model = onnx.load(reference, load_external_data=False)
+    ours = onnx.load(program, load_external_data=False)
+    known = {value for node in ours.graph.node for value in node.output}
+    # A value that became an output is compared as one.
+    known -= {o.name for o in ours.graph.output}
+    others = other_types(model)
+    shared, left_out = [], []
+    for value, op in node_outputs(model.graph):
+        if op == "Constant":
+            continue
+        if value in others:
+            left_out.append({"name": value, "reason": others[value]})
+        elif value in known:
+            shared.append(value)
+        else:
+            left_out.append({"name": value, "reason": f"the import rewrote it ({op})"})
+    pathlib.Path(target).write_text(json.dumps({"shared": shared, "left_out": left_out}))
+
+
+def with_outputs(source: str, folder: pathlib.Path, values: list) -> str:
+    """A copy of the model with more outputs; the weights lie beside it."""
+    import onnx
+
+    model = onnx.load(source)
+    for value in values:
+        model.graph.output.append(onnx.ValueInfoProto(name=value))
+    target = str(folder / "reference_exposed.onnx")
+    onnx.save(model, target, save_as_external_data=True, location="reference_exposed.weights")
+    return target
+
+
+def run(source: str, folder: pathlib.Path, values: list) -> None:
     import onnxruntime as ort
 
-    source = str(folder / "model.onnx")
-    if values:
-        import onnx
-
-        model = onnx.load(source)
-        known = {v for node in model.graph.node for v in node.output}
-        for value in values:
-            if value in known:
-                model.graph.output.append(onnx.ValueInfoProto(name=value))
-        source = str(folder / "model_exposed.onnx")
-        onnx.save(model, source)
     options = ort.SessionOptions()
     options.log_severity_level = 3
-    if values:  # Fused nodes would hide inner values.
+    if values:
+        source = with_outputs(source, folder, values)
+        # Fused nodes would hide inner values.
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     feed = {i.name: np.load(folder / f"in{k}.npy") for k, i in enumerate(session.get_inputs())}
@@ -52,13 +91,14 @@ def run(folder: pathlib.Path, values: list[str]) -> None:
 
 
 def main() -> int:
-    if len(sys.argv) == 3 and sys.argv[1] == "--list":
-        inner_values(pathlib.Path(sys.argv[2]))
+    words = sys.argv[1:]
+    if len(words) == 4 and words[0] == "--list":
+        list_values(*words[1:])
         return 0
-    if len(sys.argv) < 2:
+    if len(words) < 2 or words[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    run(pathlib.Path(sys.argv[1]), sys.argv[2:])
+    run(words[0], pathlib.Path(words[1]), words[2:])
     return 0
 
 

@@ -213,6 +213,51 @@ class Cli(unittest.TestCase):
                      sys.executable)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
 
+    def test_compare_leaves_out_layers_that_the_program_lost(self):
+        """The reference makes an inner value that the program does not: it is named and counted."""
+        source = self.path / "identity.onnx"
+        model = onnx.load(self.path / "fixed.onnx")
+        model.graph.node[0].output[0] = "before"
+        model.graph.node.insert(1, helper.make_node("Identity", ["before"], ["r"], name="same"))
+        onnx.save(model, source)
+        words = ("compare", self.path / "fixed.onnx", "--onnx", source, "--layers", "--python",
+                 sys.executable)
+        out = json.loads(self.ok(*words, "--json").stdout)
+        self.assertEqual([o["name"] for o in out["outputs"]], ["y", "r"])
+        self.assertEqual([v["name"] for v in out["left_out"]], ["before"])
+        self.assertIn("rewrote", out["left_out"][0]["reason"])
+        text = self.ok(*words).stdout
+        self.assertIn("1 inner value", text)
+        self.assertIn("before", text)
+
+    def test_compare_leaves_out_layers_that_are_no_tensors(self):
+        source = self.path / "sequence.onnx"
+        value = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 4]) for n in ("x", "y")]
+        zero = helper.make_tensor("zero", TensorProto.INT64, [], [0])
+        graph = helper.make_graph(
+            [helper.make_node("Relu", ["x"], ["r"]),
+             helper.make_node("SequenceConstruct", ["r", "r"], ["s"]),
+             helper.make_node("SequenceAt", ["s", "zero"], ["y"])], "sequence", value[:1],
+            value[1:], [zero])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                                    ir_version=8), source)
+        out = json.loads(self.ok("compare", source, "--layers", "--python", sys.executable,
+                                 "--json").stdout)
+        self.assertEqual([o["name"] for o in out["outputs"]], ["y", "r"])
+        self.assertEqual([v["name"] for v in out["left_out"]], ["s"])
+
+    def test_compare_measures_against_the_model_as_it_was_given(self):
+        """Not against the graph that the import made of it: external data, shapes, rewrites."""
+        folder = self.path / "external"
+        folder.mkdir()
+        model = onnx.load(self.path / "small.onnx")
+        onnx.save(model, folder / "model.onnx", save_as_external_data=True, location="weights",
+                  size_threshold=0)
+        out = json.loads(self.ok("compare", folder / "model.onnx", "--layers", "--shape",
+                                 "x=2,3,8,8", "--python", sys.executable, "--json").stdout)
+        self.assertTrue(out["ok"])
+        self.assertEqual(out["reference"], str(folder / "model.onnx"))
+
     def test_completion_knows_the_options(self):
         for shell in ("bash", "zsh", "fish"):
             self.assertIn("precompile", self.ok("completion", shell).stdout)

@@ -1,0 +1,157 @@
+#include "cli/reference_engine.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "corelane/base/file.h"
+
+extern char** environ;  // POSIX: the environment of this process.
+
+namespace corelane::cli {
+namespace {
+
+Status run_process(const std::vector<std::string>& words) {
+  std::vector<char*> argv;
+  for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  if (const int rc = ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ);
+      rc != 0) {
+    return failure(Code::kNotFound, "cannot start '{}': {}; give --python with onnxruntime in it",
+                   words[0], std::strerror(rc));
+  }
+  int state = 0;
+  while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(state) || WEXITSTATUS(state) != 0) {
+    return failure(Code::kEngineFailed,
+                   "the ONNX Runtime reference failed (its message is above); it needs a Python "
+                   "with numpy, onnx and onnxruntime: --python or CORELANE_PYTHON");
+  }
+  return {};
+}
+
+std::string find_python(const std::string& given) {
+  if (!given.empty()) return given;
+  if (const char* env = std::getenv("CORELANE_PYTHON"); env != nullptr && *env != '\0') return env;
+  for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path()) {
+    if (std::filesystem::exists(dir / ".venv/bin/python"))
+      return (dir / ".venv/bin/python").string();
+  }
+  return "python3";
+}
+
+Result<std::string> find_script(const std::string& given) {
+  if (!given.empty()) return given;
+  for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path()) {
+    for (const char* rel : {"share/corelane/ort_reference.py", "tools/ort_reference.py"}) {
+      if (std::filesystem::exists(dir / rel)) return (dir / rel).string();
+    }
+  }
+  return error(Code::kNotFound, "tools/ort_reference.py was not found; give --script");
+}
+
+Result<bool> is_onnx(const std::string& path) {
+  CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
+  return detect_file_kind(mapped.bytes()) == FileKind::kOnnx;
+}
+
+/// The network as the program holds it: what the import made of an ONNX model, or the graph inside
+/// a program file.
+Result<ByteVector> program_graph(const std::string& path, const ImportOptions& import) {
+  CORELANE_ASSIGN(const bool onnx, is_onnx(path));
+  if (onnx) {
+    CORELANE_ASSIGN(auto model, import_onnx_file(path, import));
+    return inline_constants(model.graph, model.constants);
+  }
+  CORELANE_ASSIGN(auto file, ProgramFile::open(path, Verify::kEverything));
+  CORELANE_ASSIGN(auto graph, file->find(SegmentKind::kGraph));
+  CORELANE_ASSIGN(auto constants, file->find(SegmentKind::kConstants));
+  if (!graph) {
+    return error(Code::kUnsupported, "{} holds no graph to compare with; give --onnx", path);
+  }
+  return inline_constants(*graph, constants.value_or(ByteSpan{}));
+}
+
+}  // namespace
+
+Result<TemporaryFolder> TemporaryFolder::make() {
+  std::string name = (std::filesystem::temp_directory_path() / "corelane-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    return error(Code::kIo, "{}: cannot make a temporary folder: {}", name, std::strerror(errno));
+  }
+  return TemporaryFolder(name);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ec;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ec);
+}
+
+Result<ReferenceEngine> ReferenceEngine::make(Options options) {
+  CORELANE_ASSIGN(auto folder, TemporaryFolder::make());
+  options.python = find_python(options.python);
+  CORELANE_ASSIGN(options.script, find_script(options.script));
+  ReferenceEngine engine(std::move(options), std::move(folder));
+  const Options& o = engine.options_;
+  CORELANE_ASSIGN(const bool model_is_onnx, is_onnx(o.model));
+  if (!o.onnx.empty() || model_is_onnx) {
+    // The model as it was given, beside its external data: the rewrites are under test too.
+    engine.source_ = o.onnx.empty() ? o.model : o.onnx;
+    CORELANE_ASSIGN(const bool fits, is_onnx(engine.source_));
+    if (!fits) {
+      return error(Code::kInvalidArgument, "--onnx {}: not an ONNX model", engine.source_);
+    }
+    engine.reference_ = std::filesystem::absolute(engine.source_);
+    return engine;
+  }
+  engine.source_ = "the graph inside " + o.model;
+  engine.reference_ = engine.folder_.path() / "reference.onnx";
+  CORELANE_ASSIGN(auto graph, program_graph(o.model, o.import));
+  CORELANE_TRY(write_file_atomic(engine.reference_, graph));
+  return engine;
+}
+
+Result<InnerValues> ReferenceEngine::inner_values() const {
+  CORELANE_ASSIGN(auto graph, program_graph(options_.model, options_.import));
+  const auto program = folder_.path() / "program.onnx";
+  const auto list = folder_.path() / "values.json";
+  CORELANE_TRY(write_file_atomic(program, graph));
+  CORELANE_TRY(run_process({options_.python, options_.script, "--list", reference_.string(),
+                            program.string(), list.string()}));
+  CORELANE_ASSIGN(auto bytes, read_file(list));
+  const auto parsed = Json::parse(as_string_view(bytes), nullptr, false);
+  if (!parsed.is_object()) return error(Code::kInternal, "values.json is not an object");
+  InnerValues values;
+  values.shared = parsed.at("shared").get<std::vector<std::string>>();
+  for (const auto& v : parsed.at("left_out")) {
+    values.left_out.push_back({v.at("name").get<std::string>(), v.at("reason").get<std::string>()});
+  }
+  return values;
+}
+
+Status ReferenceEngine::run(const std::vector<tools::Array>& inputs,
+                            const std::vector<std::string>& exposed) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    CORELANE_RETURN_IF_ERROR(
+        tools::write_npy(folder_.path() / fmt::format("in{}.npy", i), inputs[i].view()));
+  }
+  std::vector<std::string> words{options_.python, options_.script, reference_.string(),
+                                 folder_.path().string()};
+  words.insert(words.end(), exposed.begin(), exposed.end());
+  return run_process(words);
+}
+
+Result<std::optional<tools::Array>> ReferenceEngine::output(std::size_t i) const {
+  const auto path = folder_.path() / fmt::format("out{}.npy", i);
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  CORELANE_ASSIGN(auto array, tools::read_npy(path));
+  return array;
+}
+
+}  // namespace corelane::cli
