@@ -13,6 +13,12 @@
 
 namespace corelane::bench {
 
+void fail(const std::string& what) { throw std::runtime_error(what); }
+
+void check(const Status& status) {
+  if (!status.ok()) fail(status.to_string());
+}
+
 Times measure(const std::vector<Contender>& contenders, const Settings& settings) {
   Times times(contenders.size());
   std::mt19937_64 random(settings.seed);
@@ -108,6 +114,15 @@ int finish(int argc, char** argv, const Json& report) {
     std::fputs(text.c_str(), stdout);
   }
   return 0;
+}
+
+int run_program(const char* name, int argc, char** argv, Json (*run)(int, char**)) {
+  try {
+    return finish(argc, argv, run(argc, argv));
+  } catch (const std::exception& e) {
+    std::fputs(fmt::format("{}: {}\n", name, e.what()).c_str(), stderr);
+    return 1;
+  }
 }
 
 }  // namespace corelane::bench

@@ -10,14 +10,25 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "corelane/base/clock.h"
+#include "corelane/base/status.h"
 
 namespace corelane::bench {
 
 using Json = nlohmann::ordered_json;
+
+/// A benchmark ends at its first failure: these throw std::runtime_error with the message.
+[[noreturn]] void fail(const std::string& what);
+void check(const Status& status);
+template <class T>
+T take(Result<T> result) {
+  if (!result) fail(result.error().to_string());
+  return std::move(*result);
+}
 
 /// Runs calls for about `block` and returns how many; throws std::runtime_error on failure.
 struct Contender {
@@ -69,6 +80,8 @@ std::uint64_t run_for(Duration block, std::uint64_t stride, F once) {
 Json environment();
 /// Writes the report to the path after `--out`, and to stdout.
 int finish(int argc, char** argv, const Json& report);
+/// What main() of a benchmark does: run, finish; a failure goes to stderr with `name`, exit code 1.
+int run_program(const char* name, int argc, char** argv, Json (*run)(int, char**));
 /// The value after `name` in argv, or `fallback`.
 std::string argument(int argc, char** argv, const std::string& name, const std::string& fallback);
 

@@ -20,16 +20,6 @@
 namespace corelane::bench {
 namespace {
 
-[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
-void check(const Status& s) {
-  if (!s.ok()) fail(s.to_string());
-}
-template <class T>
-T take(Result<T> r) {
-  if (!r) fail(r.error().to_string());
-  return std::move(*r);
-}
-
 std::uint64_t anonymous_bytes() {
   ::malloc_trim(0);
   std::ifstream in("/proc/self/smaps_rollup");
@@ -177,10 +167,5 @@ Json run(int argc, char** argv) {
 }  // namespace corelane::bench
 
 int main(int argc, char** argv) {
-  try {
-    return corelane::bench::finish(argc, argv, corelane::bench::run(argc, argv));
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "load_benchmark: %s\n", e.what());
-    return 1;
-  }
+  return corelane::bench::run_program("load_benchmark", argc, argv, corelane::bench::run);
 }

@@ -17,16 +17,6 @@
 namespace corelane::bench {
 namespace {
 
-[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
-void check(const Status& s) {
-  if (!s.ok()) fail(s.to_string());
-}
-template <class T>
-T take(Result<T> r) {
-  if (!r) fail(r.error().to_string());
-  return std::move(*r);
-}
-
 /// Input bytes, the same for all contenders.
 std::vector<std::vector<float>> make_inputs(const RealModel& model) {
   std::mt19937 random(7);
@@ -217,10 +207,5 @@ Json run(int argc, char** argv) {
 }  // namespace corelane::bench
 
 int main(int argc, char** argv) {
-  try {
-    return corelane::bench::finish(argc, argv, corelane::bench::run(argc, argv));
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "real_models_benchmark: %s\n", e.what());
-    return 1;
-  }
+  return corelane::bench::run_program("real_models_benchmark", argc, argv, corelane::bench::run);
 }

@@ -16,16 +16,6 @@ namespace {
 
 constexpr std::size_t kN = 16;
 
-[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
-void check(const Status& s) {
-  if (!s.ok()) fail(s.to_string());
-}
-template <class T>
-T take(Result<T> r) {
-  if (!r) fail(r.error().to_string());
-  return std::move(*r);
-}
-
 struct Tensors {
   alignas(64) float in[kN] = {-3, 2, -1, 0, 1, -2, 3, 4, -5, 6, -7, 8, 9, -10, 11, -12};
   alignas(64) float out[kN] = {};
@@ -218,10 +208,5 @@ Json run(int argc, char** argv) {
 }  // namespace corelane::bench
 
 int main(int argc, char** argv) {
-  try {
-    return corelane::bench::finish(argc, argv, corelane::bench::run(argc, argv));
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "small_model_benchmark: %s\n", e.what());
-    return 1;
-  }
+  return corelane::bench::run_program("small_model_benchmark", argc, argv, corelane::bench::run);
 }

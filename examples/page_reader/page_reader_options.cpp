@@ -7,20 +7,10 @@
 namespace page_reader {
 
 int exit_code(const corelane::Status& status) noexcept {
-  switch (static_cast<int>(status.code()) / 100) {
-    case 0:
-      return kExitOk;
-    case 1:
-      return kExitCaller;
-    case 2:
-      return kExitData;
-    case 3:
-      return kExitResource;
-    case 4:
-      return kExitExecution;
-    default:
-      return kExitInternal;
-  }
+  // The bands of Status, 1xx to 4xx, are the codes from kExitCaller on.
+  const int band = static_cast<int>(status.code()) / 100;
+  if (band == 0) return kExitOk;
+  return band <= 4 ? kExitCaller + band - 1 : kExitInternal;
 }
 
 ParsedCommandLine parse_command_line(int argc, const char* const* argv) {

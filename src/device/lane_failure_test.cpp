@@ -3,46 +3,12 @@
 
 #include "corelane/device/registry.h"
 #include "device/lane_engine_fake.h"
+#include "device/testing/listed_faults.h"
 
 namespace corelane::device {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// Faults by order of runs; kNone behind the end.
-class ListedFaults final : public FaultPoint {
- public:
-  explicit ListedFaults(std::vector<Fault> faults) : faults_(std::move(faults)) {}
-  Fault at_run(std::uint64_t, std::uint64_t) override {
-    const std::size_t at = next_++;
-    return at < faults_.size() ? faults_[at] : Fault::kNone;
-  }
-  Duration slow_by() const override { return milliseconds(5); }
-  /// Until `n` runs have asked.
-  void await(std::size_t n) const {
-    while (next_ < n) std::this_thread::yield();
-  }
-
- private:
-  const std::vector<Fault> faults_;
-  std::atomic<std::size_t> next_{0};
-};
-
-/// Collects events; any thread.
-struct Events {
-  EventSink sink() {
-    return [this](const Event& event) {
-      std::lock_guard guard(mutex);
-      list.push_back(event);
-    };
-  }
-  std::size_t count() {
-    std::lock_guard guard(mutex);
-    return list.size();
-  }
-  std::mutex mutex;
-  std::vector<Event> list;
-};
 
 LaneOptions on_virtual_clock(std::shared_ptr<VirtualClock> clock,
                              std::shared_ptr<FaultPoint> faults = nullptr) {
@@ -55,7 +21,7 @@ LaneOptions on_virtual_clock(std::shared_ptr<VirtualClock> clock,
 TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   auto clock = std::make_shared<VirtualClock>();
   FakeDevice fake(2, on_virtual_clock(clock));
-  Events events;
+  EventLog events;
   ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
   Gate gate;
   fake.state->before_run = [&](std::uint64_t bits) {
@@ -77,8 +43,8 @@ TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   EXPECT_FALSE(completion->released());
   EXPECT_EQ(job.bindings->set_input(0, {}).code(), Code::kBusy);
   EXPECT_EQ(fake.device->health(), Health::kDegraded);
-  ASSERT_EQ(events.count(), 1U);
-  EXPECT_EQ(events.list[0].core_bits, 1U);
+  ASSERT_EQ(events.all().size(), 1U);
+  EXPECT_EQ(events.all()[0].core_bits, 1U);
   const std::vector<float> untouched = *memory;
   EXPECT_THAT(untouched, testing::Each(-1.0F));
   memory.reset();  // The engine must not write here any more.
@@ -143,7 +109,7 @@ TEST(LaneFailure, QueuedJobTimesOutWithoutARun) {
 
 TEST(LaneFailure, ResetAbandonsOnlyWhatRunsOnTheCores) {
   FakeDevice fake(3);
-  Events events;
+  EventLog events;
   ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
   Gate gate;
   fake.state->before_run = [&](std::uint64_t) {
@@ -159,7 +125,7 @@ TEST(LaneFailure, ResetAbandonsOnlyWhatRunsOnTheCores) {
   EXPECT_EQ(pair->status().code(), Code::kDeviceReset);
   EXPECT_FALSE(pair->released());
   EXPECT_FALSE(other->done());
-  EXPECT_EQ(events.count(), 1U);
+  EXPECT_EQ(events.all().size(), 1U);
   gate.open();
   ASSERT_TRUE(other->wait());
   EXPECT_TRUE(other->status().ok());
@@ -218,7 +184,7 @@ TEST(LaneFailure, InjectedCrashFailsTheJobAndResetsItsCore) {
   options.fault_point =
       std::make_shared<ListedFaults>(std::vector{Fault::kCrash, Fault::kNone, Fault::kCrash});
   FakeDevice fake(1, options);
-  Events events;
+  EventLog events;
   ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
   EXPECT_EQ(fake.queue->run(fake.job()).code(), Code::kDeviceReset);
   EXPECT_TRUE(fake.queue->run(fake.job()).ok());

@@ -12,6 +12,7 @@
 
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
+#include "device/testing/listed_faults.h"
 #include "fixture.h"
 
 namespace corelane::conformance {
@@ -19,12 +20,14 @@ namespace corelane::conformance {
 using device::Completion;
 using device::CoreSet;
 using device::Device;
+using device::EventLog;
 using device::Executable;
 using device::Fault;
 using device::FaultPoint;
 using device::Fence;
 using device::Image;
 using device::JobRecord;
+using device::ListedFaults;
 using device::OpenOptions;
 using device::Queue;
 using device::Submission;
@@ -34,44 +37,6 @@ using std::chrono::milliseconds;
 /// The driver under test and the text to open, set by main().
 DriverFixture& driver();
 const std::string& device_text();
-
-/// Faults by order of runs; none behind the end.
-class ListedFaults final : public FaultPoint {
- public:
-  explicit ListedFaults(std::vector<Fault> faults) : faults_(std::move(faults)) {}
-  Fault at_run(std::uint64_t, std::uint64_t) override {
-    const std::size_t at = next_++;
-    return at < faults_.size() ? faults_[at] : Fault::kNone;
-  }
-  Duration slow_by() const override { return milliseconds(2); }
-  /// Until `n` runs have asked.
-  void await(std::size_t n) const {
-    while (next_ < n) std::this_thread::yield();
-  }
-
- private:
-  const std::vector<Fault> faults_;
-  std::atomic<std::size_t> next_{0};
-};
-
-/// Collects a device's events.
-class EventLog {
- public:
-  device::EventSink sink() {
-    return [this](const device::Event& event) {
-      std::lock_guard guard(mutex_);
-      events_.push_back(event);
-    };
-  }
-  std::vector<device::Event> all() {
-    std::lock_guard guard(mutex_);
-    return events_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<device::Event> events_;
-};
 
 /// A device of its own with one elementwise executable and one queue.
 class Conformance : public testing::Test {

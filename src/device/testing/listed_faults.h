@@ -1,0 +1,52 @@
+/// What tests of failures share: faults in a given order, and a log of a device's events.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "corelane/device/device.h"
+#include "corelane/device/fault.h"
+
+namespace corelane::device {
+
+/// Faults by order of runs; none behind the end. Any thread.
+class ListedFaults final : public FaultPoint {
+ public:
+  explicit ListedFaults(std::vector<Fault> faults) : faults_(std::move(faults)) {}
+  Fault at_run(std::uint64_t, std::uint64_t) override {
+    const std::size_t at = next_++;
+    return at < faults_.size() ? faults_[at] : Fault::kNone;
+  }
+  Duration slow_by() const override { return std::chrono::milliseconds(2); }
+  /// Until `n` runs have asked.
+  void await(std::size_t n) const {
+    while (next_ < n) std::this_thread::yield();
+  }
+
+ private:
+  const std::vector<Fault> faults_;
+  std::atomic<std::size_t> next_{0};
+};
+
+/// Collects a device's events; any thread.
+class EventLog {
+ public:
+  EventSink sink() {
+    return [this](const Event& event) {
+      std::lock_guard guard(mutex_);
+      events_.push_back(event);
+    };
+  }
+  std::vector<Event> all() {
+    std::lock_guard guard(mutex_);
+    return events_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Event> events_;
+};
+
+}  // namespace corelane::device
