@@ -134,6 +134,7 @@ Json run(int argc, char** argv) {
   Settings settings;
   settings.rounds = std::stoi(argument(argc, argv, "--rounds", "15"));
   const auto models = real_models(argument(argc, argv, "--models-dir", CORELANE_SITE_PACKAGES));
+  if (models.empty()) fail("no model is installed: run ./dev setup bench");
   std::string folder = (std::filesystem::temp_directory_path() / "corelane-load-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) fail("mkdtemp");
   Json report{{"benchmark", "load"}, {"environment", environment()}};
@@ -154,8 +155,7 @@ Json run(int argc, char** argv) {
     log_sum += std::log(j["ratio"].get<double>());
     report["opening"].push_back(j);
   }
-  const double mean =
-      std::exp(log_sum / static_cast<double>(std::max<std::size_t>(models.size(), 1)));
+  const double mean = std::exp(log_sum / static_cast<double>(models.size()));
   report["opening_geometric_mean"] = mean;
   report["opening_target"] = 2.5;
   std::fprintf(stderr, "opening, geometric mean: %.2f (target 2.5)\n", mean);

@@ -185,6 +185,7 @@ Json run(int argc, char** argv) {
   settings.rounds = std::stoi(argument(argc, argv, "--rounds", "21"));
   settings.block = std::chrono::milliseconds(8);
   const auto models = real_models(argument(argc, argv, "--models-dir", CORELANE_SITE_PACKAGES));
+  if (models.empty()) fail("no model is installed: run ./dev setup bench");
   const auto limit = static_cast<std::size_t>(std::stoull(
       argument(argc, argv, "--replicate-limit", std::to_string(LoadOptions{}.replicate_limit))));
   const auto only = argument(argc, argv, "--only", "");

@@ -199,7 +199,8 @@ TEST(LaneFailure, InjectedSlownessAddsTimeOnTheClock) {
   auto clock = std::make_shared<VirtualClock>();
   OpenOptions options;
   options.clock = clock;
-  options.fault_point = std::make_shared<ListedFaults>(std::vector{Fault::kSlow});
+  const auto faults = std::make_shared<ListedFaults>(std::vector{Fault::kSlow});
+  options.fault_point = faults;
   auto device = *open_device("null:rk3566?a=2ms", options);
   Image image;
   image.kind = "null";
@@ -208,11 +209,12 @@ TEST(LaneFailure, InjectedSlownessAddsTimeOnTheClock) {
   job.executable = *device->prepare(image, {});
   job.bindings = *job.executable->new_bindings();
   auto completion = *(*device->make_queue({}))->submit(job);
-  clock->advance(milliseconds(6));
+  const Duration whole = milliseconds(2) + faults->slow_by();
+  clock->advance(whole - milliseconds(1));
   EXPECT_FALSE(completion->done());
   clock->advance(milliseconds(1));
   ASSERT_TRUE(completion->done());
-  EXPECT_EQ(completion->record().ended - completion->record().started, milliseconds(7));
+  EXPECT_EQ(completion->record().ended - completion->record().started, whole);
 }
 
 }  // namespace
