@@ -43,6 +43,17 @@ std::string free_prefix(const onnx::GraphProto& graph) {
   }
 }
 
+/// Models of other domains alone name no standard operator set; what the rules add needs one.
+void add_standard_opset(onnx::ModelProto& model) {
+  for (const auto& o : model.opset_import()) {
+    if (is_standard_domain(o.domain())) return;
+  }
+  if (model.opset_import_size() == 0) return;  // An old model: version 1.
+  auto& added = *model.add_opset_import();
+  added.set_domain("");
+  added.set_version(17);
+}
+
 }  // namespace
 
 std::optional<std::vector<double>> Rewriter::constant_values(const std::string& name) const {
@@ -260,6 +271,7 @@ void Rewriter::declare_outputs(onnx::GraphProto& graph) const {
 Result<RewriteReport> rewrite(onnx::ModelProto& model, ByteVector& constants,
                               bool refuse_known_wrong) {
   RewriteReport report;
+  add_standard_opset(model);
   RewriteState state{opset_of(model),
                      refuse_known_wrong,
                      constants,

@@ -12,8 +12,9 @@ using Table = std::unordered_map<std::string_view, std::vector<const Rule*>>;
 
 Table make_table() {
   Table table;
-  for (const auto rules : {cast_rules(), shape_rules(), resize_rules(), math_rules(),
-                           attention_rules(), fourier_rules(), recurrent_rules()}) {
+  for (const auto rules :
+       {cast_rules(), shape_rules(), resize_rules(), math_rules(), attention_rules(),
+        fourier_rules(), recurrent_rules(), training_rules()}) {
     for (const Rule& rule : rules) table[rule.op].push_back(&rule);
   }
   return table;

@@ -18,5 +18,6 @@ std::span<const Rule> math_rules();
 std::span<const Rule> attention_rules();
 std::span<const Rule> fourier_rules();
 std::span<const Rule> recurrent_rules();
+std::span<const Rule> training_rules();
 
 }  // namespace corelane::onnx_import

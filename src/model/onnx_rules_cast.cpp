@@ -1,7 +1,7 @@
 // Rules about element types and about nodes whose result is known without running them.
 #include <cmath>
 
-#include "model/onnx_rename.h"
+#include "model/onnx_inline.h"
 #include "model/onnx_rules.h"
 #include "model/onnx_tensor.h"
 
@@ -37,39 +37,17 @@ Result<bool> bit_cast(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-/// Puts the nodes of a subgraph in the place of the node that holds it.
-void inline_graph(Rewriter& r, const onnx::GraphProto& graph, const Names& inputs,
-                  const onnx::NodeProto& node) {
-  Renames renames;
-  for (int i = 0; i < graph.input_size(); ++i) {
-    renames[graph.input(i).name()] = inputs[static_cast<std::size_t>(i)];
-  }
-  for (const auto& t : graph.initializer()) renames[t.name()] = r.add_constant(t);
-  for (const auto& original : graph.node()) {
-    onnx::NodeProto inner = original;
-    rename_reads(inner, renames);
-    for (auto& out : *inner.mutable_output()) {
-      if (out.empty()) continue;
-      renames[out] = r.fresh_name(inner.op_type());
-      out = renames[out];
-    }
-    r.emit(std::move(inner));
-  }
-  for (int i = 0; i < graph.output_size() && i < node.output_size(); ++i) {
-    if (node.output(i).empty()) continue;
-    const auto it = renames.find(graph.output(i).name());
-    r.define({node.output(i)}, "Identity",
-             {it == renames.end() ? graph.output(i).name() : it->second});
-  }
-}
-
 Result<bool> constant_if(Rewriter& r, const onnx::NodeProto& node) {
   const auto& condition = r.of(node.input(0));
   if (!condition.known_ints() || condition.ints->size() != 1) return false;
   const auto* branch =
       find_attribute(node, condition.ints->front() != 0 ? "then_branch" : "else_branch");
   if (branch == nullptr || !branch->has_g() || branch->g().input_size() != 0) return false;
-  inline_graph(r, branch->g(), {}, node);
+  const Names outputs = inline_graph(r, branch->g(), {});
+  for (int i = 0; i < node.output_size() && i < branch->g().output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    r.define({node.output(i)}, "Identity", {outputs[static_cast<std::size_t>(i)]});
+  }
   return true;
 }
 
@@ -82,10 +60,7 @@ std::string apply_modifier(Rewriter& r, const onnx::NodeProto& node, const char*
   if (a == nullptr || !a->has_g() || a->g().input_size() != 1 || a->g().output_size() != 1) {
     return x;
   }
-  onnx::NodeProto target;
-  target.add_output(r.fresh_name(name));
-  inline_graph(r, a->g(), {x}, target);
-  return target.output(0);
+  return inline_graph(r, a->g(), {x}).front();
 }
 
 Result<bool> flex_attention(Rewriter& r, const onnx::NodeProto& node) {

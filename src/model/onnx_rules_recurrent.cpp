@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "model/onnx_rename.h"
+#include "model/onnx_infer.h"
+#include "model/onnx_inline.h"
 #include "model/onnx_rules.h"
 
 namespace corelane::onnx_import {
@@ -123,12 +124,73 @@ Result<bool> scan_captures(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
+/// A short Scan becomes its steps: the engine gets the shapes of its body wrong in many cases.
+Result<bool> unroll_scan(Rewriter& r, const onnx::NodeProto& node) {
+  constexpr std::int64_t kMostSteps = 64;
+  const auto* body = find_attribute(node, "body");
+  if (r.opset() < 9 || body == nullptr || !body->has_g()) return false;
+  const onnx::GraphProto& graph = body->g();
+  const auto scans = static_cast<int>(int_attribute(node, "num_scan_inputs", 0));
+  const int states = node.input_size() - scans;
+  const int outputs = graph.output_size() - states;
+  const auto list = [&](const char* name, int n) {
+    Ints values = ints_attribute(node, name);
+    values.resize(static_cast<std::size_t>(std::max(n, 0)), 0);
+    return values;
+  };
+  if (scans < 1 || states < 0 || outputs < 0 || graph.input_size() != node.input_size()) {
+    return false;
+  }
+  const Ints in_axes = list("scan_input_axes", scans);
+  const Ints in_reversed = list("scan_input_directions", scans);
+  const Ints out_axes = list("scan_output_axes", outputs);
+  const Ints out_reversed = list("scan_output_directions", outputs);
+  std::vector<std::size_t> axes;
+  for (int i = 0; i < scans; ++i) {
+    const auto& x = r.of(node.input(states + i));
+    const auto axis =
+        x.shape ? normal_axis(in_axes[static_cast<std::size_t>(i)], x.shape->rank()) : std::nullopt;
+    if (!axis) return false;
+    axes.push_back(*axis);
+  }
+  const std::int64_t steps = (*r.of(node.input(states)).shape)[axes[0]];
+  if (steps < 1 || steps > kMostSteps || graph.node_size() * steps > 4096) return false;
+
+  Names carried(node.input().begin(), node.input().begin() + states);
+  std::vector<Names> made(static_cast<std::size_t>(outputs));
+  for (std::int64_t t = 0; t < steps; ++t) {
+    Names inputs = carried;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const auto axis = static_cast<std::int64_t>(axes[i]);
+      const std::int64_t at = in_reversed[i] != 0 ? steps - 1 - t : t;
+      const std::string& x = node.input(states + static_cast<int>(i));
+      inputs.push_back(r.squeeze(r.slice(x, axis, at, at + 1), {axis}));
+    }
+    const Names results = inline_graph(r, graph, inputs);
+    carried.assign(results.begin(), results.begin() + states);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const std::string one =
+          r.unsqueeze(results[static_cast<std::size_t>(states) + i], {out_axes[i]});
+      made[i].insert(out_reversed[i] != 0 ? made[i].begin() : made[i].end(), one);
+    }
+  }
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    const auto k = static_cast<std::size_t>(i);
+    const auto s = static_cast<std::size_t>(states);
+    r.define({node.output(i)}, "Identity",
+             {k < s ? carried[k] : r.concat(made[k - s], out_axes[k - s])});
+  }
+  return true;
+}
+
 constexpr std::string_view kLayoutText = "batch-first layout: transposes around the plain form";
 
 constexpr Rule kRules[] = {
     {"LSTM", batch_first, kLayoutText},
     {"GRU", batch_first, kLayoutText},
     {"RNN", batch_first, kLayoutText},
+    {"Scan", unroll_scan, "few steps: written out"},
     {"Scan", scan_captures, "values of the graph around the body become states"},
 };
 

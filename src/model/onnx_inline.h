@@ -1,0 +1,21 @@
+/// Putting the nodes of a subgraph into the graph around it.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "model/onnx_rewriter.h"
+
+namespace corelane::onnx_import {
+
+/// Old name -> new name.
+using Renames = std::map<std::string, std::string>;
+
+/// Renames the inputs of a node, and what its subgraphs read or give out.
+void rename_reads(onnx::NodeProto& node, const Renames& renames);
+
+/// Adds the nodes of `graph` under new names, its inputs bound to `inputs` (one each), and returns
+/// the names of its outputs.
+Names inline_graph(Rewriter& r, const onnx::GraphProto& graph, const Names& inputs);
+
+}  // namespace corelane::onnx_import
