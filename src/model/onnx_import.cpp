@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "model/onnx_batch.h"
 #include "model/onnx_check.h"
 #include "model/onnx_constants.h"
 #include "model/onnx_custom.h"
@@ -64,8 +65,12 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   CORELANE_ASSIGN(imported.constants, take_constants(model, external));
   CORELANE_TRY(freeze_dims(*model.mutable_graph(), options));
   auto& description = imported.description;
+  std::vector<ImportFinding> batch_findings;
+  CORELANE_TRY(apply_batch(model, imported.constants, options.batch, batch_findings));
   CORELANE_ASSIGN(auto report, rewrite(model, imported.constants, options.refuse_known_wrong));
   description.findings = std::move(report.findings);
+  description.findings.insert(description.findings.end(), batch_findings.begin(),
+                              batch_findings.end());
   description.macs = report.macs;
   CORELANE_ASSIGN(description.custom_operators,
                   prepare_custom_operators(model, options.custom_operators));
