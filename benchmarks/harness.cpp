@@ -31,7 +31,7 @@ Times measure(const std::vector<Contender>& contenders, const Settings& settings
       const auto begin = real_clock()->now();
       const auto calls = contenders[i].run(settings.block);
       const std::chrono::duration<double> spent = real_clock()->now() - begin;
-      times[i].push_back(spent.count() / static_cast<double>(calls));
+      times[i].push_back(spent.count() / calls);
     }
   }
   return times;

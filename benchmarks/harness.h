@@ -33,7 +33,7 @@ T take(Result<T> result) {
 /// Runs calls for about `block` and returns how many; throws std::runtime_error on failure.
 struct Contender {
   std::string name;
-  std::function<std::uint64_t(Duration block)> run;
+  std::function<double(Duration block)> run;
 };
 
 struct Ratio {
@@ -66,14 +66,14 @@ Json report_ratio(const std::string& name, const Ratio& ratio, const Ratio& cont
 
 /// Calls `once` until `block` has passed; the clock is read every `stride` calls.
 template <class F>
-std::uint64_t run_for(Duration block, std::uint64_t stride, F once) {
+double run_for(Duration block, std::uint64_t stride, F once) {
   const auto end = real_clock()->now() + block;
   std::uint64_t calls = 0;
   do {
     for (std::uint64_t i = 0; i < stride; ++i) once();
     calls += stride;
   } while (real_clock()->now() < end);
-  return calls;
+  return static_cast<double>(calls);
 }
 
 /// CPU, processors, library versions: what a figure belongs to.

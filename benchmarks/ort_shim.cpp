@@ -44,7 +44,7 @@ CORELANE_API std::uint64_t clb_run(void* handle, double seconds) {
   const auto n =
       corelane::bench::run_for(corelane::Duration(static_cast<std::int64_t>(seconds * 1e9)), 1,
                                [&] { ok = ok && h.context.run().ok(); });
-  return ok ? n : 0;
+  return ok ? static_cast<std::uint64_t>(n) : 0;
 }
 
 /// Copies output 0; the number of floats, 0 on failure or when `capacity` is too small.
