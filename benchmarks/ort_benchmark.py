@@ -91,7 +91,7 @@ def interval(ratios, rng):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--library", required=True, help="libcorelane_bench_shim.so")
+    parser.add_argument("--library", required=True, help="libbench_shim.so")
     parser.add_argument("--models-dir", default=str(pathlib.Path(np.__file__).parent.parent))
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--out", default="")

@@ -44,7 +44,7 @@ def main() -> int:
         options = ["--rounds", 15 if a.quick else ROUNDS[name], "--out", report]
         if name == "onnxruntime":
             words = [sys.executable, HERE / "ort_benchmark.py", "--library",
-                     a.build / "lib/libcorelane_bench_shim.so", "--models-dir", a.models_dir, *options]
+                     a.build / "lib/libbench_shim.so", "--models-dir", a.models_dir, *options]
         else:
             words = [a.build / "bin" / PROGRAMS[name][0], *options]
             if name in ("real_models", "load"):

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/load_generator.h"
+#include "cli/options.h"
 #include "cli/tensors.h"
 #include "corelane/base/file.h"
 
@@ -59,7 +60,39 @@ std::string point_text(const Json& p) {
       p["copy_out_us"]["p50"].get<double>());
 }
 
+/// A file that cannot be written is found before the measurement, not behind it.
+Status check_outputs(const Arguments& a) {
+  CORELANE_RETURN_IF_ERROR(check_output(a.out_json, "--out-json"));
+  CORELANE_RETURN_IF_ERROR(check_output(a.out_csv, "--out-csv"));
+  CORELANE_RETURN_IF_ERROR(check_output(a.out_trace, "--out-trace"));
+  return check_output(a.out_html, "--out-html");
+}
+
+/// Some failures are a figure of the report; where nothing worked, the first one is the outcome.
+Result<int> outcome(const std::vector<LoadResult>& results) {
+  if (Interrupts::pending()) return kExitInterrupted;
+  for (const auto& r : results) {
+    if (r.samples.empty() && r.failed > 0) {
+      return tl::unexpected<Status>(r.first_error.wrap(fmt::format(
+          "none of {} inferences of {} callers worked", r.failed, r.point.concurrency)));
+    }
+  }
+  for (const auto& r : results) {
+    if (r.failed == 0) continue;
+    std::fputs(fmt::format("corelane: {} of {} inferences failed, the first with: {}\n", r.failed,
+                           r.failed + r.samples.size(), r.first_error.to_string())
+                   .c_str(),
+               stderr);
+  }
+  return kExitOk;
+}
+
 Result<int> run(const Global& global, const Arguments& a) {
+  CORELANE_TRY(check_outputs(a));
+  if (a.poisson && a.rates.empty()) {
+    return error(Code::kInvalidArgument,
+                 "--poisson spaces arrivals of an open loop; give their --rate as well");
+  }
   LoadSettings settings;
   settings.warm_up = Duration(static_cast<std::int64_t>(a.warm_up * 1e9));
   settings.time = Duration(static_cast<std::int64_t>(a.seconds * 1e9));
@@ -71,11 +104,8 @@ Result<int> run(const Global& global, const Arguments& a) {
   if (!a.out_trace.empty()) CORELANE_TRY(program.device()->set_trace(20000));
   const auto make = [&](std::size_t i) -> Result<Context> {
     CORELANE_ASSIGN(auto context, open_context(program, a.open));
-    if (a.inputs.empty()) {
-      CORELANE_TRY(feed_random(context, {}, a.seed + i));
-    } else {
-      CORELANE_TRY(feed_files(context, program.description(), a.inputs));
-    }
+    CORELANE_TRY(
+        feed_inputs(context, program.description(), {a.inputs, a.inputs.empty(), a.seed + i}));
     return context;
   };
   Json report{{"model", a.open.model},
@@ -90,13 +120,16 @@ Result<int> run(const Global& global, const Arguments& a) {
                     "callers", "rate/s", "done", "failed", "per second", "p50 us", "p90", "p95",
                     "p99", "p99.9", "queue", "copy in", "device", "copy out"));
   }
+  const Interrupts interrupts;
   std::vector<LoadResult> results;
   for (const auto& point : points_of(a)) {
+    if (Interrupts::pending()) break;
     CORELANE_ASSIGN(auto result, run_load(point, settings, make));
     report["points"].push_back(summarize_load(result));
     if (!global.json) print(point_text(report["points"].back()));
     results.push_back(std::move(result));
   }
+  report["interrupted"] = Interrupts::pending();
   report["memory"] = to_json(program.memory());
   std::vector<std::string> cores;
   for (const auto& c : program.device()->info().cores) cores.push_back(c.name);
@@ -105,7 +138,7 @@ Result<int> run(const Global& global, const Arguments& a) {
   if (!a.out_html.empty()) CORELANE_TRY(write_text(a.out_html, bench_page(report, results, cores)));
   CORELANE_TRY(write_trace(a.out_trace, program));
   if (global.json) print_json(report);
-  return kExitOk;
+  return outcome(results);
 }
 
 }  // namespace
@@ -114,22 +147,28 @@ Action add_bench(CLI::App& parent, Global& global) {
   auto* app = parent.add_subcommand("bench", "Measure latency and throughput under a load");
   auto a = std::make_shared<Arguments>();
   add_open_options(*app, a->open);
-  app->add_option("-i,--input", a->inputs, "[NAME=]FILE as in `run` (default: random)");
-  app->add_option("--warm-up", a->warm_up, "Seconds before measuring")->capture_default_str();
+  add_list(*app, "-i,--input", a->inputs, "[NAME=]FILE as in `run` (default: random)");
+  app->add_option("--warm-up", a->warm_up, "Seconds before measuring")
+      ->capture_default_str()
+      ->check(between(0, 3600));
   app->add_option("-t,--time", a->seconds, "Seconds per point")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 86400.0));
-  app->add_option("-n,--count", a->count, "Inferences per point instead of --time");
+      ->check(between(0.001, 86400));
+  app->add_option("-n,--count", a->count, "Inferences per point instead of --time")
+      ->check(between(1, 1e8));
   app->add_option("-c,--concurrency", a->concurrency, "Callers; a list sweeps, '1,2,4'")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
+      ->check(between(1, 1024));
   app->add_option("-r,--rate", a->rates, "Arrivals per second (open loop); a list sweeps")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(between(0.001, 1e6));
   app->add_flag("--poisson", a->poisson, "Exponential gaps between arrivals");
-  app->add_option("--seed", a->seed, "Seed of inputs and arrivals")->capture_default_str();
+  app->add_option("--seed", a->seed, "Seed of inputs and arrivals")
+      ->capture_default_str()
+      ->check(between(0, 1e18));
   app->add_option("--cores", a->cores, "any, any:2, platform, or a list such as 0,2");
-  app->add_option("--timeout", a->timeout_ms, "Deadline of each inference in milliseconds");
+  app->add_option("--timeout", a->timeout_ms, "Deadline of each inference in milliseconds")
+      ->check(between(0, kLongestMs));
   app->add_option("--out-json", a->out_json, "Write the report");
   app->add_option("--out-csv", a->out_csv, "Write one line per inference");
   app->add_option("--out-trace", a->out_trace, "Write a Chrome/Perfetto trace of the cores");

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
+
+#include "cli/options.h"
 
 namespace corelane::cli {
 
@@ -30,11 +35,19 @@ void print_json(const Json& value) {
   print(value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+Status flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return failure(Code::kIo, "standard output cannot be written: {}",
+                 errno != 0 ? std::strerror(errno) : "write error");
+}
+
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
                                                              const std::string& option) {
   const auto at = text.rfind('=');
   if (at == std::string::npos || at == 0) {
-    return error(Code::kInvalidArgument, "{} '{}': expected NAME=VALUE", option, text);
+    return error(Code::kInvalidArgument, "{} '{}': expected NAME=VALUE, such as {} x={}", option,
+                 text, option, option == "--shape" ? "1,3,224,224" : "...");
   }
   return std::pair{text.substr(0, at), text.substr(at + 1)};
 }
@@ -46,9 +59,11 @@ Result<std::vector<float>> parse_floats(const std::string& text, const std::stri
   while (p != end) {
     float v = 0;
     const auto [next, ec] = std::from_chars(p, end, v);
-    if (ec != std::errc() || (next != end && *next != ',')) {
-      return error(Code::kInvalidArgument, "{} '{}': expected numbers separated by commas", option,
-                   text);
+    if (ec != std::errc() || !std::isfinite(v) || (next != end && *next != ',')) {
+      return error(Code::kInvalidArgument,
+                   "{} '{}': expected finite numbers separated by commas, such as "
+                   "127.5,127.5,127.5",
+                   option, text);
     }
     values.push_back(v);
     p = next == end ? end : next + 1;
@@ -74,8 +89,8 @@ void add_open_options(CLI::App& app, OpenArguments& a) {
   app.add_option("--precision", a.precision, "f32, f16 or bf16")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}))
       ->capture_default_str();
-  app.add_option("--shape", a.shapes,
-                 "NAME=1,3,224,224: shape of an input with open dimensions (repeatable)");
+  add_list(app, "--shape", a.shapes,
+           "NAME=1,3,224,224: shape of an input with open dimensions (repeatable)");
   app.add_flag("--fast-math", a.fast_math, "Let the engine quantise activations on its own");
   app.add_flag("--no-cache", a.no_cache, "Do not use the compile cache on disk");
 }
@@ -123,8 +138,10 @@ Result<Context> open_context(const Program& program, const OpenArguments& a) {
     shapes.push_back(std::move(shape));
   }
   if (!wanted.empty()) {
-    return error(Code::kNotFound, "--shape names '{}', which is no input of the program",
-                 wanted.begin()->first);
+    std::string names;
+    for (const auto& input : inputs) names += (names.empty() ? "'" : ", '") + input.desc.name + "'";
+    return error(Code::kNotFound, "--shape names '{}', which is no input; the program has {}",
+                 wanted.begin()->first, names);
   }
   if (open) CORELANE_TRY(context.set_input_shapes(shapes));
   return context;

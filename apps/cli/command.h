@@ -15,7 +15,7 @@ namespace corelane::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// Stable exit codes, printed by `corelane help-exit-codes` and in docs/cli.md.
+/// Stable exit codes, printed by `corelane --help` and in docs/cli.md.
 enum Exit : int {
   kExitOk = 0,
   kExitCheckFailed = 1,  ///< `compare` beyond tolerance, `doctor` found a problem.
@@ -25,6 +25,7 @@ enum Exit : int {
   kExitResource = 5,     ///< Status 3xx: memory, cores, files.
   kExitExecution = 6,    ///< Status 4xx: timeout, fault, engine.
   kExitInternal = 7,
+  kExitInterrupted = 130,  ///< Ended by Ctrl-C; `bench` reports what it measured so far.
 };
 int exit_code(const Status& status) noexcept;
 
@@ -47,9 +48,12 @@ Action add_bench(CLI::App& parent, Global& global);
 Action add_compare(CLI::App& parent, Global& global);
 Action add_completion(CLI::App& parent, Global& global);
 
-/// Prints to stdout (the CLI is a program; the library never does).
+/// Prints to stdout (the CLI is a program; the library never does). A failure to write is found
+/// at the end, by flush_output().
 void print(const std::string& text);
 void print_json(const Json& value);
+/// kIo when something printed could not be written (a full disk, a closed pipe).
+Status flush_output();
 
 /// Splits "name=value"; kInvalidArgument names the option and an example.
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/options.h"
 #include "cli/reference_engine.h"
 #include "cli/tensors.h"
 
@@ -120,6 +121,7 @@ std::string as_text(const Json& out) {
 }
 
 Result<int> run(const Global& global, Arguments a) {
+  const Interrupts interrupts;  // So that the reference's temporary folder goes in any case.
   CORELANE_ASSIGN(auto options, load_options(a.open));
   CORELANE_ASSIGN(auto reference, ReferenceEngine::make({a.python, a.script, a.open.model, a.onnx,
                                                          std::move(options.import)}));
@@ -133,12 +135,9 @@ Result<int> run(const Global& global, Arguments a) {
   }
   CORELANE_ASSIGN(auto program, open_program(a.open));
   CORELANE_ASSIGN(auto context, open_context(program, a.open));
-  if (a.inputs.empty()) {
-    CORELANE_TRY(feed_random(context, {}, a.seed));
-  } else {
-    CORELANE_TRY(feed_files(context, program.description(), a.inputs));
-  }
+  CORELANE_TRY(feed_inputs(context, program.description(), {a.inputs, a.inputs.empty(), a.seed}));
   CORELANE_ASSIGN(auto list, compare(a, program, context, reference));
+  if (Interrupts::pending()) return kExitInterrupted;
   bool ok = !list.empty();
   for (const auto& j : list) ok = ok && j["ok"].get<bool>();
   const Json out{{"model", a.open.model},
@@ -167,11 +166,16 @@ Action add_compare(CLI::App& parent, Global& global) {
   app->add_option(
       "--onnx", a->onnx,
       "Reference model (default: the ONNX model as given, or the one inside the program)");
-  app->add_option("-i,--input", a->inputs, "[NAME=]FILE as in `run` (default: random)");
-  app->add_option("--seed", a->seed, "Seed of random inputs")->capture_default_str();
+  add_list(*app, "-i,--input", a->inputs, "[NAME=]FILE as in `run` (default: random)");
+  app->add_option("--seed", a->seed, "Seed of random inputs")
+      ->capture_default_str()
+      ->check(between(0, 1e18));
   app->add_option("--max-error", a->max_error, "Allowed error relative to the largest element")
-      ->capture_default_str();
-  app->add_option("--min-cosine", a->min_cosine, "Least cosine similarity")->capture_default_str();
+      ->capture_default_str()
+      ->check(between(0, 1e30));
+  app->add_option("--min-cosine", a->min_cosine, "Least cosine similarity")
+      ->capture_default_str()
+      ->check(between(-1, 1));
   app->add_flag("--layers", a->layers,
                 "Compare inner values as well; those the program lost are listed");
   app->add_option("--python", a->python, "Python with numpy and onnxruntime");

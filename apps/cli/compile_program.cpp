@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "corelane/base/file.h"
 
 namespace corelane::cli {
@@ -69,7 +70,10 @@ Result<CompileOptions> options_of(const Arguments& a) {
   o.import.custom_operators = a.custom_operators;
   if (!a.io_dtype.empty()) {
     const auto t = dtype_from_name(a.io_dtype);
-    if (!t) return error(Code::kInvalidArgument, "--io-dtype '{}' is no element type", a.io_dtype);
+    if (!t)
+      return error(Code::kInvalidArgument,
+                   "--io-dtype '{}' is no element type; allowed are f32, f16, bf16 and f64",
+                   a.io_dtype);
     o.import.io_dtype = *t;
   }
   o.import.custom_string = a.custom_string;
@@ -90,16 +94,24 @@ Result<CompileOptions> options_of(const Arguments& a) {
 Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_ASSIGN(auto options, options_of(a));
   if (!a.layout.empty()) {
-    const auto kind = layout_from_name(a.layout);
+    const auto kind = layout_from_name(a.layout == "nchw" ? "plain" : a.layout);
     if (!kind || *kind == LayoutKind::kNC1HWC2) {
-      return error(Code::kInvalidArgument, "--layout '{}': allowed are nhwc and plain", a.layout);
+      return error(Code::kInvalidArgument,
+                   "--layout '{}': allowed are nhwc and nchw (also called plain)", a.layout);
     }
     options.import.input_layout = *kind;
   }
-  CORELANE_ASSIGN(auto bytes, compile_file(a.model, options));
   const std::filesystem::path output =
       a.output.empty() ? std::filesystem::path(a.model).replace_extension(".rknn")
                        : std::filesystem::path(a.output);
+  std::error_code ec;
+  if (std::filesystem::equivalent(a.model, output, ec)) {
+    return error(Code::kInvalidArgument,
+                 "--output '{}' is the model itself; give another name so that it is kept",
+                 output.string());
+  }
+  CORELANE_TRY(check_output(output.string(), "--output"));
+  CORELANE_ASSIGN(auto bytes, compile_file(a.model, options));
   CORELANE_TRY(write_file_atomic(output, bytes));
   CORELANE_ASSIGN(auto file, ProgramFile::open(output, Verify::kEverything));
   Json out{{"output", output.string()}, {"bytes", bytes.size()}};
@@ -109,6 +121,7 @@ Result<int> run(const Global& global, const Arguments& a) {
     return kExitOk;
   }
   for (const auto& f : file->description().findings) {
+    if (global.quiet) break;
     std::fputs(fmt::format("corelane: {} {} '{}': {}\n",
                            f.kind == ImportFinding::Kind::kRewritten ? "rewritten" : "warning",
                            f.op, f.node, f.text)
@@ -126,22 +139,22 @@ Action add_compile(CLI::App& parent, Global& global) {
   auto a = std::make_shared<Arguments>();
   app->add_option("model", a->model, "ONNX model")->required();
   app->add_option("-o,--output", a->output, "Program file (default: model with .rknn)");
-  app->add_option("--shape", a->shapes, "NAME=1,3,224,224 (repeatable)");
-  app->add_option("--dim", a->dims, "SYMBOL=NUMBER: fix a named dimension (repeatable)");
-  app->add_option("--shape-set", a->sets,
-                  "Allowed shapes of all inputs, '1,3,224,224;1,10' (repeatable: a closed list)");
-  app->add_option("--mean", a->mean, "[NAME=]R,G,B subtracted from real pixels");
-  app->add_option("--std", a->std, "[NAME=]R,G,B they are divided by");
-  app->add_option("--layout", a->layout, "Layout rank-4 inputs are offered in: nhwc or plain");
+  add_list(*app, "--shape", a->shapes, "NAME=1,3,224,224 (repeatable)");
+  add_list(*app, "--dim", a->dims, "SYMBOL=NUMBER: fix a named dimension (repeatable)");
+  add_list(*app, "--shape-set", a->sets,
+           "Allowed shapes of all inputs, '1,3,224,224;1,10' (repeatable: a closed list)");
+  add_list(*app, "--mean", a->mean, "[NAME=]R,G,B subtracted from real pixels");
+  add_list(*app, "--std", a->std, "[NAME=]R,G,B they are divided by");
+  app->add_option("--layout", a->layout, "Layout rank-4 inputs are offered in: nhwc or nchw");
   app->add_option("--io-dtype", a->io_dtype, "Type float inputs and outputs report (default f16)");
-  app->add_option("--batch", a->batch, "Copies of dimension 0")->check(CLI::Range(1, 1024));
-  app->add_option("--cores", a->cores, "Cores one inference wants")->check(CLI::Range(1, 64));
+  app->add_option("--batch", a->batch, "Copies of dimension 0")->check(between(1, 1024));
+  app->add_option("--cores", a->cores, "Cores one inference wants")->check(between(1, 64));
   app->add_option("--custom-string", a->custom_string, "Up to 1024 bytes kept in the program");
-  app->add_option("--custom-op", a->custom_operators,
-                  "Operator type that the host will implement (repeatable)");
+  add_list(*app, "--custom-op", a->custom_operators,
+           "Operator type that the host will implement (repeatable)");
   app->add_flag("--precompile", a->precompile, "Add the engine's compiled form of this machine");
   app->add_option("-d,--device", a->device, "Device for --precompile");
-  app->add_option("--attach", a->attach, "KIND=FILE: a foreign image for that device kind");
+  add_list(*app, "--attach", a->attach, "KIND=FILE: a foreign image for that device kind");
   app->add_flag("--allow-known-wrong", a->allow_known_wrong,
                 "Only warn about patterns the engine is known to compute wrongly");
   app->add_option("--data-root", a->data_root, "Folder that external data must lie under");

@@ -1,9 +1,12 @@
 #include "cli/load_generator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <random>
 #include <thread>
+
+#include "cli/options.h"
 
 namespace corelane::cli {
 namespace {
@@ -21,11 +24,12 @@ struct Caller {
   Context context;
   std::vector<Sample> samples;
   std::uint64_t failed = 0;
-  std::string first_error;
+  Status first_error;
 };
 
 /// When the `n`-th inference is due, or nullopt when the load is over.
 std::optional<TimePoint> due_time(const Shared& shared, std::uint64_t n) {
+  if (Interrupts::pending()) return std::nullopt;
   if (shared.point.rate > 0) {
     if (n >= shared.arrivals.size()) return std::nullopt;
     return shared.start + shared.arrivals[n];
@@ -44,7 +48,7 @@ void call(Shared& shared, Caller& caller) {
     const Status status = caller.context.run(shared.settings.run);
     const auto done = real_clock()->now();
     if (!status.ok()) {
-      if (caller.failed++ == 0) caller.first_error = status.to_string();
+      if (caller.failed++ == 0) caller.first_error = status;
       continue;
     }
     caller.samples.push_back(
@@ -52,11 +56,16 @@ void call(Shared& shared, Caller& caller) {
   }
 }
 
+/// Failures of the device (timeouts, resets) are part of what is measured; a call that cannot work
+/// at all ends the benchmark here.
 Status warm_up(std::vector<Caller>& callers, const LoadSettings& settings) {
   const auto until = real_clock()->now() + settings.warm_up;
   do {
-    for (auto& c : callers) CORELANE_RETURN_IF_ERROR(c.context.run(settings.run));
-  } while (real_clock()->now() < until);
+    for (auto& c : callers) {
+      const Status status = c.context.run(settings.run);
+      if (!status.ok() && exit_code(status) != kExitExecution) return status;
+    }
+  } while (real_clock()->now() < until && !Interrupts::pending());
   return {};
 }
 
@@ -100,7 +109,7 @@ Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings
   for (auto& c : callers) {
     result.samples.insert(result.samples.end(), c.samples.begin(), c.samples.end());
     result.failed += c.failed;
-    if (result.first_error.empty()) result.first_error = c.first_error;
+    if (result.first_error.ok()) result.first_error = c.first_error;
   }
   std::sort(result.samples.begin(), result.samples.end(),
             [](const Sample& a, const Sample& b) { return a.due < b.due; });
@@ -126,7 +135,7 @@ Json summarize_load(const LoadResult& r) {
   j["copy_in_us"] = part([](const Sample& s) { return s.times.copy_in; });
   j["device_us"] = part([](const Sample& s) { return s.times.device; });
   j["copy_out_us"] = part([](const Sample& s) { return s.times.copy_out; });
-  if (!r.first_error.empty()) j["first_error"] = r.first_error;
+  if (!r.first_error.ok()) j["first_error"] = r.first_error.to_string();
   return j;
 }
 

@@ -37,14 +37,15 @@ struct LoadResult {
   LoadPoint point;
   std::vector<Sample> samples;
   std::uint64_t failed = 0;
-  std::string first_error;
+  Status first_error;
   Duration wall{};
 };
 
 /// Arrival times of an open loop, from 0: equal gaps, or exponential ones from `seed`.
 std::vector<Duration> arrival_times(const LoadPoint& point, const LoadSettings& settings);
 
-/// Runs one point; contexts are made from `make`, already fed.
+/// Runs one point, or the part of it before an interrupt; contexts are made from `make`, already
+/// fed.
 Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings,
                             const std::function<Result<Context>(std::size_t)>& make);
 

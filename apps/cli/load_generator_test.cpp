@@ -41,7 +41,7 @@ TEST(Summary, CountsFailuresApart) {
   LoadResult result;
   result.wall = std::chrono::seconds(1);
   result.failed = 2;
-  result.first_error = "timeout";
+  result.first_error = Status(Code::kTimeout, "late");
   for (int i = 1; i <= 100; ++i) {
     result.samples.push_back({TimePoint(Duration(i)), std::chrono::microseconds(i), {}, 1});
   }

@@ -23,6 +23,31 @@ int report(const corelane::Status& status, bool json) {
   return corelane::cli::exit_code(status);
 }
 
+/// A wrong command line: what is wrong, what is allowed, where the help is.
+int report_usage(const CLI::App& app, const CLI::ParseError& problem, int argc, char** argv) {
+  std::string names;
+  const CLI::App* chosen = nullptr;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + sub->get_name();
+    if (sub->parsed()) chosen = sub;
+  }
+  std::string text = problem.what();
+  bool json = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    json = json || word == "--json";
+  }
+  for (int i = 1; chosen == nullptr && i < argc; ++i) {
+    if (argv[i][0] == '-') continue;
+    text = fmt::format("'{}' is no subcommand", argv[i]);
+    break;
+  }
+  if (chosen == nullptr) text += fmt::format("; allowed are {}", names);
+  text += fmt::format("; see corelane {}--help", chosen ? chosen->get_name() + " " : "");
+  report(corelane::Status(corelane::Code::kInvalidArgument, text), json);
+  return corelane::cli::kExitUsage;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Corelane: compile, inspect, run and measure models on NPUs, virtual or real."};
   app.name("corelane");
@@ -30,12 +55,13 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   app.footer(
+      "--json and --quiet go with every subcommand, before or after it.\n"
       "Exit codes: 0 done; 1 a check failed (compare, doctor); 2 usage; 3 bad name, shape, value\n"
       "or file; 4 broken, foreign or refused model; 5 memory, cores or system; 6 the run failed\n"
-      "(timeout, fault, engine); 7 internal.");
+      "(timeout, fault, engine); 7 internal; 130 interrupted.");
   corelane::cli::Global global;
   app.add_flag("--json", global.json, "Machine-readable output on stdout");
-  app.add_flag("-q,--quiet", global.quiet, "No progress on stderr");
+  app.add_flag("-q,--quiet", global.quiet, "No notes on stderr, only errors");
 
   const corelane::cli::Register all[] = {corelane::cli::add_devices, corelane::cli::add_doctor,
                                          corelane::cli::add_compile, corelane::cli::add_inspect,
@@ -48,13 +74,15 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? 0 : corelane::cli::kExitUsage;
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version.
+    return report_usage(app, e, argc, argv);
   }
   for (std::size_t i = 0; i < subcommands.size(); ++i) {
     if (!subcommands[i]->parsed()) continue;
     const auto result = actions[i]();
-    return result ? *result : report(result.error(), global.json);
+    const int code = result ? *result : report(result.error(), global.json);
+    const corelane::Status written = corelane::cli::flush_output();
+    return written.ok() ? code : report(written, false);
   }
   return corelane::cli::kExitUsage;
 }

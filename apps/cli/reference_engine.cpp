@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/options.h"
 #include "corelane/base/file.h"
 
 extern char** environ;  // POSIX: the environment of this process.
@@ -20,14 +21,20 @@ Status run_process(const std::vector<std::string>& words) {
   for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
   pid_t child = 0;
-  if (const int rc = ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ);
-      rc != 0) {
+  // Our stdout may be a JSON document: what the child prints goes to stderr.
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  const int rc = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (rc != 0) {
     return failure(Code::kNotFound, "cannot start '{}': {}; give --python with onnxruntime in it",
                    words[0], std::strerror(rc));
   }
   int state = 0;
   while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {
   }
+  if (Interrupts::pending()) return failure(Code::kCancelled, "interrupted");
   if (!WIFEXITED(state) || WEXITSTATUS(state) != 0) {
     return failure(Code::kEngineFailed,
                    "the ONNX Runtime reference failed (its message is above); it needs a Python "
@@ -47,7 +54,13 @@ std::string find_python(const std::string& given) {
 }
 
 Result<std::string> find_script(const std::string& given) {
-  if (!given.empty()) return given;
+  if (!given.empty()) {
+    if (std::filesystem::is_regular_file(given)) return given;
+    return error(Code::kNotFound,
+                 "--script '{}' is no file; it is tools/ort_reference.py of the "
+                 "source tree, share/corelane/ort_reference.py of an installation",
+                 given);
+  }
   for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path()) {
     for (const char* rel : {"share/corelane/ort_reference.py", "tools/ort_reference.py"}) {
       if (std::filesystem::exists(dir / rel)) return (dir / rel).string();

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <set>
 
+#include "cli/options.h"
 #include "cli/tensors.h"
 
 namespace corelane::cli {
@@ -36,7 +38,20 @@ Json top_k(const std::vector<float>& values, std::size_t k) {
   return list;
 }
 
-Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const TensorView& view) {
+/// Names of the outputs' files; two outputs never share one.
+std::vector<std::string> file_names(const std::vector<TensorDesc>& descs) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (std::size_t i = 0; i < descs.size(); ++i) {
+    std::string name = safe_name(descs[i].name);
+    if (!taken.insert(name).second) taken.insert(name = fmt::format("{}.{}", name, i));
+    names.push_back(name + ".npy");
+  }
+  return names;
+}
+
+Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const TensorView& view,
+                             const std::string& file) {
   CORELANE_ASSIGN(auto values, as_floats(view));
   Json j{{"name", desc.name}, {"dtype", dtype_name(view.dtype)}, {"shape", view.shape.dims()}};
   if (!values.empty()) {
@@ -48,7 +63,7 @@ Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const T
   }
   if (a.top_k > 0) j["top"] = top_k(values, a.top_k);
   if (!a.out.empty()) {
-    const auto path = std::filesystem::path(a.out) / (safe_name(desc.name) + ".npy");
+    const auto path = std::filesystem::path(a.out) / file;
     CORELANE_TRY(tools::write_npy(path, view));
     j["file"] = path.string();
   }
@@ -107,11 +122,7 @@ Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_ASSIGN(auto cores, device::parse_core_set(a.cores));
   CORELANE_ASSIGN(auto program, open_program(a.open));
   CORELANE_ASSIGN(auto context, open_context(program, a.open));
-  if (a.random) {
-    CORELANE_TRY(feed_random(context, {}, a.seed));
-  } else {
-    CORELANE_TRY(feed_files(context, program.description(), a.inputs));
-  }
+  CORELANE_TRY(feed_inputs(context, program.description(), {a.inputs, a.random, a.seed}));
   RunOptions options;
   options.cores = cores;
   options.timeout = Duration(static_cast<std::int64_t>(a.timeout_ms * 1e6));
@@ -128,9 +139,10 @@ Result<int> run(const Global& global, const Arguments& a) {
              {"copy_out", to_us(times.copy_out)}}}};
   out["outputs"] = Json::array();
   const auto descs = context.outputs();
+  const auto files = file_names(descs);
   for (std::size_t i = 0; i < descs.size(); ++i) {
     CORELANE_ASSIGN(auto view, context.output(i));
-    CORELANE_ASSIGN(auto j, describe_output(a, descs[i], view));
+    CORELANE_ASSIGN(auto j, describe_output(a, descs[i], view, files[i]));
     out["outputs"].push_back(std::move(j));
   }
   if (a.open.profile) {
@@ -151,19 +163,23 @@ Action add_run(CLI::App& parent, Global& global) {
   auto* app = parent.add_subcommand("run", "Run a model once on files");
   auto a = std::make_shared<Arguments>();
   add_open_options(*app, a->open);
-  app->add_option("-i,--input", a->inputs,
-                  "[NAME=]FILE: .npy, .png, .jpg or .raw, in order of the inputs (repeatable)");
-  app->add_flag("--random", a->random, "Reproducible random inputs");
-  app->add_option("--seed", a->seed, "Seed of --random")->capture_default_str();
+  add_list(*app, "-i,--input", a->inputs,
+           "[NAME=]FILE: .npy, .png, .jpg or .raw, in order of the inputs (repeatable)");
+  app->add_flag("--random", a->random, "Reproducible random values for inputs without a file");
+  app->add_option("--seed", a->seed, "Seed of --random")
+      ->capture_default_str()
+      ->check(between(0, 1e18));
   app->add_option("-o,--out", a->out, "Folder for the outputs as .npy files");
-  app->add_option("-k,--top-k", a->top_k, "Print the K largest elements of each output");
+  app->add_option("-k,--top-k", a->top_k, "Print the K largest elements of each output")
+      ->check(between(0, 1e6));
   app->add_option("--cores", a->cores, "any, any:2, platform, or a list such as 0,2")
       ->capture_default_str();
-  app->add_option("--timeout", a->timeout_ms, "Milliseconds after which the run is abandoned");
+  app->add_option("--timeout", a->timeout_ms, "Milliseconds after which the run is abandoned")
+      ->check(between(0, kLongestMs));
   app->add_option("--repeat", a->repeat, "Run that many times, report the last")
-      ->check(CLI::Range(1U, 1000000U));
+      ->check(between(1, 1e6));
   app->add_flag("--profile", a->open.profile, "Print the time of each layer");
-  app->add_option("--expose", a->open.exposed, "Inner values to add as outputs (repeatable)");
+  add_list(*app, "--expose", a->open.exposed, "Inner values to add as outputs (repeatable)");
   return [&global, a] { return run(global, *a); };
 }
 

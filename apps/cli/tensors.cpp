@@ -65,42 +65,38 @@ void fill(const MutableTensorView& view, Make make) {
   for (std::size_t i = 0; i < view.size / sizeof(T); ++i) p[i] = make(i);
 }
 
-}  // namespace
-
-Status feed_files(Context& context, const ProgramDescription& program,
-                  const std::vector<std::string>& items) {
+/// The files, in order; which inputs they fed.
+Result<std::vector<bool>> feed_files(Context& context, const ProgramDescription& program,
+                                     const std::vector<std::string>& items) {
   std::vector<bool> fed(program.inputs.size(), false);
   std::size_t next = 0;
   for (const auto& item : items) {
     std::size_t index = next;
     std::string file = item;
     if (const auto at = item.rfind('='); at != std::string::npos) {
-      CORELANE_ASSIGN_OR_STATUS(index, context.input_index(item.substr(0, at)));
+      CORELANE_ASSIGN(index, context.input_index(item.substr(0, at)));
       file = item.substr(at + 1);
     } else {
       ++next;
     }
     if (index >= fed.size()) {
-      return failure(Code::kOutOfRange, "'{}' is file number {}, but the program has {} inputs",
-                     item, index + 1, fed.size());
+      return error(Code::kOutOfRange, "'{}' is file number {}, but the program has {} input{}",
+                   item, index + 1, fed.size(), fed.size() == 1 ? "" : "s");
+    }
+    if (fed[index]) {
+      return error(Code::kInvalidArgument, "--input '{}': input '{}' has a file already", item,
+                   program.inputs[index].desc.name);
     }
     fed[index] = true;
-    CORELANE_RETURN_IF_ERROR(feed_file(context, index, program.inputs[index], file));
+    CORELANE_TRY(feed_file(context, index, program.inputs[index], file));
   }
-  for (std::size_t i = 0; i < fed.size(); ++i) {
-    if (!fed[i]) {
-      return failure(Code::kNotFound, "no file for input '{}' ({}): give {}=FILE, or --random",
-                     program.inputs[i].desc.name, program.inputs[i].desc.to_string(),
-                     program.inputs[i].desc.name);
-    }
-  }
-  return {};
+  return fed;
 }
 
 Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (std::size_t i = 0; i < context.inputs().size(); ++i) {
-    if (i < fed.size() && fed[i]) continue;
+    if (fed[i]) continue;
     CORELANE_ASSIGN_OR_STATUS(auto view, context.input(i));
     const auto count = view.shape.elements().value_or(0);
     if (view.dtype == DType::kF32) {
@@ -115,6 +111,21 @@ Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t
           {values.data(), values.size() * sizeof(values[0]), DType::kI64, view.shape, {}, {}},
           view));
     }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status feed_inputs(Context& context, const ProgramDescription& program, const Feed& feed) {
+  CORELANE_ASSIGN_OR_STATUS(const auto fed, feed_files(context, program, feed.files));
+  if (feed.random) return feed_random(context, fed, feed.seed);
+  for (std::size_t i = 0; i < fed.size(); ++i) {
+    if (fed[i]) continue;
+    const auto& desc = program.inputs[i].desc;
+    return failure(Code::kNotFound,
+                   "no file for input '{}' ({}): give --input {}=FILE, or --random", desc.name,
+                   desc.to_string(), desc.name);
   }
   return {};
 }

@@ -11,15 +11,21 @@
 
 namespace corelane::cli {
 
-/// Fills a context's inputs. `items` are "NAME=FILE" or "FILE" (by position): .npy, .png, .jpg,
-/// .jpeg, .raw/.bin (the input's own form). Pictures are resized to the input's height and width
-/// and normalised with the program's mean and std.
-Status feed_files(Context& context, const ProgramDescription& program,
-                  const std::vector<std::string>& items);
+/// Where a context's inputs come from.
+struct Feed {
+  /// "NAME=FILE" or "FILE" (by position): .npy, .png, .jpg, .jpeg, .raw/.bin (the input's own
+  /// form). Pictures are resized to the input's height and width and normalised with the program's
+  /// mean and std.
+  std::vector<std::string> files;
+  /// Reproducible values for inputs without a file: floats in [0, 1), integers in [0, 10), bool
+  /// alternating. False: such an input is an error.
+  bool random = false;
+  std::uint64_t seed = 1;
+};
 
-/// Reproducible values for every input that was not fed: floats in [0, 1), integers in [0, 10),
-/// bool alternating.
-Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t seed);
+/// Fills a context's inputs. kNotFound, kOutOfRange, kInvalidArgument (names, an input given
+/// twice), and what the files bring.
+Status feed_inputs(Context& context, const ProgramDescription& program, const Feed& feed);
 
 /// The context's inputs as arrays of their own.
 Result<std::vector<tools::Array>> copy_inputs(Context& context);

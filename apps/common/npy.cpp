@@ -62,10 +62,10 @@ Result<Shape> parse_tuple(std::string_view text, const std::string& name) {
   return Shape(std::move(dims));
 }
 
-Result<std::string_view> read_header(ByteReader& reader, const std::string& name) {
+Result<std::string_view> read_header_fields(ByteReader& reader) {
   CORELANE_ASSIGN(auto magic, reader.read_bytes(6));
   if (as_string_view(magic) != "\x93NUMPY") {
-    return error(Code::kMalformed, "{}: not a .npy file (magic bytes missing)", name);
+    return error(Code::kMalformed, "magic bytes missing");
   }
   CORELANE_ASSIGN(auto major, reader.read<std::uint8_t>());
   CORELANE_ASSIGN([[maybe_unused]] auto minor, reader.read<std::uint8_t>());
@@ -77,6 +77,15 @@ Result<std::string_view> read_header(ByteReader& reader, const std::string& name
   }
   CORELANE_ASSIGN(auto header, reader.read_bytes(length));
   return as_string_view(header);
+}
+
+Result<std::string_view> read_header(ByteReader& reader, const std::string& name) {
+  auto header = read_header_fields(reader);
+  if (!header) {
+    return tl::unexpected<Status>(
+        header.error().wrap(fmt::format("{}: not a .npy file; numpy.save writes one", name)));
+  }
+  return header;
 }
 
 }  // namespace

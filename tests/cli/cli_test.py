@@ -3,66 +3,16 @@
 python cli_test.py BUILD/bin/corelane
 """
 import json
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
-import unittest
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-CORELANE = ""
+from cli_support import CliTest, custom_model, main, run, small_model
 
 
-def small_model(path, dims=("N", 3, 8, 8)):
-    """y = Relu(x) + 1, softmax-free, with an open batch unless dims say otherwise."""
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, list(dims))
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, list(dims))
-    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["r"], name="relu"),
-         helper.make_node("Add", ["r", "one"], ["y"], name="add")],
-        "small", [x], [y], [one])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(model, path)
-
-
-def custom_model(path):
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])
-    graph = helper.make_graph([helper.make_node("MyOp", ["x"], ["y"], name="mine", domain="me")],
-                              "custom", [x], [y])
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 13), helper.make_opsetid("me", 1)],
-        ir_version=8)
-    onnx.save(model, path)
-
-
-def run(*words, env=None):
-    return subprocess.run([CORELANE, *map(str, words)], capture_output=True, text=True,
-                          timeout=120, env={**os.environ, **(env or {})})
-
-
-class Cli(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.path = pathlib.Path(cls.folder.name)
-        small_model(cls.path / "small.onnx")
-        small_model(cls.path / "fixed.onnx", (1, 3, 8, 8))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    def ok(self, *words, **kw):
-        result = run(*words, **kw)
-        self.assertEqual(result.returncode, 0, f"{words}: {result.stderr}\n{result.stdout}")
-        return result
-
+class Cli(CliTest):
     def test_help_lists_every_subcommand(self):
         text = self.ok("--help").stdout
         for name in ("devices", "doctor", "compile", "inspect", "run", "bench", "compare",
@@ -264,5 +214,4 @@ class Cli(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    CORELANE = sys.argv.pop(1)
-    unittest.main()
+    main()

@@ -1,0 +1,224 @@
+"""Wrong input to the command line: each mistake is named with what was given and what is allowed,
+ends with the exit code of its kind, and leaves stdout clean. Run with the path of `corelane`.
+
+python cli_mistakes_test.py BUILD/bin/corelane
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+import cli_support
+from cli_support import CliTest, main, run
+
+
+class Mistakes(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.program = cls.path / "fixed.rknn"
+        assert run("compile", cls.path / "fixed.onnx", "-o", cls.program).returncode == 0
+        np.save(cls.path / "x.npy", np.ones((1, 3, 8, 8), np.float32))
+
+    def test_unknown_words_are_named_with_those_allowed(self):
+        self.fails(2, "nonsense", parts=("'nonsense'", "compile", "compare", "--help"))
+        self.fails(2, "run", self.program, "--foo", parts=("--foo", "corelane run --help"))
+        self.fails(2, parts=("subcommand", "devices"))
+        out = json.loads(self.fails(2, "--json", "nonsense").stdout)
+        self.assertEqual(out["error"], "invalid_argument")
+
+    def test_a_repeatable_option_does_not_take_the_model(self):
+        self.ok("run", "-i", self.path / "x.npy", self.program)
+        self.ok("compile", "--shape", "x=2,3,8,8", self.path / "small.onnx", "-o",
+                self.path / "two.rknn")
+
+    def test_numbers_out_of_range(self):
+        for command, option, given in (
+                ("run", "--timeout", "-5"), ("run", "--timeout", "nan"), ("run", "--top-k", "-3"),
+                ("run", "--repeat", "0"), ("run", "--seed", "-1"), ("bench", "--count", "-5"),
+                ("bench", "--concurrency", "0"), ("bench", "--concurrency", "two"),
+                ("bench", "--rate", "0"), ("bench", "--warm-up", "nan"),
+                ("compare", "--min-cosine", "2")):
+            self.fails(2, command, self.program, option, given,
+                       parts=(f"'{given}'", "allowed", option))
+        self.fails(3, "bench", self.program, "--poisson", parts=("--rate",))
+        self.fails(3, "compile", self.path / "fixed.onnx", "-o", self.path / "n.rknn", "--mean",
+                   "nan,1,1", parts=("--mean", "nan,1,1", "finite"))
+
+    def test_devices_that_do_not_exist(self):
+        self.fails(3, "run", self.program, "--random", "-d", "bogus", parts=("'bogus'", "virtual"))
+        self.fails(3, "run", self.program, "--random", "-d", "virtual:rk1",
+                   parts=("'rk1'", "rk3588"))
+        self.fails(3, "devices", env={"CORELANE_DEVICE": "foo"}, parts=("foo", "CORELANE_DEVICE"))
+        doctor = run("doctor", "--json", env={"CORELANE_DEVICE": "foo"})
+        self.assertEqual(doctor.returncode, 1)
+        bad = [c for c in json.loads(doctor.stdout)["checks"] if not c["ok"]]
+        self.assertIn("foo", bad[0]["found"])
+        self.assertIn("remedy", bad[0])
+        self.fails(3, "run", self.program, "--random", "--cores", "7", parts=("'7'", "0 to 2"))
+
+    def test_only_drivers_are_listed_as_drivers(self):
+        out = json.loads(self.ok("devices", "--json").stdout)
+        self.assertEqual({d["kind"] for d in out["drivers"]}, {"null", "virtual"})
+
+    def test_files_that_cannot_be_read(self):
+        missing = self.path / "missing.rknn"
+        for words in (("run", missing, "--random"), ("inspect", missing), ("bench", missing),
+                      ("compare", missing), ("compile", missing)):
+            self.fails(3, *words, parts=("missing.rknn", "No such file"))
+        self.fails(4, "run", self.path, "--random", parts=("directory", "regular file"))
+        (self.path / "text.onnx").write_text("hello, this is no model")
+        self.fails(4, "run", self.path / "text.onnx", "--random", parts=("text.onnx", "ONNX"))
+        bytes_ = bytearray(self.program.read_bytes())
+        bytes_[200] ^= 0x10
+        (self.path / "flipped.rknn").write_bytes(bytes_)
+        self.fails(4, "run", self.path / "flipped.rknn", "--random", parts=("flipped.rknn",))
+        (self.path / "half.rknn").write_bytes(bytes_[:700])
+        self.fails(4, "inspect", self.path / "half.rknn", parts=("half.rknn",))
+        if os.geteuid() != 0:
+            (self.path / "secret.rknn").write_bytes(b"x")
+            (self.path / "secret.rknn").chmod(0)
+            self.fails(5, "run", self.path / "secret.rknn", parts=("secret.rknn", "denied"))
+
+    def test_inputs_that_do_not_fit(self):
+        path = self.path
+        np.save(path / "complex.npy", np.zeros((1, 3, 8, 8), np.complex64))
+        np.save(path / "wide.npy", np.zeros((1, 3, 8, 9), np.float32))
+        (path / "junk.npy").write_bytes(b"hello")
+        (path / "short.npy").write_bytes((path / "x.npy").read_bytes()[:300])
+        (path / "junk.png").write_bytes(b"\x89PNG\r\n\x1a\njunk")
+        (path / "junk.jpg").write_bytes(b"\xff\xd8\xffjunk")
+        (path / "short.raw").write_bytes(b"1234")
+        for code, item, parts in (
+                (3, "complex.npy", ("complex.npy", "c8")),
+                (3, "wide.npy", ("'x'", "[1, 3, 8, 9]", "[1, 3, 8, 8]")),
+                (4, "junk.npy", ("junk.npy", "numpy.save")), (4, "short.npy", ("short.npy", "172")),
+                (4, "junk.png", ("junk.png",)), (4, "junk.jpg", ("junk.jpg",)),
+                (3, "short.raw", ("short.raw", "4 bytes", "768")),
+                (3, "x.npz", ("x.npz", ".npy .png")), (3, "missing.npy", ("missing.npy",))):
+            self.fails(code, "run", self.program, "-i", path / item, parts=parts)
+        x = path / "x.npy"
+        self.fails(3, "run", self.program, parts=("'x'", "--random"))
+        self.fails(3, "run", self.program, "-i", f"q={x}", parts=("'q'", "'x'"))
+        self.fails(3, "run", self.program, "-i", x, "-i", x, parts=("file number 2", "1 input"))
+        self.fails(3, "run", self.program, "-i", f"x={x}", "-i", f"x={x}", parts=("'x'", "already"))
+        self.fails(3, "run", self.program, "--random", "--shape", "q=1", parts=("'q'", "'x'"))
+        self.fails(3, "run", self.program, "--random", "--shape", "x", parts=("--shape x=1,3",))
+        self.fails(3, "run", self.program, "--random", "--expose", "nothing", parts=("'nothing'",))
+
+    def test_random_fills_what_no_file_feeds(self):
+        source = self.path / "sum.onnx"
+        values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4]) for n in "aby"]
+        graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "sum", values[:2],
+                                  values[2:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                                    ir_version=8), source)
+        np.save(self.path / "b.npy", np.full(4, 100, np.float32))
+        self.ok("run", source, "--random", "-i", f"b={self.path / 'b.npy'}", "-o",
+                self.path / "sum")
+        y = np.load(self.path / "sum/y.npy")
+        self.assertTrue(((y >= 100) & (y < 101)).all(), y)
+        self.fails(3, "run", source, "-i", f"b={self.path / 'b.npy'}", parts=("'a'",))
+
+    def test_outputs_with_like_names_get_files_of_their_own(self):
+        source = self.path / "alike.onnx"
+        values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4])
+                  for n in ("x", "a/b", "a_b")]
+        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["a/b"]),
+                                   helper.make_node("Neg", ["x"], ["a_b"])], "alike", values[:1],
+                                  values[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                                    ir_version=8), source)
+        out = json.loads(self.ok("run", source, "--random", "-o", self.path / "alike",
+                                 "--json").stdout)
+        files = [o["file"] for o in out["outputs"]]
+        self.assertEqual(len(set(files)), 2)
+        np.testing.assert_array_equal(np.load(files[0]), -np.load(files[1]))
+
+    def test_outputs_that_cannot_be_written(self):
+        source = self.path / "fixed.onnx"
+        before = source.read_bytes()
+        self.fails(3, "compile", source, "-o", source, parts=("the model itself",))
+        self.assertEqual(source.read_bytes(), before)
+        self.fails(3, "compile", source, "-o", self.path, parts=("--output", "folder"))
+        self.fails(5, "compile", source, "-o", source / "x.rknn", parts=("fixed.onnx",))
+        # Refused before anything is measured.
+        for report in ("json", "csv", "trace", "html"):
+            out = self.fails(3, "bench", self.program, "-n", "5", f"--out-{report}", self.path,
+                             parts=(f"--out-{report}", "folder"))
+            self.assertEqual(out.stdout, "")
+        with open("/dev/full", "w", encoding="ascii") as full:
+            result = subprocess.run([cli_support.CORELANE, "inspect", self.program], stdout=full,
+                                    stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(result.returncode, 5)
+        self.assertIn("standard output", result.stderr)
+
+    def test_a_closed_pipe_ends_quietly(self):
+        done = subprocess.run(f"'{cli_support.CORELANE}' inspect '{self.program}' --json | head -1",
+                              shell=True, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout, "{\n")
+        self.assertEqual(done.stderr, "")
+
+    def test_compile_options_that_do_not_fit(self):
+        small, fixed = self.path / "small.onnx", self.path / "fixed.onnx"
+        for model, words, parts in (
+                (fixed, ("--shape", "x=1,3,9,9"), ("'x'", "[1, 3, 9, 9]", "[1, 3, 8, 8]")),
+                (fixed, ("--shape", "q=1"), ("'q'", "x")), (small, ("--dim", "Q=3"), ("'Q'", "N")),
+                (fixed, ("--mean", "1,2"), ("2 values", "3")),
+                (fixed, ("--std", "0,1,1"), ("std", "0")),
+                (fixed, ("--layout", "nhcw"), ("'nhcw'", "nhwc")),
+                (fixed, ("--io-dtype", "foo"), ("'foo'", "f16")),
+                (fixed, ("--custom-string", "a" * 1025), ("1025", "1024")),
+                (fixed, ("--custom-op", "Nope"), ("'Nope'",)),
+                (fixed, ("--attach", "img.bin"), ("--attach", "NAME=VALUE")),
+                (fixed, ("--attach", "rknn=missing.bin"), ("missing.bin",)),
+                (fixed, ("--precompile", "-d", "bogus"), ("'bogus'",))):
+            self.fails(3, "compile", model, "-o", self.path / "never.rknn", *words, parts=parts)
+        self.assertFalse((self.path / "never.rknn").exists())
+        self.ok("compile", fixed, "-o", self.path / "nchw.rknn", "--layout", "nchw")
+
+    def test_compare_says_what_its_reference_needs(self):
+        self.fails(3, "compare", self.program, "--python", "/nonexistent/python",
+                   parts=("/nonexistent/python", "--python"))
+        self.fails(3, "compare", self.program, "--script", "/nonexistent.py",
+                   parts=("/nonexistent.py", "ort_reference.py"))
+        self.fails(3, "compare", self.program, "--onnx", self.path / "x.npy", parts=("x.npy",))
+        self.fails(6, "compare", self.program, "--python", "/bin/false", parts=("onnxruntime",))
+
+    def test_bench_counts_failures_and_ends_with_the_first_where_nothing_works(self):
+        env = {"CORELANE_FAULTS": "crash=0.2,seed=3"}
+        out = json.loads(self.ok("bench", self.program, "-n", "100", "--warm-up", "0", "--json",
+                                 env=env).stdout)
+        point = out["points"][0]
+        self.assertGreater(point["failed"], 0)
+        self.assertEqual(point["failed"] + point["inferences"], 100)
+        self.assertIn("device_reset", point["first_error"])
+        late = self.fails(6, "bench", self.program, "-n", "5", "--warm-up", "0", "--timeout",
+                          "0.000001", parts=("timeout", "none of 5"))
+        self.assertIn("callers", late.stdout)
+
+    def test_an_interrupted_bench_reports_what_it_has(self):
+        process = subprocess.Popen([cli_support.CORELANE, "bench", str(self.program), "-t", "600",
+                                    "--warm-up", "0", "--json"], stdout=subprocess.PIPE, text=True)
+        # The handler is in place once the first inference ran; signals before it end the process.
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            caught = [line for line in status.read_text().splitlines() if line.startswith("SigCgt")]
+            if int(caught[0].split()[1], 16) & (1 << (signal.SIGINT - 1)):
+                break
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertTrue(json.loads(out)["interrupted"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""What the tests of the command line share: small models, and running `corelane`."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import onnx
+from onnx import TensorProto, helper
+
+CORELANE = ""
+
+
+def main():
+    """Runs the tests of the calling file; the first argument is the path of `corelane`."""
+    global CORELANE
+    CORELANE = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main(module="__main__")
+
+
+def small_model(path, dims=("N", 3, 8, 8)):
+    """y = Relu(x) + 1, softmax-free, with an open batch unless dims say otherwise."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, list(dims))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, list(dims))
+    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["r"], name="relu"),
+         helper.make_node("Add", ["r", "one"], ["y"], name="add")],
+        "small", [x], [y], [one])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, path)
+
+
+def custom_model(path):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])
+    graph = helper.make_graph([helper.make_node("MyOp", ["x"], ["y"], name="mine", domain="me")],
+                              "custom", [x], [y])
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 13), helper.make_opsetid("me", 1)],
+        ir_version=8)
+    onnx.save(model, path)
+
+
+def run(*words, env=None):
+    return subprocess.run([CORELANE, *map(str, words)], capture_output=True, text=True,
+                          timeout=120, env={**os.environ, **(env or {})})
+
+
+class CliTest(unittest.TestCase):
+    """Has a folder `path` with small.onnx (open batch) and fixed.onnx."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = pathlib.Path(cls.folder.name)
+        small_model(cls.path / "small.onnx")
+        small_model(cls.path / "fixed.onnx", (1, 3, 8, 8))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def ok(self, *words, **kw):
+        result = run(*words, **kw)
+        self.assertEqual(result.returncode, 0, f"{words}: {result.stderr}\n{result.stdout}")
+        return result
+
+    def fails(self, code, *words, parts=(), **kw):
+        """The command ends with `code`, and its message holds each of `parts`."""
+        result = run(*words, **kw)
+        self.assertEqual(result.returncode, code, f"{words}: {result.stderr}\n{result.stdout}")
+        for part in parts:
+            self.assertIn(part, result.stderr, f"{words}")
+        self.assertNotIn("Traceback", result.stderr)
+        return result
