@@ -147,11 +147,13 @@ inline void fill_elements(const ConvertCase& k, std::byte* data, std::size_t byt
   }
 }
 
-/// Memory of a destination with red zones around it.
+/// Memory of a destination, `shift` bytes behind the begin of a cache line, with red zones around.
 class GuardedMemory {
  public:
   GuardedMemory(std::size_t bytes, std::size_t shift, std::byte before)
-      : bytes_(bytes), start_(kZone + shift), memory_(start_ + bytes + kZone, kMark) {
+      : bytes_(bytes), memory_(2 * kZone + shift + bytes + kZone, kMark) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory_.data());
+    start_ = 2 * kZone - begin % kZone + shift;
     std::fill_n(data(), bytes, before);
   }
   std::byte* data() { return memory_.data() + start_; }
@@ -167,7 +169,7 @@ class GuardedMemory {
   static constexpr std::size_t kZone = 128;
   static constexpr std::byte kMark{0xA5};
   std::size_t bytes_;
-  std::size_t start_;
+  std::size_t start_ = 0;
   std::vector<std::byte> memory_;
 };
 

@@ -187,14 +187,9 @@ class Tiles {
       : w_(w),
         take_apart_(tile_kernels(w.src.size)),
         put_together_(tile_kernels(w.dst.size)),
-        stored_(std::max(w.src.blocks * w.src.block, w.dst.blocks * w.dst.block)) {
-    // What passes through the cache is the side that lies in pixels.
-    const std::size_t size = std::max(w.src.planar ? 0 : w.src.size, w.dst.planar ? 0 : w.dst.size);
-    // Rows that are converted on the way from or to memory should not be short there.
-    const std::size_t bytes = w.kernel && w.far ? 2 * kTileBytes : kTileBytes;
-    tile_ = std::clamp(bytes / (stored_ * size) / kMinPixels * kMinPixels, kMinPixels, kMaxPixels);
-    // Rows of whole lines on both sides need no cache between them: the longer the better.
-    if (!w.kernel && size == 4 && stored_ % (kCacheLine / 4) == 0) tile_ = kMaxPixels / 2;
+        // Blocks of one side are walked one after the other unless both sides have them.
+        by_block_(w.src.planar || w.dst.planar) {
+    tile_ = choose_tile();
     const std::size_t pixels = std::min(tile_, w.pixels);
     // One line more than the pixels: rows that lie a power of two apart share few cache sets.
     planes_step_ = pixels * w.src.size + kCacheLine;
@@ -202,40 +197,69 @@ class Tiles {
     const std::size_t rows = std::min(w.channels, kMaxChannels);
     if (!w.src.planar && (w.kernel || !w.dst.planar)) planes_.resize(rows * planes_step_);
     if (w.kernel && !w.dst.planar) converted_.resize(rows * converted_step_);
-    padding_.resize(pixels * w.dst.size);
+    if (w.dst.blocks * w.dst.block > w.channels) padding_.resize(pixels * w.dst.size);
   }
 
   void image(std::size_t n) {
     fill(padding_.data(), padding_.size(), w_.zero(w_.channels - 1));
-    for (std::size_t row = 0; row < w_.rows; ++row) {
-      // Cut so that the planes of all tiles but the first begin with a cache line.
-      const Side& planar = w_.dst.planar ? w_.dst : w_.src;
-      const auto address = reinterpret_cast<std::uintptr_t>(planar.at(n, 0, row));
-      std::size_t count = tile_ - (planar.planar ? address % kCacheLine / planar.size : 0);
-      for (std::size_t p = 0; p < w_.pixels; p += count, count = tile_) {
-        count = std::min(count, w_.pixels - p);
-        tile(n, row, p, count);
-      }
+    const std::size_t blocks = w_.dst.planar ? w_.src.blocks : w_.dst.blocks;
+    const std::size_t step = by_block_ ? 1 : blocks;
+    for (std::size_t b = 0; b < blocks; b += step) {
+      for (std::size_t row = 0; row < w_.rows; ++row) row_of_blocks(n, row, b, b + step);
     }
   }
 
  private:
+  /// Blocks are those of the destination, of the source where the destination is planar.
   struct Place {
-    std::size_t n, row, pixel, count;
+    std::size_t n, row, block, end_block, pixel, count;
   };
 
-  void tile(std::size_t n, std::size_t row, std::size_t pixel, std::size_t count) {
-    const Place at{n, row, pixel, count};
+  /// Pixels of a tile.
+  std::size_t choose_tile() const {
+    const Side& blocked = w_.dst.planar ? w_.src : w_.dst;
+    const std::size_t pixel = by_block_ ? blocked.pixel_step() : 0;
+    // Pixels of one block or of whole lines are moved in one pass, so they need no cache between
+    // the sides: the longer the better.
+    if (!w_.kernel && by_block_ && (pixel <= kBlockBytes || pixel % kCacheLine == 0)) {
+      return pixel <= kBlockBytes ? kMaxPixels : kMaxPixels / 2;
+    }
+    // What passes through the cache is the side that lies in pixels.
+    const std::size_t channels =
+        by_block_ ? blocked.block
+                  : std::max(w_.src.blocks * w_.src.block, w_.dst.blocks * w_.dst.block);
+    const std::size_t size =
+        std::max(w_.src.planar ? 0 : w_.src.size, w_.dst.planar ? 0 : w_.dst.size);
+    // Rows that are converted on the way from or to memory should not be short there.
+    const std::size_t bytes = w_.kernel && w_.far ? 2 * kTileBytes : kTileBytes;
+    return std::clamp(bytes / (channels * size) / kMinPixels * kMinPixels, kMinPixels, kMaxPixels);
+  }
+
+  void row_of_blocks(std::size_t n, std::size_t row, std::size_t block, std::size_t end_block) {
+    // Cut so that the planes of all tiles but the first begin with a cache line.
+    const Side& planar = w_.dst.planar ? w_.dst : w_.src;
+    const std::size_t channel = block * (w_.dst.planar ? w_.src : w_.dst).block;
+    const auto address = reinterpret_cast<std::uintptr_t>(planar.at(n, channel, row));
+    std::size_t count = tile_ - (planar.planar ? address % kCacheLine / planar.size : 0);
+    for (std::size_t p = 0; p < w_.pixels; p += count, count = tile_) {
+      count = std::min(count, w_.pixels - p);
+      tile({n, row, block, end_block, p, count});
+    }
+  }
+
+  void tile(const Place& at) {
+    const Side& s = w_.src;
     const Side& d = w_.dst;
     if (d.planar) {
-      for (std::size_t c = 0; c < w_.channels; c += kMaxChannels) {
-        fetch(at, c, std::min(kMaxChannels, w_.channels - c));
+      const std::size_t end = std::min(w_.channels, at.end_block * s.block);
+      for (std::size_t c = at.block * s.block; c < end; c += kMaxChannels) {
+        fetch(at, c, std::min(kMaxChannels, end - c));
       }
       return;
     }
     const std::size_t group = std::min(d.block, kMaxChannels);
-    for (std::size_t b = 0; b < d.blocks; ++b) {
-      std::byte* to = d.at(n, b, row) + pixel * d.pixel_step();
+    for (std::size_t b = at.block; b < at.end_block; ++b) {
+      std::byte* to = d.at(at.n, b, at.row) + at.pixel * d.pixel_step();
       for (std::size_t k = 0; k < d.block; k += group) {
         // The last group overlaps the one before it, so that none is narrower than a vector.
         const std::size_t first = std::min(k, d.block - group);
@@ -243,7 +267,7 @@ class Tiles {
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
         fetch(at, c, valid);
         std::fill(rows_ + valid, rows_ + group, padding_.data());
-        put_together_.interleave(rows_, group, to + first * d.size, d.block, count, w_.far);
+        put_together_.interleave(rows_, group, to + first * d.size, d.block, at.count, w_.far);
       }
     }
   }
@@ -296,7 +320,7 @@ class Tiles {
   const Walk& w_;
   const TileKernels& take_apart_;
   const TileKernels& put_together_;
-  std::size_t stored_;
+  bool by_block_;
   std::size_t tile_;
   std::size_t planes_step_;
   std::size_t converted_step_;

@@ -68,6 +68,33 @@ TEST_P(ConvertFast, ServesEveryImportantPairInEveryLayout) {
   }
 }
 
+TEST_P(ConvertFast, AgreesOnImagesOfManyTilesAndPanels) {
+  std::mt19937 random(11);
+  const Pick pick = pick_from(random);
+  const std::vector<std::pair<DType, DType>> pairs{{DType::kI8, DType::kI8},
+                                                   {DType::kF16, DType::kF16},
+                                                   {DType::kF32, DType::kF32},
+                                                   {DType::kF32, DType::kI8},
+                                                   {DType::kI8, DType::kF32}};
+  for (const auto& [from, to] : pairs) {
+    for (const std::int64_t channels : {16, 32, 48, 64, 130}) {
+      for (std::uint32_t kinds = 0; kinds < 9; ++kinds) {
+        ConvertCase k;
+        k.src.dtype = from;
+        k.dst.dtype = to;
+        k.src.shape = k.dst.shape = {1, channels, 23, 97};  // More than a tile's pixels.
+        k.src.layout = {static_cast<LayoutKind>(kinds / 3), kinds / 3 == 2 ? 16U : 0U, 0};
+        k.dst.layout = {static_cast<LayoutKind>(kinds % 3), kinds % 3 == 2 ? 16U : 0U, 0};
+        if (from != to && from == DType::kI8) k.src.quant = Quant::affine(0.07F, -11);
+        if (from != to && to == DType::kI8) k.dst.quant = Quant::affine(0.03F, 5);
+        k.seed = kinds;
+        const CheckResult r = check_case(k, pick);
+        ASSERT_EQ(r.problem, "") << k.to_string();
+      }
+    }
+  }
+}
+
 /// Both paths over one row of elements.
 template <class To, class From>
 void expect_same(const std::vector<From>& from, DType src, DType dst) {

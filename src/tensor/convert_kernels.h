@@ -62,7 +62,7 @@ struct Segment {
 
 /// Kernels for elements of one size. Counts and strides in elements, except where bytes are named.
 /// `far`: the tensors fit no cache, so what comes next is fetched ahead and results are stored past
-/// the caches.
+/// the caches; finish_far_rows() makes them visible to other threads.
 struct TileKernels {
   /// dst[p * stride + c] = rows[c][p] for c < channels, p < count. Between two pixels nothing is
   /// written beyond `channels`.

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
 
 #include "tensor/convert_blocks_inl.h"
 
@@ -22,24 +21,37 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Stores a vector; past the caches when it is a whole line of a tensor that does not fit them.
+constexpr std::size_t kLine = 64;  ///< Bytes of a cache line.
+
+/// Vectors of a whole line may be stored past the caches.
 template <class D>
-HWY_INLINE void store_far(D d, hn::Vec<D> v, hn::TFromD<D>* p, bool far) {
-  constexpr std::size_t kLine = 64;
-  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine) {
-    if (far && reinterpret_cast<std::uintptr_t>(p) % kLine == 0) {
+constexpr bool kIsLine = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine;
+
+HWY_INLINE bool begins_line(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % kLine == 0;
+}
+
+/// Stores a vector; `past` the caches only where it is a whole line.
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* p, bool past) {
+  if constexpr (kIsLine<D>) {
+    if (past) {
       hn::Stream(v, d, p);
       return;
     }
   }
-  (void)far;
+  (void)past;
   hn::StoreU(v, d, p);
 }
 
-/// Asks for the lines that the next tile will read, into the second cache level: in the first one
-/// the lines of many planes would displace each other.
+/// Bytes between what is read and what is asked for: the more rows, the less far.
+constexpr std::size_t kAheadOfFew = 1024;
+constexpr std::size_t kAheadOfMany = 384;
+
+/// Asks for the lines of rows that are read later.
 HWY_INLINE void prefetch_rows(const std::byte* const* rows, std::size_t count, std::size_t offset) {
-  for (std::size_t i = 0; i < count; ++i) __builtin_prefetch(rows[i] + offset, 0, 2);
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < count; ++i) __builtin_prefetch(rows[i] + offset, 0, 3);
 }
 
 /// Calls f(pixel) for whole vectors of pixels, of which there must be one, the last one overlapping
@@ -58,31 +70,6 @@ HWY_INLINE void for_groups(std::size_t group, std::size_t channels, F f) {
   for_vectors(group, channels, f);
 }
 
-/// True when the current lines of so many rows stay in the first cache level (of 64 sets, at least
-/// 8 lines each) although planes often lie a multiple of many lines apart: then a line may be read
-/// in several pieces.
-HWY_INLINE bool rows_share_cache(const std::byte* const* rows, std::size_t count) {
-  constexpr std::size_t kSets = 64;
-  constexpr std::size_t kLine = 64;
-  const auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };
-  const std::size_t step = (address(rows[1]) - address(rows[0])) / kLine;
-  return count / (kSets / std::gcd(step, kSets)) <= 8;
-}
-
-/// Block b comes from row (b % kGroups) * kSide, kSide pixels further with every kGroups blocks.
-template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> load_scattered(D d, const std::byte* const* rows, std::size_t pixel,
-                                     std::size_t block) {
-  if constexpr (kBlocks<D> <= 1) {
-    return hn::LoadU(
-        d, typed<T>(rows[block % kGroups * kSide<T>]) + pixel + block / kGroups * kSide<T>);
-  } else {
-    const hn::Half<D> half;
-    return hn::Combine(d, load_scattered<kGroups>(half, rows, pixel, block + kBlocks<D> / 2),
-                       load_scattered<kGroups>(half, rows, pixel, block));
-  }
-}
-
 /// kSide channels x Lanes(d) pixels, to pixels `stride` elements apart, 16 bytes each.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
@@ -97,39 +84,17 @@ HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t
   }
 }
 
-/// kGroups * kSide channels side by side: stores of kGroups * 16 bytes.
-template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
-HWY_INLINE void interleave_wide(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                std::size_t stride, bool far) {
-  const hn::CappedTag<T, kSide<T> * kGroups> part;
-  hn::Vec<D> v[kSide<T>];
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < kSide<T>; ++i) {
-    v[i] = load_scattered<kGroups>(d, rows + i, pixel, std::size_t{0});
-  }
-  transpose_in_blocks(d, v);
-#pragma GCC unroll 16
-  for (std::size_t j = 0; j < kSide<T>; ++j) {
-    if constexpr (kGroups == kBlocks<D>) {
-      store_far(d, v[j], dst + j * stride, far);
-    } else {
-      hn::StoreU(hn::LowerHalf(part, v[j]), part, dst + j * stride);
-      hn::StoreU(hn::UpperHalf(part, v[j]), part, dst + (j + kSide<T>)*stride);
-    }
-  }
-}
-
 /// The first `channels` of kSide channels x Lanes(d) pixels.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_square(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                    std::size_t pixel, std::size_t channels, bool far) {
+                                    std::size_t pixel, std::size_t channels, bool past) {
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
   for (std::size_t j = 0; j < kSide<T>; ++j) {
     v[j] = load_blocks(d, src + j * stride, kSide<T> * stride);
   }
   transpose_in_blocks(d, v);
-  for (std::size_t c = 0; c < channels; ++c) store_far(d, v[c], typed<T>(rows[c]) + pixel, far);
+  for (std::size_t c = 0; c < channels; ++c) store(d, v[c], typed<T>(rows[c]) + pixel, past);
 }
 
 /// Pixels of exactly one block: whole vectors on both sides.
@@ -138,22 +103,24 @@ HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t
                                   bool far) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
+  if (far) prefetch_rows(rows, kSide<T>, pixel * sizeof(T) + kAheadOfFew);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
   transpose_in_blocks(d, v);
+  const bool past = far && begins_line(dst);
 #pragma GCC unroll 16
   for (std::size_t j = 0; j + kBlocks<D> <= kSide<T>; j += kBlocks<D>) {
     transpose_blocks(d, v + j, 1);
 #pragma GCC unroll 4
     for (std::size_t b = 0; b < kBlocks<D>; ++b) {
-      store_far(d, v[j + b], dst + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes, far);
+      store(d, v[j + b], dst + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes, past);
     }
   }
 }
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, std::size_t pixel,
-                                    std::size_t channels, bool far) {
+                                    std::size_t channels, bool past) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
@@ -167,7 +134,7 @@ HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, s
   transpose_in_blocks(d, v);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kSide<T>; ++c) {
-    if (c < channels) store_far(d, v[c], typed<T>(rows[c]) + pixel, far);
+    if (c < channels) store(d, v[c], typed<T>(rows[c]) + pixel, past);
   }
 }
 
@@ -195,11 +162,13 @@ HWY_INLINE void interleave_lanes(D d, const std::byte* const* rows, std::size_t 
                                  std::size_t stride, bool far) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kLanes];
+  if (far) prefetch_rows(rows, kLanes, pixel * sizeof(T) + kAheadOfFew);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kLanes; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
   transpose_lanes(d, v);
+  const bool past = far && begins_line(dst) && stride % kLanes == 0;
 #pragma GCC unroll 16
-  for (std::size_t p = 0; p < kLanes; ++p) store_far(d, v[p], dst + p * stride, far);
+  for (std::size_t p = 0; p < kLanes; ++p) store(d, v[p], dst + p * stride, past);
 }
 
 template <class D, class T = hn::TFromD<D>>
@@ -218,7 +187,7 @@ HWY_INLINE void deinterleave_lanes(D d, const T* src, std::size_t stride, std::b
 /// that they can share a set of the first cache level, as the planes of many images do.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
-                                        std::byte* const* rows, std::size_t pixel, bool far) {
+                                        std::byte* const* rows, std::size_t pixel, bool past) {
   constexpr std::size_t kRows = hn::MaxLanes(D()) / 2;
   const hn::Half<D> half;
   hn::Vec<D> v[kRows];
@@ -242,8 +211,8 @@ HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
   for (std::size_t i = 0; i < kPart; ++i) {
     const auto lower = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b[i]), a[i]);
     const auto upper = hn::OddEvenBlocks(b[i], hn::SwapAdjacentBlocks(a[i]));
-    store_far(d, lower, typed<T>(rows[i]) + pixel, far);
-    store_far(d, upper, typed<T>(rows[i + kPart]) + pixel, far);
+    store(d, lower, typed<T>(rows[i]) + pixel, past);
+    store(d, upper, typed<T>(rows[i + kPart]) + pixel, past);
   }
 }
 

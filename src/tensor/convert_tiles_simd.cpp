@@ -10,10 +10,9 @@
 #define HWY_TARGET_INCLUDE "tensor/convert_tiles_simd.cpp"
 #include <hwy/foreach_target.h>
 //
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-#include "tensor/convert_squares_inl.h"
+#include "tensor/convert_panels_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace corelane::detail {
@@ -41,6 +40,49 @@ void deinterleave_each(const std::byte* src, std::size_t stride, std::byte* cons
 }
 
 #if HWY_TARGET != HWY_SCALAR
+
+/// Panels pay where a vector has several blocks of many lanes.
+template <class D>
+constexpr bool has_panels = sizeof(hn::TFromD<D>) <= 2 && kBlocks<D> >= 2;
+
+template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
+HWY_INLINE void interleave_by_panels(D d, const std::byte* const* rows, std::size_t channels,
+                                     T* dst, std::size_t stride, std::size_t count, bool far) {
+  if constexpr (has_panels<D>) {
+    const std::size_t lanes = hn::Lanes(d);
+    for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
+      for (std::size_t p = 0; p < count;) {
+        const std::size_t panels =
+            std::min(kMaxPanels, std::max((count - p) / lanes, std::size_t{1}));
+        const std::size_t first = std::min(p, count - panels * lanes);
+        interleave_panels<kGroups>(d, rows + c, first, dst + first * stride + c, stride, panels,
+                                   far);
+        p += panels * lanes;
+      }
+    });
+  }
+}
+
+/// True when whole vectors in rows may be stored past the caches, but for overlapping ones.
+HWY_INLINE bool rows_begin_lines(std::byte* const* rows, std::size_t count) {
+  std::uintptr_t all = 0;
+  for (std::size_t i = 0; i < count; ++i) all |= reinterpret_cast<std::uintptr_t>(rows[i]);
+  return all % kLine == 0;
+}
+
+template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_by_panels(D d, const T* src, std::size_t stride,
+                                       std::byte* const* rows, std::size_t channels,
+                                       std::size_t count, bool far, bool lines) {
+  if constexpr (has_panels<D>) {
+    for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
+      for_vectors(hn::Lanes(d), count, [&](std::size_t p) HWY_ATTR {
+        deinterleave_panel<kGroups>(d, src + p * stride + c, stride, rows + c, p, far,
+                                    lines && p % hn::Lanes(d) == 0);
+      });
+    });
+  }
+}
 
 /// At least Lanes(d) pixels. Groups of channels are walked one after the other: few rows at a time
 /// are what the CPU's prefetchers follow best.
@@ -74,34 +116,14 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
         }
       });
     });
-  } else if (sizeof(T) <= 2 && kBlocks<D> == 4 && channels >= 4 * kSide<T> &&
-             rows_share_cache(rows, 4 * kSide<T>)) {
-    for_groups(4 * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      for_vectors(kSide<T>, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (sizeof(T) <= 2 && kBlocks<D> == 4) {
-          if (far && p % lanes == 0) {
-            prefetch_rows(rows + c, 4 * kSide<T>, (p + count) * sizeof(T));
-          }
-          interleave_wide<4>(d, rows + c, p, dst + p * stride + c, stride, far);
-        }
-      });
-    });
-  } else if (sizeof(T) <= 2 && kBlocks<D> == 4 && channels >= 2 * kSide<T> &&
-             rows_share_cache(rows, 2 * kSide<T>)) {
-    for_groups(2 * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      for_vectors(2 * kSide<T>, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (sizeof(T) <= 2 && kBlocks<D> == 4) {
-          if (far && p % lanes == 0) {
-            prefetch_rows(rows + c, 2 * kSide<T>, (p + count) * sizeof(T));
-          }
-          interleave_wide<2>(d, rows + c, p, dst + p * stride + c, stride, far);
-        }
-      });
-    });
+  } else if (has_panels<D> && channels >= lanes) {
+    interleave_by_panels<kBlocks<D>>(d, rows, channels, dst, stride, count, far);
+  } else if (has_panels<D> && kBlocks<D> == 4 && channels >= lanes / 2) {
+    interleave_by_panels<kBlocks<D> / 2>(d, rows, channels, dst, stride, count, far);
   } else if (channels >= kSide<T>) {
     for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if (far) prefetch_rows(rows + c, kSide<T>, (p + count) * sizeof(T));
+        if (far) prefetch_rows(rows + c, kSide<T>, p * sizeof(T) + kAheadOfFew);
         interleave_square(d, rows + c, p, dst + p * stride + c, stride);
       });
     });
@@ -118,6 +140,8 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
   const std::size_t lanes = hn::Lanes(d);
   const auto store = [&](std::size_t c, std::size_t p, hn::Vec<D> v)
                          HWY_ATTR { hn::StoreU(v, d, typed<T>(rows[c]) + p); };
+  const bool lines = far && rows_begin_lines(rows, channels);
+  const auto past = [&](std::size_t p) HWY_ATTR { return lines && p % lanes == 0; };
   hn::Vec<D> v0;
   hn::Vec<D> v1;
   hn::Vec<D> v2;
@@ -146,20 +170,21 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
   } else if (stride == kSide<T> && channels <= kSide<T> && kSide<T> >= kBlocks<D>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       if (channels == kSide<T>) {
-        deinterleave_packed(d, src + p * stride, rows, p, kSide<T>, far);
+        deinterleave_packed(d, src + p * stride, rows, p, kSide<T>, past(p));
       } else if (p + lanes == count) {
         deinterleave_few(d, src + p * stride, stride, rows, channels, p, true);
       } else if (channels <= 4) {  // A bound the compiler knows saves it most of the shuffles.
-        deinterleave_packed(d, src + p * stride, rows, p, std::min<std::size_t>(channels, 4), far);
+        deinterleave_packed(d, src + p * stride, rows, p, std::min<std::size_t>(channels, 4),
+                            past(p));
       } else {
-        deinterleave_packed(d, src + p * stride, rows, p, channels, far);
+        deinterleave_packed(d, src + p * stride, rows, p, channels, past(p));
       }
     });
   } else if (kBlocks<D> == 4 && sizeof(T) == 4 && channels >= lanes / 2) {
     for_groups(lanes / 2, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
         if constexpr (kBlocks<D> == 4 && sizeof(T) == 4) {
-          deinterleave_half_lanes(d, src + p * stride + c, stride, rows + c, p, far);
+          deinterleave_half_lanes(d, src + p * stride + c, stride, rows + c, p, past(p));
         }
       });
     });
@@ -171,10 +196,14 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
         }
       });
     });
+  } else if (has_panels<D> && channels >= lanes) {
+    deinterleave_by_panels<kBlocks<D>>(d, src, stride, rows, channels, count, far, lines);
+  } else if (has_panels<D> && kBlocks<D> == 4 && channels >= lanes / 2) {
+    deinterleave_by_panels<kBlocks<D> / 2>(d, src, stride, rows, channels, count, far, lines);
   } else if (channels >= kSide<T>) {
     for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        deinterleave_square(d, src + p * stride + c, stride, rows + c, p, kSide<T>, far);
+        deinterleave_square(d, src + p * stride + c, stride, rows + c, p, kSide<T>, past(p));
       });
     });
   } else {
@@ -227,7 +256,6 @@ void interleave(const std::byte* const* rows, std::size_t channels, std::byte* d
   interleave_each<sizeof(T)>(rows, channels, dst, stride, 0, count);
 #else
   interleave_with(hn::ScalableTag<T>(), rows, channels, dst, stride, count, far);
-  if (far) hwy::FlushStream();
 #endif
 }
 
@@ -244,60 +272,60 @@ void deinterleave(const std::byte* src, std::size_t stride, std::byte* const* ro
   deinterleave_each<sizeof(T)>(src, stride, rows, channels, 0, count);
 #else
   deinterleave_with(hn::ScalableTag<T>(), src, stride, rows, channels, count, far);
-  if (far) hwy::FlushStream();
 #endif
 }
 
-/// Elements of one block each: only whole blocks change places.
-void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                       std::size_t stride, std::size_t count, bool far) {
-  (void)far;
-  std::size_t done = 0;
+/// Elements of one block each: only whole blocks change places. Copies element (channel, pixel)
+/// from from(channel, pixel, i) to to(..., i) in squares, of which i counts the vectors. Returns
+/// how many pixels were copied.
+template <class From, class To>
+HWY_INLINE std::size_t move_squares_of_blocks(std::size_t channels, std::size_t count, From from,
+                                              To to) {
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<std::uint8_t> d;
   constexpr std::size_t kGroup = kBlocks<decltype(d)>;
   if (channels >= kGroup) {
-    done = count / kGroup * kGroup;
+    const std::size_t done = count / kGroup * kGroup;
     for_groups(kGroup, channels, [&](std::size_t c) HWY_ATTR {
       for (std::size_t p = 0; p < done; p += kGroup) {
         hn::Vec<decltype(d)> v[kGroup];
         for (std::size_t i = 0; i < kGroup; ++i) {
-          v[i] = hn::LoadU(d, typed<std::uint8_t>(rows[c + i] + p * kBlockBytes));
+          v[i] = hn::LoadU(d, typed<std::uint8_t>(from(c, p, i)));
         }
         transpose_blocks(d, v, 1);
         for (std::size_t i = 0; i < kGroup; ++i) {
-          hn::StoreU(v[i], d, typed<std::uint8_t>(dst + ((p + i) * stride + c) * kBlockBytes));
+          hn::StoreU(v[i], d, typed<std::uint8_t>(to(c, p, i)));
         }
       }
     });
+    return done;
   }
 #endif
+  (void)channels, (void)count, (void)from, (void)to;
+  return 0;
+}
+
+void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::byte* dst,
+                       std::size_t stride, std::size_t count, bool far) {
+  (void)far;
+  const std::size_t done = move_squares_of_blocks(
+      channels, count,
+      [&](std::size_t c, std::size_t p, std::size_t i) { return rows[c + i] + p * kBlockBytes; },
+      [&](std::size_t c, std::size_t p, std::size_t i) {
+        return dst + ((p + i) * stride + c) * kBlockBytes;
+      });
   interleave_each<kBlockBytes>(rows, channels, dst, stride, done, count);
 }
 
 void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* const* rows,
                          std::size_t channels, std::size_t count, bool far) {
   (void)far;
-  std::size_t done = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::ScalableTag<std::uint8_t> d;
-  constexpr std::size_t kGroup = kBlocks<decltype(d)>;
-  if (channels >= kGroup) {
-    done = count / kGroup * kGroup;
-    for_groups(kGroup, channels, [&](std::size_t c) HWY_ATTR {
-      for (std::size_t p = 0; p < done; p += kGroup) {
-        hn::Vec<decltype(d)> v[kGroup];
-        for (std::size_t i = 0; i < kGroup; ++i) {
-          v[i] = hn::LoadU(d, typed<std::uint8_t>(src + ((p + i) * stride + c) * kBlockBytes));
-        }
-        transpose_blocks(d, v, 1);
-        for (std::size_t i = 0; i < kGroup; ++i) {
-          hn::StoreU(v[i], d, typed<std::uint8_t>(rows[c + i] + p * kBlockBytes));
-        }
-      }
-    });
-  }
-#endif
+  const std::size_t done = move_squares_of_blocks(
+      channels, count,
+      [&](std::size_t c, std::size_t p, std::size_t i) {
+        return src + ((p + i) * stride + c) * kBlockBytes;
+      },
+      [&](std::size_t c, std::size_t p, std::size_t i) { return rows[c + i] + p * kBlockBytes; });
   deinterleave_each<kBlockBytes>(src, stride, rows, channels, done, count);
 }
 
