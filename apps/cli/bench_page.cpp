@@ -18,6 +18,12 @@ std::string escape(const std::string& text) {
   for (const char c : text) {
     if (c == '<') {
       out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '\'') {
+      out += "&#39;";
+    } else if (c == '"') {
+      out += "&quot;";
     } else if (c == '&') {
       out += "&amp;";
     } else {
@@ -122,12 +128,15 @@ std::string bench_page(const Json& report, const std::vector<LoadResult>& result
       escape(report["corelane"].get<std::string>()), escape(report["device"].get<std::string>()),
       escape(report["engine"].get<std::string>()), table(report));
   for (const auto& r : results) {
-    html += fmt::format(
-        "<h2>{} callers{}</h2><h3>Latency</h3>{}<h3>Cores</h3>{}", r.point.concurrency,
-        r.point.rate > 0
-            ? fmt::format(", {:.0f}/s{}", r.point.rate, r.point.poisson ? " Poisson" : "")
-            : "",
-        histogram(r.samples), timeline(r.samples, cores));
+    html += fmt::format("<h2>{} caller{}{}</h2>{}<h3>Latency</h3>{}<h3>Cores</h3>{}",
+                        r.point.concurrency, r.point.concurrency == 1 ? "" : "s",
+                        r.point.rate > 0 ? fmt::format(", {:.0f}/s{}", r.point.rate,
+                                                       r.point.poisson ? " Poisson" : "")
+                                         : "",
+                        r.failed == 0 ? ""
+                                      : fmt::format("<p>{} failed, the first with: {}</p>",
+                                                    r.failed, escape(r.first_error.to_string())),
+                        histogram(r.samples), timeline(r.samples, cores));
   }
   return html + "</html>\n";
 }

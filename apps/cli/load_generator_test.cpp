@@ -56,6 +56,8 @@ TEST(Page, IsSelfContained) {
   LoadResult result;
   result.samples.push_back({TimePoint(Duration(1)), Duration(5000), {}, 3});
   result.wall = std::chrono::seconds(1);
+  result.failed = 1;
+  result.first_error = Status(Code::kTimeout, "late <b>");
   const Json report{{"model", "<m>"},
                     {"corelane", "c"},
                     {"device", "d"},
@@ -64,7 +66,8 @@ TEST(Page, IsSelfContained) {
   const auto html = bench_page(report, {result}, {"core0", "core1"});
   EXPECT_EQ(html.find("http"), std::string::npos);
   EXPECT_EQ(html.find("<script"), std::string::npos);
-  EXPECT_NE(html.find("&lt;m>"), std::string::npos);
+  EXPECT_NE(html.find("&lt;m&gt;"), std::string::npos);
+  EXPECT_NE(html.find("late &lt;b&gt;"), std::string::npos);
   EXPECT_NE(html.find("<svg"), std::string::npos);
 }
 
