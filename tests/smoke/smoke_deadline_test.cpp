@@ -1,4 +1,3 @@
-#include <future>
 #include <thread>
 
 #include "smoke_support.h"
@@ -25,8 +24,12 @@ TEST(SmokeDeadline, AHungRunTimesOutAndTheNextOneIsRight) {
   ASSERT_TRUE(context.bind_input(0, in_view(x, Shape{4})).ok());
   ASSERT_TRUE(context.bind_output(0, out_view(y, Shape{4})).ok());
   faults->arm(device::Fault::kHang);
-  EXPECT_EQ(context.run(with_timeout(20ms)).code(), Code::kTimeout);
-  EXPECT_GE(context.record().ended - context.record().queued, 20ms);
+  Duration allowed = 10ms;
+  do {  // On a loaded machine a job may miss its deadline before it starts.
+    allowed *= 2;
+    ASSERT_EQ(context.run(with_timeout(allowed)).code(), Code::kTimeout);
+    EXPECT_GE(context.record().ended - context.record().queued, allowed);
+  } while (!faults->struck());
   EXPECT_EQ(y, std::vector<float>(4));
   EXPECT_EQ(device->counters().resets, 1U);
   const Status next = context.run(with_timeout(10s));
@@ -75,8 +78,7 @@ TEST(SmokeDeadline, OtherContextsGoOnWhileOneHangs) {
   faults->arm(device::Fault::kHang, 0b010);
   RunOptions on_core_1 = with_timeout(200ms);
   on_core_1.cores = device::CoreSet::of({1});
-  Inference hung = stuck.submit(on_core_1).value();
-  while (!faults->struck()) std::this_thread::yield();
+  Inference hung = strike(stuck, *faults, on_core_1);
   std::vector<Status> results;
   for (int i = 0; i < 20; ++i) {
     RunOptions on_core_0;
@@ -98,7 +100,7 @@ TEST(SmokeDeadline, AQueuedJobCanBeCancelled) {
   Context first = program.new_context().value();
   Context second = program.new_context().value();
   faults->arm(device::Fault::kHang);
-  Inference running = first.submit(options).value();
+  Inference running = strike(first, *faults, options);
   options.timeout = {};
   Inference queued = second.submit(options).value();
   EXPECT_TRUE(queued.cancel());

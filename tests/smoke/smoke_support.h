@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -82,5 +83,16 @@ class ArmedFault final : public device::FaultPoint {
   std::atomic<std::uint64_t> cores_{0};
   std::atomic<device::Fault> next_{device::Fault::kNone};
 };
+
+/// Submits until the armed fault has struck a job. On a loaded machine a job may miss its deadline
+/// before it starts, and the fault would wait for a job that is not meant.
+inline Inference strike(Context& context, const ArmedFault& faults, RunOptions options) {
+  for (;; options.timeout *= 2) {
+    Inference inference = context.submit(options).value();
+    while (!faults.struck() && !inference.done()) std::this_thread::yield();
+    if (!faults.struck()) inference.wait_released();
+    if (faults.struck()) return inference;
+  }
+}
 
 }  // namespace corelane::testing
