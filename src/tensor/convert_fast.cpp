@@ -150,11 +150,11 @@ class Regroup {
     if (d.blocks == 1) {
       const std::byte* rows[kMaxChannels];
       for (std::size_t b = 0; b < blocks; ++b) rows[b] = from(b);
-      kernels.interleave(rows, blocks, to(0), blocks, count, false);
+      kernels.interleave(rows, blocks, to(0), blocks, count, {});
     } else {
       std::byte* rows[kMaxChannels];
       for (std::size_t b = 0; b < blocks; ++b) rows[b] = to(b);
-      kernels.deinterleave(from(0), blocks, rows, blocks, count, false);
+      kernels.deinterleave(from(0), blocks, rows, blocks, count, {});
     }
   }
 
@@ -267,7 +267,8 @@ class Tiles {
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
         fetch(at, c, valid);
         std::fill(rows_ + valid, rows_ + group, padding_.data());
-        put_together_.interleave(rows_, group, to + first * d.size, d.block, at.count, w_.far);
+        put_together_.interleave(rows_, group, to + first * d.size, d.block, at.count,
+                                 {w_.far && !w_.kernel && w_.src.planar, w_.far});
       }
     }
   }
@@ -312,7 +313,8 @@ class Tiles {
       const std::size_t within = (first + i) % s.block;
       const std::size_t run = std::min(count - i, s.block - within);
       const std::byte* from = s.at(at.n, b, at.row) + at.pixel * s.pixel_step() + within * s.size;
-      take_apart_.deinterleave(from, s.block, planes + i, run, at.count, w_.far && direct);
+      take_apart_.deinterleave(from, s.block, planes + i, run, at.count,
+                               {w_.far, w_.far && direct});
       i += run;
     }
   }

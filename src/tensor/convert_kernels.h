@@ -17,7 +17,7 @@ struct RowParams {
   bool dequantize = false;
   bool normalise = false;
   bool quantize = false;
-  bool far = false;               ///< The tensors fit no cache: f32 results are stored past it.
+  bool far = false;               ///< The tensors fit no cache: results are stored past it.
   float src_scale = 1;            ///< Multiplied, when `dequantize`.
   float mean = 0;                 ///< Subtracted, when `normalise`.
   float std = 1;                  ///< Divided by, when `normalise`.
@@ -60,17 +60,23 @@ struct Segment {
   std::size_t bytes;     ///< Bytes of the run.
 };
 
+/// Which memory of a call belongs to tensors that fit no cache: of the source what comes next is
+/// fetched ahead, results are stored past the caches; finish_far_rows() makes them visible to other
+/// threads.
+struct Far {
+  bool src = false;
+  bool dst = false;
+};
+
 /// Kernels for elements of one size. Counts and strides in elements, except where bytes are named.
-/// `far`: the tensors fit no cache, so what comes next is fetched ahead and results are stored past
-/// the caches; finish_far_rows() makes them visible to other threads.
 struct TileKernels {
   /// dst[p * stride + c] = rows[c][p] for c < channels, p < count. Between two pixels nothing is
   /// written beyond `channels`.
   void (*interleave)(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                     std::size_t stride, std::size_t count, bool far);
+                     std::size_t stride, std::size_t count, Far far);
   /// rows[c][p] = src[p * stride + c].
   void (*deinterleave)(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                       std::size_t channels, std::size_t count, bool far);
+                       std::size_t channels, std::size_t count, Far far);
 };
 
 /// For elements of 1, 2, 4, 8 or 16 bytes.

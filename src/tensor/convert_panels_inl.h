@@ -43,7 +43,7 @@ HWY_INLINE hn::Vec<D> load_column(D d, const T* src, std::size_t stride) {
 /// kGroups * kSide channels x Lanes(d) pixels, `panels` times side by side.
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                  std::size_t stride, std::size_t panels, bool far) {
+                                  std::size_t stride, std::size_t panels, Far far) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
   HWY_ALIGN T buffer[kMaxPanels * kPanel];
@@ -52,7 +52,7 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
       const std::size_t at = pixel + k * kLanes;
       hn::Vec<D> v[kSide<T>];
       const std::byte* const* row = rows + g * kSide<T>;
-      if (far) {
+      if (far.src) {
         // The next group, or the first one of the next panels: so few lines that they do not
         // displace each other although planes often lie a power of two apart.
         const bool last = g + 1 == kGroups;
@@ -68,7 +68,7 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
       }
     }
   }
-  const bool past = far && begins_line(dst) && stride % (kGroups * kSide<T>) == 0;
+  const bool past = far.dst && begins_line(dst) && stride % (kGroups * kSide<T>) == 0;
   for (std::size_t k = 0; k < panels; ++k) {
     // A column: the vectors of all groups for one pixel per block, or for as many as fill a vector.
     constexpr std::size_t kColumn = kBlocks<D> / kGroups;
@@ -91,7 +91,7 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
 /// As many channels x pixels, out of pixels.
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_panel(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                   std::size_t pixel, bool far, bool past) {
+                                   std::size_t pixel, bool ahead, bool past) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kColumn = kBlocks<D> / kGroups;
   HWY_ALIGN T buffer[kGroups * kSide<T> * kLanes];
@@ -101,7 +101,7 @@ HWY_INLINE void deinterleave_panel(D d, const T* src, std::size_t stride, std::b
     for (std::size_t b = 0; b < kBlocks<D>; ++b) {
       v[b] = load_column<kColumn>(d, src + (b * kSide<T> + j) * stride, stride);
       // The next panel in the order of its lines, which the loads of a panel do not keep.
-      if (far) __builtin_prefetch(src + (kLanes + j * kBlocks<D> + b * kColumn) * stride, 0, 3);
+      if (ahead) __builtin_prefetch(src + (kLanes + j * kBlocks<D> + b * kColumn) * stride, 0, 3);
     }
     transpose_blocks(d, v, 1);
 #pragma GCC unroll 4

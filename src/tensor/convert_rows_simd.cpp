@@ -2,6 +2,7 @@
 // the bits that the step of convert_reference.cpp gives.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "tensor/convert_kernels.h"
 
@@ -18,18 +19,20 @@ HWY_BEFORE_NAMESPACE();
 namespace corelane::detail {
 namespace HWY_NAMESPACE {
 
-/// Stores f32s, past the caches where whole lines of a far tensor are made.
-HWY_INLINE void store_f32(VF x, std::byte* p, bool far) {
+/// Stores a vector, past the caches where it is a whole line of a far tensor.
+template <class D>
+HWY_INLINE void store_line(D d, hn::Vec<D> v, std::byte* p, bool far) {
   constexpr std::size_t kLine = 64;
-  if constexpr (hn::MaxLanes(DF()) * sizeof(float) == kLine) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine) {
     if (far && reinterpret_cast<std::uintptr_t>(p) % kLine == 0) {
-      hn::Stream(x, DF(), reinterpret_cast<float*>(p));
+      hn::Stream(v, d, reinterpret_cast<hn::TFromD<D>*>(p));
       return;
     }
   }
   (void)far;
-  store_at(DF(), x, p);
+  store_at(d, v, p);
 }
+HWY_INLINE void store_f32(VF x, std::byte* p, bool far) { store_line(DF(), x, p, far); }
 
 /// Applies f(source, destination) to whole vectors of Lanes(DF()) elements. The last one overlaps
 /// its neighbour, or goes through a buffer where there is none.
@@ -128,7 +131,8 @@ class Rounding {
       : low_(hn::Set(DF(), params.low)),
         high_(hn::Set(DF(), params.high)),
         shift_(hn::Set(DF(), kShift)),
-        offset_(hn::Sub(hn::Set(DI(), params.dst_zero), hn::BitCast(DI(), shift_))) {}
+        offset_(hn::Sub(hn::Set(DI(), params.dst_zero), hn::BitCast(DI(), shift_))),
+        zero_(params.dst_zero) {}
 
   HWY_INLINE VF clamp(VF x) const { return hn::Min(hn::Max(x, low_), high_); }
   HWY_INLINE VF zero_if_nan(VF x) const { return hn::IfThenElseZero(hn::Eq(x, x), x); }
@@ -141,12 +145,58 @@ class Rounding {
     // In range already, so the lower bits are the value.
     store_at(d, hn::BitCast(d, hn::TruncateTo(du, hn::BitCast(DU(), q))), p);
   }
+#if HWY_TARGET != HWY_SCALAR
+  /// As many vectors as make a whole one of the integers; `past` the caches where it is a line.
+  HWY_INLINE void store_whole(const VF (&shifted)[4 / sizeof(I)], std::byte* p, bool past) const {
+    const hn::Repartition<std::uint16_t, DF> d16;
+    const auto half = [&](std::size_t i) HWY_ATTR {
+      return hn::ConcatEven(d16, hn::BitCast(d16, shifted[2 * i + 1]),
+                            hn::BitCast(d16, shifted[2 * i]));
+    };
+    const hn::Repartition<std::make_unsigned_t<I>, DF> d;
+    // The zero point is added to what is left of the integers: the bits above do not reach down.
+    const auto zero = hn::Set(d, static_cast<std::make_unsigned_t<I>>(zero_));
+    if constexpr (sizeof(I) == 2) {
+      store_line(d, hn::Add(half(0), zero), p, past);
+    } else {
+      const auto q = hn::ConcatEven(d, hn::BitCast(d, half(1)), hn::BitCast(d, half(0)));
+      store_line(d, hn::Add(q, zero), p, past);
+    }
+  }
+#endif
 
  private:
   static constexpr float kShift = 12582912.0F;
   VF low_, high_, shift_;
   VI offset_;
+  std::int32_t zero_;
 };
+
+/// Stores f(x) for all x, of which f makes shifted integers.
+template <class I, class F>
+HWY_INLINE void store_integers(const Rounding<I>& r, const RowParams& params, const std::byte* src,
+                               std::byte* dst, std::size_t count, F f) {
+#if HWY_TARGET != HWY_SCALAR
+  constexpr std::size_t kVectors = 4 / sizeof(I);
+  const std::size_t lanes = hn::Lanes(DF());
+  const std::size_t whole = kVectors * lanes;
+  for (std::size_t i = 0; count >= whole; i = count - whole) {
+    for (; i + whole <= count; i += whole) {
+      VF v[kVectors];
+#pragma GCC unroll 4
+      for (std::size_t k = 0; k < kVectors; ++k) {
+        v[k] = f(load_at(DF(), src + (i + k * lanes) * sizeof(float)));
+      }
+      r.store_whole(v, dst + i * sizeof(I), params.far);
+    }
+    if (i == count) return;
+  }
+#endif
+  (void)params;
+  for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    r.store(f(load_at(DF(), in)), out);
+  });
+}
 
 template <class I>
 void pass_f32_to_integer(const RowParams& params, const std::byte* src, std::byte* dst,
@@ -155,28 +205,24 @@ void pass_f32_to_integer(const RowParams& params, const std::byte* src, std::byt
   const Rounding<I> r(params);
   const VF scale = hn::Set(df, params.dst_scale);
   const VF reciprocal = hn::Set(df, params.dst_reciprocal);
-  const auto exact = [&](VF quotient, std::byte* out)
-                         HWY_ATTR { r.store(r.shifted(r.clamp(r.zero_if_nan(quotient))), out); };
+  const auto exact = [&](VF quotient)
+                         HWY_ATTR { return r.shifted(r.clamp(r.zero_if_nan(quotient))); };
   if (!params.quantize) {
-    for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-      exact(load_at(df, in), out);
-    });
+    store_integers(r, params, src, dst, count, exact);
   } else if (params.dst_reciprocal == 0) {
-    for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-      exact(hn::Div(load_at(df, in), scale), out);
-    });
+    store_integers(r, params, src, dst, count,
+                   [&](VF x) HWY_ATTR { return exact(hn::Div(x, scale)); });
   } else if (params.exact_reciprocal) {
-    for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-      exact(hn::Mul(load_at(df, in), reciprocal), out);
-    });
+    store_integers(r, params, src, dst, count,
+                   [&](VF x) HWY_ATTR { return exact(hn::Mul(x, reciprocal)); });
   } else {
     // Bounded before the division, so that no lane overflows: the quotient of a bound rounds to it.
     // A lane that underflows rounds to zero whatever its last places are.
     const VF low = hn::Set(df, params.low * params.dst_scale);
     const VF high = hn::Set(df, params.high * params.dst_scale);
-    for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-      const VF x = hn::Min(hn::Max(r.zero_if_nan(load_at(df, in)), low), high);
-      r.store(r.shifted(divide(x, scale, reciprocal)), out);
+    store_integers(r, params, src, dst, count, [&](VF v) HWY_ATTR {
+      const VF x = hn::Min(hn::Max(r.zero_if_nan(v), low), high);
+      return r.shifted(divide(x, scale, reciprocal));
     });
   }
 }

@@ -100,14 +100,14 @@ HWY_INLINE void deinterleave_square(D d, const T* src, std::size_t stride, std::
 /// Pixels of exactly one block: whole vectors on both sides.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                  bool far) {
+                                  Far far) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
-  if (far) prefetch_rows(rows, kSide<T>, pixel * sizeof(T) + kAheadOfFew);
+  if (far.src) prefetch_rows(rows, kSide<T>, pixel * sizeof(T) + kAheadOfFew);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
   transpose_in_blocks(d, v);
-  const bool past = far && begins_line(dst);
+  const bool past = far.dst && begins_line(dst);
 #pragma GCC unroll 16
   for (std::size_t j = 0; j + kBlocks<D> <= kSide<T>; j += kBlocks<D>) {
     transpose_blocks(d, v + j, 1);
@@ -159,14 +159,14 @@ HWY_INLINE void transpose_lanes(D d, V (&v)[kLanes]) {
 /// Lanes(d) channels x Lanes(d) pixels: whole vectors on both sides.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_lanes(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                 std::size_t stride, bool far) {
+                                 std::size_t stride, Far far) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kLanes];
-  if (far) prefetch_rows(rows, kLanes, pixel * sizeof(T) + kAheadOfFew);
+  if (far.src) prefetch_rows(rows, kLanes, pixel * sizeof(T) + kAheadOfFew);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kLanes; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
   transpose_lanes(d, v);
-  const bool past = far && begins_line(dst) && stride % kLanes == 0;
+  const bool past = far.dst && begins_line(dst) && stride % kLanes == 0;
 #pragma GCC unroll 16
   for (std::size_t p = 0; p < kLanes; ++p) store(d, v[p], dst + p * stride, past);
 }

@@ -47,7 +47,7 @@ constexpr bool has_panels = sizeof(hn::TFromD<D>) <= 2 && kBlocks<D> >= 2;
 
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_by_panels(D d, const std::byte* const* rows, std::size_t channels,
-                                     T* dst, std::size_t stride, std::size_t count, bool far) {
+                                     T* dst, std::size_t stride, std::size_t count, Far far) {
   if constexpr (has_panels<D>) {
     const std::size_t lanes = hn::Lanes(d);
     for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
@@ -88,7 +88,7 @@ HWY_INLINE void deinterleave_by_panels(D d, const T* src, std::size_t stride,
 /// are what the CPU's prefetchers follow best.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_t channels, T* dst,
-                                   std::size_t stride, std::size_t count, bool far) {
+                                   std::size_t stride, std::size_t count, Far far) {
   const std::size_t lanes = hn::Lanes(d);
   const auto row = [&](std::size_t c, std::size_t p)
                        HWY_ATTR { return hn::LoadU(d, typed<T>(rows[c]) + p); };
@@ -123,7 +123,7 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
   } else if (channels >= kSide<T>) {
     for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if (far) prefetch_rows(rows + c, kSide<T>, p * sizeof(T) + kAheadOfFew);
+        if (far.src) prefetch_rows(rows + c, kSide<T>, p * sizeof(T) + kAheadOfFew);
         interleave_square(d, rows + c, p, dst + p * stride + c, stride);
       });
     });
@@ -136,11 +136,11 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                     std::size_t channels, std::size_t count, bool far) {
+                                     std::size_t channels, std::size_t count, Far far) {
   const std::size_t lanes = hn::Lanes(d);
   const auto store = [&](std::size_t c, std::size_t p, hn::Vec<D> v)
                          HWY_ATTR { hn::StoreU(v, d, typed<T>(rows[c]) + p); };
-  const bool lines = far && rows_begin_lines(rows, channels);
+  const bool lines = far.dst && rows_begin_lines(rows, channels);
   const auto past = [&](std::size_t p) HWY_ATTR { return lines && p % lanes == 0; };
   hn::Vec<D> v0;
   hn::Vec<D> v1;
@@ -197,9 +197,9 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
       });
     });
   } else if (has_panels<D> && channels >= lanes) {
-    deinterleave_by_panels<kBlocks<D>>(d, src, stride, rows, channels, count, far, lines);
+    deinterleave_by_panels<kBlocks<D>>(d, src, stride, rows, channels, count, far.src, lines);
   } else if (has_panels<D> && kBlocks<D> == 4 && channels >= lanes / 2) {
-    deinterleave_by_panels<kBlocks<D> / 2>(d, src, stride, rows, channels, count, far, lines);
+    deinterleave_by_panels<kBlocks<D> / 2>(d, src, stride, rows, channels, count, far.src, lines);
   } else if (channels >= kSide<T>) {
     for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
@@ -218,7 +218,7 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
 /// Fewer pixels than a vector has lanes go to vectors of one block, fewer than that one by one.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_with(D d, const std::byte* const* rows, std::size_t channels,
-                                std::byte* dst, std::size_t stride, std::size_t count, bool far) {
+                                std::byte* dst, std::size_t stride, std::size_t count, Far far) {
   if (count >= hn::Lanes(d)) {
     interleave_vectors(d, rows, channels, typed<T>(dst), stride, count, far);
   } else if constexpr (kBlocks<D> > 1) {
@@ -231,7 +231,7 @@ HWY_INLINE void interleave_with(D d, const std::byte* const* rows, std::size_t c
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_with(D d, const std::byte* src, std::size_t stride,
                                   std::byte* const* rows, std::size_t channels, std::size_t count,
-                                  bool far) {
+                                  Far far) {
   if (count >= hn::Lanes(d)) {
     deinterleave_vectors(d, typed<T>(src), stride, rows, channels, count, far);
   } else if constexpr (kBlocks<D> > 1) {
@@ -245,7 +245,7 @@ HWY_INLINE void deinterleave_with(D d, const std::byte* src, std::size_t stride,
 
 template <class T>
 void interleave(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                std::size_t stride, std::size_t count, bool far) {
+                std::size_t stride, std::size_t count, Far far) {
   if (channels == 0) return;
   if (channels == 1 && stride == 1) {
     std::memcpy(dst, rows[0], count * sizeof(T));
@@ -261,7 +261,7 @@ void interleave(const std::byte* const* rows, std::size_t channels, std::byte* d
 
 template <class T>
 void deinterleave(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                  std::size_t channels, std::size_t count, bool far) {
+                  std::size_t channels, std::size_t count, Far far) {
   if (channels == 0) return;
   if (channels == 1 && stride == 1) {
     std::memcpy(rows[0], src, count * sizeof(T));
@@ -306,7 +306,7 @@ HWY_INLINE std::size_t move_squares_of_blocks(std::size_t channels, std::size_t 
 }
 
 void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                       std::size_t stride, std::size_t count, bool far) {
+                       std::size_t stride, std::size_t count, Far far) {
   (void)far;
   const std::size_t done = move_squares_of_blocks(
       channels, count,
@@ -318,7 +318,7 @@ void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::
 }
 
 void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                         std::size_t channels, std::size_t count, bool far) {
+                         std::size_t channels, std::size_t count, Far far) {
   (void)far;
   const std::size_t done = move_squares_of_blocks(
       channels, count,
@@ -332,13 +332,13 @@ void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* co
 /// Without vectors, for elements that are rarely moved.
 template <std::size_t kSize>
 void interleave_plain(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                      std::size_t stride, std::size_t count, bool far) {
+                      std::size_t stride, std::size_t count, Far far) {
   (void)far;
   interleave_each<kSize>(rows, channels, dst, stride, 0, count);
 }
 template <std::size_t kSize>
 void deinterleave_plain(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                        std::size_t channels, std::size_t count, bool far) {
+                        std::size_t channels, std::size_t count, Far far) {
   (void)far;
   deinterleave_each<kSize>(src, stride, rows, channels, 0, count);
 }
