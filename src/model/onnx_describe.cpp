@@ -168,7 +168,7 @@ Status describe(const onnx::ModelProto& model, ByteSpan constants, const ImportO
     set_reported(options, entry);
     CORELANE_RETURN_IF_ERROR(set_normalisation(options, entry));
     const bool pixels = entry.desc.dtype != DType::kBool && entry.desc.dtype != DType::kI64;
-    if (entry.desc.shape.rank() == 4 && pixels) entry.preferred_layout = LayoutKind::kNHWC;
+    if (entry.desc.shape.rank() == 4 && pixels) entry.preferred_layout = options.input_layout;
     d.inputs.push_back(std::move(entry));
   }
   for (const auto& value : model.graph().output()) {

@@ -61,6 +61,12 @@ TEST(OnnxImport, IoDtypeIsWhatFloatsReport) {
   EXPECT_EQ(relu().import(options).error().code(), Code::kInvalidArgument);
 }
 
+TEST(OnnxImport, InputLayoutIsWhatRankFourInputsAreOfferedIn) {
+  ImportOptions options;
+  options.input_layout = LayoutKind::kPlain;
+  EXPECT_EQ(relu().import(options)->description.inputs[0].preferred_layout, LayoutKind::kPlain);
+}
+
 TEST(OnnxImport, InitialisersAreNoInputs) {
   TestModel m = add_constant(4);
   m.input("w", {4});
