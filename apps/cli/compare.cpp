@@ -23,7 +23,7 @@ struct Arguments {
   bool layers = false;
 };
 
-Json difference(const std::vector<float>& ours, const std::vector<float>& theirs) {
+Json difference(const std::vector<double>& ours, const std::vector<double>& theirs) {
   double worst = 0, peak = 0, dot = 0, a2 = 0, b2 = 0;
   std::size_t bad = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -58,8 +58,8 @@ Result<Json> compare_output(const Arguments& a, const std::string& name, const t
       return j;
     }
   }
-  CORELANE_ASSIGN(auto x, as_floats(ours.view()));
-  CORELANE_ASSIGN(auto y, as_floats(theirs.view()));
+  CORELANE_ASSIGN(auto x, as_doubles(ours.view()));
+  CORELANE_ASSIGN(auto y, as_doubles(theirs.view()));
   j.update(difference(x, y));
   j["ok"] = j["max_relative_error"].get<double>() <= a.max_error &&
             j["cosine"].get<double>() >= a.min_cosine && j["not_finite_differs"] == 0;

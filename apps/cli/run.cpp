@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <numeric>
 #include <set>
+#include <sstream>
 
 #include "cli/options.h"
 #include "cli/tensors.h"
+#include "corelane/base/file.h"
 
 namespace corelane::cli {
 namespace {
@@ -20,12 +22,27 @@ struct Arguments {
   std::string out;
   std::size_t top_k = 0;
   std::string labels;
+  bool values = false;
   std::string cores = "any";
   double timeout_ms = 0;
   std::uint32_t repeat = 1;
 };
 
-Json top_k(const std::vector<float>& values, std::size_t k) {
+/// The lines of `path`; none when it is empty.
+Result<std::vector<std::string>> read_labels(const std::string& path) {
+  std::vector<std::string> labels;
+  if (path.empty()) return labels;
+  CORELANE_ASSIGN(const auto bytes, read_file(path));
+  std::istringstream lines{std::string(as_string_view(bytes))};
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    labels.push_back(std::move(line));
+  }
+  return labels;
+}
+
+Json top_k(const std::vector<double>& values, std::size_t k,
+           const std::vector<std::string>& labels) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   k = std::min(k, order.size());
@@ -33,7 +50,9 @@ Json top_k(const std::vector<float>& values, std::size_t k) {
                     [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
   Json list = Json::array();
   for (std::size_t i = 0; i < k; ++i) {
-    list.push_back({{"index", order[i]}, {"value", values[order[i]]}});
+    Json entry{{"index", order[i]}, {"value", values[order[i]]}};
+    if (order[i] < labels.size()) entry["label"] = labels[order[i]];
+    list.push_back(std::move(entry));
   }
   return list;
 }
@@ -51,8 +70,8 @@ std::vector<std::string> file_names(const std::vector<TensorDesc>& descs) {
 }
 
 Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const TensorView& view,
-                             const std::string& file) {
-  CORELANE_ASSIGN(auto values, as_floats(view));
+                             const std::string& file, const std::vector<std::string>& labels) {
+  CORELANE_ASSIGN(auto values, as_doubles(view));
   Json j{{"name", desc.name}, {"dtype", dtype_name(view.dtype)}, {"shape", view.shape.dims()}};
   if (!values.empty()) {
     const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
@@ -61,12 +80,13 @@ Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const T
     j["mean"] =
         std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   }
-  if (a.top_k > 0) j["top"] = top_k(values, a.top_k);
+  if (a.top_k > 0) j["top"] = top_k(values, a.top_k, labels);
   if (!a.out.empty()) {
     const auto path = std::filesystem::path(a.out) / file;
     CORELANE_TRY(tools::write_npy(path, view));
     j["file"] = path.string();
   }
+  if (a.values) j["values"] = std::move(values);
   return j;
 }
 
@@ -83,10 +103,12 @@ std::string as_text(const Json& out) {
     text += "\n";
     if (o.contains("top")) {
       for (const auto& t : o["top"]) {
-        text += fmt::format("  {:>6}  {:.6f}\n", t["index"].get<std::size_t>(),
-                            t["value"].get<double>());
+        text += fmt::format("  {:>6}  {:.6f}  {}\n", t["index"].get<std::size_t>(),
+                            t["value"].get<double>(),
+                            t.contains("label") ? t["label"].get<std::string>() : "");
       }
     }
+    if (o.contains("values")) text += "  " + o["values"].dump() + "\n";
   }
   text += fmt::format(
       "device {:.1f} us, queue {:.1f} us, copy in {:.1f} us, copy out {:.1f} us\n",
@@ -119,6 +141,7 @@ std::string layer_text(const Json& layers) {
 }
 
 Result<int> run(const Global& global, const Arguments& a) {
+  CORELANE_ASSIGN(const auto labels, read_labels(a.labels));
   CORELANE_ASSIGN(auto cores, device::parse_core_set(a.cores));
   CORELANE_ASSIGN(auto program, open_program(a.open));
   CORELANE_ASSIGN(auto context, open_context(program, a.open));
@@ -142,7 +165,7 @@ Result<int> run(const Global& global, const Arguments& a) {
   const auto files = file_names(descs);
   for (std::size_t i = 0; i < descs.size(); ++i) {
     CORELANE_ASSIGN(auto view, context.output(i));
-    CORELANE_ASSIGN(auto j, describe_output(a, descs[i], view, files[i]));
+    CORELANE_ASSIGN(auto j, describe_output(a, descs[i], view, files[i], labels));
     out["outputs"].push_back(std::move(j));
   }
   if (a.open.profile) {
@@ -172,6 +195,8 @@ Action add_run(CLI::App& parent, Global& global) {
   app->add_option("-o,--out", a->out, "Folder for the outputs as .npy files");
   app->add_option("-k,--top-k", a->top_k, "Print the K largest elements of each output")
       ->check(between(0, 1e6));
+  app->add_option("--labels", a->labels, "File with a name a line, for --top-k");
+  app->add_flag("--values", a->values, "All elements of the outputs, row-major (use --json)");
   app->add_option("--cores", a->cores, "any, any:2, platform, or a list such as 0,2")
       ->capture_default_str();
   app->add_option("--timeout", a->timeout_ms, "Milliseconds after which the run is abandoned")

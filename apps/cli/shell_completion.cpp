@@ -51,19 +51,25 @@ std::string fish(const CLI::App& root) {
 
 }  // namespace
 
-Action add_completion(CLI::App& parent, Global&) {
+Action add_completion(CLI::App& parent, Global& global) {
   auto* app = parent.add_subcommand("completion", "Print a completion file for a shell");
   auto shell = std::make_shared<std::string>();
   app->add_option("shell", *shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  return [&parent, shell]() -> Result<int> {
+  return [&parent, &global, shell]() -> Result<int> {
+    std::string script;
     if (*shell == "fish") {
-      print(fish(parent));
+      script = fish(parent);
     } else if (*shell == "zsh") {
-      print("#compdef corelane\nautoload -U +X bashcompinit && bashcompinit\n" + bash(parent));
+      script = "#compdef corelane\nautoload -U +X bashcompinit && bashcompinit\n" + bash(parent);
     } else {
-      print(bash(parent));
+      script = bash(parent);
+    }
+    if (global.json) {
+      print_json({{"shell", *shell}, {"script", script}});
+    } else {
+      print(script);
     }
     return kExitOk;
   };

@@ -151,11 +151,11 @@ Result<std::vector<tools::Array>> copy_outputs(const Context& context, std::size
   return arrays;
 }
 
-Result<std::vector<float>> as_floats(const TensorView& view) {
-  std::vector<float> values(view.shape.elements().value_or(0));
+Result<std::vector<double>> as_doubles(const TensorView& view) {
+  std::vector<double> values(view.shape.elements().value_or(0));
   if (values.empty()) return values;
   CORELANE_TRY(convert(
-      view, {values.data(), values.size() * sizeof(float), DType::kF32, view.shape, {}, {}}));
+      view, {values.data(), values.size() * sizeof(double), DType::kF64, view.shape, {}, {}}));
   return values;
 }
 

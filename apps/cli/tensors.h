@@ -31,8 +31,8 @@ Status feed_inputs(Context& context, const ProgramDescription& program, const Fe
 Result<std::vector<tools::Array>> copy_inputs(Context& context);
 Result<std::vector<tools::Array>> copy_outputs(const Context& context, std::size_t count);
 
-/// The elements as f32.
-Result<std::vector<float>> as_floats(const TensorView& view);
+/// The elements as f64, row-major.
+Result<std::vector<double>> as_doubles(const TensorView& view);
 
 /// "a/b:c" as a file name.
 std::string safe_name(const std::string& name);

@@ -81,6 +81,12 @@ class Mistakes(CliTest):
         self.fails(4, "run", self.path / "flipped.rknn", "--random", parts=("flipped.rknn",))
         (self.path / "half.rknn").write_bytes(bytes_[:700])
         self.fails(4, "inspect", self.path / "half.rknn", parts=("half.rknn",))
+        for name, part in (("flipped.rknn", "flipped"), ("missing.rknn", "missing")):
+            doctor = run("doctor", self.path / name, "--json")
+            self.assertEqual(doctor.returncode, 1)
+            bad = [c for c in json.loads(doctor.stdout)["checks"] if not c["ok"]]
+            self.assertIn(part, bad[0]["found"])
+            self.assertIn("corelane compile", bad[0]["remedy"])
         if os.geteuid() != 0:
             (self.path / "secret.rknn").write_bytes(b"x")
             (self.path / "secret.rknn").chmod(0)

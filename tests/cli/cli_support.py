@@ -6,8 +6,9 @@ import sys
 import tempfile
 import unittest
 
+import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 CORELANE = ""
 
@@ -23,7 +24,7 @@ def small_model(path, dims=("N", 3, 8, 8)):
     """y = Relu(x) + 1, softmax-free, with an open batch unless dims say otherwise."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, list(dims))
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, list(dims))
-    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+    one = numpy_helper.from_array(np.ones(1, np.float32), "one")  # Raw: may lie in a file.
     graph = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["r"], name="relu"),
          helper.make_node("Add", ["r", "one"], ["y"], name="add")],

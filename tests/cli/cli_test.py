@@ -56,6 +56,63 @@ class Cli(CliTest):
         np.testing.assert_array_equal(np.load(self.path / "out/y.npy"), np.maximum(x, 0) + 1)
         self.ok("doctor", program)
 
+    def test_run_prints_values_and_labels(self):
+        np.save(self.path / "ramp.npy", np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8))
+        (self.path / "labels.txt").write_text("\n".join(f"name{i}" for i in range(192)))
+        words = ("run", self.path / "fixed.onnx", "-i", self.path / "ramp.npy", "-k", "2",
+                 "--labels", self.path / "labels.txt")
+        out = json.loads(self.ok(*words, "--values", "--json").stdout)["outputs"][0]
+        self.assertEqual(out["values"], [float(i + 1) for i in range(192)])
+        self.assertEqual(out["top"][0], {"index": 191, "value": 192.0, "label": "name191"})
+        self.assertIn("name190", self.ok(*words).stdout)
+        self.fails(3, *words[:-1], self.path / "none.txt", parts=("none.txt",))
+
+    def test_compile_takes_every_option(self):
+        program, image = self.path / "all.rknn", self.path / "vendor.bin"
+        image.write_bytes(b"RKNN vendor bytes")
+        self.ok("compile", self.path / "small.onnx", "-o", program, "--dim", "N=1", "--batch", "2",
+                "--cores", "3", "--layout", "nchw", "--io-dtype", "f32", "--mean", "x=1,2,3",
+                "--std", "4", "--custom-string", "mine", "--attach", f"rknn={image}", "--precompile")
+        out = json.loads(self.ok("inspect", program, "--verify", "--json").stdout)
+        description = out["program"]
+        self.assertEqual((description["batch"], description["cores"]), (2, 3))
+        self.assertEqual(description["custom_string"], "mine")
+        x, y = description["inputs"][0], description["outputs"][0]
+        self.assertEqual((x["shape"], y["shape"]), ([2, 3, 8, 8], [2, 3, 8, 8]))
+        self.assertEqual((x["reported_dtype"], x["preferred_layout"]), ("f32", "plain"))
+        self.assertEqual(x["mean"], [1, 2, 3])
+        self.assertEqual(set(x["std"]), {4})
+        kinds = {(s["kind"], s["tag"]) for s in out["segments"]}
+        self.assertIn(("foreign", "rknn"), kinds)
+        self.assertIn("precompiled", {kind for kind, _ in kinds})
+        result = json.loads(self.ok("run", program, "--random", "--json").stdout)
+        self.assertEqual(result["outputs"][0]["shape"], [2, 3, 8, 8])
+
+    def test_external_data_stay_in_the_folder_of_the_model(self):
+        folder, outside = self.path / "strict", self.path / "outside"
+        folder.mkdir()
+        outside.mkdir()
+        onnx.save(onnx.load(self.path / "fixed.onnx"), folder / "model.onnx",
+                  save_as_external_data=True, location="weights", size_threshold=0)
+        model, program = folder / "model.onnx", self.path / "external.rknn"
+        self.ok("compile", model, "-o", program, "--strict-links")
+        (folder / "weights").rename(folder / "moved")
+        (folder / "weights").symlink_to("moved")
+        self.ok("compile", model, "-o", program)
+        self.fails(3, "compile", model, "-o", program, "--strict-links", parts=("weights", "link"))
+        (folder / "weights").unlink()
+        (folder / "moved").rename(outside / "weights")
+        (folder / "weights").symlink_to(outside / "weights")
+        for command in (("compile", model, "-o", program), ("run", model, "--random")):
+            self.fails(3, *command, parts=("weights", str(folder)))
+        (folder / "weights").unlink()
+        self.fails(3, "run", model, "--random", parts=("weights",))
+        # The folder of the file that the model links to counts as the model's.
+        model.rename(outside / "model.onnx")
+        model.symlink_to(outside / "model.onnx")
+        (folder / "weights").symlink_to(outside / "weights")
+        self.ok("run", model, "--random")
+
     def test_open_shapes_ask_for_a_shape(self):
         result = run("run", self.path / "small.onnx", "--random")
         self.assertEqual(result.returncode, 3)
