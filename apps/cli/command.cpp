@@ -213,6 +213,7 @@ Json to_json(const ProgramDescription& d) {
 Json to_json(const device::MemoryFigures& m) {
   return {{"weights", m.weights},
           {"internal", m.internal},
+          {"code", m.code},
           {"buffers", m.buffers},
           {"total", m.total()}};
 }

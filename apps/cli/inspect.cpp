@@ -42,13 +42,30 @@ std::string describe_io(const char* title, const std::vector<IoEntry>& entries) 
   return text;
 }
 
+/// Text of a model on one line, cut where it is long.
+std::string one_line(const std::string& text) {
+  constexpr std::size_t kLongest = 60;
+  std::string line;
+  for (const char c : text.substr(0, kLongest)) {
+    if (c == '\n') {
+      line += "\\n";
+    } else {
+      line += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    }
+  }
+  return text.size() > kLongest ? line + "..." : line;
+}
+
 std::string describe(const ProgramDescription& d) {
-  std::string text = fmt::format("{}  (opset {}, {}; {})\n", d.name.empty() ? "(unnamed)" : d.name,
-                                 d.opset, d.producer, d.compiler_version);
-  text += fmt::format("  {} nodes, constants {}, {:.3f} GMAC, batch {}, cores {}\n", d.node_count,
-                      human_bytes(d.constant_bytes), static_cast<double>(d.macs) / 1e9, d.batch,
-                      d.cores);
-  if (!d.custom_string.empty()) text += "  custom string: " + d.custom_string + "\n";
+  std::string text = fmt::format(
+      "{}  (opset {}{}; {})\n", d.name.empty() ? "(unnamed)" : one_line(d.name), d.opset,
+      d.producer.empty() ? "" : ", " + one_line(d.producer), d.compiler_version);
+  text += fmt::format(
+      "  {} nodes, constants {}, {}batch {}, cores {}\n", d.node_count,
+      human_bytes(d.constant_bytes),
+      d.macs == 0 ? "" : fmt::format("{:.3f} GMAC, ", static_cast<double>(d.macs) / 1e9), d.batch,
+      d.cores);
+  if (!d.custom_string.empty()) text += "  custom string: " + one_line(d.custom_string) + "\n";
   text += describe_io("Inputs", d.inputs) + describe_io("Outputs", d.outputs);
   for (std::size_t k = 0; k < d.shape_sets.size(); ++k) {
     text += fmt::format("Shape set {}:", k);
@@ -64,8 +81,7 @@ std::string describe(const ProgramDescription& d) {
                         f.node, f.text);
   }
   for (const auto& [key, value] : d.metadata) {
-    text += fmt::format("Metadata {} = {}\n", key,
-                        value.size() > 60 ? value.substr(0, 57) + "..." : value);
+    text += fmt::format("Metadata {} = {}\n", one_line(key), one_line(value));
   }
   return text;
 }
@@ -115,11 +131,12 @@ Result<int> run(const Global& global, const Arguments& a) {
                      {"placement", placement},
                      {"precompiled", program.precompiled()},
                      {"memory", to_json(program.memory())}};
-    text +=
-        fmt::format("Loaded on {}: placement {}, {}; memory weights {}, internal {}\n",
-                    program.device()->info().instance, placement,
-                    program.precompiled() ? "pre-compiled" : "compiled now",
-                    human_bytes(program.memory().weights), human_bytes(program.memory().internal));
+    const auto memory = program.memory();
+    text += fmt::format("Loaded on {}: placement {}, {}; memory weights {}, internal {}, code {}\n",
+                        program.device()->info().instance, placement,
+                        program.precompiled() ? "pre-compiled" : "compiled now",
+                        human_bytes(memory.weights), human_bytes(memory.internal),
+                        human_bytes(memory.code));
   }
   if (global.json) {
     print_json(out);

@@ -103,9 +103,9 @@ std::string as_text(const Json& out) {
     text += "\n";
     if (o.contains("top")) {
       for (const auto& t : o["top"]) {
-        text += fmt::format("  {:>6}  {:.6f}  {}\n", t["index"].get<std::size_t>(),
+        text += fmt::format("  {:>6}  {:.6f}{}\n", t["index"].get<std::size_t>(),
                             t["value"].get<double>(),
-                            t.contains("label") ? t["label"].get<std::string>() : "");
+                            t.contains("label") ? "  " + t["label"].get<std::string>() : "");
       }
     }
     if (o.contains("values")) text += "  " + o["values"].dump() + "\n";
