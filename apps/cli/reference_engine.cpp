@@ -43,19 +43,24 @@ Status run_process(const std::vector<std::string>& words) {
   return {};
 }
 
+/// False where a folder on the way cannot be searched.
+bool is_file(const std::filesystem::path& path) {
+  std::error_code ec;
+  return std::filesystem::is_regular_file(path, ec);
+}
+
 std::string find_python(const std::string& given) {
   if (!given.empty()) return given;
   if (const char* env = std::getenv("CORELANE_PYTHON"); env != nullptr && *env != '\0') return env;
   for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path()) {
-    if (std::filesystem::exists(dir / ".venv/bin/python"))
-      return (dir / ".venv/bin/python").string();
+    if (is_file(dir / ".venv/bin/python")) return (dir / ".venv/bin/python").string();
   }
   return "python3";
 }
 
 Result<std::string> find_script(const std::string& given) {
   if (!given.empty()) {
-    if (std::filesystem::is_regular_file(given)) return given;
+    if (is_file(given)) return given;
     return error(Code::kNotFound,
                  "--script '{}' is no file; it is tools/ort_reference.py of the "
                  "source tree, share/corelane/ort_reference.py of an installation",
@@ -63,7 +68,7 @@ Result<std::string> find_script(const std::string& given) {
   }
   for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path()) {
     for (const char* rel : {"share/corelane/ort_reference.py", "tools/ort_reference.py"}) {
-      if (std::filesystem::exists(dir / rel)) return (dir / rel).string();
+      if (is_file(dir / rel)) return (dir / rel).string();
     }
   }
   return error(Code::kNotFound, "tools/ort_reference.py was not found; give --script");
@@ -94,7 +99,14 @@ Result<ByteVector> program_graph(const std::string& path, const ImportOptions& i
 }  // namespace
 
 Result<TemporaryFolder> TemporaryFolder::make() {
-  std::string name = (std::filesystem::temp_directory_path() / "corelane-XXXXXX").string();
+  std::error_code ec;
+  const auto parent = std::filesystem::temp_directory_path(ec);
+  if (ec) {
+    const char* given = std::getenv("TMPDIR");
+    return error(Code::kIo, "TMPDIR '{}' is no folder for temporary files: {}",
+                 given != nullptr ? given : "/tmp", ec.message());
+  }
+  std::string name = (parent / "corelane-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
     return error(Code::kIo, "{}: cannot make a temporary folder: {}", name, std::strerror(errno));
   }
@@ -162,7 +174,7 @@ Status ReferenceEngine::run(const std::vector<tools::Array>& inputs,
 
 Result<std::optional<tools::Array>> ReferenceEngine::output(std::size_t i) const {
   const auto path = folder_.path() / fmt::format("out{}.npy", i);
-  if (!std::filesystem::exists(path)) return std::nullopt;
+  if (!is_file(path)) return std::nullopt;
   CORELANE_ASSIGN(auto array, tools::read_npy(path));
   return array;
 }

@@ -196,6 +196,7 @@ class Mistakes(CliTest):
                    parts=("/nonexistent.py", "ort_reference.py"))
         self.fails(3, "compare", self.program, "--onnx", self.path / "x.npy", parts=("x.npy",))
         self.fails(6, "compare", self.program, "--python", "/bin/false", parts=("onnxruntime",))
+        self.fails(5, "compare", self.program, env={"TMPDIR": "/nonexistent"}, parts=("TMPDIR",))
 
     def test_bench_counts_failures_and_ends_with_the_first_where_nothing_works(self):
         env = {"CORELANE_FAULTS": "crash=0.2,seed=3"}
