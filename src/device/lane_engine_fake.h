@@ -48,6 +48,13 @@ class Gate {
 struct FakeEngineState {
   /// Called in each run before the result is computed; its failure is the run's.
   std::function<Status(std::uint64_t core_bits)> before_run;
+  /// Each run waits at the gate, which must outlive it.
+  void hold_runs_at(Gate& gate) {
+    before_run = [&gate](std::uint64_t) {
+      gate.pass();
+      return Status();
+    };
+  }
   std::atomic<int> runs{0};
   std::atomic<int> binds{0};
   std::atomic<int> on_core[64] = {};

@@ -88,10 +88,7 @@ TEST(LaneFailure, QueuedJobTimesOutWithoutARun) {
   auto clock = std::make_shared<VirtualClock>();
   FakeDevice fake(1, on_virtual_clock(clock));
   Gate gate;
-  fake.state->before_run = [&](std::uint64_t) {
-    gate.pass();
-    return Status();
-  };
+  fake.state->hold_runs_at(gate);
   auto running = *fake.queue->submit(fake.job());
   gate.await(1);
   Submission job = fake.job();
@@ -112,10 +109,7 @@ TEST(LaneFailure, ResetAbandonsOnlyWhatRunsOnTheCores) {
   EventLog events;
   ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
   Gate gate;
-  fake.state->before_run = [&](std::uint64_t) {
-    gate.pass();
-    return Status();
-  };
+  fake.state->hold_runs_at(gate);
   auto pair = *fake.queue->submit(fake.job(CoreSet::of({0, 1})));
   auto other = *fake.queue->submit(fake.job(CoreSet::of({2}), 4));
   gate.await(2);
@@ -137,10 +131,7 @@ TEST(LaneFailure, ResetAbandonsOnlyWhatRunsOnTheCores) {
 TEST(LaneFailure, ResetEndsABlockingRunWhenTheEngineReturns) {
   FakeDevice fake(1);
   Gate gate;
-  fake.state->before_run = [&](std::uint64_t) {
-    gate.pass();
-    return Status();
-  };
+  fake.state->hold_runs_at(gate);
   Status status;
   std::thread caller([&] { status = fake.queue->run(fake.job()); });
   gate.await(1);

@@ -51,10 +51,7 @@ TEST(LaneScheduler, WaitMayRunTheJobItself) {
 TEST(LaneScheduler, JobsOfOneCoreStartInOrderAndHigherPriorityFirst) {
   FakeDevice fake(1);
   Gate gate;
-  fake.state->before_run = [&](std::uint64_t) {
-    gate.pass();
-    return Status();
-  };
+  fake.state->hold_runs_at(gate);
   auto first = *fake.queue->submit(fake.job());
   gate.await(1);
   std::vector<std::shared_ptr<Completion>> jobs;
@@ -99,10 +96,7 @@ TEST(LaneScheduler, JobOnSeveralCoresTakesThemTogether) {
 TEST(LaneScheduler, BindingsInUseAreBusyUntilReleased) {
   FakeDevice fake(2);
   Gate gate;
-  fake.state->before_run = [&](std::uint64_t) {
-    gate.pass();
-    return Status();
-  };
+  fake.state->hold_runs_at(gate);
   const Submission job = fake.job();
   auto completion = *fake.queue->submit(job);
   gate.await(1);
@@ -117,10 +111,7 @@ TEST(LaneScheduler, BindingsInUseAreBusyUntilReleased) {
 TEST(LaneScheduler, CancelRemovesWhatHasNotStarted) {
   FakeDevice fake(1);
   Gate gate;
-  fake.state->before_run = [&](std::uint64_t) {
-    gate.pass();
-    return Status();
-  };
+  fake.state->hold_runs_at(gate);
   auto running = *fake.queue->submit(fake.job());
   gate.await(1);
   auto waiting = *fake.queue->submit(fake.job());
@@ -274,10 +265,7 @@ TEST(LaneScheduler, DeviceMayBeDroppedInItsOwnCallback) {
   for (int i = 0; i < 50; ++i) {
     auto fake = std::make_unique<FakeDevice>();
     Gate gate;
-    fake->state->before_run = [&](std::uint64_t) {
-      gate.pass();
-      return Status();
-    };
+    fake->state->hold_runs_at(gate);
     auto finished = std::make_shared<Fence>();
     auto completion = *fake->queue->submit(fake->job());
     gate.await(1);
