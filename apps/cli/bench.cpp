@@ -47,17 +47,16 @@ Status write_trace(const std::string& path, const Program& program) {
   return write_text(path, chrome_trace(program.device()->info(), spans));
 }
 
-std::string point_text(const Json& p) {
-  const auto& l = p["latency_us"];
-  return fmt::format(
-      "{:>7} {:>9.0f} {:>9} {:>6} {:>11.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} "
-      "{:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f}\n",
-      p["concurrency"].get<int>(), p["rate"].get<double>(), p["inferences"].get<std::uint64_t>(),
-      p["failed"].get<std::uint64_t>(), p["throughput"].get<double>(), l["p50"].get<double>(),
-      l["p90"].get<double>(), l["p95"].get<double>(), l["p99"].get<double>(),
-      l["p99.9"].get<double>(), p["queue_us"]["p50"].get<double>(),
-      p["copy_in_us"]["p50"].get<double>(), p["device_us"]["p50"].get<double>(),
-      p["copy_out_us"]["p50"].get<double>());
+std::string title_text() {
+  std::string text;
+  for (const auto& column : bench_columns()) text += fmt::format("{:>11}", column.title);
+  return text + "\n";
+}
+
+std::string point_text(const Json& point) {
+  std::string text;
+  for (const auto& column : bench_columns()) text += fmt::format("{:>11}", column.text(point));
+  return text + "\n";
 }
 
 /// A file that cannot be written is found before the measurement, not behind it.
@@ -113,13 +112,7 @@ Result<int> run(const Global& global, const Arguments& a) {
               {"device", program.device()->info().instance},
               {"engine", program.device()->info().engine},
               {"points", Json::array()}};
-  if (!global.json) {
-    print(
-        fmt::format("{:>7} {:>9} {:>9} {:>6} {:>11} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} "
-                    "{:>9} {:>9} {:>9}\n",
-                    "callers", "rate/s", "done", "failed", "per second", "p50 us", "p90", "p95",
-                    "p99", "p99.9", "queue", "copy in", "device", "copy out"));
-  }
+  if (!global.json) print(title_text());
   const Interrupts interrupts;
   std::vector<LoadResult> results;
   for (const auto& point : points_of(a)) {

@@ -94,27 +94,34 @@ std::string timeline(const std::vector<Sample>& samples, const std::vector<std::
 }
 
 std::string table(const Json& report) {
-  std::string html =
-      "<table><tr><th>callers</th><th>rate/s</th><th>inferences</th><th>failed</th>"
-      "<th>throughput/s</th><th>p50 us</th><th>p90</th><th>p95</th><th>p99</th><th>p99.9</th>"
-      "<th>queue p50</th><th>copy in p50</th><th>device p50</th><th>copy out p50</th></tr>";
-  for (const auto& p : report["points"]) {
-    const auto& l = p["latency_us"];
-    html += fmt::format(
-        "<tr><td>{}</td><td>{:.0f}</td><td>{}</td><td>{}</td><td>{:.1f}</td><td>{:.1f}</td>"
-        "<td>{:.1f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{:.1f}</td>"
-        "<td>{:.1f}</td><td>{:.1f}</td></tr>",
-        p["concurrency"].get<int>(), p["rate"].get<double>(), p["inferences"].get<std::uint64_t>(),
-        p["failed"].get<std::uint64_t>(), p["throughput"].get<double>(), l["p50"].get<double>(),
-        l["p90"].get<double>(), l["p95"].get<double>(), l["p99"].get<double>(),
-        l["p99.9"].get<double>(), p["queue_us"]["p50"].get<double>(),
-        p["copy_in_us"]["p50"].get<double>(), p["device_us"]["p50"].get<double>(),
-        p["copy_out_us"]["p50"].get<double>());
+  std::string html = "<table><tr>";
+  for (const auto& column : bench_columns()) html += fmt::format("<th>{}</th>", column.title);
+  for (const auto& point : report["points"]) {
+    html += "</tr><tr>";
+    for (const auto& column : bench_columns()) {
+      html += fmt::format("<td>{}</td>", column.text(point));
+    }
   }
-  return html + "</table>";
+  return html + "</tr></table><p>Times are in us; queue to copy out are medians.</p>";
 }
 
 }  // namespace
+
+std::string BenchColumn::text(const Json& point) const {
+  return fmt::format("{:.{}f}", point.at(Json::json_pointer(path)).get<double>(), digits);
+}
+
+const std::vector<BenchColumn>& bench_columns() {
+  static const auto* columns = new std::vector<BenchColumn>{
+      {"callers", "/concurrency", 0},   {"rate/s", "/rate", 0},
+      {"done", "/inferences", 0},       {"failed", "/failed", 0},
+      {"per second", "/throughput", 1}, {"p50 us", "/latency_us/p50", 1},
+      {"p90", "/latency_us/p90", 1},    {"p95", "/latency_us/p95", 1},
+      {"p99", "/latency_us/p99", 1},    {"p99.9", "/latency_us/p99.9", 1},
+      {"queue", "/queue_us/p50", 1},    {"copy in", "/copy_in_us/p50", 1},
+      {"device", "/device_us/p50", 1},  {"copy out", "/copy_out_us/p50", 1}};
+  return *columns;
+}
 
 std::string bench_page(const Json& report, const std::vector<LoadResult>& results,
                        const std::vector<std::string>& cores) {

@@ -52,6 +52,15 @@ Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings
 /// Figures of one point: throughput, percentiles of latency and of each part.
 Json summarize_load(const LoadResult& result);
 
+/// A figure of summarize_load() as `bench` shows it, on the terminal and on the page.
+struct BenchColumn {
+  std::string title;
+  std::string path;  ///< JSON pointer.
+  int digits;
+  std::string text(const Json& point) const;
+};
+const std::vector<BenchColumn>& bench_columns();
+
 /// A self-contained page: table, latency histogram and timeline of the cores for each point.
 std::string bench_page(const Json& report, const std::vector<LoadResult>& results,
                        const std::vector<std::string>& core_names);
