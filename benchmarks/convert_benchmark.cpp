@@ -164,7 +164,7 @@ class Runner {
     std::mt19937 random(2);
     if (c.src.dtype == DType::kF32) {
       for (std::size_t i = 0; i < src_bytes_ / 4; ++i) {
-        const float x = static_cast<float>(random() % 2001) / 100 - 10;
+        const float x = static_cast<float>(random()) * 0x1p-32F * 20 - 10;  // Ties are rare.
         std::memcpy(src_.data() + 4 * i, &x, 4);
       }
     } else {

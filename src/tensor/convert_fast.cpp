@@ -15,17 +15,13 @@ constexpr std::size_t kTileBytes = 32 * 1024;  ///< What a tile's channels may t
 constexpr std::size_t kMinPixels = 64;         ///< Whole vectors of every type.
 constexpr std::size_t kMaxPixels = 2048;
 constexpr std::size_t kCacheLine = 64;
+constexpr std::size_t kRowsAhead = 2;
 constexpr std::size_t kBlockBytes = 16;
 
 void fill(std::byte* dst, std::size_t bytes, const ZeroPattern& pattern) {
   for (std::size_t i = 0; i < bytes; i += pattern.size()) {
     std::memcpy(dst + i, pattern.data(), std::min(pattern.size(), bytes - i));
   }
-}
-
-/// Asks for memory that is read next.
-void prefetch(const std::byte* p, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(p + i, 0, 3);
 }
 
 /// Sets the pixels beyond the width of every row of one image.
@@ -230,8 +226,9 @@ class Tiles {
                   : std::max(w_.src.blocks * w_.src.block, w_.dst.blocks * w_.dst.block);
     const std::size_t size =
         std::max(w_.src.planar ? 0 : w_.src.size, w_.dst.planar ? 0 : w_.dst.size);
-    // Rows that are converted on the way from or to memory should not be short there.
-    const std::size_t bytes = w_.kernel && w_.far ? 2 * kTileBytes : kTileBytes;
+    std::size_t bytes = kTileBytes;
+    // Rows that are read from memory should be long; what is stored past the caches may be short.
+    if (w_.kernel && w_.far) bytes = w_.src.planar ? 2 * kTileBytes : kTileBytes / 2;
     return std::clamp(bytes / (channels * size) / kMinPixels * kMinPixels, kMinPixels, kMaxPixels);
   }
 
@@ -292,11 +289,23 @@ class Tiles {
     }
     if (!w_.kernel) return;
     for (std::size_t i = 0; i < count; ++i) {
-      // Rows are too short and too far apart for the CPU to foresee the next one.
-      if (i + 1 < count && s.planar) prefetch(rows_[i + 1], at.count * s.size);
-      w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count, w_.far && d.planar);
+      w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count, w_.far && d.planar,
+                s.planar ? row_after(at, first, i, count) : nullptr);
       rows_[i] = targets[i];
     }
+  }
+
+  /// The row to be fetched while row i is converted: rows are too short and too far apart for the
+  /// CPU to foresee the next ones.
+  const std::byte* row_after(const Place& at, std::size_t first, std::size_t i,
+                             std::size_t count) const {
+    std::size_t row = i + kRowsAhead;
+    std::size_t pixel = at.pixel;
+    if (row >= count) {  // Of the next tile.
+      row %= count;
+      pixel += at.count;
+    }
+    return w_.src.at(at.n, first + row, at.row) + pixel * w_.src.size;
   }
 
   void take_apart(const Place& at, std::size_t first, std::size_t count,

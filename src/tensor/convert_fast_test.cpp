@@ -2,6 +2,7 @@
 #include <hwy/targets.h>
 
 #include <bit>
+#include <cmath>
 #include <random>
 
 #include "tensor/convert_check.h"
@@ -136,6 +137,37 @@ TEST_P(ConvertFast, FloatsOfAllMagnitudesRoundTheSameWay) {
   expect_same<std::uint8_t>(x, DType::kF32, DType::kU8);
   expect_same<std::int16_t>(x, DType::kF32, DType::kI16);
   expect_same<std::uint16_t>(x, DType::kF32, DType::kU16);
+}
+
+TEST_P(ConvertFast, QuantizesAroundTiesAsTheReferenceDoes) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    const float scale = std::ldexp(1.0F + static_cast<float>(random() % 0x800000) * 0x1p-23F,
+                                   static_cast<int>(random() % 40) - 20);
+    std::vector<float> x;
+    for (int k = -600; k <= 600; ++k) {
+      float tie = (static_cast<float>(k) + 0.5F) * scale;
+      for (int i = 0; i < 4; ++i) tie = std::nextafter(tie, -INFINITY);
+      for (int i = 0; i < 8; ++i) x.push_back(tie = std::nextafter(tie, INFINITY));
+      x.insert(x.end(), random() % 3 * 64, static_cast<float>(k) * scale);  // Far from ties.
+    }
+    x.insert(x.end(), {NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 1e-40F, scale * 0x1p23F});
+    for (const DType type : {DType::kI8, DType::kU8, DType::kI16}) {
+      const Shape shape{static_cast<std::int64_t>(x.size())};
+      const auto zero = static_cast<std::int32_t>(random() % 300) - 150;
+      const std::size_t bytes = x.size() * (type == DType::kI16 ? 2 : 1);
+      std::vector<std::byte> expected(bytes);
+      std::vector<std::byte> actual(bytes);
+      const auto run = [&](std::vector<std::byte>& out, ConvertPath path) {
+        return convert({x.data(), x.size() * 4, DType::kF32, shape, {}, {}},
+                       {out.data(), bytes, type, shape, {}, Quant::affine(scale, zero)},
+                       {{}, {}, path});
+      };
+      ASSERT_TRUE(run(expected, ConvertPath::kReference).ok());
+      ASSERT_TRUE(run(actual, ConvertPath::kFast).ok());
+      ASSERT_EQ(expected, actual) << dtype_name(type) << " scale " << scale << " zero " << zero;
+    }
+  }
 }
 
 std::string target_name(const ::testing::TestParamInfo<std::int64_t>& info) {

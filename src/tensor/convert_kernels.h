@@ -18,6 +18,7 @@ struct RowParams {
   bool normalise = false;
   bool quantize = false;
   bool far = false;               ///< The tensors fit no cache: results are stored past it.
+  std::ptrdiff_t ahead = 0;       ///< Of f32s that are read: bytes to what is fetched for later.
   float src_scale = 1;            ///< Multiplied, when `dequantize`.
   float mean = 0;                 ///< Subtracted, when `normalise`.
   float std = 1;                  ///< Divided by, when `normalise`.
@@ -43,9 +44,10 @@ struct RowKernel {
   std::size_t dst_size = 0;
   explicit operator bool() const noexcept { return normalise != nullptr; }
   /// Converts `count` elements. The memories do not overlap. Rows stored with `far` become visible
-  /// to other threads with finish_far_rows().
+  /// to other threads with finish_far_rows(). `next`, if not null, is as long as the source and
+  /// read later; it is fetched meanwhile.
   void operator()(const RowParams& params, const std::byte* src, std::byte* dst, std::size_t count,
-                  bool far = false) const;
+                  bool far = false, const std::byte* next = nullptr) const;
 };
 
 void finish_far_rows() noexcept;

@@ -46,7 +46,7 @@ HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* p, bool past) {
 
 /// Bytes between what is read and what is asked for: the more rows, the less far.
 constexpr std::size_t kAheadOfFew = 1024;
-constexpr std::size_t kAheadOfMany = 384;
+constexpr std::size_t kAheadOfOne = 4096;
 
 /// Asks for the lines of rows that are read later.
 HWY_INLINE void prefetch_rows(const std::byte* const* rows, std::size_t count, std::size_t offset) {
@@ -120,7 +120,7 @@ HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, std::size_t pixel,
-                                    std::size_t channels, bool past) {
+                                    std::size_t channels, bool ahead, bool past) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
@@ -128,6 +128,7 @@ HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, s
 #pragma GCC unroll 4
     for (std::size_t b = 0; b < kBlocks<D>; ++b) {
       v[j + b] = hn::LoadU(d, src + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes);
+      if (ahead) __builtin_prefetch(src + kAheadOfOne / sizeof(T) + (j + b) * kLanes, 0, 3);
     }
     transpose_blocks(d, v + j, 1);
   }

@@ -170,14 +170,14 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
   } else if (stride == kSide<T> && channels <= kSide<T> && kSide<T> >= kBlocks<D>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       if (channels == kSide<T>) {
-        deinterleave_packed(d, src + p * stride, rows, p, kSide<T>, past(p));
+        deinterleave_packed(d, src + p * stride, rows, p, kSide<T>, far.src, past(p));
       } else if (p + lanes == count) {
         deinterleave_few(d, src + p * stride, stride, rows, channels, p, true);
       } else if (channels <= 4) {  // A bound the compiler knows saves it most of the shuffles.
         deinterleave_packed(d, src + p * stride, rows, p, std::min<std::size_t>(channels, 4),
-                            past(p));
+                            far.src, past(p));
       } else {
-        deinterleave_packed(d, src + p * stride, rows, p, channels, past(p));
+        deinterleave_packed(d, src + p * stride, rows, p, channels, far.src, past(p));
       }
     });
   } else if (kBlocks<D> == 4 && sizeof(T) == 4 && channels >= lanes / 2) {
