@@ -47,8 +47,10 @@ class LaneProgram {
   virtual bool from_precompiled() const noexcept { return false; }
   virtual MemoryFigures memory() const = 0;
   /// A request that runs on `width` cores at once; with width 1 and replicated placement, on the
-  /// copy of core `core`. May compile (a copy for that width) at its first use.
+  /// copy of core `core`. May compile (a copy for that width or core) at its first use.
   virtual Result<std::unique_ptr<LaneRequest>> new_request(std::size_t width, std::size_t core) = 0;
+  /// Makes now what `requests` jobs of `width` cores each need to run at once, so that no job has to.
+  virtual Status reserve(std::size_t /*width*/, std::size_t /*requests*/) { return {}; }
   virtual Result<Executable::Precompiled> export_precompiled() const = 0;
 };
 

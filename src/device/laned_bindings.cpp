@@ -32,12 +32,14 @@ LanedBindings::LanedBindings(std::shared_ptr<LanedExecutable> executable)
     : executable_(std::move(executable)),
       inputs_(executable_->inputs().size()),
       outputs_(executable_->outputs().size()) {
+  executable_->live_bindings.fetch_add(1, std::memory_order_relaxed);
   for (const TensorDesc& desc : executable_->outputs())
     open_outputs_ = open_outputs_ || !desc.shape.is_static();
 }
 
 LanedBindings::~LanedBindings() {
   executable_->buffer_bytes.fetch_sub(held_, std::memory_order_relaxed);
+  executable_->live_bindings.fetch_sub(1, std::memory_order_relaxed);
 }
 
 Status LanedBindings::set_input(std::size_t index, const TensorRef& tensor) {

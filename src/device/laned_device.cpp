@@ -22,6 +22,7 @@ MemoryFigures LanedDevice::memory() const {
     const MemoryFigures figures = executable->memory();
     sum.weights += figures.weights;
     sum.internal += figures.internal;
+    sum.code += figures.code;
     sum.buffers += figures.buffers;
   }
   return sum;

@@ -1,5 +1,7 @@
 #include "device/laned_executable.h"
 
+#include <algorithm>
+
 #include "device/laned_bindings.h"
 #include "device/laned_device.h"
 
@@ -23,11 +25,14 @@ MemoryFigures LanedExecutable::memory() const {
 }
 
 Result<std::shared_ptr<Bindings>> LanedExecutable::new_bindings() {
-  return std::make_shared<LanedBindings>(shared_from_this());
+  auto bindings = std::make_shared<LanedBindings>(shared_from_this());
+  CORELANE_TRY(program_->reserve(1, live_bindings.load(std::memory_order_relaxed)));
+  return bindings;
 }
 
 Status LanedExecutable::make_resident(const CoreSet& cores, Residency residency) {
-  return device_->scheduler().make_resident(this, cores, residency);
+  CORELANE_RETURN_IF_ERROR(device_->scheduler().make_resident(this, cores, residency));
+  return program_->reserve(std::max<std::size_t>(cores.count(), 1), 1);
 }
 
 void LanedExecutable::release_residency() { device_->scheduler().release_residency(this); }

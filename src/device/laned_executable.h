@@ -32,6 +32,8 @@ class LanedExecutable final : public Executable,
   bool profiled() const noexcept { return profiled_; }
   /// Bytes its bindings allocated.
   std::atomic<std::size_t> buffer_bytes{0};
+  /// Bindings alive: so many jobs may want to run at once.
+  std::atomic<std::size_t> live_bindings{0};
   /// Running average of the time on the engine; guarded by the scheduler's lock.
   Duration average_run{};
 

@@ -54,6 +54,7 @@ device::MemoryFigures Program::memory() const {
     const device::MemoryFigures m = executable->memory();
     sum.weights += m.weights;
     sum.internal += m.internal;
+    sum.code += m.code;
     sum.buffers += m.buffers;
   }
   sum.buffers += state_->context_bytes->load(std::memory_order_relaxed);

@@ -57,8 +57,9 @@ struct PrepareOptions {
   };
   std::vector<CustomOperator> custom_operators;
   std::shared_ptr<HostOperatorTable> host_operators;
-  /// Constants up to this many bytes are replicated per core, larger ones shared.
-  std::size_t replicate_limit = std::size_t{4} << 20;
+  /// Each core gets constants of its own (Placement::kReplicated) while the copies beyond the first
+  /// take at most this many bytes together, (cores - 1) x constants; larger programs share one.
+  std::size_t replicate_limit = std::size_t{64} << 20;
 };
 
 enum class Placement : std::uint8_t { kReplicated, kShared, kOpaque };
@@ -68,9 +69,10 @@ enum class Residency : std::uint8_t { kShared, kExclusive };
 /// guess; 0 where the device has none of that kind.
 struct MemoryFigures {
   std::size_t weights = 0;   ///< Constants held for this object, copies included.
-  std::size_t internal = 0;  ///< Activations and scratch.
+  std::size_t internal = 0;  ///< Activations.
+  std::size_t code = 0;      ///< The compiled form around the constants: graph, kernels, scratch.
   std::size_t buffers = 0;   ///< Input and output buffers the library allocated.
-  std::size_t total() const noexcept { return weights + internal + buffers; }
+  std::size_t total() const noexcept { return weights + internal + code + buffers; }
 };
 
 /// Time of one layer in the last run with profile_layers.

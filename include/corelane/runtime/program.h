@@ -43,7 +43,8 @@ struct LoadOptions {
   std::vector<std::string> exposed_values;
   /// Operators by type; may be filled later.
   std::shared_ptr<device::HostOperatorTable> host_operators;
-  std::size_t replicate_limit = std::size_t{4} << 20;
+  /// As device::PrepareOptions::replicate_limit, which says what it means.
+  std::size_t replicate_limit = device::PrepareOptions{}.replicate_limit;
   Verify verify = Verify::kHeader;
   /// ONNX given instead of a program file: how it is compiled in memory.
   ImportOptions import;
@@ -65,7 +66,8 @@ class CORELANE_API Program {
   const std::shared_ptr<device::Device>& device() const noexcept;
   /// How the constants lie on the device, after the first executable was prepared.
   device::Placement placement() const noexcept;
-  /// Weights of all prepared executables, activations of live contexts, buffers of the library.
+  /// Weights and code of all prepared executables, activations of live contexts, buffers of the
+  /// library.
   device::MemoryFigures memory() const;
   std::shared_ptr<device::HostOperatorTable> host_operators() const;
   /// True when the program came from a pre-compiled form (file or cache).

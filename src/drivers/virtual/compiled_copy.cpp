@@ -131,8 +131,9 @@ CompiledCopy::Figures CompiledCopy::figures() const {
                 e.what());
     }
     figures_.weights = kept_constants_ + graph.packed_constants;
-    const std::size_t rest = heap_growth_ > figures_.weights ? heap_growth_ - figures_.weights : 0;
-    figures_.internal = std::max(rest, graph.live_activations * settings_.streams);
+    figures_.internal = graph.live_activations * settings_.streams;
+    const std::size_t known = figures_.weights + figures_.internal;
+    figures_.code = heap_growth_ > known ? heap_growth_ - known : 0;
   });
   return figures_;
 }

@@ -29,9 +29,11 @@ class CompiledCopy {
     /// Constants: those the engine keeps as they were read (none when they lie in a blob) and those
     /// it packed for its kernels.
     std::size_t weights = 0;
-    /// The rest of what the heap grew by while the copy was made (measured), and not less than the
-    /// activations that live at the same time by the engine's own execution order (computed).
+    /// The activations that live at the same time by the engine's own execution order, for each
+    /// stream (computed).
     std::size_t internal = 0;
+    /// The rest of what the heap grew by while the copy was made (measured).
+    std::size_t code = 0;
   };
 
   /// Made by the two functions below.

@@ -80,7 +80,7 @@ Status VirtualProgram::build() {
   CORELANE_ASSIGN_OR_STATUS(const PatchedModel patched, patch());
   CORELANE_ASSIGN_OR_STATUS(inputs_, describe_inputs(patched.inputs));
   shapes_ = shapes_text(inputs_);
-  shared_ = lanes_ > 1 && patched.constant_bytes > options_.replicate_limit;
+  shared_ = lanes_ > 1 && patched.constant_bytes > options_.replicate_limit / (lanes_ - 1);
   if (!patched.custom_nodes.empty())
     operators_ = std::make_shared<HostOperators>(patched.custom_nodes, options_.host_operators);
   if (!try_precompiled(patched)) CORELANE_RETURN_IF_ERROR(compile_first(patched));
@@ -244,6 +244,16 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::new_request(std::si
   return VirtualRequest::create(shared_from_this(), std::move(copy), never_throws_);
 }
 
+Status VirtualProgram::reserve(std::size_t width, std::size_t requests) {
+  const bool per_core = key_for(width, 1).second == 1;
+  const std::size_t copies =
+      per_core ? std::min(requests, lanes_) : std::min<std::size_t>(requests, 1);
+  for (std::size_t core = 0; core < copies; ++core) {
+    if (auto copy = copy_for(width, core); !copy) return std::move(copy).error();
+  }
+  return {};
+}
+
 device::MemoryFigures VirtualProgram::memory() const {
   device::MemoryFigures figures;
   figures.internal = run_bytes_;
@@ -252,6 +262,7 @@ device::MemoryFigures VirtualProgram::memory() const {
     const CompiledCopy::Figures own = copy->figures();
     figures.weights += own.weights;
     figures.internal += own.internal;
+    figures.code += own.code;
   }
   if (blob_) figures.weights += blob_->heap_bytes;
   return figures;

@@ -21,7 +21,7 @@ namespace corelane::virtual_npu {
 ///  - replicated: one per lane, 1 stream x 1 thread, run inline by whoever runs the lane;
 ///  - shared: one for all lanes with min(lanes, CPUs) streams, run by the engine's stream threads;
 ///  - one per number of cores k > 1, 1 stream x min(k, CPUs) threads.
-/// All but the first are made at their first use, from a blob where the engine can export one.
+/// All but the first are made when they are reserved or first used, from a blob where the engine can export one.
 class VirtualProgram final : public device::LaneProgram,
                              public std::enable_shared_from_this<VirtualProgram> {
  public:
@@ -39,6 +39,7 @@ class VirtualProgram final : public device::LaneProgram,
   device::MemoryFigures memory() const override;
   Result<std::unique_ptr<device::LaneRequest>> new_request(std::size_t width,
                                                            std::size_t core) override;
+  Status reserve(std::size_t width, std::size_t requests) override;
   Result<device::Executable::Precompiled> export_precompiled() const override;
 
   /// Index of the engine's input for each of ours; -1 where nothing reads the input (the engine

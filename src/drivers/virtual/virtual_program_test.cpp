@@ -165,12 +165,26 @@ TEST(VirtualProgram, ShapesThatOnlyDataDecideAreReportedWhenTheyDoNotFit) {
 
 TEST(VirtualProgram, LargeConstantsAreShared) {
   device::PrepareOptions options;
-  options.replicate_limit = 23;
+  options.replicate_limit = (kLanes - 1) * 24 - 1;
   EXPECT_EQ(prepare(onnx_image(matmul_network(1)), options)->placement(),
             device::Placement::kShared);
-  options.replicate_limit = 24;
+  options.replicate_limit = (kLanes - 1) * 24;
   EXPECT_EQ(prepare(onnx_image(matmul_network(1)), options)->placement(),
             device::Placement::kReplicated);
+}
+
+TEST(VirtualProgram, ReservedCopiesAreMadeBeforeTheirFirstJob) {
+  const auto program = prepare(onnx_image(matmul_network(1)));
+  ASSERT_TRUE(program->reserve(1, 1).ok());
+  const std::size_t one = program->memory().weights;
+  ASSERT_TRUE(program->reserve(1, 2).ok());
+  EXPECT_GT(program->memory().weights, one);
+  ASSERT_TRUE(program->reserve(1, kLanes).ok());
+  const std::size_t all = program->memory().weights;
+  for (std::size_t core = 0; core < kLanes; ++core) request(*program, 1, core);
+  EXPECT_EQ(program->memory().weights, all);
+  EXPECT_TRUE(program->reserve(1, kLanes + 5).ok());
+  EXPECT_EQ(program->memory().weights, all);
 }
 
 TEST(VirtualProgram, SharedLanesRunAtOnce) {

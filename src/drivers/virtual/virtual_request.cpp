@@ -37,6 +37,13 @@ Status bad_index(std::string_view role, std::size_t index, std::size_t count) {
   }
 }
 
+/// The caller's memory, or, where there is none, memory of the tensor's own. The tensor a request
+/// is made with goes: it would double the memory of every context.
+ov::Tensor wrap(const TensorDesc& desc, const device::TensorRef& tensor) {
+  if (tensor.data == nullptr) return {engine_type(desc.dtype), engine_shape(desc.shape)};
+  return {engine_type(desc.dtype), engine_shape(tensor.shape), tensor.data};
+}
+
 std::vector<std::size_t> open_ones(const std::vector<TensorDesc>& descs) {
   std::vector<std::size_t> result;
   for (std::size_t i = 0; i < descs.size(); ++i)
@@ -81,15 +88,8 @@ Status VirtualRequest::set_input(std::size_t index, const device::TensorRef& ten
   const int port = program_->engine_inputs()[index];
   const TensorDesc& desc = program_->inputs()[index];
   try {
-    if (port >= 0 && tensor.data != nullptr) {
-      if (!slot.own && desc.shape.is_static())
-        slot.own = request_.get_input_tensor(static_cast<std::size_t>(port));
-      request_.set_input_tensor(
-          static_cast<std::size_t>(port),
-          ov::Tensor(engine_type(desc.dtype), engine_shape(tensor.shape), tensor.data));
-    } else if (port >= 0 && slot.own) {
-      request_.set_input_tensor(static_cast<std::size_t>(port), slot.own);
-    }
+    if (port >= 0 && (tensor.data != nullptr || desc.shape.is_static()))
+      request_.set_input_tensor(static_cast<std::size_t>(port), wrap(desc, tensor));
     slot.bound = tensor;
     return {};
   } catch (...) {
@@ -105,12 +105,8 @@ Status VirtualRequest::set_output(std::size_t index, const device::TensorRef& te
   const TensorDesc& desc = program_->outputs()[index];
   try {
     if (desc.shape.is_static() && slot.bound.data != tensor.data) {
-      if (!slot.own) slot.own = request_.get_output_tensor(index);
-      const ov::Tensor wrapped =
-          tensor.data == nullptr
-              ? slot.own
-              : ov::Tensor(engine_type(desc.dtype), engine_shape(desc.shape), tensor.data);
-      request_.set_output_tensor(index, wrapped);
+      slot.own = {};
+      request_.set_output_tensor(index, wrap(desc, {tensor.data, tensor.size, desc.shape, {}}));
     }
     slot.bound = tensor;
     return {};

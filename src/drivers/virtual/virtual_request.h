@@ -33,8 +33,8 @@ class VirtualRequest final : public device::LaneRequest {
 
  private:
   struct Slot {
-    device::TensorRef bound;  ///< Null data: the engine's own tensor.
-    ov::Tensor own;           ///< The engine's tensor, kept when another is bound.
+    device::TensorRef bound;  ///< Null data: a tensor of the engine.
+    ov::Tensor own;           ///< That tensor, once asked for, and the result of an open output.
   };
 
   VirtualRequest(std::shared_ptr<VirtualProgram> program, std::shared_ptr<const CompiledCopy> copy);
