@@ -13,6 +13,7 @@
 namespace corelane::cli {
 
 int exit_code(const Status& status) noexcept {
+  if (status.code() == Code::kCancelled) return kExitInterrupted;  // Nothing else cancels here.
   switch (static_cast<int>(status.code()) / 100) {
     case 0:
       return kExitOk;

@@ -198,6 +198,19 @@ class Mistakes(CliTest):
         self.fails(6, "compare", self.program, "--python", "/bin/false", parts=("onnxruntime",))
         self.fails(5, "compare", self.program, env={"TMPDIR": "/nonexistent"}, parts=("TMPDIR",))
 
+    def test_an_interrupted_compare_leaves_no_folder(self):
+        folder = self.path / "temporary"
+        folder.mkdir()
+        script = self.path / "interrupts.sh"
+        script.write_text("#!/bin/sh\nkill -INT 0\n")  # The whole group, as Ctrl-C does.
+        script.chmod(0o755)
+        done = subprocess.run([cli_support.CORELANE, "compare", self.program, "--python", script],
+                              env={**os.environ, "TMPDIR": str(folder)}, capture_output=True,
+                              text=True, timeout=60, start_new_session=True)
+        self.assertEqual(done.returncode, 130, done.stderr)
+        self.assertIn("interrupted", done.stderr)
+        self.assertEqual(list(folder.iterdir()), [])
+
     def test_bench_counts_failures_and_ends_with_the_first_where_nothing_works(self):
         env = {"CORELANE_FAULTS": "crash=0.2,seed=3"}
         out = json.loads(self.ok("bench", self.program, "-n", "100", "--warm-up", "0", "--json",
