@@ -10,6 +10,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 
 #include "tensor/convert_squares_inl.h"
@@ -88,38 +89,57 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
   }
 }
 
-/// As many channels x pixels, out of pixels.
+/// As many channels x pixels, out of pixels. Rows are written one group after the other: more of
+/// them than the CPU's prefetchers follow would wait for every line.
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_panel(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                   std::size_t pixel, bool ahead, bool past) {
+HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::byte* const* rows,
+                                    std::size_t pixel, std::size_t panels, bool ahead, bool past) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
+  constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
   constexpr std::size_t kColumn = kBlocks<D> / kGroups;
-  HWY_ALIGN T buffer[kGroups * kSide<T> * kLanes];
-  for (std::size_t j = 0; j < kSide<T>; j += kColumn) {
-    hn::Vec<D> v[kBlocks<D>];
+  HWY_ALIGN T buffer[kMaxPanels * kPanel];
+  for (std::size_t k = 0; k < panels; ++k) {
+    const T* const from = src + k * kLanes * stride;
+    for (std::size_t j = 0; j < kSide<T>; j += kColumn) {
+      hn::Vec<D> v[kBlocks<D>];
 #pragma GCC unroll 4
-    for (std::size_t b = 0; b < kBlocks<D>; ++b) {
-      v[b] = load_column<kColumn>(d, src + (b * kSide<T> + j) * stride, stride);
-      // The next panel in the order of its lines, which the loads of a panel do not keep.
-      if (ahead) __builtin_prefetch(src + (kLanes + j * kBlocks<D> + b * kColumn) * stride, 0, 3);
-    }
-    transpose_blocks(d, v, 1);
+      for (std::size_t b = 0; b < kBlocks<D>; ++b) {
+        v[b] = load_column<kColumn>(d, from + (b * kSide<T> + j) * stride, stride);
+        // The next panel in the order of its lines, which the loads of a panel do not keep.
+        if (ahead) {
+          __builtin_prefetch(from + (kLanes + j * kBlocks<D> + b * kColumn) * stride, 0, 3);
+        }
+      }
+      transpose_blocks(d, v, 1);
 #pragma GCC unroll 4
-    for (std::size_t i = 0; i < kBlocks<D>; ++i) {
-      hn::Store(v[i], d, buffer + (j * kGroups + i) * kLanes);
+      for (std::size_t i = 0; i < kBlocks<D>; ++i) {
+        hn::Store(v[i], d, buffer + k * kPanel + (j * kGroups + i) * kLanes);
+      }
     }
   }
   for (std::size_t g = 0; g < kGroups; ++g) {
-    hn::Vec<D> v[kSide<T>];
+    for (std::size_t k = 0; k < panels; ++k) {
+      hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
-    for (std::size_t j = 0; j < kSide<T>; ++j) {
-      v[j] = hn::Load(d, buffer + (j * kGroups + g) * kLanes);
-    }
-    transpose_in_blocks(d, v);
+      for (std::size_t j = 0; j < kSide<T>; ++j) {
+        v[j] = hn::Load(d, buffer + k * kPanel + (j * kGroups + g) * kLanes);
+      }
+      transpose_in_blocks(d, v);
 #pragma GCC unroll 16
-    for (std::size_t c = 0; c < kSide<T>; ++c) {
-      store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel, past);
+      for (std::size_t c = 0; c < kSide<T>; ++c) {
+        store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel + k * kLanes, past);
+      }
     }
+  }
+}
+
+/// Calls f(pixel, panels) for `count` pixels, at least a panel's; the last call overlaps.
+template <class F>
+HWY_INLINE void for_panels(std::size_t lanes, std::size_t count, F f) {
+  for (std::size_t p = 0; p < count;) {
+    const std::size_t panels = std::min(kMaxPanels, std::max((count - p) / lanes, std::size_t{1}));
+    f(std::min(p, count - panels * lanes), panels);
+    p += panels * lanes;
   }
 }
 

@@ -49,16 +49,10 @@ template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_by_panels(D d, const std::byte* const* rows, std::size_t channels,
                                      T* dst, std::size_t stride, std::size_t count, Far far) {
   if constexpr (has_panels<D>) {
-    const std::size_t lanes = hn::Lanes(d);
     for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      for (std::size_t p = 0; p < count;) {
-        const std::size_t panels =
-            std::min(kMaxPanels, std::max((count - p) / lanes, std::size_t{1}));
-        const std::size_t first = std::min(p, count - panels * lanes);
-        interleave_panels<kGroups>(d, rows + c, first, dst + first * stride + c, stride, panels,
-                                   far);
-        p += panels * lanes;
-      }
+      for_panels(hn::Lanes(d), count, [&](std::size_t p, std::size_t panels) HWY_ATTR {
+        interleave_panels<kGroups>(d, rows + c, p, dst + p * stride + c, stride, panels, far);
+      });
     });
   }
 }
@@ -76,9 +70,9 @@ HWY_INLINE void deinterleave_by_panels(D d, const T* src, std::size_t stride,
                                        std::size_t count, bool far, bool lines) {
   if constexpr (has_panels<D>) {
     for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      for_vectors(hn::Lanes(d), count, [&](std::size_t p) HWY_ATTR {
-        deinterleave_panel<kGroups>(d, src + p * stride + c, stride, rows + c, p, far,
-                                    lines && p % hn::Lanes(d) == 0);
+      for_panels(hn::Lanes(d), count, [&](std::size_t p, std::size_t panels) HWY_ATTR {
+        deinterleave_panels<kGroups>(d, src + p * stride + c, stride, rows + c, p, panels, far,
+                                     lines && p % hn::Lanes(d) == 0);
       });
     });
   }
