@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "corelane/base/log.h"
 
 namespace {
 
@@ -77,6 +78,7 @@ int run(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version.
     return report_usage(app, e, argc, argv);
   }
+  if (global.quiet) corelane::log::set_level(corelane::log::Level::kError);
   for (std::size_t i = 0; i < subcommands.size(); ++i) {
     if (!subcommands[i]->parsed()) continue;
     const auto result = actions[i]();

@@ -165,6 +165,13 @@ class Mistakes(CliTest):
         self.assertEqual(result.returncode, 5)
         self.assertIn("standard output", result.stderr)
 
+    def test_quiet_keeps_errors_only(self):
+        env = {"CORELANE_CACHE_DIR": "/proc/nowhere", "CORELANE_CACHE": "1"}
+        words = ("run", self.path / "fixed.onnx", "--random")
+        self.assertIn("not cached", self.ok(*words, env=env).stderr)
+        self.assertEqual(self.ok(*words, "--quiet", env=env).stderr, "")
+        self.fails(3, "run", "missing.onnx", "--quiet", parts=("missing.onnx",))
+
     def test_a_closed_pipe_ends_quietly(self):
         done = subprocess.run(f"'{cli_support.CORELANE}' inspect '{self.program}' --json | head -1",
                               shell=True, capture_output=True, text=True, timeout=60)
