@@ -59,13 +59,13 @@ TEST_F(Order, AnyUsesAllCoresAndOneCoreRunsOneJob) {
 }
 
 TEST_F(Order, FirstInFirstOutWithinAPriority) {
-  auto blocker = occupy(CoreSet::of({0}));
-  std::vector<std::shared_ptr<Completion>> jobs;
+  std::vector<std::pair<Submission, std::shared_ptr<Queue>>> made;
   for (const int priority : {0, 0, 7, -5, 7}) {
-    Submission made = job(CoreSet::of({0}));
-    made.priority = priority;
-    jobs.push_back(submit(made));
+    made.emplace_back(job(CoreSet::of({0})), queue_);
+    made.back().first.priority = priority;
   }
+  const auto jobs = submit_behind_core_0(made);
+  ASSERT_EQ(jobs.size(), made.size());
   for (const auto& completion : jobs) ASSERT_TRUE(completion->wait());
   std::vector<std::size_t> order = {0, 1, 2, 3, 4};
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -76,12 +76,14 @@ TEST_F(Order, FirstInFirstOutWithinAPriority) {
 }
 
 TEST_F(Order, QueuePriorityIsAdded) {
-  auto blocker = occupy(CoreSet::of({0}));
   device::QueueOptions options;
   options.priority = 10;
-  auto urgent = *device_->make_queue(options);
-  auto normal = submit(job(CoreSet::of({0})));
-  auto first = *urgent->submit(job(CoreSet::of({0})));
+  const auto urgent = *device_->make_queue(options);
+  const auto jobs =
+      submit_behind_core_0({{job(CoreSet::of({0})), queue_}, {job(CoreSet::of({0})), urgent}});
+  ASSERT_EQ(jobs.size(), 2U);
+  const auto& normal = jobs[0];
+  const auto& first = jobs[1];
   ASSERT_TRUE(normal->wait());
   ASSERT_TRUE(first->wait());
   EXPECT_LE(first->record().started, normal->record().started);
@@ -89,8 +91,8 @@ TEST_F(Order, QueuePriorityIsAdded) {
 }
 
 TEST_F(Order, CancelledJobNeverStarts) {
-  auto blocker = occupy(CoreSet::of({0}));
   const Submission made = job(CoreSet::of({0}));
+  auto blocker = occupy(CoreSet::of({0}));
   auto waiting = submit(made);
   EXPECT_TRUE(waiting->cancel());
   EXPECT_EQ(waiting->status().code(), Code::kCancelled);
