@@ -269,57 +269,64 @@ void deinterleave(const std::byte* src, std::size_t stride, std::byte* const* ro
 #endif
 }
 
+#if HWY_TARGET != HWY_SCALAR
 /// Elements of one block each: only whole blocks change places. Copies element (channel, pixel)
 /// from from(channel, pixel, i) to to(..., i) in squares, of which i counts the vectors. Returns
 /// how many pixels were copied.
-template <class From, class To>
-HWY_INLINE std::size_t move_squares_of_blocks(std::size_t channels, std::size_t count, From from,
-                                              To to) {
-#if HWY_TARGET != HWY_SCALAR
-  const hn::ScalableTag<std::uint8_t> d;
-  constexpr std::size_t kGroup = kBlocks<decltype(d)>;
-  if (channels >= kGroup) {
-    const std::size_t done = count / kGroup * kGroup;
-    for_groups(kGroup, channels, [&](std::size_t c) HWY_ATTR {
-      for (std::size_t p = 0; p < done; p += kGroup) {
-        hn::Vec<decltype(d)> v[kGroup];
-        for (std::size_t i = 0; i < kGroup; ++i) {
-          v[i] = hn::LoadU(d, typed<std::uint8_t>(from(c, p, i)));
-        }
-        transpose_blocks(d, v, 1);
-        for (std::size_t i = 0; i < kGroup; ++i) {
-          hn::StoreU(v[i], d, typed<std::uint8_t>(to(c, p, i)));
-        }
-      }
-    });
-    return done;
+template <class D, class From, class To>
+HWY_INLINE std::size_t move_squares_of_blocks(D d, std::size_t channels, std::size_t count,
+                                              From from, To to) {
+  constexpr std::size_t kGroup = kBlocks<D>;
+  if (channels < kGroup) {
+    if constexpr (kGroup > 2) {
+      return move_squares_of_blocks(hn::Half<D>(), channels, count, from, to);
+    }
+    return 0;
   }
-#endif
-  (void)channels, (void)count, (void)from, (void)to;
-  return 0;
+  const std::size_t done = count / kGroup * kGroup;
+  for_groups(kGroup, channels, [&](std::size_t c) HWY_ATTR {
+    for (std::size_t p = 0; p < done; p += kGroup) {
+      hn::Vec<D> v[kGroup];
+      for (std::size_t i = 0; i < kGroup; ++i) {
+        v[i] = hn::LoadU(d, typed<std::uint8_t>(from(c, p, i)));
+      }
+      transpose_blocks(d, v, 1);
+      for (std::size_t i = 0; i < kGroup; ++i) {
+        hn::StoreU(v[i], d, typed<std::uint8_t>(to(c, p, i)));
+      }
+    }
+  });
+  return done;
 }
+#endif
 
 void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::byte* dst,
                        std::size_t stride, std::size_t count, Far far) {
   (void)far;
-  const std::size_t done = move_squares_of_blocks(
-      channels, count,
-      [&](std::size_t c, std::size_t p, std::size_t i) { return rows[c + i] + p * kBlockBytes; },
-      [&](std::size_t c, std::size_t p, std::size_t i) {
-        return dst + ((p + i) * stride + c) * kBlockBytes;
-      });
+  std::size_t done = 0;
+#if HWY_TARGET != HWY_SCALAR
+  done = move_squares_of_blocks(
+      hn::ScalableTag<std::uint8_t>(), channels, count,
+      [&](std::size_t c, std::size_t p, std::size_t i)
+          HWY_ATTR { return rows[c + i] + p * kBlockBytes; },
+      [&](std::size_t c, std::size_t p, std::size_t i)
+          HWY_ATTR { return dst + ((p + i) * stride + c) * kBlockBytes; });
+#endif
   interleave_each<kBlockBytes>(rows, channels, dst, stride, done, count);
 }
 
 void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* const* rows,
                          std::size_t channels, std::size_t count, Far far) {
   (void)far;
-  const std::size_t done = move_squares_of_blocks(
-      channels, count,
-      [&](std::size_t c, std::size_t p, std::size_t i) {
-        return src + ((p + i) * stride + c) * kBlockBytes;
-      },
-      [&](std::size_t c, std::size_t p, std::size_t i) { return rows[c + i] + p * kBlockBytes; });
+  std::size_t done = 0;
+#if HWY_TARGET != HWY_SCALAR
+  done = move_squares_of_blocks(
+      hn::ScalableTag<std::uint8_t>(), channels, count,
+      [&](std::size_t c, std::size_t p, std::size_t i)
+          HWY_ATTR { return src + ((p + i) * stride + c) * kBlockBytes; },
+      [&](std::size_t c, std::size_t p, std::size_t i)
+          HWY_ATTR { return rows[c + i] + p * kBlockBytes; });
+#endif
   deinterleave_each<kBlockBytes>(src, stride, rows, channels, done, count);
 }
 
