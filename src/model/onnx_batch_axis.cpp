@@ -7,6 +7,7 @@
 
 #include "model/onnx_graph.h"
 #include "model/onnx_infer.h"
+#include "model/onnx_unary.h"
 
 namespace corelane::onnx_import {
 namespace {
@@ -296,97 +297,21 @@ const std::unordered_map<std::string_view, Handler>& handlers() {
   return kTable;
 }
 
-const std::set<std::string_view> kSame{"Abs",
-                                       "Acos",
-                                       "Acosh",
-                                       "Asin",
-                                       "Asinh",
-                                       "Atan",
-                                       "Atanh",
-                                       "Cast",
-                                       "Ceil",
-                                       "Celu",
-                                       "Clip",
-                                       "Cos",
-                                       "Cosh",
-                                       "DequantizeLinear",
-                                       "Dropout",
-                                       "Elu",
-                                       "Erf",
-                                       "Exp",
-                                       "Floor",
-                                       "Gelu",
-                                       "HardSigmoid",
-                                       "HardSwish",
-                                       "Identity",
-                                       "IsInf",
-                                       "IsNaN",
-                                       "LeakyRelu",
-                                       "Log",
-                                       "Mish",
-                                       "Neg",
-                                       "Not",
-                                       "PRelu",
-                                       "Pad",
-                                       "QuantizeLinear",
-                                       "Reciprocal",
-                                       "Relu",
-                                       "Round",
-                                       "Selu",
-                                       "Shrink",
-                                       "Sigmoid",
-                                       "Sign",
-                                       "Sin",
-                                       "Sinh",
-                                       "Softplus",
-                                       "Softsign",
-                                       "Sqrt",
-                                       "Swish",
-                                       "Tan",
-                                       "Tanh",
-                                       "ThresholdedRelu"};
-const std::set<std::string_view> kImages{"AveragePool",
-                                         "BatchNormalization",
-                                         "Conv",
-                                         "ConvInteger",
-                                         "ConvTranspose",
-                                         "DepthToSpace",
-                                         "GlobalAveragePool",
-                                         "GlobalLpPool",
-                                         "GlobalMaxPool",
-                                         "GroupNormalization",
-                                         "InstanceNormalization",
-                                         "LRN",
-                                         "LpPool",
-                                         "MaxPool",
-                                         "QLinearConv",
-                                         "Resize",
-                                         "SpaceToDepth",
-                                         "Upsample"};
-const std::set<std::string_view> kBroadcasting{"Add",
-                                               "And",
-                                               "BitShift",
-                                               "BitwiseAnd",
-                                               "BitwiseOr",
-                                               "BitwiseXor",
-                                               "Div",
-                                               "Equal",
-                                               "Expand",
-                                               "Greater",
-                                               "GreaterOrEqual",
-                                               "Less",
-                                               "LessOrEqual",
-                                               "Max",
-                                               "Mean",
-                                               "Min",
-                                               "Mod",
-                                               "Mul",
-                                               "Or",
-                                               "Pow",
-                                               "Sub",
-                                               "Sum",
-                                               "Where",
-                                               "Xor"};
+const std::set<std::string_view> kSame{
+    // clang-format off
+    "Cast", "DequantizeLinear", "Dropout", "IsInf", "IsNaN", "PRelu", "Pad", "QuantizeLinear"};
+// clang-format on
+const std::set<std::string_view> kImages{// clang-format off
+    "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace",
+    "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GroupNormalization",
+    "InstanceNormalization", "LRN", "LpPool", "MaxPool", "QLinearConv", "Resize",
+    "SpaceToDepth", "Upsample"};
+// clang-format on
+const std::set<std::string_view> kBroadcasting{// clang-format off
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Expand",
+    "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul",
+    "Or", "Pow", "Sub", "Sum", "Where", "Xor"};
+// clang-format on
 const std::unordered_map<std::string_view, std::int64_t> kAlongAxis{
     {"Softmax", -1},          {"LogSoftmax", -1}, {"Hardmax", -1}, {"LayerNormalization", -1},
     {"RMSNormalization", -1}, {"TopK", -1},       {"Split", 0},    {"LpNormalization", -1}};
@@ -398,7 +323,7 @@ BatchStep follow_batch(const onnx::NodeProto& node, std::int64_t opset, std::int
   const Follower f{node, opset, batch, facts, axes};
   const std::string& op = node.op_type();
   if (const auto it = handlers().find(op); it != handlers().end()) return it->second(f);
-  if (kSame.contains(op)) return same(f);
+  if (is_unary(op) || kSame.contains(op)) return same(f);
   if (kImages.contains(op)) return images(f);
   if (kBroadcasting.contains(op)) return broadcasting(f);
   if (const auto it = kAlongAxis.find(op); it != kAlongAxis.end()) {

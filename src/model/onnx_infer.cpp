@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/onnx_check.h"
+#include "model/onnx_unary.h"
 
 namespace corelane::onnx_import {
 namespace {
@@ -14,68 +15,12 @@ bool is_any(std::string_view op, const std::set<std::string_view>& names) {
   return names.contains(op);
 }
 
-const std::set<std::string_view> kSameAsInput{"Abs",
-                                              "Acos",
-                                              "Acosh",
-                                              "Asin",
-                                              "Asinh",
-                                              "Atan",
-                                              "Atanh",
-                                              "Ceil",
-                                              "Celu",
-                                              "Clip",
-                                              "Cos",
-                                              "Cosh",
-                                              "CumSum",
-                                              "CumProd",
-                                              "Elu",
-                                              "Erf",
-                                              "Exp",
-                                              "Floor",
-                                              "Gelu",
-                                              "HardSigmoid",
-                                              "HardSwish",
-                                              "Hardmax",
-                                              "Identity",
-                                              "LeakyRelu",
-                                              "Log",
-                                              "LogSoftmax",
-                                              "LRN",
-                                              "LpNormalization",
-                                              "MeanVarianceNormalization",
-                                              "Mish",
-                                              "Neg",
-                                              "Not",
-                                              "Reciprocal",
-                                              "Relu",
-                                              "Round",
-                                              "Selu",
-                                              "Shrink",
-                                              "Sigmoid",
-                                              "Sign",
-                                              "Sin",
-                                              "Sinh",
-                                              "Softmax",
-                                              "Softplus",
-                                              "Softsign",
-                                              "Sqrt",
-                                              "Swish",
-                                              "Tan",
-                                              "Tanh",
-                                              "ThresholdedRelu",
-                                              "Trilu",
-                                              "BitwiseNot",
-                                              "ScatterElements",
-                                              "ScatterND",
-                                              "Scatter",
-                                              "InstanceNormalization",
-                                              "GroupNormalization",
-                                              "RMSNormalization",
-                                              "ImageScaler",
-                                              "ReverseSequence",
-                                              "RotaryEmbedding",
-                                              "EyeLike",
-                                              "Bernoulli"};
+const std::set<std::string_view> kSameAsInput{// clang-format off
+    "CumSum", "CumProd", "Hardmax", "LogSoftmax", "LRN", "LpNormalization",
+    "MeanVarianceNormalization", "Softmax", "Trilu", "BitwiseNot", "ScatterElements",
+    "ScatterND", "Scatter", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
+    "ImageScaler", "ReverseSequence", "RotaryEmbedding", "EyeLike", "Bernoulli"};
+// clang-format on
 const std::set<std::string_view> kArithmetic{
     "Add", "Sub",   "Mul",      "Div",        "Pow",       "Mod",        "Max", "Min", "Mean",
     "Sum", "PRelu", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "And", "Or",  "Xor"};
@@ -206,7 +151,7 @@ std::optional<Shape> broadcast(const std::optional<Shape>& a, const std::optiona
 
 bool infer_elementwise(const InferContext& c) {
   const std::string& op = c.node.op_type();
-  if (is_any(op, kSameAsInput)) {
+  if (is_unary(op) || is_any(op, kSameAsInput)) {
     ValueFacts same = c.in(0);
     if (op == "Not" && same.ints) {
       for (auto& v : *same.ints) v = v == kUnknownInt ? v : (v == 0 ? 1 : 0);
