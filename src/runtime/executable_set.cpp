@@ -19,22 +19,10 @@ std::string shapes_text(std::span<const Shape> shapes) {
   return text;
 }
 
-std::string_view precision_name(device::Precision p) {
-  switch (p) {
-    case device::Precision::kF16:
-      return "f16";
-    case device::Precision::kBF16:
-      return "bf16";
-    case device::Precision::kF32:
-      break;
-  }
-  return "f32";
-}
-
 }  // namespace
 
 std::string precompiled_variant(const device::PrepareOptions& options) {
-  std::string text(precision_name(options.precision));
+  std::string text(device::precision_name(options.precision));
   if (options.fast_math) text += "+fast";
   if (options.profile_layers) text += "+profile";
   for (const std::string& value : options.exposed_values) text += "+" + value;

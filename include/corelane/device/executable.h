@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "corelane/base/api.h"
@@ -39,6 +40,10 @@ struct Image {
 };
 
 enum class Precision : std::uint8_t { kF32, kF16, kBF16 };
+/// "f32", "f16", "bf16".
+constexpr std::string_view precision_name(Precision precision) noexcept {
+  return precision == Precision::kF16 ? "f16" : precision == Precision::kBF16 ? "bf16" : "f32";
+}
 
 struct PrepareOptions {
   /// One shape per input, in order; may have open dimensions. Empty: as declared in the image.

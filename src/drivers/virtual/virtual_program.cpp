@@ -55,18 +55,6 @@ std::string shapes_text(const std::vector<TensorDesc>& descs) {
   return text;
 }
 
-std::string_view precision_name(device::Precision precision) {
-  switch (precision) {
-    case device::Precision::kF16:
-      return "f16";
-    case device::Precision::kBF16:
-      return "bf16";
-    case device::Precision::kF32:
-      break;
-  }
-  return "f32";
-}
-
 }  // namespace
 
 Result<std::shared_ptr<VirtualProgram>> VirtualProgram::create(
@@ -92,9 +80,9 @@ Result<PatchedModel> VirtualProgram::patch() { return patch_onnx(image_, options
 std::string VirtualProgram::tag() const {
   std::string exposed;
   for (const std::string& name : options_.exposed_values) exposed += name + '\n';
-  std::string text =
-      fmt::format("openvino-{}-{}-{}{}-{}", engine_build(), engine_isa(),
-                  precision_name(options_.precision), options_.fast_math ? "-fast" : "", shapes_);
+  std::string text = fmt::format("openvino-{}-{}-{}{}-{}", engine_build(), engine_isa(),
+                                 device::precision_name(options_.precision),
+                                 options_.fast_math ? "-fast" : "", shapes_);
   if (!exposed.empty()) text += "-" + content_hash(as_byte_span(exposed));
   return text;
 }
