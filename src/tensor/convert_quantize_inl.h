@@ -9,6 +9,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -202,7 +203,15 @@ void quantize_row(const RowParams& params, const std::byte* src, std::byte* dst,
   }
   const std::ptrdiff_t ahead = params.ahead;
   const VF certain = hn::Set(df, 0.5F - 0x1p-12F);
+  // Where ties are frequent, trying costs more than it gains: after each failure twice as many
+  // vectors are divided untried.
+  std::size_t untried = 0;
+  std::size_t penalty = 0;
   store_integers(r, params, src, dst, count, exact, [&](const std::byte* in, auto& v) HWY_ATTR {
+    if (untried > 0) {
+      --untried;
+      return false;
+    }
     auto sure = hn::Eq(certain, certain);
 #pragma GCC unroll 4
     for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) {
@@ -212,7 +221,13 @@ void quantize_row(const RowParams& params, const std::byte* src, std::byte* dst,
       sure = hn::And(sure, hn::Lt(hn::Abs(hn::Sub(q, r.unshifted(s))), certain));  // Not if NaN.
       v[k] = r.clamp_shifted(s);
     }
-    return hn::AllTrue(df, sure);
+    if (hn::AllTrue(df, sure)) {
+      penalty /= 2;
+      return true;
+    }
+    penalty = std::min<std::size_t>(2 * penalty + 1, 63);
+    untried = penalty;
+    return false;
   });
 }
 
