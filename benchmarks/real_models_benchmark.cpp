@@ -94,9 +94,9 @@ double disagreement(Context& ours, ov::InferRequest& rival) {
   return worst / peak;
 }
 
-/// `callers` threads run as fast as they can for a block. The sum of what each did per second of its
-/// own, as calls of the whole: the callers do not end together, and what is left over while the last
-/// one ends says nothing of the throughput.
+/// `callers` threads run as fast as they can for a block. The sum of what each did per second of
+/// its own, as calls of the whole: the callers do not end together, and what is left over while the
+/// last one ends says nothing of the throughput.
 template <class Run>
 double many(std::size_t callers, Duration block, Run run) {
   using Seconds = std::chrono::duration<double>;
@@ -170,7 +170,8 @@ Json one_model(ov::Core& core, const RealModel& model, const Settings& base,
   }
   for (std::size_t i = 0; i < cores; ++i) s.ours.push_back(context_of(program, model, s.inputs));
   // A block holds many inferences of each caller, so that the last one's end weighs little.
-  settings.block = std::max(base.block, Duration(static_cast<std::int64_t>(median_of(t[1]) * 24e9)));
+  settings.block =
+      std::max(base.block, Duration(static_cast<std::int64_t>(median_of(t[1]) * 24e9)));
   const auto w = measure(
       {{"ours",
         [&](Duration b) { return many(cores, b, [&](std::size_t i) { check(s.ours[i].run()); }); }},

@@ -49,7 +49,8 @@ class LaneProgram {
   /// A request that runs on `width` cores at once; with width 1 and replicated placement, on the
   /// copy of core `core`. May compile (a copy for that width or core) at its first use.
   virtual Result<std::unique_ptr<LaneRequest>> new_request(std::size_t width, std::size_t core) = 0;
-  /// Makes now what `requests` jobs of `width` cores each need to run at once, so that no job has to.
+  /// Makes now what `requests` jobs of `width` cores each need to run at once, so that no job has
+  /// to.
   virtual Status reserve(std::size_t /*width*/, std::size_t /*requests*/) { return {}; }
   virtual Result<Executable::Precompiled> export_precompiled() const = 0;
 };

@@ -145,7 +145,8 @@ TEST(OnnxImport, EveryTruncationIsAnError) {
 TEST(OnnxImport, UnknownFieldsAreKept) {
   const ByteVector plain = relu().bytes();
   ByteVector bytes = plain;
-  for (const int b : {0x82, 0x7D, 0x03, 0x61, 0x62, 0x63}) bytes.push_back(static_cast<std::byte>(b));
+  for (const int b : {0x82, 0x7D, 0x03, 0x61, 0x62, 0x63})
+    bytes.push_back(static_cast<std::byte>(b));
   const auto imported = import_onnx(bytes);
   ASSERT_TRUE(imported) << imported.error().to_string();
   EXPECT_NE(as_string_view(imported->graph).find("abc"), std::string_view::npos);

@@ -21,7 +21,8 @@ namespace corelane::virtual_npu {
 ///  - replicated: one per lane, 1 stream x 1 thread, run inline by whoever runs the lane;
 ///  - shared: one for all lanes with min(lanes, CPUs) streams, run by the engine's stream threads;
 ///  - one per number of cores k > 1, 1 stream x min(k, CPUs) threads.
-/// All but the first are made when they are reserved or first used, from a blob where the engine can export one.
+/// All but the first are made when they are reserved or first used, from a blob where the engine
+/// can export one.
 class VirtualProgram final : public device::LaneProgram,
                              public std::enable_shared_from_this<VirtualProgram> {
  public:
