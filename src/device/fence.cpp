@@ -46,10 +46,12 @@ Fence::~Fence() = default;
 void Fence::signal(Status status) {
   std::vector<std::function<void(const Status&)>> callbacks;
   std::vector<UniqueFd> exported;
+  Status result;
   {
     std::lock_guard guard(impl_->mutex);
     if (impl_->signalled.load(std::memory_order_relaxed)) return;
     impl_->status = std::move(status);
+    if (!impl_->callbacks.empty()) result = impl_->status;
     impl_->signalled.store(true, std::memory_order_release);
     callbacks.swap(impl_->callbacks);
     exported.swap(impl_->exported);
@@ -58,7 +60,6 @@ void Fence::signal(Status status) {
   }
   for (const UniqueFd& fd : exported) eventfd_write(fd.get(), 1);
   if (callbacks.empty()) return;
-  const Status result = this->status();
   for (const auto& f : callbacks) run_callback(f, result);
 }
 

@@ -25,7 +25,8 @@ class Watcher {
     return *watcher;
   }
 
-  Status add(UniqueFd fd, std::shared_ptr<Fence> fence) {
+  /// `given` is the descriptor as its caller knows it.
+  Status add(UniqueFd fd, std::shared_ptr<Fence> fence, int given) {
     std::lock_guard guard(mutex_);
     CORELANE_RETURN_IF_ERROR(start());
     const std::uint64_t id = ++last_id_;
@@ -33,8 +34,10 @@ class Watcher {
     event.events = EPOLLIN | EPOLLONESHOT;
     event.data.u64 = id;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0)
-      return failure(Code::kInvalidArgument, "descriptor cannot be polled for a fence: {}",
-                     std::generic_category().message(errno));
+      return failure(Code::kInvalidArgument,
+                     "descriptor {} cannot be polled for a fence: {}; pass an eventfd, a pipe, a "
+                     "socket or a sync file",
+                     given, std::generic_category().message(errno));
     watched_.emplace(id, Watched{std::move(fd), std::move(fence)});
     return {};
   }
@@ -80,7 +83,13 @@ class Watcher {
         watched_.erase(place);
         epoll_ctl(epoll, EPOLL_CTL_DEL, found.fd.get(), nullptr);
       }
-      found.fence->signal();
+      if ((event.events & EPOLLIN) != 0) {
+        found.fence->signal();
+      } else {
+        found.fence->signal(failure(Code::kIo,
+                                    "the descriptor of an imported fence was closed at its other "
+                                    "end, or failed, before it turned readable"));
+      }
     }
   }
 
@@ -98,7 +107,7 @@ Result<std::shared_ptr<Fence>> import_fence_fd(int fd) {
     return error(Code::kInvalidArgument,
                  "descriptor {} is not open; pass one that can be polled, such as an eventfd", fd);
   auto fence = std::make_shared<Fence>();
-  CORELANE_TRY(Watcher::instance().add(std::move(own), fence));
+  CORELANE_TRY(Watcher::instance().add(std::move(own), fence, fd));
   return fence;
 }
 

@@ -1,5 +1,6 @@
 #include "corelane/device/fence.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -88,6 +89,17 @@ TEST(Fence, ExportAndImportCarryASignalAcross) {
   fd = UniqueFd();
   source.signal();
   EXPECT_TRUE(target->wait());
+}
+
+TEST(Fence, ProducerThatDiesIsNoSignal) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  auto fence = *import_fence_fd(reader.get());
+  writer = UniqueFd();
+  ASSERT_TRUE(fence->wait());
+  EXPECT_EQ(fence->status().code(), Code::kIo);
 }
 
 TEST(Fence, BadDescriptorIsRefused) {

@@ -6,36 +6,62 @@
 #include "device/laned_bindings.h"
 
 namespace corelane::device {
+namespace {
 
-void LaneScheduler::deadline_passed(const std::shared_ptr<LanedJob>& job) {
+/// "job 7", with the name of its queue where it has one.
+std::string job_text(const LanedJob& job) {
+  if (job.queue->name.empty()) return fmt::format("job {}", job.id);
+  return fmt::format("job {} of queue '{}'", job.id, job.queue->name);
+}
+
+}  // namespace
+
+void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) {
+  const auto self = shared_from_this();  // The job may hold the last reference to the device.
   const TimePoint now = clock_->now();
   Aftermath after;
   {
     Lock lock(mutex_);
     job->timer_ = 0;
     if (withdraw_locked(*job)) {
-      complete_locked(
-          *job,
-          failure(Code::kTimeout,
-                  "job {} did not start before its deadline: its cores '{}' were busy or "
-                  "its fences not signalled",
-                  job->id, job->cores.to_string()),
-          now, true, after);
+      complete_locked(*job,
+                      failure(Code::kTimeout,
+                              "{} did not start before its deadline: its cores '{}' were busy or "
+                              "its fences not signalled",
+                              job_text(*job), job->cores.to_string()),
+                      now, true, after);
     } else if (job->state_ == JobState::kRunning) {
       const std::uint64_t bits = job->core_bits;
       abandon_locked(*job,
                      failure(Code::kTimeout,
-                             "job {} still ran on core set '{}' at its deadline; it was abandoned "
+                             "{} still ran on core set '{}' at its deadline; it was abandoned "
                              "and the cores were reset",
-                             job->id, CoreSet::mask(bits).to_string()),
+                             job_text(*job), CoreSet::mask(bits).to_string()),
                      now, after);
-      report_reset_locked(bits, fmt::format("job {} was abandoned at its deadline", job->id), now,
-                          after);
+      report_reset_locked(bits, fmt::format("{} was abandoned at its deadline", job_text(*job)),
+                          now, after);
     }
     schedule_locked(now);
     wake_workers_locked(after);
   }
-  settle(after);
+  after.kept.push_back(std::move(job));
+  settle_elsewhere(std::move(after));
+}
+
+/// On a virtual clock everything happens in the thread that moves the time. On a real one the
+/// waiters are woken here, and the rest, which may take long, is left to the notifier.
+void LaneScheduler::settle_elsewhere(Aftermath after) {
+  if (event_driven_ || clock_->is_virtual()) return settle(after);
+  wake(after);
+  {
+    Lock lock(mutex_);
+    if (notifier_.joinable() || start_notifier_locked()) {
+      deferred_.push_back(std::move(after));
+      deferred_changed_.notify_one();
+      return;
+    }
+  }
+  tell(after);
 }
 
 Status LaneScheduler::reset(std::uint64_t core_bits) {

@@ -29,12 +29,18 @@ std::optional<Grant> LaneScheduler::ask_arbiter_locked(const std::vector<Waiting
                                                        const std::vector<CoreState>& cores,
                                                        TimePoint now) const {
   if (arbiter_ == nullptr) return fifo_arbiter()->pick(waiting, cores, now);
-  auto grant = arbiter_->pick(waiting, cores, now);
-  if (!grant || fits(*grant, waiting, cores)) return grant;
-  log::error("device",
-             "the arbiter granted job {} the cores {:#x}, which it cannot have; "
-             "first-in-first-out decides instead",
-             grant->job, grant->core_bits);
+  try {
+    auto grant = arbiter_->pick(waiting, cores, now);
+    if (!grant || fits(*grant, waiting, cores)) return grant;
+    complain_locked(fmt::format(
+        "the arbiter granted job {} the cores {:#x}, which it cannot have; first-in-first-out "
+        "decides instead",
+        grant->job, grant->core_bits));
+  } catch (const std::exception& e) {
+    complain_locked(fmt::format("the arbiter threw: {}; first-in-first-out decides", e.what()));
+  } catch (...) {
+    complain_locked("the arbiter threw something that is no std::exception");
+  }
   return fifo_arbiter()->pick(waiting, cores, now);
 }
 
@@ -129,6 +135,8 @@ Status LaneScheduler::make_resident(const LanedExecutable* owner, const CoreSet&
       withdraw_locked(*job);
       complete_locked(*job, std::move(status), now, true, after);
     }
+    schedule_locked(now);
+    wake_workers_locked(after);
   }
   settle(after);
   return {};

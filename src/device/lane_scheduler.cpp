@@ -59,7 +59,10 @@ Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_w
     } else {
       if (job->has_deadline())
         job->timer_ = clock_->call_at(job->deadline, [weak = job->weak_from_this()] {
-          if (const auto alive = weak.lock()) alive->scheduler.deadline_passed(alive);
+          auto alive = weak.lock();
+          if (alive == nullptr) return;
+          LaneScheduler& scheduler = alive->scheduler;
+          scheduler.deadline_passed(std::move(alive));
         });
       if (job->waits.empty()) {
         place_locked(job, now);
@@ -95,10 +98,13 @@ void LaneScheduler::fence_signalled(const std::shared_ptr<LanedJob>& job, const 
     Status verdict = status.ok()
                          ? check_cores_locked(job->cores, &job->bindings->executable())
                          : status.wrap("a fence that the job waits for was signalled as failed");
-    if (verdict.ok())
+    if (verdict.ok()) {
+      // Under the lock: while the job is not done, its caller keeps the memory.
+      if (job->shadow) job->bindings->copy_in();
       enqueue_locked(job);
-    else
+    } else {
       complete_locked(*job, std::move(verdict), now, true, after);
+    }
     schedule_locked(now);
     wake_workers_locked(after);
   }
@@ -239,11 +245,22 @@ void LaneScheduler::on_done(LanedJob& job, std::function<void(Completion&)> f) {
 }
 
 void LaneScheduler::settle(Aftermath& after) {
+  wake(after);
+  tell(after);
+}
+
+/// Wakes whoever waits. Calls no code of a user.
+void LaneScheduler::wake(Aftermath& after) {
+  if (complained_.load(std::memory_order_relaxed)) complain();
   for (Worker* worker : after.woken) worker->wake.notify_one();
   for (const auto& job : after.offered) job->changed_.notify_all();
   for (const auto& job : after.released) job->changed_.notify_all();
   for (const auto& job : after.completed) job->changed_.notify_all();
   if (event_driven_) drain_starts(false);
+}
+
+/// Tells the event sink, the fences and the callbacks.
+void LaneScheduler::tell(Aftermath& after) {
   if (!after.events.empty()) {
     std::shared_ptr<const EventSink> sink;
     {
@@ -259,6 +276,22 @@ void LaneScheduler::settle(Aftermath& after) {
     for (const auto& f : job->callbacks_) guarded("a completion's callback", [&] { f(*job); });
     job->callbacks_.clear();
   }
+}
+
+/// A line for the log, which may call back: written when the lock is gone.
+void LaneScheduler::complain_locked(std::string text) const {
+  complaints_.push_back(std::move(text));
+  complained_.store(true, std::memory_order_relaxed);
+}
+
+void LaneScheduler::complain() {
+  std::vector<std::string> lines;
+  {
+    Lock lock(mutex_);
+    lines.swap(complaints_);
+    complained_.store(false, std::memory_order_relaxed);
+  }
+  for (const std::string& line : lines) log::error("device", "{}", line);
 }
 
 std::shared_ptr<QueueAccount> LaneScheduler::make_queue(const QueueOptions& options) {

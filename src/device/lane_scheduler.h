@@ -6,7 +6,9 @@
 /// fences and events are called without the lock.
 ///
 /// Threads: workers are interchangeable, so a lane whose thread is stuck in an abandoned job or in
-/// a user's callback is "replaced" by using another one. At most one idle worker spins.
+/// a user's callback is "replaced" by using another one. At most one idle worker spins. Callbacks
+/// of jobs that end at their deadline run on a thread of their own, the notifier: the clock's
+/// thread has other deadlines to keep.
 #pragma once
 
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -88,6 +91,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
     std::vector<std::shared_ptr<LanedJob>> offered;  ///< To the threads that wait for them.
     std::vector<Worker*> woken;
     std::vector<Event> events;
+    std::vector<std::shared_ptr<LanedJob>> kept;  ///< Let go of where the rest is settled.
     bool empty() const noexcept {
       return completed.empty() && released.empty() && offered.empty() && woken.empty() &&
              events.empty();
@@ -112,6 +116,10 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void free_lanes_locked(const LaneOccupant& occupant, Duration ran);
   bool withdraw_locked(LanedJob& job);
   void settle(Aftermath& after);
+  void wake(Aftermath& after);
+  void tell(Aftermath& after);
+  void complain_locked(std::string text) const;
+  void complain();
 
   // lane_pick.cpp: the arbiter and exclusive cores.
   std::optional<Grant> pick_locked(TimePoint now) const;
@@ -135,13 +143,18 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void start_engine(const std::shared_ptr<LanedJob>& job);
 
   // lane_failure.cpp: deadlines, resets.
-  void deadline_passed(const std::shared_ptr<LanedJob>& job);
+  void deadline_passed(std::shared_ptr<LanedJob> job);
+  void settle_elsewhere(Aftermath after);
+  bool start_notifier_locked();
+  void notify();
   void abandon_locked(LaneOccupant& occupant, Status status, TimePoint now, Aftermath& after);
   void report_reset_locked(std::uint64_t bits, std::string text, TimePoint now, Aftermath& after);
   void release_abandoned_locked(LanedJob& job, Aftermath& after);
 
   // lane_worker.cpp
   void wake_workers_locked(Aftermath& after);
+  template <class F>
+  std::thread new_thread_locked(F f) const;
   Worker* new_worker_locked();
   void work(Worker& self);
   bool worker_spins_locked(Lock& lock);
@@ -185,6 +198,11 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   std::size_t claimed_ = 0;  ///< Workers notified, or about to look, that will each take one job.
   bool spinning_ = false;    ///< An idle worker spins.
   unsigned spinning_waiters_ = 0;
+  std::deque<Aftermath> deferred_;  ///< For the notifier.
+  std::condition_variable deferred_changed_;
+  std::thread notifier_;
+  mutable std::vector<std::string> complaints_;  ///< For the log, once the lock is gone.
+  mutable std::atomic<bool> complained_{false};
   std::atomic<bool> stop_{false};
 };
 

@@ -79,32 +79,64 @@ void LaneScheduler::wake_workers_locked(Aftermath& after) {
       worker->notified = true;
       ++claimed_;
     } else if (live_workers_ == 0) {
-      log::error("device", "job {} waits for a thread; the next call tries again", job->id);
+      complain_locked(fmt::format("job {} waits for a thread; the next call tries again", job->id));
     }
   }
 }
 
-/// Null when the system gives no thread. Signals of the program stay with its own threads.
+/// A thread, or none where the system gives none. Signals of the program stay with its own threads.
+template <class F>
+std::thread LaneScheduler::new_thread_locked(F f) const {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  try {
+    thread = std::thread(std::move(f));
+  } catch (const std::system_error& e) {
+    complain_locked(fmt::format("cannot start a thread: {}", e.what()));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+/// Null when the system gives no thread.
 LaneScheduler::Worker* LaneScheduler::new_worker_locked() {
   auto slot = std::find_if(workers_.begin(), workers_.end(),
                            [](const auto& worker) { return worker->finished; });
   if (slot == workers_.end()) slot = workers_.insert(workers_.end(), std::make_unique<Worker>());
   Worker& worker = **slot;
   if (worker.thread.joinable()) worker.thread.join();
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    worker.finished = false;
-    worker.thread = std::thread([keep = shared_from_this(), &worker] { keep->work(worker); });
-    ++live_workers_;
-  } catch (const std::system_error& e) {
-    log::error("device", "cannot start a lane's thread: {}", e.what());
-    worker.finished = true;
+  worker.thread = new_thread_locked([keep = shared_from_this(), &worker] { keep->work(worker); });
+  worker.finished = !worker.thread.joinable();
+  if (worker.finished) return nullptr;
+  ++live_workers_;
+  return &worker;
+}
+
+bool LaneScheduler::start_notifier_locked() {
+  if (stop_.load(std::memory_order_relaxed)) return false;
+  notifier_ = new_thread_locked([keep = shared_from_this()] { keep->notify(); });
+  return notifier_.joinable();
+}
+
+/// The notifier's thread.
+void LaneScheduler::notify() {
+  pthread_setname_np(pthread_self(), "corelane-notify");
+  working_for = this;
+  Lock lock(mutex_);
+  for (;;) {
+    while (deferred_.empty() && !stop_.load(std::memory_order_relaxed))
+      deferred_changed_.wait(lock);
+    if (deferred_.empty()) return;
+    Aftermath after = std::move(deferred_.front());
+    deferred_.pop_front();
+    lock.unlock();
+    tell(after);
+    after = {};  // May hold the last reference to the device.
+    lock.lock();
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return worker.finished ? nullptr : &worker;
 }
 
 void LaneScheduler::work(Worker& self) {
@@ -160,11 +192,14 @@ bool LaneScheduler::worker_spins_locked(Lock& lock) {
 
 bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
   if (job.done()) return true;
+  // Who waits for a while only must not be held up by the job itself.
+  const bool helps = until == kNever;
   if (event_driven_) drain_starts(true);
   bool spun = false;
   Lock lock(mutex_);
   while (!job.done()) {
-    if (job.state_ == JobState::kGranted && !job.has_deadline() && take_ready_locked(job)) {
+    if (helps && job.state_ == JobState::kGranted && !job.has_deadline() &&
+        take_ready_locked(job)) {
       const std::shared_ptr<LanedJob> keep = job.shared_from_this();
       start_locked(job, clock_->now());
       lock.unlock();
@@ -181,18 +216,10 @@ bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
       --spinning_waiters_;
       continue;
     }
-    ++job.waiters_;
+    if (helps) ++job.waiters_;
     const bool more = clock_->wait_until(lock, job.changed_, until);
-    --job.waiters_;
-    if (more || job.done()) continue;
-    if (job.state_ == JobState::kGranted) {
-      // It may have been offered to this thread, which leaves.
-      Aftermath after;
-      wake_workers_locked(after);
-      lock.unlock();
-      settle(after);
-    }
-    return job.done();
+    if (helps) --job.waiters_;
+    if (!more) return job.done();
   }
   return true;
 }
@@ -216,6 +243,8 @@ void LaneScheduler::shutdown() {
       worker->wake.notify_all();
       if (worker->thread.joinable()) threads.push_back(std::move(worker->thread));
     }
+    deferred_changed_.notify_all();
+    if (notifier_.joinable()) threads.push_back(std::move(notifier_));
   }
   for (std::thread& thread : threads) {
     if (from_worker)

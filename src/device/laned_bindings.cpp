@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "device/laned_executable.h"
 
@@ -12,8 +13,9 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
+/// More than any memory has when the product overflows.
 std::size_t bytes_of(const TensorDesc& desc, const Shape& shape) {
-  return dtype_bytes(desc.dtype, shape.elements().value_or(0));
+  return storage_bytes(shape, desc.dtype, {}).value_or(std::numeric_limits<std::size_t>::max());
 }
 
 Status in_use() {
@@ -199,15 +201,13 @@ Status LanedBindings::ensure_shadow(Tensor& tensor, const TensorDesc& desc, std:
   return allocate(tensor.shadow, tensor.shadow_size, size, desc);
 }
 
-Result<bool> LanedBindings::copy_in() {
+Result<bool> LanedBindings::make_shadows() {
   bool any = false;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     Tensor& tensor = inputs_[i];
     if (!tensor.shadowable()) continue;
     const TensorDesc& desc = executable_->inputs()[i];
-    const std::size_t size = bytes_of(desc, tensor.bound.shape);
-    CORELANE_TRY(ensure_shadow(tensor, desc, size));
-    if (size != 0) std::memcpy(tensor.shadow.get(), tensor.bound.data, size);
+    CORELANE_TRY(ensure_shadow(tensor, desc, bytes_of(desc, tensor.bound.shape)));
     any = true;
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
@@ -217,6 +217,13 @@ Result<bool> LanedBindings::copy_in() {
     any = true;
   }
   return any;
+}
+
+void LanedBindings::copy_in() noexcept {
+  for (const Tensor& tensor : inputs_) {
+    if (!tensor.shadowable() || tensor.shadow_size == 0) continue;
+    std::memcpy(tensor.shadow.get(), tensor.bound.data, tensor.shadow_size);
+  }
 }
 
 Status LanedBindings::copy_out() {

@@ -32,9 +32,11 @@ class LanedBindings final : public Bindings {
 
   /// Acquired, before the job: all inputs have memory. kWrongState names one that cannot have.
   Status complete_tensors();
-  /// Copies user memory that nothing keeps alive to memory of ours; true when there is any, then
-  /// run with `shadow`.
-  Result<bool> copy_in();
+  /// Memory of ours for each tensor in user memory that nothing keeps alive; true when there is
+  /// any, then run with `shadow`.
+  Result<bool> make_shadows();
+  /// The inputs' content to their shadows.
+  void copy_in() noexcept;
   Status copy_out();
   void set_batch(std::uint32_t batch) noexcept { batch_ = batch; }
   Status run(std::uint64_t core_bits, bool shadow) noexcept;

@@ -37,20 +37,22 @@ Status LanedQueue::check(const Submission& job) const {
 Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const Submission& submission,
                                                       LanedBindings& bindings, bool caller_waits) {
   const bool shadow = submission.deadline != kNever && !submission.direct_user_memory;
-  bool copied = false;
+  bool shadowed = false;
   if (shadow) {
-    auto result = bindings.copy_in();
+    auto result = bindings.make_shadows();
     if (!result) {
       bindings.release();
       return tl::unexpected<Status>(std::move(result).error());
     }
-    copied = *result;
+    shadowed = *result;
+    // With fences to wait for, the inputs are not there yet: the last fence copies them.
+    if (submission.wait.empty()) bindings.copy_in();
   }
   bindings.set_batch(submission.batch);
   auto job = std::make_shared<LanedJob>(
       device_->scheduler(), account_, std::static_pointer_cast<LanedBindings>(submission.bindings),
       submission);
-  job->shadow = copied;
+  job->shadow = shadowed;
   if (Status status = device_->scheduler().submit(job, caller_waits); !status.ok()) {
     bindings.release();
     return tl::unexpected<Status>(std::move(status));
@@ -94,6 +96,8 @@ Status LanedQueue::run(const Submission& job, JobRecord* record) {
       return std::move(*status);
   CORELANE_ASSIGN_OR_STATUS(const std::shared_ptr<LanedJob> made, enqueue(job, bindings, true));
   made->wait(kNever);
+  // The caller gets no completion to wait on, and may free memory that the job uses directly.
+  if (!made->has_deadline() || job.direct_user_memory) made->wait_released(kNever);
   if (record != nullptr) *record = made->record();
   return made->status();
 }

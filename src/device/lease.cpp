@@ -48,19 +48,42 @@ std::string read_holder(int fd) {
   return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "unknown";
 }
 
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+Result<UniqueFd> open_lock_file(const std::filesystem::path& path) {
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (fd) return fd;
+  return error(Code::kIo,
+               "cannot open the lease file '{}': {}; set CORELANE_RUN_DIR to a folder that can "
+               "be written",
+               path.string(), std::generic_category().message(errno));
+}
+
+/// Held while the cores of one lease are looked for: of two that ask for the same free cores at
+/// once, one gets them.
+Result<UniqueFd> lock_search(const std::filesystem::path& path) {
+  CORELANE_ASSIGN(UniqueFd fd, open_lock_file(path));
+  struct flock lock = whole_file();
+  int rc = 0;
+  do {
+    rc = fcntl(fd.get(), F_OFD_SETLKW, &lock);
+  } while (rc != 0 && errno == EINTR);
+  if (rc == 0) return fd;
+  return error(Code::kIo, "cannot lock the lease file '{}': {}", path.string(),
+               std::generic_category().message(errno));
+}
+
 /// Locks one core's file. The lock belongs to the open file description, so it also stands between
 /// two leases of one process, and the kernel drops it when the last descriptor is closed. The file
 /// stays: removing it would let two processes lock two files of one name.
 Result<Attempt> try_core(const std::filesystem::path& path) {
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-  if (!fd)
-    return error(Code::kIo,
-                 "cannot open the lease file '{}': {}; set CORELANE_RUN_DIR to a folder that can "
-                 "be written",
-                 path.string(), std::generic_category().message(errno));
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
+  CORELANE_ASSIGN(UniqueFd fd, open_lock_file(path));
+  struct flock lock = whole_file();
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES)
       return error(Code::kIo, "cannot lock the lease file '{}': {}", path.string(),
@@ -107,6 +130,7 @@ Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, con
   const std::size_t wanted = all ? total : cores.count();
   auto impl = std::make_unique<Impl>();
   std::string holders;
+  CORELANE_ASSIGN(const UniqueFd searching, lock_search(folder / (file_stem(instance) + ".lock")));
   for (std::size_t core = 0; core < total && impl->locks.size() < wanted; ++core) {
     if (fixed && !cores.contains(core)) continue;
     const auto path = folder / fmt::format("{}-{}.lock", file_stem(instance), core);

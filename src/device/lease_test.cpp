@@ -5,8 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <barrier>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 namespace corelane::device {
 namespace {
@@ -24,6 +27,25 @@ class LeaseTest : public testing::Test {
   }
   std::string folder_;
 };
+
+TEST_F(LeaseTest, OneOfTwoThatAskAtOnceGetsTheCores) {
+  for (int round = 0; round < 50; ++round) {
+    std::barrier start(2);
+    std::barrier held(2);
+    std::atomic<int> got = 0;
+    const auto ask = [&] {
+      start.arrive_and_wait();
+      const auto lease = Lease::acquire("virtual:rk3588#0", 3, CoreSet::platform());
+      if (lease) ++got;
+      held.arrive_and_wait();
+    };
+    std::thread one(ask);
+    std::thread two(ask);
+    one.join();
+    two.join();
+    ASSERT_EQ(got, 1) << round;
+  }
+}
 
 TEST_F(LeaseTest, CoresAreHeldOncePerProcessAndFreedByDestruction) {
   {

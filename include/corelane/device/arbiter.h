@@ -26,18 +26,20 @@ struct WaitingJob {
 
 /// One core: free, or busy until about `predicted_free`.
 struct CoreState {
-  bool usable = true;  ///< False while it is reset or leased away.
+  bool usable = true;  ///< False while another executable holds it exclusively.
   bool busy = false;
   TimePoint predicted_free{};
 };
 
+/// A decision: this job, on these cores.
 struct Grant {
   std::size_t job = 0;          ///< Index into the waiting jobs.
   std::uint64_t core_bits = 0;  ///< Usable idle cores it gets.
 };
 
 /// Decides. `pick` must be pure: the same arguments give the same answer. Called with the device's
-/// lock held: it must not call the device.
+/// lock held: it must not call the device. When it throws, or grants what cannot be had,
+/// fifo_arbiter() decides instead and the log says so.
 class CORELANE_API Arbiter {
  public:
   virtual ~Arbiter() = default;

@@ -37,8 +37,8 @@ class CORELANE_API Completion {
   virtual ~Completion() = default;
   virtual bool done() const noexcept = 0;
   virtual bool released() const noexcept = 0;
-  /// Waits for *done*; false when `until` came first (the job goes on). The calling thread may be
-  /// used to run the job when its core is idle and it has no deadline.
+  /// Waits for *done*; false when `until` came first (the job goes on). Without an end, the calling
+  /// thread may be used to run the job when its core is idle and it has no deadline.
   virtual bool wait(TimePoint until = kNever) = 0;
   virtual bool wait_released(TimePoint until = kNever) = 0;
   /// The result; kWrongState while not done.
@@ -47,8 +47,9 @@ class CORELANE_API Completion {
   virtual JobRecord record() const = 0;
   /// Removes a job that has not started (it completes with kCancelled): true. False when it has.
   virtual bool cancel() = 0;
-  /// Calls `f` once when done (at once if it is), in the thread that completes the job, with no
-  /// lock held. It may call any function; an exception is logged and dropped.
+  /// Calls `f` once when done (at once if it is), in the thread that completes the job or one that
+  /// the device keeps for that, with no lock held. It may call any function; an exception is logged
+  /// and dropped. A waiter may return before `f` ran.
   virtual void on_done(std::function<void(Completion&)> f) = 0;
 };
 

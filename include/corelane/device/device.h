@@ -36,11 +36,13 @@ struct Capabilities {
   std::vector<std::string> image_kinds;  ///< "onnx", "rknn", ...
 };
 
+/// One core.
 struct CoreInfo {
   std::string name;            ///< "core0".
   std::uint64_t clock_hz = 0;  ///< 0 when unknown.
 };
 
+/// What a device is. Fixed while it is open.
 struct DeviceInfo {
   std::string kind;      ///< Driver: "virtual", "null", "rknn".
   std::string profile;   ///< "rk3588", "generic:4".
@@ -66,12 +68,14 @@ struct Submission {
   std::uint32_t batch = 1;                     ///< Samples in it, for the record.
   /// With a deadline, bound user memory is reached through device buffers, so that an abandoned
   /// job never touches memory its caller has freed. True lets the job use it directly; the caller
-  /// then keeps it until the completion is released.
+  /// then keeps it until the completion is released; Queue::run() waits for that. Memory that a
+  /// TensorRef keeps alive is always used directly.
   bool direct_user_memory = false;
 };
 
+/// How a queue is made.
 struct QueueOptions {
-  std::string name;
+  std::string name;           ///< For messages of its jobs; may be empty.
   std::int32_t priority = 0;  ///< Added to that of each submission.
 };
 
@@ -138,11 +142,12 @@ class CORELANE_API Device {
   virtual Status reset(const CoreSet& cores) = 0;
   /// Replaces the arbiter; null restores fifo_arbiter().
   virtual Status set_arbiter(std::shared_ptr<const Arbiter> arbiter) = 0;
-  /// Replaces the event sink; an empty one drops events.
+  /// Replaces the event sink; an empty one drops events. The one before may still be running in
+  /// another thread when this returns.
   virtual Status set_event_sink(EventSink sink) = 0;
 
-  /// Starts recording the last `records_per_core` jobs of each core (0 stops). Off by default, at
-  /// the cost of a branch.
+  /// Starts recording the last `records_per_core` jobs of each core anew; 0 stops and drops the
+  /// records. Off by default, at the cost of a branch.
   virtual Status set_trace(std::size_t records_per_core) = 0;
   /// The records so far, in order of start; kWrongState when tracing was never on.
   virtual Result<std::vector<JobRecord>> read_trace() const = 0;

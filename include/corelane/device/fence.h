@@ -38,8 +38,9 @@ class CORELANE_API Fence {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A fence that is signalled when `fd` polls readable; the descriptor is duplicated, not consumed,
-/// and stays the caller's. kInvalidArgument for a bad descriptor.
+/// A fence that is signalled when `fd` polls readable, as failed (kIo) when it only hangs up or
+/// fails; the descriptor is duplicated, not consumed, and stays the caller's. kInvalidArgument for
+/// a bad descriptor.
 CORELANE_API Result<std::shared_ptr<Fence>> import_fence_fd(int fd);
 
 }  // namespace corelane::device

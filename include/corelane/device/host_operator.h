@@ -38,7 +38,7 @@ using HostOperator = std::function<Status(const HostOperatorCall&)>;
 /// missing when a job runs fails that job with kHostOperatorMissing. Any thread.
 class CORELANE_API HostOperatorTable {
  public:
-  /// kAlreadyRegistered is reported as kWrongState; an empty type or callback as kInvalidArgument.
+  /// kWrongState when the type has one already; kInvalidArgument for an empty type or callback.
   Status add(std::string type, HostOperator op);
   void remove(std::string_view type);
   /// Empty when there is none. The callback may run after remove() while a job holds it.

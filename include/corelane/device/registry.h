@@ -47,6 +47,7 @@ struct OpenOptions {
 CORELANE_API Result<std::shared_ptr<Device>> open_device(std::string_view spec = {},
                                                          const OpenOptions& options = {});
 
+/// A driver that can be opened here.
 struct DriverInfo {
   std::string kind;
   std::string origin;                 ///< "built in" or the path of the module.

@@ -35,6 +35,7 @@ class FaultyQueue final : public Queue {
     CORELANE_ASSIGN_OR_STATUS(const std::shared_ptr<Completion> completion,
                               submit_struck(job, std::move(below), fault));
     completion->wait(kNever);
+    if (job.deadline == kNever || job.direct_user_memory) completion->wait_released(kNever);
     if (record != nullptr) *record = completion->record();
     return completion->status();
   }
