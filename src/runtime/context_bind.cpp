@@ -121,14 +121,18 @@ Status ContextState::put_input(std::size_t index, Slot slot) {
   }
   std::swap(inputs_[index], slot);
   Status status = apply_input(index);
-  if (!status.ok()) {
+  bool bound = status.ok();
+  if (!bound) {
     std::swap(inputs_[index], slot);
-    if (const Status restored = apply_input(index); !restored.ok()) {
+    const Status restored = apply_input(index);
+    bound = restored.ok();
+    if (!bound) {
       status =
           restored.wrap("the earlier binding could not be restored after: " + status.to_string());
     }
   }
   refresh();
+  ready_ = ready_ && bound;
   return status;
 }
 
@@ -136,14 +140,18 @@ Status ContextState::put_output(std::size_t index, Slot slot) {
   std::swap(outputs_[index], slot);
   has_result_ = false;
   Status status = apply_output(index);
-  if (!status.ok()) {
+  bool bound = status.ok();
+  if (!bound) {
     std::swap(outputs_[index], slot);
-    if (const Status restored = apply_output(index); !restored.ok()) {
+    const Status restored = apply_output(index);
+    bound = restored.ok();
+    if (!bound) {
       status =
           restored.wrap("the earlier binding could not be restored after: " + status.to_string());
     }
   }
   refresh();
+  ready_ = ready_ && bound;
   // Of a static output nothing changes for those who ask.
   const bool open =
       entry_.executable == nullptr || !entry_.executable->outputs()[index].shape.is_static();

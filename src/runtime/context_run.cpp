@@ -52,9 +52,10 @@ Status ContextState::check_options(const RunOptions& options) const {
                    options.timeout.count());
   }
   for (const auto* fences : {&options.wait, &options.signal}) {
-    for (const auto& fence : *fences) {
-      if (fence == nullptr) return failure(Code::kInvalidArgument, "a fence is null");
-    }
+    const auto null = std::find(fences->begin(), fences->end(), nullptr);
+    if (null == fences->end()) continue;
+    return failure(Code::kInvalidArgument, "fence {} of the {} list is null; leave it out",
+                   null - fences->begin(), fences == &options.wait ? "wait" : "signal");
   }
   return {};
 }
@@ -137,9 +138,14 @@ Status ContextState::run_slowly(const RunOptions& options) {
   device::Submission job = submission(options, clock->now());
   copy_in_ = copy_out_ = {};
   if (converts_) {
-    CORELANE_RETURN_IF_ERROR(wait_for(job.wait, job.deadline));
+    Status prepared = wait_for(job.wait, job.deadline);
     job.wait.clear();
-    CORELANE_RETURN_IF_ERROR(copy_in(copy_in_));
+    if (prepared.ok()) prepared = copy_in(copy_in_);
+    if (!prepared.ok()) {
+      // As the device does for a job that fails: who waits for it must learn of it.
+      signal_all(job.signal, prepared);
+      return prepared;
+    }
   }
   const std::vector<OutputCopy> copies = output_copies();
   std::vector<std::shared_ptr<device::Fence>> signal;

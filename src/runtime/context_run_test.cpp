@@ -36,6 +36,31 @@ TEST(ContextRun, OptionsReachTheDevice) {
   EXPECT_EQ(context.times().device, 5us);
 }
 
+TEST(ContextRun, FencesLearnOfAFailureBeforeTheJob) {
+  FakeSetup setup(one_in_one_out(Shape{2}));
+  Context context = setup.program.new_context().value();
+  const std::array<std::uint8_t, 2> bytes = {1, 2};
+  ASSERT_TRUE(
+      context.bind_input(0, {bytes.data(), 2, DType::kU8, Shape{2}, {}, {}}).ok());  // Converted.
+  RunOptions options;
+  options.wait = {std::make_shared<device::Fence>()};
+  options.signal = {std::make_shared<device::Fence>()};
+  options.wait[0]->signal(failure(Code::kEngineFailed, "the producer failed"));
+  EXPECT_EQ(context.run(options).code(), Code::kEngineFailed);
+  ASSERT_TRUE(options.signal[0]->signalled());
+  EXPECT_EQ(options.signal[0]->status().code(), Code::kEngineFailed);
+}
+
+TEST(ContextRun, NullFenceIsNamed) {
+  FakeSetup setup(one_in_one_out(Shape{2}));
+  Context context = setup.program.new_context().value();
+  RunOptions options;
+  options.signal = {std::make_shared<device::Fence>(), nullptr};
+  const Status status = context.run(options);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("fence 1 of the signal list"), std::string::npos);
+}
+
 TEST(ContextRun, TheProgramsCoresApplyToAnyOnly) {
   const FakeConfig config = one_in_one_out(Shape{1});
   ProgramDescription description = testing::fake_description(config);

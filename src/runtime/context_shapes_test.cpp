@@ -7,6 +7,7 @@
 namespace corelane {
 namespace {
 
+using testing::f32_desc;
 using testing::fake_description;
 using testing::FakeConfig;
 using testing::FakeSetup;
@@ -174,6 +175,29 @@ TEST(ContextShapes, ExposedValuesComeBehindTheDeclaredOutputs) {
   EXPECT_EQ(context.output_index("inner").value(), 1U);
   ASSERT_TRUE(context.run().ok());
   EXPECT_TRUE(context.output(1));
+}
+
+TEST(ContextShapes, ContentSurvivesTheStepFromOpenToStatic) {
+  // The device refuses an open batch, so the first executable is y = f([1, 3], [4, ?]).
+  FakeConfig config;
+  config.inputs = {f32_desc("x", Shape{Shape::kOpen, 3}), f32_desc("w", Shape{4, Shape::kOpen})};
+  config.outputs = {f32_desc("y", Shape{Shape::kOpen, 3})};
+  config.refuse_open_batch = true;
+  FakeSetup setup(config);
+  Context context = setup.program.new_context().value();
+  const std::vector<float> w(28, 5.0F);
+  ASSERT_TRUE(context.set_input(1, view_of(w, Shape{4, 7})).ok());
+  const std::vector<float> x(6, 1.0F);
+  ASSERT_TRUE(context.set_input(0, view_of(x, Shape{2, 3})).ok());
+  ASSERT_EQ(setup.device->prepared.back().input_shapes[1], (Shape{4, 7}));
+  ASSERT_TRUE(context.run().ok());
+  auto& seen = static_cast<testing::FakeBindings&>(*setup.device->last.bindings);
+  const auto last_of_w = [&] { return static_cast<const float*>(seen.input(1)->data)[27]; };
+  EXPECT_EQ(last_of_w(), 5.0F);
+  // What is written now is what the device reads.
+  const std::vector<float> again(28, 6.0F);
+  ASSERT_TRUE(context.set_input(1, view_of(again, Shape{4, 7})).ok());
+  EXPECT_EQ(last_of_w(), 6.0F);
 }
 
 }  // namespace

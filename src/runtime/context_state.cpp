@@ -84,7 +84,10 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
     const bool same = shapes_[i] == shapes[i];
     if (same && slot.mode == runtime::SlotMode::kOwn) kept[i] = slot.own;
     if (!same && slot.mode != runtime::SlotMode::kOwn) slot = {};
-    if (!same || fresh || (changed && !slot.foreign_own)) {
+    // Bindings of a static executable have memory of their own; content moves there from `kept`.
+    const bool theirs =
+        entry.executable != nullptr && entry.executable->inputs()[i].shape.is_static();
+    if (!same || fresh || (changed && (theirs || !slot.foreign_own))) {
       slot.own = {};
       slot.foreign_own = false;
     }
@@ -100,6 +103,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   job_.bindings = bindings_;
   job_.batch = std::max<std::uint32_t>(1, program_->description.batch);
   if (entry_.executable != nullptr) outputs_.resize(entry_.executable->outputs().size());
+  ready_ = false;  // Half applied bindings must not run.
   CORELANE_RETURN_IF_ERROR(apply_all(kept));
   refresh();
   publish();
@@ -123,7 +127,7 @@ Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
 }
 
 Status ContextState::reshape(std::vector<Shape> shapes) {
-  if (shapes == shapes_ && entry_.executable != nullptr) return {};
+  if (shapes == shapes_ && entry_.executable != nullptr && ready_) return {};
   if (!runtime::all_static(shapes)) {
     // Not all chosen yet: a dynamic executable goes on, a static one has to wait for the rest.
     const bool fits = entry_.executable != nullptr && runtime::accepts_all(entry_.shapes, shapes);

@@ -1,13 +1,16 @@
 #include "runtime/output_copies.h"
 
 #include <exception>
+#include <new>
 
 #include "corelane/base/log.h"
 #include "corelane/tensor/convert.h"
 
 namespace corelane::runtime {
 
-Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) {
+namespace {
+
+Status convert_all(device::Bindings& bindings, std::span<const OutputCopy> copies) {
   for (const OutputCopy& copy : copies) {
     CORELANE_ASSIGN_OR_STATUS(const device::TensorRef from, bindings.output(copy.index));
     MutableTensorView to = copy.to;
@@ -27,6 +30,18 @@ Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) 
     }
   }
   return {};
+}
+
+}  // namespace
+
+Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) noexcept {
+  try {
+    return convert_all(bindings, copies);
+  } catch (const std::bad_alloc&) {
+    return failure(Code::kOutOfMemory, "no memory to convert {} outputs", copies.size());
+  } catch (const std::exception& e) {
+    return failure(Code::kInternal, "converting {} outputs threw: {}", copies.size(), e.what());
+  }
 }
 
 OutputFinish::OutputFinish(std::shared_ptr<Clock> clock, std::shared_ptr<device::Bindings> bindings,

@@ -28,7 +28,7 @@ struct OutputCopy {
 
 /// Converts the results. kShapeMismatch or kOutOfMemory when the memory does not fit the actual
 /// shape; what comes before it is already written.
-Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies);
+Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) noexcept;
 
 /// Runs once, in the thread that completes the job, before anyone is told that it is done. An
 /// abandoned or failed job writes nothing.

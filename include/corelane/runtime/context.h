@@ -27,6 +27,7 @@ class Fence;
 struct ContextState;
 struct InferenceState;
 
+/// How one inference runs; members left alone mean: the program's cores, no deadline, no fences.
 struct RunOptions {
   device::CoreSet cores;      ///< Default: any core; a program's own wish is applied to "any".
   Duration timeout{0};        ///< 0: none. Else the deadline is now + timeout.
@@ -62,6 +63,8 @@ class CORELANE_API Inference {
   std::shared_ptr<InferenceState> state_;
 };
 
+/// The tensors of one inference of a program, and its runs. A cheap handle; a default-made one stands
+/// for no context (kWrongState). One caller at a time, a second one is told kBusy.
 class CORELANE_API Context {
  public:
   /// A context of the same program with tensors of its own; weights are shared.

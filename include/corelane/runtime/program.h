@@ -33,6 +33,7 @@
 
 namespace corelane {
 
+/// How a program is loaded; the defaults suit most uses.
 struct LoadOptions {
   /// Device text; empty: CORELANE_DEVICE, else "virtual:rk3588". Ignored when `on` is set.
   std::string device;
@@ -54,6 +55,7 @@ struct LoadOptions {
 
 struct ProgramState;
 
+/// A cheap handle; a default-made one stands for no program (kWrongState). Any thread.
 class CORELANE_API Program {
  public:
   /// From a program file, an ONNX file, or (where the device takes it) a vendor-compiled file.

@@ -21,7 +21,8 @@ struct FakeConfig {
   std::vector<TensorDesc> inputs;   ///< Open dimensions allowed.
   std::vector<TensorDesc> outputs;  ///< f32; open dimensions take those of input 0.
   bool dynamic_shapes = true;
-  bool refuse_open = false;  ///< prepare() fails where a shape is open.
+  bool refuse_open = false;        ///< prepare() fails where a shape is open.
+  bool refuse_open_batch = false;  ///< prepare() fails where a first dimension is open.
   std::size_t refuse_rank_above = 100;
   std::vector<std::string> image_kinds = {"onnx"};
   std::string kind = "fake";
@@ -240,6 +241,9 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
       const Shape& shape = options.input_shapes[i];
       if (config.refuse_open && !shape.is_static()) {
         return error(Code::kUnsupportedModel, "fake: open dimensions");
+      }
+      if (config.refuse_open_batch && shape[0] == Shape::kOpen) {
+        return error(Code::kUnsupportedModel, "fake: open batch");
       }
       executable->in[i].shape = shape;
     }
