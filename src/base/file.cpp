@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
 #include <random>
 #include <system_error>
 
@@ -63,6 +64,53 @@ fs::path temporary_name(const fs::path& path) {
   static const std::uint32_t salt = std::random_device{}();
   return path.parent_path() / fmt::format(".{}.{}.{:08x}.{}.tmp", path.filename().string(),
                                           ::getpid(), salt, count.fetch_add(1));
+}
+
+/// Where a write to `path` ends: symbolic links are followed, also one to a file not yet there.
+Result<fs::path> behind_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // As the kernel.
+  for (int i = 0; i < kMostLinks; ++i) {
+    std::error_code ec;
+    const fs::path next = fs::read_symlink(path, ec);
+    if (ec) return path;  // No link, or nothing there.
+    path = path.parent_path() / next;
+  }
+  return tl::unexpected(os_failure("cannot follow the link", path, ELOOP));
+}
+
+/// For what must not be replaced: devices, pipes.
+Status write_in_place(const fs::path& path, ByteSpan bytes) {
+  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (fd.get() < 0) return os_failure("cannot open", path, errno);
+  CORELANE_RETURN_IF_ERROR(write_all(fd.get(), path, bytes));
+  if (::close(fd.release()) != 0) return os_failure("cannot write", path, errno);
+  return {};
+}
+
+/// Writes beside `path` and renames. `mode`: the permissions of the file it replaces.
+Status replace_file(const fs::path& path, std::optional<mode_t> mode, ByteSpan bytes) {
+  fs::path temporary;
+  int opened = -1;
+  do {
+    temporary = temporary_name(path);
+    // What replaces a private file is never open to others, not even while it is written.
+    opened = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode ? 0600 : 0666);
+  } while (opened < 0 && errno == EEXIST);
+  Descriptor fd(opened);
+  if (fd.get() < 0) return os_failure("cannot create a temporary file beside it", path, errno);
+  Status status = write_all(fd.get(), temporary, bytes);
+  if (status.ok() && mode && ::fchmod(fd.get(), *mode) != 0) {
+    status = os_failure("cannot set the permissions", temporary, errno);
+  }
+  // close() reports what a full network file system could not write.
+  if (::close(fd.release()) != 0 && status.ok()) {
+    status = os_failure("cannot write", temporary, errno);
+  }
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = os_failure("cannot replace it", path, errno);
+  }
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
 }
 
 }  // namespace
@@ -146,32 +194,20 @@ Status write_file_atomic(const fs::path& path, ByteSpan bytes) {
     return failure(Code::kInvalidArgument, "'{}' names no file; give folder and file name",
                    path.string());
   }
-  if (path.has_parent_path()) {
+  struct stat before {};
+  const bool exists = ::stat(path.c_str(), &before) == 0;
+  if (exists && S_ISDIR(before.st_mode)) return os_failure("cannot replace it", path, EISDIR);
+  if (exists && !S_ISREG(before.st_mode)) return write_in_place(path, bytes);
+  CORELANE_ASSIGN_OR_STATUS(const fs::path target, behind_links(path));
+  if (target.has_parent_path()) {
     std::error_code made;
-    fs::create_directories(path.parent_path(), made);
+    fs::create_directories(target.parent_path(), made);
     if (made) {
-      return failure(Code::kIo, "'{}': cannot create the folder: {}", path.parent_path().string(),
+      return failure(Code::kIo, "'{}': cannot create the folder: {}", target.parent_path().string(),
                      made.message());
     }
   }
-  fs::path temporary;
-  int opened = -1;
-  do {
-    temporary = temporary_name(path);
-    opened = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (opened < 0 && errno == EEXIST);
-  Descriptor fd(opened);
-  if (fd.get() < 0) return os_failure("cannot create a temporary file beside it", path, errno);
-  Status status = write_all(fd.get(), temporary, bytes);
-  // close() reports what a full network file system could not write.
-  if (::close(fd.release()) != 0 && status.ok()) {
-    status = os_failure("cannot write", temporary, errno);
-  }
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = os_failure("cannot replace it", path, errno);
-  }
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status;
+  return replace_file(target, exists ? std::optional(before.st_mode & 0777) : std::nullopt, bytes);
 }
 
 fs::path own_directory() {

@@ -1,5 +1,6 @@
 #include "corelane/base/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -122,6 +123,62 @@ TEST_F(FileTest, AFailedWriteLeavesNothingBehind) {
   EXPECT_EQ(entries(), 1U);
   EXPECT_EQ(write_file_atomic(folder_ / "", as_byte_span("x")).code(), Code::kInvalidArgument);
   EXPECT_EQ(write_file_atomic(folder_ / "taken" / "inside" / "y", {}).code(), Code::kIo);
+}
+
+mode_t mode_of(const fs::path& path) {
+  struct stat info {};
+  EXPECT_EQ(::lstat(path.c_str(), &info), 0);
+  return info.st_mode;
+}
+
+TEST_F(FileTest, AReplacedFileKeepsItsPermissions) {
+  const fs::path path = folder_ / "private";
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("a")).ok());
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("b")).ok());
+  EXPECT_EQ(mode_of(path) & 0777U, 0600U);
+  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("c")).ok());
+  EXPECT_EQ(mode_of(path) & 0777U, 0666U);
+}
+
+TEST_F(FileTest, APipeIsWrittenToAndStaysAPipe) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  ASSERT_TRUE(write_file_atomic(pipe, as_byte_span("through")).ok());
+  char text[16] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 7);
+  EXPECT_STREQ(text, "through");
+  ::close(reader);
+  EXPECT_TRUE(S_ISFIFO(mode_of(pipe)));
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(FileTest, ADeviceBehindALinkIsWrittenTo) {
+  // A link, so that a failure of this test replaces no device of the machine.
+  fs::create_symlink("/dev/null", folder_ / "null");
+  EXPECT_TRUE(write_file_atomic(folder_ / "null", as_byte_span("x")).ok());
+  EXPECT_TRUE(fs::is_symlink(folder_ / "null"));
+  EXPECT_TRUE(S_ISCHR(mode_of("/dev/null")));
+}
+
+TEST_F(FileTest, ALinkStaysAndItsTargetIsReplaced) {
+  ASSERT_TRUE(write_file_atomic(folder_ / "sub" / "real", as_byte_span("old")).ok());
+  fs::create_symlink("sub/real", folder_ / "link");
+  fs::create_symlink("link", folder_ / "again");
+  fs::create_symlink("sub/new", folder_ / "dangling");
+  ASSERT_TRUE(write_file_atomic(folder_ / "again", as_byte_span("new")).ok());
+  ASSERT_TRUE(write_file_atomic(folder_ / "dangling", as_byte_span("made")).ok());
+  EXPECT_EQ(fs::read_symlink(folder_ / "again"), "link");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "dangling"));
+  EXPECT_EQ(as_string_view(read_file(folder_ / "sub" / "real").value()), "new");
+  EXPECT_EQ(as_string_view(read_file(folder_ / "sub" / "new").value()), "made");
+  EXPECT_EQ(entries(), 4U);
+  fs::create_symlink("loop", folder_ / "loop");
+  EXPECT_EQ(write_file_atomic(folder_ / "loop", as_byte_span("x")).code(), Code::kIo);
 }
 
 TEST_F(FileTest, ConcurrentWritersLeaveOneWholeFile) {
