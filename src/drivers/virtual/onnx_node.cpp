@@ -26,6 +26,8 @@ enum : std::uint32_t {
   kAttributeTensors = 10,
   kAttributeGraphs = 11,
   kAttributeType = 20,
+  kAttributeSparse = 22,
+  kAttributeSparses = 23,
 };
 
 // AttributeProto.AttributeType.
@@ -141,7 +143,8 @@ Result<NodeFacts> read_node(ByteSpan node) {
     for (WireReader parts(field.payload); !parts.at_end();) {
       CORELANE_ASSIGN(const WireField part, parts.next());
       facts.has_nested |= part.is_bytes(kAttributeTensor) || part.is_bytes(kAttributeGraph) ||
-                          part.is_bytes(kAttributeTensors) || part.is_bytes(kAttributeGraphs);
+                          part.is_bytes(kAttributeTensors) || part.is_bytes(kAttributeGraphs) ||
+                          part.is_bytes(kAttributeSparse) || part.is_bytes(kAttributeSparses);
     }
   }
   return facts;

@@ -16,7 +16,7 @@ struct NodeFacts {
   std::string domain;
   std::string name;
   std::string first_output;
-  bool has_nested = false;  ///< An attribute holds a tensor or a graph.
+  bool has_nested = false;  ///< An attribute holds tensors (sparse ones too) or graphs.
 };
 
 Result<NodeFacts> read_node(ByteSpan node);

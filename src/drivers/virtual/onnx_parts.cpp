@@ -74,11 +74,22 @@ Result<TensorFacts> read_tensor(ByteSpan tensor) {
   for (WireReader fields(tensor); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.number == kTensorDims) CORELANE_TRY(read_dims(field, facts.dims));
-    if (field.is_varint(kTensorDataType)) facts.data_type = field.integer();
+    if (field.is_varint(kTensorDataType)) facts.data_type = static_cast<std::int32_t>(field.value);
     if (field.is_bytes(kTensorName)) facts.name = field.text();
-    if (field.is_varint(kTensorDataLocation)) facts.external = field.value == 1;
-    if (field.is_bytes(kTensorExternalData))
+    if (field.is_varint(kTensorDataLocation)) {
+      // Protobuf keeps the low 32 bits of an enumeration, and skips values that it does not know.
+      const auto location = static_cast<std::uint32_t>(field.value);
+      if (location != field.value || location > 1)
+        return error(Code::kMalformed,
+                     "constant '{}' has the data location {}; allowed are 0 (in the model) and 1 "
+                     "(external)",
+                     facts.name, field.value);
+      facts.external = location == 1;
+    }
+    if (field.is_bytes(kTensorExternalData)) {
+      facts.has_entries = true;
       CORELANE_TRY(read_external_entry(field.payload, facts));
+    }
   }
   return facts;
 }

@@ -19,11 +19,13 @@ struct TensorFacts {
   std::int64_t data_type = 0;
   std::vector<std::int64_t> dims;
   bool external = false;
+  bool has_entries = false;  ///< Of external data, needed or not.
   std::string_view location;
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> length;
 };
 
+/// kMalformed also when the data location is none that ONNX defines.
 Result<TensorFacts> read_tensor(ByteSpan tensor);
 
 /// Appends an external_data entry to a TensorProto.

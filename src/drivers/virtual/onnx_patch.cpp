@@ -15,18 +15,23 @@ namespace {
 constexpr std::string_view kConstants = "corelane:constants";
 /// The location by which the engine's ONNX reader takes an address in this process.
 constexpr std::string_view kMemoryLocation = "*/_ORT_MEM_ADDR_/*";
+/// What an image that names that location is told by.
+constexpr std::string_view kMemoryMark = "_ORT_MEM_ADDR_";
 constexpr int kMaxDepth = 64;
 
 // Field numbers of onnx.proto.
 enum : std::uint32_t {
   kModelGraph = 7,
+  kModelTraining = 20,
   kModelFunctions = 25,
   kFunctionNode = 7,
+  kFunctionAttribute = 11,
   kGraphNode = 1,
   kGraphInitializer = 5,
   kGraphInput = 11,
   kGraphOutput = 12,
   kGraphValueInfo = 13,
+  kGraphSparse = 15,
   kNodeInput = 1,
   kNodeOutput = 2,
   kNodeOpType = 4,
@@ -35,9 +40,32 @@ enum : std::uint32_t {
   kAttributeGraph = 6,
   kAttributeTensors = 10,
   kAttributeGraphs = 11,
+  kAttributeSparse = 22,
+  kAttributeSparses = 23,
+  kSparseValues = 1,
+  kSparseIndices = 2,
   kTensorRawData = 9,
   kTensorExternalData = 13,
   kTensorDataLocation = 14,
+};
+
+/// Refuses a second appearance of a field that holds one message: protobuf merges the two, so that
+/// what comes out is not what was checked.
+class OnlyOnce {
+ public:
+  explicit OnlyOnce(std::string_view what) : what_(what) {}
+  Status check(const WireField& field) {
+    const std::uint64_t bit = std::uint64_t{1} << (field.number % 64);
+    if ((seen_ & bit) != 0)
+      return failure(Code::kMalformed, "ONNX model: {} has field {} twice; once is allowed", what_,
+                     field.number);
+    seen_ |= bit;
+    return {};
+  }
+
+ private:
+  std::string_view what_;
+  std::uint64_t seen_ = 0;
 };
 
 class Patcher {
@@ -46,17 +74,26 @@ class Patcher {
       : image_(image), options_(options) {}
 
   Result<PatchedModel> run() {
+    if (as_string_view(image_.bytes).find(kMemoryMark) != std::string_view::npos)
+      return error(Code::kMalformed,
+                   "the network names addresses of memory ('{}') as the place of its constants; a "
+                   "device takes '{}' only, import the model first",
+                   kMemoryLocation, kConstants);
     bool has_graph = false;
+    OnlyOnce once("the model");
     for (WireReader fields(image_.bytes); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
-      if (field.is_bytes(kModelGraph) && !has_graph) {
+      if (field.is_bytes(kModelGraph)) {
         has_graph = true;
+        CORELANE_TRY(once.check(field));
         CORELANE_TRY(scan_top(field.payload));
         CORELANE_ASSIGN(const std::string patched, graph(field.payload, 0));
         append_bytes_field(result_.bytes, kModelGraph, patched);
       } else if (field.is_bytes(kModelFunctions)) {
-        CORELANE_ASSIGN(const std::string patched, nodes_of(field.payload, kFunctionNode, 1));
+        CORELANE_ASSIGN(const std::string patched, function(field.payload));
         append_bytes_field(result_.bytes, kModelFunctions, patched);
+      } else if (field.number == kModelTraining) {
+        continue;  // Of no use to the engine.
       } else {
         append_raw(result_.bytes, field.raw);
       }
@@ -135,6 +172,8 @@ class Patcher {
         CORELANE_TRY(node(field, out, depth));
       } else if (field.is_bytes(kGraphInitializer)) {
         CORELANE_TRY(tensor(field, out));
+      } else if (field.is_bytes(kGraphSparse)) {
+        CORELANE_TRY(sparse(field, out));
       } else if (top && field.is_bytes(kGraphInput)) {
         CORELANE_TRY(input(field, out));
       } else if (top && field.is_bytes(kGraphOutput)) {
@@ -180,13 +219,14 @@ class Patcher {
     }
   }
 
-  /// A message copied with the nodes in field `number` patched.
-  Result<std::string> nodes_of(ByteSpan message, std::uint32_t number, int depth) {
+  Result<std::string> function(ByteSpan message) {
     std::string out;
     for (WireReader fields(message); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
-      if (field.is_bytes(number))
-        CORELANE_TRY(node(field, out, depth, number));
+      if (field.is_bytes(kFunctionNode))
+        CORELANE_TRY(node(field, out, 1, kFunctionNode));
+      else if (field.is_bytes(kFunctionAttribute))
+        CORELANE_TRY(attribute(field, out, 1));
       else
         append_raw(out, field.raw);
     }
@@ -229,40 +269,72 @@ class Patcher {
 
   Status attribute(const WireField& source, std::string& out, int depth) {
     std::string patched;
+    OnlyOnce once("an attribute");
     for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+      if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeGraph) ||
+          field.is_bytes(kAttributeSparse))
+        CORELANE_RETURN_IF_ERROR(once.check(field));
       if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeTensors)) {
         CORELANE_RETURN_IF_ERROR(tensor(field, patched));
       } else if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) {
         CORELANE_ASSIGN_OR_STATUS(const std::string inner, graph(field.payload, depth + 1));
         append_bytes_field(patched, field.number, inner);
+      } else if (field.is_bytes(kAttributeSparse) || field.is_bytes(kAttributeSparses)) {
+        CORELANE_RETURN_IF_ERROR(sparse(field, patched));
       } else {
         append_raw(patched, field.raw);
       }
     }
-    append_bytes_field(out, kNodeAttribute, patched);
+    append_bytes_field(out, source.number, patched);
     return {};
   }
 
-  Status tensor(const WireField& source, std::string& out) {
+  /// The parts of a sparse tensor are put into the model itself: small, and not every reader looks
+  /// for them elsewhere.
+  Status sparse(const WireField& source, std::string& out) {
+    std::string patched;
+    OnlyOnce once("a sparse tensor");
+    for (WireReader fields(source.payload); !fields.at_end();) {
+      CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+      if (field.is_bytes(kSparseValues) || field.is_bytes(kSparseIndices)) {
+        CORELANE_RETURN_IF_ERROR(once.check(field));
+        CORELANE_RETURN_IF_ERROR(tensor(field, patched, true));
+      } else {
+        append_raw(patched, field.raw);
+      }
+    }
+    append_bytes_field(out, source.number, patched);
+    return {};
+  }
+
+  Status tensor(const WireField& source, std::string& out, bool put_inside = false) {
     CORELANE_ASSIGN_OR_STATUS(const TensorFacts facts, read_tensor(source.payload));
     const std::optional<std::size_t> elements = Shape(facts.dims).elements();
     const DType dtype = dtype_from_onnx(facts.data_type);
     const std::size_t bytes = elements ? dtype_bytes(dtype, *elements) : 0;
     result_.constant_bytes += bytes;
-    if (!facts.external) {
+    if (!facts.external && !facts.has_entries) {
       append_raw(out, source.raw);
       return {};
     }
-    CORELANE_ASSIGN_OR_STATUS(const ByteSpan data, constant_of(facts, elements, bytes));
+    ByteSpan data;
+    if (facts.external) {
+      CORELANE_ASSIGN_OR_STATUS(data, constant_of(facts, elements, bytes));
+    }
     std::string patched;
     for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
-      if (field.number != kTensorExternalData && field.number != kTensorDataLocation)
-        append_raw(patched, field.raw);
+      const bool ours = field.number == kTensorExternalData ||
+                        field.number == kTensorDataLocation ||
+                        (facts.external && field.number == kTensorRawData);
+      if (!ours) append_raw(patched, field.raw);
     }
-    if (data.empty()) {
-      append_bytes_field(patched, kTensorRawData, "");
+    if (!facts.external) {
+      // Stray entries are gone, the data stay where they are.
+    } else if (put_inside || data.empty()) {
+      CORELANE_RETURN_IF_ERROR(count_inside(facts, data.size()));
+      append_bytes_field(patched, kTensorRawData, as_string_view(data));
     } else {
       append_external_entry(patched, "location", kMemoryLocation);
       append_external_entry(patched, "offset",
@@ -271,6 +343,17 @@ class Patcher {
       append_varint_field(patched, kTensorDataLocation, 1);
     }
     append_bytes_field(out, source.number, patched);
+    return {};
+  }
+
+  /// Constants that go into the model take no more room than the segment they come from.
+  Status count_inside(const TensorFacts& facts, std::size_t bytes) {
+    if (bytes > image_.constants.size() - inside_)
+      return failure(Code::kMalformed,
+                     "sparse constant '{}' shares its bytes with others: together they take more "
+                     "than the {} bytes of the constants",
+                     facts.name, image_.constants.size());
+    inside_ += bytes;
     return {};
   }
 
@@ -295,6 +378,7 @@ class Patcher {
   const device::Image& image_;
   const device::PrepareOptions& options_;
   PatchedModel result_;
+  std::size_t inside_ = 0;  ///< Bytes of constants put into the model.
   std::set<std::string, std::less<>> initializers_;
   std::set<std::string, std::less<>> reshaped_;
 };

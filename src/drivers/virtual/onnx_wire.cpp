@@ -1,6 +1,7 @@
 #include "drivers/virtual/onnx_wire.h"
 
 #include <cstring>
+#include <limits>
 
 namespace corelane::virtual_npu {
 
@@ -27,6 +28,10 @@ Result<std::uint64_t> WireReader::varint() {
 Result<WireField> WireReader::next() {
   const std::size_t begin = at_;
   CORELANE_ASSIGN(const std::uint64_t key, varint());
+  // A reader that keeps 32 bits of a key would see another field than we do.
+  if (key > std::numeric_limits<std::uint32_t>::max())
+    return error(Code::kMalformed, "ONNX model: the field key {} at byte {} has more than 32 bits",
+                 key, begin);
   WireField field;
   field.number = static_cast<std::uint32_t>(key >> 3U);
   const auto fixed = [&](std::size_t width) -> Result<std::uint64_t> {

@@ -65,6 +65,12 @@ class NetworkBuilder {
   NetworkBuilder& external(std::string_view name, const std::vector<std::int64_t>& dims,
                            std::int64_t type, std::string_view location, std::string_view offset,
                            std::string_view length) {
+    append_bytes_field(graph_, 5, external_tensor(name, dims, type, location, offset, length));
+    return *this;
+  }
+  static std::string external_tensor(std::string_view name, const std::vector<std::int64_t>& dims,
+                                     std::int64_t type, std::string_view location,
+                                     std::string_view offset, std::string_view length) {
     std::string tensor = tensor_head(name, dims, type);
     const auto entry = [&](std::string_view key, std::string_view text) {
       std::string e;
@@ -76,8 +82,7 @@ class NetworkBuilder {
     entry("offset", offset);
     entry("length", length);
     append_varint_field(tensor, 14, 1);
-    append_bytes_field(graph_, 5, tensor);
-    return *this;
+    return tensor;
   }
 
   std::string bytes() const {

@@ -69,6 +69,39 @@ TEST(VirtualProgram, ConstantsAreReadFromTheSegment) {
   EXPECT_GE(program->memory().weights, 24U);
 }
 
+TEST(VirtualProgram, SparseConstantsAreReadFromTheSegment) {
+  // 2 of 4 values: 1 and 2 at 1 and 3, both lists in the constants.
+  ByteVector constants(64 + 16);
+  const float w[2] = {1, 2};
+  const std::int64_t at[2] = {1, 3};
+  std::memcpy(constants.data(), w, sizeof(w));
+  std::memcpy(constants.data() + 64, at, sizeof(at));
+  const auto part = [](std::string_view name, std::int64_t type, std::string_view offset,
+                       std::string_view length) {
+    return NetworkBuilder::external_tensor(name, {2}, type, "corelane:constants", offset, length);
+  };
+  std::string sparse;
+  append_bytes_field(sparse, 1, part("w", kOnnxFloat, "0", "8"));
+  append_bytes_field(sparse, 2, part("at", kOnnxInt64, "64", "16"));
+  append_varint_field(sparse, 3, 4);
+  std::string attribute;
+  append_bytes_field(attribute, 1, "sparse_value");
+  append_varint_field(attribute, 20, 11);
+  append_bytes_field(attribute, 22, sparse);
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {4})
+                                .node("Constant", {}, {"c"}, {}, {attribute})
+                                .node("Add", {"x", "c"}, {"y"})
+                                .output("y", {4})
+                                .bytes();
+  const auto program = prepare(onnx_image(bytes, constants));
+  const auto r = request(*program);
+  std::vector<float> x = {10, 10, 10, 10};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {4})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(10, 11, 10, 12));
+}
+
 TEST(VirtualProgram, FrozenShapesMakeAStaticProgram) {
   device::PrepareOptions options;
   options.input_shapes = {Shape{2, 2}};
