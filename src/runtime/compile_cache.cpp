@@ -1,11 +1,15 @@
 #include "runtime/compile_cache.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -26,21 +30,60 @@ struct CachedFile {
   std::uint64_t size = 0;
 };
 
-/// What lies in the folder; leftovers of writers that died are removed on the way.
+/// `<key>.rknn`, a key being 32 hexadecimal digits.
+bool is_entry(std::string_view name) {
+  constexpr std::size_t kKey = 32;
+  return name.size() == kKey + 5 && name.ends_with(".rknn") &&
+         name.find_first_not_of("0123456789abcdef") == kKey;
+}
+
+/// What write_file_atomic() writes before it renames: `.<entry>.<process>.<salt>.<count>.tmp`.
+bool is_unfinished_entry(std::string_view name) {
+  constexpr std::size_t kEntry = 37;
+  return name.starts_with('.') && name.ends_with(".tmp") && is_entry(name.substr(1, kEntry)) &&
+         name.substr(1 + kEntry).starts_with('.');
+}
+
+/// The entries in the folder; leftovers of writers that died are removed on the way. Whatever has
+/// another name, or is no file, is somebody else's.
 std::vector<CachedFile> list_entries(const fs::path& folder) {
   std::vector<CachedFile> files;
   std::error_code ec;
   for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+    const std::string name = it->path().filename().string();
+    const bool entry = is_entry(name);
+    if (!entry && !is_unfinished_entry(name)) continue;
     std::error_code gone;  // Another process may remove files while we look.
+    if (!fs::is_regular_file(it->symlink_status(gone))) continue;
     CachedFile file{it->path(), it->last_write_time(gone), it->file_size(gone)};
-    if (gone || !it->is_regular_file(gone)) continue;
-    if (file.path.extension() == ".rknn") {
+    if (gone) continue;
+    if (entry) {
       files.push_back(std::move(file));
     } else if (fs::file_time_type::clock::now() - file.time > kStaleAfter) {
       fs::remove(file.path, gone);
     }
   }
   return files;
+}
+
+/// Why programs from this folder cannot be trusted; empty when they can. Directly below a folder
+/// that everybody may write to (/tmp, when there is no home folder) another user could have made it
+/// first; there it is created for this user alone.
+std::string distrust(const fs::path& folder) {
+  struct stat info {};
+  const fs::path above = folder.parent_path();
+  if (::stat(above.empty() ? "." : above.c_str(), &info) != 0) return {};  // Made on the first use.
+  if ((info.st_mode & S_IWOTH) == 0) return {};
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return "it cannot be created: " + std::generic_category().message(errno);
+  }
+  if (::lstat(folder.c_str(), &info) != 0) {
+    return "it cannot be queried: " + std::generic_category().message(errno);
+  }
+  if (!S_ISDIR(info.st_mode)) return "it is not a folder";
+  if (info.st_uid != ::geteuid()) return "it belongs to another user";
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "other users may write to it";
+  return {};
 }
 
 }  // namespace
@@ -58,7 +101,16 @@ std::optional<CompileCache> CompileCache::from_environment() {
       limit_mb = kDefaultLimitMb;
     }
   }
-  return CompileCache(cache_directory() / "programs", limit_mb << 20);
+  fs::path folder = cache_directory();
+  if (!folder.has_filename()) folder = folder.parent_path();  // A final '/'.
+  if (const std::string why = distrust(folder); !why.empty()) {
+    log::warn("runtime",
+              "compiled programs are not cached: '{}' lies where everybody may write and {}; set "
+              "CORELANE_CACHE_DIR to a folder of your own",
+              folder.string(), why);
+    return std::nullopt;
+  }
+  return CompileCache(folder / "programs", limit_mb << 20);
 }
 
 std::shared_ptr<const ProgramFile> CompileCache::find(const std::string& key) const {

@@ -2,7 +2,9 @@
 ///
 /// Folder: `programs` below cache_directory(). `CORELANE_CACHE=0` switches it off;
 /// `CORELANE_CACHE_LIMIT_MB` bounds its size (default 2048), the entries least recently used go
-/// first. Entries are written under another name and renamed, so processes never see half of one;
+/// first. Files in the folder that have no name of an entry are left alone. Below a folder that
+/// everybody may write to, the cache is used only when it is this user's and nobody else may write
+/// to it. Entries are written under another name and renamed, so processes never see half of one;
 /// each carries the program file's own checksums. A cache that fails costs time, never the load.
 #pragma once
 
@@ -25,9 +27,11 @@ class CompileCache {
  public:
   CompileCache(std::filesystem::path folder, std::uint64_t limit_bytes)
       : folder_(std::move(folder)), limit_(limit_bytes) {}
-  /// As the environment says; nullopt when it is switched off.
+  /// As the environment says; nullopt when it is switched off, or the folder is not to be trusted
+  /// (which is logged).
   static std::optional<CompileCache> from_environment();
 
+  /// `key`: 32 hexadecimal digits, as of compile_key().
   /// The entry, all checksums verified; null when there is none or it is damaged (which is logged;
   /// the next store() replaces it).
   std::shared_ptr<const ProgramFile> find(const std::string& key) const;

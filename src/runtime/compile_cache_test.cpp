@@ -1,6 +1,7 @@
 #include "runtime/compile_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -23,6 +24,7 @@ class CompileCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("corelane-cache-test-" + std::to_string(::getpid()));
+    if (const char* old = std::getenv("CORELANE_CACHE_DIR")) old_directory_ = old;
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     log::set_callback(
@@ -31,6 +33,8 @@ class CompileCacheTest : public ::testing::Test {
   void TearDown() override {
     log::set_callback({});
     fs::remove_all(folder_);
+    if (old_directory_) ::setenv("CORELANE_CACHE_DIR", old_directory_->c_str(), 1);
+    if (!old_directory_) ::unsetenv("CORELANE_CACHE_DIR");
     ::unsetenv("CORELANE_CACHE");
     ::unsetenv("CORELANE_CACHE_LIMIT_MB");
   }
@@ -39,17 +43,21 @@ class CompileCacheTest : public ::testing::Test {
   }
   fs::path folder_;
   std::vector<std::string> lines_;
+  std::optional<std::string> old_directory_;
 };
 
 ByteVector program() {
   return testing::fake_file(testing::fake_description(testing::one_in_one_out(Shape{1})));
 }
 
+/// A key, told by its first digit.
+std::string key(const std::string& digit) { return digit + std::string(31, '0'); }
+
 TEST_F(CompileCacheTest, StoredEntriesAreFound) {
   const CompileCache cache(folder_, 1 << 20);
-  EXPECT_EQ(cache.find("k"), nullptr);
-  ASSERT_TRUE(cache.store("k", program()).ok());
-  const auto entry = cache.find("k");
+  EXPECT_EQ(cache.find(key("d")), nullptr);
+  ASSERT_TRUE(cache.store(key("d"), program()).ok());
+  const auto entry = cache.find(key("d"));
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(entry->description().name, "fake");
 }
@@ -58,43 +66,64 @@ TEST_F(CompileCacheTest, DamagedEntryIsLoggedIgnoredAndReplaced) {
   const CompileCache cache(folder_, 1 << 20);
   ByteVector bytes = program();
   bytes.back() ^= std::byte{1};
-  ASSERT_TRUE(write_file_atomic(cache.path("k"), bytes).ok());
-  EXPECT_EQ(cache.find("k"), nullptr);
+  ASSERT_TRUE(write_file_atomic(cache.path(key("d")), bytes).ok());
+  EXPECT_EQ(cache.find(key("d")), nullptr);
   ASSERT_EQ(lines_.size(), 1U);
-  EXPECT_NE(lines_[0].find(cache.path("k").string()), std::string::npos);
-  ASSERT_TRUE(cache.store("k", program()).ok());
-  EXPECT_NE(cache.find("k"), nullptr);
+  EXPECT_NE(lines_[0].find(cache.path(key("d")).string()), std::string::npos);
+  ASSERT_TRUE(cache.store(key("d"), program()).ok());
+  EXPECT_NE(cache.find(key("d")), nullptr);
 }
 
 TEST_F(CompileCacheTest, OldestEntriesGoFirstAndUseMakesYoung) {
   const ByteVector bytes = program();
   const CompileCache cache(folder_, bytes.size() * 2 + bytes.size() / 2);
-  ASSERT_TRUE(cache.store("a", bytes).ok());
-  ASSERT_TRUE(cache.store("b", bytes).ok());
-  age(cache.path("a"), 3);
-  age(cache.path("b"), 2);
-  ASSERT_NE(cache.find("a"), nullptr);
-  ASSERT_TRUE(cache.store("c", bytes).ok());
-  EXPECT_TRUE(fs::exists(cache.path("a")));
-  EXPECT_FALSE(fs::exists(cache.path("b")));
-  EXPECT_TRUE(fs::exists(cache.path("c")));
+  ASSERT_TRUE(cache.store(key("a"), bytes).ok());
+  ASSERT_TRUE(cache.store(key("b"), bytes).ok());
+  age(cache.path(key("a")), 3);
+  age(cache.path(key("b")), 2);
+  ASSERT_NE(cache.find(key("a")), nullptr);
+  ASSERT_TRUE(cache.store(key("c"), bytes).ok());
+  EXPECT_TRUE(fs::exists(cache.path(key("a"))));
+  EXPECT_FALSE(fs::exists(cache.path(key("b"))));
+  EXPECT_TRUE(fs::exists(cache.path(key("c"))));
 }
 
 TEST_F(CompileCacheTest, EntryAboveTheLimitIsNotStored) {
   const CompileCache cache(folder_, 10);
-  EXPECT_TRUE(cache.store("a", program()).ok());
-  EXPECT_FALSE(fs::exists(cache.path("a")));
+  EXPECT_TRUE(cache.store(key("a"), program()).ok());
+  EXPECT_FALSE(fs::exists(cache.path(key("a"))));
 }
 
 TEST_F(CompileCacheTest, LeftoversOfDeadWritersAreRemoved) {
-  const ByteVector bytes = program();
   const CompileCache cache(folder_, 1 << 20);
-  std::ofstream(folder_ / "k.rknn.tmp1") << "old";
-  std::ofstream(folder_ / "k.rknn.tmp2") << "in progress";
-  age(folder_ / "k.rknn.tmp1", 2);
-  ASSERT_TRUE(cache.store("k", bytes).ok());
-  EXPECT_FALSE(fs::exists(folder_ / "k.rknn.tmp1"));
-  EXPECT_TRUE(fs::exists(folder_ / "k.rknn.tmp2"));
+  const std::string name = "." + key("d") + ".rknn.77.0123abcd.0.tmp";
+  const std::string young = "." + key("d") + ".rknn.77.0123abcd.1.tmp";
+  std::ofstream(folder_ / name) << "old";
+  std::ofstream(folder_ / young) << "in progress";
+  age(folder_ / name, 2);
+  ASSERT_TRUE(cache.store(key("d"), program()).ok());
+  EXPECT_FALSE(fs::exists(folder_ / name));
+  EXPECT_TRUE(fs::exists(folder_ / young));
+}
+
+TEST_F(CompileCacheTest, FilesOfOthersAreNeverRemoved) {
+  const ByteVector bytes = program();
+  const CompileCache cache(folder_, bytes.size());
+  const std::string entry = key("b") + ".rknn";
+  const std::vector<std::string> names{"notes.txt",           ".hidden.tmp",
+                                       "." + entry + ".tmp2", "mobilenet.rknn",
+                                       key("b") + "0.rknn",   "B" + key("b").substr(1) + ".rknn",
+                                       entry + ".1.2.tmp"};
+  for (const auto& name : names) {
+    std::ofstream(folder_ / name) << std::string(bytes.size(), 'x');
+    age(folder_ / name, 100);
+  }
+  fs::create_symlink("notes.txt", folder_ / (key("e") + ".rknn"));
+  ASSERT_TRUE(cache.store(key("a"), bytes).ok());
+  ASSERT_TRUE(cache.store(key("c"), bytes).ok());
+  for (const auto& name : names) EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+  EXPECT_TRUE(fs::is_symlink(folder_ / (key("e") + ".rknn")));
+  EXPECT_FALSE(fs::exists(cache.path(key("a"))));
 }
 
 TEST_F(CompileCacheTest, TheEnvironmentSwitchesOffAndLimits) {
@@ -104,6 +133,33 @@ TEST_F(CompileCacheTest, TheEnvironmentSwitchesOffAndLimits) {
   ASSERT_EQ(lines_.size(), 1U);
   EXPECT_NE(lines_[0].find("'many'"), std::string::npos);
   ::setenv("CORELANE_CACHE", "0", 1);
+  EXPECT_FALSE(CompileCache::from_environment());
+}
+
+TEST_F(CompileCacheTest, AFolderThatOthersMayHaveMadeIsNotTrusted) {
+  const fs::path shared = folder_ / "shared";
+  fs::create_directories(shared);
+  ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);
+  const fs::path own = shared / "cache";
+  ::setenv("CORELANE_CACHE_DIR", own.c_str(), 1);
+  EXPECT_TRUE(CompileCache::from_environment());
+  EXPECT_EQ(fs::status(own).permissions(), fs::perms::owner_all);
+  EXPECT_TRUE(CompileCache::from_environment());
+  EXPECT_TRUE(lines_.empty());
+
+  ASSERT_EQ(::chmod(own.c_str(), 0770), 0);
+  EXPECT_FALSE(CompileCache::from_environment());
+  ASSERT_EQ(lines_.size(), 1U);
+  EXPECT_NE(lines_[0].find("other users may write"), std::string::npos);
+  fs::remove(own);
+  fs::create_directories(folder_ / "elsewhere");
+  fs::create_symlink(folder_ / "elsewhere", own);
+  ::setenv("CORELANE_CACHE_DIR", (own.string() + "/").c_str(), 1);
+  EXPECT_FALSE(CompileCache::from_environment());
+  if (::geteuid() != 0) return;  // Only root can give a folder away.
+  fs::remove(own);
+  fs::create_directories(own);
+  ASSERT_EQ(::chown(own.c_str(), 12345, 12345), 0);
   EXPECT_FALSE(CompileCache::from_environment());
 }
 
@@ -153,6 +209,9 @@ TEST(CompileKey, EverythingThatChangesTheProgramChangesTheKey) {
     for (std::size_t k = i + 1; k < keys.size(); ++k) EXPECT_NE(keys[i], keys[k]) << i << " " << k;
   }
   EXPECT_EQ(key_of(model), keys[0]);
+  // What the cache recognises as an entry of its own.
+  EXPECT_EQ(keys[0].size(), 32U);
+  EXPECT_EQ(keys[0].find_first_not_of("0123456789abcdef"), std::string::npos);
 }
 
 TEST_F(CompileCacheTest, KeyFollowsTheContentOfExternalData) {
@@ -162,18 +221,18 @@ TEST_F(CompileCacheTest, KeyFollowsTheContentOfExternalData) {
                                 .external("a", {1}, testing::kOnnxFloat, "w.bin", 0, 4)
                                 .node("Add", {"x", "a"}, {"y"})
                                 .build();
-  const auto key = [&](LoadOptions options = {}) {
+  const auto keyed = [&](LoadOptions options = {}) {
     return compile_key(as_byte_span(model), folder_, options, info());
   };
-  EXPECT_EQ(key().error().code(), Code::kNotFound);
+  EXPECT_EQ(keyed().error().code(), Code::kNotFound);
   std::ofstream(folder_ / "w.bin") << "aaaa";
-  const std::string first = key().value();
-  EXPECT_EQ(key().value(), first);
+  const std::string first = keyed().value();
+  EXPECT_EQ(keyed().value(), first);
   std::ofstream(folder_ / "w.bin") << "bbbb";
-  EXPECT_NE(key().value(), first);
+  EXPECT_NE(keyed().value(), first);
   LoadOptions strict;
   strict.import.strict_links = true;
-  EXPECT_EQ(key(strict).error().code(), Code::kUnsupported);
+  EXPECT_EQ(keyed(strict).error().code(), Code::kUnsupported);
 }
 
 TEST_F(CompileCacheTest, ExternalDataOutsideTheFolderHaveNoKey) {

@@ -40,8 +40,8 @@ CORELANE_API Result<ByteVector> read_file(const std::filesystem::path& path,
 
 /// Writes a temporary file in the same folder and renames it, so readers in other processes see
 /// the old file or the whole new one; it keeps the old one's permissions. Creates missing parent
-/// folders. A symbolic link stays and the file it leads to is replaced. What is no file (a device, a
-/// pipe) is not replaced either: the bytes are written to it, which waits for a pipe's reader. A
+/// folders. A symbolic link stays and the file it leads to is replaced. What is no file (a device,
+/// a pipe) is not replaced either: the bytes are written to it, which waits for a pipe's reader. A
 /// directory is kIo.
 CORELANE_API Status write_file_atomic(const std::filesystem::path& path, ByteSpan bytes);
 
