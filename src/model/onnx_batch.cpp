@@ -29,7 +29,10 @@ class BatchPass {
     }
     // Inner descriptions were made for one copy.
     graph_.clear_value_info();
-    for (const auto& t : graph_.initializer()) facts_.learn(t.name(), t, constants_);
+    for (const auto& t : graph_.initializer()) {
+      facts_.learn(t.name(), t, constants_);
+      fixed_.insert(t.name());
+    }
     for (int i = 0; i < graph_.node_size(); ++i) CORELANE_RETURN_IF_ERROR(node(i));
     for (auto& out : *graph_.mutable_output()) CORELANE_RETURN_IF_ERROR(output(out));
     return {};
@@ -68,14 +71,31 @@ class BatchPass {
     node.set_input(1, name);
   }
 
+  /// What the claims of a step do not see: a constant or an attribute may fix the size there.
+  std::string broken_claim(const std::string& output, std::size_t axis) const {
+    const auto& shape = facts_.of(output).shape;
+    if (!shape) return {};
+    const std::int64_t size = axis < shape->rank() ? (*shape)[axis] : 0;
+    if (size == Shape::kOpen || (size > 0 && size % batch_ == 0)) return {};
+    return fmt::format("gives '{}' the shape {}, which does not keep {} copies along dimension {}",
+                       output, shape->to_string(), batch_, axis);
+  }
+
   Status node(int position) {
     auto& n = *graph_.mutable_node(position);
+    if (n.output_size() == 0) return {};
+    if (n.op_type() == "Constant") fixed_.insert(n.output(0));
     if (n.op_type() == "Reshape" && n.input_size() == 2) fix_reshape(n);
     infer_node(n, opset_, constants_, facts_);
     bool carries = false;
     for (const auto& in : n.input()) carries = carries || axes_.contains(in);
     if (!carries) return {};
-    const BatchStep step = follow_batch(n, opset_, batch_, facts_, axes_);
+    BatchStep step = follow_batch(n, opset_, batch_, facts_, axes_, fixed_);
+    for (std::size_t k = 0; k < step.axes.size() && step.refusal.empty(); ++k) {
+      const int i = static_cast<int>(k);
+      if (!step.axes[k] || i >= n.output_size()) continue;
+      step.refusal = broken_claim(n.output(i), *step.axes[k]);
+    }
     if (!step.refusal.empty()) {
       return failure(Code::kUnsupportedModel, "batch {}: node {} ({}) {}", batch_,
                      node_text(n, position), op_text(n), step.refusal);
@@ -128,6 +148,7 @@ class BatchPass {
   std::vector<ImportFinding>& findings_;
   FactsTable facts_;
   BatchAxes axes_;
+  FixedValues fixed_;
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ struct Follower {
   std::int64_t batch;
   const FactsTable& facts;
   const BatchAxes& axes;
+  const FixedValues& fixed;
 
   std::optional<std::size_t> axis(int i) const {
     const auto it = axes.find(input_of(node, i));
@@ -49,16 +50,41 @@ BatchStep at(const Follower& f, std::size_t axis) {
                                                   axis)};
 }
 
+/// All outputs have the copies there, in as many rows as the first input.
+BatchStep keeps(const Follower& f, std::size_t axis) {
+  const auto& in = f.shape(0);
+  const auto& out = f.facts.of(f.node.output(0)).shape;
+  if (in && out && axis < in->rank() && axis < out->rank() && (*in)[axis] != Shape::kOpen &&
+      (*out)[axis] != Shape::kOpen && (*in)[axis] != (*out)[axis]) {
+    return refuse(fmt::format("makes {} rows from {} in the dimension that holds the copies",
+                              (*out)[axis], (*in)[axis]));
+  }
+  return at(f, axis);
+}
+
+/// A constant of several rows meets the copies there: each copy would get another row of it.
+bool meets_rows(const Follower& f, std::size_t axis, std::size_t out_rank) {
+  for (int i = 0; i < f.node.input_size(); ++i) {
+    const auto& s = f.shape(i);
+    if (!s || !f.fixed.contains(input_of(f.node, i)) || axis + s->rank() < out_rank) continue;
+    const std::size_t k = axis + s->rank() - out_rank;
+    if (k < s->rank() && (*s)[k] != 1) return true;
+  }
+  return false;
+}
+
+constexpr const char* kMeetsRows =
+    "joins the copies with a constant that has several rows in their dimension";
 constexpr const char* kAlong = "works along the dimension that holds the copies";
 
 BatchStep same(const Follower& f) {
   const auto axis = f.axis(0);
-  return axis ? at(f, *axis) : unknown();
+  return axis ? keeps(f, *axis) : unknown();
 }
 
 /// Operators of images: N is dimension 0.
 BatchStep images(const Follower& f) {
-  if (f.axis(0) == 0u) return at(f, 0);
+  if (f.axis(0) == 0u) return keeps(f, 0);
   return f.axis(0) ? refuse("has the copies in another dimension than 0") : unknown();
 }
 
@@ -86,6 +112,9 @@ BatchStep broadcasting(const Follower& f) {
     if (result && *result != moved) return refuse("joins copies of different dimensions");
     result = moved;
   }
+  // The second input of Expand is a shape.
+  const bool expand = f.node.op_type() == "Expand";
+  if (result && !expand && meets_rows(f, *result, out)) return refuse(kMeetsRows);
   return result ? at(f, *result) : unknown();
 }
 
@@ -102,6 +131,7 @@ BatchStep matmul(const Follower& f) {
     if (result && *result != moved) return refuse("joins copies of different dimensions");
     result = moved;
   }
+  if (result && *result + 2 < out && meets_rows(f, *result, out)) return refuse(kMeetsRows);
   return result ? at(f, *result) : unknown();
 }
 
@@ -217,7 +247,8 @@ BatchStep gather(const Follower& f) {
     const std::size_t index_rank = f.shape(1) ? f.rank(1) : 1;
     return at(f, *data < *works ? *data : *data + index_rank - 1);
   }
-  return at(f, *works + *f.axis(1));
+  const auto index = f.axis(1);
+  return index ? at(f, *works + *index) : unknown();
 }
 
 BatchStep slice(const Follower& f) {
@@ -319,8 +350,9 @@ const std::unordered_map<std::string_view, std::int64_t> kAlongAxis{
 }  // namespace
 
 BatchStep follow_batch(const onnx::NodeProto& node, std::int64_t opset, std::int64_t batch,
-                       const FactsTable& facts, const BatchAxes& axes) {
-  const Follower f{node, opset, batch, facts, axes};
+                       const FactsTable& facts, const BatchAxes& axes, const FixedValues& fixed) {
+  if (node.output_size() == 0) return {};
+  const Follower f{node, opset, batch, facts, axes, fixed};
   const std::string& op = node.op_type();
   if (const auto it = handlers().find(op); it != handlers().end()) return it->second(f);
   if (is_unary(op) || kSame.contains(op)) return same(f);

@@ -94,5 +94,63 @@ TEST(OnnxBatch, OperatorThatIsNotUnderstoodBecomesAWarning) {
   EXPECT_EQ(imported->description.findings.back().kind, ImportFinding::Kind::kWarning);
 }
 
+/// The message of a refused import with a batch of 2, which must name the node.
+std::string refusal(const TestModel& m, std::string_view node) {
+  const auto imported = m.import(batch_of(2));
+  EXPECT_FALSE(imported);
+  if (imported) return {};
+  EXPECT_EQ(imported.error().code(), Code::kUnsupportedModel);
+  EXPECT_NE(imported.error().message().find(node), std::string::npos)
+      << imported.error().to_string();
+  return std::string(imported.error().message());
+}
+
+TEST(OnnxBatch, ResizeToSizesOfOneCopyIsRefusedByName) {
+  TestModel m;
+  m.input("x", {1, 2, 2, 2}).input("skip", {1, 2, 4, 4}).output("y", {1, 2, 4, 4});
+  m.ints("sizes", {1, 2, 4, 4});
+  m.node("Resize", {"x", "", "", "sizes"}, {"r"});
+  m.node("Add", {"r", "skip"}, {"y"});
+  EXPECT_NE(refusal(m, "node_Resize1").find("dimension that holds the copies"), std::string::npos);
+}
+
+TEST(OnnxBatch, PaddingBetweenTheCopiesIsRefused) {
+  TestModel m;
+  m.input("x", {1, 2}).output("y", {1, 2});
+  m.ints("pads", {0, 0, 2, 0});
+  m.node("Pad", {"x", "pads"}, {"p"});
+  m.ints("axes", {0});
+  m.node("ReduceSum", {"p", "axes"}, {"y"});
+  refusal(m, "node_Pad1");
+}
+
+TEST(OnnxBatch, ConstantOfAsManyRowsAsCopiesIsRefused) {
+  TestModel m;
+  m.input("x", {1, 4}).open_output("y");
+  m.floats("rows", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  m.node("Add", {"x", "rows"}, {"y"});
+  refusal(m, "node_Add1");
+
+  TestModel one;
+  one.input("x", {1, 4}).output("y", {1, 4});
+  one.floats("rows", {1, 4}, {1, 2, 3, 4});
+  one.node("Add", {"x", "rows"}, {"y"});
+  EXPECT_TRUE(one.import(batch_of(2)));
+}
+
+TEST(OnnxBatch, MalformedNodesAreRefusedWithoutACrash) {
+  TestModel gather;
+  gather.input("x", {1, 4}).floats("data", {3, 4}, std::vector<double>(12, 1)).ints("at", {0});
+  gather.open_output("y").node("Gather", {"data", "at", "x"}, {"y"});
+  static_cast<void>(gather.import(batch_of(2)));
+  for (const char* op : {"Add", "MatMul", "Reshape", "Relu", "Constant"}) {
+    TestModel m;
+    m.input("x", {1, 4}).output("y", {1, 4});
+    m.node("Relu", {"x"}, {"y"});
+    m.node(op, {"x", "x"}, {});
+    static_cast<void>(m.import(batch_of(2)));
+  }
+}
+
 }  // namespace
 }  // namespace corelane::onnx_import
