@@ -39,7 +39,7 @@ def check(good, text):
 
 
 def run(reader, arguments):
-    return subprocess.run([reader, *map(str, arguments)], capture_output=True, text=True, timeout=240)
+    return subprocess.run([reader, *map(str, arguments)], capture_output=True, text=True, timeout=500)
 
 
 def reason(done):
