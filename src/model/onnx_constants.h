@@ -10,7 +10,9 @@ namespace corelane::onnx_import {
 
 /// Checks every tensor, makes its data raw, and moves those of kExternalFrom bytes and more to the
 /// constants (location "corelane:constants", aligned 64). Small external tensors are taken into the
-/// graph. Each tensor's memory is freed as soon as it is copied.
+/// graph; those that share their bytes of a file share the constants. kUnsupportedModel when
+/// overlaps make more of the files than they hold. Each tensor's memory is freed as soon as it is
+/// copied.
 Result<ByteVector> take_constants(onnx::ModelProto& model, ExternalData& external);
 
 /// Appends a tensor's raw data to the constants and makes it external when it is large.

@@ -83,12 +83,16 @@ Result<fs::path> ExternalData::resolve(const std::string& location, const std::s
 
 Result<const MappedFile*> ExternalData::open(const std::string& location,
                                              const std::string& tensor) {
-  const auto known = files_.find(location);
-  if (known != files_.end()) return &known->second;
+  const auto known = by_location_.find(location);
+  if (known != by_location_.end()) return known->second;
   CORELANE_ASSIGN(const fs::path path, resolve(location, tensor));
+  if (const auto same = files_.find(path); same != files_.end()) {
+    return by_location_[location] = &same->second;
+  }
   auto file = MappedFile::open(path);
   if (!file) return tl::unexpected(file.error().wrap(fmt::format("tensor '{}'", tensor)));
-  return &files_.emplace(location, std::move(*file)).first->second;
+  size_of_files_ += file->bytes().size();
+  return by_location_[location] = &files_.emplace(path, std::move(*file)).first->second;
 }
 
 Result<ByteSpan> ExternalData::bytes_of(const onnx::TensorProto& tensor) {

@@ -23,6 +23,8 @@ class ExternalData {
   /// The tensor's bytes; they live as long as this object. kInvalidArgument (no root, location
   /// outside, link in strict mode), kNotFound, kIo, kMalformed (offset, length, key).
   Result<ByteSpan> bytes_of(const onnx::TensorProto& tensor);
+  /// Of the files opened so far, each counted once however it is named.
+  std::size_t size_of_files() const { return size_of_files_; }
 
  private:
   Result<const MappedFile*> open(const std::string& location, const std::string& tensor);
@@ -31,7 +33,9 @@ class ExternalData {
   std::filesystem::path root_;
   std::filesystem::path linked_root_;
   bool strict_links_;
-  std::map<std::string, MappedFile> files_;
+  std::map<std::filesystem::path, MappedFile> files_;  ///< By resolved path.
+  std::map<std::string, const MappedFile*> by_location_;
+  std::size_t size_of_files_ = 0;
 };
 
 }  // namespace corelane::onnx_import

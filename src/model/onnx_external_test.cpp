@@ -126,5 +126,58 @@ TEST_F(OnnxExternal, BytesAloneHaveNoFolder) {
   EXPECT_TRUE(import_onnx(model("w.bin").bytes(), options));
 }
 
+/// Adds an external f32 vector.
+void add_external(TestModel& m, const std::string& name, const std::string& location,
+                  std::size_t offset, std::size_t bytes) {
+  auto& w = *m.graph().add_initializer();
+  w.set_name(name);
+  w.set_data_type(onnx::TensorProto::FLOAT);
+  w.add_dims(static_cast<std::int64_t>(bytes / 4));
+  w.set_data_location(onnx::TensorProto::EXTERNAL);
+  const std::pair<const char*, std::string> entries[] = {{"location", location},
+                                                         {"offset", std::to_string(offset)},
+                                                         {"length", std::to_string(bytes)}};
+  for (const auto& [key, value] : entries) {
+    auto& entry = *w.add_external_data();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
+}
+
+TEST_F(OnnxExternal, TensorsThatShareBytesShareTheConstants) {
+  write_weights(root_ / "model" / "w.bin", 4096);
+  TestModel m = model("w.bin");
+  add_external(m, "again", "w.bin", 0, 2048);
+  add_external(m, "named otherwise", "./w.bin", 0, 2048);
+  add_external(m, "other bytes", "w.bin", 2048, 2048);
+  for (const char* name : {"again", "named otherwise", "other bytes"}) {
+    m.node("Add", {"x", name}, {std::string(name) + "/y"});
+  }
+  const auto imported = import(m);
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->constants.size(), 4096U);
+  const auto graph = graph_of(*imported);
+  for (const auto& t : graph.initializer()) {
+    const auto bytes = constants_slice(t, imported->constants);
+    ASSERT_TRUE(bytes) << t.name();
+    EXPECT_EQ(bytes->data() - imported->constants.data(), t.name() == "other bytes" ? 2048 : 0);
+  }
+}
+
+TEST_F(OnnxExternal, OverlapsThatUnfoldTheFileAreRefused) {
+  constexpr std::size_t kFile = std::size_t{16} << 20;
+  write_weights(root_ / "model" / "w.bin");
+  fs::resize_file(root_ / "model" / "w.bin", kFile);  // A hole: takes no room on the disk.
+  TestModel m = model("w.bin");
+  for (std::size_t i = 0; i < 4; ++i) {
+    add_external(m, "overlap" + std::to_string(i), i % 2 == 0 ? "w.bin" : "./w.bin", 64 * i,
+                 kFile - 1024);
+  }
+  const auto imported = import(m);
+  ASSERT_FALSE(imported);
+  EXPECT_EQ(imported.error().code(), Code::kUnsupportedModel);
+  EXPECT_THAT(imported.error().to_string(), HasSubstr("'overlap"));
+}
+
 }  // namespace
 }  // namespace corelane::onnx_import
