@@ -59,7 +59,7 @@ void add_standard_opset(onnx::ModelProto& model) {
 std::optional<std::vector<double>> Rewriter::constant_values(const std::string& name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) return std::nullopt;
-  return read_floats(it->second, state_.constants);
+  return read_floats(*it->second, state_.constants);
 }
 
 std::string Rewriter::made_by(const std::string& name) const {
@@ -71,7 +71,7 @@ Status Rewriter::run(onnx::GraphProto& graph) {
   graph_ = &graph;
   for (const auto& t : graph.initializer()) {
     facts_.learn(t.name(), t, state_.constants);
-    tensors_.emplace(t.name(), t);
+    tensors_.emplace(t.name(), &t);
   }
   for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()}) {
     for (const auto& v : *list) facts_.learn(v);
@@ -112,17 +112,18 @@ void Rewriter::visit(onnx::NodeProto node, int depth) {
     return;
   }
   infer_node(node, state_.opset, state_.constants, facts_);
-  if (node.op_type() == "Constant" && node.output_size() == 1) {
-    const auto* value = find_attribute(node, "value");
-    if (value != nullptr && value->has_t()) tensors_.emplace(node.output(0), value->t());
-  }
   if (top_) {
     const auto macs = macs_of(node, facts_);
     state_.macs_known = state_.macs_known && macs.has_value();
     state_.macs += macs.value_or(0);
   }
   for (const auto& out : node.output()) makers_[out] = node.op_type();
-  *graph_->add_node() = std::move(node);
+  auto& kept = *graph_->add_node();
+  kept = std::move(node);
+  if (kept.op_type() == "Constant" && kept.output_size() == 1) {
+    const auto* value = find_attribute(kept, "value");
+    if (value != nullptr && value->has_t()) tensors_.emplace(kept.output(0), &value->t());
+  }
 }
 
 Status Rewriter::subgraphs(onnx::NodeProto& node) {
@@ -168,8 +169,9 @@ std::string Rewriter::constant(onnx::TensorProto tensor) {
   std::string name = tensor.name();
   place_tensor(tensor, state_.constants);
   facts_.learn(name, tensor, state_.constants);
-  tensors_.emplace(name, tensor);
-  *graph_->add_initializer() = std::move(tensor);
+  auto& kept = *graph_->add_initializer();
+  kept = std::move(tensor);
+  tensors_.emplace(name, &kept);
   return name;
 }
 

@@ -120,7 +120,8 @@ class Rewriter {
   FactsTable facts_;
   bool top_;
   onnx::GraphProto* graph_ = nullptr;
-  std::unordered_map<std::string, onnx::TensorProto> tensors_;  ///< Small and Constant ones.
+  /// Initialisers and values of Constant nodes, in the graph.
+  std::unordered_map<std::string, const onnx::TensorProto*> tensors_;
   std::unordered_map<std::string, std::string> makers_;
   int origin_ = 0;
   std::string origin_name_;
