@@ -101,6 +101,16 @@ void infer_constant(const InferContext& c) {
 
 }  // namespace
 
+const ValueFacts& sound(const ValueFacts& facts) {
+  static const ValueFacts kNothing;
+  if (!facts.shape) return facts;
+  const auto& dims = facts.shape->dims();
+  const bool possible =
+      dims.size() <= kMostDims &&
+      std::all_of(dims.begin(), dims.end(), [](std::int64_t d) { return d >= Shape::kOpen; });
+  return possible ? facts : kNothing;
+}
+
 void InferContext::set(int output, std::int32_t elem, std::optional<Shape> shape) const {
   set(output, ValueFacts{elem, std::move(shape), std::nullopt, std::nullopt});
 }
@@ -117,6 +127,16 @@ void InferContext::set(int output, ValueFacts known) const {
       if ((*known.shape)[i] == Shape::kOpen) (*known.shape)[i] = (*declared.shape)[i];
     }
   }
+  if (known.shape && known.shape->rank() > kMostDims) known.shape.reset();
+  for (std::size_t i = 0; known.shape && i < known.shape->rank(); ++i) {
+    if ((*known.shape)[i] < 0) (*known.shape)[i] = Shape::kOpen;
+  }
+  const auto elements = known.shape ? known.shape->elements() : std::nullopt;
+  const auto fits = [&](const auto& list) {
+    return elements == list->size() && list->size() <= kMostKept;
+  };
+  if (known.ints && !fits(known.ints)) known.ints.reset();
+  if (known.floats && !fits(known.floats)) known.floats.reset();
   facts.set(name, std::move(known));
 }
 

@@ -10,6 +10,15 @@
 
 namespace corelane::onnx_import {
 
+/// More dimensions than any operator of a real model makes.
+inline constexpr std::size_t kMostDims = 64;
+/// Integers and floats kept of a value that a node makes. Enough for shapes, axes and scales; a
+/// file cannot multiply a larger list by handing it on from node to node.
+inline constexpr std::size_t kMostKept = 64;
+
+/// `facts`, or nothing where the file declares a shape that no tensor can have.
+const ValueFacts& sound(const ValueFacts& facts);
+
 /// One node while its outputs are inferred.
 struct InferContext {
   const onnx::NodeProto& node;
@@ -17,9 +26,11 @@ struct InferContext {
   ByteSpan constants;
   FactsTable& facts;
 
-  const ValueFacts& in(int i) const { return facts.of(input_of(node, i)); }
+  const ValueFacts& in(int i) const { return sound(facts.of(input_of(node, i))); }
   bool has_output(int i) const { return i < node.output_size() && !node.output(i).empty(); }
   void set(int output, std::int32_t elem, std::optional<Shape> shape) const;
+  /// The one way into the table: what does not fit together, or is too much to keep, is dropped. So
+  /// `ints` and `floats` that a rule finds have as many elements as the shape says.
   void set(int output, ValueFacts known) const;
   /// Known integers of input i, or of the attribute where older operator sets have it.
   std::optional<std::vector<std::int64_t>> ints_of(int i, std::string_view attribute) const;

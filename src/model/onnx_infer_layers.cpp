@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/onnx_checked.h"
 #include "model/onnx_infer.h"
 #include "model/onnx_tensor.h"
 
@@ -20,14 +21,19 @@ Ints ints_or(const onnx::NodeProto& node, std::string_view name, std::size_t n,
   return values;
 }
 
+/// Sizes of windows up to this one are computed; larger ones stay open.
+constexpr std::int64_t kMostWindow = std::int64_t{1} << 40;
+
 /// Output size of a window sliding over one padded dimension.
 std::int64_t window_size(std::int64_t in, std::int64_t kernel, std::int64_t stride,
-                         std::int64_t dilation, std::int64_t pads, const std::string& auto_pad,
+                         std::int64_t dilation, Checked pads, const std::string& auto_pad,
                          bool ceil_mode, std::int64_t pad_begin) {
+  const auto usual = [](Checked v) { return v.is_within(-kMostWindow, kMostWindow); };
   if (in < 0 || kernel < 1 || stride < 1 || dilation < 1) return kOpen;
-  const std::int64_t span = (kernel - 1) * dilation + 1;
+  if (!usual(in) || !usual(stride) || !usual(pads) || !usual(pad_begin)) return kOpen;
   if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") return (in + stride - 1) / stride;
-  const std::int64_t room = in + (auto_pad == "VALID" ? 0 : pads) - span;
+  const Checked span = (Checked(kernel) - 1) * dilation + 1;
+  const std::int64_t room = (Checked(in) + (auto_pad == "VALID" ? 0 : pads) - span).or_open();
   if (room < 0) return kOpen;
   std::int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
   // A window that would start in the right padding does not count.
@@ -48,7 +54,7 @@ void infer_window(const InferContext& c, std::int64_t channels, const Ints& kern
   const bool ceil_mode = int_attribute(c.node, "ceil_mode", 0) != 0;
   for (std::size_t i = 0; i < n; ++i) {
     shape[2 + i] = window_size((*x)[2 + i], kernel[i], strides[i], dilations[i],
-                               pads[i] + pads[i + n], auto_pad, ceil_mode, pads[i]);
+                               Checked(pads[i]) + pads[i + n], auto_pad, ceil_mode, pads[i]);
   }
   c.set(0, elem, shape);
   if (c.node.op_type() == "MaxPool") c.set(1, T::INT64, shape);
@@ -88,7 +94,7 @@ void infer_conv_transpose(const InferContext& c) {
   const Ints wanted = ints_attribute(c.node, "output_shape");
   const std::string auto_pad = string_attribute(c.node, "auto_pad", "NOTSET");
   Shape shape = *x;
-  shape[1] = (*w)[1] < 0 ? kOpen : (*w)[1] * int_attribute(c.node, "group", 1);
+  shape[1] = (*w)[1] < 0 ? kOpen : (Checked((*w)[1]) * int_attribute(c.node, "group", 1)).or_open();
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t in = (*x)[2 + i];
     auto& out = shape[2 + i];
@@ -97,10 +103,10 @@ void infer_conv_transpose(const InferContext& c) {
       out = wanted[i];
     } else if (in >= 0 && (*w)[2 + i] > 0) {
       const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
-      const std::int64_t full =
-          (in - 1) * strides[i] + extra[i] + ((*w)[2 + i] - 1) * dilations[i] + 1;
-      const std::int64_t cut = auto_pad == "VALID" ? 0 : pads[i] + pads[i + n];
-      out = same ? in * strides[i] : full - cut;
+      const Checked full =
+          (Checked(in) - 1) * strides[i] + extra[i] + (Checked((*w)[2 + i]) - 1) * dilations[i] + 1;
+      const Checked cut = auto_pad == "VALID" ? Checked(0) : Checked(pads[i]) + pads[i + n];
+      out = (same ? Checked(in) * strides[i] : full - cut).or_open();
     }
   }
   c.set(0, c.in(0).elem, shape);
@@ -226,7 +232,7 @@ void infer_resize(const InferContext& c) {
     if (!old && sizes && sizes->size() == x->rank()) {
       shape[i] = (*sizes)[i] == kUnknownInt ? kOpen : (*sizes)[i];
     } else if (scales && scales->size() == x->rank() && (*x)[i] >= 0) {
-      shape[i] = static_cast<std::int64_t>(std::floor(static_cast<double>((*x)[i]) * (*scales)[i]));
+      shape[i] = size_from(std::floor(static_cast<double>((*x)[i]) * (*scales)[i]));
     }
   }
   c.set(0, c.in(0).elem, shape);
@@ -241,8 +247,12 @@ void infer_space_depth(const InferContext& c) {
   for (std::size_t i = 1; i < 4; ++i) {
     if (shape[i] < 0) continue;
     const bool grows = (i == 1) != to_space;
-    const std::int64_t factor = i == 1 ? b * b : b;
-    shape[i] = grows ? shape[i] * factor : shape[i] / factor;
+    const std::int64_t factor = (i == 1 ? Checked(b) * b : Checked(b)).or_open();
+    if (factor < 1) {
+      shape[i] = kOpen;
+    } else {
+      shape[i] = grows ? (Checked(shape[i]) * factor).or_open() : shape[i] / factor;
+    }
   }
   c.set(0, c.in(0).elem, shape);
 }

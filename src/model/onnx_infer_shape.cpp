@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/onnx_checked.h"
 #include "model/onnx_infer.h"
 #include "model/onnx_tensor.h"
 
@@ -151,7 +152,7 @@ void infer_transpose(const InferContext& c) {
     dims.push_back((*from)[static_cast<std::size_t>(p)]);
   }
   ValueFacts result{c.in(0).elem, Shape(std::move(dims)), std::nullopt, std::nullopt};
-  if (c.in(0).ints && from->rank() == 2 && from->is_static()) {
+  if (c.in(0).ints && !c.in(0).ints->empty() && from->rank() == 2 && from->is_static()) {
     const bool turned = perm[0] == 1;
     const auto rows = static_cast<std::size_t>((*from)[0]);
     const auto columns = static_cast<std::size_t>((*from)[1]);
@@ -177,12 +178,13 @@ void infer_concat(const InferContext& c) {
       auto& dim = (*result.shape)[d];
       const std::int64_t other = (*next.shape)[d];
       if (d == *axis) {
-        dim = dim < 0 || other < 0 ? kOpen : dim + other;
+        dim = dim < 0 || other < 0 ? kOpen : (Checked(dim) + other).or_open();
       } else if (dim == kOpen) {
         dim = other;
       }
     }
-    if (result.ints && next.ints && *axis == 0) {
+    if (result.ints && next.ints && *axis == 0 &&
+        result.ints->size() + next.ints->size() <= kMostKept) {
       result.ints->insert(result.ints->end(), next.ints->begin(), next.ints->end());
     } else {
       result.ints.reset();
@@ -294,8 +296,9 @@ void infer_split(const InferContext& c) {
       shape[*axis] = part == kUnknownInt ? kOpen : part;
     } else if (!given && total >= 0) {
       const std::int64_t n = int_attribute(c.node, "num_outputs", outputs);
-      const std::int64_t part = n > 0 ? (total + n - 1) / n : 0;
-      shape[*axis] = std::clamp<std::int64_t>(total - part * i, 0, part);
+      const std::int64_t part = n > 0 ? total / n + (total % n != 0 ? 1 : 0) : 0;
+      const Checked before = Checked(part) * i;
+      shape[*axis] = before.is_within(0, total) ? std::min(total - before.or_open(), part) : 0;
     }
     c.set(i, c.in(0).elem, shape);
   }
@@ -315,7 +318,7 @@ void infer_expand_tile(const InferContext& c) {
   if (repeats && repeats->size() == from->rank()) {
     for (std::size_t i = 0; i < from->rank(); ++i) {
       const std::int64_t r = (*repeats)[i];
-      if (r != kUnknownInt && (*from)[i] >= 0) shape[i] = r * (*from)[i];
+      if (r != kUnknownInt && (*from)[i] >= 0) shape[i] = (Checked(r) * (*from)[i]).or_open();
     }
   }
   c.set(0, c.in(0).elem, shape);
@@ -331,7 +334,9 @@ void infer_pad(const InferContext& c) {
     for (std::size_t i = 0; i < from->rank(); ++i) {
       const std::int64_t a = (*pads)[i];
       const std::int64_t b = (*pads)[i + from->rank()];
-      if (a != kUnknownInt && b != kUnknownInt && (*from)[i] >= 0) shape[i] = (*from)[i] + a + b;
+      if (a != kUnknownInt && b != kUnknownInt && (*from)[i] >= 0) {
+        shape[i] = (Checked((*from)[i]) + a + b).or_open();
+      }
     }
   }
   c.set(0, c.in(0).elem, shape);
@@ -346,11 +351,12 @@ void infer_range(const InferContext& c) {
     const std::int64_t a = c.in(0).ints->front();
     const std::int64_t b = c.in(1).ints->front();
     const std::int64_t step = c.in(2).ints->front();
-    const bool small = std::max(std::abs(a), std::abs(b)) < (std::int64_t{1} << 40);
+    const bool small =
+        std::max({std::abs(a), std::abs(b), std::abs(step)}) < (std::int64_t{1} << 40);
     if (step == 0 || !small) return c.set(0, std::move(result));
     const std::int64_t n = (b - a + step + (step > 0 ? -1 : 1)) / step;
     result.shape = Shape{std::max<std::int64_t>(n, 0)};
-    if (n <= 1024) {
+    if (n <= static_cast<std::int64_t>(kMostKept)) {
       result.ints.emplace();
       for (std::int64_t i = 0; i < n; ++i) result.ints->push_back(a + i * step);
     }
@@ -365,7 +371,7 @@ void infer_constant_of_shape(const InferContext& c) {
   ValueFacts result{elem, shape ? shape : open_shape_of_length(c.in(0)), std::nullopt,
                     std::nullopt};
   const auto elements = result.shape ? result.shape->elements() : std::nullopt;
-  if (value != nullptr && elements && *elements <= 1024) {
+  if (value != nullptr && elements && *elements <= kMostKept) {
     const auto filled = read_ints(value->t(), c.constants);
     if (filled && filled->size() == 1) result.ints = Ints(*elements, filled->front());
   }
