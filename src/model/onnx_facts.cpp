@@ -7,7 +7,10 @@
 namespace corelane::onnx_import {
 namespace {
 
-constexpr std::size_t kMostInts = 1024;
+/// What is worth keeping of a constant: shapes, axes, scales. A model may hold a great many of
+/// them, so the values must not take much more memory than they do in the file: each is 8 bytes
+/// here.
+std::size_t most_values(std::int32_t elem) { return onnx_type_bits(elem) >= 32 ? 64 : 8; }
 
 }  // namespace
 
@@ -35,7 +38,7 @@ void FactsTable::learn(const std::string& name, const onnx::TensorProto& tensor,
   facts.elem = tensor.data_type();
   facts.shape = Shape(std::vector<std::int64_t>(tensor.dims().begin(), tensor.dims().end()));
   const auto elements = facts.shape->elements();
-  if (elements && *elements <= kMostInts) {
+  if (elements && *elements <= most_values(tensor.data_type())) {
     facts.ints = read_ints(tensor, constants);
     if (!facts.ints && facts.shape->rank() <= 1 && onnx_type_bits(tensor.data_type()) > 8) {
       facts.floats = read_floats(tensor, constants);

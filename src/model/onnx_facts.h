@@ -41,7 +41,7 @@ class FactsTable {
   void set(const std::string& name, ValueFacts facts) { facts_[name] = std::move(facts); }
   /// Fills what is missing: type and shape from a value_info.
   void learn(const onnx::ValueInfoProto& value);
-  /// From an initialiser or the value of a Constant.
+  /// From an initialiser or the value of a Constant; values of the smallest only.
   void learn(const std::string& name, const onnx::TensorProto& tensor, ByteSpan constants);
 
  private:

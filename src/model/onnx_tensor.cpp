@@ -80,6 +80,12 @@ void append_six_bits(std::string& raw, const T& tensor) {
   }
 }
 
+/// Clear() would keep the memory.
+template <class V>
+void release(google::protobuf::RepeatedField<V>& field) {
+  google::protobuf::RepeatedField<V>().Swap(&field);
+}
+
 template <class V>
 V load(const std::byte* at) {
   V v;
@@ -195,11 +201,11 @@ void make_raw(T& tensor) {
       append_as<std::uint8_t>(raw, tensor.int32_data());
       break;
   }
-  tensor.mutable_float_data()->Clear();
-  tensor.mutable_double_data()->Clear();
-  tensor.mutable_int32_data()->Clear();
-  tensor.mutable_int64_data()->Clear();
-  tensor.mutable_uint64_data()->Clear();
+  release(*tensor.mutable_float_data());
+  release(*tensor.mutable_double_data());
+  release(*tensor.mutable_int32_data());
+  release(*tensor.mutable_int64_data());
+  release(*tensor.mutable_uint64_data());
   tensor.set_raw_data(std::move(raw));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "corelane/base/file.h"
+#include "model/onnx_test_model.h"
 #include "mutator.h"
 #include "onnx_outcome.h"
 #include "sample_models.h"
@@ -117,6 +118,20 @@ TEST(OnnxMutants, ARealModelDoesNoHarmEither) {
     import_and_judge(ByteVector(model.begin(), model.begin() + cut), {});
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
   }
+}
+
+/// Initialisers that stay in the graph: what is known of each must not outgrow the file.
+TEST(OnnxMutants, ManySmallConstantsStayWithinTheMemoryBound) {
+  onnx_import::TestModel m;
+  m.input("x", {4}).output("y", {4}).node("Relu", {"x"}, {"y"});
+  for (int i = 0; i < 60'000; ++i) {
+    auto& t = *m.graph().add_initializer();
+    t.set_name("c" + std::to_string(i));
+    t.set_data_type(onnx::TensorProto::INT8);
+    t.add_dims(1023);
+    t.mutable_raw_data()->assign(1023, '\1');
+  }
+  EXPECT_TRUE(import_and_judge(m.bytes(), {}));
 }
 
 }  // namespace
