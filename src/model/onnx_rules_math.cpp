@@ -181,6 +181,8 @@ Result<bool> nll_loss(Rewriter& r, const onnx::NodeProto& node) {
   if (ignore == nullptr || x.elem == 0 || target.elem == 0) return false;
   const std::string& weight = input_of(node, 2);
   const std::string reduction = string_attribute(node, "reduction", "mean");
+  // All dimensions of the target are reduced: their number must be known.
+  if (reduction != "none" && !target.shape) return false;
   const std::string zero_int = r.values(target.elem, {}, {0});
   const std::string ignored = r.add(
       "Equal", {node.input(1), r.values(target.elem, {}, {static_cast<double>(ignore->i())})});
