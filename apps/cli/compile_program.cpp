@@ -113,7 +113,10 @@ Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_TRY(check_output(output.string(), "--output"));
   CORELANE_ASSIGN(auto bytes, compile_file(a.model, options));
   CORELANE_TRY(write_file_atomic(output, bytes));
-  CORELANE_ASSIGN(auto file, ProgramFile::open(output, Verify::kEverything));
+  // A pipe or a device cannot be read again.
+  const bool again = std::filesystem::is_regular_file(output, ec);
+  CORELANE_ASSIGN(auto file, again ? ProgramFile::open(output, Verify::kEverything)
+                                   : ProgramFile::from_bytes(bytes, nullptr, Verify::kEverything));
   Json out{{"output", output.string()}, {"bytes", bytes.size()}};
   out["program"] = to_json(file->description());
   if (global.json) {
@@ -152,8 +155,9 @@ Action add_compile(CLI::App& parent, Global& global) {
   app->add_option("--custom-string", a->custom_string, "Up to 1024 bytes kept in the program");
   add_list(*app, "--custom-op", a->custom_operators,
            "Operator type that the host will implement (repeatable)");
-  app->add_flag("--precompile", a->precompile, "Add the engine's compiled form of this machine");
-  app->add_option("-d,--device", a->device, "Device for --precompile");
+  auto* precompile = app->add_flag("--precompile", a->precompile,
+                                   "Add the engine's compiled form of this machine");
+  app->add_option("-d,--device", a->device, "Device for --precompile")->needs(precompile);
   add_list(*app, "--attach", a->attach, "KIND=FILE: a foreign image for that device kind");
   app->add_flag("--allow-known-wrong", a->allow_known_wrong,
                 "Only warn about patterns the engine is known to compute wrongly");

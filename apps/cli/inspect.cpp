@@ -93,6 +93,12 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
   text = fmt::format("{}: {} ({})\n", a.model, file_kind_name(kind),
                      human_bytes(mapped.bytes().size()));
   if (kind == FileKind::kOnnx) {
+    if (a.verify) {
+      return error(Code::kInvalidArgument,
+                   "--verify checks the checksums of a program file; '{}' is an ONNX model, which "
+                   "has none: leave it out",
+                   a.model);
+    }
     CORELANE_ASSIGN(auto model, import_onnx_file(a.model));
     out["program"] = to_json(model.description);
     text += describe(model.description);
@@ -152,9 +158,9 @@ Action add_inspect(CLI::App& parent, Global& global) {
   auto* app = parent.add_subcommand("inspect", "Show what a program file or ONNX model holds");
   auto a = std::make_shared<Arguments>();
   app->add_option("model", a->model, "Program file or ONNX model")->required();
-  app->add_flag("--verify", a->verify, "Check the CRC of every segment");
-  app->add_flag("--load", a->load, "Also load it and show placement and memory");
-  app->add_option("-d,--device", a->device, "Device for --load");
+  app->add_flag("--verify", a->verify, "Check the CRC of every segment of a program file");
+  auto* load = app->add_flag("--load", a->load, "Also load it and show placement and memory");
+  app->add_option("-d,--device", a->device, "Device for --load")->needs(load);
   return [&global, a] { return run(global, *a); };
 }
 

@@ -47,6 +47,10 @@ Status check_output(const std::string& path, const std::string& option) {
     return failure(Code::kInvalidArgument, "{} '{}' is a folder; give the name of a file", option,
                    path);
   }
+  if (fs::exists(path, ec) && !fs::is_regular_file(path, ec)) {  // Is written to, not replaced.
+    if (::access(path.c_str(), W_OK) == 0) return {};
+    return failure(Code::kIo, "{} '{}' cannot be written: {}", option, path, std::strerror(errno));
+  }
   // Missing folders are made when the file is written; the nearest one that exists must allow it.
   fs::path folder = fs::absolute(path, ec).parent_path();
   while (!fs::exists(folder, ec) && folder != folder.root_path()) folder = folder.parent_path();

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import stat
 import subprocess
 import time
 
@@ -50,6 +51,22 @@ class Mistakes(CliTest):
         self.fails(3, "bench", self.program, "--poisson", parts=("--rate",))
         self.fails(3, "compile", self.path / "fixed.onnx", "-o", self.path / "n.rknn", "--mean",
                    "nan,1,1", parts=("--mean", "nan,1,1", "finite"))
+
+    def test_options_that_would_do_nothing(self):
+        self.fails(2, "inspect", self.program, "-d", "virtual", parts=("--device", "--load"))
+        self.fails(2, "compile", self.path / "fixed.onnx", "-o", self.path / "d.rknn", "-d",
+                   "virtual", parts=("--device", "--precompile"))
+        self.assertFalse((self.path / "d.rknn").exists())
+        self.fails(3, "inspect", self.path / "fixed.onnx", "--verify",
+                   parts=("--verify", "fixed.onnx", "ONNX model"))
+
+    def test_a_pipe_is_written_to_and_stays_a_pipe(self):
+        pipe = self.path / "pipe"
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        self.ok("compile", self.path / "fixed.onnx", "-o", pipe)
+        self.assertEqual(reader.communicate(timeout=60)[0], self.program.read_bytes())
+        self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
 
     def test_devices_that_do_not_exist(self):
         self.fails(3, "run", self.program, "--random", "-d", "bogus", parts=("'bogus'", "virtual"))
