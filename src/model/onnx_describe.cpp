@@ -175,6 +175,11 @@ Status describe(const onnx::ModelProto& model, ByteSpan constants, const ImportO
     CORELANE_ASSIGN_OR_STATUS(IoEntry entry, describe_value(value, "output"));
     find_output_quant(index, constants, entry);
     set_reported(options, entry);
+    if (!shape_of(value.type())) {
+      d.findings.push_back({ImportFinding::Kind::kWarning, value.name(), "output",
+                            "its rank is not known before a run: the shape [] stands for any, not "
+                            "for a scalar; declare it in the model to have it known"});
+    }
     d.outputs.push_back(std::move(entry));
   }
   CORELANE_RETURN_IF_ERROR(check_names(options, d));

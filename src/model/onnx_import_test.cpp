@@ -242,5 +242,22 @@ TEST(OnnxImport, MissingFileIsNotFound) {
   EXPECT_EQ(import_onnx_file("/nonexistent/model.onnx").error().code(), Code::kNotFound);
 }
 
+TEST(OnnxImport, OutputOfUnknownRankIsNotPassedOffAsAScalar) {
+  TestModel m;
+  m.input("x", {2, 3}).input("s", {"n"}, onnx::TensorProto::INT64).open_output("y");
+  m.node("Reshape", {"x", "s"}, {"y"});
+  const auto imported = m.import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  ASSERT_EQ(imported->description.findings.size(), 1U);
+  const auto& finding = imported->description.findings[0];
+  EXPECT_EQ(finding.kind, ImportFinding::Kind::kWarning);
+  EXPECT_EQ(finding.node, "y");
+  EXPECT_NE(finding.text.find("rank is not known"), std::string::npos);
+
+  TestModel scalar;
+  scalar.input("x", {}).output("y", {}).node("Relu", {"x"}, {"y"});
+  EXPECT_TRUE(scalar.import()->description.findings.empty());
+}
+
 }  // namespace
 }  // namespace corelane::onnx_import
