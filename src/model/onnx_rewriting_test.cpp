@@ -24,17 +24,19 @@ std::string cropped_axes(const std::vector<double>& roi) {
   set_text(node, "mode", "nearest");
   set_text(node, "coordinate_transformation_mode", "tf_crop_and_resize");
   const auto imported = m.import();
-  EXPECT_TRUE(imported) << imported.error().to_string();
+  if (!imported) return imported.error().to_string();
   std::string axes;
-  for (const auto& n : graph_of(*imported).node()) {
+  const onnx::GraphProto graph = graph_of(*imported);
+  for (const auto& n : graph.node()) {
     if (n.op_type() == "Gather") axes += std::to_string(int_attribute(n, "axis", 0));
   }
   return axes;
 }
 
 TEST(OnnxRewriting, CropOfTheChannelsIsKeptThoughTheirNumberStays) {
-  EXPECT_NE(cropped_axes({0, 0.5, 0, 0, 1, 1, 1, 1}).find('1'), std::string::npos);
-  EXPECT_NE(cropped_axes({0.5, 0, 0, 0, 1, 1, 1, 1}).find('0'), std::string::npos);
+  EXPECT_EQ(cropped_axes({0, 0.5, 0, 0, 1, 1, 1, 1}), "123");
+  EXPECT_EQ(cropped_axes({0.5, 0, 0, 0, 1, 1, 1, 1}), "023");
+  EXPECT_EQ(cropped_axes({0, 0, 0, 0, 1, 1, 1, 1}), "23");
 }
 
 /// The operators of a loss whose target has the shape of another one, known or not.
@@ -50,8 +52,7 @@ std::string loss_operators(const char* reduction, bool known) {
   a.set_type(onnx::AttributeProto::INT);
   a.set_i(1);
   const auto imported = m.import();
-  EXPECT_TRUE(imported) << imported.error().to_string();
-  return operators_of(graph_of(*imported));
+  return imported ? operators_of(graph_of(*imported)) : imported.error().to_string();
 }
 
 TEST(OnnxRewriting, LossOfATargetOfUnknownRankIsNotReducedAlongItsFirstDimensionOnly) {

@@ -256,6 +256,14 @@ std::string apply_weights(Rewriter& r, const std::string& x, const std::string& 
   return r.transpose(r.add("MatMul", {r.transpose(x, swap), columns}), swap);
 }
 
+/// A region of interest known to be all of its axis. Another one gives other values even where it
+/// keeps the size.
+bool takes_all(Rewriter& r, const ResizeParts& p, std::size_t entry) {
+  const auto roi = r.constant_values(p.roi);
+  const std::size_t n = p.axes.size();
+  return roi && roi->size() == 2 * n && (*roi)[entry] == 0 && (*roi)[entry + n] == 1;
+}
+
 Result<bool> resize(Rewriter& r, const onnx::NodeProto& node) {
   if (!is_wrong_in_engine(r, node)) return false;
   const auto parts = resize_parts(r, node);
@@ -273,7 +281,10 @@ Result<bool> resize(Rewriter& r, const onnx::NodeProto& node) {
   std::string outside;
   for (std::size_t entry = 0; entry < p.axes.size(); ++entry) {
     AxisParts a{p.axes[entry], p.in[p.axes[entry]], p.out[p.axes[entry]], {}, {}, {}};
-    if (a.in == a.out && (a.axis < 2 || a.in == 1) && rank > 2) continue;
+    if (a.in == a.out && (a.axis < 2 || a.in == 1) && rank > 2 &&
+        (!crop || takes_all(r, p, entry))) {
+      continue;
+    }
     a.scale = axis_scale(r, p, entry);
     if (crop) {
       a.begin = pick(r, p.roi, entry);
