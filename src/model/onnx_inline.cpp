@@ -18,13 +18,16 @@ void rename_reads(onnx::NodeProto& node, const Renames& renames) {
   }
 }
 
-Names inline_graph(Rewriter& r, const onnx::GraphProto& graph, const Names& inputs) {
+Renames inline_constants(Rewriter& r, const onnx::GraphProto& graph) {
   Renames renames;
+  for (const auto& t : graph.initializer()) renames[t.name()] = r.add_constant(t);
+  return renames;
+}
+
+Names inline_graph(Rewriter& r, const onnx::GraphProto& graph, const Names& inputs,
+                   Renames renames) {
   for (int i = 0; i < graph.input_size(); ++i) {
     renames[graph.input(i).name()] = inputs[static_cast<std::size_t>(i)];
-  }
-  for (const auto& t : graph.initializer()) {
-    if (!renames.contains(t.name())) renames[t.name()] = r.add_constant(t);
   }
   for (const auto& original : graph.node()) {
     onnx::NodeProto inner = original;

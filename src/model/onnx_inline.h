@@ -16,6 +16,11 @@ void rename_reads(onnx::NodeProto& node, const Renames& renames);
 
 /// Adds the nodes of `graph` under new names, its inputs bound to `inputs` (one each), and returns
 /// the names of its outputs.
-Names inline_graph(Rewriter& r, const onnx::GraphProto& graph, const Names& inputs);
+/// `constants`: what inline_constants returned, for as many copies as are made.
+Names inline_graph(Rewriter& r, const onnx::GraphProto& graph, const Names& inputs,
+                   Renames constants);
+
+/// Adds the constants of `graph` under new names.
+Renames inline_constants(Rewriter& r, const onnx::GraphProto& graph);
 
 }  // namespace corelane::onnx_import

@@ -1,17 +1,25 @@
 #include "model/onnx_rewriter.h"
 
-#include <map>
+#include <unordered_set>
 
 #include "model/onnx_check.h"
+#include "model/onnx_checked.h"
 #include "model/onnx_constants.h"
 #include "model/onnx_macs.h"
 #include "model/onnx_rules.h"
 #include "model/onnx_tensor.h"
+#include "model/onnx_walk.h"
 
 namespace corelane::onnx_import {
 namespace {
 
 constexpr int kMostDepth = 8;
+/// Bytes that rules may add to any model; they may also double the graph.
+constexpr std::uint64_t kRoom = std::uint64_t{128} << 20;
+/// What a node or a constant takes besides its own bytes.
+constexpr std::uint64_t kPerNode = 512;
+/// Elements up to which a constant of one value is stored.
+constexpr std::int64_t kMostFilled = 64;
 
 void set_value(onnx::AttributeProto& a, const Attr& attr) {
   a.set_name(attr.name);
@@ -30,17 +38,27 @@ void set_value(onnx::AttributeProto& a, const Attr& attr) {
   }
 }
 
-/// The first of "corelane/", "corelane1/", ... that begins no name of the graph.
-std::string free_prefix(const onnx::GraphProto& graph) {
-  for (int k = 0;; ++k) {
-    const std::string prefix = k == 0 ? "corelane/" : fmt::format("corelane{}/", k);
-    bool free = true;
-    for (const auto& t : graph.initializer()) free = free && !t.name().starts_with(prefix);
-    for (const auto& node : graph.node()) {
-      for (const auto& out : node.output()) free = free && !out.starts_with(prefix);
+/// The first of "corelane/", "corelane1/", ... that begins no name of the graph, nor of those in
+/// it.
+std::string free_prefix(onnx::GraphProto& graph) {
+  std::unordered_set<std::string_view> taken;
+  const auto add = [&](std::string_view name) {
+    const auto end = name.find('/');
+    if (name.starts_with("corelane") && end != name.npos) taken.insert(name.substr(0, end + 1));
+  };
+  for_each_graph(graph, [&](const onnx::GraphProto& g) {
+    for (const auto* list : {&g.input(), &g.output(), &g.value_info()}) {
+      for (const auto& v : *list) add(v.name());
     }
-    if (free) return prefix;
-  }
+    for (const auto& t : g.initializer()) add(t.name());
+    for (const auto& t : g.sparse_initializer()) add(t.values().name());
+    for (const auto& node : g.node()) {
+      for (const auto& out : node.output()) add(out);
+    }
+  });
+  std::string prefix = "corelane/";
+  for (int k = 1; taken.contains(prefix); ++k) prefix = fmt::format("corelane{}/", k);
+  return prefix;
 }
 
 /// Models of other domains alone name no standard operator set; what the rules add needs one.
@@ -92,6 +110,7 @@ void Rewriter::visit(onnx::NodeProto node, int depth) {
     failed_ = failure(Code::kInternal, "node {}: rewritten without end", position_text(node));
     return;
   }
+  if (depth > 0 && !take_room(kPerNode + node.ByteSizeLong())) return;
   failed_ = subgraphs(node);
   if (!failed_.ok()) return;
   for (const Rule* rule : rules_for(node)) {
@@ -135,6 +154,19 @@ Status Rewriter::subgraphs(onnx::NodeProto& node) {
   return {};
 }
 
+bool Rewriter::take_room(std::uint64_t bytes) {
+  if (!failed_.ok()) return false;
+  if (bytes <= state_.room) {
+    state_.room -= bytes;
+    return true;
+  }
+  failed_ = failure(Code::kUnsupportedModel,
+                    "node {} '{}': what it, and the nodes before it, are written out as takes more "
+                    "than {} bytes beyond the model; give the model smaller sizes",
+                    origin_, origin_name_, kRoom);
+  return false;
+}
+
 std::string Rewriter::fresh_name(std::string_view hint) {
   return fmt::format("{}{}_{}", state_.prefix, hint, state_.next_name++);
 }
@@ -167,6 +199,7 @@ Names Rewriter::add_many(std::string_view op, std::size_t n, const Names& inputs
 
 std::string Rewriter::constant(onnx::TensorProto tensor) {
   std::string name = tensor.name();
+  if (!take_room(kPerNode + tensor.ByteSizeLong())) return name;
   place_tensor(tensor, state_.constants);
   facts_.learn(name, tensor, state_.constants);
   auto& kept = *graph_->add_initializer();
@@ -195,6 +228,26 @@ std::string Rewriter::values(std::int32_t elem, const Ints& dims, const std::vec
 
 std::string Rewriter::scalar(std::int32_t elem, double value) {
   return constant(make_values(fresh_name("scalar"), elem, {}, {value}));
+}
+
+std::string Rewriter::sequence(std::int32_t elem, const Ints& dims,
+                               const std::function<double(std::int64_t)>& value) {
+  const Checked bytes = checked_product(dims) * std::int64_t{sizeof(double)};
+  const bool fits = bytes.is_within(0, static_cast<std::int64_t>(state_.room));
+  if (!fits) {
+    take_room(state_.room + 1);
+    return "";
+  }
+  std::vector<double> data(static_cast<std::size_t>(bytes.or_open()) / sizeof(double));
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = value(static_cast<std::int64_t>(i));
+  return values(elem, dims, data);
+}
+
+std::string Rewriter::filled(std::int32_t elem, const Ints& dims, double value) {
+  if (checked_product(dims).is_within(0, kMostFilled)) {
+    return sequence(elem, dims, [&](std::int64_t) { return value; });
+  }
+  return add("Expand", {scalar(elem, value), ints(dims)});
 }
 
 std::string Rewriter::squeeze(const std::string& x, const Ints& axes) {
@@ -278,10 +331,11 @@ Result<RewriteReport> rewrite(onnx::ModelProto& model, ByteVector& constants,
                      refuse_known_wrong,
                      constants,
                      report.findings,
-                     free_prefix(model.graph()),
+                     free_prefix(*model.mutable_graph()),
                      0,
                      0,
-                     true};
+                     true,
+                     kRoom + model.ByteSizeLong()};
   Rewriter rewriter(state, nullptr);
   CORELANE_TRY(rewriter.run(*model.mutable_graph()));
   rewriter.declare_outputs(*model.mutable_graph());

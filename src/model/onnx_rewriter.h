@@ -1,6 +1,7 @@
 /// Rewrites of what the engine refuses or gets wrong: the tool that rules build nodes with.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "corelane/model/description.h"
 #include "model/onnx_facts.h"
 #include "model/onnx_graph.h"
+#include "model/onnx_infer.h"
 #include "model/onnx_proto.h"
 
 namespace corelane::onnx_import {
@@ -53,6 +55,7 @@ struct RewriteState {
   std::uint64_t next_name = 0;
   std::uint64_t macs = 0;  ///< Of the top graph; meaningless unless macs_known.
   bool macs_known = true;
+  std::uint64_t room = 0;  ///< Bytes that the rules may still add.
 };
 
 /// Goes through one graph in order; each node is kept, or replaced by what its rules add. Facts of
@@ -64,7 +67,7 @@ class Rewriter {
   Status run(onnx::GraphProto& graph);
 
   std::int64_t opset() const { return state_.opset; }
-  const ValueFacts& of(const std::string& name) const { return facts_.of(name); }
+  const ValueFacts& of(const std::string& name) const { return sound(facts_.of(name)); }
   const FactsTable& facts() const { return facts_; }
   /// The elements of a constant of any size; nullopt when it is not a constant of this graph.
   std::optional<std::vector<double>> constant_values(const std::string& name) const;
@@ -90,6 +93,12 @@ class Rewriter {
   std::string scalar_int(std::int64_t value);
   std::string values(std::int32_t elem, const Ints& dims, const std::vector<double>& data);
   std::string scalar(std::int32_t elem, double value);
+  /// A constant of any declared size, `value(i)` its element i in row-major order. What goes beyond
+  /// the room ends the rewriting before memory is taken; the name returned is then "".
+  std::string sequence(std::int32_t elem, const Ints& dims,
+                       const std::function<double(std::int64_t)>& value);
+  /// One value everywhere; takes no room for large sizes.
+  std::string filled(std::int32_t elem, const Ints& dims, double value);
 
   // Operators whose form depends on the operator set.
   std::string squeeze(const std::string& x, const Ints& axes);
@@ -112,6 +121,8 @@ class Rewriter {
 
  private:
   void visit(onnx::NodeProto node, int depth);
+  /// False, and an error of the whole rewriting, when the rules add more than there is room for.
+  bool take_room(std::uint64_t bytes);
   Status subgraphs(onnx::NodeProto& node);
   std::string constant(onnx::TensorProto tensor);
   std::string position_text(const onnx::NodeProto& node) const { return node_text(node, origin_); }

@@ -1,5 +1,6 @@
 // Rules for attention and its relatives, written out where the engine has no conversion, or a
 // wrong one: windows, causal masks beside a cache, linear attention, causal convolution.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -12,6 +13,17 @@ using T = onnx::TensorProto;
 
 constexpr double kNegInf = -std::numeric_limits<double>::infinity();
 constexpr double kLowest = -3.4028234663852886e38;
+/// Sizes up to which attention is written out: sums and products of two do not overflow.
+constexpr std::int64_t kMostAlong = std::int64_t{1} << 31;
+
+double itself(std::int64_t i) { return static_cast<double>(i); }
+
+/// A shape of `rank` known dimensions, none of them beyond what is written out.
+bool is_usual(const ValueFacts& facts, std::int64_t rank) {
+  return facts.is_static() && facts.rank() == rank &&
+         std::all_of(facts.shape->dims().begin(), facts.shape->dims().end(),
+                     [](std::int64_t d) { return d <= kMostAlong; });
+}
 
 /// What Attention computes, with all shapes known.
 struct AttentionParts {
@@ -27,15 +39,16 @@ std::string unpack_heads(Rewriter& r, const std::string& x, std::int64_t heads) 
 }
 
 std::optional<AttentionParts> attention_parts(Rewriter& r, const onnx::NodeProto& node) {
+  const std::int64_t rank = r.of(node.input(0)).rank();
+  if (rank != 3 && rank != 4) return std::nullopt;
   for (int i = 0; i < 3; ++i) {
-    if (!r.of(node.input(i)).is_static()) return std::nullopt;
+    if (!is_usual(r.of(node.input(i)), rank)) return std::nullopt;
   }
   const Shape q = *r.of(node.input(0)).shape;
   const Shape k = *r.of(node.input(1)).shape;
   AttentionParts p;
   p.elem = r.of(node.input(0)).elem;
-  p.packed = q.rank() == 3;
-  if ((q.rank() != 3 && q.rank() != 4) || k.rank() != q.rank()) return std::nullopt;
+  p.packed = rank == 3;
   p.batch = q[0];
   p.heads = p.packed ? int_attribute(node, "q_num_heads", 0) : q[1];
   p.kv_heads = p.packed ? int_attribute(node, "kv_num_heads", 0) : k[1];
@@ -53,6 +66,7 @@ std::optional<AttentionParts> attention_parts(Rewriter& r, const onnx::NodeProto
 std::string repeat_heads(Rewriter& r, const std::string& x, std::int64_t groups) {
   if (groups == 1) return x;
   const Shape s = r.of(x).shape.value_or(Shape{});
+  if (s.rank() != 4) return x;  // Only after an error, which stands already.
   const std::string wide =
       r.add("Expand", {r.unsqueeze(x, {2}), r.ints({s[0], s[1], groups, s[2], s[3]})});
   return r.reshape(wide, {s[0], s[1] * groups, s[2], s[3]});
@@ -70,8 +84,7 @@ std::string mask_bias(Rewriter& r, const onnx::NodeProto& node, const AttentionP
   if (have < p.columns) {
     Shape missing = *facts.shape;
     missing[missing.rank() - 1] = p.columns - have;
-    const std::vector<double> fill(missing.elements().value_or(0), kNegInf);
-    mask = r.concat({mask, r.values(p.elem, missing.dims(), fill)},
+    mask = r.concat({mask, r.filled(p.elem, missing.dims(), kNegInf)},
                     static_cast<std::int64_t>(facts.shape->rank()) - 1);
   }
   return mask;
@@ -81,38 +94,22 @@ struct Window {
   bool causal = false;
   std::int64_t left = -1;
   std::int64_t right = -1;
-  bool allows(std::int64_t distance) const {
-    return (!causal || distance >= 0) && (left < 0 || distance <= left) &&
-           (right < 0 || -distance <= right);
-  }
 };
 
-/// 0 where query i may see key j, -inf elsewhere, for positions known at import.
-std::string fixed_window_bias(Rewriter& r, const AttentionParts& p, const Window& w,
-                              std::int64_t offset) {
-  std::vector<double> bias;
-  for (std::int64_t i = 0; i < p.rows; ++i) {
-    for (std::int64_t j = 0; j < p.columns; ++j) {
-      bias.push_back(w.allows(i + offset - j) ? 0.0 : kNegInf);
-    }
-  }
-  return r.values(p.elem, {p.rows, p.columns}, bias);
-}
-
-/// The same where each batch entry has its own number of valid keys.
-std::string counted_window_bias(Rewriter& r, const AttentionParts& p, const Window& w,
-                                const std::string& counts) {
-  const std::string valid = r.reshape(r.cast(counts, T::INT64), {-1, 1, 1, 1});
-  std::vector<double> rows;
-  std::vector<double> columns;
-  for (std::int64_t i = 0; i < p.rows; ++i) rows.push_back(static_cast<double>(i - p.rows));
-  for (std::int64_t j = 0; j < p.columns; ++j) columns.push_back(static_cast<double>(j));
-  const std::string at = r.add("Add", {valid, r.values(T::INT64, {p.rows, 1}, rows)});
-  const std::string key = r.values(T::INT64, {1, p.columns}, columns);
+/// 0 where query i may see key j, -inf elsewhere. `valid`: how many keys each batch entry has,
+/// [batch, 1, 1, 1], "" where all of them count. Query i is at `first` + i; the positions are
+/// compared as nodes, for a stored mask would grow with the square of the sequence.
+std::string window_bias(Rewriter& r, const AttentionParts& p, const Window& w,
+                        const std::string& valid, std::int64_t first) {
+  const auto row = [&](std::int64_t i) { return static_cast<double>(i + first); };
+  std::string at = r.sequence(T::INT64, {p.rows, 1}, row);
+  if (!valid.empty()) at = r.add("Add", {valid, at});
+  const std::string key = r.sequence(T::INT64, {1, p.columns}, itself);
   const std::string distance = r.add("Sub", {at, key});
-  std::string allowed = r.add("Less", {key, valid});
+  std::string allowed = valid.empty() ? "" : r.add("Less", {key, valid});
   const auto and_not = [&](const std::string& forbidden) {
-    allowed = r.add("And", {allowed, r.add("Not", {forbidden})});
+    const std::string free = r.add("Not", {forbidden});
+    allowed = allowed.empty() ? free : r.add("And", {allowed, free});
   };
   if (w.causal) and_not(r.add("Less", {distance, r.scalar_int(0)}));
   if (w.left >= 0) and_not(r.add("Greater", {distance, r.scalar_int(w.left)}));
@@ -144,8 +141,9 @@ Result<bool> attention(Rewriter& r, const onnx::NodeProto& node) {
   const bool windowed = window.left >= 0 || window.right >= 0;
   if (!windowed && !(window.causal && mask && cache)) return false;
   const bool known = !mask || (r.of(node.input(3)).is_static() && r.of(node.input(3)).rank() > 0);
-  auto parts = known ? attention_parts(r, node) : std::nullopt;
-  if (!parts || (cache && !r.of(node.input(4)).is_static())) {
+  const bool cached = !cache || (is_usual(r.of(node.input(4)), 4) && !input_of(node, 5).empty());
+  auto parts = known && cached ? attention_parts(r, node) : std::nullopt;
+  if (!parts) {
     return r.refuse(node,
                     "a sliding window, or a causal mask beside a mask and a cache, is "
                     "computed wrongly by the engine and can be written out only for fixed "
@@ -161,8 +159,11 @@ Result<bool> attention(Rewriter& r, const onnx::NodeProto& node) {
   if (has_output(node, 1)) r.define({node.output(1)}, "Identity", {p.k});
   if (has_output(node, 2)) r.define({node.output(2)}, "Identity", {p.v});
 
-  std::string bias = input_of(node, 6).empty() ? fixed_window_bias(r, p, window, past)
-                                               : counted_window_bias(r, p, window, node.input(6));
+  const std::string counts = input_of(node, 6);
+  std::string bias =
+      counts.empty()
+          ? window_bias(r, p, window, "", past)
+          : window_bias(r, p, window, r.reshape(r.cast(counts, T::INT64), {-1, 1, 1, 1}), -p.rows);
   if (mask) bias = r.add("Add", {bias, mask_bias(r, node, p)});
   const double scale = std::sqrt(float_attribute(
       node, "scale", static_cast<float>(1.0 / std::sqrt(static_cast<double>(p.head_size)))));
@@ -195,17 +196,16 @@ Result<bool> attention(Rewriter& r, const onnx::NodeProto& node) {
 Result<bool> causal_conv(Rewriter& r, const onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
   const auto& w = r.of(node.input(1));
-  if (!x.is_static() || !w.is_static() || x.rank() != 3 || w.rank() != 3) return false;
+  if (!is_usual(x, 3) || !is_usual(w, 3)) return false;
   const Shape in = *x.shape;
   const std::int64_t kernel = (*w.shape)[2];
+  if (kernel < 1) return false;
   const std::int32_t elem = x.elem;
   std::string padded = node.input(0);
   if (kernel > 1) {
     const Ints state{in[0], in[1], kernel - 1};
     const std::string past =
-        !input_of(node, 3).empty()
-            ? node.input(3)
-            : r.values(elem, state, std::vector<double>(Shape(state).elements().value_or(0), 0.0));
+        !input_of(node, 3).empty() ? node.input(3) : r.filled(elem, state, 0.0);
     padded = r.concat({past, padded}, 2);
   }
   Names inputs{padded, node.input(1)};
@@ -229,19 +229,21 @@ Result<bool> linear_attention(Rewriter& r, const onnx::NodeProto& node) {
   const ValueFacts v = r.of(node.input(2));
   const std::int64_t heads = int_attribute(node, "q_num_heads", 0);
   const std::int64_t kv_heads = int_attribute(node, "kv_num_heads", 0);
-  if (!q.is_static() || !k.is_static() || !v.is_static() || heads < 1 || kv_heads < 1 ||
-      q.rank() != 3 || (*q.shape)[1] > kMostSteps) {
+  const std::string rule = string_attribute(node, "update_rule", "gated_delta");
+  const bool gated = rule.starts_with("gated");
+  const bool delta = rule.ends_with("delta");
+  if (!is_usual(q, 3) || !is_usual(k, 3) || !is_usual(v, 3) || heads < 1 || heads > kMostAlong ||
+      kv_heads < 1 || heads % kv_heads != 0 || (*q.shape)[1] < 1 || (*q.shape)[1] > kMostSteps ||
+      (gated && input_of(node, 4).empty()) || (delta && input_of(node, 5).empty())) {
     return r.refuse(node,
                     "the engine has no LinearAttention; it can be written out only for "
-                    "fixed shapes of at most 512 tokens");
+                    "fixed shapes of 1 to 512 tokens, heads that divide, and all inputs of its "
+                    "update_rule");
   }
   const std::int64_t batch = (*q.shape)[0];
   const std::int64_t steps = (*q.shape)[1];
   const std::int64_t key_size = (*q.shape)[2] / heads;
   const std::int64_t value_size = (*v.shape)[2] / kv_heads;
-  const std::string rule = string_attribute(node, "update_rule", "gated_delta");
-  const bool gated = rule.starts_with("gated");
-  const bool delta = rule.ends_with("delta");
   const auto unpack = [&](const std::string& x, std::int64_t n) {
     return unpack_heads(r, r.cast(x, T::FLOAT), n);
   };
@@ -257,9 +259,8 @@ Result<bool> linear_attention(Rewriter& r, const onnx::NodeProto& node) {
       delta ? unpack(node.input(5), last_of(5) == 1 ? 1 : kv_heads) : std::string();
   const bool past = !input_of(node, 3).empty();
   const Shape state_shape{batch, kv_heads, key_size, value_size};
-  std::string state = past ? r.cast(node.input(3), T::FLOAT)
-                           : r.values(T::FLOAT, state_shape.dims(),
-                                      std::vector<double>(state_shape.elements().value_or(0), 0.0));
+  std::string state =
+      past ? r.cast(node.input(3), T::FLOAT) : r.filled(T::FLOAT, state_shape.dims(), 0.0);
   const float given = float_attribute(node, "scale", 0.0f);
   const double scale = given != 0.0f ? given : 1.0 / std::sqrt(static_cast<double>(key_size));
   Names outputs;
@@ -292,18 +293,17 @@ Result<bool> linear_attention(Rewriter& r, const onnx::NodeProto& node) {
 Result<bool> tensor_scatter(Rewriter& r, const onnx::NodeProto& node) {
   const ValueFacts cache = r.of(node.input(0));
   const ValueFacts update = r.of(node.input(1));
-  if (!cache.is_static() || !update.is_static()) return false;
+  if (!cache.is_static() || !update.is_static() || update.rank() != cache.rank()) return false;
   const auto rank = cache.rank();
   std::int64_t axis = int_attribute(node, "axis", -2);
+  if (axis < -rank || axis >= rank) return false;
   if (axis < 0) axis += rank;
-  if (axis < 1 || axis >= rank) return false;
+  if (axis < 1) return false;
   const std::int64_t length = (*cache.shape)[static_cast<std::size_t>(axis)];
   const std::int64_t count = (*update.shape)[static_cast<std::size_t>(axis)];
   Ints along(static_cast<std::size_t>(rank), 1);
   along[static_cast<std::size_t>(axis)] = count;
-  std::vector<double> steps;
-  for (std::int64_t i = 0; i < count; ++i) steps.push_back(static_cast<double>(i));
-  std::string indices = r.values(T::INT64, along, steps);
+  std::string indices = r.sequence(T::INT64, along, itself);
   if (!input_of(node, 2).empty()) {
     Ints first(static_cast<std::size_t>(rank), 1);
     first[0] = -1;

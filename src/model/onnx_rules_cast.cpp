@@ -43,7 +43,7 @@ Result<bool> constant_if(Rewriter& r, const onnx::NodeProto& node) {
   const auto* branch =
       find_attribute(node, condition.ints->front() != 0 ? "then_branch" : "else_branch");
   if (branch == nullptr || !branch->has_g() || branch->g().input_size() != 0) return false;
-  const Names outputs = inline_graph(r, branch->g(), {});
+  const Names outputs = inline_graph(r, branch->g(), {}, inline_constants(r, branch->g()));
   for (int i = 0; i < node.output_size() && i < branch->g().output_size(); ++i) {
     if (node.output(i).empty()) continue;
     r.define({node.output(i)}, "Identity", {outputs[static_cast<std::size_t>(i)]});
@@ -60,7 +60,7 @@ std::string apply_modifier(Rewriter& r, const onnx::NodeProto& node, const char*
   if (a == nullptr || !a->has_g() || a->g().input_size() != 1 || a->g().output_size() != 1) {
     return x;
   }
-  return inline_graph(r, a->g(), {x}).front();
+  return inline_graph(r, a->g(), {x}, inline_constants(r, a->g())).front();
 }
 
 Result<bool> flex_attention(Rewriter& r, const onnx::NodeProto& node) {
@@ -70,6 +70,10 @@ Result<bool> flex_attention(Rewriter& r, const onnx::NodeProto& node) {
   if (!is_flex(node) || q.rank() != 4 || !k.is_static() || !v.is_static() || !q.is_static()) {
     return false;
   }
+  const auto serves = [&](const ValueFacts& x) {
+    return x.rank() == 4 && (*x.shape)[1] > 0 && (*q.shape)[1] % (*x.shape)[1] == 0;
+  };
+  if (!serves(k) || !serves(v)) return false;
   const std::int32_t elem = q.elem;
   const auto precision = static_cast<std::int32_t>(
       int_attribute(node, "softmax_precision", elem == T::DOUBLE ? T::DOUBLE : T::FLOAT));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "model/onnx_checked.h"
 #include "model/onnx_infer.h"
 #include "model/onnx_rules.h"
 
@@ -85,10 +86,10 @@ std::optional<Transform> transform_along(const onnx::NodeProto& node, const Valu
   t.onesided = int_attribute(node, "onesided", 0) != 0;
   t.in = (*x.shape)[axis];
   t.parts = (*x.shape)[x.shape->rank() - 1];
-  if (t.in < 1 || (t.parts != 1 && t.parts != 2)) return std::nullopt;
+  if (t.in < 1 || t.in > kMostElements || (t.parts != 1 && t.parts != 2)) return std::nullopt;
   const bool to_real = t.inverse && t.onesided;
   t.length = length.value_or(to_real ? 2 * (t.in - 1) : t.in);
-  if (t.length < 1) return std::nullopt;
+  if (t.length < 1 || t.length > kMostElements) return std::nullopt;
   t.out = t.onesided && !t.inverse ? t.length / 2 + 1 : t.length;
   t.out_parts = to_real ? 1 : 2;
   if (t.in * t.parts * t.out * t.out_parts > kMostElements) return std::nullopt;
@@ -184,19 +185,18 @@ Result<bool> stft(Rewriter& r, const onnx::NodeProto& node) {
   const std::string& window = input_of(node, 2);
   const bool by_window = !window.empty() && r.of(window).is_static();
   // The longest frame that has this many bins; shorter ones are masked.
+  const auto& window_facts = r.of(window);
+  if (bins < 1 || bins > kMostElements || (by_window && window_facts.rank() != 1)) return false;
   const std::int64_t most =
-      by_window ? (*r.of(window).shape)[0] : (onesided ? 2 * (bins - 1) + 1 : bins);
+      by_window ? (*window_facts.shape)[0] : (onesided ? 2 * (bins - 1) + 1 : bins);
   const std::string length = by_window ? r.scalar_int(most) : input_of(node, 3);
-  if (length.empty() || frames * most * bins > kMostElements) return false;
-  std::vector<double> starts, inside, products;
-  for (std::int64_t f = 0; f < frames; ++f) starts.push_back(static_cast<double>(f));
-  for (std::int64_t n = 0; n < most; ++n) inside.push_back(static_cast<double>(n));
-  for (std::int64_t n = 0; n < most; ++n) {
-    for (std::int64_t k = 0; k < bins; ++k) products.push_back(static_cast<double>(n * k));
-  }
-  const std::string offsets = r.values(T::INT64, {1, most}, inside);
+  const Checked all = Checked(frames) * most * bins;
+  if (length.empty() || !all.is_within(1, kMostElements)) return false;
+  const auto itself = [](std::int64_t i) { return static_cast<double>(i); };
+  const auto product = [&](std::int64_t i) { return static_cast<double>((i / bins) * (i % bins)); };
+  const std::string offsets = r.sequence(T::INT64, {1, most}, itself);
   const std::string first =
-      r.add("Mul", {r.values(T::INT64, {frames, 1}, starts), r.reshape(node.input(1), {1})});
+      r.add("Mul", {r.sequence(T::INT64, {frames, 1}, itself), r.reshape(node.input(1), {1})});
   const std::string last = r.scalar_int((*signal.shape)[1] - 1);
   const std::string indices = r.add("Min", {r.add("Add", {first, offsets}), last});
   // [B, frames, most]
@@ -205,7 +205,7 @@ Result<bool> stft(Rewriter& r, const onnx::NodeProto& node) {
   cut = r.add("Mul", {cut, used});
   if (!window.empty()) cut = r.add("Mul", {cut, window});
   // The angle's whole turns are dropped before the division, in integers.
-  const std::string turns = r.add("Mod", {r.values(T::INT64, {most, bins}, products), length});
+  const std::string turns = r.add("Mod", {r.sequence(T::INT64, {most, bins}, product), length});
   const std::string turn = r.add("Div", {r.cast(turns, elem), r.cast(length, elem)});
   const std::string quarter = r.add("Add", {turn, r.scalar(elem, 0.25)});
   const std::string real = r.add("MatMul", {cut, sine_of_turns(r, quarter, elem)});

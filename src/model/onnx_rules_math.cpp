@@ -23,6 +23,9 @@ Result<bool> float_mod(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
+/// Sizes up to which CumProd is written out: the doublings must not overflow.
+constexpr std::int64_t kMostAlong = std::int64_t{1} << 40;
+
 /// The product of each prefix, by doubling: log2(n) multiplications with shifted copies.
 std::string prefix_products(Rewriter& r, const onnx::NodeProto& node, const ValueFacts& x,
                             std::size_t axis) {
@@ -32,8 +35,7 @@ std::string prefix_products(Rewriter& r, const onnx::NodeProto& node, const Valu
   const auto shifted = [&](const std::string& value, std::int64_t by) {
     Shape block = *x.shape;
     block[axis] = by;
-    const std::string ones =
-        r.values(x.elem, block.dims(), std::vector<double>(block.elements().value_or(0), 1.0));
+    const std::string ones = r.filled(x.elem, block.dims(), 1.0);
     if (by >= n) return ones;
     const std::string part = reverse ? r.slice(value, at, by, n) : r.slice(value, at, 0, n - by);
     return reverse ? r.concat({part, ones}, at) : r.concat({ones, part}, at);
@@ -46,7 +48,9 @@ std::string prefix_products(Rewriter& r, const onnx::NodeProto& node, const Valu
 
 Result<bool> cum_prod(Rewriter& r, const onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
-  if (!x.is_static() || x.rank() < 1 || x.rank() > 6) {
+  const auto usual = [](std::int64_t d) { return d <= kMostAlong; };
+  if (!x.is_static() || x.rank() < 1 || x.rank() > 6 ||
+      !std::all_of(x.shape->dims().begin(), x.shape->dims().end(), usual)) {
     return r.refuse(node,
                     "the engine has no CumProd; it can be written out only for a fixed "
                     "shape");

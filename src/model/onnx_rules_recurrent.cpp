@@ -79,17 +79,23 @@ void move_back_to(List& list, int at, std::size_t n) {
   std::rotate(list.begin() + at, list.end() - static_cast<std::ptrdiff_t>(n), list.end());
 }
 
+/// 0 for a count that the node cannot have.
+int scan_inputs(const onnx::NodeProto& node) {
+  const std::int64_t n = int_attribute(node, "num_scan_inputs", 0);
+  return n < 0 || n > node.input_size() ? 0 : static_cast<int>(n);
+}
+
 /// The engine takes values of the graph around a Scan for states. They become states.
 Result<bool> scan_captures(Rewriter& r, const onnx::NodeProto& node) {
   const auto* body = find_attribute(node, "body");
   if (r.opset() < 9 || body == nullptr || !body->has_g()) return false;
   std::vector<std::string> captures;
   collect_captures(body->g(), {}, captures);
-  const int states =
-      node.input_size() - static_cast<int>(int_attribute(node, "num_scan_inputs", 0));
+  const int states = node.input_size() - scan_inputs(node);
   const bool known = std::all_of(captures.begin(), captures.end(),
                                  [&](const std::string& name) { return r.of(name).elem != 0; });
-  const bool fits = states >= 0 && states <= body->g().output_size() &&
+  const bool fits = states <= body->g().output_size() &&
+                    node.output_size() <= body->g().output_size() &&
                     body->g().input_size() == node.input_size();
   if (captures.empty() || !known || !fits) return false;
 
@@ -130,7 +136,7 @@ Result<bool> unroll_scan(Rewriter& r, const onnx::NodeProto& node) {
   const auto* body = find_attribute(node, "body");
   if (r.opset() < 9 || body == nullptr || !body->has_g()) return false;
   const onnx::GraphProto& graph = body->g();
-  const auto scans = static_cast<int>(int_attribute(node, "num_scan_inputs", 0));
+  const int scans = scan_inputs(node);
   const int states = node.input_size() - scans;
   const int outputs = graph.output_size() - states;
   const auto list = [&](const char* name, int n) {
@@ -138,7 +144,8 @@ Result<bool> unroll_scan(Rewriter& r, const onnx::NodeProto& node) {
     values.resize(static_cast<std::size_t>(std::max(n, 0)), 0);
     return values;
   };
-  if (scans < 1 || states < 0 || outputs < 0 || graph.input_size() != node.input_size()) {
+  if (scans < 1 || outputs < 0 || graph.input_size() != node.input_size() ||
+      node.output_size() > graph.output_size()) {
     return false;
   }
   const Ints in_axes = list("scan_input_axes", scans);
@@ -156,6 +163,7 @@ Result<bool> unroll_scan(Rewriter& r, const onnx::NodeProto& node) {
   const std::int64_t steps = (*r.of(node.input(states)).shape)[axes[0]];
   if (steps < 1 || steps > kMostSteps || graph.node_size() * steps > 4096) return false;
 
+  const Renames constants = inline_constants(r, graph);
   Names carried(node.input().begin(), node.input().begin() + states);
   std::vector<Names> made(static_cast<std::size_t>(outputs));
   for (std::int64_t t = 0; t < steps; ++t) {
@@ -166,7 +174,7 @@ Result<bool> unroll_scan(Rewriter& r, const onnx::NodeProto& node) {
       const std::string& x = node.input(states + static_cast<int>(i));
       inputs.push_back(r.squeeze(r.slice(x, axis, at, at + 1), {axis}));
     }
-    const Names results = inline_graph(r, graph, inputs);
+    const Names results = inline_graph(r, graph, inputs, constants);
     carried.assign(results.begin(), results.begin() + states);
     for (std::size_t i = 0; i < made.size(); ++i) {
       const std::string one =

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "model/onnx_checked.h"
 #include "model/onnx_infer.h"
 #include "model/onnx_rules.h"
 
@@ -37,6 +38,8 @@ struct AxisParts {
 };
 
 constexpr std::int32_t kFloat = T::FLOAT;
+/// Sizes up to which a Resize is written out.
+constexpr std::int64_t kMostAlong = std::int64_t{1} << 31;
 
 std::string number(Rewriter& r, double v) { return r.scalar(kFloat, v); }
 
@@ -85,9 +88,8 @@ std::optional<Shape> output_shape(Rewriter& r, const onnx::NodeProto& node, cons
     Shape out = p.in;
     for (std::size_t i = 0; i < p.axes.size(); ++i) {
       auto& d = out[p.axes[i]];
-      d = p.policy == "stretch"
-              ? (*sizes.ints)[i]
-              : static_cast<std::int64_t>(std::floor(ratio * static_cast<double>(d) + 0.5));
+      d = p.policy == "stretch" ? (*sizes.ints)[i]
+                                : size_from(std::floor(ratio * static_cast<double>(d) + 0.5));
     }
     return out;
   }
@@ -97,7 +99,7 @@ std::optional<Shape> output_shape(Rewriter& r, const onnx::NodeProto& node, cons
     Shape out = p.in;
     for (std::size_t i = 0; i < p.axes.size(); ++i) {
       auto& d = out[p.axes[i]];
-      d = static_cast<std::int64_t>(std::floor(static_cast<double>(d) * (*scales)[i]));
+      d = size_from(std::floor(static_cast<double>(d) * (*scales)[i]));
     }
     return out;
   }
@@ -136,6 +138,10 @@ std::optional<ResizeParts> resize_parts(Rewriter& r, const onnx::NodeProto& node
   const auto out = output_shape(r, node, p);
   if (!out || out->rank() != p.in.rank()) return std::nullopt;
   p.out = *out;
+  for (const std::size_t axis : p.axes) {
+    const auto usual = [](std::int64_t d) { return d >= 1 && d <= kMostAlong; };
+    if (!usual(p.in[axis]) || !usual(p.out[axis])) return std::nullopt;
+  }
   return p;
 }
 
@@ -157,9 +163,8 @@ std::string axis_scale(Rewriter& r, const ResizeParts& p, std::size_t entry) {
 
 /// Where each output position lies in the input, [out].
 std::string coordinates(Rewriter& r, const ResizeParts& p, const AxisParts& a) {
-  std::vector<double> positions(static_cast<std::size_t>(a.out));
-  std::iota(positions.begin(), positions.end(), 0.0);
-  const std::string y = r.values(kFloat, {a.out}, positions);
+  const std::string y =
+      r.sequence(kFloat, {a.out}, [](std::int64_t i) { return static_cast<double>(i); });
   const auto n = static_cast<double>(a.in);
   const std::string one = number(r, 1);
   const std::string half = number(r, 0.5);
@@ -227,19 +232,16 @@ std::string weights(Rewriter& r, const ResizeParts& p, const AxisParts& a, std::
   x = r.add("Max", {x, number(r, -1)});
   x = r.add("Min", {x, number(r, static_cast<double>(a.in))});
   const std::int64_t wide = a.in + 2 * reach;
-  std::vector<double> positions;
-  std::vector<double> fold(static_cast<std::size_t>(wide * a.in), 0.0);
-  for (std::int64_t i = 0; i < wide; ++i) {
-    const std::int64_t at = i - reach;
-    positions.push_back(static_cast<double>(at));
-    if (p.exclude && (at < 0 || at >= a.in)) continue;
-    const std::int64_t column = std::clamp<std::int64_t>(at, 0, a.in - 1);
-    fold[static_cast<std::size_t>(i * a.in + column)] = 1.0;
-  }
+  const auto position = [&](std::int64_t i) { return static_cast<double>(i - reach); };
+  const auto fold = [&](std::int64_t i) {
+    const std::int64_t at = i / a.in - reach;
+    if (p.exclude && (at < 0 || at >= a.in)) return 0.0;
+    return i % a.in == std::clamp<std::int64_t>(at, 0, a.in - 1) ? 1.0 : 0.0;
+  };
   std::string distance = r.add(
-      "Abs", {r.add("Sub", {r.reshape(x, {a.out, 1}), r.values(kFloat, {1, wide}, positions)})});
+      "Abs", {r.add("Sub", {r.reshape(x, {a.out, 1}), r.sequence(kFloat, {1, wide}, position)})});
   if (p.antialias) distance = r.add("Mul", {distance, r.add("Min", {a.scale, number(r, 1)})});
-  std::string w = r.add("MatMul", {kernel(r, p, distance), r.values(kFloat, {wide, a.in}, fold)});
+  std::string w = r.add("MatMul", {kernel(r, p, distance), r.sequence(kFloat, {wide, a.in}, fold)});
   if (p.antialias || p.exclude) w = r.add("Div", {w, r.reduce("ReduceSum", w, {1}, true)});
   return w;
 }

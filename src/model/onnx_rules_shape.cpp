@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/onnx_checked.h"
 #include "model/onnx_infer.h"
 #include "model/onnx_rules.h"
 
@@ -11,6 +12,8 @@ namespace {
 using T = onnx::TensorProto;
 
 constexpr std::int64_t kOpen = Shape::kOpen;
+/// Sizes and paddings up to which wrap padding is written out.
+constexpr std::int64_t kMostAlong = std::int64_t{1} << 40;
 
 /// The length of a rank-1 value, or -1.
 std::int64_t length_of(const ValueFacts& list) {
@@ -44,7 +47,7 @@ Result<bool> unsqueeze_at_run_time(Rewriter& r, const onnx::NodeProto& node) {
   if (r.opset() < 13 || r.of(node.input(1)).known_ints()) return false;
   const std::int64_t n = length_of(r.of(node.input(1)));
   const std::int64_t from = r.of(node.input(0)).rank();
-  if (n < 0 || from < 0) return false;
+  if (n < 0 || from < 0 || !(Checked(n) + from).is_within(0, kMostDims)) return false;
   if (from == 0) {
     r.define({node.output(0)}, "Reshape",
              {node.input(0), r.ints(Ints(static_cast<std::size_t>(n), 1))});
@@ -118,24 +121,26 @@ Result<bool> space_to_depth_crd(Rewriter& r, const onnx::NodeProto& node) {
                     "the input shape");
   }
   const Shape s = *x.shape;
+  const std::int64_t channels = (Checked(s[1]) * b * b).or_open();
+  if (channels < 0) return false;
   const std::string split = r.reshape(node.input(0), {s[0], s[1], s[2] / b, b, s[3] / b, b});
   const std::string moved = r.transpose(split, {0, 1, 3, 5, 2, 4});
-  r.define({node.output(0)}, "Reshape", {moved, r.ints({s[0], s[1] * b * b, s[2] / b, s[3] / b})});
+  r.define({node.output(0)}, "Reshape", {moved, r.ints({s[0], channels, s[2] / b, s[3] / b})});
   return true;
 }
 
 /// The sizes come from the declared output, the beginnings at run time.
 bool wrap_pad_at_run_time(Rewriter& r, const onnx::NodeProto& node, const ValueFacts& x) {
   const auto out = r.of(node.output(0));
-  if (!out.is_static() || out.rank() != x.rank()) return false;
+  if (!out.is_static() || out.rank() != x.rank() || x.shape->elements() == 0u) return false;
   std::string value = node.input(0);
   for (std::int64_t axis = 0; axis < x.rank(); ++axis) {
     const auto a = static_cast<std::size_t>(axis);
-    Ints positions(static_cast<std::size_t>((*out.shape)[a]));
-    std::iota(positions.begin(), positions.end(), 0);
+    const std::string positions = r.sequence(T::INT64, {(*out.shape)[a]},
+                                             [](std::int64_t i) { return static_cast<double>(i); });
     const std::string before = r.slice(node.input(1), 0, axis, axis + 1);
     const std::string indices =
-        r.add("Mod", {r.add("Sub", {r.ints(positions), before}), r.ints({(*x.shape)[a]})});
+        r.add("Mod", {r.add("Sub", {positions, before}), r.ints({(*x.shape)[a]})});
     value = r.add("Gather", {value, indices}, {{"axis", axis}});
   }
   r.define({node.output(0)}, "Identity", {value});
@@ -167,11 +172,12 @@ Result<bool> wrap_pad(Rewriter& r, const onnx::NodeProto& node) {
     const std::int64_t size = (*x.shape)[*axis];
     const std::int64_t before = (*pads.ints)[i];
     const std::int64_t after = (*pads.ints)[i + axes.size()];
-    Ints indices;
-    for (std::int64_t k = -before; k < size + after; ++k) {
-      indices.push_back(((k % size) + size) % size);
-    }
-    value = r.add("Gather", {value, r.ints(indices)}, {{"axis", static_cast<std::int64_t>(*axis)}});
+    const std::int64_t total = (Checked(size) + before + after).or_open();
+    if (size > kMostAlong || std::abs(before) > kMostAlong || total < 0) return false;
+    const std::string indices = r.sequence(T::INT64, {total}, [&](std::int64_t k) {
+      return static_cast<double>((((k - before) % size) + size) % size);
+    });
+    value = r.add("Gather", {value, indices}, {{"axis", static_cast<std::int64_t>(*axis)}});
   }
   r.define({node.output(0)}, "Identity", {value});
   return true;
