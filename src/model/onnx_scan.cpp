@@ -1,5 +1,6 @@
 #include "model/onnx_scan.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -23,11 +24,18 @@ enum class Kind : std::uint8_t {
   kSparse,
   kValueInfo,
   kType,
-  kTensorType,
+  kTensorType,  ///< Of dense and sparse tensors.
+  kHolder,      ///< A sequence or optional type.
+  kMap,
   kShape,
-  kSmall,  ///< Any other message: no field of interest below it.
+  kSmall,  ///< Any other message: nothing below it but numbers and bytes.
   kFunction,
   kTraining,
+  kAnnotation,
+  kDeviceUse,
+  kSharding,
+  kShardedDim,
+  kIntList,
 };
 
 struct Field {
@@ -35,30 +43,39 @@ struct Field {
   Kind kind;
 };
 
-// Field numbers of onnx-ml.proto.
+// Field numbers of onnx-ml.proto: every field there that holds a message or packed varints.
 constexpr std::array kModelFields{Field{7, Kind::kGraph},     Field{8, Kind::kSmall},
                                   Field{14, Kind::kSmall},    Field{20, Kind::kTraining},
                                   Field{25, Kind::kFunction}, Field{26, Kind::kSmall}};
-constexpr std::array kGraphFields{Field{1, Kind::kNode},       Field{5, Kind::kTensor},
-                                  Field{15, Kind::kSparse},    Field{11, Kind::kValueInfo},
-                                  Field{12, Kind::kValueInfo}, Field{13, Kind::kValueInfo},
-                                  Field{14, Kind::kSmall},     Field{16, Kind::kSmall}};
+constexpr std::array kGraphFields{Field{1, Kind::kNode},        Field{5, Kind::kTensor},
+                                  Field{15, Kind::kSparse},     Field{11, Kind::kValueInfo},
+                                  Field{12, Kind::kValueInfo},  Field{13, Kind::kValueInfo},
+                                  Field{14, Kind::kAnnotation}, Field{16, Kind::kSmall}};
 constexpr std::array kNodeFields{Field{5, Kind::kAttribute}, Field{9, Kind::kSmall},
-                                 Field{10, Kind::kSmall}};
+                                 Field{10, Kind::kDeviceUse}};
 constexpr std::array kAttributeFields{
     Field{5, Kind::kTensor}, Field{6, Kind::kGraph},   Field{22, Kind::kSparse},
     Field{14, Kind::kType},  Field{8, Kind::kPacked8}, Field{10, Kind::kTensor},
     Field{11, Kind::kGraph}, Field{15, Kind::kType},   Field{23, Kind::kSparse}};
 constexpr std::array kTensorFields{Field{5, Kind::kPacked4},  Field{7, Kind::kPacked8},
                                    Field{11, Kind::kPacked8}, Field{1, Kind::kPacked8},
-                                   Field{13, Kind::kSmall},   Field{16, Kind::kSmall}};
-constexpr std::array kSparseFields{Field{1, Kind::kTensor}, Field{2, Kind::kTensor}};
+                                   Field{3, Kind::kSmall},    Field{13, Kind::kSmall},
+                                   Field{16, Kind::kSmall}};
+constexpr std::array kSparseFields{Field{1, Kind::kTensor}, Field{2, Kind::kTensor},
+                                   Field{3, Kind::kPacked8}};
 constexpr std::array kValueInfoFields{Field{2, Kind::kType}, Field{4, Kind::kSmall}};
-constexpr std::array kTypeFields{Field{1, Kind::kTensorType}, Field{4, Kind::kTensorType},
-                                 Field{5, Kind::kTensorType}, Field{8, Kind::kTensorType},
-                                 Field{9, Kind::kTensorType}};
-// The element type of sequence, map and optional is a TypeProto again, in field 1 or 2.
-constexpr std::array kTensorTypeFields{Field{1, Kind::kType}, Field{2, Kind::kShape}};
+constexpr std::array kTypeFields{Field{1, Kind::kTensorType}, Field{4, Kind::kHolder},
+                                 Field{5, Kind::kMap},        Field{7, Kind::kSmall},
+                                 Field{8, Kind::kTensorType}, Field{9, Kind::kHolder}};
+constexpr std::array kTensorTypeFields{Field{2, Kind::kShape}};
+constexpr std::array kHolderFields{Field{1, Kind::kType}};
+constexpr std::array kMapFields{Field{2, Kind::kType}};
+constexpr std::array kAnnotationFields{Field{2, Kind::kSmall}};
+constexpr std::array kDeviceUseFields{Field{2, Kind::kSharding}};
+constexpr std::array kShardingFields{Field{2, Kind::kPacked8}, Field{3, Kind::kIntList},
+                                     Field{4, Kind::kShardedDim}};
+constexpr std::array kShardedDimFields{Field{2, Kind::kSmall}};
+constexpr std::array kIntListFields{Field{2, Kind::kPacked8}};
 constexpr std::array kShapeFields{Field{1, Kind::kSmall}};
 constexpr std::array kFunctionFields{Field{11, Kind::kAttribute}, Field{7, Kind::kNode},
                                      Field{9, Kind::kSmall}, Field{12, Kind::kValueInfo},
@@ -71,7 +88,16 @@ struct MessageInfo {
   std::size_t size;  ///< Of the parsed object, its place in the list and the allocator's share.
 };
 
-constexpr std::size_t kPerObject = 24;
+/// A list of pointers has room for up to twice its length.
+constexpr std::size_t kPerObject = 32;
+/// Lists of numbers grow by doubling: up to half of one is room.
+constexpr std::size_t kListGrowth = 2;
+
+constexpr std::size_t kSmallSize =
+    std::max({sizeof(onnx::StringStringEntryProto), sizeof(onnx::TensorShapeProto::Dimension),
+              sizeof(onnx::TensorProto::Segment), sizeof(onnx::OperatorSetIdProto),
+              sizeof(onnx::DeviceConfigurationProto), sizeof(onnx::SimpleShardedDimProto),
+              sizeof(onnx::TypeProto::Opaque)});
 
 MessageInfo info_of(Kind kind) {
   switch (kind) {
@@ -92,15 +118,29 @@ MessageInfo info_of(Kind kind) {
     case Kind::kType:
       return {kTypeFields, sizeof(onnx::TypeProto) + kPerObject};
     case Kind::kTensorType:
-      return {kTensorTypeFields, sizeof(onnx::TypeProto) + kPerObject};
+      return {kTensorTypeFields, sizeof(onnx::TypeProto::Tensor) + kPerObject};
+    case Kind::kHolder:
+      return {kHolderFields, sizeof(onnx::TypeProto::Sequence) + kPerObject};
+    case Kind::kMap:
+      return {kMapFields, sizeof(onnx::TypeProto::Map) + kPerObject};
     case Kind::kShape:
       return {kShapeFields, sizeof(onnx::TensorShapeProto) + kPerObject};
     case Kind::kFunction:
       return {kFunctionFields, sizeof(onnx::FunctionProto) + kPerObject};
     case Kind::kTraining:
       return {kTrainingFields, sizeof(onnx::TrainingInfoProto) + kPerObject};
+    case Kind::kAnnotation:
+      return {kAnnotationFields, sizeof(onnx::TensorAnnotation) + kPerObject};
+    case Kind::kDeviceUse:
+      return {kDeviceUseFields, sizeof(onnx::NodeDeviceConfigurationProto) + kPerObject};
+    case Kind::kSharding:
+      return {kShardingFields, sizeof(onnx::ShardingSpecProto) + kPerObject};
+    case Kind::kShardedDim:
+      return {kShardedDimFields, sizeof(onnx::ShardedDimProto) + kPerObject};
+    case Kind::kIntList:
+      return {kIntListFields, sizeof(onnx::IntIntListEntryProto) + kPerObject};
     default:
-      return {{}, sizeof(onnx::StringStringEntryProto) + kPerObject};
+      return {{}, kSmallSize + kPerObject};
   }
 }
 
@@ -161,7 +201,7 @@ class Scanner {
     if (kind == Kind::kPacked4 || kind == Kind::kPacked8) {
       std::size_t values = 0;
       for (; at < end; ++at) values += (static_cast<std::uint8_t>(all_[at]) & 0x80u) == 0 ? 1 : 0;
-      return spend(values * (kind == Kind::kPacked4 ? 4 : 8));
+      return spend(values * kListGrowth * (kind == Kind::kPacked4 ? 4 : 8));
     }
     return message(kind, at, end, depth + 1);
   }
@@ -177,14 +217,14 @@ class Scanner {
       switch (*tag & 7u) {
         case 0:
           if (!varint(at, end)) return broken(start, "a truncated integer");
-          CORELANE_RETURN_IF_ERROR(spend(8));
+          CORELANE_RETURN_IF_ERROR(spend(kListGrowth * 8));
           break;
         case 1:
         case 5: {
           const std::size_t size = (*tag & 7u) == 1 ? 8 : 4;
           if (end - at < size) return broken(start, "a truncated number");
           at += size;
-          CORELANE_RETURN_IF_ERROR(spend(size));
+          CORELANE_RETURN_IF_ERROR(spend(kListGrowth * size));
           break;
         }
         case 2: {

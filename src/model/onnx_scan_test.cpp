@@ -63,5 +63,50 @@ TEST(OnnxScan, SmallIntegersCountWithTheirParsedSize) {
   EXPECT_TRUE(check_wire(field(7, field(5, field(9, data)))).ok());
 }
 
+/// `count` copies of `one`.
+ByteVector many(const ByteVector& one, int count) {
+  ByteVector bytes;
+  bytes.reserve(one.size() * static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) bytes.insert(bytes.end(), one.begin(), one.end());
+  return bytes;
+}
+
+TEST(OnnxScan, DimensionsCountBelowEveryKindOfType) {
+  const ByteVector tensor = field(2, many(field(1, {}), 3'000'000));
+  const ByteVector type = field(1, tensor);
+  const ByteVector sparse = field(8, tensor);
+  for (const ByteVector& t :
+       {type, sparse, field(4, field(1, type)), field(9, field(1, type)), field(5, field(2, type)),
+        field(5, field(2, field(4, field(1, type))))}) {
+    EXPECT_EQ(check_wire(field(7, field(13, field(2, t)))).code(), Code::kOutOfMemory);
+  }
+}
+
+TEST(OnnxScan, ListsOfNumbersCountWhereverTheyAre) {
+  const ByteVector data(std::size_t{20} << 20, std::byte{1});
+  const auto sharding = [](const ByteVector& spec) {
+    return field(7, field(1, field(10, field(2, spec))));
+  };
+  // Dimensions of sparse tensors, devices of shardings and their groups.
+  EXPECT_EQ(check_wire(field(7, field(15, field(3, data)))).code(), Code::kOutOfMemory);
+  EXPECT_EQ(check_wire(sharding(field(2, data))).code(), Code::kOutOfMemory);
+  EXPECT_EQ(check_wire(sharding(field(3, field(2, data)))).code(), Code::kOutOfMemory);
+  const ByteVector empty = many(field(2, {}), 3'000'000);
+  EXPECT_EQ(check_wire(sharding(field(4, empty))).code(), Code::kOutOfMemory);
+  EXPECT_EQ(check_wire(field(7, field(14, empty))).code(), Code::kOutOfMemory);
+}
+
+TEST(OnnxScan, ListsCountWithTheRoomTheyGrowInto) {
+  // 12 million integers are 96 MB, in a list that may hold 192 MB.
+  ByteVector data(std::size_t{12} << 20, std::byte{1});
+  EXPECT_EQ(check_wire(field(7, field(5, field(7, data)))).code(), Code::kOutOfMemory);
+  // One by one, as older writers have them.
+  ByteVector one;
+  put(one, 8 << 3);
+  one.push_back(std::byte{1});
+  EXPECT_EQ(check_wire(field(7, field(1, field(5, many(one, 12 << 20))))).code(),
+            Code::kOutOfMemory);
+}
+
 }  // namespace
 }  // namespace corelane::onnx_import
