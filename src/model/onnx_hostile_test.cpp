@@ -227,6 +227,18 @@ TEST(OnnxHostile, LinearAttentionWithoutItsInputsIsRefused) {
   }
 }
 
+TEST(OnnxHostile, LinearAttentionFromAStateOfUnknownRankIsRefused) {
+  TestModel m(26);
+  m.input("q", {1, 2, 4}).input("k", {1, 2, 4}).input("v", {1, 2, 4}).open_output("y");
+  m.input("p", {4}).input("shape", {"n"}, T::INT64);
+  m.node("Reshape", {"p", "shape"}, {"past"});
+  auto& node = m.node("LinearAttention", {"q", "k", "v", "past"}, {"y", "state"});
+  set_int(node, "q_num_heads", 2);
+  set_int(node, "kv_num_heads", 1);
+  set_attribute(node, "update_rule", std::string("linear"));
+  expect_refused(m, "LinearAttention");
+}
+
 TEST(OnnxHostile, CacheUpdatesOfAnotherRankAreKept) {
   for (const std::int64_t axis : {std::int64_t{-2}, std::numeric_limits<std::int64_t>::min()}) {
     TestModel m(24);

@@ -232,9 +232,11 @@ Result<bool> linear_attention(Rewriter& r, const onnx::NodeProto& node) {
   const std::string rule = string_attribute(node, "update_rule", "gated_delta");
   const bool gated = rule.starts_with("gated");
   const bool delta = rule.ends_with("delta");
+  const bool past = !input_of(node, 3).empty();
   if (!is_usual(q, 3) || !is_usual(k, 3) || !is_usual(v, 3) || heads < 1 || heads > kMostAlong ||
       kv_heads < 1 || heads % kv_heads != 0 || (*q.shape)[1] < 1 || (*q.shape)[1] > kMostSteps ||
-      (gated && input_of(node, 4).empty()) || (delta && input_of(node, 5).empty())) {
+      (gated && input_of(node, 4).empty()) || (delta && input_of(node, 5).empty()) ||
+      (past && !is_usual(r.of(node.input(3)), 4))) {
     return r.refuse(node,
                     "the engine has no LinearAttention; it can be written out only for "
                     "fixed shapes of 1 to 512 tokens, heads that divide, and all inputs of its "
@@ -257,7 +259,6 @@ Result<bool> linear_attention(Rewriter& r, const onnx::NodeProto& node) {
   const std::string decay = gated ? unpack(node.input(4), kv_heads) : "";
   const std::string beta =
       delta ? unpack(node.input(5), last_of(5) == 1 ? 1 : kv_heads) : std::string();
-  const bool past = !input_of(node, 3).empty();
   const Shape state_shape{batch, kv_heads, key_size, value_size};
   std::string state =
       past ? r.cast(node.input(3), T::FLOAT) : r.filled(T::FLOAT, state_shape.dims(), 0.0);
