@@ -127,7 +127,7 @@ Contender many_rivals(const std::string& name, std::vector<ov::InferRequest>& re
 }
 
 Json one_model(ov::Core& core, const RealModel& model, const Settings& base,
-               std::size_t replicate_limit) {
+               std::size_t replicate_limit, std::size_t our_callers) {
   Sides s;
   s.inputs = make_inputs(model);
   LoadOptions options;
@@ -168,13 +168,16 @@ Json one_model(ov::Core& core, const RealModel& model, const Settings& base,
     s.rival.push_back(request_of(wide, model, s.inputs));
     s.again.push_back(request_of(wide_again, model, s.inputs));
   }
-  for (std::size_t i = 0; i < cores; ++i) s.ours.push_back(context_of(program, model, s.inputs));
+  // More cores than processors share them by turns, which costs; --callers shows how much.
+  const auto ours = our_callers == 0 ? cores : our_callers;
+  for (std::size_t i = 0; i < ours; ++i) s.ours.push_back(context_of(program, model, s.inputs));
+  out["callers"] = ours;
   // A block holds many inferences of each caller, so that the last one's end weighs little.
   settings.block =
       std::max(base.block, Duration(static_cast<std::int64_t>(median_of(t[1]) * 24e9)));
   const auto w = measure(
       {{"ours",
-        [&](Duration b) { return many(cores, b, [&](std::size_t i) { check(s.ours[i].run()); }); }},
+        [&](Duration b) { return many(ours, b, [&](std::size_t i) { check(s.ours[i].run()); }); }},
        many_rivals("ov", s.rival),
        many_rivals("ov'", s.again)},
       settings);
@@ -191,6 +194,7 @@ Json run(int argc, char** argv) {
   if (models.empty()) fail("no model is installed: run ./dev setup bench");
   const auto limit = static_cast<std::size_t>(std::stoull(
       argument(argc, argv, "--replicate-limit", std::to_string(LoadOptions{}.replicate_limit))));
+  const auto callers = std::stoull(argument(argc, argv, "--callers", "0"));
   const auto only = argument(argc, argv, "--only", "");
   ov::Core core;
   Json report{{"benchmark", "real_models"}, {"environment", environment()}};
@@ -198,7 +202,7 @@ Json run(int argc, char** argv) {
   for (const auto& model : models) {
     if (!only.empty() && model.name != only) continue;
     try {
-      list.push_back(one_model(core, model, settings, limit));
+      list.push_back(one_model(core, model, settings, limit, callers));
     } catch (const std::exception& e) {
       std::fprintf(stderr, "%s: %s\n", model.name.c_str(), e.what());
       list.push_back({{"model", model.name}, {"error", e.what()}});
