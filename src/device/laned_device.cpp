@@ -18,13 +18,7 @@ MemoryFigures LanedDevice::memory() const {
   MemoryFigures sum;
   sum.buffers = buffer_bytes_.load(std::memory_order_relaxed);
   std::lock_guard guard(executables_mutex_);
-  for (const LanedExecutable* executable : executables_) {
-    const MemoryFigures figures = executable->memory();
-    sum.weights += figures.weights;
-    sum.internal += figures.internal;
-    sum.code += figures.code;
-    sum.buffers += figures.buffers;
-  }
+  for (const LanedExecutable* executable : executables_) sum += executable->memory();
   return sum;
 }
 

@@ -50,13 +50,7 @@ device::Placement Program::placement() const noexcept {
 device::MemoryFigures Program::memory() const {
   device::MemoryFigures sum;
   if (state_ == nullptr) return sum;
-  for (const auto& executable : state_->executables->all()) {
-    const device::MemoryFigures m = executable->memory();
-    sum.weights += m.weights;
-    sum.internal += m.internal;
-    sum.code += m.code;
-    sum.buffers += m.buffers;
-  }
+  for (const auto& executable : state_->executables->all()) sum += executable->memory();
   sum.buffers += state_->context_bytes->load(std::memory_order_relaxed);
   return sum;
 }

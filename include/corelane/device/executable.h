@@ -78,6 +78,13 @@ struct MemoryFigures {
   std::size_t code = 0;      ///< The compiled form around the constants: graph, kernels, scratch.
   std::size_t buffers = 0;   ///< Input and output buffers the library allocated.
   std::size_t total() const noexcept { return weights + internal + code + buffers; }
+  MemoryFigures& operator+=(const MemoryFigures& other) noexcept {
+    weights += other.weights;
+    internal += other.internal;
+    code += other.code;
+    buffers += other.buffers;
+    return *this;
+  }
 };
 
 /// Time of one layer in the last run with profile_layers.
