@@ -111,20 +111,14 @@ Status ContextState::apply_output(std::size_t index) {
   return bindings_->set_output(index, in_place ? ref_of(slot) : device::TensorRef{});
 }
 
-Status ContextState::put_input(std::size_t index, Slot slot) {
-  const bool own_in_place =
-      inputs_[index].mode == SlotMode::kOwn || inputs_[index].mode == SlotMode::kConverted;
-  // The bindings may have given up their memory while another was bound: ask again.
-  if (own_in_place || inputs_[index].foreign_own) {
-    slot.own = inputs_[index].own;
-    slot.foreign_own = inputs_[index].foreign_own;
-  }
-  std::swap(inputs_[index], slot);
-  Status status = apply_input(index);
+template <class Apply>
+Status ContextState::exchange(Slot& place, Slot slot, const Apply& apply) {
+  std::swap(place, slot);
+  Status status = apply();
   bool bound = status.ok();
   if (!bound) {
-    std::swap(inputs_[index], slot);
-    const Status restored = apply_input(index);
+    std::swap(place, slot);
+    const Status restored = apply();
     bound = restored.ok();
     if (!bound) {
       status =
@@ -136,22 +130,20 @@ Status ContextState::put_input(std::size_t index, Slot slot) {
   return status;
 }
 
-Status ContextState::put_output(std::size_t index, Slot slot) {
-  std::swap(outputs_[index], slot);
-  has_result_ = false;
-  Status status = apply_output(index);
-  bool bound = status.ok();
-  if (!bound) {
-    std::swap(outputs_[index], slot);
-    const Status restored = apply_output(index);
-    bound = restored.ok();
-    if (!bound) {
-      status =
-          restored.wrap("the earlier binding could not be restored after: " + status.to_string());
-    }
+Status ContextState::put_input(std::size_t index, Slot slot) {
+  const bool own_in_place =
+      inputs_[index].mode == SlotMode::kOwn || inputs_[index].mode == SlotMode::kConverted;
+  // The bindings may have given up their memory while another was bound: ask again.
+  if (own_in_place || inputs_[index].foreign_own) {
+    slot.own = inputs_[index].own;
+    slot.foreign_own = inputs_[index].foreign_own;
   }
-  refresh();
-  ready_ = ready_ && bound;
+  return exchange(inputs_[index], std::move(slot), [&] { return apply_input(index); });
+}
+
+Status ContextState::put_output(std::size_t index, Slot slot) {
+  has_result_ = false;
+  Status status = exchange(outputs_[index], std::move(slot), [&] { return apply_output(index); });
   // Of a static output nothing changes for those who ask.
   const bool open =
       entry_.executable == nullptr || !entry_.executable->outputs()[index].shape.is_static();

@@ -90,6 +90,8 @@ struct ContextState {
   Status apply_input(std::size_t index);
   Status apply_output(std::size_t index);
   /// Replaces a slot and applies it; the old one is restored when that fails.
+  template <class Apply>
+  Status exchange(runtime::Slot& place, runtime::Slot slot, const Apply& apply);
   Status put_input(std::size_t index, runtime::Slot slot);
   Status put_output(std::size_t index, runtime::Slot slot);
   Result<device::TensorRef> own_input(std::size_t index);
