@@ -15,9 +15,7 @@ using testing::HasSubstr;
 
 TEST(LaneContract, BlockingRunOnDirectMemoryReturnsWhenTheEngineLetGo) {
   auto clock = std::make_shared<VirtualClock>();
-  LaneOptions options;
-  options.clock = clock;
-  FakeDevice fake(1, options);
+  FakeDevice fake(1, on_virtual_clock(clock));
   Gate gate;
   std::atomic<bool> left = false;
   fake.state->before_run = [&](std::uint64_t) {
@@ -174,9 +172,7 @@ TEST(LaneContract, ShapeWhoseSizeOverflowsIsRefused) {
 
 TEST(LaneContract, QueueIsNamedInWhatItsJobsReport) {
   auto clock = std::make_shared<VirtualClock>();
-  LaneOptions options;
-  options.clock = clock;
-  FakeDevice fake(1, options);
+  FakeDevice fake(1, on_virtual_clock(clock));
   QueueOptions named;
   named.name = "camera";
   const auto queue = *fake.device->make_queue(named);

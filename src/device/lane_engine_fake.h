@@ -144,6 +144,14 @@ class FakeEngine final : public LaneEngine {
   const std::shared_ptr<FakeEngineState> state_;
 };
 
+inline LaneOptions on_virtual_clock(std::shared_ptr<VirtualClock> clock,
+                                    std::shared_ptr<FaultPoint> faults = nullptr) {
+  LaneOptions options;
+  options.clock = std::move(clock);
+  options.fault_point = std::move(faults);
+  return options;
+}
+
 /// A device over the fake engine with one executable and one queue.
 struct FakeDevice {
   explicit FakeDevice(std::size_t cores = 3, LaneOptions options = {}) {

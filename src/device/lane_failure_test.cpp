@@ -10,14 +10,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-LaneOptions on_virtual_clock(std::shared_ptr<VirtualClock> clock,
-                             std::shared_ptr<FaultPoint> faults = nullptr) {
-  LaneOptions options;
-  options.clock = std::move(clock);
-  options.fault_point = std::move(faults);
-  return options;
-}
-
 TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   auto clock = std::make_shared<VirtualClock>();
   FakeDevice fake(2, on_virtual_clock(clock));
