@@ -13,14 +13,14 @@
 /// same B share one packed copy, whatever their M, core sets and C: same address, byte count, K, N,
 /// type, layout and quantization. A set_input(1) by any of them makes the copy stale for all; a run
 /// that has begun finishes with the old one. The copy goes with its last user (bindings that are
-/// destroyed or have run with another B) and is counted in MemoryFigures::weights of each
-/// executable that uses it, and once in that of the device. A and C are used where they lie.
+/// destroyed or have run with another B) and is counted once, in MemoryFigures::weights of one of
+/// the executables that use it. A and C are used where they lie, aligned to their element type;
+/// they must not overlap.
 ///
 /// **Arithmetic.** a = A - zpA and b = B - zpB are the integers, or the f16 values as they are.
-///  - C of i32 or i16: sum of a * b, exact, saturated to the type of C; scales do not enter.
-///  - C of i8: clamp(round_half_even(sum(a * b) * sA * sB / sC) + zpC, -128, 127), the sum exact
-///  and
-///    the factor in f64; with groups, the sum of sB * a * b is f32 and may be one step off.
+///  - C of i32 or i16: sum of a * b, exact (i16: saturated); scales do not enter.
+///  - C of i8: clamp(round_half_even(sum(a * b) * sA * sB / sC) + zpC, -128, 127), the sum exact,
+///    sA * sB / sC in f64; with groups, the sum of sB * a * b is f32 and may be one step off.
 ///  - C of float, integer A, per layer or channel: the exact sum times sA * sB, relative error at
 ///    most 2^-22 before it is rounded to C.
 ///  - otherwise: f32 arithmetic in any order; absolute error at most
@@ -72,7 +72,7 @@ enum class MatmulQuantB : std::uint8_t {
 /// whole array in memory order, the even one in the low nibble.
 struct CORELANE_API MatmulDesc {
   std::int64_t m = 0;  ///< Each of m, k, n: 1 to 2^24; all arrays together below 2^40 bytes.
-  std::int64_t k = 0;  ///< For integer A at most 65536.
+  std::int64_t k = 0;  ///< For integer A at most 32768.
   std::int64_t n = 0;
   DType a = DType::kUndefined;
   DType b = DType::kUndefined;
