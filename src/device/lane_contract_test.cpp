@@ -57,6 +57,45 @@ TEST(LaneContract, InputsAreReadWhenTheFencesAreSignalled) {
   EXPECT_EQ(FakeDevice::result(job), 42);
 }
 
+TEST(LaneContract, KeptInputIsNewWheneverItIsSetAndOnlyThen) {
+  FakeDevice fake(1);
+  fake.state->keeps_input = true;
+  Submission job = fake.job();
+  std::vector<float> x(4, 1.0F);
+  for (int set = 1; set <= 2; ++set) {
+    const int renewed = fake.state->renewed;
+    ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
+    EXPECT_EQ(fake.state->renewed, renewed + 1);
+    const int binds = fake.state->binds;
+    ASSERT_TRUE(fake.queue->run(job).ok());
+    EXPECT_GT(fake.state->binds, binds);
+    const int bound = fake.state->binds;
+    ASSERT_TRUE(fake.queue->run(job).ok());
+    EXPECT_EQ(fake.state->binds, bound);
+    EXPECT_EQ(fake.state->renewed, renewed + 1);
+  }
+}
+
+TEST(LaneContract, ShadowOfAKeptInputIsFilledWhenItIsSet) {
+  FakeDevice fake(1);
+  fake.state->keeps_input = true;
+  Submission job = fake.job();
+  job.deadline = fake.device->clock()->now() + std::chrono::hours(1);
+  std::vector<float> x(4, 1.0F);
+  const auto set = [&] { return job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}); };
+  ASSERT_TRUE(set().ok());
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  std::fill(x.begin(), x.end(), 21.0F);
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  EXPECT_EQ(FakeDevice::result(job), 2);
+  const int renewed = fake.state->renewed;
+  ASSERT_TRUE(set().ok());
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  EXPECT_EQ(FakeDevice::result(job), 42);
+  // Once for the memory that was set, once for the shadow.
+  EXPECT_EQ(fake.state->renewed, renewed + 2);
+}
+
 TEST(LaneContract, CallbackOfATimedOutJobDoesNotHoldUpOtherDeadlines) {
   FakeDevice fake(2);
   Gate engine;

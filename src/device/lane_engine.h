@@ -46,6 +46,12 @@ class LaneProgram {
   /// True when prepare() took Image::precompiled.
   virtual bool from_precompiled() const noexcept { return false; }
   virtual MemoryFigures memory() const = 0;
+  /// True for an input of which the program keeps a form of its own between runs. Its content is
+  /// copied to a shadow only when it is new, and setting the same memory again is not left out.
+  virtual bool keeps_input(std::size_t /*index*/) const noexcept { return false; }
+  /// Of such an input: what lies in this memory is new from now on. Any thread; no run of the
+  /// bindings concerned is under way.
+  virtual void renew_input(std::size_t /*index*/, const TensorRef& /*tensor*/) {}
   /// A request that runs on `width` cores at once; with width 1 and replicated placement, on the
   /// copy of core `core`. May compile (a copy for that width or core) at its first use.
   virtual Result<std::unique_ptr<LaneRequest>> new_request(std::size_t width, std::size_t core) = 0;

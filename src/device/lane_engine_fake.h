@@ -57,6 +57,8 @@ struct FakeEngineState {
   }
   std::atomic<int> runs{0};
   std::atomic<int> binds{0};
+  std::atomic<bool> keeps_input{false};  ///< Read when bindings are made.
+  std::atomic<int> renewed{0};           ///< Calls of renew_input.
   std::atomic<int> on_core[64] = {};
   std::atomic<bool> overlap{false};  ///< Two runs were on one core at once.
 };
@@ -118,6 +120,8 @@ class FakeProgram final : public LaneProgram {
   const std::vector<TensorDesc>& outputs() const noexcept override { return outputs_; }
   Placement placement() const noexcept override { return Placement::kReplicated; }
   MemoryFigures memory() const override { return {1000, 10, 0}; }
+  bool keeps_input(std::size_t) const noexcept override { return state_->keeps_input; }
+  void renew_input(std::size_t, const TensorRef&) override { ++state_->renewed; }
   Result<std::unique_ptr<LaneRequest>> new_request(std::size_t, std::size_t) override {
     return std::make_unique<FakeRequest>(state_);
   }

@@ -35,6 +35,8 @@ LanedBindings::LanedBindings(std::shared_ptr<LanedExecutable> executable)
       inputs_(executable_->inputs().size()),
       outputs_(executable_->outputs().size()) {
   executable_->live_bindings.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    inputs_[i].kept = executable_->program().keeps_input(i);
   for (const TensorDesc& desc : executable_->outputs())
     open_outputs_ = open_outputs_ || !desc.shape.is_static();
 }
@@ -72,8 +74,9 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
       return failure(Code::kInvalidArgument, "{} '{}' was given {} bytes; shape {} of {} needs {}",
                      what, desc.name, tensor.size, tensor.shape.to_string(), dtype_name(desc.dtype),
                      needed);
-    if (mine.user && mine.bound.data == tensor.data && mine.bound.size == tensor.size &&
-        mine.bound.keep_alive == tensor.keep_alive && mine.bound.shape == tensor.shape)
+    if (!mine.kept && mine.user && mine.bound.data == tensor.data &&
+        mine.bound.size == tensor.size && mine.bound.keep_alive == tensor.keep_alive &&
+        mine.bound.shape == tensor.shape)
       return {};
   }
   mine.user = bind;
@@ -84,7 +87,15 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
   ++mine.version;
   ++changes_;
   complete_ = false;
+  renew(mine);
   return {};
+}
+
+/// Other bindings may have a form of what this memory held before.
+void LanedBindings::renew(const Tensor& tensor) {
+  if (tensor.kept && tensor.bound.data != nullptr)
+    executable_->program().renew_input(static_cast<std::size_t>(&tensor - inputs_.data()),
+                                       tensor.bound);
 }
 
 Status LanedBindings::allocate(std::shared_ptr<std::byte>& memory, std::size_t& held,
@@ -109,6 +120,7 @@ Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
   tensor.bound = {tensor.own.get(), tensor.own_size, desc.shape, tensor.own};
   ++tensor.version;
   ++changes_;
+  renew(tensor);
   return {};
 }
 
@@ -220,9 +232,15 @@ Result<bool> LanedBindings::make_shadows() {
 }
 
 void LanedBindings::copy_in() noexcept {
-  for (const Tensor& tensor : inputs_) {
+  for (Tensor& tensor : inputs_) {
     if (!tensor.shadowable() || tensor.shadow_size == 0) continue;
+    if (tensor.kept && tensor.shadow_version == tensor.version) continue;
     std::memcpy(tensor.shadow.get(), tensor.bound.data, tensor.shadow_size);
+    if (!tensor.kept) continue;
+    tensor.shadow_version = tensor.version;
+    executable_->program().renew_input(
+        static_cast<std::size_t>(&tensor - inputs_.data()),
+        {tensor.shadow.get(), tensor.shadow_size, tensor.bound.shape, tensor.shadow});
   }
 }
 

@@ -35,7 +35,7 @@ class LanedBindings final : public Bindings {
   /// Memory of ours for each tensor in user memory that nothing keeps alive; true when there is
   /// any, then run with `shadow`.
   Result<bool> make_shadows();
-  /// The inputs' content to their shadows.
+  /// The inputs' content to their shadows; of a kept one only when it is new.
   void copy_in() noexcept;
   Status copy_out();
   void set_batch(std::uint32_t batch) noexcept { batch_ = batch; }
@@ -56,6 +56,8 @@ class LanedBindings final : public Bindings {
     std::size_t own_size = 0;
     std::shared_ptr<std::byte> shadow;  ///< Stands in for user memory that may go away.
     std::size_t shadow_size = 0;
+    bool kept = false;                 ///< LaneProgram::keeps_input().
+    std::uint64_t shadow_version = 0;  ///< Kept: the version whose content the shadow has.
     bool shadowable() const noexcept { return user && bound.keep_alive == nullptr; }
   };
   /// One request of the engine, with the versions of the tensors it has.
@@ -72,6 +74,7 @@ class LanedBindings final : public Bindings {
   Status set_tensor(std::vector<Tensor>& tensors, const std::vector<TensorDesc>& descs,
                     std::string_view what, std::size_t index, const TensorRef& tensor);
   Status ensure_own(Tensor& tensor, const TensorDesc& desc);
+  void renew(const Tensor& tensor);
   Status ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size);
   Status allocate(std::shared_ptr<std::byte>& memory, std::size_t& held, std::size_t size,
                   const TensorDesc& desc);
