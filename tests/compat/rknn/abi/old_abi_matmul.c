@@ -1,0 +1,81 @@
+/* Programs of releases 1.5.0 and 1.6.0: their description of a matrix product has 24 bytes, and
+ * today's library reads 64. Its first members mean the same, so such a program works when what
+ * follows is zero, and gets an error that it can read when it is not something that makes sense. */
+#include "old_abi.h"
+
+int rknn_matmul_create(old_context* context, old_matmul_info* info, old_matmul_io_attr* io);
+int rknn_matmul_set_io_mem(old_context context, old_tensor_mem* mem, old_matmul_tensor_attr* attr);
+int rknn_matmul_run(old_context context);
+int rknn_matmul_destroy(old_context context);
+old_tensor_mem* rknn_create_mem(old_context context, uint32_t size);
+int rknn_destroy_mem(old_context context, old_tensor_mem* mem);
+
+enum { kM = 3, kK = 64, kN = 32, kTensorInt8 = 2, kInt8ToInt32 = 2, kParamInvalid = -5 };
+
+typedef union {
+  old_matmul_info info;
+  unsigned char bytes[64];
+} room;
+
+static room product(uint32_t type, unsigned char behind) {
+  room given;
+  memset(&given, behind, sizeof given);
+  given.info.M = kM;
+  given.info.K = kK;
+  given.info.N = kN;
+  given.info.type = type;
+  given.info.b_layout = 0;
+  given.info.ac_layout = 0;
+  return given;
+}
+
+static void computes(uint32_t type) {
+  room given = product(type, 0);
+  old_matmul_io_attr io;
+  memset(&io, 0xA5, sizeof io);
+  old_context context = 0;
+  CHECK(rknn_matmul_create(&context, &given.info, &io) == 0);
+  if (context == 0) return;
+  CHECK(strcmp(io.A.name, "A") == 0 && io.A.n_dims == 2 && io.A.dims[0] == kM);
+  CHECK(io.A.size == kM * kK && io.B.size == kK * kN && io.C.size == kM * kN * 4);
+  old_tensor_mem* a = rknn_create_mem(context, io.A.size);
+  old_tensor_mem* b = rknn_create_mem(context, io.B.size);
+  old_tensor_mem* c = rknn_create_mem(context, io.C.size);
+  CHECK(a != NULL && b != NULL && c != NULL);
+  if (a == NULL || b == NULL || c == NULL) return;
+  int8_t* left = (int8_t*)a->virt_addr;
+  int8_t* right = (int8_t*)b->virt_addr;
+  for (int i = 0; i < kM * kK; ++i) left[i] = (int8_t)(i % 251 - 125);
+  for (int i = 0; i < kK * kN; ++i) right[i] = (int8_t)(i % 239 - 119);
+  CHECK(rknn_matmul_set_io_mem(context, a, &io.A) == 0);
+  CHECK(rknn_matmul_set_io_mem(context, b, &io.B) == 0);
+  CHECK(rknn_matmul_set_io_mem(context, c, &io.C) == 0);
+  CHECK(rknn_matmul_run(context) == 0);
+  const int32_t* got = (const int32_t*)c->virt_addr;
+  for (int m = 0; m < kM; ++m) {
+    for (int n = 0; n < kN; ++n) {
+      int32_t sum = 0;
+      for (int k = 0; k < kK; ++k) sum += left[m * kK + k] * right[k * kN + n];
+      CHECK(got[m * kN + n] == sum);
+    }
+  }
+  CHECK(rknn_destroy_mem(context, a) == 0);
+  CHECK(rknn_destroy_mem(context, b) == 0);
+  CHECK(rknn_destroy_mem(context, c) == 0);
+  CHECK(rknn_matmul_destroy(context) == 0);
+}
+
+static void what_makes_no_sense_is_refused(void) {
+  room given = product(kInt8ToInt32, 0xA5);
+  old_matmul_io_attr io;
+  old_context context = 7;
+  CHECK(rknn_matmul_create(&context, &given.info, &io) == kParamInvalid);
+}
+
+int main(void) {
+  computes(kTensorInt8);  /* 1.5.0: the type of A and B. */
+  computes(kInt8ToInt32); /* 1.6.0: the type of the product. */
+  what_makes_no_sense_is_refused();
+  printf("%d checks failed\n", failures);
+  return failures != 0;
+}
