@@ -22,6 +22,8 @@ BESIDE = re.compile(r"_(test|benchmark|fuzz)$")
 FLOORS = {"base": 1, "tensor": 2, "model": 3, "device": 4, "drivers": 4.5, "runtime": 5,
           "session": 6, "scheduler": 6, "adapters": 7, "apps": 8}
 SPLIT = ("drivers", "adapters", "apps")
+# Headers that a foreign API is spoken by stand below everything; check_foreign says who may take them.
+SPOKEN = ("include/rknn/",)
 UMBRELLA = (5.5, "library")  # src/*.cpp and include/corelane/*.h: the shared library of floors 1 to 5.
 
 # The files of runtime in which model and device meet: those that make a program of an image.
@@ -34,7 +36,7 @@ MAX_CHAIN = 10
 # Foreign APIs: their names and headers, and the folders that may use them.
 FOREIGN = (
     ("RKNN", r"\b(rknn_\w+|RKNN_\w+)\b", r"^rknn_\w+\.h$",
-     ("src/adapters/rknn/", "src/drivers/rknn/", "src/adapters/ggml/", "include/rknn")),
+     ("src/adapters/rknn/", "src/drivers/rknn/", "src/adapters/ggml/", "include/rknn/", "examples/rknn")),
     ("QAic", r"\b(qaic::\w+|QAic\w+|QID|qaicrt\w*)\b", r"^(QAic\w*|qaic/.*)\.hp*$", ("src/adapters/qaic/",)),
     ("ggml", r"\b(ggml_\w+|GGML_\w+)\b", r"^ggml[\w-]*\.h$", ("src/adapters/ggml/",)),
     ("Python", r"\b(PyObject|Py_\w+|nanobind::|pybind11::)", r"^(Python\.h|nanobind/.*|pybind11/.*)$",
@@ -89,7 +91,7 @@ class Tree:
         """(name as written, file of the tree or None) of each include."""
         here = Path(path).parent.as_posix()
         # A program's own folders are on its include path too.
-        roots = ["include", "src", here, "apps", path.split("/")[0], "."]
+        roots = ["include", *(s.rstrip("/") for s in SPOKEN), "src", here, "apps", path.split("/")[0], "."]
         result = []
         for mark, name in re.findall(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]',
                                      self.texts[path], re.M):
@@ -101,6 +103,8 @@ class Tree:
 def unit_of(path):
     """(floor, unit) of a file of the house; None for tests, benchmarks and examples."""
     parts = path.split("/")
+    if path.startswith(SPOKEN):
+        return (0, "/".join(parts[:2]))
     if path.startswith("include/corelane/"):
         rest = parts[2:]
     elif parts[0] == "src":

@@ -97,6 +97,14 @@ class StructureTest(unittest.TestCase):
         self.assert_caught(structure.check_foreign,
                            {"src/session/task.cpp": '#include <rknn_api.h>\n'}, "rknn_api.h")
 
+    def test_headers_of_a_foreign_api_serve_the_floors_that_speak_it(self):
+        api = {"include/rknn/rknn_api.h": "int rknn_init(void);\n"}
+        use = '#include "rknn_api.h"\n'
+        spoken = {**api, "src/adapters/rknn/rknn_edge.cpp": use, "src/drivers/rknn/vendor.cpp": use}
+        for check in (structure.check_floors, structure.check_foreign):
+            self.assertEqual([], self.violations(check, spoken))
+        self.assert_caught(structure.check_foreign, {**api, "src/session/task.cpp": use}, "stops in")
+
     # Rule 3.
     def test_contract_that_includes_model_is_caught(self):
         self.assert_caught(structure.check_contract,
