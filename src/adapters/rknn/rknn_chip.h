@@ -1,0 +1,34 @@
+/// What the API tells of the chip: which device stands behind it, cores, alignments.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "corelane/base/status.h"
+#include "corelane/device/core_set.h"
+#include "corelane/device/device.h"
+#include "rknn_api.h"
+
+namespace corelane::rknn {
+
+/// Alignments of native layouts, of the contract's table per chip.
+struct Chip {
+  std::uint32_t row_pixels = 16;   ///< Rows of NHWC inputs are padded to this many pixels.
+  std::uint32_t block_bytes = 16;  ///< Bytes of one C2 block.
+  std::uint32_t cores = 3;
+  bool core_masks = true;  ///< False on chips of one core, where masks are an error.
+};
+Chip chip_of(const device::DeviceInfo& info);
+
+/// The device behind this library: `CORELANE_RKNN_INNER`, else `CORELANE_DEVICE`, else the virtual
+/// RK3588. A device of kind "rknn" would load a library like this one again: an error in the first,
+/// the virtual NPU instead in the second.
+Result<std::string> device_text();
+
+/// The cores of a mask; the failure names the masks this chip has.
+Result<device::CoreSet> cores_of(rknn_core_mask mask, const Chip& chip);
+
+/// The device priority of the flags' two lowest bits.
+std::int32_t priority_of(std::uint32_t flags) noexcept;
+
+}  // namespace corelane::rknn

@@ -1,0 +1,200 @@
+/// The context of a model: what rknn_init makes.
+///
+/// Two locks. `order_` lets one function at a time work with the tensors and is held while a run
+/// goes on; `state_` guards the few values that queries read, and is never held for long, so that a
+/// query may come from a custom operator of the run in progress. A function that needs `order_` and
+/// is called from inside such an operator fails instead of waiting for itself.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "adapters/rknn/rknn_attr.h"
+#include "adapters/rknn/rknn_chip.h"
+#include "adapters/rknn/rknn_edge.h"
+#include "adapters/rknn/rknn_handle.h"
+#include "adapters/rknn/rknn_memory.h"
+#include "corelane/device/host_operator.h"
+#include "corelane/runtime/program.h"
+
+namespace corelane::rknn {
+
+class CustomOps;
+
+/// Memory that rknn_set_io_mem bound, and how it is read or written.
+struct Bound {
+  std::shared_ptr<Memory> memory;
+  Form form;
+};
+
+/// One set of tensors with at most one run in progress. A context has one, with ASYNC_MASK two that
+/// take turns.
+struct Frame {
+  Context context;
+  std::optional<Inference> flight;  ///< A run that nobody has waited for.
+  std::uint64_t id = 0;             ///< Of its last run; 0: none.
+  Status result;
+  std::vector<std::uint64_t> input_age;  ///< Which rknn_inputs_set each input's content is from.
+};
+
+class ModelContext final : public Handle {
+ public:
+  static Result<std::shared_ptr<ModelContext>> open(const void* model, std::uint32_t size,
+                                                    std::uint32_t flags,
+                                                    const rknn_init_extend* extend);
+  Result<std::shared_ptr<ModelContext>> duplicate();
+  ~ModelContext() override;
+  /// Waits for what is running. Called by rknn_destroy after the handle is gone.
+  void close();
+
+  // rknn_query.cpp: needs no order.
+  Outcome query(std::uint32_t cmd, void* info, std::uint32_t size);
+
+  // rknn_input.cpp, rknn_output.cpp, rknn_io_mem.cpp
+  Outcome set_inputs(std::uint32_t count, const rknn_input* inputs);
+  Outcome get_outputs(std::uint32_t count, rknn_output* outputs, rknn_output_extend* extend);
+  Outcome release_outputs(std::uint32_t count, rknn_output* outputs);
+  Outcome set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_attr& attr);
+
+  // rknn_run.cpp
+  Outcome run(rknn_run_extend* extend);
+  Outcome wait(rknn_run_extend* extend);
+
+  // rknn_shapes.cpp
+  Outcome set_input_shapes(std::uint32_t count, const rknn_tensor_attr* attrs);
+
+  // rknn_cores.cpp
+  Outcome set_core_mask(rknn_core_mask mask);
+  Outcome set_batch_cores(int cores);
+
+  // rknn_outside.cpp: memory of the caller for weights and activations.
+  Outcome set_weight_mem(const rknn_tensor_mem* mem);
+  Outcome set_internal_mem(const rknn_tensor_mem* mem);
+
+  const std::shared_ptr<device::Device>& device() const noexcept { return device_; }
+  const ProgramDescription& description() const noexcept { return *description_; }
+  const std::shared_ptr<device::HostOperatorTable>& operators() const noexcept {
+    return operators_;
+  }
+  /// Shared by the contexts that share the weights; made at the first registration.
+  std::shared_ptr<CustomOps>& custom_ops() noexcept { return custom_ops_; }
+  std::uint32_t flags() const noexcept { return flags_; }
+  void set_number(rknn_context number) noexcept { number_ = number; }
+  rknn_context number() const noexcept { return number_; }
+
+  /// The context whose custom operator this thread is inside of; null elsewhere.
+  static thread_local const void* inside_operator;
+
+ private:
+  friend class Order;
+  ModelContext() : Handle(HandleKind::kModel) {}
+
+  // rknn_open.cpp
+  Status load(ByteSpan bytes, std::shared_ptr<const void> keep_alive);
+  Status load_file(const std::string& path);
+  Status adopt(Program program);
+  LoadOptions load_options() const;
+  Status start();
+  /// kWrongState with what is missing, while memory of the caller is.
+  Status ready() const;
+
+  IoTensor input_tensor(std::size_t index, const Shape& shape) const;
+  IoTensor output_tensor(std::size_t index, const Shape& shape) const;
+  /// By their shapes now; takes `state_`.
+  IoTensor current_input(std::size_t index) const;
+  IoTensor current_output(std::size_t index) const;
+  void note_shapes();
+
+  // rknn_query.cpp
+  Outcome query_attr(std::uint32_t cmd, void* info, std::uint32_t size);
+  Outcome query_mem_size(void* info, std::uint32_t size);
+  Outcome query_memory_info(void* info, std::uint32_t size);
+  Outcome query_range(void* info, std::uint32_t size);
+  Outcome query_text(std::uint32_t cmd, void* info, std::uint32_t size);
+  Outcome query_perf(std::uint32_t cmd, void* info, std::uint32_t size);
+
+  // rknn_run.cpp: need the order.
+  bool asynchronous() const noexcept { return (flags_ & RKNN_FLAG_ASYNC_MASK) != 0; }
+  Frame& next_frame() noexcept { return frames_[asynchronous() ? (runs_ % frames_.size()) : 0]; }
+  Status settle(Frame& frame, TimePoint until = kNever);
+  Status settle_all();
+  void finish(Frame& frame, const Status& status);
+  Status bring_inputs(Frame& frame);
+  RunOptions run_options(const rknn_run_extend* extend) const;
+
+  // rknn_io_mem.cpp
+  Result<IoTensor> resolve(const rknn_tensor_attr& attr) const;
+  Status bind(const IoTensor& io, const Bound& bound);
+  Status rebind_all();
+
+  // rknn_output.cpp
+  Status copy_output(Frame& frame, rknn_output& output);
+  Result<std::size_t> outside_size(bool internal);
+
+  std::uint32_t flags_ = 0;
+  rknn_context number_ = 0;
+  std::shared_ptr<device::Device> device_;
+  Chip chip_;
+  std::optional<Program> program_;
+  std::shared_ptr<const ProgramDescription> description_;
+  std::shared_ptr<device::HostOperatorTable> operators_ =
+      std::make_shared<device::HostOperatorTable>();
+  std::shared_ptr<CustomOps> custom_ops_;
+  std::vector<Shape> first_inputs_, first_outputs_;  ///< At rknn_init: what *_ATTR tells.
+  std::size_t file_bytes_ = 0;  ///< Of the program: what set_weight_mem must hold.
+
+  // While weights come from outside: the program until rknn_set_weight_mem.
+  std::shared_ptr<const ByteVector> pending_;
+  std::shared_ptr<Memory> weight_memory_, internal_memory_;
+
+  mutable std::mutex order_;
+  std::vector<Frame> frames_;
+  std::uint64_t runs_ = 0;
+  std::uint64_t last_run_ = 0;  ///< Frame id of the last run; ids begin with 1.
+  std::vector<std::uint64_t> input_age_;
+  std::uint64_t age_ = 0;
+  std::vector<std::optional<Bound>> bound_inputs_, bound_outputs_;
+  device::CoreSet cores_;
+  std::unordered_set<void*> given_out_;  ///< Buffers of rknn_outputs_get.
+
+  mutable std::mutex state_;
+  std::vector<Shape> input_shapes_, output_shapes_;
+  device::JobRecord last_record_;
+  std::vector<device::LayerTime> layers_;
+  std::uint64_t internal_bytes_ = 0;
+  std::string perf_text_;
+};
+
+/// Holds a context's order for the length of one function.
+class Order {
+ public:
+  explicit Order(const ModelContext& context);
+  /// kWrongState inside a custom operator of the same context.
+  const Status& status() const noexcept { return status_; }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  Status status_;
+};
+
+/// The live model context of a handle, or the outcome to return.
+class Found {
+ public:
+  explicit Found(rknn_context handle);
+  explicit operator bool() const noexcept { return context_ != nullptr; }
+  ModelContext* operator->() const noexcept { return context_.get(); }
+  const std::shared_ptr<ModelContext>& shared() const noexcept { return context_; }
+  Outcome failure() const { return {RKNN_ERR_CTX_INVALID, status_}; }
+
+ private:
+  std::shared_ptr<ModelContext> context_;
+  Status status_;
+};
+
+}  // namespace corelane::rknn

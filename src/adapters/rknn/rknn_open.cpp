@@ -1,0 +1,294 @@
+/// rknn_init, rknn_dup_context, rknn_destroy: where a context comes from.
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "adapters/rknn/rknn_model.h"
+#include "corelane/base/file.h"
+#include "corelane/device/registry.h"
+
+namespace corelane::rknn {
+namespace {
+
+constexpr std::uint32_t kKnownFlags = 0x3ffff;
+constexpr std::size_t kMaxPath = 4096;
+
+/// A descriptor's content, mapped for as long as this lives.
+struct MappedFd {
+  void* data = MAP_FAILED;
+  std::size_t size = 0;
+  ~MappedFd() {
+    if (data != MAP_FAILED) munmap(data, size);
+  }
+};
+
+Result<ByteSpan> slice_of(ByteSpan whole, const rknn_init_extend* extend, std::string_view what) {
+  if (extend == nullptr || (extend->real_model_offset == 0 && extend->real_model_size == 0))
+    return whole;
+  if (extend->real_model_offset < 0 ||
+      static_cast<std::size_t>(extend->real_model_offset) >= whole.size())
+    return error(Code::kOutOfRange, "real_model_offset {} lies outside of {}, which has {} bytes",
+                 extend->real_model_offset, what, whole.size());
+  const ByteSpan rest = whole.subspan(static_cast<std::size_t>(extend->real_model_offset));
+  if (extend->real_model_size == 0) return rest;
+  if (extend->real_model_size > rest.size())
+    return error(Code::kOutOfRange,
+                 "real_model_offset {} and real_model_size {} reach beyond {}, which has {} bytes",
+                 extend->real_model_offset, extend->real_model_size, what, whole.size());
+  return rest.first(extend->real_model_size);
+}
+
+Result<std::shared_ptr<MappedFd>> map_fd(int fd) {
+  struct stat info {};
+  auto mapped = std::make_shared<MappedFd>();
+  if (fstat(fd, &info) != 0 || info.st_size <= 0)
+    return error(Code::kInvalidArgument,
+                 "model_buffer_fd {} is no descriptor of memory or of a file with content: {}", fd,
+                 std::strerror(errno));
+  mapped->size = static_cast<std::size_t>(info.st_size);
+  mapped->data = mmap(nullptr, mapped->size, PROT_READ, MAP_SHARED, fd, 0);
+  if (mapped->data == MAP_FAILED)
+    return error(Code::kIo, "model_buffer_fd {} cannot be mapped: {}", fd, std::strerror(errno));
+  return mapped;
+}
+
+}  // namespace
+
+thread_local const void* ModelContext::inside_operator = nullptr;
+
+LoadOptions ModelContext::load_options() const {
+  LoadOptions options;
+  options.on = device_;
+  options.profile_layers =
+      (flags_ & RKNN_FLAG_COLLECT_PERF_MASK) != 0 || log::enabled(log::Level::kLayers);
+  options.host_operators = operators_;
+  return options;
+}
+
+Status ModelContext::adopt(Program program) {
+  program_ = std::move(program);
+  description_ = std::shared_ptr<const ProgramDescription>(std::make_shared<Program>(*program_),
+                                                           &program_->description());
+  for (const auto* side : {&description_->inputs, &description_->outputs})
+    for (const IoEntry& entry : *side)
+      if (entry.desc.shape.rank() > RKNN_MAX_DIMS)
+        return failure(Code::kUnsupportedModel,
+                       "'{}' has {} dimensions, this API tells at most {}; use the session or the "
+                       "C++ runtime",
+                       entry.desc.name, entry.desc.shape.rank(), RKNN_MAX_DIMS);
+  return start();
+}
+
+Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive) {
+  file_bytes_ = bytes.size();
+  const bool outside = (flags_ & RKNN_FLAG_MEM_ALLOC_OUTSIDE) != 0;
+  auto program = Program::load(bytes, load_options(), outside ? nullptr : keep_alive);
+  if (!program) return program.error();
+  if (outside) pending_ = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
+  return adopt(*std::move(program));
+}
+
+Status ModelContext::load_file(const std::string& path) {
+  const bool outside = (flags_ & RKNN_FLAG_MEM_ALLOC_OUTSIDE) != 0;
+  if (outside) {
+    CORELANE_ASSIGN_OR_STATUS(const MappedFile file, MappedFile::open(path));
+    return load(file.bytes(), nullptr);
+  }
+  std::error_code ignored;
+  file_bytes_ = std::filesystem::file_size(path, ignored);
+  auto program = Program::load(std::filesystem::path(path), load_options());
+  if (!program) return program.error();
+  return adopt(*std::move(program));
+}
+
+Result<std::shared_ptr<ModelContext>> ModelContext::open(const void* model, std::uint32_t size,
+                                                         std::uint32_t flags,
+                                                         const rknn_init_extend* extend) {
+  std::shared_ptr<ModelContext> context(new ModelContext);
+  context->flags_ = flags;
+  if ((flags & ~kKnownFlags) != 0)
+    log::line(log::Level::kWarn, "rknn_init: flags {:#x} are not known and have no effect",
+              flags & ~kKnownFlags);
+  for (const auto& [bit, text] :
+       {std::pair{RKNN_FLAG_ENABLE_SRAM, "there is no SRAM on this device"},
+        std::pair{RKNN_FLAG_SHARE_SRAM, "there is no SRAM to share on this device"},
+        std::pair{RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU, "no operator falls back to a GPU"}})
+    if ((flags & static_cast<std::uint32_t>(bit)) != 0)
+      log::line(log::Level::kInfo, "rknn_init: flag {:#x} accepted without effect: {}",
+                static_cast<std::uint32_t>(bit), text);
+  CORELANE_ASSIGN(const std::string device, device_text());
+  CORELANE_ASSIGN(context->device_, device::open_device(device));
+  context->chip_ = chip_of(context->device_->info());
+
+  const bool zero_copy = (flags & RKNN_FLAG_MODEL_BUFFER_ZERO_COPY) != 0;
+  if (zero_copy && extend != nullptr && extend->model_buffer_fd > 0) {
+    CORELANE_ASSIGN(const std::shared_ptr<MappedFd> mapped, map_fd(extend->model_buffer_fd));
+    const ByteSpan whole(static_cast<const std::byte*>(mapped->data), mapped->size);
+    CORELANE_ASSIGN(const ByteSpan bytes, slice_of(whole, extend, "model_buffer_fd"));
+    CORELANE_TRY(context->load(bytes, mapped));
+    return context;
+  }
+  if (model == nullptr)
+    return error(Code::kInvalidArgument,
+                 "model is null; give the bytes of a model with their size, or a path with size 0");
+  if (size != 0) {
+    const ByteSpan bytes(static_cast<const std::byte*>(model), size);
+    // The caller's buffer is used as it lies only where he has promised to keep it.
+    const std::shared_ptr<const void> keep =
+        zero_copy ? std::shared_ptr<const void>(model, [](const void*) {}) : nullptr;
+    CORELANE_TRY(context->load(bytes, keep));
+    return context;
+  }
+  const auto* text = static_cast<const char*>(model);
+  const std::string path(text, strnlen(text, kMaxPath));
+  if (path.empty() || path.size() == kMaxPath)
+    return error(Code::kInvalidArgument,
+                 "size is 0, so model must be the path of a file; a path of {} characters is none",
+                 path.size());
+  if (extend != nullptr && (extend->real_model_offset != 0 || extend->real_model_size != 0)) {
+    CORELANE_ASSIGN(MappedFile file, MappedFile::open(path));
+    const auto held = std::make_shared<const MappedFile>(std::move(file));
+    CORELANE_ASSIGN(const ByteSpan bytes, slice_of(held->bytes(), extend, path));
+    CORELANE_TRY(context->load(bytes, held));
+    return context;
+  }
+  CORELANE_TRY(context->load_file(path));
+  return context;
+}
+
+/// Of several allowed shapes the largest is current first, so that memory for it serves all.
+static std::size_t largest_set(const ProgramDescription& description) {
+  std::size_t best = 0, best_elements = 0;
+  for (std::size_t k = 0; k < description.shape_sets.size(); ++k) {
+    std::size_t elements = 0;
+    for (const Shape& shape : description.shape_sets[k]) elements += shape.elements().value_or(0);
+    if (elements > best_elements) best = k, best_elements = elements;
+  }
+  return best;
+}
+
+Status ModelContext::start() {
+  frames_.clear();
+  for (std::size_t i = 0; i < (asynchronous() ? 2 : 1); ++i) {
+    CORELANE_ASSIGN_OR_STATUS(Context context, program_->new_context());
+    if (!description_->shape_sets.empty())
+      CORELANE_RETURN_IF_ERROR(
+          context.set_input_shapes(description_->shape_sets[largest_set(*description_)]));
+    Frame frame{std::move(context), {}, 0, {}, {}};
+    frame.input_age.resize(description_->inputs.size());
+    frames_.push_back(std::move(frame));
+  }
+  input_age_.assign(description_->inputs.size(), 0);
+  bound_inputs_.resize(description_->inputs.size());
+  bound_outputs_.resize(description_->outputs.size());
+  note_shapes();
+  if (first_inputs_.empty() && first_outputs_.empty()) {
+    first_inputs_ = input_shapes_;
+    first_outputs_ = output_shapes_;
+  }
+  return {};
+}
+
+void ModelContext::note_shapes() {
+  const std::lock_guard lock(state_);
+  input_shapes_.clear();
+  output_shapes_.clear();
+  for (const TensorDesc& desc : frames_.front().context.inputs())
+    input_shapes_.push_back(desc.shape);
+  for (const TensorDesc& desc : frames_.front().context.outputs())
+    output_shapes_.push_back(desc.shape);
+}
+
+Status ModelContext::ready() const {
+  if (pending_ != nullptr)
+    return failure(Code::kWrongState,
+                   "the context was made with RKNN_FLAG_MEM_ALLOC_OUTSIDE and has no weights yet; "
+                   "call rknn_set_weight_mem first");
+  if ((flags_ & (RKNN_FLAG_MEM_ALLOC_OUTSIDE | RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE)) != 0 &&
+      internal_memory_ == nullptr)
+    return failure(Code::kWrongState,
+                   "internal memory comes from the caller by the flags of rknn_init and is not "
+                   "there yet; call rknn_set_internal_mem first");
+  if ((flags_ & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0)
+    return failure(Code::kWrongState,
+                   "the context was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and answers "
+                   "RKNN_QUERY_MEM_SIZE only; make another one to run");
+  return {};
+}
+
+Result<std::shared_ptr<ModelContext>> ModelContext::duplicate() {
+  const Order order(*this);
+  CORELANE_TRY(order.status());
+  if (pending_ != nullptr) CORELANE_TRY(ready());
+  std::shared_ptr<ModelContext> copy(new ModelContext);
+  copy->flags_ = flags_ & ~static_cast<std::uint32_t>(RKNN_FLAG_MEM_ALLOC_OUTSIDE |
+                                                      RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE);
+  copy->device_ = device_;
+  copy->chip_ = chip_;
+  copy->operators_ = operators_;
+  copy->custom_ops_ = custom_ops_;
+  copy->cores_ = cores_;
+  copy->file_bytes_ = file_bytes_;
+  copy->weight_memory_ = weight_memory_;
+  CORELANE_TRY(copy->adopt(*program_));
+  return copy;
+}
+
+void ModelContext::close() {
+  if (inside_operator == this) return;  // The run that this is part of keeps the context.
+  const std::lock_guard lock(order_);
+  for (Frame& frame : frames_) {
+    if (!frame.flight) continue;
+    frame.flight->cancel();
+    (void)frame.flight->wait();
+    frame.flight->wait_released();
+    frame.flight.reset();
+  }
+}
+
+ModelContext::~ModelContext() {
+  for (void* buffer : given_out_) std::free(buffer);
+}
+
+IoTensor ModelContext::input_tensor(std::size_t index, const Shape& shape) const {
+  return {&description_->inputs[index], shape, Side::kInput, static_cast<std::uint32_t>(index)};
+}
+IoTensor ModelContext::output_tensor(std::size_t index, const Shape& shape) const {
+  return {&description_->outputs[index], shape, Side::kOutput, static_cast<std::uint32_t>(index)};
+}
+IoTensor ModelContext::current_input(std::size_t index) const {
+  const std::lock_guard lock(state_);
+  return input_tensor(index, input_shapes_[index]);
+}
+IoTensor ModelContext::current_output(std::size_t index) const {
+  const std::lock_guard lock(state_);
+  return output_tensor(index, output_shapes_[index]);
+}
+
+Order::Order(const ModelContext& context) {
+  if (ModelContext::inside_operator == &context) {
+    status_ = failure(Code::kWrongState,
+                      "called from inside a custom operator of the same context, whose run is not "
+                      "over; queries are allowed there, this is not");
+    return;
+  }
+  lock_ = std::unique_lock(context.order_);
+}
+
+Found::Found(rknn_context handle) {
+  const std::shared_ptr<Handle> object = find_handle(handle);
+  if (object == nullptr) {
+    status_ = stale_handle(handle);
+  } else if (object->kind() != HandleKind::kModel) {
+    status_ = corelane::failure(Code::kInvalidArgument,
+                                "context {:#x} is one of rknn_matmul_create; this function takes "
+                                "those of rknn_init",
+                                handle);
+  } else {
+    context_ = std::static_pointer_cast<ModelContext>(object);
+  }
+}
+
+}  // namespace corelane::rknn
