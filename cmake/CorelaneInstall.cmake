@@ -1,5 +1,6 @@
 # What `cmake --install` puts down: libcorelane.so and its headers, the driver modules beside it, the
-# command line tool, a CMake package (corelane::corelane) and a pkg-config file.
+# command line tool, a CMake package (corelane::corelane) and a pkg-config file; and the doors.
+# Components: runtime (what programs need to run), dev (what C++ programs need to build), rknnrt_dev.
 # Included last, when every target is known.
 include_guard()
 include(CMakePackageConfigHelpers)
@@ -12,16 +13,16 @@ set(module_dir "${CMAKE_INSTALL_LIBDIR}/corelane")
 
 # --- The library and the tool.
 install(TARGETS corelane EXPORT corelaneTargets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/corelane" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h")
+  COMPONENT dev FILES_MATCHING PATTERN "*.h")
 if(TARGET corelane_cli)
   file(RELATIVE_PATH up "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(corelane_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${up}")
-  install(TARGETS corelane_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS corelane_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
 endif()
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 
 # --- The engine of the driver modules: in `engine/` beside them, or where the build found it. Each
 # driver's own CMakeLists.txt installs its module with both places in its RPATH.
@@ -41,10 +42,11 @@ if(CORELANE_BUNDLE_ENGINE)
     endif()
     list(APPEND engine_files "${found}")
   endforeach()
-  install(FILES ${engine_files} DESTINATION "${module_dir}/engine")
+  install(FILES ${engine_files} DESTINATION "${module_dir}/engine" COMPONENT runtime)
   file(GLOB engine_licences "${engine_dir}/../../openvino-*.dist-info/licenses")
   foreach(folder IN LISTS engine_licences)
-    install(DIRECTORY "${folder}/" DESTINATION "${CMAKE_INSTALL_DOCDIR}/engine")
+    install(DIRECTORY "${folder}/" DESTINATION "${CMAKE_INSTALL_DOCDIR}/engine"
+      COMPONENT runtime)
   endforeach()
   # Only what is bundled: the place on the building machine is not the user's.
   get_property(modules GLOBAL PROPERTY CORELANE_DRIVER_MODULES)
@@ -54,17 +56,20 @@ if(CORELANE_BUNDLE_ENGINE)
 endif()
 
 # --- For CMake: find_package(corelane).
-install(EXPORT corelaneTargets NAMESPACE corelane:: DESTINATION ${package_dir})
+install(EXPORT corelaneTargets NAMESPACE corelane:: DESTINATION ${package_dir} COMPONENT dev)
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/corelaneConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/corelaneConfig.cmake" INSTALL_DESTINATION ${package_dir})
 # Before 1.0 a new minor version may change the interface.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/corelaneConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/corelaneConfig.cmake"
-  "${PROJECT_BINARY_DIR}/corelaneConfigVersion.cmake" DESTINATION ${package_dir})
+  "${PROJECT_BINARY_DIR}/corelaneConfigVersion.cmake" DESTINATION ${package_dir} COMPONENT dev)
 
 # --- For pkg-config. The prefix is told from the file's own place, so the tree can be moved.
 file(RELATIVE_PATH corelane_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" corelane_pc_prefix "${corelane_pc_prefix}")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/corelane.pc.in" "${PROJECT_BINARY_DIR}/corelane.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/corelane.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_BINARY_DIR}/corelane.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
+
+# --- The doors.
+include(CorelaneRknnInstall)
