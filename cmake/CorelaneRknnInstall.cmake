@@ -6,14 +6,10 @@ if(NOT TARGET rknnrt)
   return()
 endif()
 
-# --- The library. Its name carries no version, as clients expect; it finds libcorelane.so beside it.
-set_target_properties(rknnrt PROPERTIES INSTALL_RPATH "$ORIGIN")
+# --- The library. Its name carries no version, as clients expect.
 install(TARGETS rknnrt LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
-# The name that the library had in old releases. Dangling here until the library is built.
-set(rknnrt_alias "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/librknn_api.so")
-file(MAKE_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
-file(CREATE_LINK librknnrt.so "${rknnrt_alias}" SYMBOLIC)
-install(FILES "${rknnrt_alias}" DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+# The name that the library had in old releases: a link, made when the library is built.
+install(FILES "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/librknn_api.so" DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
 
 # --- For clients: headers that are included by their bare names.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/rknn" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

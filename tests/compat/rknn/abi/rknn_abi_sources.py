@@ -141,7 +141,7 @@ def symbols(facts):
 typedef void (*any_function)(void);
 static const struct {{
   const char* name;
-  any_function function;
+  any_function volatile function; /* Read when it runs: the linker leaves 0 for what is missing. */
 }} table[] = {{
 {rows}}};
 

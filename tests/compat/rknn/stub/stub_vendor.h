@@ -1,4 +1,5 @@
-/* What a test sees of the stub vendor library: how often each function was called, and with what. */
+/* What a test sees of the stub vendor library: how often each function was called, and with what.
+ */
 #ifndef STUB_VENDOR_H
 #define STUB_VENDOR_H
 

@@ -140,12 +140,12 @@ static int parse_tensor(const char* line, rknn_tensor_attr* attr, uint32_t index
       !parse_type(type, &attr->type) || !parse_dims(dims, &shape))
     return 0;
   attr->index = index;
-  attr->fmt = strcmp(fmt, "nchw") == 0   ? RKNN_TENSOR_NCHW
-              : strcmp(fmt, "nhwc") == 0 ? RKNN_TENSOR_NHWC
+  attr->fmt = strcmp(fmt, "nchw") == 0      ? RKNN_TENSOR_NCHW
+              : strcmp(fmt, "nhwc") == 0    ? RKNN_TENSOR_NHWC
               : strcmp(fmt, "blocked") == 0 ? RKNN_TENSOR_NC1HWC2
                                             : RKNN_TENSOR_UNDEFINED;
-  attr->qnt_type = strcmp(qnt, "affine") == 0 ? RKNN_TENSOR_QNT_AFFINE_ASYMMETRIC
-                                              : RKNN_TENSOR_QNT_NONE;
+  attr->qnt_type =
+      strcmp(qnt, "affine") == 0 ? RKNN_TENSOR_QNT_AFFINE_ASYMMETRIC : RKNN_TENSOR_QNT_NONE;
   set_shape(attr, &shape);
   return 1;
 }
