@@ -15,7 +15,16 @@ int rknn_matmul_create_dyn_shape(old_context* context, void* info, int number,
                                  old_matmul_shape* shapes, old_matmul_io_attr* io); /* 2.0.0 beta */
 int rknn_matmul_destroy(old_context context);
 
+/* Null where the library lacks it. */
+#pragma weak rknn_destory_mem
+#pragma weak rknn_matmul_create_dyn_shape
+#pragma weak rknn_matmul_destroy
+
 int main(void) {
+  if (rknn_destory_mem == NULL || rknn_matmul_create_dyn_shape == NULL) {
+    fprintf(stderr, "the library lacks rknn_destory_mem or rknn_matmul_create_dyn_shape\n");
+    return 1;
+  }
   message model = relu_model();
   old_context context = 0;
   CHECK(rknn_init(&context, model.bytes, (uint32_t)model.size, 0, NULL) == 0);
