@@ -98,11 +98,11 @@ Outcome ModelContext::run(rknn_run_extend* extend) {
   Status status;
   frame.id = ++last_run_;
   options.tag = frame.id;
-  if (background || in || out) {
-    if (in) options.wait.push_back(in);
+  if (in) options.wait.push_back(in);
+  if (background) {
     auto flight = frame.context.submit(options);
     if (!flight && flight.error().code() == Code::kUnsupported && in) {
-      // Inputs that are converted are read here, so this thread waits for them.
+      // Inputs that are converted are read in this thread, after the fence.
       in->wait();
       options.wait.clear();
       flight = frame.context.submit(options);
@@ -112,7 +112,6 @@ Outcome ModelContext::run(rknn_run_extend* extend) {
     } else {
       status = flight.error();
     }
-    if (status.ok() && !background) status = settle(frame);
   } else {
     status = frame.context.run(options);
     finish(frame, status);
