@@ -1,0 +1,109 @@
+// The RKNN device's entry in the registration table: what its text says, and what it presents.
+#include <cstdlib>
+
+#include "device/driver_module.h"
+#include "device/lane_engine.h"
+#include "drivers/rknn/vendor_program.h"
+
+namespace corelane::device {
+namespace {
+
+using rknn_npu::Library;
+using rknn_npu::VendorProgram;
+
+constexpr const char* kProfiles =
+    "rknn:rk3588,rknn:rk3576,rknn:rk3566,rknn?library=/path/librknnrt.so";
+/// The API's core masks name three.
+constexpr std::size_t kMostCores = 3;
+
+class VendorEngine final : public LaneEngine {
+ public:
+  VendorEngine(std::shared_ptr<const Library> library, std::size_t cores)
+      : library_(std::move(library)), cores_(cores) {}
+
+  Result<std::shared_ptr<LaneProgram>> prepare(const Image& image,
+                                               const PrepareOptions& options) override {
+    if (image.kind != "rknn" && !(image.kind == "program" && library_->takes_programs()))
+      return error(
+          Code::kForeignImage,
+          "an image of kind '{}' is nothing for {}, which takes '{}'; attach an image that "
+          "the vendor's tool compiled (compile --attach rknn=FILE), or choose another "
+          "device",
+          image.kind, library_->name(), library_->takes_programs() ? "program' and 'rknn" : "rknn");
+    CORELANE_TRY(check(options));
+    return VendorProgram::create(library_, image, options, cores_);
+  }
+
+ private:
+  static Status check(const PrepareOptions& options) {
+    if (options.profile_layers)
+      return failure(Code::kUnsupported, "the RKNN device measures no layers");
+    if (!options.exposed_values.empty())
+      return failure(Code::kUnsupported,
+                     "the RKNN device cannot expose the inner value '{}': its images are opaque",
+                     options.exposed_values.front());
+    if (!options.custom_operators.empty())
+      return failure(Code::kUnsupported, "the RKNN device runs no custom operators, so not '{}'",
+                     options.custom_operators.front().type);
+    if (options.precision != Precision::kF32 || options.fast_math)
+      return failure(Code::kUnsupported,
+                     "the RKNN device computes as its image was compiled: {}{} cannot be chosen",
+                     precision_name(options.precision), options.fast_math ? " with fast math" : "");
+    return {};
+  }
+
+  const std::shared_ptr<const Library> library_;
+  const std::size_t cores_;
+};
+
+Status check_options(const DeviceSpec& spec) {
+  for (const auto& [key, value] : spec.options)
+    if (key != "library" && key != "name")
+      return failure(Code::kInvalidArgument,
+                     "device '{}': unknown option '{}'; known are library, name", spec.to_string(),
+                     key);
+  return {};
+}
+
+/// By the device's text, else by the environment, else where the loader finds the soname.
+std::string library_path(const DeviceSpec& spec) {
+  const auto option = spec.options.find("library");
+  if (option != spec.options.end()) return option->second;
+  const char* variable = std::getenv("CORELANE_RKNN_LIBRARY");
+  return variable == nullptr || *variable == '\0' ? "librknnrt.so" : variable;
+}
+
+Result<std::shared_ptr<Device>> open_rknn(const DeviceSpec& spec, const OpenOptions& options,
+                                          const HostServices&) {
+  CORELANE_TRY(check_options(spec));
+  CORELANE_ASSIGN(DeviceInfo info, device_profile(spec.kind, spec.profile));
+  const std::size_t cores = info.cores.size();
+  if (cores > kMostCores)
+    return error(Code::kInvalidArgument,
+                 "device '{}' has {} cores; the RKNN API knows {}: use rk3588, rk3576, rk3566 or "
+                 "generic:N with N up to {}",
+                 spec.to_string(), cores, kMostCores, kMostCores);
+  CORELANE_ASSIGN(auto library, Library::load(library_path(spec)));
+  if (cores > 1 && library->api().set_core_mask == nullptr)
+    return tl::unexpected<Status>(library->missing(
+        "rknn_set_core_mask", "to choose among several cores (without it, open rknn:rk3566)"));
+  info.instance = instance_name(spec);
+  info.engine = library->name();
+  info.isa = "npu";
+  info.capabilities.multi_core_jobs = cores > 1;
+  info.capabilities.image_kinds = {"rknn"};
+  if (library->takes_programs()) info.capabilities.image_kinds.emplace_back("program");
+  LaneOptions lanes;
+  lanes.clock = options.clock;
+  lanes.fault_point = options.fault_point;
+  return make_laned_device(std::move(info), std::make_shared<VendorEngine>(library, cores), lanes);
+}
+
+constexpr DriverModule kModule = {CORELANE_DRIVER_BUILD, "rknn", kProfiles, &open_rknn};
+
+}  // namespace
+
+const DriverModule* driver_rknn();
+const DriverModule* driver_rknn() { return &kModule; }
+
+}  // namespace corelane::device

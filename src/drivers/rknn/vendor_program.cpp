@@ -1,0 +1,129 @@
+#include "drivers/rknn/vendor_program.h"
+
+#include "corelane/base/log.h"
+#include "drivers/rknn/vendor_request.h"
+
+namespace corelane::rknn_npu {
+namespace {
+
+constexpr std::uint32_t kFlags = 0;
+
+/// The declared tensors, or nothing where the image declares none.
+const TensorDesc* declared(const std::vector<TensorDesc>& list, std::size_t index) {
+  return list.empty() ? nullptr : &list[index];
+}
+
+Status check_count(const std::vector<TensorDesc>& list, std::size_t reported, const char* what) {
+  if (list.empty() || list.size() == reported) return {};
+  return failure(Code::kMalformed,
+                 "{} {} are declared, but the library reports {}; compile or attach the image "
+                 "again",
+                 list.size(), what, reported);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<VendorProgram>> VendorProgram::create(std::shared_ptr<const Library> library,
+                                                             const device::Image& image,
+                                                             const device::PrepareOptions& options,
+                                                             std::size_t cores) {
+  std::shared_ptr<VendorProgram> program(new VendorProgram(std::move(library), image, cores));
+  CORELANE_TRY(program->build(image, options));
+  return program;
+}
+
+Status VendorProgram::build(const device::Image& image, const device::PrepareOptions& options) {
+  CORELANE_ASSIGN_OR_STATUS(first_, VendorContext::open(library_, bytes_, kFlags));
+  library_->note_version(first_->version());
+  CORELANE_ASSIGN_OR_STATUS(Attributes reported, first_->attributes());
+  CORELANE_RETURN_IF_ERROR(check_count(image.inputs, reported.inputs.size(), "inputs"));
+  CORELANE_RETURN_IF_ERROR(check_count(image.outputs, reported.outputs.size(), "outputs"));
+  CORELANE_RETURN_IF_ERROR(choose_shapes(reported, options.input_shapes));
+  if (!shapes_.empty()) {
+    CORELANE_RETURN_IF_ERROR(first_->set_input_shapes(shapes_));
+    CORELANE_ASSIGN_OR_STATUS(reported, first_->attributes());
+  }
+  figures_ = first_->memory();
+  return describe(reported, image);
+}
+
+/// Fills shapes_ where the wanted ones are not those the image has at first.
+Status VendorProgram::choose_shapes(const Attributes& reported, const std::vector<Shape>& shapes) {
+  if (shapes.empty()) return {};
+  if (shapes.size() != reported.inputs.size())
+    return failure(Code::kInvalidArgument, "{} input shapes were given; the image has {} inputs",
+                   shapes.size(), reported.inputs.size());
+  bool others = false;
+  std::vector<rknn_tensor_attr> wanted;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    CORELANE_ASSIGN_OR_STATUS(const Shape now, shape_of(reported.inputs[i]));
+    if (now == shapes[i] || (shapes[i].rank() != now.rank() && shapes[i].is_static() &&
+                             shapes[i].elements() == now.elements())) {
+      wanted.push_back(reported.inputs[i]);
+      continue;
+    }
+    others = true;
+    CORELANE_ASSIGN_OR_STATUS(const rknn_tensor_attr attr, reshaped(reported.inputs[i], shapes[i]));
+    wanted.push_back(attr);
+  }
+  if (others) shapes_ = std::move(wanted);
+  return {};
+}
+
+Status VendorProgram::describe(const Attributes& reported, const device::Image& image) {
+  for (std::size_t i = 0; i < reported.inputs.size(); ++i) {
+    CORELANE_ASSIGN_OR_STATUS(Port port, input_port(reported.inputs[i], declared(image.inputs, i)));
+    inputs_.push_back(port.desc);
+    input_ports_.push_back(std::move(port));
+  }
+  for (std::size_t i = 0; i < reported.outputs.size(); ++i) {
+    CORELANE_ASSIGN_OR_STATUS(Port port,
+                              output_port(reported.outputs[i], declared(image.outputs, i)));
+    outputs_.push_back(port.desc);
+    output_ports_.push_back(std::move(port));
+  }
+  return {};
+}
+
+/// A duplicate of the first context, or another load of the image where that is refused.
+Result<std::unique_ptr<VendorContext>> VendorProgram::another_context() {
+  const std::lock_guard lock(mutex_);
+  if (duplicates_) {
+    auto made = first_->duplicate();
+    if (made) return made;
+    duplicates_ = false;
+    log::info("rknn", "every context loads the image again, with weights of its own: {}",
+              made.error().message());
+  }
+  return VendorContext::open(library_, bytes_, kFlags);
+}
+
+Result<std::unique_ptr<VendorContext>> VendorProgram::new_context() {
+  CORELANE_ASSIGN(auto made, another_context());
+  if (!shapes_.empty()) {
+    std::vector<rknn_tensor_attr> shapes = shapes_;
+    CORELANE_TRY(made->set_input_shapes(shapes));
+  }
+  requests_.fetch_add(1, std::memory_order_relaxed);
+  if (made->owns_weights()) loads_.fetch_add(1, std::memory_order_relaxed);
+  return made;
+}
+
+Result<std::unique_ptr<device::LaneRequest>> VendorProgram::new_request(std::size_t, std::size_t) {
+  CORELANE_ASSIGN(auto context, new_context());
+  return std::make_unique<VendorRequest>(shared_from_this(), std::move(context));
+}
+
+device::MemoryFigures VendorProgram::memory() const {
+  device::MemoryFigures figures;
+  figures.weights = figures_.total_weight_size * loads_.load(std::memory_order_relaxed);
+  figures.internal = figures_.total_internal_size * (1 + requests_.load(std::memory_order_relaxed));
+  return figures;
+}
+
+Result<device::Executable::Precompiled> VendorProgram::export_precompiled() const {
+  return error(Code::kUnsupported,
+               "an image in the RKNN runtime is compiled already and cannot be exported");
+}
+
+}  // namespace corelane::rknn_npu

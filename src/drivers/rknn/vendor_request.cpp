@@ -1,0 +1,181 @@
+#include "drivers/rknn/vendor_request.h"
+
+#include <bit>
+
+#include "corelane/base/log.h"
+#include "corelane/tensor/convert.h"
+
+namespace corelane::rknn_npu {
+namespace {
+
+TensorView plain_view(const Port& port, const void* data) {
+  return {data, port.bytes, port.desc.dtype, port.shape, {}, {}};
+}
+
+MutableTensorView wire_view(const Port& port, ByteVector& wire) {
+  wire.resize(port.wire_bytes);
+  return {wire.data(), wire.size(), port.wire_dtype, port.shape, port.wire_layout, {}};
+}
+
+}  // namespace
+
+VendorRequest::VendorRequest(std::shared_ptr<VendorProgram> program,
+                             std::unique_ptr<VendorContext> context)
+    : program_(std::move(program)),
+      context_(std::move(context)),
+      input_ports_(program_->input_ports()),
+      inputs_(input_ports_.size()),
+      outputs_(program_->output_ports().size()) {}
+
+VendorRequest::~VendorRequest() { program_->context_gone(*context_); }
+
+Status VendorRequest::set_input(std::size_t index, const device::TensorRef& tensor) {
+  inputs_[index].bound = tensor;
+  return {};
+}
+
+Status VendorRequest::set_output(std::size_t index, const device::TensorRef& tensor) {
+  outputs_[index].bound = tensor;
+  return {};
+}
+
+/// Several cores that the image or the chip does not run together: the first of them alone, as the
+/// library does by itself. The others stay granted, so nothing else runs there meanwhile.
+Status VendorRequest::choose_cores(std::uint64_t core_bits) {
+  if (core_bits == core_bits_ || !program_->chooses_cores()) return {};
+  Status status = context_->set_cores(core_bits);
+  if (!status.ok() && !std::has_single_bit(core_bits)) {
+    if (program_->first_remark())
+      log::info("rknn", "jobs on several cores run on the first of them: {}", status.message());
+    status = context_->set_cores(core_bits & (~core_bits + 1));
+  }
+  core_bits_ = status.ok() ? core_bits : 0;
+  return status;
+}
+
+Result<rknn_input> VendorRequest::input_at(std::size_t index, const Port& port) {
+  Slot& slot = inputs_[index];
+  void* data = slot.bound.data;
+  if (data == nullptr) {
+    slot.own.resize(port.bytes);
+    data = slot.own.data();
+  }
+  if (port.converts()) {
+    CORELANE_TRY(convert(plain_view(port, data), wire_view(port, slot.wire)));
+    data = slot.wire.data();
+  }
+  rknn_input input{};
+  input.index = static_cast<std::uint32_t>(index);
+  input.buf = data;
+  input.size = static_cast<std::uint32_t>(port.wire_bytes);
+  input.type = port.type;
+  input.fmt = port.fmt;
+  return input;
+}
+
+Result<bool> VendorRequest::turn_to_nhwc() {
+  bool turned = false;
+  for (Port& port : input_ports_) {
+    if (port.fmt != RKNN_TENSOR_NCHW || port.attr.fmt != RKNN_TENSOR_NHWC) continue;
+    CORELANE_ASSIGN(port, as_nhwc(port));
+    turned = true;
+  }
+  return turned;
+}
+
+Status VendorRequest::hand_over_inputs() {
+  if (inputs_.empty()) return {};
+  for (bool again = true;; again = false) {
+    std::vector<rknn_input> list;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      CORELANE_ASSIGN_OR_STATUS(const rknn_input input, input_at(i, input_ports_[i]));
+      list.push_back(input);
+    }
+    const Library& library = context_->library();
+    const int result = library.api().inputs_set(
+        context_->handle(), static_cast<std::uint32_t>(list.size()), list.data());
+    if (result >= 0) return {};
+    bool turned = false;
+    if (again) {
+      CORELANE_ASSIGN_OR_STATUS(turned, turn_to_nhwc());
+    }
+    if (!turned)
+      return library.failed("rknn_inputs_set", result, Code::kEngineFailed,
+                            "the inputs are refused");
+  }
+}
+
+Status VendorRequest::read_outputs(const std::vector<rknn_output>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Port& port = program_->output_ports()[i];
+    if (outputs[i].buf == nullptr || outputs[i].size < port.wire_bytes)
+      return failure(Code::kBadResult, "output '{}' came back with {} bytes; it has {}",
+                     port.desc.name, outputs[i].buf == nullptr ? 0 : outputs[i].size,
+                     port.wire_bytes);
+    if (!port.converts()) continue;
+    Slot& slot = outputs_[i];
+    void* target = slot.bound.data == nullptr ? slot.own.data() : slot.bound.data;
+    const TensorView source{slot.wire.data(), slot.wire.size(), port.wire_dtype,
+                            port.shape,       port.wire_layout, {}};
+    CORELANE_RETURN_IF_ERROR(
+        convert(source, {target, port.bytes, port.desc.dtype, port.shape, {}, {}}));
+  }
+  return {};
+}
+
+Status VendorRequest::fetch_outputs() {
+  if (outputs_.empty()) return {};
+  std::vector<rknn_output> list(outputs_.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Port& port = program_->output_ports()[i];
+    Slot& slot = outputs_[i];
+    if (slot.bound.data == nullptr) slot.own.resize(port.bytes);
+    void* target = slot.bound.data == nullptr ? slot.own.data() : slot.bound.data;
+    if (port.converts()) target = wire_view(port, slot.wire).data;
+    list[i].want_float = port.as_float ? 1 : 0;
+    list[i].is_prealloc = 1;
+    list[i].index = static_cast<std::uint32_t>(i);
+    list[i].buf = target;
+    list[i].size = static_cast<std::uint32_t>(port.wire_bytes);
+  }
+  const Library& library = context_->library();
+  const auto count = static_cast<std::uint32_t>(list.size());
+  const int result = library.api().outputs_get(context_->handle(), count, list.data(), nullptr);
+  if (result < 0)
+    return library.failed("rknn_outputs_get", result, Code::kEngineFailed, "no outputs");
+  Status status = read_outputs(list);
+  const int released = library.api().outputs_release(context_->handle(), count, list.data());
+  if (status.ok() && released < 0)
+    return library.failed("rknn_outputs_release", released, Code::kEngineFailed, "the outputs");
+  return status;
+}
+
+Status VendorRequest::run(std::uint64_t core_bits) {
+  try {
+    CORELANE_RETURN_IF_ERROR(choose_cores(core_bits));
+    CORELANE_RETURN_IF_ERROR(hand_over_inputs());
+    const Library& library = context_->library();
+    // Without a timeout of the library's: the device abandons the job at its deadline.
+    const int result = library.api().run(context_->handle(), nullptr);
+    if (result < 0)
+      return library.failed("rknn_run", result, Code::kEngineFailed, "the job failed");
+    return fetch_outputs();
+  } catch (const std::bad_alloc&) {
+    return failure(Code::kOutOfMemory, "no memory for the tensors of a job");
+  }
+}
+
+Result<device::TensorRef> VendorRequest::output(std::size_t index) {
+  const Port& port = program_->output_ports()[index];
+  Slot& slot = outputs_[index];
+  if (slot.bound.data != nullptr)
+    return device::TensorRef{slot.bound.data, port.bytes, port.desc.shape, slot.bound.keep_alive};
+  slot.own.resize(port.bytes);
+  return device::TensorRef{slot.own.data(), port.bytes, port.desc.shape, nullptr};
+}
+
+Result<std::vector<device::LayerTime>> VendorRequest::layer_times() const {
+  return error(Code::kUnsupported, "the RKNN device measures no layers");
+}
+
+}  // namespace corelane::rknn_npu
