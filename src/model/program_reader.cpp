@@ -190,6 +190,7 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::from_bytes(
 const ProgramDescription& ProgramFile::description() const noexcept { return impl_->description; }
 const std::vector<SegmentInfo>& ProgramFile::segments() const noexcept { return impl_->segments; }
 std::size_t ProgramFile::file_size() const noexcept { return impl_->bytes.size(); }
+ByteSpan ProgramFile::bytes() const noexcept { return impl_->bytes; }
 const std::string& ProgramFile::content_key() const noexcept { return impl_->content_key; }
 
 Result<ByteSpan> ProgramFile::segment(std::size_t index) const {

@@ -112,8 +112,10 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
   options.input_shapes = shapes;
   device::Image image{
       source_.kind, source_.graph, source_.constants, {}, {}, source_.keep_alive, {}, {}};
-  for (const IoEntry& entry : description_.inputs) image.inputs.push_back(entry.desc);
-  for (const IoEntry& entry : description_.outputs) image.outputs.push_back(entry.desc);
+  if (source_.declares) {
+    for (const IoEntry& entry : description_.inputs) image.inputs.push_back(entry.desc);
+    for (const IoEntry& entry : description_.outputs) image.outputs.push_back(entry.desc);
+  }
   const std::size_t ending = precompiled_variant(options).size() + 1;
   // One form at most: the driver ignores a tag that is not its own.
   if (const PrecompiledForm* form = form_for(shapes)) {

@@ -29,6 +29,8 @@ struct ImageSource {
   ByteSpan constants;
   std::vector<PrecompiledForm> precompiled;
   std::shared_ptr<const void> keep_alive;
+  /// False: the device is told no inputs and outputs, what is known of them came from it.
+  bool declares = true;
 };
 
 /// "f32", "f16+fast", ...: the part of a precompiled form's tag that names the options, and the
@@ -62,6 +64,7 @@ class ExecutableSet {
   /// program file. kUnsupported when there is none.
   Result<std::vector<device::Executable::Precompiled>> export_all() const;
   bool from_precompiled() const;
+  const ImageSource& source() const noexcept { return source_; }
 
  private:
   Result<std::shared_ptr<device::Executable>> prepare(const std::vector<Shape>& shapes);

@@ -13,6 +13,9 @@ namespace corelane::runtime {
 namespace fs = std::filesystem;
 namespace {
 
+/// The image kind of devices behind which the library opens program files itself.
+constexpr const char* kWholeProgram = "program";
+
 bool takes(const device::DeviceInfo& info, std::string_view kind) {
   const auto& kinds = info.capabilities.image_kinds;
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
@@ -76,6 +79,7 @@ Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device
     const device::Image image{kind, bytes, {}, {}, {}, source.keep_alive};
     CORELANE_ASSIGN(const auto probe, device->prepare(image, prepare));
     description = described_by(*probe, name);
+    source.declares = false;
   }
   return make_state(std::move(device), std::move(*description), std::move(source), options);
 }
@@ -85,6 +89,11 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
                                                 const std::string& name,
                                                 const LoadOptions& options) {
   const device::DeviceInfo& info = device->info();
+  if (takes(info, kWholeProgram)) {
+    const ByteSpan bytes = file->bytes();
+    return load_opaque(std::move(device), bytes, kWholeProgram, file, file->description(), name,
+                       options);
+  }
   CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind));
   if (foreign) {
     const std::string kind = takes(info, info.kind) || info.capabilities.image_kinds.empty()
@@ -104,12 +113,20 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
   return make_state(std::move(device), std::move(description), std::move(source), options);
 }
 
-/// Writes what was just compiled, with the device's pre-compiled form where it has one.
-void store_in_cache(const CompileCache& cache, const std::string& key, const ImportedModel& model,
-                    const ProgramState& state) {
+/// The program file of what was just compiled.
+Result<ByteVector> file_of(const ImportedModel& model,
+                           const std::vector<device::Executable::Precompiled>& forms) {
   ProgramWriter writer(model.description);
   writer.add_segment(SegmentKind::kGraph, "", as_bytes(std::span(model.graph)));
   writer.add_segment(SegmentKind::kConstants, "", as_bytes(std::span(model.constants)));
+  for (const auto& form : forms)
+    writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
+  return writer.finish();
+}
+
+/// Writes what was just compiled, with the device's pre-compiled form where it has one.
+void store_in_cache(const CompileCache& cache, const std::string& key, const ImportedModel& model,
+                    const ProgramState& state) {
   std::vector<device::Executable::Precompiled> forms;
   if (state.device->info().capabilities.precompiled) {
     if (auto exported = state.executables->export_all()) {
@@ -118,20 +135,30 @@ void store_in_cache(const CompileCache& cache, const std::string& key, const Imp
       log::warn("runtime", "no pre-compiled form for the cache: {}", exported.error().to_string());
     }
   }
-  for (const auto& form : forms)
-    writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
-  const auto bytes = writer.finish();
+  const auto bytes = file_of(model, forms);
   const Status stored = bytes ? cache.store(key, *bytes) : bytes.error();
   if (!stored.ok()) {
     log::warn("runtime", "the compiled program is not cached: {}", stored.to_string());
   }
 }
 
+/// A model that was just imported, as the device takes it: its network, or a whole program file.
+Result<std::shared_ptr<ProgramState>> load_imported(
+    const std::shared_ptr<const ImportedModel>& model, std::shared_ptr<device::Device> device,
+    const std::string& name, const LoadOptions& options) {
+  if (takes(device->info(), "onnx"))
+    return make_state(std::move(device), model->description, network_source(model), options);
+  CORELANE_ASSIGN(ByteVector bytes, file_of(*model, {}));
+  const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
+  CORELANE_ASSIGN(auto file, ProgramFile::from_bytes(*keep, keep));
+  return load_file(std::move(file), std::move(device), name, options);
+}
+
 Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
                                                 std::shared_ptr<device::Device> device,
                                                 const LoadOptions& options) {
   const device::DeviceInfo& info = device->info();
-  if (!takes(info, "onnx")) {
+  if (!takes(info, "onnx") && !takes(info, kWholeProgram)) {
     return error(
         Code::kForeignImage,
         "{}: device '{}' takes images of kind {} only, not ONNX; compile the model with the "
@@ -159,7 +186,7 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
                                      : import_onnx_file(input.path, options.import);
   if (!imported) return tl::unexpected<Status>(std::move(imported).error());
   const auto model = std::make_shared<const ImportedModel>(std::move(*imported));
-  auto state = make_state(std::move(device), model->description, network_source(model), options);
+  auto state = load_imported(model, std::move(device), input.name(), options);
   if (state && key) store_in_cache(*cache, *key, *model, **state);
   return state;
 }
@@ -279,6 +306,8 @@ Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
     case FileKind::kVendorCrypted:
       return load_vendor(input, std::move(device), options);
     case FileKind::kUnknown:
+      // A device of opaque images knows its own forms: only it can say.
+      if (takes(device->info(), "rknn")) return load_vendor(input, std::move(device), options);
       break;
   }
   return error(Code::kMalformed,

@@ -94,6 +94,40 @@ TEST_F(ProgramLoadTest, VendorFilesAreHandedOverUnparsedWhereTaken) {
   EXPECT_TRUE(context.run().ok());
 }
 
+TEST_F(ProgramLoadTest, DeviceThatReportsTheImageIsNotToldItsInputs) {
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.image_kinds = {"rknn"};
+  const auto d = device(config);
+  // Bytes of no known kind too: a device of opaque images knows its own forms.
+  ASSERT_TRUE(Program::load(as_byte_span("some form of its own"), on(d)));
+  EXPECT_EQ(as_string_view(d->images.back().bytes), "some form of its own");
+  EXPECT_TRUE(d->images.back().inputs.empty());
+  EXPECT_TRUE(d->images.back().outputs.empty());
+}
+
+TEST_F(ProgramLoadTest, ProgramsAreHandedOverWholeWhereTheDeviceOpensThemItself) {
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.kind = "rknn";
+  config.image_kinds = {"rknn", "program"};
+  config.precompiled = false;
+  const auto d = device(config);
+  const ByteVector file = fake_file(fake_description(config), {{SegmentKind::kForeign, "rknn"}});
+  ASSERT_TRUE(Program::load(file, on(d)));
+  EXPECT_EQ(d->images.back().kind, "program");
+  EXPECT_EQ(as_string_view(d->images.back().bytes), as_string_view(file));
+  EXPECT_EQ(d->images.back().inputs[0].name, "x");
+
+  // ONNX is compiled first; the second time the file comes from the cache.
+  const std::string model = testing::relu_model({4});
+  for (int round = 0; round < 2; ++round) {
+    const Program program = Program::load(as_byte_span(model), on(d)).value();
+    EXPECT_EQ(program.description().name, "relu");
+    EXPECT_EQ(d->images.back().kind, "program");
+    EXPECT_EQ(detect_file_kind(d->images.back().bytes), FileKind::kProgram);
+  }
+  EXPECT_TRUE(fs::exists(only_entry()));
+}
+
 TEST_F(ProgramLoadTest, AttachedImageOfTheDevicesKindIsUsed) {
   FakeConfig config = one_in_one_out(Shape{4});
   config.kind = "rknn";

@@ -22,8 +22,8 @@ class HostOperatorTable;
 
 /// What a device prepares. Opaque to everything but the driver: `kind` says which driver-side
 /// reader takes it ("onnx": an ONNX model whose large initialisers are external data with the
-/// location "corelane:constants", offset and length pointing into `constants`; "rknn": a
-/// vendor-compiled file, handed over unparsed).
+/// location "corelane:constants", offset and length pointing into `constants`; "program": a whole
+/// program file; "rknn": a vendor-compiled file, handed over unparsed).
 struct Image {
   std::string kind;
   ByteSpan bytes;

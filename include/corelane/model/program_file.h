@@ -68,6 +68,8 @@ class CORELANE_API ProgramFile {
   const ProgramDescription& description() const noexcept;
   const std::vector<SegmentInfo>& segments() const noexcept;
   std::size_t file_size() const noexcept;
+  /// The whole file as it is, for those who hand it on; CRCs are checked by whoever opens it there.
+  ByteSpan bytes() const noexcept;
   /// The bytes of segment `index`, its CRC checked once: kCorrupted when it does not match.
   Result<ByteSpan> segment(std::size_t index) const;
   /// The first segment of a kind (and tag, unless empty); nullopt inside when there is none.
