@@ -4,8 +4,10 @@
 #include <set>
 #include <unordered_map>
 
+#include "corelane/model/onnx_import.h"
 #include "model/onnx_check.h"
 #include "model/onnx_graph.h"
+#include "model/onnx_operators.h"
 
 namespace corelane::onnx_import {
 namespace {
@@ -20,6 +22,7 @@ class CustomOperators {
  public:
   CustomOperators(const onnx::ModelProto& model, const std::vector<std::string>& declared)
       : declared_(declared.begin(), declared.end()) {
+    every_ = declared_.erase(std::string(kEveryCustomOperator)) != 0;
     for (const auto& f : model.functions()) functions_.insert(f.domain() + ":" + f.name());
   }
 
@@ -66,7 +69,14 @@ class CustomOperators {
       used_.insert(text);
       return true;
     }
-    return false;
+    return every_ && is_unknown(node);
+  }
+
+  /// True for what neither a standard nor the model itself defines.
+  bool is_unknown(const onnx::NodeProto& node) const {
+    if (functions_.contains(node.domain() + ":" + node.op_type())) return false;
+    if (is_standard_domain(node.domain())) return !is_standard_operator(node.op_type());
+    return !is_engine_domain(node.domain());
   }
 
   Status prepare(onnx::NodeProto& node, int position, const Types& types) {
@@ -110,6 +120,7 @@ class CustomOperators {
   }
 
   std::set<std::string> declared_;
+  bool every_ = false;
   std::set<std::string> used_;
   std::set<std::string> functions_;
   std::vector<CustomOperatorDecl> found_;

@@ -70,6 +70,32 @@ TEST(OnnxCustom, DeclarationThatNothingUsesIsAnError) {
   EXPECT_EQ(custom().import(options).error().code(), Code::kInvalidArgument);
 }
 
+TEST(OnnxCustom, EveryUnknownOperatorIsDeclaredByOneName) {
+  TestModel m;
+  m.input("x", {4}).output("y", {4});
+  m.node("MyOp", {"x"}, {"a"}).set_domain("vendor");
+  m.node("Relu", {"a"}, {"b"});
+  m.node("NotInTheStandard", {"b"}, {"y"});
+  ImportOptions options;
+  options.custom_operators = {std::string(kEveryCustomOperator)};
+  const auto imported = m.import(options);
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  ASSERT_EQ(imported->description.custom_operators.size(), 2u);
+  EXPECT_EQ(imported->description.custom_operators[0].type, "MyOp");
+  EXPECT_EQ(imported->description.custom_operators[1].type, "NotInTheStandard");
+}
+
+TEST(OnnxCustom, EveryUnknownOperatorMayBeNone) {
+  TestModel m;
+  m.input("x", {4}).output("y", {4});
+  m.node("Relu", {"x"}, {"y"});
+  ImportOptions options;
+  options.custom_operators = {std::string(kEveryCustomOperator)};
+  const auto imported = m.import(options);
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_TRUE(imported->description.custom_operators.empty());
+}
+
 TEST(OnnxCustom, FunctionsOfTheModelAreNoCustomOperators) {
   TestModel m = custom();
   auto& f = *m.proto().add_functions();

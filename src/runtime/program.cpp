@@ -59,6 +59,16 @@ std::shared_ptr<device::HostOperatorTable> Program::host_operators() const {
   return state_ == nullptr ? nullptr : state_->host_operators;
 }
 
+Result<std::vector<NetworkNode>> Program::nodes() const {
+  if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
+  const runtime::ImageSource& source = state_->executables->source();
+  if (source.kind != "onnx")
+    return error(Code::kUnsupported,
+                 "program '{}' is an image of kind '{}', which only its device can read",
+                 state_->description.name, source.kind);
+  return network_nodes(source.graph);
+}
+
 bool Program::precompiled() const noexcept {
   return state_ != nullptr && state_->executables->from_precompiled();
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "corelane/base/api.h"
@@ -14,6 +15,9 @@
 
 namespace corelane {
 
+/// In ImportOptions::custom_operators: every operator that neither a standard nor the model defines.
+inline constexpr std::string_view kEveryCustomOperator = "*";
+
 struct ImportOptions {
   /// Fix the shape of inputs by name; open dimensions may stay.
   std::map<std::string, Shape> input_shapes;
@@ -21,7 +25,7 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> dims;
   /// Closed list: each set gives a static shape for every input, by position.
   std::vector<std::vector<Shape>> shape_sets;
-  /// Operator types to run as host operators ("MyOp" or "domain.MyOp").
+  /// Operator types to run as host operators ("MyOp" or "domain.MyOp"), or kEveryCustomOperator.
   std::vector<std::string> custom_operators;
   std::map<std::string, std::vector<float>> mean;  ///< By input name; "" for all rank-4 inputs.
   std::map<std::string, std::vector<float>> std;

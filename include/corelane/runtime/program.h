@@ -27,6 +27,7 @@
 #include "corelane/device/host_operator.h"
 #include "corelane/device/registry.h"
 #include "corelane/model/description.h"
+#include "corelane/model/network_nodes.h"
 #include "corelane/model/onnx_import.h"
 #include "corelane/model/program_file.h"
 #include "corelane/runtime/context.h"
@@ -72,6 +73,8 @@ class CORELANE_API Program {
   /// library.
   device::MemoryFigures memory() const;
   std::shared_ptr<device::HostOperatorTable> host_operators() const;
+  /// What it computes, in order. kUnsupported for images that only their device can read.
+  Result<std::vector<NetworkNode>> nodes() const;
   /// True when the program came from a pre-compiled form (file or cache).
   bool precompiled() const noexcept;
   Result<Context> new_context() const;

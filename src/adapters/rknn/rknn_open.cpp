@@ -67,6 +67,8 @@ LoadOptions ModelContext::load_options() const {
   options.profile_layers =
       (flags_ & RKNN_FLAG_COLLECT_PERF_MASK) != 0 || log::enabled(log::Level::kLayers);
   options.host_operators = operators_;
+  // Operators are registered after rknn_init, so one that nobody knows fails runs only.
+  options.import.custom_operators = {std::string(kEveryCustomOperator)};
   return options;
 }
 
@@ -106,7 +108,7 @@ Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive
   const bool outside = (flags_ & RKNN_FLAG_MEM_ALLOC_OUTSIDE) != 0;
   LoadOptions options = load_options();
   if (detect_file_kind(bytes) == FileKind::kOnnx)
-    CORELANE_RETURN_IF_ERROR(fix_batch(import_onnx(bytes), options.import));
+    CORELANE_RETURN_IF_ERROR(fix_batch(import_onnx(bytes, options.import), options.import));
   auto program = Program::load(bytes, options, outside ? nullptr : keep_alive);
   if (!program) return program.error();
   if (outside) pending_ = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
@@ -120,7 +122,7 @@ Status ModelContext::load_file(const std::string& path) {
   file_bytes_ = mapped.bytes().size();
   LoadOptions options = load_options();
   if (detect_file_kind(mapped.bytes()) == FileKind::kOnnx)
-    CORELANE_RETURN_IF_ERROR(fix_batch(import_onnx_file(path), options.import));
+    CORELANE_RETURN_IF_ERROR(fix_batch(import_onnx_file(path, options.import), options.import));
   auto program = Program::load(std::filesystem::path(path), options);
   if (!program) return program.error();
   return adopt(*std::move(program));
