@@ -130,6 +130,21 @@ TEST_F(StubDevice, DeclaredFormsAreKeptWhereTheyFit) {
   EXPECT_EQ(device_->prepare(image, {}).error().code(), Code::kMalformed);
 }
 
+TEST_F(StubDevice, OnlyAnImageThatDeclaresNothingNormalisesItsInputs) {
+  open_stub("vendor");
+  device::Image image = image_of(
+      image_text("in x f16 nhwc affine 0 1 1,1,2,3\nout y f16 nchw affine 0 1 1,3,1,2\nmean 10\n"));
+  for (const bool declares : {false, true}) {
+    if (declares) image.inputs = {{"x", DType::kF32, {1, 3, 1, 2}, {}, {}, {}}};
+    executable_ = *device_->prepare(image, {});
+    bindings_ = *executable_->new_bindings();
+    for (int i = 0; i < 6; ++i) input<float>()[i] = static_cast<float>(i);
+    ASSERT_TRUE(run().ok());
+    for (int i = 0; i < 6; ++i)
+      EXPECT_EQ(output<float>()[i], static_cast<float>(i + 1 - (declares ? 0 : 10)));
+  }
+}
+
 TEST_F(StubDevice, EachBindingsHasAContextThatSharesTheWeights) {
   open_stub("vendor");
   prepare(image_text(kFloats));

@@ -6,6 +6,7 @@
  *   allow DIMS                              shapes that input 0 may take besides
  *   fail FUNCTION CODE                      that function returns CODE
  *   slow MS                                 each run takes so long
+ *   mean X                                  taken off inputs, but for those of UNDEFINED format
  * Output i is input i (modulo their number) plus 1, element by element in model order.
  *
  * Variants, by definition: STUB_WITHOUT_DUP, _CORE_MASK, _SHAPES, _RUN leave the function out;
@@ -46,6 +47,7 @@ typedef struct {
   stub_fail fails[kFails];
   uint32_t n_fails;
   long slow_ms;
+  double mean;           /* Taken off inputs of a defined format. */
   double* values[kMost]; /* Of the inputs, model order. */
   int has_run;
 } stub_context;
@@ -166,6 +168,7 @@ static int parse_line(stub_context* s, const char* line) {
     stub_fail* fail = &s->fails[s->n_fails++];
     return sscanf(line, "fail %39s %d", fail->function, &fail->code) == 2;
   }
+  if (strncmp(line, "mean ", 5) == 0) return sscanf(line, "mean %lf", &s->mean) == 1;
   return sscanf(line, "slow %ld", &s->slow_ms) == 1;
 }
 
@@ -356,14 +359,17 @@ int rknn_inputs_set(rknn_context context, uint32_t n_inputs, rknn_input* inputs)
     const rknn_tensor_attr* attr = &s->inputs[input->index];
     if (input->size < attr->n_elems * bytes_of(input->type)) return RKNN_ERR_PARAM_INVALID;
 #ifdef STUB_NHWC_ONLY
-    if (attr->fmt == RKNN_TENSOR_NHWC && input->fmt != RKNN_TENSOR_NHWC) {
+    if (attr->fmt == RKNN_TENSOR_NHWC && input->fmt == RKNN_TENSOR_NCHW) {
       COUNT(refused_inputs);
       return RKNN_ERR_FAIL;
     }
 #endif
+    const int undefined = input->fmt == RKNN_TENSOR_UNDEFINED;
+    const rknn_tensor_format fmt = undefined ? attr->fmt : input->fmt;
+    const double mean = undefined ? 0 : s->mean;
     for (uint32_t i = 0; i < attr->n_elems; ++i)
       s->values[input->index][i] =
-          real_of(input->buf, place(attr, input->fmt, i), input->type, attr);
+          real_of(input->buf, place(attr, fmt, i), input->type, attr) - mean;
   }
   return RKNN_SUCC;
 }
