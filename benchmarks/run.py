@@ -17,8 +17,9 @@ PROGRAMS = {
     "real_models": ["real_models_benchmark"],
     "load": ["load_benchmark"],
     "convert": ["convert_benchmark"],
+    "rknn": ["rknn_benchmark"],
 }
-ROUNDS = {"small_model": 61, "real_models": 31, "load": 15, "convert": 31, "onnxruntime": 31}
+ROUNDS = {"small_model": 61, "real_models": 31, "load": 15, "convert": 31, "rknn": 31, "onnxruntime": 31}
 
 
 def run(words) -> bool:
@@ -47,7 +48,7 @@ def main() -> int:
                      a.build / "lib/libbench_shim.so", "--models-dir", a.models_dir, *options]
         else:
             words = [a.build / "bin" / PROGRAMS[name][0], *options]
-            if name in ("real_models", "load"):
+            if name in ("real_models", "load", "rknn"):
                 words += ["--models-dir", a.models_dir]
         if run(words) and report.exists():
             reports.append(report)
