@@ -50,20 +50,29 @@ if(CMAKE_CROSSCOMPILING AND CMAKE_LIBRARY_ARCHITECTURE MATCHES "^aarch64")
 endif()
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME corelane-rknnrt)
-set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "RKNN runtime library on Corelane
- librknnrt.so for programs that use the RKNN C API, with the devices it runs on
- and the command line tool corelane, which makes programs from ONNX models.")
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION
+"librknnrt.so for programs that use the RKNN C API, with the devices it runs on
+and the command line tool corelane, which makes programs from ONNX models.")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 # What lies in the package itself has no package to depend on.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
-if(engine_dir)
+if(OpenVINO_DIR)
+  # Without CORELANE_BUNDLE_ENGINE the package runs where it was built only.
+  get_filename_component(engine_dir "${OpenVINO_DIR}/../libs" REALPATH)
   list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${engine_dir}")
 endif()
 
 set(CPACK_DEBIAN_RKNNRT_DEV_PACKAGE_NAME corelane-rknnrt-dev)
 set(CPACK_DEBIAN_RKNNRT_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_RKNNRT_DEV_PACKAGE_DEPENDS "corelane-rknnrt (= ${PROJECT_VERSION})")
-set(CPACK_DEBIAN_RKNNRT_DEV_DESCRIPTION "RKNN runtime library on Corelane (headers)
- Headers of the RKNN C API, for compilers as <rknn_api.h>, with pkg-config and
- CMake packages named rknnrt.")
+set(CPACK_DEBIAN_RKNNRT_DEV_DESCRIPTION
+"Headers of the RKNN C API, for compilers as <rknn_api.h>, with pkg-config and
+CMake packages named rknnrt.")
+# Where Debian looks for the licence of a package.
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/corelane-rknnrt" COMPONENT runtime)
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/corelane-rknnrt-dev" COMPONENT rknnrt_dev)
+endif()
 include(CPack)

@@ -1,0 +1,73 @@
+# The Debian packages as a stranger gets them: unpacked, a C program built against them and run.
+# PACKAGES: the folder they lie in, or BUILD_DIR: a build folder to make them from. WORK_DIR, CC,
+# PKG_CONFIG, CPACK, CONSUMER_DIR; RUN: arguments of the program.
+cmake_minimum_required(VERSION 3.25)
+
+function(step_run)
+  cmake_parse_arguments(R "" "OUT" "COMMAND" ${ARGN})
+  # The environment of the machine must not help.
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -E env --unset=CORELANE_DRIVER_PATH --unset=CORELANE_DEVICE
+      --unset=LD_LIBRARY_PATH --unset=DESTDIR CORELANE_CACHE=0 ${R_COMMAND}
+    RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(NOT status EQUAL 0)
+    list(JOIN R_COMMAND " " text)
+    message(FATAL_ERROR "exit ${status} of: ${text}\n${out}\n${err}")
+  endif()
+  if(R_OUT)
+    set(${R_OUT} "${out}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The one file that matches.
+function(find_one out pattern)
+  file(GLOB found "${pattern}")
+  list(LENGTH found count)
+  if(NOT count EQUAL 1)
+    message(FATAL_ERROR "${count} files are ${pattern}, one is needed")
+  endif()
+  set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+file(MAKE_DIRECTORY "${WORK_DIR}")
+if(BUILD_DIR)
+  set(PACKAGES "${WORK_DIR}/packages")
+  step_run(COMMAND "${CPACK}" --config "${BUILD_DIR}/CPackConfig.cmake" -B "${PACKAGES}")
+endif()
+
+set(root "${WORK_DIR}/root")
+foreach(name corelane-rknnrt corelane-rknnrt-dev)
+  find_one(package "${PACKAGES}/${name}_*.deb")
+  step_run(COMMAND dpkg-deb -f "${package}" Depends OUT depends)
+  step_run(COMMAND dpkg-deb -x "${package}" "${root}")
+  set(depends_${name} "${depends}")
+endforeach()
+
+# What it depends on is told from what its libraries need.
+foreach(wanted libc6 libstdc\\+\\+6 libfmt9)
+  if(NOT depends_corelane-rknnrt MATCHES "(^|, )${wanted} ")
+    message(FATAL_ERROR "corelane-rknnrt does not depend on ${wanted}: ${depends_corelane-rknnrt}")
+  endif()
+endforeach()
+if(NOT depends_corelane-rknnrt-dev MATCHES "corelane-rknnrt \\(= ")
+  message(FATAL_ERROR "corelane-rknnrt-dev does not depend on its library: ${depends_corelane-rknnrt-dev}")
+endif()
+
+file(GLOB_RECURSE found "${root}/usr/*/librknnrt.so")
+get_filename_component(libdir "${found}" DIRECTORY)
+file(GLOB modules "${libdir}/corelane/*.so" "${libdir}/corelane/engine/*.so*")
+foreach(library "${libdir}/librknnrt.so" "${libdir}/librknn_api.so" ${modules})
+  step_run(COMMAND ldd "${library}" OUT needs)
+  if(needs MATCHES "not found")
+    message(FATAL_ERROR "${library} lacks a library:\n${needs}")
+  endif()
+endforeach()
+
+step_run(COMMAND "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${libdir}/pkgconfig" "${PKG_CONFIG}"
+  --cflags --libs rknnrt OUT flags)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+step_run(COMMAND "${CC}" -std=c11 -Wall -Wextra -pedantic -Werror
+  "${CONSUMER_DIR}/rknn_consumer.c" -o "${WORK_DIR}/rknn_consumer" ${flags} "-Wl,-rpath,${libdir}")
+step_run(COMMAND "${WORK_DIR}/rknn_consumer" ${RUN} OUT said)
+message(STATUS "packages work: ${said}")
