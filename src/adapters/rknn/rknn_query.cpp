@@ -14,11 +14,9 @@ namespace {
 constexpr std::uint32_t kOldAttr = 372;
 constexpr std::uint32_t kOldMemSize = 8;
 
-/// What the file says of itself, to people and to whoever loads it, before there is a context. The
-/// query gives what stands behind the colon.
-constexpr std::string_view kBannerMark = "librknnrt version: ";
-[[gnu::used]] constexpr char kBanner[] =
-    "librknnrt version: 2.5.0 (corelane " CORELANE_VERSION_STRING ")";
+#define CORELANE_RKNN_VERSION "2.5.0 (corelane " CORELANE_VERSION_STRING ")"
+/// What the file says of itself, to people and to whoever loads it, before there is a context.
+[[gnu::used]] constexpr char kBanner[] = "librknnrt version: " CORELANE_RKNN_VERSION;
 
 Outcome short_info(std::uint32_t given, const char* name, std::size_t needed) {
   return outcome(RKNN_ERR_PARAM_INVALID,
@@ -133,8 +131,7 @@ Outcome ModelContext::query_text(std::uint32_t cmd, void* info, std::uint32_t si
   const device::DeviceInfo& device = device_->info();
   rknn_sdk_version version{};
   // Read from the left: clients compare the number and print the rest.
-  put_text(version.api_version, sizeof version.api_version,
-           std::string(kBanner).substr(kBannerMark.size()));
+  put_text(version.api_version, sizeof version.api_version, CORELANE_RKNN_VERSION);
   put_text(version.drv_version, sizeof version.drv_version,
            fmt::format("0.9.8 ({}:{}, {})", device.kind, device.profile, device.engine));
   return give(version, info, size, "rknn_sdk_version");
