@@ -78,6 +78,7 @@ Status destroy_memory(rknn_tensor_mem* mem) {
   const auto found = p.live.find(mem);
   if (found == p.live.end()) return unknown_memory(p, mem);
   memory = std::move(found->second);
+  memory->destroyed.store(true, std::memory_order_release);
   p.live.erase(found);
   *mem = {};
   mem->fd = -1;

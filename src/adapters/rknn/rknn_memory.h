@@ -28,6 +28,7 @@ struct Memory {
   /// Counts the syncs to the device: copies made of the content are old when it has changed.
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> reads{0};  ///< Syncs from the device.
+  std::atomic<bool> destroyed{false};   ///< Its struct went; contexts may still hold it.
 };
 
 /// A struct for `memory`, its members filled in.
