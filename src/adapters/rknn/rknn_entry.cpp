@@ -81,6 +81,9 @@ RKNN_EXPORT int rknn_destroy(rknn_context context) {
   return on_context("rknn_destroy", context, [&](const Found& found) -> Outcome {
     // Of two callers one gets it.
     if (corelane::rknn::take_handle(context) == nullptr)
+    if (ModelContext::inside_operator != nullptr)
+      return outcome(RKNN_ERR_FAIL,
+                     "called from inside a custom operator; destroy contexts when the run is over");
       return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(context)};
     found->close();
     return {};

@@ -2,8 +2,9 @@
 ///
 /// Two locks. `order_` lets one function at a time work with the tensors and is held while a run
 /// goes on; `state_` guards the few values that queries read, and is never held for long, so that a
-/// query may come from a custom operator of the run in progress. A function that needs `order_` and
-/// is called from inside such an operator fails instead of waiting for itself.
+/// query may come from a custom operator of the run in progress. Functions that need `order_` and
+/// are called from inside such an operator fail on a context that is running instead of waiting for
+/// themselves.
 #pragma once
 
 #include <atomic>
@@ -22,6 +23,7 @@
 #include "adapters/rknn/rknn_memory.h"
 #include "corelane/device/host_operator.h"
 #include "corelane/runtime/program.h"
+#include "rknn_custom_op.h"
 
 namespace corelane::rknn {
 
@@ -74,6 +76,9 @@ class ModelContext final : public Handle {
   Outcome set_batch_cores(int cores);
 
   // rknn_outside.cpp: memory of the caller for weights and activations.
+  // rknn_register.cpp
+  Outcome register_custom_ops(const rknn_custom_op* ops, std::uint32_t count);
+
   Outcome set_weight_mem(const rknn_tensor_mem* mem);
   Outcome set_internal_mem(const rknn_tensor_mem* mem);
 
@@ -82,13 +87,11 @@ class ModelContext final : public Handle {
   const std::shared_ptr<device::HostOperatorTable>& operators() const noexcept {
     return operators_;
   }
-  /// Shared by the contexts that share the weights; made at the first registration.
-  std::shared_ptr<CustomOps>& custom_ops() noexcept { return custom_ops_; }
   std::uint32_t flags() const noexcept { return flags_; }
   void set_number(rknn_context number) noexcept { number_ = number; }
   rknn_context number() const noexcept { return number_; }
 
-  /// The context whose custom operator this thread is inside of; null elsewhere.
+  /// Not null while this thread is inside a callback of a custom operator, of whichever context.
   static thread_local const void* inside_operator;
 
  private:
@@ -105,6 +108,10 @@ class ModelContext final : public Handle {
   Status ready() const;
 
   IoTensor input_tensor(std::size_t index, const Shape& shape) const;
+  // rknn_register.cpp
+  Status join_custom_ops();
+  Status add_custom_ops(const rknn_custom_op* ops, std::uint32_t count);
+
   IoTensor output_tensor(std::size_t index, const Shape& shape) const;
   /// By their shapes now; takes `state_`.
   IoTensor current_input(std::size_t index) const;
@@ -145,7 +152,8 @@ class ModelContext final : public Handle {
   std::shared_ptr<const ProgramDescription> description_;
   std::shared_ptr<device::HostOperatorTable> operators_ =
       std::make_shared<device::HostOperatorTable>();
-  std::shared_ptr<CustomOps> custom_ops_;
+  std::shared_ptr<CustomOps> custom_ops_;  ///< Shared by the contexts that share the weights.
+  std::shared_ptr<const void> custom_share_;  ///< This context's part of them, until close().
   std::vector<Shape> first_inputs_, first_outputs_;  ///< At rknn_init: what *_ATTR tells.
   std::size_t file_bytes_ = 0;  ///< Of the program: what set_weight_mem must hold.
 
@@ -175,7 +183,7 @@ class ModelContext final : public Handle {
 class Order {
  public:
   explicit Order(const ModelContext& context);
-  /// kWrongState inside a custom operator of the same context.
+  /// kWrongState inside a custom operator, when the context is running.
   const Status& status() const noexcept { return status_; }
 
  private:

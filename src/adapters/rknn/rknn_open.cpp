@@ -83,7 +83,8 @@ Status ModelContext::adopt(Program program) {
                        "'{}' has {} dimensions, this API tells at most {}; use the session or the "
                        "C++ runtime",
                        entry.desc.name, entry.desc.shape.rank(), RKNN_MAX_DIMS);
-  return start();
+  CORELANE_RETURN_IF_ERROR(start());
+  return join_custom_ops();
 }
 
 /// Models of the vendor's converter have a batch, 1 unless it is asked for. ONNX models that leave
@@ -275,7 +276,6 @@ Result<std::shared_ptr<ModelContext>> ModelContext::duplicate() {
 }
 
 void ModelContext::close() {
-  if (inside_operator == this) return;  // The run that this is part of keeps the context.
   const std::lock_guard lock(order_);
   for (Frame& frame : frames_) {
     if (!frame.flight) continue;
@@ -290,6 +290,7 @@ ModelContext::~ModelContext() {
   for (void* buffer : given_out_) std::free(buffer);
 }
 
+  custom_share_.reset();
 IoTensor ModelContext::input_tensor(std::size_t index, const Shape& shape) const {
   return {&description_->inputs[index], shape, Side::kInput, static_cast<std::uint32_t>(index)};
 }
@@ -306,10 +307,15 @@ IoTensor ModelContext::current_output(std::size_t index) const {
 }
 
 Order::Order(const ModelContext& context) {
-  if (ModelContext::inside_operator == &context) {
+  if (ModelContext::inside_operator != nullptr) {
+    lock_ = std::unique_lock(context.order_, std::try_to_lock);
+    const auto runs = [](const Frame& f) { return f.flight && !f.flight->done(); };
+    if (lock_.owns_lock() && std::none_of(context.frames_.begin(), context.frames_.end(), runs))
+      return;
+    if (lock_.owns_lock()) lock_.unlock();
     status_ = failure(Code::kWrongState,
-                      "called from inside a custom operator of the same context, whose run is not "
-                      "over; queries are allowed there, this is not");
+                      "called from inside a custom operator while the context is running; queries "
+                      "are allowed there, this is not");
     return;
   }
   lock_ = std::unique_lock(context.order_);

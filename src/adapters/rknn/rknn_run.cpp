@@ -72,6 +72,10 @@ RunOptions ModelContext::run_options(const rknn_run_extend* extend) const {
 }
 
 Outcome ModelContext::run(rknn_run_extend* extend) {
+  if (inside_operator != nullptr)
+    return outcome(RKNN_ERR_FAIL,
+                   "called from inside a custom operator, which holds the core that this run might "
+                   "wait for; run models before or after it");
   const Order order(*this);
   if (!order.status().ok()) return order.status();
   if (Status status = ready(); !status.ok()) return status;

@@ -1,0 +1,388 @@
+#include "adapters/rknn/rknn_custom.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <unordered_map>
+#include <utility>
+
+#include "adapters/rknn/rknn_custom_node.h"
+#include "adapters/rknn/rknn_log.h"
+#include "adapters/rknn/rknn_model.h"
+
+namespace corelane::rknn {
+
+/// A copy of what was registered: the caller's struct may go.
+struct CustomOps::Operator {
+  std::string type;
+  rknn_custom_op op{};
+};
+
+/// One node of the network, known by its type, its name and, where names are used twice, its
+/// attributes.
+struct CustomOps::Node {
+  std::shared_ptr<const Operator> op;
+  std::string name;
+  Attributes attributes;
+  std::vector<TensorDesc> inputs, outputs;
+  std::shared_ptr<const NodeAttributes> answers;
+  std::vector<std::unique_ptr<Instance>> instances;  ///< Guarded by the mutex of CustomOps.
+};
+
+struct CustomOps::Instance {
+  std::shared_ptr<const Operator> op;
+  std::string node;
+  rknn_custom_op_context context{};
+  CallTensors tensors;
+  bool busy = false;     ///< Guarded by the mutex of CustomOps.
+  bool skipped = false;  ///< `init` left the node to the library.
+  ~Instance();
+};
+
+namespace {
+
+/// Answers by rknn_custom_op_context::internal_ctx, which is looked up and never followed.
+struct AnswerTable {
+  std::mutex mutex;
+  std::unordered_map<rknn_custom_op_interal_context, std::shared_ptr<const NodeAttributes>> answers;
+  rknn_custom_op_interal_context next = 1;
+};
+
+AnswerTable& answer_table() {
+  static AnswerTable* const kTable = new AnswerTable;  // Contexts may be left at exit.
+  return *kTable;
+}
+
+/// Marks this thread as being inside a callback.
+class Inside {
+ public:
+  explicit Inside(const void* whose)
+      : before_(std::exchange(ModelContext::inside_operator, whose)) {}
+  ~Inside() { ModelContext::inside_operator = before_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  const void* before_;
+};
+
+/// Calls back; what is thrown is told like a code.
+template <class F>
+Status guarded(const char* what, int* code, F&& call) {
+  try {
+    *code = call();
+    if (*code == RKNN_SUCC) return {};
+    return failure(Code::kHostOperatorFailed, "{} returned {}", what, *code);
+  } catch (const std::exception& problem) {
+    *code = RKNN_ERR_FAIL;
+    return failure(Code::kHostOperatorFailed, "{} threw: {}", what, problem.what());
+  } catch (...) {
+    *code = RKNN_ERR_FAIL;
+    return failure(Code::kHostOperatorFailed, "{} threw something that is no std::exception", what);
+  }
+}
+
+using Callback = int (*)(rknn_custom_op_context*, rknn_custom_op_tensor*, std::uint32_t,
+                         rknn_custom_op_tensor*, std::uint32_t);
+
+Status call_back(const char* what, Callback callback, rknn_custom_op_context& context,
+                 CallTensors& tensors, int* code) {
+  *code = RKNN_SUCC;
+  if (callback == nullptr) return {};
+  return guarded(what, code, [&] {
+    return callback(&context, tensors.inputs(), tensors.input_count(), tensors.outputs(),
+                    tensors.output_count());
+  });
+}
+
+std::string type_of_operator(const rknn_custom_op& op) {
+  return std::string(op.op_type, strnlen(op.op_type, sizeof op.op_type));
+}
+
+}  // namespace
+
+/// `destroy`, once for each that was initialised.
+CustomOps::Instance::~Instance() {
+  if (context.internal_ctx == 0) return;
+  if (op->op.destroy != nullptr && !skipped) {
+    const Inside inside(this);
+    int code = RKNN_SUCC;
+    const Status status = guarded("destroy", &code, [&] { return op->op.destroy(&context); });
+    if (!status.ok())
+      log::line(log::Level::kWarn, "custom operator '{}' (node '{}'): {}", op->type, node,
+                status.message());
+  }
+  AnswerTable& table = answer_table();
+  const std::lock_guard lock(table.mutex);
+  table.answers.erase(context.internal_ctx);
+}
+
+/// An instance for the length of one call.
+class CustomOps::Taken {
+ public:
+  Taken(CustomOps& ops, Instance& instance) : ops_(ops), instance_(instance) {}
+  ~Taken() { ops_.give_back(instance_); }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  CustomOps& ops_;
+  Instance& instance_;
+};
+
+CustomOps::CustomOps() = default;
+CustomOps::~CustomOps() = default;
+
+Result<std::shared_ptr<const void>> CustomOps::join() {
+  std::vector<Node*> nodes;
+  std::size_t wanted = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = ++contexts_;
+    for (const auto& node : nodes_) nodes.push_back(node.get());
+  }
+  std::shared_ptr<const void> share(static_cast<const void*>(this),
+                                    [self = shared_from_this()](const void*) { self->leave(); });
+  for (Node* node : nodes) CORELANE_TRY(grow(*node, wanted));
+  return share;
+}
+
+void CustomOps::leave() {
+  std::vector<Node*> nodes;
+  std::size_t wanted = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = --contexts_;
+    for (const auto& node : nodes_) nodes.push_back(node.get());
+  }
+  for (Node* node : nodes) shrink(*node, wanted);
+}
+
+Status CustomOps::grow(Node& node, std::size_t wanted) {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (node.instances.size() >= wanted) return {};
+    }
+    CORELANE_ASSIGN_OR_STATUS(std::unique_ptr<Instance> made, make_instance(node));
+    const std::lock_guard lock(mutex_);
+    node.instances.push_back(std::move(made));
+    free_.notify_all();
+  }
+}
+
+void CustomOps::shrink(Node& node, std::size_t wanted) noexcept {
+  for (;;) {
+    std::unique_ptr<Instance> gone;  // Its `destroy` runs without the lock.
+    std::unique_lock lock(mutex_);
+    if (node.instances.size() <= wanted) return;
+    const auto is_free = [](const std::unique_ptr<Instance>& i) { return !i->busy; };
+    auto found = node.instances.end();
+    free_.wait(lock, [&] {
+      found = std::find_if(node.instances.begin(), node.instances.end(), is_free);
+      return found != node.instances.end();
+    });
+    gone = std::move(*found);
+    node.instances.erase(found);
+    lock.unlock();
+  }
+}
+
+Result<std::unique_ptr<CustomOps::Instance>> CustomOps::make_instance(const Node& node) {
+  auto made = std::make_unique<Instance>();
+  Instance& instance = *made;
+  instance.op = node.op;
+  instance.node = node.name;
+  instance.context.target = node.op->op.target;
+  AnswerTable& table = answer_table();
+  rknn_custom_op_interal_context number = 0;
+  {
+    const std::lock_guard lock(table.mutex);
+    number = table.next++;
+    table.answers.emplace(number, node.answers);
+  }
+  instance.context.internal_ctx = number;
+  instance.tensors.describe(node.inputs, node.outputs);
+  const Inside inside(this);
+  int code = RKNN_SUCC;
+  const Status status =
+      call_back("init", node.op->op.init, instance.context, instance.tensors, &code);
+  // The callback's own struct: it may have written over the number.
+  instance.context.internal_ctx = number;
+  if (status.ok()) return made;
+  instance.skipped = true;  // What was not initialised is not destroyed.
+  if (code != RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE)
+    return tl::unexpected(status.wrap(
+        fmt::format("custom operator '{}' (node '{}') failed", node.op->type, node.name)));
+  log::write(log::Level::kWarn,
+             fmt::format("custom operator '{}' (node '{}'): init left the node to the library, "
+                         "which has no operator of that type; runs will fail",
+                         node.op->type, node.name));
+  return made;
+}
+
+Status CustomOps::check(const rknn_custom_op* ops, std::uint32_t count) const {
+  if (ops == nullptr || count == 0)
+    return failure(Code::kInvalidArgument,
+                   "no operators given; pass an array of rknn_custom_op and its length");
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> types;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const rknn_custom_op& op = ops[i];
+    const std::string type = type_of_operator(op);
+    if (type.empty() || type.size() == sizeof op.op_type)
+      return failure(Code::kInvalidArgument,
+                     "op[{}].op_type has {} characters; 1 to {} and a zero behind them are allowed",
+                     i, type.size(), sizeof op.op_type - 1);
+    if (op.target == RKNN_TARGET_TYPE_GPU)
+      return failure(Code::kInvalidArgument,
+                     "op[{}] '{}': target is the GPU, which this device does not have; give "
+                     "RKNN_TARGET_TYPE_CPU and a compute callback",
+                     i, type);
+    if (op.target != RKNN_TARGET_TYPE_CPU)
+      return failure(Code::kInvalidArgument, "op[{}] '{}': target {} is none; use {} (the CPU)", i,
+                     type, static_cast<std::uint32_t>(op.target),
+                     static_cast<int>(RKNN_TARGET_TYPE_CPU));
+    if (op.compute == nullptr)
+      return failure(Code::kInvalidArgument,
+                     "op[{}] '{}' has no compute callback{}; give `compute`, which gets float "
+                     "tensors in the model's order",
+                     i, type,
+                     op.compute_native == nullptr ? "" : ", and compute_native is not supported");
+    if (operators_.contains(type) || std::find(types.begin(), types.end(), type) != types.end())
+      return failure(Code::kWrongState,
+                     "op[{}] '{}' is registered already; register each type once, duplicates of a "
+                     "context have it as well",
+                     i, type);
+    types.push_back(type);
+  }
+  return {};
+}
+
+Status CustomOps::add(const rknn_custom_op* ops, std::uint32_t count,
+                      const std::vector<NetworkNode>& nodes, device::HostOperatorTable& table) {
+  CORELANE_RETURN_IF_ERROR(check(ops, count));
+  std::size_t wanted = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = contexts_;
+  }
+  std::vector<std::shared_ptr<const Operator>> added;
+  std::vector<std::unique_ptr<Node>> own;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto op = std::make_shared<const Operator>(Operator{type_of_operator(ops[i]), ops[i]});
+    added.push_back(op);
+    const std::size_t before = own.size();
+    for (const NetworkNode& node : nodes) {
+      if (node.type != op->type) continue;
+      auto made = std::make_unique<Node>();
+      made->op = op;
+      made->name = node.name;
+      made->attributes = node.attributes;
+      made->inputs = node.inputs;
+      made->outputs = node.outputs;
+      made->answers = std::make_shared<const NodeAttributes>(made->attributes);
+      CORELANE_RETURN_IF_ERROR(grow(*made, wanted));
+      own.push_back(std::move(made));
+    }
+    if (own.size() == before)
+      log::line(log::Level::kWarn,
+                "rknn_register_custom_ops: no node of the model's graph has the type '{}'",
+                op->type);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& op : added) operators_.emplace(op->type, op);
+    for (auto& node : own) nodes_.push_back(std::move(node));
+  }
+  for (const auto& op : added)
+    CORELANE_RETURN_IF_ERROR(
+        table.add(op->type, [self = shared_from_this(), op](const device::HostOperatorCall& call) {
+          return self->call(op, call);
+        }));
+  return {};
+}
+
+/// One that the graph does not show (it lies in a function, or in the graph of a loop) is made at
+/// its first run.
+CustomOps::Node& CustomOps::node_of(const std::shared_ptr<const Operator>& op,
+                                    const device::HostOperatorCall& call) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& node : nodes_)
+    if (node->op == op && node->name == call.name && node->attributes == call.attributes)
+      return *node;
+  auto made = std::make_unique<Node>();
+  made->op = op;
+  made->name = std::string(call.name);
+  made->attributes = call.attributes;
+  for (const TensorView& view : call.inputs)
+    made->inputs.push_back({.dtype = view.dtype, .shape = view.shape});
+  for (const MutableTensorView& view : call.outputs)
+    made->outputs.push_back({.dtype = view.dtype, .shape = view.shape});
+  made->answers = std::make_shared<const NodeAttributes>(made->attributes);
+  return *nodes_.emplace_back(std::move(made));
+}
+
+Result<CustomOps::Instance*> CustomOps::take(Node& node) {
+  std::unique_lock lock(mutex_);
+  if (node.instances.empty()) {
+    const std::size_t wanted = std::max<std::size_t>(contexts_, 1);
+    lock.unlock();
+    CORELANE_TRY(grow(node, wanted));
+    lock.lock();
+  }
+  // There are as many as contexts; two runs of one context (ASYNC_MASK) wait for each other.
+  auto found = node.instances.end();
+  free_.wait(lock, [&] {
+    found = std::find_if(node.instances.begin(), node.instances.end(),
+                         [](const std::unique_ptr<Instance>& i) { return !i->busy; });
+    return found != node.instances.end();
+  });
+  (*found)->busy = true;
+  return found->get();
+}
+
+void CustomOps::give_back(Instance& instance) noexcept {
+  const std::lock_guard lock(mutex_);
+  instance.busy = false;
+  free_.notify_all();
+}
+
+Status CustomOps::call(const std::shared_ptr<const Operator>& op,
+                       const device::HostOperatorCall& call) {
+  CORELANE_ASSIGN_OR_STATUS(Instance* const instance, take(node_of(op, call)));
+  const Taken taken(*this, *instance);
+  if (instance->skipped)
+    return failure(Code::kHostOperatorMissing,
+                   "init left the node to the library's own operator (code {}), and there is none "
+                   "of that type; compute it in the callback, or build the model without it",
+                   RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE);
+  const Node& node = node_of(op, call);
+  CallTensors& tensors = instance->tensors;
+  CORELANE_RETURN_IF_ERROR(tensors.fill(call, node.inputs, node.outputs));
+  const Inside inside(this);
+  int code = RKNN_SUCC;
+  CORELANE_RETURN_IF_ERROR(call_back("prepare", op->op.prepare, instance->context, tensors, &code));
+  CORELANE_RETURN_IF_ERROR(call_back("compute", op->op.compute, instance->context, tensors, &code));
+  return tensors.store(call);
+}
+
+void CustomOps::answer(const rknn_custom_op_context* context, const char* name,
+                       rknn_custom_op_attr* out) noexcept {
+  if (out == nullptr) return;
+  *out = {};
+  if (name == nullptr) return;
+  std::strncpy(out->name, name, sizeof out->name - 1);
+  if (context == nullptr) return;
+  std::shared_ptr<const NodeAttributes> answers;
+  AnswerTable& table = answer_table();
+  {
+    const std::lock_guard lock(table.mutex);
+    const auto found = table.answers.find(context->internal_ctx);
+    if (found == table.answers.end()) return;
+    answers = found->second;
+  }
+  answers->answer(name, out);
+}
+
+}  // namespace corelane::rknn

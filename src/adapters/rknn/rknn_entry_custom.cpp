@@ -1,0 +1,25 @@
+/// The functions of rknn_custom_op.h.
+#include "adapters/rknn/rknn_custom.h"
+#include "adapters/rknn/rknn_edge.h"
+#include "adapters/rknn/rknn_model.h"
+#include "rknn_custom_op.h"
+
+#define RKNN_EXPORT extern "C" __attribute__((visibility("default")))
+
+using corelane::rknn::Found;
+using corelane::rknn::guard;
+using corelane::rknn::Outcome;
+
+RKNN_EXPORT int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op* op,
+                                         uint32_t custom_op_num) {
+  return guard("rknn_register_custom_ops", [&]() -> Outcome {
+    const Found context(ctx);
+    if (!context) return context.failure();
+    return context->register_custom_ops(op, custom_op_num);
+  });
+}
+
+RKNN_EXPORT void rknn_custom_op_get_op_attr(rknn_custom_op_context* op_ctx, const char* attr_name,
+                                            rknn_custom_op_attr* op_attr) {
+  corelane::rknn::CustomOps::answer(op_ctx, attr_name, op_attr);
+}
