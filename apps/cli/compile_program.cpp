@@ -22,6 +22,7 @@ struct Arguments {
   bool precompile = false;
   std::string device;
   bool allow_known_wrong = false;
+  bool remove_weights = false;
   bool strict_links = false;
   std::string data_root;
 };
@@ -80,6 +81,7 @@ Result<CompileOptions> options_of(const Arguments& a) {
   o.import.batch = a.batch;
   o.import.cores = a.cores;
   o.import.refuse_known_wrong = !a.allow_known_wrong;
+  o.remove_weights = a.remove_weights;
   o.import.strict_links = a.strict_links;
   o.import.external_data_root = a.data_root;
   o.precompile = a.precompile;
@@ -159,6 +161,9 @@ Action add_compile(CLI::App& parent, Global& global) {
                                    "Add the engine's compiled form of this machine");
   app->add_option("-d,--device", a->device, "Device for --precompile")->needs(precompile);
   add_list(*app, "--attach", a->attach, "KIND=FILE: a foreign image for that device kind");
+  app->add_flag("--remove-weights", a->remove_weights,
+                "Leave the weights out: they come from another program when it is loaded")
+      ->excludes(precompile);
   app->add_flag("--allow-known-wrong", a->allow_known_wrong,
                 "Only warn about patterns the engine is known to compute wrongly");
   app->add_option("--data-root", a->data_root, "Folder that external data must lie under");

@@ -37,6 +37,12 @@ Result<std::vector<device::Executable::Precompiled>> precompile(
 
 Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
                          const CompileOptions& options) {
+  if (options.precompile && options.remove_weights) {
+    return error(
+        Code::kInvalidArgument,
+        "a pre-compiled form holds the weights that remove_weights leaves out; ask for one "
+        "of the two");
+  }
   std::vector<device::Executable::Precompiled> forms;
   if (options.precompile) {
     CORELANE_ASSIGN(forms, precompile(model, options));
@@ -52,7 +58,12 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
   }
   ProgramWriter writer(model->description);
   writer.add_segment(SegmentKind::kGraph, "", model->graph);
-  writer.add_segment(SegmentKind::kConstants, "", model->constants);
+  if (options.remove_weights) {
+    writer.add_segment(SegmentKind::kConstants, runtime::removed_weights_tag(model->constants),
+                       ByteSpan());
+  } else {
+    writer.add_segment(SegmentKind::kConstants, "", model->constants);
+  }
   for (const auto& form : forms)
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
   for (const auto& [kind, file] : attached) {

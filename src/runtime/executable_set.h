@@ -29,6 +29,7 @@ struct ImageSource {
   ByteSpan constants;
   std::vector<PrecompiledForm> precompiled;
   std::shared_ptr<const void> keep_alive;
+  std::shared_ptr<const void> weights_of;  ///< Owns `constants` where `keep_alive` does not.
   /// False: the device is told no inputs and outputs, what is known of them came from it.
   bool declares = true;
 };

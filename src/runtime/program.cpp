@@ -73,6 +73,10 @@ bool Program::precompiled() const noexcept {
   return state_ != nullptr && state_->executables->from_precompiled();
 }
 
+ByteSpan Program::constants() const noexcept {
+  return state_ == nullptr ? ByteSpan() : state_->executables->source().constants;
+}
+
 Result<Context> Program::new_context() const {
   if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
   Context context;

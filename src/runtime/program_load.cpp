@@ -109,7 +109,7 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
         name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
   }
   ProgramDescription description = file->description();
-  CORELANE_ASSIGN(ImageSource source, network_source(std::move(file)));
+  CORELANE_ASSIGN(ImageSource source, network_source(std::move(file), options.weights_of));
   return make_state(std::move(device), std::move(description), std::move(source), options);
 }
 
@@ -248,11 +248,33 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
   return prepare;
 }
 
-Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file) {
+std::string removed_weights_tag(ByteSpan constants) {
+  return fmt::format("removed:{}:{:08x}", constants.size(), crc32c(constants));
+}
+
+/// Constants that a program was compiled without, from another that has the same.
+static Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other,
+                                     const std::string& tag) {
+  if (other == nullptr)
+    return error(Code::kWrongState,
+                 "the program was compiled without its weights; load it with a program that has "
+                 "them (weights_of, RKNN_FLAG_SHARE_WEIGHT_MEM), or compile it whole");
+  const ByteSpan constants = other->constants();
+  if (removed_weights_tag(constants) != tag)
+    return error(Code::kMalformed,
+                 "the weights of program '{}' ({} bytes) are not those that this one was compiled "
+                 "with ({}); both must come from the same ONNX weights",
+                 other->description().name, constants.size(), tag);
+  return constants;
+}
+
+Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
+                                   const std::shared_ptr<const Program>& weights_of) {
   ImageSource source;
   source.kind = "onnx";
   const auto& segments = file->segments();
   bool has_graph = false;
+  std::string removed;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].kind == SegmentKind::kForeign) continue;
     CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
@@ -263,6 +285,7 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file) {
         break;
       case SegmentKind::kConstants:
         source.constants = bytes;
+        removed = segments[i].tag;
         break;
       case SegmentKind::kPrecompiled:
         source.precompiled.push_back({segments[i].tag, bytes});
@@ -273,6 +296,10 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file) {
   }
   if (!has_graph)
     return error(Code::kMalformed, "the program file holds no network (graph segment)");
+  if (!removed.empty()) {
+    CORELANE_ASSIGN(source.constants, weights_from(weights_of, removed));
+    source.weights_of = weights_of;
+  }
   source.keep_alive = std::move(file);
   return source;
 }

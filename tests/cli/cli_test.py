@@ -88,6 +88,13 @@ class Cli(CliTest):
         result = json.loads(self.ok("run", program, "--random", "--json").stdout)
         self.assertEqual(result["outputs"][0]["shape"], [2, 3, 8, 8])
 
+    def test_program_without_weights_says_where_they_come_from(self):
+        program = self.path / "bare.rknn"
+        self.ok("compile", self.path / "small.onnx", "-o", program, "--dim", "N=1", "--remove-weights")
+        segments = json.loads(self.ok("inspect", program, "--json").stdout)["segments"]
+        self.assertEqual([s["size"] for s in segments if s["kind"] == "constants"], [0])
+        self.fails(3, "run", program, "--random", parts=["compiled without its weights", "weights_of"])
+
     def test_external_data_stay_in_the_folder_of_the_model(self):
         folder, outside = self.path / "strict", self.path / "outside"
         folder.mkdir()

@@ -34,6 +34,9 @@
 
 namespace corelane {
 
+struct ProgramState;
+class Program;
+
 /// How a program is loaded; the defaults suit most uses.
 struct LoadOptions {
   /// Device text; empty: CORELANE_DEVICE, else "virtual:rk3588". Ignored when `on` is set.
@@ -52,9 +55,10 @@ struct LoadOptions {
   ImportOptions import;
   /// Use the compile cache on disk (`CORELANE_CACHE_DIR`; `CORELANE_CACHE=0` switches it off).
   bool cache = true;
+  /// Where a program that was compiled without its constants takes them from: one of the same
+  /// constants, such as the same network for another input size. Not looked at for others.
+  std::shared_ptr<const Program> weights_of;
 };
-
-struct ProgramState;
 
 /// A cheap handle; a default-made one stands for no program (kWrongState). Any thread.
 class CORELANE_API Program {
@@ -77,6 +81,9 @@ class CORELANE_API Program {
   Result<std::vector<NetworkNode>> nodes() const;
   /// True when the program came from a pre-compiled form (file or cache).
   bool precompiled() const noexcept;
+  /// The constants as the device was given them; empty for images that only it can read. Valid as
+  /// long as the program.
+  ByteSpan constants() const noexcept;
   Result<Context> new_context() const;
 
  private:
@@ -89,6 +96,9 @@ struct CompileOptions {
   ImportOptions import;
   bool precompile = false;
   std::string device;  ///< For precompile.
+  /// Leaves the constants out: the program is loaded with LoadOptions::weights_of. Not together
+  /// with precompile (kInvalidArgument).
+  bool remove_weights = false;
   /// Device kind -> file handed over unparsed.
   std::vector<std::pair<std::string, std::filesystem::path>> attach;
 };

@@ -44,6 +44,7 @@ RKNN_EXPORT int rknn_init(rknn_context* context, void* model, uint32_t size, uin
                      "the parent of this process had used the library before fork(), and the "
                      "device's threads did not come along; start workers with exec or spawn, or "
                      "fork before the first call");
+    std::shared_ptr<ModelContext> weights_of;
     if ((flag & RKNN_FLAG_SHARE_WEIGHT_MEM) != 0) {
       if (extend == nullptr || extend->ctx == 0)
         return outcome(RKNN_ERR_PARAM_INVALID,
@@ -51,8 +52,9 @@ RKNN_EXPORT int rknn_init(rknn_context* context, void* model, uint32_t size, uin
                        "are shared");
       const Found other(extend->ctx);
       if (!other) return other.failure();
+      weights_of = other.shared();
     }
-    auto made = ModelContext::open(model, size, flag, extend);
+    auto made = ModelContext::open(model, size, flag, extend, weights_of.get());
     if (!made) return init_outcome(made.error());
     const rknn_context number = corelane::rknn::add_handle(*made);
     (*made)->set_number(number);
@@ -79,11 +81,11 @@ RKNN_EXPORT int rknn_dup_context(rknn_context* context_in, rknn_context* context
 
 RKNN_EXPORT int rknn_destroy(rknn_context context) {
   return on_context("rknn_destroy", context, [&](const Found& found) -> Outcome {
-    // Of two callers one gets it.
-    if (corelane::rknn::take_handle(context) == nullptr)
     if (ModelContext::inside_operator != nullptr)
       return outcome(RKNN_ERR_FAIL,
                      "called from inside a custom operator; destroy contexts when the run is over");
+    // Of two callers one gets it.
+    if (corelane::rknn::take_handle(context) == nullptr)
       return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(context)};
     found->close();
     return {};

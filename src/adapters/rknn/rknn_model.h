@@ -49,7 +49,8 @@ class ModelContext final : public Handle {
  public:
   static Result<std::shared_ptr<ModelContext>> open(const void* model, std::uint32_t size,
                                                     std::uint32_t flags,
-                                                    const rknn_init_extend* extend);
+                                                    const rknn_init_extend* extend,
+                                                    const ModelContext* weights_of);
   Result<std::shared_ptr<ModelContext>> duplicate();
   ~ModelContext() override;
   /// Waits for what is running. Called by rknn_destroy after the handle is gone.
@@ -75,10 +76,10 @@ class ModelContext final : public Handle {
   Outcome set_core_mask(rknn_core_mask mask);
   Outcome set_batch_cores(int cores);
 
-  // rknn_outside.cpp: memory of the caller for weights and activations.
   // rknn_register.cpp
   Outcome register_custom_ops(const rknn_custom_op* ops, std::uint32_t count);
 
+  // rknn_outside.cpp: memory of the caller for weights and activations.
   Outcome set_weight_mem(const rknn_tensor_mem* mem);
   Outcome set_internal_mem(const rknn_tensor_mem* mem);
 
@@ -107,11 +108,11 @@ class ModelContext final : public Handle {
   /// kWrongState with what is missing, while memory of the caller is.
   Status ready() const;
 
-  IoTensor input_tensor(std::size_t index, const Shape& shape) const;
   // rknn_register.cpp
   Status join_custom_ops();
   Status add_custom_ops(const rknn_custom_op* ops, std::uint32_t count);
 
+  IoTensor input_tensor(std::size_t index, const Shape& shape) const;
   IoTensor output_tensor(std::size_t index, const Shape& shape) const;
   /// By their shapes now; takes `state_`.
   IoTensor current_input(std::size_t index) const;
@@ -149,10 +150,11 @@ class ModelContext final : public Handle {
   std::shared_ptr<device::Device> device_;
   Chip chip_;
   std::optional<Program> program_;
+  std::shared_ptr<const Program> weights_of_;  ///< By RKNN_FLAG_SHARE_WEIGHT_MEM.
   std::shared_ptr<const ProgramDescription> description_;
   std::shared_ptr<device::HostOperatorTable> operators_ =
       std::make_shared<device::HostOperatorTable>();
-  std::shared_ptr<CustomOps> custom_ops_;  ///< Shared by the contexts that share the weights.
+  std::shared_ptr<CustomOps> custom_ops_;     ///< Shared by the contexts that share the weights.
   std::shared_ptr<const void> custom_share_;  ///< This context's part of them, until close().
   std::vector<Shape> first_inputs_, first_outputs_;  ///< At rknn_init: what *_ATTR tells.
   std::size_t file_bytes_ = 0;  ///< Of the program: what set_weight_mem must hold.

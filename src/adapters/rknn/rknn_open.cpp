@@ -69,6 +69,7 @@ LoadOptions ModelContext::load_options() const {
   options.host_operators = operators_;
   // Operators are registered after rknn_init, so one that nobody knows fails runs only.
   options.import.custom_operators = {std::string(kEveryCustomOperator)};
+  options.weights_of = weights_of_;
   return options;
 }
 
@@ -131,9 +132,14 @@ Status ModelContext::load_file(const std::string& path) {
 
 Result<std::shared_ptr<ModelContext>> ModelContext::open(const void* model, std::uint32_t size,
                                                          std::uint32_t flags,
-                                                         const rknn_init_extend* extend) {
+                                                         const rknn_init_extend* extend,
+                                                         const ModelContext* weights_of) {
   std::shared_ptr<ModelContext> context(new ModelContext);
   context->flags_ = flags;
+  if (weights_of != nullptr) {
+    CORELANE_TRY(weights_of->ready());
+    context->weights_of_ = std::make_shared<const Program>(*weights_of->program_);
+  }
   if ((flags & ~kKnownFlags) != 0)
     log::line(log::Level::kWarn, "rknn_init: flags {:#x} are not known and have no effect",
               flags & ~kKnownFlags);
@@ -284,13 +290,13 @@ void ModelContext::close() {
     frame.flight->wait_released();
     frame.flight.reset();
   }
+  custom_share_.reset();
 }
 
 ModelContext::~ModelContext() {
   for (void* buffer : given_out_) std::free(buffer);
 }
 
-  custom_share_.reset();
 IoTensor ModelContext::input_tensor(std::size_t index, const Shape& shape) const {
   return {&description_->inputs[index], shape, Side::kInput, static_cast<std::uint32_t>(index)};
 }

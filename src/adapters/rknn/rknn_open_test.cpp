@@ -203,6 +203,50 @@ TEST(RknnOpen, DuplicatesOutliveTheirFirstContextAndKeepTensorsOfTheirOwn) {
   EXPECT_EQ(rknn_destroy(third), RKNN_SUCC);
 }
 
+TEST(RknnOpen, ProgramsWithoutWeightsTakeThoseOfAnotherContext) {
+  // A constant of some size, so that it lies apart from the graph.
+  const auto onnx = [](float weight) {
+    return OnnxBuilder()
+        .input("x", {2, 2048})
+        .output("y", {2, 2048})
+        .constant<float>("w", {2048}, testing::kOnnxFloat, std::vector<float>(2048, weight))
+        .node("Mul", {"x", "w"}, {"y"})
+        .build();
+  };
+  const auto text = [&](bool remove) {
+    const std::string model = onnx(3.0F);
+    CompileOptions options;
+    options.remove_weights = remove;
+    return std::string(as_string_view(compile_bytes(as_byte_span(model), options).value()));
+  };
+  std::string whole = text(false), bare = text(true), other = onnx(4.0F);
+  EXPECT_LT(bare.size() + 4096, whole.size());
+  rknn_context first = 0, second = 0, wrong = 0;
+  ASSERT_EQ(init(&first, whole), RKNN_SUCC);
+  ASSERT_EQ(init(&wrong, other), RKNN_SUCC);
+  EXPECT_EQ(init(&second, bare), RKNN_ERR_FAIL);
+  rknn_init_extend extend{};
+  EXPECT_EQ(init(&second, bare, RKNN_FLAG_SHARE_WEIGHT_MEM, &extend), RKNN_ERR_PARAM_INVALID);
+  extend.ctx = wrong;
+  EXPECT_EQ(init(&second, bare, RKNN_FLAG_SHARE_WEIGHT_MEM, &extend), RKNN_ERR_MODEL_INVALID);
+  extend.ctx = first;
+  ASSERT_EQ(init(&second, bare, RKNN_FLAG_SHARE_WEIGHT_MEM, &extend), RKNN_SUCC);
+  rknn_destroy(first);  // The weights stay.
+  std::vector<float> ones(4096, 1.0F);
+  rknn_input input{};
+  input.buf = ones.data();
+  input.size = 16384;
+  input.fmt = RKNN_TENSOR_UNDEFINED;
+  ASSERT_EQ(rknn_inputs_set(second, 1, &input), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(second, nullptr), RKNN_SUCC);
+  rknn_output output{};
+  output.want_float = 1;
+  ASSERT_EQ(rknn_outputs_get(second, 1, &output, nullptr), RKNN_SUCC);
+  EXPECT_EQ(static_cast<float*>(output.buf)[4095], 3.0F);
+  rknn_destroy(second);
+  rknn_destroy(wrong);
+}
+
 TEST(RknnOpen, WeightsAndActivationsMayComeFromTheCaller) {
   std::string text = program_text();
   rknn_context context = 0;
