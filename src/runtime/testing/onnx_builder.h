@@ -30,13 +30,47 @@ class OnnxBuilder {
     bytes(graph_, 12, value_info(name, dims, type));
     return *this;
   }
+  /// Type and shape of an inner value.
+  OnnxBuilder& inner(std::string_view name, const std::vector<Dim>& dims, int type = kOnnxFloat) {
+    bytes(graph_, 13, value_info(name, dims, type));
+    return *this;
+  }
+  /// Attributes of a node, each encoded.
+  using Attributes = std::vector<std::string>;
+  static std::string attribute(std::string_view name, std::int64_t value) {
+    return attribute_of(name, 2,
+                        [&](std::string& a) { number(a, 3, static_cast<std::uint64_t>(value)); });
+  }
+  static std::string attribute(std::string_view name, float value) {
+    return attribute_of(name, 1, [&](std::string& a) { real(a, 2, value); });
+  }
+  static std::string attribute(std::string_view name, const char* value) {
+    return attribute_of(name, 3, [&](std::string& a) { bytes(a, 4, value); });
+  }
+  static std::string attribute(std::string_view name, const std::vector<std::int64_t>& values) {
+    return attribute_of(name, 7, [&](std::string& a) {
+      for (const auto v : values) number(a, 8, static_cast<std::uint64_t>(v));
+    });
+  }
+  static std::string attribute(std::string_view name, const std::vector<float>& values) {
+    return attribute_of(name, 6, [&](std::string& a) {
+      for (const float v : values) real(a, 7, v);
+    });
+  }
+  static std::string attribute(std::string_view name, const std::vector<std::string>& values) {
+    return attribute_of(name, 8, [&](std::string& a) {
+      for (const auto& v : values) bytes(a, 9, v);
+    });
+  }
   OnnxBuilder& node(std::string_view op, const std::vector<std::string>& inputs,
-                    const std::vector<std::string>& outputs, std::string_view domain = {}) {
+                    const std::vector<std::string>& outputs, std::string_view domain = {},
+                    const Attributes& attributes = {}) {
     std::string n;
     for (const auto& i : inputs) bytes(n, 1, i);
     for (const auto& o : outputs) bytes(n, 2, o);
     bytes(n, 3, std::string(op) + "_" + outputs.front());
     bytes(n, 4, op);
+    for (const auto& a : attributes) bytes(n, 5, a);
     if (!domain.empty()) {
       bytes(n, 7, domain);
       domains_.emplace_back(domain);
@@ -95,6 +129,20 @@ class OnnxBuilder {
     varint(out, field << 3 | 2U);
     varint(out, b.size());
     out += b;
+  }
+  static void real(std::string& out, unsigned field, float v) {
+    varint(out, field << 3 | 5U);
+    char raw[sizeof v];
+    std::memcpy(raw, &v, sizeof v);
+    out.append(raw, sizeof v);
+  }
+  template <class F>
+  static std::string attribute_of(std::string_view name, unsigned kind, const F& value) {
+    std::string a;
+    bytes(a, 1, name);
+    value(a);
+    number(a, 20, kind);
+    return a;
   }
   static std::string entry(std::string_view key, std::string_view value) {
     std::string e;
