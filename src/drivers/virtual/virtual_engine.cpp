@@ -3,7 +3,10 @@
 #include <exception>
 #include <utility>
 
+#include "corelane/device/matmul_image.h"
 #include "drivers/virtual/engine_identity.h"
+#include "drivers/virtual/matmul_program.h"
+#include "drivers/virtual/matmul_store.h"
 #include "drivers/virtual/virtual_program.h"
 
 namespace corelane::virtual_npu {
@@ -15,11 +18,18 @@ class VirtualEngine final : public device::LaneEngine {
 
   Result<std::shared_ptr<device::LaneProgram>> prepare(
       const device::Image& image, const device::PrepareOptions& options) override {
+    if (image.kind == device::kMatmulKind) {
+      try {
+        return MatmulProgram::create(image, options, matrices_);
+      } catch (...) {
+        return tl::unexpected(gemm_failure("preparing a matrix product"));
+      }
+    }
     if (image.kind != "onnx")
       return error(Code::kForeignImage,
-                   "an image of kind '{}' cannot run on the virtual NPU, which takes 'onnx'; open "
-                   "the device it was compiled for, or compile its ONNX model",
-                   image.kind);
+                   "an image of kind '{}' cannot run on the virtual NPU, which takes 'onnx' and "
+                   "'{}'; open the device it was compiled for, or compile its ONNX model",
+                   image.kind, device::kMatmulKind);
     try {
       return VirtualProgram::create(image, options, lanes_);
     } catch (...) {
@@ -29,6 +39,7 @@ class VirtualEngine final : public device::LaneEngine {
 
  private:
   std::size_t lanes_;
+  std::shared_ptr<StoreB> matrices_ = std::make_shared<StoreB>();
 };
 
 }  // namespace
@@ -46,7 +57,7 @@ void describe_engine(device::DeviceInfo& info) {
   info.capabilities.host_operators = true;
   info.capabilities.layer_times = true;
   info.capabilities.precompiled = true;
-  info.capabilities.image_kinds = {"onnx"};
+  info.capabilities.image_kinds = {"onnx", std::string(device::kMatmulKind)};
 }
 
 }  // namespace corelane::virtual_npu

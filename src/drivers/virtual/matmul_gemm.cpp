@@ -1,0 +1,131 @@
+#include "drivers/virtual/matmul_gemm.h"
+
+#include <new>
+#include <unordered_map>
+
+#include "drivers/virtual/engine_runtime.h"
+#include "drivers/virtual/matmul_kernels.h"
+#include "drivers/virtual/matmul_threads.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+using Type = dnnl::memory::data_type;
+using Tag = dnnl::memory::format_tag;
+
+/// The M that the layout of B is asked for with. The answer is the same for all M from 1 to 512
+/// where it was looked at; the products of other M are made for this layout in any case.
+constexpr std::int64_t kLayoutM = 128;
+
+struct GemmTypes {
+  Type ab;
+  Type c;
+};
+
+GemmTypes types_of(GemmForm form) {
+  if (form == GemmForm::kF32) return {Type::f32, Type::f32};
+  return {Type::s8, Type::s32};
+}
+
+dnnl::matmul::primitive_desc describe(GemmForm form, std::int64_t m, std::int64_t n, std::int64_t k,
+                                      const dnnl::memory::desc& b) {
+  const GemmTypes types = types_of(form);
+  dnnl::primitive_attr attributes;
+  // The engine's own scratch belongs to the thread that made the primitive.
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  // The environment may set another default.
+  attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  return {{dnnl::memory::desc({m, k}, types.ab, Tag::ab), b,
+           dnnl::memory::desc({m, n}, types.c, Tag::ab)},
+          attributes,
+          gemm_engine()};
+}
+
+}  // namespace
+
+dnnl::engine& gemm_engine() {
+  // Never destroyed: packed copies may outlast any static.
+  static auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+dnnl::memory::desc packed_layout(GemmForm form, std::int64_t k, std::int64_t n) {
+  const ThreadScope one(1);
+  const dnnl::memory::desc any({k, n}, types_of(form).ab, Tag::any);
+  return describe(form, kLayoutM, n, k, any).weights_desc();
+}
+
+GemmForm integer_form(std::int64_t k, std::int64_t n) {
+  constexpr auto kNeeded = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_vnni);
+  const auto isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
+  if ((isa & kNeeded) != kNeeded) return GemmForm::kPanels;
+  try {
+    const ThreadScope one(1);
+    const dnnl::memory::desc any({k, n}, Type::s8, Tag::any);
+    const auto product = describe(GemmForm::kI8, kLayoutM, n, k, any);
+    // Others, "gemm" and "ref", are slower than ours or not known to be exact.
+    if (std::string_view(product.impl_info_str()).starts_with("brg")) return GemmForm::kI8;
+  } catch (const dnnl::error&) {
+    // Not supported there.
+  }
+  return GemmForm::kPanels;
+}
+
+Gemm::Gemm(GemmForm form, std::int64_t m, std::int64_t k, std::int64_t n, std::size_t threads)
+    : form_(form),
+      m_(static_cast<std::size_t>(m)),
+      k_(static_cast<std::size_t>(k)),
+      n_(static_cast<std::size_t>(n)),
+      threads_(threads) {
+  if (form == GemmForm::kPanels) {
+    kernel_ = "corelane:i8_panels";
+    pairs_.resize(m_ * ((k_ + 1) / 2));
+    scratch_bytes_ = pairs_.size() * sizeof(std::int32_t);
+    return;
+  }
+  const auto made = describe(form, m, n, k, packed_layout(form, k, n));
+  kernel_ = made.impl_info_str();
+  scratch_bytes_ = made.scratchpad_desc().get_size();
+  product_ = dnnl::matmul(made);
+  stream_ = dnnl::stream(gemm_engine());
+  a_ = dnnl::memory(made.src_desc(), gemm_engine(), DNNL_MEMORY_NONE);
+  c_ = dnnl::memory(made.dst_desc(), gemm_engine(), DNNL_MEMORY_NONE);
+  scratch_ = dnnl::memory(made.scratchpad_desc(), gemm_engine());
+}
+
+void Gemm::run(const void* a, const PackedB& b, void* c) {
+  if (form_ == GemmForm::kPanels)
+    return run_panels(static_cast<const std::int8_t*>(a), b, static_cast<std::int32_t*>(c));
+  a_.set_data_handle(const_cast<void*>(a));
+  c_.set_data_handle(c);
+  product_.execute(stream_, {{DNNL_ARG_SRC, a_},
+                             {DNNL_ARG_WEIGHTS, b.weights},
+                             {DNNL_ARG_DST, c_},
+                             {DNNL_ARG_SCRATCHPAD, scratch_}});
+  stream_.wait();
+}
+
+void Gemm::run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
+  const std::size_t pairs = (k_ + 1) / 2;
+  for_ranges(threads_, m_, 16, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row)
+      pair_i8(a + row * k_, k_, pairs_.data() + row * pairs);
+  });
+  const MultiplyI8 product{pairs_.data(), b.panels.get(), c, m_, k_, n_};
+  for_ranges(threads_, panels_of(n_), 1,
+             [&](std::size_t first, std::size_t last) { multiply_i8(product, first, last); });
+}
+
+Status gemm_failure(std::string_view context) {
+  try {
+    throw;
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory)
+      return failure(Code::kOutOfMemory, "{}: oneDNN found no memory", context);
+    return failure(Code::kEngineFailed, "{}: oneDNN: {}", context, e.what());
+  } catch (...) {
+    return status_of_exception(Code::kEngineFailed, context);
+  }
+}
+
+}  // namespace corelane::virtual_npu
