@@ -7,6 +7,7 @@
 
 #include "adapters/rknn/rknn_edge.h"
 #include "adapters/rknn/rknn_handle.h"
+#include "adapters/rknn/rknn_matmul_memory.h"
 #include "adapters/rknn/rknn_memory.h"
 
 #define RKNN_EXPORT extern "C" __attribute__((visibility("default")))
@@ -35,8 +36,10 @@ Result<rknn_tensor_mem*> create(rknn_context ctx, std::uint64_t size,
                  "size {} is not within 1 and {}; take it from rknn_query (size_with_stride, "
                  "total_internal_size)",
                  size, UINT32_MAX);
+  CORELANE_ASSIGN(std::shared_ptr<const void> charge, corelane::rknn::charge_domain(ctx, size));
   CORELANE_ASSIGN(std::shared_ptr<Memory> memory,
                   corelane::rknn::allocate_memory(static_cast<std::size_t>(size), cache));
+  memory->charge = std::move(charge);
   memory->owner = ctx;
   memory->flags = RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE;
   const int fd = memory->buffer->fd();
@@ -168,11 +171,16 @@ RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_m
     auto memory = corelane::rknn::find_memory(mem);
     if (!memory) return memory.error();
     if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0)
-      (*memory)->writes.fetch_add(1, std::memory_order_acq_rel);
+      corelane::rknn::note_written(**memory);
     if ((number & RKNN_MEMORY_SYNC_FROM_DEVICE) != 0)
       (*memory)->reads.fetch_add(1, std::memory_order_acq_rel);
     if ((*memory)->buffer == nullptr) return {};
     return (*memory)->buffer->sync(static_cast<corelane::device::SyncDirection>(number), 0,
                                    (*memory)->size);
   });
+}
+
+/// The name of rknn_destroy_mem in headers before 1.3.0.
+RKNN_EXPORT int rknn_destory_mem(rknn_context ctx, rknn_tensor_mem* mem) {
+  return rknn_destroy_mem(ctx, mem);
 }
