@@ -85,6 +85,7 @@ void MatmulContext::close(rknn_context number) {
   const std::lock_guard lock(mutex_);
   closed_ = number;
   sizes_.clear();
+  b_watch_.reset();
   bound_ = {};
 }
 
@@ -135,6 +136,7 @@ Outcome MatmulContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_matmul_
     for (Size& other : sizes_)
       if (&other != *size) other.ready.forget_bindings();
   bound = {*std::move(memory), ++age_};
+  if (*matrix == Matrix::kB) b_watch_ = std::make_unique<Watch>(bound.memory, needed);
   return {};
 }
 

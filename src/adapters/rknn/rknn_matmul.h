@@ -14,6 +14,7 @@
 #include "adapters/rknn/rknn_chip.h"
 #include "adapters/rknn/rknn_edge.h"
 #include "adapters/rknn/rknn_handle.h"
+#include "adapters/rknn/rknn_matmul_memory.h"
 #include "adapters/rknn/rknn_matmul_plan.h"
 #include "adapters/rknn/rknn_memory.h"
 #include "corelane/device/device.h"
@@ -108,6 +109,7 @@ class MatmulContext final : public Handle {
   std::vector<Size> sizes_;
   std::size_t chosen_ = SIZE_MAX;
   std::array<Bound, 3> bound_;
+  std::unique_ptr<Watch> b_watch_;
   std::uint64_t age_ = 0;
   std::array<Scales, 3> quant_;
   device::CoreSet cores_;

@@ -1,5 +1,7 @@
 #include "adapters/rknn/rknn_memory.h"
 
+#include <sys/stat.h>
+
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -24,6 +26,14 @@ Pool& pool() {
   return *kPool;
 }
 
+Memory::Block block_of(const Memory& memory, int fd, std::int32_t offset) {
+  struct stat info {};
+  if (fd < 0 || fstat(fd, &info) != 0)
+    return {.offset = reinterpret_cast<std::uintptr_t>(memory.data)};
+  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+          static_cast<std::uint64_t>(offset)};
+}
+
 Status unknown_memory(const Pool& pool, const rknn_tensor_mem* mem) {
   if (mem == nullptr)
     return failure(Code::kInvalidArgument,
@@ -43,6 +53,7 @@ Status unknown_memory(const Pool& pool, const rknn_tensor_mem* mem) {
 
 rknn_tensor_mem* publish_memory(std::shared_ptr<Memory> memory, int fd, std::int32_t offset,
                                 void* virt_addr, std::uint32_t size) {
+  memory->block = block_of(*memory, fd, offset);
   Pool& p = pool();
   const std::lock_guard lock(p.mutex);
   rknn_tensor_mem* mem = nullptr;

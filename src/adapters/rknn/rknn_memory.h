@@ -23,7 +23,15 @@ struct Memory {
   /// The device's object; null for an address that only the caller knows.
   std::shared_ptr<device::Buffer> buffer;
   std::size_t buffer_offset = 0;  ///< Of `data` in it.
+  /// Which block of the system `data` lies in and where, by its descriptor: the same for each
+  /// mapping of it. Without one, the address, in the block 0, 0.
+  struct Block {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::uint64_t offset = 0;
+  } block;
   rknn_context owner = 0;
+  std::shared_ptr<const void> charge;  ///< What it takes from an IOMMU domain; null for none.
   std::uint32_t flags = 0;  ///< rknn_tensor_mem_flags.
   /// Counts the syncs to the device: copies made of the content are old when it has changed.
   std::atomic<std::uint64_t> writes{0};
