@@ -104,6 +104,8 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
     text += describe(model.description);
     return out;
   }
+  // What an opaque image holds only its device can say: run() asks it.
+  if (kind != FileKind::kProgram && a.load && !a.verify) return out;
   CORELANE_ASSIGN(auto file,
                   ProgramFile::open(a.model, a.verify ? Verify::kEverything : Verify::kHeader));
   out["program"] = to_json(file->description());
@@ -129,6 +131,11 @@ Result<int> run(const Global& global, const Arguments& a) {
     open.model = a.model;
     open.device = a.device;
     CORELANE_ASSIGN(auto program, open_program(open));
+    if (!out.contains("program")) {
+      out["program"] = to_json(program.description());
+      text += describe_io("Inputs", program.description().inputs) +
+              describe_io("Outputs", program.description().outputs);
+    }
     CORELANE_ASSIGN(auto context, program.new_context());
     const char* placement = program.placement() == device::Placement::kReplicated ? "replicated"
                             : program.placement() == device::Placement::kShared   ? "shared"
@@ -157,7 +164,9 @@ Result<int> run(const Global& global, const Arguments& a) {
 Action add_inspect(CLI::App& parent, Global& global) {
   auto* app = parent.add_subcommand("inspect", "Show what a program file or ONNX model holds");
   auto a = std::make_shared<Arguments>();
-  app->add_option("model", a->model, "Program file or ONNX model")->required();
+  app->add_option("model", a->model,
+                  "Program file, ONNX model, or with --load an image of the device")
+      ->required();
   app->add_flag("--verify", a->verify, "Check the CRC of every segment of a program file");
   auto* load = app->add_flag("--load", a->load, "Also load it and show placement and memory");
   app->add_option("-d,--device", a->device, "Device for --load")->needs(load);
