@@ -100,6 +100,13 @@ rknn_mem_size VendorContext::memory() const {
   return size;
 }
 
+Result<std::string> VendorContext::layer_text() const {
+  rknn_perf_detail detail{};
+  CORELANE_TRY(query(RKNN_QUERY_PERF_DETAIL, &detail, sizeof(detail), "the times of layers"));
+  if (detail.perf_data == nullptr) return std::string();
+  return std::string(detail.perf_data);  // The API gives a C string, with or without a length.
+}
+
 Status VendorContext::set_input_shapes(std::vector<rknn_tensor_attr>& shapes) {
   if (library_->api().set_input_shapes == nullptr)
     return library_->missing("rknn_set_input_shapes", "to give inputs other shapes");

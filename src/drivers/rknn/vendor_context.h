@@ -42,6 +42,8 @@ class VendorContext {
   std::string version() const;
   /// Weights and internal memory; zeros when the library does not say.
   rknn_mem_size memory() const;
+  /// The text of layer times of the last run; empty unless it was opened to collect them.
+  Result<std::string> layer_text() const;
   /// All inputs, with the dimensions wanted. kShapeMismatch when the image does not allow them.
   Status set_input_shapes(std::vector<rknn_tensor_attr>& shapes);
   /// kUnsupported when the image or the chip does not run on these cores together.

@@ -36,8 +36,6 @@ class VendorEngine final : public LaneEngine {
 
  private:
   static Status check(const PrepareOptions& options) {
-    if (options.profile_layers)
-      return failure(Code::kUnsupported, "the RKNN device measures no layers");
     if (!options.exposed_values.empty())
       return failure(Code::kUnsupported,
                      "the RKNN device cannot expose the inner value '{}': its images are opaque",
@@ -91,6 +89,7 @@ Result<std::shared_ptr<Device>> open_rknn(const DeviceSpec& spec, const OpenOpti
   info.engine = library->name();
   info.isa = "npu";
   info.capabilities.multi_core_jobs = cores > 1;
+  info.capabilities.layer_times = true;
   info.capabilities.image_kinds = {"rknn"};
   if (library->takes_programs()) info.capabilities.image_kinds.emplace_back("program");
   LaneOptions lanes;

@@ -6,8 +6,6 @@
 namespace corelane::rknn_npu {
 namespace {
 
-constexpr std::uint32_t kFlags = 0;
-
 /// The declared tensors, or nothing where the image declares none.
 const TensorDesc* declared(const std::vector<TensorDesc>& list, std::size_t index) {
   return list.empty() ? nullptr : &list[index];
@@ -27,13 +25,14 @@ Result<std::shared_ptr<VendorProgram>> VendorProgram::create(std::shared_ptr<con
                                                              const device::Image& image,
                                                              const device::PrepareOptions& options,
                                                              std::size_t cores) {
-  std::shared_ptr<VendorProgram> program(new VendorProgram(std::move(library), image, cores));
+  std::shared_ptr<VendorProgram> program(new VendorProgram(
+      std::move(library), image, options.profile_layers ? RKNN_FLAG_COLLECT_PERF_MASK : 0, cores));
   CORELANE_TRY(program->build(image, options));
   return program;
 }
 
 Status VendorProgram::build(const device::Image& image, const device::PrepareOptions& options) {
-  CORELANE_ASSIGN_OR_STATUS(first_, VendorContext::open(library_, bytes_, kFlags));
+  CORELANE_ASSIGN_OR_STATUS(first_, VendorContext::open(library_, bytes_, flags_));
   library_->note_version(first_->version());
   CORELANE_ASSIGN_OR_STATUS(Attributes reported, first_->attributes());
   CORELANE_RETURN_IF_ERROR(check_count(image.inputs, reported.inputs.size(), "inputs"));
@@ -95,7 +94,7 @@ Result<std::unique_ptr<VendorContext>> VendorProgram::another_context() {
     log::info("rknn", "every context loads the image again, with weights of its own: {}",
               made.error().message());
   }
-  return VendorContext::open(library_, bytes_, kFlags);
+  return VendorContext::open(library_, bytes_, flags_);
 }
 
 Result<std::unique_ptr<VendorContext>> VendorProgram::new_context() {

@@ -32,6 +32,7 @@ class VendorProgram final : public device::LaneProgram,
 
   const std::vector<Port>& input_ports() const noexcept { return input_ports_; }
   const std::vector<Port>& output_ports() const noexcept { return output_ports_; }
+  bool profiled() const noexcept { return flags_ != 0; }
   bool chooses_cores() const noexcept { return cores_ > 1; }
   /// A context for one request, with the shapes of this program.
   Result<std::unique_ptr<VendorContext>> new_context();
@@ -45,10 +46,11 @@ class VendorProgram final : public device::LaneProgram,
 
  private:
   VendorProgram(std::shared_ptr<const Library> library, const device::Image& image,
-                std::size_t cores)
+                std::uint32_t flags, std::size_t cores)
       : library_(std::move(library)),
         bytes_(image.bytes),
         keep_alive_(image.keep_alive),
+        flags_(flags),
         cores_(cores) {}
   Status build(const device::Image& image, const device::PrepareOptions& options);
   Status choose_shapes(const Attributes& reported, const std::vector<Shape>& shapes);
@@ -58,6 +60,7 @@ class VendorProgram final : public device::LaneProgram,
   const std::shared_ptr<const Library> library_;
   const ByteSpan bytes_;
   const std::shared_ptr<const void> keep_alive_;
+  const std::uint32_t flags_;  ///< Of rknn_init.
   const std::size_t cores_;
   std::vector<Port> input_ports_;
   std::vector<Port> output_ports_;

@@ -4,6 +4,7 @@
 
 #include "corelane/base/log.h"
 #include "corelane/tensor/convert.h"
+#include "drivers/rknn/vendor_layers.h"
 
 namespace corelane::rknn_npu {
 namespace {
@@ -175,7 +176,14 @@ Result<device::TensorRef> VendorRequest::output(std::size_t index) {
 }
 
 Result<std::vector<device::LayerTime>> VendorRequest::layer_times() const {
-  return error(Code::kUnsupported, "the RKNN device measures no layers");
+  if (!program_->profiled())
+    return error(Code::kUnsupported,
+                 "this image was prepared without profile_layers; prepare it again with it");
+  CORELANE_ASSIGN(const std::string text, context_->layer_text());
+  std::vector<device::LayerTime> layers = read_layers(text);
+  if (layers.empty())
+    return error(Code::kUnsupported, "{} gave no table of layer times", context_->library().name());
+  return layers;
 }
 
 }  // namespace corelane::rknn_npu

@@ -231,6 +231,29 @@ TEST_F(StubDevice, OtherShapesAreChosenInEveryContext) {
   EXPECT_EQ(device_->prepare(image_of(text), options).error().code(), Code::kInvalidArgument);
 }
 
+TEST_F(StubDevice, LayerTimesAreReadFromTheLibrarysTable) {
+  open_stub("vendor");
+  ASSERT_TRUE(device_->info().capabilities.layer_times);
+  device::PrepareOptions options;
+  options.profile_layers = true;
+  prepare(image_text(kFloats), options);
+  EXPECT_EQ(bindings_->layer_times().error().code(), Code::kWrongState);
+  ASSERT_TRUE(run().ok());
+  const auto layers = bindings_->layer_times();
+  ASSERT_TRUE(layers) << layers.error().to_string();
+  ASSERT_EQ(layers->size(), 3U);
+  const device::LayerTime& conv = (*layers)[1];
+  EXPECT_EQ(conv.name, "/model/a:b");
+  EXPECT_EQ(conv.type, "ConvRelu");
+  EXPECT_EQ(conv.kernel, "NPU");
+  EXPECT_EQ(conv.dtype, DType::kI8);
+  EXPECT_EQ(conv.duration, std::chrono::nanoseconds(220'500));
+  EXPECT_TRUE(conv.executed);
+  prepare(image_text(kFloats));
+  ASSERT_TRUE(run().ok());
+  EXPECT_EQ(bindings_->layer_times().error().code(), Code::kUnsupported);
+}
+
 TEST_F(StubDevice, JobIsAbandonedAtItsDeadlineAndTheLibraryFinishesAlone) {
   open_stub("vendor");
   prepare(image_text(std::string(kFloats) + "slow 60\n"));

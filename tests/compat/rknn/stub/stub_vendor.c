@@ -49,8 +49,24 @@ typedef struct {
   long slow_ms;
   double mean;           /* Taken off inputs of a defined format. */
   double* values[kMost]; /* Of the inputs, model order. */
+  uint32_t flags;
   int has_run;
 } stub_context;
+
+static const char kLayers[] =
+    "----------\n      Network Layer Information Table\n----------\n"
+    "ID   OpType          DataType Target InputShape        OutputShape  Cycles(DDR/NPU/Total) "
+    "Time(us)  MacUsage(%)  WorkLoad(0/1/2)      RW(KB)  FullName\n----------\n"
+    "1    InputOperator   UINT8    CPU    \\                 (1,3,4,5)    0/0/0                 "
+    "4         \\            0.0%/0.0%/0.0%       0       InputOperator:x\n"
+    "2    ConvRelu        INT8     NPU    (1,3,4,5),(2,3)   (1,2,4,5)    3109/12544/12544      "
+    "220.5     10.1/0.0/0.0 100.0%/0.0%/0.0%     187     Conv:/model/a:b\n"
+    "3    OutputOperator  INT8     CPU    (1,2,4,5)         \\            0/0/0                 "
+    "1         \\            0.0%/0.0%/0.0%       2       OutputOperator:y\n"
+    "----------\nTotal Operator Elapsed Per Frame Time(us): 225\n----------\n"
+    "      Operator Time Consuming Ranking Table\n----------\n"
+    "OpType CallNumber CPUTime(us) GPUTime(us) NPUTime(us) TotalTime(us) TimeRatio(%)\n"
+    "ConvRelu 1 0 0 220 220 97.7%\nTotal 3 5 0 220 225\n";
 
 static const char kBanner[] __attribute__((used)) = "librknnrt version: " STUB_VERSION;
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -203,7 +219,6 @@ static void drop(stub_context* s) {
 
 int rknn_init(rknn_context* context, void* model, uint32_t size, uint32_t flag,
               rknn_init_extend* extend) {
-  (void)flag;
   (void)extend;
   stub_context* s = calloc(1, sizeof(*s));
   const unsigned char* bytes = model;
@@ -220,6 +235,7 @@ int rknn_init(rknn_context* context, void* model, uint32_t size, uint32_t flag,
     drop(s);
     return result;
   }
+  s->flags = flag;
   allocate_values(s);
   *context = (rknn_context)(uintptr_t)s;
   return RKNN_SUCC;
@@ -276,6 +292,15 @@ int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info, uint32_t si
       snprintf(version.api_version, sizeof(version.api_version), "%s", STUB_VERSION);
       snprintf(version.drv_version, sizeof(version.drv_version), "0.9.8");
       memcpy(info, &version, sizeof(version));
+      return RKNN_SUCC;
+    }
+    case RKNN_QUERY_PERF_DETAIL: {
+      rknn_perf_detail detail;
+      if (size < sizeof(detail)) return RKNN_ERR_PARAM_INVALID;
+      const char* text = (s->flags & RKNN_FLAG_COLLECT_PERF_MASK) != 0 ? kLayers : "";
+      detail.perf_data = (char*)(uintptr_t)text;
+      detail.data_len = strlen(text);
+      memcpy(info, &detail, sizeof(detail));
       return RKNN_SUCC;
     }
     case RKNN_QUERY_MEM_SIZE: {
