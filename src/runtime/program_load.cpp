@@ -200,7 +200,7 @@ Result<std::shared_ptr<ProgramState>> load_vendor(const LoadInput& input,
         Code::kForeignImage,
         "{} is compiled by the vendor's tool and opaque to device '{}'; compile the ONNX "
         "model it came from (corelane compile model.onnx), attach this file to that program "
-        "(--attach rknn=FILE), or run on the vendor's runtime (CORELANE_DEVICE=rknn)",
+        "(--attach rknn=FILE), or run it on its board with the vendor's librknnrt.so (device rknn)",
         input.name(), info.instance);
   }
   std::shared_ptr<const void> keep_alive = input.keep_alive;
