@@ -17,6 +17,7 @@ PROGRAMS = {
     "real_models": ["real_models_benchmark"],
     "load": ["load_benchmark"],
     "convert": ["convert_benchmark"],
+    "matmul": ["matmul_benchmark"],
     "rknn": ["rknn_benchmark"],
 }
 ROUNDS = {"small_model": 61, "real_models": 31, "load": 15, "convert": 31, "rknn": 31, "onnxruntime": 31}

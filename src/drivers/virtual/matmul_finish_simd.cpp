@@ -58,11 +58,9 @@ HWY_INLINE void store(D d, V v, std::size_t count, T* out) {
   std::memcpy(out, copy, count * sizeof(T));
 }
 
-HWY_INLINE VF load_factors(const FinishRow& row, std::size_t i, std::size_t count) {
-  if (row.factors == nullptr) return hn::Set(DF(), static_cast<float>(row.factor));
-  HWY_ALIGN float copy[kLanes] = {};
-  for (std::size_t j = 0; j < count; ++j) copy[j] = static_cast<float>(row.factors[i + j]);
-  return hn::Load(DF(), copy);
+HWY_INLINE VF load_factors(const FinishRow& row, std::size_t i) {
+  if (row.float_factors == nullptr) return hn::Set(DF(), static_cast<float>(row.factor));
+  return hn::LoadU(DF(), row.float_factors + i);
 }
 
 /// round_half_even(s * factor) + zero point in f64, within i8.
@@ -80,17 +78,17 @@ HWY_INLINE void store_i8(const FinishRow& row, std::size_t i, std::size_t count,
   const hn::Rebind<double, DHalf> dd;
   const hn::Rebind<hn::TFromV<V>, DHalf> ds;
   constexpr std::size_t kHalf = kLanes / 2;
-  HWY_ALIGN double factors[kLanes];
-  for (std::size_t j = 0; j < kLanes; ++j)
-    factors[j] = row.factors == nullptr ? row.factor : j < count ? row.factors[i + j] : 1.0;
+  const auto load = [&](std::size_t at) HWY_ATTR {
+    return row.factors == nullptr ? hn::Set(dd, row.factor) : hn::LoadU(dd, row.factors + at);
+  };
   const auto zero = hn::Set(dd, static_cast<double>(row.zero_point));
-  const auto half = [&](auto s, const double* f) HWY_ATTR {
-    const auto x = hn::Add(hn::Round(hn::Mul(hn::PromoteTo(dd, s), hn::Load(dd, f))), zero);
+  const auto half = [&](auto s, std::size_t at) HWY_ATTR {
+    const auto x = hn::Add(hn::Round(hn::Mul(hn::PromoteTo(dd, s), load(at))), zero);
     const auto low = hn::Max(x, hn::Set(dd, -128.0));
     return hn::DemoteTo(DHalf(), hn::Min(low, hn::Set(dd, 127.0)));
   };
-  const auto lower = half(hn::LowerHalf(ds, sums), factors);
-  const auto upper = half(hn::UpperHalf(ds, sums), factors + kHalf);
+  const auto lower = half(hn::LowerHalf(ds, sums), i);
+  const auto upper = half(hn::UpperHalf(ds, sums), i + kHalf);
   const auto both = hn::Combine(d, upper, lower);
   const hn::Rebind<std::int8_t, DI> d8;
   store(d8, hn::DemoteTo(d8, both), count, out + i);
@@ -110,7 +108,7 @@ void finish_i16(const FinishRow& row, std::int16_t* out) {
 
 void finish_f32(const FinishRow& row, float* out) {
   for_sums(row, [&](std::size_t i, std::size_t count, VI s) HWY_ATTR {
-    store(DF(), hn::Mul(hn::ConvertTo(DF(), s), load_factors(row, i, count)), count, out + i);
+    store(DF(), hn::Mul(hn::ConvertTo(DF(), s), load_factors(row, i)), count, out + i);
   });
 }
 
@@ -131,9 +129,8 @@ HWY_INLINE void for_floats(const FinishRow& row, Body body) {
 }
 
 void scale_f32(const FinishRow& row, float* out) {
-  for_floats(row, [&](std::size_t i, std::size_t count, VF s) HWY_ATTR {
-    store(DF(), hn::Mul(s, load_factors(row, i, count)), count, out + i);
-  });
+  for_floats(row, [&](std::size_t i, std::size_t count, VF s)
+                      HWY_ATTR { store(DF(), hn::Mul(s, load_factors(row, i)), count, out + i); });
 }
 
 void scale_f32_to_i8(const FinishRow& row, std::int8_t* out) {

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <vector>
 

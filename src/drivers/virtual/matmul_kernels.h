@@ -38,17 +38,20 @@ void multiply_i8(const MultiplyI8& product, std::size_t first, std::size_t last)
 void pair_i8(const std::int8_t* in, std::size_t count, std::int32_t* pairs);
 
 /// What becomes of a row of sums. With s = sum[i] + add[i] - zero[i] * row_sum for sums of integers
-/// (add and zero may be null), or s = sum[i] for f32:
+/// (add and zero may be null), or s = sum[i] for f32. `add`, `zero` and the factors may be read up
+/// to kFinishSlack elements beyond `count`.
 struct FinishRow {
   const void* sums = nullptr;  ///< i32, or f32 where said.
   std::size_t count = 0;
   const std::int32_t* add = nullptr;
   const std::int32_t* zero = nullptr;
   std::int32_t row_sum = 0;
-  const double* factors = nullptr;  ///< One for each element,
-  double factor = 1;                ///< or, without them, this for all.
-  std::int32_t zero_point = 0;      ///< Of C, i8 only.
+  const double* factors = nullptr;       ///< One for each element, for finish_i8,
+  const float* float_factors = nullptr;  ///< and for finish_f32;
+  double factor = 1;                     ///< without them, this for all.
+  std::int32_t zero_point = 0;           ///< Of C, i8 only.
 };
+inline constexpr std::size_t kFinishSlack = 16;
 /// s. `out` may be the sums.
 void finish_i32(const FinishRow& row, std::int32_t* out);
 /// s, saturated.
@@ -57,7 +60,7 @@ void finish_i16(const FinishRow& row, std::int16_t* out);
 void finish_f32(const FinishRow& row, float* out);
 /// round_half_even(s * factor) + zero_point, saturated, in f64.
 void finish_i8(const FinishRow& row, std::int8_t* out);
-/// s * factor and round_half_even(s * factor) + zero_point for sums of f32.
+/// s * factor and round_half_even(s * factor) + zero_point for sums of f32; one factor for all.
 void scale_f32(const FinishRow& row, float* out);
 void scale_f32_to_i8(const FinishRow& row, std::int8_t* out);
 

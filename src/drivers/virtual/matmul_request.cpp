@@ -26,12 +26,6 @@ bool all_zero(const std::vector<std::int32_t>& values) {
   return std::all_of(values.begin(), values.end(), [](std::int32_t v) { return v == 0; });
 }
 
-/// From sums to C without the scale of B.
-double factor_of_a_and_c(const MatmulDesc& desc) {
-  const auto a = static_cast<double>(desc.a_scale);
-  return desc.c == DType::kI8 ? a / static_cast<double>(desc.c_scale) : a;
-}
-
 bool scaled(const MatmulDesc& desc) { return desc.c != DType::kI32 && desc.c != DType::kI16; }
 
 /// f32 to the type of C; `in` and `out` do not overlap.
@@ -54,21 +48,29 @@ MatmulRequest::MatmulRequest(std::shared_ptr<MatmulProgram> program)
       c_width_(dtype_bits(desc_.c) / 8),
       integer_(program_->form() != GemmForm::kF32),
       a_direct_(integer_ && desc_.a == DType::kI8 && desc_.a_block == 0),
-      c_direct_(desc_.c_block == 0 && c_width_ == 4 && (desc_.c == DType::kI32 || !integer_)),
-      c_finished_(c_direct_ && (integer_ ? desc_.a_zero_point == 0 && all_zero(desc_.b_zero_points)
-                                         : desc_.a_scale == 1.0F)) {
-  factor_ = scaled(desc_) ? factor_of_a_and_c(desc_) : 1;
-  if (!integer_) return;
-  if (scaled(desc_) && desc_.b_quant == MatmulQuantB::kChannel)
-    for (const float scale : desc_.b_scales)
-      factors_.push_back(static_cast<double>(desc_.a_scale) * static_cast<double>(scale) /
-                         (desc_.c == DType::kI8 ? static_cast<double>(desc_.c_scale) : 1.0));
-  else if (scaled(desc_) && !desc_.b_scales.empty())
-    factor_ = static_cast<double>(desc_.a_scale) * static_cast<double>(desc_.b_scales[0]) /
-              (desc_.c == DType::kI8 ? static_cast<double>(desc_.c_scale) : 1.0);
-  if (all_zero(desc_.b_zero_points)) return;
-  if (desc_.b_quant == MatmulQuantB::kLayer) layer_zero_.assign(n_, desc_.b_zero_points[0]);
-  column_zero_ = layer_zero_.empty() ? desc_.b_zero_points.data() : layer_zero_.data();
+      c_direct_(desc_.c_block == 0 && c_width_ == 4),
+      c_finished_(c_direct_ &&
+                  (desc_.c == DType::kI32 ? desc_.a_zero_point == 0 && all_zero(desc_.b_zero_points)
+                                          : !integer_ && desc_.a_scale == 1.0F)) {
+  if (integer_ && !all_zero(desc_.b_zero_points)) {
+    zeros_ = desc_.b_zero_points;
+    if (desc_.b_quant == MatmulQuantB::kLayer) zeros_.assign(n_, zeros_[0]);
+    zeros_.resize(n_ + kFinishSlack);
+    column_zero_ = zeros_.data();
+  }
+  if (scaled(desc_)) make_factors();
+}
+
+void MatmulRequest::make_factors() {
+  const auto a = static_cast<double>(desc_.a_scale);
+  const double c = desc_.c == DType::kI8 ? static_cast<double>(desc_.c_scale) : 1.0;
+  factor_ = a / c;
+  if (!integer_ || desc_.b_scales.empty()) return;  // Packed B has its scale already.
+  factor_ = a * static_cast<double>(desc_.b_scales[0]) / c;
+  if (desc_.b_quant != MatmulQuantB::kChannel) return;
+  factors_.resize(n_ + kFinishSlack);
+  for (std::size_t n = 0; n < n_; ++n) factors_[n] = a * static_cast<double>(desc_.b_scales[n]) / c;
+  float_factors_.assign(factors_.begin(), factors_.end());
 }
 
 MatmulRequest::~MatmulRequest() { program_->scratch_bytes -= scratch_bytes_; }
@@ -177,7 +179,7 @@ void MatmulRequest::multiply(const std::shared_ptr<const PackedB>& b) {
 /// last term belong to the column. Each fits in i32 as K is at most 32768.
 void MatmulRequest::make_corrections(const std::shared_ptr<const PackedB>& b) {
   if (!integer_ || desc_.a_zero_point == 0 || corrected_.lock() == b) return;
-  column_add_.resize(n_);
+  column_add_.resize(n_ + kFinishSlack);
   const std::int32_t za = desc_.a_zero_point;
   for (std::size_t n = 0; n < n_; ++n) {
     const std::int32_t zb = column_zero_ == nullptr ? 0 : column_zero_[n];
@@ -258,6 +260,7 @@ void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) c
   if (column_zero_ != nullptr)
     finish.row_sum = sum_i8(static_cast<const std::int8_t*>(a) + row * k_, k_);
   finish.factors = factors_.empty() ? nullptr : factors_.data();
+  finish.float_factors = float_factors_.empty() ? nullptr : float_factors_.data();
   finish.factor = factor_;
   finish.zero_point = desc_.c_zero_point;
   const auto to_f32 = integer_ ? finish_f32 : scale_f32;

@@ -28,6 +28,7 @@ class MatmulRequest final : public device::LaneRequest {
 
  private:
   Status check_bound() const;
+  void make_factors();
   void make_scratch(std::size_t threads);
   void multiply(const std::shared_ptr<const PackedB>& b);
   void make_corrections(const std::shared_ptr<const PackedB>& b);
@@ -56,9 +57,10 @@ class MatmulRequest final : public device::LaneRequest {
   std::weak_ptr<const PackedB> corrected_;  ///< The B that `column_add_` belongs to.
   std::vector<std::int32_t> column_add_;    ///< What zero points add to each column; may be empty.
   const std::int32_t* column_zero_ = nullptr;  ///< B's zero points, where A's rows matter.
-  std::vector<std::int32_t> layer_zero_;       ///< For `column_zero_` per layer.
+  std::vector<std::int32_t> zeros_;            ///< For `column_zero_`.
   std::vector<double> factors_;                ///< From sums to C, per channel, or
-  double factor_ = 1;                          ///< for all.
+  std::vector<float> float_factors_;
+  double factor_ = 1;  ///< for all.
   std::vector<std::byte> a_rows_;
   std::vector<std::byte> sums_;
   std::vector<std::byte> c_rows_;  ///< One for each thread, before it is cut into blocks.
