@@ -18,6 +18,18 @@ Level level() noexcept {
   return kLevel;
 }
 
+void tell_environment() {
+  static const bool kTold = [] {
+    for (const char* name :
+         {"RKNN_INTERNAL_MEM_TYPE", "RKNN_SEPARATE_WEIGHT_MEM", "RKNN_WEIGHT_MEM_TYPE"})
+      if (const char* value = std::getenv(name))
+        line(Level::kInfo, "rknn_init: {}={} accepted without effect: this device has one memory",
+             name, value);
+    return true;
+  }();
+  (void)kTold;
+}
+
 void write(Level level, std::string_view text) noexcept {
   constexpr char kLetters[] = "EWIDDD";
   timeval now{};

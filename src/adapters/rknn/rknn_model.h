@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -126,6 +127,7 @@ class ModelContext final : public Handle {
   Outcome query_range(void* info, std::uint32_t size);
   Outcome query_text(std::uint32_t cmd, void* info, std::uint32_t size);
   Outcome query_perf(std::uint32_t cmd, void* info, std::uint32_t size);
+  std::string layer_table() const;  ///< Needs `state_`.
 
   // rknn_run.cpp: need the order.
   bool asynchronous() const noexcept { return (flags_ & RKNN_FLAG_ASYNC_MASK) != 0; }
@@ -133,8 +135,15 @@ class ModelContext final : public Handle {
   Status settle(Frame& frame, TimePoint until = kNever);
   Status settle_all();
   void finish(Frame& frame, const Status& status);
+  void note_run(Frame& frame, const device::JobRecord& record);
   Status bring_inputs(Frame& frame);
   RunOptions run_options(const rknn_run_extend* extend) const;
+
+  // rknn_dump.cpp
+  using Loader = std::function<Result<Program>(const LoadOptions&)>;
+  Result<Program> load_program(const LoadOptions& options, const Loader& load) const;
+  void tell_run(Frame& frame);
+  void dump(Frame& frame);
 
   // rknn_io_mem.cpp
   Result<IoTensor> resolve(const rknn_tensor_attr& attr) const;

@@ -111,7 +111,9 @@ Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive
   LoadOptions options = load_options();
   if (detect_file_kind(bytes) == FileKind::kOnnx)
     CORELANE_RETURN_IF_ERROR(fix_batch(import_onnx(bytes, options.import), options.import));
-  auto program = Program::load(bytes, options, outside ? nullptr : keep_alive);
+  auto program = load_program(options, [&](const LoadOptions& o) {
+    return Program::load(bytes, o, outside ? nullptr : keep_alive);
+  });
   if (!program) return program.error();
   if (outside) pending_ = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
   return adopt(*std::move(program));
@@ -125,7 +127,9 @@ Status ModelContext::load_file(const std::string& path) {
   LoadOptions options = load_options();
   if (detect_file_kind(mapped.bytes()) == FileKind::kOnnx)
     CORELANE_RETURN_IF_ERROR(fix_batch(import_onnx_file(path, options.import), options.import));
-  auto program = Program::load(std::filesystem::path(path), options);
+  auto program = load_program(options, [&](const LoadOptions& o) {
+    return Program::load(std::filesystem::path(path), o);
+  });
   if (!program) return program.error();
   return adopt(*std::move(program));
 }
@@ -136,6 +140,7 @@ Result<std::shared_ptr<ModelContext>> ModelContext::open(const void* model, std:
                                                          const ModelContext* weights_of) {
   std::shared_ptr<ModelContext> context(new ModelContext);
   context->flags_ = flags;
+  log::tell_environment();
   if (weights_of != nullptr) {
     CORELANE_TRY(weights_of->ready());
     context->weights_of_ = std::make_shared<const Program>(*weights_of->program_);
@@ -244,6 +249,7 @@ void ModelContext::note_shapes() {
     input_shapes_.push_back(desc.shape);
   for (const TensorDesc& desc : frames_.front().context.outputs())
     output_shapes_.push_back(desc.shape);
+  output_shapes_.resize(description_->outputs.size());  // Values that are dumped stand behind them.
 }
 
 Status ModelContext::ready() const {

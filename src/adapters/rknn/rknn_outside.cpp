@@ -54,7 +54,9 @@ Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
           : ByteSpan(static_cast<const std::byte*>(weight_memory_->data), file_bytes_);
   if ((*memory)->data != from.data()) std::memcpy((*memory)->data, from.data(), from.size());
   const ByteSpan bytes(static_cast<const std::byte*>((*memory)->data), from.size());
-  auto program = Program::load(bytes, load_options(), *memory);
+  auto program = load_program(load_options(), [&](const LoadOptions& options) {
+    return Program::load(bytes, options, *memory);
+  });
   if (!program) return program.error();
   if (Status status = adopt(*std::move(program)); !status.ok()) return status;
   weight_memory_ = *std::move(memory);

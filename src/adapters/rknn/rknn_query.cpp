@@ -191,6 +191,17 @@ Outcome ModelContext::query_range(void* info, std::uint32_t size) {
   return give(*range, info, size, "rknn_input_range");
 }
 
+std::string ModelContext::layer_table() const {
+  PerfFacts facts;
+  facts.description = description_.get();
+  facts.inputs = input_shapes_;
+  facts.outputs = output_shapes_;
+  facts.bytes_read = last_record_.bytes_in;
+  facts.bytes_written = last_record_.bytes_out;
+  facts.core_bits = last_record_.core_bits;
+  return perf_detail_text(layers_, facts);
+}
+
 Outcome ModelContext::query_perf(std::uint32_t cmd, void* info, std::uint32_t size) {
   const std::lock_guard lock(state_);
   if (cmd == RKNN_QUERY_PERF_RUN) {
@@ -201,14 +212,7 @@ Outcome ModelContext::query_perf(std::uint32_t cmd, void* info, std::uint32_t si
   }
   if (size < sizeof(rknn_perf_detail))
     return short_info(size, "rknn_perf_detail", sizeof(rknn_perf_detail));
-  PerfFacts facts;
-  facts.description = description_.get();
-  facts.inputs = input_shapes_;
-  facts.outputs = output_shapes_;
-  facts.bytes_read = last_record_.bytes_in;
-  facts.bytes_written = last_record_.bytes_out;
-  facts.core_bits = last_record_.core_bits;
-  perf_text_ = perf_detail_text(layers_, facts);
+  perf_text_ = layer_table();
   rknn_perf_detail detail{};
   detail.perf_data = perf_text_.data();
   detail.data_len = perf_text_.size();

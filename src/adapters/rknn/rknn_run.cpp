@@ -17,14 +17,20 @@ Duration timeout_of(const rknn_run_extend* extend) {
 void ModelContext::finish(Frame& frame, const Status& status) {
   frame.result = status;
   const device::JobRecord record = frame.context.record();
+  note_run(frame, record);
+  if (status.ok() && log::enabled(log::Level::kLayers)) tell_run(frame);
+}
+
+/// What queries tell of the last run.
+void ModelContext::note_run(Frame& frame, const device::JobRecord& record) {
   const std::lock_guard lock(state_);
   last_record_ = record;
-  if (!status.ok()) return;
+  if (!frame.result.ok()) return;
   // Outputs with open dimensions have their shape now.
   for (std::size_t i = 0; i < output_shapes_.size(); ++i)
     if (!output_shapes_[i].is_static() || !description_->outputs[i].desc.shape.is_static())
       if (auto view = frame.context.output(i)) output_shapes_[i] = view->shape;
-  if ((flags_ & RKNN_FLAG_COLLECT_PERF_MASK) != 0)
+  if ((flags_ & RKNN_FLAG_COLLECT_PERF_MASK) != 0 || log::enabled(log::Level::kLayers))
     if (auto layers = frame.context.layer_times()) layers_ = *std::move(layers);
 }
 
