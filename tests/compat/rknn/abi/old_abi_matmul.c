@@ -1,6 +1,9 @@
-/* Programs of releases 1.5.0 and 1.6.0: their description of a matrix product has 24 bytes, and
- * today's library reads 64. Its first members mean the same, so such a program works when what
- * follows is zero, and gets an error that it can read when it is not something that makes sense. */
+/* Programs of releases 1.5.0 and 1.6.0: their description of a matrix product has 24 bytes, today's
+ * has 64. The first members mean the same, and whatever follows them has no effect, even when
+ * nothing that can be read follows. */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "old_abi.h"
 
 int rknn_matmul_create(old_context* context, old_matmul_info* info, old_matmul_io_attr* io);
@@ -29,12 +32,11 @@ static room product(uint32_t type, unsigned char behind) {
   return given;
 }
 
-static void computes(uint32_t type) {
-  room given = product(type, 0);
+static void computes(old_matmul_info* info) {
   old_matmul_io_attr io;
   memset(&io, 0xA5, sizeof io);
   old_context context = 0;
-  CHECK(rknn_matmul_create(&context, &given.info, &io) == 0);
+  CHECK(rknn_matmul_create(&context, info, &io) == 0);
   if (context == 0) return;
   CHECK(strcmp(io.A.name, "A") == 0 && io.A.n_dims == 2 && io.A.dims[0] == kM);
   CHECK(io.A.size == kM * kK && io.B.size == kK * kN && io.C.size == kM * kN * 4);
@@ -65,8 +67,31 @@ static void computes(uint32_t type) {
   CHECK(rknn_matmul_destroy(context) == 0);
 }
 
-static void what_makes_no_sense_is_refused(void) {
-  room given = product(kInt8ToInt32, 0xA5);
+static void what_follows_has_no_effect(uint32_t type) {
+  static const unsigned char behind[] = {0, 0xA5, 0xFF};
+  for (unsigned i = 0; i < sizeof behind; ++i) {
+    room given = product(type, behind[i]);
+    computes(&given.info);
+  }
+}
+
+static void nothing_need_follow(uint32_t type) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned char* pages = (unsigned char*)mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
+  const room given = product(type, 0);
+  unsigned char* last = pages + page - sizeof(old_matmul_info);
+  memcpy(last, &given, sizeof(old_matmul_info));
+  computes((old_matmul_info*)(void*)last);
+  munmap(pages, 2 * page);
+}
+
+/* What only a program of today can mean is read as one of today: bytes that make no sense are told.
+ */
+static void todays_products_are_read_whole(void) {
+  enum { kInt8ToFloat = 9 };
+  room given = product(kInt8ToFloat, 0xA5);
   old_matmul_io_attr io;
   old_context context = 7;
   CHECK(rknn_matmul_create(&context, &given.info, &io) == kParamInvalid);
@@ -83,9 +108,10 @@ int main(void) {
     fprintf(stderr, "the library lacks rknn_matmul_create\n");
     return 1;
   }
-  computes(kTensorInt8);  /* 1.5.0: the type of A and B. */
-  computes(kInt8ToInt32); /* 1.6.0: the type of the product. */
-  what_makes_no_sense_is_refused();
+  what_follows_has_no_effect(kTensorInt8);  /* 1.5.0: the type of A and B. */
+  what_follows_has_no_effect(kInt8ToInt32); /* 1.6.0: the type of the product, the same number. */
+  nothing_need_follow(kInt8ToInt32);
+  todays_products_are_read_whole();
   printf("%d checks failed\n", failures);
   return failures != 0;
 }
