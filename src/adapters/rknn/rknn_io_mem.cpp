@@ -111,7 +111,8 @@ Outcome ModelContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_a
   (void)settle_all();
   auto io = resolve(attr);
   if (!io) return io.error();
-  if (attr.h_stride != 0 && io->shape.rank() == 4 && io->shape[0] > 1 &&
+  // Looked at last: the attr of a program of 1.2.0 ends before it.
+  if (io->shape.rank() == 4 && io->shape[0] > 1 && attr.h_stride != 0 &&
       attr.h_stride != static_cast<std::uint64_t>(io->shape[2]))
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "h_stride {} differs from the height {}, which is not supported for batches; "

@@ -1,5 +1,8 @@
 /* A program of release 1.2.0: its shorter structures are filled as far as they reach, and nothing
  * behind them is touched. Sizes that no release had are refused. */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "old_abi.h"
 
 int rknn_init(old_context* context, void* model, uint32_t size, uint32_t flag,
@@ -108,8 +111,15 @@ static void it_runs(old_context context) {
   CHECK(rknn_outputs_release(context, 1, &output) == 0);
 }
 
-/* Zero copy with attributes of 372 bytes: what lies behind them is whatever the program has there.
- */
+/* A copy of `attr` with nothing behind it that can be read. */
+static old_tensor_attr* at_the_edge(unsigned char* pages, size_t page,
+                                    const old_tensor_attr* attr) {
+  unsigned char* last = pages + page - sizeof *attr;
+  memcpy(last, attr, sizeof *attr);
+  return (old_tensor_attr*)(void*)last;
+}
+
+/* Zero copy with attributes of 372 bytes. */
 static void attributes_are_taken_as_far_as_they_reach(old_context context) {
   struct {
     old_tensor_attr attr;
@@ -138,8 +148,13 @@ static void attributes_are_taken_as_far_as_they_reach(old_context context) {
       }
     }
   }
-  CHECK(rknn_set_io_mem(context, in_mem, &in.attr) == 0);
-  CHECK(rknn_set_io_mem(context, out_mem, &out.attr) == 0);
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned char* pages = (unsigned char*)mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
+  CHECK(rknn_set_io_mem(context, in_mem, at_the_edge(pages, page, &in.attr)) == 0);
+  CHECK(rknn_set_io_mem(context, out_mem, at_the_edge(pages, page, &out.attr)) == 0);
+  munmap(pages, 2 * page);
   CHECK(rknn_run(context, NULL) == 0);
   const float* got = (const float*)out_mem->virt_addr;
   for (int i = 0; i < kElements; ++i) CHECK(got[i] == (input_at(i) > 0 ? input_at(i) : 0));
