@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "adapters/rknn/rknn_matmul.h"
 #include "adapters/rknn/rknn_matmul_test_support.h"
 
 namespace corelane::rknn {
@@ -201,6 +203,35 @@ TEST(RknnMatmulProduct, TheWayToNativeBPadsWithZeros) {
   for (std::size_t n = 0; n < 32; ++n)
     for (std::size_t k = 0; k < 32; ++k)
       EXPECT_EQ(native[n * 32 + k], n < 3 && k < 5 ? 7 : 0) << n << ' ' << k;
+}
+
+TEST(RknnMatmulProduct, TheWayToNativeBIsThatOfTheDevice) {
+  for (const auto& [type, dtype, block_n] :
+       {std::tuple{RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32, DType::kF16, 16U},
+        std::tuple{RKNN_INT8_MM_INT8_TO_INT32, DType::kI8, 32U},
+        std::tuple{RKNN_INT4_MM_INT4_TO_INT16, DType::kI4, 64U}})
+    for (const auto& [k, n] : {std::pair{1, 1}, std::pair{33, 65}, std::pair{8195, 3}}) {
+      auto info = product_info(type, 0, 0, 0);
+      device::MatmulDesc from;
+      from.m = 1;
+      from.k = k;
+      from.n = n;
+      from.a = DType::kF16;
+      from.b = dtype;
+      device::MatmulDesc to = from;
+      to.b_layout = device::MatmulLayoutB::kNative;
+      to.b_block_n = block_n;
+      to.b_block_k = 32;
+      to.k_segment = 8192;
+      ByteVector normal(dtype_bytes(dtype, Product::size(k) * Product::size(n)));
+      std::mt19937 random(7);
+      for (std::byte& byte : normal) byte = static_cast<std::byte>(random());
+      ByteVector expected(native_b_bytes(to));
+      ByteVector made(expected.size(), std::byte{0xA5});
+      ASSERT_TRUE(device::relayout_b(from, normal, to, expected).ok());
+      ASSERT_EQ(rknn_B_normal_layout_to_native_layout(normal.data(), made.data(), k, n, &info), 0);
+      EXPECT_EQ(made, expected) << "type " << type << " K " << k << " N " << n;
+    }
 }
 
 TEST(RknnMatmulProduct, Int4PutsTheEvenElementInTheLowNibble) {
