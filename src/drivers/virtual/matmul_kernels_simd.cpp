@@ -8,6 +8,8 @@
 //
 #include <hwy/highway.h>
 
+#include "tensor/convert_halves_inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace corelane::virtual_npu {
 namespace HWY_NAMESPACE {
@@ -45,18 +47,26 @@ void unpack_i4(const std::uint8_t* packed, std::size_t first, std::size_t count,
   for (; done < count; ++done) out[done] = one(first + done);
 }
 
+HWY_INLINE hn::Vec<DF> load_f16(const std::uint16_t* in) {
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  // Highway's own takes infinities and NaN for numbers where the CPU has no such instruction.
+  return detail::HWY_NAMESPACE::load_f16(reinterpret_cast<const std::byte*>(in));
+#else
+  const hn::Rebind<std::uint16_t, DF> du;
+  const hn::Rebind<hwy::float16_t, DF> dh;
+  return hn::PromoteTo(DF(), hn::BitCast(dh, hn::LoadU(du, in)));
+#endif
+}
+
 void widen_f16(const std::uint16_t* in, std::size_t count, float* out) {
   const DF d;
-  const hn::Rebind<hwy::float16_t, DF> dh;
-  const hn::Rebind<std::uint16_t, DF> du;
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    hn::StoreU(hn::PromoteTo(d, hn::BitCast(dh, hn::LoadU(du, in + i))), d, out + i);
+  for (; i + kLanes <= count; i += kLanes) hn::StoreU(load_f16(in + i), d, out + i);
   if (i == count) return;
   HWY_ALIGN std::uint16_t rest[kLanes] = {};
   HWY_ALIGN float wide[kLanes];
   std::copy(in + i, in + count, rest);
-  hn::Store(hn::PromoteTo(d, hn::BitCast(dh, hn::Load(du, rest))), d, wide);
+  hn::Store(load_f16(rest), d, wide);
   std::copy(wide, wide + (count - i), out + i);
 }
 

@@ -1,8 +1,6 @@
 // The arithmetic of matrix products: types, layouts and quantizations against the definition.
 #include <gtest/gtest.h>
 
-#include "drivers/virtual/matmul_gemm.h"
-#include "drivers/virtual/matmul_kernels.h"
 #include "drivers/virtual/matmul_reference.h"
 #include "drivers/virtual/matmul_types.h"
 
@@ -108,37 +106,6 @@ TEST(MatmulProgram, InfinityAndNanOfHalvesPropagate) {
   run_product(product);
   EXPECT_EQ(get_element(product.c_bytes.data(), DType::kF32, 0), INFINITY);
   EXPECT_TRUE(std::isnan(get_element(product.c_bytes.data(), DType::kF32, 2)));
-}
-
-TEST(MatmulKernels, PanelsMultiplyLikeTheDefinition) {
-  std::mt19937 random(3);
-  for (const auto& [m, k, n] : kOdd) {
-    const auto rows = static_cast<std::size_t>(m);
-    const auto depth = static_cast<std::size_t>(k);
-    const auto columns = static_cast<std::size_t>(n);
-    std::vector<std::int8_t> a(rows * depth);
-    std::vector<std::int8_t> b(depth * columns);
-    for (auto& value : a) value = static_cast<std::int8_t>(random());
-    for (auto& value : b) value = static_cast<std::int8_t>(random());
-    const std::size_t pairs = (depth + 1) / 2;
-    std::vector<std::int32_t> paired(rows * pairs);
-    for (std::size_t i = 0; i < rows; ++i)
-      pair_i8(a.data() + i * depth, depth, paired.data() + i * pairs);
-    std::vector<std::int8_t> panels(panels_of(columns) * panel_bytes(depth));
-    for (std::size_t i = 0; i < depth; ++i)
-      for (std::size_t j = 0; j < columns; ++j)
-        panels[j / 16 * panel_bytes(depth) + (i / 2 * 16 + j % 16) * 2 + i % 2] =
-            b[i * columns + j];
-    std::vector<std::int32_t> c(rows * columns, 1);
-    multiply_i8({paired.data(), panels.data(), c.data(), rows, depth, columns}, 0,
-                panels_of(columns));
-    for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t j = 0; j < columns; ++j) {
-        std::int32_t sum = 0;
-        for (std::size_t l = 0; l < depth; ++l) sum += a[i * depth + l] * b[l * columns + j];
-        ASSERT_EQ(c[i * columns + j], sum) << i << ", " << j;
-      }
-  }
 }
 
 }  // namespace
