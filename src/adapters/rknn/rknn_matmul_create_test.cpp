@@ -146,6 +146,11 @@ TEST(RknnMatmulCreate, ShapesThatTheChipDoesNotTakeAreRefusedWithTheAlignment) {
 TEST(RknnMatmulCreate, SizesThatTheStructCannotTellAreRefused) {
   EXPECT_THAT(refused(product_info(RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32, 1 << 20, 10240, 64)),
               HasSubstr("cut the product into parts"));
+  // Nothing of the size of B is made before.
+  auto info = product_info(RKNN_INT8_MM_INT8_TO_FLOAT32, 1, 10240, 1 << 24);
+  info.B_quant_type = RKNN_QUANT_TYPE_PER_GROUP_SYM;
+  info.group_size = 1;
+  EXPECT_THAT(refused(info), HasSubstr("cut the product into parts"));
 }
 
 TEST(RknnMatmulCreate, UnknownTypesLayoutsAndQuantizationsAreRefused) {

@@ -312,12 +312,15 @@ Result<device::MatmulDesc> describe_matmul(const MatmulPlan& plan, const rknn_ma
     desc.b_block_k = chip.b_block_k.of(desc.b);
     desc.k_segment = chip.k_segment;
   }
-  desc.b_quant = plan.b_quant;
-  desc.group_size = plan.group_size;
-  // 1 until rknn_matmul_set_quant_params.
-  if (is_integer(desc.b)) desc.b_scales.assign(desc.b_scale_count(), 1.0F);
   CORELANE_TRY(desc.check());
   return desc;
+}
+
+std::size_t scale_count(const MatmulPlan& plan, const device::MatmulDesc& desc) noexcept {
+  device::MatmulDesc quantized = desc;
+  quantized.b_quant = plan.b_quant;
+  quantized.group_size = plan.group_size;
+  return quantized.b_scale_count();
 }
 
 Status fill_matmul_attr(const device::MatmulDesc& desc, rknn_matmul_io_attr& io) {

@@ -74,8 +74,10 @@ rknn_matmul_shape shape_of(const void* info) noexcept;
 /// Its type, which every release has at the same place.
 std::uint32_t type_of(const void* info) noexcept;
 
-/// One shape of a plan, without scales; kInvalidArgument names the alignment.
+/// One shape of a plan, without scales, which are 1 then; kInvalidArgument names the alignment.
 Result<device::MatmulDesc> describe_matmul(const MatmulPlan& plan, const rknn_matmul_shape& shape);
+/// How many scales B of that shape takes by the plan's quantization.
+std::size_t scale_count(const MatmulPlan& plan, const device::MatmulDesc& desc) noexcept;
 
 /// The three attributes of a description.
 Status fill_matmul_attr(const device::MatmulDesc& desc, rknn_matmul_io_attr& io);

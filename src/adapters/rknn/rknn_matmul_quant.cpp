@@ -9,10 +9,10 @@
 namespace corelane::rknn {
 namespace {
 
-std::string lengths_text(device::MatmulQuantB quant, const device::MatmulDesc& desc) {
+std::string lengths_text(device::MatmulQuantB quant, std::size_t count) {
   if (quant == device::MatmulQuantB::kLayer) return "1 (per layer)";
-  if (quant == device::MatmulQuantB::kChannel) return fmt::format("N = {} (per channel)", desc.n);
-  return fmt::format("N * K / group_size = {} (per group)", desc.b_scale_count());
+  if (quant == device::MatmulQuantB::kChannel) return fmt::format("N = {} (per channel)", count);
+  return fmt::format("N * K / group_size = {} (per group)", count);
 }
 
 Status check_values(Matrix matrix, DType type, std::span<const float> scales,
@@ -58,9 +58,8 @@ bool all_zero(const std::vector<std::int32_t>& values) {
 Status MatmulContext::check_lengths(Matrix matrix, const rknn_quant_params& params) const {
   const Size& size = sizes_[chosen_ < sizes_.size() ? chosen_ : 0];
   const bool b = matrix == Matrix::kB;
-  const std::size_t wanted = b ? size.desc.b_scale_count() : 1;
-  const std::string text =
-      lengths_text(b ? plan_.b_quant : device::MatmulQuantB::kLayer, size.desc);
+  const std::size_t wanted = b ? scale_count(plan_, size.desc) : 1;
+  const std::string text = lengths_text(b ? plan_.b_quant : device::MatmulQuantB::kLayer, wanted);
   if (params.scale == nullptr)
     return failure(Code::kInvalidArgument, "scale of {} is null; give {} of them",
                    matrix_name(matrix), text);
@@ -130,13 +129,18 @@ Result<device::MatmulDesc> MatmulContext::with_quant(const Size& size) const {
   if (!c.scales.empty()) desc.c_scale = c.scales[0];
   if (!c.zero_points.empty()) desc.c_zero_point = c.zero_points[0];
   if (b.scales.empty()) return desc;
-  if (b.scales.size() != desc.b_scale_count())
+  const std::size_t wanted = scale_count(plan_, desc);
+  if (b.scales.size() != wanted)
     return error(Code::kWrongState,
                  "B was given {} scales, and {} takes {}; call rknn_matmul_set_quant_params after "
                  "rknn_matmul_set_dynamic_shape",
-                 b.scales.size(), desc.to_string(), lengths_text(plan_.b_quant, desc));
-  // Scales do not enter sums of integers; left at 1 they do not tell packed copies apart either.
-  if (desc.c != DType::kI32 && desc.c != DType::kI16) desc.b_scales = b.scales;
+                 b.scales.size(), desc.to_string(), lengths_text(plan_.b_quant, wanted));
+  // Scales do not enter sums of integers; without them the packed copies are the same.
+  const bool integers = desc.c == DType::kI32 || desc.c == DType::kI16;
+  if (integers && b.zero_points.empty()) return desc;
+  desc.b_quant = plan_.b_quant;
+  desc.group_size = plan_.group_size;
+  desc.b_scales = integers ? std::vector<float>(wanted, 1.0F) : b.scales;
   desc.b_zero_points = b.zero_points;
   return desc;
 }
