@@ -9,8 +9,8 @@
 /// - A context or memory that does not exist, or no longer, is RKNN_ERR_CTX_INVALID or
 ///   RKNN_ERR_PARAM_INVALID, never a crash; so is a null pointer where one is not allowed.
 /// - Threads: different contexts may be used from different threads at once. Calls on one context
-///   are put in order by a lock of that context; rknn_wait and a blocking rknn_run hold the caller,
-///   not the lock. rknn_destroy waits for work of its context that is still running.
+/// are put in order by a lock of that context, which a run
+///   holds while it blocks; rknn_query does not take it. rknn_destroy waits for what still runs.
 /// - Sizes are bytes, counts are elements, times are microseconds unless a name says otherwise.
 /// - Shapes are listed outermost dimension first. Float16 is IEEE 754 binary16.
 /// - Structures that this library fills have room that is meant to stay zero (`reserved`).
@@ -32,15 +32,15 @@ extern "C" {
 #define RKNN_FLAG_PRIOR_MEDIUM 0x00000001
 /// Only when nothing of higher priority waits.
 #define RKNN_FLAG_PRIOR_LOW 0x00000002
-/// Pipelined reading: rknn_outputs_get returns the results of the frame before the last one
-/// started, so that reading overlaps with running. The first frame has no predecessor and returns
-/// its own.
+/// Pipelined reading: rknn_run returns at once, and rknn_outputs_get gives the results of the run
+/// before the last one, so that reading overlaps with running. After the first run it gives that
+/// run's own.
 #define RKNN_FLAG_ASYNC_MASK 0x00000004
 /// Times each layer, for RKNN_QUERY_PERF_DETAIL. Costs speed; leave it out of products.
 #define RKNN_FLAG_COLLECT_PERF_MASK 0x00000008
-/// The caller brings the memory of weights, intermediate results, inputs and outputs:
-/// rknn_set_weight_mem, rknn_set_internal_mem and rknn_set_io_mem come before the first run, sizes
-/// come from RKNN_QUERY_MEM_SIZE. A run before that fails.
+/// The caller brings the memory of weights and intermediate results: rknn_set_weight_mem and
+/// rknn_set_internal_mem come before the first run, sizes come from RKNN_QUERY_MEM_SIZE. A run
+/// before that fails. Inputs and outputs may be bound by rknn_set_io_mem or not.
 #define RKNN_FLAG_MEM_ALLOC_OUTSIDE 0x00000010
 /// Takes the weights of the context in rknn_init_extend.ctx, which was opened from a model with the
 /// same weights. The two may be destroyed in any order.
@@ -64,11 +64,10 @@ extern "C" {
 #define RKNN_FLAG_SHARE_SRAM 0x00001000
 /// Keeps the priority of the process as it is. It is never raised, so this changes nothing.
 #define RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY 0x00002000
-/// rknn_run does not make what the CPU wrote to input memory visible to the device: the caller
-/// does, by rknn_mem_sync.
+/// Says that the caller makes input memory visible to the device by rknn_mem_sync, not rknn_run.
+/// Without effect on memory of the CPU.
 #define RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE 0x00004000
-/// rknn_run does not make what the device wrote to output memory visible to the CPU: the caller
-/// does, by rknn_mem_sync.
+/// The same for output memory and the CPU.
 #define RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE 0x00008000
 /// Uses the model's bytes where they lie, without a copy: they must stay unchanged until the
 /// context is destroyed. rknn_init_extend says which memory it is. Without this flag the bytes may
@@ -213,8 +212,8 @@ inline static const char* get_qnt_type_string(rknn_tensor_qnt_type type) {
 /// What rknn_query asks; each line names the structure that it fills. "Native" is the layout that
 /// the device itself reads and writes: memory in that layout is used without conversion.
 typedef enum _rknn_query_cmd {
-  RKNN_QUERY_IN_OUT_NUM = 0,     ///< rknn_input_output_num.
-  RKNN_QUERY_INPUT_ATTR = 1,     ///< rknn_tensor_attr of input `index`. 4-D: NHWC.
+  RKNN_QUERY_IN_OUT_NUM = 0,  ///< rknn_input_output_num.
+  RKNN_QUERY_INPUT_ATTR = 1,  ///< rknn_tensor_attr of input `index`. 4-D: NHWC (bool, int64: NCHW).
   RKNN_QUERY_OUTPUT_ATTR = 2,    ///< rknn_tensor_attr of output `index`. 4-D: NCHW.
   RKNN_QUERY_PERF_DETAIL = 3,    ///< rknn_perf_detail: a table of the last run's layers.
   RKNN_QUERY_PERF_RUN = 4,       ///< rknn_perf_run: time of the last run.
@@ -228,7 +227,7 @@ typedef enum _rknn_query_cmd {
   RKNN_QUERY_NATIVE_NC1HWC2_OUTPUT_ATTR = 9,  ///< Another name of RKNN_QUERY_NATIVE_OUTPUT_ATTR.
   RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR = 10,     ///< rknn_tensor_attr of input `index` as native NHWC.
   RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR = 11,  ///< rknn_tensor_attr of output `index` as native NHWC.
-  RKNN_QUERY_DEVICE_MEM_INFO = 12,          ///< rknn_tensor_mem: the memory that holds the model.
+  RKNN_QUERY_DEVICE_MEM_INFO = 12,  ///< rknn_tensor_mem: `size` is what this process holds there.
   RKNN_QUERY_INPUT_DYNAMIC_RANGE = 13,  ///< rknn_input_range of input `index` of a dynamic model.
   // After rknn_set_input_shapes; of a static model the same as 1, 2, 8 and 9.
   RKNN_QUERY_CURRENT_INPUT_ATTR = 14,          ///< rknn_tensor_attr.
@@ -315,8 +314,8 @@ typedef struct _rknn_input_range {
   uint32_t n_dims;                                                ///< Columns that count.
 } rknn_input_range;
 
-/// The table of the last run, one line a layer. Without RKNN_FLAG_COLLECT_PERF_MASK a text that
-/// says how to get one.
+/// The table of the last run, one line a layer; without RKNN_FLAG_COLLECT_PERF_MASK it has no
+/// lines.
 typedef struct _rknn_perf_detail {
   char* perf_data;    ///< Closed by 0. Owned by the context, valid until the next such query.
   uint64_t data_len;  ///< Bytes without the closing 0.
@@ -407,10 +406,11 @@ typedef struct _rknn_output_extend {
 /// Opens a model: one made by `corelane compile`, or an ONNX file.
 /// `context`: set to the new context; 0 on failure. `model`: with size > 0 the model's bytes, with
 /// size 0 the path of its file. `flag`: RKNN_FLAG_*. `extend`: may be NULL.
-/// Errors: PARAM_INVALID (null pointers, unknown flags, a slice outside the file), MODEL_INVALID
-/// (unreadable, cut, or compiled by the vendor's tools for a device that is not there: the log line
-/// says how to make a program from ONNX), TARGET_PLATFORM_UNMATCH, DEVICE_UNAVAILABLE, MALLOC_FAIL,
-/// CTX_INVALID (the context in `extend`), FAIL.
+/// Unknown flags are ignored with a warning.
+/// Errors: PARAM_INVALID (null pointers, a slice outside the file), FAIL (no such file),
+/// MODEL_INVALID (damaged, cut or unknown), TARGET_PLATFORM_UNMATCH (compiled by the vendor's
+/// tools, for its own chip: the log line says how to make a program from ONNX), DEVICE_UNAVAILABLE,
+/// MALLOC_FAIL, CTX_INVALID (the context in `extend`).
 int rknn_init(rknn_context* context, void* model, uint32_t size, uint32_t flag,
               rknn_init_extend* extend);
 
@@ -419,8 +419,8 @@ int rknn_init(rknn_context* context, void* model, uint32_t size, uint32_t flag,
 /// Errors: PARAM_INVALID, CTX_INVALID, MALLOC_FAIL, FAIL.
 int rknn_dup_context(rknn_context* context_in, rknn_context* context_out);
 
-/// Closes a context and everything it owns; waits for its runs. Memory made by rknn_create_mem*
-/// should be destroyed before. Errors: CTX_INVALID, also for a context destroyed already.
+/// Closes a context and waits for its runs. Memory of rknn_create_mem* stays until
+/// rknn_destroy_mem. Errors: CTX_INVALID, also for a context destroyed already.
 int rknn_destroy(rknn_context context);
 
 /// Asks one of rknn_query_cmd. `info`: the structure named there, with `index` set where it has
@@ -430,14 +430,14 @@ int rknn_destroy(rknn_context context);
 /// or in this state).
 int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info, uint32_t size);
 
-/// Hands over inputs, in any order; inputs that are not named keep what they had. Converts from
-/// `type` and `fmt`: integers and floats are normalised and quantized as the model says.
-/// Errors: PARAM_INVALID (null pointer, too few bytes: compare `type`), INPUT_INVALID (index, type
-/// or layout that cannot be converted), CTX_INVALID.
+/// Hands over inputs, in any order; inputs that are not named keep what they had, at first zeros.
+/// Converts from `type` and `fmt`: integers and floats are normalised and quantized as the model
+/// says. Errors: PARAM_INVALID (null pointer; too few bytes: compare `type`; a type or layout that
+/// cannot be converted), INPUT_INVALID (index), CTX_INVALID.
 int rknn_inputs_set(rknn_context context, uint32_t n_inputs, rknn_input* inputs);
 
 /// Spreads a model with a batch over `core_num` cores, from 1 to what the chip has.
-/// Errors: PARAM_INVALID, CTX_INVALID, FAIL (a model without a batch).
+/// Errors: PARAM_INVALID (also a model without a batch), CTX_INVALID.
 int rknn_set_batch_core_num(rknn_context context, int core_num);
 
 /// Chooses the cores of the runs to come. Chips with one core refuse every mask.
@@ -446,13 +446,15 @@ int rknn_set_batch_core_num(rknn_context context, int core_num);
 int rknn_set_core_mask(rknn_context context, rknn_core_mask core_mask);
 
 /// Runs the model once on the inputs that are set. Blocks until it is done, unless
-/// extend->non_block. Errors: CTX_INVALID, INPUT_INVALID (an input was never set), FAIL (memory is
-/// missing, a custom operator is not registered or failed), TIMEOUT, DEVICE_UNAVAILABLE.
+/// extend->non_block. Errors: CTX_INVALID, FAIL (memory is missing, a custom operator is not
+/// registered or failed), TIMEOUT (the run is abandoned and writes nothing any more),
+/// DEVICE_UNAVAILABLE.
 int rknn_run(rknn_context context, rknn_run_extend* extend);
 
 /// Waits for run `extend->frame_id`, or for the last one when it is 0 or `extend` is NULL.
-/// Returns what that run returns; further PARAM_INVALID (no such run), CTX_INVALID, and TIMEOUT,
-/// after which the run goes on and may be waited for again.
+/// The last run can be waited for, with RKNN_FLAG_ASYNC_MASK the last two, any number of times.
+/// Returns what that run returns; further PARAM_INVALID (no such run), FAIL (nothing has run yet),
+/// CTX_INVALID, and TIMEOUT, after which the run goes on and may be waited for again.
 int rknn_wait(rknn_context context, rknn_run_extend* extend);
 
 /// Reads outputs of the last run, in any order and number; waits for it first.
@@ -488,12 +490,13 @@ rknn_tensor_mem* rknn_create_mem(rknn_context ctx, uint32_t size);
 /// The same with flags: rknn_mem_alloc_flags and RKNN_MEM_FLAG_ALLOC_NO_CONTEXT.
 rknn_tensor_mem* rknn_create_mem2(rknn_context ctx, uint64_t size, uint64_t alloc_flags);
 
-/// Frees `mem` and, when the library allocated them, its bytes and descriptor. Waits for runs that
-/// use it. Errors: PARAM_INVALID (not, or no longer, a memory of this library), CTX_INVALID.
+/// Frees `mem` and, when the library allocated them, its bytes and descriptor. What is still bound
+/// to a context lives on inside until something else is bound. Errors: PARAM_INVALID (not, or no
+/// longer, a memory of this library), CTX_INVALID.
 int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem);
 
 /// Brings the weights' memory and loads the weights (RKNN_FLAG_MEM_ALLOC_OUTSIDE).
-/// Errors: PARAM_INVALID (too small, or the flag was not given), CTX_INVALID.
+/// Errors: PARAM_INVALID (too small), FAIL (the flag was not given), CTX_INVALID.
 int rknn_set_weight_mem(rknn_context ctx, rknn_tensor_mem* mem);
 
 /// Brings the memory of intermediate results (RKNN_FLAG_MEM_ALLOC_OUTSIDE or
@@ -503,24 +506,24 @@ int rknn_set_internal_mem(rknn_context ctx, rknn_tensor_mem* mem);
 /// Binds memory to an input or output, until the next call for it; allowed between runs. `attr`:
 /// from a query, so that `name` says which tensor; `type` and `fmt` may be changed to what the
 /// memory holds. A native query's attr means no conversion. The bytes needed are counted from dims
-/// and type, not taken from `size`. Errors: PARAM_INVALID (null pointer, memory too small),
-/// INPUT_INVALID or OUTPUT_INVALID (type or layout that cannot be converted), MALLOC_FAIL
-/// (descriptor cannot be mapped), CTX_INVALID.
+/// and type, not taken from `size`. Errors: PARAM_INVALID (null pointer, memory too small, no such
+/// tensor, a type or layout that cannot be converted), CTX_INVALID.
 int rknn_set_io_mem(rknn_context ctx, rknn_tensor_mem* mem, rknn_tensor_attr* attr);
 
-/// Chooses the shape of the only input of a dynamic model; for several use rknn_set_input_shapes.
-/// Errors: as there.
+/// Chooses the shape of the only input of a dynamic model. Errors: as rknn_set_input_shapes, and
+/// FAIL for a model with several inputs.
 int rknn_set_input_shape(rknn_context ctx, rknn_tensor_attr* attr);
 
 /// Chooses the shapes of all inputs of a dynamic model, before the first run and at each change.
 /// `attr`: `n_inputs` of them with index, name, dims, n_dims and fmt set; together they are one of
 /// the combinations that RKNN_QUERY_INPUT_DYNAMIC_RANGE lists.
-/// Errors: PARAM_INVALID (null pointer, not every input), FAIL (not listed; the log line has the
-/// list), CTX_INVALID.
+/// Errors: PARAM_INVALID (null pointer, not every input), INPUT_INVALID (an attr names no input),
+/// FAIL (not listed; the log line has the list), CTX_INVALID.
 int rknn_set_input_shapes(rknn_context ctx, uint32_t n_inputs, rknn_tensor_attr* attr);
 
-/// Makes writes of one side visible to the other. Costs nothing for memory that needs none.
-/// Errors: PARAM_INVALID (memory or mode), CTX_INVALID.
+/// Makes writes of one side visible to the other; to the device it also says that B of a matrix
+/// product is new. Costs nothing on memory of the CPU. Errors: PARAM_INVALID (memory or mode),
+/// CTX_INVALID.
 int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_mem_sync_mode mode);
 
 #ifdef __cplusplus

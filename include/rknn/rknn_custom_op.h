@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-/// What `init` may return to leave this node to the library's own operator of that type.
+/// What `init` may return to leave this node to the library's own operator of that type. The
+/// virtual chip has none for declared operators, so its runs fail.
 #define RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE (-14)
 #define RKNN_CUSTOM_OP_MAX_STR_LEN 64    ///< Bytes of an attribute's name that clients plan for.
 #define RKNN_CUSTOM_OP_MAX_VALUE_LEN 32  ///< Elements of an attribute that clients plan for.
@@ -51,8 +52,8 @@ typedef struct _rknn_custom_op_context {
   void* priv_data;                              ///< The callbacks' own; NULL before `init`.
 } rknn_custom_op_context;
 
-/// An input or output of a node: float32 elements at mem.virt_addr + mem.offset, in the model's
-/// order.
+/// An input or output of a node, elements at mem.virt_addr + mem.offset in the model's order:
+/// floats of any width as float32, integers as themselves.
 typedef struct _rknn_custom_op_tensor {
   rknn_tensor_attr attr;
   rknn_tensor_mem mem;  ///< Valid during the callback.

@@ -4,9 +4,9 @@
 /// Order of calls: rknn_matmul_create; memory of A, B and C by rknn_create_mem with this or any
 /// other matmul context of the same iommu_domain_id; rknn_matmul_set_io_mem for each;
 /// rknn_matmul_run, as often as wanted. Memory may be set again between runs. With several shapes:
-/// rknn_matmul_create_dynamic_shape, and rknn_matmul_set_dynamic_shape before
-/// rknn_matmul_set_io_mem. The packed copy that is kept of B follows its memory: after B has been
-/// written again call rknn_mem_sync to the device, or rknn_matmul_set_io_mem.
+/// rknn_matmul_create_dynamic_shape, then rknn_matmul_set_dynamic_shape before anything else. The
+/// packed copy that is kept of B follows its memory: after B has been written again call
+/// rknn_mem_sync to the device, or rknn_matmul_set_io_mem.
 ///
 /// Layouts, with s, n, k the blocks of chip and type (told by dims of the native attributes):
 ///   normal  A (M, K)                B (K, N)                   C (M, N)
@@ -27,8 +27,10 @@ extern "C" {
 /// A matrix product. The memory functions of rknn_api.h take it for a rknn_context.
 typedef rknn_context rknn_matmul_ctx;
 
-/// Element types: A _MM_ B _TO_ C. Not every chip has every type. INT16 of type 10 saturates; INT8
-/// of type 3 is requantized: C = (A - zp of A) * B * scale of A * scale of B / scale of C.
+/// Element types: A _MM_ B _TO_ C. Vendor's chips have some of them each, the virtual ones all.
+/// Sums of integers are exact in 32 bits; INT16 of type 10 saturates at the end; INT8 of type 3 is
+/// requantized: C = (A - zp of A) * B * scale of A * scale of B / scale of C + zp of C, rounded and
+/// clamped.
 typedef enum _rknn_matmul_type {
   RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32 = 1,
   RKNN_INT8_MM_INT8_TO_INT32 = 2,
@@ -83,7 +85,7 @@ typedef enum _rknn_matmul_quant_type {
   RKNN_QUANT_TYPE_PER_LAYER_ASYM = 1,    ///< One scale and one zero point.
   RKNN_QUANT_TYPE_PER_CHANNEL_SYM = 2,   ///< N scales, one a column of B.
   RKNN_QUANT_TYPE_PER_CHANNEL_ASYM = 3,  ///< N scales and N zero points.
-  RKNN_QUANT_TYPE_PER_GROUP_SYM = 4,     ///< N * K / group_size scales, one for group_size rows.
+  RKNN_QUANT_TYPE_PER_GROUP_SYM = 4,     ///< Scales in order [K / group_size][N].
   RKNN_QUANT_TYPE_PER_GROUP_ASYM = 5,    ///< Groups have no zero points: refused.
 } rknn_matmul_quant_type;
 
@@ -166,12 +168,11 @@ int rknn_matmul_set_core_mask(rknn_matmul_ctx context, rknn_core_mask core_mask)
 /// CTX_INVALID.
 int rknn_matmul_set_quant_params(rknn_matmul_ctx context, rknn_quant_params* params);
 
-/// Type 2 with B per channel: sets *scale to the scale that C is to be multiplied by, after B's
-/// scales were brought to that common one. `params` says the matrix.
-/// Errors: PARAM_INVALID, CTX_INVALID.
+/// Type 2 with B per channel, whose C is brought to the largest scale of B: sets *scale to that
+/// one. Errors: PARAM_INVALID, CTX_INVALID.
 int rknn_matmul_get_quant_params(rknn_matmul_ctx ctx, rknn_quant_params* params, float* scale);
 
-/// Chooses one of the shapes of rknn_matmul_create_dynamic_shape; bind A and C again afterwards.
+/// Chooses one of the shapes of rknn_matmul_create_dynamic_shape; bind A and C for it afterwards.
 /// Errors: PARAM_INVALID (null pointer, not one of them), CTX_INVALID.
 int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape* shape);
 
