@@ -8,9 +8,9 @@
 ///   was given, what is allowed and what to do (`E RKNN: [hh:mm:ss.mmm] ...`, see RKNN_LOG_LEVEL).
 /// - A context or memory that does not exist, or no longer, is RKNN_ERR_CTX_INVALID or
 ///   RKNN_ERR_PARAM_INVALID, never a crash; so is a null pointer where one is not allowed.
-/// - Threads: different contexts may be used from different threads at once. Calls on one context are
-///   put in order by a lock of that context, which a run holds while it blocks; rknn_query does not
-///   take it. rknn_destroy waits for what still runs.
+/// - Threads: different contexts may be used from different threads at once. Calls on one context
+///   are put in order by a lock of that context, which a run holds while it blocks; rknn_query does
+///   not take it. rknn_destroy waits for what still runs.
 /// - Sizes are bytes, counts are elements, times are microseconds unless a name says otherwise.
 /// - Shapes are listed outermost dimension first. Float16 is IEEE 754 binary16.
 /// - Structures that this library fills have room that is meant to stay zero (`reserved`).
