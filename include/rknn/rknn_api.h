@@ -2,10 +2,9 @@
 /// caller and device share. Compiles as C11 and as C++11 and later; link with -lrknnrt.
 ///
 /// Conventions
-/// - Functions that return int give RKNN_SUCC (0) or one of the negative RKNN_ERR_* codes;
-/// functions
-///   that return a pointer give NULL. Each failure also writes one line to stderr that says what
-///   was given, what is allowed and what to do (`E RKNN: [hh:mm:ss.mmm] ...`, see RKNN_LOG_LEVEL).
+/// - Functions that return int give RKNN_SUCC (0) or one of the negative RKNN_ERR_* codes, those
+///   that return a pointer NULL. Each failure also writes one line to stderr that says what was
+///   given, what is allowed and what to do (`E RKNN: [hh:mm:ss.mmm] ...`, see RKNN_LOG_LEVEL).
 /// - A context or memory that does not exist, or no longer, is RKNN_ERR_CTX_INVALID or
 ///   RKNN_ERR_PARAM_INVALID, never a crash; so is a null pointer where one is not allowed.
 /// - Threads: different contexts may be used from different threads at once. Calls on one context
