@@ -105,7 +105,6 @@ class Rival {
     const void* c = c_.get_data_handle();
     return integers ? static_cast<const std::int32_t*>(c)[i] : static_cast<const float*>(c)[i];
   }
-  std::size_t b_bytes() const { return b_.get_desc().get_size(); }
 
  private:
   int threads_;
@@ -149,7 +148,7 @@ struct Setting {
   Types types;
   std::size_t cores;
   Peak peak;
-  double read_per_second;  ///< Of as many bytes as packed B has.
+  double read_per_second;  ///< Of as many bytes as the rival's B has.
   Settings settings;
 };
 
@@ -190,7 +189,7 @@ Json compare(const Setting& setting, std::int64_t m, const std::shared_ptr<devic
   j["giga_operations_per_second"] = operations / ours * 1e-9;
   j["share_of_peak_operations"] = most > 0 ? operations / ours / most : 0;
   j["share_of_peak_reading"] =
-      static_cast<double>(rivals[0]->b_bytes()) / ours / setting.read_per_second;
+      static_cast<double>(job.executable->memory().weights) / ours / setting.read_per_second;
   std::fputs(
       fmt::format("    {:.3f} ms (oneDNN {:.3f}), {:.0f} GOP/s, {:.0f} % of peak operations, "
                   "{:.0f} % of peak reading\n",

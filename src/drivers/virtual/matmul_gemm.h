@@ -1,5 +1,6 @@
 /// The plain product C(M, N) = A(M, K) x B(K, N) of row-major A and C with a packed B: oneDNN, or
-/// our own loop where oneDNN's sums of 8-bit integers would saturate.
+/// our own loops where oneDNN's sums of 8-bit integers would saturate, and where so few rows are
+/// multiplied that reading B takes the time.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,13 @@ enum class GemmForm : std::uint8_t {
   kF32,     ///< oneDNN, f32 x f32 -> f32.
   kI8,      ///< oneDNN, i8 x i8 -> i32.
   kPanels,  ///< multiply_i8(), i8 x i8 -> i32.
+  kLean,    ///< multiply_lean(), f32 x (f16 or i8) -> f32, for few rows.
 };
+
+/// Sums are i32.
+constexpr bool sums_integers(GemmForm form) noexcept {
+  return form == GemmForm::kI8 || form == GemmForm::kPanels;
+}
 
 /// kI8 where oneDNN multiplies 8-bit integers without saturating in between (instructions that add
 /// to 32 bits at once, "VNNI"), else kPanels.
@@ -33,9 +40,13 @@ dnnl::memory::desc packed_layout(GemmForm form, std::int64_t k, std::int64_t n);
 struct PackedB {
   GemmForm form = GemmForm::kF32;
   dnnl::memory weights;                   ///< Of oneDNN.
-  std::unique_ptr<std::int8_t[]> panels;  ///< kPanels.
-  std::vector<std::int32_t> column_sums;  ///< Of the integers of B, but for kF32.
-  std::size_t bytes = 0;                  ///< All of it.
+  std::unique_ptr<std::byte[]> panels;    ///< kPanels, kLean.
+  std::vector<std::int32_t> column_sums;  ///< kI8, kPanels: of the integers of B.
+  bool halves = false;                    ///< kLean: what MultiplyLean asks for.
+  std::size_t group = 0;
+  std::vector<float> scales;
+  std::vector<std::int32_t> zeros;
+  std::size_t bytes = 0;  ///< All of it.
 };
 
 /// One product for one M and number of threads. One call at a time.
@@ -52,6 +63,7 @@ class Gemm {
   const std::string& kernel() const noexcept { return kernel_; }
 
  private:
+  void run_lean(const float* a, const PackedB& b, float* c) const;
   void run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c);
 
   GemmForm form_;

@@ -37,6 +37,29 @@ void multiply_i8(const MultiplyI8& product, std::size_t first, std::size_t last)
 /// One row of A as multiply_i8() takes it: (count + 1) / 2 values.
 void pair_i8(const std::int8_t* in, std::size_t count, std::int32_t* pairs);
 
+/// B in panels of 64 columns, [panel][k][column], as it was given (i8, or f16), zeros beyond N:
+/// what multiply_lean() reads.
+inline constexpr std::size_t kLeanColumns = 64;
+inline std::size_t lean_columns(std::size_t n) {
+  return (n + kLeanColumns - 1) / kLeanColumns * kLeanColumns;
+}
+
+/// C[rows, N] = A x ((B - zero) * scale) in f32 for the columns of the panels [first, last), for
+/// few rows: B is read once, at the size it has.
+struct MultiplyLean {
+  const float* a = nullptr;  ///< [row][k].
+  const void* panels = nullptr;
+  float* c = nullptr;  ///< [row][n].
+  std::size_t rows = 0;
+  std::size_t k = 0;
+  std::size_t n = 0;
+  bool halves = false;                  ///< B is f16 and has neither scales nor zero points.
+  std::size_t group = 0;                ///< k to a scale, for i8.
+  const float* scales = nullptr;        ///< [k / group][lean_columns(n)].
+  const std::int32_t* zeros = nullptr;  ///< The same, or null.
+};
+void multiply_lean(const MultiplyLean& product, std::size_t first, std::size_t last);
+
 /// What becomes of a row of sums. With s = sum[i] + add[i] - zero[i] * row_sum for sums of integers
 /// (add and zero may be null), or s = sum[i] for f32. `add`, `zero` and the factors may be read up
 /// to kFinishSlack elements beyond `count`.

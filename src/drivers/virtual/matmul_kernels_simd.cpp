@@ -168,6 +168,97 @@ void multiply_i8(const MultiplyI8& p, std::size_t first, std::size_t last) {
 }
 #endif  // HWY_TARGET == HWY_SCALAR
 
+// ---- few rows of f32 by B as it was given
+
+constexpr std::size_t kLeanVectors = 4;  ///< Side by side, to hide the latency of the sums.
+
+struct LoadHalves {
+  using T = std::uint16_t;
+  HWY_INLINE hn::Vec<DF> operator()(const T* in, VI) const { return load_f16(in); }
+};
+struct LoadBytes {
+  using T = std::int8_t;
+  HWY_INLINE hn::Vec<DF> operator()(const T* in, VI) const {
+    return hn::ConvertTo(DF(), load_i8(in));
+  }
+};
+struct LoadBytesLessZero {
+  using T = std::int8_t;
+  HWY_INLINE hn::Vec<DF> operator()(const T* in, VI zero) const {
+    return hn::ConvertTo(DF(), hn::Sub(load_i8(in), zero));
+  }
+};
+
+/// Rows [row, row + R) by the columns [at, at + kLeanVectors * kLanes) of a panel.
+template <std::size_t R, class Load>
+HWY_INLINE void lean_tile(const MultiplyLean& p, std::size_t panel, std::size_t at, std::size_t row,
+                          Load load) {
+  using VF = hn::Vec<DF>;
+  const DF d;
+  const auto* b = static_cast<const typename Load::T*>(p.panels) + panel * p.k * kLeanColumns + at;
+  const float* a = p.a + row * p.k;
+  const std::size_t column = panel * kLeanColumns + at;
+  const std::size_t stride = lean_columns(p.n);
+  VF total[R][kLeanVectors];
+  VF part[R][kLeanVectors];
+  VI zero[kLeanVectors];
+  for (std::size_t v = 0; v < kLeanVectors; ++v) {
+    zero[v] = hn::Zero(DI());
+    for (std::size_t r = 0; r < R; ++r) total[r][v] = hn::Zero(d);
+  }
+  const std::size_t group = p.scales == nullptr ? p.k : p.group;
+  for (std::size_t first = 0, g = 0; first < p.k; first += group, ++g) {
+    for (std::size_t v = 0; v < kLeanVectors; ++v) {
+      if (p.zeros != nullptr) zero[v] = hn::LoadU(DI(), p.zeros + g * stride + column + v * kLanes);
+      for (std::size_t r = 0; r < R; ++r) part[r][v] = hn::Zero(d);
+    }
+    const std::size_t last = std::min(p.k, first + group);
+    for (std::size_t k = first; k < last; ++k) {
+      const auto* line = b + k * kLeanColumns;
+      for (std::size_t v = 0; v < kLeanVectors; ++v) {
+        const VF w = load(line + v * kLanes, zero[v]);
+        for (std::size_t r = 0; r < R; ++r)
+          part[r][v] = hn::MulAdd(hn::Set(d, a[r * p.k + k]), w, part[r][v]);
+      }
+    }
+    for (std::size_t v = 0; v < kLeanVectors; ++v)
+      for (std::size_t r = 0; r < R; ++r)
+        total[r][v] =
+            p.scales == nullptr
+                ? part[r][v]
+                : hn::MulAdd(part[r][v], hn::LoadU(d, p.scales + g * stride + column + v * kLanes),
+                             total[r][v]);
+  }
+  HWY_ALIGN float sums[kLeanVectors * kLanes];
+  if (column >= p.n) return;
+  for (std::size_t r = 0; r < R; ++r) {
+    for (std::size_t v = 0; v < kLeanVectors; ++v) hn::Store(total[r][v], d, sums + v * kLanes);
+    std::copy(sums, sums + std::min(kLeanVectors * kLanes, p.n - column),
+              p.c + (row + r) * p.n + column);
+  }
+}
+
+template <class Load>
+HWY_INLINE void lean_panels(const MultiplyLean& p, std::size_t first, std::size_t last, Load load) {
+  // The sums of a group must fit in the registers.
+  constexpr std::size_t kRows = kLanes == 16 ? 4 : 2;
+  for (std::size_t panel = first; panel < last; ++panel) {
+    std::size_t row = 0;
+    for (; row + kRows <= p.rows; row += kRows)
+      for (std::size_t at = 0; at < kLeanColumns; at += kLeanVectors * kLanes)
+        lean_tile<kRows>(p, panel, at, row, load);
+    for (; row < p.rows; ++row)
+      for (std::size_t at = 0; at < kLeanColumns; at += kLeanVectors * kLanes)
+        lean_tile<1>(p, panel, at, row, load);
+  }
+}
+
+void multiply_lean(const MultiplyLean& p, std::size_t first, std::size_t last) {
+  if (p.halves) return lean_panels(p, first, last, LoadHalves());
+  if (p.zeros != nullptr) return lean_panels(p, first, last, LoadBytesLessZero());
+  lean_panels(p, first, last, LoadBytes());
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace corelane::virtual_npu
 HWY_AFTER_NAMESPACE();
@@ -181,6 +272,7 @@ HWY_EXPORT(sum_i8);
 HWY_EXPORT(add_i8);
 HWY_EXPORT(pair_i8);
 HWY_EXPORT(multiply_i8);
+HWY_EXPORT(multiply_lean);
 
 void unpack_i4(const std::uint8_t* packed, std::size_t first, std::size_t count, std::int8_t* out) {
   HWY_DYNAMIC_DISPATCH(unpack_i4)(packed, first, count, out);
@@ -199,6 +291,9 @@ void pair_i8(const std::int8_t* in, std::size_t count, std::int32_t* pairs) {
 }
 void multiply_i8(const MultiplyI8& product, std::size_t first, std::size_t last) {
   HWY_DYNAMIC_DISPATCH(multiply_i8)(product, first, last);
+}
+void multiply_lean(const MultiplyLean& product, std::size_t first, std::size_t last) {
+  HWY_DYNAMIC_DISPATCH(multiply_lean)(product, first, last);
 }
 
 }  // namespace corelane::virtual_npu

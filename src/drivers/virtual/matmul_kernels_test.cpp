@@ -105,6 +105,52 @@ TEST_P(MatmulKernels, PanelsMultiplyLikeTheDefinition) {
     }
 }
 
+TEST_P(MatmulKernels, FewRowsMultiplyLikeTheDefinition) {
+  struct Dimensions {
+    std::size_t m, k, n;
+  };
+  for (const auto& [m, k, n] : {Dimensions{1, 1, 1}, {2, 37, 70}, {4, 70, 64}, {3, 33, 130}})
+    for (const int kind : {0, 1, 2}) {  // Halves, bytes, bytes with zero points.
+      const std::size_t padded = lean_columns(n);
+      const std::size_t group = kind == 0 ? 0 : 32;
+      std::vector<float> a(m * k);
+      for (float& value : a) value = static_cast<float>(static_cast<int>(random_() % 9) - 4);
+      std::vector<std::int8_t> small(padded * k);
+      std::vector<std::uint16_t> halves(padded * k);
+      std::vector<float> b(k * n);
+      std::vector<float> scales(2 * padded * k, 0.5F);
+      std::vector<std::int32_t> zeros(scales.size(), 3);
+      for (std::size_t i = 0; i < k; ++i)
+        for (std::size_t j = 0; j < n; ++j) {
+          const auto value = static_cast<std::int8_t>(static_cast<int>(random_() % 31) - 15);
+          const std::size_t at = (j / 64 * k + i) * 64 + j % 64;
+          small[at] = value;
+          halves[at] = f32_to_f16(value);
+          b[i * n + j] = kind == 0 ? value : 0.5F * static_cast<float>(value - (kind == 2 ? 3 : 0));
+        }
+      MultiplyLean product;
+      product.a = a.data();
+      product.panels = kind == 0 ? static_cast<const void*>(halves.data()) : small.data();
+      std::vector<float> c(m * n + 1, 99);
+      product.c = c.data();
+      product.rows = m;
+      product.k = k;
+      product.n = n;
+      product.halves = kind == 0;
+      product.group = group;
+      product.scales = kind == 0 ? nullptr : scales.data();
+      product.zeros = kind == 2 ? zeros.data() : nullptr;
+      multiply_lean(product, 0, padded / 64);
+      for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j < n; ++j) {
+          float sum = 0;
+          for (std::size_t l = 0; l < k; ++l) sum += a[i * k + l] * b[l * n + j];
+          ASSERT_EQ(c[i * n + j], sum) << kind << ": " << i << ", " << j;
+        }
+      ASSERT_EQ(c[m * n], 99);
+    }
+}
+
 TEST_P(MatmulKernels, SumsBecomeC) {
   for (const std::size_t count : kCounts) {
     const auto add = sums(count + kFinishSlack, 20);

@@ -45,12 +45,16 @@ class Packer {
     if (form_ == GemmForm::kF32) plain = to_f32(std::move(plain));
     auto packed = std::make_shared<PackedB>();
     packed->form = form_;
-    if (form_ == GemmForm::kPanels)
+    if (form_ == GemmForm::kLean)
+      pack_lean(plain, *packed);
+    else if (form_ == GemmForm::kPanels)
       pack_panels(plain, *packed);
     else
       reorder(plain, *packed);
-    if (form_ != GemmForm::kF32) packed->column_sums = sum_columns(plain);
-    packed->bytes += packed->column_sums.size() * sizeof(std::int32_t);
+    if (sums_integers(form_)) packed->column_sums = sum_columns(plain);
+    packed->bytes += packed->column_sums.size() * sizeof(std::int32_t) +
+                     packed->scales.size() * sizeof(float) +
+                     packed->zeros.size() * sizeof(std::int32_t);
     return packed;
   }
 
@@ -180,18 +184,60 @@ class Packer {
   void pack_panels(const PlainB& plain, PackedB& packed) {
     const std::size_t panels = panels_of(n_);
     packed.bytes = panels * panel_bytes(k_);
-    packed.panels = std::make_unique<std::int8_t[]>(packed.bytes);
+    packed.panels = std::make_unique<std::byte[]>(packed.bytes);
     const auto* from = static_cast<const std::int8_t*>(plain.data);
     const std::size_t k_step = plain.k_rows ? n_ : 1;
     const std::size_t n_step = plain.k_rows ? 1 : k_;
     for_ranges(threads_, panels, 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t panel = begin; panel < end; ++panel) {
-        std::int8_t* to = packed.panels.get() + panel * panel_bytes(k_);
+        auto* to = reinterpret_cast<std::int8_t*>(packed.panels.get()) + panel * panel_bytes(k_);
         const std::size_t first = panel * kPanelColumns;
         const std::size_t columns = std::min(kPanelColumns, n_ - first);
         for (std::size_t k = 0; k < k_; ++k)
           for (std::size_t c = 0; c < columns; ++c)
             to[(k / 2 * kPanelColumns + c) * 2 + k % 2] = from[k * k_step + (first + c) * n_step];
+      }
+    });
+  }
+
+  void pack_lean(const PlainB& plain, PackedB& packed) {
+    packed.halves = desc_.b == DType::kF16;
+    packed.bytes = lean_columns(n_) * k_ * (packed.halves ? 2 : 1);
+    packed.panels = std::make_unique_for_overwrite<std::byte[]>(packed.bytes);
+    if (packed.halves)
+      pack_lean_panels<std::uint16_t>(plain, packed);
+    else
+      pack_lean_panels<std::int8_t>(plain, packed);
+    if (packed.halves) return;
+    const bool by_group = desc_.b_quant == MatmulQuantB::kGroup;
+    const bool by_layer = desc_.b_quant == MatmulQuantB::kLayer;
+    packed.group = by_group ? desc_.group_size : k_;
+    const std::size_t groups = (k_ + packed.group - 1) / packed.group;
+    packed.scales.resize(groups * lean_columns(n_));
+    if (!desc_.b_zero_points.empty()) packed.zeros.resize(packed.scales.size());
+    for (std::size_t g = 0; g < groups; ++g)
+      for (std::size_t n = 0; n < n_; ++n) {
+        const std::size_t which = by_layer ? 0 : g * n_ + n;
+        packed.scales[g * lean_columns(n_) + n] = scale(which);
+        if (!packed.zeros.empty()) packed.zeros[g * lean_columns(n_) + n] = zero(which);
+      }
+  }
+
+  template <class T>
+  void pack_lean_panels(const PlainB& plain, PackedB& packed) {
+    const auto* from = static_cast<const T*>(plain.data);
+    const std::size_t k_step = plain.k_rows ? n_ : 1;
+    const std::size_t n_step = plain.k_rows ? 1 : k_;
+    const std::size_t panels = lean_columns(n_) / kLeanColumns;
+    for_ranges(threads_, panels, 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t panel = begin; panel < end; ++panel) {
+        T* const to = reinterpret_cast<T*>(packed.panels.get()) + panel * k_ * kLeanColumns;
+        const std::size_t first = panel * kLeanColumns;
+        const std::size_t columns = std::min(kLeanColumns, n_ - first);
+        std::fill(to, to + (columns == kLeanColumns ? 0 : k_ * kLeanColumns), T{0});
+        for (std::size_t k = 0; k < k_; ++k)
+          for (std::size_t c = 0; c < columns; ++c)
+            to[k * kLeanColumns + c] = from[k * k_step + (first + c) * n_step];
       }
     });
   }
@@ -221,7 +267,8 @@ class Packer {
 }  // namespace
 
 GemmForm form_of(const MatmulDesc& desc) {
-  if (!is_integer(desc.a) || desc.b_quant == MatmulQuantB::kGroup) return GemmForm::kF32;
+  if (!is_integer(desc.a) || desc.b_quant == MatmulQuantB::kGroup)
+    return desc.m <= kLeanRows ? GemmForm::kLean : GemmForm::kF32;
   return integer_form(desc.k, desc.n);
 }
 

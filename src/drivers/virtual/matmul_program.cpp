@@ -19,7 +19,7 @@ std::string meaning_of(const device::MatmulDesc& desc, GemmForm form) {
   b.b_block_n = desc.b_block_n;
   b.b_block_k = desc.b_block_k;
   b.k_segment = desc.k_segment;
-  if (form == GemmForm::kF32) {
+  if (!sums_integers(form)) {
     b.b_quant = desc.b_quant;
     b.group_size = desc.group_size;
     b.b_scales = desc.b_scales;

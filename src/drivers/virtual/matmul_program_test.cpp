@@ -15,7 +15,7 @@ struct Dimensions {
   std::int64_t k;
   std::int64_t n;
 };
-constexpr Dimensions kOdd[] = {{1, 1, 1}, {1, 37, 70}, {3, 130, 33}, {17, 200, 65}};
+constexpr Dimensions kOdd[] = {{1, 1, 1}, {1, 37, 70}, {4, 130, 33}, {5, 96, 130}, {17, 200, 65}};
 
 class MatmulOfTypes : public testing::TestWithParam<std::size_t> {
  protected:

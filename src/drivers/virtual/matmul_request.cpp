@@ -46,7 +46,7 @@ MatmulRequest::MatmulRequest(std::shared_ptr<MatmulProgram> program)
       k_(static_cast<std::size_t>(desc_.k)),
       n_(static_cast<std::size_t>(desc_.n)),
       c_width_(dtype_bits(desc_.c) / 8),
-      integer_(program_->form() != GemmForm::kF32),
+      integer_(sums_integers(program_->form())),
       a_direct_(integer_ && desc_.a == DType::kI8 && desc_.a_block == 0),
       c_direct_(desc_.c_block == 0 && c_width_ == 4),
       c_finished_(c_direct_ &&

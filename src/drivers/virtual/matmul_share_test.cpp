@@ -112,6 +112,23 @@ TEST(MatmulShare, ExecutablesOfOtherMShareOnePackedCopy) {
   EXPECT_EQ(second.job.executable->memory().weights, 0U);
 }
 
+TEST(MatmulShare, FewRowsOfFloatsReadBInTheSizeItHas) {
+  const auto npu = open_npu();
+  Product one(matmul_of(kHalves, 1, 128, 128));
+  Product four(matmul_of(kHalves, 4, 128, 128), 2);
+  Product five(matmul_of(kHalves, 5, 128, 128), 3);
+  four.b = five.b = one.b;
+  Bound first(npu, one);
+  Bound second(npu, four, &one);
+  Bound third(npu, five, &one);
+  ASSERT_TRUE(first.run().ok());
+  ASSERT_TRUE(second.run().ok());
+  EXPECT_EQ(npu->memory().weights, 2U * 128 * 128);
+  ASSERT_TRUE(third.run().ok());
+  EXPECT_EQ(npu->memory().weights, (2U + 4U) * 128 * 128);
+  for (const Product* product : {&one, &four, &five}) product->check("shared");
+}
+
 TEST(MatmulShare, TheCopyIsCountedForAnotherWhenTheFirstUserGoesAndFreedWithTheLast) {
   const auto npu = open_npu();
   Product product = constant(1, 1);
