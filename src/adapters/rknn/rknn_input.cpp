@@ -37,7 +37,8 @@ Outcome ModelContext::set_inputs(std::uint32_t count, const rknn_input* inputs) 
   if (Status status = ready(); !status.ok()) return status;
   Frame& frame = next_frame();
   // A run in progress reads this memory.
-  if (Status status = settle(frame); !status.ok())
+  const bool ran = open(frame);
+  if (Status status = settle(frame); ran && !status.ok())
     log::line(log::Level::kWarn, "rknn_inputs_set: the run before failed: {}", status.to_string());
   std::vector<std::pair<IoTensor, ViewPlan>> plans;
   for (std::uint32_t i = 0; i < count; ++i) {

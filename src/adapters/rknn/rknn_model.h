@@ -9,11 +9,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -22,6 +24,7 @@
 #include "adapters/rknn/rknn_edge.h"
 #include "adapters/rknn/rknn_handle.h"
 #include "adapters/rknn/rknn_memory.h"
+#include "corelane/device/fence.h"
 #include "corelane/device/host_operator.h"
 #include "corelane/runtime/program.h"
 #include "rknn_custom_op.h"
@@ -36,6 +39,24 @@ struct Bound {
   Form form;
 };
 
+/// A run in the background whose inputs are converted when a fence of the caller says so: the
+/// runtime converts in the thread that submits.
+class DeferredRun {
+ public:
+  DeferredRun(Context context, RunOptions options, std::shared_ptr<device::Fence> out);
+  /// Gives up waiting for the fence.
+  ~DeferredRun();
+  bool wait(TimePoint until) const { return over_->wait(until); }
+  Status status() const { return over_->status(); }
+  /// A run that still waits for its fence ends with kCancelled.
+  void cancel();
+
+ private:
+  std::vector<std::shared_ptr<device::Fence>> in_;
+  std::shared_ptr<device::Fence> over_;
+  std::thread thread_;
+};
+
 /// One set of tensors with at most one run in progress. A context has one, with ASYNC_MASK two that
 /// take turns.
 struct Frame {
@@ -43,7 +64,9 @@ struct Frame {
   std::optional<Inference> flight;  ///< A run that nobody has waited for.
   std::uint64_t id = 0;             ///< Of its last run; 0: none.
   Status result;
-  std::vector<std::uint64_t> input_age;  ///< Which rknn_inputs_set each input's content is from.
+  std::vector<std::uint64_t> input_age;     ///< Which rknn_inputs_set each input's content is from.
+  std::optional<Inference> abandoned{};     ///< A run that timed out and may hold bound memory yet.
+  std::shared_ptr<DeferredRun> deferred{};  ///< Instead of `flight`: a thread of its own runs it.
 };
 
 class ModelContext final : public Handle {
@@ -134,9 +157,13 @@ class ModelContext final : public Handle {
   Frame& next_frame() noexcept { return frames_[asynchronous() ? (runs_ % frames_.size()) : 0]; }
   Status settle(Frame& frame, TimePoint until = kNever);
   Status settle_all();
+  bool open(const Frame& frame) const noexcept { return frame.flight || frame.deferred != nullptr; }
   void finish(Frame& frame, const Status& status);
   void note_run(Frame& frame, const device::JobRecord& record);
   Status bring_inputs(Frame& frame);
+  Status start(Frame& frame, RunOptions options, bool background);
+  /// How a run ended that is in no frame any more.
+  Status past_result(std::uint64_t id) const;
   RunOptions run_options(const rknn_run_extend* extend) const;
 
   // rknn_dump.cpp
@@ -176,6 +203,7 @@ class ModelContext final : public Handle {
   std::vector<Frame> frames_;
   std::uint64_t runs_ = 0;
   std::uint64_t last_run_ = 0;  ///< Frame id of the last run; ids begin with 1.
+  std::deque<std::pair<std::uint64_t, Status>> failed_;  ///< The last runs that failed, by id.
   std::vector<std::uint64_t> input_age_;
   std::uint64_t age_ = 0;
   std::vector<std::optional<Bound>> bound_inputs_, bound_outputs_;

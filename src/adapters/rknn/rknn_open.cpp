@@ -127,9 +127,8 @@ Status ModelContext::load_file(const std::string& path) {
   LoadOptions options = load_options();
   if (detect_file_kind(mapped.bytes()) == FileKind::kOnnx)
     CORELANE_RETURN_IF_ERROR(fix_batch(import_onnx_file(path, options.import), options.import));
-  auto program = load_program(options, [&](const LoadOptions& o) {
-    return Program::load(std::filesystem::path(path), o);
-  });
+  auto program = load_program(
+      options, [&](const LoadOptions& o) { return Program::load(std::filesystem::path(path), o); });
   if (!program) return program.error();
   return adopt(*std::move(program));
 }
@@ -290,11 +289,15 @@ Result<std::shared_ptr<ModelContext>> ModelContext::duplicate() {
 void ModelContext::close() {
   const std::lock_guard lock(order_);
   for (Frame& frame : frames_) {
-    if (!frame.flight) continue;
-    frame.flight->cancel();
-    (void)frame.flight->wait();
-    frame.flight->wait_released();
+    frame.deferred.reset();
+    if (frame.flight) {
+      frame.flight->cancel();
+      (void)frame.flight->wait();
+      frame.abandoned = std::move(frame.flight);
+    }
+    if (frame.abandoned) frame.abandoned->wait_released();
     frame.flight.reset();
+    frame.abandoned.reset();
   }
   custom_share_.reset();
 }
@@ -321,7 +324,9 @@ IoTensor ModelContext::current_output(std::size_t index) const {
 Order::Order(const ModelContext& context) {
   if (ModelContext::inside_operator != nullptr) {
     lock_ = std::unique_lock(context.order_, std::try_to_lock);
-    const auto runs = [](const Frame& f) { return f.flight && !f.flight->done(); };
+    const auto runs = [](const Frame& f) {
+      return f.deferred != nullptr || (f.flight && !f.flight->done());
+    };
     if (lock_.owns_lock() && std::none_of(context.frames_.begin(), context.frames_.end(), runs))
       return;
     if (lock_.owns_lock()) lock_.unlock();

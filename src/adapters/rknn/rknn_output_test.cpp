@@ -17,7 +17,7 @@ rknn_output wanted(std::uint32_t index, bool want_float) {
 }
 
 template <class T>
-rknn_output into(std::vector<T> &memory, std::uint32_t index, bool want_float) {
+rknn_output into(std::vector<T>& memory, std::uint32_t index, bool want_float) {
   rknn_output output = wanted(index, want_float);
   output.is_prealloc = 1;
   output.buf = memory.data();
@@ -51,21 +51,19 @@ TEST(RknnOutput, WithoutWantFloatTheTypeIsThatOfTheAttr) {
   EXPECT_EQ(got, halves(times(x, 2)));
 }
 
-template <class T> void expect_requantised(Affine in, Affine out) {
+template <class T>
+void expect_requantised(Affine in, Affine out) {
   const Model model(quantised<T>(kPicture.dims(), in, out));
   const rknn_tensor_attr attr = model.attr(RKNN_QUERY_OUTPUT_ATTR);
-  EXPECT_EQ(attr.type,
-            std::is_signed_v<T> ? RKNN_TENSOR_INT8 : RKNN_TENSOR_UINT8);
+  EXPECT_EQ(attr.type, std::is_signed_v<T> ? RKNN_TENSOR_INT8 : RKNN_TENSOR_UINT8);
   EXPECT_EQ(attr.qnt_type, RKNN_TENSOR_QNT_AFFINE_ASYMMETRIC);
   EXPECT_EQ(attr.scale, out.scale);
   EXPECT_EQ(attr.zp, out.zp);
   std::vector<T> q(kPicture.size());
   for (std::size_t i = 0; i < q.size(); ++i)
-    q[i] = static_cast<T>(std::numeric_limits<T>::min() +
-                          static_cast<int>(i) * 4 + 1);
+    q[i] = static_cast<T>(std::numeric_limits<T>::min() + static_cast<int>(i) * 4 + 1);
   ASSERT_EQ(
-      model.set(0, kPicture.to_nhwc(q),
-                std::is_signed_v<T> ? RKNN_TENSOR_INT8 : RKNN_TENSOR_UINT8,
+      model.set(0, kPicture.to_nhwc(q), std::is_signed_v<T> ? RKNN_TENSOR_INT8 : RKNN_TENSOR_UINT8,
                 RKNN_TENSOR_UNDEFINED),
       RKNN_SUCC);
   ASSERT_EQ(model.run(), RKNN_SUCC);
@@ -81,12 +79,12 @@ template <class T> void expect_requantised(Affine in, Affine out) {
 
 TEST(RknnOutput, IntegersAreThoseOfTheNetworkAndFloatsTheirReals) {
   expect_requantised<std::int8_t>({0.3F, -3}, {0.7F, 11});
-  expect_requantised<std::int8_t>({0.3F, -3}, {0.11F, -128}); // Saturates.
+  expect_requantised<std::int8_t>({0.3F, -3}, {0.11F, -128});  // Saturates.
   expect_requantised<std::uint8_t>({0.3F, 3}, {0.7F, 200});
 }
 
 TEST(RknnOutput, FixedPointIsWrittenByItsFractionLength) {
-  const Model model(compiled(doubling({1, 6}), {}, [](ProgramDescription &d) {
+  const Model model(compiled(doubling({1, 6}), {}, [](ProgramDescription& d) {
     d.outputs[0].quant_dtype = DType::kI8;
     d.outputs[0].quant = Quant::dfp(2);
     d.outputs[0].reported_dtype = DType::kI8;
@@ -94,12 +92,11 @@ TEST(RknnOutput, FixedPointIsWrittenByItsFractionLength) {
   ASSERT_EQ(model.set({0.5F, -0.5F, 3.3F, 30, -30, 0}), RKNN_SUCC);
   ASSERT_EQ(model.run(), RKNN_SUCC);
   // x * 2^fl, rounded, within the range.
-  EXPECT_EQ(model.get<std::int8_t>(0, false),
-            (std::vector<std::int8_t>{4, -4, 26, 127, -128, 0}));
+  EXPECT_EQ(model.get<std::int8_t>(0, false), (std::vector<std::int8_t>{4, -4, 26, 127, -128, 0}));
 }
 
 TEST(RknnOutput, OtherRanksKeepTheirOrder) {
-  for (const Dims &dims : {Dims{24}, Dims{2, 3, 4}, Dims{1, 2, 3, 2, 2}}) {
+  for (const Dims& dims : {Dims{24}, Dims{2, 3, 4}, Dims{1, 2, 3, 2, 2}}) {
     const Model model(doubling(dims));
     const rknn_tensor_attr attr = model.attr(RKNN_QUERY_OUTPUT_ATTR);
     EXPECT_EQ(Dims(attr.dims, attr.dims + attr.n_dims), dims);
@@ -118,13 +115,12 @@ TEST(RknnOutput, IntegersOfTheModelComeAsFloatsToo) {
                         .output("y", {3}, testing::kOnnxInt64)
                         .node("Add", {"x", "x"}, {"y"})
                         .build());
-  ASSERT_EQ(model.set(0, std::vector<std::int64_t>{1, -2, 70000},
-                      RKNN_TENSOR_INT64, RKNN_TENSOR_UNDEFINED),
+  ASSERT_EQ(model.set(0, std::vector<std::int64_t>{1, -2, 70000}, RKNN_TENSOR_INT64,
+                      RKNN_TENSOR_UNDEFINED),
             RKNN_SUCC);
   ASSERT_EQ(model.run(), RKNN_SUCC);
   EXPECT_EQ(model.floats(), (std::vector<float>{2, -4, 140000}));
-  EXPECT_EQ(model.get<std::int64_t>(0, false),
-            (std::vector<std::int64_t>{2, -4, 140000}));
+  EXPECT_EQ(model.get<std::int64_t>(0, false), (std::vector<std::int64_t>{2, -4, 140000}));
 }
 
 TEST(RknnOutput, SizeTellsTheBytesWhosesoeverTheMemoryIs) {
@@ -138,10 +134,9 @@ TEST(RknnOutput, SizeTellsTheBytesWhosesoeverTheMemoryIs) {
   ASSERT_EQ(rknn_outputs_get(model.ctx, 2, outputs.data(), &extend), RKNN_SUCC);
   EXPECT_EQ(outputs[0].size, 12U);
   EXPECT_EQ(outputs[0].buf, mine.data());
-  EXPECT_EQ(mine, (std::vector<float>{-9, -18, -27, -1,
-                                      -1})); // Nothing behind it is touched.
+  EXPECT_EQ(mine, (std::vector<float>{-9, -18, -27, -1, -1}));  // Nothing behind it is touched.
   EXPECT_EQ(outputs[1].size, 12U);
-  EXPECT_EQ(static_cast<float *>(outputs[1].buf)[2], 33);
+  EXPECT_EQ(static_cast<float*>(outputs[1].buf)[2], 33);
   EXPECT_EQ(extend.frame_id, 1U);
   EXPECT_EQ(rknn_outputs_release(model.ctx, 2, outputs.data()), RKNN_SUCC);
   EXPECT_EQ(mine[0], -9);
@@ -153,18 +148,15 @@ TEST(RknnOutput, MemoryOfTheCallerMustHoldIt) {
   ASSERT_EQ(model.run(), RKNN_SUCC);
   std::vector<float> mine(3, -1);
   rknn_output output = into(mine, 0, true);
-  const std::string lines = lines_of([&] {
-    EXPECT_EQ(rknn_outputs_get(model.ctx, 1, &output, nullptr),
-              RKNN_ERR_PARAM_INVALID);
-  });
+  const std::string lines = lines_of(
+      [&] { EXPECT_EQ(rknn_outputs_get(model.ctx, 1, &output, nullptr), RKNN_ERR_PARAM_INVALID); });
   EXPECT_THAT(lines, HasSubstr("16 bytes"));
   EXPECT_EQ(mine, std::vector<float>(3, -1));
-  output = into(mine, 0, false); // Halves fit.
+  output = into(mine, 0, false);  // Halves fit.
   ASSERT_EQ(rknn_outputs_get(model.ctx, 1, &output, nullptr), RKNN_SUCC);
   EXPECT_EQ(output.size, 8U);
   output.buf = nullptr;
-  EXPECT_EQ(rknn_outputs_get(model.ctx, 1, &output, nullptr),
-            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_outputs_get(model.ctx, 1, &output, nullptr), RKNN_ERR_PARAM_INVALID);
 }
 
 TEST(RknnOutput, WhatTheLibraryAllocatedLivesUntilItsRelease) {
@@ -175,12 +167,12 @@ TEST(RknnOutput, WhatTheLibraryAllocatedLivesUntilItsRelease) {
   ASSERT_EQ(rknn_outputs_get(model.ctx, 1, &first, nullptr), RKNN_SUCC);
   ASSERT_EQ(model.set({5, 6, 7, 8}), RKNN_SUCC);
   ASSERT_EQ(model.run(), RKNN_SUCC);
-  EXPECT_EQ(static_cast<float *>(first.buf)[0],
-            2); // A later run leaves it alone.
+  EXPECT_EQ(static_cast<float*>(first.buf)[0],
+            2);  // A later run leaves it alone.
   rknn_output copy = first;
   EXPECT_EQ(rknn_outputs_release(model.ctx, 1, &first), RKNN_SUCC);
   EXPECT_EQ(rknn_outputs_release(model.ctx, 1, &first),
-            RKNN_SUCC); // It is empty now.
+            RKNN_SUCC);  // It is empty now.
   EXPECT_EQ(rknn_outputs_release(model.ctx, 1, &copy), RKNN_ERR_PARAM_INVALID);
 }
 
@@ -190,7 +182,7 @@ TEST(RknnOutput, WhatIsNotReleasedGoesWithTheContext) {
   ASSERT_EQ(model.run(), RKNN_SUCC);
   rknn_output output = wanted(0, true);
   ASSERT_EQ(rknn_outputs_get(model.ctx, 1, &output, nullptr), RKNN_SUCC);
-  model.destroy(); // LeakSanitizer tells the rest.
+  model.destroy();  // LeakSanitizer tells the rest.
 }
 
 TEST(RknnOutput, GetIsTheLastRunHoweverOftenItIsAsked) {
@@ -209,9 +201,8 @@ TEST(RknnOutput, GetIsTheLastRunHoweverOftenItIsAsked) {
 TEST(RknnOutput, BeforeTheFirstRunThereIsNone) {
   const Model model(doubling({1, 2}));
   rknn_output output = wanted(0, true);
-  const std::string lines = lines_of([&] {
-    EXPECT_EQ(rknn_outputs_get(model.ctx, 1, &output, nullptr), RKNN_ERR_FAIL);
-  });
+  const std::string lines =
+      lines_of([&] { EXPECT_EQ(rknn_outputs_get(model.ctx, 1, &output, nullptr), RKNN_ERR_FAIL); });
   EXPECT_THAT(lines, HasSubstr("rknn_run"));
   EXPECT_EQ(output.buf, nullptr);
 }
@@ -223,13 +214,11 @@ TEST(RknnOutput, OneWrongOutputGivesNoneAndLeaksNothing) {
   ASSERT_EQ(model.run(), RKNN_SUCC);
   std::vector<float> small(1);
   std::vector<rknn_output> outputs{wanted(0, true), into(small, 1, true)};
-  EXPECT_EQ(rknn_outputs_get(model.ctx, 2, outputs.data(), nullptr),
-            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_outputs_get(model.ctx, 2, outputs.data(), nullptr), RKNN_ERR_PARAM_INVALID);
   EXPECT_EQ(outputs[0].buf, nullptr);
   EXPECT_EQ(outputs[1].buf, small.data());
   outputs[1].index = 2;
-  EXPECT_EQ(rknn_outputs_get(model.ctx, 2, outputs.data(), nullptr),
-            RKNN_ERR_OUTPUT_INVALID);
+  EXPECT_EQ(rknn_outputs_get(model.ctx, 2, outputs.data(), nullptr), RKNN_ERR_OUTPUT_INVALID);
 }
 
 TEST(RknnOutput, OutputsWithOpenDimensionsHaveTheSizeOfTheRun) {
@@ -240,14 +229,12 @@ TEST(RknnOutput, OutputsWithOpenDimensionsHaveTheSizeOfTheRun) {
                         .build());
   ASSERT_EQ(model.set({0, 5, 0, 6}), RKNN_SUCC);
   ASSERT_EQ(model.run(), RKNN_SUCC);
-  EXPECT_EQ(model.get<std::int64_t>(0, false),
-            (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(model.get<std::int64_t>(0, false), (std::vector<std::int64_t>{1, 3}));
   EXPECT_EQ(model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR).dims[1], 2U);
   ASSERT_EQ(model.set({1, 5, 0, 6}), RKNN_SUCC);
   ASSERT_EQ(model.run(), RKNN_SUCC);
-  EXPECT_EQ(model.get<std::int64_t>(0, false),
-            (std::vector<std::int64_t>{0, 1, 3}));
+  EXPECT_EQ(model.get<std::int64_t>(0, false), (std::vector<std::int64_t>{0, 1, 3}));
 }
 
-} // namespace
-} // namespace corelane::rknn::test
+}  // namespace
+}  // namespace corelane::rknn::test

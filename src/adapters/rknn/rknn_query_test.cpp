@@ -8,11 +8,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-Dims dims(const rknn_tensor_attr &attr) {
-  return {attr.dims, attr.dims + attr.n_dims};
-}
+Dims dims(const rknn_tensor_attr& attr) { return {attr.dims, attr.dims + attr.n_dims}; }
 
-template <class T> T asked(const Model &model, rknn_query_cmd cmd) {
+template <class T>
+T asked(const Model& model, rknn_query_cmd cmd) {
   T info{};
   EXPECT_EQ(rknn_query(model.ctx, cmd, &info, sizeof info), RKNN_SUCC);
   return info;
@@ -32,11 +31,9 @@ TEST(RknnQuery, AttrsAreInTheModelsPlaces) {
   EXPECT_EQ(model.attr(RKNN_QUERY_OUTPUT_ATTR, 1).index, 1U);
   rknn_tensor_attr attr{};
   attr.index = 2;
-  for (const auto cmd :
-       {RKNN_QUERY_INPUT_ATTR, RKNN_QUERY_OUTPUT_ATTR,
-        RKNN_QUERY_NATIVE_INPUT_ATTR, RKNN_QUERY_CURRENT_OUTPUT_ATTR})
-    EXPECT_EQ(rknn_query(model.ctx, cmd, &attr, sizeof attr),
-              RKNN_ERR_PARAM_INVALID);
+  for (const auto cmd : {RKNN_QUERY_INPUT_ATTR, RKNN_QUERY_OUTPUT_ATTR,
+                         RKNN_QUERY_NATIVE_INPUT_ATTR, RKNN_QUERY_CURRENT_OUTPUT_ATTR})
+    EXPECT_EQ(rknn_query(model.ctx, cmd, &attr, sizeof attr), RKNN_ERR_PARAM_INVALID);
 }
 
 TEST(RknnQuery, PicturesComeInAsNhwcAndGoOutAsNchw) {
@@ -57,16 +54,15 @@ TEST(RknnQuery, PicturesComeInAsNhwcAndGoOutAsNchw) {
   EXPECT_EQ(dims(out), (Dims{1, 3, 6, 10}));
   EXPECT_EQ(out.w_stride, 0U);
   EXPECT_EQ(out.size_with_stride,
-            8U * 6 * 10 * 2); // Channels padded to a block.
+            8U * 6 * 10 * 2);  // Channels padded to a block.
 }
 
 TEST(RknnQuery, RowsArePaddedByTheRuleOfTheChip) {
   const Environment inner("CORELANE_RKNN_INNER", "virtual:rk3566");
   const Affine q{0.5F, 0};
   const Model model(quantised<std::int8_t>({1, 5, 2, 10}, q, q));
-  EXPECT_EQ(model.attr(RKNN_QUERY_INPUT_ATTR).w_stride, 16U); // To 8 pixels.
-  EXPECT_EQ(dims(model.attr(RKNN_QUERY_NATIVE_OUTPUT_ATTR)),
-            (Dims{1, 1, 2, 10, 8}));
+  EXPECT_EQ(model.attr(RKNN_QUERY_INPUT_ATTR).w_stride, 16U);  // To 8 pixels.
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_NATIVE_OUTPUT_ATTR)), (Dims{1, 1, 2, 10, 8}));
   const Model wide(doubling({1, 3, 2, 17}));
   EXPECT_EQ(wide.attr(RKNN_QUERY_INPUT_ATTR).w_stride, 24U);
 }
@@ -76,8 +72,7 @@ TEST(RknnQuery, NativeFormsAreBlocksOfChannels) {
   const Model model(quantised<std::int8_t>({2, 20, 3, 4}, q, q));
   for (const auto cmd :
        {RKNN_QUERY_NATIVE_INPUT_ATTR, RKNN_QUERY_NATIVE_OUTPUT_ATTR,
-        RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR,
-        RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR}) {
+        RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR, RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR}) {
     const rknn_tensor_attr attr = model.attr(cmd);
     EXPECT_EQ(attr.fmt, RKNN_TENSOR_NC1HWC2);
     EXPECT_EQ(dims(attr), (Dims{2, 2, 3, 4, 16}));
@@ -85,15 +80,13 @@ TEST(RknnQuery, NativeFormsAreBlocksOfChannels) {
     EXPECT_EQ(attr.type, RKNN_TENSOR_INT8);
     EXPECT_EQ(attr.zp, 3);
   }
-  for (const auto cmd : {RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR,
-                         RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR}) {
+  for (const auto cmd : {RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR, RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR}) {
     const rknn_tensor_attr attr = model.attr(cmd);
     EXPECT_EQ(attr.fmt, RKNN_TENSOR_NHWC);
     EXPECT_EQ(dims(attr), (Dims{2, 3, 4, 20}));
   }
   const Model half(doubling({1, 20, 3, 4}));
-  EXPECT_EQ(dims(half.attr(RKNN_QUERY_NATIVE_OUTPUT_ATTR)),
-            (Dims{1, 3, 3, 4, 8}));
+  EXPECT_EQ(dims(half.attr(RKNN_QUERY_NATIVE_OUTPUT_ATTR)), (Dims{1, 3, 3, 4, 8}));
 }
 
 TEST(RknnQuery, NativeInputsOfPixelsAreNhwc) {
@@ -108,9 +101,8 @@ TEST(RknnQuery, NativeInputsOfPixelsAreNhwc) {
 
 TEST(RknnQuery, NativeFormsOfFiveDimensionsAreTheirOwnShape) {
   const Model model(doubling({1, 2, 3, 4, 5}));
-  for (const auto cmd :
-       {RKNN_QUERY_NATIVE_INPUT_ATTR, RKNN_QUERY_NATIVE_OUTPUT_ATTR,
-        RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR}) {
+  for (const auto cmd : {RKNN_QUERY_NATIVE_INPUT_ATTR, RKNN_QUERY_NATIVE_OUTPUT_ATTR,
+                         RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR}) {
     const rknn_tensor_attr attr = model.attr(cmd);
     EXPECT_EQ(attr.fmt, RKNN_TENSOR_UNDEFINED);
     EXPECT_EQ(dims(attr), (Dims{1, 2, 3, 4, 5}));
@@ -122,26 +114,21 @@ TEST(RknnQuery, ShortStructsAreRefusedButForOldOnes) {
   const Model model(doubling({1, 3, 4, 4}));
   rknn_tensor_attr attr{};
   const std::string lines = lines_of([&] {
-    EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_ATTR, &attr, 375),
-              RKNN_ERR_PARAM_INVALID);
+    EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_ATTR, &attr, 375), RKNN_ERR_PARAM_INVALID);
   });
-  EXPECT_THAT(lines,
-              HasSubstr("info_len(375) < sizeof(rknn_tensor_attr)(376)"));
+  EXPECT_THAT(lines, HasSubstr("info_len(375) < sizeof(rknn_tensor_attr)(376)"));
   std::memset(&attr, 0xEE, sizeof attr);
   attr.index = 0;
-  ASSERT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_ATTR, &attr, 372),
-            RKNN_SUCC);
+  ASSERT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_ATTR, &attr, 372), RKNN_SUCC);
   EXPECT_EQ(attr.w_stride, 16U);
-  EXPECT_EQ(attr.h_stride, 0xEEEEEEEEU); // Behind the old struct: not ours.
+  EXPECT_EQ(attr.h_stride, 0xEEEEEEEEU);  // Behind the old struct: not ours.
   rknn_mem_size size{};
   size.total_dma_allocated_size = 77;
   ASSERT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &size, 8), RKNN_SUCC);
   EXPECT_EQ(size.total_dma_allocated_size, 77U);
-  EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &size, 7),
-            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &size, 7), RKNN_ERR_PARAM_INVALID);
   rknn_input_output_num count{};
-  EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_IN_OUT_NUM, &count, 7),
-            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_IN_OUT_NUM, &count, 7), RKNN_ERR_PARAM_INVALID);
 }
 
 TEST(RknnQuery, MemorySizesCanBeAllocated) {
@@ -164,34 +151,27 @@ TEST(RknnQuery, VersionsAreReadFromTheLeft) {
 TEST(RknnQuery, CustomStringIsThatOfTheModelOrEmpty) {
   ImportOptions options;
   options.custom_string = std::string(1023, 'c');
-  EXPECT_EQ(
-      asked<rknn_custom_string>(Model(compiled(doubling({1, 2}), options)),
-                                RKNN_QUERY_CUSTOM_STRING)
-          .string,
-      options.custom_string);
-  EXPECT_STREQ(asked<rknn_custom_string>(Model(doubling({1, 2})),
-                                         RKNN_QUERY_CUSTOM_STRING)
-                   .string,
+  EXPECT_EQ(asked<rknn_custom_string>(Model(compiled(doubling({1, 2}), options)),
+                                      RKNN_QUERY_CUSTOM_STRING)
+                .string,
+            options.custom_string);
+  EXPECT_STREQ(asked<rknn_custom_string>(Model(doubling({1, 2})), RKNN_QUERY_CUSTOM_STRING).string,
                "");
 }
 
 TEST(RknnQuery, PerfIsAskedBeforeAndAfterARunWithAndWithoutTheFlag) {
-  for (const std::uint32_t flags :
-       {0U, std::uint32_t{RKNN_FLAG_COLLECT_PERF_MASK}}) {
+  for (const std::uint32_t flags : {0U, std::uint32_t{RKNN_FLAG_COLLECT_PERF_MASK}}) {
     const Model model(doubling({1, 3, 4, 4}), flags);
     for (int runs = 0; runs < 2; ++runs) {
-      const auto detail =
-          asked<rknn_perf_detail>(model, RKNN_QUERY_PERF_DETAIL);
+      const auto detail = asked<rknn_perf_detail>(model, RKNN_QUERY_PERF_DETAIL);
       ASSERT_NE(detail.perf_data, nullptr);
       EXPECT_EQ(std::strlen(detail.perf_data), detail.data_len);
-      EXPECT_GE(asked<rknn_perf_run>(model, RKNN_QUERY_PERF_RUN).run_duration,
-                0);
+      EXPECT_GE(asked<rknn_perf_run>(model, RKNN_QUERY_PERF_RUN).run_duration, 0);
       ASSERT_EQ(model.set(ramp(48)), RKNN_SUCC);
       ASSERT_EQ(model.run(), RKNN_SUCC);
     }
     const auto detail = asked<rknn_perf_detail>(model, RKNN_QUERY_PERF_DETAIL);
-    if (flags == 0)
-      continue;
+    if (flags == 0) continue;
     EXPECT_THAT(detail.perf_data, HasSubstr("OutputOperator"));
   }
 }
@@ -200,13 +180,11 @@ TEST(RknnQuery, UnknownCommandsAreRefused) {
   const Model model(doubling({1, 2}));
   rknn_input_range info{};
   for (const std::uint32_t cmd : {18U, 19U, 1000U, UINT32_MAX})
-    EXPECT_EQ(rknn_query(model.ctx, static_cast<rknn_query_cmd>(cmd), &info,
-                         sizeof info),
+    EXPECT_EQ(rknn_query(model.ctx, static_cast<rknn_query_cmd>(cmd), &info, sizeof info),
               RKNN_ERR_PARAM_INVALID);
-  EXPECT_EQ(
-      rknn_query(model.ctx, RKNN_QUERY_INPUT_DYNAMIC_RANGE, &info, sizeof info),
-      RKNN_ERR_PARAM_INVALID); // Not a dynamic model.
+  EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_DYNAMIC_RANGE, &info, sizeof info),
+            RKNN_ERR_PARAM_INVALID);  // Not a dynamic model.
 }
 
-} // namespace
-} // namespace corelane::rknn::test
+}  // namespace
+}  // namespace corelane::rknn::test

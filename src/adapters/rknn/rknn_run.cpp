@@ -1,8 +1,9 @@
 /// rknn_run and rknn_wait.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "adapters/rknn/rknn_model.h"
-#include "corelane/device/fence.h"
 
 namespace corelane::rknn {
 namespace {
@@ -12,10 +13,46 @@ Duration timeout_of(const rknn_run_extend* extend) {
   return std::chrono::milliseconds(extend->timeout_ms);
 }
 
+TimePoint end_of(Duration timeout, const Clock& clock) {
+  return timeout == Duration{0} ? kNever : clock.now() + timeout;
+}
+
+constexpr std::size_t kFailuresKept = 16;
+
 }  // namespace
+
+DeferredRun::DeferredRun(Context context, RunOptions options, std::shared_ptr<device::Fence> out)
+    : in_(options.wait), over_(std::make_shared<device::Fence>()) {
+  thread_ = std::thread([context = std::move(context), options = std::move(options),
+                         out = std::move(out), over = over_]() mutable {
+    Status status;
+    try {
+      status = context.run(options);
+    } catch (...) {
+      status = current_exception_outcome().status();
+      if (status.ok()) status = failure(Code::kOutOfMemory, "no memory to run in the background");
+    }
+    if (out) out->signal(status);
+    over->signal(std::move(status));
+  });
+}
+
+void DeferredRun::cancel() {
+  for (const auto& fence : in_)
+    fence->signal(failure(Code::kCancelled, "the context was destroyed before the fence came"));
+}
+
+DeferredRun::~DeferredRun() {
+  cancel();
+  thread_.join();
+}
 
 void ModelContext::finish(Frame& frame, const Status& status) {
   frame.result = status;
+  if (!status.ok()) {
+    if (failed_.size() == kFailuresKept) failed_.pop_front();
+    failed_.emplace_back(frame.id, status);
+  }
   const device::JobRecord record = frame.context.record();
   note_run(frame, record);
   if (status.ok() && log::enabled(log::Level::kLayers)) tell_run(frame);
@@ -35,10 +72,26 @@ void ModelContext::note_run(Frame& frame, const device::JobRecord& record) {
 }
 
 Status ModelContext::settle(Frame& frame, TimePoint until) {
-  if (!frame.flight) return frame.result;
-  Status status = frame.flight->wait(until);
-  if (status.code() == Code::kTimeout && !frame.flight->done()) return status;
-  frame.flight.reset();
+  // One that was given up at its deadline may use bound memory until the device
+  // lets go of it.
+  if (frame.abandoned) {
+    if (!frame.abandoned->wait_released(until))
+      return failure(Code::kTimeout, "frame {} was given up and is not over yet", frame.id);
+    frame.abandoned.reset();
+  }
+  if (!open(frame)) return frame.result;
+  Status status;
+  if (frame.deferred) {
+    if (!frame.deferred->wait(until))
+      return failure(Code::kTimeout, "frame {} is not done yet; wait for it again", frame.id);
+    status = frame.deferred->status();
+    frame.deferred.reset();
+  } else {
+    status = frame.flight->wait(until);
+    if (status.code() == Code::kTimeout && !frame.flight->done()) return status;
+    if (!status.ok()) frame.abandoned = std::move(frame.flight);
+    frame.flight.reset();
+  }
   finish(frame, status);
   return status;
 }
@@ -52,14 +105,15 @@ Status ModelContext::settle_all() {
   return first;
 }
 
-/// With two frames that take turns, inputs that were not set since the other frame ran come from
-/// there.
+/// With two frames that take turns, inputs that were not set since the other
+/// frame ran come from there.
 Status ModelContext::bring_inputs(Frame& frame) {
   if (frames_.size() == 1) return {};
   for (std::size_t i = 0; i < input_age_.size(); ++i) {
     if (frame.input_age[i] == input_age_[i] || bound_inputs_[i]) continue;
     for (Frame& other : frames_) {
       if (&other == &frame || other.input_age[i] != input_age_[i]) continue;
+      (void)settle(other);  // Its memory is its run's.
       CORELANE_ASSIGN_OR_STATUS(const MutableTensorView view, other.context.input(i));
       CORELANE_RETURN_IF_ERROR(frame.context.set_input(i, view));
       frame.input_age[i] = input_age_[i];
@@ -77,26 +131,58 @@ RunOptions ModelContext::run_options(const rknn_run_extend* extend) const {
   return options;
 }
 
+/// A run of `frame`, over on return unless it goes on in the background.
+Status ModelContext::start(Frame& frame, RunOptions options, bool background) {
+  // With a deadline what is given up may hold bound memory; only Inference
+  // tells when it is free.
+  const bool submits = background || options.timeout != Duration{0};
+  if (!submits) {
+    const Status status = frame.context.run(options);
+    finish(frame, status);
+    return status;
+  }
+  auto flight = frame.context.submit(options);
+  if (flight) {
+    frame.flight = *std::move(flight);
+    return background ? Status() : settle(frame);
+  }
+  if (flight.error().code() != Code::kUnsupported || options.wait.empty()) {
+    finish(frame, flight.error());
+    return flight.error();
+  }
+  // Inputs that are converted are read by the thread that submits, after the
+  // fence.
+  std::shared_ptr<device::Fence> out;
+  if (!options.signal.empty()) out = options.signal.front();
+  frame.deferred = std::make_shared<DeferredRun>(frame.context, std::move(options), std::move(out));
+  return background ? Status() : settle(frame);
+}
+
 Outcome ModelContext::run(rknn_run_extend* extend) {
   if (inside_operator != nullptr)
     return outcome(RKNN_ERR_FAIL,
-                   "called from inside a custom operator, which holds the core that this run might "
+                   "called from inside a custom operator, which "
+                   "holds the core that this run might "
                    "wait for; run models before or after it");
   const Order order(*this);
   if (!order.status().ok()) return order.status();
   if (Status status = ready(); !status.ok()) return status;
   Frame& frame = next_frame();
-  // What ran before is over first; how it ended was for rknn_wait or rknn_outputs_get to ask.
-  if (frame.flight) (void)settle(frame);
+  if (open(frame) || frame.abandoned) {
+    // What ran before is over first; how it ended was for rknn_wait or
+    // rknn_outputs_get to ask.
+    const Status before = settle(frame, end_of(timeout_of(extend), *device_->clock()));
+    if (open(frame) || frame.abandoned) return before.wrap("this run was not started");
+  }
   if (Status status = bring_inputs(frame); !status.ok()) return status;
   RunOptions options = run_options(extend);
   const bool background = asynchronous() || (extend != nullptr && extend->non_block != 0);
-  std::shared_ptr<device::Fence> in, out;
   if ((flags_ & RKNN_FLAG_FENCE_IN_OUTSIDE) != 0 && extend != nullptr && extend->fence_fd >= 0) {
     auto fence = device::import_fence_fd(extend->fence_fd);
     if (!fence) return fence.error();
-    in = *std::move(fence);
+    options.wait.push_back(*std::move(fence));
   }
+  std::shared_ptr<device::Fence> out;
   int out_fd = -1;
   if ((flags_ & RKNN_FLAG_FENCE_OUT_OUTSIDE) != 0 && extend != nullptr) {
     out = std::make_shared<device::Fence>();
@@ -105,37 +191,25 @@ Outcome ModelContext::run(rknn_run_extend* extend) {
     out_fd = *fd;
     options.signal.push_back(out);
   }
-  Status status;
-  frame.id = ++last_run_;
-  options.tag = frame.id;
-  if (in) options.wait.push_back(in);
-  if (background) {
-    auto flight = frame.context.submit(options);
-    if (!flight && flight.error().code() == Code::kUnsupported && in) {
-      // Inputs that are converted are read in this thread, after the fence.
-      in->wait();
-      options.wait.clear();
-      flight = frame.context.submit(options);
-    }
-    if (flight) {
-      frame.flight = *std::move(flight);
-    } else {
-      status = flight.error();
-    }
-  } else {
-    status = frame.context.run(options);
-    finish(frame, status);
-  }
-  if (!status.ok() && !frame.flight) frame.result = status;
+  frame.id = options.tag = ++last_run_;
   ++runs_;
-  if (extend != nullptr) {
-    extend->frame_id = frame.id;
-    if (out) {
-      if (!status.ok()) out->signal(status);
-      extend->fence_fd = out_fd;
-    }
+  Status status = start(frame, std::move(options), background);
+  if (extend != nullptr) extend->frame_id = frame.id;
+  if (out == nullptr) return status;
+  if (status.ok()) {
+    extend->fence_fd = out_fd;
+  } else {
+    // Who is told of a failure has no reason to look for a descriptor.
+    ::close(out_fd);
+    if ((flags_ & RKNN_FLAG_FENCE_IN_OUTSIDE) == 0) extend->fence_fd = -1;
   }
   return status;
+}
+
+Status ModelContext::past_result(std::uint64_t id) const {
+  const auto found = std::find_if(failed_.begin(), failed_.end(),
+                                  [id](const auto& failed) { return failed.first == id; });
+  return found == failed_.end() ? Status() : found->second;
 }
 
 Outcome ModelContext::wait(rknn_run_extend* extend) {
@@ -143,23 +217,19 @@ Outcome ModelContext::wait(rknn_run_extend* extend) {
   if (!order.status().ok()) return order.status();
   if (runs_ == 0)
     return outcome(RKNN_ERR_FAIL, "there is nothing to wait for; call rknn_run before");
-  Frame* frame = &frames_[(runs_ - 1) % frames_.size()];
-  if (extend != nullptr && extend->frame_id != 0 && extend->frame_id != frame->id) {
-    const auto named = std::find_if(frames_.begin(), frames_.end(),
-                                    [&](const Frame& f) { return f.id == extend->frame_id; });
-    if (named == frames_.end())
-      return outcome(
-          RKNN_ERR_PARAM_INVALID,
-          "frame {} is none of those that can be waited for; the last one is {}, 0 names "
-          "it as well",
-          extend->frame_id, frame->id);
-    frame = &*named;
-  }
-  const Duration timeout = timeout_of(extend);
-  const TimePoint until = timeout == Duration{0} ? kNever : device_->clock()->now() + timeout;
-  const Status status = settle(*frame, until);
-  if (extend != nullptr) extend->frame_id = frame->id;
-  return status;
+  std::uint64_t id = extend == nullptr ? 0 : extend->frame_id;
+  if (id > last_run_)
+    return outcome(RKNN_ERR_PARAM_INVALID,
+                   "there is no frame {} yet; the last one is {}, 0 names it as well", id,
+                   last_run_);
+  if (id == 0) id = last_run_;
+  if (extend != nullptr) extend->frame_id = id;
+  const auto named =
+      std::find_if(frames_.begin(), frames_.end(), [&](const Frame& f) { return f.id == id; });
+  // Frames that later ones took the place of are over.
+  if (named == frames_.end()) return past_result(id);
+  if (!open(*named)) return named->result;
+  return settle(*named, end_of(timeout_of(extend), *device_->clock()));
 }
 
 }  // namespace corelane::rknn
