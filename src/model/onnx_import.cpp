@@ -8,6 +8,7 @@
 #include "model/onnx_custom.h"
 #include "model/onnx_describe.h"
 #include "model/onnx_freeze.h"
+#include "model/onnx_quantized.h"
 #include "model/onnx_rewriter.h"
 #include "model/onnx_scan.h"
 #include "model/onnx_tensor.h"
@@ -75,6 +76,7 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   CORELANE_ASSIGN(description.custom_operators,
                   prepare_custom_operators(model, options.custom_operators));
   CORELANE_TRY(describe(model, imported.constants, options, description));
+  rewrite_quantized(*model.mutable_graph(), imported.constants, description.findings);
   CORELANE_ASSIGN(description.shape_sets, check_shape_sets(description.inputs, options));
   description.constant_bytes = total_constants(model);
   CORELANE_ASSIGN(imported.graph, serialize(model));

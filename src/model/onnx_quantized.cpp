@@ -1,0 +1,270 @@
+#include "model/onnx_quantized.h"
+
+#include <fmt/core.h>
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "model/onnx_check.h"
+#include "model/onnx_graph.h"
+#include "model/onnx_tensor.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+using T = onnx::TensorProto;
+using Node = onnx::NodeProto;
+
+bool is_op(const Node& node, std::string_view type) {
+  return node.op_type() == type && is_standard_domain(node.domain());
+}
+
+/// A QuantizeLinear and what reads its integers.
+struct Pair {
+  const Node* quantize = nullptr;
+  std::vector<const Node*> dequantize;
+};
+
+/// All pairs of a graph; an index over it must not outlive a change of the graph.
+std::vector<Pair> find_pairs(const onnx::GraphProto& graph, const GraphIndex& index) {
+  std::vector<Pair> pairs;
+  for (const Node& node : graph.node()) {
+    if (!is_op(node, "QuantizeLinear") || node.input_size() < 2 || node.output_size() != 1 ||
+        index.is_output(node.output(0)) || index.constant(input_of(node, 1)) == nullptr)
+      continue;
+    const auto& readers = index.readers(node.output(0));
+    bool good = !readers.empty();
+    for (const Node* reader : readers)
+      good = good && is_op(*reader, "DequantizeLinear") && input_of(*reader, 0) == node.output(0) &&
+             input_of(*reader, 1) == input_of(node, 1) &&
+             input_of(*reader, 2) == input_of(node, 2) &&
+             int_attribute(*reader, "axis", 1) == int_attribute(node, "axis", 1);
+    if (good) pairs.push_back({&node, {readers.begin(), readers.end()}});
+  }
+  return pairs;
+}
+
+/// A name that no value of the graph has.
+std::string free_name(const onnx::GraphProto& graph, const GraphIndex& index,
+                      const std::string& wanted) {
+  const auto taken = [&](const std::string& name) {
+    if (index.constant(name) != nullptr || index.producer(name) != nullptr ||
+        index.is_output(name) || !index.readers(name).empty())
+      return true;
+    for (const auto& input : graph.input())
+      if (input.name() == name) return true;
+    return false;
+  };
+  std::string name = wanted;
+  for (int k = 1; taken(name); ++k) name = fmt::format("{}_{}", wanted, k);
+  return name;
+}
+
+void add_finding(std::vector<ImportFinding>& findings, const Node& first, std::string text) {
+  findings.push_back({.kind = ImportFinding::Kind::kRewritten,
+                      .node = first.name(),
+                      .op = first.op_type(),
+                      .text = std::move(text)});
+}
+
+// --- Signed pairs as unsigned ones. -------------------------------------------------------------
+
+class UnsignedPairs {
+ public:
+  UnsignedPairs(onnx::GraphProto& graph, ByteSpan constants)
+      : graph_(graph), index_(graph), constants_(constants) {}
+
+  void run(std::vector<ImportFinding>& findings) {
+    std::vector<std::pair<const Node*, std::string>> edits;
+    const Node* first = nullptr;
+    std::size_t count = 0;
+    for (const Pair& pair : find_pairs(graph_, index_)) {
+      const std::string zero = unsigned_zero(*pair.quantize);
+      if (zero.empty()) continue;
+      edits.emplace_back(pair.quantize, zero);
+      for (const Node* node : pair.dequantize) edits.emplace_back(node, zero);
+      if (first == nullptr) first = pair.quantize;
+      ++count;
+    }
+    if (first == nullptr) return;
+    add_finding(findings, *first,
+                fmt::format("{} signed 8-bit pairs of QuantizeLinear and DequantizeLinear are "
+                            "computed as unsigned ones, with equal results",
+                            count));
+    apply(edits);
+  }
+
+ private:
+  /// The zero point 128 higher; "" when the pair is not signed.
+  std::string unsigned_zero(const Node& node) {
+    const std::string& name = input_of(node, 2);
+    const T* const tensor = name.empty() ? nullptr : index_.constant(name);
+    if (tensor == nullptr || tensor->data_type() != T::INT8) return {};
+    const auto known = made_.find(name);
+    if (known != made_.end()) return known->second;
+    const auto points = read_ints(*tensor, constants_);
+    if (!points) return {};
+    std::vector<double> higher;
+    for (const std::int64_t point : *points) higher.push_back(static_cast<double>(point + 128));
+    const std::string other = free_name(graph_, index_, name + "_unsigned");
+    tensors_.push_back(
+        make_values(other, T::UINT8, {tensor->dims().begin(), tensor->dims().end()}, higher));
+    return made_.emplace(name, other).first->second;
+  }
+
+  void apply(const std::vector<std::pair<const Node*, std::string>>& edits) {
+    std::unordered_map<const Node*, const std::string*> zeros;
+    for (const auto& [node, zero] : edits) zeros.emplace(node, &zero);
+    for (Node& node : *graph_.mutable_node()) {
+      const auto found = zeros.find(&node);
+      if (found == zeros.end()) continue;
+      node.set_input(2, *found->second);
+      // Of DequantizeLinear it is the type of the reals.
+      if (node.op_type() == "QuantizeLinear" && int_attribute(node, "output_dtype", 0) != 0)
+        set_attribute(node, "output_dtype", std::int64_t{T::UINT8});
+    }
+    for (T& tensor : tensors_) *graph_.add_initializer() = std::move(tensor);
+  }
+
+  onnx::GraphProto& graph_;
+  GraphIndex index_;
+  ByteSpan constants_;
+  std::unordered_map<std::string, std::string> made_;
+  std::vector<T> tensors_;
+};
+
+// --- Pairs behind a Concat as pairs before it. --------------------------------------------------
+
+class PairsBeforeConcat {
+ public:
+  /// `room`: how many parts may still be made.
+  PairsBeforeConcat(onnx::GraphProto& graph, std::int64_t& room)
+      : graph_(graph), index_(graph), room_(room) {}
+
+  /// False when there was nothing to do.
+  bool run(std::vector<ImportFinding>& findings) {
+    const Node* first = nullptr;
+    std::size_t count = 0;
+    for (const Pair& pair : find_pairs(graph_, index_)) {
+      if (!move(pair)) continue;
+      if (first == nullptr) first = pair.quantize;
+      ++count;
+    }
+    if (first == nullptr) return false;
+    add_finding(findings, *first,
+                fmt::format("{} pairs of QuantizeLinear and DequantizeLinear behind a Concat are "
+                            "computed before it, with equal results",
+                            count));
+    rebuild();
+    return true;
+  }
+
+ private:
+  /// One scale for all elements, so that it does not matter where they lie.
+  bool is_per_tensor(const Node& node) const {
+    const T* const scale = index_.constant(input_of(node, 1));
+    std::int64_t elements = 1;
+    for (const std::int64_t dim : scale->dims()) elements *= dim;
+    return elements == 1;
+  }
+
+  bool move(const Pair& pair) {
+    if (!is_per_tensor(*pair.quantize)) return false;
+    std::vector<const Node*> between;  // From the Concat on.
+    const Node* node = index_.producer(pair.quantize->input(0));
+    while (node != nullptr && (is_op(*node, "Identity") || is_op(*node, "Relu"))) {
+      between.insert(between.begin(), node);
+      node = index_.producer(node->input(0));
+    }
+    if (node == nullptr || !is_op(*node, "Concat") || node->input_size() > room_) return false;
+    room_ -= node->input_size();
+    std::vector<Node>& made = instead_[pair.quantize];
+    Node whole = *node;
+    whole.clear_input();
+    for (const std::string& part : node->input())
+      whole.add_input(
+          quantized_part(part, between, *pair.quantize, *pair.dequantize.front(), made));
+    whole.set_output(0, fresh());
+    whole.set_name(whole.output(0));
+    made.push_back(whole);
+    for (const Node* reader : pair.dequantize) {
+      Node& same = instead_[reader].emplace_back();
+      same.set_op_type("Identity");
+      same.set_name(reader->name());
+      same.add_input(whole.output(0));
+      same.add_output(reader->output(0));
+    }
+    between.insert(between.begin(), node);
+    drop_unread(between, pair.quantize);
+    return true;
+  }
+
+  std::string quantized_part(std::string value, const std::vector<const Node*>& between,
+                             const Node& quantize, const Node& dequantize,
+                             std::vector<Node>& made) {
+    const auto add = [&](const Node& like) {
+      Node& node = made.emplace_back(like);
+      node.set_input(0, value);
+      value = fresh();
+      node.set_output(0, value);
+      node.set_name(value);
+    };
+    for (const Node* node : between)
+      if (is_op(*node, "Relu")) add(*node);
+    add(quantize);
+    add(dequantize);
+    return value;
+  }
+
+  /// Takes out what nothing but the moved pair reads, from its end.
+  void drop_unread(const std::vector<const Node*>& chain, const Node* reader) {
+    for (auto node = chain.rbegin(); node != chain.rend(); ++node) {
+      const auto& readers = index_.readers((*node)->output(0));
+      if (readers.size() != 1 || readers.front() != reader || index_.is_output((*node)->output(0)))
+        return;
+      instead_.try_emplace(*node);
+      reader = *node;
+    }
+  }
+
+  std::string fresh() {
+    std::string name = free_name(graph_, index_, fmt::format("corelane_part_{}", next_));
+    ++next_;
+    return name;
+  }
+
+  void rebuild() {
+    google::protobuf::RepeatedPtrField<Node> nodes;
+    for (Node& node : *graph_.mutable_node()) {
+      const auto found = instead_.find(&node);
+      if (found == instead_.end()) {
+        *nodes.Add() = std::move(node);
+      } else {
+        for (Node& other : found->second) *nodes.Add() = std::move(other);
+      }
+    }
+    graph_.mutable_node()->Swap(&nodes);
+  }
+
+  onnx::GraphProto& graph_;
+  GraphIndex index_;
+  std::int64_t& room_;
+  std::unordered_map<const Node*, std::vector<Node>> instead_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+void rewrite_quantized(onnx::GraphProto& graph, ByteSpan constants,
+                       std::vector<ImportFinding>& findings) {
+  UnsignedPairs(graph, constants).run(findings);
+  // A few parts for each node of an honest model; a hostile one could ask for a square of them.
+  std::int64_t room = 1024 + 4 * std::int64_t{graph.node_size()};
+  // A Concat of a Concat: once more.
+  while (PairsBeforeConcat(graph, room).run(findings)) {
+  }
+}
+
+}  // namespace corelane::onnx_import
