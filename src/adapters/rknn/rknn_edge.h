@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "adapters/rknn/rknn_check.h"
 #include "adapters/rknn/rknn_log.h"
 #include "corelane/base/status.h"
 #include "rknn_api.h"
@@ -45,7 +46,8 @@ Outcome current_exception_outcome() noexcept;
 
 /// The frame of each function of the API that returns a code: nothing leaves it but the code.
 template <class Body>
-int guard(std::string_view function, Body&& body) noexcept {
+int guard(const char* function, Body&& body) noexcept {
+  const check::Scope scope(function);
   Outcome outcome;
   try {
     outcome = body();
@@ -59,7 +61,7 @@ int guard(std::string_view function, Body&& body) noexcept {
 
 /// The same for functions that return memory: null with a line that tells why.
 template <class Body>
-rknn_tensor_mem* guard_memory(std::string_view function, Body&& body) noexcept {
+rknn_tensor_mem* guard_memory(const char* function, Body&& body) noexcept {
   rknn_tensor_mem* memory = nullptr;
   (void)guard(function, [&]() -> Outcome {
     Result<rknn_tensor_mem*> result = body();

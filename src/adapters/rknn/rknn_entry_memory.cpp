@@ -41,6 +41,7 @@ Result<rknn_tensor_mem*> create(rknn_context ctx, std::uint64_t size,
                   corelane::rknn::allocate_memory(static_cast<std::size_t>(size), cache));
   memory->charge = std::move(charge);
   memory->owner = ctx;
+  memory->uncached = cache == corelane::device::Cache::kUncached;
   memory->flags = RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE;
   const int fd = memory->buffer->fd();
   void* const data = memory->data;
@@ -170,6 +171,7 @@ RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_m
                      "mode {} is none; use 1 (to the device), 2 (from it) or 3 (both)", number);
     auto memory = corelane::rknn::find_memory(mem);
     if (!memory) return memory.error();
+    corelane::rknn::check::synced(**memory, mode);
     if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0)
       corelane::rknn::note_written(**memory);
     if ((number & RKNN_MEMORY_SYNC_FROM_DEVICE) != 0)

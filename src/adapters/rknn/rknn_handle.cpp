@@ -7,6 +7,8 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "adapters/rknn/rknn_check.h"
+
 namespace corelane::rknn {
 namespace {
 
@@ -34,6 +36,7 @@ rknn_context add_handle(std::shared_ptr<Handle> object) {
   const std::unique_lock lock(t.mutex);
   const rknn_context handle = t.next++;
   t.objects.emplace(handle, std::move(object));
+  check::context_made(handle);
   return handle;
 }
 
@@ -53,6 +56,7 @@ std::shared_ptr<Handle> take_handle(rknn_context handle) noexcept {
   if (found == t.objects.end()) return nullptr;
   std::shared_ptr<Handle> object = std::move(found->second);
   t.objects.erase(found);
+  check::context_gone(handle);
   return object;
 }
 

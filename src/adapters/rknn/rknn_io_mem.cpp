@@ -81,6 +81,7 @@ Status ModelContext::bind(const IoTensor& io, const Bound& bound) {
                        ? std::string()
                        : fmt::format(" with rows of w_stride {} pixels", bound.form.w_stride),
                    memory.size);
+  if (io.side == Side::kInput) check::input_bound(memory, plan.bytes);
   plan.view.data = memory.data;
   plan.view.size = plan.bytes;
   const TensorDesc& own = io.entry->desc;
@@ -124,6 +125,10 @@ Outcome ModelContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_a
     bound.form.w_stride = attr.w_stride;
   if (attr.fmt == RKNN_TENSOR_NC1HWC2) bound.form.pass_through = true;
   if (attr.fmt == RKNN_TENSOR_NCHW) bound.form.w_stride = 0;
+  if (check::enabled()) [[unlikely]] {
+    check_attr(*io, attr);
+    bound.call = check::current();
+  }
   if (Status status = bind(*io, bound); !status.ok()) return status;
   (io->side == Side::kInput ? bound_inputs_ : bound_outputs_)[io->index] = std::move(bound);
   return {};
@@ -141,6 +146,9 @@ Status ModelContext::rebind_all() {
       if (status.ok()) continue;
       log::line(log::Level::kWarn, "rknn_set_input_shapes: {}; it is not bound any more",
                 status.to_string());
+      if (check::enabled())
+        check::report(check::current(), "memory bound by {} is stale: {}; it is not bound any more",
+                      check::text(bounds[i]->call), status.message());
       bounds[i].reset();
       for (Frame& frame : frames_)
         CORELANE_RETURN_IF_ERROR(input ? frame.context.unbind_input(i)

@@ -222,7 +222,15 @@ Status MatmulContext::bind_one(Size& size, Matrix matrix) {
   const Bound& bound = bound_[i];
   const std::uint64_t writes =
       matrix == Matrix::kB ? bound.memory->writes.load(std::memory_order_acquire) : 0;
-  if (ready.ages[i] == bound.age && (matrix != Matrix::kB || writes == ready.b_writes)) return {};
+  const bool checked = matrix == Matrix::kB && check::enabled();
+  const std::uint64_t hash = checked ? check::hash_of(bound.memory->data, size.bytes[i]) : 0;
+  if (ready.ages[i] == bound.age && (matrix != Matrix::kB || writes == ready.b_writes)) {
+    if (checked && hash != std::exchange(ready.b_hash, hash))
+      check::report(check::current(),
+                    "B was written after it was last announced, and the product may use the copy "
+                    "that was made then; call rknn_mem_sync(TO_DEVICE) behind the writing");
+    return {};
+  }
   const bool output = matrix == Matrix::kC;
   const TensorDesc& desc = output ? ready.executable->outputs()[0] : ready.executable->inputs()[i];
   const device::TensorRef ref{bound.memory->data, size.bytes[i], desc.shape, bound.memory};
@@ -231,6 +239,7 @@ Status MatmulContext::bind_one(Size& size, Matrix matrix) {
                                   : ready.bindings->set_input(i, ref));
   ready.ages[i] = bound.age;
   if (matrix == Matrix::kB) ready.b_writes = writes;
+  if (checked) ready.b_hash = hash;
   return {};
 }
 

@@ -60,6 +60,7 @@ class MatmulContext final : public Handle {
     std::shared_ptr<device::Bindings> bindings;
     std::array<std::uint64_t, 3> ages{};  ///< Bound::age that the bindings have.
     std::uint64_t b_writes = 0;           ///< Memory::writes of B when it was last announced.
+    std::uint64_t b_hash = 0;             ///< Of its content then, in the checking mode.
     void forget_bindings() {
       bindings.reset();
       ages = {};

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "adapters/rknn/rknn_check.h"
+
 namespace corelane::rknn {
 namespace {
 
@@ -70,6 +72,7 @@ rknn_tensor_mem* publish_memory(std::shared_ptr<Memory> memory, int fd, std::int
   mem->size = size;
   mem->flags = memory->flags;
   mem->priv_data = memory.get();
+  check::memory_made(*memory);
   p.live.emplace(mem, std::move(memory));
   return mem;
 }
@@ -89,6 +92,7 @@ Status destroy_memory(rknn_tensor_mem* mem) {
   const auto found = p.live.find(mem);
   if (found == p.live.end()) return unknown_memory(p, mem);
   memory = std::move(found->second);
+  check::memory_gone(*memory);
   memory->destroyed.store(true, std::memory_order_release);
   p.live.erase(found);
   *mem = {};

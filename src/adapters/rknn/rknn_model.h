@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "adapters/rknn/rknn_attr.h"
+#include "adapters/rknn/rknn_check.h"
 #include "adapters/rknn/rknn_chip.h"
 #include "adapters/rknn/rknn_edge.h"
 #include "adapters/rknn/rknn_handle.h"
@@ -37,6 +38,7 @@ class CustomOps;
 struct Bound {
   std::shared_ptr<Memory> memory;
   Form form;
+  check::Call call;  ///< That bound it, in the checking mode.
 };
 
 /// A run in the background whose inputs are converted when a fence of the caller says so: the
@@ -64,6 +66,7 @@ struct Frame {
   std::optional<Inference> flight;  ///< A run that nobody has waited for.
   std::uint64_t id = 0;             ///< Of its last run; 0: none.
   Status result;
+  std::vector<std::shared_ptr<Memory>> checked;  ///< In use by its run, in the checking mode.
   std::vector<std::uint64_t> input_age;     ///< Which rknn_inputs_set each input's content is from.
   std::optional<Inference> abandoned{};     ///< A run that timed out and may hold bound memory yet.
   std::shared_ptr<DeferredRun> deferred{};  ///< Instead of `flight`: a thread of its own runs it.
@@ -172,6 +175,13 @@ class ModelContext final : public Handle {
   void tell_run(Frame& frame);
   void dump(Frame& frame);
 
+  // rknn_check_model.cpp: in the checking mode.
+  void check_attr(const IoTensor& io, const rknn_tensor_attr& attr) const;
+  void check_binding(Bound& bound, const std::string& what) const;
+  void check_before_run(Frame& frame);
+  void check_after_run(Frame& frame);
+  void check_close();
+
   // rknn_io_mem.cpp
   Result<IoTensor> resolve(const rknn_tensor_attr& attr) const;
   Status bind(const IoTensor& io, const Bound& bound);
@@ -208,6 +218,7 @@ class ModelContext final : public Handle {
   std::uint64_t age_ = 0;
   std::vector<std::optional<Bound>> bound_inputs_, bound_outputs_;
   device::CoreSet cores_;
+  check::Call shapes_call_;  ///< The last that set shapes, in the checking mode.
   std::unordered_set<void*> given_out_;  ///< Buffers of rknn_outputs_get.
 
   mutable std::mutex state_;

@@ -225,7 +225,7 @@ Status ModelContext::start() {
     CORELANE_ASSIGN_OR_STATUS(Context context, program_->new_context());
     if (const std::vector<Shape> shapes = first_shapes(*description_); !shapes.empty())
       CORELANE_RETURN_IF_ERROR(context.set_input_shapes(shapes));
-    Frame frame{std::move(context), {}, 0, {}, {}};
+    Frame frame{std::move(context), {}, 0, {}, {}, {}};
     frame.input_age.resize(description_->inputs.size());
     frames_.push_back(std::move(frame));
   }
@@ -289,6 +289,9 @@ Result<std::shared_ptr<ModelContext>> ModelContext::duplicate() {
 void ModelContext::close() {
   const std::lock_guard lock(order_);
   for (Frame& frame : frames_) {
+    if (check::enabled() && open(frame))
+      check::report(check::current(),
+                    "the context is destroyed while nobody has waited for frame {}", frame.id);
     frame.deferred.reset();
     if (frame.flight) {
       frame.flight->cancel();
@@ -298,8 +301,10 @@ void ModelContext::close() {
     if (frame.abandoned) frame.abandoned->wait_released();
     frame.flight.reset();
     frame.abandoned.reset();
+    check_after_run(frame);
   }
   custom_share_.reset();
+  if (check::enabled()) check_close();
 }
 
 ModelContext::~ModelContext() {

@@ -24,6 +24,7 @@ Status ModelContext::copy_output(Frame& frame, rknn_output& output) {
       return failure(Code::kOutOfMemory, "no {} bytes for output {} '{}'", plan.bytes, output.index,
                      io.entry->desc.name);
     given_out_.insert(output.buf);
+    check::buffer_given(output.buf);
   }
   output.size = static_cast<std::uint32_t>(plan.bytes);
   plan.view.data = output.buf;
@@ -60,6 +61,7 @@ Outcome ModelContext::get_outputs(std::uint32_t count, rknn_output* outputs,
       if (outputs[k].is_prealloc == 0) outputs[k].buf = nullptr;
     for (void* buffer : made) {
       given_out_.erase(buffer);
+      check::buffer_back(buffer);
       std::free(buffer);
     }
     return status;
@@ -83,6 +85,7 @@ Outcome ModelContext::release_outputs(std::uint32_t count, rknn_output* outputs)
                        i, outputs[i].buf);
       continue;
     }
+    check::buffer_back(outputs[i].buf);
     std::free(outputs[i].buf);
     outputs[i].buf = nullptr;
   }

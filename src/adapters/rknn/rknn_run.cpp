@@ -49,6 +49,7 @@ DeferredRun::~DeferredRun() {
 
 void ModelContext::finish(Frame& frame, const Status& status) {
   frame.result = status;
+  if (!frame.checked.empty()) check_after_run(frame);
   if (!status.ok()) {
     if (failed_.size() == kFailuresKept) failed_.pop_front();
     failed_.emplace_back(frame.id, status);
@@ -191,9 +192,13 @@ Outcome ModelContext::run(rknn_run_extend* extend) {
     out_fd = *fd;
     options.signal.push_back(out);
   }
+  if (check::enabled()) [[unlikely]]
+    check_before_run(frame);
   frame.id = options.tag = ++last_run_;
   ++runs_;
   Status status = start(frame, std::move(options), background);
+  // Who waits on a fence knows the end without telling.
+  if (!frame.checked.empty() && (!open(frame) || out)) check_after_run(frame);
   if (extend != nullptr) extend->frame_id = frame.id;
   if (out == nullptr) return status;
   if (status.ok()) {

@@ -70,6 +70,7 @@ Outcome ModelContext::set_input_shapes(std::uint32_t count, const rknn_tensor_at
                    given, allowed_shapes(*description_));
   }
   note_shapes();
+  if (check::enabled()) shapes_call_ = check::current();
   return rebind_all();
 }
 

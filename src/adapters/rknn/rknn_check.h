@@ -1,0 +1,98 @@
+/// The checking mode, `CORELANE_RKNN_CHECK=1`: tells what works here and would not on a board, or
+/// is lost: syncs that are missing, sizes that are stale, results that are touched before they are
+/// there, what is left at exit. A warning line each, whatever RKNN_LOG_LEVEL says, with the call
+/// that caused it. Off, each hook costs a branch. All functions from any thread.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "rknn_api.h"
+
+namespace corelane::rknn {
+
+struct Memory;
+
+namespace check {
+
+/// `CORELANE_RKNN_CHECK` as it was when the library was first used: set, and neither "" nor "0".
+bool read_enabled() noexcept;
+inline bool enabled() noexcept {
+  static const bool kEnabled = read_enabled();
+  return kEnabled;
+}
+
+/// One call of a function of the API.
+struct Call {
+  const char* function = nullptr;  ///< Null: none.
+  const void* caller = nullptr;    ///< Where in the program it returns to; null when not known.
+  std::uint64_t number = 0;        ///< Calls are counted from 1 over the whole process.
+};
+/// "rknn_run (call 12, from demo+0x11a3 in main)".
+std::string text(const Call& call);
+/// The innermost call of this thread.
+Call current() noexcept;
+
+/// The length of one call; made by guard().
+class Scope {
+ public:
+  explicit Scope(const char* function) noexcept : on_(enabled()) {
+    if (on_) [[unlikely]]
+      enter(function);
+  }
+  ~Scope() {
+    if (on_) [[unlikely]]
+      leave();
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  void enter(const char* function) noexcept;
+  void leave() noexcept;
+  bool on_;
+  Call before_;
+};
+
+/// "check: <what>; caused by <call>".
+void tell(const std::string& what, const Call& cause) noexcept;
+template <class... Args>
+void report(const Call& cause, fmt::format_string<Args...> f, Args&&... args) {
+  tell(fmt::format(f, std::forward<Args>(args)...), cause);
+}
+
+std::uint64_t hash_of(const void* data, std::size_t bytes) noexcept;
+
+// What lives. The functions below do nothing when the mode is off.
+void context_made(rknn_context handle);
+void context_gone(rknn_context handle);
+void memory_made(const Memory& memory);
+/// Also tells results that nobody synced, and a run that still uses it.
+void memory_gone(const Memory& memory);
+void buffer_given(const void* buffer);
+void buffer_back(const void* buffer);
+/// The buffer was not given back before its context went.
+void buffer_left(const void* buffer);
+
+// Syncs of memory. `what` names what it is bound to.
+void synced(const Memory& memory, rknn_mem_sync_mode mode);
+/// Bound as an input of this many bytes: those that count.
+void input_bound(const Memory& memory, std::size_t bytes);
+/// A run reads it and does not flush the CPU's caches by itself.
+void input_read(const Memory& memory, std::size_t bytes, std::string_view what);
+/// A run has written it and does not drop what the caches hold by itself.
+void output_written(const Memory& memory, std::string_view what);
+/// It is written anew, or let go.
+void output_given_up(const Memory& memory, const char* before);
+
+// Runs that use memory, from their call until somebody knows that they are over.
+void run_begins(const Memory& memory, std::string_view what, bool output);
+void run_ends(const Memory& memory);
+
+}  // namespace check
+}  // namespace corelane::rknn
