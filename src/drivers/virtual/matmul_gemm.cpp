@@ -1,7 +1,6 @@
 #include "drivers/virtual/matmul_gemm.h"
 
 #include <new>
-#include <unordered_map>
 
 #include "drivers/virtual/engine_runtime.h"
 #include "drivers/virtual/matmul_kernels.h"
@@ -95,7 +94,10 @@ Gemm::Gemm(GemmForm form, std::int64_t m, std::int64_t k, std::int64_t n, std::s
   stream_ = dnnl::stream(gemm_engine());
   a_ = dnnl::memory(made.src_desc(), gemm_engine(), DNNL_MEMORY_NONE);
   c_ = dnnl::memory(made.dst_desc(), gemm_engine(), DNNL_MEMORY_NONE);
-  scratch_ = dnnl::memory(made.scratchpad_desc(), gemm_engine());
+  arguments_ = {{DNNL_ARG_SRC, a_},
+                {DNNL_ARG_WEIGHTS, {}},
+                {DNNL_ARG_DST, c_},
+                {DNNL_ARG_SCRATCHPAD, dnnl::memory(made.scratchpad_desc(), gemm_engine())}};
 }
 
 void Gemm::run(const void* a, const PackedB& b, void* c) {
@@ -105,10 +107,8 @@ void Gemm::run(const void* a, const PackedB& b, void* c) {
     return run_lean(static_cast<const float*>(a), b, static_cast<float*>(c));
   a_.set_data_handle(const_cast<void*>(a));
   c_.set_data_handle(c);
-  product_.execute(stream_, {{DNNL_ARG_SRC, a_},
-                             {DNNL_ARG_WEIGHTS, b.weights},
-                             {DNNL_ARG_DST, c_},
-                             {DNNL_ARG_SCRATCHPAD, scratch_}});
+  arguments_[DNNL_ARG_WEIGHTS] = b.weights;
+  product_.execute(stream_, arguments_);
   stream_.wait();
 }
 

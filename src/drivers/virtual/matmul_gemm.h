@@ -8,6 +8,7 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "corelane/base/status.h"
@@ -77,7 +78,7 @@ class Gemm {
   dnnl::stream stream_;
   dnnl::memory a_;
   dnnl::memory c_;
-  dnnl::memory scratch_;
+  std::unordered_map<int, dnnl::memory> arguments_;
   std::vector<std::int32_t> pairs_;
 };
 

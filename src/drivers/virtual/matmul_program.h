@@ -34,6 +34,7 @@ class MatmulProgram final : public device::LaneProgram,
 
   const device::MatmulDesc& desc() const noexcept { return desc_; }
   GemmForm form() const noexcept { return form_; }
+  std::size_t b_bytes() const noexcept { return b_bytes_; }
   bool profiled() const noexcept { return profiled_; }
   std::shared_ptr<SharedB> shared_b(const device::TensorRef& b);
   /// Of its requests, for the figures.

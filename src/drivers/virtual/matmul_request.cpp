@@ -17,8 +17,10 @@ namespace {
 using device::MatmulDesc;
 using device::MatmulQuantB;
 
-/// Elements of C below which a second thread costs more than it brings.
-constexpr std::size_t kLeastElements = 16384;
+/// Elements for each thread that is called in beside the product itself: where the CPUs are busy a
+/// second thread may be a scheduler's turn away, and each call waits for it.
+constexpr std::size_t kLeastElementsOfA = std::size_t{1} << 21;
+constexpr std::size_t kLeastElementsOfC = std::size_t{1} << 17;
 /// Integers of A that are made plain at a time.
 constexpr std::size_t kChunk = 1024;
 
@@ -140,10 +142,9 @@ Status MatmulRequest::run(std::uint64_t core_bits) {
   CORELANE_RETURN_IF_ERROR(check_bound());
   const std::size_t threads = matmul_threads(static_cast<std::size_t>(std::popcount(core_bits)));
   const TimePoint start = program_->profiled() ? real_clock()->now() : TimePoint{};
-  const std::size_t b_bytes = program_->inputs()[1].bytes().value_or(0);
   CORELANE_ASSIGN_OR_STATUS(const std::shared_ptr<const PackedB> packed, shared_b_->get([&] {
-    return pack_b(desc_, program_->form(), {static_cast<const std::byte*>(b_.data), b_bytes},
-                  threads);
+    return pack_b(desc_, program_->form(),
+                  {static_cast<const std::byte*>(b_.data), program_->b_bytes()}, threads);
   }));
   try {
     const ThreadScope scope(threads);
@@ -191,7 +192,7 @@ void MatmulRequest::make_corrections(const std::shared_ptr<const PackedB>& b) {
 const void* MatmulRequest::plain_a() {
   if (a_direct_) return a_.data;
   const std::size_t bytes = k_ * (integer_ ? 1 : sizeof(float));
-  const std::size_t least = std::max<std::size_t>(1, kLeastElements / k_);
+  const std::size_t least = std::max<std::size_t>(1, kLeastElementsOfA / k_);
   for_ranges(gemm_->threads(), m_, least, [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) make_a_row(row, a_rows_.data() + row * bytes);
   });
@@ -228,7 +229,7 @@ void MatmulRequest::make_a_row(std::size_t row, std::byte* out) const {
 }
 
 void MatmulRequest::make_c(const void* a) {
-  const std::size_t most = std::max<std::size_t>(1, m_ * n_ / kLeastElements);
+  const std::size_t most = std::max<std::size_t>(1, m_ * n_ / kLeastElementsOfC);
   const std::size_t parts = std::min({gemm_->threads(), m_, most});
   const std::size_t step = (m_ + parts - 1) / parts;
   const std::size_t row_bytes = n_ * c_width_;
