@@ -450,10 +450,10 @@ int rknn_set_core_mask(rknn_context context, rknn_core_mask core_mask);
 /// DEVICE_UNAVAILABLE.
 int rknn_run(rknn_context context, rknn_run_extend* extend);
 
-/// Waits for run `extend->frame_id`, or for the last one when it is 0 or `extend` is NULL.
-/// The last run can be waited for, with RKNN_FLAG_ASYNC_MASK the last two, any number of times.
-/// Returns what that run returns; further PARAM_INVALID (no such run), FAIL (nothing has run yet),
-/// CTX_INVALID, and TIMEOUT, after which the run goes on and may be waited for again.
+/// Waits for run `extend->frame_id`, or for the last one when it is 0 or `extend` is NULL; any
+/// number of times, also for runs that are over. Returns what that run returned; further
+/// PARAM_INVALID (no such run), FAIL (nothing has run yet), CTX_INVALID, and TIMEOUT, after which
+/// the run goes on.
 int rknn_wait(rknn_context context, rknn_run_extend* extend);
 
 /// Reads outputs of the last run, in any order and number; waits for it first.
