@@ -119,7 +119,7 @@ void Gemm::run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
       pair_i8(a + row * k_, k_, pairs_.data() + row * pairs);
   });
   const MultiplyI8 product{
-      pairs_.data(), reinterpret_cast<const std::int8_t*>(b.panels.get()), c, m_, k_, n_};
+      pairs_.data(), reinterpret_cast<const std::int8_t*>(b.block.get()), c, m_, k_, n_};
   for_ranges(threads_, panels_of(n_), 1,
              [&](std::size_t first, std::size_t last) { multiply_i8(product, first, last); });
 }
@@ -127,7 +127,7 @@ void Gemm::run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
 void Gemm::run_lean(const float* a, const PackedB& b, float* c) const {
   MultiplyLean product;
   product.a = a;
-  product.panels = b.panels.get();
+  product.panels = b.block.get();
   product.c = c;
   product.rows = m_;
   product.k = k_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "corelane/base/status.h"
+#include "drivers/virtual/matmul_memory.h"
 
 namespace corelane::virtual_npu {
 
@@ -40,8 +41,8 @@ dnnl::memory::desc packed_layout(GemmForm form, std::int64_t k, std::int64_t n);
 /// B in a form; immutable and used by any number of threads.
 struct PackedB {
   GemmForm form = GemmForm::kF32;
-  dnnl::memory weights;                   ///< Of oneDNN.
-  std::unique_ptr<std::byte[]> panels;    ///< kPanels, kLean.
+  Block block;                            ///< The elements.
+  dnnl::memory weights;                   ///< kF32, kI8: `block`.
   std::vector<std::int32_t> column_sums;  ///< kI8, kPanels: of the integers of B.
   bool halves = false;                    ///< kLean: what MultiplyLean asks for.
   std::size_t group = 0;

@@ -6,6 +6,7 @@
 
 #include "drivers/virtual/engine_runtime.h"
 #include "drivers/virtual/matmul_kernels.h"
+#include "drivers/virtual/matmul_memory.h"
 #include "drivers/virtual/matmul_threads.h"
 
 namespace corelane::virtual_npu {
@@ -17,17 +18,11 @@ using device::MatmulQuantB;
 
 constexpr std::size_t kLeastRows = 16;
 
-/// Uninitialized memory.
-template <class T>
-std::unique_ptr<T[]> block(std::size_t count) {
-  return std::make_unique_for_overwrite<T[]>(count);
-}
-
 /// B as rows of plain elements: rows of N ("k rows"), or rows of K ("n rows").
 struct PlainB {
   const void* data = nullptr;  ///< The caller's bytes, or `owned`.
   bool k_rows = true;
-  std::unique_ptr<std::byte[]> owned;
+  Block owned;
 };
 
 class Packer {
@@ -69,7 +64,7 @@ class Packer {
     plain.k_rows = desc_.b_layout == MatmulLayoutB::kNormal;
     if (desc_.b == DType::kI4) {
       const std::size_t count = elements();
-      auto whole = block<std::byte>(count);
+      auto whole = allocate_block(count);
       const auto* nibbles = reinterpret_cast<const std::uint8_t*>(bytes_.data());
       auto* out = reinterpret_cast<std::int8_t*>(whole.get());
       for_ranges(threads_, count, 65536, [&](std::size_t begin, std::size_t end) {
@@ -92,7 +87,7 @@ class Packer {
   /// From blocks to rows of K.
   void gather(PlainB& plain) {
     const std::size_t width = desc_.b == DType::kF16 ? 2 : 1;
-    auto whole = block<std::byte>(k_ * n_ * width);
+    auto whole = allocate_block(k_ * n_ * width);
     const auto* from = static_cast<const std::byte*>(plain.data);
     const std::size_t kb = desc_.b_block_k;
     for_ranges(threads_, n_, kLeastRows, [&](std::size_t begin, std::size_t end) {
@@ -112,7 +107,7 @@ class Packer {
   PlainB to_f32(PlainB from) {
     PlainB to;
     to.k_rows = from.k_rows;
-    to.owned = block<std::byte>(k_ * n_ * sizeof(float));
+    to.owned = allocate_block(k_ * n_ * sizeof(float));
     to.data = to.owned.get();
     auto* out = reinterpret_cast<float*>(to.owned.get());
     const std::size_t width = columns(from);
@@ -163,8 +158,9 @@ class Packer {
 
   void reorder(const PlainB& plain, PackedB& packed) {
     const dnnl::memory::desc layout = packed_layout(form_, desc_.k, desc_.n);
-    packed.weights = dnnl::memory(layout, gemm_engine());
     packed.bytes = layout.get_size();
+    packed.block = allocate_block(packed.bytes);
+    packed.weights = dnnl::memory(layout, gemm_engine(), packed.block.get());
     const auto type =
         form_ == GemmForm::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::s8;
     const auto tag = plain.k_rows ? dnnl::memory::format_tag::ab : dnnl::memory::format_tag::ba;
@@ -184,13 +180,14 @@ class Packer {
   void pack_panels(const PlainB& plain, PackedB& packed) {
     const std::size_t panels = panels_of(n_);
     packed.bytes = panels * panel_bytes(k_);
-    packed.panels = std::make_unique<std::byte[]>(packed.bytes);
+    packed.block = allocate_block(packed.bytes);
+    std::fill_n(packed.block.get(), packed.bytes, std::byte{0});
     const auto* from = static_cast<const std::int8_t*>(plain.data);
     const std::size_t k_step = plain.k_rows ? n_ : 1;
     const std::size_t n_step = plain.k_rows ? 1 : k_;
     for_ranges(threads_, panels, 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t panel = begin; panel < end; ++panel) {
-        auto* to = reinterpret_cast<std::int8_t*>(packed.panels.get()) + panel * panel_bytes(k_);
+        auto* to = reinterpret_cast<std::int8_t*>(packed.block.get()) + panel * panel_bytes(k_);
         const std::size_t first = panel * kPanelColumns;
         const std::size_t columns = std::min(kPanelColumns, n_ - first);
         for (std::size_t k = 0; k < k_; ++k)
@@ -203,7 +200,7 @@ class Packer {
   void pack_lean(const PlainB& plain, PackedB& packed) {
     packed.halves = desc_.b == DType::kF16;
     packed.bytes = lean_columns(n_) * k_ * (packed.halves ? 2 : 1);
-    packed.panels = std::make_unique_for_overwrite<std::byte[]>(packed.bytes);
+    packed.block = allocate_block(packed.bytes);
     if (packed.halves)
       pack_lean_panels<std::uint16_t>(plain, packed);
     else
@@ -231,7 +228,7 @@ class Packer {
     const std::size_t panels = lean_columns(n_) / kLeanColumns;
     for_ranges(threads_, panels, 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t panel = begin; panel < end; ++panel) {
-        T* const to = reinterpret_cast<T*>(packed.panels.get()) + panel * k_ * kLeanColumns;
+        T* const to = reinterpret_cast<T*>(packed.block.get()) + panel * k_ * kLeanColumns;
         const std::size_t first = panel * kLeanColumns;
         const std::size_t columns = std::min(kLeanColumns, n_ - first);
         std::fill(to, to + (columns == kLeanColumns ? 0 : k_ * kLeanColumns), T{0});
