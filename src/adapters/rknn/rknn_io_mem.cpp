@@ -31,6 +31,17 @@ int likeness(const rknn_tensor_attr& attr, const IoTensor& io, const Chip& chip)
   return best;
 }
 
+/// The row pitch after a change of shape: the one that INPUT_ATTR tells and the one without padding
+/// follow the width, one of the caller's own stays.
+std::uint32_t next_stride(const Bound& bound, const IoTensor& now, const Chip& chip) {
+  const std::uint32_t stride = bound.form.w_stride;
+  if (stride == 0 || bound.shape.rank() != 4) return stride;
+  IoTensor before = now;
+  before.shape = bound.shape;
+  if (stride == normal_attr(before, chip).w_stride) return normal_attr(now, chip).w_stride;
+  return stride == static_cast<std::uint64_t>(bound.shape[3]) ? 0 : stride;
+}
+
 }  // namespace
 
 /// Inputs and outputs share their numbers: the name decides, then number and dimensions.
@@ -129,6 +140,7 @@ Outcome ModelContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_a
     check_attr(*io, attr);
     bound.call = check::current();
   }
+  bound.shape = io->shape;
   if (Status status = bind(*io, bound); !status.ok()) return status;
   (io->side == Side::kInput ? bound_inputs_ : bound_outputs_)[io->index] = std::move(bound);
   return {};
@@ -140,8 +152,8 @@ Status ModelContext::rebind_all() {
     for (std::size_t i = 0; i < bounds.size(); ++i) {
       if (!bounds[i]) continue;
       const IoTensor io = input ? current_input(i) : current_output(i);
-      // The pitch belongs to the old width; it is that of the new one unless the caller says more.
-      if (bounds[i]->form.w_stride != 0) bounds[i]->form.w_stride = normal_attr(io, chip_).w_stride;
+      bounds[i]->form.w_stride = next_stride(*bounds[i], io, chip_);
+      bounds[i]->shape = io.shape;
       const Status status = bind(io, *bounds[i]);
       if (status.ok()) continue;
       log::line(log::Level::kWarn, "rknn_set_input_shapes: {}; it is not bound any more",

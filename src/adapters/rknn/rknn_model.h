@@ -38,6 +38,7 @@ class CustomOps;
 struct Bound {
   std::shared_ptr<Memory> memory;
   Form form;
+  Shape shape{};     ///< The tensor's, when it was bound.
   check::Call call;  ///< That bound it, in the checking mode.
 };
 
@@ -218,7 +219,7 @@ class ModelContext final : public Handle {
   std::uint64_t age_ = 0;
   std::vector<std::optional<Bound>> bound_inputs_, bound_outputs_;
   device::CoreSet cores_;
-  check::Call shapes_call_;  ///< The last that set shapes, in the checking mode.
+  check::Call shapes_call_;              ///< The last that set shapes, in the checking mode.
   std::unordered_set<void*> given_out_;  ///< Buffers of rknn_outputs_get.
 
   mutable std::mutex state_;

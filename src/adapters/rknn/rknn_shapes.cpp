@@ -6,13 +6,16 @@
 namespace corelane::rknn {
 namespace {
 
-/// Dimensions in the order of the model.
-Result<Shape> shape_of(const rknn_tensor_attr& attr, const IoEntry& entry) {
+/// Dimensions in the order of the model. Where no order is named it is that of INPUT_ATTR.
+Result<Shape> shape_of(const rknn_tensor_attr& attr, const IoTensor& io, const Chip& chip) {
+  const IoEntry& entry = *io.entry;
   if (attr.n_dims > RKNN_MAX_DIMS)
     return error(Code::kInvalidArgument, "input '{}': n_dims {} is more than {}", entry.desc.name,
                  attr.n_dims, RKNN_MAX_DIMS);
   std::vector<std::int64_t> dims(attr.dims, attr.dims + attr.n_dims);
-  if (attr.fmt == RKNN_TENSOR_NHWC && dims.size() == 4) dims = {dims[0], dims[3], dims[1], dims[2]};
+  const rknn_tensor_format fmt =
+      attr.fmt == RKNN_TENSOR_UNDEFINED ? normal_attr(io, chip).fmt : attr.fmt;
+  if (fmt == RKNN_TENSOR_NHWC && dims.size() == 4) dims = {dims[0], dims[3], dims[1], dims[2]};
   if (entry.desc.shape.rank() == 0 && dims == std::vector<std::int64_t>{1}) dims.clear();
   return Shape(std::move(dims));
 }
@@ -48,7 +51,7 @@ Outcome ModelContext::set_input_shapes(std::uint32_t count, const rknn_tensor_at
                      "input once",
                      i, name, attrs[i].index,
                      place >= count ? "no input" : "an input that another attr names");
-    auto shape = shape_of(attrs[i], description_->inputs[place]);
+    auto shape = shape_of(attrs[i], current_input(place), chip_);
     if (!shape) return shape.error();
     chosen[place] = *std::move(shape);
   }
