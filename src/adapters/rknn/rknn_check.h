@@ -30,7 +30,7 @@ inline bool enabled() noexcept {
 /// One call of a function of the API.
 struct Call {
   const char* function = nullptr;  ///< Null: none.
-  const void* caller = nullptr;    ///< Where in the program it returns to; null when not known.
+  const void* caller = nullptr;    ///< Where in the program it stands; null when not known.
   std::uint64_t number = 0;        ///< Calls are counted from 1 over the whole process.
 };
 /// "rknn_run (call 12, from demo+0x11a3 in main)".

@@ -29,7 +29,8 @@ _Unwind_Reason_Code find_caller(_Unwind_Context* frame, void* found) {
   Dl_info info{};
   const void* const place = reinterpret_cast<const void*>(address);
   if (dladdr(place, &info) == 0 || info.dli_fbase == own_library()) return _URC_NO_REASON;
-  *static_cast<const void**>(found) = place;
+  // Inside of the call, not behind it: there is the line that tools should show.
+  *static_cast<const void**>(found) = static_cast<const char*>(place) - 1;
   return _URC_END_OF_STACK;
 }
 
