@@ -240,6 +240,7 @@ void check_shape(Dynamic& dynamic, std::size_t i, unsigned seed) {
   info.K = dynamic.shapes[i].K;
   info.N = dynamic.shapes[i].N;
   Product alone(info);
+  ASSERT_EQ(alone.code, RKNN_SUCC);
   alone.fill(seed);
   alone.write();
   std::memcpy(dynamic.mems[0]->virt_addr, alone.a_mem->virt_addr, alone.io.A.size);
