@@ -95,9 +95,11 @@ class Worker {
     // Pixels in, whatever the model computes with; floats out.
     in_.type = RKNN_TENSOR_UINT8;
     in_.fmt = RKNN_TENSOR_NHWC;
+    in_.size = in_.n_elems;
     input_ = rknn_create_mem(ctx_, in_.w_stride * in_.dims[1] * in_.dims[3]);
     out_.type = RKNN_TENSOR_FLOAT32;
-    output_ = rknn_create_mem(ctx_, out_.n_elems * static_cast<std::uint32_t>(sizeof(float)));
+    out_.size = out_.n_elems * static_cast<std::uint32_t>(sizeof(float));
+    output_ = rknn_create_mem(ctx_, out_.size);
     if (input_ == nullptr || output_ == nullptr)
       return failed("rknn_create_mem", RKNN_ERR_MALLOC_FAIL);
     ret = rknn_set_io_mem(ctx_, input_, &in_);

@@ -173,6 +173,7 @@ int bind(IoMemory* input, IoMemory* output) {
     input->attr.pass_through = 1;
   } else {
     input->attr.type = RKNN_TENSOR_UINT8;
+    input->attr.size = input->attr.n_elems;
   }
   ret = input->create();
   if (ret < 0) return failed("binding the input", ret);
