@@ -6,6 +6,7 @@
 
 #include "adapters/rknn/rknn_test_support.h"
 #include "rknn_custom_op.h"
+#include "rknn_matmul_api.h"
 
 namespace corelane::rknn::test {
 namespace {
@@ -19,6 +20,7 @@ struct Seen {
   std::vector<rknn_custom_op_tensor> at_init, at_compute;
   std::vector<rknn_custom_op_attr> attributes;
   rknn_context context = 0;
+  rknn_matmul_ctx product = 0;
   int inner_code = 1;
 };
 Seen* seen = nullptr;
@@ -339,6 +341,12 @@ TEST_F(RknnCustom, CodesAndExceptionsOfCallbacksFailTheRunByOperatorAndNode) {
 TEST_F(RknnCustom, InsideACallbackQueriesWorkAndTheRestIsRefused) {
   Model model(plus_program());
   seen_.context = model.ctx;
+  rknn_matmul_info info{};
+  info.M = 1;
+  info.K = info.N = 32;
+  info.type = RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32;
+  rknn_matmul_io_attr io;
+  ASSERT_EQ(rknn_matmul_create(&seen_.product, &info, &io), RKNN_SUCC);
   rknn_custom_op op = add_one_op();
   op.compute = [](rknn_custom_op_context* c, rknn_custom_op_tensor* in, std::uint32_t n_in,
                   rknn_custom_op_tensor* out, std::uint32_t n_out) {
@@ -353,6 +361,7 @@ TEST_F(RknnCustom, InsideACallbackQueriesWorkAndTheRestIsRefused) {
     rknn_custom_op more = add_one_op("More");
     EXPECT_EQ(rknn_register_custom_ops(seen->context, &more, 1), RKNN_ERR_FAIL);
     EXPECT_EQ(rknn_destroy(seen->context), RKNN_ERR_FAIL);
+    EXPECT_EQ(rknn_matmul_run(seen->product), RKNN_ERR_FAIL);
     return add_one(c, in, n_in, out, n_out);
   };
   ASSERT_EQ(rknn_register_custom_ops(model.ctx, &op, 1), RKNN_SUCC);
@@ -365,6 +374,7 @@ TEST_F(RknnCustom, InsideACallbackQueriesWorkAndTheRestIsRefused) {
   ASSERT_EQ(model.run(&extend), RKNN_SUCC);
   EXPECT_EQ(rknn_wait(model.ctx, &extend), RKNN_SUCC);
   EXPECT_EQ(seen_.computes, 2);
+  EXPECT_EQ(rknn_matmul_destroy(seen_.product), RKNN_SUCC);
 }
 
 TEST_F(RknnCustom, DuplicatesShareTheRegistrationAndCallAtTheSameTime) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "adapters/rknn/rknn_model.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::rknn {
@@ -251,6 +252,10 @@ Status MatmulContext::bind(Size& size) {
 }
 
 Outcome MatmulContext::run() {
+  if (ModelContext::inside_operator != nullptr)
+    return outcome(RKNN_ERR_FAIL,
+                   "called from inside a custom operator, which holds the core that this product "
+                   "might wait for; multiply before or after the model's run");
   const Turn turn(*this);
   if (!turn.ok()) return turn.failure();
   const auto size = current();
