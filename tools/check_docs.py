@@ -1,5 +1,6 @@
 """Checks that every relative link of the Markdown files leads to a file, and every #part to a heading;
-and that docs/dependencies.md explains each package of requirements/.
+that docs/dependencies.md explains each package of requirements/; and that the unit tests which
+docs/compatibility.md calls proof are there.
 
 usage: check_docs.py [root]
 """
@@ -61,11 +62,25 @@ def unexplained(root):
                 yield f"{path.relative_to(root)}: docs/dependencies.md does not say why {package} is needed"
 
 
+def unproven(root):
+    page = root / "docs" / "compatibility.md"
+    if not page.exists():
+        return
+    tests = set()
+    for path in root.glob("src/**/*_test.cpp"):
+        tests.update(re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", path.read_text(encoding="utf-8")))
+    suites = {suite for suite, _ in tests}
+    for suite, name in re.findall(r"`([A-Z]\w*)\.([A-Z]\w*|\*)`", page.read_text(encoding="utf-8")):
+        if (suite, name) not in tests and not (name == "*" and suite in suites):
+            yield f"{page.relative_to(root)}: there is no test {suite}.{name}"
+
+
 def main(root):
-    found = [*broken(Path(root).resolve()), *unexplained(Path(root).resolve())]
+    root = Path(root).resolve()
+    found = [*broken(root), *unexplained(root), *unproven(root)]
     for line in found:
         print(line, file=sys.stderr)
-    print(f"docs: {sum(1 for _ in pages(Path(root).resolve()))} pages, {len(found)} findings")
+    print(f"docs: {sum(1 for _ in pages(root))} pages, {len(found)} findings")
     return 1 if found else 0
 
 

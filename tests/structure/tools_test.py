@@ -91,6 +91,17 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(1, len(found))
         self.assertIn("scipy", found[0])
 
+    def test_proof_that_is_missing_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "docs").mkdir()
+            (root / "src").mkdir()
+            (root / "docs" / "compatibility.md").write_text(
+                "`Shape.Grows` `Shape.*` `Shape.Shrinks` `Colour.*` `shape.grows`\n", encoding="utf-8")
+            (root / "src" / "shape_test.cpp").write_text("TEST(Shape,\n     Grows) {}\n", encoding="utf-8")
+            found = list(check_docs.unproven(root))
+        self.assertEqual(["Shape.Shrinks", "Colour.*"], [line.split()[-1] for line in found])
+
 
 if __name__ == "__main__":
     unittest.main()
