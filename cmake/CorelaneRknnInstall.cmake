@@ -45,7 +45,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libs)
-if(CMAKE_CROSSCOMPILING AND CMAKE_LIBRARY_ARCHITECTURE MATCHES "^aarch64")
+if(CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
 endif()
 
@@ -53,7 +53,15 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME corelane-rknnrt)
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION
 "librknnrt.so for programs that use the RKNN C API, with the devices it runs on
 and the command line tool corelane, which makes programs from ONNX models.")
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+if(CMAKE_CROSSCOMPILING)
+  # dpkg-shlibdeps asks the packages of this machine; these are those of the sysroot.
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS OFF)
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libc6 (>= 2.36), libdnnl2, libfmt9, libgcc-s1, libgomp1, \
+libhwy1, libjpeg62-turbo, libpng16-16, libprotobuf-lite32, libspdlog1.10-fmt9, libstdc++6 (>= 12), \
+libxxhash0")
+else()
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+endif()
 # What lies in the package itself has no package to depend on.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
 if(OpenVINO_DIR)
