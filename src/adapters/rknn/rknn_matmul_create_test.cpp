@@ -33,7 +33,6 @@ rknn_matmul_io_attr attributes(const rknn_matmul_info& given) {
   return io;
 }
 
-constexpr rknn_matmul_layout kNormal = RKNN_MM_LAYOUT_NORM;
 constexpr rknn_matmul_layout kNative = RKNN_MM_LAYOUT_NATIVE;
 constexpr rknn_matmul_layout kTransposed = RKNN_MM_LAYOUT_TP_NORM;
 
