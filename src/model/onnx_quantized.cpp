@@ -46,21 +46,28 @@ std::vector<Pair> find_pairs(const onnx::GraphProto& graph, const GraphIndex& in
   return pairs;
 }
 
-/// A name that no value of the graph has.
-std::string free_name(const onnx::GraphProto& graph, const GraphIndex& index,
-                      const std::string& wanted) {
-  const auto taken = [&](const std::string& name) {
-    if (index.constant(name) != nullptr || index.producer(name) != nullptr ||
-        index.is_output(name) || !index.readers(name).empty())
-      return true;
-    for (const auto& input : graph.input())
-      if (input.name() == name) return true;
-    return false;
-  };
-  std::string name = wanted;
-  for (int k = 1; taken(name); ++k) name = fmt::format("{}_{}", wanted, k);
-  return name;
-}
+/// Names that no value of the graph has.
+class FreeNames {
+ public:
+  FreeNames(const onnx::GraphProto& graph, const GraphIndex& index) : index_(index) {
+    for (const auto& input : graph.input()) inputs_.insert(input.name());
+  }
+  /// `wanted`, or with a number behind it.
+  std::string like(const std::string& wanted) const {
+    std::string name = wanted;
+    for (int k = 1; taken(name); ++k) name = fmt::format("{}_{}", wanted, k);
+    return name;
+  }
+
+ private:
+  bool taken(const std::string& name) const {
+    return index_.constant(name) != nullptr || index_.producer(name) != nullptr ||
+           index_.is_output(name) || !index_.readers(name).empty() || inputs_.contains(name);
+  }
+
+  const GraphIndex& index_;
+  std::unordered_set<std::string_view> inputs_;
+};
 
 void add_finding(std::vector<ImportFinding>& findings, const Node& first, std::string text) {
   findings.push_back({.kind = ImportFinding::Kind::kRewritten,
@@ -74,7 +81,7 @@ void add_finding(std::vector<ImportFinding>& findings, const Node& first, std::s
 class UnsignedPairs {
  public:
   UnsignedPairs(onnx::GraphProto& graph, ByteSpan constants)
-      : graph_(graph), index_(graph), constants_(constants) {}
+      : graph_(graph), index_(graph), names_(graph, index_), constants_(constants) {}
 
   void run(std::vector<ImportFinding>& findings) {
     std::vector<std::pair<const Node*, std::string>> edits;
@@ -108,7 +115,7 @@ class UnsignedPairs {
     if (!points) return {};
     std::vector<double> higher;
     for (const std::int64_t point : *points) higher.push_back(static_cast<double>(point + 128));
-    const std::string other = free_name(graph_, index_, name + "_unsigned");
+    const std::string other = names_.like(name + "_unsigned");
     tensors_.push_back(
         make_values(other, T::UINT8, {tensor->dims().begin(), tensor->dims().end()}, higher));
     return made_.emplace(name, other).first->second;
@@ -130,6 +137,7 @@ class UnsignedPairs {
 
   onnx::GraphProto& graph_;
   GraphIndex index_;
+  FreeNames names_;
   ByteSpan constants_;
   std::unordered_map<std::string, std::string> made_;
   std::vector<T> tensors_;
@@ -141,7 +149,7 @@ class PairsBeforeConcat {
  public:
   /// `room`: how many parts may still be made.
   PairsBeforeConcat(onnx::GraphProto& graph, std::int64_t& room)
-      : graph_(graph), index_(graph), room_(room) {}
+      : graph_(graph), index_(graph), names_(graph, index_), room_(room) {}
 
   /// False when there was nothing to do.
   bool run(std::vector<ImportFinding>& findings) {
@@ -230,7 +238,7 @@ class PairsBeforeConcat {
   }
 
   std::string fresh() {
-    std::string name = free_name(graph_, index_, fmt::format("corelane_part_{}", next_));
+    std::string name = names_.like(fmt::format("corelane_part_{}", next_));
     ++next_;
     return name;
   }
@@ -250,6 +258,7 @@ class PairsBeforeConcat {
 
   onnx::GraphProto& graph_;
   GraphIndex index_;
+  FreeNames names_;
   std::int64_t& room_;
   std::unordered_map<const Node*, std::vector<Node>> instead_;
   std::size_t next_ = 0;
@@ -262,8 +271,9 @@ void rewrite_quantized(onnx::GraphProto& graph, ByteSpan constants,
   UnsignedPairs(graph, constants).run(findings);
   // A few parts for each node of an honest model; a hostile one could ask for a square of them.
   std::int64_t room = 1024 + 4 * std::int64_t{graph.node_size()};
-  // A Concat of a Concat: once more.
-  while (PairsBeforeConcat(graph, room).run(findings)) {
+  // A Concat of a Concat: once more, as deep as models go.
+  constexpr int kDepth = 64;
+  for (int depth = 0; depth < kDepth && PairsBeforeConcat(graph, room).run(findings); ++depth) {
   }
 }
 
