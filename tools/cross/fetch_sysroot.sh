@@ -31,5 +31,7 @@ done
 find "$folder" -type l -lname '/*' | while read -r link; do
   ln -sfn "$folder$(readlink "$link")" "$link"
 done
+# The cross compiler looks into its own folder of headers for one architecture, not into this one.
+cp -R "$folder/usr/include/aarch64-linux-gnu/." "$folder/usr/include/"
 rm -rf "$state"
 printf '%s\n' "$sum" >"$folder/.complete"
