@@ -166,6 +166,7 @@ Status CustomOps::grow(Node& node, std::size_t wanted) {
     }
     CORELANE_ASSIGN_OR_STATUS(std::unique_ptr<Instance> made, make_instance(node));
     const std::lock_guard lock(mutex_);
+    // Should another thread have been faster, it is one that leave() takes away.
     node.instances.push_back(std::move(made));
     free_.notify_all();
   }
@@ -350,14 +351,14 @@ void CustomOps::give_back(Instance& instance) noexcept {
 
 Status CustomOps::call(const std::shared_ptr<const Operator>& op,
                        const device::HostOperatorCall& call) {
-  CORELANE_ASSIGN_OR_STATUS(Instance* const instance, take(node_of(op, call)));
+  Node& node = node_of(op, call);
+  CORELANE_ASSIGN_OR_STATUS(Instance* const instance, take(node));
   const Taken taken(*this, *instance);
   if (instance->skipped)
     return failure(Code::kHostOperatorMissing,
                    "init left the node to the library's own operator (code {}), and there is none "
                    "of that type; compute it in the callback, or build the model without it",
                    RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE);
-  const Node& node = node_of(op, call);
   CallTensors& tensors = instance->tensors;
   CORELANE_RETURN_IF_ERROR(tensors.fill(call, node.inputs, node.outputs));
   const Inside inside(this);
