@@ -1,5 +1,7 @@
 /// The functions of rknn_api.h: each checks its handle and pointers, delegates, and turns what
 /// comes back into a code.
+#include <bit>
+
 #include "adapters/rknn/rknn_edge.h"
 #include "adapters/rknn/rknn_model.h"
 
@@ -94,7 +96,8 @@ RKNN_EXPORT int rknn_destroy(rknn_context context) {
 
 RKNN_EXPORT int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info, uint32_t size) {
   return on_context("rknn_query", context, [&](const Found& found) {
-    return found->query(static_cast<std::uint32_t>(cmd), info, size);
+    // Programs in C may pass any number, which is then no value of the type: its bits are read.
+    return found->query(std::bit_cast<std::uint32_t>(cmd), info, size);
   });
 }
 
