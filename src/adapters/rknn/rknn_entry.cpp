@@ -1,6 +1,6 @@
 /// The functions of rknn_api.h: each checks its handle and pointers, delegates, and turns what
 /// comes back into a code.
-#include <bit>
+#include <cstring>
 
 #include "adapters/rknn/rknn_edge.h"
 #include "adapters/rknn/rknn_model.h"
@@ -97,7 +97,9 @@ RKNN_EXPORT int rknn_destroy(rknn_context context) {
 RKNN_EXPORT int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info, uint32_t size) {
   return on_context("rknn_query", context, [&](const Found& found) {
     // Programs in C may pass any number, which is then no value of the type: its bits are read.
-    return found->query(std::bit_cast<std::uint32_t>(cmd), info, size);
+    std::uint32_t number = 0;
+    std::memcpy(&number, &cmd, sizeof number);
+    return found->query(number, info, size);
   });
 }
 
