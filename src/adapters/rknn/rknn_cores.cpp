@@ -7,7 +7,7 @@ Outcome ModelContext::set_core_mask(rknn_core_mask mask) {
   auto cores = cores_of(mask, chip_);
   if (!cores) return {RKNN_ERR_FAIL, cores.error()};
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   cores_ = *cores;
   return {};
 }
@@ -21,7 +21,7 @@ Outcome ModelContext::set_batch_cores(int cores) {
                    "the model was built for single samples, so there is no batch to spread; build "
                    "it with `corelane compile --batch N`");
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   cores_ = device::CoreSet::any(static_cast<std::size_t>(cores));
   return {};
 }

@@ -45,19 +45,26 @@ int report(std::string_view function, const Outcome& outcome) noexcept {
   return outcome.code();
 }
 
+namespace {
+// Made when the library is loaded: there may be no memory to make them later.
+const Status kOutOfMemory(Code::kOutOfMemory,
+                          "no memory; free contexts or memory objects and call again");
+const Status kUnknownException(Code::kInternal, "something was thrown that is no std::exception");
+}  // namespace
+
 Outcome current_exception_outcome() noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return {RKNN_ERR_MALLOC_FAIL, Status()};
+    return {RKNN_ERR_MALLOC_FAIL, kOutOfMemory};
   } catch (const std::exception& problem) {
     try {
       return {RKNN_ERR_FAIL, Status(Code::kInternal, problem.what())};
     } catch (...) {
-      return {RKNN_ERR_MALLOC_FAIL, Status()};
+      return {RKNN_ERR_MALLOC_FAIL, kOutOfMemory};
     }
   } catch (...) {
-    return {RKNN_ERR_FAIL, Status()};
+    return {RKNN_ERR_FAIL, kUnknownException};
   }
 }
 

@@ -24,7 +24,16 @@ using corelane::rknn::Outcome;
 
 namespace {
 
+/// The table of memory objects may have been locked by a thread that fork() left behind.
+Status check_process() {
+  if (!corelane::rknn::after_fork()) return {};
+  return Status(Code::kWrongState,
+                "this process is a fork of one that used the library; start workers with exec or "
+                "spawn, or fork before the first call");
+}
+
 Status check_context(rknn_context ctx) {
+  CORELANE_RETURN_IF_ERROR(check_process());
   if (corelane::rknn::find_handle(ctx) != nullptr) return {};
   return corelane::rknn::stale_handle(ctx);
 }
@@ -50,8 +59,12 @@ Result<rknn_tensor_mem*> create(rknn_context ctx, std::uint64_t size,
 }
 
 /// Bytes of the block behind a descriptor; 0 where the system does not tell.
-std::uint64_t block_size(int fd) {
+std::uint64_t block_size(int fd, const struct stat& info) {
+  if (info.st_size > 0) return static_cast<std::uint64_t>(info.st_size);
+  // A DMA buffer tells its size this way only. The place in it is shared with the caller.
+  const off_t place = lseek(fd, 0, SEEK_CUR);
   const off_t end = lseek(fd, 0, SEEK_END);
+  if (place >= 0) lseek(fd, place, SEEK_SET);
   return end > 0 ? static_cast<std::uint64_t>(end) : 0;
 }
 
@@ -66,7 +79,7 @@ Result<rknn_tensor_mem*> create_from_fd(rknn_context ctx, std::int32_t fd, void*
                  "offset {} and size {}: the offset is 0 or more, the size 1 "
                  "or more",
                  offset, size);
-  const std::uint64_t block = block_size(fd);
+  const std::uint64_t block = block_size(fd, info);
   std::uint64_t usable = size;
   if (block != 0) {
     if (static_cast<std::uint64_t>(offset) >= block)
@@ -113,6 +126,7 @@ RKNN_EXPORT rknn_tensor_mem* rknn_create_mem2(rknn_context ctx, uint64_t size,
     if ((alloc_flags & ~kKnown) != 0)
       return error(Code::kInvalidArgument, "alloc_flags {:#x} has bits that are not known: {:#x}",
                    alloc_flags, alloc_flags & ~kKnown);
+    CORELANE_TRY(check_process());
     if ((alloc_flags & RKNN_MEM_FLAG_ALLOC_NO_CONTEXT) == 0) CORELANE_TRY(check_context(ctx));
     const bool uncached = (alloc_flags & RKNN_FLAG_MEMORY_NON_CACHEABLE) != 0;
     return create(
@@ -172,8 +186,7 @@ RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_m
     auto memory = corelane::rknn::find_memory(mem);
     if (!memory) return memory.error();
     corelane::rknn::check::synced(**memory, mode);
-    if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0)
-      corelane::rknn::note_written(**memory);
+    if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0) corelane::rknn::note_written(**memory);
     if ((number & RKNN_MEMORY_SYNC_FROM_DEVICE) != 0)
       (*memory)->reads.fetch_add(1, std::memory_order_acq_rel);
     if ((*memory)->buffer == nullptr) return {};

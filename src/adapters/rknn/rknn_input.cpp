@@ -33,7 +33,7 @@ Outcome ModelContext::set_inputs(std::uint32_t count, const rknn_input* inputs) 
     return outcome(RKNN_ERR_PARAM_INVALID, "{} inputs given, the model has {}", count,
                    description_->inputs.size());
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   if (Status status = ready(); !status.ok()) return status;
   Frame& frame = next_frame();
   // A run in progress reads this memory.
@@ -61,6 +61,8 @@ Outcome ModelContext::set_inputs(std::uint32_t count, const rknn_input* inputs) 
     plan->view.size = input.size;
     plans.emplace_back(io, *std::move(plan));
   }
+  // Another run may be using the memory that is bound where data are set now.
+  if (asynchronous() && binds_memory()) (void)settle_all();
   // Nothing is written before everything was checked.
   ++age_;
   for (const auto& [io, plan] : plans) {

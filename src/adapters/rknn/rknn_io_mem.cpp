@@ -118,7 +118,7 @@ Outcome ModelContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_a
   auto memory = find_memory(mem);
   if (!memory) return memory.error();
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   if (Status status = ready(); !status.ok() && pending_ != nullptr) return status;
   (void)settle_all();
   auto io = resolve(attr);
@@ -147,8 +147,8 @@ Outcome ModelContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_a
 }
 
 /// After the shapes have changed: memory that still fits stays bound.
-Status ModelContext::rebind_all() {
-  auto again = [this](std::vector<std::optional<Bound>>& bounds, bool input) {
+Status ModelContext::rebind_all(std::string_view function) {
+  auto again = [this, function](std::vector<std::optional<Bound>>& bounds, bool input) {
     for (std::size_t i = 0; i < bounds.size(); ++i) {
       if (!bounds[i]) continue;
       const IoTensor io = input ? current_input(i) : current_output(i);
@@ -156,8 +156,10 @@ Status ModelContext::rebind_all() {
       bounds[i]->shape = io.shape;
       const Status status = bind(io, *bounds[i]);
       if (status.ok()) continue;
-      log::line(log::Level::kWarn, "rknn_set_input_shapes: {}; it is not bound any more",
-                status.to_string());
+      log::line(
+          log::Level::kWarn,
+          "{}: {}; it is not bound any more, call rknn_set_io_mem again with the CURRENT attr",
+          function, status.to_string());
       if (check::enabled())
         check::report(check::current(), "memory bound by {} is stale: {}; it is not bound any more",
                       check::text(bounds[i]->call), status.message());

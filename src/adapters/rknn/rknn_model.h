@@ -46,17 +46,21 @@ struct Bound {
 /// runtime converts in the thread that submits.
 class DeferredRun {
  public:
-  DeferredRun(Context context, RunOptions options, std::shared_ptr<device::Fence> out);
-  /// Gives up waiting for the fence.
+  DeferredRun(Context context, RunOptions options, const Clock& clock);
+  /// Gives up waiting for the fences.
   ~DeferredRun();
-  bool wait(TimePoint until) const { return over_->wait(until); }
-  Status status() const { return over_->status(); }
-  /// A run that still waits for its fence ends with kCancelled.
-  void cancel();
+  bool wait(TimePoint until) const { return over_.wait(until); }
+  Status status() const { return over_.status(); }
+  /// Gives up waiting for the fences and waits for the end. What was started and abandoned, if it
+  /// was.
+  std::optional<Inference> finish();
 
  private:
+  Status run(Context& context, RunOptions options, TimePoint until);
+
   std::vector<std::shared_ptr<device::Fence>> in_;
-  std::shared_ptr<device::Fence> over_;
+  device::Fence over_;
+  std::optional<Inference> abandoned_;  ///< Written before `over_` is signalled.
   std::thread thread_;
 };
 
@@ -131,8 +135,13 @@ class ModelContext final : public Handle {
   Status load(ByteSpan bytes, std::shared_ptr<const void> keep_alive);
   Status load_file(const std::string& path);
   Status adopt(Program program);
+  /// What the context computes now; takes `state_`.
+  Program program() const;
   LoadOptions load_options() const;
-  Status start();
+  Result<std::vector<Frame>> make_frames(const Program& program,
+                                         const ProgramDescription& description) const;
+  bool binds_memory() const noexcept;
+  bool binds_outputs() const noexcept;
   /// kWrongState with what is missing, while memory of the caller is.
   Status ready() const;
 
@@ -166,6 +175,8 @@ class ModelContext final : public Handle {
   void note_run(Frame& frame, const device::JobRecord& record);
   Status bring_inputs(Frame& frame);
   Status start(Frame& frame, RunOptions options, bool background);
+  /// kWrongState when memory that is bound was the caller's and he destroyed it.
+  Status check_bound() const;
   /// How a run ended that is in no frame any more.
   Status past_result(std::uint64_t id) const;
   RunOptions run_options(const rknn_run_extend* extend) const;
@@ -186,7 +197,7 @@ class ModelContext final : public Handle {
   // rknn_io_mem.cpp
   Result<IoTensor> resolve(const rknn_tensor_attr& attr) const;
   Status bind(const IoTensor& io, const Bound& bound);
-  Status rebind_all();
+  Status rebind_all(std::string_view function);
 
   // rknn_output.cpp
   Status copy_output(Frame& frame, rknn_output& output);
@@ -196,7 +207,7 @@ class ModelContext final : public Handle {
   rknn_context number_ = 0;
   std::shared_ptr<device::Device> device_;
   Chip chip_;
-  std::optional<Program> program_;
+  std::optional<Program> program_;             ///< By `state_`; see program().
   std::shared_ptr<const Program> weights_of_;  ///< By RKNN_FLAG_SHARE_WEIGHT_MEM.
   std::shared_ptr<const ProgramDescription> description_;
   std::shared_ptr<device::HostOperatorTable> operators_ =
@@ -211,6 +222,8 @@ class ModelContext final : public Handle {
   std::shared_ptr<Memory> weight_memory_, internal_memory_;
 
   mutable std::mutex order_;
+  mutable std::atomic<std::thread::id> holder_{};  ///< The thread that has `order_`.
+  bool closed_ = false;                            ///< By `order_`.
   std::vector<Frame> frames_;
   std::uint64_t runs_ = 0;
   std::uint64_t last_run_ = 0;  ///< Frame id of the last run; ids begin with 1.
@@ -227,19 +240,26 @@ class ModelContext final : public Handle {
   device::JobRecord last_record_;
   std::vector<device::LayerTime> layers_;
   std::uint64_t internal_bytes_ = 0;
-  std::string perf_text_;
+  std::deque<std::string> perf_texts_;  ///< The last ones: another thread may be reading one.
+  std::vector<std::shared_ptr<device::Fence>> in_fences_;  ///< Of runs that may wait for them.
 };
 
 /// Holds a context's order for the length of one function.
 class Order {
  public:
   explicit Order(const ModelContext& context);
-  /// kWrongState inside a custom operator, when the context is running.
-  const Status& status() const noexcept { return status_; }
+  ~Order();
+  Order(const Order&) = delete;
+  Order& operator=(const Order&) = delete;
+  bool ok() const noexcept { return refused_.code() == RKNN_SUCC; }
+  /// Inside a custom operator while the context is running; or the context was destroyed while this
+  /// waited.
+  const Outcome& refused() const noexcept { return refused_; }
 
  private:
+  const ModelContext& context_;
   std::unique_lock<std::mutex> lock_;
-  Status status_;
+  Outcome refused_;
 };
 
 /// The live model context of a handle, or the outcome to return.

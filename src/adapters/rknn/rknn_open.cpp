@@ -46,10 +46,16 @@ Result<ByteSpan> slice_of(ByteSpan whole, const rknn_init_extend* extend, std::s
 Result<std::shared_ptr<MappedFd>> map_fd(int fd) {
   struct stat info {};
   auto mapped = std::make_shared<MappedFd>();
-  if (fstat(fd, &info) != 0 || info.st_size <= 0)
+  if (fstat(fd, &info) != 0)
     return error(Code::kInvalidArgument,
-                 "model_buffer_fd {} is no descriptor of memory or of a file with content: {}", fd,
-                 std::strerror(errno));
+                 "model_buffer_fd {} is no open descriptor ({}); pass that of the memory or file "
+                 "that holds the model",
+                 fd, std::strerror(errno));
+  if (info.st_size <= 0)
+    return error(Code::kInvalidArgument,
+                 "model_buffer_fd {} has {} bytes; pass the descriptor of the memory or file that "
+                 "holds the model",
+                 fd, info.st_size);
   mapped->size = static_cast<std::size_t>(info.st_size);
   mapped->data = mmap(nullptr, mapped->size, PROT_READ, MAP_SHARED, fd, 0);
   if (mapped->data == MAP_FAILED)
@@ -73,19 +79,38 @@ LoadOptions ModelContext::load_options() const {
   return options;
 }
 
+/// All or nothing: what was there before stays when this fails.
 Status ModelContext::adopt(Program program) {
-  program_ = std::move(program);
-  description_ = std::shared_ptr<const ProgramDescription>(std::make_shared<Program>(*program_),
-                                                           &program_->description());
-  for (const auto* side : {&description_->inputs, &description_->outputs})
+  auto description = std::make_shared<const ProgramDescription>(program.description());
+  for (const auto* side : {&description->inputs, &description->outputs})
     for (const IoEntry& entry : *side)
       if (entry.desc.shape.rank() > RKNN_MAX_DIMS)
         return failure(Code::kUnsupportedModel,
                        "'{}' has {} dimensions, this API tells at most {}; use the session or the "
                        "C++ runtime",
                        entry.desc.name, entry.desc.shape.rank(), RKNN_MAX_DIMS);
-  CORELANE_RETURN_IF_ERROR(start());
+  CORELANE_ASSIGN_OR_STATUS(std::vector<Frame> frames, make_frames(program, *description));
+  {
+    const std::lock_guard lock(state_);
+    program_ = std::move(program);
+    // The same again when its weights come from other memory: queries may be reading it.
+    if (description_ == nullptr) description_ = std::move(description);
+  }
+  frames_ = std::move(frames);
+  input_age_.assign(description_->inputs.size(), 0);
+  bound_inputs_.resize(description_->inputs.size());
+  bound_outputs_.resize(description_->outputs.size());
+  note_shapes();
+  if (first_inputs_.empty() && first_outputs_.empty()) {
+    first_inputs_ = input_shapes_;
+    first_outputs_ = output_shapes_;
+  }
   return join_custom_ops();
+}
+
+Program ModelContext::program() const {
+  const std::lock_guard lock(state_);
+  return *program_;
 }
 
 /// Models of the vendor's converter have a batch, 1 unless it is asked for. ONNX models that leave
@@ -141,8 +166,10 @@ Result<std::shared_ptr<ModelContext>> ModelContext::open(const void* model, std:
   context->flags_ = flags;
   log::tell_environment();
   if (weights_of != nullptr) {
+    const Order order(*weights_of);
+    if (!order.ok()) return tl::unexpected(order.refused().status());
     CORELANE_TRY(weights_of->ready());
-    context->weights_of_ = std::make_shared<const Program>(*weights_of->program_);
+    context->weights_of_ = std::make_shared<const Program>(weights_of->program());
   }
   if ((flags & ~kKnownFlags) != 0)
     log::line(log::Level::kWarn, "rknn_init: flags {:#x} are not known and have no effect",
@@ -219,25 +246,18 @@ static std::vector<Shape> first_shapes(const ProgramDescription& description) {
   return open ? shapes : std::vector<Shape>();
 }
 
-Status ModelContext::start() {
-  frames_.clear();
+Result<std::vector<Frame>> ModelContext::make_frames(const Program& program,
+                                                     const ProgramDescription& description) const {
+  std::vector<Frame> frames;
   for (std::size_t i = 0; i < (asynchronous() ? 2 : 1); ++i) {
-    CORELANE_ASSIGN_OR_STATUS(Context context, program_->new_context());
-    if (const std::vector<Shape> shapes = first_shapes(*description_); !shapes.empty())
-      CORELANE_RETURN_IF_ERROR(context.set_input_shapes(shapes));
+    CORELANE_ASSIGN(Context context, program.new_context());
+    if (const std::vector<Shape> shapes = first_shapes(description); !shapes.empty())
+      CORELANE_TRY(context.set_input_shapes(shapes));
     Frame frame{std::move(context), {}, 0, {}, {}, {}};
-    frame.input_age.resize(description_->inputs.size());
-    frames_.push_back(std::move(frame));
+    frame.input_age.resize(description.inputs.size());
+    frames.push_back(std::move(frame));
   }
-  input_age_.assign(description_->inputs.size(), 0);
-  bound_inputs_.resize(description_->inputs.size());
-  bound_outputs_.resize(description_->outputs.size());
-  note_shapes();
-  if (first_inputs_.empty() && first_outputs_.empty()) {
-    first_inputs_ = input_shapes_;
-    first_outputs_ = output_shapes_;
-  }
-  return {};
+  return frames;
 }
 
 void ModelContext::note_shapes() {
@@ -270,7 +290,7 @@ Status ModelContext::ready() const {
 
 Result<std::shared_ptr<ModelContext>> ModelContext::duplicate() {
   const Order order(*this);
-  CORELANE_TRY(order.status());
+  if (!order.ok()) return tl::unexpected(order.refused().status());
   if (pending_ != nullptr) CORELANE_TRY(ready());
   std::shared_ptr<ModelContext> copy(new ModelContext);
   copy->flags_ = flags_ & ~static_cast<std::uint32_t>(RKNN_FLAG_MEM_ALLOC_OUTSIDE |
@@ -282,29 +302,48 @@ Result<std::shared_ptr<ModelContext>> ModelContext::duplicate() {
   copy->cores_ = cores_;
   copy->file_bytes_ = file_bytes_;
   copy->weight_memory_ = weight_memory_;
-  CORELANE_TRY(copy->adopt(*program_));
+  CORELANE_TRY(copy->adopt(program()));
   return copy;
 }
 
 void ModelContext::close() {
+  {
+    // A run that waits for a fence of its caller may never end by itself.
+    const std::lock_guard lock(state_);
+    for (const auto& fence : in_fences_)
+      fence->signal(failure(Code::kCancelled, "the context was destroyed before the fence came"));
+    in_fences_.clear();
+  }
   const std::lock_guard lock(order_);
+  closed_ = true;
   for (Frame& frame : frames_) {
     if (check::enabled() && open(frame))
       check::report(check::current(),
                     "the context is destroyed while nobody has waited for frame {}", frame.id);
+    if (frame.deferred) frame.abandoned = frame.deferred->finish();
     frame.deferred.reset();
     if (frame.flight) {
       frame.flight->cancel();
       (void)frame.flight->wait();
       frame.abandoned = std::move(frame.flight);
     }
-    if (frame.abandoned) frame.abandoned->wait_released();
+    if (frame.abandoned && binds_memory()) frame.abandoned->wait_released();
     frame.flight.reset();
     frame.abandoned.reset();
     check_after_run(frame);
   }
   custom_share_.reset();
   if (check::enabled()) check_close();
+}
+
+static bool any_bound(const std::vector<std::optional<Bound>>& bounds) noexcept {
+  return std::any_of(bounds.begin(), bounds.end(), [](const auto& b) { return b.has_value(); });
+}
+
+bool ModelContext::binds_outputs() const noexcept { return any_bound(bound_outputs_); }
+
+bool ModelContext::binds_memory() const noexcept {
+  return binds_outputs() || any_bound(bound_inputs_);
 }
 
 ModelContext::~ModelContext() {
@@ -326,21 +365,34 @@ IoTensor ModelContext::current_output(std::size_t index) const {
   return output_tensor(index, output_shapes_[index]);
 }
 
-Order::Order(const ModelContext& context) {
-  if (ModelContext::inside_operator != nullptr) {
-    lock_ = std::unique_lock(context.order_, std::try_to_lock);
+Order::Order(const ModelContext& context) : context_(context) {
+  if (ModelContext::inside_operator == nullptr) {
+    lock_ = std::unique_lock(context.order_);
+  } else {
+    // The run that this is part of may hold it, in this thread or in another.
+    if (context.holder_.load(std::memory_order_acquire) != std::this_thread::get_id())
+      lock_ = std::unique_lock(context.order_, std::try_to_lock);
     const auto runs = [](const Frame& f) {
       return f.deferred != nullptr || (f.flight && !f.flight->done());
     };
-    if (lock_.owns_lock() && std::none_of(context.frames_.begin(), context.frames_.end(), runs))
+    if (!lock_.owns_lock() || std::any_of(context.frames_.begin(), context.frames_.end(), runs)) {
+      if (lock_.owns_lock()) lock_.unlock();
+      refused_ = Status(Code::kWrongState,
+                        "called from inside a custom operator while the context is running; "
+                        "queries are allowed there, this is not");
       return;
-    if (lock_.owns_lock()) lock_.unlock();
-    status_ = failure(Code::kWrongState,
-                      "called from inside a custom operator while the context is running; queries "
-                      "are allowed there, this is not");
+    }
+  }
+  if (context.closed_) {
+    lock_.unlock();
+    refused_ = {RKNN_ERR_CTX_INVALID, stale_handle(context.number_)};
     return;
   }
-  lock_ = std::unique_lock(context.order_);
+  context.holder_.store(std::this_thread::get_id(), std::memory_order_release);
+}
+
+Order::~Order() {
+  if (lock_.owns_lock()) context_.holder_.store({}, std::memory_order_release);
 }
 
 Found::Found(rknn_context handle) {

@@ -45,13 +45,16 @@ Outcome ModelContext::get_outputs(std::uint32_t count, rknn_output* outputs,
                      "outputs[{}].index {} is behind the last of {} outputs; set `index`", i,
                      outputs[i].index, description_->outputs.size());
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   if (runs_ == 0) return outcome(RKNN_ERR_FAIL, "there is no result yet; call rknn_run before");
   // With ASYNC_MASK the results of the frame before the last one, but for the first.
   const std::size_t back = asynchronous() && runs_ > 1 ? 2 : 1;
+  // Both frames write where outputs are bound: what is there is the last one's.
+  if (asynchronous() && binds_outputs()) (void)settle_all();
   Frame& frame = frames_[(runs_ - back) % frames_.size()];
   if (Status status = settle(frame); !status.ok())
     return status.wrap(fmt::format("frame {} has no result", frame.id));
+  if (Status status = check_bound(); !status.ok()) return status;
   std::vector<void*> made;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Status status = copy_output(frame, outputs[i]);
@@ -74,7 +77,7 @@ Outcome ModelContext::release_outputs(std::uint32_t count, rknn_output* outputs)
   if (outputs == nullptr && count != 0)
     return outcome(RKNN_ERR_PARAM_INVALID, "outputs is null; pass those of rknn_outputs_get");
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   Outcome result;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (outputs[i].is_prealloc != 0 || outputs[i].buf == nullptr) continue;

@@ -23,7 +23,7 @@ Result<std::size_t> ModelContext::outside_size(bool internal) {
     const std::lock_guard lock(state_);
     if (internal_bytes_ != 0) return internal_bytes_;
   }
-  CORELANE_ASSIGN(const Context probe, program_->new_context());
+  CORELANE_ASSIGN(const Context probe, program().new_context());
   const std::size_t bytes = pages(probe.memory().internal);
   const std::lock_guard lock(state_);
   internal_bytes_ = bytes;
@@ -34,7 +34,7 @@ Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
   auto memory = find_memory(mem);
   if (!memory) return memory.error();
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   if ((flags_ & RKNN_FLAG_MEM_ALLOC_OUTSIDE) == 0)
     return outcome(RKNN_ERR_FAIL,
                    "the context was made without RKNN_FLAG_MEM_ALLOC_OUTSIDE and has its weights; "
@@ -52,7 +52,17 @@ Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
       pending_ != nullptr
           ? ByteSpan(*pending_)
           : ByteSpan(static_cast<const std::byte*>(weight_memory_->data), file_bytes_);
-  if ((*memory)->data != from.data()) std::memcpy((*memory)->data, from.data(), from.size());
+  if (weight_memory_ != nullptr && weight_memory_->buffer == nullptr &&
+      weight_memory_->destroyed.load(std::memory_order_acquire))
+    return outcome(RKNN_ERR_FAIL,
+                   "the weight memory before this was destroyed by rknn_destroy_mem and was the "
+                   "caller's, so the program is gone; make another context");
+  auto* const to = static_cast<std::byte*>((*memory)->data);
+  if (to != from.data() && to < from.data() + from.size() && from.data() < to + from.size())
+    return outcome(RKNN_ERR_PARAM_INVALID,
+                   "the new weight memory overlaps the old one, which is in use; give memory of "
+                   "its own");
+  if (to != from.data()) std::memcpy(to, from.data(), from.size());
   const ByteSpan bytes(static_cast<const std::byte*>((*memory)->data), from.size());
   auto program = load_program(load_options(), [&](const LoadOptions& options) {
     return Program::load(bytes, options, *memory);
@@ -61,14 +71,14 @@ Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
   if (Status status = adopt(*std::move(program)); !status.ok()) return status;
   weight_memory_ = *std::move(memory);
   pending_.reset();
-  return rebind_all();
+  return rebind_all("rknn_set_weight_mem");
 }
 
 Outcome ModelContext::set_internal_mem(const rknn_tensor_mem* mem) {
   auto memory = find_memory(mem);
   if (!memory) return memory.error();
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   if ((flags_ & (RKNN_FLAG_MEM_ALLOC_OUTSIDE | RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE)) == 0)
     return outcome(RKNN_ERR_FAIL,
                    "the context was made without RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE and has its "

@@ -13,6 +13,8 @@ namespace {
 /// rknn_mem_size before 1.4.0.
 constexpr std::uint32_t kOldAttr = 372;
 constexpr std::uint32_t kOldMemSize = 8;
+/// Texts of PERF_DETAIL that stay valid at once.
+constexpr std::size_t kTextsKept = 8;
 
 #define CORELANE_RKNN_VERSION "2.5.0 (corelane " CORELANE_VERSION_STRING ")"
 /// What the file says of itself, to people and to whoever loads it, before there is a context.
@@ -50,7 +52,9 @@ Outcome ModelContext::query(std::uint32_t cmd, void* info, std::uint32_t size) {
   if (info == nullptr)
     return outcome(RKNN_ERR_PARAM_INVALID, "info is null; pass the struct of command {}", cmd);
   if ((flags_ & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0 && cmd != RKNN_QUERY_MEM_SIZE)
-    return ready();
+    return outcome(RKNN_ERR_FAIL,
+                   "the context was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and answers "
+                   "RKNN_QUERY_MEM_SIZE only; make another one to run");
   switch (cmd) {
     case RKNN_QUERY_IN_OUT_NUM: {
       const rknn_input_output_num count = {
@@ -142,7 +146,7 @@ Outcome ModelContext::query_mem_size(void* info, std::uint32_t size) {
   if (!weights) return weights.error();
   auto internal = outside_size(true);
   if (!internal) return internal.error();
-  const device::MemoryFigures all = program_->memory();
+  const device::MemoryFigures all = program().memory();
   rknn_mem_size figures{};
   figures.total_weight_size =
       static_cast<std::uint32_t>(std::min<std::size_t>(*weights, UINT32_MAX));
@@ -212,10 +216,11 @@ Outcome ModelContext::query_perf(std::uint32_t cmd, void* info, std::uint32_t si
   }
   if (size < sizeof(rknn_perf_detail))
     return short_info(size, "rknn_perf_detail", sizeof(rknn_perf_detail));
-  perf_text_ = layer_table();
+  if (perf_texts_.size() == kTextsKept) perf_texts_.pop_front();
+  const std::string& text = perf_texts_.emplace_back(layer_table());
   rknn_perf_detail detail{};
-  detail.perf_data = perf_text_.data();
-  detail.data_len = perf_text_.size();
+  detail.perf_data = const_cast<char*>(text.data());  // The API has no const.
+  detail.data_len = text.size();
   return give(detail, info, size, "rknn_perf_detail");
 }
 

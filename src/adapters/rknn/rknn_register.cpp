@@ -68,13 +68,13 @@ Status ModelContext::join_custom_ops() {
 
 Status ModelContext::add_custom_ops(const rknn_custom_op* ops, std::uint32_t count) {
   std::vector<NetworkNode> nodes;
-  if (auto known = program_->nodes()) nodes = *std::move(known);
+  if (auto known = program().nodes()) nodes = *std::move(known);
   return custom_ops_->add(ops, count, nodes, *operators_);
 }
 
 Outcome ModelContext::register_custom_ops(const rknn_custom_op* ops, std::uint32_t count) {
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   if ((flags_ & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0) return ready();
   return add_custom_ops(ops, count);
 }

@@ -21,29 +21,48 @@ constexpr std::size_t kFailuresKept = 16;
 
 }  // namespace
 
-DeferredRun::DeferredRun(Context context, RunOptions options, std::shared_ptr<device::Fence> out)
-    : in_(options.wait), over_(std::make_shared<device::Fence>()) {
-  thread_ = std::thread([context = std::move(context), options = std::move(options),
-                         out = std::move(out), over = over_]() mutable {
-    Status status;
-    try {
-      status = context.run(options);
-    } catch (...) {
-      status = current_exception_outcome().status();
-      if (status.ok()) status = failure(Code::kOutOfMemory, "no memory to run in the background");
-    }
-    if (out) out->signal(status);
-    over->signal(std::move(status));
-  });
+DeferredRun::DeferredRun(Context context, RunOptions options, const Clock& clock)
+    : in_(options.wait) {
+  const TimePoint until = end_of(options.timeout, clock);
+  thread_ = std::thread(
+      [this, context = std::move(context), options = std::move(options), until]() mutable {
+        const std::vector<std::shared_ptr<device::Fence>> out = options.signal;
+        Status status;
+        try {
+          status = run(context, std::move(options), until);
+        } catch (...) {
+          status = current_exception_outcome().status();
+        }
+        for (const auto& fence : out) fence->signal(status);
+        over_.signal(std::move(status));
+      });
 }
 
-void DeferredRun::cancel() {
+Status DeferredRun::run(Context& context, RunOptions options, TimePoint until) {
+  for (const auto& fence : in_) {
+    if (!fence->wait(until))
+      return failure(Code::kTimeout, "the fence did not come before the run's time was over");
+    if (Status status = fence->status(); !status.ok()) return status;
+  }
+  // What is left of the time begins to count anew: the fence came within it.
+  options.wait.clear();
+  options.signal.clear();
+  auto flight = context.submit(options);
+  if (!flight) return flight.error();
+  Status status = flight->wait();
+  if (!status.ok()) abandoned_ = *std::move(flight);
+  return status;
+}
+
+std::optional<Inference> DeferredRun::finish() {
   for (const auto& fence : in_)
     fence->signal(failure(Code::kCancelled, "the context was destroyed before the fence came"));
+  over_.wait();
+  return std::move(abandoned_);
 }
 
 DeferredRun::~DeferredRun() {
-  cancel();
+  (void)finish();
   thread_.join();
 }
 
@@ -76,7 +95,7 @@ Status ModelContext::settle(Frame& frame, TimePoint until) {
   // One that was given up at its deadline may use bound memory until the device
   // lets go of it.
   if (frame.abandoned) {
-    if (!frame.abandoned->wait_released(until))
+    if (binds_memory() && !frame.abandoned->wait_released(until))
       return failure(Code::kTimeout, "frame {} was given up and is not over yet", frame.id);
     frame.abandoned.reset();
   }
@@ -86,6 +105,7 @@ Status ModelContext::settle(Frame& frame, TimePoint until) {
     if (!frame.deferred->wait(until))
       return failure(Code::kTimeout, "frame {} is not done yet; wait for it again", frame.id);
     status = frame.deferred->status();
+    frame.abandoned = frame.deferred->finish();
     frame.deferred.reset();
   } else {
     status = frame.flight->wait(until);
@@ -153,9 +173,8 @@ Status ModelContext::start(Frame& frame, RunOptions options, bool background) {
   }
   // Inputs that are converted are read by the thread that submits, after the
   // fence.
-  std::shared_ptr<device::Fence> out;
-  if (!options.signal.empty()) out = options.signal.front();
-  frame.deferred = std::make_shared<DeferredRun>(frame.context, std::move(options), std::move(out));
+  frame.deferred =
+      std::make_shared<DeferredRun>(frame.context, std::move(options), *device_->clock());
   return background ? Status() : settle(frame);
 }
 
@@ -166,7 +185,7 @@ Outcome ModelContext::run(rknn_run_extend* extend) {
                    "holds the core that this run might "
                    "wait for; run models before or after it");
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   if (Status status = ready(); !status.ok()) return status;
   Frame& frame = next_frame();
   if (open(frame) || frame.abandoned) {
@@ -176,11 +195,17 @@ Outcome ModelContext::run(rknn_run_extend* extend) {
     if (open(frame) || frame.abandoned) return before.wrap("this run was not started");
   }
   if (Status status = bring_inputs(frame); !status.ok()) return status;
+  if (Status status = check_bound(); !status.ok()) return status;
+  // Two runs would write bound outputs at once.
+  if (asynchronous() && binds_outputs()) (void)settle_all();
   RunOptions options = run_options(extend);
   const bool background = asynchronous() || (extend != nullptr && extend->non_block != 0);
   if ((flags_ & RKNN_FLAG_FENCE_IN_OUTSIDE) != 0 && extend != nullptr && extend->fence_fd >= 0) {
     auto fence = device::import_fence_fd(extend->fence_fd);
     if (!fence) return fence.error();
+    const std::lock_guard lock(state_);
+    if (in_fences_.size() >= frames_.size()) in_fences_.erase(in_fences_.begin());
+    in_fences_.push_back(*fence);
     options.wait.push_back(*std::move(fence));
   }
   std::shared_ptr<device::Fence> out;
@@ -196,7 +221,13 @@ Outcome ModelContext::run(rknn_run_extend* extend) {
     check_before_run(frame);
   frame.id = options.tag = ++last_run_;
   ++runs_;
-  Status status = start(frame, std::move(options), background);
+  Status status;
+  try {
+    status = start(frame, std::move(options), background);
+  } catch (...) {
+    status = current_exception_outcome().status();
+    finish(frame, status);
+  }
   // Who waits on a fence knows the end without telling.
   if (!frame.checked.empty() && (!open(frame) || out)) check_after_run(frame);
   if (extend != nullptr) extend->frame_id = frame.id;
@@ -211,6 +242,21 @@ Outcome ModelContext::run(rknn_run_extend* extend) {
   return status;
 }
 
+Status ModelContext::check_bound() const {
+  for (const auto* bounds : {&bound_inputs_, &bound_outputs_})
+    for (std::size_t i = 0; i < bounds->size(); ++i) {
+      const std::optional<Bound>& bound = (*bounds)[i];
+      if (!bound || bound->memory->buffer != nullptr ||
+          !bound->memory->destroyed.load(std::memory_order_acquire))
+        continue;
+      return failure(Code::kWrongState,
+                     "mem of {} {} was destroyed by rknn_destroy_mem, and its memory is the "
+                     "caller's; call rknn_set_io_mem with another before the run",
+                     bounds == &bound_inputs_ ? "input" : "output", i);
+    }
+  return {};
+}
+
 Status ModelContext::past_result(std::uint64_t id) const {
   const auto found = std::find_if(failed_.begin(), failed_.end(),
                                   [id](const auto& failed) { return failed.first == id; });
@@ -219,7 +265,7 @@ Status ModelContext::past_result(std::uint64_t id) const {
 
 Outcome ModelContext::wait(rknn_run_extend* extend) {
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   if (runs_ == 0)
     return outcome(RKNN_ERR_FAIL, "there is nothing to wait for; call rknn_run before");
   std::uint64_t id = extend == nullptr ? 0 : extend->frame_id;

@@ -58,7 +58,7 @@ Outcome ModelContext::set_input_shapes(std::uint32_t count, const rknn_tensor_at
   std::vector<Shape> shapes;
   for (std::optional<Shape>& shape : chosen) shapes.push_back(*std::move(shape));
   const Order order(*this);
-  if (!order.status().ok()) return order.status();
+  if (!order.ok()) return order.refused();
   if (Status status = ready(); !status.ok()) return status;
   (void)settle_all();
   for (Frame& frame : frames_) {
@@ -74,7 +74,7 @@ Outcome ModelContext::set_input_shapes(std::uint32_t count, const rknn_tensor_at
   }
   note_shapes();
   if (check::enabled()) shapes_call_ = check::current();
-  return rebind_all();
+  return rebind_all("rknn_set_input_shapes");
 }
 
 }  // namespace corelane::rknn
