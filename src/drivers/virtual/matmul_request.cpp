@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "corelane/tensor/convert.h"
@@ -30,13 +31,17 @@ bool all_zero(const std::vector<std::int32_t>& values) {
 
 bool scaled(const MatmulDesc& desc) { return desc.c != DType::kI32 && desc.c != DType::kI16; }
 
-/// f32 to the type of C; `in` and `out` do not overlap.
-void narrow(DType type, const float* in, std::size_t count, std::byte* out) {
-  const Shape shape{static_cast<std::int64_t>(count)};
-  const TensorView from{in, count * sizeof(float), DType::kF32, shape, {}, {}};
-  const MutableTensorView to{out, dtype_bytes(type, count), type, shape, {}, {}};
-  // Cannot fail: sizes and types are right.
-  static_cast<void>(convert(from, to));
+/// f32 to the type of C; `in` and `out` do not overlap. False where there is no memory for it:
+/// nothing may be thrown out of a part.
+bool narrow(DType type, const float* in, std::size_t count, std::byte* out) noexcept {
+  try {
+    const Shape shape{static_cast<std::int64_t>(count)};
+    const TensorView from{in, count * sizeof(float), DType::kF32, shape, {}, {}};
+    const MutableTensorView to{out, dtype_bytes(type, count), type, shape, {}, {}};
+    return convert(from, to).ok();
+  } catch (...) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -85,7 +90,8 @@ Status MatmulRequest::set_input(std::size_t index, const device::TensorRef& tens
     return {};
   }
   b_ = tensor;
-  shared_b_ = tensor.data == nullptr ? nullptr : program_->shared_b(tensor);
+  shared_b_.reset();
+  if (tensor.data != nullptr) shared_b_ = program_->shared_b(tensor);
   return {};
 }
 
@@ -109,7 +115,7 @@ Result<std::vector<device::LayerTime>> MatmulRequest::layer_times() const {
   if (!program_->profiled())
     return error(Code::kUnsupported,
                  "this program was prepared without profile_layers; prepare it again with it");
-  if (!ran_) return error(Code::kWrongState, "no layer times before the first run");
+  if (!ran_ || !gemm_) return error(Code::kWrongState, "no layer times before the first run");
   device::LayerTime time;
   time.name = "matmul";
   time.type = "MatMul";
@@ -160,10 +166,11 @@ Status MatmulRequest::run(std::uint64_t core_bits) {
 
 void MatmulRequest::make_scratch(std::size_t threads) {
   gemm_.reset();
-  gemm_.emplace(program_->form(), desc_.m, desc_.k, desc_.n, threads);
   if (!a_direct_) a_rows_.resize(m_ * k_ * (integer_ ? 1 : sizeof(float)));
   if (!c_direct_) sums_.resize(m_ * n_ * sizeof(std::int32_t));
   if (desc_.c_block != 0) c_rows_.resize(threads * n_ * c_width_);
+  // Last: with it all is there.
+  gemm_.emplace(program_->form(), desc_.m, desc_.k, desc_.n, threads);
   const std::size_t bytes = gemm_->scratch_bytes() + a_rows_.size() + sums_.size() + c_rows_.size();
   program_->scratch_bytes += bytes - scratch_bytes_;
   scratch_bytes_ = bytes;
@@ -246,14 +253,14 @@ void MatmulRequest::make_c(const void* a) {
       scatter_row(row, plain);
     }
   });
+  if (narrow_failed_.exchange(false)) throw std::bad_alloc();
 }
 
-void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) const {
+void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) {
   FinishRow finish;
   // Sums of 4 bytes each, ours to overwrite.
   std::byte* const sums =
-      (c_direct_ ? static_cast<std::byte*>(c_.data) : const_cast<std::byte*>(sums_.data())) +
-      row * n_ * 4;
+      (c_direct_ ? static_cast<std::byte*>(c_.data) : sums_.data()) + row * n_ * 4;
   finish.sums = sums;
   finish.count = n_;
   finish.add = column_add_.empty() ? nullptr : column_add_.data();
@@ -276,7 +283,7 @@ void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) c
       return to_f32(finish, reinterpret_cast<float*>(out));
     default:
       if (integer_ || factor_ != 1) to_f32(finish, reinterpret_cast<float*>(sums));
-      return narrow(desc_.c, reinterpret_cast<const float*>(sums), n_, out);
+      if (!narrow(desc_.c, reinterpret_cast<const float*>(sums), n_, out)) narrow_failed_ = true;
   }
 }
 

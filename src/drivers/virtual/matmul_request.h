@@ -1,6 +1,7 @@
 /// A, B and C of one matrix product, and the run.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,7 +36,7 @@ class MatmulRequest final : public device::LaneRequest {
   const void* plain_a();
   void make_a_row(std::size_t row, std::byte* out) const;
   void make_c(const void* a);
-  void finish_row(std::size_t row, const void* a, std::byte* out) const;
+  void finish_row(std::size_t row, const void* a, std::byte* out);
   void scatter_row(std::size_t row, const std::byte* values) const;
 
   const std::shared_ptr<MatmulProgram> program_;
@@ -65,6 +66,7 @@ class MatmulRequest final : public device::LaneRequest {
   std::vector<std::byte> sums_;
   std::vector<std::byte> c_rows_;  ///< One for each thread, before it is cut into blocks.
   std::size_t scratch_bytes_ = 0;
+  std::atomic<bool> narrow_failed_{false};  ///< In a part of this run.
   Duration last_run_{};
   bool ran_ = false;
 };
