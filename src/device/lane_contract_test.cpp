@@ -96,6 +96,46 @@ TEST(LaneContract, ShadowOfAKeptInputIsFilledWhenItIsSet) {
   EXPECT_EQ(fake.state->renewed, renewed + 2);
 }
 
+TEST(LaneContract, KeptInputThatWaitsForFencesIsNewWhenTheyAreSignalled) {
+  FakeDevice fake(1);
+  fake.state->keeps_input = true;
+  Submission job = fake.job();
+  std::vector<float> x(4, 1.0F);
+  ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
+  const int renewed = fake.state->renewed;
+  // Once: what was not set again is not new for the next job.
+  for (int i = 0; i < 2; ++i) {
+    auto fence = std::make_shared<Fence>();
+    job.wait = {fence};
+    auto completion = *fake.queue->submit(job);
+    EXPECT_EQ(fake.state->renewed, renewed + i);
+    fence->signal();
+    ASSERT_TRUE(completion->wait_released());
+    ASSERT_TRUE(completion->status().ok());
+    EXPECT_EQ(fake.state->renewed, renewed + 1);
+  }
+}
+
+TEST(LaneContract, SettingAKeptInputLetsGoOfTheOldOneOnAllCores) {
+  FakeDevice fake(2);
+  fake.state->keeps_input = true;
+  Submission job = fake.job();
+  auto old = std::make_shared<std::vector<float>>(4, 1.0F);
+  const std::weak_ptr<void> alive = old;
+  std::vector<float> x(4, 21.0F);
+  float* const data = old->data();
+  ASSERT_TRUE(job.bindings->set_input(0, {data, 16, {1, 4}, std::move(old)}).ok());
+  for (const std::size_t core : {0U, 1U}) {
+    job.cores = CoreSet::of({core});
+    ASSERT_TRUE(fake.queue->run(job).ok());
+  }
+  ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
+  EXPECT_TRUE(alive.expired());
+  EXPECT_EQ(fake.state->let_go, 2);
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  EXPECT_EQ(FakeDevice::result(job), 42);
+}
+
 TEST(LaneContract, CallbackOfATimedOutJobDoesNotHoldUpOtherDeadlines) {
   FakeDevice fake(2);
   Gate engine;

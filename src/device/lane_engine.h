@@ -19,7 +19,9 @@ namespace corelane::device {
 class LaneRequest {
  public:
   virtual ~LaneRequest() = default;
-  /// Plain layout, executable's dtype, checked by the caller. Kept until changed.
+  /// Plain layout, executable's dtype, checked by the caller. Kept until changed. For an input that
+  /// the program keeps also a null reference: let go of the memory and of the form of it; another
+  /// is set before the next run.
   virtual Status set_input(std::size_t index, const TensorRef& tensor) = 0;
   virtual Status set_output(std::size_t index, const TensorRef& tensor) = 0;
   /// Samples in the runs to come, for engines that script their time; called when it changes
@@ -37,6 +39,17 @@ class LaneRequest {
   virtual Result<std::vector<LayerTime>> layer_times() const = 0;
 };
 
+/// What lies in the memory of an input that a program keeps a form of, for all bindings that use
+/// this memory so. Any thread.
+class KeptContent {
+ public:
+  virtual ~KeptContent() = default;
+  /// What lies in the memory is new from now on: forms of it are stale.
+  virtual void renew() noexcept = 0;
+  /// Another number after each renew().
+  virtual std::uint64_t stamp() const noexcept = 0;
+};
+
 class LaneProgram {
  public:
   virtual ~LaneProgram() = default;
@@ -49,9 +62,13 @@ class LaneProgram {
   /// True for an input of which the program keeps a form of its own between runs. Its content is
   /// copied to a shadow only when it is new, and setting the same memory again is not left out.
   virtual bool keeps_input(std::size_t /*index*/) const noexcept { return false; }
-  /// Of such an input: what lies in this memory is new from now on. Any thread; no run of the
-  /// bindings concerned is under way.
-  virtual void renew_input(std::size_t /*index*/, const TensorRef& /*tensor*/) {}
+  /// Of such an input, the content of this memory. Any thread. Bindings hold it while they use the
+  /// memory, and renew it when the memory is set, and once more when fences that the first job
+  /// after that waits for are signalled.
+  virtual Result<std::shared_ptr<KeptContent>> kept_content(std::size_t /*index*/,
+                                                            const TensorRef& /*tensor*/) {
+    return error(Code::kUnsupported, "this program keeps no input");
+  }
   /// A request that runs on `width` cores at once; with width 1 and replicated placement, on the
   /// copy of core `core`. May compile (a copy for that width or core) at its first use.
   virtual Result<std::unique_ptr<LaneRequest>> new_request(std::size_t width, std::size_t core) = 0;

@@ -58,7 +58,8 @@ struct FakeEngineState {
   std::atomic<int> runs{0};
   std::atomic<int> binds{0};
   std::atomic<bool> keeps_input{false};  ///< Read when bindings are made.
-  std::atomic<int> renewed{0};           ///< Calls of renew_input.
+  std::atomic<int> renewed{0};           ///< Calls of KeptContent::renew.
+  std::atomic<int> let_go{0};            ///< Inputs set to null.
   std::atomic<int> on_core[64] = {};
   std::atomic<bool> overlap{false};  ///< Two runs were on one core at once.
 };
@@ -67,7 +68,7 @@ class FakeRequest final : public LaneRequest {
  public:
   explicit FakeRequest(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {}
   Status set_input(std::size_t, const TensorRef& tensor) override {
-    ++state_->binds;
+    ++(tensor.data == nullptr ? state_->let_go : state_->binds);
     input_ = tensor;
     return {};
   }
@@ -105,6 +106,20 @@ class FakeRequest final : public LaneRequest {
   TensorRef output_;
 };
 
+class FakeContent final : public KeptContent {
+ public:
+  explicit FakeContent(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {}
+  void renew() noexcept override {
+    ++state_->renewed;
+    ++stamp_;
+  }
+  std::uint64_t stamp() const noexcept override { return stamp_; }
+
+ private:
+  const std::shared_ptr<FakeEngineState> state_;
+  std::atomic<std::uint64_t> stamp_{1};
+};
+
 class FakeProgram final : public LaneProgram {
  public:
   FakeProgram(std::shared_ptr<FakeEngineState> state, Shape shape) : state_(std::move(state)) {
@@ -121,7 +136,9 @@ class FakeProgram final : public LaneProgram {
   Placement placement() const noexcept override { return Placement::kReplicated; }
   MemoryFigures memory() const override { return {1000, 10, 0}; }
   bool keeps_input(std::size_t) const noexcept override { return state_->keeps_input; }
-  void renew_input(std::size_t, const TensorRef&) override { ++state_->renewed; }
+  Result<std::shared_ptr<KeptContent>> kept_content(std::size_t, const TensorRef&) override {
+    return std::make_shared<FakeContent>(state_);
+  }
   Result<std::unique_ptr<LaneRequest>> new_request(std::size_t, std::size_t) override {
     return std::make_unique<FakeRequest>(state_);
   }

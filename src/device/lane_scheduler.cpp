@@ -100,6 +100,7 @@ void LaneScheduler::fence_signalled(const std::shared_ptr<LanedJob>& job, const 
                          : status.wrap("a fence that the job waits for was signalled as failed");
     if (verdict.ok()) {
       // Under the lock: while the job is not done, its caller keeps the memory.
+      job->bindings->renew_kept();
       if (job->shadow) job->bindings->copy_in();
       enqueue_locked(job);
     } else {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "device/laned_executable.h"
 
@@ -79,23 +80,53 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
         mine.bound.shape == tensor.shape)
       return {};
   }
+  TensorRef bound = bind ? tensor : TensorRef{};
+  if (!bind && mine.own != nullptr) bound = {mine.own.get(), mine.own_size, desc.shape, mine.own};
+  CORELANE_RETURN_IF_ERROR(set_content(mine, bound));
   mine.user = bind;
-  mine.bound = bind ? tensor : TensorRef{};
-  if (!bind && mine.own != nullptr)
-    mine.bound = {mine.own.get(), mine.own_size, desc.shape, mine.own};
+  mine.bound = std::move(bound);
   mine.has_result = false;
   ++mine.version;
   ++changes_;
   complete_ = false;
-  renew(mine);
   return {};
 }
 
-/// Other bindings may have a form of what this memory held before.
-void LanedBindings::renew(const Tensor& tensor) {
-  if (tensor.kept && tensor.bound.data != nullptr)
-    executable_->program().renew_input(static_cast<std::size_t>(&tensor - inputs_.data()),
-                                       tensor.bound);
+/// The content of memory that is about to be bound; null unless the program keeps a form of it.
+Result<std::shared_ptr<KeptContent>> LanedBindings::content_of(const Tensor& tensor,
+                                                               const TensorRef& ref) {
+  if (!tensor.kept || ref.data == nullptr) return nullptr;
+  return executable_->program().kept_content(static_cast<std::size_t>(&tensor - inputs_.data()),
+                                             ref);
+}
+
+/// No request holds what the tensor was, nor a form of it, until the next run on its cores.
+Status LanedBindings::let_go(const Tensor& tensor) {
+  const auto index = static_cast<std::size_t>(&tensor - inputs_.data());
+  for (const auto& slot : slots_) {
+    slot->stamp = 0;
+    if (std::exchange(slot->inputs[index], 0) != 0)
+      CORELANE_RETURN_IF_ERROR(slot->request->set_input(index, {}));
+  }
+  return {};
+}
+
+/// Of a kept input, before `ref` is bound. Other bindings may have a form of what the memory held
+/// before.
+Status LanedBindings::set_content(Tensor& tensor, const TensorRef& ref) {
+  if (!tensor.kept) return {};
+  CORELANE_ASSIGN_OR_STATUS(auto content, content_of(tensor, ref));
+  CORELANE_RETURN_IF_ERROR(let_go(tensor));
+  tensor.content = std::move(content);
+  if (tensor.content != nullptr) tensor.content->renew();
+  tensor.fresh = fresh_ = true;
+  return {};
+}
+
+void LanedBindings::renew_kept() noexcept {
+  if (!fresh_) return;
+  for (const Tensor& tensor : inputs_)
+    if (tensor.fresh && tensor.content != nullptr) tensor.content->renew();
 }
 
 Status LanedBindings::allocate(std::shared_ptr<std::byte>& memory, std::size_t& held,
@@ -117,10 +148,11 @@ Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
   if (tensor.own == nullptr)
     CORELANE_RETURN_IF_ERROR(
         allocate(tensor.own, tensor.own_size, bytes_of(desc, desc.shape), desc));
-  tensor.bound = {tensor.own.get(), tensor.own_size, desc.shape, tensor.own};
+  TensorRef bound{tensor.own.get(), tensor.own_size, desc.shape, tensor.own};
+  CORELANE_RETURN_IF_ERROR(set_content(tensor, bound));
+  tensor.bound = std::move(bound);
   ++tensor.version;
   ++changes_;
-  renew(tensor);
   return {};
 }
 
@@ -206,11 +238,21 @@ void LanedBindings::count_bytes() {
 }
 
 Status LanedBindings::ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size) {
-  if (tensor.shadow != nullptr && tensor.shadow_size == size) return {};
+  const bool has_content = !tensor.kept || tensor.shadow_content != nullptr;
+  if (tensor.shadow != nullptr && tensor.shadow_size == size && has_content) return {};
   // The engine may still have the tensor of the old block.
   ++tensor.version;
   ++changes_;
-  return allocate(tensor.shadow, tensor.shadow_size, size, desc);
+  if (tensor.kept) {
+    CORELANE_RETURN_IF_ERROR(let_go(tensor));
+    tensor.shadow_content.reset();
+  }
+  CORELANE_RETURN_IF_ERROR(allocate(tensor.shadow, tensor.shadow_size, size, desc));
+  if (!tensor.kept) return {};
+  CORELANE_ASSIGN_OR_STATUS(
+      tensor.shadow_content,
+      content_of(tensor, {tensor.shadow.get(), size, tensor.bound.shape, tensor.shadow}));
+  return {};
 }
 
 Result<bool> LanedBindings::make_shadows() {
@@ -234,13 +276,17 @@ Result<bool> LanedBindings::make_shadows() {
 void LanedBindings::copy_in() noexcept {
   for (Tensor& tensor : inputs_) {
     if (!tensor.shadowable() || tensor.shadow_size == 0) continue;
-    if (tensor.kept && tensor.shadow_version == tensor.version) continue;
+    if (!tensor.kept) {
+      std::memcpy(tensor.shadow.get(), tensor.bound.data, tensor.shadow_size);
+      continue;
+    }
+    // Other bindings may have renewed what lies in the user's memory. Read before the memory is.
+    const std::uint64_t stamp = tensor.content->stamp();
+    if (tensor.shadow_version == tensor.version && tensor.shadow_stamp == stamp) continue;
     std::memcpy(tensor.shadow.get(), tensor.bound.data, tensor.shadow_size);
-    if (!tensor.kept) continue;
     tensor.shadow_version = tensor.version;
-    executable_->program().renew_input(
-        static_cast<std::size_t>(&tensor - inputs_.data()),
-        {tensor.shadow.get(), tensor.shadow_size, tensor.bound.shape, tensor.shadow});
+    tensor.shadow_stamp = stamp;
+    tensor.shadow_content->renew();
   }
 }
 
@@ -325,6 +371,10 @@ Status LanedBindings::apply(Slot& slot, bool shadow) {
 void LanedBindings::ran(Slot& slot, std::uint64_t core_bits, bool ok) {
   last_ = &slot;
   last_core_bits_ = core_bits;
+  if (fresh_) {
+    for (Tensor& tensor : inputs_) tensor.fresh = false;
+    fresh_ = false;
+  }
   for (Tensor& tensor : outputs_) tensor.has_result = ok;
   if (!ok || !open_outputs_) return;
   bytes_out_ = 0;

@@ -35,6 +35,8 @@ class LanedBindings final : public Bindings {
   /// Memory of ours for each tensor in user memory that nothing keeps alive; true when there is
   /// any, then run with `shadow`.
   Result<bool> make_shadows();
+  /// The fences that the job waited for are signalled: what was set meanwhile is there only now.
+  void renew_kept() noexcept;
   /// The inputs' content to their shadows; of a kept one only when it is new.
   void copy_in() noexcept;
   Status copy_out();
@@ -56,8 +58,12 @@ class LanedBindings final : public Bindings {
     std::size_t own_size = 0;
     std::shared_ptr<std::byte> shadow;  ///< Stands in for user memory that may go away.
     std::size_t shadow_size = 0;
-    bool kept = false;                 ///< LaneProgram::keeps_input().
-    std::uint64_t shadow_version = 0;  ///< Kept: the version whose content the shadow has.
+    bool kept = false;                            ///< LaneProgram::keeps_input(). If so:
+    bool fresh = false;                           ///< no job has run since `bound` was set,
+    std::shared_ptr<KeptContent> content;         ///< of `bound`,
+    std::shared_ptr<KeptContent> shadow_content;  ///< and of `shadow`,
+    std::uint64_t shadow_version = 0;             ///< the version whose content the shadow has,
+    std::uint64_t shadow_stamp = 0;               ///< and the content's stamp then.
     bool shadowable() const noexcept { return user && bound.keep_alive == nullptr; }
   };
   /// One request of the engine, with the versions of the tensors it has.
@@ -74,7 +80,9 @@ class LanedBindings final : public Bindings {
   Status set_tensor(std::vector<Tensor>& tensors, const std::vector<TensorDesc>& descs,
                     std::string_view what, std::size_t index, const TensorRef& tensor);
   Status ensure_own(Tensor& tensor, const TensorDesc& desc);
-  void renew(const Tensor& tensor);
+  Result<std::shared_ptr<KeptContent>> content_of(const Tensor& tensor, const TensorRef& ref);
+  Status set_content(Tensor& tensor, const TensorRef& ref);
+  Status let_go(const Tensor& tensor);
   Status ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size);
   Status allocate(std::shared_ptr<std::byte>& memory, std::size_t& held, std::size_t size,
                   const TensorDesc& desc);
@@ -90,6 +98,7 @@ class LanedBindings final : public Bindings {
   std::vector<std::unique_ptr<Slot>> slots_;
   Slot* last_ = nullptr;  ///< Of the last run.
   bool complete_ = false;
+  bool fresh_ = false;         ///< A kept input is.
   bool open_outputs_ = false;  ///< The size of a result is known after the run only.
   std::uint64_t changes_ = 1;
   std::uint64_t last_core_bits_ = 0;

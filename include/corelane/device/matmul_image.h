@@ -9,12 +9,13 @@
 /// **B is kept.** Bindings::set_input(1, ref) says "B is new", also when `ref` is the one that is
 /// bound already. The next run reads the memory of `ref` and keeps a form of its own ("packed");
 /// runs after it do not look at the memory again, so that what is written there afterwards has no
-/// effect until set_input(1) is called again. Executables and bindings of one device that use the
+/// effect until set_input(1) is called again. For a job that waits for fences, B is what lies there
+/// when they are signalled. Executables and bindings of one device that use the
 /// same B share one packed copy, whatever their core sets, C and M (but one for M up to 4 and one
 /// for more where the sums are floats): same address, byte count, K, N, type, layout and, for
 /// floats, quantization. A set_input(1) by any of them makes the copy stale for all; a run that has
 /// begun finishes with the old one. The copy goes with its last user (bindings that are destroyed
-/// or have run with another B) and is counted once, in MemoryFigures::weights of one of the
+/// or given another B) and is counted once, in MemoryFigures::weights of one of the
 /// executables that use it. A and C are used where they lie, aligned to their element type; they
 /// must not overlap.
 ///

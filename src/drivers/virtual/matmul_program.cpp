@@ -73,8 +73,13 @@ device::MemoryFigures MatmulProgram::memory() const {
   return figures;
 }
 
-void MatmulProgram::renew_input(std::size_t index, const device::TensorRef& tensor) {
-  if (index == 1) store_->renew(key_of(tensor));
+Result<std::shared_ptr<device::KeptContent>> MatmulProgram::kept_content(
+    std::size_t, const device::TensorRef& tensor) {
+  try {
+    return shared_b(tensor);
+  } catch (...) {
+    return tl::unexpected<Status>(status_of_exception(Code::kEngineFailed, desc_.to_string()));
+  }
 }
 
 std::shared_ptr<SharedB> MatmulProgram::shared_b(const device::TensorRef& b) {

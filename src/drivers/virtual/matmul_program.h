@@ -27,7 +27,8 @@ class MatmulProgram final : public device::LaneProgram,
   device::Placement placement() const noexcept override { return device::Placement::kShared; }
   device::MemoryFigures memory() const override;
   bool keeps_input(std::size_t index) const noexcept override { return index == 1; }
-  void renew_input(std::size_t index, const device::TensorRef& tensor) override;
+  Result<std::shared_ptr<device::KeptContent>> kept_content(
+      std::size_t index, const device::TensorRef& tensor) override;
   Result<std::unique_ptr<device::LaneRequest>> new_request(std::size_t width,
                                                            std::size_t core) override;
   Result<device::Executable::Precompiled> export_precompiled() const override;

@@ -1,15 +1,14 @@
 // What is kept of B, for whom and how long; matrix products through the device contract.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
+#include <atomic>
+#include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "corelane/device/device.h"
 #include "drivers/virtual/matmul_reference.h"
-#include "drivers/virtual/matmul_threads.h"
 #include "drivers/virtual/matmul_types.h"
 #include "drivers/virtual/virtual_device.h"
 
@@ -222,6 +221,56 @@ TEST(MatmulShare, DeadlinesReadBOnlyWhenItIsNew) {
   EXPECT_EQ(bound.first(), 128);
 }
 
+TEST(MatmulShare, NewBOfOneIsNewForDeadlinesOfOthers) {
+  const auto npu = open_npu();
+  Product product = constant(1, 1);
+  Product other = constant(3, 1);
+  Bound first(npu, product);
+  Bound second(npu, other, &product);
+  second.job.deadline = npu->clock()->now() + std::chrono::hours(1);
+  ASSERT_TRUE(second.run().ok());
+  EXPECT_EQ(second.first(), 64);
+  product.fill_with(1, 5);
+  ASSERT_TRUE(first.set_b().ok());
+  ASSERT_TRUE(second.run().ok());
+  EXPECT_EQ(second.first(), 320);
+}
+
+TEST(MatmulShare, BThatAFenceAnnouncesIsReadAfterItWhoeverRanBefore) {
+  const auto npu = open_npu();
+  Product product = constant(1, 1);
+  Product other = constant(3, 1);
+  Bound first(npu, product);
+  Bound second(npu, other, &product);
+  auto fence = std::make_shared<device::Fence>();
+  ASSERT_TRUE(second.set_b().ok());
+  second.job.wait = {fence};
+  auto completion = second.queue->submit(second.job);
+  ASSERT_TRUE(completion);
+  ASSERT_TRUE(first.run().ok());  // Packs what is there before the fence.
+  product.fill_with(1, 5);
+  fence->signal();
+  ASSERT_TRUE((*completion)->wait_released());
+  EXPECT_EQ(second.first(), 320);
+}
+
+TEST(MatmulShare, AnotherBFreesTheCopiesOfAllWidths) {
+  const auto npu = open_npu();
+  Product product = constant(2, 1);
+  Product other = constant(2, 3);
+  Bound bound(npu, product);
+  ASSERT_TRUE(bound.run().ok());
+  const std::size_t packed = npu->memory().weights;
+  bound.job.cores = CoreSet::first(2);
+  ASSERT_TRUE(bound.run().ok());
+  const auto& b = bound.job.executable->inputs()[1];
+  ASSERT_TRUE(bound.job.bindings->set_input(1, Product::ref(other.b_bytes, b.shape)).ok());
+  EXPECT_EQ(npu->memory().weights, 0U);
+  ASSERT_TRUE(bound.run().ok());
+  EXPECT_EQ(bound.first(), 192);
+  EXPECT_EQ(npu->memory().weights, packed);
+}
+
 TEST(MatmulShare, MemoryOfTheDeviceServesWhereNoneIsBound) {
   const auto npu = open_npu();
   Product product = constant(2, 3);
@@ -336,32 +385,6 @@ TEST(MatmulShare, LayerTimesNameTheKernel) {
   ASSERT_EQ(times->size(), 1U);
   EXPECT_FALSE(times->front().kernel.empty());
   EXPECT_GT(times->front().duration.count(), 0);
-}
-
-TEST(MatmulThreads, AForkedChildOfAPoolsOwnerTakesOneThread) {
-  if (matmul_threads(2) < 2) GTEST_SKIP() << "one CPU";
-  Product product(matmul_of(kBytes, 64, 256, 256));
-  run_product(product, 2);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    run_product(product, 2);
-    product.check("in the child");
-    ::_exit(matmul_threads(2) == 1 && !testing::Test::HasFailure() ? 0 : 1);
-  }
-  int state = 0;
-  ASSERT_EQ(::waitpid(child, &state, 0), child);
-  EXPECT_EQ(WEXITSTATUS(state), 0);
-  EXPECT_EQ(matmul_threads(2), 2U);
-}
-
-TEST(MatmulThreads, EveryPartIsDoneOnce) {
-  for (const std::size_t threads : {1U, 2U, 5U}) {
-    std::vector<std::atomic<int>> done(1000);
-    for_ranges(threads, done.size(), 7, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) ++done[i];
-    });
-    for (const auto& one : done) ASSERT_EQ(one, 1);
-  }
 }
 
 }  // namespace

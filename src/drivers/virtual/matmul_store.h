@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "corelane/base/status.h"
+#include "device/lane_engine.h"
 #include "drivers/virtual/matmul_gemm.h"
 
 namespace corelane::virtual_npu {
@@ -28,7 +29,7 @@ struct KeyB {
 class StoreB;
 
 /// One B. Any thread.
-class SharedB {
+class SharedB final : public device::KeptContent {
  public:
   using Packed = std::shared_ptr<const PackedB>;
 
@@ -36,7 +37,8 @@ class SharedB {
   /// Whoever holds it may use it also when it is stale by then.
   Result<Packed> get(const std::function<Result<Packed>()>& pack);
   /// What lies in the memory is new from now on.
-  void renew() noexcept { content_.fetch_add(1, std::memory_order_acq_rel); }
+  void renew() noexcept override { content_.fetch_add(1, std::memory_order_acq_rel); }
+  std::uint64_t stamp() const noexcept override { return content_.load(std::memory_order_acquire); }
 
  private:
   friend class StoreB;
@@ -53,12 +55,11 @@ class StoreB : public std::enable_shared_from_this<StoreB> {
  public:
   /// A B in use: found, or made empty. Given back with the last pointer to it.
   std::shared_ptr<SharedB> use(const KeyB& key, const void* user);
-  /// SharedB::renew() of the one with this key, if it is in use.
-  void renew(const KeyB& key);
   /// Bytes of the packed copies that `user` is the first user of.
   std::size_t bytes_counted_for(const void* user) const;
 
  private:
+  struct Use;
   void give_back(const KeyB& key, const std::shared_ptr<SharedB>& shared, const void* user);
 
   mutable std::mutex mutex_;
