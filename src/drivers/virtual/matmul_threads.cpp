@@ -12,6 +12,11 @@
 extern "C" {
 int omp_get_max_threads();
 void omp_set_num_threads(int);
+int omp_get_dynamic();
+void omp_set_dynamic(int);
+int omp_get_thread_limit();
+int omp_get_active_level();
+int omp_get_max_active_levels();
 void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
 }
 
@@ -43,7 +48,11 @@ struct Loop {
 
 std::size_t matmul_threads(std::size_t cores) {
   if (cores <= 1) return 1;
-  const std::size_t threads = std::min(cores, usable_cpus());
+  // The environment, or a caller's own parallel region, may let libgomp start fewer than it is
+  // asked for; oneDNN divides the product by what was asked for.
+  if (omp_get_active_level() >= omp_get_max_active_levels()) return 1;
+  const auto limit = static_cast<std::size_t>(std::max(1, omp_get_thread_limit()));
+  const std::size_t threads = std::min({cores, usable_cpus(), limit});
   if (threads <= 1) return 1;
   watch_forks();
   const unsigned now = forks.load(std::memory_order_relaxed);
@@ -52,11 +61,13 @@ std::size_t matmul_threads(std::size_t cores) {
 }
 
 ThreadScope::ThreadScope(std::size_t threads) noexcept
-    : before_(omp_get_max_threads()), now_(static_cast<int>(threads)) {
+    : before_(omp_get_max_threads()), now_(static_cast<int>(threads)), dynamic_(omp_get_dynamic()) {
+  if (dynamic_ != 0) omp_set_dynamic(0);
   if (before_ != now_) omp_set_num_threads(now_);
 }
 
 ThreadScope::~ThreadScope() {
+  if (dynamic_ != 0) omp_set_dynamic(dynamic_);
   if (before_ != now_) omp_set_num_threads(before_);
 }
 

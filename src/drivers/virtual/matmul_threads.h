@@ -8,12 +8,12 @@
 
 namespace corelane::virtual_npu {
 
-/// Threads that a job of `cores` cores takes here: no more than CPUs, and one where the calling
-/// thread's pool belongs to the process this one was forked from.
+/// Threads that a job of `cores` cores takes here: no more than CPUs or than libgomp may start,
+/// and one where the calling thread's pool belongs to the process this one was forked from.
 std::size_t matmul_threads(std::size_t cores);
 
-/// While it lives, libgomp takes `threads` threads for what the calling thread starts. Restores
-/// the number that was set.
+/// While it lives, libgomp takes `threads` threads, not fewer, for what the calling thread
+/// starts. Restores what was set.
 class ThreadScope {
  public:
   explicit ThreadScope(std::size_t threads) noexcept;
@@ -24,6 +24,7 @@ class ThreadScope {
  private:
   int before_;
   int now_;
+  int dynamic_;
 };
 
 namespace detail {
