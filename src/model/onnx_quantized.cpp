@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -123,15 +124,20 @@ class UnsignedPairs {
 
   void apply(const std::vector<std::pair<const Node*, std::string>>& edits) {
     std::unordered_map<const Node*, const std::string*> zeros;
+    std::unordered_set<std::string_view> retyped;
     for (const auto& [node, zero] : edits) zeros.emplace(node, &zero);
     for (Node& node : *graph_.mutable_node()) {
       const auto found = zeros.find(&node);
       if (found == zeros.end()) continue;
       node.set_input(2, *found->second);
+      if (node.op_type() == "QuantizeLinear") retyped.insert(node.output(0));
       // Of DequantizeLinear it is the type of the reals.
       if (node.op_type() == "QuantizeLinear" && int_attribute(node, "output_dtype", 0) != 0)
         set_attribute(node, "output_dtype", std::int64_t{T::UINT8});
     }
+    for (auto& info : *graph_.mutable_value_info())
+      if (retyped.contains(info.name()) && info.type().has_tensor_type())
+        info.mutable_type()->mutable_tensor_type()->set_elem_type(T::UINT8);
     for (T& tensor : tensors_) *graph_.add_initializer() = std::move(tensor);
   }
 
@@ -145,9 +151,16 @@ class UnsignedPairs {
 
 // --- Pairs behind a Concat as pairs before it. --------------------------------------------------
 
+/// Identities and Relus between a Concat and a pair, beyond which a model is not honest.
+constexpr std::size_t kLongestChain = 8;
+/// About what a node made here takes beside what is copied into it.
+constexpr std::int64_t kNodeBytes = 96;
+
+std::int64_t bytes_of(const Node& node) { return static_cast<std::int64_t>(node.ByteSizeLong()); }
+
 class PairsBeforeConcat {
  public:
-  /// `room`: how many parts may still be made.
+  /// `room`: how many bytes of nodes may still be made.
   PairsBeforeConcat(onnx::GraphProto& graph, std::int64_t& room)
       : graph_(graph), index_(graph), names_(graph, index_), room_(room) {}
 
@@ -180,21 +193,24 @@ class PairsBeforeConcat {
 
   bool move(const Pair& pair) {
     if (!is_per_tensor(*pair.quantize)) return false;
-    std::vector<const Node*> between;  // From the Concat on.
+    std::vector<const Node*> between;  // From the pair towards the Concat.
     const Node* node = index_.producer(pair.quantize->input(0));
     while (node != nullptr && (is_op(*node, "Identity") || is_op(*node, "Relu"))) {
-      between.insert(between.begin(), node);
+      if (node->input_size() != 1 || node->output_size() != 1 || between.size() == kLongestChain)
+        return false;
+      between.push_back(node);
       node = index_.producer(node->input(0));
     }
-    if (node == nullptr || !is_op(*node, "Concat") || node->input_size() > room_) return false;
-    room_ -= node->input_size();
+    if (node == nullptr || !is_op(*node, "Concat") || node->output_size() != 1) return false;
+    if (!take_room(*node, between, pair)) return false;
     std::vector<Node>& made = instead_[pair.quantize];
-    Node whole = *node;
-    whole.clear_input();
+    Node whole = bare(*node);
+    if (const auto* axis = find_attribute(*node, "axis"))
+      set_attribute(whole, "axis", std::int64_t{axis->i()});
     for (const std::string& part : node->input())
       whole.add_input(
           quantized_part(part, between, *pair.quantize, *pair.dequantize.front(), made));
-    whole.set_output(0, fresh());
+    whole.add_output(fresh());
     whole.set_name(whole.output(0));
     made.push_back(whole);
     for (const Node* reader : pair.dequantize) {
@@ -204,36 +220,58 @@ class PairsBeforeConcat {
       same.add_input(whole.output(0));
       same.add_output(reader->output(0));
     }
-    between.insert(between.begin(), node);
+    between.push_back(node);
     drop_unread(between, pair.quantize);
     return true;
+  }
+
+  /// False when what `move` would make of these is more than there is room for.
+  bool take_room(const Node& concat, const std::vector<const Node*>& between, const Pair& pair) {
+    const auto nodes = static_cast<std::int64_t>(between.size()) + 2;
+    const std::int64_t part =
+        nodes * kNodeBytes + bytes_of(*pair.quantize) + bytes_of(*pair.dequantize.front());
+    if (part > room_ / std::max(concat.input_size(), 1)) return false;
+    room_ -= part * concat.input_size();
+    return true;
+  }
+
+  /// The same operator without anything that is read, written or said of it.
+  static Node bare(const Node& like) {
+    Node node;
+    node.set_op_type(like.op_type());
+    return node;
   }
 
   std::string quantized_part(std::string value, const std::vector<const Node*>& between,
                              const Node& quantize, const Node& dequantize,
                              std::vector<Node>& made) {
-    const auto add = [&](const Node& like) {
-      Node& node = made.emplace_back(like);
+    const auto add = [&](Node&& node) {
       node.set_input(0, value);
       value = fresh();
       node.set_output(0, value);
       node.set_name(value);
+      made.push_back(std::move(node));
     };
-    for (const Node* node : between)
-      if (is_op(*node, "Relu")) add(*node);
-    add(quantize);
-    add(dequantize);
+    for (auto node = between.rbegin(); node != between.rend(); ++node) {
+      if (!is_op(**node, "Relu")) continue;
+      Node relu = bare(**node);
+      relu.add_input();
+      relu.add_output();
+      add(std::move(relu));
+    }
+    add(Node(quantize));
+    add(Node(dequantize));
     return value;
   }
 
-  /// Takes out what nothing but the moved pair reads, from its end.
+  /// Takes out what nothing but the moved pair reads; `chain` from the pair on.
   void drop_unread(const std::vector<const Node*>& chain, const Node* reader) {
-    for (auto node = chain.rbegin(); node != chain.rend(); ++node) {
-      const auto& readers = index_.readers((*node)->output(0));
-      if (readers.size() != 1 || readers.front() != reader || index_.is_output((*node)->output(0)))
+    for (const Node* node : chain) {
+      const auto& readers = index_.readers(node->output(0));
+      if (readers.size() != 1 || readers.front() != reader || index_.is_output(node->output(0)))
         return;
-      instead_.try_emplace(*node);
-      reader = *node;
+      instead_.try_emplace(node);
+      reader = node;
     }
   }
 
@@ -269,8 +307,9 @@ class PairsBeforeConcat {
 void rewrite_quantized(onnx::GraphProto& graph, ByteSpan constants,
                        std::vector<ImportFinding>& findings) {
   UnsignedPairs(graph, constants).run(findings);
-  // A few parts for each node of an honest model; a hostile one could ask for a square of them.
-  std::int64_t room = 1024 + 4 * std::int64_t{graph.node_size()};
+  // Some parts for each node of an honest model; a hostile one could ask for a square of them.
+  std::int64_t room = std::int64_t{1} << 20;
+  for (const Node& node : graph.node()) room += 8 * bytes_of(node);
   // A Concat of a Concat: once more, as deep as models go.
   constexpr int kDepth = 64;
   for (int depth = 0; depth < kDepth && PairsBeforeConcat(graph, room).run(findings); ++depth) {

@@ -7,7 +7,12 @@
 ///    higher;
 ///  - a pair behind a Concat (and Relu between) as one pair before it for each part.
 /// Graph inputs and outputs keep their types, so a description made before or after is the same but
-/// for the quantization at the boundary: describe() comes first.
+/// for the quantization at the boundary: describe() comes first. Values inside do not: behind a
+/// Concat the integers between a moved pair are gone, and so are the Concat's and the Relus' own
+/// where nothing else reads them; asked for by name (exposed_values), they are not found. What the
+/// DequantizeLinear gives keeps its name.
+///
+/// Every change of what is made here, or of another rewrite: kImportRevision is raised.
 #pragma once
 
 #include <vector>

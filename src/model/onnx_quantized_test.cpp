@@ -174,5 +174,66 @@ TEST(OnnxQuantized, ScalesPerChannelStayBehindTheConcat) {
   EXPECT_EQ(operators(graph_of(*imported)).front(), "Concat");
 }
 
+TEST(OnnxQuantized, ARewrittenValueIsDeclaredUnsigned) {
+  TestModel m = signed_pair();
+  auto& info = *m.graph().add_value_info();
+  info.set_name("q");
+  info.mutable_type()->mutable_tensor_type()->set_elem_type(T::INT8);
+  const auto imported = m.import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  const onnx::ModelProto model = graph_of(*imported);
+  ASSERT_EQ(model.graph().value_info_size(), 1);
+  EXPECT_EQ(model.graph().value_info(0).type().tensor_type().elem_type(), T::UINT8);
+}
+
+TEST(OnnxQuantized, NodesWithoutInputsAreRefused) {
+  for (const char* op : {"Relu", "Identity", "Concat"}) {
+    TestModel m = signed_pair();
+    m.graph().mutable_node(0)->set_op_type(op);
+    m.graph().mutable_node(0)->clear_input();
+    const auto imported = m.import();
+    ASSERT_FALSE(imported) << op;
+    EXPECT_EQ(imported.error().code(), Code::kMalformed);
+    // Not even without the check before.
+    onnx::GraphProto graph = m.graph();
+    std::vector<ImportFinding> found;
+    rewrite_quantized(graph, {}, found);
+  }
+}
+
+/// (a, ... a) -> Concat -> Relus -> pairs, all of the same Concat.
+onnx::GraphProto wide(int parts, int relus, int pairs) {
+  TestModel m;
+  m.floats("s", {}, {0.5}).typed("z", T::UINT8, {}, {3});
+  m.node("Concat", std::vector<std::string>(static_cast<std::size_t>(parts), "a"), {"r0"});
+  for (int k = 0; k < relus; ++k)
+    m.node("Relu", {"r" + std::to_string(k)}, {"r" + std::to_string(k + 1)});
+  for (int k = 0; k < pairs; ++k) {
+    const std::string n = std::to_string(k);
+    m.node("QuantizeLinear", {"r" + std::to_string(relus), "s", "z"}, {"q" + n});
+    m.node("DequantizeLinear", {"q" + n, "s", "z"}, {"d" + n});
+  }
+  return m.graph();
+}
+
+TEST(OnnxQuantized, ChainsOfAnyLengthAreNotFollowed) {
+  onnx::GraphProto graph = wide(2, 8, 1);
+  std::vector<ImportFinding> found;
+  rewrite_quantized(graph, {}, found);
+  EXPECT_EQ(found.size(), 1U);
+  graph = wide(2, 9, 1);
+  rewrite_quantized(graph, {}, found);
+  EXPECT_EQ(found.size(), 1U);
+}
+
+TEST(OnnxQuantized, WhatIsMadeStaysInProportionToTheModel) {
+  onnx::GraphProto graph = wide(2000, 8, 500);
+  const std::size_t before = graph.ByteSizeLong();
+  std::vector<ImportFinding> found;
+  rewrite_quantized(graph, {}, found);
+  // Written out, ten million nodes.
+  EXPECT_LT(graph.ByteSizeLong(), 16 * before + (std::size_t{4} << 20));
+}
+
 }  // namespace
 }  // namespace corelane::onnx_import
