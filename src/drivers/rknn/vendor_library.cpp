@@ -16,8 +16,7 @@ struct Meaning {
   Code code;
 };
 
-/// A program that is linked with a librknnrt.so itself exports the same names: the library must
-/// find its own first. Sanitizers do not load a library that way.
+/// Sanitizers do not load a library that looks up its own names first.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kOwnNamesFirst = 0;
 #elif defined(__has_feature)
@@ -55,6 +54,14 @@ constexpr Meaning kMeanings[] = {
     {RKNN_ERR_TARGET_PLATFORM_UNMATCH, "RKNN_ERR_TARGET_PLATFORM_UNMATCH",
      "the image was compiled for another chip", Code::kForeignImage},
 };
+
+/// A program that is linked with a librknnrt.so itself exports the same names: the library must
+/// find its own first. Nowhere else, for it would miss the program's own malloc and free too.
+int names_mode() {
+  for (const char* name : {"rknn_init", "rknn_query"})
+    if (::dlsym(RTLD_DEFAULT, name) != nullptr) return kOwnNamesFirst;
+  return 0;
+}
 
 template <class F>
 void find(void* handle, const char* name, F*& function) {
@@ -107,7 +114,7 @@ std::string version_in_text(std::string_view bytes) {
 }
 
 Result<std::shared_ptr<const Library>> Library::load(const std::string& path) {
-  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | kOwnNamesFirst);
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | names_mode());
   if (handle == nullptr) {
     const char* reason = ::dlerror();
     return error(Code::kIo,

@@ -1,6 +1,7 @@
 #include "drivers/rknn/vendor_request.h"
 
 #include <bit>
+#include <cstring>
 
 #include "corelane/base/log.h"
 #include "corelane/tensor/convert.h"
@@ -106,13 +107,16 @@ Status VendorRequest::hand_over_inputs() {
   }
 }
 
-Status VendorRequest::read_outputs(const std::vector<rknn_output>& outputs) {
+Status VendorRequest::read_outputs(const std::vector<rknn_output>& outputs,
+                                   const std::vector<rknn_output>& asked) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Port& port = program_->output_ports()[i];
     if (outputs[i].buf == nullptr || outputs[i].size < port.wire_bytes)
       return failure(Code::kBadResult, "output '{}' came back with {} bytes; it has {}",
                      port.desc.name, outputs[i].buf == nullptr ? 0 : outputs[i].size,
                      port.wire_bytes);
+    // A library may answer in memory of its own, which it takes back when they are released.
+    if (outputs[i].buf != asked[i].buf) std::memcpy(asked[i].buf, outputs[i].buf, port.wire_bytes);
     if (!port.converts()) continue;
     Slot& slot = outputs_[i];
     void* target = slot.bound.data == nullptr ? slot.own.data() : slot.bound.data;
@@ -141,10 +145,11 @@ Status VendorRequest::fetch_outputs() {
   }
   const Library& library = context_->library();
   const auto count = static_cast<std::uint32_t>(list.size());
+  const std::vector<rknn_output> asked = list;
   const int result = library.api().outputs_get(context_->handle(), count, list.data(), nullptr);
   if (result < 0)
     return library.failed("rknn_outputs_get", result, Code::kEngineFailed, "no outputs");
-  Status status = read_outputs(list);
+  Status status = read_outputs(list, asked);
   const int released = library.api().outputs_release(context_->handle(), count, list.data());
   if (status.ok() && released < 0)
     return library.failed("rknn_outputs_release", released, Code::kEngineFailed, "the outputs");

@@ -31,7 +31,8 @@ class VendorRequest final : public device::LaneRequest {
   Status choose_cores(std::uint64_t core_bits);
   Status hand_over_inputs();
   Status fetch_outputs();
-  Status read_outputs(const std::vector<rknn_output>& outputs);
+  Status read_outputs(const std::vector<rknn_output>& outputs,
+                      const std::vector<rknn_output>& asked);
   Result<rknn_input> input_at(std::size_t index, const Port& port);
   /// After the library refused inputs as NCHW: the 4-D ones as NHWC. False when there is none.
   Result<bool> turn_to_nhwc();

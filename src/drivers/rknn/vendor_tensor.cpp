@@ -99,6 +99,9 @@ Result<Shape> shape_of(const rknn_tensor_attr& attr) {
     return error(Code::kUnsupported, "tensor '{}' is reported in the blocked layout NC1HWC2",
                  name_of(attr));
   std::vector<std::int64_t> dims(attr.dims, attr.dims + attr.n_dims);
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end())
+    return error(Code::kMalformed, "tensor '{}' is reported as {}; every dimension is 1 at least",
+                 name_of(attr), Shape(std::move(dims)).to_string());
   if (is_nhwc(attr)) dims = {dims[0], dims[3], dims[1], dims[2]};
   Shape shape(std::move(dims));
   if (!shape.elements())

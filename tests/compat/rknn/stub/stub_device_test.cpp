@@ -231,6 +231,17 @@ TEST_F(StubDevice, OtherShapesAreChosenInEveryContext) {
   EXPECT_EQ(device_->prepare(image_of(text), options).error().code(), Code::kInvalidArgument);
 }
 
+TEST_F(StubDevice, OutputsInMemoryOfTheLibrarysAreCopied) {
+  open_stub("vendor");
+  prepare(image_text(std::string(kFloats) + "fail own_output 1\n"));
+  std::vector<float> result(6, -1);
+  ASSERT_TRUE(bindings_->set_output(0, {result.data(), 24, {2, 3}, nullptr}).ok());
+  ASSERT_TRUE(run().ok());
+  EXPECT_EQ(result[0], 1);
+  EXPECT_EQ(result[5], 1);
+  EXPECT_EQ(counters_->now().outputs_releases, 1U);
+}
+
 TEST_F(StubDevice, LayerTimesAreReadFromTheLibrarysTable) {
   open_stub("vendor");
   ASSERT_TRUE(device_->info().capabilities.layer_times);

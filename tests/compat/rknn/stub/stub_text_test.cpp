@@ -68,6 +68,9 @@ TEST(StubText, ShapesAreInModelOrder) {
   rknn_tensor_attr wrong = attr_of({1}, RKNN_TENSOR_NCHW);
   wrong.n_dims = RKNN_MAX_DIMS + 1;
   EXPECT_EQ(shape_of(wrong).error().code(), Code::kMalformed);
+  const auto empty = shape_of(attr_of({1, 0, 3}, RKNN_TENSOR_UNDEFINED));
+  ASSERT_FALSE(empty);
+  EXPECT_EQ(empty.error().code(), Code::kMalformed);
   const auto put_back = reshaped(attr_of({1, 4, 5, 3}, RKNN_TENSOR_NHWC), {1, 3, 8, 9});
   ASSERT_TRUE(put_back);
   EXPECT_EQ(put_back->dims[1], 8U);

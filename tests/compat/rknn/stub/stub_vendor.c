@@ -5,6 +5,7 @@
  *   out NAME TYPE FMT QNT ZP SCALE DIMS     QNT none affine, DIMS as reported: 1,4,5,3
  *   allow DIMS                              shapes that input 0 may take besides
  *   fail FUNCTION CODE                      that function returns CODE
+ *                                           (own_output: outputs come in memory of the library's)
  *   slow MS                                 each run takes so long
  *   mean X                                  taken off inputs, but for those of UNDEFINED format
  * Output i is input i (modulo their number) plus 1, element by element in model order.
@@ -443,6 +444,7 @@ int rknn_outputs_get(rknn_context context, uint32_t n_outputs, rknn_output* outp
   const int fail = scripted(s, "rknn_outputs_get");
   if (fail != 0) return fail;
   const int shortened = scripted(s, "short_output");
+  const int own = scripted(s, "own_output");
   if (!s->has_run) return RKNN_ERR_FAIL;
   for (uint32_t k = 0; k < n_outputs; ++k) {
     rknn_output* output = &outputs[k];
@@ -451,6 +453,10 @@ int rknn_outputs_get(rknn_context context, uint32_t n_outputs, rknn_output* outp
     const uint32_t source = output->index % s->count.n_input;
     const uint32_t needed = output->want_float ? attr->n_elems * 4 : attr->size;
     if (output->size < needed) return RKNN_ERR_OUTPUT_INVALID;
+    if (own != 0) {
+      output->buf = calloc(1, needed);
+      output->is_prealloc = 0;
+    }
     for (uint32_t i = 0; i < attr->n_elems; ++i) {
       const double y = s->values[source][i % s->inputs[source].n_elems] + 1;
       if (output->want_float)
@@ -464,9 +470,9 @@ int rknn_outputs_get(rknn_context context, uint32_t n_outputs, rknn_output* outp
 }
 
 int rknn_outputs_release(rknn_context context, uint32_t n_ouputs, rknn_output* outputs) {
-  (void)n_ouputs;
-  (void)outputs;
   COUNT(outputs_releases);
+  for (uint32_t k = 0; k < n_ouputs; ++k)
+    if (!outputs[k].is_prealloc) free(outputs[k].buf);
   return scripted(at(context), "rknn_outputs_release");
 }
 
