@@ -166,6 +166,7 @@ RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_mb_blk(rknn_context ctx, void*
 RKNN_EXPORT int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem) {
   return guard("rknn_destroy_mem", [&]() -> Outcome {
     // Memory may outlive its context and needs none; a wrong context is told all the same.
+    if (Status status = check_process(); !status.ok()) return status;
     if (Status status = corelane::rknn::destroy_memory(mem); !status.ok()) return status;
     if (ctx == 0) return {};
     if (Status status = check_context(ctx); !status.ok())
@@ -176,6 +177,7 @@ RKNN_EXPORT int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem) {
 
 RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_mem_sync_mode mode) {
   return guard("rknn_mem_sync", [&]() -> Outcome {
+    if (Status status = check_process(); !status.ok()) return status;
     if (context != 0)
       if (Status status = check_context(context); !status.ok())
         return {RKNN_ERR_CTX_INVALID, status};

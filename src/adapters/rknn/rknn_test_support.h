@@ -196,11 +196,12 @@ class Model {
 /// Memory that destroys itself; `T* as<T>()` is where the tensor begins.
 class Mem {
  public:
-  Mem(rknn_context ctx, std::uint32_t size) : ctx_(ctx), mem(rknn_create_mem(ctx, size)) {
+  Mem(rknn_context ctx, std::uint32_t size) : mem(rknn_create_mem(ctx, size)) {
     EXPECT_NE(mem, nullptr);
     if (mem != nullptr) std::memset(mem->virt_addr, 0xA5, size);
   }
-  Mem(rknn_context ctx, rknn_tensor_mem* made) : ctx_(ctx), mem(made) { EXPECT_NE(mem, nullptr); }
+  explicit Mem(rknn_tensor_mem* made) : mem(made) { EXPECT_NE(mem, nullptr); }
+  Mem(rknn_context, rknn_tensor_mem* made) : Mem(made) {}
   ~Mem() { destroy(); }
   Mem(const Mem&) = delete;
   Mem& operator=(const Mem&) = delete;
@@ -222,10 +223,6 @@ class Mem {
     return {as<T>(), as<T>() + count};
   }
 
- private:
-  rknn_context ctx_;
-
- public:
   rknn_tensor_mem* mem;
 };
 
