@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "corelane/base/file.h"
+#include "corelane/model/import_revision.h"
 #include "runtime/compile_cache.h"
 #include "runtime/external_data.h"
 
@@ -70,9 +71,9 @@ Result<std::string> external_text(ByteSpan model, const fs::path& root,
 Result<std::string> compile_key(ByteSpan model, const fs::path& root, const LoadOptions& options,
                                 const device::DeviceInfo& info) {
   CORELANE_ASSIGN(const std::string external, external_text(model, root, options.import));
-  std::string text =
-      fmt::format("corelane {} device {} engine {} isa {}\nmodel {} {}\n", version(), info.kind,
-                  info.engine, info.isa, model.size(), content_hash(model));
+  std::string text = fmt::format("corelane {} import {} device {} engine {} isa {}\nmodel {} {}\n",
+                                 version(), kImportRevision, info.kind, info.engine, info.isa,
+                                 model.size(), content_hash(model));
   text += external;
   text += import_text(options.import);
   text += fmt::format("precision {} fast {} profile {} replicate {}\n",
