@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "corelane/base/log.h"
 #include "runtime/shape_choice.h"
@@ -17,6 +18,14 @@ std::string shapes_text(std::span<const Shape> shapes) {
   std::string text;
   for (const Shape& s : shapes) text += s.to_string();
   return text;
+}
+
+/// What an image must hold for as long as its bytes are read: an abandoned job outlives programs.
+std::shared_ptr<const void> owner_of(const ImageSource& source) {
+  if (source.weights_of == nullptr) return source.keep_alive;
+  return std::make_shared<
+      const std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(source.keep_alive,
+                                                                                 source.weights_of);
 }
 
 }  // namespace
@@ -111,7 +120,7 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
   device::PrepareOptions options = base_;
   options.input_shapes = shapes;
   device::Image image{
-      source_.kind, source_.graph, source_.constants, {}, {}, source_.keep_alive, {}, {}};
+      source_.kind, source_.graph, source_.constants, {}, {}, owner_of(source_), {}, {}};
   if (source_.declares) {
     for (const IoEntry& entry : description_.inputs) image.inputs.push_back(entry.desc);
     for (const IoEntry& entry : description_.outputs) image.outputs.push_back(entry.desc);

@@ -84,15 +84,61 @@ Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device
   return make_state(std::move(device), std::move(*description), std::move(source), options);
 }
 
+/// Constants that a program was compiled without, from another that has the same.
+Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other, const std::string& tag) {
+  if (other == nullptr)
+    return error(Code::kWrongState,
+                 "the program was compiled without its weights; load it with a program that has "
+                 "them (weights_of, RKNN_FLAG_SHARE_WEIGHT_MEM), or compile it whole");
+  const ByteSpan constants = other->constants();
+  if (removed_weights_tag(constants) != tag)
+    return error(Code::kMalformed,
+                 "the weights of program '{}' ({} bytes) are not those that this one was compiled "
+                 "with ({}); both must come from the same ONNX weights",
+                 other->description().name, constants.size(), tag);
+  return constants;
+}
+
+/// Without a look at their CRC, which is left to who reads them: the device, in the file, or
+/// weights_from().
+ByteSpan unchecked_constants(const ProgramFile& file) {
+  for (const SegmentInfo& segment : file.segments())
+    if (segment.kind == SegmentKind::kConstants)
+      return file.bytes().subspan(segment.offset, segment.size);
+  return {};
+}
+
+/// The file with the constants that it was compiled without, for devices that open it themselves.
+Result<std::shared_ptr<const ProgramFile>> with_weights(
+    std::shared_ptr<const ProgramFile> file, const std::shared_ptr<const Program>& weights_of) {
+  const auto& segments = file->segments();
+  const auto removed = std::find_if(segments.begin(), segments.end(), [](const SegmentInfo& s) {
+    return s.kind == SegmentKind::kConstants && !s.tag.empty();
+  });
+  if (removed == segments.end()) return file;
+  CORELANE_ASSIGN(const ByteSpan constants, weights_from(weights_of, removed->tag));
+  ProgramWriter writer(file->description());
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].kind == SegmentKind::kConstants) continue;
+    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
+    writer.add_segment(segments[i].kind, segments[i].tag, bytes);
+  }
+  writer.add_segment(SegmentKind::kConstants, "", constants);
+  CORELANE_ASSIGN(ByteVector bytes, writer.finish());
+  const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
+  return ProgramFile::from_bytes(*keep, keep);
+}
+
 Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFile> file,
                                                 std::shared_ptr<device::Device> device,
                                                 const std::string& name,
                                                 const LoadOptions& options) {
   const device::DeviceInfo& info = device->info();
   if (takes(info, kWholeProgram)) {
-    const ByteSpan bytes = file->bytes();
-    return load_opaque(std::move(device), bytes, kWholeProgram, file, file->description(), name,
-                       options);
+    CORELANE_ASSIGN(file, with_weights(std::move(file), options.weights_of));
+    return make_state(std::move(device), file->description(),
+                      {kWholeProgram, file->bytes(), unchecked_constants(*file), {}, file, nullptr},
+                      options);
   }
   CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind));
   if (foreign) {
@@ -250,22 +296,6 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
 
 std::string removed_weights_tag(ByteSpan constants) {
   return fmt::format("removed:{}:{:08x}", constants.size(), crc32c(constants));
-}
-
-/// Constants that a program was compiled without, from another that has the same.
-static Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other,
-                                     const std::string& tag) {
-  if (other == nullptr)
-    return error(Code::kWrongState,
-                 "the program was compiled without its weights; load it with a program that has "
-                 "them (weights_of, RKNN_FLAG_SHARE_WEIGHT_MEM), or compile it whole");
-  const ByteSpan constants = other->constants();
-  if (removed_weights_tag(constants) != tag)
-    return error(Code::kMalformed,
-                 "the weights of program '{}' ({} bytes) are not those that this one was compiled "
-                 "with ({}); both must come from the same ONNX weights",
-                 other->description().name, constants.size(), tag);
-  return constants;
 }
 
 Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,

@@ -1,3 +1,5 @@
+#include "runtime/program_load.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -258,6 +260,56 @@ TEST_F(ProgramLoadTest, AnImageWithOtherInputsThanDeclaredIsRefused) {
   const auto refused = Program::load(fake_file(description), on(d));
   EXPECT_EQ(refused.error().code(), Code::kMalformed);
   EXPECT_EQ(d->images[0].inputs[0].name, "x");
+}
+
+/// A file with these constants, or without them.
+ByteVector file_with(const FakeConfig& config, const ByteVector& constants, bool removed) {
+  ProgramWriter writer(fake_description(config));
+  const ByteVector graph(16, std::byte{1});
+  writer.add_segment(SegmentKind::kGraph, "", graph);
+  if (removed)
+    writer.add_segment(SegmentKind::kConstants, runtime::removed_weights_tag(constants),
+                       ByteSpan());
+  else
+    writer.add_segment(SegmentKind::kConstants, "", constants);
+  return writer.finish().value();
+}
+
+TEST_F(ProgramLoadTest, AnImageHoldsTheProgramThatItsConstantsLieIn) {
+  const auto d = device();
+  const ByteVector constants(64, std::byte{5});
+  const auto keep = std::make_shared<const ByteVector>(file_with(d->config, constants, false));
+  {
+    LoadOptions options = on(d);
+    options.weights_of =
+        std::make_shared<const Program>(Program::load(*keep, options, keep).value());
+    ASSERT_TRUE(Program::load(file_with(d->config, constants, true), options));
+  }
+  d->images.erase(d->images.begin());
+  EXPECT_GT(keep.use_count(), 1) << "the second image's constants lie in the first file";
+  d->images.clear();
+  EXPECT_EQ(keep.use_count(), 1);
+}
+
+TEST_F(ProgramLoadTest, ProgramsWithoutConstantsAreHandedOverWithThem) {
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.kind = "rknn";
+  config.image_kinds = {"rknn", "program"};
+  const auto d = device(config);
+  const ByteVector constants(64, std::byte{5});
+  LoadOptions options = on(d);
+  const ByteVector without = file_with(config, constants, true);
+  EXPECT_EQ(Program::load(without, options).error().code(), Code::kWrongState);
+  options.weights_of = std::make_shared<const Program>(
+      Program::load(file_with(config, constants, false), options).value());
+  const auto program = Program::load(without, options);
+  ASSERT_TRUE(program) << program.error().to_string();
+  const auto file = ProgramFile::from_bytes(d->images.back().bytes).value();
+  const auto given = file->find(SegmentKind::kConstants).value();
+  ASSERT_TRUE(given);
+  EXPECT_EQ(as_string_view(*given), as_string_view(constants));
+  for (const SegmentInfo& segment : file->segments()) EXPECT_EQ(segment.tag, "");
+  EXPECT_EQ(program->constants().size(), constants.size());
 }
 
 }  // namespace
