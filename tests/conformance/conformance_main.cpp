@@ -33,6 +33,17 @@ bool still_fails(const std::string& test) {
   return waitpid(child, &status, 0) == child && !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/// Without a device no test means anything, and most could not even fail properly.
+bool opens() {
+  device::OpenOptions own;
+  own.own_instance = true;
+  const auto device = device::open_device(text, own);
+  if (!device)
+    fmt::print(stderr, "device '{}' cannot be held to the suite: {}\n", text,
+               device.error().to_string());
+  return device.has_value();
+}
+
 int run(bool exempt_too, const std::vector<Exemption>& exemptions) {
   if (!exempt_too)
     for (const Exemption& exemption : exemptions) leave_out(exemption.test);
@@ -70,5 +81,6 @@ int main(int argc, char** argv) {
       exemptions.push_back({argument.substr(10), Exemption::Kind::kNotYet, "by the command line"});
     if (argument == "--run-exempt") exempt_too = true;
   }
+  if (!opens()) return 1;
   return run(exempt_too, exemptions);
 }
