@@ -12,6 +12,7 @@
 
 #include "corelane/device/device.h"
 #include "corelane/device/fault.h"
+#include "device/kept_content.h"
 
 namespace corelane::device {
 
@@ -37,17 +38,6 @@ class LaneRequest {
   /// The result with its actual shape. Valid until the next run or set_output.
   virtual Result<TensorRef> output(std::size_t index) = 0;
   virtual Result<std::vector<LayerTime>> layer_times() const = 0;
-};
-
-/// What lies in the memory of an input that a program keeps a form of, for all bindings that use
-/// this memory so. Any thread.
-class KeptContent {
- public:
-  virtual ~KeptContent() = default;
-  /// What lies in the memory is new from now on: forms of it are stale.
-  virtual void renew() noexcept = 0;
-  /// Another number after each renew().
-  virtual std::uint64_t stamp() const noexcept = 0;
 };
 
 class LaneProgram {

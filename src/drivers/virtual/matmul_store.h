@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "corelane/base/status.h"
-#include "device/lane_engine.h"
+#include "device/kept_content.h"
 #include "drivers/virtual/matmul_gemm.h"
 
 namespace corelane::virtual_npu {
