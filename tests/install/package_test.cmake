@@ -47,7 +47,7 @@ endforeach()
 
 # What it depends on is told from what its libraries need.
 foreach(wanted libc6 libstdc\\+\\+6 libfmt9)
-  if(NOT depends_corelane-rknnrt MATCHES "(^|, )${wanted} ")
+  if(NOT depends_corelane-rknnrt MATCHES "(^|, )${wanted}( |,|$)")
     message(FATAL_ERROR "corelane-rknnrt does not depend on ${wanted}: ${depends_corelane-rknnrt}")
   endif()
 endforeach()
