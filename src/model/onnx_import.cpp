@@ -66,6 +66,7 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   CORELANE_ASSIGN(imported.constants, take_constants(model, external));
   CORELANE_TRY(freeze_dims(*model.mutable_graph(), options));
   auto& description = imported.description;
+  // What is made of a model from here on: kImportRevision (import_revision.h) goes with it.
   std::vector<ImportFinding> batch_findings;
   CORELANE_TRY(apply_batch(model, imported.constants, options.batch, batch_findings));
   CORELANE_ASSIGN(auto report, rewrite(model, imported.constants, options.refuse_known_wrong));
