@@ -241,6 +241,7 @@ class ModelContext final : public Handle {
   std::vector<device::LayerTime> layers_;
   std::uint64_t internal_bytes_ = 0;
   std::deque<std::string> perf_texts_;  ///< The last ones: another thread may be reading one.
+  bool closing_ = false;                ///< No run may begin to wait for a fence.
   std::vector<std::shared_ptr<device::Fence>> in_fences_;  ///< Of runs that may wait for them.
 };
 

@@ -310,6 +310,7 @@ void ModelContext::close() {
   {
     // A run that waits for a fence of its caller may never end by itself.
     const std::lock_guard lock(state_);
+    closing_ = true;
     for (const auto& fence : in_fences_)
       fence->signal(failure(Code::kCancelled, "the context was destroyed before the fence came"));
     in_fences_.clear();

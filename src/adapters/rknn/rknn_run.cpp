@@ -204,6 +204,7 @@ Outcome ModelContext::run(rknn_run_extend* extend) {
     auto fence = device::import_fence_fd(extend->fence_fd);
     if (!fence) return fence.error();
     const std::lock_guard lock(state_);
+    if (closing_) return {RKNN_ERR_CTX_INVALID, stale_handle(number_)};
     if (in_fences_.size() >= frames_.size()) in_fences_.erase(in_fences_.begin());
     in_fences_.push_back(*fence);
     options.wait.push_back(*std::move(fence));
