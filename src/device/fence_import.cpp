@@ -16,7 +16,8 @@ namespace corelane::device {
 namespace {
 
 /// One thread that waits for all imported descriptors. It starts with the first import and lives
-/// as long as the process; a fence is held until its descriptor turns readable.
+/// as long as the process. Fences are held weakly: a descriptor is watched until it turns readable,
+/// its fence is signalled otherwise, or nobody holds the fence any more.
 class Watcher {
  public:
   static Watcher& instance() {
@@ -25,28 +26,44 @@ class Watcher {
     return *watcher;
   }
 
-  /// `given` is the descriptor as its caller knows it.
-  Status add(UniqueFd fd, std::shared_ptr<Fence> fence, int given) {
+  /// The number to remove() it by. `given` is the descriptor as its caller knows it.
+  Result<std::uint64_t> add(UniqueFd fd, std::weak_ptr<Fence> fence, int given) {
     std::lock_guard guard(mutex_);
-    CORELANE_RETURN_IF_ERROR(start());
+    CORELANE_TRY(start());
     const std::uint64_t id = ++last_id_;
     epoll_event event{};
     event.events = EPOLLIN | EPOLLONESHOT;
     event.data.u64 = id;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0)
-      return failure(Code::kInvalidArgument,
-                     "descriptor {} cannot be polled for a fence: {}; pass an eventfd, a pipe, a "
-                     "socket or a sync file",
-                     given, std::generic_category().message(errno));
+      return error(Code::kInvalidArgument,
+                   "descriptor {} cannot be polled for a fence: {}; pass an eventfd, a pipe, a "
+                   "socket or a sync file",
+                   given, std::generic_category().message(errno));
     watched_.emplace(id, Watched{std::move(fd), std::move(fence)});
-    return {};
+    return id;
+  }
+
+  /// Nothing happens when it is gone already.
+  void remove(std::uint64_t id) noexcept {
+    std::lock_guard guard(mutex_);
+    const auto place = watched_.find(id);
+    if (place != watched_.end()) (void)take(place);
   }
 
  private:
   struct Watched {
     UniqueFd fd;
-    std::shared_ptr<Fence> fence;
+    std::weak_ptr<Fence> fence;
   };
+  using Table = std::map<std::uint64_t, Watched>;
+
+  Watched take(Table::iterator place) noexcept {
+    Watched taken = std::move(place->second);
+    watched_.erase(place);
+    // Closing is not enough: the caller's descriptor keeps the file open, and the file is watched.
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, taken.fd.get(), nullptr);
+    return taken;
+  }
 
   Status start() {
     if (epoll_) return {};
@@ -79,16 +96,17 @@ class Watcher {
         std::lock_guard guard(mutex_);
         const auto place = watched_.find(event.data.u64);
         if (place == watched_.end()) continue;
-        found = std::move(place->second);
-        watched_.erase(place);
-        epoll_ctl(epoll, EPOLL_CTL_DEL, found.fd.get(), nullptr);
+        found = take(place);
       }
+      // Outside of the lock, which the fence's last holder takes.
+      const std::shared_ptr<Fence> fence = found.fence.lock();
+      if (fence == nullptr) continue;
       if ((event.events & EPOLLIN) != 0) {
-        found.fence->signal();
+        fence->signal();
       } else {
-        found.fence->signal(failure(Code::kIo,
-                                    "the descriptor of an imported fence was closed at its other "
-                                    "end, or failed, before it turned readable"));
+        fence->signal(failure(Code::kIo,
+                              "the descriptor of an imported fence was closed at its other "
+                              "end, or failed, before it turned readable"));
       }
     }
   }
@@ -96,7 +114,19 @@ class Watcher {
   std::mutex mutex_;
   UniqueFd epoll_;
   std::uint64_t last_id_ = 0;
-  std::map<std::uint64_t, Watched> watched_;
+  Table watched_;
+};
+
+/// A fence whose descriptor is watched for as long as it lives.
+struct Imported {
+  Fence fence;
+  std::uint64_t id = 0;  ///< 0: not watched.
+  Imported() = default;
+  ~Imported() {
+    if (id != 0) Watcher::instance().remove(id);
+  }
+  Imported(const Imported&) = delete;
+  Imported& operator=(const Imported&) = delete;
 };
 
 }  // namespace
@@ -106,8 +136,11 @@ Result<std::shared_ptr<Fence>> import_fence_fd(int fd) {
   if (!own)
     return error(Code::kInvalidArgument,
                  "descriptor {} is not open; pass one that can be polled, such as an eventfd", fd);
-  auto fence = std::make_shared<Fence>();
-  CORELANE_TRY(Watcher::instance().add(std::move(own), fence, fd));
+  auto imported = std::make_shared<Imported>();
+  std::shared_ptr<Fence> fence(imported, &imported->fence);
+  CORELANE_ASSIGN(const std::uint64_t id, Watcher::instance().add(std::move(own), fence, fd));
+  imported->id = id;
+  fence->on_signal([id](const Status&) { Watcher::instance().remove(id); });
   return fence;
 }
 

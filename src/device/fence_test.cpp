@@ -6,6 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "device/unique_fd.h"
@@ -100,6 +102,27 @@ TEST(Fence, ProducerThatDiesIsNoSignal) {
   writer = UniqueFd();
   ASSERT_TRUE(fence->wait());
   EXPECT_EQ(fence->status().code(), Code::kIo);
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+TEST(Fence, AnImportedFenceThatGoesOrIsSignalledOtherwiseGivesItsDescriptorBack) {
+  UniqueFd fd(eventfd(0, EFD_CLOEXEC));
+  ASSERT_TRUE(import_fence_fd(fd.get()).has_value());  // The watcher has one of its own from now.
+  const std::ptrdiff_t before = open_descriptors();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(import_fence_fd(fd.get()).has_value());
+  EXPECT_EQ(open_descriptors(), before);
+  auto held = *import_fence_fd(fd.get());
+  EXPECT_EQ(open_descriptors(), before + 1);
+  held->signal(failure(Code::kTimeout, "given up"));
+  EXPECT_EQ(open_descriptors(), before);
+  // Of those that went, none is in the way of one that is held.
+  auto other = *import_fence_fd(fd.get());
+  ASSERT_EQ(eventfd_write(fd.get(), 1), 0);
+  EXPECT_TRUE(other->wait());
+  EXPECT_EQ(held->status().code(), Code::kTimeout);
 }
 
 TEST(Fence, BadDescriptorIsRefused) {
