@@ -10,10 +10,9 @@ struct Profile {
   std::size_t cores;
   std::uint64_t clock_hz;
 };
-constexpr Profile kProfiles[] = {{"rk3588", 3, 1'000'000'000},
-                                 {"rk3576", 2, 950'000'000},
-                                 {"rk3566", 1, 600'000'000},
-                                 {"aic100", 16, 1'450'000'000}};
+constexpr Profile kProfiles[] = {{"rk3588", 3, 1'000'000'000}, {"rk3576", 2, 950'000'000},
+                                 {"rk3568", 1, 600'000'000},   {"rk3566", 1, 600'000'000},
+                                 {"rk3562", 1, 1'000'000'000}, {"aic100", 16, 1'450'000'000}};
 
 DeviceInfo describe(std::string_view kind, std::string_view profile, std::size_t cores,
                     std::uint64_t clock_hz) {
@@ -42,10 +41,11 @@ Result<DeviceInfo> device_profile(std::string_view kind, std::string_view profil
         cores <= CoreSet::kMaxCores)
       return describe(kind, profile, cores, 0);
   }
-  return error(Code::kInvalidArgument,
-               "device profile '{}' is not known; use rk3588, rk3576, rk3566, aic100 or generic:N "
-               "with N from 1 to {}",
-               profile, CoreSet::kMaxCores);
+  return error(
+      Code::kInvalidArgument,
+      "device profile '{}' is not known; use rk3588, rk3576, rk3568, rk3566, rk3562, aic100 "
+      "or generic:N with N from 1 to {}",
+      profile, CoreSet::kMaxCores);
 }
 
 std::string instance_name(const DeviceSpec& spec) {

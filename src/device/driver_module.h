@@ -35,8 +35,8 @@ struct DriverModule {
 using DriverModuleEntry = const DriverModule* (*)();
 inline constexpr const char* kDriverModuleSymbol = "corelane_driver_module_v1";
 
-/// Core profiles that several drivers share: "rk3588" 3 cores, "rk3576" 2, "rk3566" 1,
-/// "aic100" 16, "generic:N" 1 to 64. kInvalidArgument with the list.
+/// Core profiles that several drivers share: "rk3588" 3 cores, "rk3576" 2, "rk3568",
+/// "rk3566" and "rk3562" 1, "aic100" 16, "generic:N" 1 to 64. kInvalidArgument with the list.
 Result<DeviceInfo> device_profile(std::string_view kind, std::string_view profile);
 /// The name of an instance in leases and traces: "virtual:rk3588#0", or "#left" by `name=left`.
 std::string instance_name(const DeviceSpec& spec);

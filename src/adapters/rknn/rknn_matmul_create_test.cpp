@@ -105,8 +105,8 @@ TEST(RknnMatmulCreate, NativeBlocksOfRk3566) {
 }
 
 TEST(RknnMatmulCreate, EveryTypeOnEveryChip) {
-  for (const char* chip :
-       {"virtual:rk3588", "virtual:rk3576", "virtual:rk3566", "virtual:generic:4"})
+  for (const char* chip : {"virtual:rk3588", "virtual:rk3576", "virtual:rk3568", "virtual:rk3566",
+                           "virtual:rk3562", "virtual:generic:4"})
     for (const rknn_matmul_type type : kMatmulTypes) {
       SCOPED_TRACE(std::string(chip) + " type " + std::to_string(type));
       const InnerDevice inner(chip);
