@@ -5,6 +5,7 @@
 #include "adapters/rknn/rknn_edge.h"
 #include "adapters/rknn/rknn_handle.h"
 #include "adapters/rknn/rknn_matmul.h"
+#include "adapters/rknn/rknn_model.h"
 
 #define RKNN_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -141,6 +142,10 @@ RKNN_EXPORT int rknn_matmul_run(rknn_matmul_ctx ctx) {
 
 RKNN_EXPORT int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
   return on_product("rknn_matmul_destroy", ctx, [&](const FoundMatmul& found) -> Outcome {
+    if (corelane::rknn::ModelContext::inside_operator != nullptr)
+      return outcome(RKNN_ERR_FAIL,
+                     "called from inside a custom operator; destroy products when the model's run "
+                     "is over");
     // Of two callers one gets it.
     if (corelane::rknn::take_handle(ctx) == nullptr)
       return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(ctx)};

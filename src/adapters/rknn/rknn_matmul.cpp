@@ -90,11 +90,36 @@ void MatmulContext::close(rknn_context number) {
   bound_ = {};
 }
 
+MatmulContext::Turn::Turn(MatmulContext& context) : lock(context.mutex_, std::defer_lock) {
+  // A run of another thread keeps the lock while it waits for a core, and this may be the operator
+  // that holds it.
+  if (ModelContext::inside_operator == nullptr)
+    lock.lock();
+  else if (!lock.try_lock())
+    return;
+  closed = context.closed_;
+}
+
+Outcome MatmulContext::Turn::failure() const {
+  if (lock.owns_lock()) return {RKNN_ERR_CTX_INVALID, stale_handle(closed)};
+  return Status(
+      Code::kWrongState,
+      "called from inside a custom operator while another thread works with this product, "
+      "whose run may wait for the core that the operator holds; call it before or after "
+      "the model's run");
+}
+
 Result<MatmulContext::Size*> MatmulContext::current() {
   if (chosen_ < sizes_.size()) return &sizes_[chosen_];
   return error(Code::kWrongState,
                "none of the {} shapes is chosen; call rknn_matmul_set_dynamic_shape first",
                sizes_.size());
+}
+
+std::size_t MatmulContext::largest_b() const noexcept {
+  std::size_t largest = 0;
+  for (const Size& size : sizes_) largest = std::max(largest, size.bytes[index_of(Matrix::kB)]);
+  return largest;
 }
 
 DType MatmulContext::type_of(Matrix matrix) const noexcept {
@@ -137,7 +162,8 @@ Outcome MatmulContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_matmul_
     for (Size& other : sizes_)
       if (&other != *size) other.ready.forget_bindings();
   bound = {*std::move(memory), ++age_};
-  if (*matrix == Matrix::kB) b_watch_ = std::make_unique<Watch>(bound.memory, needed);
+  if (*matrix == Matrix::kB)
+    b_watch_ = std::make_unique<Watch>(bound.memory, std::min(bound.memory->size, largest_b()));
   return {};
 }
 

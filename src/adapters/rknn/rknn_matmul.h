@@ -75,17 +75,20 @@ class MatmulContext final : public Handle {
     std::vector<float> scales;              ///< Empty: 1.
     std::vector<std::int32_t> zero_points;  ///< Empty: 0.
   };
-  /// Holds the lock, unless the context was destroyed meanwhile.
+  /// Holds the lock, unless the context was destroyed meanwhile. Inside a custom operator it does
+  /// not wait for the lock, and fails where another thread has it.
   struct Turn {
-    explicit Turn(MatmulContext& context) : lock(context.mutex_), closed(context.closed_) {}
+    explicit Turn(MatmulContext& context);
     std::unique_lock<std::mutex> lock;
-    rknn_context closed;
-    bool ok() const noexcept { return closed == 0; }
-    Outcome failure() const { return {RKNN_ERR_CTX_INVALID, stale_handle(closed)}; }
+    rknn_context closed = 0;
+    bool ok() const noexcept { return lock.owns_lock() && closed == 0; }
+    Outcome failure() const;
   };
 
   MatmulContext() : Handle(HandleKind::kMatmul) {}
   Result<Size*> current();
+  /// Bytes of B of the shape that takes most of them.
+  std::size_t largest_b() const noexcept;
   DType type_of(Matrix matrix) const noexcept;
   Status check_bound(const Size& size) const;
   Status prepare(Size& size);

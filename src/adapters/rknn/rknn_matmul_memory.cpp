@@ -23,6 +23,7 @@ Place behind(const Place& place, std::uint64_t bytes) {
 }
 
 struct Watched {
+  const Watch* owner;  ///< Several contexts may watch one memory.
   Memory* memory;
   std::uint64_t bytes;
 };
@@ -50,7 +51,7 @@ std::array<std::atomic<std::uint64_t>, kMatmulDomains>& domains() {
 Watch::Watch(std::shared_ptr<Memory> memory, std::size_t bytes) : memory_(std::move(memory)) {
   Watches& w = watches();
   const std::lock_guard lock(w.mutex);
-  w.by_place.emplace(place_of(*memory_), Watched{memory_.get(), bytes});
+  w.by_place.emplace(place_of(*memory_), Watched{this, memory_.get(), bytes});
   w.longest = std::max<std::uint64_t>(w.longest, bytes);
   w.count.fetch_add(1, std::memory_order_relaxed);
 }
@@ -59,7 +60,7 @@ Watch::~Watch() {
   Watches& w = watches();
   const std::lock_guard lock(w.mutex);
   auto [at, end] = w.by_place.equal_range(place_of(*memory_));
-  while (at != end && at->second.memory != memory_.get()) ++at;
+  while (at != end && at->second.owner != this) ++at;
   if (at == end) return;
   w.by_place.erase(at);
   w.count.fetch_sub(1, std::memory_order_relaxed);

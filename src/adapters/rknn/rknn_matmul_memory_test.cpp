@@ -159,6 +159,58 @@ TEST(RknnMatmulMemory, ASyncOfAnotherSliceDoesNot) {
   }
 }
 
+/// Announces bytes of `block` from `offset` on, through memory of its own.
+void sync_tail(rknn_context ctx, const rknn_tensor_mem& block, std::int32_t offset) {
+  rknn_tensor_mem* tail = rknn_create_mem_from_fd(ctx, block.fd, block.virt_addr, 1024, offset);
+  ASSERT_NE(tail, nullptr);
+  EXPECT_EQ(rknn_mem_sync(ctx, tail, RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy_mem(ctx, tail), RKNN_SUCC);
+}
+
+TEST(RknnMatmulMemory, AContextThatGoesLeavesTheWatchOfAnotherOnTheSameMemory) {
+  Product large(product_info(kInts, 1, 32, 64));
+  large.fill(1);
+  large.write();
+  ASSERT_EQ(large.bind(), RKNN_SUCC);
+  {
+    Product small(product_info(kInts, 1, 32, 32));
+    ASSERT_EQ(rknn_matmul_set_io_mem(small.ctx, large.b_mem, &small.io.B), RKNN_SUCC);
+  }
+  ASSERT_EQ(rknn_matmul_run(large.ctx), RKNN_SUCC);
+  large.fill(2);
+  large.write();
+  sync_tail(large.ctx, *large.b_mem, 1024);
+  ASSERT_EQ(rknn_matmul_run(large.ctx), RKNN_SUCC);
+  EXPECT_EQ(large.wrong(), 0);
+}
+
+TEST(RknnMatmulMemory, ASyncOfWhatOnlyALargerShapeReadsReachesIt) {
+  rknn_matmul_info info = product_info(kInts, 1, 32, 32);
+  rknn_matmul_shape shapes[2] = {{1, 32, 32}, {1, 32, 64}};
+  rknn_matmul_io_attr io[2];
+  rknn_matmul_ctx ctx = 0;
+  ASSERT_EQ(rknn_matmul_create_dynamic_shape(&ctx, &info, 2, shapes, io), RKNN_SUCC);
+  rknn_tensor_mem* a = rknn_create_mem(ctx, io[1].A.size);
+  rknn_tensor_mem* b = rknn_create_mem(ctx, io[1].B.size);
+  rknn_tensor_mem* c = rknn_create_mem(ctx, io[1].C.size);
+  std::memset(a->virt_addr, 1, a->size);
+  std::memset(b->virt_addr, 1, b->size);
+  ASSERT_EQ(rknn_matmul_set_dynamic_shape(ctx, &shapes[0]), RKNN_SUCC);
+  ASSERT_EQ(rknn_matmul_set_io_mem(ctx, a, &io[0].A), RKNN_SUCC);
+  ASSERT_EQ(rknn_matmul_set_io_mem(ctx, b, &io[0].B), RKNN_SUCC);
+  ASSERT_EQ(rknn_matmul_set_io_mem(ctx, c, &io[0].C), RKNN_SUCC);
+  ASSERT_EQ(rknn_matmul_set_dynamic_shape(ctx, &shapes[1]), RKNN_SUCC);
+  ASSERT_EQ(rknn_matmul_run(ctx), RKNN_SUCC);
+  const auto* sums = static_cast<const std::int32_t*>(c->virt_addr);
+  EXPECT_EQ(sums[63], 32);
+  std::memset(static_cast<char*>(b->virt_addr) + 1024, 2, 1024);
+  sync_tail(ctx, *b, 1024);
+  ASSERT_EQ(rknn_matmul_run(ctx), RKNN_SUCC);
+  EXPECT_EQ(sums[63], 48) << "the last 16 of the 32 rows of B are 2";
+  for (rknn_tensor_mem* mem : {a, b, c}) EXPECT_EQ(rknn_destroy_mem(ctx, mem), RKNN_SUCC);
+  EXPECT_EQ(rknn_matmul_destroy(ctx), RKNN_SUCC);
+}
+
 TEST(RknnMatmulMemory, BTakesTheSizeOfAnySliceThatHoldsIt) {
   Telling product;
   rknn_tensor_mem* large = rknn_create_mem(product.ctx, product.io.B.size * 2);
