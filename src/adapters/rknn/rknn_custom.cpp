@@ -30,13 +30,19 @@ struct CustomOps::Node {
 };
 
 struct CustomOps::Instance {
+  using Callback = int (*)(rknn_custom_op_context*, rknn_custom_op_tensor*, std::uint32_t,
+                           rknn_custom_op_tensor*, std::uint32_t);
+
   std::shared_ptr<const Operator> op;
   std::string node;
   rknn_custom_op_context context{};
+  rknn_custom_op_interal_context number = 0;  ///< Its answers; callbacks may overwrite `context`.
   CallTensors tensors;
   bool busy = false;     ///< Guarded by the mutex of CustomOps.
   bool skipped = false;  ///< `init` left the node to the library.
   ~Instance();
+  /// Calls back; `code` is what was returned. Nothing happens where there is no callback.
+  Status call(const char* what, Callback callback, int* code);
 };
 
 namespace {
@@ -82,31 +88,31 @@ Status guarded(const char* what, int* code, F&& call) {
   }
 }
 
-using Callback = int (*)(rknn_custom_op_context*, rknn_custom_op_tensor*, std::uint32_t,
-                         rknn_custom_op_tensor*, std::uint32_t);
-
-Status call_back(const char* what, Callback callback, rknn_custom_op_context& context,
-                 CallTensors& tensors, int* code) {
-  *code = RKNN_SUCC;
-  if (callback == nullptr) return {};
-  return guarded(what, code, [&] {
-    return callback(&context, tensors.inputs(), tensors.input_count(), tensors.outputs(),
-                    tensors.output_count());
-  });
-}
-
 std::string type_of_operator(const rknn_custom_op& op) {
   return std::string(op.op_type, strnlen(op.op_type, sizeof op.op_type));
 }
 
 }  // namespace
 
+Status CustomOps::Instance::call(const char* what, Callback callback, int* code) {
+  *code = RKNN_SUCC;
+  if (callback == nullptr) return {};
+  context.internal_ctx = number;
+  Status status = guarded(what, code, [&] {
+    return callback(&context, tensors.inputs(), tensors.input_count(), tensors.outputs(),
+                    tensors.output_count());
+  });
+  context.internal_ctx = number;
+  return status;
+}
+
 /// `destroy`, once for each that was initialised.
 CustomOps::Instance::~Instance() {
-  if (context.internal_ctx == 0) return;
+  if (number == 0) return;
   if (op->op.destroy != nullptr && !skipped) {
     const Inside inside(this);
     int code = RKNN_SUCC;
+    context.internal_ctx = number;
     const Status status = guarded("destroy", &code, [&] { return op->op.destroy(&context); });
     if (!status.ok())
       log::line(log::Level::kWarn, "custom operator '{}' (node '{}'): {}", op->type, node,
@@ -114,7 +120,7 @@ CustomOps::Instance::~Instance() {
   }
   AnswerTable& table = answer_table();
   const std::lock_guard lock(table.mutex);
-  table.answers.erase(context.internal_ctx);
+  table.answers.erase(number);
 }
 
 /// An instance for the length of one call.
@@ -196,20 +202,15 @@ Result<std::unique_ptr<CustomOps::Instance>> CustomOps::make_instance(const Node
   instance.node = node.name;
   instance.context.target = node.op->op.target;
   AnswerTable& table = answer_table();
-  rknn_custom_op_interal_context number = 0;
   {
     const std::lock_guard lock(table.mutex);
-    number = table.next++;
-    table.answers.emplace(number, node.answers);
+    instance.number = table.next++;
+    table.answers.emplace(instance.number, node.answers);
   }
-  instance.context.internal_ctx = number;
   instance.tensors.describe(node.inputs, node.outputs);
   const Inside inside(this);
   int code = RKNN_SUCC;
-  const Status status =
-      call_back("init", node.op->op.init, instance.context, instance.tensors, &code);
-  // The callback's own struct: it may have written over the number.
-  instance.context.internal_ctx = number;
+  const Status status = instance.call("init", node.op->op.init, &code);
   if (status.ok()) return made;
   instance.skipped = true;  // What was not initialised is not destroyed.
   if (code != RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE)
@@ -222,12 +223,11 @@ Result<std::unique_ptr<CustomOps::Instance>> CustomOps::make_instance(const Node
   return made;
 }
 
-Status CustomOps::check(const rknn_custom_op* ops, std::uint32_t count) const {
+Status CustomOps::reserve(const rknn_custom_op* ops, std::uint32_t count, Operators& reserved) {
   if (ops == nullptr || count == 0)
     return failure(Code::kInvalidArgument,
                    "no operators given; pass an array of rknn_custom_op and its length");
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> types;
   for (std::uint32_t i = 0; i < count; ++i) {
     const rknn_custom_op& op = ops[i];
     const std::string type = type_of_operator(op);
@@ -250,29 +250,48 @@ Status CustomOps::check(const rknn_custom_op* ops, std::uint32_t count) const {
                      "tensors in the model's order",
                      i, type,
                      op.compute_native == nullptr ? "" : ", and compute_native is not supported");
-    if (operators_.contains(type) || std::find(types.begin(), types.end(), type) != types.end())
+    const auto same = [&](const std::shared_ptr<const Operator>& o) { return o->type == type; };
+    if (operators_.contains(type) || std::any_of(reserved.begin(), reserved.end(), same))
       return failure(Code::kWrongState,
                      "op[{}] '{}' is registered already; register each type once, duplicates of a "
                      "context have it as well",
                      i, type);
-    types.push_back(type);
+    reserved.push_back(std::make_shared<const Operator>(Operator{type, op}));
   }
+  for (const auto& op : reserved) operators_.emplace(op->type, op);
   return {};
+}
+
+Status CustomOps::publish(const Operators& added, Nodes& nodes, device::HostOperatorTable& table) {
+  std::size_t wanted = 0;
+  for (;;) {
+    for (const auto& node : nodes) {
+      CORELANE_RETURN_IF_ERROR(grow(*node, wanted));
+      shrink(*node, wanted);
+    }
+    const std::lock_guard lock(mutex_);
+    // Contexts that came or went meanwhile did not see these nodes.
+    if (std::exchange(wanted, contexts_) != contexts_) continue;
+    for (std::size_t i = 0; i < added.size(); ++i) {
+      Status status = table.add(added[i]->type, [self = shared_from_this(), op = added[i]](
+                                                    const device::HostOperatorCall& call) {
+        return self->call(op, call);
+      });
+      if (status.ok()) continue;
+      while (i-- > 0) table.remove(added[i]->type);
+      return status;
+    }
+    for (auto& node : nodes) nodes_.push_back(std::move(node));
+    return {};
+  }
 }
 
 Status CustomOps::add(const rknn_custom_op* ops, std::uint32_t count,
                       const std::vector<NetworkNode>& nodes, device::HostOperatorTable& table) {
-  CORELANE_RETURN_IF_ERROR(check(ops, count));
-  std::size_t wanted = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    wanted = contexts_;
-  }
-  std::vector<std::shared_ptr<const Operator>> added;
-  std::vector<std::unique_ptr<Node>> own;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const auto op = std::make_shared<const Operator>(Operator{type_of_operator(ops[i]), ops[i]});
-    added.push_back(op);
+  Operators added;
+  CORELANE_RETURN_IF_ERROR(reserve(ops, count, added));
+  Nodes own;
+  for (const auto& op : added) {
     const std::size_t before = own.size();
     for (const NetworkNode& node : nodes) {
       if (node.type != op->type) continue;
@@ -283,7 +302,6 @@ Status CustomOps::add(const rknn_custom_op* ops, std::uint32_t count,
       made->inputs = node.inputs;
       made->outputs = node.outputs;
       made->answers = std::make_shared<const NodeAttributes>(made->attributes);
-      CORELANE_RETURN_IF_ERROR(grow(*made, wanted));
       own.push_back(std::move(made));
     }
     if (own.size() == before)
@@ -291,17 +309,11 @@ Status CustomOps::add(const rknn_custom_op* ops, std::uint32_t count,
                 "rknn_register_custom_ops: no node of the model's graph has the type '{}'",
                 op->type);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& op : added) operators_.emplace(op->type, op);
-    for (auto& node : own) nodes_.push_back(std::move(node));
-  }
-  for (const auto& op : added)
-    CORELANE_RETURN_IF_ERROR(
-        table.add(op->type, [self = shared_from_this(), op](const device::HostOperatorCall& call) {
-          return self->call(op, call);
-        }));
-  return {};
+  Status status = publish(added, own, table);
+  if (status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  for (const auto& op : added) operators_.erase(op->type);
+  return status;
 }
 
 /// One that the graph does not show (it lies in a function, or in the graph of a loop) is made at
@@ -363,8 +375,8 @@ Status CustomOps::call(const std::shared_ptr<const Operator>& op,
   CORELANE_RETURN_IF_ERROR(tensors.fill(call, node.inputs, node.outputs));
   const Inside inside(this);
   int code = RKNN_SUCC;
-  CORELANE_RETURN_IF_ERROR(call_back("prepare", op->op.prepare, instance->context, tensors, &code));
-  CORELANE_RETURN_IF_ERROR(call_back("compute", op->op.compute, instance->context, tensors, &code));
+  CORELANE_RETURN_IF_ERROR(instance->call("prepare", op->op.prepare, &code));
+  CORELANE_RETURN_IF_ERROR(instance->call("compute", op->op.compute, &code));
   return tensors.store(call);
 }
 

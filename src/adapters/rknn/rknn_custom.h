@@ -47,7 +47,14 @@ class CustomOps : public std::enable_shared_from_this<CustomOps> {
   struct Operator;
   class Taken;
 
-  Status check(const rknn_custom_op* ops, std::uint32_t count) const;
+  using Operators = std::vector<std::shared_ptr<const Operator>>;
+  using Nodes = std::vector<std::unique_ptr<Node>>;
+
+  /// Checks `ops` and takes their types, so that nobody else registers them meanwhile.
+  Status reserve(const rknn_custom_op* ops, std::uint32_t count, Operators& reserved);
+  /// Makes the instances of `nodes` for the contexts there are, then both known at once, or
+  /// nothing.
+  Status publish(const Operators& added, Nodes& nodes, device::HostOperatorTable& table);
   Status call(const std::shared_ptr<const Operator>& op, const device::HostOperatorCall& call);
   Result<std::unique_ptr<Instance>> make_instance(const Node& node);
   Result<Instance*> take(Node& node);
@@ -60,8 +67,9 @@ class CustomOps : public std::enable_shared_from_this<CustomOps> {
   mutable std::mutex mutex_;
   std::condition_variable free_;
   std::size_t contexts_ = 0;
-  std::map<std::string, std::shared_ptr<const Operator>, std::less<>> operators_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  std::map<std::string, std::shared_ptr<const Operator>, std::less<>>
+      operators_;  ///< Those being registered too.
+  Nodes nodes_;
 };
 
 }  // namespace corelane::rknn

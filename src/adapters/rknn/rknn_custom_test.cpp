@@ -22,6 +22,7 @@ struct Seen {
   rknn_context context = 0;
   rknn_matmul_ctx product = 0;
   int inner_code = 1;
+  rknn_context copy = 0, third = 0;
 };
 Seen* seen = nullptr;
 
@@ -362,6 +363,7 @@ TEST_F(RknnCustom, InsideACallbackQueriesWorkAndTheRestIsRefused) {
     EXPECT_EQ(rknn_register_custom_ops(seen->context, &more, 1), RKNN_ERR_FAIL);
     EXPECT_EQ(rknn_destroy(seen->context), RKNN_ERR_FAIL);
     EXPECT_EQ(rknn_matmul_run(seen->product), RKNN_ERR_FAIL);
+    EXPECT_EQ(rknn_matmul_destroy(seen->product), RKNN_ERR_FAIL);
     return add_one(c, in, n_in, out, n_out);
   };
   ASSERT_EQ(rknn_register_custom_ops(model.ctx, &op, 1), RKNN_SUCC);
@@ -441,6 +443,120 @@ TEST_F(RknnCustom, RegisteredOnADuplicateTheFirstHasItToo) {
   EXPECT_THAT(first.floats(), ElementsAre(4, 6, 8, 10));
   first.destroy();
   EXPECT_EQ(seen_.destroys, 2);
+}
+
+TEST_F(RknnCustom, OfTwoRegistrationsOfOneTypeAtOnceTheSecondIsRefusedAtOnce) {
+  Model first(plus_program());
+  Model copy;
+  ASSERT_EQ(rknn_dup_context(&first.ctx, &copy.ctx), RKNN_SUCC);
+  seen_.copy = copy.ctx;
+  rknn_custom_op op = add_one_op();
+  op.init = [](rknn_custom_op_context* c, rknn_custom_op_tensor* in, std::uint32_t n_in,
+               rknn_custom_op_tensor* out, std::uint32_t n_out) {
+    if (std::exchange(seen->inner_code, 0) == 1)
+      std::thread([] {
+        rknn_custom_op same = add_one_op();
+        seen->inner_code = rknn_register_custom_ops(seen->copy, &same, 1);
+      }).join();
+    return count_init(c, in, n_in, out, n_out);
+  };
+  EXPECT_EQ(rknn_register_custom_ops(first.ctx, &op, 1), RKNN_SUCC);
+  EXPECT_EQ(seen_.inits, 2);
+  ASSERT_EQ(first.set({1, 2, 3, 4}), RKNN_SUCC);
+  ASSERT_EQ(first.run(), RKNN_SUCC);
+  EXPECT_THAT(first.floats(), ElementsAre(4, 6, 8, 10));
+  first.destroy();
+  copy.destroy();
+  EXPECT_EQ(seen_.destroys, 2);
+}
+
+TEST_F(RknnCustom, AContextThatComesDuringARegistrationHasAnInstanceOfItsOwn) {
+  Model first(plus_program());
+  Model copy;
+  ASSERT_EQ(rknn_dup_context(&first.ctx, &copy.ctx), RKNN_SUCC);
+  seen_.copy = copy.ctx;
+  rknn_custom_op op = add_one_op();
+  op.init = [](rknn_custom_op_context* c, rknn_custom_op_tensor* in, std::uint32_t n_in,
+               rknn_custom_op_tensor* out, std::uint32_t n_out) {
+    if (std::exchange(seen->inner_code, 0) == 1)
+      std::thread([] { EXPECT_EQ(rknn_dup_context(&seen->copy, &seen->third), RKNN_SUCC); }).join();
+    return count_init(c, in, n_in, out, n_out);
+  };
+  ASSERT_EQ(rknn_register_custom_ops(first.ctx, &op, 1), RKNN_SUCC);
+  EXPECT_EQ(seen_.inits, 3);
+  EXPECT_EQ(rknn_destroy(seen_.third), RKNN_SUCC);
+  EXPECT_EQ(seen_.destroys, 1);
+}
+
+TEST_F(RknnCustom, ACallbackThatOverwritesItsNumberKeepsItsAttributesAndIsDestroyed) {
+  Model model(compiled(plus_and_twice({OnnxBuilder::attribute("n", std::int64_t{5})}), [] {
+    ImportOptions options;
+    options.custom_operators = {"AddOne"};
+    return options;
+  }()));
+  rknn_custom_op op = add_one_op();
+  op.prepare = [](rknn_custom_op_context* c, auto...) {
+    c->internal_ctx = 0;
+    return 0;
+  };
+  op.compute = [](rknn_custom_op_context* c, rknn_custom_op_tensor* in, std::uint32_t n_in,
+                  rknn_custom_op_tensor* out, std::uint32_t n_out) {
+    rknn_custom_op_attr attr{};
+    rknn_custom_op_get_op_attr(c, "n", &attr);
+    EXPECT_EQ(attr.n_elems, 1u);
+    c->internal_ctx = 0;
+    return add_one(c, in, n_in, out, n_out);
+  };
+  ASSERT_EQ(rknn_register_custom_ops(model.ctx, &op, 1), RKNN_SUCC);
+  ASSERT_EQ(model.set({1, 2, 3, 4}), RKNN_SUCC);
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  model.destroy();
+  EXPECT_EQ(seen_.destroys, 1);
+}
+
+TEST_F(RknnCustom, FunctionsOfAProductThatWaitsForTheCoreAreRefusedInsideACallback) {
+  const Environment inner("CORELANE_RKNN_INNER", "virtual:rk3566");  // One core.
+  Model model(plus_program());
+  rknn_matmul_info info{};
+  info.M = 1;
+  info.K = info.N = 32;
+  info.type = RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32;
+  rknn_matmul_io_attr io;
+  ASSERT_EQ(rknn_matmul_create(&seen_.product, &info, &io), RKNN_SUCC);
+  std::vector<rknn_tensor_mem*> memory;
+  for (rknn_matmul_tensor_attr* attr : {&io.A, &io.B, &io.C}) {
+    memory.push_back(rknn_create_mem(seen_.product, attr->size));
+    ASSERT_EQ(rknn_matmul_set_io_mem(seen_.product, memory.back(), attr), RKNN_SUCC);
+  }
+  static rknn_tensor_mem* a_mem;
+  static rknn_matmul_tensor_attr a_attr;
+  static std::thread multiplying;
+  static std::atomic<bool> done;
+  a_mem = memory[0];
+  a_attr = io.A;
+  done = false;
+  rknn_custom_op op = add_one_op();
+  op.compute = [](rknn_custom_op_context* c, rknn_custom_op_tensor* in, std::uint32_t n_in,
+                  rknn_custom_op_tensor* out, std::uint32_t n_out) {
+    multiplying = std::thread([] {
+      EXPECT_EQ(rknn_matmul_run(seen->product), RKNN_SUCC);
+      done = true;
+    });
+    // The product gets the core when this returns, and works with the context until then.
+    int code = RKNN_SUCC;
+    while (code == RKNN_SUCC && !done) code = rknn_matmul_set_io_mem(seen->product, a_mem, &a_attr);
+    seen->inner_code = code;
+    return add_one(c, in, n_in, out, n_out);
+  };
+  ASSERT_EQ(rknn_register_custom_ops(model.ctx, &op, 1), RKNN_SUCC);
+  ASSERT_EQ(model.set({1, 2, 3, 4}), RKNN_SUCC);
+  const std::string lines = lines_of([&] { EXPECT_EQ(model.run(), RKNN_SUCC); });
+  multiplying.join();
+  EXPECT_EQ(seen_.inner_code, RKNN_ERR_FAIL);
+  EXPECT_THAT(lines, HasSubstr("another thread works with this product"));
+  for (rknn_tensor_mem* mem : memory) EXPECT_EQ(rknn_destroy_mem(seen_.product, mem), RKNN_SUCC);
+  EXPECT_EQ(rknn_matmul_destroy(seen_.product), RKNN_SUCC);
 }
 
 TEST_F(RknnCustom, TwoNodesOfOneTypeHaveAContextEach) {
