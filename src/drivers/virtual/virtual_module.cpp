@@ -23,7 +23,8 @@ corelane::Result<std::shared_ptr<corelane::device::Device>> open_module_device(
 constexpr corelane::device::DriverModule kModule = {
     CORELANE_DRIVER_BUILD,
     "virtual",
-    "virtual:rk3588,virtual:rk3576,virtual:rk3566,virtual:aic100,virtual:generic:4",
+    "virtual:rk3588,virtual:rk3576,virtual:rk3568,virtual:rk3566,virtual:rk3562,virtual:aic100,"
+    "virtual:generic:4",
     &open_module_device,
 };
 
