@@ -10,10 +10,11 @@
 
 namespace corelane::onnx_import {
 
-/// For each node of a declared type ("MyOp" or "domain.MyOp"; "*": all that nothing defines): sets `corelane_output_dtypes` and
-/// `corelane_output_shapes` ("1,3,?") from what the graph says of its outputs, and counts it.
-/// kUnsupportedModel names a node whose operator is in no standard domain and was not declared, or
-/// whose outputs have no known type and shape where the engine cannot assume input 0's.
+/// For each node of a declared type ("MyOp" or "domain.MyOp"; "*": all that nothing defines): sets
+/// `corelane_output_dtypes` and `corelane_output_shapes` ("1,3,?") from what the graph says of its
+/// outputs, and counts it. kUnsupportedModel names a node whose operator is in no standard domain
+/// and was not declared, or whose outputs have no known type and shape where the engine cannot
+/// assume input 0's.
 Result<std::vector<CustomOperatorDecl>> prepare_custom_operators(
     onnx::ModelProto& model, const std::vector<std::string>& declared);
 

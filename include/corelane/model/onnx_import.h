@@ -15,7 +15,8 @@
 
 namespace corelane {
 
-/// In ImportOptions::custom_operators: every operator that neither a standard nor the model defines.
+/// In ImportOptions::custom_operators: every operator that neither a standard nor the model
+/// defines.
 inline constexpr std::string_view kEveryCustomOperator = "*";
 
 struct ImportOptions {

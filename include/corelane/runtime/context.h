@@ -63,8 +63,8 @@ class CORELANE_API Inference {
   std::shared_ptr<InferenceState> state_;
 };
 
-/// The tensors of one inference of a program, and its runs. A cheap handle; a default-made one stands
-/// for no context (kWrongState). One caller at a time, a second one is told kBusy.
+/// The tensors of one inference of a program, and its runs. A cheap handle; a default-made one
+/// stands for no context (kWrongState). One caller at a time, a second one is told kBusy.
 class CORELANE_API Context {
  public:
   /// A context of the same program with tensors of its own; weights are shared.

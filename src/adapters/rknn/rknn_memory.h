@@ -32,8 +32,8 @@ struct Memory {
   } block;
   rknn_context owner = 0;
   std::shared_ptr<const void> charge;  ///< What it takes from an IOMMU domain; null for none.
-  std::uint32_t flags = 0;  ///< rknn_tensor_mem_flags.
-  bool uncached = false;    ///< Made past the CPU's caches, so that it needs no syncs.
+  std::uint32_t flags = 0;             ///< rknn_tensor_mem_flags.
+  bool uncached = false;               ///< Made past the CPU's caches, so that it needs no syncs.
   /// Counts the syncs to the device: copies made of the content are old when it has changed.
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> reads{0};  ///< Syncs from the device.

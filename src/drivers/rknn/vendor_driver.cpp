@@ -77,10 +77,11 @@ Result<std::shared_ptr<Device>> open_rknn(const DeviceSpec& spec, const OpenOpti
   CORELANE_ASSIGN(DeviceInfo info, device_profile(spec.kind, spec.profile));
   const std::size_t cores = info.cores.size();
   if (cores > kMostCores)
-    return error(Code::kInvalidArgument,
-                 "device '{}' has {} cores; the RKNN API knows {}: use rk3588, rk3576, a one-core chip or "
-                 "generic:N with N up to {}",
-                 spec.to_string(), cores, kMostCores, kMostCores);
+    return error(
+        Code::kInvalidArgument,
+        "device '{}' has {} cores; the RKNN API knows {}: use rk3588, rk3576, a one-core chip or "
+        "generic:N with N up to {}",
+        spec.to_string(), cores, kMostCores, kMostCores);
   CORELANE_ASSIGN(auto library, Library::load(library_path(spec)));
   if (cores > 1 && library->api().set_core_mask == nullptr)
     return tl::unexpected<Status>(library->missing(
