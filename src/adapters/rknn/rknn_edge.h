@@ -10,6 +10,9 @@
 #include "corelane/base/status.h"
 #include "rknn_api.h"
 
+/// Stands before the definition of each function of the API: they alone leave the library.
+#define RKNN_EXPORT extern "C" __attribute__((visibility("default")))
+
 namespace corelane::rknn {
 
 /// What a function of the API ends with: RKNN_SUCC, or a code and the reason.

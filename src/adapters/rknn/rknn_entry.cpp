@@ -5,8 +5,6 @@
 #include "adapters/rknn/rknn_edge.h"
 #include "adapters/rknn/rknn_model.h"
 
-#define RKNN_EXPORT extern "C" __attribute__((visibility("default")))
-
 using corelane::rknn::Found;
 using corelane::rknn::guard;
 using corelane::rknn::ModelContext;

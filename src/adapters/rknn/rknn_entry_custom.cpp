@@ -4,8 +4,6 @@
 #include "adapters/rknn/rknn_model.h"
 #include "rknn_custom_op.h"
 
-#define RKNN_EXPORT extern "C" __attribute__((visibility("default")))
-
 using corelane::rknn::Found;
 using corelane::rknn::guard;
 using corelane::rknn::Outcome;

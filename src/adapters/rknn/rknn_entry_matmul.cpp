@@ -7,8 +7,6 @@
 #include "adapters/rknn/rknn_matmul.h"
 #include "adapters/rknn/rknn_model.h"
 
-#define RKNN_EXPORT extern "C" __attribute__((visibility("default")))
-
 using corelane::Code;
 using corelane::Status;
 using corelane::rknn::FoundMatmul;

@@ -10,8 +10,6 @@
 #include "adapters/rknn/rknn_matmul_memory.h"
 #include "adapters/rknn/rknn_memory.h"
 
-#define RKNN_EXPORT extern "C" __attribute__((visibility("default")))
-
 using corelane::Code;
 using corelane::error;
 using corelane::Result;
