@@ -82,7 +82,7 @@ class Mistakes(CliTest):
 
     def test_only_drivers_are_listed_as_drivers(self):
         out = json.loads(self.ok("devices", "--json").stdout)
-        self.assertEqual({d["kind"] for d in out["drivers"]}, {"null", "virtual"})
+        self.assertEqual({d["kind"] for d in out["drivers"]}, {"null", "rknn", "virtual"})
 
     def test_files_that_cannot_be_read(self):
         missing = self.path / "missing.rknn"
