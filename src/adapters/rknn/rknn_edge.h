@@ -62,6 +62,17 @@ int guard(const char* function, Body&& body) noexcept {
   return report(function, outcome);
 }
 
+/// The same for functions that take a context: `body` gets the live one of `handle`, as Found (or
+/// its twin for matrix products) looks it up.
+template <class Found, class Body>
+int on_context(const char* function, rknn_context handle, Body&& body) noexcept {
+  return guard(function, [&]() -> Outcome {
+    const Found context(handle);
+    if (!context) return context.failure();
+    return body(context);
+  });
+}
+
 /// The same for functions that return memory: null with a line that tells why.
 template <class Body>
 rknn_tensor_mem* guard_memory(const char* function, Body&& body) noexcept {

@@ -8,20 +8,11 @@
 using corelane::rknn::Found;
 using corelane::rknn::guard;
 using corelane::rknn::ModelContext;
+using corelane::rknn::on_context;
 using corelane::rknn::outcome;
 using corelane::rknn::Outcome;
 
 namespace {
-
-/// Runs `body` on the context of `handle`.
-template <class Body>
-int on_context(const char* function, rknn_context handle, Body&& body) noexcept {
-  return guard(function, [&]() -> Outcome {
-    const Found context(handle);
-    if (!context) return context.failure();
-    return body(context);
-  });
-}
 
 /// Codes of rknn_init differ where the device is missing.
 Outcome init_outcome(const corelane::Status& status) {
@@ -80,7 +71,7 @@ RKNN_EXPORT int rknn_dup_context(rknn_context* context_in, rknn_context* context
 }
 
 RKNN_EXPORT int rknn_destroy(rknn_context context) {
-  return on_context("rknn_destroy", context, [&](const Found& found) -> Outcome {
+  return on_context<Found>("rknn_destroy", context, [&](const Found& found) -> Outcome {
     if (ModelContext::inside_operator != nullptr)
       return outcome(RKNN_ERR_FAIL,
                      "called from inside a custom operator; destroy contexts when the run is over");
@@ -93,7 +84,7 @@ RKNN_EXPORT int rknn_destroy(rknn_context context) {
 }
 
 RKNN_EXPORT int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info, uint32_t size) {
-  return on_context("rknn_query", context, [&](const Found& found) {
+  return on_context<Found>("rknn_query", context, [&](const Found& found) {
     // Programs in C may pass any number, which is then no value of the type: its bits are read.
     std::uint32_t number = 0;
     std::memcpy(&number, &cmd, sizeof number);
@@ -102,53 +93,56 @@ RKNN_EXPORT int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info,
 }
 
 RKNN_EXPORT int rknn_inputs_set(rknn_context context, uint32_t n_inputs, rknn_input* inputs) {
-  return on_context("rknn_inputs_set", context,
-                    [&](const Found& found) { return found->set_inputs(n_inputs, inputs); });
+  return on_context<Found>("rknn_inputs_set", context,
+                           [&](const Found& found) { return found->set_inputs(n_inputs, inputs); });
 }
 
 RKNN_EXPORT int rknn_set_batch_core_num(rknn_context context, int core_num) {
-  return on_context("rknn_set_batch_core_num", context,
-                    [&](const Found& found) { return found->set_batch_cores(core_num); });
+  return on_context<Found>("rknn_set_batch_core_num", context,
+                           [&](const Found& found) { return found->set_batch_cores(core_num); });
 }
 
 RKNN_EXPORT int rknn_set_core_mask(rknn_context context, rknn_core_mask core_mask) {
-  return on_context("rknn_set_core_mask", context,
-                    [&](const Found& found) { return found->set_core_mask(core_mask); });
+  return on_context<Found>("rknn_set_core_mask", context,
+                           [&](const Found& found) { return found->set_core_mask(core_mask); });
 }
 
 RKNN_EXPORT int rknn_run(rknn_context context, rknn_run_extend* extend) {
-  return on_context("rknn_run", context, [&](const Found& found) { return found->run(extend); });
+  return on_context<Found>("rknn_run", context,
+                           [&](const Found& found) { return found->run(extend); });
 }
 
 RKNN_EXPORT int rknn_wait(rknn_context context, rknn_run_extend* extend) {
-  return on_context("rknn_wait", context, [&](const Found& found) { return found->wait(extend); });
+  return on_context<Found>("rknn_wait", context,
+                           [&](const Found& found) { return found->wait(extend); });
 }
 
 RKNN_EXPORT int rknn_outputs_get(rknn_context context, uint32_t n_outputs, rknn_output* outputs,
                                  rknn_output_extend* extend) {
-  return on_context("rknn_outputs_get", context, [&](const Found& found) {
+  return on_context<Found>("rknn_outputs_get", context, [&](const Found& found) {
     return found->get_outputs(n_outputs, outputs, extend);
   });
 }
 
 RKNN_EXPORT int rknn_outputs_release(rknn_context context, uint32_t n_ouputs,
                                      rknn_output* outputs) {
-  return on_context("rknn_outputs_release", context,
-                    [&](const Found& found) { return found->release_outputs(n_ouputs, outputs); });
+  return on_context<Found>("rknn_outputs_release", context, [&](const Found& found) {
+    return found->release_outputs(n_ouputs, outputs);
+  });
 }
 
 RKNN_EXPORT int rknn_set_weight_mem(rknn_context ctx, rknn_tensor_mem* mem) {
-  return on_context("rknn_set_weight_mem", ctx,
-                    [&](const Found& found) { return found->set_weight_mem(mem); });
+  return on_context<Found>("rknn_set_weight_mem", ctx,
+                           [&](const Found& found) { return found->set_weight_mem(mem); });
 }
 
 RKNN_EXPORT int rknn_set_internal_mem(rknn_context ctx, rknn_tensor_mem* mem) {
-  return on_context("rknn_set_internal_mem", ctx,
-                    [&](const Found& found) { return found->set_internal_mem(mem); });
+  return on_context<Found>("rknn_set_internal_mem", ctx,
+                           [&](const Found& found) { return found->set_internal_mem(mem); });
 }
 
 RKNN_EXPORT int rknn_set_io_mem(rknn_context ctx, rknn_tensor_mem* mem, rknn_tensor_attr* attr) {
-  return on_context("rknn_set_io_mem", ctx, [&](const Found& found) -> Outcome {
+  return on_context<Found>("rknn_set_io_mem", ctx, [&](const Found& found) -> Outcome {
     if (attr == nullptr)
       return outcome(RKNN_ERR_PARAM_INVALID,
                      "attr is null; pass the one that rknn_query filled in");
@@ -157,12 +151,13 @@ RKNN_EXPORT int rknn_set_io_mem(rknn_context ctx, rknn_tensor_mem* mem, rknn_ten
 }
 
 RKNN_EXPORT int rknn_set_input_shapes(rknn_context ctx, uint32_t n_inputs, rknn_tensor_attr* attr) {
-  return on_context("rknn_set_input_shapes", ctx,
-                    [&](const Found& found) { return found->set_input_shapes(n_inputs, attr); });
+  return on_context<Found>("rknn_set_input_shapes", ctx, [&](const Found& found) {
+    return found->set_input_shapes(n_inputs, attr);
+  });
 }
 
 RKNN_EXPORT int rknn_set_input_shape(rknn_context ctx, rknn_tensor_attr* attr) {
-  return on_context("rknn_set_input_shape", ctx, [&](const Found& found) -> Outcome {
+  return on_context<Found>("rknn_set_input_shape", ctx, [&](const Found& found) -> Outcome {
     // Old programs call it for models of one input; for others it has never had a clear meaning.
     if (found->description().inputs.size() != 1)
       return outcome(RKNN_ERR_FAIL,

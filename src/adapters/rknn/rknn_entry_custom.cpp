@@ -5,15 +5,12 @@
 #include "rknn_custom_op.h"
 
 using corelane::rknn::Found;
-using corelane::rknn::guard;
-using corelane::rknn::Outcome;
+using corelane::rknn::on_context;
 
 RKNN_EXPORT int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op* op,
                                          uint32_t custom_op_num) {
-  return guard("rknn_register_custom_ops", [&]() -> Outcome {
-    const Found context(ctx);
-    if (!context) return context.failure();
-    return context->register_custom_ops(op, custom_op_num);
+  return on_context<Found>("rknn_register_custom_ops", ctx, [&](const Found& found) {
+    return found->register_custom_ops(op, custom_op_num);
   });
 }
 

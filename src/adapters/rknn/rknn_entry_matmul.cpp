@@ -12,20 +12,11 @@ using corelane::Status;
 using corelane::rknn::FoundMatmul;
 using corelane::rknn::guard;
 using corelane::rknn::MatmulContext;
+using corelane::rknn::on_context;
 using corelane::rknn::outcome;
 using corelane::rknn::Outcome;
 
 namespace {
-
-/// Runs `body` on the context of `handle`.
-template <class Body>
-int on_product(const char* function, rknn_matmul_ctx handle, Body&& body) noexcept {
-  return guard(function, [&]() -> Outcome {
-    const FoundMatmul context(handle);
-    if (!context) return context.failure();
-    return body(context);
-  });
-}
 
 Outcome null_argument(const char* name, const char* what) {
   return outcome(RKNN_ERR_PARAM_INVALID, "{} is null; pass {}", name, what);
@@ -98,58 +89,66 @@ RKNN_EXPORT int rknn_matmul_create_dyn_shape(rknn_matmul_ctx* ctx, rknn_matmul_i
 
 RKNN_EXPORT int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem* mem,
                                        rknn_matmul_tensor_attr* attr) {
-  return on_product("rknn_matmul_set_io_mem", ctx, [&](const FoundMatmul& found) -> Outcome {
-    if (attr == nullptr)
-      return null_argument("attr", "the one of A, B or C that rknn_matmul_create filled in");
-    return found->set_io_mem(mem, *attr);
-  });
+  return on_context<FoundMatmul>(
+      "rknn_matmul_set_io_mem", ctx, [&](const FoundMatmul& found) -> Outcome {
+        if (attr == nullptr)
+          return null_argument("attr", "the one of A, B or C that rknn_matmul_create filled in");
+        return found->set_io_mem(mem, *attr);
+      });
 }
 
 RKNN_EXPORT int rknn_matmul_set_core_mask(rknn_matmul_ctx context, rknn_core_mask core_mask) {
-  return on_product("rknn_matmul_set_core_mask", context,
-                    [&](const FoundMatmul& found) { return found->set_core_mask(core_mask); });
+  return on_context<FoundMatmul>(
+      "rknn_matmul_set_core_mask", context,
+      [&](const FoundMatmul& found) { return found->set_core_mask(core_mask); });
 }
 
 RKNN_EXPORT int rknn_matmul_set_quant_params(rknn_matmul_ctx context, rknn_quant_params* params) {
-  return on_product("rknn_matmul_set_quant_params", context,
-                    [&](const FoundMatmul& found) -> Outcome {
-                      if (params == nullptr)
-                        return null_argument("params", "the name of a matrix and its scales");
-                      return found->set_quant_params(*params);
-                    });
+  return on_context<FoundMatmul>(
+      "rknn_matmul_set_quant_params", context, [&](const FoundMatmul& found) -> Outcome {
+        if (params == nullptr)
+          return null_argument("params", "the name of a matrix and its scales");
+        return found->set_quant_params(*params);
+      });
 }
 
 RKNN_EXPORT int rknn_matmul_get_quant_params(rknn_matmul_ctx ctx, rknn_quant_params* params,
                                              float* scale) {
-  return on_product("rknn_matmul_get_quant_params", ctx, [&](const FoundMatmul& found) -> Outcome {
-    if (params == nullptr) return null_argument("params", "the name of a matrix");
-    return found->get_quant_params(*params, scale);
-  });
+  return on_context<FoundMatmul>("rknn_matmul_get_quant_params", ctx,
+                                 [&](const FoundMatmul& found) -> Outcome {
+                                   if (params == nullptr)
+                                     return null_argument("params", "the name of a matrix");
+                                   return found->get_quant_params(*params, scale);
+                                 });
 }
 
 RKNN_EXPORT int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape* shape) {
-  return on_product("rknn_matmul_set_dynamic_shape", ctx, [&](const FoundMatmul& found) -> Outcome {
-    if (shape == nullptr) return null_argument("shape", "one of those given at creation");
-    return found->set_dynamic_shape(*shape);
-  });
+  return on_context<FoundMatmul>(
+      "rknn_matmul_set_dynamic_shape", ctx, [&](const FoundMatmul& found) -> Outcome {
+        if (shape == nullptr) return null_argument("shape", "one of those given at creation");
+        return found->set_dynamic_shape(*shape);
+      });
 }
 
 RKNN_EXPORT int rknn_matmul_run(rknn_matmul_ctx ctx) {
-  return on_product("rknn_matmul_run", ctx, [](const FoundMatmul& found) { return found->run(); });
+  return on_context<FoundMatmul>("rknn_matmul_run", ctx,
+                                 [](const FoundMatmul& found) { return found->run(); });
 }
 
 RKNN_EXPORT int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
-  return on_product("rknn_matmul_destroy", ctx, [&](const FoundMatmul& found) -> Outcome {
-    if (corelane::rknn::ModelContext::inside_operator != nullptr)
-      return outcome(RKNN_ERR_FAIL,
-                     "called from inside a custom operator; destroy products when the model's run "
-                     "is over");
-    // Of two callers one gets it.
-    if (corelane::rknn::take_handle(ctx) == nullptr)
-      return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(ctx)};
-    found->close(ctx);
-    return {};
-  });
+  return on_context<FoundMatmul>(
+      "rknn_matmul_destroy", ctx, [&](const FoundMatmul& found) -> Outcome {
+        if (corelane::rknn::ModelContext::inside_operator != nullptr)
+          return outcome(
+              RKNN_ERR_FAIL,
+              "called from inside a custom operator; destroy products when the model's run "
+              "is over");
+        // Of two callers one gets it.
+        if (corelane::rknn::take_handle(ctx) == nullptr)
+          return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(ctx)};
+        found->close(ctx);
+        return {};
+      });
 }
 
 RKNN_EXPORT int rknn_B_normal_layout_to_native_layout(void* B_input, void* B_output, int K, int N,

@@ -148,7 +148,6 @@ RunOptions ModelContext::run_options(const rknn_run_extend* extend) const {
   options.cores = cores_;
   options.priority = priority_of(flags_);
   options.timeout = timeout_of(extend);
-  options.tag = last_run_;
   return options;
 }
 
