@@ -1,0 +1,63 @@
+/// Memory that a session reads and writes, bound once and used by many runs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/base/status.h"
+#include "corelane/session/future.h"
+#include "corelane/session/tensor.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane {
+
+namespace device {
+class Buffer;
+}
+namespace session {
+struct BindingState;
+}
+
+/// Made by Session::io_binding and used with that session alone. One caller at a time. Inputs and
+/// outputs are found by name (kNotFound lists the names).
+class CORELANE_API IoBinding {
+ public:
+  IoBinding() = default;
+  bool valid() const noexcept { return state_ != nullptr; }
+
+  /// Reads this memory at each run: no copy where type and layout are the program's own. It must
+  /// stay valid until the run is over; `keep_alive` may see to that. Checked as inputs of a run.
+  Status bind_input(std::string_view name, const TensorView& view,
+                    std::shared_ptr<const void> keep_alive = nullptr);
+  /// Device memory in the program's own form.
+  Status bind_input(std::string_view name, std::shared_ptr<device::Buffer> buffer,
+                    std::size_t offset = 0);
+  /// Copies now, so that the caller's memory may change.
+  Status copy_input(std::string_view name, const TensorView& view);
+
+  /// Writes to this memory at each run; type and layout may differ from the program's.
+  Status bind_output(std::string_view name, const MutableTensorView& view,
+                     std::shared_ptr<const void> keep_alive = nullptr);
+  Status bind_output(std::string_view name, std::shared_ptr<device::Buffer> buffer,
+                     std::size_t offset = 0);
+  /// Fresh memory at each run.
+  Status bind_output(std::string_view name);
+
+  void clear_inputs();
+  void clear_outputs();
+  /// What the last run with this binding gave, one for each bound output in order of binding (all,
+  /// in model order, when none is bound). Bound memory is shown as it is, not copied.
+  const Outputs& outputs() const;
+  /// Names of the bound inputs and outputs, in order of binding.
+  std::vector<std::string_view> input_names() const;
+  std::vector<std::string_view> output_names() const;
+
+ private:
+  friend class Session;
+  std::shared_ptr<session::BindingState> state_;
+};
+
+}  // namespace corelane

@@ -1,0 +1,239 @@
+/// A session: a model on a device, run by many callers at once.
+///
+///     SessionOptions options;
+///     options.load.device = "virtual:rk3588";
+///     options.schedule = {0, 1, 2};
+///     Session session = Session::create("model.onnx", options).value();
+///     Outputs outputs = session.run({{"x", view_of_my_pixels}}).value();
+///     session.run_async(feed, [](std::uint64_t task, Result<Outputs> outputs) { ... });
+///
+/// Every call, blocking or not, is a task with a number: 0, 1, 2, ... of the accepted ones. The
+/// schedule says on which core task t runs; the queue says how many wait. Nothing here says how.
+///
+/// Threads: a session has one thread of its own, for callbacks, from the first of them on. Tasks
+/// run on the device's threads, or for run() in the caller's when the core is idle. All functions
+/// from any thread, also from inside a callback of this session: nothing waits there for a
+/// callback.
+///
+/// Lifetime: a Session is a cheap handle. When the last one goes, accepted tasks are finished and
+/// called back first (inside a callback that happens after it has returned). close() does the same
+/// with a time limit. A session of a process that forked is refused in the child (kWrongState).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/base/bytes.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/runtime/context.h"
+#include "corelane/session/future.h"
+#include "corelane/session/io_binding.h"
+#include "corelane/session/session_options.h"
+#include "corelane/session/tensor.h"
+
+namespace corelane {
+
+class Program;
+struct IoEntry;
+struct ProgramDescription;
+
+namespace session {
+class SessionCore;
+class SessionOwner;
+struct ControlState;
+}  // namespace session
+
+/// One input of a call. The memory is the caller's: run() reads it until it returns; the
+/// asynchronous calls copy it, or, with CallOptions::borrow, read it until the call is resolved.
+struct FeedItem {
+  std::string_view name;  ///< Empty: by position; then all are.
+  TensorView view;
+  std::shared_ptr<const void> keep_alive;  ///< Held while the memory is read; may be null.
+};
+using Feed = std::vector<FeedItem>;
+
+/// A switch to stop calls from another thread: waiting tasks that were started with it fail with
+/// kCancelled at once, and so do later calls until reset(). A task that runs is not stopped.
+/// A cheap handle; any thread.
+class CORELANE_API CallControl {
+ public:
+  CallControl();
+  void terminate();
+  void reset();
+  bool terminated() const noexcept;
+
+ private:
+  friend class session::SessionCore;
+  friend class Session;
+  std::shared_ptr<session::ControlState> state_;
+};
+
+/// How one call runs.
+struct CallOptions {
+  /// Names of the outputs wanted, repeats allowed. Empty: all, in model order.
+  std::vector<std::string> outputs;
+  /// From acceptance to result; 0: none. kTimeout then; a task that runs is abandoned.
+  Duration timeout{0};
+  /// Instead of SessionOptions::submit_timeout; 0: that one.
+  Duration submit_timeout{0};
+  /// For the records of the device; without it, the task's number.
+  std::optional<std::uint64_t> tag;
+  std::int32_t priority = 0;  ///< -128 to 127, higher first where tasks of others wait too.
+  std::optional<CallControl> control;
+  /// Asynchronous calls do not copy inputs; keep them until the call is resolved.
+  bool borrow = false;
+  /// Blocking calls: asked about every 20 ms while they wait, in the calling thread. True ends the
+  /// wait with kCancelled: a waiting task is dropped, a running one goes on without us, so inputs
+  /// without `keep_alive` are copied.
+  std::function<bool()> interrupted;
+};
+
+/// Called once with the number of the task and its outputs, or why there are none, in the
+/// session's callback thread. An exception it throws goes to the log.
+using RunCallback = std::function<void(std::uint64_t task, Result<Outputs> outputs)>;
+
+/// Figures since the session was made.
+struct SessionStatistics {
+  std::uint64_t accepted = 0;   ///< Tasks.
+  std::uint64_t completed = 0;  ///< With any result.
+  std::uint64_t failed = 0;     ///< Of these, those with no outputs.
+  std::uint64_t cancelled = 0;  ///< Of these, those that never started.
+  std::uint64_t rejected = 0;   ///< Submissions that timed out, or were not taken by try_run_async.
+  std::uint64_t paced = 0;      ///< Submissions that were held up by the pace.
+  std::uint64_t callbacks = 0;  ///< Returned.
+  std::size_t waiting = 0;      ///< Accepted, not started.
+  std::size_t running = 0;
+  std::size_t pending_callbacks = 0;  ///< Done, callback not returned.
+  Duration average_device_time{};     ///< The pace's average; 0 before the first success.
+  std::size_t contexts = 0;           ///< In all.
+  std::size_t duplicated = 0;         ///< Of these, duplicates of the first.
+  /// Tasks by context, and the core of each (-1: the device's choice).
+  std::vector<std::uint64_t> tasks_by_context;
+  std::vector<std::int32_t> core_of_context;
+};
+
+/// See the top of this page. A default-made one stands for no session (kWrongState).
+class CORELANE_API Session {
+ public:
+  /// From a program file, an ONNX file or (where the device takes it) a vendor-compiled file.
+  /// Options are checked before anything is made; a failure leaves no thread and no context.
+  /// `weights_from`: takes the constants of a program compiled without its own from that session,
+  /// which may go first.
+  static Result<Session> create(const std::filesystem::path& path,
+                                const SessionOptions& options = {},
+                                const Session* weights_from = nullptr);
+  /// From memory, which is copied.
+  static Result<Session> create(ByteSpan bytes, const SessionOptions& options = {},
+                                const Session* weights_from = nullptr);
+
+  Session() = default;
+  bool valid() const noexcept { return owner_ != nullptr; }
+
+  /// Runs and waits. Errors of the call: kNotFound, kInvalidArgument (names; all are listed),
+  /// kShapeMismatch, kTypeMismatch; kTimeout (no room in time), kCancelled, kWrongState (closed);
+  /// else those of the device.
+  Result<Outputs> run(const Feed& feed, const CallOptions& options = {});
+  /// Runs with bound memory and waits; the result is IoBinding::outputs. kInvalidArgument when an
+  /// input is not bound or the binding is of another session.
+  Status run(IoBinding& binding, const CallOptions& options = {});
+
+  /// Submits and returns the task's number; waits while the queue is full (kTimeout). On a failure
+  /// the callback is not called.
+  Result<std::uint64_t> run_async(const Feed& feed, RunCallback callback,
+                                  const CallOptions& options = {});
+  /// The same without waiting: nullopt, and no callback, when it is too early or full.
+  Result<std::optional<std::uint64_t>> try_run_async(const Feed& feed, RunCallback callback,
+                                                     const CallOptions& options = {});
+  /// Submits and returns its future. Does not count as a callback.
+  Result<Future> submit(const Feed& feed, const CallOptions& options = {});
+  /// Submits when it is called; `co_await` gives the Result<Outputs>. The coroutine goes on in the
+  /// callback thread. A failure to submit comes out of co_await too.
+  class Awaitable;
+  Awaitable run_awaitable(const Feed& feed, const CallOptions& options = {});
+
+  /// Splits dimension 0 of every input into single tasks and puts their outputs together in order.
+  /// The model's dimension 0 must be 1 or open, the inputs' equal and at least 1. One failed sample
+  /// fails the call, after all are done. Not with InputLayout other than a leading N.
+  Result<Outputs> run_batch(const Feed& feed, const CallOptions& options = {});
+  Result<Future> submit_batch(const Feed& feed, const CallOptions& options = {});
+  Result<std::uint64_t> run_batch_async(const Feed& feed, RunCallback callback,
+                                        const CallOptions& options = {});
+
+  /// Submits `feed` and returns the outputs of the call `depth` calls ago; nullopt for the first
+  /// `depth` calls. `reset` or another depth drops what is pending (the tasks still run). A task's
+  /// failure is that of the call that returns it. One pipeline per session.
+  Result<std::optional<Outputs>> run_pipeline(const Feed& feed, std::size_t depth = 3,
+                                              bool reset = false, const CallOptions& options = {});
+  /// Waits for what the pipeline still holds and returns it in order, each with its result.
+  std::vector<Result<Outputs>> flush();
+  /// Waits for what the pipeline still holds and drops it; the first failure of it.
+  Status drain();
+
+  Result<IoBinding> io_binding();
+
+  /// Refuses new calls (kWrongState), and waits until accepted tasks are done and called back, at
+  /// most `timeout`. kTimeout: waiting tasks were cancelled; those that run go on, and a later call
+  /// waits for them. Inside a callback it does not wait. Closed contexts are freed.
+  Status close(Duration timeout = Duration::max());
+  bool closed() const noexcept;
+  /// Waits until no callback is due or running; false when `until` came first, or inside a
+  /// callback.
+  bool wait_callbacks(TimePoint until = kNever);
+  /// Closes every session of this process: for use at exit. kTimeout as close().
+  static Status close_all(Duration timeout = Duration::max());
+
+  /// Inputs and outputs as run() takes and gives them: names, types, shapes in the order of the
+  /// session's layout.
+  std::vector<TensorDesc> inputs() const;
+  std::vector<TensorDesc> outputs() const;
+  /// As the program declares them: native types, quantization, mean and std.
+  const ProgramDescription& description() const;
+  std::vector<IoEntry> native_inputs() const;
+  std::vector<IoEntry> native_outputs() const;
+  /// What is in force: defaults filled in, tp_mode set where there is no schedule.
+  const SessionOptions& options() const;
+  /// Remarks at creation, such as contexts that could not be duplicated.
+  const std::vector<std::string>& warnings() const;
+  const std::shared_ptr<device::Device>& device() const;
+  const std::shared_ptr<Clock>& clock() const;
+  SessionStatistics statistics() const;
+  device::MemoryFigures memory() const;
+
+  /// The device's ring of records; the tag of each is the task's number.
+  Status set_trace(std::size_t records_per_core);
+  Result<std::vector<device::JobRecord>> read_trace() const;
+
+  bool operator==(const Session&) const = default;
+
+ private:
+  std::shared_ptr<session::SessionOwner> owner_;
+};
+
+class Session::Awaitable {
+ public:
+  explicit Awaitable(Result<Future> future) : future_(std::move(future)) {}
+  bool await_ready() const { return !future_ || future_->done(); }
+  void await_suspend(std::coroutine_handle<> waiting) const {
+    Future::Awaiter{*future_}.await_suspend(waiting);
+  }
+  Result<Outputs> await_resume() const {
+    if (!future_) return tl::unexpected<Status>(future_.error());
+    return future_->get();
+  }
+
+ private:
+  Result<Future> future_;
+};
+
+}  // namespace corelane

@@ -1,0 +1,120 @@
+/// How a session is made: where its tasks run, how many wait, in which order it calls back.
+///
+/// Everything here is a value; nothing is opened or started before Session::create.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/api.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/device/core_set.h"
+#include "corelane/runtime/program.h"
+
+namespace corelane {
+
+/// Which cores all contexts of a session share, when it has no schedule.
+enum class TpMode : std::uint8_t { kAuto, kAll, kCore0, kCore1, kCore2, kCores01, kCores012 };
+
+/// Where a task goes.
+enum class PlacementPolicy : std::uint8_t {
+  kFormula,      ///< Task t on core schedule[t % length], whatever the others do.
+  kLeastLoaded,  ///< The first core of the schedule that becomes free; the formula breaks ties.
+};
+
+/// In which order the dimensions of 4-D inputs are given and reported (others are not touched).
+enum class InputLayout : std::uint8_t {
+  kNchw,          ///< N, C, H, W, "nchw" or "original".
+  kNchwSoftware,  ///< The same, "nchw_software" or "original_software".
+  kNhwc,          ///< N, H, W, C.
+  kAny,           ///< As kNhwc.
+};
+
+/// Which element types an input takes.
+enum class InputRules : std::uint8_t {
+  kStrict,   ///< Its own type alone (kTypeMismatch else).
+  kLenient,  ///< f32 f16 i8 u8 i16 u16 i32 u32 i64 bool, converted. f64 only where it is its own.
+};
+
+/// What the outputs are.
+enum class OutputForm : std::uint8_t {
+  kDeclared,  ///< The type that the model declares.
+  kFloat,     ///< f32, converted where the model has another type.
+  kRaw,       ///< Quantized outputs as integers with scale and zero point; others as declared.
+};
+
+/// max_queue_size and max_pending_callbacks: no limit.
+inline constexpr std::int64_t kUnlimited = INT64_MAX;
+
+struct SessionOptions {
+  /// Device, precision, host operators, compile settings, and an opened device (`load.on`), whose
+  /// clock is the session's.
+  LoadOptions load;
+
+  /// Cores by task, with repeats; not together with tp_mode. Empty: none.
+  std::vector<std::size_t> schedule;
+  /// Cores of all tasks; without a schedule, kAuto.
+  std::optional<TpMode> tp_mode;
+  /// Contexts of each core of the schedule (or of the session, with tp_mode); 1 to 64.
+  std::int64_t threads_per_core = 1;
+  PlacementPolicy placement = PlacementPolicy::kFormula;
+
+  /// Spreads submissions evenly: one per (average device time) / (cores of the schedule).
+  bool enable_pacing = false;
+  /// Every context loads the program itself, instead of sharing that of the first. Custom operators
+  /// and weights_from switch it on.
+  bool disable_dup_context = false;
+  /// Accepted tasks that have not started; at least 1.
+  std::int64_t max_queue_size = 3;
+  /// How long a submission waits for room or for its pace; more than 0.
+  Duration submit_timeout = std::chrono::seconds(10);
+  /// Callbacks in the order of submission; else in that of completion.
+  bool sequential_callbacks = true;
+  /// Tasks that are done and whose callback has not returned; at least 1. More hold submissions up.
+  std::int64_t max_pending_callbacks = 8;
+
+  InputLayout layout = InputLayout::kNchw;
+  InputRules input_rules = InputRules::kStrict;
+  /// Lenient inputs of rank 4 are normalised with the program's mean and std.
+  bool normalize = false;
+  OutputForm output_form = OutputForm::kDeclared;
+
+  /// Per-task lines: to stderr when unset and `CORELANE_PRINT_PERF` (or its alias
+  /// `ZTU_EZRKNN_ASYNC_PRINT_PERF`) is 1, true, on or yes at creation; false: never; true: always.
+  std::optional<bool> print_perf;
+  /// Receives the per-task lines instead of stderr. Called in a thread of the session; must not
+  /// block or call the session.
+  std::function<void(std::string_view)> perf_sink;
+};
+
+/// "0,1,2", "[0, 1]", "0 1", "2". kInvalidArgument names the bad token; signs, other separators,
+/// and empty lists are bad.
+CORELANE_API Result<std::vector<std::size_t>> parse_schedule(std::string_view text);
+/// auto, all, 0, 1, 2, "0,1", "0,1,2"; letter case and blanks do not matter.
+CORELANE_API Result<TpMode> parse_tp_mode(std::string_view text);
+/// "auto", ... as parse_tp_mode reads them.
+CORELANE_API std::string_view tp_mode_name(TpMode mode) noexcept;
+/// "original", "nchw", ...; letter case does not matter.
+CORELANE_API Result<InputLayout> parse_input_layout(std::string_view text);
+CORELANE_API std::string_view input_layout_name(InputLayout layout) noexcept;
+/// "formula", "least_loaded".
+CORELANE_API Result<PlacementPolicy> parse_placement(std::string_view text);
+
+/// The cores that a mode stands for.
+CORELANE_API device::CoreSet cores_of(TpMode mode) noexcept;
+/// Its mask in the vendor's numbering: 0 (auto), 0xffff (all), else one bit for each core.
+CORELANE_API std::uint32_t mask_of(TpMode mode) noexcept;
+
+/// kInvalidArgument for values and combinations that are not allowed; kOutOfCores, with what there
+/// is, for cores that a device of `cores` cores lacks. Session::create calls it before it makes
+/// anything.
+CORELANE_API Status check(const SessionOptions& options, std::size_t cores);
+
+}  // namespace corelane
