@@ -1,0 +1,41 @@
+/// In which order finished tasks are called back. Not shared between threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace corelane::session {
+
+/// Each task that is to be called back draws a ticket when it is accepted and finishes it once,
+/// whatever became of it.
+template <class T>
+class CallbackOrder {
+ public:
+  explicit CallbackOrder(bool sequential) noexcept : sequential_(sequential) {}
+
+  std::uint64_t draw() noexcept { return drawn_++; }
+  /// What may be called back now, in order. Sequential: nothing passes an earlier ticket.
+  std::vector<T> finish(std::uint64_t ticket, T value) {
+    std::vector<T> ready;
+    if (!sequential_) {
+      ready.push_back(std::move(value));
+      return ready;
+    }
+    held_.emplace(ticket, std::move(value));
+    for (auto first = held_.begin(); first != held_.end() && first->first == next_; ++next_) {
+      ready.push_back(std::move(first->second));
+      first = held_.erase(first);
+    }
+    return ready;
+  }
+
+ private:
+  const bool sequential_;
+  std::uint64_t drawn_ = 0;
+  std::uint64_t next_ = 0;
+  std::map<std::uint64_t, T> held_;
+};
+
+}  // namespace corelane::session

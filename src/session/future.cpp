@@ -1,0 +1,82 @@
+#include "corelane/session/future.h"
+
+#include "session/batch_call.h"
+#include "session/callback_thread.h"
+#include "session/future_state.h"
+#include "session/session_core.h"
+
+namespace corelane {
+namespace session {
+
+bool FutureState::resolve(Result<Outputs> value) {
+  std::vector<std::function<void(const Result<Outputs>&)>> ready;
+  {
+    const std::lock_guard lock(mutex);
+    if (done.load(std::memory_order_relaxed)) return false;
+    result = std::move(value);
+    done.store(true, std::memory_order_release);
+    ready.swap(continuations);
+    changed.notify_all();
+  }
+  for (auto& f : ready) then(std::move(f));
+  return true;
+}
+
+bool FutureState::wait(TimePoint until) {
+  if (resolved()) return true;
+  std::unique_lock lock(mutex);
+  while (!resolved()) {
+    if (!clock->wait_until(lock, changed, until)) break;
+  }
+  return resolved();
+}
+
+bool FutureState::wait_real(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex);
+  return changed.wait_for(lock, limit, [this] { return resolved(); });
+}
+
+void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
+  {
+    const std::lock_guard lock(mutex);
+    if (!resolved()) {
+      continuations.push_back(std::move(f));
+      return;
+    }
+  }
+  // The result never changes now. The job must not keep this state: whoever waits does.
+  std::function<void()> job = [value = result, call = std::move(f)] { call(value); };
+  if (!callbacks->post(job)) call_guarded(job);
+}
+
+}  // namespace session
+
+bool Future::done() const noexcept { return state_ != nullptr && state_->resolved(); }
+
+std::uint64_t Future::task_id() const noexcept {
+  return state_ == nullptr ? 0 : state_->task_id.load(std::memory_order_relaxed);
+}
+
+bool Future::wait(TimePoint until) const { return state_ != nullptr && state_->wait(until); }
+
+Result<Outputs> Future::get() const {
+  if (state_ == nullptr) return error(Code::kWrongState, "this future stands for no call");
+  state_->wait(kNever);
+  return state_->result;
+}
+
+bool Future::cancel() {
+  if (state_ == nullptr) return false;
+  const auto core = state_->core.lock();
+  if (core == nullptr) return false;
+  if (const auto batch = state_->batch.lock()) return core->cancel_batch(*batch);
+  const auto task = state_->task.lock();
+  return task != nullptr && core->cancel(task);
+}
+
+void Future::then(std::function<void(const Result<Outputs>&)> f) const {
+  if (state_ == nullptr || !f) return;
+  state_->then(std::move(f));
+}
+
+}  // namespace corelane

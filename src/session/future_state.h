@@ -1,0 +1,49 @@
+/// What the handles of one call share: its result, and who waits for it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "corelane/base/clock.h"
+#include "corelane/session/future.h"
+
+namespace corelane::session {
+
+class CallbackThread;
+class SessionCore;
+struct SessionTask;
+struct BatchCall;
+
+struct FutureState {
+  FutureState(std::shared_ptr<Clock> c, std::shared_ptr<CallbackThread> t)
+      : clock(std::move(c)), callbacks(std::move(t)) {}
+
+  /// The first call decides; true for it.
+  bool resolve(Result<Outputs> value);
+  bool resolved() const noexcept { return done.load(std::memory_order_acquire); }
+  bool wait(TimePoint until);
+  /// Waits at most this long on the machine's clock, whatever the session's is.
+  bool wait_real(std::chrono::milliseconds limit);
+  void then(std::function<void(const Result<Outputs>&)> f);
+
+  const std::shared_ptr<Clock> clock;
+  const std::shared_ptr<CallbackThread> callbacks;
+  std::atomic<std::uint64_t> task_id{0};
+  /// Set before the future is handed out.
+  std::weak_ptr<SessionCore> core;
+  std::weak_ptr<SessionTask> task;
+  std::weak_ptr<BatchCall> batch;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<bool> done{false};
+  Result<Outputs> result = error(Code::kWrongState, "the call is not resolved yet");
+  std::vector<std::function<void(const Result<Outputs>&)>> continuations;
+};
+
+}  // namespace corelane::session

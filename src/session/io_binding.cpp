@@ -1,0 +1,184 @@
+#include "corelane/session/io_binding.h"
+
+#include <algorithm>
+
+#include "corelane/device/buffer.h"
+#include "session/binding_state.h"
+#include "session/session_core.h"
+
+namespace corelane {
+namespace {
+
+Result<std::shared_ptr<session::SessionCore>> core_of(
+    const std::shared_ptr<session::BindingState>& state) {
+  if (state == nullptr) {
+    return error(Code::kWrongState, "this binding was never made; use Session::io_binding");
+  }
+  auto core = state->core.lock();
+  if (core == nullptr) return error(Code::kWrongState, "the session of this binding is gone");
+  return core;
+}
+
+Status no_buffer(std::string_view what, std::string_view name) {
+  return failure(Code::kInvalidArgument, "{} '{}': the buffer is null", what, name);
+}
+
+/// Replaces what was bound to the same output.
+void put(std::vector<session::CallOutput>& outputs, session::CallOutput output) {
+  const auto same = std::find_if(outputs.begin(), outputs.end(),
+                                 [&](const auto& o) { return o.index == output.index; });
+  if (same != outputs.end()) {
+    *same = std::move(output);
+  } else {
+    outputs.push_back(std::move(output));
+  }
+}
+
+}  // namespace
+
+Status IoBinding::bind_input(std::string_view name, const TensorView& view,
+                             std::shared_ptr<const void> keep_alive) {
+  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
+  CORELANE_ASSIGN_OR_STATUS(const std::size_t index, core->model().input_index(name));
+  session::CallInput input;
+  CORELANE_ASSIGN_OR_STATUS(input.view, core->model().check_input(index, view));
+  input.keep = std::move(keep_alive);
+  state_->inputs[index] = std::move(input);
+  return {};
+}
+
+Status IoBinding::bind_input(std::string_view name, std::shared_ptr<device::Buffer> buffer,
+                             std::size_t offset) {
+  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
+  CORELANE_ASSIGN_OR_STATUS(const std::size_t index, core->model().input_index(name));
+  if (buffer == nullptr) return no_buffer("input", name);
+  if (offset > buffer->size()) {
+    return failure(Code::kOutOfRange, "input '{}': offset {} lies behind the buffer's {} bytes",
+                   name, offset, buffer->size());
+  }
+  const TensorDesc& desc = core->model().native_inputs()[index];
+  session::CallInput input;
+  input.view = {static_cast<const std::byte*>(buffer->data()) + offset,
+                buffer->size() - offset,
+                desc.dtype,
+                desc.shape,
+                {},
+                {}};
+  CORELANE_ASSIGN_OR_STATUS(const std::size_t bytes, storage_bytes(desc.shape, desc.dtype, {}));
+  if (input.view.size < bytes) {
+    return failure(Code::kInvalidArgument, "input '{}' takes {} bytes, the buffer has {} from {}",
+                   name, bytes, input.view.size, offset);
+  }
+  input.buffer = std::move(buffer);
+  input.offset = offset;
+  state_->inputs[index] = std::move(input);
+  return {};
+}
+
+Status IoBinding::copy_input(std::string_view name, const TensorView& view) {
+  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
+  CORELANE_ASSIGN_OR_STATUS(const std::size_t index, core->model().input_index(name));
+  session::CallInput input;
+  CORELANE_ASSIGN_OR_STATUS(input.view, core->model().check_input(index, view));
+  CORELANE_RETURN_IF_ERROR(core->model().capture(index, input));
+  state_->inputs[index] = std::move(input);
+  return {};
+}
+
+Status IoBinding::bind_output(std::string_view name, const MutableTensorView& view,
+                              std::shared_ptr<const void> keep_alive) {
+  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
+  session::CallOutput output;
+  CORELANE_ASSIGN_OR_STATUS(output.index, core->model().output_index(name));
+  if (view.data == nullptr) {
+    return failure(Code::kInvalidArgument, "output '{}': the memory is null", name);
+  }
+  const Shape& declared = core->model().native_outputs()[output.index].shape;
+  if (view.shape.is_static() && !core->model().has_open_shapes() && !declared.accepts(view.shape)) {
+    return failure(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", name,
+                   declared.to_string(), view.shape.to_string());
+  }
+  output.given = true;
+  output.tensor.name = name;
+  output.tensor.dtype = view.dtype;
+  output.tensor.shape = view.shape;
+  output.tensor.layout = view.layout;
+  output.tensor.quant = view.quant;
+  output.tensor.size = view.size;
+  output.tensor.data = std::shared_ptr<void>(std::move(keep_alive), view.data);
+  if (output.tensor.data == nullptr) {
+    output.tensor.data = std::shared_ptr<void>(std::shared_ptr<void>(), view.data);
+  }
+  put(state_->outputs, std::move(output));
+  return {};
+}
+
+Status IoBinding::bind_output(std::string_view name, std::shared_ptr<device::Buffer> buffer,
+                              std::size_t offset) {
+  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
+  session::CallOutput output;
+  CORELANE_ASSIGN_OR_STATUS(output.index, core->model().output_index(name));
+  if (buffer == nullptr) return no_buffer("output", name);
+  if (offset > buffer->size()) {
+    return failure(Code::kOutOfRange, "output '{}': offset {} lies behind the buffer's {} bytes",
+                   name, offset, buffer->size());
+  }
+  const TensorDesc& desc = core->model().native_outputs()[output.index];
+  output.given = true;
+  output.tensor.name = name;
+  output.tensor.dtype = desc.dtype;
+  output.tensor.shape = desc.shape;
+  output.tensor.size = buffer->size() - offset;
+  output.tensor.data =
+      std::shared_ptr<void>(buffer, static_cast<std::byte*>(buffer->data()) + offset);
+  output.buffer = std::move(buffer);
+  output.offset = offset;
+  put(state_->outputs, std::move(output));
+  return {};
+}
+
+Status IoBinding::bind_output(std::string_view name) {
+  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
+  session::CallOutput output;
+  CORELANE_ASSIGN_OR_STATUS(output.index, core->model().output_index(name));
+  put(state_->outputs, std::move(output));
+  return {};
+}
+
+void IoBinding::clear_inputs() {
+  if (state_ == nullptr) return;
+  for (auto& input : state_->inputs) input.reset();
+}
+
+void IoBinding::clear_outputs() {
+  if (state_ == nullptr) return;
+  state_->outputs.clear();
+  state_->results.clear();
+}
+
+const Outputs& IoBinding::outputs() const {
+  static const Outputs none;
+  return state_ == nullptr ? none : state_->results;
+}
+
+std::vector<std::string_view> IoBinding::input_names() const {
+  std::vector<std::string_view> names;
+  const auto core = core_of(state_);
+  if (!core) return names;
+  for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
+    if (state_->inputs[i]) names.emplace_back((*core)->model().native_inputs()[i].name);
+  }
+  return names;
+}
+
+std::vector<std::string_view> IoBinding::output_names() const {
+  std::vector<std::string_view> names;
+  const auto core = core_of(state_);
+  if (!core) return names;
+  for (const session::CallOutput& output : state_->outputs) {
+    names.emplace_back((*core)->model().native_outputs()[output.index].name);
+  }
+  return names;
+}
+
+}  // namespace corelane

@@ -1,0 +1,355 @@
+#include "corelane/session/session.h"
+
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "session/batch_call.h"
+#include "session/binding_state.h"
+#include "session/future_state.h"
+#include "session/session_core.h"
+#include "session/session_create.h"
+
+namespace corelane {
+namespace session {
+
+/// What the handles of a session share; the last one closes it.
+class SessionOwner {
+ public:
+  explicit SessionOwner(std::shared_ptr<SessionCore> c) : core(std::move(c)) {}
+  ~SessionOwner() {
+    if (core->forked()) {
+      // Its threads and locks belong to the parent: nothing of it can be taken apart here.
+      static_cast<void>(new std::shared_ptr<SessionCore>(core));
+      return;
+    }
+    static_cast<void>(core->close(kNever));
+  }
+  SessionOwner(const SessionOwner&) = delete;
+  SessionOwner& operator=(const SessionOwner&) = delete;
+
+  const std::shared_ptr<SessionCore> core;
+
+  std::mutex mutex;  ///< Guards the pipeline.
+  std::deque<Future> pipeline;
+  std::size_t depth = 0;
+};
+
+}  // namespace session
+
+using session::Call;
+using session::SessionCore;
+
+namespace {
+
+Status no_session() {
+  return failure(Code::kWrongState, "this session was never made; use Session::create");
+}
+
+TimePoint deadline_of(const Clock& clock, Duration timeout) {
+  const TimePoint now = clock.now();
+  return timeout >= kNever - now ? kNever : now + timeout;
+}
+
+/// What a session that was never made shows.
+const std::shared_ptr<SessionCore>& core_of(const std::shared_ptr<session::SessionOwner>& owner) {
+  static const std::shared_ptr<SessionCore> none;
+  return owner == nullptr ? none : owner->core;
+}
+
+Result<std::shared_ptr<SessionCore>> usable_core(
+    const std::shared_ptr<session::SessionOwner>& owner) {
+  if (owner == nullptr) return tl::unexpected<Status>(no_session());
+  CORELANE_TRY(owner->core->usable());
+  return owner->core;
+}
+
+Result<Call> make_call(const SessionCore& core, const Feed& feed, const CallOptions& options) {
+  Call call;
+  CORELANE_ASSIGN(call.inputs, core.model().check_feed(feed));
+  CORELANE_TRY(core.model().choose_outputs(options.outputs, call));
+  return call;
+}
+
+Result<std::shared_ptr<session::SessionCore>> make_core(const session::ModelSource& source,
+                                                        const SessionOptions& options,
+                                                        const Session* weights_from,
+                                                        std::shared_ptr<const Program> weights) {
+  if (weights_from != nullptr && weights == nullptr) return tl::unexpected<Status>(no_session());
+  CORELANE_ASSIGN(auto parts, session::make_parts(source, options, std::move(weights)));
+  auto core = std::make_shared<SessionCore>(std::move(parts));
+  session::remember(core);
+  return core;
+}
+
+std::shared_ptr<const Program> program_of(const std::shared_ptr<session::SessionOwner>& owner) {
+  return owner == nullptr ? nullptr : owner->core->first_program();
+}
+
+}  // namespace
+
+CallControl::CallControl() : state_(std::make_shared<session::ControlState>()) {}
+
+void CallControl::terminate() {
+  decltype(state_->calls) calls;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->terminated.store(true, std::memory_order_release);
+    calls.swap(state_->calls);
+  }
+  for (const auto& [weak_core, weak_task] : calls) {
+    const auto core = weak_core.lock();
+    const auto task = weak_task.lock();
+    if (core != nullptr && task != nullptr) core->cancel(task);
+  }
+}
+
+void CallControl::reset() { state_->terminated.store(false, std::memory_order_release); }
+
+bool CallControl::terminated() const noexcept {
+  return state_->terminated.load(std::memory_order_acquire);
+}
+
+Result<Session> Session::create(const std::filesystem::path& path, const SessionOptions& options,
+                                const Session* weights_from) {
+  auto weights = weights_from == nullptr ? nullptr : program_of(weights_from->owner_);
+  CORELANE_ASSIGN(auto core, make_core({path, nullptr}, options, weights_from, std::move(weights)));
+  Session session;
+  session.owner_ = std::make_shared<session::SessionOwner>(std::move(core));
+  return session;
+}
+
+Result<Session> Session::create(ByteSpan bytes, const SessionOptions& options,
+                                const Session* weights_from) {
+  if (bytes.empty()) return error(Code::kInvalidArgument, "model data must not be empty");
+  const auto copy = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
+  auto weights = weights_from == nullptr ? nullptr : program_of(weights_from->owner_);
+  CORELANE_ASSIGN(auto core, make_core({{}, copy}, options, weights_from, std::move(weights)));
+  Session session;
+  session.owner_ = std::make_shared<session::SessionOwner>(std::move(core));
+  return session;
+}
+
+Result<Outputs> Session::run(const Feed& feed, const CallOptions& options) {
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  CORELANE_ASSIGN(Call call, make_call(*core, feed, options));
+  return core->run(std::move(call), options);
+}
+
+Status Session::run(IoBinding& binding, const CallOptions& options) {
+  CORELANE_ASSIGN_OR_STATUS(const auto core, usable_core(owner_));
+  if (binding.state_ == nullptr || binding.state_->core.lock() != core) {
+    return failure(Code::kInvalidArgument, "the binding is not of this session; use io_binding()");
+  }
+  session::BindingState& state = *binding.state_;
+  Call call;
+  for (std::size_t i = 0; i < state.inputs.size(); ++i) {
+    if (!state.inputs[i]) {
+      return failure(Code::kInvalidArgument, "input '{}' is not bound",
+                     core->model().native_inputs()[i].name);
+    }
+    call.inputs.push_back(*state.inputs[i]);
+  }
+  CORELANE_RETURN_IF_ERROR(core->model().check_shapes(call.inputs));
+  if (!options.outputs.empty()) {
+    return failure(
+        Code::kInvalidArgument,
+        "a run with a binding gives the bound outputs; leave CallOptions::outputs empty");
+  }
+  if (state.outputs.empty()) {
+    CORELANE_RETURN_IF_ERROR(core->model().choose_outputs({}, call));
+  } else {
+    call.outputs = state.outputs;
+  }
+  CORELANE_ASSIGN_OR_STATUS(state.results, core->run(std::move(call), options));
+  return {};
+}
+
+Result<std::uint64_t> Session::run_async(const Feed& feed, RunCallback callback,
+                                         const CallOptions& options) {
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  if (!callback) return error(Code::kInvalidArgument, "run_async needs a callback; or use submit");
+  CORELANE_ASSIGN(Call call, make_call(*core, feed, options));
+  return core->run_async(std::move(call), std::move(callback), options);
+}
+
+Result<std::optional<std::uint64_t>> Session::try_run_async(const Feed& feed, RunCallback callback,
+                                                            const CallOptions& options) {
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  if (!callback) return error(Code::kInvalidArgument, "try_run_async needs a callback");
+  CORELANE_ASSIGN(Call call, make_call(*core, feed, options));
+  return core->try_run_async(std::move(call), std::move(callback), options);
+}
+
+Result<Future> Session::submit(const Feed& feed, const CallOptions& options) {
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  CORELANE_ASSIGN(Call call, make_call(*core, feed, options));
+  Future future;
+  CORELANE_ASSIGN(future.state_, core->submit(std::move(call), options));
+  return future;
+}
+
+Session::Awaitable Session::run_awaitable(const Feed& feed, const CallOptions& options) {
+  return Awaitable(submit(feed, options));
+}
+
+Result<Outputs> Session::run_batch(const Feed& feed, const CallOptions& options) {
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  CORELANE_ASSIGN(auto inputs, core->model().check_feed(feed, true));
+  CallOptions kept = options;
+  if (!options.interrupted) kept.borrow = true;  // This thread waits until all are done.
+  CORELANE_ASSIGN(const auto future, core->submit_batch(std::move(inputs), kept, nullptr));
+  while (options.interrupted && !future->wait_real(std::chrono::milliseconds(20))) {
+    if (!options.interrupted()) continue;
+    if (const auto batch = future->batch.lock()) core->cancel_batch(*batch);
+    return error(Code::kCancelled, "the call was interrupted");
+  }
+  future->wait(kNever);
+  return std::move(future->result);
+}
+
+Result<Future> Session::submit_batch(const Feed& feed, const CallOptions& options) {
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  CORELANE_ASSIGN(auto inputs, core->model().check_feed(feed, true));
+  Future future;
+  CORELANE_ASSIGN(future.state_, core->submit_batch(std::move(inputs), options, nullptr));
+  return future;
+}
+
+Result<std::uint64_t> Session::run_batch_async(const Feed& feed, RunCallback callback,
+                                               const CallOptions& options) {
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  if (!callback) return error(Code::kInvalidArgument, "run_batch_async needs a callback");
+  CORELANE_ASSIGN(auto inputs, core->model().check_feed(feed, true));
+  CORELANE_ASSIGN(const auto future,
+                  core->submit_batch(std::move(inputs), options, std::move(callback)));
+  return future->task_id.load(std::memory_order_relaxed);
+}
+
+Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size_t depth,
+                                                     bool reset, const CallOptions& options) {
+  if (depth == 0) {
+    return error(Code::kInvalidArgument, "the depth of a pipeline is at least 1; 0 is run()");
+  }
+  CORELANE_ASSIGN(Future submitted, submit(feed, options));
+  std::deque<Future> dropped;
+  Future oldest;
+  {
+    const std::lock_guard lock(owner_->mutex);
+    if (reset || depth != owner_->depth) dropped.swap(owner_->pipeline);
+    owner_->depth = depth;
+    owner_->pipeline.push_back(std::move(submitted));
+    if (owner_->pipeline.size() <= depth) return std::optional<Outputs>();
+    oldest = std::move(owner_->pipeline.front());
+    owner_->pipeline.pop_front();
+  }
+  CORELANE_ASSIGN(Outputs outputs, oldest.get());
+  return std::optional<Outputs>(std::move(outputs));
+}
+
+std::vector<Result<Outputs>> Session::flush() {
+  std::vector<Result<Outputs>> results;
+  if (owner_ == nullptr) return results;
+  std::deque<Future> pending;
+  {
+    const std::lock_guard lock(owner_->mutex);
+    pending.swap(owner_->pipeline);
+  }
+  for (const Future& future : pending) results.push_back(future.get());
+  return results;
+}
+
+Status Session::drain() {
+  Status first;
+  for (const Result<Outputs>& result : flush()) {
+    if (!result && first.ok()) first = result.error();
+  }
+  return first;
+}
+
+Result<IoBinding> Session::io_binding() {
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  IoBinding binding;
+  binding.state_ = std::make_shared<session::BindingState>();
+  binding.state_->core = core;
+  binding.state_->inputs.resize(core->model().native_inputs().size());
+  return binding;
+}
+
+Status Session::close(Duration timeout) {
+  CORELANE_ASSIGN_OR_STATUS(const auto core, usable_core(owner_));
+  return core->close(deadline_of(*core->clock(), timeout));
+}
+
+bool Session::closed() const noexcept { return owner_ == nullptr || owner_->core->closed(); }
+
+bool Session::wait_callbacks(TimePoint until) {
+  return owner_ == nullptr || owner_->core->wait_callbacks(until);
+}
+
+Status Session::close_all(Duration timeout) {
+  Status first;
+  for (const auto& core : session::living_sessions()) {
+    if (core->forked()) continue;
+    const Status status = core->close(deadline_of(*core->clock(), timeout));
+    if (first.ok()) first = status;
+  }
+  return first;
+}
+
+std::vector<TensorDesc> Session::inputs() const {
+  const auto& core = core_of(owner_);
+  return core == nullptr ? std::vector<TensorDesc>() : core->model().shown_inputs();
+}
+
+std::vector<TensorDesc> Session::outputs() const {
+  const auto& core = core_of(owner_);
+  return core == nullptr ? std::vector<TensorDesc>() : core->model().shown_outputs();
+}
+
+const ProgramDescription& Session::description() const {
+  static const ProgramDescription none;
+  return owner_ == nullptr ? none : owner_->core->model().description();
+}
+
+std::vector<IoEntry> Session::native_inputs() const { return description().inputs; }
+std::vector<IoEntry> Session::native_outputs() const { return description().outputs; }
+
+const SessionOptions& Session::options() const {
+  static const SessionOptions none;
+  return owner_ == nullptr ? none : owner_->core->options();
+}
+
+const std::vector<std::string>& Session::warnings() const {
+  static const std::vector<std::string> none;
+  return owner_ == nullptr ? none : owner_->core->warnings();
+}
+
+const std::shared_ptr<device::Device>& Session::device() const {
+  static const std::shared_ptr<device::Device> none;
+  return owner_ == nullptr ? none : owner_->core->device();
+}
+
+const std::shared_ptr<Clock>& Session::clock() const {
+  return owner_ == nullptr ? real_clock() : owner_->core->clock();
+}
+
+SessionStatistics Session::statistics() const {
+  return owner_ == nullptr ? SessionStatistics() : owner_->core->statistics();
+}
+
+device::MemoryFigures Session::memory() const {
+  return owner_ == nullptr ? device::MemoryFigures() : owner_->core->memory();
+}
+
+Status Session::set_trace(std::size_t records_per_core) {
+  if (owner_ == nullptr) return no_session();
+  return owner_->core->device()->set_trace(records_per_core);
+}
+
+Result<std::vector<device::JobRecord>> Session::read_trace() const {
+  if (owner_ == nullptr) return tl::unexpected<Status>(no_session());
+  return owner_->core->device()->read_trace();
+}
+
+}  // namespace corelane

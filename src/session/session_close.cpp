@@ -1,0 +1,86 @@
+// The end of a session, and its figures.
+#include "session/batch_call.h"
+#include "session/future_state.h"
+#include "session/session_core.h"
+
+namespace corelane::session {
+
+Status SessionCore::close(TimePoint deadline) {
+  std::vector<std::unique_ptr<SessionWorker>> workers;
+  std::vector<std::shared_ptr<SessionTask>> cancelled;
+  {
+    Lock lock(mutex_);
+    closing_ = true;
+    room_.notify_all();
+    if (callbacks_->is_current()) {
+      // Whoever waits here waits for itself. The rest ends on its own.
+      lock.unlock();
+      callbacks_->finish();
+      return {};
+    }
+    while (!quiet()) {
+      if (!clock_->wait_until(lock, quiet_, deadline)) break;
+    }
+    if (quiet()) {
+      workers.swap(workers_);
+      for (Lane& lane : lanes_) lane.idle.clear();
+    } else {
+      for (Lane& lane : lanes_) {
+        while (!lane.waiting.empty()) {
+          cancelled.push_back(lane.waiting.front());
+          withdraw(*cancelled.back());
+        }
+      }
+    }
+  }
+  for (const auto& task : cancelled) {
+    resolve(task, failure(Code::kCancelled, "the session was closed before the task started"));
+  }
+  if (workers.empty() && !cancelled.empty()) {
+    return failure(Code::kTimeout, "{} waiting tasks were cancelled; others still run",
+                   cancelled.size());
+  }
+  {
+    const Lock lock(mutex_);
+    if (!quiet()) {
+      return failure(Code::kTimeout,
+                     "{} tasks still run and {} callbacks have not returned; close again to wait "
+                     "for them",
+                     live_, pending_callbacks_);
+    }
+  }
+  workers.clear();
+  if (!callbacks_->wait_idle(deadline)) {
+    return failure(Code::kTimeout, "a continuation has not returned; close again to wait for it");
+  }
+  callbacks_->finish();
+  return {};
+}
+
+bool SessionCore::closed() const {
+  const Lock lock(mutex_);
+  return closing_;
+}
+
+bool SessionCore::wait_callbacks(TimePoint until) { return callbacks_->wait_idle(until); }
+
+SessionStatistics SessionCore::statistics() const {
+  const Lock lock(mutex_);
+  SessionStatistics s = counted_;
+  s.waiting = static_cast<std::size_t>(waiting_);
+  s.running = running_;
+  s.pending_callbacks = static_cast<std::size_t>(pending_callbacks_);
+  s.average_device_time = pacer_.average();
+  s.contexts = contexts_;
+  s.duplicated = duplicated_;
+  s.core_of_context = context_cores_;
+  return s;
+}
+
+device::MemoryFigures SessionCore::memory() const {
+  device::MemoryFigures sum;
+  for (const Program& program : programs_) sum += program.memory();
+  return sum;
+}
+
+}  // namespace corelane::session

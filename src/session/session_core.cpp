@@ -1,0 +1,425 @@
+// Entering, placing, starting and completing tasks.
+#include "session/session_core.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "corelane/base/log.h"
+#include "session/batch_call.h"
+#include "session/fork_guard.h"
+#include "session/future_state.h"
+#include "session/perf_line.h"
+#include "session/placement.h"
+
+namespace corelane::session {
+namespace {
+
+/// The session whose tasks this thread is starting further up its stack.
+thread_local const SessionCore* pumping = nullptr;
+
+TimePoint later(TimePoint now, Duration by) noexcept {
+  return by >= kNever - now ? kNever : now + by;
+}
+
+Status closed_status() {
+  return failure(Code::kWrongState, "the session is closed; make a new one");
+}
+
+Status cancelled_status() {
+  return failure(Code::kCancelled, "the call was cancelled before it started");
+}
+
+std::size_t paced_cores(const SessionOptions& options) {
+  return options.schedule.empty() ? 1 : unique_cores(options.schedule).size();
+}
+
+}  // namespace
+
+SessionCore::SessionCore(SessionParts parts)
+    : options_(std::move(parts.options)),
+      device_(parts.programs.front().device()),
+      clock_(device_->clock()),
+      model_(parts.programs.front().description(), parts.contexts.front().inputs(),
+             parts.contexts.front().outputs(), options_),
+      warnings_(std::move(parts.warnings)),
+      generation_(fork_generation()),
+      perf_(options_.print_perf.value_or(false)),
+      contexts_(parts.contexts.size()),
+      duplicated_(parts.duplicated),
+      context_cores_(parts.cores),
+      callbacks_(std::make_shared<CallbackThread>(clock_)),
+      programs_(std::move(parts.programs)),
+      running_by_core_(device_->info().cores.size() + 1),
+      pacer_(paced_cores(options_)),
+      order_(options_.sequential_callbacks) {
+  const std::vector<std::size_t> cores = unique_cores(options_.schedule);
+  const bool one_lane = cores.empty() || options_.placement == PlacementPolicy::kLeastLoaded;
+  lanes_.resize(one_lane ? 1 : cores.size());
+  lane_of_core_.resize(device_->info().cores.size());
+  for (std::size_t i = 0; i < cores.size() && !one_lane; ++i) lane_of_core_[cores[i]] = i;
+  for (std::size_t i = 0; i < parts.contexts.size(); ++i) {
+    const std::int32_t core = parts.cores[i];
+    const device::CoreSet set =
+        core < 0 ? parts.any_cores : device::CoreSet::mask(std::uint64_t{1} << core);
+    workers_.push_back(
+        std::make_unique<SessionWorker>(std::move(parts.contexts[i]), model_, set, core, i));
+    Lane& lane = lanes_[core < 0 ? 0 : lane_of_core_[static_cast<std::size_t>(core)]];
+    lane.idle.insert(lane.idle.begin(), workers_.back().get());  // The first one is taken first.
+  }
+  counted_.tasks_by_context.resize(contexts_);
+}
+
+SessionCore::~SessionCore() { callbacks_->finish(); }
+
+bool SessionCore::forked() const noexcept { return fork_generation() != generation_; }
+
+Status SessionCore::usable() const {
+  if (!forked()) return {};
+  return failure(Code::kWrongState,
+                 "the session was made before this process forked, and its threads stayed behind; "
+                 "make a session in the child");
+}
+
+Status SessionCore::refused(Admission why, Duration waited) const {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
+  if (why == Admission::kPaced) {
+    return failure(Code::kTimeout, "the pace of one task per {} us left no room within {} ms",
+                   pacer_.interval().count() / 1000, ms);
+  }
+  if (why == Admission::kCallbacksPending) {
+    return failure(Code::kTimeout,
+                   "{} tasks wait for their callbacks (max_pending_callbacks) and none returned "
+                   "within {} ms; make callbacks shorter",
+                   pending_callbacks_, ms);
+  }
+  return failure(Code::kTimeout,
+                 "{} tasks wait to be started (max_queue_size) and none was within {} ms", waiting_,
+                 ms);
+}
+
+Status SessionCore::enter(Lock& lock, const CallOptions& options, bool wait,
+                          const SessionTask* task) {
+  AdmissionView view;
+  view.max_waiting = options_.max_queue_size;
+  view.max_pending = options_.max_pending_callbacks;
+  view.in_callback =
+      pending_callbacks_ >= options_.max_pending_callbacks && callbacks_->is_current();
+  TimePoint start{};
+  bool paced = false;
+  for (bool first = true;; first = false) {
+    if (closing_) return closed_status();
+    if (task != nullptr && task->terminated) return cancelled_status();
+    view.waiting = waiting_;
+    view.pending = pending_callbacks_;
+    const bool room =
+        view.waiting < view.max_waiting && (view.pending < view.max_pending || view.in_callback);
+    if (room && !options_.enable_pacing) return {};
+    const TimePoint now = clock_->now();
+    if (first) {
+      const Duration limit =
+          options.submit_timeout > Duration{0} ? options.submit_timeout : options_.submit_timeout;
+      start = now;
+      view.deadline = wait ? later(now, limit) : now;
+    }
+    view.pace = options_.enable_pacing ? pacer_.admit(now) : now;
+    if (view.pace > now && !paced) {
+      paced = true;
+      ++counted_.paced;
+    }
+    const AdmissionAnswer answer = admit(view, now);
+    if (answer.what == Admission::kEnter) return {};
+    if (answer.what != Admission::kWaitForRoom && answer.what != Admission::kWaitForPace) {
+      ++counted_.rejected;
+      return refused(answer.what, now - start);
+    }
+    clock_->wait_until(lock, room_, answer.wait_until);
+  }
+}
+
+std::size_t SessionCore::lane_of(std::uint64_t id, std::int32_t& wanted) const {
+  if (options_.schedule.empty()) return 0;
+  const std::size_t core = core_of_task(options_.schedule, id);
+  wanted = static_cast<std::int32_t>(core);
+  return lanes_.size() == 1 ? 0 : lane_of_core_[core];
+}
+
+void SessionCore::number(SessionTask& task, TimePoint now) {
+  task.id = next_id_++;
+  task.queue = lane_of(task.id, task.wanted_core);
+  if (task.draws_ticket) {
+    task.ticket = order_.draw();
+    if (task.batch != nullptr) task.batch->ticket = task.ticket;
+  }
+  if (options_.enable_pacing) pacer_.submitted(now);
+  if (task.timeout > Duration{0}) task.deadline = later(now, task.timeout);
+  ++counted_.accepted;
+  ++live_;
+}
+
+Status SessionCore::accept(const std::shared_ptr<SessionTask>& task, const CallOptions& options,
+                           bool wait) {
+  {
+    Lock lock(mutex_);
+    CORELANE_RETURN_IF_ERROR(enter(lock, options, wait, task.get()));
+    number(*task, clock_->now());
+    task->state = TaskState::kWaiting;
+    lanes_[task->queue].waiting.push_back(task);
+    ++waiting_;
+    if (task->future != nullptr) task->future->task_id.store(task->id, std::memory_order_relaxed);
+  }
+  pump();
+  if (task->timeout > Duration{0}) {
+    const Lock lock(mutex_);
+    if (task->state == TaskState::kWaiting) {
+      task->timer = clock_->call_at(task->deadline, [weak = weak_from_this(), task] {
+        if (const auto core = weak.lock()) core->expire(task);
+      });
+      task->has_timer = true;
+    }
+  }
+  return {};
+}
+
+SessionWorker* SessionCore::take_idle(Lane& lane, std::int32_t wanted) {
+  if (lane.idle.empty()) return nullptr;
+  std::size_t chosen = lane.idle.size() - 1;
+  if (options_.placement == PlacementPolicy::kLeastLoaded && lane.idle.size() > 1) {
+    std::vector<IdleContext> idle;
+    for (auto w = lane.idle.rbegin(); w != lane.idle.rend(); ++w) {
+      idle.push_back({(*w)->core(), running_by_core_[static_cast<std::size_t>((*w)->core() + 1)]});
+    }
+    chosen = lane.idle.size() - 1 - least_loaded(idle, wanted);
+  }
+  SessionWorker* worker = lane.idle[chosen];
+  lane.idle.erase(lane.idle.begin() + static_cast<std::ptrdiff_t>(chosen));
+  ++running_;
+  ++running_by_core_[static_cast<std::size_t>(worker->core() + 1)];
+  ++counted_.tasks_by_context[worker->index()];
+  return worker;
+}
+
+void SessionCore::pump() {
+  if (pumping == this) return;  // The call further up goes on when this one returns.
+  const SessionCore* outer = std::exchange(pumping, this);
+  for (;;) {
+    std::shared_ptr<SessionTask> task;
+    SessionWorker* worker = nullptr;
+    {
+      const Lock lock(mutex_);
+      for (Lane& lane : lanes_) {
+        if (lane.waiting.empty()) continue;
+        worker = take_idle(lane, lane.waiting.front()->wanted_core);
+        if (worker == nullptr) continue;
+        task = std::move(lane.waiting.front());
+        lane.waiting.pop_front();
+        break;
+      }
+      if (worker == nullptr) break;
+      task->state = TaskState::kStarted;
+      drop_timer(*task);
+      --waiting_;
+      room_.notify_all();
+    }
+    start(*worker, task);
+  }
+  pumping = outer;
+}
+
+void SessionCore::drop_timer(SessionTask& task) {
+  if (!task.has_timer) return;
+  task.has_timer = false;
+  clock_->cancel(task.timer);
+}
+
+void SessionCore::start(SessionWorker& worker, const std::shared_ptr<SessionTask>& task) {
+  CallTerms terms{task->tag.value_or(task->id), Duration{0}, task->priority};
+  const bool timed = perf_ || task->deadline != kNever;
+  const TimePoint begin = timed ? clock_->now() : TimePoint{};
+  if (task->deadline != kNever) {
+    terms.timeout = task->deadline - begin;
+    if (terms.timeout <= Duration{0}) {
+      complete(worker, task, failure(Code::kTimeout, "the task's time was over before it started"),
+               {}, {});
+      return;
+    }
+  }
+  Result<Inference> started = worker.start(task->call, terms);
+  if (!started) {
+    complete(worker, task, std::move(started).error(), {}, {});
+    return;
+  }
+  if (perf_) task->set_input += clock_->now() - begin;
+  {
+    const Lock lock(mutex_);
+    task->inference = *started;
+    task->has_inference = true;
+  }
+  started->on_done([core = shared_from_this(), &worker, task](const Status& status) {
+    Inference inference;
+    {
+      const Lock lock(core->mutex_);
+      inference = std::move(task->inference);
+      task->inference = {};
+      task->has_inference = false;
+    }
+    core->complete(worker, task, status, inference.times(), inference.record());
+  });
+}
+
+void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionTask>& task,
+                           Status status, const RunTimes& times, const device::JobRecord& record) {
+  Duration copied{};
+  if (status.ok()) status = worker.collect(task->call, copied, *clock_);
+  if (perf_) {
+    print({task->id, worker.index(), std::max(worker.core(), 0), task->set_input + times.copy_in,
+           times.device, status.ok() ? times.copy_out + copied : Duration{}});
+  }
+  {
+    const Lock lock(mutex_);
+    if (status.code() == Code::kCancelled && record.core_bits == 0) ++counted_.cancelled;
+    task->state = TaskState::kDone;
+  }
+  give_back(worker, status, times.device);
+  pump();
+  resolve(task, status);
+}
+
+void SessionCore::give_back(SessionWorker& worker, const Status& status, Duration device_time) {
+  const Lock lock(mutex_);
+  const std::size_t core = static_cast<std::size_t>(worker.core() + 1);
+  lanes_[worker.core() < 0 ? 0 : lane_of_core_[core - 1]].idle.push_back(&worker);
+  --running_;
+  --running_by_core_[core];
+  if (!status.ok()) return;
+  pacer_.sample(device_time);
+  average_.store(pacer_.average().count(), std::memory_order_relaxed);
+}
+
+Result<Outputs> SessionCore::outputs_of(Call& call, const Status& status) {
+  if (!status.ok()) return tl::unexpected<Status>(status);
+  Outputs outputs;
+  outputs.reserve(call.outputs.size());
+  if (call.order.empty()) {
+    for (CallOutput& output : call.outputs) outputs.push_back(std::move(output.tensor));
+  } else {
+    for (const std::size_t i : call.order) outputs.push_back(call.outputs[i].tensor);
+  }
+  return outputs;
+}
+
+void SessionCore::resolve(const std::shared_ptr<SessionTask>& task, const Status& status) {
+  task->call.inputs.clear();
+  if (task->batch != nullptr) {
+    if (task->batch->finish(task->sample, task->call, status)) resolve_batch(*task->batch);
+  } else if (task->callback) {
+    call_back(task->ticket, task->id, std::move(task->callback), outputs_of(task->call, status));
+    task->callback = nullptr;
+  } else {
+    task->future->resolve(outputs_of(task->call, status));
+  }
+  settled(status);
+}
+
+void SessionCore::settled(const Status& status) {
+  const Lock lock(mutex_);
+  ++counted_.completed;
+  if (!status.ok()) ++counted_.failed;
+  --live_;
+  if (quiet()) quiet_.notify_all();
+}
+
+void SessionCore::resolve_batch(BatchCall& batch) {
+  Result<Outputs> result = batch.result();
+  if (batch.callback) {
+    call_back(batch.ticket, batch.first_id, std::move(batch.callback), std::move(result));
+    batch.callback = nullptr;
+  } else {
+    batch.future->resolve(std::move(result));
+  }
+}
+
+void SessionCore::call_back(std::uint64_t ticket, std::uint64_t id, RunCallback callback,
+                            Result<Outputs> result) {
+  auto job = [core = shared_from_this(), id, call = std::move(callback),
+              value = std::move(result)]() mutable {
+    call_guarded([&] { call(id, std::move(value)); });
+    core->called_back();
+  };
+  std::vector<std::function<void()>> here;
+  {
+    const Lock lock(mutex_);
+    ++pending_callbacks_;
+    // Posted under the lock, so that two threads cannot swap what the order has put in order.
+    for (auto& ready : order_.finish(ticket, std::move(job))) {
+      if (!callbacks_->post(ready)) here.push_back(std::move(ready));
+    }
+  }
+  for (const auto& f : here) call_guarded(f);
+}
+
+void SessionCore::called_back() {
+  const Lock lock(mutex_);
+  --pending_callbacks_;
+  ++counted_.callbacks;
+  room_.notify_all();
+  if (quiet()) quiet_.notify_all();
+}
+
+bool SessionCore::quiet() const noexcept { return live_ == 0 && pending_callbacks_ == 0; }
+
+bool SessionCore::withdraw(SessionTask& task) {
+  if (task.state != TaskState::kWaiting) return false;
+  std::deque<std::shared_ptr<SessionTask>>& waiting = lanes_[task.queue].waiting;
+  const auto place = std::find_if(waiting.begin(), waiting.end(),
+                                  [&](const auto& other) { return other.get() == &task; });
+  if (place == waiting.end()) return false;
+  waiting.erase(place);
+  task.state = TaskState::kDone;
+  drop_timer(task);
+  --waiting_;
+  ++counted_.cancelled;
+  room_.notify_all();
+  return true;
+}
+
+void SessionCore::expire(const std::shared_ptr<SessionTask>& task) {
+  {
+    const Lock lock(mutex_);
+    task->has_timer = false;
+    if (!withdraw(*task)) return;
+  }
+  resolve(task, failure(Code::kTimeout, "the task's time was over before a core was free"));
+}
+
+bool SessionCore::cancel(const std::shared_ptr<SessionTask>& task) {
+  Inference inference;
+  bool started = false;
+  {
+    const Lock lock(mutex_);
+    if (task->state == TaskState::kEntering) {
+      task->terminated = true;
+      room_.notify_all();
+      return true;
+    }
+    started = task->has_inference;
+    if (started) {
+      inference = task->inference;
+    } else if (!withdraw(*task)) {
+      return false;
+    }
+  }
+  if (started) return inference.cancel();
+  resolve(task, cancelled_status());
+  return true;
+}
+
+void SessionCore::print(const PerfFigures& figures) const {
+  const std::string line = perf_line(figures);
+  if (options_.perf_sink) {
+    call_guarded([&] { options_.perf_sink(line); });
+    return;
+  }
+  std::fputs((line + "\n").c_str(), stderr);  // One call, so that lines of threads stay whole.
+}
+
+}  // namespace corelane::session

@@ -1,0 +1,266 @@
+#include "session/session_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/shape_choice.h"
+#include "runtime/slot.h"
+
+namespace corelane::session {
+namespace {
+
+std::string names_of(const std::vector<TensorDesc>& descs) {
+  std::string names;
+  for (const TensorDesc& desc : descs) names += (names.empty() ? "'" : ", '") + desc.name + "'";
+  return names.empty() ? "none" : names;
+}
+
+std::string names_of(const Feed& feed) {
+  std::string names;
+  for (const FeedItem& item : feed) {
+    names += (names.empty() ? "'" : ", '") + std::string(item.name) + "'";
+  }
+  return names.empty() ? "none" : names;
+}
+
+Result<std::size_t> index_of(const std::vector<TensorDesc>& descs, std::string_view name,
+                             std::string_view what) {
+  for (std::size_t i = 0; i < descs.size(); ++i) {
+    if (descs[i].name == name) return i;
+  }
+  return error(Code::kNotFound, "there is no {} '{}'; the model has {}", what, name,
+               names_of(descs));
+}
+
+/// Whether the driver's side converts from this type.
+bool is_lenient(DType type) noexcept {
+  switch (type) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kI16:
+    case DType::kU16:
+    case DType::kI32:
+    case DType::kU32:
+    case DType::kI64:
+    case DType::kBool:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Shape nhwc_of(const Shape& s) { return {s[0], s[2], s[3], s[1]}; }
+Shape nchw_of(const Shape& s) { return {s[0], s[3], s[1], s[2]}; }
+
+}  // namespace
+
+SessionModel::SessionModel(ProgramDescription description, std::vector<TensorDesc> inputs,
+                           std::vector<TensorDesc> outputs, const SessionOptions& options)
+    : description_(std::move(description)),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)),
+      layout_(options.layout),
+      rules_(options.input_rules),
+      form_(options.output_form),
+      open_shapes_(!description_.shape_sets.empty()),
+      convert_(inputs_.size()) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (i >= description_.inputs.size()) continue;
+    const IoEntry& entry = description_.inputs[i];
+    open_shapes_ |= !entry.desc.shape.is_static();
+    if (options.normalize && entry.desc.shape.rank() == 4) {
+      convert_[i].mean = entry.mean;
+      convert_[i].std = entry.std;
+    }
+  }
+}
+
+bool SessionModel::is_nhwc(const Shape& shape) const noexcept {
+  return shape.rank() == 4 && (layout_ == InputLayout::kNhwc || layout_ == InputLayout::kAny);
+}
+
+std::vector<TensorDesc> SessionModel::shown_inputs() const {
+  std::vector<TensorDesc> shown = inputs_;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    // A context shows the shape it has now; callers want what is declared.
+    if (i < description_.inputs.size()) {
+      shown[i].shape = description_.inputs[i].desc.shape;
+      shown[i].dim_names = description_.inputs[i].desc.dim_names;
+    }
+    if (!is_nhwc(shown[i].shape)) continue;
+    shown[i].shape = nhwc_of(shown[i].shape);
+    shown[i].layout = {LayoutKind::kNHWC, 0, 0};
+    std::vector<std::string>& names = shown[i].dim_names;
+    if (names.size() == 4) names = {names[0], names[2], names[3], names[1]};
+  }
+  return shown;
+}
+
+std::vector<TensorDesc> SessionModel::shown_outputs() const {
+  std::vector<TensorDesc> shown = outputs_;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (i < description_.outputs.size()) {
+      shown[i].shape = description_.outputs[i].desc.shape;
+      shown[i].dim_names = description_.outputs[i].desc.dim_names;
+    }
+    shown[i].dtype = result_dtype(i, shown[i].dtype);
+    shown[i].quant = result_quant(i);
+  }
+  return shown;
+}
+
+Result<std::size_t> SessionModel::input_index(std::string_view name) const {
+  return index_of(inputs_, name, "input");
+}
+
+Result<std::size_t> SessionModel::output_index(std::string_view name) const {
+  return index_of(outputs_, name, "output");
+}
+
+Status SessionModel::check_dtype(std::size_t index, const TensorView& given) const {
+  const TensorDesc& desc = inputs_[index];
+  const bool own = given.dtype == desc.dtype && given.quant.kind == QuantKind::kNone;
+  if (own) return {};
+  if (index < description_.inputs.size()) {
+    const IoEntry& entry = description_.inputs[index];
+    const bool quantized = entry.quant_dtype != DType::kUndefined &&
+                           given.dtype == entry.quant_dtype && given.quant == entry.quant;
+    if (quantized) return {};
+  }
+  if (rules_ == InputRules::kLenient && is_lenient(given.dtype) && desc.dtype != DType::kString) {
+    return {};
+  }
+  return failure(Code::kTypeMismatch, "input '{}' takes {}, given {}{}", desc.name,
+                 dtype_name(desc.dtype), dtype_name(given.dtype),
+                 rules_ == InputRules::kLenient
+                     ? "; f32, f16, i8, u8, i16, u16, i32, u32, i64 and bool are converted"
+                     : "");
+}
+
+Result<TensorView> SessionModel::check_sample(std::size_t index, const TensorView& given,
+                                              bool samples) const {
+  const TensorDesc& desc = inputs_[index];
+  CORELANE_TRY(check_dtype(index, given));
+  TensorView view = given;
+  const bool swap = is_nhwc(given.shape) && given.layout.kind == LayoutKind::kPlain;
+  if (swap) {
+    view.shape = nchw_of(given.shape);
+    view.layout = {LayoutKind::kNHWC, 0, given.layout.w_stride};
+  }
+  const Shape& declared =
+      index < description_.inputs.size() ? description_.inputs[index].desc.shape : desc.shape;
+  Shape one = view.shape;
+  if (samples && one.rank() > 0 && one[0] > 0) one[0] = 1;
+  // A closed list is checked when all inputs are known.
+  if (description_.shape_sets.empty() && !declared.accepts(one)) {
+    const Shape expected = is_nhwc(declared) ? nhwc_of(declared) : declared;
+    return error(Code::kShapeMismatch, "input '{}' shape mismatch: expected {}, got {}", desc.name,
+                 expected.to_string(), given.shape.to_string());
+  }
+  CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(view.shape, view.dtype, view.layout));
+  if (view.size < bytes || (view.data == nullptr && bytes > 0)) {
+    return error(Code::kInvalidArgument, "input '{}' {} takes {} bytes, {} were given", desc.name,
+                 given.shape.to_string(), bytes, view.data == nullptr ? 0 : view.size);
+  }
+  return view;
+}
+
+Result<TensorView> SessionModel::check_input(std::size_t index, const TensorView& given) const {
+  return check_sample(index, given, false);
+}
+
+Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool samples) const {
+  std::vector<CallInput> inputs(inputs_.size());
+  std::vector<bool> seen(inputs_.size());
+  const bool positional = !feed.empty() && feed.front().name.empty();
+  if (positional && feed.size() != inputs_.size()) {
+    return error(Code::kInvalidArgument, "the model has {} inputs ({}), given {} by position",
+                 inputs_.size(), names_of(inputs_), feed.size());
+  }
+  for (std::size_t k = 0; k < feed.size(); ++k) {
+    const FeedItem& item = feed[k];
+    if (item.name.empty() != positional) {
+      return error(Code::kInvalidArgument,
+                   "give all inputs by name or all by position; the model has {}",
+                   names_of(inputs_));
+    }
+    std::size_t index = k;
+    if (!positional) {
+      CORELANE_ASSIGN(index, input_index(item.name));
+    }
+    if (seen[index]) {
+      return error(Code::kInvalidArgument, "input '{}' is given twice", inputs_[index].name);
+    }
+    seen[index] = true;
+    CORELANE_ASSIGN(inputs[index].view, check_sample(index, item.view, samples));
+    inputs[index].keep = item.keep_alive;
+  }
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i]) continue;
+    return error(Code::kInvalidArgument, "missing input '{}': required {}, given {}",
+                 inputs_[i].name, names_of(inputs_), names_of(feed));
+  }
+  if (!samples) CORELANE_TRY(check_shapes(inputs));
+  return inputs;
+}
+
+Status SessionModel::check_shapes(std::span<const CallInput> inputs) const {
+  if (description_.shape_sets.empty()) return {};
+  std::vector<Shape> shapes;
+  for (const CallInput& input : inputs) shapes.push_back(input.view.shape);
+  return runtime::check_shapes(description_, shapes);
+}
+
+Status SessionModel::choose_outputs(const std::vector<std::string>& names, Call& call) const {
+  call.outputs.clear();
+  call.order.clear();
+  if (names.empty()) {
+    call.outputs.resize(outputs_.size());
+    for (std::size_t i = 0; i < outputs_.size(); ++i) call.outputs[i].index = i;
+    return {};
+  }
+  for (const std::string& name : names) {
+    CORELANE_ASSIGN_OR_STATUS(const std::size_t index, output_index(name));
+    const auto same = std::find_if(call.outputs.begin(), call.outputs.end(),
+                                   [&](const CallOutput& o) { return o.index == index; });
+    call.order.push_back(static_cast<std::size_t>(same - call.outputs.begin()));
+    if (same == call.outputs.end()) call.outputs.emplace_back().index = index;
+  }
+  return {};
+}
+
+bool SessionModel::is_direct(std::size_t index, const TensorView& view) const noexcept {
+  return convert_[index].mean.empty() && convert_[index].std.empty() &&
+         runtime::is_program_form(inputs_[index], view);
+}
+
+Status SessionModel::capture(std::size_t index, CallInput& input) const {
+  const TensorDesc& desc = inputs_[index];
+  CORELANE_ASSIGN_OR_STATUS(Tensor copy, Tensor::allocate(desc.name, desc.dtype, input.view.shape));
+  const Status status = corelane::convert(input.view, copy.mutable_view(), convert_[index]);
+  if (!status.ok()) return status.wrap(fmt::format("input '{}'", desc.name));
+  input.view = copy.view();
+  input.keep = copy.data;
+  return {};
+}
+
+DType SessionModel::result_dtype(std::size_t index, DType native) const noexcept {
+  if (form_ == OutputForm::kFloat) return native == DType::kString ? native : DType::kF32;
+  if (form_ == OutputForm::kRaw && index < description_.outputs.size() &&
+      description_.outputs[index].quant_dtype != DType::kUndefined) {
+    return description_.outputs[index].quant_dtype;
+  }
+  return native;
+}
+
+const Quant& SessionModel::result_quant(std::size_t index) const noexcept {
+  static const Quant none;
+  const bool raw = form_ == OutputForm::kRaw && index < description_.outputs.size() &&
+                   description_.outputs[index].quant_dtype != DType::kUndefined;
+  return raw ? description_.outputs[index].quant : none;
+}
+
+}  // namespace corelane::session

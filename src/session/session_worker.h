@@ -1,0 +1,63 @@
+/// One context of a session, and the core it stands for: binds what a call brings, runs it, and
+/// collects what it gives.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "corelane/runtime/context.h"
+#include "session/call.h"
+#include "session/session_model.h"
+
+namespace corelane::session {
+
+/// How one call runs on a device.
+struct CallTerms {
+  std::uint64_t tag = 0;
+  Duration timeout{0};
+  std::int32_t priority = 0;
+};
+
+/// Used by whoever took it from the list of idle ones: one call at a time.
+class SessionWorker {
+ public:
+  SessionWorker(Context context, const SessionModel& model, device::CoreSet cores,
+                std::int32_t core, std::size_t index);
+
+  std::int32_t core() const noexcept { return core_; }
+  std::size_t index() const noexcept { return index_; }
+
+  /// Binds and submits; collect() is to follow when the inference is done.
+  Result<Inference> start(Call& call, const CallTerms& terms);
+  /// Binds, runs in this thread where the core is idle, and collects.
+  Status run(Call& call, const CallTerms& terms);
+  /// Takes what was not written in place. `copied`: what that took.
+  Status collect(Call& call, Duration& copied, const Clock& clock);
+
+  device::JobRecord record() const { return context_.record(); }
+  RunTimes times() const { return context_.times(); }
+  device::MemoryFigures memory() const { return context_.memory(); }
+
+ private:
+  Status bind(Call& call);
+  Status bind_inputs(const Call& call);
+  Status bind_output(CallOutput& output);
+  Status choose_shapes(const Call& call);
+  RunOptions options_of(const CallTerms& terms) const;
+  /// A new context where an abandoned inference keeps this one.
+  Status renew();
+
+  Context context_;
+  const SessionModel& model_;
+  const device::CoreSet cores_;
+  const std::int32_t core_;
+  const std::size_t index_;
+  std::vector<Shape> shapes_;        ///< Of the inputs now; only where they may change.
+  std::vector<TensorDesc> outputs_;  ///< For these shapes.
+  std::vector<bool> bound_;          ///< Outputs bound by an earlier call.
+  std::vector<bool> wanted_;
+};
+
+}  // namespace corelane::session

@@ -1,0 +1,55 @@
+#include "corelane/session/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace corelane {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+struct Free {
+  void operator()(void* block) const noexcept { ::operator delete(block, kAlignment); }
+};
+
+}  // namespace
+
+Result<Tensor> Tensor::allocate(std::string name, DType dtype, Shape shape) {
+  CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(shape, dtype, {}));
+  void* block = ::operator new(std::max<std::size_t>(bytes, 1), kAlignment, std::nothrow);
+  if (block == nullptr) {
+    return error(Code::kOutOfMemory, "tensor '{}' {} needs {} bytes, which the system refused",
+                 name, shape.to_string(), bytes);
+  }
+  Tensor tensor;
+  tensor.name = std::move(name);
+  tensor.dtype = dtype;
+  tensor.shape = std::move(shape);
+  tensor.data = std::shared_ptr<void>(block, Free{});
+  tensor.size = bytes;
+  return tensor;
+}
+
+Result<Tensor> Tensor::copy_of(std::string name, const TensorView& view) {
+  CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(view.shape, view.dtype, view.layout));
+  if (view.size < bytes || (view.data == nullptr && bytes > 0)) {
+    return error(Code::kInvalidArgument, "tensor '{}' {} takes {} bytes, {} were given", name,
+                 view.shape.to_string(), bytes, view.data == nullptr ? 0 : view.size);
+  }
+  void* block = ::operator new(std::max<std::size_t>(bytes, 1), kAlignment, std::nothrow);
+  if (block == nullptr) {
+    return error(Code::kOutOfMemory, "tensor '{}' needs {} bytes, which the system refused", name,
+                 bytes);
+  }
+  if (bytes > 0) std::memcpy(block, view.data, bytes);
+  return Tensor{std::move(name),
+                view.dtype,
+                view.shape,
+                view.layout,
+                view.quant,
+                std::shared_ptr<void>(block, Free{}),
+                bytes};
+}
+
+}  // namespace corelane
