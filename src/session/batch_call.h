@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "corelane/base/status.h"
-#include "corelane/session/session.h"
+#include "corelane/session/future.h"
 #include "session/call.h"
 
 namespace corelane::session {

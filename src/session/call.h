@@ -5,9 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "corelane/device/buffer.h"
 #include "corelane/session/tensor.h"
 #include "corelane/tensor/desc.h"
+
+namespace corelane::device {
+class Buffer;
+}
 
 namespace corelane::session {
 

@@ -9,6 +9,7 @@
 #include "session/future_state.h"
 #include "session/session_core.h"
 #include "session/session_create.h"
+#include "session/session_parts.h"
 
 namespace corelane {
 namespace session {

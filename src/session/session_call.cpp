@@ -5,6 +5,7 @@
 #include "session/future_state.h"
 #include "session/perf_line.h"
 #include "session/session_core.h"
+#include "session/session_worker.h"
 
 namespace corelane::session {
 namespace {

@@ -2,6 +2,7 @@
 #include "session/batch_call.h"
 #include "session/future_state.h"
 #include "session/session_core.h"
+#include "session/session_worker.h"
 
 namespace corelane::session {
 

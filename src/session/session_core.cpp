@@ -10,6 +10,8 @@
 #include "session/future_state.h"
 #include "session/perf_line.h"
 #include "session/placement.h"
+#include "session/session_parts.h"
+#include "session/session_worker.h"
 
 namespace corelane::session {
 namespace {

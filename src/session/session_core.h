@@ -20,7 +20,6 @@
 #include <string>
 #include <vector>
 
-#include "corelane/runtime/program.h"
 #include "corelane/session/session.h"
 #include "session/admission.h"
 #include "session/callback_order.h"
@@ -29,20 +28,12 @@
 #include "session/perf_line.h"
 #include "session/session_model.h"
 #include "session/session_task.h"
-#include "session/session_worker.h"
 
 namespace corelane::session {
 
-/// What Session::create has made.
-struct SessionParts {
-  SessionOptions options;
-  std::vector<Program> programs;  ///< One, or one for each context.
-  std::vector<Context> contexts;
-  std::vector<std::int32_t> cores;  ///< Of each context; -1: `any_cores`.
-  device::CoreSet any_cores;
-  std::size_t duplicated = 0;
-  std::vector<std::string> warnings;
-};
+class SessionWorker;
+
+struct SessionParts;
 
 class SessionCore final : public std::enable_shared_from_this<SessionCore> {
  public:

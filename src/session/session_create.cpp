@@ -6,6 +6,8 @@
 #include "corelane/device/registry.h"
 #include "session/perf_line.h"
 #include "session/placement.h"
+#include "session/session_core.h"
+#include "session/session_parts.h"
 
 namespace corelane::session {
 namespace {

@@ -6,10 +6,17 @@
 #include <vector>
 
 #include "corelane/base/bytes.h"
-#include "corelane/session/session.h"
-#include "session/session_core.h"
+#include "corelane/base/status.h"
 
-namespace corelane::session {
+namespace corelane {
+
+class Program;
+struct SessionOptions;
+
+namespace session {
+
+class SessionCore;
+struct SessionParts;
 
 /// Where a model comes from: a path, or bytes where the path is empty.
 struct ModelSource {
@@ -26,4 +33,5 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
 void remember(const std::shared_ptr<SessionCore>& core);
 std::vector<std::shared_ptr<SessionCore>> living_sessions();
 
-}  // namespace corelane::session
+}  // namespace session
+}  // namespace corelane

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "corelane/session/session.h"
 #include "runtime/shape_choice.h"
 #include "runtime/slot.h"
 

@@ -1,6 +1,7 @@
 /// The inputs and outputs of a session's model as callers see them: names, forms, checks.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,11 +9,19 @@
 
 #include "corelane/base/status.h"
 #include "corelane/model/description.h"
-#include "corelane/session/session.h"
 #include "corelane/tensor/convert.h"
 #include "session/call.h"
 
-namespace corelane::session {
+namespace corelane {
+
+struct FeedItem;
+using Feed = std::vector<FeedItem>;
+struct SessionOptions;
+enum class InputLayout : std::uint8_t;
+enum class InputRules : std::uint8_t;
+enum class OutputForm : std::uint8_t;
+
+namespace session {
 
 /// Immutable after it is made; any thread.
 class SessionModel {
@@ -65,4 +74,5 @@ class SessionModel {
   std::vector<ConvertOptions> convert_;
 };
 
-}  // namespace corelane::session
+}  // namespace session
+}  // namespace corelane

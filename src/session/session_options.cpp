@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "corelane/session/session.h"
+
 namespace corelane {
 namespace {
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "corelane/session/session.h"
+
 namespace corelane {
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "corelane/base/clock.h"
 #include "corelane/runtime/context.h"
-#include "corelane/session/session.h"
+#include "corelane/session/future.h"
 #include "session/call.h"
 
 namespace corelane::session {

@@ -21,6 +21,10 @@ namespace corelane {
 /// The outputs asked for, in that order.
 using Outputs = std::vector<Tensor>;
 
+/// Called once with the number of the task and its outputs, or why there are none, in the
+/// session's callback thread. An exception it throws goes to the log.
+using RunCallback = std::function<void(std::uint64_t task, Result<Outputs> outputs)>;
+
 namespace session {
 struct FutureState;
 }

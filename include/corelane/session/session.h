@@ -24,10 +24,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +35,7 @@
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/runtime/context.h"
+#include "corelane/runtime/program.h"
 #include "corelane/session/future.h"
 #include "corelane/session/io_binding.h"
 #include "corelane/session/session_options.h"
@@ -44,15 +43,54 @@
 
 namespace corelane {
 
-class Program;
-struct IoEntry;
-struct ProgramDescription;
-
 namespace session {
 class SessionCore;
 class SessionOwner;
 struct ControlState;
 }  // namespace session
+
+/// How a session is made: where its tasks run, how many wait, in which order it calls back. A
+/// value; nothing is opened or started before Session::create.
+struct SessionOptions {
+  /// Device, precision, host operators, compile settings, and an opened device (`load.on`), whose
+  /// clock is the session's.
+  LoadOptions load;
+
+  /// Cores by task, with repeats; not together with tp_mode. Empty: none.
+  std::vector<std::size_t> schedule;
+  /// Cores of all tasks; without a schedule, kAuto.
+  std::optional<TpMode> tp_mode;
+  /// Contexts of each core of the schedule (or of the session, with tp_mode); 1 to 64.
+  std::int64_t threads_per_core = 1;
+  PlacementPolicy placement = PlacementPolicy::kFormula;
+
+  /// Spreads submissions evenly: one per (average device time) / (cores of the schedule).
+  bool enable_pacing = false;
+  /// Every context loads the program itself, instead of sharing that of the first. Custom operators
+  /// and weights_from switch it on.
+  bool disable_dup_context = false;
+  /// Accepted tasks that have not started; at least 1.
+  std::int64_t max_queue_size = 3;
+  /// How long a submission waits for room or for its pace; more than 0.
+  Duration submit_timeout = std::chrono::seconds(10);
+  /// Callbacks in the order of submission; else in that of completion.
+  bool sequential_callbacks = true;
+  /// Tasks that are done and whose callback has not returned; at least 1. More hold submissions up.
+  std::int64_t max_pending_callbacks = 8;
+
+  InputLayout layout = InputLayout::kNchw;
+  InputRules input_rules = InputRules::kStrict;
+  /// Lenient inputs of rank 4 are normalised with the program's mean and std.
+  bool normalize = false;
+  OutputForm output_form = OutputForm::kDeclared;
+
+  /// Per-task lines: to stderr when unset and `CORELANE_PRINT_PERF` (or its alias
+  /// `ZTU_EZRKNN_ASYNC_PRINT_PERF`) is 1, true, on or yes at creation; false: never; true: always.
+  std::optional<bool> print_perf;
+  /// Receives the per-task lines instead of stderr. Called in a thread of the session; must not
+  /// block or call the session.
+  std::function<void(std::string_view)> perf_sink;
+};
 
 /// One input of a call. The memory is the caller's: run() reads it until it returns; the
 /// asynchronous calls copy it, or, with CallOptions::borrow, read it until the call is resolved.
@@ -98,10 +136,6 @@ struct CallOptions {
   /// without `keep_alive` are copied.
   std::function<bool()> interrupted;
 };
-
-/// Called once with the number of the task and its outputs, or why there are none, in the
-/// session's callback thread. An exception it throws goes to the log.
-using RunCallback = std::function<void(std::uint64_t task, Result<Outputs> outputs)>;
 
 /// Figures since the session was made.
 struct SessionStatistics {

@@ -1,22 +1,15 @@
-/// How a session is made: where its tasks run, how many wait, in which order it calls back.
-///
-/// Everything here is a value; nothing is opened or started before Session::create.
+/// The words of a session's options, and how they are read. SessionOptions itself is in session.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "corelane/base/api.h"
-#include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
-#include "corelane/runtime/program.h"
 
 namespace corelane {
 
@@ -53,46 +46,7 @@ enum class OutputForm : std::uint8_t {
 /// max_queue_size and max_pending_callbacks: no limit.
 inline constexpr std::int64_t kUnlimited = INT64_MAX;
 
-struct SessionOptions {
-  /// Device, precision, host operators, compile settings, and an opened device (`load.on`), whose
-  /// clock is the session's.
-  LoadOptions load;
-
-  /// Cores by task, with repeats; not together with tp_mode. Empty: none.
-  std::vector<std::size_t> schedule;
-  /// Cores of all tasks; without a schedule, kAuto.
-  std::optional<TpMode> tp_mode;
-  /// Contexts of each core of the schedule (or of the session, with tp_mode); 1 to 64.
-  std::int64_t threads_per_core = 1;
-  PlacementPolicy placement = PlacementPolicy::kFormula;
-
-  /// Spreads submissions evenly: one per (average device time) / (cores of the schedule).
-  bool enable_pacing = false;
-  /// Every context loads the program itself, instead of sharing that of the first. Custom operators
-  /// and weights_from switch it on.
-  bool disable_dup_context = false;
-  /// Accepted tasks that have not started; at least 1.
-  std::int64_t max_queue_size = 3;
-  /// How long a submission waits for room or for its pace; more than 0.
-  Duration submit_timeout = std::chrono::seconds(10);
-  /// Callbacks in the order of submission; else in that of completion.
-  bool sequential_callbacks = true;
-  /// Tasks that are done and whose callback has not returned; at least 1. More hold submissions up.
-  std::int64_t max_pending_callbacks = 8;
-
-  InputLayout layout = InputLayout::kNchw;
-  InputRules input_rules = InputRules::kStrict;
-  /// Lenient inputs of rank 4 are normalised with the program's mean and std.
-  bool normalize = false;
-  OutputForm output_form = OutputForm::kDeclared;
-
-  /// Per-task lines: to stderr when unset and `CORELANE_PRINT_PERF` (or its alias
-  /// `ZTU_EZRKNN_ASYNC_PRINT_PERF`) is 1, true, on or yes at creation; false: never; true: always.
-  std::optional<bool> print_perf;
-  /// Receives the per-task lines instead of stderr. Called in a thread of the session; must not
-  /// block or call the session.
-  std::function<void(std::string_view)> perf_sink;
-};
+struct SessionOptions;  // session.h
 
 /// "0,1,2", "[0, 1]", "0 1", "2". kInvalidArgument names the bad token; signs, other separators,
 /// and empty lists are bad.

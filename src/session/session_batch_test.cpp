@@ -1,0 +1,162 @@
+// Batches that are split, and pipelines.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "session/testing/session_bench.h"
+
+namespace corelane {
+namespace {
+
+using testing::CallbackLog;
+using ::testing::ElementsAre;
+using testing::feed_of;
+using testing::floats_of;
+using testing::item;
+using testing::milliseconds;
+using testing::SessionBench;
+
+std::vector<float> ramp(std::size_t n) {
+  std::vector<float> v(n);
+  std::iota(v.begin(), v.end(), 0.0F);
+  return v;
+}
+
+/// 12 samples of 20 ms on the cores of `schedule`; how long they take together.
+int batch_time(const std::vector<std::size_t>& schedule) {
+  SessionBench bench("null:rk3588?a=20ms");
+  SessionOptions options = bench.options();
+  options.schedule = schedule;
+  options.max_queue_size = 12;
+  Session session = bench.session(options);
+  const std::vector<float> x = ramp(48);
+  const Future future = session.submit_batch({item("x", x, Shape{12, 4})}).value();
+  while (!future.done()) bench.step(session);
+  EXPECT_EQ(floats_of(future.get()->front()), x);
+  EXPECT_EQ(future.get()->front().shape, (Shape{12, 4}));
+  return bench.now_ms();
+}
+
+TEST(SessionBatch, SamplesSpreadOverTheCoresWithoutGaps) {
+  EXPECT_EQ(batch_time({0}), 240);
+  EXPECT_EQ(batch_time({0, 1, 2}), 80);
+}
+
+TEST(SessionBatch, BlockingBatchDrawsFromTheSameCounter) {
+  SessionBench bench("null:rk3588");
+  SessionOptions options = bench.options();
+  options.schedule = {0, 1, 2};
+  Session session = bench.session(options);
+  const std::vector<float> x = ramp(20);
+  EXPECT_EQ(floats_of(session.run_batch({item("x", x, Shape{5, 4})})->front()), x);
+  EXPECT_EQ(session.submit(feed_of(bench.x))->task_id(), 5U);
+  EXPECT_EQ(session.statistics().accepted, 6U);
+}
+
+TEST(SessionBatch, OneFailedSampleFailsTheCallAndNothingElse) {
+  SessionBench bench("null:rk3588?fail=3");
+  Session session = bench.session(bench.options());
+  const std::vector<float> x = ramp(16);
+  const auto failed = session.run_batch({item("x", x, Shape{4, 4})});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code(), Code::kEngineFailed);
+  EXPECT_EQ(failed.error().message(), "sample 2");
+  EXPECT_TRUE(session.run(feed_of(bench.x)));
+  CallbackLog log;
+  ASSERT_TRUE(session.run_batch_async({item("x", x, Shape{4, 4})}, log.callback(bench)));
+  ASSERT_TRUE(session.wait_callbacks());
+  ASSERT_EQ(log.entries.size(), 1U);
+  EXPECT_EQ(log.entries[0].status.code(), Code::kEngineFailed);
+}
+
+TEST(SessionBatch, FeedsThatAreNoBatchAreRefused) {
+  SessionBench bench("null:rk3588");
+  Session session = bench.session(bench.options());
+  const std::vector<float> x = ramp(8);
+  const auto refused = [&](Shape shape) {
+    return session.run_batch({item("x", x, std::move(shape))}).error().code();
+  };
+  EXPECT_EQ(refused(Shape{0, 4}), Code::kShapeMismatch);
+  EXPECT_EQ(refused(Shape{2, 3}), Code::kShapeMismatch);
+  EXPECT_EQ(refused(Shape{4}), Code::kShapeMismatch);
+  Session two = testing::make_session(testing::relu_model({std::int64_t{2}, std::int64_t{4}}),
+                                      bench.options());
+  EXPECT_FALSE(two.run_batch({item("x", x, Shape{2, 4})}));
+}
+
+TEST(SessionBatch, OutputsOfOpenModelsArePutTogetherAfterwards) {
+  SessionBench bench("null:rk3588");
+  Session session = testing::make_session(testing::relu_model({std::string("N"), std::int64_t{2}}),
+                                          bench.options());
+  const std::vector<float> x = ramp(6);
+  const Outputs outputs = session.run_batch({item("x", x, Shape{3, 2})}).value();
+  EXPECT_EQ(outputs.front().shape, (Shape{3, 2}));
+  EXPECT_EQ(floats_of(outputs.front()), x);
+}
+
+TEST(SessionBatch, ItsCallbackKeepsItsPlace) {
+  SessionBench bench("null:rk3588?a=10ms");
+  SessionOptions options = bench.options();
+  options.schedule = {0, 1};
+  options.max_queue_size = 16;
+  Session session = bench.session(options);
+  CallbackLog log;
+  const std::vector<float> x = ramp(16);
+  ASSERT_EQ(session.run_batch_async({item("x", x, Shape{4, 4})}, log.callback(bench)).value(), 0U);
+  ASSERT_EQ(session.run_async(feed_of(bench.x), log.callback(bench)).value(), 4U);
+  bench.run_out(session);
+  EXPECT_THAT(log.tasks(), ElementsAre(0, 4));
+  EXPECT_THAT(log.times(), ElementsAre(20, 30));
+}
+
+TEST(SessionPipeline, CallKReturnsTheOutputsOfCallKMinusDepth) {
+  SessionBench bench("null:rk3588");
+  Session session = bench.session(bench.options());
+  for (int k = 0; k < 10; ++k) {
+    const std::vector<float> x = {static_cast<float>(k), 0, 0, 0};
+    const auto outputs = session.run_pipeline(feed_of(x)).value();
+    if (k < 3) {
+      EXPECT_FALSE(outputs.has_value());
+    } else {
+      ASSERT_TRUE(outputs.has_value());
+      EXPECT_EQ(floats_of(outputs->front())[0], static_cast<float>(k - 3));
+    }
+  }
+  const auto rest = session.flush();
+  ASSERT_EQ(rest.size(), 3U);
+  EXPECT_EQ(floats_of(rest[0]->front())[0], 7);
+  EXPECT_EQ(floats_of(rest[2]->front())[0], 9);
+  EXPECT_TRUE(session.flush().empty());
+}
+
+TEST(SessionPipeline, ResetOrAnotherDepthDropsWhatIsPending) {
+  SessionBench bench("null:rk3588");
+  Session session = bench.session(bench.options());
+  const Feed feed = feed_of(bench.x);
+  EXPECT_FALSE(session.run_pipeline(feed, 1)->has_value());
+  EXPECT_TRUE(session.run_pipeline(feed, 1)->has_value());
+  EXPECT_FALSE(session.run_pipeline(feed, 1, true)->has_value());
+  EXPECT_TRUE(session.run_pipeline(feed, 1)->has_value());
+  EXPECT_FALSE(session.run_pipeline(feed, 2)->has_value());
+  EXPECT_FALSE(session.run_pipeline(feed, 2)->has_value());
+  EXPECT_TRUE(session.run_pipeline(feed, 2)->has_value());
+  EXPECT_EQ(session.run_pipeline(feed, 0).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(session.statistics().accepted, 7U);
+}
+
+TEST(SessionPipeline, AFailureIsThatOfTheCallThatReturnsTheTask) {
+  SessionBench bench("null:rk3588?fail=2");
+  Session session = bench.session(bench.options());
+  const Feed feed = feed_of(bench.x);
+  EXPECT_FALSE(session.run_pipeline(feed, 1)->has_value());  // Task 0.
+  EXPECT_TRUE(session.run_pipeline(feed, 1)->has_value());   // Task 1 fails, gives 0.
+  EXPECT_EQ(session.run_pipeline(feed, 1).error().code(), Code::kEngineFailed);
+  EXPECT_TRUE(session.run_pipeline(feed, 1).has_value());
+  EXPECT_EQ(session.drain().code(), Code::kEngineFailed);  // Task 3.
+  EXPECT_TRUE(session.drain().ok());
+}
+
+}  // namespace
+}  // namespace corelane
