@@ -121,7 +121,9 @@ TEST(Future, CoroutinesGoOnInTheCallbackThread) {
   Session session = bench.session(bench.options());
   std::promise<std::vector<float>> sum;
   [](Session s, std::promise<std::vector<float>>* out) -> Detached {
-    const Outputs first = (co_await s.run_awaitable(feed_of({1, 2, 3, 4}))).value();
+    const std::vector<float> x = {1, 2, 3, 4};
+    const Feed feed = feed_of(x);
+    const Outputs first = (co_await s.run_awaitable(feed)).value();
     const Future future = s.submit({{"x", first.front().view(), first.front().data}}).value();
     const Outputs second = (co_await future).value();
     out->set_value(floats_of(second.front()));
@@ -129,7 +131,8 @@ TEST(Future, CoroutinesGoOnInTheCallbackThread) {
   EXPECT_THAT(sum.get_future().get(), ElementsAre(1, 2, 3, 4));
   std::promise<Code> refused;
   [](Session s, std::promise<Code>* out) -> Detached {
-    out->set_value((co_await s.run_awaitable({})).error().code());
+    const Feed none;
+    out->set_value((co_await s.run_awaitable(none)).error().code());
   }(session, &refused);
   EXPECT_EQ(refused.get_future().get(), Code::kInvalidArgument);
 }

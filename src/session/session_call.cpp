@@ -109,7 +109,8 @@ Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
   }
   give_back(*worker, status, times.device);
   pump();
-  settled(status);
+  count(status);
+  settled();
   return outputs_of(call, status);
 }
 

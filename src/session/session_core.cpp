@@ -311,6 +311,7 @@ Result<Outputs> SessionCore::outputs_of(Call& call, const Status& status) {
 
 void SessionCore::resolve(const std::shared_ptr<SessionTask>& task, const Status& status) {
   task->call.inputs.clear();
+  count(status);  // Before anybody learns of it.
   if (task->batch != nullptr) {
     if (task->batch->finish(task->sample, task->call, status)) resolve_batch(*task->batch);
   } else if (task->callback) {
@@ -319,13 +320,17 @@ void SessionCore::resolve(const std::shared_ptr<SessionTask>& task, const Status
   } else {
     task->future->resolve(outputs_of(task->call, status));
   }
-  settled(status);
+  settled();
 }
 
-void SessionCore::settled(const Status& status) {
+void SessionCore::count(const Status& status) {
   const Lock lock(mutex_);
   ++counted_.completed;
   if (!status.ok()) ++counted_.failed;
+}
+
+void SessionCore::settled() {
+  const Lock lock(mutex_);
   --live_;
   if (quiet()) quiet_.notify_all();
 }

@@ -118,7 +118,8 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   void drop_timer(SessionTask& task);
   void resolve(const std::shared_ptr<SessionTask>& task, const Status& status);
   void resolve_batch(BatchCall& batch);
-  void settled(const Status& status);
+  void count(const Status& status);
+  void settled();
   void call_back(std::uint64_t ticket, std::uint64_t id, RunCallback callback,
                  Result<Outputs> result);
   void called_back();

@@ -19,7 +19,7 @@ using testing::milliseconds;
 using testing::SessionBench;
 
 TEST(SessionQueue, AFullQueueTimesOutAndAcceptedTasksStillCallBack) {
-  SessionBench bench("null:rk3588?a=1s");
+  SessionBench bench("null:rk3588?a=3600s");
   SessionOptions options = bench.options();
   options.schedule = {0};
   options.submit_timeout = milliseconds(50);
@@ -34,8 +34,8 @@ TEST(SessionQueue, AFullQueueTimesOutAndAcceptedTasksStillCallBack) {
     late = session.run_async(feed_of(bench.x), log.callback(bench));
     over = true;
   });
-  // Up to the moment before the first task ends, as often as it takes.
-  while (!over && bench.now_ms() < 900) {
+  // Long before the first task ends.
+  while (!over) {
     bench.clock->advance(microseconds(100));
     std::this_thread::yield();
   }
@@ -194,7 +194,7 @@ TEST(SessionPace, FailedTasksAreNoSample) {
 }
 
 TEST(SessionPace, TheWaitEndsAtTheSubmitTimeout) {
-  SessionBench bench("null:rk3588?a=1s");
+  SessionBench bench("null:rk3588?a=3600s");
   SessionOptions options = bench.options();
   options.enable_pacing = true;
   Session session = bench.session(options);
@@ -210,8 +210,7 @@ TEST(SessionPace, TheWaitEndsAtTheSubmitTimeout) {
     status = session.run_async(feed_of(bench.x), log.callback(bench), call).error();
     over = true;
   });
-  const int start = bench.now_ms();
-  while (!over && bench.now_ms() < start + 900) {
+  while (!over) {
     bench.clock->advance(microseconds(100));
     std::this_thread::yield();
   }

@@ -207,7 +207,8 @@ TEST(SessionRun, TagsAndTaskNumbersAreInTheTrace) {
   ASSERT_TRUE(session.run(feed_of(bench.x), tagged));
   ASSERT_TRUE(session.submit(feed_of(bench.x))->get());
   std::vector<std::uint64_t> tags;
-  for (const auto& record : session.read_trace().value()) tags.push_back(record.tag);
+  const auto trace = session.read_trace().value();
+  for (const auto& record : trace) tags.push_back(record.tag);
   EXPECT_THAT(tags, ::testing::UnorderedElementsAre(0, 77, 2));
 }
 

@@ -74,6 +74,7 @@ struct SessionBench {
     while (step(session)) {
     }
   }
+  /// At most three weeks.
   int now_ms() const {
     return static_cast<int>((clock->now().time_since_epoch()).count() / 1'000'000);
   }
