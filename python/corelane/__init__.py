@@ -1,0 +1,87 @@
+"""Corelane: onnxruntime's interface over a multi-core NPU, simulated on the CPU or real.
+
+    import corelane as ort
+    session = ort.InferenceSession("model.onnx", providers=["RKNPU2ExecutionProvider"],
+                                   provider_options=[ort.make_provider_options(schedule=[0, 1, 2])])
+    outputs = session.run(None, {"x": array})
+
+Importing it starts no thread, opens no device and prints nothing.
+"""
+
+from . import _native
+from . import capi  # noqa: F401 - onnxruntime.capi is reached as an attribute
+from ._absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtArenaCfg, OrtCompileApiFlags,
+                      OrtDeviceVendorId, OrtEpDevice, OrtExecutionProviderDevicePolicy, OrtHardwareDevice,
+                      OrtHardwareDeviceType, OrtSparseFormat, OrtSyncStream, SparseTensor, copy_tensors,
+                      create_and_register_allocator, create_and_register_allocator_v2, get_ep_devices,
+                      has_collective_ops, register_execution_provider_library, set_global_thread_pool_sizes,
+                      unregister_execution_provider_library)
+from ._binding import IOBinding
+from ._errors import Busy, Timeout
+from ._options import AVAILABLE as _AVAILABLE
+from ._options import make_provider_options
+from ._session import InferenceSession, RunFuture
+from ._settings import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
+                        RunOptions, SessionOptions)
+from ._values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue
+
+__version__ = _native.version
+SessionIOBinding = IOBinding
+
+
+def get_available_providers() -> list:
+    """Providers a session may name, in order of preference."""
+    return list(_AVAILABLE)
+
+
+def get_all_providers() -> list:
+    return list(_AVAILABLE)
+
+
+def get_device() -> str:
+    """'CPU', as onnxruntime says it: where inputs and outputs lie."""
+    return "CPU"
+
+
+def get_version_string() -> str:
+    return __version__
+
+
+def get_build_info() -> str:
+    return f"Corelane {__version__}"
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """0 verbose, 1 info, 2 warning, 3 error, 4 fatal (nothing). RuntimeError for others."""
+    if severity not in (0, 1, 2, 3, 4):
+        raise RuntimeError("Invalid logging severity. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal; "
+                           f"{severity!r} was given")
+    _native.set_log_level((4, 3, 2, 1, 0)[severity])
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Accepted and ignored: severity decides."""
+
+
+def set_seed(seed: int) -> None:
+    """Accepted and ignored: no operator draws from a generator of ours."""
+
+
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory=None) -> None:
+    """There is nothing to load."""
+
+
+def print_debug_info() -> None:
+    print(get_build_info())
+    print("providers:", ", ".join(_AVAILABLE))
+
+
+def enable_telemetry_events() -> None:
+    """There is no telemetry."""
+
+
+def disable_telemetry_events() -> None:
+    """There is no telemetry."""
+
+
+__all__ = [name for name in dir() if not name.startswith("_") and name != "capi"]

@@ -1,0 +1,87 @@
+"""Names of onnxruntime that are there so that code imports, and raise NotImplemented when used."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from ._errors import NotImplemented as NotSupported
+
+
+def _refused(name: str) -> type:
+    def refuse(self: Any, *_: Any, **__: Any) -> None:
+        raise NotSupported(f"{name} is not served by corelane; docs/apis/python.md lists what is")
+
+    return type(name, (), {"__init__": refuse, "__module__": "corelane", "__doc__": "Not served: raises."})
+
+
+SparseTensor = _refused("SparseTensor")
+OrtArenaCfg = _refused("OrtArenaCfg")
+LoraAdapter = _refused("LoraAdapter")
+AdapterFormat = _refused("AdapterFormat")
+ModelCompiler = _refused("ModelCompiler")
+OrtEpDevice = _refused("OrtEpDevice")
+OrtHardwareDevice = _refused("OrtHardwareDevice")
+OrtSyncStream = _refused("OrtSyncStream")
+
+
+class OrtSparseFormat(enum.IntEnum):
+    ORT_SPARSE_UNDEFINED = 0
+    ORT_SPARSE_COO = 1
+    ORT_SPARSE_CSRC = 2
+    ORT_SPARSE_BLOCK_SPARSE = 4
+
+
+class OrtCompileApiFlags(enum.IntFlag):
+    NONE = 0
+    ERROR_IF_NO_NODES_COMPILED = 1
+    ERROR_IF_OUTPUT_FILE_EXISTS = 2
+
+
+class OrtHardwareDeviceType(enum.IntEnum):
+    CPU = 0
+    GPU = 1
+    NPU = 2
+
+
+class OrtDeviceVendorId(enum.IntEnum):
+    NONE = 0
+
+
+class OrtExecutionProviderDevicePolicy(enum.IntEnum):
+    DEFAULT = 0
+    PREFER_CPU = 1
+    PREFER_NPU = 2
+    PREFER_GPU = 3
+    MAX_PERFORMANCE = 4
+    MAX_EFFICIENCY = 5
+    MIN_OVERALL_POWER = 6
+
+
+def get_ep_devices() -> list:
+    """No devices of plug-in providers."""
+    return []
+
+
+def _refuse(*_: Any, **__: Any) -> None:
+    raise NotSupported("this function is not served by corelane; docs/apis/python.md lists what is")
+
+
+register_execution_provider_library = unregister_execution_provider_library = _refuse
+create_and_register_allocator = create_and_register_allocator_v2 = _refuse
+
+
+def copy_tensors(src: list, dst: list, stream: Any = None) -> None:
+    """Copies OrtValues into others of the same shapes."""
+    if len(src) != len(dst):
+        raise ValueError(f"{len(src)} sources and {len(dst)} destinations")
+    for one, other in zip(src, dst):
+        other.update_inplace(one.numpy())
+
+
+def set_global_thread_pool_sizes(intra_op_num_threads: int, inter_op_num_threads: int) -> None:
+    """Accepted and ignored: threads are the device's."""
+
+
+def has_collective_ops() -> bool:
+    return False

@@ -1,0 +1,79 @@
+"""Element types by their ONNX numbers, and values that are not plain arrays yet."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+_NAMES = {1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
+          8: "string", 9: "bool", 10: "float16", 11: "double", 12: "uint32", 13: "uint64",
+          16: "bfloat16", 21: "uint4", 22: "int4"}
+_DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
+           9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64"}
+_NUMBERS = {name: number for number, name in _DTYPES.items()} | {"bfloat16": 16}
+
+
+def type_name(number: int) -> str:
+    """'tensor(float)' for 1."""
+    return f"tensor({_NAMES.get(number, 'undefined')})"
+
+
+def dtype_of(number: int) -> np.dtype | None:
+    """numpy's element type; None where it has none."""
+    if number == 16:
+        return _bfloat16()
+    name = _DTYPES.get(number)
+    return None if name is None else np.dtype(name)
+
+
+def number_of(element_type) -> int:
+    """The ONNX number of a number, a numpy type, a dtype or its name."""
+    if isinstance(element_type, int):
+        return element_type
+    name = np.dtype(element_type).name
+    if name not in _NUMBERS:
+        raise RuntimeError(f"numpy type {name} is no element type of a tensor; one of "
+                           f"{', '.join(_NUMBERS)} is")
+    return _NUMBERS[name]
+
+
+def _bfloat16():
+    """bfloat16 where somebody has brought it; its bits otherwise."""
+    brought = sys.modules.get("ml_dtypes")
+    return np.dtype(brought.bfloat16) if brought is not None else np.dtype("uint16")
+
+
+def coerce(value, name: str, expected: int):
+    """(array that shows its memory, ONNX number where numpy's format does not say it, else 0).
+
+    Called for what the native module cannot read as it is: OrtValues, nested lists, arrays with
+    strides. Nothing is converted to another element type but what has none (lists)."""
+    inner = getattr(value, "_array", None)
+    if inner is not None:
+        value = inner
+    if not isinstance(value, np.ndarray):
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
+        elif hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+            value = np.from_dlpack(value) if not hasattr(value, "__array__") else np.asarray(value)
+        elif isinstance(value, (list, tuple, int, float, bool)):
+            value = np.asarray(value, dtype=dtype_of(expected))
+        else:
+            raise TypeError(f"input {name!r}: a numpy array, an OrtValue or a list is needed, "
+                            f"{type(value).__name__} was given")
+    dtype = value.dtype
+    if dtype.byteorder not in "=|" and not dtype.isnative:
+        raise RuntimeError(f"input {name!r}: byte order of {dtype.str!r} is not this machine's; "
+                           "use .astype(dtype.newbyteorder('='))")
+    if dtype.name == "bfloat16":
+        return np.ascontiguousarray(value).view(np.uint16), 16
+    if dtype.kind in "OUS":
+        raise InvalidStrings(f"input {name!r}: string tensors are not supported; dtype {dtype}")
+    if not value.flags.c_contiguous:
+        value = np.ascontiguousarray(value)
+    return value, 0
+
+
+class InvalidStrings(RuntimeError):
+    """Strings where a model has numbers."""

@@ -1,0 +1,212 @@
+"""Providers and their options: what they are called, what they accept, what they mean.
+
+Without an RKNN provider a session follows onnxruntime's rules; with one, those of RKNN users: inputs
+of other element types are converted, and option errors are RuntimeErrors.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import warnings
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from . import _native
+from ._errors import StatusError
+
+RKNN_PROVIDERS = ("RKNPU2ExecutionProvider", "RKNNExecutionProvider", "RKNPU3ExecutionProvider")
+CPU_PROVIDER = "CPUExecutionProvider"
+AVAILABLE = ["RKNPU2ExecutionProvider", CPU_PROVIDER]
+UNLIMITED = -1
+_TEN_YEARS_MS = 10 * 365 * 24 * 3600 * 1000
+
+
+def _integer(name: str, value: Any, least: int) -> int:
+    if isinstance(value, str):
+        try:
+            number = int(value.strip())
+        except ValueError:
+            raise RuntimeError(f"{name}: {value!r} is no integer") from None
+    else:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise RuntimeError(f"{name}: an integer is needed, {value!r} was given") from None
+    if number < least:
+        raise RuntimeError(f"{name}: {number} is below {least}, the least allowed value")
+    return number
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    text = str(value).strip().lower()
+    if text in ("1", "true", "on", "yes"):
+        return True
+    if text in ("0", "false", "off", "no"):
+        return False
+    raise RuntimeError(f"{name}: {value!r} is neither true nor false")
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise RuntimeError(f"{name}: a text is needed, {value!r} was given")
+    return os.fspath(value)
+
+
+def _cores(value: Any) -> list[int]:
+    """A1 to A3 of the contract: a core, a text of cores, or a sequence of them."""
+    if isinstance(value, str):
+        return list(_native.parse_schedule(value))
+    if isinstance(value, (bool, np.bool_, bytes, bytearray, set, frozenset, Mapping)):
+        raise RuntimeError(f"schedule: {value!r} is no core, no text and no list of cores")
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "iu" or value.ndim > 1:
+            raise RuntimeError(f"schedule: an array of integers is needed, {value!r} was given")
+        value = value.tolist()
+    if not isinstance(value, (list, tuple, range)):
+        value = [value]
+    if not value:
+        raise RuntimeError("schedule: must not be empty; name cores such as [0, 1, 2]")
+    cores = []
+    for item in value:
+        if isinstance(item, (bool, np.bool_)):
+            raise RuntimeError(f"schedule: {item!r} is no core number")
+        cores.append(_integer("schedule", item, 0))
+    return cores
+
+
+def _tp_mode(value: Any) -> str:
+    if not isinstance(value, str):
+        raise RuntimeError(f"tp_mode: a text such as \"auto\" or \"0,1\" is needed, {value!r} was given")
+    return _native.parse_tp_mode(value)
+
+
+def _queue_size(value: Any) -> int:
+    return _integer("max_queue_size", value, 1)
+
+
+_READERS = {
+    "schedule": _cores,
+    "tp_mode": _tp_mode,
+    "threads_per_core": lambda v: _integer("threads_per_core", v, 1),
+    "placement": lambda v: _text("placement", v),
+    "enable_pacing": lambda v: _flag("enable_pacing", v),
+    "disable_dup_context": lambda v: _flag("disable_dup_context", v),
+    "max_queue_size": _queue_size,
+    "submit_timeout_ms": lambda v: _integer("submit_timeout_ms", v, 1),
+    "sequential_callbacks": lambda v: _flag("sequential_callbacks", v),
+    "max_pending_callbacks": lambda v: _integer("max_pending_callbacks", v, 1),
+    "layout": lambda v: _text("layout", v),
+    "device": lambda v: _text("device", v),
+    "profile": lambda v: _text("profile", v),
+    "precision": lambda v: _text("precision", v),
+    "fast_math": lambda v: _flag("fast_math", v),
+    "output_form": lambda v: _text("output_form", v),
+    "normalize": lambda v: _flag("normalize", v),
+    "cache": lambda v: _flag("cache", v),
+}
+# None means "not given" for these; elsewhere it is an error, as the original has it.
+_OPTIONAL = ("schedule", "tp_mode", "device", "profile")
+
+
+def make_provider_options(schedule=None, tp_mode=None, threads_per_core=None, **options) -> dict[str, Any]:
+    """A dict of provider options, without those that are None.
+
+    ValueError when schedule and tp_mode are both given; TypeError for an unknown name."""
+    given = {"schedule": schedule, "tp_mode": tp_mode, "threads_per_core": threads_per_core, **options}
+    for name in given:
+        if name not in _READERS:
+            raise TypeError(f"unknown provider option {name!r}; known are {', '.join(_READERS)}")
+    if schedule is not None and tp_mode is not None:
+        raise ValueError("schedule and tp_mode exclude each other; leave one of them out")
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def read_provider_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Checked options for the native session. RuntimeError names the option and what it takes."""
+    read = {}
+    for name, value in options.items():
+        if name not in _READERS:
+            raise RuntimeError(f"unknown provider option {name!r}; known are {', '.join(_READERS)}")
+        if value is None and name in _OPTIONAL:
+            continue
+        try:
+            read[name] = _READERS[name](value)
+        except StatusError as error:
+            raise RuntimeError(f"{name}: {error}") from None
+    if "schedule" in read and "tp_mode" in read:
+        raise RuntimeError("schedule and tp_mode exclude each other; leave one of them out")
+    profile = read.pop("profile", None)
+    if profile is not None:
+        if read.get("device", "virtual") and ":" in read.get("device", "virtual"):
+            raise RuntimeError(f"profile {profile!r} and device {read['device']!r} both name a profile")
+        read["device"] = f"{read.get('device', 'virtual')}:{profile}"
+    return read
+
+
+def rknn_session_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {**read_provider_options(options), "lenient": True}
+
+
+def strict_session_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """onnxruntime has no queue that could be full: callers wait."""
+    return {"max_queue_size": UNLIMITED, "max_pending_callbacks": UNLIMITED,
+            "submit_timeout_ms": _TEN_YEARS_MS, **read_provider_options(options), "lenient": False}
+
+
+def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, dict]]:
+    """Pairs of name and options. ValueError as onnxruntime's check raises it."""
+    if providers is None:
+        return []
+    if isinstance(providers, (str, tuple)) and not (
+            isinstance(providers, tuple) and all(isinstance(p, str) for p in providers)):
+        providers = [providers]
+    if not isinstance(providers, Sequence):
+        raise ValueError("'providers' should be a sequence.")
+    if provider_options is not None:
+        if isinstance(provider_options, Mapping):
+            provider_options = [provider_options]
+        if not isinstance(provider_options, Sequence):
+            raise ValueError("'provider_options' should be a sequence.")
+        if len(providers) != len(provider_options):
+            raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+        if any(isinstance(p, tuple) and p[1] for p in providers):
+            raise ValueError("Cannot specify options both inline and in 'provider_options'.")
+    pairs = []
+    for i, provider in enumerate(providers):
+        options = provider_options[i] if provider_options is not None else {}
+        if isinstance(provider, tuple) and len(provider) == 2 and isinstance(provider[0], str) \
+                and isinstance(provider[1], Mapping):
+            provider, inline = provider
+            options = options or inline
+        if not isinstance(provider, str):
+            raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+        if not isinstance(options, Mapping):
+            raise ValueError("'provider_options' values must be dicts.")
+        pairs.append((provider, dict(options)))
+    return pairs
+
+
+def choose_provider(pairs: list[tuple[str, dict]]) -> tuple[list[str], str, dict]:
+    """(names in force, the one that decides the rules, its options). Unknown names warn."""
+    names, chosen, options = [], None, {}
+    for name, given in pairs:
+        if name not in RKNN_PROVIDERS and name != CPU_PROVIDER:
+            warnings.warn(f"Specified provider '{name}' is not in available provider names."
+                          f"Available providers: '{', '.join(AVAILABLE)}'", UserWarning, stacklevel=4)
+            continue
+        if name in names:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", UserWarning, stacklevel=4)
+            continue
+        names.append(name)
+        if chosen is None and name in RKNN_PROVIDERS:
+            chosen, options = name, given
+    if chosen is None:
+        chosen = CPU_PROVIDER
+        options = next((given for name, given in pairs if name == CPU_PROVIDER), {})
+    if CPU_PROVIDER not in names:
+        names.append(CPU_PROVIDER)
+    return names, chosen, options

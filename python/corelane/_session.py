@@ -1,0 +1,436 @@
+"""InferenceSession: onnxruntime's class over the native session."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import json
+import os
+import threading
+import time
+import warnings
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from . import _arrays, _native, _options
+from ._binding import IOBinding
+from ._errors import InvalidArgument, NoSuchFile, StatusError, numbered, translated
+from ._errors import NotImplemented as NotSupported
+from ._settings import SessionOptions, read_run_options
+from ._values import ModelMetadata, NodeArg, OrtValue, check_device
+
+_RETRY = 1  # Microseconds: a submission that does not wait.
+
+
+class RunFuture(concurrent.futures.Future):
+    """The result of one submitted call: a list of arrays. cancel() works until the task starts."""
+
+    def __init__(self, native: Any, translate: Callable[[StatusError], Exception]):
+        super().__init__()
+        self._native = native
+        native.then(lambda outputs, problem: self._resolve(outputs, problem, translate))
+
+    @property
+    def task_id(self) -> int:
+        return self._native.task_id
+
+    def cancel(self) -> bool:
+        if self.done():
+            return self.cancelled()
+        return self._native.cancel() and (super().cancel() or self.cancelled())
+
+    def _resolve(self, outputs: Any, problem: Any, translate: Callable[[StatusError], Exception]) -> None:
+        try:
+            if not self.set_running_or_notify_cancel():
+                return
+            if problem is None:
+                self.set_result(outputs)
+            else:
+                self.set_exception(translate(problem))
+        except concurrent.futures.InvalidStateError:
+            pass  # Cancelled in between.
+
+
+class InferenceSession:
+    """A model on a device, run by many callers at once.
+
+    path_or_bytes: a path, or bytes of an ONNX model or a program file. providers: without an RKNN
+    provider the rules are onnxruntime's; with "RKNPU2ExecutionProvider" inputs are converted, and
+    options such as schedule apply (docs/apis/python.md). weights_from (or use_weight_from): a session
+    whose constants a program without its own takes. Any thread; `with` closes it."""
+
+    def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Any = None,
+                 provider_options: Any = None, **kwargs: Any):
+        self._options = SessionOptions() if sess_options is None else sess_options
+        if not isinstance(self._options, SessionOptions):
+            raise TypeError(f"sess_options: SessionOptions is needed, {type(sess_options).__name__} was given")
+        source = self._source(path_or_bytes)
+        pairs = self._pairs(providers, provider_options)
+        self._providers, self._provider, self._given = _options.choose_provider(pairs)
+        self._strict = self._provider not in _options.RKNN_PROVIDERS
+        weights = kwargs.get("weights_from", kwargs.get("use_weight_from"))
+        self._native = self._create(source, None if weights is None else weights._native)
+        for text in self._native.warnings():
+            warnings.warn(text, UserWarning, stacklevel=2)
+        self._inputs = [self._node(d) for d in self._native.inputs()]
+        self._outputs = [self._node(d) for d in self._native.outputs()]
+        self._source_is_path = isinstance(source, str)
+        self._profile_start = 0
+        if self._options.enable_profiling:
+            self._native.set_trace(65536)
+            self._profile_start = time.monotonic_ns()
+
+    # --- Making it.
+
+    @staticmethod
+    def _source(path_or_bytes: Any) -> Any:
+        if isinstance(path_or_bytes, (str, os.PathLike)):
+            path = os.fsdecode(path_or_bytes)
+            if not os.path.isfile(path):
+                raise numbered(NoSuchFile, f"Load model from {path} failed:Load model {path} failed. "
+                                           "File doesn't exist")
+            return path
+        if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+            if len(path_or_bytes) == 0:
+                raise numbered(InvalidArgument, "model data must not be empty")
+            return path_or_bytes
+        raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+
+    @staticmethod
+    def _pairs(providers: Any, provider_options: Any) -> list:
+        try:
+            return _options.split_providers(providers, provider_options)
+        except ValueError as problem:
+            names = [providers] if isinstance(providers, str) else list(providers or [])
+            names = [p[0] if isinstance(p, tuple) else p for p in names]
+            if any(name in _options.RKNN_PROVIDERS for name in names):
+                raise InvalidArgument(str(problem)) from None
+            warnings.warn(f"{problem} Falling back to {_options.CPU_PROVIDER}.", UserWarning, stacklevel=3)
+            return []
+
+    def _create(self, source: Any, weights: Any) -> Any:
+        try:
+            entries = self._options._corelane_entries()
+            if self._strict:
+                options = _options.strict_session_options(entries)
+            else:
+                options = _options.rknn_session_options({**entries, **self._given})
+            options["dims"] = self._options._dims
+            return _native.Session(source, options, weights)
+        except StatusError as error:
+            raise self._translated(error) from None
+
+    def _node(self, description: dict) -> NodeArg:
+        four = len(description["shape"]) == 4
+        nhwc = description["layout"] == "nhwc"
+        return NodeArg(description, ("NHWC" if nhwc else "NCHW") if four else "UNDEFINED")
+
+    def _translated(self, error: StatusError) -> Exception:
+        return translated(error, self._strict)
+
+    # --- Running it.
+
+    def run(self, output_names: Sequence[str] | None, input_feed: Any, run_options: Any = None) -> list:
+        """Runs and waits. output_names: None or [] for all, in model order. Ctrl-C ends the wait."""
+        try:
+            if run_options is None:
+                return self._native.run(output_names, input_feed)
+            terms, batch = read_run_options(run_options)
+            return self._native.run(output_names, input_feed, terms, batch)
+        except StatusError as error:
+            raise self._explained(error, output_names, input_feed) from None
+
+    def run_async(self, output_names: Sequence[str] | None, input_feed: Any, callback: Callable,
+                  user_data: Any, run_options: Any = None) -> None:
+        """Submits a copy of the inputs; callback(outputs, user_data, "") comes from another thread, or
+        callback([], user_data, text) (None instead of [] with an RKNN provider)."""
+        if not callable(callback):
+            raise TypeError(f"callback: a function is needed, {type(callback).__name__} was given")
+        nothing = [] if self._strict else None
+
+        def done(outputs: Any, problem: StatusError | None) -> None:
+            callback(nothing if problem is not None else outputs, user_data,
+                     "" if problem is None else str(problem))
+
+        terms, batch = read_run_options(run_options)
+        self._check_names(output_names, input_feed)
+        try:
+            self._native.run_async(output_names, input_feed, done, terms, batch)
+        except StatusError as error:
+            raised = self._explained(error, output_names, input_feed)
+            if not self._strict or error.code not in (106, 107):
+                raise raised from None
+            # onnxruntime looks at shapes and types when the work starts.
+            text = str(raised).split(" : ", 3)[-1]
+            threading.Thread(target=callback, args=(nothing, user_data, text), name="corelane-refused").start()
+
+    def try_run_async(self, output_names: Sequence[str] | None, input_feed: Any, callback: Callable,
+                      user_data: Any = None, run_options: Any = None) -> int | None:
+        """run_async without waiting: the task's number, or None when it is too early or full."""
+        terms, _ = read_run_options(run_options)
+
+        def done(outputs: Any, problem: StatusError | None) -> None:
+            callback(outputs, user_data, "" if problem is None else str(problem))
+
+        try:
+            return self._native.try_run_async(output_names, input_feed, done, terms)
+        except StatusError as error:
+            raise self._explained(error, output_names, input_feed) from None
+
+    def submit(self, output_names: Sequence[str] | None, input_feed: Any, run_options: Any = None) -> RunFuture:
+        """Submits a copy of the inputs and returns its future."""
+        terms, batch = read_run_options(run_options)
+        try:
+            native = self._native.submit(output_names, input_feed, terms, batch)
+        except StatusError as error:
+            raise self._explained(error, output_names, input_feed) from None
+        return RunFuture(native, self._translated)
+
+    async def run_awaitable(self, output_names: Sequence[str] | None, input_feed: Any,
+                            run_options: Any = None) -> list:
+        """The same for asyncio. While the queue is full a thread of the loop's executor waits."""
+        terms, batch = read_run_options(run_options)
+        attempt = _native.Terms() if terms is None else None
+        if attempt is not None:
+            attempt.submit_timeout_us = _RETRY
+            try:
+                native = self._native.submit(output_names, input_feed, attempt, batch)
+                return await asyncio.wrap_future(RunFuture(native, self._translated))
+            except StatusError as error:
+                if error.code != 401:
+                    raise self._explained(error, output_names, input_feed) from None
+        loop = asyncio.get_running_loop()
+        future = await loop.run_in_executor(None, self.submit, output_names, input_feed, run_options)
+        return await asyncio.wrap_future(future)
+
+    def run_pipeline(self, input_feed: Any, depth: int = 3, reset: bool = False,
+                     output_names: Sequence[str] | None = None, run_options: Any = None) -> list | None:
+        """Submits, and returns the outputs of the call `depth` calls ago; None for the first ones."""
+        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
+            raise TypeError(f"depth: a positive integer is needed, {depth!r} was given")
+        terms, _ = read_run_options(run_options)
+        try:
+            return self._native.run_pipeline(output_names, input_feed, int(depth), bool(reset), terms)
+        except StatusError as error:
+            raise self._explained(error, output_names, input_feed) from None
+
+    def flush(self) -> list[list]:
+        """Waits for what the pipeline holds and returns it in order; raises the first failure."""
+        results = self._native.flush()
+        for result in results:
+            if isinstance(result, StatusError):
+                raise self._translated(result)
+        return results
+
+    def drain(self) -> None:
+        """flush() without the results."""
+        self.flush()
+
+    def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue],
+                            run_options: Any = None) -> list[OrtValue]:
+        return [OrtValue(a) for a in self.run(output_names, dict(input_dict_ort_values), run_options)]
+
+    def run_with_ortvaluevector(self, *_: Any, **__: Any) -> None:
+        raise NotSupported("run_with_ortvaluevector is not served; use io_binding()")
+
+    def io_binding(self) -> IOBinding:
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
+        if not isinstance(iobinding, IOBinding) or iobinding._session is not self:
+            raise ValueError("IOBinding must be used with the session that created it.")
+        iobinding._run(read_run_options(run_options)[0])
+
+    def _check_names(self, output_names: Any, input_feed: Any) -> None:
+        """What onnxruntime finds wrong before it starts."""
+        if isinstance(input_feed, Mapping):
+            names = {node.name for node in self._inputs}
+            missing = [node.name for node in self._inputs if node.name not in input_feed]
+            if missing:
+                raise self._missing(missing, input_feed)
+            for name in input_feed:
+                if name not in names:
+                    raise self._worded(InvalidArgument, f"Invalid input name: {name}")
+        if output_names and not isinstance(output_names, str):
+            known = {node.name for node in self._outputs}
+            for name in output_names:
+                if name not in known:
+                    raise self._worded(InvalidArgument, f"Invalid output name:{name}" if self._strict else
+                                       f"Unknown output name: {name}; the model has {', '.join(sorted(known))}")
+
+    def _missing(self, missing: list, feed: Mapping) -> Exception:
+        if not self._strict:
+            return InvalidArgument(f"Missing input: {missing[0]}; required {[n.name for n in self._inputs]}, "
+                                   f"given {list(feed)}")
+        return ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+
+    def _worded(self, kind: type, text: str) -> Exception:
+        return numbered(kind, text) if self._strict else kind(text)
+
+    def _explained(self, error: StatusError, output_names: Any, feed: Any) -> Exception:
+        """A failure of a call in the words of onnxruntime, where it has some."""
+        if error.code not in (101, 102, 106, 107):
+            return self._translated(error)
+        try:
+            self._check_names(output_names, feed)
+        except (ValueError, RuntimeError) as found:
+            return found
+        if self._strict and isinstance(feed, Mapping) and error.code in (106, 107):
+            for node in self._inputs:
+                text = _mismatch(node, feed[node.name])
+                if text:
+                    return numbered(InvalidArgument, text)
+        return self._translated(error)
+
+    # --- What it is.
+
+    def get_inputs(self) -> list[NodeArg]:
+        return list(self._inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        return list(self._outputs)
+
+    @property
+    def input_names(self) -> list[str]:
+        return [node.name for node in self._inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [node.name for node in self._outputs]
+
+    def get_native_inputs(self) -> list[NodeArg]:
+        """As the program has them: quantized types with scale and zero point."""
+        return [self._node(d) for d in self._native.native_inputs()]
+
+    def get_native_outputs(self) -> list[NodeArg]:
+        return [self._node(d) for d in self._native.native_outputs()]
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        return []
+
+    def get_modelmeta(self) -> ModelMetadata:
+        description = self._native.description()
+        meta = ModelMetadata()
+        meta.custom_metadata_map = dict(description["metadata"])
+        if not self._strict:
+            meta.custom_metadata_map["rknn_custom_string"] = description["custom_string"]
+        meta.graph_name, meta.producer_name = description["name"], description["producer"]
+        return meta
+
+    def get_providers(self) -> list[str]:
+        return list(self._providers)
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """What is in force, as texts."""
+        effective: dict[str, str] = {}
+        if not self._strict:
+            for key, value in self._native.options().items():
+                if isinstance(value, list):
+                    value = ",".join(map(str, value))
+                effective[key] = str(value).lower() if isinstance(value, bool) else str(value)
+            effective["device"] = self._native.device()["instance"]
+        return {name: effective if name == self._provider else {} for name in self._providers}
+
+    def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
+        """Only providers of the same rules: a session stays on its device."""
+        pairs = _options.split_providers(providers, provider_options)
+        for name, _ in pairs:
+            if name not in _options.RKNN_PROVIDERS and name != _options.CPU_PROVIDER:
+                raise RuntimeError(f"Unknown Provider Type: {name}")
+        if pairs and (pairs[0][0] in _options.RKNN_PROVIDERS) == self._strict:
+            raise NotSupported("a session cannot change its provider; make a new one")
+
+    def disable_fallback(self) -> None:
+        """There is nothing to fall back to."""
+
+    def enable_fallback(self) -> None:
+        """There is nothing to fall back to."""
+
+    def get_session_options(self) -> SessionOptions:
+        return self._options
+
+    def get_profiling_start_time_ns(self) -> int:
+        return self._profile_start
+
+    def end_profiling(self) -> str:
+        """Writes the device's records as a Chrome trace and returns the file's name; '' when off."""
+        if not self._options.enable_profiling or not self._profile_start:
+            return ""
+        events = [{"cat": "Session", "ph": "X", "pid": os.getpid(), "tid": record["core_bits"],
+                   "name": f"task {record['task_id']}", "ts": record["started_ns"] / 1000,
+                   "dur": (record["ended_ns"] - record["started_ns"]) / 1000,
+                   "args": {"queued_us": (record["started_ns"] - record["queued_ns"]) / 1000}}
+                  for record in self._native.read_trace()]
+        name = f"{self._options.profile_file_prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
+        with open(name, "w", encoding="utf-8") as file:
+            json.dump(events, file)
+        self._native.set_trace(0)
+        self._profile_start = 0
+        return name
+
+    def statistics(self) -> dict[str, Any]:
+        """Figures since the session was made: tasks accepted, failed, by context, ..."""
+        return self._native.statistics()
+
+    def device(self) -> dict[str, Any]:
+        return self._native.device()
+
+    def get_input_memory_infos(self) -> list:
+        raise NotSupported("memory infos are not served: inputs and outputs are in 'cpu' memory")
+
+    get_output_memory_infos = get_input_epdevices = get_input_memory_infos
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise NotSupported("this member of InferenceSession is not served by corelane; "
+                           "docs/apis/python.md lists what is")
+
+    get_provider_graph_assignment_info = get_tuning_results = set_tuning_results = _refuse
+    set_ep_dynamic_options = release_captured_graph = _refuse
+
+    def create_ortvalue_from_shape_and_type(self, shape: Sequence[int], element_type: Any, device_type: str,
+                                            device_id: int = 0, vendor_id: int = -1) -> OrtValue:
+        check_device(device_type, device_id)
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type)
+
+    # --- Ending it.
+
+    def close(self, timeout: float | None = None) -> None:
+        """Refuses new calls and waits until accepted tasks are done and called back; Timeout after
+        `timeout` seconds."""
+        try:
+            self._native.close(timeout)
+        except StatusError as error:
+            raise self._translated(error) from None
+
+    @property
+    def closed(self) -> bool:
+        return self._native.closed
+
+    def __enter__(self) -> "InferenceSession":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def _mismatch(node: NodeArg, value: Any) -> str | None:
+    """What onnxruntime says of an input that does not fit; None when it fits."""
+    if not hasattr(value, "dtype"):
+        value = value.numpy() if isinstance(value, OrtValue) else np.asarray(value)
+    try:
+        actual = _arrays.type_name(_arrays.number_of(value.dtype))
+    except RuntimeError:
+        actual = "tensor(string)"
+    if actual != node.type:
+        return f"Unexpected input data type. Actual: ({actual}) , expected: ({node.type})"
+    shape = value.shape
+    if len(shape) != len(node.shape):
+        return (f"Invalid rank for input: {node.name} Got: {len(shape)} Expected: {len(node.shape)} "
+                "Please fix either the inputs/outputs or the model.")
+    wrong = [f" index: {i} Got: {got} Expected: {want}" for i, (got, want) in enumerate(zip(shape, node.shape))
+             if isinstance(want, int) and got != want]
+    if wrong:
+        return (f"Got invalid dimensions for input: {node.name} for the following indices\n" + "\n".join(wrong)
+                + "\n Please fix either the inputs/outputs or the model.")
+    return None

@@ -1,0 +1,220 @@
+"""SessionOptions, RunOptions and the enumerations of onnxruntime.
+
+Settings that name threads, memory arenas or graph optimisations are kept and have no effect: the
+device decides them.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from typing import Any
+
+from . import _native
+from ._errors import NotImplemented as NotSupported
+
+
+class GraphOptimizationLevel(enum.IntEnum):
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(enum.IntEnum):
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(enum.IntEnum):
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+class OrtAllocatorType(enum.IntEnum):
+    INVALID = -1
+    ORT_DEVICE_ALLOCATOR = 0
+    ORT_ARENA_ALLOCATOR = 1
+
+
+class OrtMemType(enum.IntEnum):
+    CPU_INPUT = -2
+    CPU_OUTPUT = -1
+    CPU = -1
+    DEFAULT = 0
+
+
+def _read(kind: type, value: Any) -> Any:
+    if kind is int:
+        if isinstance(value, (str, bytes, float)):
+            raise TypeError(f"an int is needed, {value!r} was given")
+        return operator.index(value)
+    if kind is bool:
+        if not isinstance(value, (bool, int)) and type(value).__name__ != "bool":
+            raise TypeError(f"a bool is needed, {value!r} was given")
+        return bool(value)
+    if kind is str:
+        if not isinstance(value, str):
+            raise TypeError(f"a str is needed, {value!r} was given")
+        return value
+    if not isinstance(value, kind):
+        raise TypeError(f"a {kind.__name__} is needed, {value!r} was given")
+    return value
+
+
+class _Setting:
+    """A typed attribute with a default."""
+
+    def __init__(self, kind: type, default: Any):
+        self.kind, self.default = kind, default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else instance._values.get(self.name, self.default)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance._values[self.name] = _read(self.kind, value)
+
+
+class SessionOptions:
+    """How a session is made. Entries "corelane.device", "corelane.profile" and so on, by
+    add_session_config_entry, are the provider options of the same names."""
+
+    __slots__ = ("_values", "_entries", "_dims")
+
+    intra_op_num_threads = _Setting(int, 0)
+    inter_op_num_threads = _Setting(int, 0)
+    graph_optimization_level = _Setting(GraphOptimizationLevel, GraphOptimizationLevel.ORT_ENABLE_ALL)
+    execution_mode = _Setting(ExecutionMode, ExecutionMode.ORT_SEQUENTIAL)
+    execution_order = _Setting(ExecutionOrder, ExecutionOrder.DEFAULT)
+    enable_cpu_mem_arena = _Setting(bool, True)
+    enable_mem_pattern = _Setting(bool, True)
+    enable_mem_reuse = _Setting(bool, True)
+    enable_profiling = _Setting(bool, False)
+    profile_file_prefix = _Setting(str, "onnxruntime_profile_")
+    optimized_model_filepath = _Setting(str, "")
+    log_severity_level = _Setting(int, -1)
+    log_verbosity_level = _Setting(int, 0)
+    logid = _Setting(str, "")
+    use_deterministic_compute = _Setting(bool, False)
+    use_per_session_threads = _Setting(bool, True)
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._entries: dict[str, str] = {}
+        self._dims: dict[str, int] = {}
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        self._entries[_read(str, key)] = _read(str, value)
+
+    def get_session_config_entry(self, key: str) -> str:
+        if key not in self._entries:
+            raise RuntimeError(f"SessionOptions does not have configuration with key: {key}")
+        return self._entries[key]
+
+    def has_providers(self) -> bool:
+        return False
+
+    def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
+        """Fixes the open dimension of that name."""
+        self._dims[_read(str, name)] = _read(int, size)
+
+    def set_load_cancellation_flag(self, flag: bool) -> None:
+        if flag:
+            raise NotSupported("loading a model cannot be cancelled")
+
+    def _refuse(self, *_: Any, **__: Any) -> None:
+        raise NotSupported("this member of SessionOptions is not served by corelane; "
+                           "docs/apis/python.md lists what is")
+
+    add_free_dimension_override_by_denotation = _refuse
+    add_provider = add_provider_for_devices = _refuse
+    add_initializer = add_external_initializers = _refuse
+    add_external_initializers_from_files_in_memory = _refuse
+    register_custom_ops_library = _refuse
+    set_provider_selection_policy = set_provider_selection_policy_delegate = _refuse
+    set_ep_context_data_read_func = clear_ep_context_data_read_func = _refuse
+
+    def _corelane_entries(self) -> dict[str, str]:
+        prefix = "corelane."
+        return {k[len(prefix):]: v for k, v in self._entries.items() if k.startswith(prefix)}
+
+
+_TRUE = ("1", "true", "on", "yes")
+
+
+class RunOptions:
+    """How one call runs. terminate may be set from another thread: calls that wait fail at once.
+
+    Entries of our own: "ztu_modelrt_dispatch_batch" (true: dimension 0 is split into tasks),
+    "corelane.timeout_ms", "corelane.submit_timeout_ms", "corelane.priority"."""
+
+    __slots__ = ("_values", "_entries", "_terms", "_batch", "__weakref__")
+
+    log_severity_level = _Setting(int, -1)
+    log_verbosity_level = _Setting(int, 0)
+    logid = _Setting(str, "")
+    only_execute_path_to_fetches = _Setting(bool, False)
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._entries: dict[str, str] = {}
+        self._terms = _native.Terms()
+        self._batch = False
+
+    @property
+    def terminate(self) -> bool:
+        return self._terms.terminated
+
+    @terminate.setter
+    def terminate(self, value: bool) -> None:
+        if _read(bool, value):
+            self._terms.terminate()
+        else:
+            self._terms.reset()
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        key, value = _read(str, key), _read(str, value)
+        if key == "ztu_modelrt_dispatch_batch":
+            self._batch = value.strip().lower() in _TRUE
+        elif key in ("corelane.timeout_ms", "corelane.submit_timeout_ms", "corelane.priority"):
+            self._set_term(key, value)
+        self._entries[key] = value
+
+    def _set_term(self, key: str, value: str) -> None:
+        try:
+            number = float(value)
+        except ValueError:
+            raise RuntimeError(f"{key}: {value!r} is no number") from None
+        if key == "corelane.priority":
+            self._terms.priority = int(number)
+        elif key == "corelane.timeout_ms":
+            self._terms.timeout_us = int(number * 1000)
+        else:
+            self._terms.submit_timeout_us = int(number * 1000)
+
+    def get_run_config_entry(self, key: str) -> str:
+        if key not in self._entries:
+            raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
+        return self._entries[key]
+
+    def add_active_adapter(self, adapter: Any) -> None:
+        raise NotSupported("LoRA adapters are not supported")
+
+
+def read_run_options(options: Any) -> tuple[Any, bool]:
+    """(terms or None, whether dimension 0 is split) from RunOptions, a dict of entries, or None."""
+    if options is None:
+        return None, False
+    if isinstance(options, RunOptions):
+        return options._terms, options._batch
+    if isinstance(options, dict):
+        made = RunOptions()
+        for key, value in options.items():
+            made.add_run_config_entry(str(key), str(value))
+        return made._terms, made._batch
+    raise TypeError(f"run_options: RunOptions, a dict or None is needed, {type(options).__name__} was given")

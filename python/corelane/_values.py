@@ -1,0 +1,192 @@
+"""OrtValue and the small classes that describe inputs, outputs and memory."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from . import _arrays
+from ._errors import NotImplemented as NotSupported
+from ._settings import OrtAllocatorType, OrtMemType
+
+_HOST = ("cpu", "host")
+
+
+def check_device(device_type: str, device_id: int = 0) -> None:
+    if str(device_type).lower() not in _HOST:
+        raise RuntimeError(f"Unsupported device type: {device_type}; memory of sessions is 'cpu'")
+    if device_id != 0:
+        raise RuntimeError(f"device_id is {device_id}; 0 is the only one")
+
+
+class OrtValue:
+    """A tensor in memory. It shares the memory of the numpy array it was made from; numpy() is a view."""
+
+    __slots__ = ("_array", "_type", "__weakref__")
+
+    def __init__(self, array: np.ndarray, numpy_type: int = 0):
+        self._array = array
+        self._type = numpy_type or _arrays.number_of(array.dtype)
+
+    @classmethod
+    def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, /, device_type: str = "cpu",
+                            device_id: int = 0, vendor_id: int = -1) -> "OrtValue":
+        check_device(device_type, device_id)
+        array = np.asarray(numpy_obj)
+        if not array.dtype.isnative:
+            raise RuntimeError(f"byte order of {array.dtype.str!r} is not this machine's")
+        return cls(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, /, onnx_element_type: int) -> "OrtValue":
+        """For types that numpy lacks: the array holds their bits."""
+        array = np.ascontiguousarray(data)
+        wanted = _arrays.dtype_of(onnx_element_type)
+        if wanted is None or wanted.itemsize != array.dtype.itemsize:
+            raise ValueError(f"ONNX type {onnx_element_type} and numpy type {array.dtype} differ in size")
+        return cls(array.view(wanted), onnx_element_type)
+
+    @classmethod
+    def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu",
+                                     device_id: int = 0, vendor_id: int = -1) -> "OrtValue":
+        check_device(device_type, device_id)
+        number = _arrays.number_of(element_type)
+        dtype = _arrays.dtype_of(number)
+        if dtype is None:
+            raise NotSupported(f"no memory for ONNX type {number}")
+        return cls(np.zeros(tuple(shape), dtype), number)
+
+    @classmethod
+    def from_dlpack(cls, data: Any, /) -> "OrtValue":
+        """Shares the memory of anything with __dlpack__ on the CPU."""
+        return cls.ortvalue_from_numpy(np.from_dlpack(data))
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._array, dtype=dtype, copy=bool(copy)) if dtype or copy else self._array
+
+    def numpy(self) -> np.ndarray:
+        return self._array.view()
+
+    def shape(self) -> list[int]:
+        return list(self._array.shape)
+
+    def data_ptr(self) -> int:
+        return self._array.ctypes.data
+
+    def data_type(self) -> str:
+        return _arrays.type_name(self._type)
+
+    def element_type(self) -> int:
+        return self._type
+
+    def device_name(self) -> str:
+        return "cpu"
+
+    def is_tensor(self) -> bool:
+        return True
+
+    def is_sparse_tensor(self) -> bool:
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        return False
+
+    def has_value(self) -> bool:
+        return True
+
+    def tensor_size_in_bytes(self) -> int:
+        return self._array.nbytes
+
+    def update_inplace(self, np_arr: np.ndarray) -> None:
+        given = np.asarray(np_arr)
+        if given.shape != self._array.shape or given.dtype != self._array.dtype:
+            raise RuntimeError(f"The input array is {given.dtype} {list(given.shape)}, the OrtValue "
+                               f"{self._array.dtype} {list(self._array.shape)}")
+        self._array[...] = given
+
+    def as_sparse_tensor(self) -> Any:
+        raise NotSupported("sparse tensors are not supported")
+
+    @staticmethod
+    def ort_value_from_sparse_tensor(sparse: Any) -> Any:
+        raise NotSupported("sparse tensors are not supported")
+
+    def _get_c_value(self) -> "OrtValue":
+        return self
+
+
+class OrtDevice:
+    """Memory of the host: the only one that callers name."""
+
+    def __init__(self, device_type: Any = "cpu", device_id: int = 0):
+        check_device(device_type, device_id)
+
+    @staticmethod
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> "OrtDevice":
+        return OrtDevice(ort_device_name, device_id)
+
+    @staticmethod
+    def cpu() -> int:
+        return 0
+
+    @staticmethod
+    def default_memory() -> int:
+        return 0
+
+    def device_type(self) -> str:
+        return "cpu"
+
+    def device_id(self) -> int:
+        return 0
+
+
+class OrtMemoryInfo:
+    def __init__(self, name: str, allocator_type: OrtAllocatorType = OrtAllocatorType.ORT_DEVICE_ALLOCATOR,
+                 device_id: int = 0, mem_type: OrtMemType = OrtMemType.DEFAULT):
+        self.name, self.allocator_type, self.device_id, self.mem_type = name, allocator_type, device_id, mem_type
+
+
+class NodeArg:
+    """An input or output: name, shape (a str or None where open) and type, such as 'tensor(float)'.
+
+    layout says in which order the dimensions of the shape stand, strides (in elements) are those of
+    a contiguous array."""
+
+    __slots__ = ("name", "shape", "type", "layout", "quant")
+
+    def __init__(self, description: dict, layout: str):
+        self.name: str = description["name"]
+        self.shape: list = description["shape"]
+        self.type: str = _arrays.type_name(description["type"])
+        self.layout = layout
+        self.quant = description["quant"]
+
+    @property
+    def strides(self) -> list[int] | None:
+        if any(not isinstance(d, int) for d in self.shape):
+            return None
+        strides, step = [], 1
+        for dim in reversed(self.shape):
+            strides.insert(0, step)
+            step *= dim
+        return strides
+
+    def __repr__(self) -> str:
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
+
+
+class ModelMetadata:
+    """What a model says of itself."""
+
+    def __init__(self) -> None:
+        self.custom_metadata_map: dict[str, str] = {}
+        self.description = self.domain = self.graph_description = ""
+        self.graph_name = self.producer_name = ""
+        self.version = 9223372036854775807  # onnxruntime's word for "not given".

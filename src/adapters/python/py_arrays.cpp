@@ -1,0 +1,208 @@
+#include "adapters/python/py_arrays.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "adapters/python/py_errors.h"
+#include "adapters/python/py_gate.h"
+
+namespace corelane::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+constexpr std::array<std::pair<DType, int>, 16> kOnnxTypes = {{
+    {DType::kF32, 1},
+    {DType::kU8, 2},
+    {DType::kI8, 3},
+    {DType::kU16, 4},
+    {DType::kI16, 5},
+    {DType::kI32, 6},
+    {DType::kI64, 7},
+    {DType::kString, 8},
+    {DType::kBool, 9},
+    {DType::kF16, 10},
+    {DType::kF64, 11},
+    {DType::kU32, 12},
+    {DType::kU64, 13},
+    {DType::kBF16, 16},
+    {DType::kU4, 21},
+    {DType::kI4, 22},
+}};
+
+/// A buffer that Python holds for us.
+class HeldBuffer {
+ public:
+  HeldBuffer() = default;
+  HeldBuffer(const HeldBuffer&) = delete;
+  HeldBuffer& operator=(const HeldBuffer&) = delete;
+  ~HeldBuffer() {
+    if (buffer.obj == nullptr) return;
+    // Too late: the interpreter takes its objects with it.
+    if (const Entered lock; lock) PyBuffer_Release(&buffer);
+  }
+  Py_buffer buffer{};
+};
+
+DType by_size(Py_ssize_t size, DType one, DType two, DType four, DType eight) noexcept {
+  return size == 1   ? one
+         : size == 2 ? two
+         : size == 4 ? four
+         : size == 8 ? eight
+                     : DType::kUndefined;
+}
+
+/// What numpy means by a format; kUndefined for other byte orders and for structures.
+DType dtype_of_format(const char* format, Py_ssize_t size) noexcept {
+  std::string_view text = format == nullptr ? "B" : format;
+  if (text.size() == 2 && (text[0] == '@' || text[0] == '=' || text[0] == '<')) {
+    text.remove_prefix(1);
+  }
+  if (text.size() != 1) return DType::kUndefined;
+  switch (text[0]) {
+    case 'f':
+      return DType::kF32;
+    case 'd':
+      return DType::kF64;
+    case 'e':
+      return DType::kF16;
+    case '?':
+      return DType::kBool;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+      return by_size(size, DType::kI8, DType::kI16, DType::kI32, DType::kI64);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+      return by_size(size, DType::kU8, DType::kU16, DType::kU32, DType::kU64);
+    default:
+      return DType::kUndefined;
+  }
+}
+
+/// False, without a Python error, when the object shows no such memory.
+bool view_buffer(nb::handle value, int flags, ArrayView& array) {
+  auto held = std::make_shared<HeldBuffer>();
+  Py_buffer& buffer = held->buffer;
+  if (PyObject_GetBuffer(value.ptr(), &buffer, flags) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  array.view.dtype = dtype_of_format(buffer.format, buffer.itemsize);
+  if (array.view.dtype == DType::kUndefined) return false;
+  array.view.data = buffer.buf;
+  array.view.size = static_cast<std::size_t>(buffer.len);
+  array.view.shape = Shape(std::vector<std::int64_t>(buffer.shape, buffer.shape + buffer.ndim));
+  array.keep_alive = std::move(held);
+  return true;
+}
+
+constexpr int kReading = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT;
+
+/// Memory of a tensor, for numpy to hold on to.
+struct Memory {
+  Tensor tensor;
+};
+
+int get_memory(PyObject* self, Py_buffer* view, int flags) {
+  Memory* memory = nb::inst_ptr<Memory>(self);
+  return PyBuffer_FillInfo(view, self, memory->tensor.data.get(),
+                           static_cast<Py_ssize_t>(memory->tensor.size), 0, flags);
+}
+
+PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_memory)},
+                              {0, nullptr}};
+
+/// numpy.ndarray and the dtypes, looked up once and kept for good.
+struct Numpy {
+  nb::object ndarray;
+  std::array<nb::object, kOnnxTypes.size()> dtypes;
+};
+
+const Numpy& numpy() {
+  static const Numpy* const found = [] {
+    auto* made = new Numpy;
+    made->ndarray = nb::module_::import_("numpy").attr("ndarray");
+    const nb::object find = nb::module_::import_("corelane._arrays").attr("dtype_of");
+    for (std::size_t i = 0; i < kOnnxTypes.size(); ++i) {
+      made->dtypes[i] = find(kOnnxTypes[i].second);
+    }
+    return made;
+  }();
+  return *found;
+}
+
+nb::handle numpy_dtype(DType type) {
+  for (std::size_t i = 0; i < kOnnxTypes.size(); ++i) {
+    if (kOnnxTypes[i].first != type) continue;
+    const nb::object& dtype = numpy().dtypes[i];
+    if (!dtype.is_none()) return dtype;
+  }
+  raise(failure(Code::kUnsupported, "numpy has no element type for {}", dtype_name(type)));
+}
+
+}  // namespace
+
+int onnx_type(DType type) noexcept {
+  for (const auto& [ours, theirs] : kOnnxTypes) {
+    if (ours == type) return theirs;
+  }
+  return 0;
+}
+
+DType dtype_of(int onnx_type) noexcept {
+  for (const auto& [ours, theirs] : kOnnxTypes) {
+    if (theirs == onnx_type) return ours;
+  }
+  return DType::kUndefined;
+}
+
+ArrayView read_array(nb::handle value, const TensorDesc& desc) {
+  ArrayView array;
+  if (view_buffer(value, kReading, array)) return array;
+  // Gives an array that shows its memory, and its element type where numpy's says less.
+  const nb::object plain =
+      nb::module_::import_("corelane._arrays")
+          .attr("coerce")(value, nb::str(desc.name.c_str()), onnx_type(desc.dtype));
+  const nb::tuple pair = nb::cast<nb::tuple>(plain);
+  if (!view_buffer(pair[0], kReading, array)) {
+    raise(failure(Code::kTypeMismatch, "input '{}': numpy type {} is no element type of a tensor",
+                  desc.name, nb::str(nb::object(pair[0].attr("dtype"))).c_str()));
+  }
+  if (const int type = nb::cast<int>(pair[1]); type != 0) array.view.dtype = dtype_of(type);
+  return array;
+}
+
+ArrayView read_writable(nb::handle value) {
+  ArrayView array;
+  if (view_buffer(value, kReading | PyBUF_WRITABLE, array)) return array;
+  raise(failure(Code::kInvalidArgument,
+                "memory for an output must be a writable C-contiguous array of native byte order"));
+}
+
+nb::object make_array(const Tensor& tensor) {
+  const nb::handle dtype = numpy_dtype(tensor.dtype);
+  const std::size_t rank = tensor.shape.rank();
+  const nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(rank)));
+  for (std::size_t i = 0; i < rank; ++i) {
+    PyTuple_SET_ITEM(shape.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(tensor.shape[i]));
+  }
+  const nb::object memory = nb::cast(Memory{tensor});
+  PyObject* const arguments[] = {shape.ptr(), dtype.ptr(), memory.ptr()};
+  PyObject* const array = PyObject_Vectorcall(numpy().ndarray.ptr(), arguments, 3, nullptr);
+  if (array == nullptr) throw nb::python_error();
+  return nb::steal(array);
+}
+
+void bind_arrays(nb::module_& module) {
+  nb::class_<Memory>(module, "Memory", nb::type_slots(memory_slots));
+}
+
+}  // namespace corelane::python

@@ -1,0 +1,36 @@
+/// numpy arrays as views of tensors, and tensors as numpy arrays, without copies.
+///
+/// Element types cross the edge as their ONNX numbers (1 = float). All functions need the lock.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+#include "corelane/session/tensor.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane::python {
+
+int onnx_type(DType type) noexcept;
+/// kUndefined for numbers that no tensor of ours has.
+DType dtype_of(int onnx_type) noexcept;
+
+struct ArrayView {
+  TensorView view;
+  std::shared_ptr<const void> keep_alive;  ///< May be dropped in any thread.
+};
+
+/// A view of any C-contiguous buffer of native byte order. Everything else (lists, OrtValues,
+/// strides, bfloat16) goes through corelane._arrays.coerce first, which may copy, or raise.
+ArrayView read_array(nanobind::handle value, const TensorDesc& desc);
+/// The same for memory that is written: nothing is coerced. Raises for what is not a writable
+/// buffer.
+ArrayView read_writable(nanobind::handle value);
+
+/// A numpy array that shares the tensor's memory.
+nanobind::object make_array(const Tensor& tensor);
+
+void bind_arrays(nanobind::module_& module);
+
+}  // namespace corelane::python

@@ -1,0 +1,125 @@
+// corelane._native.Binding: memory bound once, used by many runs.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "adapters/python/py_arrays.h"
+#include "adapters/python/py_errors.h"
+#include "adapters/python/py_gate.h"
+#include "adapters/python/py_options.h"
+#include "adapters/python/py_session.h"
+
+namespace corelane::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+struct NativeBinding {
+  NativeBinding(Session s, std::vector<TensorDesc> d, IoBinding b)
+      : session(std::move(s)), inputs(std::move(d)), binding(std::move(b)) {}
+  ~NativeBinding() {
+    const Released released;
+    binding = {};
+    session = {};
+  }
+  NativeBinding(const NativeBinding&) = delete;
+  NativeBinding& operator=(const NativeBinding&) = delete;
+
+  Session session;
+  std::vector<TensorDesc> inputs;
+  IoBinding binding;
+
+  const TensorDesc& desc(const std::string& name) const {
+    for (const TensorDesc& input : inputs) {
+      if (input.name == name) return input;
+    }
+    static const TensorDesc none;
+    return none;
+  }
+};
+
+/// Memory by its address, which the caller vouches for.
+MutableTensorView raw_view(std::uintptr_t address, int type, std::vector<std::int64_t> shape) {
+  MutableTensorView view;
+  view.data = reinterpret_cast<void*>(address);
+  view.dtype = dtype_of(type);
+  view.shape = Shape(std::move(shape));
+  view.size = value_of(storage_bytes(view.shape, view.dtype, view.layout));
+  return view;
+}
+
+std::vector<std::string> strings(const std::vector<std::string_view>& views) {
+  return {views.begin(), views.end()};
+}
+
+}  // namespace
+
+void bind_binding(nb::module_& module) {
+  using nb::arg;
+  nb::class_<NativeBinding>(module, "Binding")
+      .def(
+          "__init__",
+          [](NativeBinding* self, NativeSession& session) {
+            new (self) NativeBinding(session.session, session.inputs,
+                                     value_of(session.session.io_binding()));
+          },
+          arg("session"))
+      .def("bind_input",
+           [](NativeBinding& self, const std::string& name, nb::handle array) {
+             ArrayView read = read_array(array, self.desc(name));
+             check(self.binding.bind_input(name, read.view, std::move(read.keep_alive)));
+           })
+      .def("copy_input",
+           [](NativeBinding& self, const std::string& name, nb::handle array) {
+             check(self.binding.copy_input(name, read_array(array, self.desc(name)).view));
+           })
+      .def("bind_raw_input",
+           [](NativeBinding& self, const std::string& name, std::uintptr_t address, int type,
+              std::vector<std::int64_t> shape) {
+             check(self.binding.bind_input(name, raw_view(address, type, std::move(shape))));
+           })
+      .def("bind_output", [](NativeBinding& self,
+                             const std::string& name) { check(self.binding.bind_output(name)); })
+      .def("bind_output_array",
+           [](NativeBinding& self, const std::string& name, nb::handle array, int type) {
+             ArrayView read = read_writable(array);
+             MutableTensorView view{const_cast<void*>(read.view.data),
+                                    read.view.size,
+                                    type == 0 ? read.view.dtype : dtype_of(type),
+                                    read.view.shape,
+                                    {},
+                                    {}};
+             check(self.binding.bind_output(name, view, std::move(read.keep_alive)));
+           })
+      .def("bind_raw_output",
+           [](NativeBinding& self, const std::string& name, std::uintptr_t address, int type,
+              std::vector<std::int64_t> shape) {
+             check(self.binding.bind_output(name, raw_view(address, type, std::move(shape))));
+           })
+      .def("clear_inputs", [](NativeBinding& self) { self.binding.clear_inputs(); })
+      .def("clear_outputs", [](NativeBinding& self) { self.binding.clear_outputs(); })
+      .def_prop_ro("input_names",
+                   [](NativeBinding& self) { return strings(self.binding.input_names()); })
+      .def_prop_ro("output_names",
+                   [](NativeBinding& self) { return strings(self.binding.output_names()); })
+      .def("outputs", [](NativeBinding& self) { return make_outputs(self.binding.outputs()); })
+      .def(
+          "run",
+          [](NativeBinding& self, nb::handle terms) {
+            const CallOptions options = read_call(nb::none(), terms);
+            Status status;
+            {
+              const Released released;
+              status = self.session.run(self.binding, options);
+            }
+            if (!status.ok() && PyErr_Occurred() != nullptr) throw nb::python_error();
+            check(status);
+          },
+          arg("terms").none() = nb::none());
+}
+
+}  // namespace corelane::python

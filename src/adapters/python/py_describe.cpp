@@ -1,0 +1,171 @@
+// What a session says of itself, as dicts and lists of plain values.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "adapters/python/py_arrays.h"
+#include "adapters/python/py_errors.h"
+#include "adapters/python/py_options.h"
+#include "adapters/python/py_session.h"
+#include "corelane/device/registry.h"
+
+namespace corelane::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+nb::str text(std::string_view s) { return nb::str(s.data(), s.size()); }
+
+double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+std::int64_t nanoseconds(TimePoint t) { return t.time_since_epoch() / std::chrono::nanoseconds(1); }
+
+nb::dict show_quant(const Quant& quant) {
+  nb::dict shown;
+  shown["scales"] = nb::cast(quant.scales);
+  shown["zero_points"] = nb::cast(quant.zero_points);
+  shown["axis"] = quant.axis;
+  return shown;
+}
+
+/// Open dimensions are their name, or None.
+nb::dict show_desc(const TensorDesc& desc) {
+  nb::dict shown;
+  nb::list shape;
+  for (std::size_t i = 0; i < desc.shape.rank(); ++i) {
+    if (desc.shape[i] != Shape::kOpen) {
+      shape.append(desc.shape[i]);
+    } else if (i < desc.dim_names.size() && !desc.dim_names[i].empty()) {
+      shape.append(text(desc.dim_names[i]));
+    } else {
+      shape.append(nb::none());
+    }
+  }
+  shown["name"] = text(desc.name);
+  shown["type"] = onnx_type(desc.dtype);
+  shown["shape"] = shape;
+  shown["layout"] = text(layout_name(desc.layout.kind));
+  shown["quant"] = desc.quant.kind == QuantKind::kNone ? nb::object(nb::none())
+                                                       : nb::object(show_quant(desc.quant));
+  return shown;
+}
+
+nb::list show_descs(const std::vector<TensorDesc>& descs) {
+  nb::list list;
+  for (const TensorDesc& desc : descs) list.append(show_desc(desc));
+  return list;
+}
+
+nb::list show_entries(const std::vector<IoEntry>& entries) {
+  nb::list list;
+  for (const IoEntry& entry : entries) {
+    nb::dict shown = show_desc(entry.desc);
+    if (entry.quant_dtype != DType::kUndefined) {
+      shown["type"] = onnx_type(entry.quant_dtype);
+      shown["quant"] = show_quant(entry.quant);
+    }
+    shown["mean"] = nb::cast(entry.mean);
+    shown["std"] = nb::cast(entry.std);
+    list.append(shown);
+  }
+  return list;
+}
+
+nb::dict show_description(const ProgramDescription& description) {
+  nb::dict shown;
+  shown["name"] = text(description.name);
+  shown["producer"] = text(description.producer);
+  shown["custom_string"] = text(description.custom_string);
+  shown["metadata"] = nb::cast(description.metadata);
+  nb::list sets;
+  for (const auto& set : description.shape_sets) {
+    nb::list shapes;
+    for (const Shape& shape : set) shapes.append(nb::cast(shape.dims()));
+    sets.append(shapes);
+  }
+  shown["shape_sets"] = sets;
+  nb::list custom;
+  for (const CustomOperatorDecl& op : description.custom_operators) custom.append(text(op.type));
+  shown["custom_operators"] = custom;
+  nb::list findings;
+  for (const ImportFinding& f : description.findings) findings.append(text(f.text));
+  shown["findings"] = findings;
+  return shown;
+}
+
+nb::dict show_statistics(const SessionStatistics& s) {
+  nb::dict shown;
+  shown["accepted"] = s.accepted;
+  shown["completed"] = s.completed;
+  shown["failed"] = s.failed;
+  shown["cancelled"] = s.cancelled;
+  shown["rejected"] = s.rejected;
+  shown["paced"] = s.paced;
+  shown["callbacks"] = s.callbacks;
+  shown["waiting"] = s.waiting;
+  shown["running"] = s.running;
+  shown["pending_callbacks"] = s.pending_callbacks;
+  shown["average_device_time"] = seconds(s.average_device_time);
+  shown["contexts"] = s.contexts;
+  shown["duplicated"] = s.duplicated;
+  shown["tasks_by_context"] = nb::cast(s.tasks_by_context);
+  shown["core_of_context"] = nb::cast(s.core_of_context);
+  return shown;
+}
+
+nb::dict show_device(const device::DeviceInfo& info) {
+  nb::dict shown;
+  shown["kind"] = text(info.kind);
+  shown["profile"] = text(info.profile);
+  shown["instance"] = text(info.instance);
+  shown["engine"] = text(info.engine);
+  shown["cores"] = info.cores.size();
+  return shown;
+}
+
+nb::list show_trace(const std::vector<device::JobRecord>& records) {
+  nb::list list;
+  for (const device::JobRecord& r : records) {
+    nb::dict shown;
+    shown["task_id"] = r.tag;
+    shown["core_bits"] = r.core_bits;
+    shown["queue_depth"] = r.queue_depth;
+    shown["code"] = static_cast<int>(r.code);
+    shown["queued_ns"] = nanoseconds(r.queued);
+    shown["started_ns"] = nanoseconds(r.started);
+    shown["ended_ns"] = nanoseconds(r.ended);
+    list.append(shown);
+  }
+  return list;
+}
+
+nb::dict show_memory(const device::MemoryFigures& m) {
+  nb::dict shown;
+  shown["weights"] = m.weights;
+  shown["internal"] = m.internal;
+  shown["code"] = m.code;
+  shown["buffers"] = m.buffers;
+  return shown;
+}
+
+}  // namespace
+
+void bind_description(nb::class_<NativeSession>& session) {
+  using Self = const NativeSession&;
+  session.def("inputs", [](Self self) { return show_descs(self.session.inputs()); })
+      .def("outputs", [](Self self) { return show_descs(self.session.outputs()); })
+      .def("native_inputs", [](Self self) { return show_entries(self.session.native_inputs()); })
+      .def("native_outputs", [](Self self) { return show_entries(self.session.native_outputs()); })
+      .def("description", [](Self self) { return show_description(self.session.description()); })
+      .def("options", [](Self self) { return show_options(self.session.options()); })
+      .def("warnings", [](Self self) { return self.session.warnings(); })
+      .def("statistics", [](Self self) { return show_statistics(self.session.statistics()); })
+      .def("memory", [](Self self) { return show_memory(self.session.memory()); })
+      .def("device", [](Self self) { return show_device(self.session.device()->info()); })
+      .def("set_trace",
+           [](NativeSession& self, std::size_t records) { check(self.session.set_trace(records)); })
+      .def("read_trace", [](Self self) { return show_trace(value_of(self.session.read_trace())); });
+}
+
+}  // namespace corelane::python

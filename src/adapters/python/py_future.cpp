@@ -1,0 +1,53 @@
+#include "adapters/python/py_future.h"
+
+#include "adapters/python/py_errors.h"
+#include "adapters/python/py_gate.h"
+#include "adapters/python/py_session.h"
+
+namespace corelane::python {
+
+namespace nb = nanobind;
+
+OutputsCallback::OutputsCallback(nb::object callback)
+    : callback_(callback.release().ptr(), [](PyObject* object) {
+        if (const Entered lock; lock) Py_DECREF(object);
+      }) {}
+
+void OutputsCallback::operator()(const Result<Outputs>& result) const {
+  const Entered lock;
+  if (!lock) return;  // The interpreter has ended, and its functions with it.
+  try {
+    const nb::handle callback = callback_.get();
+    if (result) {
+      callback(make_outputs(*result), nb::none());
+    } else {
+      callback(nb::none(), status_error(result.error()));
+    }
+  } catch (nb::python_error& raised) {
+    raised.restore();
+    PyErr_WriteUnraisable(callback_.get());
+  } catch (const std::exception& thrown) {
+    PyErr_SetString(PyExc_RuntimeError, thrown.what());
+    PyErr_WriteUnraisable(callback_.get());
+  }
+}
+
+void bind_futures(nb::module_& module) {
+  nb::class_<Future>(module, "Future")
+      .def_prop_ro("task_id", &Future::task_id)
+      .def("done", &Future::done)
+      .def("cancel",
+           [](Future& self) {
+             Future future = self;
+             const Released released;
+             return future.cancel();
+           })
+      .def("then", [](const Future& self, nb::object callback) {
+        const Future future = self;
+        const OutputsCallback call(std::move(callback));
+        const Released released;
+        future.then([call](const Result<Outputs>& result) { call(result); });
+      });
+}
+
+}  // namespace corelane::python

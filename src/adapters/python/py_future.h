@@ -1,0 +1,24 @@
+/// Results that come later, handed to Python functions.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+#include "corelane/session/future.h"
+
+namespace corelane::python {
+
+/// Calls a Python function with (outputs, None) or (None, StatusError), in any thread. What it
+/// raises goes to sys.unraisablehook. Copies share the function, which the last one gives up.
+class OutputsCallback {
+ public:
+  /// With the lock held.
+  explicit OutputsCallback(nanobind::object callback);
+  void operator()(const Result<Outputs>& result) const;
+
+ private:
+  std::shared_ptr<PyObject> callback_;
+};
+
+}  // namespace corelane::python

@@ -1,0 +1,69 @@
+#include "adapters/python/py_gate.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "corelane/base/log.h"
+#include "corelane/session/session.h"
+
+namespace corelane::python {
+namespace {
+
+constexpr std::chrono::seconds kCloseTimeout{10};
+constexpr std::chrono::seconds kThreadsTimeout{2};
+
+std::atomic<bool> closed{false};
+std::atomic<int> inside{0};
+
+/// The other threads stay behind in the parent.
+void forget_threads_after_fork() {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { inside.store(0, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+}
+
+}  // namespace
+
+Released::Released() noexcept {
+  inside.fetch_add(1);
+  state_ = PyEval_SaveThread();
+}
+
+Released::~Released() {
+  PyEval_RestoreThread(state_);
+  inside.fetch_sub(1);
+}
+
+Entered::Entered() noexcept {
+  forget_threads_after_fork();
+  inside.fetch_add(1);
+  in_ = !closed.load();
+  if (in_) {
+    state_ = PyGILState_Ensure();
+  } else {
+    inside.fetch_sub(1);
+  }
+}
+
+Entered::~Entered() {
+  if (!in_) return;
+  PyGILState_Release(state_);
+  inside.fetch_sub(1);
+}
+
+void shutdown() {
+  PyThreadState* const state = PyEval_SaveThread();
+  const Status status = Session::close_all(kCloseTimeout);
+  if (!status.ok()) log::warn("python", "at exit: {}", status.to_string());
+  closed.store(true);
+  const auto limit = std::chrono::steady_clock::now() + kThreadsTimeout;
+  while (inside.load() > 0 && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  PyEval_RestoreThread(state);
+}
+
+}  // namespace corelane::python

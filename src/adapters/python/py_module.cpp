@@ -1,0 +1,24 @@
+// corelane._native: what the Python package is built on. Not for users: names may change.
+#include <nanobind/nanobind.h>
+
+#include "adapters/python/py_arrays.h"
+#include "adapters/python/py_gate.h"
+#include "adapters/python/py_options.h"
+#include "adapters/python/py_session.h"
+#include "corelane/base/api.h"
+#include "corelane/base/log.h"
+
+NB_MODULE(_native, module) {
+  namespace python = corelane::python;
+  // Objects that live on in other modules at exit are no concern of the user's.
+  nanobind::set_leak_warnings(false);
+  python::bind_arrays(module);
+  python::bind_options(module);
+  python::bind_futures(module);
+  python::bind_session(module);
+  python::bind_binding(module);
+  module.attr("version") = corelane::version();
+  module.def("set_log_level",
+             [](int level) { corelane::log::set_level(static_cast<corelane::log::Level>(level)); });
+  nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(&python::shutdown));
+}

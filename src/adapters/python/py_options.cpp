@@ -1,0 +1,170 @@
+#include "adapters/python/py_options.h"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "adapters/python/py_errors.h"
+#include "adapters/python/py_gate.h"
+
+namespace corelane::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+/// Calls `use` with the value of a key that is there and not None.
+template <class T, class F>
+void with(const nb::dict& given, const char* key, F use) {
+  if (!given.contains(key)) return;
+  const nb::object value = given[key];
+  if (value.is_none()) return;
+  use(nb::cast<T>(value));
+}
+
+template <class T>
+void take(const nb::dict& given, const char* key, T& target) {
+  with<T>(given, key, [&](T value) { target = std::move(value); });
+}
+
+OutputForm output_form(const std::string& name) {
+  if (name == "declared") return OutputForm::kDeclared;
+  if (name == "float") return OutputForm::kFloat;
+  if (name == "raw") return OutputForm::kRaw;
+  raise(
+      failure(Code::kInvalidArgument, "output_form '{}' is none of declared, float and raw", name));
+}
+
+device::Precision precision(const std::string& name) {
+  if (name == "f32") return device::Precision::kF32;
+  if (name == "f16") return device::Precision::kF16;
+  if (name == "bf16") return device::Precision::kBF16;
+  raise(failure(Code::kInvalidArgument, "precision '{}' is none of f32, f16 and bf16", name));
+}
+
+/// -1 stands for no limit.
+void take_limit(const nb::dict& given, const char* key, std::int64_t& target) {
+  with<std::int64_t>(given, key, [&](std::int64_t v) { target = v == -1 ? kUnlimited : v; });
+}
+
+void read_load_options(const nb::dict& given, LoadOptions& load) {
+  take(given, "device", load.device);
+  take(given, "fast_math", load.fast_math);
+  take(given, "cache", load.cache);
+  with<std::string>(given, "precision",
+                    [&](const std::string& name) { load.precision = precision(name); });
+  with<nb::dict>(given, "dims", [&](const nb::dict& dims) {
+    for (const auto& [name, size] : dims) {
+      load.import.dims[nb::cast<std::string>(name)] = nb::cast<std::int64_t>(size);
+    }
+  });
+}
+
+bool interrupted() {
+  const Entered lock;
+  return !lock || PyErr_CheckSignals() != 0;
+}
+
+}  // namespace
+
+SessionOptions read_options(const nb::dict& given) {
+  SessionOptions options;
+  read_load_options(given, options.load);
+  with<nb::sequence>(given, "schedule", [&](const nb::sequence& cores) {
+    for (const nb::handle core : cores) options.schedule.push_back(nb::cast<std::size_t>(core));
+  });
+  with<std::string>(given, "tp_mode", [&](const std::string& text) {
+    options.tp_mode = value_of(parse_tp_mode(text));
+  });
+  with<std::string>(given, "placement", [&](const std::string& text) {
+    options.placement = value_of(parse_placement(text));
+  });
+  with<std::string>(given, "layout", [&](const std::string& text) {
+    options.layout = value_of(parse_input_layout(text));
+  });
+  with<std::string>(given, "output_form",
+                    [&](const std::string& name) { options.output_form = output_form(name); });
+  with<bool>(given, "lenient", [&](bool on) {
+    options.input_rules = on ? InputRules::kLenient : InputRules::kStrict;
+  });
+  with<bool>(given, "print_perf", [&](bool on) { options.print_perf = on; });
+  take(given, "threads_per_core", options.threads_per_core);
+  take(given, "enable_pacing", options.enable_pacing);
+  take(given, "disable_dup_context", options.disable_dup_context);
+  take(given, "sequential_callbacks", options.sequential_callbacks);
+  take(given, "normalize", options.normalize);
+  take_limit(given, "max_queue_size", options.max_queue_size);
+  take_limit(given, "max_pending_callbacks", options.max_pending_callbacks);
+  with<std::int64_t>(given, "submit_timeout_ms", [&](std::int64_t ms) {
+    constexpr std::int64_t kLongest =
+        std::chrono::hours(24 * 365 * 10) / std::chrono::milliseconds(1);
+    options.submit_timeout = std::chrono::milliseconds(std::min(ms, kLongest));
+  });
+  return options;
+}
+
+nb::dict show_options(const SessionOptions& options) {
+  const auto limit = [](std::int64_t n) { return n == kUnlimited ? std::int64_t{-1} : n; };
+  const auto text = [](std::string_view s) { return nb::str(s.data(), s.size()); };
+  nb::dict shown;
+  nb::list schedule;
+  for (const std::size_t core : options.schedule) schedule.append(core);
+  if (!options.schedule.empty()) shown["schedule"] = schedule;
+  if (options.tp_mode) shown["tp_mode"] = text(tp_mode_name(*options.tp_mode));
+  shown["threads_per_core"] = options.threads_per_core;
+  shown["placement"] = options.placement == PlacementPolicy::kFormula ? "formula" : "least_loaded";
+  shown["enable_pacing"] = options.enable_pacing;
+  shown["disable_dup_context"] = options.disable_dup_context;
+  shown["max_queue_size"] = limit(options.max_queue_size);
+  shown["submit_timeout_ms"] = options.submit_timeout / std::chrono::milliseconds(1);
+  shown["sequential_callbacks"] = options.sequential_callbacks;
+  shown["max_pending_callbacks"] = limit(options.max_pending_callbacks);
+  shown["layout"] = text(input_layout_name(options.layout));
+  return shown;
+}
+
+CallOptions read_call(nb::handle outputs, nb::handle terms) {
+  CallOptions options;
+  if (!outputs.is_none()) {
+    if (nb::isinstance<nb::str>(outputs)) {
+      throw nb::type_error("output_names is a list of names, or None for all; a str was given");
+    }
+    for (const nb::handle name : outputs) options.outputs.push_back(nb::cast<std::string>(name));
+  }
+  if (!terms.is_none()) {
+    const auto& given = nb::cast<const Terms&>(terms);
+    options.control = given.control;
+    options.timeout = std::chrono::microseconds(given.timeout_us);
+    options.submit_timeout = std::chrono::microseconds(given.submit_timeout_us);
+    options.priority = given.priority;
+  }
+  options.interrupted = &interrupted;
+  return options;
+}
+
+void bind_options(nb::module_& module) {
+  nb::class_<Terms>(module, "Terms")
+      .def(nb::init<>())
+      .def_rw("timeout_us", &Terms::timeout_us)
+      .def_rw("submit_timeout_us", &Terms::submit_timeout_us)
+      .def_rw("priority", &Terms::priority)
+      .def("terminate",
+           [](Terms& terms) {
+             CallControl control = terms.control;
+             const Released released;
+             control.terminate();
+           })
+      .def("reset", [](Terms& terms) { terms.control.reset(); })
+      .def_prop_ro("terminated", [](const Terms& terms) { return terms.control.terminated(); });
+  module.def("parse_schedule", [](const std::string& text) {
+    nb::list cores;
+    for (const std::size_t core : value_of(parse_schedule(text))) cores.append(core);
+    return cores;
+  });
+  module.def("parse_tp_mode", [](const std::string& text) {
+    const std::string_view name = tp_mode_name(value_of(parse_tp_mode(text)));
+    return std::string(name);
+  });
+}
+
+}  // namespace corelane::python

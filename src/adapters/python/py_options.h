@@ -1,0 +1,32 @@
+/// Options of a session and of a call, as corelane/_options.py hands them over: checked values in a
+/// dict, and one object for the terms of a call.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+
+#include "corelane/session/session.h"
+
+namespace corelane::python {
+
+/// Keys are those of SessionOptions (and of its LoadOptions); absent or None means the default.
+/// Raises StatusError for a value that is not allowed and TypeError for one of another type.
+SessionOptions read_options(const nanobind::dict& given);
+/// What is in force, under the same keys.
+nanobind::dict show_options(const SessionOptions& options);
+
+/// The terms of a call that Python code may change: see CallOptions.
+struct Terms {
+  CallControl control;
+  std::int64_t timeout_us = 0;
+  std::int64_t submit_timeout_us = 0;
+  std::int32_t priority = 0;
+};
+
+/// `terms` may be None. Waiting calls look for signals of the interpreter, such as Ctrl-C.
+CallOptions read_call(nanobind::handle outputs, nanobind::handle terms);
+
+void bind_options(nanobind::module_& module);
+
+}  // namespace corelane::python

@@ -1,0 +1,260 @@
+"""Behaviour that onnxruntime and corelane share: one file, run once with each.
+
+python swap_test.py onnxruntime|corelane
+
+DIFFERENCES lists what is meant to differ, with the reason; a test named there runs with onnxruntime
+only.
+"""
+import importlib
+import sys
+import threading
+import unittest
+
+import numpy as np
+
+from python_support import relu_model
+
+ENGINE = sys.argv.pop(1) if len(sys.argv) > 1 else "corelane"
+ort = importlib.import_module(ENGINE)
+state = importlib.import_module(f"{ENGINE}.capi.onnxruntime_pybind11_state")
+
+DIFFERENCES = {
+    "test_bytearray_is_refused": "buffers of bytes are accepted (A31)",
+    "test_feed_must_be_a_dict": "lists in order and single arrays are accepted (A20)",
+    "test_exceptions_derive_from_exception_only": "ours are RuntimeErrors too, for code of RKNN users",
+    "test_one_thread_session_refuses_run_async": "the threads that run tasks are the device's",
+}
+
+X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
+
+
+class Swap(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.session = ort.InferenceSession(relu_model(), providers=["CPUExecutionProvider"])
+
+    def setUp(self):
+        if ENGINE != "onnxruntime" and self._testMethodName in DIFFERENCES:
+            self.skipTest(DIFFERENCES[self._testMethodName])
+
+    def refused(self, kind, text, call):
+        with self.assertRaises(kind) as caught:
+            call()
+        self.assertIn(text, str(caught.exception))
+
+    def run_with(self, feed, names=None):
+        return lambda: self.session.run(names, feed)
+
+    def test_run_gives_the_outputs(self):
+        (y,) = self.session.run(None, {"x": X})
+        np.testing.assert_array_equal(y, np.maximum(X, 0))
+        self.assertEqual(y.dtype, np.float32)
+        self.assertTrue(y.flags.writeable)
+
+    def test_empty_list_of_outputs_means_all(self):
+        self.assertEqual(len(self.session.run([], {"x": X})), 1)
+
+    def test_outputs_may_repeat(self):
+        self.assertEqual(len(self.session.run(["y", "y"], {"x": X})), 2)
+
+    def test_missing_input_names_required_and_given(self):
+        self.refused(ValueError, "Required inputs (['x']) are missing from input feed (['z']).",
+                     self.run_with({"z": X}))
+
+    def test_extra_input(self):
+        self.refused(state.InvalidArgument,
+                     "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Invalid input name: z",
+                     self.run_with({"x": X, "z": X}))
+
+    def test_wrong_rank(self):
+        self.refused(state.InvalidArgument, "Invalid rank for input: x Got: 1 Expected: 2",
+                     self.run_with({"x": X[0]}))
+
+    def test_wrong_dimension(self):
+        self.refused(state.InvalidArgument, "index: 1 Got: 5 Expected: 4",
+                     self.run_with({"x": np.ones((2, 5), np.float32)}))
+
+    def test_wrong_type(self):
+        self.refused(state.InvalidArgument, "Actual: (tensor(double)) , expected: (tensor(float))",
+                     self.run_with({"x": X.astype(np.float64)}))
+
+    def test_unknown_output(self):
+        self.refused(state.InvalidArgument, "Invalid output name:q", self.run_with({"x": X}, ["q"]))
+
+    def test_output_names_as_str(self):
+        with self.assertRaises(TypeError):
+            self.session.run("y", {"x": X})
+
+    def test_no_such_file(self):
+        self.refused(state.NoSuchFile, "NO_SUCHFILE", lambda: ort.InferenceSession("nope.onnx"))
+
+    def test_bad_bytes(self):
+        self.refused(state.InvalidProtobuf, "INVALID_PROTOBUF", lambda: ort.InferenceSession(b"garbage"))
+
+    def test_empty_bytes(self):
+        with self.assertRaises(state.InvalidArgument):
+            ort.InferenceSession(b"")
+
+    def test_bytearray_is_refused(self):
+        with self.assertRaises(TypeError):
+            ort.InferenceSession(bytearray(relu_model()))
+
+    def test_model_of_another_type(self):
+        with self.assertRaises(TypeError):
+            ort.InferenceSession(3)
+
+    def test_feed_must_be_a_dict(self):
+        with self.assertRaises(AttributeError):
+            self.session.run(None, [X])
+
+    def test_feed_takes_ort_values_and_lists(self):
+        value = ort.OrtValue.ortvalue_from_numpy(X)
+        np.testing.assert_array_equal(self.session.run(None, {"x": value})[0], np.maximum(X, 0))
+        np.testing.assert_array_equal(self.session.run(None, {"x": [[-1, 2, -3, 4]]})[0], [[0, 2, 0, 4]])
+
+    def test_strides_are_followed(self):
+        wide = np.arange(-8, 8, dtype=np.float32).reshape(2, 8)[:, ::2]
+        np.testing.assert_array_equal(self.session.run(None, {"x": wide})[0], np.maximum(wide, 0))
+
+    def test_unknown_provider_warns_and_falls_back(self):
+        with self.assertWarns(UserWarning):
+            session = ort.InferenceSession(relu_model(), providers=["Nope", "CPUExecutionProvider"])
+        self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
+
+    def test_unknown_keywords_are_ignored(self):
+        ort.InferenceSession(relu_model(), providers=["CPUExecutionProvider"], foo=1)
+
+    def test_terminate(self):
+        options = ort.RunOptions()
+        options.terminate = True
+        self.refused(state.Fail, "[ONNXRuntimeError] : 1 : FAIL : Exiting due to terminate flag",
+                     lambda: self.session.run(None, {"x": X}, options))
+        options.terminate = False
+        self.session.run(None, {"x": X}, options)
+
+    def test_absent_config_entries(self):
+        with self.assertRaises(RuntimeError):
+            ort.RunOptions().get_run_config_entry("a")
+        with self.assertRaises(RuntimeError):
+            ort.SessionOptions().get_session_config_entry("a")
+
+    def test_session_options_are_typed(self):
+        options = ort.SessionOptions()
+        self.assertEqual(options.intra_op_num_threads, 0)
+        self.assertEqual(options.graph_optimization_level, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
+        with self.assertRaises(TypeError):
+            options.intra_op_num_threads = "a"
+        with self.assertRaises(AttributeError):
+            options.foo = 1
+
+    def test_descriptions(self):
+        (x,) = self.session.get_inputs()
+        self.assertEqual((x.name, x.shape, x.type), ("x", ["N", 4], "tensor(float)"))
+        meta = self.session.get_modelmeta()
+        self.assertEqual((meta.graph_name, meta.producer_name, meta.custom_metadata_map), ("g", "p", {}))
+
+    def call_back(self, feed):
+        said, done = [], threading.Event()
+
+        def callback(*arguments):
+            said.append(arguments)
+            done.set()
+
+        self.session.run_async(None, feed, callback, 7)
+        self.assertTrue(done.wait(30))
+        return said[0]
+
+    def test_run_async_calls_back(self):
+        outputs, data, text = self.call_back({"x": X})
+        np.testing.assert_array_equal(outputs[0], np.maximum(X, 0))
+        self.assertEqual((data, text), (7, ""))
+
+    def test_run_async_tells_wrong_shapes_by_callback(self):
+        outputs, data, text = self.call_back({"x": X[0]})
+        self.assertEqual((outputs, data), ([], 7))
+        self.assertIn("Invalid rank for input: x Got: 1 Expected: 2", text)
+
+    def test_run_async_raises_for_names_at_once(self):
+        with self.assertRaises(ValueError):
+            self.session.run_async(None, {"z": X}, print, None)
+
+    def test_run_async_needs_user_data(self):
+        with self.assertRaises(TypeError):
+            self.session.run_async(None, {"x": X}, print)
+
+    def test_one_thread_session_refuses_run_async(self):
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1
+        with self.assertRaises(state.InvalidArgument):
+            ort.InferenceSession(relu_model(), options).run_async(None, {"x": X}, print, None)
+
+    def test_binding(self):
+        binding = self.session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_output("y")
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], np.maximum(X, 0))
+        self.assertEqual(binding.get_outputs()[0].shape(), [2, 4])
+        with self.assertRaises(RuntimeError):
+            binding.bind_cpu_input("zz", X)
+
+    def test_binding_writes_to_addresses(self):
+        binding = self.session.io_binding()
+        into = np.zeros_like(X)
+        binding.bind_input("x", "cpu", 0, np.float32, X.shape, X.ctypes.data)
+        binding.bind_output("y", "cpu", 0, np.float32, into.shape, into.ctypes.data)
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(into, np.maximum(X, 0))
+
+    def test_binding_of_another_session(self):
+        other = ort.InferenceSession(relu_model(), providers=["CPUExecutionProvider"])
+        with self.assertRaises(ValueError):
+            self.session.run_with_iobinding(other.io_binding())
+
+    def test_binding_without_outputs(self):
+        binding = self.session.io_binding()
+        binding.bind_cpu_input("x", X)
+        with self.assertRaises(RuntimeError):
+            self.session.run_with_iobinding(binding)
+
+    def test_ort_value_shares_memory(self):
+        array = X.copy()
+        value = ort.OrtValue.ortvalue_from_numpy(array)
+        array[0, 0] = 42
+        self.assertEqual(value.numpy()[0, 0], 42)
+        self.assertEqual((value.element_type(), value.data_type(), value.device_name(), value.shape(),
+                          value.tensor_size_in_bytes()), (1, "tensor(float)", "cpu", [2, 4], 32))
+
+    def test_end_profiling_when_off(self):
+        self.assertEqual(self.session.end_profiling(), "")
+
+    def test_logger_severity(self):
+        ort.set_default_logger_severity(3)
+        with self.assertRaises(RuntimeError):
+            ort.set_default_logger_severity(9)
+
+    def test_exceptions_derive_from_exception_only(self):
+        self.assertFalse(issubclass(state.Fail, RuntimeError))
+
+
+class Differences(unittest.TestCase):
+    def test_each_is_a_test(self):
+        for name in DIFFERENCES:
+            self.assertTrue(hasattr(Swap, name), name)
+
+    @unittest.skipIf(ENGINE == "onnxruntime", "ours")
+    def test_ours(self):
+        session = ort.InferenceSession(bytearray(relu_model()))
+        np.testing.assert_array_equal(session.run(None, [X])[0], np.maximum(X, 0))
+        np.testing.assert_array_equal(session.run(None, X)[0], np.maximum(X, 0))
+        self.assertTrue(issubclass(state.Fail, RuntimeError))
+
+    @unittest.skipIf(ENGINE == "onnxruntime", "onnxruntime misreads it")
+    def test_other_byte_orders_are_refused(self):
+        session = ort.InferenceSession(relu_model())
+        with self.assertRaises(RuntimeError):
+            session.run(None, {"x": X.astype(">f4")})
+
+
+if __name__ == "__main__":
+    unittest.main()
