@@ -20,6 +20,7 @@ from ._errors import NotImplemented as NotSupported
 from ._settings import SessionOptions, read_run_options
 from ._values import ModelMetadata, NodeArg, OrtValue, check_device
 
+_POLL = 0.05  # Seconds between looks for Ctrl-C.
 _RETRY = 1  # Microseconds: a submission that does not wait.
 
 
@@ -28,28 +29,51 @@ class RunFuture(concurrent.futures.Future):
 
     def __init__(self, native: Any, translate: Callable[[StatusError], Exception]):
         super().__init__()
-        self._native = native
-        native.then(lambda outputs, problem: self._resolve(outputs, problem, translate))
+        self._native, self._translate = native, translate
+        self._settling = threading.RLock()
+        self._withdrawn = False
+        native.then(self._settle)
 
     @property
     def task_id(self) -> int:
         return self._native.task_id
 
     def cancel(self) -> bool:
-        if self.done():
-            return self.cancelled()
-        return self._native.cancel() and (super().cancel() or self.cancelled())
+        with self._settling:
+            if self.done():
+                return self.cancelled()
+            self._withdrawn = self._native.cancel()
+            return self._withdrawn and super().cancel()
 
-    def _resolve(self, outputs: Any, problem: Any, translate: Callable[[StatusError], Exception]) -> None:
-        try:
-            if not self.set_running_or_notify_cancel():
+    def result(self, timeout: float | None = None) -> list:
+        self._wait(timeout)
+        return super().result(0 if timeout is not None else None)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._wait(timeout)
+        return super().exception(0 if timeout is not None else None)
+
+    def _wait(self, timeout: float | None) -> None:
+        """Waits for the task itself, so that a callback, whose thread settles futures, may wait too."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self.done():
+            left = _POLL if end is None else min(_POLL, end - time.monotonic())
+            if self._native.wait(max(left, 0)):
+                try:
+                    self._settle(self._native.get(), None)
+                except StatusError as problem:
+                    self._settle(None, problem)
+            elif left <= 0:
+                return
+
+    def _settle(self, outputs: Any, problem: Any) -> None:
+        with self._settling:  # The callback thread and those that wait meet here.
+            if self.done() or self._withdrawn or not self.set_running_or_notify_cancel():
                 return
             if problem is None:
                 self.set_result(outputs)
             else:
-                self.set_exception(translate(problem))
-        except concurrent.futures.InvalidStateError:
-            pass  # Cancelled in between.
+                self.set_exception(self._translate(problem))
 
 
 class InferenceSession:

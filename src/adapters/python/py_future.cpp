@@ -1,8 +1,12 @@
 #include "adapters/python/py_future.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_gate.h"
 #include "adapters/python/py_session.h"
+#include "corelane/base/clock.h"
 
 namespace corelane::python {
 
@@ -36,6 +40,23 @@ void bind_futures(nb::module_& module) {
   nb::class_<Future>(module, "Future")
       .def_prop_ro("task_id", &Future::task_id)
       .def("done", &Future::done)
+      .def("wait",
+           [](const Future& self, double seconds) {
+             const Future future = self;
+             const auto limit = std::chrono::duration_cast<Duration>(
+                 std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e6)));
+             const Released released;
+             return future.wait(real_clock()->now() + limit);
+           })
+      .def("get",
+           [](const Future& self) {
+             const Future future = self;
+             const Result<Outputs> result = [&] {
+               const Released released;
+               return future.get();
+             }();
+             return make_outputs(value_of(result));
+           })
       .def("cancel",
            [](Future& self) {
              Future future = self;

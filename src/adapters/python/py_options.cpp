@@ -123,7 +123,7 @@ nb::dict show_options(const SessionOptions& options) {
   return shown;
 }
 
-CallOptions read_call(nb::handle outputs, nb::handle terms) {
+CallOptions read_call(nb::handle outputs, nb::handle terms, Caller caller) {
   CallOptions options;
   if (!outputs.is_none()) {
     if (nb::isinstance<nb::str>(outputs)) {
@@ -138,7 +138,7 @@ CallOptions read_call(nb::handle outputs, nb::handle terms) {
     options.submit_timeout = std::chrono::microseconds(given.submit_timeout_us);
     options.priority = given.priority;
   }
-  options.interrupted = &interrupted;
+  if (caller == Caller::kWaits) options.interrupted = &interrupted;
   return options;
 }
 

@@ -24,8 +24,12 @@ struct Terms {
   std::int32_t priority = 0;
 };
 
-/// `terms` may be None. Waiting calls look for signals of the interpreter, such as Ctrl-C.
-CallOptions read_call(nanobind::handle outputs, nanobind::handle terms);
+/// Whether the caller waits for the result. Who waits looks for signals of the interpreter, such as
+/// Ctrl-C; who does not gets its inputs copied.
+enum class Caller : std::uint8_t { kWaits, kGoesOn };
+
+/// `terms` may be None.
+CallOptions read_call(nanobind::handle outputs, nanobind::handle terms, Caller caller);
 
 void bind_options(nanobind::module_& module);
 

@@ -1,5 +1,6 @@
 #include "adapters/python/py_session.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <functional>
@@ -85,7 +86,7 @@ void make_session(NativeSession* self, nb::handle source, const nb::dict& given,
 nb::list run(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
              bool batch) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = read_call(outputs, terms, Caller::kWaits);
   return make_outputs(call_released([&] {
     return batch ? self.session.run_batch(held.feed, options)
                  : self.session.run(held.feed, options);
@@ -95,7 +96,7 @@ nb::list run(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handl
 std::uint64_t run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
                         nb::object callback, nb::handle terms, bool batch) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = read_call(outputs, terms, Caller::kGoesOn);
   RunCallback done = [call = OutputsCallback(std::move(callback))](
                          std::uint64_t, Result<Outputs> result) { call(result); };
   return call_released([&] {
@@ -107,7 +108,7 @@ std::uint64_t run_async(NativeSession& self, nb::handle outputs, nb::handle feed
 nb::object try_run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
                          nb::object callback, nb::handle terms) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = read_call(outputs, terms, Caller::kGoesOn);
   RunCallback done = [call = OutputsCallback(std::move(callback))](
                          std::uint64_t, Result<Outputs> result) { call(result); };
   const auto task = call_released(
@@ -118,7 +119,7 @@ nb::object try_run_async(NativeSession& self, nb::handle outputs, nb::handle fee
 Future submit(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
               bool batch) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = read_call(outputs, terms, Caller::kGoesOn);
   return call_released([&] {
     return batch ? self.session.submit_batch(held.feed, options)
                  : self.session.submit(held.feed, options);
@@ -128,7 +129,7 @@ Future submit(NativeSession& self, nb::handle outputs, nb::handle feed, nb::hand
 nb::object run_pipeline(NativeSession& self, nb::handle outputs, nb::handle feed, std::size_t depth,
                         bool reset, nb::handle terms) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = read_call(outputs, terms, Caller::kGoesOn);
   const auto result =
       call_released([&] { return self.session.run_pipeline(held.feed, depth, reset, options); });
   return result ? nb::object(make_outputs(*result)) : nb::none();

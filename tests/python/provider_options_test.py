@@ -1,0 +1,134 @@
+"""What provider options accept and reject (A1 to A3, A6, A7, A11 to A13), and the rules they switch on."""
+import gc
+import os
+import unittest
+
+import numpy as np
+
+import corelane as ort
+from python_support import relu_model
+
+NPU = "RKNPU2ExecutionProvider"
+X = np.array([[-1, 2, -3, 4]], np.float32)
+
+
+def session(**options):
+    return ort.InferenceSession(relu_model((1, 4)), providers=[NPU], provider_options=[options])
+
+
+def threads():
+    gc.collect()
+    return len(os.listdir("/proc/self/task"))
+
+
+class Tables(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        session().run(None, {"x": X})  # The device and its threads are shared by all sessions.
+
+    def accepted(self, name, rows):
+        for value, expected in rows:
+            with self.subTest(option=name, value=value):
+                made = session(**{name: value})
+                self.assertEqual(made.get_provider_options()[NPU].get(name), expected)
+                np.testing.assert_array_equal(made.run(None, {"x": X})[0], [[0, 2, 0, 4]])
+
+    def rejected(self, name, values):
+        before = threads()
+        for value in values:
+            with self.subTest(option=name, value=value):
+                with self.assertRaises(RuntimeError) as caught:
+                    session(**{name: value})
+                self.assertIn(name, str(caught.exception))
+        self.assertLessEqual(threads(), before)
+
+    def test_schedule(self):
+        self.accepted("schedule", [
+            (0, "0"), (2, "2"), ("0,1,2", "0,1,2"), ("[0, 1]", "0,1"), ("0 1", "0,1"), ("2", "2"),
+            ([0, 1], "0,1"), ((0, 0, 1), "0,0,1"), (range(3), "0,1,2"), (["0", "1"], "0,1"),
+            (np.int64(1), "1"), (np.array([0, 1]), "0,1"), ([np.int32(2)], "2"), (None, None)])
+        self.rejected("schedule", [
+            [], (), "", "abc", -1, [0, -1], [0.0], 1.5, {0, 1}, True, b"\x00\x01", "0;1", "0,x,1", [64], 3,
+            [0, 5], [True], [None], "0,", ",0"])
+
+    def test_tp_mode(self):
+        self.accepted("tp_mode", [(m, m) for m in ("auto", "all", "0", "1", "2", "0,1", "0,1,2")]
+                      + [(" auto ", "auto"), ("AUTO", "auto"), ("0, 1", "0,1"), (None, "auto")])
+        self.rejected("tp_mode", ["1,0", "0,2", "1,2", "", 0, 1, "3", "core0"])
+
+    def test_schedule_and_tp_mode_exclude_each_other(self):
+        with self.assertRaises(RuntimeError):
+            session(schedule=[0], tp_mode="auto")
+        with self.assertRaises(ValueError):
+            ort.make_provider_options(schedule=[0], tp_mode="auto")
+
+    def test_threads_per_core(self):
+        self.accepted("threads_per_core", [(1, "1"), (2, "2"), ("2", "2"), (True, "1")])
+        self.rejected("threads_per_core", [0, -1, 2.0, None, 65, "two"])
+
+    def test_max_queue_size(self):
+        self.accepted("max_queue_size", [(1, "1"), ("16", "16")])
+        self.rejected("max_queue_size", [0, -1, None, 1.5])
+
+    def test_submit_timeout(self):
+        self.accepted("submit_timeout_ms", [(50, "50")])
+        self.rejected("submit_timeout_ms", [0, -1, None])
+
+    def test_layout(self):
+        self.accepted("layout", [("NCHW", "original"), ("nhwc", "nhwc"), ("any", "any")])
+        self.rejected("layout", ["chwn", ""])
+
+    def test_unknown_option_lists_the_known(self):
+        with self.assertRaises(RuntimeError) as caught:
+            session(nope=1)
+        self.assertIn("schedule", str(caught.exception))
+        with self.assertRaises(TypeError):
+            ort.make_provider_options(nope=1)
+
+    def test_defaults(self):
+        shown = session().get_provider_options()[NPU]
+        expected = {"tp_mode": "auto", "threads_per_core": "1", "max_queue_size": "3",
+                    "submit_timeout_ms": "10000", "sequential_callbacks": "true", "enable_pacing": "false",
+                    "layout": "original"}
+        self.assertEqual(expected, {k: shown[k] for k in expected})
+
+    def test_helper_leaves_out_none(self):
+        self.assertEqual(ort.make_provider_options(schedule=[0, 1], layout=None), {"schedule": [0, 1]})
+
+    def test_device_and_profile(self):
+        self.assertEqual(session(profile="generic:5").device()["cores"], 5)
+        self.assertEqual(session(device="null:rk3576").device()["cores"], 2)
+        with self.assertRaises(RuntimeError):
+            session(device="virtual:rk3588", profile="rk3576")
+
+    def test_contexts(self):
+        stats = session(schedule=[2, 0], threads_per_core=2).statistics()
+        self.assertEqual(stats["core_of_context"], [0, 2, 0, 2])
+
+
+class Rules(unittest.TestCase):
+    def test_inputs_are_converted(self):
+        made = session()
+        for kind in (np.float16, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, bool):
+            x = np.array([[0, 1, 1, 0]]).astype(kind)
+            np.testing.assert_array_equal(made.run(None, {"x": x})[0], x.astype(np.float32))
+        for kind in (np.float64, np.uint64, ">f4"):
+            with self.assertRaises(RuntimeError):
+                made.run(None, {"x": X.astype(kind)})
+
+    def test_messages(self):
+        made = session()
+        for feed, text in (({"x": X[:, :3]}, "shape mismatch: expected [1, 4], got [1, 3]"),
+                           ({}, "Missing input: x")):
+            with self.assertRaises(RuntimeError) as caught:
+                made.run(None, feed)
+            self.assertIn(text, str(caught.exception))
+            self.assertNotIn("ONNXRuntimeError", str(caught.exception))
+
+    def test_both_providers(self):
+        made = ort.InferenceSession(relu_model(), providers=[NPU, "CPUExecutionProvider"])
+        self.assertEqual(made.get_providers(), [NPU, "CPUExecutionProvider"])
+
+
+if __name__ == "__main__":
+    unittest.main()
