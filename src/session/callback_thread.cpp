@@ -87,12 +87,17 @@ bool CallbackThread::wait_idle(TimePoint until) {
   return true;
 }
 
+void CallbackThread::stop() {
+  const std::lock_guard lock(mutex_);
+  stop_ = true;
+  changed_.notify_all();
+}
+
 void CallbackThread::finish() {
+  stop();
   std::thread thread;
   {
     const std::lock_guard lock(mutex_);
-    stop_ = true;
-    changed_.notify_all();
     if (!is_current()) thread.swap(thread_);
   }
   if (thread.joinable()) thread.join();

@@ -26,8 +26,9 @@ class CallbackThread final : public std::enable_shared_from_this<CallbackThread>
   bool is_current() const noexcept;
   /// Waits until nothing is posted or running; false when `until` came first.
   bool wait_idle(TimePoint until);
-  /// Lets the thread end when nothing is left, and waits for that unless this is the thread. What
-  /// is posted later gets a thread that ends likewise.
+  /// Lets the thread end when nothing is left. What is posted later gets one that ends likewise.
+  void stop();
+  /// stop(), and waits for the end unless this is the thread.
   void finish();
 
  private:

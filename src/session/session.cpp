@@ -76,7 +76,9 @@ Result<std::shared_ptr<session::SessionCore>> make_core(const session::ModelSour
                                                         const SessionOptions& options,
                                                         const Session* weights_from,
                                                         std::shared_ptr<const Program> weights) {
-  if (weights_from != nullptr && weights == nullptr) return tl::unexpected<Status>(no_session());
+  if (weights_from != nullptr && weights == nullptr) {
+    return error(Code::kWrongState, "the session to take weights from is closed or was never made");
+  }
   CORELANE_ASSIGN(auto parts, session::make_parts(source, options, std::move(weights)));
   auto core = std::make_shared<SessionCore>(std::move(parts));
   session::remember(core);

@@ -107,10 +107,15 @@ Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
     print({id, worker->index(), std::max(worker->core(), 0), std::max(in, Duration{}), times.device,
            status.ok() ? times.copy_out + copied : Duration{}});
   }
-  give_back(*worker, status, times.device);
-  pump();
-  count(status);
-  settled();
+  bool more = false;
+  {
+    const Lock lock(mutex_);
+    give_back(*worker, status, times.device);
+    count(status);
+    settled();
+    more = waiting_ > 0;
+  }
+  if (more) pump();
   return outputs_of(call, status);
 }
 

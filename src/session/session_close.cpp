@@ -8,6 +8,7 @@ namespace corelane::session {
 
 Status SessionCore::close(TimePoint deadline) {
   std::vector<std::unique_ptr<SessionWorker>> workers;
+  std::vector<Program> programs;
   std::vector<std::shared_ptr<SessionTask>> cancelled;
   {
     Lock lock(mutex_);
@@ -16,7 +17,7 @@ Status SessionCore::close(TimePoint deadline) {
     if (callbacks_->is_current()) {
       // Whoever waits here waits for itself. The rest ends on its own.
       lock.unlock();
-      callbacks_->finish();
+      callbacks_->stop();
       return {};
     }
     while (!quiet()) {
@@ -24,6 +25,7 @@ Status SessionCore::close(TimePoint deadline) {
     }
     if (quiet()) {
       workers.swap(workers_);
+      programs.swap(programs_);
       for (Lane& lane : lanes_) lane.idle.clear();
     } else {
       for (Lane& lane : lanes_) {
@@ -51,6 +53,7 @@ Status SessionCore::close(TimePoint deadline) {
     }
   }
   workers.clear();
+  programs.clear();
   if (!callbacks_->wait_idle(deadline)) {
     return failure(Code::kTimeout, "a continuation has not returned; close again to wait for it");
   }
@@ -78,9 +81,19 @@ SessionStatistics SessionCore::statistics() const {
   return s;
 }
 
+std::shared_ptr<const Program> SessionCore::first_program() const {
+  const Lock lock(mutex_);
+  return programs_.empty() ? nullptr : std::make_shared<const Program>(programs_.front());
+}
+
 device::MemoryFigures SessionCore::memory() const {
+  std::vector<Program> programs;
+  {
+    const Lock lock(mutex_);
+    programs = programs_;
+  }
   device::MemoryFigures sum;
-  for (const Program& program : programs_) sum += program.memory();
+  for (const Program& program : programs) sum += program.memory();
   return sum;
 }
 

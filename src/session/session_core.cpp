@@ -2,13 +2,10 @@
 #include "session/session_core.h"
 
 #include <algorithm>
-#include <cstdio>
 
-#include "corelane/base/log.h"
 #include "session/batch_call.h"
 #include "session/fork_guard.h"
 #include "session/future_state.h"
-#include "session/perf_line.h"
 #include "session/placement.h"
 #include "session/session_parts.h"
 #include "session/session_worker.h"
@@ -71,7 +68,7 @@ SessionCore::SessionCore(SessionParts parts)
   counted_.tasks_by_context.resize(contexts_);
 }
 
-SessionCore::~SessionCore() { callbacks_->finish(); }
+SessionCore::~SessionCore() { callbacks_->stop(); }
 
 bool SessionCore::forked() const noexcept { return fork_generation() != generation_; }
 
@@ -104,8 +101,7 @@ Status SessionCore::enter(Lock& lock, const CallOptions& options, bool wait,
   AdmissionView view;
   view.max_waiting = options_.max_queue_size;
   view.max_pending = options_.max_pending_callbacks;
-  view.in_callback =
-      pending_callbacks_ >= options_.max_pending_callbacks && callbacks_->is_current();
+  view.in_callback = callbacks_->is_current();
   TimePoint start{};
   bool paced = false;
   for (bool first = true;; first = false) {
@@ -276,18 +272,19 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
     print({task->id, worker.index(), std::max(worker.core(), 0), task->set_input + times.copy_in,
            times.device, status.ok() ? times.copy_out + copied : Duration{}});
   }
+  bool more = false;
   {
     const Lock lock(mutex_);
     if (status.code() == Code::kCancelled && record.core_bits == 0) ++counted_.cancelled;
     task->state = TaskState::kDone;
+    give_back(worker, status, times.device);
+    more = waiting_ > 0;
   }
-  give_back(worker, status, times.device);
-  pump();
+  if (more) pump();  // The core has work before anybody is told.
   resolve(task, status);
 }
 
 void SessionCore::give_back(SessionWorker& worker, const Status& status, Duration device_time) {
-  const Lock lock(mutex_);
   const std::size_t core = static_cast<std::size_t>(worker.core() + 1);
   lanes_[worker.core() < 0 ? 0 : lane_of_core_[core - 1]].idle.push_back(&worker);
   --running_;
@@ -296,83 +293,6 @@ void SessionCore::give_back(SessionWorker& worker, const Status& status, Duratio
   pacer_.sample(device_time);
   average_.store(pacer_.average().count(), std::memory_order_relaxed);
 }
-
-Result<Outputs> SessionCore::outputs_of(Call& call, const Status& status) {
-  if (!status.ok()) return tl::unexpected<Status>(status);
-  Outputs outputs;
-  outputs.reserve(call.outputs.size());
-  if (call.order.empty()) {
-    for (CallOutput& output : call.outputs) outputs.push_back(std::move(output.tensor));
-  } else {
-    for (const std::size_t i : call.order) outputs.push_back(call.outputs[i].tensor);
-  }
-  return outputs;
-}
-
-void SessionCore::resolve(const std::shared_ptr<SessionTask>& task, const Status& status) {
-  task->call.inputs.clear();
-  count(status);  // Before anybody learns of it.
-  if (task->batch != nullptr) {
-    if (task->batch->finish(task->sample, task->call, status)) resolve_batch(*task->batch);
-  } else if (task->callback) {
-    call_back(task->ticket, task->id, std::move(task->callback), outputs_of(task->call, status));
-    task->callback = nullptr;
-  } else {
-    task->future->resolve(outputs_of(task->call, status));
-  }
-  settled();
-}
-
-void SessionCore::count(const Status& status) {
-  const Lock lock(mutex_);
-  ++counted_.completed;
-  if (!status.ok()) ++counted_.failed;
-}
-
-void SessionCore::settled() {
-  const Lock lock(mutex_);
-  --live_;
-  if (quiet()) quiet_.notify_all();
-}
-
-void SessionCore::resolve_batch(BatchCall& batch) {
-  Result<Outputs> result = batch.result();
-  if (batch.callback) {
-    call_back(batch.ticket, batch.first_id, std::move(batch.callback), std::move(result));
-    batch.callback = nullptr;
-  } else {
-    batch.future->resolve(std::move(result));
-  }
-}
-
-void SessionCore::call_back(std::uint64_t ticket, std::uint64_t id, RunCallback callback,
-                            Result<Outputs> result) {
-  auto job = [core = shared_from_this(), id, call = std::move(callback),
-              value = std::move(result)]() mutable {
-    call_guarded([&] { call(id, std::move(value)); });
-    core->called_back();
-  };
-  std::vector<std::function<void()>> here;
-  {
-    const Lock lock(mutex_);
-    ++pending_callbacks_;
-    // Posted under the lock, so that two threads cannot swap what the order has put in order.
-    for (auto& ready : order_.finish(ticket, std::move(job))) {
-      if (!callbacks_->post(ready)) here.push_back(std::move(ready));
-    }
-  }
-  for (const auto& f : here) call_guarded(f);
-}
-
-void SessionCore::called_back() {
-  const Lock lock(mutex_);
-  --pending_callbacks_;
-  ++counted_.callbacks;
-  room_.notify_all();
-  if (quiet()) quiet_.notify_all();
-}
-
-bool SessionCore::quiet() const noexcept { return live_ == 0 && pending_callbacks_ == 0; }
 
 bool SessionCore::withdraw(SessionTask& task) {
   if (task.state != TaskState::kWaiting) return false;
@@ -418,15 +338,6 @@ bool SessionCore::cancel(const std::shared_ptr<SessionTask>& task) {
   if (started) return inference.cancel();
   resolve(task, cancelled_status());
   return true;
-}
-
-void SessionCore::print(const PerfFigures& figures) const {
-  const std::string line = perf_line(figures);
-  if (options_.perf_sink) {
-    call_guarded([&] { options_.perf_sink(line); });
-    return;
-  }
-  std::fputs((line + "\n").c_str(), stderr);  // One call, so that lines of threads stay whole.
 }
 
 }  // namespace corelane::session

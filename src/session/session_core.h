@@ -49,9 +49,8 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
   const std::shared_ptr<CallbackThread>& callbacks() const noexcept { return callbacks_; }
   /// For sessions that take their weights from this one.
-  std::shared_ptr<const Program> first_program() const {
-    return std::make_shared<const Program>(programs_.front());
-  }
+  /// Null once it is closed.
+  std::shared_ptr<const Program> first_program() const;
   /// kWrongState in a forked child.
   Status usable() const;
   bool forked() const noexcept;
@@ -111,15 +110,16 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   void start(SessionWorker& worker, const std::shared_ptr<SessionTask>& task);
   void complete(SessionWorker& worker, const std::shared_ptr<SessionTask>& task, Status status,
                 const RunTimes& times, const device::JobRecord& record);
+  // The lock is held by the callers of these three.
   void give_back(SessionWorker& worker, const Status& status, Duration device_time);
+  void count(const Status& status);
+  void settled();
   void expire(const std::shared_ptr<SessionTask>& task);
   /// Takes a waiting task out; false when it does not wait. The lock is held.
   bool withdraw(SessionTask& task);
   void drop_timer(SessionTask& task);
   void resolve(const std::shared_ptr<SessionTask>& task, const Status& status);
   void resolve_batch(BatchCall& batch);
-  void count(const Status& status);
-  void settled();
   void call_back(std::uint64_t ticket, std::uint64_t id, RunCallback callback,
                  Result<Outputs> result);
   void called_back();
