@@ -17,6 +17,7 @@ from ._absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtArenaCfg, Or
                       has_collective_ops, register_execution_provider_library, set_global_thread_pool_sizes,
                       unregister_execution_provider_library)
 from ._binding import IOBinding
+from ._compiling import compile
 from ._errors import Busy, Timeout
 from ._options import AVAILABLE as _AVAILABLE
 from ._options import make_provider_options
@@ -84,4 +85,5 @@ def disable_telemetry_events() -> None:
     """There is no telemetry."""
 
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "capi"]
+# compile is left out: `from corelane import *` must not hide Python's own.
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("capi", "compile")]

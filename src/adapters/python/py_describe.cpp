@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "adapters/python/py_arrays.h"
+#include "adapters/python/py_compile.h"
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_options.h"
 #include "adapters/python/py_session.h"
@@ -57,6 +58,8 @@ nb::list show_descs(const std::vector<TensorDesc>& descs) {
   return list;
 }
 
+}  // namespace
+
 nb::list show_entries(const std::vector<IoEntry>& entries) {
   nb::list list;
   for (const IoEntry& entry : entries) {
@@ -93,6 +96,8 @@ nb::dict show_description(const ProgramDescription& description) {
   shown["findings"] = findings;
   return shown;
 }
+
+namespace {
 
 nb::dict show_statistics(const SessionStatistics& s) {
   nb::dict shown;

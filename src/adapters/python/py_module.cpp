@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "adapters/python/py_arrays.h"
+#include "adapters/python/py_compile.h"
 #include "adapters/python/py_gate.h"
 #include "adapters/python/py_options.h"
 #include "adapters/python/py_session.h"
@@ -17,6 +18,8 @@ NB_MODULE(_native, module) {
   python::bind_futures(module);
   python::bind_session(module);
   python::bind_binding(module);
+  python::bind_compile(module);
+  python::bind_probe(module);
   module.attr("version") = corelane::version();
   module.def("set_log_level",
              [](int level) { corelane::log::set_level(static_cast<corelane::log::Level>(level)); });

@@ -1,0 +1,126 @@
+"""compile(): an ONNX model to a program file, as `corelane compile` does."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable, Mapping, Sequence
+
+from . import _native
+from ._errors import InvalidArgument, NoSuchFile, StatusError, translated
+
+
+def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequence[int]] | None = None,
+            dims: Mapping[str, int] | None = None, shape_sets: Iterable[Sequence[Sequence[int]]] | None = None,
+            mean: Any = None, std: Any = None, layout: str | None = None, io_dtype: str | None = None,
+            batch: int = 1, cores: int = 1, custom_string: str = "", custom_operators: Iterable[str] = (),
+            metadata: Mapping[str, str] | None = None, precompile: bool = False, device: str | None = None,
+            remove_weights: bool = False, allow_known_wrong: bool = False,
+            attach: Mapping[str, Any] | None = None, data_root: Any = None,
+            strict_links: bool = False) -> bytes | None:
+    """The bytes of a program file; with `output`, a path, they are written there and None is returned.
+
+    model: a path, or bytes of an ONNX model. The keywords are the options of `corelane compile`
+    (docs/cli.md): input_shapes by input name and dims by symbol fix open dimensions, shape_sets is the
+    closed list of a dynamic model (shapes of all inputs, by position); mean and std are subtracted and
+    divided by, for all inputs of rank 4 (a list) or by input name (a dict), by sessions that normalise;
+    layout "nhwc" or "nchw" is what inputs of rank 4 are offered in; io_dtype is the type that float
+    inputs and outputs report; metadata is kept with the model's own. attach: device kind to file."""
+    source: Any = _source(model)
+    if metadata:
+        source, data_root = _annotated(source, metadata, data_root)
+    options = {
+        "input_shapes": {str(k): _dims(v) for k, v in (input_shapes or {}).items()},
+        "dims": {str(k): int(v) for k, v in (dims or {}).items()},
+        "shape_sets": [[_dims(shape) for shape in one] for one in shape_sets or ()],
+        "mean": _channels("mean", mean), "std": _channels("std", std), "layout": layout,
+        "io_dtype": io_dtype, "batch": _count("batch", batch, 1024), "cores": _count("cores", cores, 64),
+        "custom_string": custom_string, "custom_operators": [str(op) for op in custom_operators],
+        "precompile": bool(precompile), "device": device, "remove_weights": bool(remove_weights),
+        "allow_known_wrong": bool(allow_known_wrong), "strict_links": bool(strict_links),
+        "attach": {str(k): os.fsdecode(v) for k, v in (attach or {}).items()},
+        "data_root": None if data_root is None else os.fsdecode(data_root)}
+    try:
+        program = _native.compile(source, options)
+    except StatusError as error:
+        raise translated(error, strict=False) from None
+    if output is None:
+        return program
+    _write(os.fsdecode(output), program, source)
+    return None
+
+
+def _source(model: Any) -> Any:
+    if isinstance(model, (str, os.PathLike)):
+        path = os.fsdecode(model)
+        if not os.path.isfile(path):
+            raise NoSuchFile(f"model {path}: there is no such file")
+        return path
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return model
+    raise TypeError(f"model: a path or bytes of an ONNX model is needed, {type(model).__name__} was given")
+
+
+def _write(path: str, program: bytes, source: Any) -> None:
+    """At once or not at all: who reads the file meanwhile sees the old one."""
+    if isinstance(source, str) and os.path.exists(path) and os.path.samefile(source, path):
+        raise InvalidArgument(f"output {path} is the model itself; give another name so that it is kept")
+    draft = f"{path}.{os.getpid()}.part"
+    try:
+        with open(draft, "wb") as file:
+            file.write(program)
+        os.replace(draft, path)
+    except OSError:
+        if os.path.exists(draft):
+            os.remove(draft)
+        raise
+
+
+def _dims(shape: Sequence[int]) -> list[int]:
+    return [int(d) for d in shape]
+
+
+def _count(name: str, value: Any, most: int) -> int:
+    number = int(value)
+    if not 1 <= number <= most:
+        raise InvalidArgument(f"{name}: {number} is not from 1 to {most}")
+    return number
+
+
+def _channels(name: str, values: Any) -> dict[str, list[float]]:
+    """By input name; "" stands for all inputs of rank 4."""
+    if values is None:
+        return {}
+    by_input = values if isinstance(values, Mapping) else {"": values}
+    try:
+        return {str(key): [float(v) for v in channels] for key, channels in by_input.items()}
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name}: a list with one number for each channel is needed, or a dict of "
+                              f"them by input name; {values!r} was given") from None
+
+
+def _annotated(source: Any, metadata: Mapping[str, str], data_root: Any) -> tuple[bytes, Any]:
+    """The model's bytes with more entries of metadata_props: protobuf merges messages that stand one
+    behind the other."""
+    if isinstance(source, str):
+        if data_root is None:
+            data_root = os.path.dirname(os.path.realpath(source))
+        with open(source, "rb") as file:
+            source = file.read()
+    return bytes(source) + b"".join(_entry(str(k), str(v)) for k, v in metadata.items()), data_root
+
+
+def _entry(key: str, value: str) -> bytes:
+    # ModelProto.metadata_props is field 14; StringStringEntryProto has key = 1 and value = 2.
+    return _field(14, _field(1, key.encode()) + _field(2, value.encode()))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 127:
+        encoded.append(number & 127 | 128)
+        number >>= 7
+    return bytes(encoded) + bytes([number])
