@@ -3,6 +3,7 @@
 #include "session/batch_call.h"
 #include "session/callback_thread.h"
 #include "session/future_state.h"
+#include "session/interrupt_poll.h"
 #include "session/session_core.h"
 
 namespace corelane {
@@ -31,9 +32,14 @@ bool FutureState::wait(TimePoint until) {
   return resolved();
 }
 
-bool FutureState::wait_real(std::chrono::milliseconds limit) {
+bool FutureState::wait(const std::function<bool()>& interrupted) {
+  if (resolved()) return true;
   std::unique_lock lock(mutex);
-  return changed.wait_for(lock, limit, [this] { return resolved(); });
+  InterruptPoll poll(interrupted);
+  while (!resolved()) {
+    if (!poll.wait(*clock, lock, changed, kNever).ok()) return false;
+  }
+  return true;
 }
 
 void FutureState::then(std::function<void(const Result<Outputs>&)> f) {

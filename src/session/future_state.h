@@ -27,8 +27,9 @@ struct FutureState {
   bool resolve(Result<Outputs> value);
   bool resolved() const noexcept { return done.load(std::memory_order_acquire); }
   bool wait(TimePoint until);
-  /// Waits at most this long on the machine's clock, whatever the session's is.
-  bool wait_real(std::chrono::milliseconds limit);
+  /// Waits until it is resolved, and asks meanwhile; false when it was interrupted. A null function
+  /// never interrupts.
+  bool wait(const std::function<bool()>& interrupted);
   void then(std::function<void(const Result<Outputs>&)> f);
 
   const std::shared_ptr<Clock> clock;

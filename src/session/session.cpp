@@ -7,6 +7,7 @@
 #include "session/batch_call.h"
 #include "session/binding_state.h"
 #include "session/future_state.h"
+#include "session/interrupt_poll.h"
 #include "session/session_core.h"
 #include "session/session_create.h"
 #include "session/session_parts.h"
@@ -40,6 +41,7 @@ class SessionOwner {
 
 using session::Call;
 using session::SessionCore;
+using Caller = session::SessionCore::Caller;
 
 namespace {
 
@@ -199,23 +201,19 @@ Session::Awaitable Session::run_awaitable(const Feed& feed, const CallOptions& o
 Result<Outputs> Session::run_batch(const Feed& feed, const CallOptions& options) {
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   CORELANE_ASSIGN(auto inputs, core->model().check_feed(feed, true));
-  CallOptions kept = options;
-  if (!options.interrupted) kept.borrow = true;  // This thread waits until all are done.
-  CORELANE_ASSIGN(const auto future, core->submit_batch(std::move(inputs), kept, nullptr));
-  while (options.interrupted && !future->wait_real(std::chrono::milliseconds(20))) {
-    if (!options.interrupted()) continue;
-    if (const auto batch = future->batch.lock()) core->cancel_batch(*batch);
-    return error(Code::kCancelled, "the call was interrupted");
-  }
-  future->wait(kNever);
-  return std::move(future->result);
+  CORELANE_ASSIGN(const auto future,
+                  core->submit_batch(std::move(inputs), options, Caller::kWaits, nullptr));
+  if (future->wait(options.interrupted)) return std::move(future->result);
+  if (const auto batch = future->batch.lock()) core->cancel_batch(*batch);
+  return tl::unexpected<Status>(session::interrupted_status());
 }
 
 Result<Future> Session::submit_batch(const Feed& feed, const CallOptions& options) {
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   CORELANE_ASSIGN(auto inputs, core->model().check_feed(feed, true));
   Future future;
-  CORELANE_ASSIGN(future.state_, core->submit_batch(std::move(inputs), options, nullptr));
+  CORELANE_ASSIGN(future.state_,
+                  core->submit_batch(std::move(inputs), options, Caller::kGoesOn, nullptr));
   return future;
 }
 
@@ -224,8 +222,8 @@ Result<std::uint64_t> Session::run_batch_async(const Feed& feed, RunCallback cal
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   if (!callback) return error(Code::kInvalidArgument, "run_batch_async needs a callback");
   CORELANE_ASSIGN(auto inputs, core->model().check_feed(feed, true));
-  CORELANE_ASSIGN(const auto future,
-                  core->submit_batch(std::move(inputs), options, std::move(callback)));
+  CORELANE_ASSIGN(const auto future, core->submit_batch(std::move(inputs), options, Caller::kGoesOn,
+                                                        std::move(callback)));
   return future->task_id.load(std::memory_order_relaxed);
 }
 
@@ -246,17 +244,28 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
     oldest = std::move(owner_->pipeline.front());
     owner_->pipeline.pop_front();
   }
+  if (!oldest.state_->wait(options.interrupted)) {
+    const std::lock_guard lock(owner_->mutex);
+    owner_->pipeline.push_front(std::move(oldest));  // For the next call.
+    return tl::unexpected<Status>(session::interrupted_status());
+  }
   CORELANE_ASSIGN(Outputs outputs, oldest.get());
   return std::optional<Outputs>(std::move(outputs));
 }
 
-std::vector<Result<Outputs>> Session::flush() {
+std::vector<Result<Outputs>> Session::flush(const std::function<bool()>& interrupted) {
   std::vector<Result<Outputs>> results;
   if (owner_ == nullptr) return results;
   std::deque<Future> pending;
   {
     const std::lock_guard lock(owner_->mutex);
     pending.swap(owner_->pipeline);
+  }
+  for (const Future& future : pending) {
+    if (future.state_->wait(interrupted)) continue;
+    const std::lock_guard lock(owner_->mutex);
+    owner_->pipeline.insert(owner_->pipeline.begin(), pending.begin(), pending.end());
+    return results;
   }
   for (const Future& future : pending) results.push_back(future.get());
   return results;
@@ -279,9 +288,9 @@ Result<IoBinding> Session::io_binding() {
   return binding;
 }
 
-Status Session::close(Duration timeout) {
+Status Session::close(Duration timeout, const std::function<bool()>& interrupted) {
   CORELANE_ASSIGN_OR_STATUS(const auto core, usable_core(owner_));
-  return core->close(deadline_of(*core->clock(), timeout));
+  return core->close(deadline_of(*core->clock(), timeout), interrupted);
 }
 
 bool Session::closed() const noexcept { return owner_ == nullptr || owner_->core->closed(); }

@@ -3,6 +3,7 @@
 
 #include "session/batch_call.h"
 #include "session/future_state.h"
+#include "session/interrupt_poll.h"
 #include "session/perf_line.h"
 #include "session/session_core.h"
 #include "session/session_worker.h"
@@ -12,7 +13,6 @@ namespace {
 
 /// Blocking calls that may be interrupted run in the caller's thread only where they are short.
 constexpr Duration kShort = std::chrono::milliseconds(50);
-constexpr std::chrono::milliseconds kPoll{20};
 
 Status terminated_status() {
   return failure(Code::kCancelled, "the call was terminated by its CallControl");
@@ -33,12 +33,13 @@ Status SessionCore::check_terms(const CallOptions& options) const {
 }
 
 /// Copies what the caller may change or free while the task is not resolved.
-Status SessionCore::own_inputs(Call& call, const CallOptions& options) const {
+Status SessionCore::own_inputs(Call& call, const CallOptions& options, Caller caller) const {
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     CallInput& input = call.inputs[i];
     if (input.buffer != nullptr) continue;
     const bool direct = model_.is_direct(i, input.view);
-    const bool stays = options.borrow || (options.interrupted && input.keep != nullptr);
+    const bool stays = options.borrow || (caller == Caller::kWaits &&
+                                          (!options.interrupted || input.keep != nullptr));
     if (direct && stays) continue;
     CORELANE_RETURN_IF_ERROR(model_.capture(i, input));
   }
@@ -120,9 +121,7 @@ Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
 }
 
 Result<Outputs> SessionCore::run_queued(Call call, const CallOptions& options) {
-  CallOptions kept = options;
-  if (!options.interrupted) kept.borrow = true;  // This thread waits until the task is done.
-  CORELANE_TRY(own_inputs(call, kept));
+  CORELANE_TRY(own_inputs(call, options, Caller::kWaits));
   const auto task = make_task(std::move(call), options);
   const auto future = std::make_shared<FutureState>(clock_, callbacks_);
   task->future = future;
@@ -134,22 +133,15 @@ Result<Outputs> SessionCore::run_queued(Call call, const CallOptions& options) {
 Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task,
                                       const std::shared_ptr<FutureState>& future,
                                       const CallOptions& options) {
-  if (!options.interrupted) {
-    future->wait(kNever);
-  } else {
-    while (!future->wait_real(kPoll)) {
-      if (!options.interrupted()) continue;
-      cancel(task);
-      return error(Code::kCancelled, "the call was interrupted");
-    }
-  }
-  return std::move(future->result);
+  if (future->wait(options.interrupted)) return std::move(future->result);
+  cancel(task);
+  return tl::unexpected<Status>(interrupted_status());
 }
 
 Result<std::uint64_t> SessionCore::run_async(Call call, RunCallback callback,
                                              const CallOptions& options) {
   CORELANE_TRY(check_terms(options));
-  CORELANE_TRY(own_inputs(call, options));
+  CORELANE_TRY(own_inputs(call, options, Caller::kGoesOn));
   const auto task = make_task(std::move(call), options);
   task->callback = std::move(callback);
   task->draws_ticket = true;
@@ -168,7 +160,7 @@ Result<std::optional<std::uint64_t>> SessionCore::try_run_async(Call call, RunCa
     if (room.code() == Code::kTimeout) return std::optional<std::uint64_t>();
     CORELANE_TRY(room);
   }
-  CORELANE_TRY(own_inputs(call, options));
+  CORELANE_TRY(own_inputs(call, options, Caller::kGoesOn));
   const auto task = make_task(std::move(call), options);
   task->callback = std::move(callback);
   task->draws_ticket = true;
@@ -181,7 +173,7 @@ Result<std::optional<std::uint64_t>> SessionCore::try_run_async(Call call, RunCa
 
 Result<std::shared_ptr<FutureState>> SessionCore::submit(Call call, const CallOptions& options) {
   CORELANE_TRY(check_terms(options));
-  CORELANE_TRY(own_inputs(call, options));
+  CORELANE_TRY(own_inputs(call, options, Caller::kGoesOn));
   const auto task = make_task(std::move(call), options);
   auto future = std::make_shared<FutureState>(clock_, callbacks_);
   future->core = weak_from_this();
@@ -239,6 +231,7 @@ Call SessionCore::sample_call(const BatchCall& batch, const Call& prototype,
 
 Result<std::shared_ptr<FutureState>> SessionCore::submit_batch(std::vector<CallInput> inputs,
                                                                const CallOptions& options,
+                                                               Caller caller,
                                                                RunCallback callback) {
   CORELANE_TRY(check_terms(options));
   auto batch = std::make_shared<BatchCall>();
@@ -247,7 +240,7 @@ Result<std::shared_ptr<FutureState>> SessionCore::submit_batch(std::vector<CallI
   CORELANE_TRY(prepare_batch(options, *batch, prototype));
   Call whole;
   whole.inputs = std::move(inputs);
-  CORELANE_TRY(own_inputs(whole, options));
+  CORELANE_TRY(own_inputs(whole, options, caller));
   batch->future = std::make_shared<FutureState>(clock_, callbacks_);
   batch->future->core = weak_from_this();
   batch->future->batch = batch;
@@ -277,8 +270,12 @@ Result<std::shared_ptr<FutureState>> SessionCore::submit_batch(std::vector<CallI
   if (!status.ok()) batch->callback = nullptr;
   if (batch->close(status)) resolve_batch(*batch);
   if (status.ok()) return batch->future;
-  // Samples that were accepted may read the caller's memory.
-  batch->future->wait(kNever);
+  const bool stays = options.borrow || (caller == Caller::kWaits && !options.interrupted);
+  if (status.code() == Code::kCancelled && !stays) {
+    cancel_batch(*batch);
+  } else {
+    batch->future->wait(kNever);  // Samples that were accepted may read the caller's memory.
+  }
   return tl::unexpected<Status>(std::move(status));
 }
 

@@ -1,12 +1,13 @@
 // The end of a session, and its figures.
 #include "session/batch_call.h"
 #include "session/future_state.h"
+#include "session/interrupt_poll.h"
 #include "session/session_core.h"
 #include "session/session_worker.h"
 
 namespace corelane::session {
 
-Status SessionCore::close(TimePoint deadline) {
+Status SessionCore::close(TimePoint deadline, const std::function<bool()>& interrupted) {
   std::vector<std::unique_ptr<SessionWorker>> workers;
   std::vector<Program> programs;
   std::vector<std::shared_ptr<SessionTask>> cancelled;
@@ -20,8 +21,9 @@ Status SessionCore::close(TimePoint deadline) {
       callbacks_->stop();
       return {};
     }
-    while (!quiet()) {
-      if (!clock_->wait_until(lock, quiet_, deadline)) break;
+    InterruptPoll poll(interrupted);
+    while (!quiet() && clock_->now() < deadline) {
+      CORELANE_RETURN_IF_ERROR(poll.wait(*clock_, lock, quiet_, deadline));
     }
     if (quiet()) {
       workers.swap(workers_);

@@ -6,6 +6,7 @@
 #include "session/batch_call.h"
 #include "session/fork_guard.h"
 #include "session/future_state.h"
+#include "session/interrupt_poll.h"
 #include "session/placement.h"
 #include "session/session_parts.h"
 #include "session/session_worker.h"
@@ -104,6 +105,7 @@ Status SessionCore::enter(Lock& lock, const CallOptions& options, bool wait,
   view.in_callback = callbacks_->is_current();
   TimePoint start{};
   bool paced = false;
+  InterruptPoll poll(options.interrupted);
   for (bool first = true;; first = false) {
     if (closing_) return closed_status();
     if (task != nullptr && task->terminated) return cancelled_status();
@@ -130,7 +132,7 @@ Status SessionCore::enter(Lock& lock, const CallOptions& options, bool wait,
       ++counted_.rejected;
       return refused(answer.what, now - start);
     }
-    clock_->wait_until(lock, room_, answer.wait_until);
+    CORELANE_RETURN_IF_ERROR(poll.wait(*clock_, lock, room_, answer.wait_until));
   }
 }
 

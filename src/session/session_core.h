@@ -55,6 +55,9 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   Status usable() const;
   bool forked() const noexcept;
 
+  /// Whether the caller stays until the call is resolved.
+  enum class Caller : std::uint8_t { kWaits, kGoesOn };
+
   // session_call.cpp: one call.
   Result<Outputs> run(Call call, const CallOptions& options);
   Result<std::uint64_t> run_async(Call call, RunCallback callback, const CallOptions& options);
@@ -62,15 +65,14 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
                                                      const CallOptions& options);
   Result<std::shared_ptr<FutureState>> submit(Call call, const CallOptions& options);
   Result<std::shared_ptr<FutureState>> submit_batch(std::vector<CallInput> inputs,
-                                                    const CallOptions& options,
+                                                    const CallOptions& options, Caller caller,
                                                     RunCallback callback);
-
   /// Takes a task out of the queue, or out of the device's: true, and it resolves with kCancelled.
   bool cancel(const std::shared_ptr<SessionTask>& task);
   bool cancel_batch(BatchCall& batch);
 
   // session_close.cpp
-  Status close(TimePoint deadline);
+  Status close(TimePoint deadline, const std::function<bool()>& interrupted = {});
   bool closed() const;
   bool wait_callbacks(TimePoint until);
 
@@ -86,7 +88,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
 
   // session_call.cpp
   Status check_terms(const CallOptions& options) const;
-  Status own_inputs(Call& call, const CallOptions& options) const;
+  Status own_inputs(Call& call, const CallOptions& options, Caller caller) const;
   std::shared_ptr<SessionTask> make_task(Call call, const CallOptions& options);
   Status attach(const std::shared_ptr<SessionTask>& task, const CallOptions& options);
   Result<Outputs> run_queued(Call call, const CallOptions& options);

@@ -131,9 +131,9 @@ struct CallOptions {
   std::optional<CallControl> control;
   /// Asynchronous calls do not copy inputs; keep them until the call is resolved.
   bool borrow = false;
-  /// Blocking calls: asked about every 20 ms while they wait, in the calling thread. True ends the
-  /// wait with kCancelled: a waiting task is dropped, a running one goes on without us, so inputs
-  /// without `keep_alive` are copied.
+  /// Asked about every 20 ms while the call waits, for room, pace or its result, in the calling
+  /// thread. True ends the wait with kCancelled: a waiting task is dropped, a running one goes on
+  /// without us, so blocking calls copy inputs without `keep_alive`.
   std::function<bool()> interrupted;
 };
 
@@ -206,11 +206,13 @@ class CORELANE_API Session {
 
   /// Submits `feed` and returns the outputs of the call `depth` calls ago; nullopt for the first
   /// `depth` calls. `reset` or another depth drops what is pending (the tasks still run). A task's
-  /// failure is that of the call that returns it. One pipeline per session.
+  /// failure is that of the call that returns it. One pipeline per session. An interrupted wait
+  /// loses nothing: the outputs it waited for are those of the next call.
   Result<std::optional<Outputs>> run_pipeline(const Feed& feed, std::size_t depth = 3,
                                               bool reset = false, const CallOptions& options = {});
   /// Waits for what the pipeline still holds and returns it in order, each with its result.
-  std::vector<Result<Outputs>> flush();
+  /// An interrupted wait takes nothing and returns nothing.
+  std::vector<Result<Outputs>> flush(const std::function<bool()>& interrupted = {});
   /// Waits for what the pipeline still holds and drops it; the first failure of it.
   Status drain();
 
@@ -218,8 +220,9 @@ class CORELANE_API Session {
 
   /// Refuses new calls (kWrongState), and waits until accepted tasks are done and called back, at
   /// most `timeout`. kTimeout: waiting tasks were cancelled; those that run go on, and a later call
-  /// waits for them. Inside a callback it does not wait. Closed contexts are freed.
-  Status close(Duration timeout = Duration::max());
+  /// waits for them. Inside a callback it does not wait. Closed contexts are freed. `interrupted`
+  /// as in CallOptions: kCancelled, tasks go on, and a later call waits for them.
+  Status close(Duration timeout = Duration::max(), const std::function<bool()>& interrupted = {});
   bool closed() const noexcept;
   /// Waits until no callback is due or running; false when `until` came first, or inside a
   /// callback.

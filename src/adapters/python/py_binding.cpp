@@ -110,7 +110,7 @@ void bind_binding(nb::module_& module) {
       .def(
           "run",
           [](NativeBinding& self, nb::handle terms) {
-            const CallOptions options = read_call(nb::none(), terms, Caller::kWaits);
+            const CallOptions options = read_call(nb::none(), terms);
             Status status;
             {
               const Released released;

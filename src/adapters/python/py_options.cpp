@@ -60,12 +60,12 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
   });
 }
 
+}  // namespace
+
 bool interrupted() {
   const Entered lock;
   return !lock || PyErr_CheckSignals() != 0;
 }
-
-}  // namespace
 
 SessionOptions read_options(const nb::dict& given) {
   SessionOptions options;
@@ -123,7 +123,7 @@ nb::dict show_options(const SessionOptions& options) {
   return shown;
 }
 
-CallOptions read_call(nb::handle outputs, nb::handle terms, Caller caller) {
+CallOptions read_call(nb::handle outputs, nb::handle terms) {
   CallOptions options;
   if (!outputs.is_none()) {
     if (nb::isinstance<nb::str>(outputs)) {
@@ -138,7 +138,7 @@ CallOptions read_call(nb::handle outputs, nb::handle terms, Caller caller) {
     options.submit_timeout = std::chrono::microseconds(given.submit_timeout_us);
     options.priority = given.priority;
   }
-  if (caller == Caller::kWaits) options.interrupted = &interrupted;
+  options.interrupted = &interrupted;
   return options;
 }
 

@@ -24,12 +24,12 @@ struct Terms {
   std::int32_t priority = 0;
 };
 
-/// Whether the caller waits for the result. Who waits looks for signals of the interpreter, such as
-/// Ctrl-C; who does not gets its inputs copied.
-enum class Caller : std::uint8_t { kWaits, kGoesOn };
+/// True when a signal handler of the interpreter raised, as that of Ctrl-C does: its exception is
+/// set then. For waits without the lock.
+bool interrupted();
 
-/// `terms` may be None.
-CallOptions read_call(nanobind::handle outputs, nanobind::handle terms, Caller caller);
+/// `terms` may be None. Waits look for signals.
+CallOptions read_call(nanobind::handle outputs, nanobind::handle terms);
 
 void bind_options(nanobind::module_& module);
 

@@ -86,7 +86,7 @@ void make_session(NativeSession* self, nb::handle source, const nb::dict& given,
 nb::list run(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
              bool batch) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms, Caller::kWaits);
+  const CallOptions options = read_call(outputs, terms);
   return make_outputs(call_released([&] {
     return batch ? self.session.run_batch(held.feed, options)
                  : self.session.run(held.feed, options);
@@ -96,7 +96,7 @@ nb::list run(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handl
 std::uint64_t run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
                         nb::object callback, nb::handle terms, bool batch) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms, Caller::kGoesOn);
+  const CallOptions options = read_call(outputs, terms);
   RunCallback done = [call = OutputsCallback(std::move(callback))](
                          std::uint64_t, Result<Outputs> result) { call(result); };
   return call_released([&] {
@@ -108,7 +108,7 @@ std::uint64_t run_async(NativeSession& self, nb::handle outputs, nb::handle feed
 nb::object try_run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
                          nb::object callback, nb::handle terms) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms, Caller::kGoesOn);
+  const CallOptions options = read_call(outputs, terms);
   RunCallback done = [call = OutputsCallback(std::move(callback))](
                          std::uint64_t, Result<Outputs> result) { call(result); };
   const auto task = call_released(
@@ -119,7 +119,7 @@ nb::object try_run_async(NativeSession& self, nb::handle outputs, nb::handle fee
 Future submit(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
               bool batch) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms, Caller::kGoesOn);
+  const CallOptions options = read_call(outputs, terms);
   return call_released([&] {
     return batch ? self.session.submit_batch(held.feed, options)
                  : self.session.submit(held.feed, options);
@@ -129,7 +129,7 @@ Future submit(NativeSession& self, nb::handle outputs, nb::handle feed, nb::hand
 nb::object run_pipeline(NativeSession& self, nb::handle outputs, nb::handle feed, std::size_t depth,
                         bool reset, nb::handle terms) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms, Caller::kGoesOn);
+  const CallOptions options = read_call(outputs, terms);
   const auto result =
       call_released([&] { return self.session.run_pipeline(held.feed, depth, reset, options); });
   return result ? nb::object(make_outputs(*result)) : nb::none();
@@ -140,8 +140,9 @@ nb::list flush(NativeSession& self) {
   std::vector<Result<Outputs>> results;
   {
     const Released released;
-    results = self.session.flush();
+    results = self.session.flush(&interrupted);
   }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   nb::list list;
   for (const Result<Outputs>& result : results) {
     list.append(result ? nb::object(make_outputs(*result)) : status_error(result.error()));
@@ -158,9 +159,9 @@ void close(NativeSession& self, std::optional<double> timeout) {
   Status status;
   {
     const Released released;
-    status = self.session.close(seconds(timeout));
+    status = self.session.close(seconds(timeout), &interrupted);
   }
-  check(status);
+  if (!status.ok()) raise_call(status);
 }
 
 bool wait_callbacks(NativeSession& self, std::optional<double> timeout) {

@@ -1,0 +1,34 @@
+#include "session/interrupt_poll.h"
+
+#include <algorithm>
+
+namespace corelane::session {
+namespace {
+
+constexpr std::chrono::milliseconds kPeriod{20};
+
+}  // namespace
+
+Status interrupted_status() { return failure(Code::kCancelled, "the call was interrupted"); }
+
+Status InterruptPoll::wait(Clock& clock, std::unique_lock<std::mutex>& lock,
+                           std::condition_variable& cv, TimePoint until) {
+  if (!ask_) {
+    clock.wait_until(lock, cv, until);
+    return {};
+  }
+  TimePoint now = real_clock()->now();
+  if (next_ == kNever) next_ = now + kPeriod;
+  const TimePoint here = clock.now();  // Of another clock, if the session's is virtual.
+  const Duration left = until > here ? until - here : Duration{0};
+  cv.wait_until(lock, now + std::min<Duration>(left, next_ - now));
+  now = real_clock()->now();
+  if (now < next_) return {};
+  next_ = now + kPeriod;
+  lock.unlock();
+  const bool stop = ask_();
+  lock.lock();
+  return stop ? interrupted_status() : Status{};
+}
+
+}  // namespace corelane::session
