@@ -84,6 +84,18 @@ def _tp_mode(value: Any) -> str:
     return _native.parse_tp_mode(value)
 
 
+def _operators(value: Any) -> dict[str, Any]:
+    """Functions by operator type."""
+    if not isinstance(value, Mapping):
+        raise RuntimeError(f"custom_operators: a dict of functions by operator type is needed, {value!r} was given")
+    for kind, function in value.items():
+        if not isinstance(kind, str) or not kind:
+            raise RuntimeError(f"custom_operators: {kind!r} is no operator type")
+        if not callable(function):
+            raise RuntimeError(f"custom_operators: a function is needed for {kind!r}, {function!r} was given")
+    return dict(value)
+
+
 def _queue_size(value: Any) -> int:
     return _integer("max_queue_size", value, 1)
 
@@ -107,6 +119,7 @@ _READERS = {
     "output_form": lambda v: _text("output_form", v),
     "normalize": lambda v: _flag("normalize", v),
     "cache": lambda v: _flag("cache", v),
+    "custom_operators": _operators,
 }
 # None means "not given" for these; elsewhere it is an error, as the original has it.
 _OPTIONAL = ("schedule", "tp_mode", "device", "profile")

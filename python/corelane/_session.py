@@ -141,6 +141,9 @@ class InferenceSession:
             else:
                 options = _options.rknn_session_options({**entries, **self._given})
             options["dims"] = self._options._dims
+            operators = {**self._options._operators, **options.get("custom_operators", {})}
+            if operators:
+                options["custom_operators"] = operators
             return _native.Session(source, options, weights)
         except StatusError as error:
             raise self._translated(error) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from typing import Any
+from typing import Any, Callable
 
 from . import _native
 from ._errors import NotImplemented as NotSupported
@@ -84,7 +84,7 @@ class SessionOptions:
     """How a session is made. Entries "corelane.device", "corelane.profile" and so on, by
     add_session_config_entry, are the provider options of the same names."""
 
-    __slots__ = ("_values", "_entries", "_dims")
+    __slots__ = ("_values", "_entries", "_dims", "_operators")
 
     intra_op_num_threads = _Setting(int, 0)
     inter_op_num_threads = _Setting(int, 0)
@@ -107,6 +107,7 @@ class SessionOptions:
         self._values: dict[str, Any] = {}
         self._entries: dict[str, str] = {}
         self._dims: dict[str, int] = {}
+        self._operators: dict[str, Callable] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         self._entries[_read(str, key)] = _read(str, value)
@@ -122,6 +123,13 @@ class SessionOptions:
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         """Fixes the open dimension of that name."""
         self._dims[_read(str, name)] = _read(int, size)
+
+    def add_custom_operator(self, op_type: str, function: Callable) -> None:
+        """Not onnxruntime's: a Python function computes the operators of that type ("MyOp" or
+        "domain.MyOp"). See docs/apis/python.md."""
+        if not callable(function):
+            raise TypeError(f"a function is needed, {function!r} was given")
+        self._operators[_read(str, op_type)] = function
 
     def set_load_cancellation_flag(self, flag: bool) -> None:
         if flag:

@@ -6,6 +6,7 @@
 
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_gate.h"
+#include "adapters/python/py_operators.h"
 
 namespace corelane::python {
 
@@ -56,6 +57,12 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
   with<nb::dict>(given, "dims", [&](const nb::dict& dims) {
     for (const auto& [name, size] : dims) {
       load.import.dims[nb::cast<std::string>(name)] = nb::cast<std::int64_t>(size);
+    }
+  });
+  with<nb::dict>(given, "custom_operators", [&](const nb::dict& functions) {
+    load.host_operators = read_operators(functions);
+    for (const nb::handle type : functions.keys()) {
+      load.import.custom_operators.push_back(nb::cast<std::string>(type));
     }
   });
 }
@@ -120,6 +127,11 @@ nb::dict show_options(const SessionOptions& options) {
   shown["sequential_callbacks"] = options.sequential_callbacks;
   shown["max_pending_callbacks"] = limit(options.max_pending_callbacks);
   shown["layout"] = text(input_layout_name(options.layout));
+  nb::list operators;
+  for (const std::string& type : options.load.import.custom_operators) {
+    operators.append(text(type));
+  }
+  if (operators.size() > 0) shown["custom_operators"] = operators;
   return shown;
 }
 
