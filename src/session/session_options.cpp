@@ -181,6 +181,10 @@ Status check(const SessionOptions& options, std::size_t cores) {
                    "schedule names core {}; the device has {} core{}, numbered from 0", core, cores,
                    cores == 1 ? "" : "s");
   }
+  if (options.tp_mode == TpMode::kAll && cores == 1) {
+    return failure(Code::kOutOfCores,
+                   "tp_mode 'all' joins cores and the device has 1 core; use 'auto' or '0'");
+  }
   if (options.tp_mode) {
     const device::CoreSet wanted = cores_of(*options.tp_mode);
     if (wanted.is_mask() && !wanted.check(cores).ok()) {

@@ -111,7 +111,8 @@ TEST(SessionOptionsCheck, CoresThatAreNotThereAreNamed) {
   EXPECT_EQ(check(tp, 2).code(), Code::kOutOfCores);
   EXPECT_TRUE(check(tp, 3).ok());
   tp.tp_mode = TpMode::kAll;
-  EXPECT_TRUE(check(tp, 1).ok());
+  EXPECT_TRUE(check(tp, 2).ok());
+  EXPECT_EQ(check(tp, 1).code(), Code::kOutOfCores);
 }
 
 }  // namespace
