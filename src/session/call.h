@@ -19,6 +19,7 @@ struct CallInput {
   std::shared_ptr<const void> keep;
   std::shared_ptr<device::Buffer> buffer;  ///< Instead of the view's data.
   std::size_t offset = 0;
+  bool captured = false;  ///< A copy of ours in the program's own form, normalised.
 };
 
 struct CallOutput {

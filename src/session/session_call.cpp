@@ -36,7 +36,7 @@ Status SessionCore::check_terms(const CallOptions& options) const {
 Status SessionCore::own_inputs(Call& call, const CallOptions& options, Caller caller) const {
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     CallInput& input = call.inputs[i];
-    if (input.buffer != nullptr) continue;
+    if (input.buffer != nullptr || input.captured) continue;
     const bool direct = model_.is_direct(i, input.view);
     const bool stays = options.borrow || (caller == Caller::kWaits &&
                                           (!options.interrupted || input.keep != nullptr));

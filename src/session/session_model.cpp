@@ -245,6 +245,7 @@ Status SessionModel::capture(std::size_t index, CallInput& input) const {
   if (!status.ok()) return status.wrap(fmt::format("input '{}'", desc.name));
   input.view = copy.view();
   input.keep = copy.data;
+  input.captured = true;
   return {};
 }
 

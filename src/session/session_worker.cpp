@@ -55,9 +55,14 @@ Status SessionWorker::choose_shapes(const Call& call) {
 Status SessionWorker::bind_inputs(const Call& call) {
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const CallInput& input = call.inputs[i];
-    CORELANE_RETURN_IF_ERROR(input.buffer != nullptr
-                                 ? context_.bind_input(i, input.buffer, input.offset)
-                                 : context_.bind_input(i, input.view, model_.convert(i)));
+    if (input.buffer != nullptr) {
+      CORELANE_RETURN_IF_ERROR(context_.bind_input(i, input.buffer, input.offset));
+      continue;
+    }
+    // Mean and std are applied once.
+    static const ConvertOptions kAsItIs;
+    const ConvertOptions& convert = input.captured ? kAsItIs : model_.convert(i);
+    CORELANE_RETURN_IF_ERROR(context_.bind_input(i, input.view, convert));
   }
   return {};
 }
