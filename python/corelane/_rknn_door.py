@@ -1,0 +1,127 @@
+"""What RKNNLite and RKNN have in common: a model, a runtime, and 0 or -1 instead of exceptions."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from typing import Any, Callable
+
+from . import _native, _rknn_runtime
+from ._errors import StatusError
+from ._rknn_log import Log, UsageError
+
+# What a call may fail with; anything else is a defect and comes out.
+FAILURES = (StatusError, OSError, UsageError, RuntimeError, TypeError, ValueError)
+PLATFORM_KEY = "corelane.target_platform"
+PLATFORMS = ("rk3562", "rk3566", "rk3568", "rk3576", "rk3588")
+
+
+class RuntimeDoor:
+    """Loading, running and releasing, under the names of RKNN's Python packages."""
+
+    NPU_CORE_AUTO = _rknn_runtime.NPU_CORE_AUTO
+    NPU_CORE_0 = _rknn_runtime.NPU_CORE_0
+    NPU_CORE_1 = _rknn_runtime.NPU_CORE_1
+    NPU_CORE_2 = _rknn_runtime.NPU_CORE_2
+    NPU_CORE_0_1 = _rknn_runtime.NPU_CORE_0_1
+    NPU_CORE_0_1_2 = _rknn_runtime.NPU_CORE_0_1_2
+    NPU_CORE_ALL = _rknn_runtime.NPU_CORE_ALL
+
+    def __init__(self, logger: str, verbose: bool, verbose_file: Any):
+        self._log = Log(logger, bool(verbose), verbose_file)
+        self._model: Any = None
+        self._runtime: _rknn_runtime.Runtime | None = None
+
+    def _code(self, where: str, work: Callable[[], None]) -> int:
+        """0, or -1 and the reason in the log."""
+        try:
+            work()
+        except FAILURES as problem:
+            self._log.error(where, problem)
+            return -1
+        return 0
+
+    def load_rknn(self, path: Any) -> int:
+        """Takes a program file, an ONNX model or, on devices that read it, a vendor-compiled file. It is
+        opened by init_runtime()."""
+        return self._code("load_rknn", lambda: self._load(path))
+
+    def _load(self, path: Any) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise UsageError(f"path: a path is needed, {type(path).__name__} was given")
+        name = os.fsdecode(path)
+        if not os.path.isfile(name):
+            raise UsageError(f"{name!r}: there is no such file; `corelane compile` makes one of an ONNX model")
+        if os.path.getsize(name) == 0:
+            raise UsageError(f"{name}: the file is empty")
+        self.release()
+        self._model = name
+
+    def _device(self, target: Any, device_id: Any, platform: str = "rk3588") -> str:
+        """The text of the device: what `target` says, else CORELANE_DEVICE, else the simulator."""
+        if device_id is not None:
+            self._log.warning("init_runtime", f"device_id {device_id!r} has no effect: boards are not reached by "
+                              "cable; CORELANE_DEVICE names the device")
+        if target is not None and not isinstance(target, str):
+            raise UsageError(f"target: a platform such as rk3588, or a device, is needed, {target!r} was given")
+        if target and ":" in target:
+            return target
+        chosen = os.environ.get("CORELANE_DEVICE") or f"virtual:{(target or platform).lower()}"
+        if target:
+            self._log.info("init_runtime", f"target {target} runs on {chosen}")
+        return chosen
+
+    def _open(self, device: str, core_mask: Any, async_mode: Any) -> None:
+        if self._model is None:
+            raise UsageError("there is no model yet; call load_rknn() first")
+        self.release()
+        self._runtime = _rknn_runtime.Runtime(self._model, device, core_mask, bool(async_mode), self._log)
+        self._log.info("init_runtime", f"on {self._runtime.session.device()['instance']}")
+
+    def inference(self, inputs: Any, data_type: Any = None, data_format: Any = None,
+                  inputs_pass_through: Any = None, get_frame_id: bool = False) -> list | None:
+        """Float32 arrays, one for each output; None, and the reason in the log, when it fails.
+
+        inputs: a list of arrays. Those of 4-D inputs are N, H, W, C (or H, W, C) unless data_format says
+        "nchw", and are normalised with the program's mean and std. inputs_pass_through: 1 for inputs that
+        are as the network computes with them already. In async mode the outputs are those of the call
+        before; with get_frame_id the number of their frame stands behind them."""
+        if self._runtime is None:
+            self._log.error("inference", "there is no runtime; call init_runtime() first")
+            return None
+        try:
+            outputs, frame = self._runtime.infer(inputs, data_type, data_format, inputs_pass_through)
+        except FAILURES as problem:
+            self._log.error("inference", problem)
+            return None
+        return outputs + [frame] if get_frame_id else outputs
+
+    def get_sdk_version(self) -> str | None:
+        """A text of several lines; None before init_runtime()."""
+        if self._runtime is None:
+            self._log.error("get_sdk_version", "there is no runtime; call init_runtime() first")
+            return None
+        return self._runtime.version()
+
+    def list_support_target_platform(self, rknn_model: Any = None) -> OrderedDict | None:
+        """{"filled_target_platform": [what it was built for], "support_target_platform": [where it runs]},
+        without a model all platforms; None when the model is missing or broken."""
+        filled: list[str] = []
+        if rknn_model is not None:
+            try:
+                if not os.path.isfile(rknn_model):
+                    raise UsageError(f"{rknn_model}: there is no such file")
+                metadata = _native.describe(os.fsdecode(rknn_model))["metadata"]
+                filled = [metadata[PLATFORM_KEY]] if PLATFORM_KEY in metadata else []
+            except FAILURES as problem:
+                self._log.error("list_support_target_platform", problem)
+                return None
+        found = OrderedDict(filled_target_platform=filled, support_target_platform=list(PLATFORMS))
+        self._log.info("list_support_target_platform", str(dict(found)))
+        return found
+
+    def release(self) -> None:
+        """Ends the runtime when its calls are done; the object may load and start anew."""
+        runtime, self._runtime = self._runtime, None
+        if runtime is not None:
+            runtime.close()
