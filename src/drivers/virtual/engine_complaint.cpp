@@ -127,4 +127,17 @@ Status complaint_status(Code code, std::string_view context, std::string_view wh
   return Status(code, std::move(message));
 }
 
+std::string_view reading_remedy(std::string_view message) noexcept {
+  const auto says = [&](std::string_view text) {
+    return message.find(text) != std::string_view::npos;
+  };
+  if (says("the engine has no such operator"))
+    return "let the host compute it (custom operators), or export the model without that operator";
+  if (says("rank has to be known") || says("input type dynamic"))
+    return "a shape or a branch there depends on the value of an input: export the model with that "
+           "value "
+           "fixed, as a constant";
+  return "mend that node, or export the model for another version of its operators";
+}
+
 }  // namespace corelane::virtual_npu

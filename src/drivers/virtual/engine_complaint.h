@@ -25,4 +25,7 @@ using NodeNames = std::map<std::string, std::string, std::less<>>;
 Status complaint_status(Code code, std::string_view context, std::string_view what,
                         const NodeNames& names);
 
+/// What to do about a network that the engine's reader refused with that text; one clause.
+std::string_view reading_remedy(std::string_view message) noexcept;
+
 }  // namespace corelane::virtual_npu

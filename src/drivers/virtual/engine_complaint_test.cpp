@@ -81,6 +81,14 @@ TEST(EngineComplaint, EmptyTextStillGivesAMessage) {
             "running: the engine gave no reason");
 }
 
+TEST(EngineComplaint, RefusedNetworksComeWithARemedy) {
+  EXPECT_THAT(reading_remedy("x: operator 'Foo': the engine has no such operator"),
+              HasSubstr("custom operators"));
+  EXPECT_THAT(reading_remedy("operator 'ReduceMean': The input data tensor's rank has to be known"),
+              HasSubstr("depends on the value of an input"));
+  EXPECT_THAT(reading_remedy("anything else"), HasSubstr("export the model"));
+}
+
 TEST(EngineIdentity, LevelsAreReadFromTheFlags) {
   EXPECT_EQ(isa_from_flags("fpu sse4_1 avx2 fma"), "avx2");
   EXPECT_EQ(isa_from_flags("sse4_1 avx2 avx512f avx512_vnni avx512_bf16"), "avx512+vnni+bf16");

@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "drivers/virtual/engine_complaint.h"
 #include "drivers/virtual/engine_runtime.h"
 #include "drivers/virtual/onnx_node.h"
 
@@ -257,8 +258,10 @@ Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
     restore_output_types(*network, patched);
     if (operators) keep_at_run_time(*network);
   } catch (...) {
-    return tl::unexpected(
-        status_of_exception(Code::kUnsupportedModel, kContext, patched.first_node));
+    const Status status =
+        status_of_exception(Code::kUnsupportedModel, kContext, patched.first_node);
+    if (status.code() != Code::kUnsupportedModel) return tl::unexpected(status);
+    return error(status.code(), "{}; {}", status.message(), reading_remedy(status.message()));
   }
   return network;
 }

@@ -236,6 +236,7 @@ class Patcher {
   Status node(const WireField& source, std::string& out, int depth,
               std::uint32_t number = kGraphNode) {
     CORELANE_ASSIGN_OR_STATUS(const NodeFacts facts, read_node(source.payload));
+    ++result_.nodes;
     result_.first_node.try_emplace(std::string(facts.op_type),
                                    facts.name.empty() ? facts.first_output : facts.name);
     const bool custom = std::any_of(

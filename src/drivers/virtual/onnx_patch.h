@@ -47,6 +47,7 @@ struct PatchedModel {
   std::vector<GraphValue> outputs;  ///< Declared ones, then the exposed values.
   std::vector<CustomNode> custom_nodes;
   std::map<std::string, std::string, std::less<>> first_node;  ///< Operator type -> a node name.
+  std::size_t nodes = 0;           ///< With those of functions and inner graphs.
   std::size_t constant_bytes = 0;  ///< Of all constants, in the image's own types.
 };
 

@@ -15,10 +15,11 @@ namespace corelane::virtual_npu {
 
 inline constexpr std::size_t kLanes = 3;
 
+/// For the engine, however small.
 inline std::shared_ptr<device::LaneProgram> prepare(const device::Image& image,
                                                     const device::PrepareOptions& options = {},
                                                     std::size_t lanes = kLanes) {
-  auto program = make_virtual_engine(lanes)->prepare(image, options);
+  auto program = make_virtual_engine(lanes, false)->prepare(image, options);
   EXPECT_TRUE(program) << program.error().to_string();
   return program ? *program : nullptr;
 }

@@ -14,7 +14,7 @@ namespace {
 
 class VirtualEngine final : public device::LaneEngine {
  public:
-  explicit VirtualEngine(std::size_t lanes) : lanes_(lanes) {}
+  VirtualEngine(std::size_t lanes, bool direct) : lanes_(lanes), direct_(direct) {}
 
   Result<std::shared_ptr<device::LaneProgram>> prepare(
       const device::Image& image, const device::PrepareOptions& options) override {
@@ -31,7 +31,7 @@ class VirtualEngine final : public device::LaneEngine {
                    "'{}'; open the device it was compiled for, or compile its ONNX model",
                    image.kind, device::kMatmulKind);
     try {
-      return VirtualProgram::create(image, options, lanes_);
+      return VirtualProgram::create(image, options, lanes_, direct_);
     } catch (...) {
       return tl::unexpected(status_of_exception(Code::kInternal, "preparing a network"));
     }
@@ -39,13 +39,14 @@ class VirtualEngine final : public device::LaneEngine {
 
  private:
   std::size_t lanes_;
+  bool direct_;
   std::shared_ptr<StoreB> matrices_ = std::make_shared<StoreB>();
 };
 
 }  // namespace
 
-std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes) {
-  return std::make_shared<VirtualEngine>(lanes);
+std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes, bool direct) {
+  return std::make_shared<VirtualEngine>(lanes, direct);
 }
 
 void describe_engine(device::DeviceInfo& info) {

@@ -9,8 +9,9 @@
 
 namespace corelane::virtual_npu {
 
-/// `lanes`: cores of the device. Nothing is loaded before the first prepare().
-std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes);
+/// `lanes`: cores of the device. Nothing is loaded before the first prepare(). `direct`: small
+/// networks run without OpenVINO (direct_network.h); tests of the way through it switch that off.
+std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes, bool direct = true);
 
 /// Fills what the engine knows: name, instruction set, capabilities.
 void describe_engine(device::DeviceInfo& info);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "corelane/base/log.h"
+#include "drivers/virtual/direct_request.h"
 #include "drivers/virtual/engine_identity.h"
 #include "drivers/virtual/network.h"
 #include "drivers/virtual/virtual_request.h"
@@ -58,13 +59,14 @@ std::string shapes_text(const std::vector<TensorDesc>& descs) {
 }  // namespace
 
 Result<std::shared_ptr<VirtualProgram>> VirtualProgram::create(
-    const device::Image& image, const device::PrepareOptions& options, std::size_t lanes) {
+    const device::Image& image, const device::PrepareOptions& options, std::size_t lanes,
+    bool direct) {
   std::shared_ptr<VirtualProgram> program(new VirtualProgram(image, options, lanes));
-  CORELANE_TRY(program->build());
+  CORELANE_TRY(program->build(direct));
   return program;
 }
 
-Status VirtualProgram::build() {
+Status VirtualProgram::build(bool direct) {
   CORELANE_ASSIGN_OR_STATUS(const PatchedModel patched, patch());
   CORELANE_ASSIGN_OR_STATUS(inputs_, describe_inputs(patched.inputs));
   shapes_ = shapes_text(inputs_);
@@ -72,7 +74,28 @@ Status VirtualProgram::build() {
   if (!patched.custom_nodes.empty())
     operators_ = std::make_shared<HostOperators>(patched.custom_nodes, options_.host_operators);
   if (!try_precompiled(patched)) CORELANE_RETURN_IF_ERROR(compile_first(patched));
+  if (direct) find_direct(patched);
   return {};
+}
+
+void VirtualProgram::find_direct(const PatchedModel& patched) {
+  if (operators_ || shared_ || !never_throws_ || options_.profile_layers ||
+      options_.precision != device::Precision::kF32 || patched.nodes > kDirectNodes ||
+      patched.constant_bytes > kDirectConstantBytes) {
+    return;
+  }
+  for (const auto* descs : {&inputs_, &outputs_}) {
+    for (const TensorDesc& desc : *descs) {
+      if (desc.dtype != DType::kF32 || !desc.shape.is_static()) return;
+    }
+  }
+  auto network = read_network(patched, nullptr);
+  if (!network) return;  // The engine has compiled it, and runs it.
+  try {
+    direct_ = DirectNetwork::make(**network, inputs_);
+  } catch (const std::exception& e) {
+    log::debug(kPart, "looking for a direct network: {}", e.what());
+  }
 }
 
 Result<PatchedModel> VirtualProgram::patch() { return patch_onnx(image_, options_); }
@@ -228,6 +251,7 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::new_request(std::si
   if (width == 0 || width > lanes_ || core >= lanes_)
     return error(Code::kInvalidArgument, "width {} from core {}: this device has {} cores", width,
                  core, lanes_);
+  if (direct_) return std::make_unique<DirectRequest>(shared_from_this(), direct_);
   CORELANE_ASSIGN(CopyPtr copy, copy_for(width, core));
   return VirtualRequest::create(shared_from_this(), std::move(copy), never_throws_);
 }

@@ -12,6 +12,7 @@
 #include "corelane/base/status.h"
 #include "device/lane_engine.h"
 #include "drivers/virtual/compiled_copy.h"
+#include "drivers/virtual/direct_network.h"
 #include "drivers/virtual/host_node.h"
 #include "drivers/virtual/onnx_patch.h"
 
@@ -21,15 +22,16 @@ namespace corelane::virtual_npu {
 ///  - replicated: one per lane, 1 stream x 1 thread, run inline by whoever runs the lane;
 ///  - shared: one for all lanes with min(lanes, CPUs) streams, run by the engine's stream threads;
 ///  - one per number of cores k > 1, 1 stream x min(k, CPUs) threads.
+/// Small networks (direct_network.h) have the first of them for the figures, and do not call it.
 /// All but the first are made when they are reserved or first used, from a blob where the engine
 /// can export one.
 class VirtualProgram final : public device::LaneProgram,
                              public std::enable_shared_from_this<VirtualProgram> {
  public:
-  /// `lanes`: cores of the device.
+  /// `lanes`: cores of the device. `direct`: see virtual_engine.h.
   static Result<std::shared_ptr<VirtualProgram>> create(const device::Image& image,
                                                         const device::PrepareOptions& options,
-                                                        std::size_t lanes);
+                                                        std::size_t lanes, bool direct);
 
   const std::vector<TensorDesc>& inputs() const noexcept override { return inputs_; }
   const std::vector<TensorDesc>& outputs() const noexcept override { return outputs_; }
@@ -58,11 +60,13 @@ class VirtualProgram final : public device::LaneProgram,
   VirtualProgram(device::Image image, device::PrepareOptions options, std::size_t lanes)
       : image_(std::move(image)), options_(std::move(options)), lanes_(lanes) {}
 
-  Status build();
+  Status build(bool direct);
   /// True when the image's pre-compiled form was taken.
   bool try_precompiled(const PatchedModel& patched);
   Status compile_first(const PatchedModel& patched);
   Status describe(const PatchedModel& patched, const ov::CompiledModel& model);
+  /// Looks whether requests can do without the engine.
+  void find_direct(const PatchedModel& patched);
   CopySettings settings_for(std::size_t width) const;
   Key key_for(std::size_t width, std::size_t core) const;
   Result<CopyPtr> copy_for(std::size_t width, std::size_t core);
@@ -77,6 +81,7 @@ class VirtualProgram final : public device::LaneProgram,
   std::vector<TensorDesc> outputs_;
   std::vector<int> engine_inputs_;
   std::shared_ptr<HostOperators> operators_;
+  std::shared_ptr<const DirectNetwork> direct_;  ///< Null: the engine runs it.
   bool shared_ = false;
   bool never_throws_ = false;
   bool from_precompiled_ = false;
