@@ -9,6 +9,7 @@ or, without touching any code, `python -m corelane.alias program.py arguments`.
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from types import ModuleType
@@ -63,4 +64,6 @@ if __name__ == "__main__":
 
     install_for_good()
     sys.argv = sys.argv[1:]
+    if not getattr(sys.flags, "safe_path", False):  # As `python program.py` has it: beside the program.
+        sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
