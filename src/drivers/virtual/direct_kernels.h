@@ -17,6 +17,9 @@ struct DirectOperator {
 /// Element by element; null for operators that are none, or not known.
 const DirectOperator* find_elementwise(const ov::Node& node);
 
+/// False for operators that no step stands for, whatever their shapes.
+bool is_direct_operator(const ov::Node& node);
+
 void direct_matmul(const DirectStep& step, const float* a, const float* b, float* y);
 void direct_softmax(const DirectStep& step, const float* a, const float* b, float* y);
 

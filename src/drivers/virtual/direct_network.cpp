@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "drivers/virtual/direct_kernels.h"
+#include "drivers/virtual/engine_runtime.h"
 
 namespace corelane::virtual_npu {
 namespace {
@@ -26,6 +27,10 @@ bool is_small_f32(const ov::Output<const ov::Node>& value) {
   }
   const std::size_t count = ov::shape_size(value.get_shape());
   return count > 0 && count <= kMostConstants;
+}
+
+bool is_reshape(std::string_view type) {
+  return type == "Reshape" || type == "Squeeze" || type == "Unsqueeze";
 }
 
 /// For each value of `y`, the value of an operand of shape `x` that it is computed from.
@@ -57,6 +62,12 @@ struct ValueHash {
 
 }  // namespace
 
+bool is_direct_operator(const ov::Node& node) {
+  const std::string_view type = node.get_type_name();
+  return type == "Parameter" || type == "Constant" || type == "Result" || type == "MatMul" ||
+         type == "Softmax" || is_reshape(type) || find_elementwise(node) != nullptr;
+}
+
 /// Walks a network once; every add_*() is false where the network is not to be run this way.
 class DirectBuilder {
  public:
@@ -75,7 +86,8 @@ class DirectBuilder {
     for (const auto& result : network.get_results()) {
       const ov::Node& node = *result;
       if (!is_small_f32(node.output(0))) return nullptr;
-      made_->results_.push_back({operand(node, 0), ov::shape_size(node.output(0).get_shape())});
+      const ov::Shape& shape = node.output(0).get_shape();
+      made_->results_.push_back({operand(node, 0), shape_of(shape), ov::shape_size(shape)});
     }
     return made_;
   }
@@ -96,11 +108,10 @@ class DirectBuilder {
     if (node.get_output_size() != 1 || !is_small_f32(node.output(0))) return false;
     if (type == "Parameter") return values_.contains({&node, 0});
     for (std::size_t i = 0; i < node.get_input_size(); ++i) {
-      const bool shape_only =
-          i == 1 && (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze");
+      const bool shape_only = i == 1 && is_reshape(type);
       if (!shape_only && !values_.contains(value_of(node, i))) return false;
     }
-    if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze") {
+    if (is_reshape(type)) {
       values_[{&node, 0}] = operand(node, 0);
       return true;
     }

@@ -43,7 +43,8 @@ class DirectNetwork {
 
   /// Floats of scratch memory that a run needs.
   std::size_t scratch() const noexcept { return scratch_; }
-  std::size_t constant_bytes() const noexcept { return constants_.size() * sizeof(float); }
+  const Shape& output_shape(std::size_t index) const noexcept { return results_[index].shape; }
+  std::size_t output_elements(std::size_t index) const noexcept { return results_[index].count; }
   /// Every pointer valid; outputs may be inputs.
   void run(std::span<const float* const> inputs, std::span<float* const> outputs,
            float* scratch) const noexcept;
@@ -51,6 +52,7 @@ class DirectNetwork {
  private:
   struct Copy {
     DirectOperand from;
+    Shape shape;
     std::size_t count = 0;
   };
   friend class DirectBuilder;

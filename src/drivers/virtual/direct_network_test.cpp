@@ -199,6 +199,46 @@ TEST(DirectNetwork, LargeAndOtherNetworksAreTheEngines) {
   EXPECT_FALSE(direct_of(integers));
 }
 
+TEST(DirectNetwork, OpenShapesRunTheFormOfWhatIsBound) {
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {-1, 2})
+                                .floats("c", {2}, {10, 20})
+                                .node("Add", {"x", "c"}, {"y"})
+                                .output("y", {-1, 2})
+                                .bytes();
+  const auto program = make_virtual_engine(1)->prepare(onnx_image(bytes), {});
+  ASSERT_TRUE(program);
+  const auto r = request(**program);
+  EXPECT_FALSE(r->run(1).ok());  // Nothing is bound.
+  EXPECT_FALSE(r->output(0));
+  std::vector<float> x(20000, 1.0F);
+  for (const std::int64_t n : {1, 3, 10000, 2, 3}) {
+    SCOPED_TRACE(n);
+    const std::vector<float> part(x.begin(), x.begin() + 2 * n);
+    std::vector<float> input = part;
+    ASSERT_TRUE(r->set_input(0, tensor_ref(input, {n, 2})).ok());
+    ASSERT_TRUE(r->set_output(0, {}).ok());
+    const Status status = r->run(1);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(r->output(0)->shape, (Shape{n, 2}));
+    const auto y = floats_of(*r, 0);
+    ASSERT_EQ(y.size(), part.size());
+    EXPECT_EQ(y[0], 11.0F);
+    EXPECT_EQ(y.back(), 21.0F);
+    std::vector<float> given(y.size());
+    ASSERT_TRUE(r->set_output(0, tensor_ref(given, {n, 2})).ok());
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_EQ(given, y);
+    std::vector<float> short_one(y.size() - 1);
+    ASSERT_TRUE(r->set_output(0, tensor_ref(short_one, {n, 2})).ok());
+    EXPECT_EQ(r->run(1).code(), Code::kOutOfMemory);
+  }
+  std::vector<float> wrong(3, 1.0F);
+  ASSERT_TRUE(r->set_output(0, {}).ok());
+  const Status bound = r->set_input(0, tensor_ref(wrong, {1, 3}));
+  EXPECT_FALSE(bound.ok() && r->run(1).ok());
+}
+
 TEST(DirectNetwork, LayerTimesAndOtherPrecisionsAreTheEngines) {
   device::PrepareOptions options;
   options.profile_layers = true;

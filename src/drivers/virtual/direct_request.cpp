@@ -1,11 +1,10 @@
 #include "drivers/virtual/direct_request.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace corelane::virtual_npu {
 namespace {
-
-std::size_t elements_of(const TensorDesc& desc) { return desc.shape.elements().value_or(0); }
 
 Status bad_index(std::string_view role, std::size_t index, std::size_t count) {
   return failure(Code::kOutOfRange, "{} {} does not exist, the program has {}", role, index, count);
@@ -14,36 +13,100 @@ Status bad_index(std::string_view role, std::size_t index, std::size_t count) {
 }  // namespace
 
 DirectRequest::DirectRequest(std::shared_ptr<const device::LaneProgram> program,
-                             std::shared_ptr<const DirectNetwork> network)
-    : program_(std::move(program)), network_(std::move(network)), scratch_(network_->scratch()) {
-  for (const TensorDesc& desc : program_->inputs()) {
-    inputs_.push_back(own_inputs_.emplace_back(elements_of(desc)).data());
-  }
-  for (const TensorDesc& desc : program_->outputs()) {
-    outputs_.push_back(own_outputs_.emplace_back(elements_of(desc)).data());
-  }
-  bound_inputs_.resize(inputs_.size());
-  bound_outputs_.resize(outputs_.size());
-}
+                             std::shared_ptr<DirectForms> forms, MakeRequest engine_request)
+    : program_(std::move(program)),
+      forms_(std::move(forms)),
+      make_engine_(std::move(engine_request)),
+      inputs_(program_->inputs().size()),
+      outputs_(program_->outputs().size()),
+      own_inputs_(inputs_.size()),
+      own_outputs_(outputs_.size()),
+      input_data_(inputs_.size()),
+      output_data_(outputs_.size()) {}
 
 Status DirectRequest::set_input(std::size_t index, const device::TensorRef& tensor) {
   if (index >= inputs_.size()) return bad_index("input", index, inputs_.size());
-  bound_inputs_[index] = tensor;
-  inputs_[index] =
-      tensor.data == nullptr ? own_inputs_[index].data() : static_cast<const float*>(tensor.data);
+  inputs_[index] = tensor;
+  changed_ = true;
   return {};
 }
 
 Status DirectRequest::set_output(std::size_t index, const device::TensorRef& tensor) {
   if (index >= outputs_.size()) return bad_index("output", index, outputs_.size());
-  bound_outputs_[index] = tensor;
-  outputs_[index] =
-      tensor.data == nullptr ? own_outputs_[index].data() : static_cast<float*>(tensor.data);
+  outputs_[index] = tensor;
+  changed_ = true;
   return {};
 }
 
-Status DirectRequest::run(std::uint64_t) {
-  network_->run(inputs_, outputs_, scratch_.data());
+/// The network for what is bound, and where it reads. Null network_: the engine is to run.
+void DirectRequest::choose_form() {
+  bool known = !shapes_.empty();
+  shapes_.resize(inputs_.size());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const Shape& declared = program_->inputs()[i].shape;
+    const bool bound = inputs_[i].data != nullptr;
+    if (!bound && !declared.is_static()) {
+      network_ = nullptr;  // The engine's request says that it is missing.
+      shapes_.clear();
+      return;
+    }
+    const Shape& shape = bound && !declared.is_static() ? inputs_[i].shape : declared;
+    if (shapes_[i] != shape) {
+      shapes_[i] = shape;
+      known = false;
+    }
+    if (!bound) own_inputs_[i].resize(declared.elements().value_or(0));
+    input_data_[i] = bound ? static_cast<const float*>(inputs_[i].data) : own_inputs_[i].data();
+  }
+  if (known) return;
+  network_ = forms_->find(shapes_);
+  if (network_) scratch_.resize(network_->scratch());
+}
+
+Status DirectRequest::place_outputs() {
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const std::size_t count = network_->output_elements(i);
+    if (outputs_[i].data == nullptr) {
+      own_outputs_[i].resize(count);
+      output_data_[i] = own_outputs_[i].data();
+      continue;
+    }
+    if (outputs_[i].size < count * sizeof(float)) {
+      return failure(Code::kOutOfMemory,
+                     "output '{}' is {} bytes {}, the bound memory holds {}; bind a larger one",
+                     program_->outputs()[i].name, count * sizeof(float),
+                     network_->output_shape(i).to_string(), outputs_[i].size);
+    }
+    output_data_[i] = static_cast<float*>(outputs_[i].data);
+  }
+  return {};
+}
+
+Status DirectRequest::run_engine(std::uint64_t core_bits) {
+  ran_ = false;
+  if (!engine_) {
+    CORELANE_ASSIGN_OR_STATUS(engine_, make_engine_());
+  }
+  by_engine_ = true;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    CORELANE_RETURN_IF_ERROR(engine_->set_input(i, inputs_[i]));
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    CORELANE_RETURN_IF_ERROR(engine_->set_output(i, outputs_[i]));
+  }
+  return engine_->run(core_bits);
+}
+
+Status DirectRequest::run(std::uint64_t core_bits) {
+  if (changed_) {
+    choose_form();
+    if (network_) CORELANE_RETURN_IF_ERROR(place_outputs());
+    changed_ = false;
+  }
+  if (!network_) return run_engine(core_bits);
+  by_engine_ = false;
+  network_->run(input_data_, output_data_, scratch_.data());
+  ran_ = true;
   return {};
 }
 
@@ -51,11 +114,19 @@ Result<device::TensorRef> DirectRequest::output(std::size_t index) {
   if (index >= outputs_.size()) {
     return tl::unexpected(bad_index("output", index, outputs_.size()));
   }
-  device::TensorRef result = bound_outputs_[index];
+  if (by_engine_) return engine_->output(index);
   const TensorDesc& desc = program_->outputs()[index];
-  result.data = outputs_[index];
-  result.size = elements_of(desc) * sizeof(float);
-  result.shape = desc.shape;
+  if (!ran_ && !desc.shape.is_static()) {
+    return error(Code::kWrongState, "output '{}' {} has no shape before a run", desc.name,
+                 desc.shape.to_string());
+  }
+  device::TensorRef result = outputs_[index];
+  result.shape = ran_ ? network_->output_shape(index) : desc.shape;
+  result.size = result.shape.elements().value_or(0) * sizeof(float);
+  if (result.data == nullptr) {
+    own_outputs_[index].resize(result.size / sizeof(float));
+    result.data = own_outputs_[index].data();
+  }
   return result;
 }
 

@@ -79,20 +79,19 @@ Status VirtualProgram::build(bool direct) {
 }
 
 void VirtualProgram::find_direct(const PatchedModel& patched) {
-  if (operators_ || shared_ || !never_throws_ || options_.profile_layers ||
-      options_.precision != device::Precision::kF32 || patched.nodes > kDirectNodes ||
-      patched.constant_bytes > kDirectConstantBytes) {
+  if (operators_ || options_.profile_layers || options_.precision != device::Precision::kF32 ||
+      patched.nodes > kDirectNodes || patched.constant_bytes > kDirectConstantBytes) {
     return;
   }
   for (const auto* descs : {&inputs_, &outputs_}) {
     for (const TensorDesc& desc : *descs) {
-      if (desc.dtype != DType::kF32 || !desc.shape.is_static()) return;
+      if (desc.dtype != DType::kF32) return;
     }
   }
   auto network = read_network(patched, nullptr);
   if (!network) return;  // The engine has compiled it, and runs it.
   try {
-    direct_ = DirectNetwork::make(**network, inputs_);
+    direct_ = DirectForms::make(*network, inputs_);
   } catch (const std::exception& e) {
     log::debug(kPart, "looking for a direct network: {}", e.what());
   }
@@ -251,7 +250,13 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::new_request(std::si
   if (width == 0 || width > lanes_ || core >= lanes_)
     return error(Code::kInvalidArgument, "width {} from core {}: this device has {} cores", width,
                  core, lanes_);
-  if (direct_) return std::make_unique<DirectRequest>(shared_from_this(), direct_);
+  if (!direct_) return engine_request(width, core);
+  return std::make_unique<DirectRequest>(
+      shared_from_this(), direct_, [this, width, core] { return engine_request(width, core); });
+}
+
+Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::engine_request(std::size_t width,
+                                                                            std::size_t core) {
   CORELANE_ASSIGN(CopyPtr copy, copy_for(width, core));
   return VirtualRequest::create(shared_from_this(), std::move(copy), never_throws_);
 }

@@ -12,7 +12,7 @@
 #include "corelane/base/status.h"
 #include "device/lane_engine.h"
 #include "drivers/virtual/compiled_copy.h"
-#include "drivers/virtual/direct_network.h"
+#include "drivers/virtual/direct_forms.h"
 #include "drivers/virtual/host_node.h"
 #include "drivers/virtual/onnx_patch.h"
 
@@ -71,6 +71,7 @@ class VirtualProgram final : public device::LaneProgram,
   Key key_for(std::size_t width, std::size_t core) const;
   Result<CopyPtr> copy_for(std::size_t width, std::size_t core);
   Result<CopyPtr> make_copy(const CopySettings& settings);
+  Result<std::unique_ptr<device::LaneRequest>> engine_request(std::size_t width, std::size_t core);
   Result<PatchedModel> patch();
   std::string tag() const;
 
@@ -81,7 +82,7 @@ class VirtualProgram final : public device::LaneProgram,
   std::vector<TensorDesc> outputs_;
   std::vector<int> engine_inputs_;
   std::shared_ptr<HostOperators> operators_;
-  std::shared_ptr<const DirectNetwork> direct_;  ///< Null: the engine runs it.
+  std::shared_ptr<DirectForms> direct_;  ///< Null: the engine runs it.
   bool shared_ = false;
   bool never_throws_ = false;
   bool from_precompiled_ = false;
