@@ -106,7 +106,15 @@ class RealClock final : public Clock {
 
 const std::shared_ptr<Clock>& real_clock() {
   // Never destroyed: its thread may run while the process's static destructors do.
-  static const auto* clock = new std::shared_ptr<Clock>(std::make_shared<RealClock>());
+  static auto* const clock = [] {
+    static auto* const made = new std::shared_ptr<Clock>(std::make_shared<RealClock>());
+    // A forked child has no timer thread, and perhaps a locked mutex: it gets a clock of its own.
+    pthread_atfork(nullptr, nullptr, [] {
+      static_cast<void>(new std::shared_ptr<Clock>(*made));
+      *made = std::make_shared<RealClock>();
+    });
+    return made;
+  }();
   return *clock;
 }
 

@@ -1,5 +1,7 @@
 #include "corelane/device/registry.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
@@ -82,7 +84,11 @@ struct SharedDevices {
 };
 
 SharedDevices& shared_devices() {
-  static auto* devices = new SharedDevices;
+  static SharedDevices* devices = [] {
+    // The threads of devices stay in the parent: a forked child opens its own.
+    pthread_atfork(nullptr, nullptr, [] { devices = new SharedDevices; });
+    return new SharedDevices;
+  }();
   return *devices;
 }
 
