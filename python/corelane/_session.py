@@ -400,6 +400,21 @@ class InferenceSession:
         """Figures since the session was made: tasks accepted, failed, by context, ..."""
         return self._native.statistics()
 
+    def set_trace(self, records: int) -> None:
+        """Keeps the last `records` records of each core of the device; 0 switches it off. The ring is the
+        device's: sessions that share it see each other's tasks."""
+        self._traced(self._native.set_trace, records)
+
+    def read_trace(self) -> list[dict[str, Any]]:
+        """task_id, core_bits, queue_depth, code (0: done) and the times queued_ns, started_ns, ended_ns."""
+        return self._traced(self._native.read_trace)
+
+    def _traced(self, function: Callable, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except StatusError as error:
+            raise self._translated(error) from None
+
     def device(self) -> dict[str, Any]:
         return self._native.device()
 
