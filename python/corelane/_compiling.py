@@ -10,8 +10,9 @@ from ._errors import InvalidArgument, NoSuchFile, StatusError, translated
 
 
 def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequence[int]] | None = None,
-            dims: Mapping[str, int] | None = None, shape_sets: Iterable[Sequence[Sequence[int]]] | None = None,
-            mean: Any = None, std: Any = None, layout: str | None = None, io_dtype: str | None = None,
+            dims: Mapping[str, int] | None = None,
+            shape_sets: Iterable[Sequence[Sequence[int]]] | None = None, mean: Any = None,
+            std: Any = None, layout: str | None = None, io_dtype: str | None = None,
             batch: int = 1, cores: int = 1, custom_string: str = "", custom_operators: Iterable[str] = (),
             metadata: Mapping[str, str] | None = None, precompile: bool = False, device: str | None = None,
             remove_weights: bool = False, allow_known_wrong: bool = False,

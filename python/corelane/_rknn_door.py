@@ -51,7 +51,8 @@ class RuntimeDoor:
             raise UsageError(f"path: a path is needed, {type(path).__name__} was given")
         name = os.fsdecode(path)
         if not os.path.isfile(name):
-            raise UsageError(f"{name!r}: there is no such file; `corelane compile` makes one of an ONNX model")
+            raise UsageError(f"{name!r}: there is no such file; `corelane compile` makes one of an ONNX "
+                             "model")
         if os.path.getsize(name) == 0:
             raise UsageError(f"{name}: the file is empty")
         self.release()
@@ -60,10 +61,12 @@ class RuntimeDoor:
     def _device(self, target: Any, device_id: Any, platform: str = "rk3588") -> str:
         """The text of the device: what `target` says, else CORELANE_DEVICE, else the simulator."""
         if device_id is not None:
-            self._log.warning("init_runtime", f"device_id {device_id!r} has no effect: boards are not reached by "
+            self._log.warning("init_runtime", f"device_id {device_id!r} has no effect: boards are not "
+                                              "reached by "
                               "cable; CORELANE_DEVICE names the device")
         if target is not None and not isinstance(target, str):
-            raise UsageError(f"target: a platform such as rk3588, or a device, is needed, {target!r} was given")
+            raise UsageError(f"target: a platform such as rk3588, or a device, is needed, {target!r} was "
+                             "given")
         if target and ":" in target:
             return target
         chosen = os.environ.get("CORELANE_DEVICE") or f"virtual:{(target or platform).lower()}"

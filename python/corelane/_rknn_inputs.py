@@ -15,7 +15,8 @@ TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float1
 def prepare(inputs: Any, descriptions: Sequence[dict], data_type: Any, data_format: Any, log: Log) -> list:
     """One array for each input. UsageError for what cannot be meant."""
     if not isinstance(inputs, (list, tuple)):
-        raise UsageError(f"inputs: a list with one array for each input is needed, {type(inputs).__name__} was "
+        raise UsageError(f"inputs: a list with one array for each input is needed, {type(inputs).__name__} "
+                         "was "
                          "given; put a single array into a list, [array]")
     if len(inputs) != len(descriptions):
         names = ", ".join(repr(d["name"]) for d in descriptions)

@@ -157,9 +157,10 @@ class NodeArg:
     """An input or output: name, shape (a str or None where open) and type, such as 'tensor(float)'.
 
     layout says in which order the dimensions of the shape stand, strides (in elements) are those of
-    a contiguous array."""
+    a contiguous array. Of native inputs: quant, and mean and std by channel (empty: none), which the
+    option normalize applies."""
 
-    __slots__ = ("name", "shape", "type", "layout", "quant")
+    __slots__ = ("name", "shape", "type", "layout", "quant", "mean", "std")
 
     def __init__(self, description: dict, layout: str):
         self.name: str = description["name"]
@@ -167,6 +168,8 @@ class NodeArg:
         self.type: str = _arrays.type_name(description["type"])
         self.layout = layout
         self.quant = description["quant"]
+        self.mean: list[float] = description.get("mean", [])
+        self.std: list[float] = description.get("std", [])
 
     @property
     def strides(self) -> list[int] | None:

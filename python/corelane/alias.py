@@ -1,69 +1,130 @@
-"""The switch that lets code which imports onnxruntime run on Corelane unmodified.
+"""The switch that lets code which imports other packages run on Corelane unmodified.
 
     import corelane.alias
-    corelane.alias.install()          # before anything imports onnxruntime
-    from rapidocr import RapidOCR     # ... gets Corelane
+    corelane.alias.install()                    # onnxruntime, before anything imports it
+    corelane.alias.install("rknnlite", "rknn")  # rknnlite.api and rknn.api
+    from rapidocr import RapidOCR               # ... gets Corelane
 
-or, without touching any code, `python -m corelane.alias program.py arguments`.
+or, without touching any code, `python -m corelane.alias [--as NAME,...] program.py arguments` (or
+`-m module arguments`); the environment variable CORELANE_ALIAS is the default of --as. Names are those of
+NAMES below.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import sys
 from types import ModuleType
+from typing import Callable
 
-import corelane
-from corelane.capi import onnxruntime_inference_collection, onnxruntime_pybind11_state
+USAGE = "usage: python -m corelane.alias [--as NAME,...] (program.py | -m module) [arguments]"
 
-_MODULES: dict[str, ModuleType] = {
-    "onnxruntime": corelane,
-    "onnxruntime.capi": corelane.capi,
-    "onnxruntime.capi.onnxruntime_pybind11_state": onnxruntime_pybind11_state,
-    "onnxruntime.capi._pybind_state": onnxruntime_pybind11_state,
-    "onnxruntime.capi.onnxruntime_inference_collection": onnxruntime_inference_collection,
+
+def _onnxruntime() -> dict[str, ModuleType]:
+    state = importlib.import_module("corelane.capi.onnxruntime_pybind11_state")
+    return {
+        "onnxruntime": importlib.import_module("corelane"),
+        "onnxruntime.capi": importlib.import_module("corelane.capi"),
+        "onnxruntime.capi.onnxruntime_pybind11_state": state,
+        "onnxruntime.capi._pybind_state": state,
+        "onnxruntime.capi.onnxruntime_inference_collection":
+            importlib.import_module("corelane.capi.onnxruntime_inference_collection"),
+    }
+
+
+def _package(name: str, module: str) -> dict[str, ModuleType]:
+    """A package whose submodule `api` is a module of ours."""
+    package = ModuleType(name, f"Stands for {name}: its api is {module}.")
+    package.__path__ = []
+    package.api = importlib.import_module(module)
+    return {name: package, f"{name}.api": package.api}
+
+
+NAMES: dict[str, Callable[[], dict[str, ModuleType]]] = {
+    "onnxruntime": _onnxruntime,
+    "rknnlite": lambda: _package("rknnlite", "corelane.rknnlite"),
+    "rknn": lambda: _package("rknn", "corelane.rknn_toolkit"),
+    "ztu_somemodelruntime_ez_rknn_async": lambda: {
+        "ztu_somemodelruntime_ez_rknn_async": importlib.import_module("corelane.ez_rknn_async")},
 }
-_replaced: dict[str, ModuleType | None] = {}
+# What stood in sys.modules before, by alias.
+_replaced: dict[str, dict[str, ModuleType | None]] = {}
 
 
-def install(force: bool = False) -> None:
-    """Makes `import onnxruntime` give Corelane in this process. RuntimeError when the real one has been
-    imported already, unless `force`: who holds it keeps it. Calling it twice changes nothing."""
-    if _replaced:
+def install(*names: str, force: bool = False) -> None:
+    """Makes `import NAME` give Corelane's module in this process; without names, onnxruntime. ValueError
+    for a name that is not in NAMES; RuntimeError when the real one has been imported already, unless
+    `force`: who holds it keeps it. Installing twice changes nothing."""
+    if names and isinstance(names[0], bool):  # install(True) of old.
+        names, force = names[1:], names[0]
+    wanted = _checked(names or ("onnxruntime",))
+    for name in wanted:
+        if name not in _replaced and name in sys.modules and not force:
+            raise RuntimeError(f"{name} is imported already; call corelane.alias.install({name!r}) before "
+                               "that, "
+                               "or with force=True")
+    for name in wanted:
+        if name not in _replaced:
+            _install(name)
+
+
+def _checked(names: tuple[str, ...]) -> list[str]:
+    for name in names:
+        if name not in NAMES:
+            raise ValueError(f"{name!r} is no alias; there are {', '.join(NAMES)}")
+    return list(dict.fromkeys(names))
+
+
+def _install(name: str) -> None:
+    modules = NAMES[name]()  # Imports first: a failure leaves everything as it was.
+    before: dict[str, ModuleType | None] = {
+        n: sys.modules.pop(n) for n in list(sys.modules) if n == name or n.startswith(name + ".")}
+    for foreign, module in modules.items():
+        before.setdefault(foreign, None)
+        sys.modules[foreign] = module
+    _replaced[name] = before
+
+
+def uninstall(*names: str) -> None:
+    """Undoes install(); without names, all of it."""
+    for name in _checked(names) if names else list(_replaced):
+        for foreign, module in _replaced.pop(name, {}).items():
+            if module is None:
+                sys.modules.pop(foreign, None)
+            else:
+                sys.modules[foreign] = module
+
+
+def installed(name: str | None = None) -> bool:
+    """Whether that alias is in force; without a name, whether any is."""
+    return bool(_replaced) if name is None else name in _replaced
+
+
+def _run(words: list[str]) -> None:
+    """What `python -m corelane.alias` does with its arguments."""
+    names = os.environ.get("CORELANE_ALIAS") or "onnxruntime"
+    if words[:1] == ["--as"] and len(words) > 1:
+        names, words = words[1], words[2:]
+    if not words or (words[0].startswith("-") and (words[0] != "-m" or len(words) < 2)):
+        sys.exit(USAGE)
+    try:
+        install(*(n.strip() for n in names.split(",") if n.strip()))
+    except ValueError as problem:
+        sys.exit(f"corelane.alias: {problem}")
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         return
-    if "onnxruntime" in sys.modules and not force:
-        raise RuntimeError("onnxruntime is imported already; call corelane.alias.install() before that, "
-                           "or install(force=True)")
-    for name in [n for n in sys.modules if n == "onnxruntime" or n.startswith("onnxruntime.")]:
-        _replaced[name] = sys.modules.pop(name)
-    for name, module in _MODULES.items():
-        _replaced.setdefault(name, None)
-        sys.modules[name] = module
-
-
-def uninstall() -> None:
-    """Undoes install()."""
-    for name, module in _replaced.items():
-        if module is None:
-            sys.modules.pop(name, None)
-        else:
-            sys.modules[name] = module
-    _replaced.clear()
-
-
-def installed() -> bool:
-    return bool(_replaced)
+    sys.argv = words
+    if not getattr(sys.flags, "safe_path", False):  # As Python has it for a program.
+        sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m corelane.alias program.py [arguments]")
     # This file runs as __main__; the package's own copy keeps the state.
-    from corelane.alias import install as install_for_good
+    from corelane.alias import _run as run_for_good
 
-    install_for_good()
-    sys.argv = sys.argv[1:]
-    if not getattr(sys.flags, "safe_path", False):  # As `python program.py` has it: beside the program.
-        sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    run_for_good(sys.argv[1:])

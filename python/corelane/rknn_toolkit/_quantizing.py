@@ -1,0 +1,87 @@
+"""int8 by ONNX Runtime's quantizer, which is an optional extra: `pip install corelane[quantize]`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from typing import Any, Iterable, Iterator
+
+import numpy as np
+
+from .._rknn_log import UsageError
+
+EXTRA = "`pip install corelane[quantize]`"
+
+
+def real_onnxruntime(purpose: str) -> Any:
+    """ONNX Runtime itself, also where corelane.alias stands in its place. UsageError when absent."""
+    import corelane
+
+    if sys.modules.get("onnxruntime") is corelane:
+        raise UsageError(f"{purpose} needs onnxruntime itself, and corelane.alias stands in its place; call "
+                         "it in a "
+                         "process without that alias, or after corelane.alias.uninstall(\"onnxruntime\")")
+    try:
+        import onnxruntime
+    except ImportError as problem:
+        raise UsageError(f"{purpose} needs onnxruntime, which is not installed ({problem}); "
+                         f"{EXTRA}") from None
+    return onnxruntime
+
+
+def real_onnx(purpose: str) -> Any:
+    try:
+        import onnx
+    except ImportError as problem:
+        raise UsageError(f"{purpose} needs the onnx package, which is not installed ({problem}); "
+                         f"{EXTRA}") from None
+    return onnx
+
+
+def quantize(model: Any, samples: Iterable[dict[str, np.ndarray]], calibration: str,
+             per_channel: bool) -> bytes:
+    """Bytes of the model with int8 weights and activations, as pairs of QuantizeLinear and
+    DequantizeLinear. model: a path or bytes; samples: what it is fed with to see its ranges;
+    calibration: "minmax" or "entropy"."""
+    purpose = "build(do_quantization=True)"
+    real_onnx(purpose)
+    real_onnxruntime(purpose)
+    from onnxruntime import quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    method = {"minmax": quantization.CalibrationMethod.MinMax,
+              "entropy": quantization.CalibrationMethod.Entropy}[calibration]
+    # The calibrator reports on stdout, which belongs to the program.
+    with tempfile.TemporaryDirectory(prefix="corelane-") as folder, contextlib.redirect_stdout(sys.stderr):
+        source = _as_file(model, folder)
+        prepared = os.path.join(folder, "prepared.onnx")
+        quantized = os.path.join(folder, "quantized.onnx")
+        quant_pre_process(source, prepared, skip_symbolic_shape=True)
+        quantization.quantize_static(
+            prepared, quantized, _reader(quantization, samples), quant_format=quantization.QuantFormat.QDQ,
+            per_channel=per_channel, activation_type=quantization.QuantType.QInt8,
+            weight_type=quantization.QuantType.QInt8, calibrate_method=method)
+        with open(quantized, "rb") as file:
+            return file.read()
+
+
+def _as_file(model: Any, folder: str) -> str:
+    if isinstance(model, str):
+        return model
+    path = os.path.join(folder, "model.onnx")
+    with open(path, "wb") as file:
+        file.write(model)
+    return path
+
+
+def _reader(quantization: Any, samples: Iterable[dict[str, np.ndarray]]) -> Any:
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self) -> None:
+            self._samples: Iterator[dict[str, np.ndarray]] = iter(samples)
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            return next(self._samples, None)
+
+    return Reader()
