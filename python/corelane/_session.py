@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import json
 import os
 import threading
@@ -27,9 +28,9 @@ _RETRY = 1  # Microseconds: a submission that does not wait.
 class RunFuture(concurrent.futures.Future):
     """The result of one submitted call: a list of arrays. cancel() works until the task starts."""
 
-    def __init__(self, native: Any, translate: Callable[[StatusError], Exception]):
+    def __init__(self, native: Any, strict: bool):
         super().__init__()
-        self._native, self._translate = native, translate
+        self._native, self._strict = native, strict
         self._settling = threading.RLock()
         self._withdrawn = False
         native.then(self._settle)
@@ -73,7 +74,7 @@ class RunFuture(concurrent.futures.Future):
             if problem is None:
                 self.set_result(outputs)
             else:
-                self.set_exception(self._translate(problem))
+                self.set_exception(translated(problem, self._strict))
 
 
 class InferenceSession:
@@ -190,7 +191,8 @@ class InferenceSession:
                 raise raised from None
             # onnxruntime looks at shapes and types when the work starts.
             text = str(raised).split(" : ", 3)[-1]
-            threading.Thread(target=callback, args=(nothing, user_data, text), name="corelane-refused").start()
+            refused = functools.partial(callback, nothing, user_data, text)
+            threading.Thread(target=_native.call_guarded, args=(refused,), name="corelane-refused").start()
 
     def try_run_async(self, output_names: Sequence[str] | None, input_feed: Any, callback: Callable,
                       user_data: Any = None, run_options: Any = None) -> int | None:
@@ -212,7 +214,7 @@ class InferenceSession:
             native = self._native.submit(output_names, input_feed, terms, batch)
         except StatusError as error:
             raise self._explained(error, output_names, input_feed) from None
-        return RunFuture(native, self._translated)
+        return RunFuture(native, self._strict)
 
     async def run_awaitable(self, output_names: Sequence[str] | None, input_feed: Any,
                             run_options: Any = None) -> list:
@@ -223,7 +225,7 @@ class InferenceSession:
             attempt.submit_timeout_us = _RETRY
             try:
                 native = self._native.submit(output_names, input_feed, attempt, batch)
-                return await asyncio.wrap_future(RunFuture(native, self._translated))
+                return await asyncio.wrap_future(RunFuture(native, self._strict))
             except StatusError as error:
                 if error.code != 401:
                     raise self._explained(error, output_names, input_feed) from None

@@ -1,24 +1,16 @@
 """What provider options accept and reject (A1 to A3, A6, A7, A11 to A13), and the rules they switch on."""
-import gc
-import os
 import unittest
 
 import numpy as np
 
 import corelane as ort
-from python_support import relu_model
-
-NPU = "RKNPU2ExecutionProvider"
-X = np.array([[-1, 2, -3, 4]], np.float32)
+from python_support import NPU, X, child, relu_model, threads
+from python_support import session as session_on
 
 
 def session(**options):
-    return ort.InferenceSession(relu_model((1, 4)), providers=[NPU], provider_options=[options])
-
-
-def threads():
-    gc.collect()
-    return len(os.listdir("/proc/self/task"))
+    device = options.pop("device", "virtual" if "profile" in options else "virtual:rk3588")
+    return session_on(device, **options)
 
 
 class Tables(unittest.TestCase):
@@ -41,6 +33,27 @@ class Tables(unittest.TestCase):
                     session(**{name: value})
                 self.assertIn(name, str(caught.exception))
         self.assertLessEqual(threads(), before)
+
+    def test_rejected_values_leave_no_thread_and_no_context(self):
+        result = child("""
+            def threads():
+                gc.collect()
+                return len(os.listdir("/proc/self/task"))
+            before = threads()
+            for device in ("null:rk3588", "virtual:rk3588", "null:rk3566"):
+                for options in (dict(schedule=[0, 5]), dict(schedule=[64]), dict(schedule="abc"), dict(schedule=[-1]),
+                                dict(schedule=[0], tp_mode="auto"), dict(tp_mode="0,2"), dict(threads_per_core=0),
+                                dict(threads_per_core=65), dict(max_queue_size=0), dict(submit_timeout_ms=0),
+                                dict(layout="chwn"), dict(placement="best"), dict(max_pending_callbacks=0),
+                                dict(output_form="text"), dict(precision="f8"), dict(custom_operators=[print])):
+                    try:
+                        session(device, **options)
+                        print("accepted", device, options)
+                    except RuntimeError:
+                        pass
+            print(threads() - before)
+        """)
+        self.assertEqual((result.stdout, result.stderr), ("0\n", ""))
 
     def test_schedule(self):
         self.accepted("schedule", [
@@ -75,7 +88,9 @@ class Tables(unittest.TestCase):
         self.rejected("submit_timeout_ms", [0, -1, None])
 
     def test_layout(self):
-        self.accepted("layout", [("NCHW", "original"), ("nhwc", "nhwc"), ("any", "any")])
+        self.accepted("layout", [("NCHW", "original"), ("original", "original"), ("nhwc", "nhwc"), ("any", "any"),
+                                 ("nchw_software", "original_software"),
+                                 ("Original_Software", "original_software")])
         self.rejected("layout", ["chwn", ""])
 
     def test_unknown_option_lists_the_known(self):

@@ -37,6 +37,15 @@ void OutputsCallback::operator()(const Result<Outputs>& result) const {
 }
 
 void bind_futures(nb::module_& module) {
+  // Calls a function as callbacks are called: what it raises goes to the unraisable hook.
+  module.def("call_guarded", [](const nb::callable& function) {
+    try {
+      function();
+    } catch (nb::python_error& raised) {
+      raised.restore();
+      PyErr_WriteUnraisable(function.ptr());
+    }
+  });
   nb::class_<Future>(module, "Future")
       .def_prop_ro("task_id", &Future::task_id)
       .def("done", &Future::done)

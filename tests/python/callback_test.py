@@ -1,0 +1,216 @@
+"""Callbacks: what they are given, what they may do, what they may not break (A28, A30; tests 9, 11, 12)."""
+import gc
+import sys
+import threading
+import unittest
+import weakref
+
+import numpy as np
+
+import corelane as ort
+from python_support import PATIENCE, X, Y, Callbacks, relu_model, session
+
+
+class Given(unittest.TestCase):
+    def one(self, made, names, feed):
+        said = Callbacks()
+        self.assertIsNone(made.run_async(names, feed, said, "data"))
+        self.assertTrue(said.wait(1))
+        return said.entries[0]
+
+    def test_outputs_and_user_data(self):
+        outputs, data, error = self.one(session(), None, {"x": X})
+        np.testing.assert_array_equal(outputs, [Y])
+        self.assertEqual((data, error), ("data", ""))
+
+    def test_empty_list_of_names_means_all(self):
+        outputs, _, error = self.one(session(), [], {"x": X})
+        np.testing.assert_array_equal(outputs, [Y])
+        self.assertEqual(error, "")
+
+    def test_failure_is_a_text(self):
+        outputs, data, error = self.one(session("null:rk3588?fail=1"), None, {"x": X})
+        self.assertEqual((outputs, data), (None, "data"))
+        self.assertIn("fail", error)
+
+    def test_batch_is_one_callback(self):
+        made = session(schedule=[0, 1, 2])
+        said = Callbacks()
+        made.run_async(None, {"x": X.repeat(5, 0)}, said, None, {"ztu_modelrt_dispatch_batch": "1"})
+        made.close()
+        self.assertEqual(len(said.entries), 1)
+        np.testing.assert_array_equal(said.entries[0][0][0], Y.repeat(5, 0))
+
+    def test_what_is_no_function_is_refused(self):
+        with self.assertRaises(TypeError):
+            session().run_async(None, {"x": X}, None, None)
+
+    def test_inputs_are_copied_at_submission(self):
+        made = session("virtual:rk3588", max_queue_size=64)
+        said, x = Callbacks(), np.zeros((1, 4), np.float32)
+        for i in range(20):
+            x[:] = i
+            made.run_async(None, {"x": x}, said, i)
+        x[:] = -1
+        made.close()
+        self.assertEqual([(o[0][0, 0], d) for o, d, _ in said.entries], [(i, i) for i in range(20)])
+
+
+class Inside(unittest.TestCase):
+    """What a callback may do; each of these hangs where callbacks wait for their own thread."""
+
+    def inside(self, action, **options):
+        """Calls action(session) in a callback; its result."""
+        options = {"device": "null:rk3588?a=1ms", "max_queue_size": 1, **options}
+        made, results, done = session(**options), [], threading.Event()
+
+        def callback(*_):
+            try:
+                results.append(action(made))
+            except BaseException as problem:  # noqa: BLE001 - shown by the test
+                results.append(problem)
+            done.set()
+
+        made.run_async(None, {"x": X}, callback, None)
+        self.assertTrue(done.wait(PATIENCE))
+        made.close()
+        if isinstance(results[0], BaseException):
+            raise results[0]
+        return results[0]
+
+    def test_run(self):
+        self.assertEqual(len(self.inside(lambda s: [s.run(None, {"x": X}) for _ in range(20)])), 20)
+
+    def test_run_async_more_often_than_callbacks_may_be_pending(self):
+        said = Callbacks()
+        self.inside(lambda s: [s.run_async(None, {"x": X}, said, i) for i in range(20)], max_pending_callbacks=1)
+        self.assertEqual(said.tags(), list(range(20)))
+
+    def test_futures(self):
+        self.assertEqual(len(self.inside(lambda s: s.submit(None, {"x": X}).result(PATIENCE))), 1)
+
+    def test_batch(self):
+        options = {"ztu_modelrt_dispatch_batch": "1"}
+        (y,) = self.inside(lambda s: s.run(None, {"x": X.repeat(6, 0)}, options), device="virtual:rk3588")
+        self.assertEqual(y.shape, (6, 4))
+
+    def test_pipeline(self):
+        self.assertEqual(self.inside(lambda s: [s.run_pipeline(X, depth=1) is None for _ in range(3)]),
+                         [True, False, False])
+
+    def test_another_session(self):
+        self.assertEqual(len(self.inside(lambda s: session("null:rk3588?a=1ms").run(None, {"x": X}))), 1)
+
+    def test_close(self):
+        self.assertTrue(self.inside(lambda s: (s.close(), s.closed)[1]))
+
+    def test_statistics(self):
+        self.assertEqual(self.inside(lambda s: s.statistics()["pending_callbacks"]), 1)
+
+    def test_last_reference_may_go(self):
+        done = threading.Event()
+        holder = [session("null:rk3588?a=1ms")]
+        gone = threading.Event()
+        weakref.finalize(holder[0], gone.set)
+
+        def callback(outputs, data, error):
+            data[0].run(None, {"x": X})
+            data[0].submit(None, {"x": X}).result(PATIENCE)
+            data.clear()
+            gc.collect()
+            done.set()
+
+        holder[0].run_async(None, {"x": X}, callback, holder)
+        self.assertTrue(done.wait(PATIENCE))
+        self.assertTrue(gone.wait(PATIENCE))
+
+    def test_last_reference_may_go_while_others_wait(self):
+        said, done = Callbacks(), threading.Event()
+        holder = [session("null:rk3588?a=5ms", schedule=[0], max_queue_size=16)]
+
+        def callback(outputs, data, error):
+            holder.clear()
+            done.set()
+
+        holder[0].run_async(None, {"x": X}, callback, None)
+        for i in range(5):
+            holder[0].run_async(None, {"x": X}, said, i)
+        self.assertTrue(done.wait(PATIENCE) and said.wait(5))
+        self.assertEqual(said.tags(), list(range(5)))
+
+
+class Raising(unittest.TestCase):
+    def test_a_thousand_exceptions_harm_nobody(self):
+        made, seen = session("null:rk3588", max_queue_size=64), []
+
+        def bad(*_):
+            raise KeyError("x")
+
+        before = sys.unraisablehook
+        sys.unraisablehook = lambda u: seen.append(u.exc_type)
+        try:
+            for i in range(1000):
+                made.run_async(None, {"x": X}, bad, None)
+            self.assertEqual(len(made.run(None, {"x": X})), 1)
+            made.close()
+        finally:
+            sys.unraisablehook = before
+        self.assertEqual(seen, [KeyError] * 1000)
+        self.assertEqual(made.statistics()["callbacks"], 1000)
+
+    def test_onnxruntimes_rules_are_the_same(self):
+        made, seen = ort.InferenceSession(relu_model()), []
+        before = sys.unraisablehook
+        sys.unraisablehook = lambda u: seen.append(u.exc_type)
+        try:
+            made.run_async(None, {"x": X}, lambda *_: 1 / 0, None)
+            made.run_async(None, {"x": X[0]}, lambda *_: 1 / 0, None)  # Refused, by callback.
+            made.close()
+            for thread in threading.enumerate():
+                if thread.name == "corelane-refused":
+                    thread.join()
+        finally:
+            sys.unraisablehook = before
+        self.assertEqual(seen, [ZeroDivisionError] * 2)
+
+
+class End(unittest.TestCase):
+    def test_close_delivers_what_was_accepted(self):
+        made, said = session("null:rk3588?a=20ms", schedule=[0], max_queue_size=16), Callbacks()
+        for i in range(4):
+            made.run_async(None, {"x": X}, said, i)
+        made.close()
+        self.assertEqual(said.tags(), [0, 1, 2, 3])
+        with self.assertRaises(RuntimeError) as caught:
+            made.run(None, {"x": X})
+        self.assertIn("closed", str(caught.exception))
+        made.close()
+
+    def test_dropping_the_session_delivers_too(self):
+        made, said = session("null:rk3588?a=20ms", schedule=[0], max_queue_size=16), Callbacks()
+        for i in range(4):
+            made.run_async(None, {"x": X}, said, i)
+        del made
+        gc.collect()
+        self.assertEqual(said.tags(), [0, 1, 2, 3])
+
+    def test_close_with_a_limit_cancels_what_waits(self):
+        made, said = session("null:rk3588?a=300ms&name=limit", schedule=[0], max_queue_size=16), Callbacks()
+        for i in range(4):
+            made.run_async(None, {"x": X}, said, i)
+        with self.assertRaises(ort.Timeout):
+            made.close(0.01)
+        made.close()  # Waits for the one that runs.
+        self.assertEqual(said.tags(), [0, 1, 2, 3])
+        self.assertEqual([bool(error) for _, _, error in said.entries], [False, True, True, True])
+        self.assertEqual(made.statistics()["cancelled"], 3)
+
+    def test_with_closes(self):
+        with session("null:rk3588?a=5ms") as made:
+            said = Callbacks()
+            made.run_async(None, {"x": X}, said, 0)
+        self.assertEqual((said.tags(), made.closed), ([0], True))
+
+
+if __name__ == "__main__":
+    unittest.main()
