@@ -1,4 +1,4 @@
-/// The smallest model of the benchmarks as ONNX bytes: y = Relu(x), f32[n], encoded by hand in the
+/// The smallest models of the benchmarks as ONNX bytes: y = op(x), f32[n], encoded by hand in the
 /// protobuf wire format so that no tool is needed.
 #pragma once
 
@@ -25,12 +25,15 @@ inline std::string value(const std::string& name, std::uint64_t n) {
 }
 }  // namespace wire
 
-inline std::string relu_model(std::uint64_t n) {
+/// Any operator of one operand.
+inline std::string unary_model(const std::string& op, std::uint64_t n) {
   using namespace wire;
-  const auto node = bytes(1, "x") + bytes(2, "y") + bytes(3, "relu") + bytes(4, "Relu");
+  const auto node = bytes(1, "x") + bytes(2, "y") + bytes(3, "node") + bytes(4, op);
   const auto graph =
-      bytes(1, node) + bytes(2, "relu") + bytes(11, value("x", n)) + bytes(12, value("y", n));
+      bytes(1, node) + bytes(2, "tiny") + bytes(11, value("x", n)) + bytes(12, value("y", n));
   return number(1, 8) + bytes(7, graph) + bytes(8, number(2, 13));
 }
+
+inline std::string relu_model(std::uint64_t n) { return unary_model("Relu", n); }
 
 }  // namespace corelane::bench
