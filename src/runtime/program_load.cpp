@@ -343,6 +343,15 @@ ImageSource network_source(std::shared_ptr<const ImportedModel> model) {
   return source;
 }
 
+/// The first four, in hexadecimal.
+std::string first_bytes(ByteSpan bytes) {
+  std::string text;
+  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 4))) {
+    text += fmt::format("{}{:02x}", text.empty() ? "" : " ", std::to_integer<unsigned>(b));
+  }
+  return text;
+}
+
 Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
                                                    const LoadOptions& options) {
   std::shared_ptr<device::Device> device = options.on;
@@ -369,8 +378,8 @@ Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
   }
   return error(Code::kMalformed,
                "{} is neither a program file (corelane compile writes one), an ONNX model nor a "
-               "vendor-compiled file, by its first bytes",
-               input.name());
+               "vendor-compiled file, by its first bytes ({})",
+               input.name(), first_bytes(input.bytes));
 }
 
 }  // namespace corelane::runtime
