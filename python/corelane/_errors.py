@@ -96,10 +96,26 @@ def numbered(kind: type, text: str) -> Exception:
     return kind(f"[ONNXRuntimeError] : {number} : {name} : {text}")
 
 
-def translated(error: StatusError, strict: bool) -> Exception:
-    """The exception for a failure; with strict, in onnxruntime's words."""
+# The driver's name and number of failures of models and devices.
+_DRIVER = {201: ("RKNN_ERR_MODEL_INVALID", -6), 202: ("RKNN_ERR_MODEL_INVALID", -6),
+           203: ("RKNN_ERR_MODEL_INVALID", -6), 204: ("RKNN_ERR_MODEL_INVALID", -6),
+           205: ("RKNN_ERR_TARGET_PLATFORM_UNMATCH", -13), 301: ("RKNN_ERR_MALLOC_FAIL", -4),
+           403: ("RKNN_ERR_FAIL", -1), 404: ("RKNN_ERR_DEVICE_UNAVAILABLE", -3), 405: ("RKNN_ERR_FAIL", -1),
+           406: ("RKNN_ERR_FAIL", -1), 407: ("RKNN_ERR_FAIL", -1), 408: ("RKNN_ERR_FAIL", -1)}
+
+
+def driver_text(error: StatusError, function: str) -> str:
+    """The message, with the driver's function, name and number where the driver would have failed."""
+    if error.code not in _DRIVER:
+        return str(error)
+    name, number = _DRIVER[error.code]
+    return f"{function} failed: {name} ({number}): {error}"
+
+
+def translated(error: StatusError, strict: bool, function: str = "rknn_run") -> Exception:
+    """The exception for a failure; with strict, in onnxruntime's words, else in those of RKNN users."""
     kind = _BY_CODE.get(error.code, RuntimeException)
     text = str(error)
     if error.code == 402 and "terminated" in text:
         text = "Exiting due to terminate flag being set to true."
-    return numbered(kind, text) if strict else kind(text)
+    return numbered(kind, text) if strict else kind(driver_text(error, function))

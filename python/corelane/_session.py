@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _arrays, _native, _options
 from ._binding import IOBinding
-from ._errors import InvalidArgument, NoSuchFile, StatusError, numbered, translated
+from ._errors import InvalidArgument, NoSuchFile, StatusError, driver_text, numbered, translated
 from ._errors import NotImplemented as NotSupported
 from ._settings import SessionOptions, read_run_options
 from ._values import ModelMetadata, NodeArg, OrtValue, check_device
@@ -95,6 +95,8 @@ class InferenceSession:
         self._providers, self._provider, self._given = _options.choose_provider(pairs)
         self._strict = self._provider not in _options.RKNN_PROVIDERS
         weights = kwargs.get("weights_from", kwargs.get("use_weight_from"))
+        if weights is not None and not isinstance(weights, InferenceSession):
+            raise TypeError(f"weights_from: an InferenceSession is needed, {type(weights).__name__} was given")
         self._native = self._create(source, None if weights is None else weights._native)
         for text in self._native.warnings():
             warnings.warn(text, UserWarning, stacklevel=2)
@@ -147,7 +149,7 @@ class InferenceSession:
                 options["custom_operators"] = operators
             return _native.Session(source, options, weights)
         except StatusError as error:
-            raise self._translated(error) from None
+            raise translated(error, self._strict, "rknn_init") from None
 
     def _node(self, description: dict) -> NodeArg:
         four = len(description["shape"]) == 4
@@ -176,10 +178,11 @@ class InferenceSession:
         if not callable(callback):
             raise TypeError(f"callback: a function is needed, {type(callback).__name__} was given")
         nothing = [] if self._strict else None
+        strict = self._strict  # A callback must not keep the session alive.
 
         def done(outputs: Any, problem: StatusError | None) -> None:
             callback(nothing if problem is not None else outputs, user_data,
-                     "" if problem is None else str(problem))
+                     "" if problem is None else _said(problem, strict))
 
         terms, batch = read_run_options(run_options)
         self._check_names(output_names, input_feed)
@@ -197,10 +200,13 @@ class InferenceSession:
     def try_run_async(self, output_names: Sequence[str] | None, input_feed: Any, callback: Callable,
                       user_data: Any = None, run_options: Any = None) -> int | None:
         """run_async without waiting: the task's number, or None when it is too early or full."""
-        terms, _ = read_run_options(run_options)
+        if not callable(callback):
+            raise TypeError(f"callback: a function is needed, {type(callback).__name__} was given")
+        terms = _single(read_run_options(run_options))
+        strict = self._strict  # A callback must not keep the session alive.
 
         def done(outputs: Any, problem: StatusError | None) -> None:
-            callback(outputs, user_data, "" if problem is None else str(problem))
+            callback(outputs, user_data, "" if problem is None else _said(problem, strict))
 
         try:
             return self._native.try_run_async(output_names, input_feed, done, terms)
@@ -238,7 +244,7 @@ class InferenceSession:
         """Submits, and returns the outputs of the call `depth` calls ago; None for the first ones."""
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
             raise TypeError(f"depth: a positive integer is needed, {depth!r} was given")
-        terms, _ = read_run_options(run_options)
+        terms = _single(read_run_options(run_options))
         try:
             return self._native.run_pipeline(output_names, input_feed, int(depth), bool(reset), terms)
         except StatusError as error:
@@ -456,6 +462,20 @@ class InferenceSession:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _single(options: tuple[Any, bool]) -> Any:
+    """The terms of a call that takes one sample."""
+    terms, batch = options
+    if batch:
+        raise InvalidArgument("ztu_modelrt_dispatch_batch: run, run_async, submit and run_awaitable split a batch; "
+                              "this call takes one sample")
+    return terms
+
+
+def _said(problem: StatusError, strict: bool) -> str:
+    """A failure as callbacks are told of it."""
+    return str(problem) if strict else driver_text(problem, "rknn_run")
 
 
 def _mismatch(node: NodeArg, value: Any) -> str | None:
