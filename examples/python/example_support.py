@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import pathlib
 import sys
 from typing import Callable, Iterable, Iterator
@@ -54,17 +55,18 @@ def read_picture(path: str) -> np.ndarray:
 
 def read_clip(path: str, every: int) -> Iterator[tuple[int, float, np.ndarray]]:
     """(number, second, picture) of frames 0, every, 2 * every, ..."""
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # Its lines would come before ours.
     clip = cv2.VideoCapture(located(path))
     rate = clip.get(cv2.CAP_PROP_FPS)
-    if not clip.isOpened() or not rate > 0:
-        raise ExampleError(f"{path}: this clip cannot be decoded; next: name another, such as an MP4")
     number = 0
-    while clip.grab():
+    while rate > 0 and clip.grab():
         if number % every == 0:
             good, picture = clip.retrieve()
             if good:
                 yield number, number / rate, picture
         number += 1
+    if number == 0:
+        raise ExampleError(f"{path}: this clip cannot be decoded; next: name another, such as an MP4")
 
 
 def to_input(picture: np.ndarray, width: int, height: int, scale: tuple) -> np.ndarray:
