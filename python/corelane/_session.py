@@ -397,12 +397,21 @@ class InferenceSession:
                    "dur": (record["ended_ns"] - record["started_ns"]) / 1000,
                    "args": {"queued_us": (record["started_ns"] - record["queued_ns"]) / 1000}}
                   for record in self._native.read_trace()]
-        name = f"{self._options.profile_file_prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
-        with open(name, "w", encoding="utf-8") as file:
+        name = f"{self._options.profile_file_prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}"
+        for number in range(10_000):  # Another session may end in the same second.
+            path = f"{name}{f'_{number}' if number else ''}.json"
+            try:
+                file = open(path, "x", encoding="utf-8")
+            except FileExistsError:
+                continue
+            break
+        else:
+            raise RuntimeError(f"{name}.json and ten thousand more names are taken; remove old profiles")
+        with file:
             json.dump(events, file)
         self._native.set_trace(0)
         self._profile_start = 0
-        return name
+        return path
 
     def statistics(self) -> dict[str, Any]:
         """Figures since the session was made: tasks accepted, failed, by context, ..."""
