@@ -89,11 +89,12 @@ class RuntimeDoor:
         "nchw", and are normalised with the program's mean and std. inputs_pass_through: 1 for inputs that
         are as the network computes with them already. In async mode the outputs are those of the call
         before; with get_frame_id the number of their frame stands behind them."""
-        if self._runtime is None:
+        runtime = self._runtime  # release() may come from another thread.
+        if runtime is None:
             self._log.error("inference", "there is no runtime; call init_runtime() first")
             return None
         try:
-            outputs, frame = self._runtime.infer(inputs, data_type, data_format, inputs_pass_through)
+            outputs, frame = runtime.infer(inputs, data_type, data_format, inputs_pass_through)
         except FAILURES as problem:
             self._log.error("inference", problem)
             return None

@@ -10,9 +10,10 @@ from typing import Any, Iterable, Iterator
 
 import numpy as np
 
-from .._rknn_log import UsageError
+from .._rknn_log import Log, UsageError
 
 EXTRA = "`pip install corelane[quantize]`"
+_CHANNELS_SINCE = 13  # The operator set in which DequantizeLinear has an axis.
 
 
 def real_onnxruntime(purpose: str) -> Any:
@@ -40,13 +41,13 @@ def real_onnx(purpose: str) -> Any:
     return onnx
 
 
-def quantize(model: Any, samples: Iterable[dict[str, np.ndarray]], calibration: str,
-             per_channel: bool) -> bytes:
+def quantize(model: Any, samples: Iterable[dict[str, np.ndarray]], calibration: str, per_channel: bool,
+             log: Log) -> bytes:
     """Bytes of the model with int8 weights and activations, as pairs of QuantizeLinear and
     DequantizeLinear. model: a path or bytes; samples: what it is fed with to see its ranges;
     calibration: "minmax" or "entropy"."""
     purpose = "build(do_quantization=True)"
-    real_onnx(purpose)
+    onnx = real_onnx(purpose)
     real_onnxruntime(purpose)
     from onnxruntime import quantization
     from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -56,6 +57,8 @@ def quantize(model: Any, samples: Iterable[dict[str, np.ndarray]], calibration: 
     # The calibrator reports on stdout, which belongs to the program.
     with tempfile.TemporaryDirectory(prefix="corelane-") as folder, contextlib.redirect_stdout(sys.stderr):
         source = _as_file(model, folder)
+        if per_channel:
+            source, per_channel = _with_channels(onnx, source, folder, log)
         prepared = os.path.join(folder, "prepared.onnx")
         quantized = os.path.join(folder, "quantized.onnx")
         quant_pre_process(source, prepared, skip_symbolic_shape=True)
@@ -74,6 +77,23 @@ def _as_file(model: Any, folder: str) -> str:
     with open(path, "wb") as file:
         file.write(model)
     return path
+
+
+def _with_channels(onnx: Any, source: str, folder: str, log: Log) -> tuple[str, bool]:
+    """(a model whose operator set has scales by channel, whether there is one)."""
+    model = onnx.load(source)
+    version = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+    if version >= _CHANNELS_SINCE:
+        return source, True
+    try:
+        raised = onnx.version_converter.convert_version(model, _CHANNELS_SINCE)
+    except Exception as problem:  # noqa: BLE001 - it has no common class for what it cannot convert
+        log.warning("build", f"quantized_method='layer' instead of 'channel', which needs operator set "
+                    f"{_CHANNELS_SINCE}: the model has {version} and cannot be converted ({problem})")
+        return source, False
+    path = os.path.join(folder, "raised.onnx")
+    onnx.save(raised, path)
+    return path, True
 
 
 def _reader(quantization: Any, samples: Iterable[dict[str, np.ndarray]]) -> Any:

@@ -104,7 +104,7 @@ class RKNN(RuntimeDoor):
         samples = _dataset.read_dataset(dataset, len(self._loaded.inputs))
         self._log.info("build", f"int8, calibrated by {len(samples)} samples")
         return _quantizing.quantize(self._loaded.source, (reader.read(s) for s in samples),
-                                    self._config.calibration, self._config.per_channel)
+                                    self._config.calibration, self._config.per_channel, self._log)
 
     def _reader(self) -> _dataset.SampleReader:
         assert self._loaded is not None
