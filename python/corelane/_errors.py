@@ -118,4 +118,6 @@ def translated(error: StatusError, strict: bool, function: str = "rknn_run") -> 
     text = str(error)
     if error.code == 402 and "terminated" in text:
         text = "Exiting due to terminate flag being set to true."
+    if strict and "cannot be prepared with open dimensions" in text:
+        text += "; SessionOptions.add_free_dimension_override_by_name(name, size) fixes one that has a name"
     return numbered(kind, text) if strict else kind(driver_text(error, function))

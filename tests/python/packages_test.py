@@ -52,7 +52,8 @@ class Packages(unittest.TestCase):
         """found: how many texts or scores there are at least; score and box: allowed differences."""
         reference, ours = result(name, alias=False), result(name, alias=True)
         self.assertEqual((reference["engine"], ours["engine"]), ("onnxruntime", "corelane"))
-        self.assertGreaterEqual(len(reference.get("texts", [])) + len(flat(reference.get("scores", []))), found)
+        there = len(reference.get("texts", [])) + len(flat(reference.get("scores", [])))
+        self.assertGreaterEqual(there, found)
         self.assertEqual(ours.get("texts"), reference.get("texts"))
         for kind, limit in (("scores", score), ("boxes", box)):
             one, other = flat(reference.get(kind, [])), flat(ours.get(kind, []))
@@ -92,7 +93,11 @@ class Packages(unittest.TestCase):
         self.assertIn("InvalidGraph", words)
         self.assertIn("ReduceMean", words)  # Why: the node that the engine's reader stops at.
         self.assertIn("depends on the value of an input", words)
-        self.assertIn("export the model with", words)  # What to do.
+        for remedy in ("export the model with", "compile --dim", "add_free_dimension_override_by_name"):
+            self.assertIn(remedy, words)
+
+    def test_fixing_the_open_dimensions_helps_as_the_error_says(self):
+        self.check("speech_frames", found=60)
 
 
 if __name__ == "__main__":

@@ -134,9 +134,9 @@ std::string_view reading_remedy(std::string_view message) noexcept {
   if (says("the engine has no such operator"))
     return "let the host compute it (custom operators), or export the model without that operator";
   if (says("rank has to be known") || says("input type dynamic"))
-    return "a shape or a branch there depends on the value of an input: export the model with that "
-           "value "
-           "fixed, as a constant";
+    return "what that node makes is known only when the model runs: fix the open dimensions; "
+           "where it depends on the value of an input, export the model with that value as a "
+           "constant";
   return "mend that node, or export the model for another version of its operators";
 }
 
