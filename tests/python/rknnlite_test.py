@@ -5,6 +5,7 @@ import tempfile
 import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -69,6 +70,18 @@ class RealModels(Case):
         lite = started(orientation())
         x = normalised(page(224, 224))
         self.assert_close(lite.inference([x], data_format=["nchw"]), reference(orientation(), x))
+
+    def test_through_an_rknn_library(self):
+        """CORELANE_DEVICE names the device: here our own librknnrt.so, as a board's would be."""
+        library = os.path.join(os.path.dirname(corelane.__file__), "..", "..", "lib", "librknnrt.so")
+        if not os.path.isfile(library):
+            self.skipTest("librknnrt.so is not built")
+        path = self.program("o.rknn", orientation(), mean=MEAN, std=STD, input_shapes={"x": [1, 3, 224, 224]})
+        with mock.patch.dict(os.environ, CORELANE_DEVICE=f"rknn:rk3588?library={os.path.realpath(library)}"):
+            lite = started(path, core_mask=RKNNLite.NPU_CORE_1)
+        self.assertIn("librknnrt", lite.get_sdk_version())
+        expected = reference(orientation(), normalised(page(224, 224)))
+        self.assert_close(lite.inference([page(224, 224)]), expected)
 
     def test_speech_model_with_state_and_a_scalar(self):
         model = package_file("silero_vad", "silero_vad_16k_op15.onnx")
