@@ -4,6 +4,8 @@
 ///   session_async_frames PP-OCRv6_det_small.onnx out/frames
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "picture_file.h"
