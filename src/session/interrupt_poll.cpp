@@ -17,18 +17,20 @@ Status InterruptPoll::wait(Clock& clock, std::unique_lock<std::mutex>& lock,
     clock.wait_until(lock, cv, until);
     return {};
   }
-  TimePoint now = real_clock()->now();
+  const TimePoint now = real_clock()->now();
   if (next_ == kNever) next_ = now + kPeriod;
+  if (now >= next_) {
+    // What is waited for had not come when this was called: only then it is asked.
+    next_ = now + kPeriod;
+    lock.unlock();
+    const bool stop = ask_();
+    lock.lock();
+    return stop ? interrupted_status() : Status{};
+  }
   const TimePoint here = clock.now();  // Of another clock, if the session's is virtual.
   const Duration left = until > here ? until - here : Duration{0};
   cv.wait_until(lock, now + std::min<Duration>(left, next_ - now));
-  now = real_clock()->now();
-  if (now < next_) return {};
-  next_ = now + kPeriod;
-  lock.unlock();
-  const bool stop = ask_();
-  lock.lock();
-  return stop ? interrupted_status() : Status{};
+  return {};
 }
 
 }  // namespace corelane::session

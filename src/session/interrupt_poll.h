@@ -16,7 +16,8 @@ Status interrupted_status();
 class InterruptPoll {
  public:
   explicit InterruptPoll(const std::function<bool()>& ask) noexcept : ask_(ask) {}
-  /// As Clock::wait_until, but not past the next time to ask. The lock is let go while asking.
+  /// As Clock::wait_until, but not past the next time to ask. When that has come it asks instead,
+  /// without the lock, so callers look again for what they wait for.
   /// kCancelled when the answer is yes.
   Status wait(Clock& clock, std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
               TimePoint until);

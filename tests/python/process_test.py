@@ -14,7 +14,7 @@ class Exit(unittest.TestCase):
         self.assertIn(expected, result.stdout)
 
     def all_clean(self, code, expected):
-        results = children(code, 20)
+        results = children([code] * 20)
         self.assertEqual(len(results), 20)
         for result in results:
             self.assertEqual(result, (0, expected, ""))
@@ -48,7 +48,8 @@ class Exit(unittest.TestCase):
             s = session("null:rk3588?a=100ms", schedule=[0], max_queue_size=8)
             for _ in range(4):
                 threading.Thread(target=lambda: s.run(None, {"x": X}), daemon=True).start()
-            time.sleep(0.05)
+            while s.statistics()["accepted"] < 4:
+                time.sleep(0.001)
         """, "")
 
     def test_by_sys_exit_in_a_callback_and_in_the_program(self):
@@ -149,8 +150,27 @@ class Fork(unittest.TestCase):
 class CtrlC(unittest.TestCase):
     """The device is busy for twenty seconds; os._exit spares the test the wait at the end."""
 
-    def interrupted(self, before, call, after=""):
-        result = child(f"""
+    BUSY = "s.submit(None, {'x': X})"
+    FULL = f"{BUSY}; {BUSY}"
+    # name: what went before, the call, what is printed afterwards, and what that is.
+    CASES = {
+        "run": ("", "s.run(None, {'x': X})", "", ""),
+        "run that waits for room": (FULL, "s.run(None, {'x': X})", "s.statistics()['accepted']", "2"),
+        "submit": (FULL, "s.submit(None, {'x': X})", "s.statistics()['accepted']", "2"),
+        "run_async": (FULL, "s.run_async(None, {'x': X}, print, None)", "s.statistics()['accepted']", "2"),
+        "pipeline that waits for room": (FULL, "s.run_pipeline(X)", "s.statistics()['accepted']", "2"),
+        "pipeline": ("s.run_pipeline(X, depth=1)", "s.run_pipeline(X, depth=1)", "s.statistics()['failed']", "0"),
+        "flush": ("s.run_pipeline(X)", "s.flush()", "s.statistics()['failed']", "0"),
+        "batch": ("", "s.run(None, {'x': X.repeat(4, 0)}, {'ztu_modelrt_dispatch_batch': '1'})",
+                  "s.statistics()['cancelled']", "1"),
+        "future": ("f = s.submit(None, {'x': X})", "f.result()", "f.done()", "False"),
+        "bound run": ("b = s.io_binding(); b.bind_cpu_input('x', X); b.bind_output('y')",
+                      "s.run_with_iobinding(b)", "", ""),
+        "close": (BUSY, "s.close()", "s.closed, s.statistics()['running']", "True 1"),
+    }
+
+    def test_ends_every_wait(self):
+        codes = [f"""
 s = session("null:rk3588?a=20s", schedule=[0], max_queue_size=1)
 {before}
 def interrupt():
@@ -163,74 +183,38 @@ try:
     print("went on")
 except KeyboardInterrupt:
     took = time.monotonic() - begin
-    print("interrupted", took < {PROMPT}, took if took >= {PROMPT} else "")
-{after}
+    print("interrupted" if took < {PROMPT} else f"after {{took}} s", {after or "''"})
 sys.stdout.flush()
 os._exit(0)
-""")
-        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
-        self.assertTrue(result.stdout.startswith("interrupted True"), result.stdout)
-        return result.stdout
-
-    BUSY = "s.submit(None, {'x': X})"
-    FULL = "s.submit(None, {'x': X}); s.submit(None, {'x': X})"
-
-    def test_ends_a_run(self):
-        self.interrupted("", "s.run(None, {'x': X})")
-
-    def test_ends_waits_for_room(self):
-        for call in ("s.run(None, {'x': X})", "s.submit(None, {'x': X})",
-                     "s.run_async(None, {'x': X}, print, None)", "s.run_pipeline(X)"):
-            with self.subTest(call=call):
-                said = self.interrupted(self.FULL, call, "print(s.statistics()['accepted'])")
-                self.assertTrue(said.endswith("\n2\n"), said)
-
-    def test_ends_a_pipeline(self):
-        said = self.interrupted("s.run_pipeline(X, depth=1)", "s.run_pipeline(X, depth=1)",
-                                "print(s.statistics()['failed'])")
-        self.assertTrue(said.endswith("\n0\n"), said)
-
-    def test_ends_a_flush(self):
-        self.interrupted("s.run_pipeline(X)", "s.flush()")
-
-    def test_ends_a_batch(self):
-        self.interrupted("", "s.run(None, {'x': X.repeat(4, 0)}, {'ztu_modelrt_dispatch_batch': '1'})")
-
-    def test_ends_waits_for_futures(self):
-        self.interrupted("f = s.submit(None, {'x': X})", "f.result()")
-
-    def test_ends_a_bound_run(self):
-        self.interrupted("b = s.io_binding(); b.bind_cpu_input('x', X); b.bind_output('y')",
-                         "s.run_with_iobinding(b)")
-
-    def test_ends_a_close_and_tasks_go_on(self):
-        said = self.interrupted(self.BUSY, "s.close()", "print(s.closed, s.statistics()['running'])")
-        self.assertTrue(said.endswith("\nTrue 1\n"), said)
+""" for before, call, after, _ in self.CASES.values()]
+        for name, result in zip(self.CASES, children(codes)):
+            with self.subTest(wait=name):
+                self.assertEqual(result, (0, f"interrupted {self.CASES[name][3]}\n", ""))
 
     def test_ends_a_wait_for_the_pace(self):
-        result = child("""
-s = session("null:rk3588?a=300ms", enable_pacing=True)
-for _ in range(2):
-    s.run(None, {"x": X})
-s.submit(None, {"x": X})
-signal.setitimer(signal.ITIMER_REAL, 0.02)
-signal.signal(signal.SIGALRM, signal.default_int_handler)
-try:
-    s.submit(None, {"x": X})
-    print("went on")
-except KeyboardInterrupt:
-    print("interrupted")
-""")
-        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "interrupted\n", ""))
+        ((code, out, err),) = children(["""
+            s = session("null:rk3588?a=300ms", enable_pacing=True)
+            for _ in range(2):
+                s.run(None, {"x": X})
+            s.submit(None, {"x": X})
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            try:
+                s.submit(None, {"x": X})
+                print("went on")
+            except KeyboardInterrupt:
+                print("interrupted")
+        """])
+        self.assertEqual((code, out, err), (0, "interrupted\n", ""))
 
     def test_a_handler_that_returns_does_not_end_a_run(self):
-        result = child("""
-signal.signal(signal.SIGALRM, lambda *_: print("handled"))
-signal.setitimer(signal.ITIMER_REAL, 0.05)
-s = session("null:rk3588?a=300ms")
-print(len(s.run(None, {"x": X})))
-""")
-        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "handled\n1\n", ""))
+        ((code, out, err),) = children(["""
+            signal.signal(signal.SIGALRM, lambda *_: print("handled"))
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            s = session("null:rk3588?a=300ms")
+            print(len(s.run(None, {"x": X})))
+        """])
+        self.assertEqual((code, out, err), (0, "handled\n1\n", ""))
 
 
 if __name__ == "__main__":

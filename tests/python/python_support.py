@@ -1,4 +1,5 @@
 """What the tests of the Python package share: small models, sessions, and processes of their own."""
+import ast
 import contextlib
 import gc
 import io
@@ -95,33 +96,35 @@ def child(code, timeout=PATIENCE, env=None, preamble=_PREAMBLE):
                               env={**os.environ, "RELU_MODEL": path, **(env or {})})
 
 
-def children(code, times, timeout=PATIENCE):
-    """Runs the code in `times` forks of one process that has imported the package and nothing more; each
-    ends as an interpreter does. Gives (exit code, stdout, stderr) of each."""
+def children(codes, timeout=PATIENCE):
+    """Runs each code in a fork of one process that has imported the package and nothing more; each ends
+    as an interpreter does. Gives (exit code, stdout, stderr) of each."""
     forked = """
-    import tempfile
-    files = [(tempfile.TemporaryFile(), tempfile.TemporaryFile()) for _ in range(TIMES)]
-    pids = []
-    for out, err in files:
-        pid = os.fork()
-        if pid == 0:
-            os.dup2(out.fileno(), 1)
-            os.dup2(err.fileno(), 2)
-            break
-        pids.append(pid)
-    else:
-        for pid, (out, err) in zip(pids, files):
-            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            out.seek(0)
-            err.seek(0)
-            print(repr((code, out.read().decode(), err.read().decode())))
-        sys.stdout.flush()
-        os._exit(0)
-    """
-    done = child(textwrap.dedent(forked).replace("TIMES", str(times)) + textwrap.dedent(code), timeout)
+import tempfile
+files = [(tempfile.TemporaryFile(), tempfile.TemporaryFile()) for _ in CODES]
+pids = []
+for (out, err), code in zip(files, CODES):
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        break
+    pids.append(pid)
+else:
+    for pid, (out, err) in zip(pids, files):
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        out.seek(0)
+        err.seek(0)
+        print(repr((code, out.read().decode(), err.read().decode())))
+    sys.stdout.flush()
+    os._exit(0)
+exec(compile(code, "child", "exec"))
+"""
+    codes = [textwrap.dedent(code) for code in codes]
+    done = child(f"CODES = {codes!r}\n{forked}", timeout)
     if done.returncode != 0 or done.stderr:
         raise AssertionError(f"exit {done.returncode}: {done.stderr}")
-    return [eval(line) for line in done.stdout.splitlines()]  # noqa: S307 - written above
+    return [ast.literal_eval(line) for line in done.stdout.splitlines()]
 
 
 @contextlib.contextmanager
