@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
+import weakref
 from typing import Any
 
 
@@ -23,7 +25,9 @@ class Log:
             self._add(logging.StreamHandler(sys.stderr))
             if file is not None:
                 try:
-                    self._add(logging.FileHandler(file, encoding="utf-8"))
+                    handler = logging.FileHandler(file, encoding="utf-8")
+                    self._add(handler)
+                    weakref.finalize(self, handler.close)
                 except OSError as problem:
                     self.warning("verbose_file", f"{problem}; the log goes to stderr alone")
 
@@ -38,11 +42,7 @@ class Log:
         self._logger.warning("W %s: %s", where, text)
 
     def error(self, where: str, text: Any) -> None:
+        """An exception shows its trace too where everything is shown."""
         self._logger.error("E %s: %s", where, text)
-
-    def close(self) -> None:
-        """Closes the file; the log goes on without it."""
-        for handler in list(self._logger.handlers):
-            if isinstance(handler, logging.FileHandler):
-                self._logger.removeHandler(handler)
-                handler.close()
+        if isinstance(text, BaseException):
+            self._logger.info("".join(traceback.format_exception(type(text), text, text.__traceback__)))
