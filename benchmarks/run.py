@@ -19,8 +19,13 @@ PROGRAMS = {
     "convert": ["convert_benchmark"],
     "matmul": ["matmul_benchmark"],
     "rknn": ["rknn_benchmark"],
+    "session": ["session_benchmark"],
+    "session_pressure": ["session_pressure_benchmark"],
 }
-ROUNDS = {"small_model": 61, "real_models": 31, "load": 15, "convert": 31, "rknn": 31, "onnxruntime": 31}
+# Written in Python: each has its own way to the library.
+SCRIPTS = {"onnxruntime": "ort_benchmark.py", "python_session": "python_session.py"}
+ROUNDS = {"small_model": 61, "real_models": 31, "load": 15, "convert": 31, "rknn": 31, "matmul": 15, "onnxruntime": 31,
+          "session": 21, "session_pressure": 7, "python_session": 21}
 
 
 def run(words) -> bool:
@@ -33,23 +38,24 @@ def main() -> int:
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--models-dir", required=True)
     parser.add_argument("--out", required=True, type=pathlib.Path)
-    parser.add_argument("--quick", action="store_true", help="15 rounds each")
-    parser.add_argument("--only", choices=[*PROGRAMS, "onnxruntime"], help="one of the reports")
+    parser.add_argument("--quick", action="store_true", help="15 rounds at most")
+    parser.add_argument("--only", choices=[*PROGRAMS, *SCRIPTS], help="one of the reports")
     a = parser.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
     failed, reports = [], []
-    for name in [*PROGRAMS, "onnxruntime"]:
+    for name in [*PROGRAMS, *SCRIPTS]:
         if a.only and name != a.only:
             continue
         report = a.out / f"{name}.json"
         report.unlink(missing_ok=True)
-        options = ["--rounds", 15 if a.quick else ROUNDS[name], "--out", report]
-        if name == "onnxruntime":
-            words = [sys.executable, HERE / "ort_benchmark.py", "--library",
-                     a.build / "lib/libbench_shim.so", "--models-dir", a.models_dir, *options]
+        options = ["--rounds", min(15, ROUNDS[name]) if a.quick else ROUNDS[name], "--out", report]
+        if name in SCRIPTS:
+            library = (["--library", a.build / "lib/libbench_shim.so"] if name == "onnxruntime"
+                       else ["--package", a.build / "python"])
+            words = [sys.executable, HERE / SCRIPTS[name], *library, "--models-dir", a.models_dir, *options]
         else:
             words = [a.build / "bin" / PROGRAMS[name][0], *options]
-            if name in ("real_models", "load", "rknn"):
+            if name in ("real_models", "load", "rknn", "session"):
                 words += ["--models-dir", a.models_dir]
         if run(words) and report.exists():
             reports.append(report)

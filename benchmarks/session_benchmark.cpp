@@ -159,7 +159,7 @@ Json one_model(ov::Core& core, const RealModel& model, const Settings& base) {
   take(session.run(feed));
   Settings settings = base;
   // A block holds many inferences, so that the last one's end weighs little.
-  settings.block = std::max(base.block, (real_clock()->now() - begin) * 24);
+  settings.block = std::max(base.block, (real_clock()->now() - begin) * 12);
   const auto queued = [&](RivalQueue& queue) {
     return [&](Duration block) {
       const double calls = run_for(block, 1, [&] { queue.start(inputs); });
