@@ -17,7 +17,7 @@ from ._absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtArenaCfg, Or
                       has_collective_ops, register_execution_provider_library, set_global_thread_pool_sizes,
                       unregister_execution_provider_library)
 from ._binding import IOBinding
-from ._compiling import compile
+from ._compiling import compile as compile
 from ._errors import Busy, Timeout
 from ._options import AVAILABLE as _AVAILABLE
 from ._options import make_provider_options
@@ -85,5 +85,18 @@ def disable_telemetry_events() -> None:
     """There is no telemetry."""
 
 
-# compile is left out: `from corelane import *` must not hide Python's own.
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("capi", "compile")]
+# What `import *` brings; without compile, which would hide the builtin.
+__all__ = [
+    "AdapterFormat", "Busy", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding",
+    "InferenceSession", "LoraAdapter", "ModelCompiler", "ModelMetadata", "NodeArg", "OrtAllocatorType",
+    "OrtArenaCfg", "OrtCompileApiFlags", "OrtDevice", "OrtDeviceVendorId", "OrtEpDevice",
+    "OrtExecutionProviderDevicePolicy", "OrtHardwareDevice", "OrtHardwareDeviceType", "OrtMemType",
+    "OrtMemoryInfo", "OrtSparseFormat", "OrtSyncStream", "OrtValue", "RunFuture", "RunOptions",
+    "SessionIOBinding", "SessionOptions", "SparseTensor", "Timeout", "copy_tensors",
+    "create_and_register_allocator", "create_and_register_allocator_v2", "disable_telemetry_events",
+    "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info",
+    "get_device", "get_ep_devices", "get_version_string", "has_collective_ops", "make_provider_options",
+    "preload_dlls", "print_debug_info", "register_execution_provider_library",
+    "set_default_logger_severity", "set_default_logger_verbosity", "set_global_thread_pool_sizes",
+    "set_seed", "unregister_execution_provider_library"
+]
