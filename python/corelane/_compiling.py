@@ -46,7 +46,7 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
         raise translated(error, strict=False) from None
     if output is None:
         return program
-    _write(os.fsdecode(output), program, source)
+    write_program(os.fsdecode(output), program, source)
     return None
 
 
@@ -61,8 +61,9 @@ def _source(model: Any) -> Any:
     raise TypeError(f"model: a path or bytes of an ONNX model is needed, {type(model).__name__} was given")
 
 
-def _write(path: str, program: bytes, source: Any) -> None:
-    """At once or not at all: who reads the file meanwhile sees the old one."""
+def write_program(path: str, program: bytes, source: Any) -> None:
+    """At once or not at all: who reads the file meanwhile sees the old one. InvalidArgument when it would
+    take the place of `source`, the path of the model."""
     if isinstance(source, str) and os.path.exists(path) and os.path.samefile(source, path):
         raise InvalidArgument(f"output {path} is the model itself; give another name so that it is kept")
     draft = f"{path}.{os.getpid()}.part"

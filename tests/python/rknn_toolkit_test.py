@@ -3,9 +3,11 @@ import contextlib
 import io
 import json
 import os
+import sys
 import tempfile
 import textwrap
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx
@@ -15,7 +17,7 @@ import corelane
 from corelane import _native
 from corelane.rknn_toolkit import RKNN
 from corelane.rknnlite import RKNNLite
-from python_support import X, child, model_of, relu_model
+from python_support import PATIENCE, X, child, model_of, relu_model
 from rknn_support import (MEAN, STD, cosine, detection, layout, log_lines, normalised, orientation, page,
                           reference)
 
@@ -256,6 +258,15 @@ class Int8(Case):
         rknn.load_onnx(model)
         self.refused(-1, lambda: rknn.build(dataset=self.save("one.txt", b"a.npy\n")), "line 1", "2 inputs")
 
+    def test_builds_in_two_threads_leave_stdout_alone(self):
+        model = model_of([helper.make_node("Add", ["a", "a"], ["y"])], [("a", (1, 4))], [("y", (1, 4))])
+        np.save(self.path("a.npy"), X)
+        dataset, before = self.save("a.txt", b"a.npy\n"), sys.stdout
+        with ThreadPoolExecutor(2) as executor:
+            for done in [executor.submit(self.built, model, dataset) for _ in range(4)]:
+                self.assertEqual(done.result(PATIENCE).init_runtime(), 0)
+        self.assertIs(sys.stdout, before)
+
     def test_kl_divergence(self):
         rknn = self.built(orientation(), self.pictures(224, 224), mean_values=[MEAN], std_values=[STD],
                           quantized_algorithm="kl_divergence")
@@ -404,6 +415,9 @@ class Tables(Case):
         self.refused(-1, lambda: rknn.export_rknn(self.path("no/such/x.rknn")), "no/such")
         self.refused(-1, lambda: rknn.export_rknn(self.path("x.rknn"), cpp_gen_cfg="c"), "cpp_gen_cfg")
         self.assertFalse(os.path.exists(self.path("x.rknn")))
+        model = self.save("kept.onnx", relu_model((1, 4)))
+        self.assertEqual((rknn.load_onnx(model), rknn.build(do_quantization=False)), (0, 0))
+        self.refused(-1, lambda: rknn.export_rknn(model), "the model itself")
 
     def test_other_formats_and_functions_say_the_way(self):
         rknn = RKNN()

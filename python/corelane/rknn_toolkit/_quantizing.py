@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import threading
 from typing import Any, Iterable, Iterator
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from .._rknn_log import Log, UsageError
 
 EXTRA = "`pip install corelane[quantize]`"
+_alone = threading.Lock()  # sys.stdout is the whole process's.
 _CHANNELS_SINCE = 13  # The operator set in which DequantizeLinear has an axis.
 
 
@@ -55,7 +57,8 @@ def quantize(model: Any, samples: Iterable[dict[str, np.ndarray]], calibration: 
     method = {"minmax": quantization.CalibrationMethod.MinMax,
               "entropy": quantization.CalibrationMethod.Entropy}[calibration]
     # The calibrator reports on stdout, which belongs to the program.
-    with tempfile.TemporaryDirectory(prefix="corelane-") as folder, contextlib.redirect_stdout(sys.stderr):
+    with _alone, tempfile.TemporaryDirectory(prefix="corelane-") as folder, \
+            contextlib.redirect_stdout(sys.stderr):
         source = _as_file(model, folder)
         if per_channel:
             source, per_channel = _with_channels(onnx, source, folder, log)

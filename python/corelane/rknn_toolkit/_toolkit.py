@@ -11,6 +11,7 @@ import numpy as np
 from .. import _native
 from .._arrays import dtype_of
 from .._compiling import compile as compile_model
+from .._compiling import write_program
 from .._rknn_door import FAILURES, PLATFORM_KEY, RuntimeDoor
 from .._rknn_log import UsageError
 from . import _analysis, _dataset, _quantizing
@@ -120,15 +121,7 @@ class RKNN(RuntimeDoor):
             raise UsageError("cpp_gen_cfg is not served; examples/ has C and C++ programs to start from")
         if self._built is None:
             raise UsageError("there is no program yet; call build() first")
-        name = os.fsdecode(path)
-        draft = f"{name}.{os.getpid()}.part"
-        try:
-            with open(draft, "wb") as file:
-                file.write(self._built)
-            os.replace(draft, name)
-        finally:
-            if os.path.exists(draft):
-                os.remove(draft)
+        write_program(os.fsdecode(path), self._built, self._loaded.source if self._loaded else None)
 
     # --- On a device.
 
