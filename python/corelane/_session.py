@@ -350,7 +350,13 @@ class InferenceSession:
         meta.custom_metadata_map = dict(description["metadata"])
         if not self._strict:
             meta.custom_metadata_map["rknn_custom_string"] = description["custom_string"]
-        meta.graph_name, meta.producer_name = description["name"], description["producer"]
+        meta.graph_name = description["name"]
+        # Programs of earlier versions have the producer's name and version in one text.
+        meta.producer_name = description["producer_name"] or description["producer"]
+        meta.domain, meta.description = description["domain"], description["description"]
+        meta.graph_description = description["graph_description"]
+        if description["version"] is not None:
+            meta.version = description["version"]
         return meta
 
     def get_providers(self) -> list[str]:

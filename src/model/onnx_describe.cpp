@@ -131,6 +131,9 @@ void describe_model(const onnx::ModelProto& model, const ImportOptions& options,
   if (!model.producer_version().empty()) {
     d.producer += (d.producer.empty() ? "" : " ") + model.producer_version();
   }
+  d.origin = {model.producer_name(), model.producer_version(),   model.domain(),
+              model.doc_string(),    model.graph().doc_string(), {}};
+  if (model.has_model_version()) d.origin.version = model.model_version();
   d.opset = opset_of(model);
   d.compiler_version = std::string("corelane ") + version();
   for (const auto& entry : model.metadata_props()) d.metadata[entry.key()] = entry.value();

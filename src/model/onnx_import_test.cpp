@@ -32,6 +32,9 @@ TestModel add_constant(std::int64_t n) {
 TEST(OnnxImport, DescribesInputsOutputsAndOrigin) {
   TestModel m = relu();
   m.proto().set_producer_version("2.1");
+  m.proto().set_domain("ai.test");
+  m.proto().set_doc_string("a model");
+  m.proto().mutable_graph()->set_doc_string("a graph");
   auto& entry = *m.proto().add_metadata_props();
   entry.set_key("labels");
   entry.set_value("a,b");
@@ -40,9 +43,12 @@ TEST(OnnxImport, DescribesInputsOutputsAndOrigin) {
   const ProgramDescription& d = imported->description;
   EXPECT_EQ(d.name, "g");
   EXPECT_EQ(d.producer, "test 2.1");
+  EXPECT_EQ(d.origin, (ModelOrigin{"test", "2.1", "ai.test", "a model", "a graph", {}}));
   EXPECT_EQ(d.opset, 17);
   EXPECT_EQ(d.node_count, 1u);
   EXPECT_EQ(d.metadata.at("labels"), "a,b");
+  m.proto().set_model_version(7);
+  EXPECT_EQ(m.import()->description.origin.version, 7);
   ASSERT_EQ(d.inputs.size(), 1u);
   EXPECT_EQ(d.inputs[0].desc.name, "x");
   EXPECT_EQ(d.inputs[0].desc.shape, (Shape{-1, 3, 8, 8}));

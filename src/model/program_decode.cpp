@@ -42,6 +42,7 @@ class Decoder {
     d.node_count = p.node_count();
     d.constant_bytes = p.constant_bytes();
     d.macs = p.macs();
+    if (p.origin() != nullptr) d.origin = origin(*p.origin());
     CORELANE_RETURN_IF_ERROR(segments(p, out.segments));
     return overrun();
   }
@@ -84,6 +85,13 @@ class Decoder {
       if (!charge(8)) return;
       f(*item);
     }
+  }
+
+  ModelOrigin origin(const schema::Origin& o) {
+    ModelOrigin out{text(o.producer_name()), text(o.producer_version()),  text(o.domain()),
+                    text(o.description()),   text(o.graph_description()), {}};
+    if (o.version().has_value()) out.version = *o.version();
+    return out;
   }
 
   Quant quant(const schema::Quant* q) {

@@ -31,10 +31,11 @@ class Encoder {
     const auto producer = text(d.producer);
     const auto custom = text(d.custom_string);
     const auto compiler = text(d.compiler_version);
+    const auto from = origin(d.origin);
     builder_.Finish(schema::CreateProgram(builder_, name, producer, d.opset, inputs, outputs, sets,
                                           d.batch, d.cores, custom, operators, metadata,
                                           finding_list, compiler, d.node_count, d.constant_bytes,
-                                          d.macs, segment_list));
+                                          d.macs, segment_list, from));
     ByteVector out(builder_.GetSize());
     std::memcpy(out.data(), builder_.GetBufferPointer(), out.size());
     return out;
@@ -43,6 +44,18 @@ class Encoder {
  private:
   fb::Offset<fb::String> text(const std::string& s) {
     return builder_.CreateString(s.data(), s.size());
+  }
+
+  /// Absent when it says nothing, as in files of format 1.0.
+  fb::Offset<schema::Origin> origin(const ModelOrigin& o) {
+    if (o == ModelOrigin{}) return {};
+    const auto name = text(o.producer_name);
+    const auto version = text(o.producer_version);
+    const auto domain = text(o.domain);
+    const auto description = text(o.description);
+    const auto graph = text(o.graph_description);
+    const auto number = o.version ? fb::Optional<std::int64_t>(*o.version) : fb::nullopt;
+    return schema::CreateOrigin(builder_, name, version, domain, description, graph, number);
   }
 
   fb::Offset<schema::Quant> quant(const Quant& q) {

@@ -14,7 +14,7 @@ namespace corelane::program_format {
 inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 0;
+inline constexpr std::uint16_t kMinor = 1;
 inline constexpr std::size_t kFixedHeaderBytes = 64;
 /// Offsets inside the fixed header.
 inline constexpr std::size_t kMajorAt = 8;

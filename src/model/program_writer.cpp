@@ -23,6 +23,8 @@ namespace {
 /// has no error for too much.
 std::size_t content_bytes(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
   std::size_t n = d.name.size() + d.producer.size() + d.compiler_version.size();
+  n += d.origin.producer_name.size() + d.origin.producer_version.size() + d.origin.domain.size();
+  n += d.origin.description.size() + d.origin.graph_description.size();
   for (const auto* side : {&d.inputs, &d.outputs}) {
     for (const IoEntry& io : *side) {
       n += io.desc.name.size() + 8 * io.desc.shape.rank();
@@ -48,7 +50,7 @@ Status check_limits(const ProgramDescription& d, const std::vector<SegmentInfo>&
     return failure(Code::kInvalidArgument, "{} segments; at most {} are allowed", segments.size(),
                    format::kMaxSegments);
   }
-  std::size_t tables = 1 + 3 * (d.inputs.size() + d.outputs.size()) + d.metadata.size() +
+  std::size_t tables = 2 + 3 * (d.inputs.size() + d.outputs.size()) + d.metadata.size() +
                        d.findings.size() + d.custom_operators.size() + segments.size();
   for (const auto& set : d.shape_sets) tables += 1 + set.size();
   if (tables > format::kMaxTables) {
@@ -103,6 +105,7 @@ Result<ByteVector> ProgramWriter::finish() const {
 
   ByteVector file(file_size);
   format::FixedHeader fixed;
+  if (description.origin == ModelOrigin{}) fixed.minor = 0;  // All that it holds is of 1.0.
   fixed.file_size = file_size;
   fixed.header_size = static_cast<std::uint32_t>(header_size);
   fixed.header_crc32c = crc32c(header);

@@ -5,12 +5,16 @@ python swap_test.py onnxruntime|corelane
 DIFFERENCES lists what is meant to differ, with the reason; a test named there runs with onnxruntime
 only.
 """
+import contextlib
 import importlib
+import io
 import sys
 import threading
 import unittest
+import warnings
 
 import numpy as np
+import onnx
 
 from python_support import relu_model
 
@@ -152,6 +156,77 @@ class Swap(unittest.TestCase):
         self.assertEqual((x.name, x.shape, x.type), ("x", ["N", 4], "tensor(float)"))
         meta = self.session.get_modelmeta()
         self.assertEqual((meta.graph_name, meta.producer_name, meta.custom_metadata_map), ("g", "p", {}))
+        self.assertEqual((meta.version, meta.domain, meta.description, meta.graph_description),
+                         (9223372036854775807, "", "", ""))
+
+    def test_metadata_of_a_model_that_has_all_of_it(self):
+        model = onnx.load_from_string(relu_model())
+        model.producer_name, model.producer_version, model.domain = "maker", "1.2", "ai.test"
+        model.doc_string, model.graph.doc_string, model.model_version = "a model", "a graph", 7
+        entry = model.metadata_props.add()
+        entry.key, entry.value = "stride", "32"
+        meta = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).get_modelmeta()
+        self.assertEqual((meta.producer_name, meta.domain, meta.version, meta.description, meta.graph_description,
+                          meta.graph_name, meta.custom_metadata_map),
+                         ("maker", "ai.test", 7, "a model", "a graph", "g", {"stride": "32"}))
+
+    def test_options_lists_of_unequal_length_fall_back(self):
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            session = ort.InferenceSession(relu_model(), providers=["CPUExecutionProvider"], provider_options=[{}, {}])
+        self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
+        self.assertEqual(session.get_provider_options(), {"CPUExecutionProvider": {}})
+
+    def test_ort_values_in_and_out(self):
+        (y,) = self.session.run_with_ort_values(["y"], {"x": ort.OrtValue.ortvalue_from_numpy(X)})
+        self.assertIsInstance(y, ort.OrtValue)
+        np.testing.assert_array_equal(y.numpy(), np.maximum(X, 0))
+
+    def test_ort_values_by_shape_and_type(self):
+        value = ort.OrtValue.ortvalue_from_shape_and_type([2, 4], np.float32)
+        value.update_inplace(X)
+        np.testing.assert_array_equal(self.session.run(None, {"x": value})[0], np.maximum(X, 0))
+        self.assertEqual((value.element_type(), value.shape(), value.is_tensor(), value.has_value()),
+                         (1, [2, 4], True, True))
+
+    def test_outputs_bound_to_ort_values(self):
+        into = ort.OrtValue.ortvalue_from_shape_and_type([2, 4], np.float32)
+        binding = self.session.io_binding()
+        binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_numpy(X))
+        binding.bind_ortvalue_output("y", into)
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(into.numpy(), np.maximum(X, 0))
+        binding.clear_binding_outputs()
+        binding.clear_binding_inputs()
+
+    def test_run_options_are_typed(self):
+        options = ort.RunOptions()
+        self.assertEqual((options.terminate, options.log_severity_level, options.logid), (False, -1, ""))
+        with self.assertRaises(TypeError):
+            options.log_severity_level = "a"
+        options.add_run_config_entry("a", "b")
+        self.assertEqual(options.get_run_config_entry("a"), "b")
+
+    def test_session_options_are_kept(self):
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 3
+        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.add_session_config_entry("session.set_denormal_as_zero", "1")
+        session = ort.InferenceSession(relu_model(), options, providers=["CPUExecutionProvider"])
+        self.assertEqual(session.get_session_options().intra_op_num_threads, 3)
+        self.assertEqual(options.get_session_config_entry("session.set_denormal_as_zero"), "1")
+        np.testing.assert_array_equal(session.run(["y"], {"x": X})[0], np.maximum(X, 0))
+
+    def test_nodes_are_readable(self):
+        self.assertIn("tensor(float)", str(self.session.get_inputs()[0]))
+        self.assertEqual([n.name for n in self.session.get_outputs()], ["y"])
+
+    def test_fixed_dimensions(self):
+        options = ort.SessionOptions()
+        options.add_free_dimension_override_by_name("N", 2)
+        session = ort.InferenceSession(relu_model(), options, providers=["CPUExecutionProvider"])
+        self.assertEqual(session.get_inputs()[0].shape, [2, 4])
 
     def call_back(self, feed):
         said, done = [], threading.Event()

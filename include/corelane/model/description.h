@@ -52,6 +52,17 @@ struct ImportFinding {
   bool operator==(const ImportFinding&) const = default;
 };
 
+/// What the ONNX model says of where it comes from.
+struct ModelOrigin {
+  std::string producer_name;
+  std::string producer_version;
+  std::string domain;
+  std::string description;        ///< The model's doc string.
+  std::string graph_description;  ///< The graph's.
+  std::optional<std::int64_t> version;
+  bool operator==(const ModelOrigin&) const = default;
+};
+
 struct CORELANE_API ProgramDescription {
   std::string name;      ///< Graph name.
   std::string producer;  ///< Of the ONNX model, "pytorch 2.1".
@@ -72,6 +83,7 @@ struct CORELANE_API ProgramDescription {
   std::uint64_t constant_bytes = 0;
   std::uint64_t macs =
       0;  ///< Multiply-accumulates of Conv/MatMul/Gemm at static shapes; 0 unknown.
+  ModelOrigin origin;
   bool operator==(const ProgramDescription&) const = default;
 };
 

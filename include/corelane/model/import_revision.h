@@ -9,6 +9,7 @@ namespace corelane {
 ///
 ///  1  until 2026-11
 ///  2  8-bit pairs of QuantizeLinear and DequantizeLinear around a Concat
-inline constexpr int kImportRevision = 2;
+///  3  the model's origin is kept
+inline constexpr int kImportRevision = 3;
 
 }  // namespace corelane

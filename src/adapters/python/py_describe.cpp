@@ -79,6 +79,12 @@ nb::dict show_description(const ProgramDescription& description) {
   nb::dict shown;
   shown["name"] = text(description.name);
   shown["producer"] = text(description.producer);
+  const ModelOrigin& origin = description.origin;
+  shown["producer_name"] = text(origin.producer_name);
+  shown["domain"] = text(origin.domain);
+  shown["description"] = text(origin.description);
+  shown["graph_description"] = text(origin.graph_description);
+  shown["version"] = nb::cast(origin.version);
   shown["custom_string"] = text(description.custom_string);
   shown["metadata"] = nb::cast(description.metadata);
   nb::list sets;

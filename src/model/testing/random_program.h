@@ -69,6 +69,8 @@ class RandomProgram {
     d.node_count = bits();
     d.constant_bytes = bits();
     d.macs = bits();
+    if (chance(60)) d.origin = {text(), text(), text(), text(300), text(), {}};
+    if (chance(40)) d.origin.version = static_cast<std::int64_t>(bits());
     return d;
   }
 
