@@ -29,9 +29,11 @@ class IOBinding:
             raise RuntimeError(f"Failed to find NodeArg with name: {name} in the def list")
 
     def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray) -> None:
-        """Reads the array at each run; a copy where it is not contiguous."""
+        """Reads the array at each run, as onnxruntime does (a copy where it is not contiguous). With an RKNN
+        provider it is copied now, and may change."""
         self._known(name, self._session.get_inputs())
-        self._call(self._native.bind_input, name, arr_on_cpu)
+        bind = self._native.bind_input if self._session._strict else self._native.copy_input
+        self._call(bind, name, arr_on_cpu)
 
     def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any,
                    shape: Iterable[int], buffer_ptr: int) -> None:

@@ -273,6 +273,14 @@ class Swap(unittest.TestCase):
         with self.assertRaises(RuntimeError):
             binding.bind_cpu_input("zz", X)
 
+    def test_bound_arrays_are_read_at_each_run(self):
+        binding, x = self.session.io_binding(), X.copy()
+        binding.bind_cpu_input("x", x)
+        binding.bind_output("y")
+        x[:] = 9
+        self.session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], x)
+
     def test_binding_writes_to_addresses(self):
         binding = self.session.io_binding()
         into = np.zeros_like(X)
