@@ -3,8 +3,12 @@ import contextlib
 import importlib.util
 import logging
 import os
+import tempfile
+import unittest
 
 import numpy as np
+
+from corelane import rknn_toolkit as toolkit
 
 MEAN, STD = [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]
 
@@ -81,3 +85,56 @@ def log_lines(name):
     finally:
         logger.removeHandler(handler)
         logger.propagate = before
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own, and codes with their reason in the log."""
+
+    LOG = "corelane.rknn_toolkit"
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder, name)
+
+    @classmethod
+    def save(cls, name, content):
+        with open(cls.path(name), "wb") as file:
+            file.write(content)
+        return cls.path(name)
+
+    def refused(self, code, call, *texts):
+        with log_lines(self.LOG) as lines:
+            self.assertEqual(call(), code)
+        for text in texts:
+            self.assertIn(text, "".join(lines))
+
+
+class ToolkitCase(Case):
+    """From a model to a program by RKNN."""
+
+    @classmethod
+    def pictures(cls, height, width):
+        """A dataset of the page in four turns."""
+        from PIL import Image
+        for turns in range(4):
+            Image.fromarray(page(height, width, turns)[0]).save(cls.path(f"{height}x{width}_{turns}.png"))
+        lines = "".join(f"./{height}x{width}_{turns}.png\n" for turns in range(4))
+        return cls.save(f"{height}x{width}.txt", lines.encode())
+
+    def built(self, model, quantize=None, load=None, build=None, **config):
+        rknn = toolkit.RKNN()
+        self.assertEqual(rknn.config(**config), 0)
+        self.assertEqual(rknn.load_onnx(model, **(load or {})), 0)
+        keywords = {"do_quantization": quantize is not None, "dataset": quantize, **(build or {})}
+        self.assertEqual(rknn.build(**keywords), 0)
+        return rknn
+
+    def exported(self, rknn, name):
+        self.assertEqual(rknn.export_rknn(self.path(name)), 0)
+        return self.path(name)

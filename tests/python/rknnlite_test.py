@@ -1,7 +1,6 @@
 """corelane.rknnlite, the API of rknnlite.api.RKNNLite: real models against onnxruntime, cores, threads."""
 import os
 import queue
-import tempfile
 import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +12,8 @@ from onnx import TensorProto, helper
 import corelane
 from corelane.rknnlite import RKNNLite
 from python_support import PATIENCE, child, model_of, relu_model
-from rknn_support import (MEAN, STD, detection, layout, log_lines, normalised, orientation, package_file,
-                          page, reference)
-
-LOG = "corelane.rknnlite"
+from rknn_support import (MEAN, STD, Case, detection, layout, log_lines, normalised, orientation,
+                          package_file, page, reference)
 
 
 def started(path, **keywords):
@@ -26,16 +23,8 @@ def started(path, **keywords):
     return lite
 
 
-class Case(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = folder.name
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.folder, name)
+class LiteCase(Case):
+    LOG = "corelane.rknnlite"
 
     @classmethod
     def program(cls, name, model, **options):
@@ -49,7 +38,7 @@ class Case(unittest.TestCase):
             self.assertLessEqual(np.abs(found - wanted).max(), part * max(np.abs(wanted).max(), 1e-6))
 
 
-class RealModels(Case):
+class RealModels(LiteCase):
     def check(self, name, model, height, width, **options):
         lite = started(self.program(name, model, mean=MEAN, std=STD, **options))
         for turns in (0, 1):
@@ -91,7 +80,7 @@ class RealModels(Case):
         self.assert_close(lite.inference(feed), reference(model, *feed), 1e-3)
 
 
-class Inputs(Case):
+class Inputs(LiteCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -120,7 +109,7 @@ class Inputs(Case):
                 self.assert_close(self.lite.inference(**keywords), self.expected)
 
     def test_float64_is_converted_with_a_warning(self):
-        with log_lines(LOG) as lines:
+        with log_lines(self.LOG) as lines:
             self.assert_close(self.lite.inference([self.pixels.astype(np.float64)]), self.expected)
         self.assertIn("float64", "".join(lines))
 
@@ -139,7 +128,7 @@ class Inputs(Case):
                 ({"inputs": [self.pixels], "inputs_pass_through": [1, 0]}, "inputs_pass_through"),
                 ({"inputs": [self.pixels], "inputs_pass_through": 1}, "inputs_pass_through"),
                 ({"inputs": [self.pixels], "inputs_pass_through": [2]}, "inputs_pass_through")):
-            with self.subTest(text), log_lines(LOG) as lines:
+            with self.subTest(text), log_lines(self.LOG) as lines:
                 self.assertIsNone(self.lite.inference(**keywords))
                 self.assertEqual(len(lines), 1)
                 self.assertTrue(lines[0].startswith("E inference: "), lines)
@@ -171,22 +160,17 @@ class Inputs(Case):
         for shape in ((1, 4, 4, 3), (1, 8, 6, 3)):
             x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
             np.testing.assert_array_equal(lite.inference([x])[0], np.maximum(x, 0).transpose(0, 3, 1, 2))
-        with log_lines(LOG) as lines:
+        with log_lines(self.LOG) as lines:
             self.assertIsNone(lite.inference([np.zeros((1, 5, 5, 3), np.float32)]))
         self.assertIn("[1,3,8,6]", lines[0].replace(" ", ""))
 
 
-class Life(Case):
+class Life(LiteCase):
     def setUp(self):
         self.model = self.path("relu.onnx")
         with open(self.model, "wb") as file:
             file.write(relu_model((1, 4)))
         self.x = np.array([[-1, 2, -3, 4]], np.float32)
-
-    def refused(self, code, call, text):
-        with log_lines(LOG) as lines:
-            self.assertEqual(call(), code)
-        self.assertIn(text, "".join(lines))
 
     def test_codes(self):
         lite = RKNNLite()
@@ -265,7 +249,7 @@ class Life(Case):
         self.assertIn("I init_runtime: ", text)
 
 
-class Threads(Case):
+class Threads(LiteCase):
     """The pool that public code is built on: several objects, an executor, a queue of futures."""
 
     def test_pool_of_three_cores(self):
@@ -317,7 +301,7 @@ class Threads(Case):
                 outputs = lite.inference([x])
 
         workers = [threading.Thread(target=work) for _ in range(4)]
-        with log_lines(LOG):
+        with log_lines(self.LOG):
             for worker in workers:
                 worker.start()
             begun.wait(PATIENCE)
