@@ -20,6 +20,8 @@ RKNN_PROVIDERS = ("RKNPU2ExecutionProvider", "RKNNExecutionProvider", "RKNPU3Exe
 CPU_PROVIDER = "CPUExecutionProvider"
 AVAILABLE = ["RKNPU2ExecutionProvider", CPU_PROVIDER]
 UNLIMITED = -1
+_MOST_CORES = 64  # Of a device.
+_MOST = 2**53  # Of any number.
 _TEN_YEARS_MS = 10 * 365 * 24 * 3600 * 1000
 
 
@@ -36,6 +38,8 @@ def _integer(name: str, value: Any, least: int) -> int:
             raise RuntimeError(f"{name}: an integer is needed, {value!r} was given") from None
     if number < least:
         raise RuntimeError(f"{name}: {number} is below {least}, the least allowed value")
+    if number > _MOST:
+        raise RuntimeError(f"{name}: {number} is above {_MOST}, the greatest allowed value")
     return number
 
 
@@ -164,10 +168,19 @@ def rknn_session_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**read_provider_options(options), "lenient": True}
 
 
-def strict_session_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """onnxruntime has no queue that could be full: callers wait."""
-    return {"max_queue_size": UNLIMITED, "max_pending_callbacks": UNLIMITED,
+def strict_session_options(options: Mapping[str, Any], intra_op_num_threads: int = 0) -> dict[str, Any]:
+    """onnxruntime has no queue that could be full: callers wait. And its device is this machine: where none
+    is chosen, a virtual one with a core for each CPU. A call that is alone takes all of them, or with
+    intra_op_num_threads 1 one; calls at the same time take one each."""
+    read = {"max_queue_size": UNLIMITED, "max_pending_callbacks": UNLIMITED,
             "submit_timeout_ms": _TEN_YEARS_MS, **read_provider_options(options), "lenient": False}
+    if "device" not in read and not os.environ.get("CORELANE_DEVICE"):
+        cores = min(len(os.sched_getaffinity(0)), _MOST_CORES)
+        read["device"] = f"virtual:generic:{cores}"
+        if "schedule" not in read and "tp_mode" not in read:
+            read["schedule"] = list(range(cores))
+            read.setdefault("placement", "least_loaded" if intra_op_num_threads == 1 else "adaptive")
+    return read
 
 
 def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, dict]]:

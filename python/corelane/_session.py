@@ -140,7 +140,7 @@ class InferenceSession:
         try:
             entries = self._options._corelane_entries()
             if self._strict:
-                options = _options.strict_session_options(entries)
+                options = _options.strict_session_options(entries, self._options.intra_op_num_threads)
             else:
                 options = _options.rknn_session_options({**entries, **self._given})
             options["dims"] = self._options._dims
@@ -426,7 +426,9 @@ class InferenceSession:
     def set_trace(self, records: int) -> None:
         """Keeps the last `records` records of each core of the device; 0 switches it off. The ring is the
         device's: sessions that share it see each other's tasks."""
-        self._traced(self._native.set_trace, records)
+        if not isinstance(records, (int, np.integer)) or not 0 <= records < 2**63:
+            raise ValueError(f"records: an integer from 0 on is needed, {records!r} was given")
+        self._traced(self._native.set_trace, int(records))
 
     def read_trace(self) -> list[dict[str, Any]]:
         """task_id, core_bits, queue_depth, code (0: done) and the times queued_ns, started_ns, ended_ns."""

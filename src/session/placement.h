@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "corelane/base/clock.h"
+
 namespace corelane::session {
 
 /// The core of task `t`. The schedule must not be empty.
@@ -40,6 +42,13 @@ inline std::size_t least_loaded(std::span<const IdleContext> idle, std::int32_t 
     if (rank(i) < rank(best)) best = i;
   }
   return best;
+}
+
+/// Whether a task takes all cores at once: it is alone, and tasks take long enough (`average`) for
+/// the work of several cores to be worth its start.
+inline bool takes_all_cores(std::size_t running, std::int64_t waiting, Duration average) {
+  constexpr Duration kWorthIt = std::chrono::microseconds(100);
+  return running == 0 && waiting <= 0 && average >= kWorthIt;
 }
 
 }  // namespace corelane::session

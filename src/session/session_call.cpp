@@ -87,7 +87,7 @@ Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
                       (!options_.enable_pacing || pacer_.admit(clock_->now()) <= clock_->now());
     std::int32_t wanted = -1;
     const std::size_t lane = lane_of(next_id_, wanted);
-    if (room) worker = take_idle(lanes_[lane], wanted);
+    if (room) worker = take_idle(lanes_[lane], wanted, 0);
     if (worker != nullptr) {
       id = next_id_++;
       ++counted_.accepted;

@@ -53,10 +53,16 @@ SessionCore::SessionCore(SessionParts parts)
       pacer_(paced_cores(options_)),
       order_(options_.sequential_callbacks) {
   const std::vector<std::size_t> cores = unique_cores(options_.schedule);
-  const bool one_lane = cores.empty() || options_.placement == PlacementPolicy::kLeastLoaded;
+  const bool one_lane = cores.empty() || options_.placement != PlacementPolicy::kFormula;
   lanes_.resize(one_lane ? 1 : cores.size());
   lane_of_core_.resize(device_->info().cores.size());
   for (std::size_t i = 0; i < cores.size() && !one_lane; ++i) lane_of_core_[cores[i]] = i;
+  if (options_.placement == PlacementPolicy::kAdaptive && cores.size() > 1 &&
+      device_->info().capabilities.multi_core_jobs) {
+    std::uint64_t bits = 0;
+    for (const std::size_t core : cores) bits |= std::uint64_t{1} << core;
+    all_cores_ = device::CoreSet::mask(bits);
+  }
   for (std::size_t i = 0; i < parts.contexts.size(); ++i) {
     const std::int32_t core = parts.cores[i];
     const device::CoreSet set =
@@ -180,10 +186,10 @@ Status SessionCore::accept(const std::shared_ptr<SessionTask>& task, const CallO
   return {};
 }
 
-SessionWorker* SessionCore::take_idle(Lane& lane, std::int32_t wanted) {
+SessionWorker* SessionCore::take_idle(Lane& lane, std::int32_t wanted, std::int64_t others) {
   if (lane.idle.empty()) return nullptr;
   std::size_t chosen = lane.idle.size() - 1;
-  if (options_.placement == PlacementPolicy::kLeastLoaded && lane.idle.size() > 1) {
+  if (options_.placement != PlacementPolicy::kFormula && lane.idle.size() > 1) {
     std::vector<IdleContext> idle;
     for (auto w = lane.idle.rbegin(); w != lane.idle.rend(); ++w) {
       idle.push_back({(*w)->core(), running_by_core_[static_cast<std::size_t>((*w)->core() + 1)]});
@@ -192,6 +198,10 @@ SessionWorker* SessionCore::take_idle(Lane& lane, std::int32_t wanted) {
   }
   SessionWorker* worker = lane.idle[chosen];
   lane.idle.erase(lane.idle.begin() + static_cast<std::ptrdiff_t>(chosen));
+  if (all_cores_) {
+    const bool all = takes_all_cores(running_, others, pacer_.average());
+    worker->widen(all ? all_cores_ : std::nullopt);
+  }
   ++running_;
   ++running_by_core_[static_cast<std::size_t>(worker->core() + 1)];
   ++counted_.tasks_by_context[worker->index()];
@@ -208,7 +218,7 @@ void SessionCore::pump() {
       const Lock lock(mutex_);
       for (Lane& lane : lanes_) {
         if (lane.waiting.empty()) continue;
-        worker = take_idle(lane, lane.waiting.front()->wanted_core);
+        worker = take_idle(lane, lane.waiting.front()->wanted_core, waiting_ - 1);
         if (worker == nullptr) continue;
         task = std::move(lane.waiting.front());
         lane.waiting.pop_front();

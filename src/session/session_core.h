@@ -106,7 +106,8 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   /// Gives a number and a place. The lock is held.
   void number(SessionTask& task, TimePoint now);
   Status accept(const std::shared_ptr<SessionTask>& task, const CallOptions& options, bool wait);
-  SessionWorker* take_idle(Lane& lane, std::int32_t wanted);
+  /// `others`: tasks that wait beside the one it is for.
+  SessionWorker* take_idle(Lane& lane, std::int32_t wanted, std::int64_t others);
   std::size_t lane_of(std::uint64_t id, std::int32_t& wanted) const;
   void pump();
   void start(SessionWorker& worker, const std::shared_ptr<SessionTask>& task);
@@ -147,6 +148,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   std::vector<Program> programs_;
   std::vector<std::unique_ptr<SessionWorker>> workers_;
   std::vector<Lane> lanes_;
+  std::optional<device::CoreSet> all_cores_;  ///< Of the schedule, for tasks that are alone.
   std::vector<std::size_t> lane_of_core_;     ///< By core number, with a schedule.
   std::vector<std::size_t> running_by_core_;  ///< By core number + 1; [0]: the device's choice.
   std::int64_t waiting_ = 0;

@@ -131,7 +131,15 @@ Result<PlacementPolicy> parse_placement(std::string_view text) {
   const std::string word = squeezed(text);
   if (word == "formula") return PlacementPolicy::kFormula;
   if (word == "least_loaded") return PlacementPolicy::kLeastLoaded;
-  return error(Code::kInvalidArgument, "placement '{}' is neither formula nor least_loaded", text);
+  if (word == "adaptive") return PlacementPolicy::kAdaptive;
+  return error(Code::kInvalidArgument,
+               "placement '{}' is none of formula, least_loaded and adaptive", text);
+}
+
+std::string_view placement_name(PlacementPolicy policy) noexcept {
+  return policy == PlacementPolicy::kFormula       ? "formula"
+         : policy == PlacementPolicy::kLeastLoaded ? "least_loaded"
+                                                   : "adaptive";
 }
 
 std::uint32_t mask_of(TpMode mode) noexcept {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "session/testing/session_bench.h"
 
 namespace corelane {
@@ -46,6 +48,49 @@ TEST(SessionMapping, EveryTaskRunsOnTheCoreOfTheFormula) {
       EXPECT_EQ(cores[t], std::uint64_t{1} << schedule[t % schedule.size()]) << t;
     }
   }
+}
+
+TEST(SessionMapping, AdaptiveGivesATaskThatIsAloneAllCores) {
+  SessionBench bench("null:rk3588?a=20ms");
+  SessionOptions options = bench.options();
+  options.schedule = {0, 1, 2};
+  options.placement = PlacementPolicy::kAdaptive;
+  Session session = bench.session(options);
+  ASSERT_TRUE(session.set_trace(100).ok());
+  CallbackLog log;
+  const auto submit = [&](int tasks) {
+    for (int i = 0; i < tasks; ++i) {
+      ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
+    }
+    bench.run_out(session);
+  };
+  submit(1);  // Nothing is known of its time yet.
+  submit(1);
+  submit(4);
+  submit(1);
+  const auto cores = cores_used(session);
+  ASSERT_EQ(cores.size(), 7U);
+  EXPECT_EQ(cores[0], 1U);
+  EXPECT_EQ(cores[1], 7U);
+  EXPECT_EQ(cores[2], 7U);  // Was alone when it came; the others came while it ran.
+  EXPECT_EQ(cores[3] | cores[4] | cores[5], 7U);
+  for (const std::size_t t : {3, 4, 5}) EXPECT_EQ(std::popcount(cores[t]), 1) << t;
+  EXPECT_EQ(cores[6], 7U);
+}
+
+TEST(SessionMapping, AdaptiveGivesShortTasksOneCore) {
+  SessionBench bench("null:rk3588?a=50us");
+  SessionOptions options = bench.options();
+  options.schedule = {0, 1, 2};
+  options.placement = PlacementPolicy::kAdaptive;
+  Session session = bench.session(options);
+  ASSERT_TRUE(session.set_trace(100).ok());
+  CallbackLog log;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
+    bench.run_out(session);
+  }
+  for (const std::uint64_t bits : cores_used(session)) EXPECT_EQ(std::popcount(bits), 1);
 }
 
 TEST(SessionMapping, ContextsAreThreadsTimesUniqueCores) {

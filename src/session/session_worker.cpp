@@ -21,7 +21,7 @@ SessionWorker::SessionWorker(Context context, const SessionModel& model, device:
 
 RunOptions SessionWorker::options_of(const CallTerms& terms) const {
   RunOptions options;
-  options.cores = cores_;
+  options.cores = wide_.value_or(cores_);
   options.timeout = terms.timeout;
   options.priority = terms.priority;
   options.tag = terms.tag;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "corelane/runtime/context.h"
@@ -29,6 +30,8 @@ class SessionWorker {
   std::int32_t core() const noexcept { return core_; }
   std::size_t index() const noexcept { return index_; }
 
+  /// Cores of the runs to come; without them, its own again.
+  void widen(std::optional<device::CoreSet> cores) noexcept { wide_ = cores; }
   /// Binds and submits; collect() is to follow when the inference is done.
   Result<Inference> start(Call& call, const CallTerms& terms);
   /// Binds, runs in this thread where the core is idle, and collects.
@@ -52,6 +55,7 @@ class SessionWorker {
   Context context_;
   const SessionModel& model_;
   const device::CoreSet cores_;
+  std::optional<device::CoreSet> wide_;
   const std::int32_t core_;
   const std::size_t index_;
   std::vector<Shape> shapes_;        ///< Of the inputs now; only where they may change.

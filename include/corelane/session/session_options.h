@@ -20,6 +20,8 @@ enum class TpMode : std::uint8_t { kAuto, kAll, kCore0, kCore1, kCore2, kCores01
 enum class PlacementPolicy : std::uint8_t {
   kFormula,      ///< Task t on core schedule[t % length], whatever the others do.
   kLeastLoaded,  ///< The first core of the schedule that becomes free; the formula breaks ties.
+  kAdaptive,     ///< As kLeastLoaded, but a task that is alone takes all cores of the schedule at
+                 ///< once, where tasks take 0.1 ms or more and the device has jobs of several cores.
 };
 
 /// In which order the dimensions of 4-D inputs are given and reported (others are not touched).
@@ -58,8 +60,9 @@ CORELANE_API std::string_view tp_mode_name(TpMode mode) noexcept;
 /// "original", "nchw", ...; letter case does not matter.
 CORELANE_API Result<InputLayout> parse_input_layout(std::string_view text);
 CORELANE_API std::string_view input_layout_name(InputLayout layout) noexcept;
-/// "formula", "least_loaded".
+/// "formula", "least_loaded", "adaptive".
 CORELANE_API Result<PlacementPolicy> parse_placement(std::string_view text);
+CORELANE_API std::string_view placement_name(PlacementPolicy policy) noexcept;
 
 /// The cores that a mode stands for.
 CORELANE_API device::CoreSet cores_of(TpMode mode) noexcept;

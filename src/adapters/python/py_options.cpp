@@ -119,7 +119,7 @@ nb::dict show_options(const SessionOptions& options) {
   if (!options.schedule.empty()) shown["schedule"] = schedule;
   if (options.tp_mode) shown["tp_mode"] = text(tp_mode_name(*options.tp_mode));
   shown["threads_per_core"] = options.threads_per_core;
-  shown["placement"] = options.placement == PlacementPolicy::kFormula ? "formula" : "least_loaded";
+  shown["placement"] = nb::str(placement_name(options.placement).data());
   shown["enable_pacing"] = options.enable_pacing;
   shown["disable_dup_context"] = options.disable_dup_context;
   shown["max_queue_size"] = limit(options.max_queue_size);
@@ -141,7 +141,10 @@ CallOptions read_call(nb::handle outputs, nb::handle terms) {
     if (nb::isinstance<nb::str>(outputs)) {
       throw nb::type_error("output_names is a list of names, or None for all; a str was given");
     }
-    for (const nb::handle name : outputs) options.outputs.push_back(nb::cast<std::string>(name));
+    for (const nb::handle name : outputs) {
+      if (!nb::isinstance<nb::str>(name)) throw nb::type_error("names of outputs are strings");
+      options.outputs.push_back(nb::cast<std::string>(name));
+    }
   }
   if (!terms.is_none()) {
     const auto& given = nb::cast<const Terms&>(terms);
