@@ -7,6 +7,7 @@ device decides them.
 from __future__ import annotations
 
 import enum
+import math
 import operator
 from typing import Any, Callable
 
@@ -197,7 +198,9 @@ class RunOptions:
         try:
             number = float(value)
         except ValueError:
-            raise RuntimeError(f"{key}: {value!r} is no number") from None
+            number = math.nan
+        if not abs(number) <= 2**43:  # Microseconds of some hundred years.
+            raise RuntimeError(f"{key}: {value!r} is no number that is allowed")
         if key == "corelane.priority":
             self._terms.priority = int(number)
         elif key == "corelane.timeout_ms":

@@ -89,6 +89,8 @@ class Inputs(unittest.TestCase):
         self.assertEqual(len(made.run(["y", "y", "y"], {"x": X})), 3)
         with self.assertRaises(TypeError):
             made.run("y", {"x": X})
+        with self.assertRaises(TypeError):
+            made.run([3], {"x": X})
         with self.assertRaises(RuntimeError) as caught:
             made.run(["q"], {"x": X})
         self.assertIn("Unknown output name: q", str(caught.exception))

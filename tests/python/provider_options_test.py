@@ -62,7 +62,8 @@ class Tables(unittest.TestCase):
             (np.int64(1), "1"), (np.array([0, 1]), "0,1"), ([np.int32(2)], "2"), (None, None)])
         self.rejected("schedule", [
             [], (), "", "abc", -1, [0, -1], [0.0], 1.5, {0, 1}, True, b"\x00\x01", "0;1", "0,x,1", [64], 3,
-            [0, 5], [True], [None], "0,", ",0"])
+            [0, 5], [True], [None], "0,", ",0",
+            [10**30], "9" * 30, [[0]], iter([0])])
 
     def test_tp_mode(self):
         self.accepted("tp_mode", [(m, m) for m in ("auto", "all", "0", "1", "2", "0,1", "0,1,2")]
@@ -77,21 +78,39 @@ class Tables(unittest.TestCase):
 
     def test_threads_per_core(self):
         self.accepted("threads_per_core", [(1, "1"), (2, "2"), ("2", "2"), (True, "1")])
-        self.rejected("threads_per_core", [0, -1, 2.0, None, 65, "two"])
+        self.rejected("threads_per_core", [0, -1, 2.0, None, 65, "two", 10**30])
 
     def test_max_queue_size(self):
         self.accepted("max_queue_size", [(1, "1"), ("16", "16")])
-        self.rejected("max_queue_size", [0, -1, None, 1.5])
+        self.rejected("max_queue_size", [0, -1, None, 1.5, 10**30])
 
     def test_submit_timeout(self):
         self.accepted("submit_timeout_ms", [(50, "50")])
-        self.rejected("submit_timeout_ms", [0, -1, None])
+        self.rejected("submit_timeout_ms", [0, -1, None, 10**30])
 
     def test_layout(self):
         self.accepted("layout", [("NCHW", "original"), ("original", "original"), ("nhwc", "nhwc"), ("any", "any"),
                                  ("nchw_software", "original_software"),
                                  ("Original_Software", "original_software")])
         self.rejected("layout", ["chwn", ""])
+
+    def test_flags(self):
+        for name in ("enable_pacing", "disable_dup_context", "sequential_callbacks"):
+            self.accepted(name, [(True, "true"), (np.bool_(False), "false"), ("on", "true"), ("No", "false"), (1, "true")])
+            self.rejected(name, [None, "maybe", 2, [], 0.5])
+
+    def test_run_options(self):
+        made = session()
+        for name, values in (("corelane.timeout_ms", ["abc", "nan", "inf", "1e30", "-1", ""]),
+                             ("corelane.submit_timeout_ms", ["abc", "nan", "-1"]),
+                             ("corelane.priority", ["abc", "inf", "1000", "-129"])):
+            for value in values:
+                with self.assertRaises(RuntimeError, msg=(name, value)):
+                    made.run(None, {"x": X}, {name: value})
+        for given in ({"corelane.timeout_ms": "60000", "corelane.priority": -3}, ort.RunOptions(), {"unknown": "1"}):
+            self.assertEqual(len(made.run(None, {"x": X}, given)), 1)
+        with self.assertRaises(TypeError):
+            made.run(None, {"x": X}, 3)
 
     def test_unknown_option_lists_the_known(self):
         with self.assertRaises(RuntimeError) as caught:
