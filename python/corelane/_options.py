@@ -22,7 +22,6 @@ AVAILABLE = ["RKNPU2ExecutionProvider", CPU_PROVIDER]
 UNLIMITED = -1
 _MOST_CORES = 64  # Of a device.
 _MOST = 2**53  # Of any number.
-_MOST = 2**53  # Of any number.
 _TEN_YEARS_MS = 10 * 365 * 24 * 3600 * 1000
 
 
@@ -39,8 +38,6 @@ def _integer(name: str, value: Any, least: int) -> int:
             raise RuntimeError(f"{name}: an integer is needed, {value!r} was given") from None
     if number < least:
         raise RuntimeError(f"{name}: {number} is below {least}, the least allowed value")
-    if number > _MOST:
-        raise RuntimeError(f"{name}: {number} is above {_MOST}, the greatest allowed value")
     if number > _MOST:
         raise RuntimeError(f"{name}: {number} is above {_MOST}, the greatest allowed value")
     return number
