@@ -224,20 +224,41 @@ class InferenceSession:
 
     async def run_awaitable(self, output_names: Sequence[str] | None, input_feed: Any,
                             run_options: Any = None) -> list:
-        """The same for asyncio. While the queue is full a thread of the loop's executor waits."""
+        """The same for asyncio. While the queue is full a thread of the loop's executor waits. A cancelled
+        await takes its task along, unless that runs."""
         terms, batch = read_run_options(run_options)
-        attempt = _native.Terms() if terms is None else None
-        if attempt is not None:
-            attempt.submit_timeout_us = _RETRY
-            try:
-                native = self._native.submit(output_names, input_feed, attempt, batch)
-                return await asyncio.wrap_future(RunFuture(native, self._strict))
-            except StatusError as error:
-                if error.code != 401:
-                    raise self._explained(error, output_names, input_feed) from None
-        loop = asyncio.get_running_loop()
-        future = await loop.run_in_executor(None, self.submit, output_names, input_feed, run_options)
+        own = _native.Terms() if terms is None else None
+
+        def submit() -> RunFuture:
+            native = self._native.submit(output_names, input_feed, terms or own, batch)
+            return RunFuture(native, self._strict)
+
+        try:
+            future = None
+            if own is not None:
+                future = self._submitted_at_once(own, submit)
+            if future is None:
+                future = await asyncio.get_running_loop().run_in_executor(None, submit)
+        except StatusError as error:
+            raise self._explained(error, output_names, input_feed) from None
+        except asyncio.CancelledError:
+            if own is not None:
+                own.terminate()  # The thread that waits for room gives up.
+            raise
         return await asyncio.wrap_future(future)
+
+    @staticmethod
+    def _submitted_at_once(terms: Any, submit: Callable[[], RunFuture]) -> RunFuture | None:
+        """None when there is no room for it."""
+        terms.submit_timeout_us = _RETRY
+        try:
+            return submit()
+        except StatusError as error:
+            if error.code != 401:
+                raise
+            return None
+        finally:
+            terms.submit_timeout_us = 0
 
     def run_pipeline(self, input_feed: Any, depth: int = 3, reset: bool = False,
                      output_names: Sequence[str] | None = None, run_options: Any = None) -> list | None:

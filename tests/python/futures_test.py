@@ -155,6 +155,22 @@ class Asyncio(unittest.TestCase):
         self.assertEqual(len(asyncio.run(cancel_one())), 1)
         self.assertEqual(made.statistics()["cancelled"], 1)
 
+    def test_cancelled_awaits_do_not_enter_a_full_queue_later(self):
+        made = session("null:rk3588?a=200ms&name=entering", schedule=[0], max_queue_size=1)
+
+        async def cancel_one():
+            for _ in range(2):
+                made.submit(None, {"x": X})
+            entering = asyncio.ensure_future(made.run_awaitable(None, {"x": X}))
+            await asyncio.sleep(0.01)
+            entering.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await entering
+
+        asyncio.run(cancel_one())  # Waits for the thread, too.
+        made.close()
+        self.assertEqual(made.statistics()["accepted"], 2)
+
     def test_wait_for_gives_up(self):
         made = session("null:rk3588?a=300ms&name=waitfor", schedule=[0])
 
