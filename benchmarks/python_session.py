@@ -71,9 +71,16 @@ def compare(name, ours, rivals, again, target, unit_us=False):
             "verdict": verdict, "rival_setting": best, **figures}
 
 
-def median_call(call):
-    """A contender: the median time of one call over a block."""
+def median_call(call, pause=0.0):
+    """A contender: the median time of one call over a block. `pause`, which is not counted: until threads
+    that spin have stopped."""
     def block(seconds):
+        try:
+            return median(seconds)
+        finally:
+            time.sleep(pause)
+
+    def median(seconds):
         spent = []
         end = time.perf_counter() + seconds
         while True:
@@ -83,6 +90,7 @@ def median_call(call):
             spent.append(now - begin)
             if now >= end:
                 return statistics.median(spent)
+
     return block
 
 
@@ -102,16 +110,19 @@ def mean_call(start, finish):
 # --- The contenders.
 
 def ort_session(model, threads):
+    """threads 0: onnxruntime's defaults, whose threads spin."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if threads > 0:
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def our_session(corelane, model, **entries):
+def our_session(corelane, model, threads=0, **entries):
+    """The defaults: a device as large as this machine."""
     options = corelane.SessionOptions()
+    options.intra_op_num_threads = threads
     options.add_session_config_entry("corelane.cache", "0")
     for key, value in entries.items():
         options.add_session_config_entry(f"corelane.{key}", value)
@@ -119,7 +130,8 @@ def our_session(corelane, model, **entries):
 
 
 def our_async(session, feed):
-    """Submissions from one thread; the end of a block waits for the last callback."""
+    """Submissions from one thread, which waits for room in the queue as the rival's does; the end of a
+    block waits for the last callback."""
     running = threading.Semaphore(0)
     state = {"submitted": 0, "failed": 0}
 
@@ -193,8 +205,8 @@ def small_calls(corelane, rounds):
     x = np.linspace(-8, 8, 16, dtype=np.float32)
     feed = {"x": x}
     ours = our_session(corelane, model)
-    plain = {"default": ort.InferenceSession(model), "1 thread": ort_session(model, 1)}
-    again = {"default": ort.InferenceSession(model), "1 thread": ort_session(model, 1)}
+    plain = {"default": ort_session(model, 0), "1 thread": ort_session(model, 1)}
+    again = {"default": ort_session(model, 0), "1 thread": ort_session(model, 1)}
     agree("relu", ours.run(None, feed), plain["default"].run(None, feed))
 
     def bound(session):
@@ -225,40 +237,52 @@ def fixed(path, shape):
     return onnx.shape_inference.infer_shapes(model).SerializeToString(), value.name
 
 
+def latencies(name, session, rivals, feed, rounds, latency):
+    """run() against the faster of the rival's settings (setting -> two equal sessions)."""
+    sides = [session, *(pair[0] for pair in rivals.values()), *(pair[1] for pair in rivals.values())]
+    pause = 0.03 if "default" in rivals else 0.0
+    t = measure([median_call(lambda s=s: s.run(None, feed), pause) for s in sides], rounds,
+                max(0.01, 2 * latency))
+    n = len(rivals) + 1
+    return compare(name, t[0], dict(zip(rivals, t[1:n])), dict(zip(rivals, t[n:])), 1.0)
+
+
+def throughputs(name, ours, queues, callers, double, rounds, latency):
+    """Our ways to submit (name -> contender) against the rivals', of each two equal ones."""
+    t = measure([*ours.values(), *queues, *callers, *double], rounds, max(0.05, min(10 * latency, 1.0)))
+    theirs = t[len(ours):]
+    list_ = []
+    for way, times in zip(ours, t):
+        list_.append(compare(f"{name}: {way} / AsyncInferQueue", times, {"2 streams": theirs[0]},
+                             {"2 streams": theirs[1]}, 1.03))
+        list_.append(compare(f"{name}: {way} / onnxruntime", times,
+                             {"2 callers": theirs[2], "2 threads": theirs[4]},
+                             {"2 callers": theirs[3], "2 threads": theirs[5]}, 1.0))
+    return list_
+
+
 def one_model(corelane, core, name, path, shape, rounds):
     model, input_name = fixed(path, shape)
     feed = {input_name: np.random.default_rng(7).uniform(-1, 1, shape).astype(np.float32)}
-    one = our_session(corelane, model, schedule="0")
-    wide = our_session(corelane, model, tp_mode="0,1")
-    queued = our_session(corelane, model, schedule="0,1")
-    free = our_session(corelane, model, schedule="0,1", placement="least_loaded")
-    single, single2 = ort_session(model, 1), ort_session(model, 1)
-    double, double2 = ort_session(model, CORES), ort_session(model, CORES)
-    reference = single.run(None, feed)
-    error = max(agree(name, s.run(None, feed), reference) for s in (one, wide, queued, free))
+    one, whole = our_session(corelane, model, threads=1), our_session(corelane, model)
+    queued = our_session(corelane, model, max_queue_size="3")
+    scheduled = our_session(corelane, model, device="virtual:rk3588", schedule="0,1", max_queue_size="3")
+    single, double, default = ([ort_session(model, n) for _ in range(2)] for n in (1, CORES, 0))
+    reference = single[0].run(None, feed)
+    error = max(agree(name, s.run(None, feed), reference) for s in (one, whole, queued, scheduled))
     begin = time.perf_counter()
-    single.run(None, feed)
+    single[0].run(None, feed)
     latency = time.perf_counter() - begin
-    call = lambda s: lambda: s.run(None, feed)  # noqa: E731
-
-    t = measure([median_call(call(s)) for s in (one, single, single2)], rounds, max(0.01, 2 * latency))
-    list_ = [compare(f"{name}: run, one core / onnxruntime 1 thread", t[0], {"1 thread": t[1]},
-                     {"1 thread": t[2]}, 1.0)]
-    t = measure([median_call(call(s)) for s in (wide, double, double2)], rounds, max(0.01, 2 * latency))
-    list_.append(compare(f"{name}: run, two cores together / onnxruntime 2 threads", t[0],
-                         {"2 threads": t[1]}, {"2 threads": t[2]}, 1.0))
-    del wide
-    queues = [openvino_queue(core, model, feed) for _ in range(2)]
-    repeated = lambda s: mean_call(call(s), lambda: None)  # noqa: E731
-    t = measure([our_async(queued, feed), our_async(free, feed), *queues, ort_threads(single, feed),
-                 repeated(double), ort_threads(single2, feed), repeated(double2)], rounds,
-                max(0.05, min(10 * latency, 1.0)))
-    rivals = {"2 callers": t[4], "2 threads": t[5]}
-    again = {"2 callers": t[6], "2 threads": t[7]}
-    for ours, way in ((t[0], "schedule"), (t[1], "least loaded")):
-        list_.append(compare(f"{name}: run_async, {way} / AsyncInferQueue", ours, {"2 streams": t[2]},
-                             {"2 streams": t[3]}, 1.03))
-        list_.append(compare(f"{name}: run_async, {way} / onnxruntime", ours, rivals, again, 1.0))
+    list_ = [latencies(f"{name}: run, one core / onnxruntime", one, {"1 thread": single}, feed, rounds,
+                       latency),
+             latencies(f"{name}: run, two cores / onnxruntime", whole,
+                       {"2 threads": double, "default": default}, feed, rounds, latency)]
+    list_ += throughputs(name, {"run_async": our_async(queued, feed),
+                                "run_async, schedule 0,1": our_async(scheduled, feed)},
+                         [openvino_queue(core, model, feed) for _ in range(2)],
+                         [ort_threads(s, feed) for s in single],
+                         [mean_call(lambda s=s: s.run(None, feed), lambda: None) for s in double],
+                         rounds, latency)
     list_[0]["max_relative_difference"] = error
     return list_
 
