@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Iterable
 
 import numpy as np
@@ -12,15 +13,17 @@ from ._values import OrtValue, check_device
 
 
 class IOBinding:
-    """Made by InferenceSession.io_binding() and used with that session alone."""
+    """Made by InferenceSession.io_binding() and used with that session alone. Threads take turns."""
 
     def __init__(self, session: Any):
         self._session = session
         self._native = _native.Binding(session._native)
+        self._turn = threading.RLock()
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
-            return function(*arguments)
+            with self._turn:
+                return function(*arguments)
         except StatusError as error:
             raise self._session._translated(error) from None
 
@@ -72,20 +75,20 @@ class IOBinding:
         """Memory of the host needs none."""
 
     def copy_outputs_to_cpu(self) -> list[np.ndarray]:
-        return [array.copy() for array in self._native.outputs()]
+        return [array.copy() for array in self._call(self._native.outputs)]
 
     def get_outputs(self) -> list[OrtValue]:
         """What the last run gave, in order of binding; shared memory."""
-        return [OrtValue(array) for array in self._native.outputs()]
+        return [OrtValue(array) for array in self._call(self._native.outputs)]
 
     def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
         return self.get_outputs()
 
     def clear_binding_inputs(self) -> None:
-        self._native.clear_inputs()
+        self._call(self._native.clear_inputs)
 
     def clear_binding_outputs(self) -> None:
-        self._native.clear_outputs()
+        self._call(self._native.clear_outputs)
 
     def _run(self, terms: Any) -> None:
         if not self._native.output_names:

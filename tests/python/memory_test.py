@@ -1,6 +1,7 @@
 """Memory of callers: read and written where it lies, copied where it must be (A20, A21, A23, A34, DLPack)."""
 import ctypes
 import gc
+import threading
 import unittest
 
 import numpy as np
@@ -266,6 +267,26 @@ class Bindings(unittest.TestCase):
         frozen.flags.writeable = False
         with self.assertRaises(RuntimeError):
             binding.bind_ortvalue_output("y", ort.OrtValue.ortvalue_from_numpy(frozen))
+
+    def test_threads_take_turns(self):
+        made = session(schedule=[0, 1])
+        binding, wrong = made.io_binding(), []
+        binding.bind_cpu_input("x", X)
+        binding.bind_output("y")
+
+        def work():
+            for _ in range(300):
+                made.run_with_iobinding(binding)
+                if not np.array_equal(binding.get_outputs()[0].numpy(), Y):
+                    wrong.append(1)
+                binding.bind_output("y")
+
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual((wrong, made.statistics()["completed"]), ([], 1200))
 
     def test_clearing(self):
         made = session()
