@@ -104,8 +104,8 @@ class OrtValue:
     def tensor_size_in_bytes(self) -> int:
         return self._array.nbytes
 
-    def update_inplace(self, np_arr: np.ndarray) -> None:
-        given = np.asarray(np_arr)
+    def update_inplace(self, data: np.ndarray) -> None:
+        given = np.asarray(data)
         if given.shape != self._array.shape or given.dtype != self._array.dtype:
             raise RuntimeError(f"The input array is {given.dtype} {list(given.shape)}, the OrtValue "
                                f"{self._array.dtype} {list(self._array.shape)}")

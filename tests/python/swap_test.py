@@ -218,6 +218,13 @@ class Swap(unittest.TestCase):
         self.assertEqual(options.get_session_config_entry("session.set_denormal_as_zero"), "1")
         np.testing.assert_array_equal(session.run(["y"], {"x": X})[0], np.maximum(X, 0))
 
+    def test_functions_are_found_in_capi_too(self):
+        for name in ("get_available_providers", "get_device", "set_default_logger_severity", "get_all_providers"):
+            self.assertTrue(callable(getattr(state, name)), name)
+        self.assertEqual(state.get_available_providers(), ort.get_available_providers())
+        with self.assertRaises(AttributeError):
+            state.nothing_of_that_name
+
     def test_nodes_are_readable(self):
         self.assertIn("tensor(float)", str(self.session.get_inputs()[0]))
         self.assertEqual([n.name for n in self.session.get_outputs()], ["y"])

@@ -1,5 +1,7 @@
 """The exceptions under onnxruntime's names, and what else is imported from here."""
 
+from typing import Any
+
 from .._errors import (Busy, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf,
                        ModelLoaded, NoModel, NoSuchFile, NotImplemented, RuntimeException, Timeout)
 from .._settings import (ExecutionMode, GraphOptimizationLevel, OrtAllocatorType, OrtMemType, RunOptions,
@@ -10,3 +12,11 @@ __all__ = ["Busy", "EPFail", "EngineError", "ExecutionMode", "Fail", "GraphOptim
            "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoaded", "ModelMetadata", "NoModel",
            "NoSuchFile", "NodeArg", "NotImplemented", "OrtAllocatorType", "OrtDevice", "OrtMemType",
            "OrtMemoryInfo", "OrtValue", "RunOptions", "RuntimeException", "SessionOptions", "Timeout"]
+
+
+def __getattr__(name: str) -> Any:
+    """What the package has under the same name: get_available_providers, get_device, ..."""
+    import corelane
+    if name.startswith("_") or not hasattr(corelane, name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(corelane, name)
