@@ -19,9 +19,10 @@ from ._absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtArenaCfg, Or
 from ._binding import IOBinding
 from ._compiling import compile as compile
 from ._errors import Busy, Timeout
+from ._futures import RunFuture
 from ._options import AVAILABLE as _AVAILABLE
 from ._options import make_provider_options
-from ._session import InferenceSession, RunFuture
+from ._session import InferenceSession
 from ._settings import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
                         RunOptions, SessionOptions)
 from ._values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue

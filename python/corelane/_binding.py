@@ -59,7 +59,8 @@ class IOBinding:
             self._call(self._native.bind_output, name)
             return
         if element_type is None or shape is None:
-            raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is provided")
+            raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is "
+                             "provided")
         self._call(self._native.bind_raw_output, name, int(buffer_ptr), _arrays.number_of(element_type),
                    list(shape))
 

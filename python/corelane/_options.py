@@ -91,7 +91,8 @@ def _tp_mode(value: Any) -> str:
 def _operators(value: Any) -> dict[str, Any]:
     """Functions by operator type."""
     if not isinstance(value, Mapping):
-        raise RuntimeError(f"custom_operators: a dict of functions by operator type is needed, {value!r} was given")
+        raise RuntimeError("custom_operators: a dict of functions by operator type is needed, "
+                           f"{value!r} was given")
     for kind, function in value.items():
         if not isinstance(kind, str) or not kind:
             raise RuntimeError(f"custom_operators: {kind!r} is no operator type")
@@ -198,7 +199,8 @@ def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, di
         if not isinstance(provider_options, Sequence):
             raise ValueError("'provider_options' should be a sequence.")
         if len(providers) != len(provider_options):
-            raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+            raise ValueError("'providers' and 'provider_options' should be the same length if both are "
+                             "given.")
         if any(isinstance(p, tuple) and p[1] for p in providers):
             raise ValueError("Cannot specify options both inline and in 'provider_options'.")
     pairs = []

@@ -150,7 +150,8 @@ class OrtDevice:
 class OrtMemoryInfo:
     def __init__(self, name: str, allocator_type: OrtAllocatorType = OrtAllocatorType.ORT_DEVICE_ALLOCATOR,
                  device_id: int = 0, mem_type: OrtMemType = OrtMemType.DEFAULT):
-        self.name, self.allocator_type, self.device_id, self.mem_type = name, allocator_type, device_id, mem_type
+        self.name, self.allocator_type = name, allocator_type
+        self.device_id, self.mem_type = device_id, mem_type
 
 
 class NodeArg:

@@ -83,7 +83,8 @@ class Inside(unittest.TestCase):
 
     def test_run_async_more_often_than_callbacks_may_be_pending(self):
         said = Callbacks()
-        self.inside(lambda s: [s.run_async(None, {"x": X}, said, i) for i in range(20)], max_pending_callbacks=1)
+        self.inside(lambda s: [s.run_async(None, {"x": X}, said, i) for i in range(20)],
+                    max_pending_callbacks=1)
         self.assertEqual(said.tags(), list(range(20)))
 
     def test_futures(self):

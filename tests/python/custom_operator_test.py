@@ -25,7 +25,8 @@ def scale(x, factor, **_):
 
 
 def run(function, model=None, **options):
-    made = session(model=scale_model() if model is None else model, custom_operators={"Scale": function}, **options)
+    made = session(model=scale_model() if model is None else model, custom_operators={"Scale": function},
+                   **options)
     return made.run(None, {"x": X})
 
 
@@ -128,7 +129,8 @@ class Functions(unittest.TestCase):
                 for i in range(3):
                     s.run_async(None, dict(x=X), lambda o, d, e: print("called", d, e), i)
             """)
-        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "called 0 \ncalled 1 \ncalled 2 \n", ""))
+        self.assertEqual((result.returncode, result.stdout, result.stderr),
+                         (0, "called 0 \ncalled 1 \ncalled 2 \n", ""))
 
 
 class Failures(unittest.TestCase):
@@ -152,7 +154,8 @@ class Failures(unittest.TestCase):
                     self.assertIn(text, str(caught.exception))
 
     def test_results_must_be_those_of_the_model(self):
-        for result, text in ((X.astype(np.float64), "f64"), (X[:, :2], "[1, 2]"), ((X, X), "2 outputs"), ((), "0 outputs"),
+        for result, text in ((X.astype(np.float64), "f64"), (X[:, :2], "[1, 2]"), ((X, X), "2 outputs"),
+                             ((), "0 outputs"),
                              (None, "NoneType"), ("text", "str")):
             with self.assertRaises(RuntimeError) as caught:
                 run(lambda x, **_: result)

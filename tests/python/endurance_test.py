@@ -68,7 +68,8 @@ class Calls(unittest.TestCase):
         self.assertEqual(made.statistics()["failed"], 0)
 
     def test_failures_are_those_of_their_own_calls(self):
-        made = session("null:rk3588?fail=20&name=harm", schedule=[0, 1, 2], threads_per_core=2, max_queue_size=64)
+        made = session("null:rk3588?fail=20&name=harm", schedule=[0, 1, 2], threads_per_core=2,
+                       max_queue_size=64)
         failed, lost, lock = [0], [], threading.Lock()
 
         def work():

@@ -137,7 +137,8 @@ class OrtValues(unittest.TestCase):
 
     def test_describe_themselves(self):
         value = ort.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float16)
-        self.assertEqual((value.shape(), value.element_type(), value.data_type(), value.tensor_size_in_bytes()),
+        self.assertEqual((value.shape(), value.element_type(), value.data_type(),
+                          value.tensor_size_in_bytes()),
                          ([2, 3], 10, "tensor(float16)", 12))
         self.assertEqual((value.device_name(), value.is_tensor(), value.has_value()), ("cpu", True, True))
         number = ort.OrtValue.ortvalue_from_shape_and_type([1], 7)
@@ -321,7 +322,8 @@ class Types(unittest.TestCase):
 
     def test_others_are_refused_and_named(self):
         made = ort.InferenceSession(relu_model((1, 4)), providers=[NPU])
-        for kind, name in ((np.float64, "f64"), (np.uint64, "u64"), (">f4", ">f4"), (np.complex64, "complex64")):
+        for kind, name in ((np.float64, "f64"), (np.uint64, "u64"), (">f4", ">f4"),
+                           (np.complex64, "complex64")):
             with self.assertRaises(RuntimeError) as caught:
                 made.run(None, {"x": X.astype(kind)})
             self.assertIn(name, str(caught.exception))

@@ -37,7 +37,8 @@ class Sources(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "ünï cødé.onnx")
             path.write_bytes(model)
-            for source in (path, str(path), os.fsencode(path).decode(), model, bytearray(model), memoryview(model)):
+            for source in (path, str(path), os.fsencode(path).decode(), model, bytearray(model),
+                           memoryview(model)):
                 for providers in ([NPU], None):
                     made = ort.InferenceSession(source, providers=providers)
                     np.testing.assert_array_equal(made.run(None, {"x": X})[0], Y)
@@ -56,7 +57,8 @@ class Sources(unittest.TestCase):
 
     def test_what_is_no_model_is_refused(self):
         for source, kind, text in ((b"", RuntimeError, "model data must not be empty"),
-                                   (b"abcdefgh", RuntimeError, "61 62 63 64"), ("nope.onnx", RuntimeError, "nope.onnx"),
+                                   (b"abcdefgh", RuntimeError, "61 62 63 64"),
+                                   ("nope.onnx", RuntimeError, "nope.onnx"),
                                    (3, TypeError, "int"), (None, TypeError, "None")):
             with self.assertRaises(kind) as caught:
                 ort.InferenceSession(source, providers=[NPU])
@@ -84,7 +86,8 @@ class Sources(unittest.TestCase):
 class Providers(unittest.TestCase):
     def test_forms(self):
         options = {"schedule": [1], "device": "null:rk3588"}
-        for providers, separate in (([(NPU, options)], None), ([NPU], [options]), (NPU, [options]), (NPU, options),
+        for providers, separate in (([(NPU, options)], None), ([NPU], [options]), (NPU, [options]),
+                                    (NPU, options),
                                     ((NPU, options), None), ([(NPU, options), "CPUExecutionProvider"], None),
                                     (["CPUExecutionProvider", NPU], [{}, options]),
                                     (["RKNNExecutionProvider"], [options])):
@@ -108,7 +111,8 @@ class Providers(unittest.TestCase):
         self.assertTrue(all(isinstance(v, str) for v in shown.values()), shown)
         self.assertEqual((shown["schedule"], shown["enable_pacing"], shown["submit_timeout_ms"]),
                          ("0,2", "true", "10000"))
-        again = ort.InferenceSession(relu_model((1, 4)), providers=[(NPU, {k: v for k, v in shown.items() if k != "device"})])
+        again = ort.InferenceSession(relu_model((1, 4)),
+                                     providers=[(NPU, {k: v for k, v in shown.items() if k != "device"})])
         self.assertEqual(again.get_provider_options()[NPU]["schedule"], "0,2")
 
 
@@ -135,7 +139,8 @@ class Shapes(unittest.TestCase):
             np.testing.assert_array_equal(future.result()[0], x)
 
     def test_open_dimensions_take_any_size(self):
-        for made in (ort.InferenceSession(relu_model(("N", 4)), providers=[NPU]), ort.InferenceSession(relu_model())):
+        for made in (ort.InferenceSession(relu_model(("N", 4)), providers=[NPU]),
+                     ort.InferenceSession(relu_model())):
             self.assertEqual(made.get_inputs()[0].shape, ["N", 4])
             for n in (1, 3, 2):
                 self.assertEqual(made.run(None, {"x": np.ones((n, 4), np.float32)})[0].shape, (n, 4))
@@ -172,7 +177,8 @@ class Layouts(unittest.TestCase):
         pixels = np.ascontiguousarray(x.transpose(0, 2, 3, 1))
         for layout, given, shape, name in (
                 ("nchw", x, list(self.SHAPE), "NCHW"), ("Original", x, list(self.SHAPE), "NCHW"),
-                ("nchw_software", x, list(self.SHAPE), "NCHW"), ("original_software", x, list(self.SHAPE), "NCHW"),
+                ("nchw_software", x, list(self.SHAPE), "NCHW"),
+                ("original_software", x, list(self.SHAPE), "NCHW"),
                 ("nhwc", pixels, [1, 2, 5, 3], "NHWC"), ("ANY", pixels, [1, 2, 5, 3], "NHWC")):
             with self.subTest(layout=layout):
                 made = session(shape=self.SHAPE, layout=layout)
@@ -205,7 +211,8 @@ class Layouts(unittest.TestCase):
 class Quantised(unittest.TestCase):
     def test_outputs_are_what_their_type_says(self):
         expected = np.float32([[-1, 2, -3, 4]])
-        for form, kind, name in (("declared", np.float32, "tensor(float)"), ("float", np.float32, "tensor(float)"),
+        for form, kind, name in (("declared", np.float32, "tensor(float)"),
+                                 ("float", np.float32, "tensor(float)"),
                                  ("raw", np.int8, "tensor(int8)")):
             made = session(model=quantised_model(), output_form=form)
             node, (y,) = made.get_outputs()[0], made.run(None, {"x": X})
@@ -220,7 +227,8 @@ class Quantised(unittest.TestCase):
     def test_native_descriptions_have_scale_and_zero_point(self):
         made = session(model=quantised_model())
         for node in (made.get_native_inputs()[0], made.get_native_outputs()[0]):
-            self.assertEqual((node.type, node.quant["scales"], node.quant["zero_points"]), ("tensor(int8)", [0.5], [-3]))
+            self.assertEqual((node.type, node.quant["scales"], node.quant["zero_points"]),
+                             ("tensor(int8)", [0.5], [-3]))
 
 
 class Batches(unittest.TestCase):
@@ -232,7 +240,8 @@ class Batches(unittest.TestCase):
     def test_dict_and_run_options(self):
         made = session(schedule=[0, 1, 2])
         x = np.arange(-20, 28, dtype=np.float32).reshape(12, 4)
-        for given in (self.options(), BATCH, {"ztu_modelrt_dispatch_batch": "True"}, {"ztu_modelrt_dispatch_batch": True}):
+        for given in (self.options(), BATCH, {"ztu_modelrt_dispatch_batch": "True"},
+                      {"ztu_modelrt_dispatch_batch": True}):
             np.testing.assert_array_equal(made.run(None, {"x": x}, given)[0], np.maximum(x, 0))
         for off in ({"ztu_modelrt_dispatch_batch": "0"}, {}, None):
             with self.assertRaises(RuntimeError):
@@ -250,7 +259,8 @@ class Batches(unittest.TestCase):
 
     def test_no_sample_and_uneven_samples_are_refused(self):
         from onnx import helper
-        made = session(model=model_of([helper.make_node("Add", ["a", "b"], ["y"])], [("a", (1, 4)), ("b", (1, 4))],
+        made = session(model=model_of([helper.make_node("Add", ["a", "b"], ["y"])],
+                                      [("a", (1, 4)), ("b", (1, 4))],
                                       [("y", (1, 4))]))
         for a, b in ((X[:0], X[:0]), (X.repeat(2, 0), X.repeat(3, 0))):
             with self.assertRaises(RuntimeError):
@@ -334,7 +344,8 @@ class Introspection(unittest.TestCase):
         self.assertIn("tensor(float)", repr(node))
 
     def test_metadata(self):
-        program = ort.compile(relu_model((1, 4)), metadata={"stride": "32", "names": "{0: 'a'}"}, custom_string="c")
+        program = ort.compile(relu_model((1, 4)), metadata={"stride": "32", "names": "{0: 'a'}"},
+                              custom_string="c")
         self.assertEqual(session(model=program).get_modelmeta().custom_metadata_map,
                          {"stride": "32", "names": "{0: 'a'}", "rknn_custom_string": "c"})
         strict = ort.InferenceSession(program).get_modelmeta()

@@ -121,7 +121,8 @@ class Fork(unittest.TestCase):
                 begin = time.monotonic()
                 refused = 0
                 for call in (lambda: s.run(None, {"x": X}), lambda: s.submit(None, {"x": X}),
-                             lambda: s.run_async(None, {"x": X}, print, None), lambda: s.run_pipeline(X), s.close):
+                             lambda: s.run_async(None, {"x": X}, print, None), lambda: s.run_pipeline(X),
+                             s.close):
                     try:
                         call()
                     except RuntimeError as error:
@@ -159,7 +160,8 @@ class CtrlC(unittest.TestCase):
         "submit": (FULL, "s.submit(None, {'x': X})", "s.statistics()['accepted']", "2"),
         "run_async": (FULL, "s.run_async(None, {'x': X}, print, None)", "s.statistics()['accepted']", "2"),
         "pipeline that waits for room": (FULL, "s.run_pipeline(X)", "s.statistics()['accepted']", "2"),
-        "pipeline": ("s.run_pipeline(X, depth=1)", "s.run_pipeline(X, depth=1)", "s.statistics()['running']", "1"),
+        "pipeline": ("s.run_pipeline(X, depth=1)", "s.run_pipeline(X, depth=1)", "s.statistics()['running']",
+                     "1"),
         "flush": ("s.run_pipeline(X)", "s.flush()", "s.statistics()['failed']", "0"),
         "batch": ("", "s.run(None, {'x': X.repeat(4, 0)}, {'ztu_modelrt_dispatch_batch': '1'})",
                   "s.statistics()['cancelled']", "1"),

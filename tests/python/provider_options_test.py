@@ -41,11 +41,14 @@ class Tables(unittest.TestCase):
                 return len(os.listdir("/proc/self/task"))
             before = threads()
             for device in ("null:rk3588", "virtual:rk3588", "null:rk3566"):
-                for options in (dict(schedule=[0, 5]), dict(schedule=[64]), dict(schedule="abc"), dict(schedule=[-1]),
-                                dict(schedule=[0], tp_mode="auto"), dict(tp_mode="0,2"), dict(threads_per_core=0),
+                for options in (dict(schedule=[0, 5]), dict(schedule=[64]), dict(schedule="abc"),
+                                dict(schedule=[-1]),
+                                dict(schedule=[0], tp_mode="auto"), dict(tp_mode="0,2"),
+                                dict(threads_per_core=0),
                                 dict(threads_per_core=65), dict(max_queue_size=0), dict(submit_timeout_ms=0),
                                 dict(layout="chwn"), dict(placement="best"), dict(max_pending_callbacks=0),
-                                dict(output_form="text"), dict(precision="f8"), dict(custom_operators=[print])):
+                                dict(output_form="text"), dict(precision="f8"),
+                                dict(custom_operators=[print])):
                     try:
                         session(device, **options)
                         print("accepted", device, options)
@@ -89,14 +92,16 @@ class Tables(unittest.TestCase):
         self.rejected("submit_timeout_ms", [0, -1, None, 10**30])
 
     def test_layout(self):
-        self.accepted("layout", [("NCHW", "original"), ("original", "original"), ("nhwc", "nhwc"), ("any", "any"),
+        self.accepted("layout", [("NCHW", "original"), ("original", "original"), ("nhwc", "nhwc"),
+                                 ("any", "any"),
                                  ("nchw_software", "original_software"),
                                  ("Original_Software", "original_software")])
         self.rejected("layout", ["chwn", ""])
 
     def test_flags(self):
         for name in ("enable_pacing", "disable_dup_context", "sequential_callbacks"):
-            self.accepted(name, [(True, "true"), (np.bool_(False), "false"), ("on", "true"), ("No", "false"), (1, "true")])
+            self.accepted(name, [(True, "true"), (np.bool_(False), "false"), ("on", "true"), ("No", "false"),
+                                 (1, "true")])
             self.rejected(name, [None, "maybe", 2, [], 0.5])
 
     def test_run_options(self):
@@ -107,7 +112,8 @@ class Tables(unittest.TestCase):
             for value in values:
                 with self.assertRaises(RuntimeError, msg=(name, value)):
                     made.run(None, {"x": X}, {name: value})
-        for given in ({"corelane.timeout_ms": "60000", "corelane.priority": -3}, ort.RunOptions(), {"unknown": "1"}):
+        for given in ({"corelane.timeout_ms": "60000", "corelane.priority": -3}, ort.RunOptions(),
+                      {"unknown": "1"}):
             self.assertEqual(len(made.run(None, {"x": X}, given)), 1)
         with self.assertRaises(TypeError):
             made.run(None, {"x": X}, 3)

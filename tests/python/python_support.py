@@ -23,8 +23,8 @@ def model_of(nodes, inputs, outputs, **graph_parts):
     from onnx import TensorProto, helper  # Slow to import, and most child processes need none of it.
 
     def values(rows):
-        return [helper.make_tensor_value_info(row[0], row[2] if len(row) > 2 else TensorProto.FLOAT, list(row[1]))
-                for row in rows]
+        return [helper.make_tensor_value_info(name, kind[0] if kind else TensorProto.FLOAT, list(shape))
+                for name, shape, *kind in rows]
 
     graph = helper.make_graph(nodes, "g", values(inputs), values(outputs), **graph_parts)
     domains = {node.domain for node in nodes} - {""}

@@ -63,7 +63,8 @@ class PerTaskLog(unittest.TestCase):
         self.assertEqual([(line[0], line[5]) for line in lines], [(0, 0)])
 
     def test_values_that_switch_it_on(self):
-        for value, count in (("1", 1), ("true", 1), ("TRUE", 1), ("On", 1), ("yes", 1), ("0", 0), ("", 0), ("no", 0),
+        for value, count in (("1", 1), ("true", 1), ("TRUE", 1), ("On", 1), ("yes", 1), ("0", 0), ("", 0),
+                             ("no", 0),
                              ("2", 0)):
             os.environ[VARIABLES[0]] = value
             self.assertEqual(len(self.lines("null:rk3588", lambda s: s.run(None, {"x": X}))), count, value)
@@ -141,7 +142,8 @@ class Profile(unittest.TestCase):
 class Remarks(unittest.TestCase):
     def test_are_warnings_of_the_caller(self):
         from onnx import helper
-        model = model_of([helper.make_node("Mine", ["x"], ["y"], domain="my")], [("x", (1, 4))], [("y", (1, 4))])
+        model = model_of([helper.make_node("Mine", ["x"], ["y"], domain="my")], [("x", (1, 4))],
+                         [("y", (1, 4))])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             ort.InferenceSession(model, providers=[(NPU, {"schedule": [0, 1],

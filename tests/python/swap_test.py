@@ -165,15 +165,17 @@ class Swap(unittest.TestCase):
         model.doc_string, model.graph.doc_string, model.model_version = "a model", "a graph", 7
         entry = model.metadata_props.add()
         entry.key, entry.value = "stride", "32"
-        meta = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).get_modelmeta()
-        self.assertEqual((meta.producer_name, meta.domain, meta.version, meta.description, meta.graph_description,
-                          meta.graph_name, meta.custom_metadata_map),
+        session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        meta = session.get_modelmeta()
+        self.assertEqual((meta.producer_name, meta.domain, meta.version, meta.description,
+                          meta.graph_description, meta.graph_name, meta.custom_metadata_map),
                          ("maker", "ai.test", 7, "a model", "a graph", "g", {"stride": "32"}))
 
     def test_options_lists_of_unequal_length_fall_back(self):
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            session = ort.InferenceSession(relu_model(), providers=["CPUExecutionProvider"], provider_options=[{}, {}])
+            session = ort.InferenceSession(relu_model(), providers=["CPUExecutionProvider"],
+                                           provider_options=[{}, {}])
         self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
         self.assertEqual(session.get_provider_options(), {"CPUExecutionProvider": {}})
 
@@ -219,7 +221,7 @@ class Swap(unittest.TestCase):
         np.testing.assert_array_equal(session.run(["y"], {"x": X})[0], np.maximum(X, 0))
 
     def test_functions_are_found_in_capi_too(self):
-        for name in ("get_available_providers", "get_device", "set_default_logger_severity", "get_all_providers"):
+        for name in ("get_available_providers", "get_device", "set_default_logger_severity"):
             self.assertTrue(callable(getattr(state, name)), name)
         self.assertEqual(state.get_available_providers(), ort.get_available_providers())
         with self.assertRaises(AttributeError):

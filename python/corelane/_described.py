@@ -1,0 +1,174 @@
+"""What a session says of itself: inputs and outputs, providers, figures, records."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from . import _options
+from ._errors import NotImplemented as NotSupported
+from ._errors import StatusError, translated
+from ._settings import SessionOptions
+from ._values import ModelMetadata, NodeArg, OrtValue, check_device
+
+
+class Described:
+    """The part of InferenceSession that runs nothing."""
+
+    _native: Any
+    _options: SessionOptions
+    _strict: bool
+    _inputs: list[NodeArg]
+    _outputs: list[NodeArg]
+    _providers: list[str]
+    _provider: str
+    _profile_start: int
+
+    def _node(self, description: dict) -> NodeArg:
+        four = len(description["shape"]) == 4
+        nhwc = description["layout"] == "nhwc"
+        return NodeArg(description, ("NHWC" if nhwc else "NCHW") if four else "UNDEFINED")
+
+    def get_inputs(self) -> list[NodeArg]:
+        return list(self._inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        return list(self._outputs)
+
+    @property
+    def input_names(self) -> list[str]:
+        return [node.name for node in self._inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [node.name for node in self._outputs]
+
+    def get_native_inputs(self) -> list[NodeArg]:
+        """As the program has them: quantized types with scale and zero point."""
+        return [self._node(d) for d in self._native.native_inputs()]
+
+    def get_native_outputs(self) -> list[NodeArg]:
+        return [self._node(d) for d in self._native.native_outputs()]
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        return []
+
+    def get_modelmeta(self) -> ModelMetadata:
+        description = self._native.description()
+        meta = ModelMetadata()
+        meta.custom_metadata_map = dict(description["metadata"])
+        if not self._strict:
+            meta.custom_metadata_map["rknn_custom_string"] = description["custom_string"]
+        meta.graph_name = description["name"]
+        # Programs of earlier versions have the producer's name and version in one text.
+        meta.producer_name = description["producer_name"] or description["producer"]
+        meta.domain, meta.description = description["domain"], description["description"]
+        meta.graph_description = description["graph_description"]
+        if description["version"] is not None:
+            meta.version = description["version"]
+        return meta
+
+    def get_providers(self) -> list[str]:
+        return list(self._providers)
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """What is in force, as texts."""
+        effective: dict[str, str] = {}
+        if not self._strict:
+            for key, value in self._native.options().items():
+                if isinstance(value, list):
+                    value = ",".join(map(str, value))
+                effective[key] = str(value).lower() if isinstance(value, bool) else str(value)
+            effective["device"] = self._native.device()["instance"]
+        return {name: effective if name == self._provider else {} for name in self._providers}
+
+    def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
+        """Only providers of the same rules: a session stays on its device."""
+        pairs = _options.split_providers(providers, provider_options)
+        for name, _ in pairs:
+            if name not in _options.RKNN_PROVIDERS and name != _options.CPU_PROVIDER:
+                raise RuntimeError(f"Unknown Provider Type: {name}")
+        if pairs and (pairs[0][0] in _options.RKNN_PROVIDERS) == self._strict:
+            raise NotSupported("a session cannot change its provider; make a new one")
+
+    def disable_fallback(self) -> None:
+        """There is nothing to fall back to."""
+
+    def enable_fallback(self) -> None:
+        """There is nothing to fall back to."""
+
+    def get_session_options(self) -> SessionOptions:
+        return self._options
+
+    def get_profiling_start_time_ns(self) -> int:
+        return self._profile_start
+
+    def end_profiling(self) -> str:
+        """Writes the device's records as a Chrome trace and returns the file's name; '' when off."""
+        if not self._options.enable_profiling or not self._profile_start:
+            return ""
+        events = [{"cat": "Session", "ph": "X", "pid": os.getpid(), "tid": record["core_bits"],
+                   "name": f"task {record['task_id']}", "ts": record["started_ns"] / 1000,
+                   "dur": (record["ended_ns"] - record["started_ns"]) / 1000,
+                   "args": {"queued_us": (record["started_ns"] - record["queued_ns"]) / 1000}}
+                  for record in self._native.read_trace()]
+        name = f"{self._options.profile_file_prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}"
+        for number in range(10_000):  # Another session may end in the same second.
+            path = f"{name}{f'_{number}' if number else ''}.json"
+            try:
+                file = open(path, "x", encoding="utf-8")
+            except FileExistsError:
+                continue
+            break
+        else:
+            raise RuntimeError(f"{name}.json and ten thousand more names are taken; remove old profiles")
+        with file:
+            json.dump(events, file)
+        self._native.set_trace(0)
+        self._profile_start = 0
+        return path
+
+    def statistics(self) -> dict[str, Any]:
+        """Figures since the session was made: tasks accepted, failed, by context, ..."""
+        return self._native.statistics()
+
+    def set_trace(self, records: int) -> None:
+        """Keeps the last `records` records of each core of the device; 0 switches it off. The ring is the
+        device's: sessions that share it see each other's tasks."""
+        if not isinstance(records, (int, np.integer)) or not 0 <= records < 2**63:
+            raise ValueError(f"records: an integer from 0 on is needed, {records!r} was given")
+        self._traced(self._native.set_trace, int(records))
+
+    def read_trace(self) -> list[dict[str, Any]]:
+        """task_id, core_bits, queue_depth, code (0: done) and the times queued_ns, started_ns, ended_ns."""
+        return self._traced(self._native.read_trace)
+
+    def _traced(self, function: Callable, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except StatusError as error:
+            raise translated(error, self._strict) from None
+
+    def device(self) -> dict[str, Any]:
+        return self._native.device()
+
+    def get_input_memory_infos(self) -> list:
+        raise NotSupported("memory infos are not served: inputs and outputs are in 'cpu' memory")
+
+    get_output_memory_infos = get_input_epdevices = get_input_memory_infos
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise NotSupported("this member of InferenceSession is not served by corelane; "
+                           "docs/apis/python.md lists what is")
+
+    get_provider_graph_assignment_info = get_tuning_results = set_tuning_results = _refuse
+    set_ep_dynamic_options = release_captured_graph = _refuse
+
+    def create_ortvalue_from_shape_and_type(self, shape: Sequence[int], element_type: Any, device_type: str,
+                                            device_id: int = 0, vendor_id: int = -1) -> OrtValue:
+        check_device(device_type, device_id)
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type)
