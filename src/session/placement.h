@@ -44,11 +44,22 @@ inline std::size_t least_loaded(std::span<const IdleContext> idle, std::int32_t 
   return best;
 }
 
-/// Whether a task takes all cores at once: it is alone, and tasks take long enough (`average`) for
-/// the work of several cores to be worth its start.
-inline bool takes_all_cores(std::size_t running, std::int64_t waiting, Duration average) {
-  constexpr Duration kWorthIt = std::chrono::microseconds(100);
-  return running == 0 && waiting <= 0 && average >= kWorthIt;
-}
+/// Whether a task takes all cores at once: it is alone and those before it were, and tasks take
+/// long enough (`average`) for the work of several cores to be worth its start. Where calls
+/// overlap, one core each is better, also for a task that finds the others just done.
+class AloneInARow {
+ public:
+  /// For each task when it starts, while `running` run and `waiting` wait.
+  bool takes_all_cores(std::size_t running, std::int64_t waiting, Duration average) {
+    constexpr Duration kWorthIt = std::chrono::microseconds(100);
+    alone_ = running == 0 && waiting <= 0 ? std::min(alone_ + 1, kEnough) : 0;
+    return alone_ == kEnough && average >= kWorthIt;
+  }
+  /// Tasks in a row, this one counted; the first of all needs none before it.
+  static constexpr int kEnough = 8;
+
+ private:
+  int alone_ = kEnough;
+};
 
 }  // namespace corelane::session

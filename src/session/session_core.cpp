@@ -199,7 +199,7 @@ SessionWorker* SessionCore::take_idle(Lane& lane, std::int32_t wanted, std::int6
   SessionWorker* worker = lane.idle[chosen];
   lane.idle.erase(lane.idle.begin() + static_cast<std::ptrdiff_t>(chosen));
   if (all_cores_) {
-    const bool all = takes_all_cores(running_, others, pacer_.average());
+    const bool all = alone_.takes_all_cores(running_, others, pacer_.average());
     worker->widen(all ? all_cores_ : std::nullopt);
   }
   ++running_;

@@ -26,6 +26,7 @@
 #include "session/callback_thread.h"
 #include "session/pacer.h"
 #include "session/perf_line.h"
+#include "session/placement.h"
 #include "session/session_model.h"
 #include "session/session_task.h"
 
@@ -149,6 +150,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   std::vector<std::unique_ptr<SessionWorker>> workers_;
   std::vector<Lane> lanes_;
   std::optional<device::CoreSet> all_cores_;  ///< Of the schedule, for tasks that are alone.
+  AloneInARow alone_;
   std::vector<std::size_t> lane_of_core_;     ///< By core number, with a schedule.
   std::vector<std::size_t> running_by_core_;  ///< By core number + 1; [0]: the device's choice.
   std::int64_t waiting_ = 0;

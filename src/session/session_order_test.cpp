@@ -67,15 +67,17 @@ TEST(SessionMapping, AdaptiveGivesATaskThatIsAloneAllCores) {
   submit(1);  // Nothing is known of its time yet.
   submit(1);
   submit(4);
-  submit(1);
+  for (int i = 0; i < 8; ++i) submit(1);
   const auto cores = cores_used(session);
-  ASSERT_EQ(cores.size(), 7U);
+  ASSERT_EQ(cores.size(), 14U);
   EXPECT_EQ(cores[0], 1U);
   EXPECT_EQ(cores[1], 7U);
   EXPECT_EQ(cores[2], 7U);  // Was alone when it came; the others came while it ran.
   EXPECT_EQ(cores[3] | cores[4] | cores[5], 7U);
   for (const std::size_t t : {3, 4, 5}) EXPECT_EQ(std::popcount(cores[t]), 1) << t;
-  EXPECT_EQ(cores[6], 7U);
+  // Calls that overlapped may do so again: the next ones are alone, but not yet long enough.
+  for (std::size_t t = 6; t < 13; ++t) EXPECT_EQ(std::popcount(cores[t]), 1) << t;
+  EXPECT_EQ(cores[13], 7U);
 }
 
 TEST(SessionMapping, AdaptiveGivesShortTasksOneCore) {

@@ -20,8 +20,9 @@ enum class TpMode : std::uint8_t { kAuto, kAll, kCore0, kCore1, kCore2, kCores01
 enum class PlacementPolicy : std::uint8_t {
   kFormula,      ///< Task t on core schedule[t % length], whatever the others do.
   kLeastLoaded,  ///< The first core of the schedule that becomes free; the formula breaks ties.
-  kAdaptive,     ///< As kLeastLoaded, but a task that is alone takes all cores of the schedule at
-                 ///< once, where tasks take 0.1 ms or more and the device has jobs of several cores.
+  kAdaptive,     ///< As kLeastLoaded, but a task that is alone, as the seven before it were, takes
+                 ///< all cores of the schedule at once, where tasks take 0.1 ms or more and the
+                 ///< device has jobs of several cores.
 };
 
 /// In which order the dimensions of 4-D inputs are given and reported (others are not touched).
