@@ -1,11 +1,13 @@
 """Many calls: nothing lost, nothing mixed up, no stall, no memory (A29; tests 7, 13, 14)."""
 import gc
+import random
 import threading
 import time
 import unittest
 
 import numpy as np
 
+import corelane as ort
 from python_support import X, Callbacks, session
 
 PAGE = 4096
@@ -91,6 +93,66 @@ class Calls(unittest.TestCase):
         figures = made.statistics()
         self.assertEqual((lost, failed[0]), ([], 200))
         self.assertEqual((figures["completed"], figures["failed"]), (4000, 200))
+
+
+class Mixture(unittest.TestCase):
+    """Calls of all kinds from eight threads, one task in twenty fails, some are cancelled or terminated."""
+
+    CALLS = 200
+
+    def setUp(self):
+        self.made = session("null:rk3588?a=200us&fail=20&name=mix", schedule=[0, 1, 2], threads_per_core=2,
+                            max_queue_size=8)
+        self.ends, self.lock = [], threading.Lock()
+
+    def ended(self, call, error=None):
+        with self.lock:
+            self.ends.append((call, error))
+
+    def one(self, kind, call):
+        made, feed = self.made, {"x": X}
+        if kind == 0:
+            made.run_async(None, feed, lambda outputs, user_data, error: self.ended(user_data, error), call)
+            return
+        if kind == 1:
+            made.run(None, {"x": X.repeat(3, 0)}, {"ztu_modelrt_dispatch_batch": "1"})
+        elif kind == 2:
+            future = made.submit(None, feed)
+            if not future.cancel():
+                future.result()
+        elif kind == 3:
+            options = ort.RunOptions()
+            stop = threading.Timer(0.001, setattr, (options, "terminate", True))
+            stop.start()
+            try:
+                made.run(None, feed, options)
+            finally:
+                stop.join()
+        else:
+            made.run(None, feed)
+        self.ended(call)
+
+    def work(self, thread):
+        draw = random.Random(thread)
+        for i in range(self.CALLS):
+            try:
+                self.one(draw.randrange(5), (thread, i))
+            except RuntimeError as error:
+                self.ended((thread, i), error)
+
+    def test_each_call_ends_once(self):
+        workers = [threading.Thread(target=self.work, args=(t,)) for t in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.made.close()
+        self.assertEqual(sorted(call for call, _ in self.ends),
+                         [(t, i) for t in range(8) for i in range(self.CALLS)])
+        figures = self.made.statistics()
+        self.assertEqual((figures["waiting"], figures["running"], figures["pending_callbacks"]), (0, 0, 0))
+        self.assertEqual(figures["completed"], figures["accepted"])
+        self.assertGreater(figures["failed"], figures["cancelled"])
 
 
 class Memory(unittest.TestCase):
