@@ -33,6 +33,8 @@ CallbackThread::~CallbackThread() {
 
 bool CallbackThread::is_current() const noexcept { return current == this; }
 
+bool CallbackThread::any_is_current() noexcept { return current != nullptr; }
+
 void CallbackThread::start_locked() {
   if (thread_.joinable()) thread_.detach();  // It has ended or is about to.
   sigset_t all;
@@ -82,6 +84,7 @@ bool CallbackThread::wait_idle(TimePoint until) {
   if (is_current()) return false;
   std::unique_lock lock(mutex_);
   while (!jobs_.empty() || running_) {
+    if (any_is_current()) return false;
     if (!clock_->wait_until(lock, idle_, until)) return jobs_.empty() && !running_;
   }
   return true;

@@ -24,7 +24,10 @@ class CallbackThread final : public std::enable_shared_from_this<CallbackThread>
   bool post(std::function<void()>& job);
   /// True in the thread itself.
   bool is_current() const noexcept;
-  /// Waits until nothing is posted or running; false when `until` came first.
+  /// True in the callback thread of any session: two that wait for each other wait for ever.
+  static bool any_is_current() noexcept;
+  /// Waits until nothing is posted or running; false when `until` came first. In a callback thread
+  /// it does not wait.
   bool wait_idle(TimePoint until);
   /// Lets the thread end when nothing is left. What is posted later gets one that ends likewise.
   void stop();

@@ -18,4 +18,12 @@ std::uint64_t fork_generation() noexcept {
   return generation.load(std::memory_order_relaxed);
 }
 
+Status forked_status(std::string_view what) {
+  return failure(Code::kWrongState,
+                 "{} before this process forked, and its threads stayed behind; start workers by "
+                 "spawn or exec (in Python: multiprocessing's 'spawn'), or fork before the first "
+                 "session is made",
+                 what);
+}
+
 }  // namespace corelane::session

@@ -8,6 +8,11 @@
 
 namespace corelane {
 namespace session {
+namespace {
+
+Status lost_status() { return forked_status("the call was submitted"); }
+
+}  // namespace
 
 bool FutureState::resolve(Result<Outputs> value) {
   std::vector<std::function<void(const Result<Outputs>&)>> ready;
@@ -24,7 +29,7 @@ bool FutureState::resolve(Result<Outputs> value) {
 }
 
 bool FutureState::wait(TimePoint until) {
-  if (resolved()) return true;
+  if (resolved() || lost()) return true;
   std::unique_lock lock(mutex);
   while (!resolved()) {
     if (!clock->wait_until(lock, changed, until)) break;
@@ -33,7 +38,7 @@ bool FutureState::wait(TimePoint until) {
 }
 
 bool FutureState::wait(const std::function<bool()>& interrupted) {
-  if (resolved()) return true;
+  if (resolved() || lost()) return true;
   std::unique_lock lock(mutex);
   InterruptPoll poll(interrupted);
   while (!resolved()) {
@@ -43,6 +48,11 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
 }
 
 void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
+  if (fork_generation() != generation) {  // The callback thread is not of this process.
+    const Result<Outputs> value = resolved() ? result : tl::unexpected<Status>(lost_status());
+    call_guarded([&] { f(value); });
+    return;
+  }
   {
     const std::lock_guard lock(mutex);
     if (!resolved()) {
@@ -57,7 +67,9 @@ void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
 
 }  // namespace session
 
-bool Future::done() const noexcept { return state_ != nullptr && state_->resolved(); }
+bool Future::done() const noexcept {
+  return state_ != nullptr && (state_->resolved() || state_->lost());
+}
 
 std::uint64_t Future::task_id() const noexcept {
   return state_ == nullptr ? 0 : state_->task_id.load(std::memory_order_relaxed);
@@ -67,6 +79,7 @@ bool Future::wait(TimePoint until) const { return state_ != nullptr && state_->w
 
 Result<Outputs> Future::get() const {
   if (state_ == nullptr) return error(Code::kWrongState, "this future stands for no call");
+  if (state_->lost()) return tl::unexpected<Status>(session::lost_status());
   state_->wait(kNever);
   return state_->result;
 }
@@ -74,7 +87,7 @@ Result<Outputs> Future::get() const {
 bool Future::cancel() {
   if (state_ == nullptr) return false;
   const auto core = state_->core.lock();
-  if (core == nullptr) return false;
+  if (core == nullptr || core->forked()) return false;
   if (const auto batch = state_->batch.lock()) return core->cancel_batch(*batch);
   const auto task = state_->task.lock();
   return task != nullptr && core->cancel(task);

@@ -11,6 +11,7 @@
 
 #include "corelane/base/clock.h"
 #include "corelane/session/future.h"
+#include "session/fork_guard.h"
 
 namespace corelane::session {
 
@@ -26,6 +27,10 @@ struct FutureState {
   /// The first call decides; true for it.
   bool resolve(Result<Outputs> value);
   bool resolved() const noexcept { return done.load(std::memory_order_acquire); }
+  /// Of a call whose session stayed in the parent process: it cannot be resolved any more, and its
+  /// mutex may be locked for ever.
+  bool lost() const noexcept { return !resolved() && fork_generation() != generation; }
+  /// True at once when it is lost.
   bool wait(TimePoint until);
   /// Waits until it is resolved, and asks meanwhile; false when it was interrupted. A null function
   /// never interrupts.
@@ -34,6 +39,7 @@ struct FutureState {
 
   const std::shared_ptr<Clock> clock;
   const std::shared_ptr<CallbackThread> callbacks;
+  const std::uint64_t generation = fork_generation();
   std::atomic<std::uint64_t> task_id{0};
   /// Set before the future is handed out.
   std::weak_ptr<SessionCore> core;

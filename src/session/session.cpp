@@ -1,6 +1,7 @@
 #include "corelane/session/session.h"
 
 #include <deque>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -256,6 +257,10 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
 std::vector<Result<Outputs>> Session::flush(const std::function<bool()>& interrupted) {
   std::vector<Result<Outputs>> results;
   if (owner_ == nullptr) return results;
+  if (Status usable = owner_->core->usable(); !usable.ok()) {
+    results.emplace_back(tl::unexpected<Status>(std::move(usable)));
+    return results;
+  }
   std::deque<Future> pending;
   {
     const std::lock_guard lock(owner_->mutex);
@@ -300,10 +305,15 @@ bool Session::wait_callbacks(TimePoint until) {
 }
 
 Status Session::close_all(Duration timeout) {
+  const auto cores = session::living_sessions();
+  // One time limit for all, on each of their clocks.
+  std::map<std::shared_ptr<Clock>, TimePoint> deadlines;
+  for (const auto& core : cores) {
+    deadlines.try_emplace(core->clock(), deadline_of(*core->clock(), timeout));
+  }
   Status first;
-  for (const auto& core : session::living_sessions()) {
-    if (core->forked()) continue;
-    const Status status = core->close(deadline_of(*core->clock(), timeout));
+  for (const auto& core : cores) {
+    const Status status = core->close(deadlines.at(core->clock()));
     if (first.ok()) first = status;
   }
   return first;

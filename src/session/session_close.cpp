@@ -11,12 +11,14 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
   std::vector<std::unique_ptr<SessionWorker>> workers;
   std::vector<Program> programs;
   std::vector<std::shared_ptr<SessionTask>> cancelled;
+  const bool in_callback = CallbackThread::any_is_current();
   {
     Lock lock(mutex_);
     closing_ = true;
     room_.notify_all();
-    if (callbacks_->is_current()) {
-      // Whoever waits here waits for itself. The rest ends on its own.
+    if (in_callback && !quiet()) {
+      // Whoever waits here waits for itself, or for one that waits for it. The rest ends on its
+      // own.
       lock.unlock();
       callbacks_->stop();
       return {};
@@ -56,6 +58,10 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
   }
   workers.clear();
   programs.clear();
+  if (in_callback) {  // A continuation, or a callback of another session.
+    callbacks_->stop();
+    return {};
+  }
   if (!callbacks_->wait_idle(deadline)) {
     return failure(Code::kTimeout, "a continuation has not returned; close again to wait for it");
   }
@@ -64,19 +70,27 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
 }
 
 bool SessionCore::closed() const {
+  if (forked()) return true;
   const Lock lock(mutex_);
   return closing_;
 }
 
-bool SessionCore::wait_callbacks(TimePoint until) { return callbacks_->wait_idle(until); }
+bool SessionCore::wait_callbacks(TimePoint until) {
+  return !forked() && callbacks_->wait_idle(until);
+}
 
 SessionStatistics SessionCore::statistics() const {
-  const Lock lock(mutex_);
-  SessionStatistics s = counted_;
-  s.waiting = static_cast<std::size_t>(waiting_);
-  s.running = running_;
-  s.pending_callbacks = static_cast<std::size_t>(pending_callbacks_);
-  s.average_device_time = pacer_.average();
+  SessionStatistics s;
+  if (forked()) {  // The lock may be held for ever.
+    s.tasks_by_context.resize(contexts_);
+  } else {
+    const Lock lock(mutex_);
+    s = counted_;
+    s.waiting = static_cast<std::size_t>(waiting_);
+    s.running = running_;
+    s.pending_callbacks = static_cast<std::size_t>(pending_callbacks_);
+    s.average_device_time = pacer_.average();
+  }
   s.contexts = contexts_;
   s.duplicated = duplicated_;
   s.core_of_context = context_cores_;
@@ -84,11 +98,13 @@ SessionStatistics SessionCore::statistics() const {
 }
 
 std::shared_ptr<const Program> SessionCore::first_program() const {
+  if (forked()) return nullptr;
   const Lock lock(mutex_);
   return programs_.empty() ? nullptr : std::make_shared<const Program>(programs_.front());
 }
 
 device::MemoryFigures SessionCore::memory() const {
+  if (forked()) return {};
   std::vector<Program> programs;
   {
     const Lock lock(mutex_);

@@ -81,9 +81,7 @@ bool SessionCore::forked() const noexcept { return fork_generation() != generati
 
 Status SessionCore::usable() const {
   if (!forked()) return {};
-  return failure(Code::kWrongState,
-                 "the session was made before this process forked, and its threads stayed behind; "
-                 "make a session in the child");
+  return forked_status("the session was made");
 }
 
 Status SessionCore::refused(Admission why, Duration waited) const {

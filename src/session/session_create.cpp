@@ -1,5 +1,7 @@
 #include "session/session_create.h"
 
+#include <pthread.h>
+
 #include <mutex>
 
 #include "corelane/base/log.h"
@@ -19,7 +21,11 @@ struct Living {
 
 /// Never destroyed: sessions may be closed while the process ends.
 Living& living() {
-  static Living* const all = new Living;
+  static Living* all = [] {
+    // A forked child cannot close the parent's, and the mutex may be locked for ever.
+    pthread_atfork(nullptr, nullptr, [] { all = new Living; });
+    return new Living;
+  }();
   return *all;
 }
 

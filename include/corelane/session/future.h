@@ -40,12 +40,14 @@ class CORELANE_API Future {
   std::uint64_t task_id() const noexcept;
   /// Waits for the result; false when `until` (on the device's clock) came first.
   bool wait(TimePoint until = kNever) const;
-  /// Waits for the result and returns it, as often as it is asked.
+  /// Waits for the result and returns it, as often as it is asked. A process that was forked while
+  /// the call went on never gets it: there the future is done, with kWrongState.
   Result<Outputs> get() const;
   /// True when the task had not started: it resolves with kCancelled.
   bool cancel();
   /// Calls `f` once when resolved, on the session's callback thread (never on a core's), in no
   /// particular order with other callbacks. It may call any function; an exception goes to the log.
+  /// In a forked child of the process that made the call: at once, in this thread.
   void then(std::function<void(const Result<Outputs>&)> f) const;
 
   /// Suspends until resolved; the coroutine goes on in the session's callback thread.

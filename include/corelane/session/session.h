@@ -12,12 +12,14 @@
 ///
 /// Threads: a session has one thread of its own, for callbacks, from the first of them on. Tasks
 /// run on the device's threads, or for run() in the caller's when the core is idle. All functions
-/// from any thread, also from inside a callback of this session: nothing waits there for a
+/// from any thread, also from inside a callback of any session: nothing waits there for a
 /// callback.
 ///
 /// Lifetime: a Session is a cheap handle. When the last one goes, accepted tasks are finished and
 /// called back first (inside a callback that happens after it has returned). close() does the same
-/// with a time limit. A session of a process that forked is refused in the child (kWrongState).
+/// with a time limit. In a forked child a session of the parent is refused (kWrongState) without a
+/// wait: it shows as closed(), its figures are zeros, calls that were not resolved are lost
+/// (Future::get). No session on the virtual NPU can be made there once the parent has made one.
 #pragma once
 
 #include <cstddef>
@@ -211,7 +213,8 @@ class CORELANE_API Session {
   Result<std::optional<Outputs>> run_pipeline(const Feed& feed, std::size_t depth = 3,
                                               bool reset = false, const CallOptions& options = {});
   /// Waits for what the pipeline still holds and returns it in order, each with its result.
-  /// An interrupted wait takes nothing and returns nothing.
+  /// An interrupted wait takes nothing and returns nothing. In a forked child: one result,
+  /// kWrongState.
   std::vector<Result<Outputs>> flush(const std::function<bool()>& interrupted = {});
   /// Waits for what the pipeline still holds and drops it; the first failure of it.
   Status drain();
@@ -220,14 +223,16 @@ class CORELANE_API Session {
 
   /// Refuses new calls (kWrongState), and waits until accepted tasks are done and called back, at
   /// most `timeout`. kTimeout: waiting tasks were cancelled; those that run go on, and a later call
-  /// waits for them. Inside a callback it does not wait. Closed contexts are freed. `interrupted`
-  /// as in CallOptions: kCancelled, tasks go on, and a later call waits for them.
+  /// waits for them. Inside a callback, of whichever session, it does not wait: what is left is
+  /// finished afterwards. Closed contexts are freed. `interrupted` as in CallOptions: kCancelled,
+  /// tasks go on, and a later call waits for them.
   Status close(Duration timeout = Duration::max(), const std::function<bool()>& interrupted = {});
   bool closed() const noexcept;
-  /// Waits until no callback is due or running; false when `until` came first, or inside a
-  /// callback.
+  /// Waits until no callback is due or running; false when `until` came first. Inside a callback
+  /// it does not wait; false in a forked child.
   bool wait_callbacks(TimePoint until = kNever);
-  /// Closes every session of this process: for use at exit. kTimeout as close().
+  /// Closes every session of this process, within `timeout` in all: for use at exit. kTimeout as
+  /// close(). Leaves those of the parent of a fork alone.
   static Status close_all(Duration timeout = Duration::max());
 
   /// Inputs and outputs as run() takes and gives them: names, types, shapes in the order of the

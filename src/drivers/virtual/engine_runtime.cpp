@@ -1,9 +1,11 @@
 #include "drivers/virtual/engine_runtime.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <new>
 #include <stdexcept>
 #include <thread>
@@ -53,11 +55,28 @@ bool tells_of_memory(std::string_view what) {
          what.find("Cannot allocate memory") != std::string_view::npos;
 }
 
+std::atomic<bool> engine_used{false};
+std::atomic<bool> engine_left_behind{false};
+
+/// From when the module is loaded, so that no fork is missed.
+[[maybe_unused]] const int kWatchesForks = pthread_atfork(nullptr, nullptr, [] {
+  engine_left_behind.store(engine_used.load(std::memory_order_relaxed), std::memory_order_relaxed);
+});
+
 }  // namespace
 
 ov::Core& engine_core() {
+  engine_used.store(true, std::memory_order_relaxed);
   static auto* core = new ov::Core;  // Never destroyed, see the header.
   return *core;
+}
+
+Status engine_usable() {
+  if (!engine_left_behind.load(std::memory_order_relaxed)) return {};
+  return failure(Code::kWrongState,
+                 "the parent of this process used the virtual NPU before it forked, and the "
+                 "engine's threads stayed there; start workers by spawn or exec (in Python: "
+                 "multiprocessing's 'spawn'), or fork before the first session is made");
 }
 
 std::size_t usable_cpus() {

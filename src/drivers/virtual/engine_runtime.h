@@ -17,6 +17,10 @@ namespace corelane::virtual_npu {
 /// the process: its threads may outlast any static. May throw.
 ov::Core& engine_core();
 
+/// kWrongState in a process that was forked after the engine's first use: its threads stayed in the
+/// parent, and a compilation that gives them work waits for ever.
+Status engine_usable();
+
 /// CPUs this process may use, at least 1.
 std::size_t usable_cpus();
 

@@ -5,6 +5,7 @@
 
 #include "corelane/device/matmul_image.h"
 #include "drivers/virtual/engine_identity.h"
+#include "drivers/virtual/engine_runtime.h"
 #include "drivers/virtual/matmul_program.h"
 #include "drivers/virtual/matmul_store.h"
 #include "drivers/virtual/virtual_program.h"
@@ -30,6 +31,7 @@ class VirtualEngine final : public device::LaneEngine {
                    "an image of kind '{}' cannot run on the virtual NPU, which takes 'onnx' and "
                    "'{}'; open the device it was compiled for, or compile its ONNX model",
                    image.kind, device::kMatmulKind);
+    CORELANE_TRY(engine_usable());
     try {
       return VirtualProgram::create(image, options, lanes_, direct_);
     } catch (...) {
