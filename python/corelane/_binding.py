@@ -17,7 +17,10 @@ class IOBinding:
 
     def __init__(self, session: Any):
         self._session = session
-        self._native = _native.Binding(session._native)
+        try:
+            self._native = _native.Binding(session._native)
+        except StatusError as error:
+            raise session._translated(error) from None
         self._turn = threading.RLock()
 
     def _call(self, function: Any, *arguments: Any) -> Any:

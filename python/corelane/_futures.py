@@ -18,8 +18,9 @@ class RunFuture(concurrent.futures.Future):
     def __init__(self, native: Any, strict: bool):
         super().__init__()
         self._native, self._strict = native, strict
-        self._settling = threading.RLock()
+        self._withdrawing = threading.RLock()  # Never held while anything is called back.
         self._withdrawn = False
+        self.add_done_callback(_tell_waiters)
         native.then(self._settle)
 
     @property
@@ -27,11 +28,12 @@ class RunFuture(concurrent.futures.Future):
         return self._native.task_id
 
     def cancel(self) -> bool:
-        with self._settling:
-            if self.done():
-                return self.cancelled()
-            self._withdrawn = self._native.cancel()
-            return self._withdrawn and super().cancel()
+        if not self.done():
+            with self._withdrawing:
+                self._withdrawn = self._withdrawn or self._native.cancel()
+            if self._withdrawn:
+                super().cancel()
+        return self.cancelled()
 
     def result(self, timeout: float | None = None) -> list:
         self._wait(timeout)
@@ -55,10 +57,21 @@ class RunFuture(concurrent.futures.Future):
                 return
 
     def _settle(self, outputs: Any, problem: Any) -> None:
-        with self._settling:  # The callback thread and those that wait meet here.
-            if self.done() or self._withdrawn or not self.set_running_or_notify_cancel():
-                return
+        with self._withdrawing:  # What cancel() has been told of the task stands.
+            withdrawn = self._withdrawn
+        if withdrawn:
+            super().cancel()
+            return
+        try:  # The callback thread and those that wait meet here: the first one decides.
             if problem is None:
                 self.set_result(outputs)
             else:
                 self.set_exception(translated(problem, self._strict))
+        except concurrent.futures.InvalidStateError:
+            pass
+
+
+def _tell_waiters(future: concurrent.futures.Future) -> None:
+    """concurrent.futures.wait() and as_completed() hear of a cancelled future only this way."""
+    if future.cancelled():
+        future.set_running_or_notify_cancel()

@@ -219,7 +219,10 @@ class InferenceSession(Described):
 
     def flush(self) -> list[list]:
         """Waits for what the pipeline holds and returns it in order; raises the first failure."""
-        results = self._native.flush()
+        try:
+            results = self._native.flush()
+        except StatusError as error:
+            raise self._translated(error) from None
         for result in results:
             if isinstance(result, StatusError):
                 raise self._translated(result)

@@ -60,6 +60,29 @@ class Futures(unittest.TestCase):
         self.assertFalse(first.cancel())
         self.assertEqual(made.statistics()["cancelled"], 1)
 
+    def test_wait_and_as_completed_hear_of_cancelled_ones(self):
+        made = session("null:rk3588?a=300ms&name=hear", schedule=[0], max_queue_size=4)
+        first, waiting, last = (made.submit(None, {"x": X}) for _ in range(3))
+        seen = []
+        waiting.add_done_callback(lambda f: seen.append(concurrent.futures.wait([f], PATIENCE).done))
+        self.assertTrue(waiting.cancel() and waiting.cancel())
+        self.assertEqual(seen, [{waiting}])  # Within the callback, too.
+        done, rest = concurrent.futures.wait([waiting], PATIENCE)
+        self.assertEqual((done, rest), ({waiting}, set()))
+        self.assertEqual({f for f in concurrent.futures.as_completed([first, waiting, last], PATIENCE)},
+                         {first, waiting, last})
+
+    def test_cancel_does_not_wait_for_a_done_callback(self):
+        made = session("null:rk3588?a=100ms&name=calling")
+        future, entered, go_on, asked = made.submit(None, {"x": X}), threading.Event(), threading.Event(), []
+        future.add_done_callback(lambda _: (entered.set(), go_on.wait(PATIENCE)))
+        self.assertTrue(entered.wait(PATIENCE))
+        asking = threading.Thread(target=lambda: asked.append(future.cancel()))
+        asking.start()
+        asking.join(PATIENCE / 2)
+        self.assertEqual(asked, [False])  # The callback goes on still.
+        go_on.set()
+
     def test_errors_of_the_call_are_raised_at_once(self):
         made = session()
         with self.assertRaises(RuntimeError):
