@@ -76,6 +76,19 @@ class Exit(unittest.TestCase):
             del t
         """)
 
+    def test_while_daemon_threads_make_sessions_and_use_them(self):
+        self.all_clean("""
+            def forever():
+                while True:
+                    try:
+                        session("null:rk3588").run(None, {"x": X.tolist()})
+                    except RuntimeError:
+                        pass
+            for _ in range(3):
+                threading.Thread(target=forever, daemon=True).start()
+            time.sleep(0.1)
+        """, "")
+
 
 class Import(unittest.TestCase):
     def test_starts_no_thread_and_prints_nothing(self):
@@ -150,6 +163,21 @@ class Fork(unittest.TestCase):
                 sys.exit(7)
             print("child", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         """, "child 7\n")
+
+    def test_child_that_returns_from_the_callback_that_forked_it_ends(self):
+        for leave, code in (("return print('returned')", 0), ("sys.exit(4)", 4), ("raise SystemExit", 0)):
+            self.clean(f"""
+                done = threading.Event()
+                def callback(*_):
+                    pid = os.fork()
+                    if pid == 0:
+                        {leave}
+                    print("child", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+                    done.set()
+                s = session("null:rk3588?a=1ms")
+                s.run_async(None, {{"x": X}}, callback, None)
+                print(done.wait(60), len(s.run(None, {{"x": X}})))
+            """, ("returned\n" if "print" in leave else "") + f"child {code}\nTrue 1\n")
 
 
 class CtrlC(unittest.TestCase):

@@ -168,9 +168,10 @@ ArrayView read_array(nb::handle value, const TensorDesc& desc) {
   ArrayView array;
   if (view_buffer(value, kReading, array)) return array;
   // Gives an array that shows its memory, and its element type where numpy's says less.
-  const nb::object plain =
-      nb::module_::import_("corelane._arrays")
-          .attr("coerce")(value, nb::str(desc.name.c_str()), onnx_type(desc.dtype));
+  const nb::object plain = parked_at_end([&] {
+    return nb::module_::import_("corelane._arrays")
+        .attr("coerce")(value, nb::str(desc.name.c_str()), onnx_type(desc.dtype));
+  });
   const nb::tuple pair = nb::cast<nb::tuple>(plain);
   if (!view_buffer(pair[0], kReading, array)) {
     raise(failure(Code::kTypeMismatch, "input '{}': numpy type {} is no element type of a tensor",

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "adapters/python/py_gate.h"
+
 namespace corelane::python {
 
 namespace nb = nanobind;
@@ -12,9 +14,11 @@ nb::object status_error(const Status& status) {
     text += ": " + cause.message();
   }
   const std::string_view name = code_name(status.code());
-  return nb::module_::import_("corelane._errors")
-      .attr("StatusError")(static_cast<int>(status.code()), nb::str(name.data(), name.size()),
-                           nb::str(text.data(), text.size()));
+  return parked_at_end([&] {
+    return nb::module_::import_("corelane._errors")
+        .attr("StatusError")(static_cast<int>(status.code()), nb::str(name.data(), name.size()),
+                             nb::str(text.data(), text.size()));
+  });
 }
 
 void raise(const Status& status) {

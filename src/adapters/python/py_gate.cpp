@@ -1,6 +1,7 @@
 #include "adapters/python/py_gate.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -17,6 +18,8 @@ constexpr std::chrono::seconds kThreadsTimeout{2};
 
 std::atomic<bool> closed{false};
 std::atomic<int> inside{0};
+/// Valid once closed: the thread that ends the interpreter, whose last objects may still call.
+std::thread::id closer;
 
 /// The other threads stay behind in the parent.
 void forget_threads_after_fork() {
@@ -33,7 +36,8 @@ Released::Released() noexcept {
 }
 
 Released::~Released() {
-  PyEval_RestoreThread(state_);
+  if (closed.load() && std::this_thread::get_id() != closer) park();
+  parked_at_end([this] { PyEval_RestoreThread(state_); });
   inside.fetch_sub(1);
 }
 
@@ -42,7 +46,7 @@ Entered::Entered() noexcept {
   inside.fetch_add(1);
   in_ = !closed.load();
   if (in_) {
-    state_ = PyGILState_Ensure();
+    parked_at_end([this] { state_ = PyGILState_Ensure(); });
   } else {
     inside.fetch_sub(1);
   }
@@ -54,10 +58,16 @@ Entered::~Entered() {
   inside.fetch_sub(1);
 }
 
+void park() noexcept {
+  inside.fetch_sub(1);
+  for (;;) pause();
+}
+
 void shutdown() {
   PyThreadState* const state = PyEval_SaveThread();
   const Status status = Session::close_all(kCloseTimeout);
   if (!status.ok()) log::warn("python", "at exit: {}", status.to_string());
+  closer = std::this_thread::get_id();
   closed.store(true);
   const auto limit = std::chrono::steady_clock::now() + kThreadsTimeout;
   while (inside.load() > 0 && std::chrono::steady_clock::now() < limit) {

@@ -6,10 +6,14 @@
 #pragma once
 
 #include <Python.h>
+#include <cxxabi.h>
+
+#include <utility>
 
 namespace corelane::python {
 
-/// Gives the lock away until the end of the scope. The thread must hold it.
+/// Gives the lock away until the end of the scope. The thread must hold it. Once the interpreter is
+/// ending, only the thread that ends it gets the lock back; others stay there for ever.
 class Released {
  public:
   Released() noexcept;
@@ -35,6 +39,21 @@ class Entered {
   bool in_;
   PyGILState_STATE state_{};
 };
+
+/// Never returns. The thread counts no longer.
+[[noreturn]] void park() noexcept;
+
+/// Calls what runs Python code. CPython unwinds the stack of a thread that comes back to an
+/// interpreter that has ended; frames that hold Python objects, or throw nothing, do not survive
+/// that, so such a thread stays here instead.
+template <class F>
+decltype(auto) parked_at_end(F&& f) {
+  try {
+    return std::forward<F>(f)();
+  } catch (abi::__forced_unwind&) {
+    park();
+  }
+}
 
 /// Called once when the interpreter ends, with the lock held: closes all sessions (accepted tasks
 /// are run and called back, for at most ten seconds) and then turns threads away.

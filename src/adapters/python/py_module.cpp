@@ -1,6 +1,9 @@
 // corelane._native: what the Python package is built on. Not for users: names may change.
 #include <nanobind/nanobind.h>
 
+#include <string>
+#include <string_view>
+
 #include "adapters/python/py_arrays.h"
 #include "adapters/python/py_compile.h"
 #include "adapters/python/py_gate.h"
@@ -11,6 +14,14 @@
 
 NB_MODULE(_native, module) {
   namespace python = corelane::python;
+  if (std::string_view(corelane::version()) != CORELANE_VERSION_STRING) {
+    const std::string text = std::string("corelane._native is of version ") +
+                             CORELANE_VERSION_STRING + ", the libcorelane that was found is of " +
+                             corelane::version() +
+                             "; install both from one wheel or one build, and look at "
+                             "LD_LIBRARY_PATH";
+    throw nanobind::import_error(text.c_str());
+  }
   // Objects that live on in other modules at exit are no concern of the user's.
   nanobind::set_leak_warnings(false);
   python::bind_arrays(module);

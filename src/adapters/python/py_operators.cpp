@@ -52,7 +52,8 @@ Status write_output(const device::HostOperatorCall& call, std::size_t index, nb:
 Status call_function(nb::handle function, const device::HostOperatorCall& call) {
   nb::list inputs;
   for (const TensorView& view : call.inputs) inputs.append(input_array(view));
-  const nb::object result = function(*inputs, **attributes_of(call));
+  const nb::dict attributes = attributes_of(call);
+  const nb::object result = parked_at_end([&] { return function(*inputs, **attributes); });
   const bool many = nb::isinstance<nb::list>(result) || nb::isinstance<nb::tuple>(result);
   if (!many && call.outputs.size() == 1) return write_output(call, 0, result);
   const std::size_t given = many ? nb::len(result) : 1;
