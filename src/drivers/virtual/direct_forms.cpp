@@ -21,6 +21,26 @@ bool all_known(const ov::Model& network) {
 
 }  // namespace
 
+std::vector<std::vector<std::int64_t>> dims_of(const std::vector<Shape>& shapes) {
+  std::vector<std::vector<std::int64_t>> dims;
+  for (const Shape& shape : shapes) dims.push_back(shape.dims());
+  return dims;
+}
+
+std::map<ov::Output<ov::Node>, ov::PartialShape> wanted_shapes(const ov::Model& network,
+                                                               std::span<const TensorDesc> inputs,
+                                                               const std::vector<Shape>& shapes) {
+  std::map<ov::Output<ov::Node>, ov::PartialShape> wanted;
+  for (const auto& parameter : network.get_parameters()) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].name == parameter->get_friendly_name() && !inputs[i].shape.is_static()) {
+        wanted.emplace(parameter->output(0), engine_shape(shapes[i]));
+      }
+    }
+  }
+  return wanted;
+}
+
 std::unique_ptr<DirectForms> DirectForms::make(std::shared_ptr<ov::Model> network,
                                                std::vector<TensorDesc> inputs) {
   if (!all_known(*network)) return nullptr;
@@ -33,8 +53,7 @@ std::unique_ptr<DirectForms> DirectForms::make(std::shared_ptr<ov::Model> networ
 }
 
 std::shared_ptr<const DirectNetwork> DirectForms::find(const std::vector<Shape>& shapes) {
-  std::vector<std::vector<std::int64_t>> key;
-  for (const Shape& shape : shapes) key.push_back(shape.dims());
+  std::vector<std::vector<std::int64_t>> key = dims_of(shapes);
   const std::lock_guard lock(mutex_);
   const auto found = made_.find(key);
   if (found != made_.end()) return found->second;
@@ -46,14 +65,7 @@ std::shared_ptr<const DirectNetwork> DirectForms::find(const std::vector<Shape>&
 std::shared_ptr<const DirectNetwork> DirectForms::make_for(const std::vector<Shape>& shapes) const
     try {
   const auto network = network_->clone();
-  std::map<ov::Output<ov::Node>, ov::PartialShape> wanted;
-  for (const auto& parameter : network->get_parameters()) {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i].name == parameter->get_friendly_name() && !inputs_[i].shape.is_static()) {
-        wanted.emplace(parameter->output(0), engine_shape(shapes[i]));
-      }
-    }
-  }
+  const auto wanted = wanted_shapes(*network, inputs_, shapes);
   if (!wanted.empty()) network->reshape(wanted);
   return DirectNetwork::make(*network, inputs_);
 } catch (const std::exception& e) {

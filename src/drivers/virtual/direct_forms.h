@@ -7,12 +7,20 @@
 #include <memory>
 #include <mutex>
 #include <openvino/core/model.hpp>
+#include <span>
 #include <vector>
 
 #include "corelane/tensor/desc.h"
 #include "drivers/virtual/direct_network.h"
 
 namespace corelane::virtual_npu {
+
+std::vector<std::vector<std::int64_t>> dims_of(const std::vector<Shape>& shapes);
+
+/// For ov::Model::reshape: the shapes of those of `inputs` that are open, found by their names.
+std::map<ov::Output<ov::Node>, ov::PartialShape> wanted_shapes(const ov::Model& network,
+                                                               std::span<const TensorDesc> inputs,
+                                                               const std::vector<Shape>& shapes);
 
 /// Any thread.
 class DirectForms {

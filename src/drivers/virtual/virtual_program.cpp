@@ -261,6 +261,27 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::engine_request(std:
   return VirtualRequest::create(shared_from_this(), std::move(copy), never_throws_);
 }
 
+Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
+  Status made;
+  std::call_once(shape_check_made_, [&] {
+    try {
+      auto patched = patch();
+      auto network = patched ? read_network(*patched, operators_)
+                             : Result<std::shared_ptr<ov::Model>>(tl::unexpect, patched.error());
+      if (network) {
+        shape_check_ = std::make_unique<ShapeCheck>(*network, inputs_);
+      } else {
+        made = network.error();
+      }
+    } catch (...) {
+      made = status_of_exception(Code::kInternal, "reading the network for its shapes");
+    }
+  });
+  // The engine has taken the network before; without our reading of it, it is the judge.
+  if (!made.ok()) log::warn(kPart, "shapes are not checked: {}", made.to_string());
+  return shape_check_ == nullptr ? Status() : shape_check_->check(shapes);
+}
+
 Status VirtualProgram::reserve(std::size_t width, std::size_t requests) {
   const bool per_core = key_for(width, 1).second == 1;
   const std::size_t copies =

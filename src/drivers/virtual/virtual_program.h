@@ -15,6 +15,7 @@
 #include "drivers/virtual/direct_forms.h"
 #include "drivers/virtual/host_node.h"
 #include "drivers/virtual/onnx_patch.h"
+#include "drivers/virtual/shape_check.h"
 
 namespace corelane::virtual_npu {
 
@@ -49,6 +50,8 @@ class VirtualProgram final : public device::LaneProgram,
   /// drops those).
   const std::vector<int>& engine_inputs() const noexcept { return engine_inputs_; }
   HostOperators* host_operators() const noexcept { return operators_.get(); }
+  /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network.
+  Status check_shapes(const std::vector<Shape>& shapes);
   bool profiled() const noexcept { return options_.profile_layers; }
   /// A measured growth of the heap by the first run of a dynamic shape.
   void note_run_memory(std::size_t bytes) noexcept { run_bytes_ += bytes; }
@@ -88,6 +91,9 @@ class VirtualProgram final : public device::LaneProgram,
   bool from_precompiled_ = false;
   std::string shapes_;  ///< Of the inputs, for the tag.
   std::atomic<std::size_t> run_bytes_{0};
+
+  std::once_flag shape_check_made_;
+  std::unique_ptr<ShapeCheck> shape_check_;  ///< Made by the first run of open shapes.
 
   mutable std::mutex mutex_;
   std::map<Key, CopyPtr> copies_;

@@ -117,12 +117,25 @@ Status VirtualRequest::set_output(std::size_t index, const device::TensorRef& te
   }
 }
 
-Status VirtualRequest::check_inputs() const {
+Status VirtualRequest::check_inputs() {
   for (const std::size_t index : open_inputs_)
     if (inputs_[index].bound.data == nullptr)
       return failure(Code::kWrongState, "input '{}' has open dimensions {} and no tensor is bound",
                      program_->inputs()[index].name, program_->inputs()[index].shape.to_string());
-  return {};
+  if (open_inputs_.empty()) return {};
+  bool known = !checked_.empty();
+  checked_.resize(inputs_.size());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const Shape& declared = program_->inputs()[i].shape;
+    const Shape& shape = declared.is_static() ? declared : inputs_[i].bound.shape;
+    if (checked_[i] == shape && known) continue;
+    checked_[i] = shape;
+    known = false;
+  }
+  if (known) return {};
+  const Status status = program_->check_shapes(checked_);
+  if (!status.ok()) checked_.clear();
+  return status;
 }
 
 [[gnu::noinline]] Status VirtualRequest::infer() {

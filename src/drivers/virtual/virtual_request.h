@@ -38,7 +38,7 @@ class VirtualRequest final : public device::LaneRequest {
   };
 
   VirtualRequest(std::shared_ptr<VirtualProgram> program, std::shared_ptr<const CompiledCopy> copy);
-  Status check_inputs() const;
+  Status check_inputs();
   Status infer();
   Status fetch_open_outputs();
 
@@ -48,6 +48,7 @@ class VirtualRequest final : public device::LaneRequest {
   std::vector<Slot> outputs_;
   std::vector<std::size_t> open_inputs_;
   std::vector<std::size_t> open_outputs_;
+  std::vector<Shape> checked_;  ///< Shapes of the inputs that fit; empty: none yet.
   bool through_queue_ = false;  ///< Must not run in the caller's thread.
   bool measured_ = false;
   bool ran_ = false;

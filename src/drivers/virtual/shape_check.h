@@ -1,0 +1,33 @@
+/// Whether shapes of open inputs fit a network. The engine does not ask everywhere: a product of
+/// matrices whose inner sizes differ reads past its operand (OpenVINO 2026.4.1).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <openvino/core/model.hpp>
+#include <set>
+#include <vector>
+
+#include "corelane/base/status.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane::virtual_npu {
+
+/// Any thread.
+class ShapeCheck {
+ public:
+  /// Takes the network apart: values of large constants say nothing of shapes and are let go.
+  ShapeCheck(const std::shared_ptr<ov::Model>& network, std::vector<TensorDesc> inputs);
+
+  /// kShapeMismatch with the node. Shapes that were found good are remembered.
+  Status check(const std::vector<Shape>& shapes);
+
+ private:
+  const std::vector<TensorDesc> inputs_;
+  std::shared_ptr<ov::Model> network_;
+  std::mutex mutex_;
+  std::set<std::vector<std::vector<std::int64_t>>> good_;
+};
+
+}  // namespace corelane::virtual_npu
