@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "session/callback_thread.h"
+
 namespace corelane::session {
 namespace {
 
@@ -23,7 +25,8 @@ Status InterruptPoll::wait(Clock& clock, std::unique_lock<std::mutex>& lock,
     // What is waited for had not come when this was called: only then it is asked.
     next_ = now + kPeriod;
     lock.unlock();
-    const bool stop = ask_();
+    bool stop = true;  // Also where asking fails.
+    call_guarded([&] { stop = ask_(); });
     lock.lock();
     return stop ? interrupted_status() : Status{};
   }

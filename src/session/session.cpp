@@ -148,10 +148,11 @@ Status Session::run(IoBinding& binding, const CallOptions& options) {
     return failure(Code::kInvalidArgument, "the binding is not of this session; use io_binding()");
   }
   session::BindingState& state = *binding.state_;
+  state.results.clear();
   Call call;
   for (std::size_t i = 0; i < state.inputs.size(); ++i) {
     if (!state.inputs[i]) {
-      return failure(Code::kInvalidArgument, "input '{}' is not bound",
+      return failure(Code::kInvalidArgument, "input '{}' is not bound; call bind_input for it",
                      core->model().native_inputs()[i].name);
     }
     call.inputs.push_back(*state.inputs[i]);
@@ -233,21 +234,26 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
   if (depth == 0) {
     return error(Code::kInvalidArgument, "the depth of a pipeline is at least 1; 0 is run()");
   }
-  CORELANE_ASSIGN(Future submitted, submit(feed, options));
+  CORELANE_ASSIGN(Future newest, submit(feed, options));
   std::deque<Future> dropped;
   Future oldest;
   {
     const std::lock_guard lock(owner_->mutex);
     if (reset || depth != owner_->depth) dropped.swap(owner_->pipeline);
     owner_->depth = depth;
-    owner_->pipeline.push_back(std::move(submitted));
+    owner_->pipeline.push_back(newest);
     if (owner_->pipeline.size() <= depth) return std::optional<Outputs>();
     oldest = std::move(owner_->pipeline.front());
     owner_->pipeline.pop_front();
   }
   if (!oldest.state_->wait(options.interrupted)) {
-    const std::lock_guard lock(owner_->mutex);
-    owner_->pipeline.push_front(std::move(oldest));  // For the next call.
+    {
+      // As if this call had not been.
+      const std::lock_guard lock(owner_->mutex);
+      std::erase_if(owner_->pipeline, [&](const Future& f) { return f.state_ == newest.state_; });
+      owner_->pipeline.push_front(std::move(oldest));
+    }
+    newest.cancel();
     return tl::unexpected<Status>(session::interrupted_status());
   }
   CORELANE_ASSIGN(Outputs outputs, oldest.get());

@@ -1,8 +1,9 @@
 // One call: blocking, with a callback, with a future, as a batch.
 #include <algorithm>
+#include <cstring>
 
-#include "session/batch_call.h"
 #include "session/future_state.h"
+#include "session/guarded.h"
 #include "session/interrupt_poll.h"
 #include "session/perf_line.h"
 #include "session/session_core.h"
@@ -14,8 +15,37 @@ namespace {
 /// Blocking calls that may be interrupted run in the caller's thread only where they are short.
 constexpr Duration kShort = std::chrono::milliseconds(50);
 
+TimePoint later(TimePoint now, Duration by) noexcept {
+  return by >= kNever - now ? kNever : now + by;
+}
+
+/// Outputs bound to memory that nobody keeps, while their call may be left before its end: written
+/// into memory of ours, and copied when it is done.
+class LentOutputs {
+ public:
+  void replace(Call& call) {
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      CallOutput& output = call.outputs[i];
+      if (!output.given || output.buffer != nullptr || output.tensor.data.use_count() > 0) continue;
+      const auto bytes = std::make_shared<ByteVector>(output.tensor.size);
+      lent_.emplace_back(i, output.tensor);
+      output.tensor.data = std::shared_ptr<void>(bytes, bytes->data());
+    }
+  }
+  void give(Outputs& outputs) const {
+    for (const auto& [i, memory] : lent_) {
+      std::memcpy(memory.data.get(), outputs[i].data.get(), memory.size);
+      outputs[i].data = memory.data;
+    }
+  }
+
+ private:
+  std::vector<std::pair<std::size_t, Tensor>> lent_;
+};
+
 Status terminated_status() {
-  return failure(Code::kCancelled, "the call was terminated by its CallControl");
+  return failure(Code::kCancelled,
+                 "the call was terminated by its CallControl; reset() lets later calls run");
 }
 
 }  // namespace
@@ -38,8 +68,10 @@ Status SessionCore::own_inputs(Call& call, const CallOptions& options, Caller ca
     CallInput& input = call.inputs[i];
     if (input.buffer != nullptr || input.captured) continue;
     const bool direct = model_.is_direct(i, input.view);
-    const bool stays = options.borrow || (caller == Caller::kWaits &&
-                                          (!options.interrupted || input.keep != nullptr));
+    // Whoever may leave before the end lends only what is kept.
+    const bool stays = caller == Caller::kWaits && options.interrupted
+                           ? input.keep != nullptr
+                           : caller == Caller::kWaits || options.borrow;
     if (direct && stays) continue;
     CORELANE_RETURN_IF_ERROR(model_.capture(i, input));
   }
@@ -67,7 +99,11 @@ Status SessionCore::attach(const std::shared_ptr<SessionTask>& task, const CallO
   return {};
 }
 
+/// Nobody can stop a call that waits in its own thread for a core that another session has.
 bool SessionCore::may_run_here(const CallOptions& options) const {
+  if (!options.interrupted && !options.control) return true;
+  const device::DeviceCounters counters = device_->counters();
+  if (counters.submitted > counters.completed) return false;
   if (!options.interrupted) return true;
   const Duration average(average_.load(std::memory_order_relaxed));
   return average > Duration{0} && average < kShort;
@@ -76,7 +112,6 @@ bool SessionCore::may_run_here(const CallOptions& options) const {
 Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
   CORELANE_TRY(check_terms(options));
   if (!may_run_here(options)) return run_queued(std::move(call), options);
-  CallTerms terms{0, options.timeout, options.priority};
   SessionWorker* worker = nullptr;
   std::uint64_t id = 0;
   {
@@ -96,22 +131,31 @@ Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
     }
   }
   if (worker == nullptr) return run_queued(std::move(call), options);
-  terms.tag = options.tag.value_or(id);
-  const TimePoint begin = perf_ ? clock_->now() : TimePoint{};
-  Status status = worker->run(call, terms);
+  return run_here(std::move(call), options, *worker, id);
+}
+
+Result<Outputs> SessionCore::run_here(Call call, const CallOptions& options, SessionWorker& worker,
+                                      std::uint64_t id) {
+  CallTerms terms{options.tag.value_or(id), kNever, options.priority};
+  const bool timed = perf_ || options.timeout > Duration{0};
+  const TimePoint begin = timed ? clock_->now() : TimePoint{};
+  if (options.timeout > Duration{0}) terms.deadline = later(begin, options.timeout);
+  Status status = guarded_status([&] { return worker.run(call, terms, *clock_); });
   const TimePoint end = perf_ ? clock_->now() : TimePoint{};
-  const RunTimes times = worker->times();
+  const RunTimes times = worker.times();
   Duration copied{};
-  if (status.ok()) status = worker->collect(call, copied, *clock_);
+  if (status.ok()) {
+    status = guarded_status([&] { return worker.collect(call, copied, *clock_); });
+  }
   if (perf_) {
     const Duration in = end - begin - times.queue - times.device - times.copy_out;
-    print({id, worker->index(), std::max(worker->core(), 0), std::max(in, Duration{}), times.device,
+    print({id, worker.index(), std::max(worker.core(), 0), std::max(in, Duration{}), times.device,
            status.ok() ? times.copy_out + copied : Duration{}});
   }
   bool more = false;
   {
     const Lock lock(mutex_);
-    give_back(*worker, status, times.device);
+    give_back(worker, status, times.device);
     count(status);
     settled();
     more = waiting_ > 0;
@@ -122,19 +166,32 @@ Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
 
 Result<Outputs> SessionCore::run_queued(Call call, const CallOptions& options) {
   CORELANE_TRY(own_inputs(call, options, Caller::kWaits));
+  LentOutputs lent;
+  if (options.interrupted) lent.replace(call);
   const auto task = make_task(std::move(call), options);
+  task->maker_waits = true;
   const auto future = std::make_shared<FutureState>(clock_, callbacks_);
   task->future = future;
   CORELANE_TRY(attach(task, options));
-  CORELANE_TRY(accept(task, options, true));
-  return wait_for(task, future, options);
+  Entrance entrance(options);
+  CORELANE_TRY(accept(task, options, entrance));
+  Result<Outputs> result = wait_for(task, future, options);
+  if (result) lent.give(*result);
+  return result;
 }
 
 Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task,
                                       const std::shared_ptr<FutureState>& future,
                                       const CallOptions& options) {
-  if (future->wait(options.interrupted)) return std::move(future->result);
-  cancel(task);
+  const bool resolved = future->wait(options.interrupted);
+  if (!resolved) cancel(task);
+  std::vector<CallInput> inputs;  // Given up in this thread.
+  {
+    const Lock lock(mutex_);
+    task->maker_waits = false;
+    if (task->resolved) inputs.swap(task->call.inputs);
+  }
+  if (resolved) return std::move(future->result);
   return tl::unexpected<Status>(interrupted_status());
 }
 
@@ -146,17 +203,20 @@ Result<std::uint64_t> SessionCore::run_async(Call call, RunCallback callback,
   task->callback = std::move(callback);
   task->draws_ticket = true;
   CORELANE_TRY(attach(task, options));
-  CORELANE_TRY(accept(task, options, true));
+  Entrance entrance(options);
+  CORELANE_TRY(accept(task, options, entrance));
   return task->id;
 }
 
 Result<std::optional<std::uint64_t>> SessionCore::try_run_async(Call call, RunCallback callback,
                                                                 const CallOptions& options) {
   CORELANE_TRY(check_terms(options));
+  Entrance entrance(options);
+  entrance.wait = false;
   {
     // Inputs are copied only when there is room for them.
     Lock lock(mutex_);
-    const Status room = enter(lock, options, false, nullptr);
+    const Status room = enter(lock, options, entrance, nullptr);
     if (room.code() == Code::kTimeout) return std::optional<std::uint64_t>();
     CORELANE_TRY(room);
   }
@@ -165,7 +225,7 @@ Result<std::optional<std::uint64_t>> SessionCore::try_run_async(Call call, RunCa
   task->callback = std::move(callback);
   task->draws_ticket = true;
   CORELANE_TRY(attach(task, options));
-  const Status accepted = accept(task, options, false);
+  const Status accepted = accept(task, options, entrance);
   if (accepted.code() == Code::kTimeout) return std::optional<std::uint64_t>();
   CORELANE_TRY(accepted);
   return std::optional<std::uint64_t>(task->id);
@@ -180,116 +240,9 @@ Result<std::shared_ptr<FutureState>> SessionCore::submit(Call call, const CallOp
   future->task = task;
   task->future = future;
   CORELANE_TRY(attach(task, options));
-  CORELANE_TRY(accept(task, options, true));
+  Entrance entrance(options);
+  CORELANE_TRY(accept(task, options, entrance));
   return future;
-}
-
-Status SessionCore::prepare_batch(const CallOptions& options, BatchCall& batch,
-                                  Call& prototype) const {
-  CORELANE_RETURN_IF_ERROR(model_.choose_outputs(options.outputs, prototype));
-  batch.order = prototype.order;
-  batch.parts.resize(batch.samples);
-  const auto& descs = model_.native_outputs();
-  const bool known =
-      !model_.has_open_shapes() &&
-      std::all_of(prototype.outputs.begin(), prototype.outputs.end(), [&](const CallOutput& o) {
-        return descs[o.index].shape.is_static() && descs[o.index].shape.rank() > 0;
-      });
-  if (!known) return {};  // Put together when all are done.
-  for (const CallOutput& output : prototype.outputs) {
-    const TensorDesc& desc = descs[output.index];
-    Shape shape = desc.shape;
-    shape[0] *= static_cast<std::int64_t>(batch.samples);
-    CallOutput& whole = batch.outputs.emplace_back();
-    whole.index = output.index;
-    CORELANE_ASSIGN_OR_STATUS(
-        whole.tensor, Tensor::allocate(desc.name, model_.result_dtype(output.index, desc.dtype),
-                                       std::move(shape)));
-    whole.tensor.quant = model_.result_quant(output.index);
-  }
-  return {};
-}
-
-Call SessionCore::sample_call(const BatchCall& batch, const Call& prototype,
-                              const std::vector<CallInput>& inputs, std::size_t sample) {
-  Call call;
-  call.inputs = sample_of(inputs, sample);
-  if (batch.outputs.empty()) {
-    call.outputs = prototype.outputs;
-    return call;
-  }
-  for (const CallOutput& whole : batch.outputs) {
-    CallOutput& part = call.outputs.emplace_back(whole);
-    part.given = true;
-    part.tensor.shape[0] /= static_cast<std::int64_t>(batch.samples);
-    part.tensor.size /= batch.samples;
-    auto* first = static_cast<std::byte*>(whole.tensor.data.get());
-    part.tensor.data = std::shared_ptr<void>(whole.tensor.data, first + sample * part.tensor.size);
-  }
-  return call;
-}
-
-Result<std::shared_ptr<FutureState>> SessionCore::submit_batch(std::vector<CallInput> inputs,
-                                                               const CallOptions& options,
-                                                               Caller caller,
-                                                               RunCallback callback) {
-  CORELANE_TRY(check_terms(options));
-  auto batch = std::make_shared<BatchCall>();
-  CORELANE_ASSIGN(batch->samples, count_samples(model_, inputs));
-  Call prototype;
-  CORELANE_TRY(prepare_batch(options, *batch, prototype));
-  Call whole;
-  whole.inputs = std::move(inputs);
-  CORELANE_TRY(own_inputs(whole, options, caller));
-  batch->future = std::make_shared<FutureState>(clock_, callbacks_);
-  batch->future->core = weak_from_this();
-  batch->future->batch = batch;
-  batch->callback = std::move(callback);
-  Status status;
-  for (std::size_t k = 0; k < batch->samples && status.ok(); ++k) {
-    const auto task = make_task(sample_call(*batch, prototype, whole.inputs, k), options);
-    task->batch = batch;
-    task->sample = k;
-    task->draws_ticket = batch->callback != nullptr && k + 1 == batch->samples;
-    {
-      const std::lock_guard lock(batch->mutex);
-      ++batch->accepted;
-      batch->tasks.push_back(task);
-    }
-    status = attach(task, options);
-    if (status.ok()) status = accept(task, options, true);
-    if (!status.ok()) {
-      const std::lock_guard lock(batch->mutex);
-      --batch->accepted;
-    }
-    if (k == 0) {
-      batch->first_id = task->id;
-      batch->future->task_id.store(task->id, std::memory_order_relaxed);
-    }
-  }
-  if (!status.ok()) batch->callback = nullptr;
-  if (batch->close(status)) resolve_batch(*batch);
-  if (status.ok()) return batch->future;
-  const bool stays = options.borrow || (caller == Caller::kWaits && !options.interrupted);
-  if (status.code() == Code::kCancelled && !stays) {
-    cancel_batch(*batch);
-  } else {
-    batch->future->wait(kNever);  // Samples that were accepted may read the caller's memory.
-  }
-  return tl::unexpected<Status>(std::move(status));
-}
-
-bool SessionCore::cancel_batch(BatchCall& batch) {
-  std::vector<std::weak_ptr<SessionTask>> tasks;
-  {
-    const std::lock_guard lock(batch.mutex);
-    tasks = batch.tasks;
-  }
-  bool any = false;
-  for (const auto& weak : tasks) {
-    if (const auto task = weak.lock()) any = cancel(task) || any;
-  }
-  return any;
 }
 
 }  // namespace corelane::session

@@ -6,7 +6,7 @@
 #include "session/batch_call.h"
 #include "session/fork_guard.h"
 #include "session/future_state.h"
-#include "session/interrupt_poll.h"
+#include "session/guarded.h"
 #include "session/placement.h"
 #include "session/session_parts.h"
 #include "session/session_worker.h"
@@ -16,6 +16,17 @@ namespace {
 
 /// The session whose tasks this thread is starting further up its stack.
 thread_local const SessionCore* pumping = nullptr;
+
+class Pumping {
+ public:
+  explicit Pumping(const SessionCore* core) : outer_(std::exchange(pumping, core)) {}
+  ~Pumping() { pumping = outer_; }
+  Pumping(const Pumping&) = delete;
+  Pumping& operator=(const Pumping&) = delete;
+
+ private:
+  const SessionCore* outer_;
+};
 
 TimePoint later(TimePoint now, Duration by) noexcept {
   return by >= kNever - now ? kNever : now + by;
@@ -75,7 +86,12 @@ SessionCore::SessionCore(SessionParts parts)
   counted_.tasks_by_context.resize(contexts_);
 }
 
-SessionCore::~SessionCore() { callbacks_->stop(); }
+SessionCore::~SessionCore() {
+  callbacks_->stop();
+  if (abandoned_.empty()) return;
+  // The device will not tell us any more when it is through with this memory, so it stays.
+  static_cast<void>(new std::vector<Abandoned>(std::move(abandoned_)));
+}
 
 bool SessionCore::forked() const noexcept { return fork_generation() != generation_; }
 
@@ -87,29 +103,31 @@ Status SessionCore::usable() const {
 Status SessionCore::refused(Admission why, Duration waited) const {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
   if (why == Admission::kPaced) {
-    return failure(Code::kTimeout, "the pace of one task per {} us left no room within {} ms",
+    return failure(Code::kTimeout,
+                   "the pace of one task per {} us left no room within {} ms; raise "
+                   "submit_timeout, or switch enable_pacing off",
                    pacer_.interval().count() / 1000, ms);
   }
   if (why == Admission::kCallbacksPending) {
     return failure(Code::kTimeout,
                    "{} tasks wait for their callbacks (max_pending_callbacks) and none returned "
-                   "within {} ms; make callbacks shorter",
+                   "within {} ms; make callbacks shorter, or raise max_pending_callbacks",
                    pending_callbacks_, ms);
   }
-  return failure(Code::kTimeout,
-                 "{} tasks wait to be started (max_queue_size) and none was within {} ms", waiting_,
-                 ms);
+  return failure(
+      Code::kTimeout,
+      "{} tasks wait to be started (max_queue_size {}) and there was no room for this one "
+      "within {} ms; raise max_queue_size or submit_timeout, or use try_run_async",
+      waiting_, options_.max_queue_size, ms);
 }
 
-Status SessionCore::enter(Lock& lock, const CallOptions& options, bool wait,
+Status SessionCore::enter(Lock& lock, const CallOptions& options, Entrance& entrance,
                           const SessionTask* task) {
   AdmissionView view;
   view.max_waiting = options_.max_queue_size;
   view.max_pending = options_.max_pending_callbacks;
   view.in_callback = callbacks_->is_current();
-  TimePoint start{};
   bool paced = false;
-  InterruptPoll poll(options.interrupted);
   for (bool first = true;; first = false) {
     if (closing_) return closed_status();
     if (task != nullptr && task->terminated) return cancelled_status();
@@ -122,8 +140,8 @@ Status SessionCore::enter(Lock& lock, const CallOptions& options, bool wait,
     if (first) {
       const Duration limit =
           options.submit_timeout > Duration{0} ? options.submit_timeout : options_.submit_timeout;
-      start = now;
-      view.deadline = wait ? later(now, limit) : now;
+      if (!entrance.since) entrance.since = now;
+      view.deadline = entrance.wait ? later(*entrance.since, limit) : now;
     }
     view.pace = options_.enable_pacing ? pacer_.admit(now) : now;
     if (view.pace > now && !paced) {
@@ -134,9 +152,9 @@ Status SessionCore::enter(Lock& lock, const CallOptions& options, bool wait,
     if (answer.what == Admission::kEnter) return {};
     if (answer.what != Admission::kWaitForRoom && answer.what != Admission::kWaitForPace) {
       ++counted_.rejected;
-      return refused(answer.what, now - start);
+      return refused(answer.what, now - *entrance.since);
     }
-    CORELANE_RETURN_IF_ERROR(poll.wait(*clock_, lock, room_, answer.wait_until));
+    CORELANE_RETURN_IF_ERROR(entrance.poll.wait(*clock_, lock, room_, answer.wait_until));
   }
 }
 
@@ -155,16 +173,18 @@ void SessionCore::number(SessionTask& task, TimePoint now) {
     if (task.batch != nullptr) task.batch->ticket = task.ticket;
   }
   if (options_.enable_pacing) pacer_.submitted(now);
-  if (task.timeout > Duration{0}) task.deadline = later(now, task.timeout);
+  if (task.timeout > Duration{0} && task.deadline == kNever) {
+    task.deadline = later(now, task.timeout);
+  }
   ++counted_.accepted;
   ++live_;
 }
 
 Status SessionCore::accept(const std::shared_ptr<SessionTask>& task, const CallOptions& options,
-                           bool wait) {
+                           Entrance& entrance) {
   {
     Lock lock(mutex_);
-    CORELANE_RETURN_IF_ERROR(enter(lock, options, wait, task.get()));
+    CORELANE_RETURN_IF_ERROR(enter(lock, options, entrance, task.get()));
     number(*task, clock_->now());
     task->state = TaskState::kWaiting;
     lanes_[task->queue].waiting.push_back(task);
@@ -208,7 +228,7 @@ SessionWorker* SessionCore::take_idle(Lane& lane, std::int32_t wanted, std::int6
 
 void SessionCore::pump() {
   if (pumping == this) return;  // The call further up goes on when this one returns.
-  const SessionCore* outer = std::exchange(pumping, this);
+  const Pumping here(this);
   for (;;) {
     std::shared_ptr<SessionTask> task;
     SessionWorker* worker = nullptr;
@@ -230,7 +250,6 @@ void SessionCore::pump() {
     }
     start(*worker, task);
   }
-  pumping = outer;
 }
 
 void SessionCore::drop_timer(SessionTask& task) {
@@ -240,28 +259,23 @@ void SessionCore::drop_timer(SessionTask& task) {
 }
 
 void SessionCore::start(SessionWorker& worker, const std::shared_ptr<SessionTask>& task) {
-  CallTerms terms{task->tag.value_or(task->id), Duration{0}, task->priority};
-  const bool timed = perf_ || task->deadline != kNever;
-  const TimePoint begin = timed ? clock_->now() : TimePoint{};
-  if (task->deadline != kNever) {
-    terms.timeout = task->deadline - begin;
-    if (terms.timeout <= Duration{0}) {
-      complete(worker, task, failure(Code::kTimeout, "the task's time was over before it started"),
-               {}, {});
-      return;
-    }
-  }
-  Result<Inference> started = worker.start(task->call, terms);
+  const CallTerms terms{task->tag.value_or(task->id), task->deadline, task->priority};
+  const TimePoint begin = perf_ ? clock_->now() : TimePoint{};
+  Result<Inference> started =
+      guarded<Inference>([&] { return worker.start(task->call, terms, *clock_); });
   if (!started) {
     complete(worker, task, std::move(started).error(), {}, {});
     return;
   }
   if (perf_) task->set_input += clock_->now() - begin;
+  bool terminated = false;
   {
     const Lock lock(mutex_);
     task->inference = *started;
     task->has_inference = true;
+    terminated = task->terminated;
   }
+  if (terminated) started->cancel();  // Asked for while it was bound.
   started->on_done([core = shared_from_this(), &worker, task](const Status& status) {
     Inference inference;
     {
@@ -270,6 +284,7 @@ void SessionCore::start(SessionWorker& worker, const std::shared_ptr<SessionTask
       task->inference = {};
       task->has_inference = false;
     }
+    if (!status.ok()) core->keep_until_released(inference, task->call);
     core->complete(worker, task, status, inference.times(), inference.record());
   });
 }
@@ -341,6 +356,9 @@ bool SessionCore::cancel(const std::shared_ptr<SessionTask>& task) {
     started = task->has_inference;
     if (started) {
       inference = task->inference;
+    } else if (task->state == TaskState::kStarted) {
+      task->terminated = true;  // start() sees it.
+      return true;
     } else if (!withdraw(*task)) {
       return false;
     }

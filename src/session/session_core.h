@@ -24,6 +24,7 @@
 #include "session/admission.h"
 #include "session/callback_order.h"
 #include "session/callback_thread.h"
+#include "session/interrupt_poll.h"
 #include "session/pacer.h"
 #include "session/perf_line.h"
 #include "session/placement.h"
@@ -87,26 +88,38 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   };
   using Lock = std::unique_lock<std::mutex>;
 
+  /// What a call that enters the queue, or all samples of a batch, have in common.
+  struct Entrance {
+    explicit Entrance(const CallOptions& options) : poll(options.interrupted) {}
+    bool wait = true;
+    InterruptPoll poll;
+    std::optional<TimePoint> since;  ///< When it began to wait for room.
+  };
+
   // session_call.cpp
   Status check_terms(const CallOptions& options) const;
   Status own_inputs(Call& call, const CallOptions& options, Caller caller) const;
   std::shared_ptr<SessionTask> make_task(Call call, const CallOptions& options);
   Status attach(const std::shared_ptr<SessionTask>& task, const CallOptions& options);
   Result<Outputs> run_queued(Call call, const CallOptions& options);
+  Result<Outputs> run_here(Call call, const CallOptions& options, SessionWorker& worker,
+                           std::uint64_t id);
   Result<Outputs> wait_for(const std::shared_ptr<SessionTask>& task,
                            const std::shared_ptr<FutureState>& future, const CallOptions& options);
   bool may_run_here(const CallOptions& options) const;
+  // session_batch.cpp
   Status prepare_batch(const CallOptions& options, BatchCall& batch, Call& prototype) const;
   static Call sample_call(const BatchCall& batch, const Call& prototype,
                           const std::vector<CallInput>& inputs, std::size_t sample);
 
   // session_core.cpp
   /// Waits for room and pace. kTimeout, kCancelled, kWrongState.
-  Status enter(Lock& lock, const CallOptions& options, bool wait, const SessionTask* task);
+  Status enter(Lock& lock, const CallOptions& options, Entrance& entrance, const SessionTask* task);
   Status refused(Admission why, Duration waited) const;
   /// Gives a number and a place. The lock is held.
   void number(SessionTask& task, TimePoint now);
-  Status accept(const std::shared_ptr<SessionTask>& task, const CallOptions& options, bool wait);
+  Status accept(const std::shared_ptr<SessionTask>& task, const CallOptions& options,
+                Entrance& entrance);
   /// `others`: tasks that wait beside the one it is for.
   SessionWorker* take_idle(Lane& lane, std::int32_t wanted, std::int64_t others);
   std::size_t lane_of(std::uint64_t id, std::int32_t& wanted) const;
@@ -123,6 +136,11 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   bool withdraw(SessionTask& task);
   void drop_timer(SessionTask& task);
   void resolve(const std::shared_ptr<SessionTask>& task, const Status& status);
+  /// Gives up what the caller lent, in the callback thread: its owner may be a user's, and may hold
+  /// this session.
+  void drop(std::vector<CallInput> inputs);
+  /// A device that was reset may still use the memory of a job that failed.
+  void keep_until_released(Inference inference, Call& call);
   void resolve_batch(BatchCall& batch);
   void call_back(std::uint64_t ticket, std::uint64_t id, RunCallback callback,
                  Result<Outputs> result);
@@ -162,6 +180,12 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   Pacer pacer_;
   CallbackOrder<std::function<void()>> order_;
   SessionStatistics counted_;
+  struct Abandoned {
+    Inference inference;
+    std::vector<CallInput> inputs;
+    std::vector<CallOutput> outputs;
+  };
+  std::vector<Abandoned> abandoned_;
   std::atomic<Duration::rep> average_{0};
 };
 

@@ -1,4 +1,5 @@
 // Who learns of a task that is done, and when.
+#include <algorithm>
 #include <cstdio>
 
 #include "session/batch_call.h"
@@ -22,10 +23,12 @@ Result<Outputs> SessionCore::outputs_of(Call& call, const Status& status) {
 }
 
 void SessionCore::resolve(const std::shared_ptr<SessionTask>& task, const Status& status) {
-  task->call.inputs.clear();
+  std::vector<CallInput> inputs;
   {
     const Lock lock(mutex_);
     count(status);  // Before anybody learns of it.
+    task->resolved = true;
+    if (!task->maker_waits) inputs.swap(task->call.inputs);
   }
   if (task->batch != nullptr) {
     if (task->batch->finish(task->sample, task->call, status)) resolve_batch(*task->batch);
@@ -35,8 +38,40 @@ void SessionCore::resolve(const std::shared_ptr<SessionTask>& task, const Status
   } else {
     task->future->resolve(outputs_of(task->call, status));
   }
+  {
+    const Lock lock(mutex_);
+    settled();
+  }
+  drop(std::move(inputs));
+}
+
+void SessionCore::drop(std::vector<CallInput> inputs) {
+  const bool lent = std::any_of(inputs.begin(), inputs.end(), [](const CallInput& input) {
+    return input.keep != nullptr && !input.captured;
+  });
+  if (!lent) return;
+  auto held = std::make_shared<std::vector<CallInput>>(std::move(inputs));
+  std::function<void()> job = [held] { held->clear(); };
+  callbacks_->post(job);
+}
+
+void SessionCore::keep_until_released(Inference inference, Call& call) {
+  if (inference.wait_released(TimePoint{})) return;
+  std::vector<Abandoned> kept;
+  {
+    const Lock lock(mutex_);
+    kept.swap(abandoned_);
+  }
+  // Those of earlier resets that are over.
+  const auto over = std::partition(kept.begin(), kept.end(), [](Abandoned& a) {
+    return !a.inference.wait_released(TimePoint{});
+  });
+  for (auto a = over; a != kept.end(); ++a) drop(std::move(a->inputs));
+  kept.erase(over, kept.end());
+  kept.push_back({std::move(inference), std::move(call.inputs), call.outputs});
+  call.inputs.clear();
   const Lock lock(mutex_);
-  settled();
+  for (Abandoned& a : kept) abandoned_.push_back(std::move(a));
 }
 
 void SessionCore::count(const Status& status) {

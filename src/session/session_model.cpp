@@ -204,7 +204,15 @@ Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool s
     return error(Code::kInvalidArgument, "missing input '{}': required {}, given {}",
                  inputs_[i].name, names_of(inputs_), names_of(feed));
   }
-  if (!samples) CORELANE_TRY(check_shapes(inputs));
+  if (!samples) {
+    CORELANE_TRY(check_shapes(inputs));
+    return inputs;
+  }
+  std::vector<CallInput> sample = inputs;
+  for (CallInput& input : sample) {
+    if (input.view.shape.rank() > 0) input.view.shape[0] = 1;
+  }
+  CORELANE_TRY(check_shapes(sample));
   return inputs;
 }
 

@@ -185,6 +185,10 @@ Status check(const SessionOptions& options, std::size_t cores) {
   }
   for (const std::size_t core : options.schedule) {
     if (core < cores && core < device::CoreSet::kMaxCores) continue;
+    if (cores >= device::CoreSet::kMaxCores) {
+      return failure(Code::kOutOfCores, "schedule names core {}; no device has more than {} cores",
+                     core, device::CoreSet::kMaxCores);
+    }
     return failure(Code::kOutOfCores,
                    "schedule names core {}; the device has {} core{}, numbered from 0", core, cores,
                    cores == 1 ? "" : "s");

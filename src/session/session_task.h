@@ -42,7 +42,10 @@ struct SessionTask {
   std::size_t queue = 0;
   std::int32_t wanted_core = -1;
   TaskState state = TaskState::kEntering;
-  bool terminated = false;  ///< While it was entering.
+  bool terminated = false;  ///< While it was entering, or between its start and its inference.
+  /// The thread that made it waits, and takes the inputs back itself.
+  bool maker_waits = false;
+  bool resolved = false;
   TimePoint deadline = kNever;
   Clock::TimerId timer = 0;  ///< For the deadline, while it waits.
   bool has_timer = false;

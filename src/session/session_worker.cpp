@@ -19,10 +19,15 @@ SessionWorker::SessionWorker(Context context, const SessionModel& model, device:
   for (const TensorDesc& desc : context_.inputs()) shapes_.push_back(desc.shape);
 }
 
-RunOptions SessionWorker::options_of(const CallTerms& terms) const {
+Result<RunOptions> SessionWorker::options_of(const CallTerms& terms, const Clock& clock) const {
   RunOptions options;
   options.cores = wide_.value_or(cores_);
-  options.timeout = terms.timeout;
+  if (terms.deadline != kNever) {
+    options.timeout = terms.deadline - clock.now();
+    if (options.timeout <= Duration{0}) {
+      return error(Code::kTimeout, "the task's time was over before it started");
+    }
+  }
   options.priority = terms.priority;
   options.tag = terms.tag;
   return options;
@@ -32,13 +37,12 @@ Status SessionWorker::choose_shapes(const Call& call) {
   if (!model_.has_open_shapes()) return {};
   bool same = true;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const CallInput& input = call.inputs[i];
-    same = same && (input.buffer != nullptr || input.view.shape == shapes_[i]);
+    same = same && call.inputs[i].view.shape == shapes_[i];
   }
   if (same) return {};
   std::vector<Shape> shapes = shapes_;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.inputs[i].buffer == nullptr) shapes[i] = call.inputs[i].view.shape;
+    shapes[i] = call.inputs[i].view.shape;
   }
   // Old bindings may be of freed memory: they must not be kept for new shapes.
   for (std::size_t i = 0; i < bound_.size(); ++i) {
@@ -109,24 +113,26 @@ Status SessionWorker::renew() {
   return {};
 }
 
-Result<Inference> SessionWorker::start(Call& call, const CallTerms& terms) {
-  Status bound = bind(call);
-  if (bound.code() == Code::kBusy) {
-    CORELANE_TRY(renew());
-    bound = bind(call);
-  }
-  CORELANE_TRY(bound);
-  return context_.submit(options_of(terms));
+Status SessionWorker::bind_or_renew(Call& call) {
+  Status status = bind(call);
+  if (status.code() != Code::kBusy) return status;
+  CORELANE_RETURN_IF_ERROR(renew());
+  return bind(call);
 }
 
-Status SessionWorker::run(Call& call, const CallTerms& terms) {
-  Status status = bind(call);
-  if (status.code() == Code::kBusy) {
-    CORELANE_RETURN_IF_ERROR(renew());
-    status = bind(call);
-  }
-  if (!status.ok()) return status;
-  return context_.run(options_of(terms));
+Result<Inference> SessionWorker::start(Call& call, const CallTerms& terms, const Clock& clock) {
+  CORELANE_TRY(bind_or_renew(call));
+  CORELANE_ASSIGN(const RunOptions options, options_of(terms, clock));
+  return context_.submit(options);
+}
+
+Status SessionWorker::run(Call& call, const CallTerms& terms, const Clock& clock) {
+  times_ = {};
+  CORELANE_RETURN_IF_ERROR(bind_or_renew(call));
+  CORELANE_ASSIGN_OR_STATUS(const RunOptions options, options_of(terms, clock));
+  Status status = context_.run(options);
+  times_ = context_.times();
+  return status;
 }
 
 Status SessionWorker::collect(Call& call, Duration& copied, const Clock& clock) {

@@ -17,7 +17,7 @@ namespace corelane::session {
 /// How one call runs on a device.
 struct CallTerms {
   std::uint64_t tag = 0;
-  Duration timeout{0};
+  TimePoint deadline = kNever;  ///< Binding, which may prepare a new shape, counts too.
   std::int32_t priority = 0;
 };
 
@@ -33,14 +33,15 @@ class SessionWorker {
   /// Cores of the runs to come; without them, its own again.
   void widen(std::optional<device::CoreSet> cores) noexcept { wide_ = cores; }
   /// Binds and submits; collect() is to follow when the inference is done.
-  Result<Inference> start(Call& call, const CallTerms& terms);
+  Result<Inference> start(Call& call, const CallTerms& terms, const Clock& clock);
   /// Binds, runs in this thread where the core is idle, and collects.
-  Status run(Call& call, const CallTerms& terms);
+  Status run(Call& call, const CallTerms& terms, const Clock& clock);
   /// Takes what was not written in place. `copied`: what that took.
   Status collect(Call& call, Duration& copied, const Clock& clock);
 
   device::JobRecord record() const { return context_.record(); }
-  RunTimes times() const { return context_.times(); }
+  /// Of the last run(); zeros when it did not reach the device.
+  const RunTimes& times() const noexcept { return times_; }
   device::MemoryFigures memory() const { return context_.memory(); }
 
  private:
@@ -48,13 +49,16 @@ class SessionWorker {
   Status bind_inputs(const Call& call);
   Status bind_output(CallOutput& output);
   Status choose_shapes(const Call& call);
-  RunOptions options_of(const CallTerms& terms) const;
+  /// kTimeout when the deadline has passed.
+  Result<RunOptions> options_of(const CallTerms& terms, const Clock& clock) const;
+  Status bind_or_renew(Call& call);
   /// A new context where an abandoned inference keeps this one.
   Status renew();
 
   Context context_;
   const SessionModel& model_;
   const device::CoreSet cores_;
+  RunTimes times_;
   std::optional<device::CoreSet> wide_;
   const std::int32_t core_;
   const std::size_t index_;

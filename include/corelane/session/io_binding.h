@@ -51,7 +51,7 @@ class CORELANE_API IoBinding {
   /// What the last run with this binding gave, one for each bound output in order of binding (all,
   /// in model order, when none is bound). Bound memory is shown as it is, not copied.
   const Outputs& outputs() const;
-  /// Names of the bound inputs and outputs, in order of binding.
+  /// Names of the bound inputs in model order, and of the bound outputs in order of binding.
   std::vector<std::string_view> input_names() const;
   std::vector<std::string_view> output_names() const;
 
