@@ -53,10 +53,14 @@ TEST(SessionCallback, SessionsMayCloseEachOther) {
     std::promise<Status> two_closed;
     std::atomic<int> inside{0};
 
-    void close(Session& other, std::promise<Status>& closed) {
+    void meet(int count) {
       ++inside;
-      while (inside < 2) std::this_thread::yield();
+      while (inside < count) std::this_thread::yield();
+    }
+    void close(Session& other, std::promise<Status>& closed) {
+      meet(2);
       EXPECT_FALSE(other.wait_callbacks());
+      meet(4);
       closed.set_value(other.close());
     }
   };
