@@ -55,6 +55,8 @@ def get_build_info() -> str:
 
 def set_default_logger_severity(severity: int) -> None:
     """0 verbose, 1 info, 2 warning, 3 error, 4 fatal (nothing). RuntimeError for others."""
+    if isinstance(severity, bool) or not hasattr(severity, "__index__"):
+        raise TypeError(f"severity: an int is needed, {severity!r} was given")
     if severity not in (0, 1, 2, 3, 4):
         raise RuntimeError("Invalid logging severity. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal; "
                            f"{severity!r} was given")

@@ -8,17 +8,19 @@ from typing import Any
 from ._errors import NotImplemented as NotSupported
 
 
-def _refused(name: str) -> type:
+def _refused(name: str, *class_methods: str) -> type:
+    """A class that cannot be made, neither by its name nor by its class methods."""
     def refuse(self: Any, *_: Any, **__: Any) -> None:
         raise NotSupported(f"{name} is not served by corelane; docs/apis/python.md lists what is")
 
-    return type(name, (), {"__init__": refuse, "__module__": "corelane", "__doc__": "Not served: raises."})
+    return type(name, (), {"__init__": refuse, "__module__": "corelane", "__doc__": "Not served: raises.",
+                           **{method: classmethod(refuse) for method in class_methods}})
 
 
-SparseTensor = _refused("SparseTensor")
+SparseTensor = _refused("SparseTensor", "sparse_coo_from_numpy", "sparse_csr_from_numpy")
 OrtArenaCfg = _refused("OrtArenaCfg")
-LoraAdapter = _refused("LoraAdapter")
-AdapterFormat = _refused("AdapterFormat")
+LoraAdapter = _refused("LoraAdapter", "Load")
+AdapterFormat = _refused("AdapterFormat", "read_adapter")
 ModelCompiler = _refused("ModelCompiler")
 OrtEpDevice = _refused("OrtEpDevice")
 OrtHardwareDevice = _refused("OrtHardwareDevice")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 import sys
 
 import numpy as np
+
+from ._errors import StatusError
 
 _NAMES = {1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
           8: "string", 9: "bool", 10: "float16", 11: "double", 12: "uint32", 13: "uint64",
@@ -38,13 +42,35 @@ def number_of(element_type) -> int:
     return _NUMBERS[name]
 
 
+def memory_at(address: int, number: int, shape: list[int]) -> np.ndarray:
+    """An array over memory that the caller vouches for."""
+    dtype = dtype_of(number)
+    if dtype is None:
+        raise RuntimeError(f"numpy has no element type for {type_name(number)}")
+    count = math.prod(shape)
+    if count < 0 or not address:
+        raise RuntimeError(f"no memory of shape {shape} at address {address}")
+    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype, count).reshape(shape) if count else np.empty(shape, dtype)
+
+
 def _bfloat16():
     """bfloat16 where somebody has brought it; its bits otherwise."""
     brought = sys.modules.get("ml_dtypes")
     return np.dtype(brought.bfloat16) if brought is not None else np.dtype("uint16")
 
 
-def coerce(value, name: str, expected: int):
+def from_list(value, name: str, type_text: str) -> np.ndarray:
+    """An array of a list, of the type of an input such as 'tensor(float)'."""
+    number = next((n for n, text in _NAMES.items() if type_text == f"tensor({text})"), 0)
+    try:
+        return np.asarray(value, dtype=dtype_of(number))
+    except (ValueError, TypeError, OverflowError) as problem:
+        raise RuntimeError(f"Could not create tensor from given input list: input {name!r} is "
+                           f"{type_text}, and {problem}") from None
+
+
+def coerce(value, name: str, expected: int, rank: int = -1):
     """(array that shows its memory, ONNX number where numpy's format does not say it, else 0).
 
     Called for what the native module cannot read as it is: OrtValues, nested lists, arrays with
@@ -58,7 +84,9 @@ def coerce(value, name: str, expected: int):
         elif hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
             value = np.from_dlpack(value) if not hasattr(value, "__array__") else np.asarray(value)
         elif isinstance(value, (list, tuple, int, float, bool)):
-            value = np.asarray(value, dtype=dtype_of(expected))
+            value = from_list(value, name, type_name(expected))
+            if rank == 0 and value.shape == (1,):  # A list is the only way to write it, says onnxruntime.
+                value = value.reshape(())
         else:
             raise TypeError(f"input {name!r}: a numpy array, an OrtValue or a list is needed, "
                             f"{type(value).__name__} was given")
@@ -69,11 +97,8 @@ def coerce(value, name: str, expected: int):
     if dtype.name == "bfloat16":
         return np.ascontiguousarray(value).view(np.uint16), 16
     if dtype.kind in "OUS":
-        raise InvalidStrings(f"input {name!r}: string tensors are not supported; dtype {dtype}")
+        raise StatusError(107, "TypeMismatch", f"input {name!r}: string tensors are not supported; numbers "
+                          f"are needed, an array of {dtype} was given")
     if not value.flags.c_contiguous:
         value = np.ascontiguousarray(value)
     return value, 0
-
-
-class InvalidStrings(RuntimeError):
-    """Strings where a model has numbers."""

@@ -8,8 +8,49 @@ from typing import Any, Iterable
 import numpy as np
 
 from . import _arrays, _native
-from ._errors import InvalidArgument, StatusError
-from ._values import OrtValue, check_device
+from ._errors import InvalidArgument, StatusError, numbered
+from ._values import NodeArg, OrtValue, check_device
+
+
+def _check_value(function: str, ortvalue: Any) -> None:
+    if not isinstance(ortvalue, OrtValue):
+        raise TypeError(f"{function}: an OrtValue is needed, {type(ortvalue).__name__} was given; "
+                        "OrtValue.ortvalue_from_numpy makes one that shares an array's memory")
+
+
+class CheckedOutput:
+    """Memory for an output by onnxruntime's rules: of its type and shape, or left alone."""
+
+    def __init__(self, node: NodeArg, array: np.ndarray, number: int):
+        self.name, self.array, self.number = node.name, array, number
+        if not array.flags.writeable:
+            raise InvalidArgument(f"output {node.name!r}: the memory is read-only")
+        actual, shape, wanted = _arrays.type_name(number), array.shape, node.shape
+        # Open: the size is known when it has run.
+        self.open = any(not isinstance(size, int) for size in wanted)
+        self.misfit = ""
+        if actual != node.type:
+            self.misfit = f"Unexpected output data type. Actual: ({actual}) , expected: ({node.type})"
+        elif len(shape) != len(wanted):
+            self.misfit = (f"Invalid rank for output: {self.name} Got: {len(shape)} Expected: {len(wanted)} "
+                           "Please fix either the inputs/outputs or the model.")
+        elif any(isinstance(want, int) and got != want for got, want in zip(shape, wanted)):
+            self.misfit = self._wrong_dimensions(wanted)
+
+    def _wrong_dimensions(self, wanted: Any) -> str:
+        lines = [f" index: {i} Got: {got} Expected: {want}"
+                 for i, (got, want) in enumerate(zip(self.array.shape, wanted))
+                 if isinstance(want, int) and got != want]
+        return (f"Got invalid dimensions for output: {self.name} for the following indices\n"
+                + "\n".join(lines) + "\n Please fix either the inputs/outputs or the model.")
+
+    def check(self, shape: tuple | None = None) -> None:
+        """InvalidArgument where the memory does not fit; shape is what the run gave."""
+        misfit = self.misfit
+        if shape is not None and shape != self.array.shape:
+            misfit = self._wrong_dimensions(shape)
+        if misfit:
+            raise numbered(InvalidArgument, f"Error in execution: {misfit}")
 
 
 class IOBinding:
@@ -22,6 +63,7 @@ class IOBinding:
         except StatusError as error:
             raise session._translated(error) from None
         self._turn = threading.RLock()
+        self._checked: dict[str, CheckedOutput] = {}
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
@@ -38,6 +80,8 @@ class IOBinding:
         """Reads the array at each run, as onnxruntime does (a copy where it is not contiguous). With an RKNN
         provider it is copied now, and may change."""
         self._known(name, self._session.get_inputs())
+        if arr_on_cpu is None:
+            raise TypeError(f"bind_cpu_input: input {name!r} needs a numpy array, None was given")
         bind = self._native.bind_input if self._session._strict else self._native.copy_input
         self._call(bind, name, arr_on_cpu)
 
@@ -51,26 +95,51 @@ class IOBinding:
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         self._known(name, self._session.get_inputs())
+        _check_value("bind_ortvalue_input", ortvalue)
         self._call(self._native.bind_input, name, ortvalue)
 
     def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
                     shape: Iterable[int] | None = None, buffer_ptr: int | None = None) -> None:
-        """Fresh memory at each run, or the memory at an address."""
+        """Fresh memory at each run, or the memory at an address. Without an RKNN provider that must have the
+        output's type and shape, else run_with_iobinding raises InvalidArgument and leaves it as it is."""
         check_device(device_type, device_id)
         self._known(name, self._session.get_outputs())
         if buffer_ptr is None:
-            self._call(self._native.bind_output, name)
+            with self._turn:
+                self._call(self._native.bind_output, name)
+                self._checked.pop(name, None)
             return
         if element_type is None or shape is None:
             raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is "
                              "provided")
-        self._call(self._native.bind_raw_output, name, int(buffer_ptr), _arrays.number_of(element_type),
-                   list(shape))
+        number, shape = _arrays.number_of(element_type), list(shape)
+        if self._session._strict:
+            memory = _arrays.memory_at(int(buffer_ptr), number, shape)
+            self._bind_checked(CheckedOutput(self._output(name), memory, number))
+        else:
+            self._call(self._native.bind_raw_output, name, int(buffer_ptr), number, shape)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
+        """The memory of the OrtValue; see bind_output."""
         self._known(name, self._session.get_outputs())
+        _check_value("bind_ortvalue_output", ortvalue)
         array, number = _arrays.coerce(ortvalue, name, ortvalue.element_type())
-        self._call(self._native.bind_output_array, name, array, number)
+        if self._session._strict:
+            self._bind_checked(CheckedOutput(self._output(name), array, ortvalue.element_type()))
+        else:
+            self._call(self._native.bind_output_array, name, array, number)
+
+    def _output(self, name: str) -> NodeArg:
+        return next(node for node in self._session.get_outputs() if node.name == name)
+
+    def _bind_checked(self, output: CheckedOutput) -> None:
+        """Memory whose fitness only the run tells gets a copy then."""
+        with self._turn:
+            if output.open or output.misfit:
+                self._call(self._native.bind_output, output.name)
+            else:
+                self._call(self._native.bind_output_array, output.name, output.array, output.number)
+            self._checked[output.name] = output
 
     def synchronize_inputs(self) -> None:
         """Memory of the host needs none."""
@@ -79,11 +148,18 @@ class IOBinding:
         """Memory of the host needs none."""
 
     def copy_outputs_to_cpu(self) -> list[np.ndarray]:
-        return [array.copy() for array in self._call(self._native.outputs)]
+        return [array.copy() for array in self._outputs()]
 
     def get_outputs(self) -> list[OrtValue]:
         """What the last run gave, in order of binding; shared memory."""
-        return [OrtValue(array) for array in self._call(self._native.outputs)]
+        return [OrtValue(array) for array in self._outputs()]
+
+    def _outputs(self) -> list[np.ndarray]:
+        with self._turn:
+            given = self._call(self._native.outputs)
+            names = self._native.output_names
+            return [self._checked[name].array if name in self._checked and self._checked[name].open else array
+                    for name, array in zip(names, given)] + given[len(names):]
 
     def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
         return self.get_outputs()
@@ -92,9 +168,21 @@ class IOBinding:
         self._call(self._native.clear_inputs)
 
     def clear_binding_outputs(self) -> None:
-        self._call(self._native.clear_outputs)
+        with self._turn:
+            self._call(self._native.clear_outputs)
+            self._checked.clear()
 
     def _run(self, terms: Any) -> None:
         if not self._native.output_names:
             raise InvalidArgument("Error in execution: At least one output should be requested.")
-        self._call(self._native.run, terms)
+        with self._turn:
+            for output in self._checked.values():
+                output.check()
+            self._call(self._native.run, terms)
+            late = [output for output in self._checked.values() if output.open]
+            if late:
+                given = dict(zip(self._native.output_names, self._call(self._native.outputs)))
+                for output in late:
+                    output.check(given[output.name].shape)
+                for output in late:
+                    output.array[...] = given[output.name].view(output.array.dtype)

@@ -43,7 +43,7 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
     try:
         program = _native.compile(source, options)
     except StatusError as error:
-        raise translated(error, strict=False) from None
+        raise translated(error, strict=False, function="") from None
     if output is None:
         return program
     write_program(os.fsdecode(output), program, source)

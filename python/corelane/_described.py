@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import time
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -12,6 +9,7 @@ import numpy as np
 from . import _options
 from ._errors import NotImplemented as NotSupported
 from ._errors import StatusError, translated
+from ._profile import Profile, own_number
 from ._settings import SessionOptions
 from ._values import ModelMetadata, NodeArg, OrtValue, check_device
 
@@ -26,7 +24,7 @@ class Described:
     _outputs: list[NodeArg]
     _providers: list[str]
     _provider: str
-    _profile_start: int
+    _profile: Profile | None
 
     def _node(self, description: dict) -> NodeArg:
         four = len(description["shape"]) == 4
@@ -105,32 +103,13 @@ class Described:
         return self._options
 
     def get_profiling_start_time_ns(self) -> int:
-        return self._profile_start
+        return 0 if self._profile is None else self._profile.started_ns
 
     def end_profiling(self) -> str:
-        """Writes the device's records as a Chrome trace and returns the file's name; '' when off."""
-        if not self._options.enable_profiling or not self._profile_start:
-            return ""
-        events = [{"cat": "Session", "ph": "X", "pid": os.getpid(), "tid": record["core_bits"],
-                   "name": f"task {record['task_id']}", "ts": record["started_ns"] / 1000,
-                   "dur": (record["ended_ns"] - record["started_ns"]) / 1000,
-                   "args": {"queued_us": (record["started_ns"] - record["queued_ns"]) / 1000}}
-                  for record in self._native.read_trace()]
-        name = f"{self._options.profile_file_prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}"
-        for number in range(10_000):  # Another session may end in the same second.
-            path = f"{name}{f'_{number}' if number else ''}.json"
-            try:
-                file = open(path, "x", encoding="utf-8")
-            except FileExistsError:
-                continue
-            break
-        else:
-            raise RuntimeError(f"{name}.json and ten thousand more names are taken; remove old profiles")
-        with file:
-            json.dump(events, file)
-        self._native.set_trace(0)
-        self._profile_start = 0
-        return path
+        """Writes the records of this session's tasks as a Chrome trace and returns the file's name; '' when
+        off."""
+        profile, self._profile = self._profile, None
+        return "" if profile is None else profile.end(self._options.profile_file_prefix)
 
     def statistics(self) -> dict[str, Any]:
         """Figures since the session was made: tasks accepted, failed, by context, ..."""
@@ -145,7 +124,10 @@ class Described:
 
     def read_trace(self) -> list[dict[str, Any]]:
         """task_id, core_bits, queue_depth, code (0: done) and the times queued_ns, started_ns, ended_ns."""
-        return self._traced(self._native.read_trace)
+        records = self._traced(self._native.read_trace)
+        for record in records:
+            record["task_id"] = own_number(record["task_id"])
+        return records
 
     def _traced(self, function: Callable, *arguments: Any) -> Any:
         try:

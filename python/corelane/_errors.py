@@ -11,6 +11,9 @@ class StatusError(RuntimeError):
     """A failure of the native library: number and name of its code, and a message."""
 
     def __init__(self, code: int, name: str, message: str):
+        if code == 402 and "CallControl" in message:  # Which Python programs do not know.
+            message = ("the call was terminated: RunOptions.terminate was set; set it to False before "
+                       "the same options are used again")
         super().__init__(message)
         self.code = code
         self.name = name
@@ -105,8 +108,9 @@ _DRIVER = {201: ("RKNN_ERR_MODEL_INVALID", -6), 202: ("RKNN_ERR_MODEL_INVALID", 
 
 
 def driver_text(error: StatusError, function: str) -> str:
-    """The message, with the driver's function, name and number where the driver would have failed."""
-    if error.code not in _DRIVER:
+    """The message, with the driver's function, name and number where the driver would have failed. No
+    function: the message alone."""
+    if error.code not in _DRIVER or not function:
         return str(error)
     name, number = _DRIVER[error.code]
     return f"{function} failed: {name} ({number}): {error}"
@@ -117,7 +121,8 @@ def translated(error: StatusError, strict: bool, function: str = "rknn_run") -> 
     kind = _BY_CODE.get(error.code, RuntimeException)
     text = str(error)
     if error.code == 402 and "terminated" in text:
-        text = "Exiting due to terminate flag being set to true."
+        if strict:
+            text = "Exiting due to terminate flag being set to true."
     if strict and "cannot be prepared with open dimensions" in text:
         text += "; SessionOptions.add_free_dimension_override_by_name(name, size) fixes one that has a name"
     return numbered(kind, text) if strict else kind(driver_text(error, function))

@@ -219,9 +219,10 @@ def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, di
 
 
 def choose_provider(pairs: list[tuple[str, dict]]) -> tuple[list[str], str, dict]:
-    """(names in force, the one that decides the rules, its options). Unknown names warn."""
-    names, chosen, options = [], None, {}
-    for name, given in pairs:
+    """(names, the one that decides the rules first, that one, its options). An RKNN provider decides wherever
+    it stands; two of them are a RuntimeError, since a session has one device. Unknown names warn."""
+    names: list[str] = []
+    for name, _ in pairs:
         if name not in RKNN_PROVIDERS and name != CPU_PROVIDER:
             warnings.warn(f"Specified provider '{name}' is not in available provider names."
                           f"Available providers: '{', '.join(AVAILABLE)}'", UserWarning, stacklevel=4)
@@ -230,11 +231,9 @@ def choose_provider(pairs: list[tuple[str, dict]]) -> tuple[list[str], str, dict
             warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", UserWarning, stacklevel=4)
             continue
         names.append(name)
-        if chosen is None and name in RKNN_PROVIDERS:
-            chosen, options = name, given
-    if chosen is None:
-        chosen = CPU_PROVIDER
-        options = next((given for name, given in pairs if name == CPU_PROVIDER), {})
-    if CPU_PROVIDER not in names:
-        names.append(CPU_PROVIDER)
-    return names, chosen, options
+    devices = [name for name in names if name in RKNN_PROVIDERS]
+    if len(devices) > 1:
+        raise RuntimeError(f"providers: {' and '.join(devices)} are both providers of a device; name one")
+    chosen = devices[0] if devices else CPU_PROVIDER
+    options = next((given for name, given in pairs if name == chosen), {})
+    return devices + [CPU_PROVIDER], chosen, options

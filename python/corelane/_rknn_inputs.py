@@ -31,6 +31,8 @@ def flags(inputs_pass_through: Any, count: int) -> list[bool]:
     """A flag for each input, from a list of 0 and 1; None stands for none."""
     if inputs_pass_through is None:
         return [False] * count
+    if isinstance(inputs_pass_through, np.ndarray):
+        inputs_pass_through = inputs_pass_through.tolist()
     if not isinstance(inputs_pass_through, (list, tuple)) or len(inputs_pass_through) != count or any(
             flag not in (0, 1) for flag in inputs_pass_through):
         raise UsageError(f"inputs_pass_through: a list of {count} (one for each input) of 0 or 1 is needed, "

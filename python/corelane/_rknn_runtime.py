@@ -6,6 +6,8 @@ from __future__ import annotations
 import threading
 from typing import Any, Sequence
 
+import numpy as np
+
 from . import _native, _rknn_inputs
 from ._errors import StatusError
 from ._rknn_log import Log, UsageError
@@ -27,14 +29,19 @@ class Runtime:
     """Any thread; calls in async mode are answered in the order they come."""
 
     def __init__(self, model: Any, device: str, core_mask: Any, async_mode: bool, log: Log):
-        mask = int(core_mask)
+        mask = core_mask if isinstance(core_mask, (int, np.integer)) else None
         if mask not in _MODES:
             raise UsageError(f"core_mask: {core_mask!r} is none of the NPU_CORE_ constants: "
                              f"{', '.join(map(str, _MODES))}")
         self._model, self._log = model, log
         self._options = {"device": device, "tp_mode": _MODES[mask], "lenient": True, "normalize": True,
                          "layout": "nhwc", "output_form": "float", "max_queue_size": -1}
-        self.session = _native.Session(model, self._options)
+        try:
+            self.session = _native.Session(model, self._options)
+        except StatusError as error:
+            if "tp_mode" not in str(error):
+                raise
+            raise UsageError(f"core_mask {mask}: {str(error).replace('tp_mode', 'core list')}") from None
         self.inputs = self.session.inputs()
         self._natives = self.session.native_inputs()
         self._lock = threading.Lock()

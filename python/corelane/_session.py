@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import re
 import threading
-import time
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
@@ -18,10 +18,13 @@ from ._described import Described
 from ._errors import InvalidArgument, NoSuchFile, StatusError, numbered, translated
 from ._errors import NotImplemented as NotSupported
 from ._futures import RunFuture
+from ._profile import Profile
 from ._settings import SessionOptions, read_run_options
 from ._values import OrtValue
 from ._wording import Wording, said, single
 
+_LATE = (101, 102, 106, 107, 402)  # Codes of failures that run_async tells by callback.
+_DATA_ROOT = "session.model_external_initializers_file_folder_path"
 _RETRY = 1  # Microseconds: a submission that does not wait.
 
 
@@ -53,10 +56,7 @@ class InferenceSession(Described):
         self._inputs = [self._node(d) for d in self._native.inputs()]
         self._outputs = [self._node(d) for d in self._native.outputs()]
         self._wording = Wording(self._strict, self._inputs, self._outputs)
-        self._profile_start = 0
-        if self._options.enable_profiling:
-            self._native.set_trace(65536)
-            self._profile_start = time.monotonic_ns()
+        self._profile = Profile(self._native) if self._options.enable_profiling else None
 
     # --- Making it.
 
@@ -93,13 +93,25 @@ class InferenceSession(Described):
                 options = _options.strict_session_options(entries, self._options.intra_op_num_threads)
             else:
                 options = _options.rknn_session_options({**entries, **self._given})
-            options["dims"] = self._options._dims
+            options["dims"] = dict(self._options._dims)
+            options["data_root"] = self._options._entries.get(_DATA_ROOT) or None
             operators = {**self._options._operators, **options.get("custom_operators", {})}
             if operators:
                 options["custom_operators"] = operators
-            return _native.Session(source, options, weights)
+            return self._made(source, options, weights)
         except StatusError as error:
             raise translated(error, self._strict, "rknn_init") from None
+
+    @staticmethod
+    def _made(source: Any, options: dict, weights: Any) -> Any:
+        """Sizes of dimensions that no input has are left out, as onnxruntime does."""
+        while True:
+            try:
+                return _native.Session(source, options, weights)
+            except StatusError as error:
+                unknown = re.match(r"no input has a dimension '(.*?)'; there are", str(error))
+                if unknown is None or options["dims"].pop(unknown[1], None) is None:
+                    raise
 
     def _translated(self, error: StatusError) -> Exception:
         return translated(error, self._strict)
@@ -130,14 +142,17 @@ class InferenceSession(Described):
                      "" if problem is None else said(problem, strict))
 
         terms, batch = read_run_options(run_options)
-        self._wording.check_names(output_names, input_feed)
+        if self._strict:
+            self._wording.check_missing(input_feed)
+        else:
+            self._wording.check_names(output_names, input_feed)
         try:
             self._native.run_async(output_names, input_feed, done, terms, batch)
         except StatusError as error:
             raised = self._wording.explained(error, output_names, input_feed)
-            if not self._strict or error.code not in (106, 107):
+            if not self._strict or error.code not in _LATE:
                 raise raised from None
-            # onnxruntime looks at shapes and types when the work starts.
+            # onnxruntime looks at names, shapes, types and the terminate flag when the work starts.
             text = str(raised).split(" : ", 3)[-1]
             refused = functools.partial(callback, nothing, user_data, text)
             threading.Thread(target=_native.call_guarded, args=(refused,), name="corelane-refused").start()
@@ -253,6 +268,9 @@ class InferenceSession(Described):
     def close(self, timeout: float | None = None) -> None:
         """Refuses new calls and waits until accepted tasks are done and called back; Timeout after
         `timeout` seconds."""
+        number = isinstance(timeout, (int, float, np.number)) and not isinstance(timeout, bool)
+        if timeout is not None and (not number or timeout != timeout):
+            raise TypeError(f"timeout: seconds or None are needed, {timeout!r} was given")
         try:
             self._native.close(timeout)
         except StatusError as error:

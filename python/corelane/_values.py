@@ -121,6 +121,8 @@ class OrtValue:
     def _get_c_value(self) -> "OrtValue":
         return self
 
+    _ortvalue = property(_get_c_value)
+
 
 class OrtDevice:
     """Memory of the host: the only one that callers name."""
@@ -161,23 +163,35 @@ class NodeArg:
     a contiguous array. Of native inputs: quant, and mean and std by channel (empty: none), which the
     option normalize applies."""
 
-    __slots__ = ("name", "shape", "type", "layout", "quant", "mean", "std")
+    __slots__ = ("_name", "_shape", "_type", "layout", "quant", "mean", "std")
 
     def __init__(self, description: dict, layout: str):
-        self.name: str = description["name"]
-        self.shape: list = description["shape"]
-        self.type: str = _arrays.type_name(description["type"])
+        self._name: str = description["name"]
+        self._shape: tuple = tuple(description["shape"])
+        self._type: str = _arrays.type_name(description["type"])
         self.layout = layout
         self.quant = description["quant"]
         self.mean: list[float] = description.get("mean", [])
         self.std: list[float] = description.get("std", [])
 
     @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def shape(self) -> list:
+        return list(self._shape)
+
+    @property
+    def type(self) -> str:
+        return self._type
+
+    @property
     def strides(self) -> list[int] | None:
-        if any(not isinstance(d, int) for d in self.shape):
+        if any(not isinstance(d, int) for d in self._shape):
             return None
         strides, step = [], 1
-        for dim in reversed(self.shape):
+        for dim in reversed(self._shape):
             strides.insert(0, step)
             step *= dim
         return strides

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-import numpy as np
-
 from . import _arrays
 from ._errors import InvalidArgument, StatusError, driver_text, numbered, translated
 from ._values import NodeArg, OrtValue
@@ -17,13 +15,18 @@ class Wording:
     def __init__(self, strict: bool, inputs: list[NodeArg], outputs: list[NodeArg]):
         self.strict, self.inputs, self.outputs = strict, inputs, outputs
 
-    def check_names(self, output_names: Any, input_feed: Any) -> None:
-        """What onnxruntime finds wrong before it starts."""
+    def check_missing(self, input_feed: Any) -> None:
+        """What onnxruntime finds wrong before anything else."""
         if isinstance(input_feed, Mapping):
-            names = {node.name for node in self.inputs}
             missing = [node.name for node in self.inputs if node.name not in input_feed]
             if missing:
                 raise self._missing(missing, input_feed)
+
+    def check_names(self, output_names: Any, input_feed: Any) -> None:
+        """What onnxruntime finds wrong before it starts."""
+        self.check_missing(input_feed)
+        if isinstance(input_feed, Mapping):
+            names = {node.name for node in self.inputs}
             for name in input_feed:
                 if name not in names:
                     raise self._worded(InvalidArgument, f"Invalid input name: {name}")
@@ -62,7 +65,9 @@ class Wording:
 
 def said(problem: StatusError, strict: bool) -> str:
     """A failure as callbacks are told of it."""
-    return str(problem) if strict else driver_text(problem, "rknn_run")
+    if strict:
+        return str(translated(problem, strict)).split(" : ", 3)[-1]  # Without the number and name.
+    return driver_text(problem, "rknn_run")
 
 
 def single(options: tuple[Any, bool]) -> Any:
@@ -77,11 +82,12 @@ def single(options: tuple[Any, bool]) -> Any:
 def mismatch(node: NodeArg, value: Any) -> str | None:
     """What onnxruntime says of an input that does not fit; None when it fits."""
     if not hasattr(value, "dtype"):
-        value = value.numpy() if isinstance(value, OrtValue) else np.asarray(value)
+        value = (value.numpy() if isinstance(value, OrtValue)
+                 else _arrays.from_list(value, node.name, node.type))
     try:
         actual = _arrays.type_name(_arrays.number_of(value.dtype))
     except RuntimeError:
-        actual = "tensor(string)"
+        actual = "tensor(string)" if value.dtype.kind in "OUST" else str(value.dtype)
     if actual != node.type:
         return f"Unexpected input data type. Actual: ({actual}) , expected: ({node.type})"
     shape = value.shape

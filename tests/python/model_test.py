@@ -94,6 +94,13 @@ class Providers(unittest.TestCase):
             made = ort.InferenceSession(relu_model(), providers=providers, provider_options=separate)
             name = next(p for p in made.get_providers() if "RKN" in p)
             self.assertEqual(made.get_provider_options()[name]["schedule"], "1")
+            self.assertEqual(made.get_providers(), [name, "CPUExecutionProvider"])  # In force: the first.
+
+    def test_two_devices_are_refused(self):
+        with self.assertRaises(RuntimeError) as caught:
+            ort.InferenceSession(relu_model(), providers=["RKNPU2ExecutionProvider", "CPUExecutionProvider",
+                                                          "RKNPU3ExecutionProvider"])
+        self.assertIn("RKNPU3ExecutionProvider", str(caught.exception))
 
     def test_options_inline_and_separately_are_refused(self):
         with self.assertRaises(RuntimeError):
@@ -114,6 +121,12 @@ class Providers(unittest.TestCase):
         again = ort.InferenceSession(relu_model((1, 4)),
                                      providers=[(NPU, {k: v for k, v in shown.items() if k != "device"})])
         self.assertEqual(again.get_provider_options()[NPU]["schedule"], "0,2")
+        every = set(ort._options._READERS) - {"tp_mode", "profile", "custom_operators"}
+        self.assertEqual(every - set(shown), set())
+        shown = session("null:rk3588", tp_mode="0,1", precision="f16", output_form="raw",
+                        fast_math=True).get_provider_options()[NPU]
+        self.assertEqual([shown[k] for k in ("tp_mode", "precision", "output_form", "fast_math")],
+                         ["0,1", "f16", "raw", "true"])
 
 
 class Shapes(unittest.TestCase):

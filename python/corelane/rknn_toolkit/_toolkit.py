@@ -81,6 +81,10 @@ class RKNN(RuntimeDoor):
     def _build(self, do_quantization: bool, dataset: Any, batch: int | None, auto_hybrid: bool) -> None:
         if self._loaded is None:
             raise UsageError("there is no model yet; call load_onnx() first")
+        counted = isinstance(batch, (int, np.integer)) and not isinstance(batch, bool) and batch >= 1
+        if batch is not None and not counted:
+            raise UsageError(f"rknn_batch_size: a number of samples from 1 on, or None, is needed, {batch!r} "
+                             "was given")
         if auto_hybrid:
             raise UsageError("auto_hybrid is not served; leave it out")
         source: Any = self._loaded.source

@@ -170,7 +170,8 @@ ArrayView read_array(nb::handle value, const TensorDesc& desc) {
   // Gives an array that shows its memory, and its element type where numpy's says less.
   const nb::object plain = parked_at_end([&] {
     return nb::module_::import_("corelane._arrays")
-        .attr("coerce")(value, nb::str(desc.name.c_str()), onnx_type(desc.dtype));
+        .attr("coerce")(value, nb::str(desc.name.c_str()), onnx_type(desc.dtype),
+                        desc.shape.rank());
   });
   const nb::tuple pair = nb::cast<nb::tuple>(plain);
   if (!view_buffer(pair[0], kReading, array)) {

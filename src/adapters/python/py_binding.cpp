@@ -19,8 +19,8 @@ namespace nb = nanobind;
 namespace {
 
 struct NativeBinding {
-  NativeBinding(Session s, std::vector<TensorDesc> d, IoBinding b)
-      : session(std::move(s)), inputs(std::move(d)), binding(std::move(b)) {}
+  NativeBinding(const NativeSession& s, IoBinding b)
+      : session(s.session), inputs(s.inputs), tags(s.tags), binding(std::move(b)) {}
   ~NativeBinding() {
     const Released released;
     binding = {};
@@ -31,6 +31,7 @@ struct NativeBinding {
 
   Session session;
   std::vector<TensorDesc> inputs;
+  std::shared_ptr<Tags> tags;
   IoBinding binding;
 
   const TensorDesc& desc(const std::string& name) const {
@@ -64,8 +65,7 @@ void bind_binding(nb::module_& module) {
       .def(
           "__init__",
           [](NativeBinding* self, NativeSession& session) {
-            new (self) NativeBinding(session.session, session.inputs,
-                                     value_of(session.session.io_binding()));
+            new (self) NativeBinding(session, value_of(session.session.io_binding()));
           },
           arg("session"))
       .def("bind_input",
@@ -110,7 +110,7 @@ void bind_binding(nb::module_& module) {
       .def(
           "run",
           [](NativeBinding& self, nb::handle terms) {
-            const CallOptions options = read_call(nb::none(), terms);
+            const CallOptions options = self.tags->apply(read_call(nb::none(), terms));
             Status status;
             {
               const Released released;

@@ -38,6 +38,7 @@ Status write_output(const device::HostOperatorCall& call, std::size_t index, nb:
   TensorDesc desc;
   desc.name = "output " + std::to_string(index) + " of " + std::string(call.type);
   desc.dtype = to.dtype;
+  desc.shape = to.shape;
   const ArrayView from = read_array(value, desc);
   if (from.view.dtype != to.dtype || from.view.shape != to.shape) {
     return failure(Code::kHostOperatorFailed,

@@ -36,6 +36,10 @@ OutputForm output_form(const std::string& name) {
       failure(Code::kInvalidArgument, "output_form '{}' is none of declared, float and raw", name));
 }
 
+const char* output_form_name(OutputForm form) noexcept {
+  return form == OutputForm::kFloat ? "float" : form == OutputForm::kRaw ? "raw" : "declared";
+}
+
 device::Precision precision(const std::string& name) {
   if (name == "f32") return device::Precision::kF32;
   if (name == "f16") return device::Precision::kF16;
@@ -52,6 +56,8 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
   take(given, "device", load.device);
   take(given, "fast_math", load.fast_math);
   take(given, "cache", load.cache);
+  with<std::string>(given, "data_root",
+                    [&](const std::string& folder) { load.import.external_data_root = folder; });
   with<std::string>(given, "precision",
                     [&](const std::string& name) { load.precision = precision(name); });
   with<nb::dict>(given, "dims", [&](const nb::dict& dims) {
@@ -127,6 +133,11 @@ nb::dict show_options(const SessionOptions& options) {
   shown["sequential_callbacks"] = options.sequential_callbacks;
   shown["max_pending_callbacks"] = limit(options.max_pending_callbacks);
   shown["layout"] = text(input_layout_name(options.layout));
+  shown["output_form"] = nb::str(output_form_name(options.output_form));
+  shown["normalize"] = options.normalize;
+  shown["precision"] = text(device::precision_name(options.load.precision));
+  shown["fast_math"] = options.load.fast_math;
+  shown["cache"] = options.load.cache;
   nb::list operators;
   for (const std::string& type : options.load.import.custom_operators) {
     operators.append(text(type));

@@ -86,7 +86,7 @@ void make_session(NativeSession* self, nb::handle source, const nb::dict& given,
 nb::list run(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
              bool batch) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = self.options_of(outputs, terms);
   return make_outputs(call_released([&] {
     return batch ? self.session.run_batch(held.feed, options)
                  : self.session.run(held.feed, options);
@@ -96,7 +96,7 @@ nb::list run(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handl
 std::uint64_t run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
                         nb::object callback, nb::handle terms, bool batch) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = self.options_of(outputs, terms);
   RunCallback done = [call = OutputsCallback(std::move(callback))](
                          std::uint64_t, Result<Outputs> result) { call(result); };
   return call_released([&] {
@@ -108,7 +108,7 @@ std::uint64_t run_async(NativeSession& self, nb::handle outputs, nb::handle feed
 nb::object try_run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
                          nb::object callback, nb::handle terms) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = self.options_of(outputs, terms);
   RunCallback done = [call = OutputsCallback(std::move(callback))](
                          std::uint64_t, Result<Outputs> result) { call(result); };
   const auto task = call_released(
@@ -119,7 +119,7 @@ nb::object try_run_async(NativeSession& self, nb::handle outputs, nb::handle fee
 Future submit(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
               bool batch) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = self.options_of(outputs, terms);
   return call_released([&] {
     return batch ? self.session.submit_batch(held.feed, options)
                  : self.session.submit(held.feed, options);
@@ -129,7 +129,7 @@ Future submit(NativeSession& self, nb::handle outputs, nb::handle feed, nb::hand
 nb::object run_pipeline(NativeSession& self, nb::handle outputs, nb::handle feed, std::size_t depth,
                         bool reset, nb::handle terms) {
   const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = read_call(outputs, terms);
+  const CallOptions options = self.options_of(outputs, terms);
   const auto result =
       call_released([&] { return self.session.run_pipeline(held.feed, depth, reset, options); });
   return result ? nb::object(make_outputs(*result)) : nb::none();
@@ -171,6 +171,12 @@ bool wait_callbacks(NativeSession& self, std::optional<double> timeout) {
   return self.session.wait_callbacks(limit >= kNever - now ? kNever : now + limit);
 }
 
+bool is_mapping(nb::handle value) {
+  static const nb::handle abstract =
+      nb::object(nb::module_::import_("collections.abc").attr("Mapping")).release();
+  return parked_at_end([&] { return nb::isinstance(value, abstract); });
+}
+
 }  // namespace
 
 HeldFeed read_feed(const NativeSession& self, nb::handle feed) {
@@ -187,6 +193,16 @@ HeldFeed read_feed(const NativeSession& self, nb::handle feed) {
     }
   } else if (PyList_Check(feed.ptr()) || PyTuple_Check(feed.ptr())) {
     for (const nb::handle value : feed) add_item(self, held, {}, value);
+  } else if (feed.is_none()) {
+    throw nb::type_error(
+        "input_feed: a dict of arrays by name, a list of them in order or one array is needed, "
+        "None "
+        "was given");
+  } else if (PyObject_CheckBuffer(feed.ptr()) == 0 && is_mapping(feed)) {
+    PyObject* const dict = parked_at_end(
+        [&] { return PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), feed.ptr()); });
+    if (dict == nullptr) throw nb::python_error();
+    return read_feed(self, nb::steal(dict));
   } else {
     add_item(self, held, {}, feed);
   }
@@ -205,19 +221,21 @@ void bind_session(nb::module_& module) {
   session
       .def("__init__", &make_session, arg("source"), arg("options"),
            arg("weights_from").none() = nb::none())
-      .def("run", &run, arg("outputs").none(), arg("feed"), arg("terms").none() = nb::none(),
+      .def("run", &run, arg("outputs").none(), arg("feed").none(), arg("terms").none() = nb::none(),
            arg("batch") = false)
-      .def("run_async", &run_async, arg("outputs").none(), arg("feed"), arg("callback"),
+      .def("run_async", &run_async, arg("outputs").none(), arg("feed").none(), arg("callback"),
            arg("terms").none() = nb::none(), arg("batch") = false)
-      .def("try_run_async", &try_run_async, arg("outputs").none(), arg("feed"), arg("callback"),
-           arg("terms").none() = nb::none())
-      .def("submit", &submit, arg("outputs").none(), arg("feed"), arg("terms").none() = nb::none(),
-           arg("batch") = false)
-      .def("run_pipeline", &run_pipeline, arg("outputs").none(), arg("feed"), arg("depth"),
+      .def("try_run_async", &try_run_async, arg("outputs").none(), arg("feed").none(),
+           arg("callback"), arg("terms").none() = nb::none())
+      .def("submit", &submit, arg("outputs").none(), arg("feed").none(),
+           arg("terms").none() = nb::none(), arg("batch") = false)
+      .def("run_pipeline", &run_pipeline, arg("outputs").none(), arg("feed").none(), arg("depth"),
            arg("reset"), arg("terms").none() = nb::none())
       .def("flush", &flush)
       .def("close", &close, arg("timeout").none() = nb::none())
       .def_prop_ro("closed", [](const NativeSession& self) { return self.session.closed(); })
+      .def("number_calls",
+           [](NativeSession& self, std::uint64_t first) { self.tags->first.store(first); })
       .def("wait_callbacks", &wait_callbacks, arg("timeout").none() = nb::none());
   bind_description(session);
 }

@@ -3,9 +3,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "adapters/python/py_options.h"
 #include "corelane/session/session.h"
 
 namespace corelane::python {
@@ -16,6 +19,19 @@ struct HeldFeed {
   std::vector<nanobind::object> names;
 };
 
+/// Numbers the calls of a profiled session in the records of its device, which other sessions may
+/// share. Any thread.
+struct Tags {
+  /// 0: calls go by their task's number.
+  std::atomic<std::uint64_t> first{0};
+  std::atomic<std::uint64_t> next{0};
+
+  CallOptions apply(CallOptions options) {
+    if (first.load() != 0) options.tag = first.load() + next.fetch_add(1);
+    return options;
+  }
+};
+
 /// A session whose last owner may be the garbage collector: it is closed with the lock given away,
 /// because callbacks that are still due need it.
 struct NativeSession {
@@ -24,8 +40,14 @@ struct NativeSession {
   NativeSession(const NativeSession&) = delete;
   NativeSession& operator=(const NativeSession&) = delete;
 
+  /// As the session's own options, with the tag of the next call where the session is profiled.
+  CallOptions options_of(nanobind::handle outputs, nanobind::handle terms) const {
+    return tags->apply(read_call(outputs, terms));
+  }
+
   Session session;
   std::vector<TensorDesc> inputs;
+  std::shared_ptr<Tags> tags = std::make_shared<Tags>();
 };
 
 /// From a dict of arrays by name, a list or tuple of arrays in order, or one array.
