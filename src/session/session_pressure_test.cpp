@@ -105,6 +105,7 @@ TEST(SessionQueue, SlowCallbacksHoldSubmissionUp) {
   ASSERT_TRUE(session.wait_callbacks());
   EXPECT_EQ(called, 8);
   EXPECT_TRUE(session.try_run_async(feed_of(bench.x), slow)->has_value());
+  ASSERT_TRUE(session.close().ok());  // Before what the callback uses goes.
 }
 
 TEST(SessionQueue, NoWakeUpIsLostInFiftyThousandSubmissions) {
