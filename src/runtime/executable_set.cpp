@@ -78,6 +78,7 @@ Status ExecutableSet::prepare_dynamic() {
     return {};
   }
   const Status reason = open.error();
+  if (reason.code() == Code::kWrongState) return reason;  // Other shapes change nothing.
   if (frozen) {
     if (auto retry = prepare(*frozen)) {
       log::info("runtime",

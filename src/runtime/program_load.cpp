@@ -223,6 +223,7 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
       if (auto cached = cache->find(*key)) {
         auto state = load_file(std::move(cached), device, input.name(), options);
         if (state) return state;
+        if (state.error().code() == Code::kWrongState) return state;  // Not the entry's fault.
         log::warn("runtime", "the compile cache's entry for {} is not used: {}", input.name(),
                   state.error().to_string());
       }
