@@ -17,6 +17,10 @@ namespace nb = nanobind;
 
 NativeSession::NativeSession(Session made) : session(std::move(made)), inputs(session.inputs()) {}
 
+CallOptions NativeSession::options_of(nb::handle outputs, nb::handle terms) const {
+  return tags->apply(read_call(outputs, terms));
+}
+
 NativeSession::~NativeSession() {
   const Released released;
   session = {};

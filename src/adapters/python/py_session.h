@@ -8,7 +8,6 @@
 #include <memory>
 #include <vector>
 
-#include "adapters/python/py_options.h"
 #include "corelane/session/session.h"
 
 namespace corelane::python {
@@ -41,9 +40,7 @@ struct NativeSession {
   NativeSession& operator=(const NativeSession&) = delete;
 
   /// As the session's own options, with the tag of the next call where the session is profiled.
-  CallOptions options_of(nanobind::handle outputs, nanobind::handle terms) const {
-    return tags->apply(read_call(outputs, terms));
-  }
+  CallOptions options_of(nanobind::handle outputs, nanobind::handle terms) const;
 
   Session session;
   std::vector<TensorDesc> inputs;
