@@ -371,13 +371,13 @@ device::MemoryFigures Session::memory() const {
 }
 
 Status Session::set_trace(std::size_t records_per_core) {
-  if (owner_ == nullptr) return no_session();
-  return owner_->core->device()->set_trace(records_per_core);
+  CORELANE_ASSIGN_OR_STATUS(const auto core, usable_core(owner_));
+  return core->device()->set_trace(records_per_core);
 }
 
 Result<std::vector<device::JobRecord>> Session::read_trace() const {
-  if (owner_ == nullptr) return tl::unexpected<Status>(no_session());
-  return owner_->core->device()->read_trace();
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  return core->device()->read_trace();
 }
 
 }  // namespace corelane

@@ -344,6 +344,7 @@ void SessionCore::expire(const std::shared_ptr<SessionTask>& task) {
 }
 
 bool SessionCore::cancel(const std::shared_ptr<SessionTask>& task) {
+  if (forked()) return false;
   Inference inference;
   bool started = false;
   {

@@ -142,9 +142,11 @@ TEST(SessionFork, TheSessionsLockMayBeHeldMeanwhile) {
   Session session = testing::make_session(onnx, options);
   const std::vector<float> x = {1, 2, 3, 4};
   ASSERT_TRUE(session.run(feed_of(x)));
+  CallOptions call;
+  CallControl& control = call.control.emplace();
   std::thread submits([&] {
     clock->held = std::this_thread::get_id();
-    EXPECT_TRUE(session.submit(feed_of(x)));
+    EXPECT_TRUE(session.submit(feed_of(x), call));
   });
   while (!clock->inside) std::this_thread::yield();
   EXPECT_EQ(failures_in_child([&] {
@@ -156,6 +158,12 @@ TEST(SessionFork, TheSessionsLockMayBeHeldMeanwhile) {
                   [&] { return session.statistics().accepted == 0; },
                   [&] { return session.memory().total() == 0; },
                   [&] { return session.close().code() == Code::kWrongState; },
+                  [&] { return session.set_trace(1).code() == Code::kWrongState; },
+                  [&] { return refused(session.read_trace()); },
+                  [&] {
+                    control.terminate();
+                    return control.terminated();
+                  },
                   [&] {
                     SessionOptions own;
                     own.load.device = "null:rk3588";
