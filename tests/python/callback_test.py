@@ -206,6 +206,14 @@ class End(unittest.TestCase):
         self.assertEqual([bool(error) for _, _, error in said.entries], [False, True, True, True])
         self.assertEqual(made.statistics()["cancelled"], 3)
 
+    def test_close_takes_seconds(self):
+        made = session()
+        for timeout in ("a", True, float("nan"), [1]):
+            with self.assertRaises(TypeError) as caught:
+                made.close(timeout)
+            self.assertIn("seconds", str(caught.exception))
+        made.close(np.float32(5))
+
     def test_with_closes(self):
         with session("null:rk3588?a=5ms") as made:
             said = Callbacks()

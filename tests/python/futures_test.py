@@ -120,8 +120,9 @@ class Termination(unittest.TestCase):
         self.assertFalse(running.done())
         with self.assertRaises(ort.Timeout):
             made.run(None, {"x": X}, {"corelane.timeout_ms": "1"})
-        with self.assertRaises(RuntimeError):
+        with self.assertRaises(RuntimeError) as caught:
             made.run(None, {"x": X}, options)
+        self.assertIn("RunOptions.terminate", str(caught.exception))
         options.terminate = False
         again = made.submit(None, {"x": X}, options)
         self.assertTrue(again.cancel())

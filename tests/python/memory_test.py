@@ -74,6 +74,10 @@ class Inputs(unittest.TestCase):
             with self.assertRaises((TypeError, RuntimeError)) as caught:
                 session().run(None, {"x": value})
             self.assertIn("x", str(caught.exception))
+        for run in (strict().run, session().run):
+            with self.assertRaises(TypeError) as caught:
+                run(None, None)
+            self.assertIn("input_feed", str(caught.exception))
 
     def test_feeds_are_checked_by_name(self):
         made = session()

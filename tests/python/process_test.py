@@ -100,6 +100,32 @@ class Import(unittest.TestCase):
         """, preamble="")
         self.assertEqual((result.stdout, result.stderr), ("0\n", ""))
 
+    def test_is_refused_where_it_cannot_work_and_leaves_the_rest_alone(self):
+        result = child("""
+            import importlib
+            s = session("null:rk3588")
+            try:
+                inner = importlib.import_module("_xxsubinterpreters")
+            except ImportError:
+                print("[] subinterpreter"), sys.exit(0)
+            other = inner.create()
+            inner.run_string(other, "try:\\n import corelane\\n"
+                                    "except ImportError as error:\\n print(error)")
+            inner.destroy(other)
+            print(len(s.run(None, {"x": X})))
+            for name in [n for n in sys.modules if n.startswith("corelane")]:
+                del sys.modules[name]
+            try:
+                import corelane
+            except ImportError as error:
+                print(error)
+            print(len(s.run(None, {"x": X})))
+        """)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("subinterpreter", result.stdout)
+        if "[]" not in result.stdout:
+            self.assertRegex(result.stdout, r"(?s)subinterpreters.*\n1\n.*sys\.modules.*\n1\n")
+
 
 class Lock(unittest.TestCase):
     def test_run_gives_it_away(self):

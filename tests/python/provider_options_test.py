@@ -170,5 +170,51 @@ class Rules(unittest.TestCase):
         self.assertEqual(made.get_providers(), [NPU, "CPUExecutionProvider"])
 
 
+class Providers(unittest.TestCase):
+    def test_forms(self):
+        options = {"schedule": [1], "device": "null:rk3588"}
+        for providers, separate in (([(NPU, options)], None), ([NPU], [options]), (NPU, [options]),
+                                    (NPU, options),
+                                    ((NPU, options), None), ([(NPU, options), "CPUExecutionProvider"], None),
+                                    (["CPUExecutionProvider", NPU], [{}, options]),
+                                    (["RKNNExecutionProvider"], [options])):
+            made = ort.InferenceSession(relu_model(), providers=providers, provider_options=separate)
+            name = next(p for p in made.get_providers() if "RKN" in p)
+            self.assertEqual(made.get_provider_options()[name]["schedule"], "1")
+            self.assertEqual(made.get_providers(), [name, "CPUExecutionProvider"])  # In force: the first.
+
+    def test_two_devices_are_refused(self):
+        with self.assertRaises(RuntimeError) as caught:
+            ort.InferenceSession(relu_model(), providers=["RKNPU2ExecutionProvider", "CPUExecutionProvider",
+                                                          "RKNPU3ExecutionProvider"])
+        self.assertIn("RKNPU3ExecutionProvider", str(caught.exception))
+
+    def test_options_inline_and_separately_are_refused(self):
+        with self.assertRaises(RuntimeError):
+            ort.InferenceSession(relu_model(), providers=[(NPU, {"schedule": [0]})],
+                                 provider_options=[{"schedule": [1]}])
+
+    def test_session_options_give_the_same_options(self):
+        options = ort.SessionOptions()
+        options.add_session_config_entry("corelane.device", "null:generic:4")
+        made = ort.InferenceSession(relu_model(), options)
+        self.assertEqual(made.device()["cores"], 4)
+
+    def test_values_are_shown_as_texts(self):
+        shown = session_on("null:rk3588", schedule=[0, 2], enable_pacing=1).get_provider_options()[NPU]
+        self.assertTrue(all(isinstance(v, str) for v in shown.values()), shown)
+        self.assertEqual((shown["schedule"], shown["enable_pacing"], shown["submit_timeout_ms"]),
+                         ("0,2", "true", "10000"))
+        again = ort.InferenceSession(relu_model((1, 4)),
+                                     providers=[(NPU, {k: v for k, v in shown.items() if k != "device"})])
+        self.assertEqual(again.get_provider_options()[NPU]["schedule"], "0,2")
+        every = set(ort._options._READERS) - {"tp_mode", "profile", "custom_operators"}
+        self.assertEqual(every - set(shown), set())
+        shown = session_on("null:rk3588", tp_mode="0,1", precision="f16", output_form="raw",
+                           fast_math=True).get_provider_options()[NPU]
+        self.assertEqual([shown[k] for k in ("tp_mode", "precision", "output_form", "fast_math")],
+                         ["0,1", "f16", "raw", "true"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -82,6 +82,10 @@ class Float(ToolkitCase):
         expected = [reference(orientation(), normalised(one))[0] for one in pages]
         found = rknn.inference([np.concatenate(pages)])[0]
         np.testing.assert_allclose(found, np.concatenate(expected), atol=1e-5)
+        for size in (0, -1, 1.5, True, "4"):
+            with log_lines(self.LOG) as lines:
+                self.assertEqual(rknn.build(do_quantization=False, rknn_batch_size=size), -1)
+            self.assertIn("rknn_batch_size", lines[0])
 
 
 class Evaluation(ToolkitCase):

@@ -103,7 +103,8 @@ class Inputs(LiteCase):
                 {"inputs": [self.pixels], "data_type": "float32"},
                 {"inputs": [self.pixels], "inputs_pass_through": [0]},
                 {"inputs": [normalised(self.pixels)], "data_format": "nchw", "inputs_pass_through": [1]},
-                {"inputs": [normalised(self.pixels).transpose(0, 2, 3, 1)], "inputs_pass_through": [1]}):
+                {"inputs": [normalised(self.pixels).transpose(0, 2, 3, 1)],
+                 "inputs_pass_through": np.array([1])}):
             given = keywords["inputs"][0]
             with self.subTest(**{**keywords, "inputs": f"{given.dtype} {given.shape}"}):
                 self.assert_close(self.lite.inference(**keywords), self.expected)
@@ -186,9 +187,11 @@ class Life(LiteCase):
         self.refused(None, lambda: lite.inference([self.x]), "init_runtime()")
         self.refused(None, lite.get_sdk_version, "init_runtime()")
         self.assertEqual(lite.load_rknn(self.model), 0)
-        self.refused(-1, lambda: lite.init_runtime(core_mask=5), "core_mask")
+        for mask in (5, float("inf"), None, "0"):
+            self.refused(-1, lambda mask=mask: lite.init_runtime(core_mask=mask), "core_mask")
         self.refused(-1, lambda: lite.init_runtime(target="rk9999"), "rk9999")
-        self.refused(-1, lambda: lite.init_runtime(target="rk3566", core_mask=RKNNLite.NPU_CORE_2), "core")
+        self.refused(-1, lambda: lite.init_runtime(target="rk3566", core_mask=RKNNLite.NPU_CORE_2),
+                     "core_mask")
         self.assertEqual(lite.init_runtime(target="rk3566", core_mask=RKNNLite.NPU_CORE_0), 0)
         np.testing.assert_array_equal(lite.inference([self.x])[0], [[0, 2, 0, 4]])
 

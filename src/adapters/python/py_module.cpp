@@ -12,7 +12,14 @@
 #include "corelane/base/api.h"
 #include "corelane/base/log.h"
 
-NB_MODULE(_native, module) {
+namespace {
+
+/// Set when the module has been made, which goes once a process.
+bool made = false;
+
+}  // namespace
+
+NB_MODULE(native_parts, module) {
   namespace python = corelane::python;
   if (std::string_view(corelane::version()) != CORELANE_VERSION_STRING) {
     const std::string text = std::string("corelane._native is of version ") +
@@ -35,4 +42,24 @@ NB_MODULE(_native, module) {
   module.def("set_log_level",
              [](int level) { corelane::log::set_level(static_cast<corelane::log::Level>(level)); });
   nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(&python::shutdown));
+  made = true;
+}
+
+// Refuses before anything of nanobind's is touched, which all interpreters of a process share.
+extern "C" NB_EXPORT PyObject* PyInit__native() {
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "corelane works in the main interpreter alone; a program of subinterpreters needs "
+        "a process of its own for it");
+    return nullptr;
+  }
+  if (made) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "corelane has been imported and taken out of sys.modules; leave it there, since a "
+        "process makes its module once");
+    return nullptr;
+  }
+  return PyInit_native_parts();
 }
