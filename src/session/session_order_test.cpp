@@ -155,40 +155,34 @@ TEST(SessionCreate, CoresThatAreNotThereLeaveNothingBehind) {
   EXPECT_TRUE(bench.session(options).run(feed_of(bench.x)));
 }
 
-/// Core 0 takes 60 ms, the others 10.
-SessionOptions six_tasks(const SessionBench& bench, bool sequential) {
+/// Six tasks on three cores, of which core 0 takes 60 ms and the others 10.
+void run_six(const std::string& device, bool sequential, CallbackLog& log) {
+  SessionBench bench(device);
   SessionOptions options = bench.options();
   options.schedule = {0, 1, 2};
   options.sequential_callbacks = sequential;
-  return options;
+  Session session = bench.session(options);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
+  bench.run_out(session);
 }
 
 TEST(SessionOrder, SequentialCallbacksWaitForEarlierTasks) {
-  SessionBench bench("null:rk3588?a=10ms&core0=6");
-  Session session = bench.session(six_tasks(bench, true));
   CallbackLog log;
-  for (int i = 0; i < 6; ++i) ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
-  bench.run_out(session);
+  run_six("null:rk3588?a=10ms&core0=6", true, log);
   EXPECT_THAT(log.tasks(), ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_THAT(log.times(), ElementsAre(60, 60, 60, 120, 120, 120));
 }
 
 TEST(SessionOrder, OtherCallbacksComeAsTheyAreDone) {
-  SessionBench bench("null:rk3588?a=10ms&core0=6");
-  Session session = bench.session(six_tasks(bench, false));
   CallbackLog log;
-  for (int i = 0; i < 6; ++i) ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
-  bench.run_out(session);
+  run_six("null:rk3588?a=10ms&core0=6", false, log);
   EXPECT_THAT(log.tasks(), ElementsAre(1, 2, 4, 5, 0, 3));
   EXPECT_THAT(log.times(), ElementsAre(10, 10, 20, 20, 60, 120));
 }
 
 TEST(SessionOrder, AFailedTaskKeepsItsPlace) {
-  SessionBench bench("null:rk3588?a=10ms&core0=6&fail=2");
-  Session session = bench.session(six_tasks(bench, true));
   CallbackLog log;
-  for (int i = 0; i < 6; ++i) ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
-  bench.run_out(session);
+  run_six("null:rk3588?a=10ms&core0=6&fail=2", true, log);
   EXPECT_THAT(log.tasks(), ElementsAre(0, 1, 2, 3, 4, 5));
   int failed = 0;
   for (const auto& entry : log.entries) failed += entry.status.code() == Code::kEngineFailed;
