@@ -67,6 +67,8 @@ class InferenceSession(Described):
             if not os.path.isfile(path):
                 raise numbered(NoSuchFile, f"Load model from {path} failed:Load model {path} failed. "
                                            "File doesn't exist")
+            if not path.isprintable() and any("\udc80" <= c <= "\udcff" for c in path):
+                raise numbered(InvalidArgument, f"{path!r} is no UTF-8; rename the file, or give its bytes")
             return path
         if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
             if len(path_or_bytes) == 0:

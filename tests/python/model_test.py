@@ -79,6 +79,15 @@ class Sources(unittest.TestCase):
         made.close()
         self.assertRegex(said.entries[0][2], r"^rknn_run failed: RKNN_ERR_FAIL \(-1\): ")
 
+    def test_names_of_files_that_are_no_utf8_are_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(os.fsencode(folder), b"m\xff.onnx")
+            with open(path, "wb") as file:
+                file.write(relu_model())
+            with self.assertRaises(RuntimeError) as caught:
+                ort.InferenceSession(os.fsdecode(path))
+            self.assertIn("UTF-8", str(caught.exception))
+
     def test_compile_speaks_of_the_model_alone(self):
         with self.assertRaises(RuntimeError) as caught:
             ort.compile(b"abcdefgh")
