@@ -67,7 +67,7 @@ def unproven(root):
     if not page.exists():
         return
     tests = set()
-    for path in root.glob("src/**/*_test.cpp"):
+    for path in [*root.glob("src/**/*_test.cpp"), *root.glob("tests/**/*_test.cpp")]:
         tests.update(re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", path.read_text(encoding="utf-8")))
     suites = {suite for suite, _ in tests}
     for suite, name in re.findall(r"`([A-Z]\w*)\.([A-Z]\w*|\*)`", page.read_text(encoding="utf-8")):
