@@ -89,6 +89,22 @@ class Exit(unittest.TestCase):
             time.sleep(0.1)
         """, "")
 
+    def test_after_the_first_calls_of_many_threads(self):
+        # What is looked up once is looked up while other threads get their turns.
+        self.all_clean("""
+            sys.setswitchinterval(1e-6)
+            sessions = [session("null:rk3588") for _ in range(8)]
+            start = threading.Barrier(8)
+            def first(mine):
+                start.wait()
+                mine.run(None, {"x": X.tolist()})
+            threads = [threading.Thread(target=first, args=(one,)) for one in sessions]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        """, "")
+
 
 class Import(unittest.TestCase):
     def test_starts_no_thread_and_prints_nothing(self):

@@ -1,11 +1,13 @@
 #include "adapters/python/py_arrays.h"
 
 #include <array>
+#include <atomic>
 #include <string_view>
 #include <utility>
 
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_gate.h"
+#include "adapters/python/py_once.h"
 
 namespace corelane::python {
 
@@ -127,7 +129,8 @@ struct Numpy {
 };
 
 const Numpy& numpy() {
-  static const Numpy* const found = [] {
+  static constinit std::atomic<const Numpy*> known{nullptr};
+  return made_once(known, [] {
     auto* made = new Numpy;
     made->ndarray = nb::module_::import_("numpy").attr("ndarray");
     const nb::object find = nb::module_::import_("corelane._arrays").attr("dtype_of");
@@ -135,8 +138,7 @@ const Numpy& numpy() {
       made->dtypes[i] = find(kOnnxTypes[i].second);
     }
     return made;
-  }();
-  return *found;
+  });
 }
 
 nb::handle numpy_dtype(DType type) {

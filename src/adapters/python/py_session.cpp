@@ -9,6 +9,7 @@
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_future.h"
 #include "adapters/python/py_gate.h"
+#include "adapters/python/py_once.h"
 #include "adapters/python/py_options.h"
 
 namespace corelane::python {
@@ -176,8 +177,10 @@ bool wait_callbacks(NativeSession& self, std::optional<double> timeout) {
 }
 
 bool is_mapping(nb::handle value) {
-  static const nb::handle abstract =
-      nb::object(nb::module_::import_("collections.abc").attr("Mapping")).release();
+  static constinit std::atomic<const nb::object*> known{nullptr};
+  const nb::object& abstract = made_once(known, [] {
+    return new nb::object(nb::module_::import_("collections.abc").attr("Mapping"));
+  });
   return parked_at_end([&] { return nb::isinstance(value, abstract); });
 }
 
