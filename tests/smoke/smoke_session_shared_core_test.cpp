@@ -13,13 +13,18 @@ namespace {
 using testing::in_view;
 using testing::OnnxBuilder;
 
-/// y = x + 100 by a host operator that waits for a gate, once it is shut.
-struct Gated {
-  std::promise<void> open_promise;
-  std::shared_future<void> opened = open_promise.get_future().share();
+/// y = x + 100 by a host operator that waits for a gate, once it is shut. A job that was abandoned
+/// may be in it when its test is over, so the gate is the operator's too.
+struct Gate {
+  std::promise<void> open;
+  std::shared_future<void> opened = open.get_future().share();
   std::promise<void> entered;
   std::atomic<bool> shut{false};
   std::atomic<bool> inside{false};
+};
+
+struct Gated {
+  std::shared_ptr<Gate> gate = std::make_shared<Gate>();
 
   SessionOptions options(std::shared_ptr<device::Device> device) {
     SessionOptions options;
@@ -30,16 +35,16 @@ struct Gated {
     options.load.host_operators = std::make_shared<device::HostOperatorTable>();
     EXPECT_TRUE(options.load.host_operators
                     ->add("Slow",
-                          [this](const device::HostOperatorCall& call) {
-                            if (shut.exchange(false)) {
-                              inside = true;
-                              entered.set_value();
-                              opened.wait();
+                          [gate = this->gate](const device::HostOperatorCall& call) {
+                            if (gate->shut.exchange(false)) {
+                              gate->inside = true;
+                              gate->entered.set_value();
+                              gate->opened.wait();
                             }
                             const auto* x = static_cast<const float*>(call.inputs[0].data);
                             auto* y = static_cast<float*>(call.outputs[0].data);
                             for (int i = 0; i < 4; ++i) y[i] = x[i] + 100;
-                            inside = false;
+                            gate->inside = false;
                             return Status();
                           })
                     .ok());
@@ -68,9 +73,9 @@ TEST_F(SmokeSessionSharedCore, ARunThatCannotStartIsInterruptedOrTerminated) {
   Gated open;
   Session second = open.session(device);
   ASSERT_TRUE(second.run(feed()));  // Its average is short now: it would run in this thread.
-  busy.shut = true;
+  busy.gate->shut = true;
   const Future held = first.submit(feed()).value();
-  busy.entered.get_future().wait();
+  busy.gate->entered.get_future().wait();
   CallOptions call;
   call.interrupted = [asked = 0]() mutable { return ++asked == 2; };
   EXPECT_EQ(second.run(feed(), call).error().code(), Code::kCancelled);
@@ -80,8 +85,8 @@ TEST_F(SmokeSessionSharedCore, ARunThatCannotStartIsInterruptedOrTerminated) {
   while (second.statistics().accepted < 3) std::this_thread::yield();
   stopped.control->terminate();
   EXPECT_EQ(waiting.get().error().code(), Code::kCancelled);
-  EXPECT_TRUE(busy.inside);  // All that while the core was held.
-  busy.open_promise.set_value();
+  EXPECT_TRUE(busy.gate->inside);  // All that while the core was held.
+  busy.gate->open.set_value();
   EXPECT_TRUE(held.get());
 }
 
@@ -94,16 +99,16 @@ TEST_F(SmokeSessionSharedCore, AResetLeavesLentMemoryToTheJobThatStillRuns) {
   });
   CallOptions call;
   call.borrow = true;
-  busy.shut = true;
+  busy.gate->shut = true;
   const Future held =
       first.submit({{"x", in_view(*memory, Shape{1, 4}), std::move(keep)}}, call).value();
-  busy.entered.get_future().wait();
+  busy.gate->entered.get_future().wait();
   ASSERT_TRUE(device->reset(device::CoreSet::mask(1)).ok());
   EXPECT_FALSE(held.get());
   EXPECT_TRUE(first.close().ok());
-  EXPECT_TRUE(busy.inside);
+  EXPECT_TRUE(busy.gate->inside);
   EXPECT_FALSE(freed);
-  busy.open_promise.set_value();
+  busy.gate->open.set_value();
 }
 
 }  // namespace
