@@ -64,6 +64,15 @@ class IOBinding:
             raise session._translated(error) from None
         self._turn = threading.RLock()
         self._checked: dict[str, CheckedOutput] = {}
+        # What a run asks of these, known since they changed.
+        self._has_outputs = False
+        self._refused: list[CheckedOutput] = []
+        self._late: list[CheckedOutput] = []
+
+    def _changed(self) -> None:
+        self._has_outputs = bool(self._native.output_names)
+        self._refused = [output for output in self._checked.values() if output.misfit]
+        self._late = [output for output in self._checked.values() if output.open]
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
@@ -108,6 +117,7 @@ class IOBinding:
             with self._turn:
                 self._call(self._native.bind_output, name)
                 self._checked.pop(name, None)
+                self._changed()
             return
         if element_type is None or shape is None:
             raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is "
@@ -117,7 +127,9 @@ class IOBinding:
             memory = _arrays.memory_at(int(buffer_ptr), number, shape)
             self._bind_checked(CheckedOutput(self._output(name), memory, number))
         else:
-            self._call(self._native.bind_raw_output, name, int(buffer_ptr), number, shape)
+            with self._turn:
+                self._call(self._native.bind_raw_output, name, int(buffer_ptr), number, shape)
+                self._changed()
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """The memory of the OrtValue; see bind_output."""
@@ -127,7 +139,9 @@ class IOBinding:
         if self._session._strict:
             self._bind_checked(CheckedOutput(self._output(name), array, ortvalue.element_type()))
         else:
-            self._call(self._native.bind_output_array, name, array, number)
+            with self._turn:
+                self._call(self._native.bind_output_array, name, array, number)
+                self._changed()
 
     def _output(self, name: str) -> NodeArg:
         return next(node for node in self._session.get_outputs() if node.name == name)
@@ -140,6 +154,7 @@ class IOBinding:
             else:
                 self._call(self._native.bind_output_array, output.name, output.array, output.number)
             self._checked[output.name] = output
+            self._changed()
 
     def synchronize_inputs(self) -> None:
         """Memory of the host needs none."""
@@ -171,18 +186,22 @@ class IOBinding:
         with self._turn:
             self._call(self._native.clear_outputs)
             self._checked.clear()
+            self._changed()
 
     def _run(self, terms: Any) -> None:
-        if not self._native.output_names:
+        if not self._has_outputs:
             raise InvalidArgument("Error in execution: At least one output should be requested.")
         with self._turn:
-            for output in self._checked.values():
+            for output in self._refused:
                 output.check()
-            self._call(self._native.run, terms)
-            late = [output for output in self._checked.values() if output.open]
-            if late:
-                given = dict(zip(self._native.output_names, self._call(self._native.outputs)))
-                for output in late:
-                    output.check(given[output.name].shape)
-                for output in late:
-                    output.array[...] = given[output.name].view(output.array.dtype)
+            try:
+                self._native.run(terms)
+            except StatusError as error:
+                raise self._session._translated(error) from None
+            if not self._late:
+                return
+            given = dict(zip(self._native.output_names, self._call(self._native.outputs)))
+            for output in self._late:
+                output.check(given[output.name].shape)
+            for output in self._late:
+                output.array[...] = given[output.name].view(output.array.dtype)
