@@ -9,6 +9,7 @@
 #include "session/binding_state.h"
 #include "session/future_state.h"
 #include "session/interrupt_poll.h"
+#include "session/later.h"
 #include "session/session_core.h"
 #include "session/session_create.h"
 #include "session/session_parts.h"
@@ -51,8 +52,7 @@ Status no_session() {
 }
 
 TimePoint deadline_of(const Clock& clock, Duration timeout) {
-  const TimePoint now = clock.now();
-  return timeout >= kNever - now ? kNever : now + timeout;
+  return session::later(clock.now(), timeout);
 }
 
 /// What a session that was never made shows.

@@ -5,6 +5,7 @@
 #include "session/future_state.h"
 #include "session/guarded.h"
 #include "session/interrupt_poll.h"
+#include "session/later.h"
 #include "session/perf_line.h"
 #include "session/session_core.h"
 #include "session/session_worker.h"
@@ -14,10 +15,6 @@ namespace {
 
 /// Blocking calls that may be interrupted run in the caller's thread only where they are short.
 constexpr Duration kShort = std::chrono::milliseconds(50);
-
-TimePoint later(TimePoint now, Duration by) noexcept {
-  return by >= kNever - now ? kNever : now + by;
-}
 
 /// Outputs bound to memory that nobody keeps, while their call may be left before its end: written
 /// into memory of ours, and copied when it is done.

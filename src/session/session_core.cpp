@@ -7,6 +7,7 @@
 #include "session/fork_guard.h"
 #include "session/future_state.h"
 #include "session/guarded.h"
+#include "session/later.h"
 #include "session/placement.h"
 #include "session/session_parts.h"
 #include "session/session_worker.h"
@@ -27,10 +28,6 @@ class Pumping {
  private:
   const SessionCore* outer_;
 };
-
-TimePoint later(TimePoint now, Duration by) noexcept {
-  return by >= kNever - now ? kNever : now + by;
-}
 
 Status closed_status() {
   return failure(Code::kWrongState, "the session is closed; make a new one");
