@@ -1,17 +1,10 @@
 #include "drivers/virtual/direct_request.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "drivers/virtual/request_errors.h"
+
 namespace corelane::virtual_npu {
-namespace {
-
-Status bad_index(std::string_view role, std::size_t index, std::size_t count) {
-  return failure(Code::kOutOfRange, "{} {} does not exist, the program has {}", role, index, count);
-}
-
-}  // namespace
-
 DirectRequest::DirectRequest(std::shared_ptr<const device::LaneProgram> program,
                              std::shared_ptr<DirectForms> forms, MakeRequest engine_request)
     : program_(std::move(program)),
@@ -72,10 +65,8 @@ Status DirectRequest::place_outputs() {
       continue;
     }
     if (outputs_[i].size < count * sizeof(float)) {
-      return failure(Code::kOutOfMemory,
-                     "output '{}' is {} bytes {}, the bound memory holds {}; bind a larger one",
-                     program_->outputs()[i].name, count * sizeof(float),
-                     network_->output_shape(i).to_string(), outputs_[i].size);
+      return memory_too_small(program_->outputs()[i], count * sizeof(float),
+                              network_->output_shape(i), outputs_[i].size);
     }
     output_data_[i] = static_cast<float*>(outputs_[i].data);
   }
@@ -117,8 +108,7 @@ Result<device::TensorRef> DirectRequest::output(std::size_t index) {
   if (by_engine_) return engine_->output(index);
   const TensorDesc& desc = program_->outputs()[index];
   if (!ran_ && !desc.shape.is_static()) {
-    return error(Code::kWrongState, "output '{}' {} has no shape before a run", desc.name,
-                 desc.shape.to_string());
+    return tl::unexpected(no_shape_yet(desc));
   }
   device::TensorRef result = outputs_[index];
   result.shape = ran_ ? network_->output_shape(index) : desc.shape;
@@ -131,8 +121,7 @@ Result<device::TensorRef> DirectRequest::output(std::size_t index) {
 }
 
 Result<std::vector<device::LayerTime>> DirectRequest::layer_times() const {
-  return error(Code::kUnsupported,
-               "this program was prepared without profile_layers; prepare it again with it");
+  return tl::unexpected(not_profiled());
 }
 
 }  // namespace corelane::virtual_npu

@@ -11,6 +11,7 @@
 #include "drivers/virtual/matmul_kernels.h"
 #include "drivers/virtual/matmul_pack.h"
 #include "drivers/virtual/matmul_threads.h"
+#include "drivers/virtual/request_errors.h"
 
 namespace corelane::virtual_npu {
 namespace {
@@ -112,9 +113,7 @@ Result<device::TensorRef> MatmulRequest::output(std::size_t index) {
 }
 
 Result<std::vector<device::LayerTime>> MatmulRequest::layer_times() const {
-  if (!program_->profiled())
-    return error(Code::kUnsupported,
-                 "this program was prepared without profile_layers; prepare it again with it");
+  if (!program_->profiled()) return tl::unexpected(not_profiled());
   if (!ran_ || !gemm_) return error(Code::kWrongState, "no layer times before the first run");
   device::LayerTime time;
   time.name = "matmul";

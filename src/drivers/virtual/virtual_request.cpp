@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "drivers/virtual/request_errors.h"
 #include "drivers/virtual/virtual_program.h"
 
 namespace corelane::virtual_npu {
@@ -20,10 +21,6 @@ bool same_memory(const device::TensorRef& a, const device::TensorRef& b) {
 std::size_t heap_bytes() {
   const auto info = mallinfo2();
   return info.uordblks + info.hblkhd;
-}
-
-Status bad_index(std::string_view role, std::size_t index, std::size_t count) {
-  return failure(Code::kOutOfRange, "{} {} does not exist, the program has {}", role, index, count);
 }
 
 /// Frames of their own, this one and infer(): tools/sanitizers/tsan.supp names infer() to leave out
@@ -178,10 +175,8 @@ Status VirtualRequest::fetch_open_outputs() {
       if (bound.data == nullptr) continue;
       const Shape shape = shape_of(result.get_shape());
       if (result.get_byte_size() > bound.size)
-        return failure(Code::kOutOfMemory,
-                       "output '{}' is {} bytes {}, the bound memory holds {}; bind a larger one",
-                       program_->outputs()[index].name, result.get_byte_size(), shape.to_string(),
-                       bound.size);
+        return memory_too_small(program_->outputs()[index], result.get_byte_size(), shape,
+                                bound.size);
       if (result.get_byte_size() > 0)
         std::memcpy(bound.data, result.data(), result.get_byte_size());
     } catch (...) {
@@ -197,9 +192,7 @@ Result<device::TensorRef> VirtualRequest::output(std::size_t index) {
   Slot& slot = outputs_[index];
   const TensorDesc& desc = program_->outputs()[index];
   const bool open = !desc.shape.is_static();
-  if (open && !ran_)
-    return error(Code::kWrongState, "output '{}' {} has no shape before a run", desc.name,
-                 desc.shape.to_string());
+  if (open && !ran_) return tl::unexpected(no_shape_yet(desc));
   try {
     if (!slot.own && (open || slot.bound.data == nullptr))
       slot.own = request_.get_output_tensor(index);
@@ -221,9 +214,7 @@ Result<device::TensorRef> VirtualRequest::output(std::size_t index) {
 }
 
 Result<std::vector<device::LayerTime>> VirtualRequest::layer_times() const {
-  if (!program_->profiled())
-    return error(Code::kUnsupported,
-                 "this program was prepared without profile_layers; prepare it again with it");
+  if (!program_->profiled()) return tl::unexpected(not_profiled());
   if (!ran_) return error(Code::kWrongState, "no layer times before the first run");
   try {
     std::vector<device::LayerTime> times;
