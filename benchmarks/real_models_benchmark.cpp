@@ -13,6 +13,7 @@
 #include "corelane/runtime/program.h"
 #include "harness.h"
 #include "model_list.h"
+#include "static_network.h"
 
 namespace corelane::bench {
 namespace {
@@ -30,14 +31,7 @@ std::vector<std::vector<float>> make_inputs(const RealModel& model) {
 }
 
 ov::CompiledModel compile(ov::Core& core, const RealModel& model, bool throughput) {
-  auto network = core.read_model(model.path.string());
-  std::map<std::size_t, ov::PartialShape> shapes;
-  for (std::size_t i = 0; i < model.shapes.size(); ++i) {
-    ov::PartialShape s;
-    for (const auto d : model.shapes[i].dims()) s.push_back(ov::Dimension(d));
-    shapes[i] = s;
-  }
-  network->reshape(shapes);
+  const auto network = read_static(core, model);
   const auto f32 = ov::hint::inference_precision(ov::element::f32);
   const auto pin = ov::hint::enable_cpu_pinning(false);
   if (throughput) {

@@ -13,6 +13,7 @@
 #include "corelane/session/session.h"
 #include "harness.h"
 #include "model_list.h"
+#include "static_network.h"
 #include "tiny_model.h"
 
 namespace corelane::bench {
@@ -110,18 +111,6 @@ Session open_session(const RealModel& model, PlacementPolicy placement) {
     options.load.import.input_shapes[described.inputs[i].desc.name] = model.shapes[i];
   }
   return take(Session::create(model.path, options));
-}
-
-std::shared_ptr<ov::Model> read_static(ov::Core& core, const RealModel& model) {
-  auto network = core.read_model(model.path.string());
-  std::map<std::size_t, ov::PartialShape> shapes;
-  for (std::size_t i = 0; i < model.shapes.size(); ++i) {
-    ov::PartialShape s;
-    for (const auto d : model.shapes[i].dims()) s.push_back(ov::Dimension(d));
-    shapes[i] = s;
-  }
-  network->reshape(shapes);
-  return network;
 }
 
 /// A block: submissions from this thread for about `block`, and all their results.
