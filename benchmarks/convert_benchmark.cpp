@@ -177,12 +177,12 @@ class Runner {
 
   /// The fast result equals the reference's; otherwise there is nothing to time.
   Status verify() {
-    CORELANE_RETURN_IF_ERROR(run(ConvertPath::kReference));
+    CORELANE_TRY(run(ConvertPath::kReference));
     const std::vector<std::byte> expected(dst_.data(), dst_.data() + dst_bytes_);
     std::memset(dst_.data(), 0xEE, dst_bytes_);
-    CORELANE_RETURN_IF_ERROR(run(ConvertPath::kFast));
+    CORELANE_TRY(run(ConvertPath::kFast));
     if (std::memcmp(expected.data(), dst_.data(), dst_bytes_) == 0) return {};
-    return failure(Code::kBadResult, "case '{}': the fast result differs", case_.name);
+    return error(Code::kBadResult, "case '{}': the fast result differs", case_.name);
   }
 
   /// Seconds of `times` conversions or copies.

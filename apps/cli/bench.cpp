@@ -41,7 +41,7 @@ Status write_text(const std::string& path, const std::string& text) {
 
 Status write_trace(const std::string& path, const Program& program) {
   if (path.empty()) return {};
-  CORELANE_ASSIGN_OR_STATUS(auto records, program.device()->read_trace());
+  CORELANE_ASSIGN(auto records, program.device()->read_trace());
   std::vector<TraceSpan> spans;
   for (const auto& r : records) spans.push_back({r, program.description().name});
   return write_text(path, chrome_trace(program.device()->info(), spans));
@@ -61,9 +61,9 @@ std::string point_text(const Json& point) {
 
 /// A file that cannot be written is found before the measurement, not behind it.
 Status check_outputs(const Arguments& a) {
-  CORELANE_RETURN_IF_ERROR(check_output(a.out_json, "--out-json"));
-  CORELANE_RETURN_IF_ERROR(check_output(a.out_csv, "--out-csv"));
-  CORELANE_RETURN_IF_ERROR(check_output(a.out_trace, "--out-trace"));
+  CORELANE_TRY(check_output(a.out_json, "--out-json"));
+  CORELANE_TRY(check_output(a.out_csv, "--out-csv"));
+  CORELANE_TRY(check_output(a.out_trace, "--out-trace"));
   return check_output(a.out_html, "--out-html");
 }
 
@@ -72,8 +72,8 @@ Result<int> outcome(const std::vector<LoadResult>& results) {
   if (Interrupts::pending()) return kExitInterrupted;
   for (const auto& r : results) {
     if (r.samples.empty() && r.failed > 0) {
-      return tl::unexpected<Status>(r.first_error.wrap(fmt::format(
-          "none of {} inferences of {} callers worked", r.failed, r.point.concurrency)));
+      return error(r.first_error.wrap(fmt::format("none of {} inferences of {} callers worked",
+                                                  r.failed, r.point.concurrency)));
     }
   }
   for (const auto& r : results) {

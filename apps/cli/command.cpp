@@ -39,8 +39,8 @@ void print_json(const Json& value) {
 Status flush_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  return failure(Code::kIo, "standard output cannot be written: {}",
-                 errno != 0 ? std::strerror(errno) : "write error");
+  return error(Code::kIo, "standard output cannot be written: {}",
+               errno != 0 ? std::strerror(errno) : "write error");
 }
 
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,

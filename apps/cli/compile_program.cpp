@@ -44,9 +44,9 @@ Status parse_channels(const std::vector<std::string>& items, const std::string& 
   for (const auto& item : items) {
     std::pair<std::string, std::string> pair{"", item};
     if (item.find('=') != std::string::npos) {
-      CORELANE_ASSIGN_OR_STATUS(pair, split_assignment(item, option));
+      CORELANE_ASSIGN(pair, split_assignment(item, option));
     }
-    CORELANE_ASSIGN_OR_STATUS(out[pair.first], parse_floats(pair.second, option));
+    CORELANE_ASSIGN(out[pair.first], parse_floats(pair.second, option));
   }
   return {};
 }

@@ -44,23 +44,23 @@ Status check_output(const std::string& path, const std::string& option) {
   if (path.empty()) return {};
   std::error_code ec;
   if (fs::is_directory(path, ec)) {
-    return failure(Code::kInvalidArgument, "{} '{}' is a folder; give the name of a file", option,
-                   path);
+    return error(Code::kInvalidArgument, "{} '{}' is a folder; give the name of a file", option,
+                 path);
   }
   if (fs::exists(path, ec) && !fs::is_regular_file(path, ec)) {  // Is written to, not replaced.
     if (::access(path.c_str(), W_OK) == 0) return {};
-    return failure(Code::kIo, "{} '{}' cannot be written: {}", option, path, std::strerror(errno));
+    return error(Code::kIo, "{} '{}' cannot be written: {}", option, path, std::strerror(errno));
   }
   // Missing folders are made when the file is written; the nearest one that exists must allow it.
   fs::path folder = fs::absolute(path, ec).parent_path();
   while (!fs::exists(folder, ec) && folder != folder.root_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, ec)) {
-    return failure(Code::kIo, "{} '{}' cannot be written: '{}' is no folder", option, path,
-                   folder.string());
+    return error(Code::kIo, "{} '{}' cannot be written: '{}' is no folder", option, path,
+                 folder.string());
   }
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    return failure(Code::kIo, "{} '{}' cannot be written: folder '{}': {}", option, path,
-                   folder.string(), std::strerror(errno));
+    return error(Code::kIo, "{} '{}' cannot be written: folder '{}': {}", option, path,
+                 folder.string(), std::strerror(errno));
   }
   return {};
 }

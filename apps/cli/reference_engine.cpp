@@ -28,17 +28,17 @@ Status run_process(const std::vector<std::string>& words) {
   const int rc = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (rc != 0) {
-    return failure(Code::kNotFound, "cannot start '{}': {}; give --python with onnxruntime in it",
-                   words[0], std::strerror(rc));
+    return error(Code::kNotFound, "cannot start '{}': {}; give --python with onnxruntime in it",
+                 words[0], std::strerror(rc));
   }
   int state = 0;
   while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {
   }
-  if (Interrupts::pending()) return failure(Code::kCancelled, "interrupted");
+  if (Interrupts::pending()) return error(Code::kCancelled, "interrupted");
   if (!WIFEXITED(state) || WEXITSTATUS(state) != 0) {
-    return failure(Code::kEngineFailed,
-                   "the ONNX Runtime reference failed (its message is above); it needs a Python "
-                   "with numpy, onnx and onnxruntime: --python or CORELANE_PYTHON");
+    return error(Code::kEngineFailed,
+                 "the ONNX Runtime reference failed (its message is above); it needs a Python "
+                 "with numpy, onnx and onnxruntime: --python or CORELANE_PYTHON");
   }
   return {};
 }
@@ -163,8 +163,7 @@ Result<InnerValues> ReferenceEngine::inner_values() const {
 Status ReferenceEngine::run(const std::vector<tools::Array>& inputs,
                             const std::vector<std::string>& exposed) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    CORELANE_RETURN_IF_ERROR(
-        tools::write_npy(folder_.path() / fmt::format("in{}.npy", i), inputs[i].view()));
+    CORELANE_TRY(tools::write_npy(folder_.path() / fmt::format("in{}.npy", i), inputs[i].view()));
   }
   std::vector<std::string> words{options_.python, options_.script, reference_.string(),
                                  folder_.path().string()};

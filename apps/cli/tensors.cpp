@@ -17,11 +17,11 @@ Status feed_picture(Context& context, std::size_t index, const IoEntry& entry,
   const auto desc = context.inputs()[index];
   if (desc.shape.rank() != 4 || !desc.shape.is_static() ||
       (desc.shape[1] != 1 && desc.shape[1] != 3)) {
-    return failure(Code::kShapeMismatch,
-                   "{}: input '{}' is {}, not a picture [N, 1 or 3, H, W]; give a .npy file",
-                   path.string(), desc.name, desc.shape.to_string());
+    return error(Code::kShapeMismatch,
+                 "{}: input '{}' is {}, not a picture [N, 1 or 3, H, W]; give a .npy file",
+                 path.string(), desc.name, desc.shape.to_string());
   }
-  CORELANE_ASSIGN_OR_STATUS(auto picture, tools::load_image(path, static_cast<int>(desc.shape[1])));
+  CORELANE_ASSIGN(auto picture, tools::load_image(path, static_cast<int>(desc.shape[1])));
   const auto resized = tools::resize_bilinear(picture, static_cast<int>(desc.shape[3]),
                                               static_cast<int>(desc.shape[2]));
   std::vector<std::uint8_t> batch;
@@ -37,26 +37,26 @@ Status feed_file(Context& context, std::size_t index, const IoEntry& entry,
                  const std::filesystem::path& path) {
   const auto extension = path.extension().string();
   if (extension == ".npy") {
-    CORELANE_ASSIGN_OR_STATUS(auto array, tools::read_npy(path));
+    CORELANE_ASSIGN(auto array, tools::read_npy(path));
     return context.set_input(index, array.view());
   }
   if (extension == ".png" || extension == ".jpg" || extension == ".jpeg") {
     return feed_picture(context, index, entry, path);
   }
   if (extension == ".raw" || extension == ".bin") {
-    CORELANE_ASSIGN_OR_STATUS(auto mapped, MappedFile::open(path));
+    CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
     const auto desc = context.inputs()[index];
-    CORELANE_ASSIGN_OR_STATUS(const auto needed, desc.bytes());
+    CORELANE_ASSIGN(const auto needed, desc.bytes());
     if (mapped.bytes().size() != needed) {
-      return failure(Code::kInvalidArgument, "{}: {} bytes, but input '{}' ({}) takes {}",
-                     path.string(), mapped.bytes().size(), desc.name, desc.to_string(), needed);
+      return error(Code::kInvalidArgument, "{}: {} bytes, but input '{}' ({}) takes {}",
+                   path.string(), mapped.bytes().size(), desc.name, desc.to_string(), needed);
     }
     return context.set_input(index,
                              {mapped.bytes().data(), needed, desc.dtype, desc.shape, {}, {}});
   }
-  return failure(Code::kInvalidArgument,
-                 "{}: unknown kind of file; allowed are .npy .png .jpg .jpeg .raw .bin",
-                 path.string());
+  return error(Code::kInvalidArgument,
+               "{}: unknown kind of file; allowed are .npy .png .jpg .jpeg .raw .bin",
+               path.string());
 }
 
 template <class T, class Make>
@@ -97,7 +97,7 @@ Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t
   std::mt19937_64 random(seed);
   for (std::size_t i = 0; i < context.inputs().size(); ++i) {
     if (fed[i]) continue;
-    CORELANE_ASSIGN_OR_STATUS(auto view, context.input(i));
+    CORELANE_ASSIGN(auto view, context.input(i));
     const auto count = view.shape.elements().value_or(0);
     if (view.dtype == DType::kF32) {
       std::uniform_real_distribution<float> uniform(0.0F, 1.0F);
@@ -107,7 +107,7 @@ Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t
     } else {
       std::vector<std::int64_t> values(count);
       for (auto& v : values) v = static_cast<std::int64_t>(random() % 10);
-      CORELANE_RETURN_IF_ERROR(convert(
+      CORELANE_TRY(convert(
           {values.data(), values.size() * sizeof(values[0]), DType::kI64, view.shape, {}, {}},
           view));
     }
@@ -118,14 +118,13 @@ Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t
 }  // namespace
 
 Status feed_inputs(Context& context, const ProgramDescription& program, const Feed& feed) {
-  CORELANE_ASSIGN_OR_STATUS(const auto fed, feed_files(context, program, feed.files));
+  CORELANE_ASSIGN(const auto fed, feed_files(context, program, feed.files));
   if (feed.random) return feed_random(context, fed, feed.seed);
   for (std::size_t i = 0; i < fed.size(); ++i) {
     if (fed[i]) continue;
     const auto& desc = program.inputs[i].desc;
-    return failure(Code::kNotFound,
-                   "no file for input '{}' ({}): give --input {}=FILE, or --random", desc.name,
-                   desc.to_string(), desc.name);
+    return error(Code::kNotFound, "no file for input '{}' ({}): give --input {}=FILE, or --random",
+                 desc.name, desc.to_string(), desc.name);
   }
   return {};
 }

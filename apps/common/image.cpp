@@ -150,7 +150,7 @@ Status save_png(const std::filesystem::path& path, const Image& image) {
   std::error_code ec;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ec);
   if (png_image_write_to_file(&png, path.c_str(), 0, image.pixels.data(), 0, nullptr) == 0) {
-    return failure(Code::kIo, "{}: {}", path.string(), png.message);
+    return error(Code::kIo, "{}: {}", path.string(), png.message);
   }
   return {};
 }

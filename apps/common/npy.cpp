@@ -82,7 +82,7 @@ Result<std::string_view> read_header_fields(ByteReader& reader) {
 Result<std::string_view> read_header(ByteReader& reader, const std::string& name) {
   auto header = read_header_fields(reader);
   if (!header) {
-    return tl::unexpected<Status>(
+    return error(
         header.error().wrap(fmt::format("{}: not a .npy file; numpy.save writes one", name)));
   }
   return header;
@@ -127,16 +127,15 @@ Result<Array> read_npy(const std::filesystem::path& path) {
 Status write_npy(const std::filesystem::path& path, const TensorView& view) {
   const auto count = view.shape.elements();
   if (!count) {
-    return failure(Code::kInvalidArgument, "{}: shape {} has open dimensions", path.string(),
-                   view.shape.to_string());
+    return error(Code::kInvalidArgument, "{}: shape {} has open dimensions", path.string(),
+                 view.shape.to_string());
   }
   TensorView source = view;
   ByteVector wide;
   if (dtype_bits(view.dtype) == 4) {
     source.dtype = view.dtype == DType::kI4 ? DType::kI8 : DType::kU8;
     wide.resize(*count);
-    CORELANE_RETURN_IF_ERROR(
-        convert(view, {wide.data(), wide.size(), source.dtype, view.shape, {}, {}}));
+    CORELANE_TRY(convert(view, {wide.data(), wide.size(), source.dtype, view.shape, {}, {}}));
     source.data = wide.data();
   }
   std::string_view descr;
@@ -144,8 +143,8 @@ Status write_npy(const std::filesystem::path& path, const TensorView& view) {
     if (dtype == source.dtype && descr.empty()) descr = text;
   }
   if (descr.empty()) {
-    return failure(Code::kUnsupported, "{}: {} has no .npy type", path.string(),
-                   dtype_name(view.dtype));
+    return error(Code::kUnsupported, "{}: {} has no .npy type", path.string(),
+                 dtype_name(view.dtype));
   }
   std::string dims;
   for (auto d : view.shape.dims()) dims += fmt::format("{},", d);

@@ -20,7 +20,7 @@ ModelInput imagenet_input(Picture pixels) {
 
 corelane::Status feed(corelane::Context& context, const ModelInput& input) {
   const corelane::Shape shape{1, 3, input.pixels.height(), input.pixels.width()};
-  CORELANE_RETURN_IF_ERROR(context.set_input_shapes({shape}));
+  CORELANE_TRY(context.set_input_shapes({shape}));
   corelane::TensorView view;
   view.data = input.pixels.bytes().data();
   view.size = input.pixels.bytes().size();

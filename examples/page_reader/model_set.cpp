@@ -60,7 +60,7 @@ Status add_contexts(const ModelSource& source, LoadedModel& model, const ModelSe
   const std::size_t count =
       works_on_lines(source.role) ? options.line_contexts : options.page_contexts;
   for (std::size_t i = 0; i < count; ++i) {
-    CORELANE_ASSIGN_OR_STATUS(auto context, model.program.new_context());
+    CORELANE_ASSIGN(auto context, model.program.new_context());
     model.contexts.push_back(std::move(context));
   }
   if (source.role == Role::kDetection)
@@ -125,7 +125,7 @@ Result<ModelSet> open_models(const ModelSetOptions& options, const StepCallback&
     const std::size_t number = index_of(source.role);
     auto model =
         open_model(source, options, [&](std::string_view what) { step(number, kRoles, what); });
-    if (!model) return tl::unexpected(model.error());
+    if (!model) return error(model.error());
     models[number] = std::move(*model);
   }
   step(kRoles, kRoles, "models ready");

@@ -57,15 +57,15 @@ Result<std::string> listing(const LoadedModel& model) {
 Status check_classes(const LoadedModel& model, std::size_t output, std::size_t expected) {
   const auto& outputs = model.program.description().outputs;
   if (output >= outputs.size() || outputs[output].desc.shape.rank() == 0) {
-    return failure(Code::kUnsupportedModel, "'{}' has {} outputs, more are expected",
-                   model.onnx.string(), outputs.size());
+    return error(Code::kUnsupportedModel, "'{}' has {} outputs, more are expected",
+                 model.onnx.string(), outputs.size());
   }
   const corelane::Shape& shape = outputs[output].desc.shape;
   const std::int64_t classes = shape[shape.rank() - 1];
   if (classes == corelane::Shape::kOpen || classes == static_cast<std::int64_t>(expected))
     return {};
-  return failure(Code::kUnsupportedModel, "'{}' has {} classes, its metadata lists {}",
-                 model.onnx.string(), classes, expected);
+  return error(Code::kUnsupportedModel, "'{}' has {} classes, its metadata lists {}",
+               model.onnx.string(), classes, expected);
 }
 
 Json to_json(const Box& box) { return {box.left, box.top, box.right, box.bottom}; }
@@ -118,11 +118,11 @@ class PageReader::Reading {
     work.role = role;
     work.item = item;
     work.fill = [this, &model, item, input = std::move(input)](Context& context) -> Status {
-      CORELANE_RETURN_IF_ERROR(feed(context, input()));
+      CORELANE_TRY(feed(context, input()));
       return dump_ == nullptr ? Status() : dump_->input(model, item, context);
     };
     work.take = [this, take = std::move(take)](Context& context) -> Status {
-      CORELANE_RETURN_IF_ERROR(take(context));
+      CORELANE_TRY(take(context));
       if (--pending_ == 0) finish();
       return {};
     };
@@ -144,9 +144,9 @@ class PageReader::Reading {
   }
 
   Status take_orientation(Context& context) {
-    CORELANE_ASSIGN_OR_STATUS(const Floats out, floats(context, 0));
+    CORELANE_ASSIGN(const Floats out, floats(context, 0));
     result_.orientation = read_orientation(out.values);
-    CORELANE_RETURN_IF_ERROR(
+    CORELANE_TRY(
         dump(Role::kOrientation, number_, context, {{"degrees", result_.orientation.degrees}}));
     page_ = turn(page_, result_.orientation.quarters_back());
     push(
@@ -164,8 +164,8 @@ class PageReader::Reading {
     std::array<LayoutHead, 4> heads;
     std::size_t bins = 0;
     for (std::size_t i = 0; i < heads.size(); ++i) {
-      CORELANE_ASSIGN_OR_STATUS(const Floats scores, floats(context, i));
-      CORELANE_ASSIGN_OR_STATUS(const Floats distances, floats(context, i + heads.size()));
+      CORELANE_ASSIGN(const Floats scores, floats(context, i));
+      CORELANE_ASSIGN(const Floats distances, floats(context, i + heads.size()));
       heads[i] = {kStrides[i], scores.values, distances.values};
       bins = static_cast<std::size_t>(distances.shape[distances.shape.rank() - 1]) / 4;
     }
@@ -181,19 +181,19 @@ class PageReader::Reading {
   }
 
   Status take_detection(Context& context) {
-    CORELANE_ASSIGN_OR_STATUS(const Floats map, floats(context, 0));
+    CORELANE_ASSIGN(const Floats map, floats(context, 0));
     if (map.shape.rank() != 4)
-      return failure(Code::kUnsupportedModel,
-                     "the detection map has shape {}, [1, 1, H, W] is expected",
-                     map.shape.to_string());
+      return error(Code::kUnsupportedModel,
+                   "the detection map has shape {}, [1, 1, H, W] is expected",
+                   map.shape.to_string());
     const std::vector<TextBox> boxes =
         find_text(map.values, static_cast<int>(map.shape[3]), static_cast<int>(map.shape[2]),
                   {page_.width(), page_.height()});
     Json decoded = Json::array();
     for (const TextBox& box : boxes)
       decoded.push_back({{"quad", to_json(box.quad)}, {"score", box.score}});
-    CORELANE_RETURN_IF_ERROR(dump(Role::kDetection, number_, context,
-                                  {{"page", {page_.width(), page_.height()}}, {"boxes", decoded}}));
+    CORELANE_TRY(dump(Role::kDetection, number_, context,
+                      {{"page", {page_.width(), page_.height()}}, {"boxes", decoded}}));
     lines_ = boxes.size();
     result_.lines.resize(boxes.size());
     pictures_.resize(boxes.size());
@@ -215,12 +215,11 @@ class PageReader::Reading {
   }
 
   Status take_direction(Context& context, std::size_t i) {
-    CORELANE_ASSIGN_OR_STATUS(const Floats out, floats(context, 0));
+    CORELANE_ASSIGN(const Floats out, floats(context, 0));
     Direction& direction = result_.lines[i].direction;
     direction = read_direction(out.values);
     const auto item = static_cast<std::uint32_t>(i);
-    CORELANE_RETURN_IF_ERROR(
-        dump(Role::kDirection, item, context, {{"degrees", direction.degrees}}));
+    CORELANE_TRY(dump(Role::kDirection, item, context, {{"degrees", direction.degrees}}));
     if (direction.upside_down) pictures_[i] = turn(pictures_[i], 2);
     push(
         Role::kRecognition, item, [this, i] { return recognizer_input(pictures_[i]); },
@@ -229,12 +228,12 @@ class PageReader::Reading {
   }
 
   Status take_recognition(Context& context, std::size_t i) {
-    CORELANE_ASSIGN_OR_STATUS(const Floats out, floats(context, 0));
+    CORELANE_ASSIGN(const Floats out, floats(context, 0));
     if (out.shape.rank() != 3 ||
         out.shape[2] != static_cast<std::int64_t>(reader_.alphabet_.size())) {
-      return failure(Code::kUnsupportedModel,
-                     "recognition gave shape {}, [1, steps, {}] is expected by its alphabet",
-                     out.shape.to_string(), reader_.alphabet_.size());
+      return error(Code::kUnsupportedModel,
+                   "recognition gave shape {}, [1, steps, {}] is expected by its alphabet",
+                   out.shape.to_string(), reader_.alphabet_.size());
     }
     RecognizedText& text = result_.lines[i].text;
     text = decode_ctc(out.values, static_cast<std::size_t>(out.shape[1]), reader_.alphabet_);

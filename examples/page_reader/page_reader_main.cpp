@@ -98,13 +98,12 @@ Status write_results(const Outcome& o, Font& font) {
   const std::string title =
       fmt::format("{}: {} lines read on {}", o.options.page.filename().string(), first.lines.size(),
                   info.instance);
-  CORELANE_RETURN_IF_ERROR(save_png(
-      picture,
-      draw_result(turn(o.page, first.orientation.quarters_back()), first, o.labels, title, font)));
+  CORELANE_TRY(save_png(picture, draw_result(turn(o.page, first.orientation.quarters_back()), first,
+                                             o.labels, title, font)));
   const auto spans = trace_spans(o.records);
-  CORELANE_RETURN_IF_ERROR(corelane::write_file_atomic(
+  CORELANE_TRY(corelane::write_file_atomic(
       trace, corelane::as_byte_span(corelane::chrome_trace(info, spans))));
-  CORELANE_RETURN_IF_ERROR(corelane::write_file_atomic(
+  CORELANE_TRY(corelane::write_file_atomic(
       results, corelane::as_byte_span(
                    results_json(o.options.page.string(), first, o.labels, o.summary, info))));
   fmt::print(
@@ -115,28 +114,28 @@ Status write_results(const Outcome& o, Font& font) {
 }
 
 Status run(const CommandLine& options) {
-  CORELANE_ASSIGN_OR_STATUS(const Picture page, load_picture(options.page));
-  CORELANE_ASSIGN_OR_STATUS(Font font, Font::open(options.font));
-  CORELANE_ASSIGN_OR_STATUS(const Device device, corelane::device::open_device(options.device));
-  CORELANE_ASSIGN_OR_STATUS(ModelSet models, prepare(options, device));
-  CORELANE_ASSIGN_OR_STATUS(PageReader reader, PageReader::create(models));
+  CORELANE_ASSIGN(const Picture page, load_picture(options.page));
+  CORELANE_ASSIGN(Font font, Font::open(options.font));
+  CORELANE_ASSIGN(const Device device, corelane::device::open_device(options.device));
+  CORELANE_ASSIGN(ModelSet models, prepare(options, device));
+  CORELANE_ASSIGN(PageReader reader, PageReader::create(models));
   std::unique_ptr<TensorDump> dump;
   if (!options.dump.empty()) {
-    CORELANE_ASSIGN_OR_STATUS(dump, TensorDump::create(options.dump));
+    CORELANE_ASSIGN(dump, TensorDump::create(options.dump));
   }
-  CORELANE_RETURN_IF_ERROR(device->set_trace(kTraceRecords));
+  CORELANE_TRY(device->set_trace(kTraceRecords));
   const corelane::TimePoint begin = corelane::real_clock()->now();
-  CORELANE_ASSIGN_OR_STATUS(const auto results, read_pages(reader, page, options, dump.get()));
+  CORELANE_ASSIGN(const auto results, read_pages(reader, page, options, dump.get()));
   const corelane::Duration reading = corelane::real_clock()->now() - begin;
-  CORELANE_ASSIGN_OR_STATUS(const auto records, device->read_trace());
+  CORELANE_ASSIGN(const auto records, device->read_trace());
   const RunSummary summary =
       summarize_run(model_shares(models), records, device->info().cores.size(), results, reading);
   print_text(results.front(), reader.labels());
   fmt::print("{}", summary_table(summary, device->info()));
-  CORELANE_RETURN_IF_ERROR(
+  CORELANE_TRY(
       write_results({options, page, device, records, results, reader.labels(), summary}, font));
   if (dump != nullptr) {
-    CORELANE_ASSIGN_OR_STATUS(const fs::path list, dump->finish());
+    CORELANE_ASSIGN(const fs::path list, dump->finish());
     fmt::print("tensors         {}\n", list.string());
   }
   return {};

@@ -26,9 +26,9 @@ bool starts_with(ByteSpan bytes, std::string_view magic) {
 
 Status check_size(const std::string& name, double width, double height) {
   if (width * height <= kMaxPixels) return {};
-  return failure(Code::kUnsupported,
-                 "'{}' has {} x {} pixels; at most {:.0f} million are read. Scale it down first",
-                 name, width, height, kMaxPixels / 1e6);
+  return error(Code::kUnsupported,
+               "'{}' has {} x {} pixels; at most {:.0f} million are read. Scale it down first",
+               name, width, height, kMaxPixels / 1e6);
 }
 
 Result<Picture> decode_png(ByteSpan bytes, const std::string& name) {
@@ -40,7 +40,7 @@ Result<Picture> decode_png(ByteSpan bytes, const std::string& name) {
   image.format = PNG_FORMAT_RGB;
   if (Status size = check_size(name, image.width, image.height); !size) {
     png_image_free(&image);
-    return tl::unexpected(size);
+    return error(size);
   }
   Picture picture(static_cast<int>(image.width), static_cast<int>(image.height));
   png_color white{255, 255, 255};
@@ -97,7 +97,7 @@ Result<Picture> decode_jpeg(ByteSpan bytes, const std::string& name) {
   jpeg_destroy_decompress(&info);
   if (!decoded)
     return error(Code::kMalformed, "'{}' is not a readable JPEG: {}", name, errors.message);
-  if (!size) return tl::unexpected(size);
+  if (!size) return error(size);
   if (warnings > 0) return error(Code::kMalformed, "'{}' is a damaged or cut-off JPEG", name);
   return picture;
 }
@@ -134,7 +134,7 @@ Status save_png(const std::filesystem::path& path, const Picture& picture) {
       return corelane::write_file_atomic(path, bytes);
     }
   }
-  return failure(Code::kInternal, "could not encode '{}' as PNG: {}", path.string(), image.message);
+  return error(Code::kInternal, "could not encode '{}' as PNG: {}", path.string(), image.message);
 }
 
 }  // namespace page_reader

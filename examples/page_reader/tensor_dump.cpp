@@ -51,14 +51,13 @@ std::string npy_header(const char* type, const corelane::Shape& shape) {
 Status save_npy(const fs::path& path, const corelane::TensorView& tensor) {
   const char* type = npy_type(tensor.dtype);
   if (type == nullptr) {
-    return failure(Code::kUnsupported, "'{}': a tensor of type {} cannot be dumped", path.string(),
-                   corelane::dtype_name(tensor.dtype));
+    return error(Code::kUnsupported, "'{}': a tensor of type {} cannot be dumped", path.string(),
+                 corelane::dtype_name(tensor.dtype));
   }
-  CORELANE_ASSIGN_OR_STATUS(const std::size_t size,
-                            corelane::storage_bytes(tensor.shape, tensor.dtype, {}));
+  CORELANE_ASSIGN(const std::size_t size, corelane::storage_bytes(tensor.shape, tensor.dtype, {}));
   if (size > tensor.size) {
-    return failure(Code::kInternal, "'{}': {} bytes for shape {}", path.string(), tensor.size,
-                   tensor.shape.to_string());
+    return error(Code::kInternal, "'{}': {} bytes for shape {}", path.string(), tensor.size,
+                 tensor.shape.to_string());
   }
   const std::string header = npy_header(type, tensor.shape);
   corelane::ByteVector bytes(header.size() + size);
@@ -91,7 +90,7 @@ Result<std::unique_ptr<TensorDump>> TensorDump::create(const fs::path& folder) {
 }
 
 Status TensorDump::input(const LoadedModel& model, std::uint32_t item, corelane::Context& context) {
-  CORELANE_ASSIGN_OR_STATUS(const corelane::TensorView view, context.input(0));
+  CORELANE_ASSIGN(const corelane::TensorView view, context.input(0));
   return save_npy(impl_->folder / impl_->name(model, item, "in"), view);
 }
 
@@ -99,9 +98,9 @@ Status TensorDump::outputs(const LoadedModel& model, std::uint32_t item,
                            const corelane::Context& context, const std::string& decoded_json) {
   nlohmann::json names = nlohmann::json::array();
   for (std::size_t k = 0; k < context.outputs().size(); ++k) {
-    CORELANE_ASSIGN_OR_STATUS(const corelane::TensorView view, context.output(k));
+    CORELANE_ASSIGN(const corelane::TensorView view, context.output(k));
     names.push_back(impl_->name(model, item, fmt::format("out{}", k)));
-    CORELANE_RETURN_IF_ERROR(save_npy(impl_->folder / names.back().get<std::string>(), view));
+    CORELANE_TRY(save_npy(impl_->folder / names.back().get<std::string>(), view));
   }
   impl_->inferences.push_back({{"model", model.name},
                                {"item", item},

@@ -57,8 +57,7 @@ Status WorkQueue::run() {
 Status WorkQueue::start_all() {
   for (std::size_t m = lanes_.size(); m-- > 0;) {
     Lane& lane = lanes_[m];
-    while (!lane.waiting.empty() && !lane.free_contexts.empty())
-      CORELANE_RETURN_IF_ERROR(start(lane, m));
+    while (!lane.waiting.empty() && !lane.free_contexts.empty()) CORELANE_TRY(start(lane, m));
   }
   return {};
 }

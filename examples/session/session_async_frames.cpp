@@ -40,18 +40,18 @@ corelane::Status show(const Options& options, const std::string& name, std::uint
 }
 
 corelane::Status look(const Options& options) {
-  CORELANE_ASSIGN_OR_STATUS(const auto frames, pictures_in(options.frames));
+  CORELANE_ASSIGN(const auto frames, pictures_in(options.frames));
   corelane::SessionOptions how = pixel_options(options, page_reader::text_input({}));
   how.schedule = {0, 1, 2};
   how.sequential_callbacks = !options.unordered;
-  CORELANE_ASSIGN_OR_STATUS(auto session, corelane::Session::create(options.model, how));
+  CORELANE_ASSIGN(auto session, corelane::Session::create(options.model, how));
 
   page_reader::TextDetectorSettings settings;
   settings.min_side = 32;  // Frames keep their size.
   Arrived arrived;
   const Stopwatch watch;
   for (const auto& path : frames) {
-    CORELANE_ASSIGN_OR_STATUS(const auto frame, page_reader::load_picture(path));
+    CORELANE_ASSIGN(const auto frame, page_reader::load_picture(path));
     const page_reader::Extent page{frame.width(), frame.height()};
     const auto pixels = page_reader::detector_input(frame, settings).pixels;
     auto done = [&arrived, &options, page, pixels, name = path.filename().string()](
@@ -62,11 +62,11 @@ corelane::Status look(const Options& options) {
       if (arrived.problem.ok()) arrived.problem = std::move(status);
     };
     // The pixels are copied before run_async returns.
-    CORELANE_ASSIGN_OR_STATUS([[maybe_unused]] const std::uint64_t task,
-                              session.run_async(feed_of(pixels), std::move(done)));
+    CORELANE_ASSIGN([[maybe_unused]] const std::uint64_t task,
+                    session.run_async(feed_of(pixels), std::move(done)));
   }
-  CORELANE_RETURN_IF_ERROR(session.close());  // Every callback has returned.
-  CORELANE_RETURN_IF_ERROR(arrived.problem);
+  CORELANE_TRY(session.close());  // Every callback has returned.
+  CORELANE_TRY(arrived.problem);
   const double seconds = watch.ms() / 1000;
   const bool ordered = std::is_sorted(arrived.tasks.begin(), arrived.tasks.end());
   fmt::print("{} frames in {:.2f} s, {:.1f} a second; callbacks {} the order of the frames; {}\n",

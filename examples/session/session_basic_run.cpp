@@ -17,23 +17,23 @@ struct Options : Arguments {
 };
 
 corelane::Status look(const Options& options) {
-  CORELANE_ASSIGN_OR_STATUS(
-      auto session, corelane::Session::create(
-                        options.model, pixel_options(options, page_reader::imagenet_input({}))));
+  CORELANE_ASSIGN(auto session,
+                  corelane::Session::create(
+                      options.model, pixel_options(options, page_reader::imagenet_input({}))));
   std::size_t number = 0;
   for (const auto& path : options.pictures) {
-    CORELANE_ASSIGN_OR_STATUS(const auto picture, page_reader::load_picture(path));
+    CORELANE_ASSIGN(const auto picture, page_reader::load_picture(path));
     for (int quarters = 0; quarters < 4; ++quarters) {
       const auto input = page_reader::orientation_input(page_reader::turn(picture, -quarters));
       const corelane::Feed feed = feed_of(input.pixels);
       const Stopwatch watch;
-      CORELANE_ASSIGN_OR_STATUS(const corelane::Outputs outputs, session.run(feed));
+      CORELANE_ASSIGN(const corelane::Outputs outputs, session.run(feed));
       const double ms = watch.ms();
       const auto seen = page_reader::read_orientation(floats(outputs[0]));
       fmt::print("{} turned by {:3}: lies at {:3} degrees, {:.1f} % sure, {:.1f} ms{}\n",
                  path.filename().string(), 90 * quarters, seen.degrees, seen.score * 100, ms,
                  number == 0 ? " with compiling" : "");
-      CORELANE_RETURN_IF_ERROR(dump(options, "orientation", number++, feed, outputs[0]));
+      CORELANE_TRY(dump(options, "orientation", number++, feed, outputs[0]));
     }
   }
   return {};

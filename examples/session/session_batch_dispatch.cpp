@@ -45,13 +45,13 @@ corelane::Result<std::vector<page_reader::Picture>> find_lines(
 corelane::Status look(const Options& options) {
   corelane::SessionOptions how = pixel_options(options, page_reader::text_input({}));
   how.schedule = {0, 1, 2};
-  CORELANE_ASSIGN_OR_STATUS(const auto lines, find_lines(options, how));
+  CORELANE_ASSIGN(const auto lines, find_lines(options, how));
   if (lines.empty()) {
     fmt::print("{}: no text\n", options.picture.string());
     return {};
   }
-  CORELANE_ASSIGN_OR_STATUS(auto session, corelane::Session::create(options.recogniser, how));
-  CORELANE_ASSIGN_OR_STATUS(const std::string listing, character_listing(session));
+  CORELANE_ASSIGN(auto session, corelane::Session::create(options.recogniser, how));
+  CORELANE_ASSIGN(const std::string listing, character_listing(session));
   const page_reader::Alphabet alphabet(listing);
 
   std::vector<std::uint8_t> bytes;
@@ -60,7 +60,7 @@ corelane::Status look(const Options& options) {
   const auto count = static_cast<std::int64_t>(lines.size());
   const corelane::Feed batch = feed_of(bytes, {count, lines[0].height(), lines[0].width(), 3});
   const Stopwatch watch;
-  CORELANE_ASSIGN_OR_STATUS(const corelane::Outputs outputs, session.run_batch(batch));
+  CORELANE_ASSIGN(const corelane::Outputs outputs, session.run_batch(batch));
   const double ms = watch.ms();
 
   const auto steps = static_cast<std::size_t>(outputs[0].shape[1]);

@@ -103,7 +103,7 @@ Status dump(const Arguments& arguments, std::string_view name, std::size_t numbe
   std::error_code ignored;  // A folder that is not there is told by the file that fails.
   fs::create_directories(arguments.dump, ignored);
   const fs::path stem = arguments.dump / fmt::format("{}-{:05}", name, number);
-  CORELANE_RETURN_IF_ERROR(page_reader::save_npy(stem.string() + "-in.npy", feed.front().view));
+  CORELANE_TRY(page_reader::save_npy(stem.string() + "-in.npy", feed.front().view));
   return page_reader::save_npy(stem.string() + "-out.npy", output.view());
 }
 

@@ -64,7 +64,7 @@ corelane::Status measure(const Options& options, const Mode& mode,
                          const std::array<page_reader::Picture, 4>& turned) {
   corelane::SessionOptions how = pixel_options(options, page_reader::imagenet_input({}));
   mode.choose(how);
-  CORELANE_ASSIGN_OR_STATUS(auto session, corelane::Session::create(options.model, how));
+  CORELANE_ASSIGN(auto session, corelane::Session::create(options.model, how));
   // Each core has compiled, and the average that sets the pace is that of later runs.
   for (int i = 0; i < 60; ++i) {
     const auto outputs = session.run(feed_of(turned[0]));
@@ -77,14 +77,13 @@ corelane::Status measure(const Options& options, const Mode& mode,
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     Task& task = tasks[i];
     task.watch = {};
-    CORELANE_ASSIGN_OR_STATUS(
-        [[maybe_unused]] const std::uint64_t number,
-        session.run_async(feed_of(turned[i % 4]), [&task](std::uint64_t, auto outputs) {
-          task.ms = task.watch.ms();
-          task.outputs = std::move(outputs);
-        }));
+    CORELANE_ASSIGN([[maybe_unused]] const std::uint64_t number,
+                    session.run_async(feed_of(turned[i % 4]), [&task](std::uint64_t, auto outputs) {
+                      task.ms = task.watch.ms();
+                      task.outputs = std::move(outputs);
+                    }));
   }
-  CORELANE_RETURN_IF_ERROR(session.close());  // Every callback has returned.
+  CORELANE_TRY(session.close());  // Every callback has returned.
   const double seconds = total.ms() / 1000;
 
   std::size_t right = 0;
@@ -95,7 +94,7 @@ corelane::Status measure(const Options& options, const Mode& mode,
     right += page_reader::read_orientation(floats(scores)).degrees == 90 * static_cast<int>(i % 4);
     times.push_back(tasks[i].ms);
     if (i < 4)
-      CORELANE_RETURN_IF_ERROR(
+      CORELANE_TRY(
           dump(options, fmt::format("orientation-{}", mode.name), i, feed_of(turned[i]), scores));
   }
   std::sort(times.begin(), times.end());
@@ -111,7 +110,7 @@ corelane::Status measure(const Options& options, const Mode& mode,
 }
 
 corelane::Status compare(const Options& options) {
-  CORELANE_ASSIGN_OR_STATUS(const auto picture, page_reader::load_picture(options.picture));
+  CORELANE_ASSIGN(const auto picture, page_reader::load_picture(options.picture));
   std::array<page_reader::Picture, 4> turned;
   for (int i = 0; i < 4; ++i)
     turned[static_cast<std::size_t>(i)] =
@@ -120,7 +119,7 @@ corelane::Status compare(const Options& options) {
              "a second");
   for (const Mode& mode : kModes)
     if (options.mode == "all" || options.mode == mode.name)
-      CORELANE_RETURN_IF_ERROR(measure(options, mode, turned));
+      CORELANE_TRY(measure(options, mode, turned));
   return {};
 }
 

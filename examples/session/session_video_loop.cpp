@@ -39,11 +39,11 @@ class TextReader {
 
   corelane::Status show(const std::string& name, const page_reader::Picture& frame,
                         const page_reader::Picture& pixels, const corelane::Tensor& chart) {
-    CORELANE_RETURN_IF_ERROR(dump(options_, "detection", shown_++, feed_of(pixels), chart));
+    CORELANE_TRY(dump(options_, "detection", shown_++, feed_of(pixels), chart));
     for (const auto& box : page_reader::find_text(floats(chart), pixels.width(), pixels.height(),
                                                   {frame.width(), frame.height()})) {
       const auto line = page_reader::recognizer_input(page_reader::cut_out(frame, box.quad));
-      CORELANE_ASSIGN_OR_STATUS(const auto outputs, session_.run(feed_of(line.pixels)));
+      CORELANE_ASSIGN(const auto outputs, session_.run(feed_of(line.pixels)));
       const auto steps = static_cast<std::size_t>(outputs[0].shape[1]);
       const auto read = page_reader::decode_ctc(floats(outputs[0]), steps, alphabet_);
       if (read.score >= kSure)
@@ -68,11 +68,11 @@ struct Frame {
 };
 
 corelane::Status look(const Options& options) {
-  CORELANE_ASSIGN_OR_STATUS(const auto paths, pictures_in(options.frames));
+  CORELANE_ASSIGN(const auto paths, pictures_in(options.frames));
   corelane::SessionOptions how = pixel_options(options, page_reader::text_input({}));
   how.schedule = {0, 1, 2};
-  CORELANE_ASSIGN_OR_STATUS(auto session, corelane::Session::create(options.detector, how));
-  CORELANE_ASSIGN_OR_STATUS(TextReader reader, TextReader::create(options));
+  CORELANE_ASSIGN(auto session, corelane::Session::create(options.detector, how));
+  CORELANE_ASSIGN(TextReader reader, TextReader::create(options));
   std::deque<Frame> pipeline;  // The frames that are in it, the oldest first.
   const auto show_oldest = [&](const corelane::Outputs& outputs) {
     const Frame frame = std::move(pipeline.front());
@@ -84,16 +84,16 @@ corelane::Status look(const Options& options) {
   settings.min_side = 32;  // Frames keep their size.
   const Stopwatch watch;
   for (const auto& path : paths) {
-    CORELANE_ASSIGN_OR_STATUS(auto picture, page_reader::load_picture(path));
+    CORELANE_ASSIGN(auto picture, page_reader::load_picture(path));
     auto pixels = page_reader::detector_input(picture, settings).pixels;
     pipeline.push_back({path.filename().string(), std::move(picture), std::move(pixels)});
-    CORELANE_ASSIGN_OR_STATUS(const std::optional<corelane::Outputs> outputs,
-                              session.run_pipeline(feed_of(pipeline.back().pixels), options.depth));
-    if (outputs) CORELANE_RETURN_IF_ERROR(show_oldest(*outputs));  // None while it fills.
+    CORELANE_ASSIGN(const std::optional<corelane::Outputs> outputs,
+                    session.run_pipeline(feed_of(pipeline.back().pixels), options.depth));
+    if (outputs) CORELANE_TRY(show_oldest(*outputs));  // None while it fills.
   }
   for (const auto& outputs : session.flush()) {
     if (!outputs) return outputs.error();
-    CORELANE_RETURN_IF_ERROR(show_oldest(*outputs));
+    CORELANE_TRY(show_oldest(*outputs));
   }
   const double seconds = watch.ms() / 1000;
   fmt::print("{} frames in {:.2f} s, {:.1f} a second, pipeline of depth {}; {}\n", reader.shown(),

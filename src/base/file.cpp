@@ -75,14 +75,14 @@ Result<fs::path> behind_links(fs::path path) {
     if (ec) return path;  // No link, or nothing there.
     path = path.parent_path() / next;
   }
-  return tl::unexpected(os_failure("cannot follow the link", path, ELOOP));
+  return error(os_failure("cannot follow the link", path, ELOOP));
 }
 
 /// For what must not be replaced: devices, pipes.
 Status write_in_place(const fs::path& path, ByteSpan bytes) {
   Descriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (fd.get() < 0) return os_failure("cannot open", path, errno);
-  CORELANE_RETURN_IF_ERROR(write_all(fd.get(), path, bytes));
+  CORELANE_TRY(write_all(fd.get(), path, bytes));
   if (::close(fd.release()) != 0) return os_failure("cannot write", path, errno);
   return {};
 }
@@ -118,10 +118,10 @@ Status replace_file(const fs::path& path, std::optional<mode_t> mode, ByteSpan b
 Result<MappedFile> MappedFile::open(const fs::path& path) {
   // O_NONBLOCK: opening a FIFO that nobody writes to must fail below, not hang.
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) return tl::unexpected(os_failure("cannot open", path, errno));
+  if (fd.get() < 0) return error(os_failure("cannot open", path, errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) {
-    return tl::unexpected(os_failure("cannot query", path, errno));
+    return error(os_failure("cannot query", path, errno));
   }
   if (!S_ISREG(info.st_mode)) {
     return error(Code::kMalformed, "'{}' is {}; a regular file is needed", path.string(),
@@ -134,7 +134,7 @@ Result<MappedFile> MappedFile::open(const fs::path& path) {
   void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (data == MAP_FAILED) {
     file.size_ = 0;
-    return tl::unexpected(os_failure("cannot map", path, errno));
+    return error(os_failure("cannot map", path, errno));
   }
   file.data_ = static_cast<const std::byte*>(data);
   return file;
@@ -158,10 +158,10 @@ MappedFile::~MappedFile() {
 
 Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return tl::unexpected(os_failure("cannot open", path, errno));
+  if (fd.get() < 0) return error(os_failure("cannot open", path, errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) {
-    return tl::unexpected(os_failure("cannot query", path, errno));
+    return error(os_failure("cannot query", path, errno));
   }
   if (S_ISDIR(info.st_mode)) {
     return error(Code::kMalformed, "'{}' is a directory; a file is needed", path.string());
@@ -180,7 +180,7 @@ Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {
     if (used == bytes.size()) bytes.resize(bytes.size() + std::max(kStep, bytes.size() / 2));
     const ssize_t n = ::read(fd.get(), bytes.data() + used, bytes.size() - used);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return tl::unexpected(os_failure("cannot read", path, errno));
+    if (n < 0) return error(os_failure("cannot read", path, errno));
     if (n == 0) break;
     used += static_cast<std::size_t>(n);
     if (used > limit) return too_long();
@@ -191,20 +191,20 @@ Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {
 
 Status write_file_atomic(const fs::path& path, ByteSpan bytes) {
   if (!path.has_filename()) {
-    return failure(Code::kInvalidArgument, "'{}' names no file; give folder and file name",
-                   path.string());
+    return error(Code::kInvalidArgument, "'{}' names no file; give folder and file name",
+                 path.string());
   }
   struct stat before {};
   const bool exists = ::stat(path.c_str(), &before) == 0;
   if (exists && S_ISDIR(before.st_mode)) return os_failure("cannot replace it", path, EISDIR);
   if (exists && !S_ISREG(before.st_mode)) return write_in_place(path, bytes);
-  CORELANE_ASSIGN_OR_STATUS(const fs::path target, behind_links(path));
+  CORELANE_ASSIGN(const fs::path target, behind_links(path));
   if (target.has_parent_path()) {
     std::error_code made;
     fs::create_directories(target.parent_path(), made);
     if (made) {
-      return failure(Code::kIo, "'{}': cannot create the folder: {}", target.parent_path().string(),
-                     made.message());
+      return error(Code::kIo, "'{}': cannot create the folder: {}", target.parent_path().string(),
+                   made.message());
     }
   }
   return replace_file(target, exists ? std::optional(before.st_mode & 0777) : std::nullopt, bytes);

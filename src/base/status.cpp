@@ -1,6 +1,8 @@
 #include "corelane/base/status.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 namespace corelane {
 
@@ -9,6 +11,7 @@ struct Status::Rep {
   std::string message;
   std::string place;
   std::shared_ptr<const Rep> cause;
+  std::vector<std::pair<Detail, std::string>> details = {};
 };
 
 namespace {
@@ -86,6 +89,15 @@ std::string_view code_name(Code code) noexcept {
   return "unknown";
 }
 
+std::string_view detail_name(Detail key) noexcept {
+  constexpr std::string_view kNames[] = {"input",   "output", "dimension", "given",
+                                         "allowed", "limit",  "node",      "operator"};
+  const auto index = static_cast<std::size_t>(key);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+Status::Status(tl::unexpected<Status> failure) noexcept : Status(std::move(failure.value())) {}
+
 Status::Status(Code code, std::string message, std::source_location where)
     : rep_(std::make_shared<const Rep>(Rep{code == Code::kOk ? Code::kInternal : code,
                                            std::move(message), place_of(where), nullptr})) {}
@@ -102,6 +114,33 @@ Status Status::cause() const noexcept {
   Status cause;
   if (rep_) cause.rep_ = rep_->cause;
   return cause;
+}
+
+std::string_view Status::detail(Detail key) const noexcept {
+  for (const Rep* rep = rep_.get(); rep != nullptr; rep = rep->cause.get()) {
+    for (const auto& [known, value] : rep->details) {
+      if (known == key) return value;
+    }
+  }
+  return {};
+}
+
+std::vector<std::pair<Detail, std::string>> Status::details() const {
+  std::map<Detail, std::string> all;
+  for (const Rep* rep = rep_.get(); rep != nullptr; rep = rep->cause.get()) {
+    all.insert(rep->details.begin(), rep->details.end());  // Keeps what is there: outermost first.
+  }
+  return {all.begin(), all.end()};
+}
+
+Status Status::with(Detail key, std::string value) const {
+  if (ok()) return {};
+  auto rep = std::make_shared<Rep>(*rep_);
+  std::erase_if(rep->details, [&](const auto& detail) { return detail.first == key; });
+  rep->details.emplace_back(key, std::move(value));
+  Status more;
+  more.rep_ = std::move(rep);
+  return more;
 }
 
 Status Status::wrap(std::string message, std::source_location where) const {

@@ -76,8 +76,8 @@ Result<int> quarter(int x) {
   return half(h);
 }
 Status check_quarter(int x) {
-  CORELANE_ASSIGN_OR_STATUS(const int q, quarter(x));
-  if (q > 10) return failure(Code::kOutOfRange, "{} is above 10", q);
+  CORELANE_ASSIGN(const int q, quarter(x));
+  if (q > 10) return error(Code::kOutOfRange, "{} is above 10", q);
   return {};
 }
 Result<int> checked_quarter(int x) {
@@ -85,7 +85,7 @@ Result<int> checked_quarter(int x) {
   return quarter(x);
 }
 Status through(int x) {
-  CORELANE_RETURN_IF_ERROR(check_quarter(x));
+  CORELANE_TRY(check_quarter(x));
   return {};
 }
 

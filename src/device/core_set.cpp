@@ -56,18 +56,18 @@ Status CoreSet::check(std::size_t cores) const {
   if (kind_ == Kind::kPlatform) return {};
   if (kind_ == Kind::kAny) {
     if (value_ >= 1 && value_ <= cores) return {};
-    return failure(Code::kInvalidArgument,
-                   "core set '{}' asks for {} cores; the device has {}, so ask for 1 to {}",
-                   to_string(), value_, cores, cores);
+    return error(Code::kInvalidArgument,
+                 "core set '{}' asks for {} cores; the device has {}, so ask for 1 to {}",
+                 to_string(), value_, cores, cores);
   }
   if (value_ == 0)
-    return failure(Code::kInvalidArgument,
-                   "the core set is empty; name at least one core of 0 to {}, or use 'any'",
-                   cores - 1);
+    return error(Code::kInvalidArgument,
+                 "the core set is empty; name at least one core of 0 to {}, or use 'any'",
+                 cores - 1);
   if ((value_ & ~first(cores).bits()) != 0)
-    return failure(Code::kInvalidArgument,
-                   "core set '{}' names a core that does not exist; the device has cores 0 to {}",
-                   to_string(), cores - 1);
+    return error(Code::kInvalidArgument,
+                 "core set '{}' names a core that does not exist; the device has cores 0 to {}",
+                 to_string(), cores - 1);
   return {};
 }
 

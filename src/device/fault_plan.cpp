@@ -14,8 +14,8 @@ Status read_number(std::string_view key, std::string_view text, double low, doub
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (problem == std::errc() && end == text.data() + text.size() && out >= low && out <= high)
     return {};
-  return failure(Code::kInvalidArgument, "faults: '{}={}' is not a number from {} to {}", key, text,
-                 low, high);
+  return error(Code::kInvalidArgument, "faults: '{}={}' is not a number from {} to {}", key, text,
+               low, high);
 }
 
 Status read_entry(std::string_view key, std::string_view value, FaultPlan& plan) {
@@ -28,7 +28,7 @@ Status read_entry(std::string_view key, std::string_view value, FaultPlan& plan)
   if (key == "flip") return read_number(key, value, 0, 1, plan.flip);
   if (key == "oom") return read_number(key, value, 0, 1, plan.oom);
   if (key == "slow_ms") {
-    CORELANE_RETURN_IF_ERROR(read_number(key, value, 0, kMaxMs, number));
+    CORELANE_TRY(read_number(key, value, 0, kMaxMs, number));
     plan.slow_by = Duration(static_cast<std::int64_t>(number * 1e6));
     return {};
   }
@@ -36,9 +36,9 @@ Status read_entry(std::string_view key, std::string_view value, FaultPlan& plan)
     const auto [end, problem] =
         std::from_chars(value.data(), value.data() + value.size(), plan.seed);
     if (problem == std::errc() && end == value.data() + value.size()) return {};
-    return failure(Code::kInvalidArgument, "faults: 'seed={}' is not a whole number", value);
+    return error(Code::kInvalidArgument, "faults: 'seed={}' is not a whole number", value);
   }
-  return failure(Code::kInvalidArgument, "faults: unknown key '{}'; known are {}", key, kKeys);
+  return error(Code::kInvalidArgument, "faults: unknown key '{}'; known are {}", key, kKeys);
 }
 
 class PlannedFaults final : public FaultPoint {

@@ -69,8 +69,8 @@ class Watcher {
     if (epoll_) return {};
     UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
     if (!epoll)
-      return failure(Code::kIo, "the system gives no descriptor to watch fences: {}",
-                     std::generic_category().message(errno));
+      return error(Code::kIo, "the system gives no descriptor to watch fences: {}",
+                   std::generic_category().message(errno));
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -80,7 +80,7 @@ class Watcher {
       std::thread([this, fd = epoll.get()] { run(fd); }).detach();
       epoll_ = std::move(epoll);
     } catch (const std::system_error& e) {
-      status = failure(Code::kIo, "cannot start the thread that watches fences: {}", e.what());
+      status = error(Code::kIo, "cannot start the thread that watches fences: {}", e.what());
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return status;
@@ -104,9 +104,9 @@ class Watcher {
       if ((event.events & EPOLLIN) != 0) {
         fence->signal();
       } else {
-        fence->signal(failure(Code::kIo,
-                              "the descriptor of an imported fence was closed at its other "
-                              "end, or failed, before it turned readable"));
+        fence->signal(error(Code::kIo,
+                            "the descriptor of an imported fence was closed at its other "
+                            "end, or failed, before it turned readable"));
       }
     }
   }

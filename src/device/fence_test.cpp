@@ -24,7 +24,7 @@ TEST(Fence, FirstSignalDecides) {
   Fence fence;
   EXPECT_FALSE(fence.signalled());
   EXPECT_TRUE(fence.status().ok());
-  fence.signal(failure(Code::kIo, "first"));
+  fence.signal(error(Code::kIo, "first"));
   fence.signal();
   EXPECT_TRUE(fence.signalled());
   EXPECT_EQ(fence.status().code(), Code::kIo);
@@ -116,7 +116,7 @@ TEST(Fence, AnImportedFenceThatGoesOrIsSignalledOtherwiseGivesItsDescriptorBack)
   EXPECT_EQ(open_descriptors(), before);
   auto held = *import_fence_fd(fd.get());
   EXPECT_EQ(open_descriptors(), before + 1);
-  held->signal(failure(Code::kTimeout, "given up"));
+  held->signal(error(Code::kTimeout, "given up"));
   EXPECT_EQ(open_descriptors(), before);
   // Of those that went, none is in the way of one that is held.
   auto other = *import_fence_fd(fd.get());

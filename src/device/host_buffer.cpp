@@ -46,9 +46,8 @@ class HostBuffer final : public Buffer {
   BufferOrigin origin() const noexcept override { return block_.origin; }
   Status sync(SyncDirection, std::size_t offset, std::size_t size) override {
     if (offset <= block_.size && size <= block_.size - offset) return {};
-    return failure(Code::kOutOfRange,
-                   "sync of {} bytes at {} leaves the buffer, which has {} bytes", size, offset,
-                   block_.size);
+    return error(Code::kOutOfRange, "sync of {} bytes at {} leaves the buffer, which has {} bytes",
+                 size, offset, block_.size);
   }
 
  private:

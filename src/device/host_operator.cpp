@@ -4,17 +4,17 @@ namespace corelane::device {
 
 Status HostOperatorTable::add(std::string type, HostOperator op) {
   if (type.empty())
-    return failure(Code::kInvalidArgument,
-                   "a host operator needs a type; pass the operator type the model names");
+    return error(Code::kInvalidArgument,
+                 "a host operator needs a type; pass the operator type the model names");
   if (!op)
-    return failure(Code::kInvalidArgument, "host operator '{}' has no callback; pass a function",
-                   type);
+    return error(Code::kInvalidArgument, "host operator '{}' has no callback; pass a function",
+                 type);
   std::lock_guard guard(mutex_);
   const auto [place, added] = operators_.try_emplace(std::move(type), std::move(op));
   if (added) return {};
-  return failure(Code::kWrongState,
-                 "host operator '{}' is registered already; remove it before adding another",
-                 place->first);
+  return error(Code::kWrongState,
+               "host operator '{}' is registered already; remove it before adding another",
+               place->first);
 }
 
 void HostOperatorTable::remove(std::string_view type) {

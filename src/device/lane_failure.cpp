@@ -25,18 +25,18 @@ void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) {
     job->timer_ = 0;
     if (withdraw_locked(*job)) {
       complete_locked(*job,
-                      failure(Code::kTimeout,
-                              "{} did not start before its deadline: its cores '{}' were busy or "
-                              "its fences not signalled",
-                              job_text(*job), job->cores.to_string()),
+                      error(Code::kTimeout,
+                            "{} did not start before its deadline: its cores '{}' were busy or "
+                            "its fences not signalled",
+                            job_text(*job), job->cores.to_string()),
                       now, true, after);
     } else if (job->state_ == JobState::kRunning) {
       const std::uint64_t bits = job->core_bits;
       abandon_locked(*job,
-                     failure(Code::kTimeout,
-                             "{} still ran on core set '{}' at its deadline; it was abandoned "
-                             "and the cores were reset",
-                             job_text(*job), CoreSet::mask(bits).to_string()),
+                     error(Code::kTimeout,
+                           "{} still ran on core set '{}' at its deadline; it was abandoned "
+                           "and the cores were reset",
+                           job_text(*job), CoreSet::mask(bits).to_string()),
                      now, after);
       report_reset_locked(bits, fmt::format("{} was abandoned at its deadline", job_text(*job)),
                           now, after);
@@ -79,8 +79,8 @@ Status LaneScheduler::reset(std::uint64_t core_bits) {
     }
     for (LaneOccupant* occupant : stuck)
       abandon_locked(*occupant,
-                     failure(Code::kDeviceReset, "job {} was abandoned: its cores '{}' were reset",
-                             occupant->id, CoreSet::mask(occupant->core_bits).to_string()),
+                     error(Code::kDeviceReset, "job {} was abandoned: its cores '{}' were reset",
+                           occupant->id, CoreSet::mask(occupant->core_bits).to_string()),
                      now, after);
     report_reset_locked(core_bits, "reset was asked for", now, after);
     schedule_locked(now);

@@ -27,8 +27,7 @@ bool LanedJob::wait_released(TimePoint until) { return scheduler.wait_released(*
 
 Status LanedJob::status() const {
   if (done()) return status_;
-  return failure(Code::kWrongState,
-                 "the job is not done; wait for it before asking for its status");
+  return error(Code::kWrongState, "the job is not done; wait for it before asking for its status");
 }
 
 JobRecord LanedJob::record() const { return done() ? record_ : JobRecord{}; }

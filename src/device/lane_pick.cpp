@@ -98,20 +98,20 @@ Status LaneScheduler::check_cores_locked(const CoreSet& cores,
   if (cores.is_mask() ? (cores.bits() & ~allowed) == 0
                       : static_cast<std::size_t>(std::popcount(allowed)) >= needed)
     return {};
-  return failure(Code::kOutOfCores,
-                 "core set '{}' cannot be had: other executables hold cores exclusively, {} are "
-                 "left; wait until they release them",
-                 cores.to_string(), CoreSet::mask(allowed).to_string());
+  return error(Code::kOutOfCores,
+               "core set '{}' cannot be had: other executables hold cores exclusively, {} are "
+               "left; wait until they release them",
+               cores.to_string(), CoreSet::mask(allowed).to_string());
 }
 
 Status LaneScheduler::make_resident(const LanedExecutable* owner, const CoreSet& cores,
                                     Residency residency) {
-  CORELANE_RETURN_IF_ERROR(cores.check(lanes_.size()));
+  CORELANE_TRY(cores.check(lanes_.size()));
   const TimePoint now = clock_->now();
   Aftermath after;
   {
     Lock lock(mutex_);
-    CORELANE_RETURN_IF_ERROR(check_cores_locked(cores, owner));
+    CORELANE_TRY(check_cores_locked(cores, owner));
     if (residency == Residency::kShared) return {};
     std::uint64_t bits = cores.bits();
     std::uint64_t allowed = allowed_bits_locked(owner);

@@ -14,8 +14,8 @@ namespace {
 thread_local const LaneScheduler* draining = nullptr;
 
 Status crash_status(const LaneOccupant& occupant) {
-  return failure(Code::kDeviceReset, "core set '{}' crashed while it ran job {} and was reset",
-                 CoreSet::mask(occupant.core_bits).to_string(), occupant.id);
+  return error(Code::kDeviceReset, "core set '{}' crashed while it ran job {} and was reset",
+               CoreSet::mask(occupant.core_bits).to_string(), occupant.id);
 }
 
 /// What the injected fault of a test is; none when it cannot say.

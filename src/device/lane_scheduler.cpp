@@ -40,7 +40,7 @@ Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_w
   Aftermath after;
   {
     Lock lock(mutex_);
-    CORELANE_RETURN_IF_ERROR(check_cores_locked(job->cores, &job->bindings->executable()));
+    CORELANE_TRY(check_cores_locked(job->cores, &job->bindings->executable()));
     job->id = ++last_job_;
     job->bound = job->bindings.get();
     job->job = job.get();
@@ -52,10 +52,10 @@ Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_w
     ++job->queue->depth;
     if (caller_waits) ++job->waiters_;
     if (job->deadline <= now) {
-      complete_locked(*job,
-                      failure(Code::kTimeout,
-                              "the deadline of job {} had passed when it was submitted", job->id),
-                      now, true, after);
+      complete_locked(
+          *job,
+          error(Code::kTimeout, "the deadline of job {} had passed when it was submitted", job->id),
+          now, true, after);
     } else {
       if (job->has_deadline())
         job->timer_ = clock_->call_at(job->deadline, [weak = job->weak_from_this()] {
@@ -224,8 +224,7 @@ bool LaneScheduler::cancel(LanedJob& job) {
     Lock lock(mutex_);
     const auto keep = job.shared_from_this();
     if (!withdraw_locked(job)) return false;
-    complete_locked(job,
-                    failure(Code::kCancelled, "job {} was cancelled before it started", job.id),
+    complete_locked(job, error(Code::kCancelled, "job {} was cancelled before it started", job.id),
                     now, true, after);
     schedule_locked(now);
     wake_workers_locked(after);

@@ -172,7 +172,7 @@ TEST(LaneScheduler, FailedFenceFailsTheJob) {
   Submission job = fake.job();
   job.wait = {passed, fence};
   auto completion = *fake.queue->submit(job);
-  fence->signal(failure(Code::kIo, "lost"));
+  fence->signal(error(Code::kIo, "lost"));
   ASSERT_TRUE(completion->wait());
   EXPECT_EQ(completion->status().code(), Code::kIo);
   EXPECT_EQ(completion->status().cause().message(), "lost");
@@ -293,7 +293,7 @@ TEST(LaneScheduler, CountersAndFiguresFollow) {
     EXPECT_EQ(fake.device->memory().buffers, 100U);
   }
   EXPECT_EQ(fake.device->memory().buffers, 0U);
-  fake.state->before_run = [](std::uint64_t) { return failure(Code::kEngineFailed, "no"); };
+  fake.state->before_run = [](std::uint64_t) { return error(Code::kEngineFailed, "no"); };
   EXPECT_EQ(fake.queue->run(fake.job()).code(), Code::kEngineFailed);
   const DeviceCounters counters = fake.device->counters();
   EXPECT_EQ(counters.submitted, 2U);

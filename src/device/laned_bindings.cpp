@@ -20,13 +20,13 @@ std::size_t bytes_of(const TensorDesc& desc, const Shape& shape) {
 }
 
 Status in_use() {
-  return failure(Code::kBusy,
-                 "the bindings are in use by a job; wait until its completion is released");
+  return error(Code::kBusy,
+               "the bindings are in use by a job; wait until its completion is released");
 }
 
 Status no_such(std::string_view what, std::size_t index, std::size_t count) {
-  return failure(Code::kOutOfRange, "{} {} does not exist; the executable has {}", what, index,
-                 count);
+  return error(Code::kOutOfRange, "{} {} does not exist; the executable has {}", what, index,
+               count);
 }
 
 }  // namespace
@@ -68,13 +68,13 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
     const bool open_output =
         &tensors == &outputs_ && !desc.shape.is_static() && tensor.shape.rank() == 0;
     if (!open_output && !desc.shape.accepts(tensor.shape))
-      return failure(Code::kShapeMismatch, "{} '{}' was given shape {}; declared is {}", what,
-                     desc.name, tensor.shape.to_string(), desc.shape.to_string());
+      return error(Code::kShapeMismatch, "{} '{}' was given shape {}; declared is {}", what,
+                   desc.name, tensor.shape.to_string(), desc.shape.to_string());
     const std::size_t needed = open_output ? 0 : bytes_of(desc, tensor.shape);
     if (tensor.size < needed)
-      return failure(Code::kInvalidArgument, "{} '{}' was given {} bytes; shape {} of {} needs {}",
-                     what, desc.name, tensor.size, tensor.shape.to_string(), dtype_name(desc.dtype),
-                     needed);
+      return error(Code::kInvalidArgument, "{} '{}' was given {} bytes; shape {} of {} needs {}",
+                   what, desc.name, tensor.size, tensor.shape.to_string(), dtype_name(desc.dtype),
+                   needed);
     if (!mine.kept && mine.user && mine.bound.data == tensor.data &&
         mine.bound.size == tensor.size && mine.bound.keep_alive == tensor.keep_alive &&
         mine.bound.shape == tensor.shape)
@@ -82,7 +82,7 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
   }
   TensorRef bound = bind ? tensor : TensorRef{};
   if (!bind && mine.own != nullptr) bound = {mine.own.get(), mine.own_size, desc.shape, mine.own};
-  CORELANE_RETURN_IF_ERROR(set_content(mine, bound));
+  CORELANE_TRY(set_content(mine, bound));
   mine.user = bind;
   mine.bound = std::move(bound);
   mine.has_result = false;
@@ -106,7 +106,7 @@ Status LanedBindings::let_go(const Tensor& tensor) {
   for (const auto& slot : slots_) {
     slot->stamp = 0;
     if (std::exchange(slot->inputs[index], 0) != 0)
-      CORELANE_RETURN_IF_ERROR(slot->request->set_input(index, {}));
+      CORELANE_TRY(slot->request->set_input(index, {}));
   }
   return {};
 }
@@ -115,8 +115,8 @@ Status LanedBindings::let_go(const Tensor& tensor) {
 /// before.
 Status LanedBindings::set_content(Tensor& tensor, const TensorRef& ref) {
   if (!tensor.kept) return {};
-  CORELANE_ASSIGN_OR_STATUS(auto content, content_of(tensor, ref));
-  CORELANE_RETURN_IF_ERROR(let_go(tensor));
+  CORELANE_ASSIGN(auto content, content_of(tensor, ref));
+  CORELANE_TRY(let_go(tensor));
   tensor.content = std::move(content);
   if (tensor.content != nullptr) tensor.content->renew();
   tensor.fresh = fresh_ = true;
@@ -134,7 +134,7 @@ Status LanedBindings::allocate(std::shared_ptr<std::byte>& memory, std::size_t& 
   const std::size_t rounded = (std::max<std::size_t>(size, 1) + kAlignment - 1) & ~(kAlignment - 1);
   void* block = rounded < size ? nullptr : std::aligned_alloc(kAlignment, rounded);
   if (block == nullptr)
-    return failure(Code::kOutOfMemory, "no memory for tensor '{}' of {} bytes", desc.name, size);
+    return error(Code::kOutOfMemory, "no memory for tensor '{}' of {} bytes", desc.name, size);
   std::memset(block, 0, rounded);
   memory = {static_cast<std::byte*>(block), [](std::byte* p) { std::free(p); }};
   executable_->buffer_bytes.fetch_add(size - held, std::memory_order_relaxed);
@@ -146,10 +146,9 @@ Status LanedBindings::allocate(std::shared_ptr<std::byte>& memory, std::size_t& 
 Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
   if (tensor.bound.data != nullptr) return {};
   if (tensor.own == nullptr)
-    CORELANE_RETURN_IF_ERROR(
-        allocate(tensor.own, tensor.own_size, bytes_of(desc, desc.shape), desc));
+    CORELANE_TRY(allocate(tensor.own, tensor.own_size, bytes_of(desc, desc.shape), desc));
   TensorRef bound{tensor.own.get(), tensor.own_size, desc.shape, tensor.own};
-  CORELANE_RETURN_IF_ERROR(set_content(tensor, bound));
+  CORELANE_TRY(set_content(tensor, bound));
   tensor.bound = std::move(bound);
   ++tensor.version;
   ++changes_;
@@ -157,9 +156,8 @@ Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
 }
 
 Result<TensorRef> LanedBindings::input(std::size_t index) {
-  if (busy_.load(std::memory_order_acquire)) return tl::unexpected<Status>(in_use());
-  if (index >= inputs_.size())
-    return tl::unexpected<Status>(no_such("input", index, inputs_.size()));
+  if (busy_.load(std::memory_order_acquire)) return error(in_use());
+  if (index >= inputs_.size()) return error(no_such("input", index, inputs_.size()));
   const TensorDesc& desc = executable_->inputs()[index];
   if (inputs_[index].bound.data == nullptr && !desc.shape.is_static())
     return error(Code::kWrongState,
@@ -170,9 +168,8 @@ Result<TensorRef> LanedBindings::input(std::size_t index) {
 }
 
 Result<TensorRef> LanedBindings::output(std::size_t index) {
-  if (busy_.load(std::memory_order_acquire)) return tl::unexpected<Status>(in_use());
-  if (index >= outputs_.size())
-    return tl::unexpected<Status>(no_such("output", index, outputs_.size()));
+  if (busy_.load(std::memory_order_acquire)) return error(in_use());
+  if (index >= outputs_.size()) return error(no_such("output", index, outputs_.size()));
   const TensorDesc& desc = executable_->outputs()[index];
   Tensor& mine = outputs_[index];
   if (mine.has_result) {
@@ -200,7 +197,7 @@ Result<std::vector<LayerTime>> LanedBindings::layer_times() const {
   if (!executable_->profiled())
     return error(Code::kUnsupported,
                  "layer times were not measured; prepare with PrepareOptions::profile_layers");
-  if (busy_.load(std::memory_order_acquire)) return tl::unexpected<Status>(in_use());
+  if (busy_.load(std::memory_order_acquire)) return error(in_use());
   if (last_ == nullptr)
     return error(Code::kWrongState, "there are no layer times before the first job");
   return last_->request->layer_times();
@@ -211,14 +208,14 @@ Status LanedBindings::complete_tensors() {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const TensorDesc& desc = executable_->inputs()[i];
     if (inputs_[i].bound.data == nullptr && !desc.shape.is_static())
-      return failure(Code::kWrongState,
-                     "input '{}' of open shape {} has no memory; bind it with set_input", desc.name,
-                     desc.shape.to_string());
-    CORELANE_RETURN_IF_ERROR(ensure_own(inputs_[i], desc));
+      return error(Code::kWrongState,
+                   "input '{}' of open shape {} has no memory; bind it with set_input", desc.name,
+                   desc.shape.to_string());
+    CORELANE_TRY(ensure_own(inputs_[i], desc));
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const TensorDesc& desc = executable_->outputs()[i];
-    if (desc.shape.is_static()) CORELANE_RETURN_IF_ERROR(ensure_own(outputs_[i], desc));
+    if (desc.shape.is_static()) CORELANE_TRY(ensure_own(outputs_[i], desc));
   }
   count_bytes();
   complete_ = true;
@@ -244,14 +241,13 @@ Status LanedBindings::ensure_shadow(Tensor& tensor, const TensorDesc& desc, std:
   ++tensor.version;
   ++changes_;
   if (tensor.kept) {
-    CORELANE_RETURN_IF_ERROR(let_go(tensor));
+    CORELANE_TRY(let_go(tensor));
     tensor.shadow_content.reset();
   }
-  CORELANE_RETURN_IF_ERROR(allocate(tensor.shadow, tensor.shadow_size, size, desc));
+  CORELANE_TRY(allocate(tensor.shadow, tensor.shadow_size, size, desc));
   if (!tensor.kept) return {};
-  CORELANE_ASSIGN_OR_STATUS(
-      tensor.shadow_content,
-      content_of(tensor, {tensor.shadow.get(), size, tensor.bound.shape, tensor.shadow}));
+  CORELANE_ASSIGN(tensor.shadow_content, content_of(tensor, {tensor.shadow.get(), size,
+                                                             tensor.bound.shape, tensor.shadow}));
   return {};
 }
 
@@ -294,10 +290,10 @@ Status LanedBindings::copy_out() {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     Tensor& tensor = outputs_[i];
     if (!tensor.shadowable()) continue;
-    CORELANE_ASSIGN_OR_STATUS(const TensorRef result, last_->request->output(i));
+    CORELANE_ASSIGN(const TensorRef result, last_->request->output(i));
     if (result.size > tensor.bound.size)
-      return failure(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
-                     executable_->outputs()[i].name, result.size, tensor.bound.size);
+      return error(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
+                   executable_->outputs()[i].name, result.size, tensor.bound.size);
     if (result.size != 0) std::memcpy(tensor.bound.data, result.data, result.size);
   }
   return {};
@@ -353,14 +349,14 @@ Status LanedBindings::apply(Slot& slot, bool shadow) {
       // An output that never had memory stays with the engine.
       if (tensor.bound.data == nullptr && applied[i] == 0) continue;
       applied[i] = 0;
-      CORELANE_RETURN_IF_ERROR(set(i, stand_in ? TensorRef{tensor.shadow.get(), tensor.shadow_size,
-                                                           tensor.bound.shape, tensor.shadow}
-                                               : tensor.bound));
+      CORELANE_TRY(set(i, stand_in ? TensorRef{tensor.shadow.get(), tensor.shadow_size,
+                                               tensor.bound.shape, tensor.shadow}
+                                   : tensor.bound));
       applied[i] = tag;
     }
     return {};
   };
-  CORELANE_RETURN_IF_ERROR(bind(inputs_, slot.inputs, [&](std::size_t i, const TensorRef& ref) {
+  CORELANE_TRY(bind(inputs_, slot.inputs, [&](std::size_t i, const TensorRef& ref) {
     return slot.request->set_input(i, ref);
   }));
   return bind(outputs_, slot.outputs, [&](std::size_t i, const TensorRef& ref) {
@@ -384,14 +380,14 @@ void LanedBindings::ran(Slot& slot, std::uint64_t core_bits, bool ok) {
 
 Status LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
   try {
-    CORELANE_ASSIGN_OR_STATUS(Slot* const slot, slot_for(core_bits, shadow));
+    CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
     Status status = slot->request->run(core_bits);
     ran(*slot, core_bits, status.ok());
     return status;
   } catch (const std::exception& e) {
-    return failure(Code::kEngineFailed, "the engine threw: {}", e.what());
+    return error(Code::kEngineFailed, "the engine threw: {}", e.what());
   } catch (...) {
-    return failure(Code::kEngineFailed, "the engine threw something that is no std::exception");
+    return error(Code::kEngineFailed, "the engine threw something that is no std::exception");
   }
 }
 

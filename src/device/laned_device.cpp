@@ -63,12 +63,12 @@ Result<std::shared_ptr<Queue>> LanedDevice::make_queue(const QueueOptions& optio
 }
 
 Status LanedDevice::reset(const CoreSet& cores) {
-  CORELANE_RETURN_IF_ERROR(cores.check(info_.cores.size()));
+  CORELANE_TRY(cores.check(info_.cores.size()));
   if (cores.kind() == CoreSet::Kind::kAny)
-    return failure(Code::kInvalidArgument,
-                   "reset of '{}' does not say which cores; name them, such as '0,1', or use "
-                   "'platform' for all",
-                   cores.to_string());
+    return error(Code::kInvalidArgument,
+                 "reset of '{}' does not say which cores; name them, such as '0,1', or use "
+                 "'platform' for all",
+                 cores.to_string());
   return scheduler_->reset(cores.is_mask() ? cores.bits()
                                            : CoreSet::first(info_.cores.size()).bits());
 }

@@ -31,8 +31,8 @@ Result<std::shared_ptr<Bindings>> LanedExecutable::new_bindings() {
 }
 
 Status LanedExecutable::make_resident(const CoreSet& cores, Residency residency) {
-  CORELANE_RETURN_IF_ERROR(cores.check(device_->scheduler().cores()));
-  CORELANE_RETURN_IF_ERROR(program_->reserve(std::max<std::size_t>(cores.count(), 1), 1));
+  CORELANE_TRY(cores.check(device_->scheduler().cores()));
+  CORELANE_TRY(program_->reserve(std::max<std::size_t>(cores.count(), 1), 1));
   return device_->scheduler().make_resident(this, cores, residency);
 }
 

@@ -12,25 +12,25 @@ Status LanedQueue::check(const Submission& job) const {
   const Executable* executable = job.executable.get();
   const Bindings* bindings = job.bindings.get();
   if (executable == nullptr || bindings == nullptr)
-    return failure(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
-                   executable == nullptr ? "an executable" : "bindings");
+    return error(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
+                 executable == nullptr ? "an executable" : "bindings");
   if (typeid(*executable) != typeid(LanedExecutable) ||
       static_cast<const LanedExecutable*>(executable)->device() != device_.get())
-    return failure(Code::kInvalidArgument,
-                   "the executable was prepared by another device than '{}'; prepare it on the one "
-                   "that runs it",
-                   device_->info().instance);
+    return error(Code::kInvalidArgument,
+                 "the executable was prepared by another device than '{}'; prepare it on the one "
+                 "that runs it",
+                 device_->info().instance);
   if (typeid(*bindings) != typeid(LanedBindings) ||
       &static_cast<const LanedBindings*>(bindings)->executable() != executable)
-    return failure(Code::kInvalidArgument,
-                   "the bindings were not made by the executable of this submission; use its "
-                   "new_bindings()");
+    return error(Code::kInvalidArgument,
+                 "the bindings were not made by the executable of this submission; use its "
+                 "new_bindings()");
   const std::size_t cores = device_->scheduler().cores();
-  CORELANE_RETURN_IF_ERROR(job.cores.check(cores));
+  CORELANE_TRY(job.cores.check(cores));
   if (job.cores.count() > 1 && !device_->info().capabilities.multi_core_jobs)
-    return failure(Code::kUnsupported,
-                   "device '{}' runs jobs on single cores only, not on '{}'; ask for one core",
-                   device_->info().instance, job.cores.to_string());
+    return error(Code::kUnsupported,
+                 "device '{}' runs jobs on single cores only, not on '{}'; ask for one core",
+                 device_->info().instance, job.cores.to_string());
   return {};
 }
 
@@ -42,7 +42,7 @@ Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const Submission& submissi
     auto result = bindings.make_shadows();
     if (!result) {
       bindings.release();
-      return tl::unexpected<Status>(std::move(result).error());
+      return error(std::move(result).error());
     }
     shadowed = *result;
     // With fences to wait for, the inputs are not there yet: the last fence copies them.
@@ -55,7 +55,7 @@ Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const Submission& submissi
   job->shadow = shadowed;
   if (Status status = device_->scheduler().submit(job, caller_waits); !status.ok()) {
     bindings.release();
-    return tl::unexpected<Status>(std::move(status));
+    return error(std::move(status));
   }
   return job;
 }
@@ -64,9 +64,9 @@ namespace {
 
 Status acquire(LanedBindings& bindings) {
   if (!bindings.acquire())
-    return failure(Code::kBusy,
-                   "the bindings are in use by another job; wait until it is released, or use "
-                   "bindings of its own for each job in flight");
+    return error(Code::kBusy,
+                 "the bindings are in use by another job; wait until it is released, or use "
+                 "bindings of its own for each job in flight");
   Status status = bindings.complete_tensors();
   if (!status.ok()) bindings.release();
   return status;
@@ -86,15 +86,15 @@ std::size_t LanedQueue::depth() const { return device_->scheduler().depth(*accou
 bool LanedQueue::drain(TimePoint until) { return device_->scheduler().drain(*account_, until); }
 
 Status LanedQueue::run(const Submission& job, JobRecord* record) {
-  CORELANE_RETURN_IF_ERROR(check(job));
+  CORELANE_TRY(check(job));
   auto& bindings = static_cast<LanedBindings&>(*job.bindings);
-  CORELANE_RETURN_IF_ERROR(acquire(bindings));
+  CORELANE_TRY(acquire(bindings));
   const bool here =
       job.deadline == kNever && job.wait.empty() && job.signal.empty() && !device_->event_driven();
   if (here)
     if (auto status = device_->scheduler().try_run_here(*account_, bindings, job, record))
       return std::move(*status);
-  CORELANE_ASSIGN_OR_STATUS(const std::shared_ptr<LanedJob> made, enqueue(job, bindings, true));
+  CORELANE_ASSIGN(const std::shared_ptr<LanedJob> made, enqueue(job, bindings, true));
   made->wait(kNever);
   // The caller gets no completion to wait on, and may free memory that the job uses directly.
   if (!made->has_deadline() || job.direct_user_memory) made->wait_released(kNever);

@@ -42,50 +42,49 @@ Status check_types(const MatmulDesc& desc) {
   for (const Types& types : kTypes)
     known += fmt::format("{}{} x {} -> {}", known.empty() ? "" : ", ", dtype_name(types.a),
                          dtype_name(types.b), dtype_name(types.c));
-  return failure(Code::kUnsupported, "no matrix product takes {} x {} to {}; there are {}",
-                 dtype_name(desc.a), dtype_name(desc.b), dtype_name(desc.c), known);
+  return error(Code::kUnsupported, "no matrix product takes {} x {} to {}; there are {}",
+               dtype_name(desc.a), dtype_name(desc.b), dtype_name(desc.c), known);
 }
 
 Status check_dimensions(const MatmulDesc& desc) {
   for (const auto& [name, value] :
        {std::pair{"M", desc.m}, std::pair{"K", desc.k}, std::pair{"N", desc.n}})
     if (value < 1 || value > kMaxDimension)
-      return failure(Code::kInvalidArgument, "{} of a matrix product is {}; allowed is 1 to {}",
-                     name, value, kMaxDimension);
+      return error(Code::kInvalidArgument, "{} of a matrix product is {}; allowed is 1 to {}", name,
+                   value, kMaxDimension);
   if (is_integer(desc.a) && desc.k > kMaxIntegerK)
-    return failure(Code::kInvalidArgument,
-                   "K of a product of integers is {}; at most {}, so that sums fit in i32; cut K "
-                   "and add the parts",
-                   desc.k, kMaxIntegerK);
+    return error(Code::kInvalidArgument,
+                 "K of a product of integers is {}; at most {}, so that sums fit in i32; cut K "
+                 "and add the parts",
+                 desc.k, kMaxIntegerK);
   return {};
 }
 
 Status check_layout(const MatmulDesc& desc) {
   for (const auto& [name, block] : {std::pair{"A", desc.a_block}, std::pair{"C", desc.c_block}})
     if (block > kMaxBlock)
-      return failure(Code::kInvalidArgument, "the block of {} is {}; allowed is 0 to {}", name,
-                     block, kMaxBlock);
+      return error(Code::kInvalidArgument, "the block of {} is {}; allowed is 0 to {}", name, block,
+                   kMaxBlock);
   if (desc.b_layout > MatmulLayoutB::kNative)
-    return failure(Code::kInvalidArgument, "layout {} of B is unknown; there are 0 to 2",
-                   static_cast<int>(desc.b_layout));
+    return error(Code::kInvalidArgument, "layout {} of B is unknown; there are 0 to 2",
+                 static_cast<int>(desc.b_layout));
   if (desc.b_layout != MatmulLayoutB::kNative) {
     if (desc.b_block_n != 0 || desc.b_block_k != 0 || desc.k_segment != 0)
-      return failure(Code::kInvalidArgument,
-                     "B has blocks {} x {} and segment {}, which only its native layout takes; "
-                     "leave them 0",
-                     desc.b_block_n, desc.b_block_k, desc.k_segment);
+      return error(Code::kInvalidArgument,
+                   "B has blocks {} x {} and segment {}, which only its native layout takes; "
+                   "leave them 0",
+                   desc.b_block_n, desc.b_block_k, desc.k_segment);
     return {};
   }
   for (const auto& [name, block] : {std::pair{"N", desc.b_block_n}, std::pair{"K", desc.b_block_k}})
     if (block < 1 || block > kMaxBlock)
-      return failure(Code::kInvalidArgument,
-                     "native B has a block of {} along {}; allowed is 1 to {}", block, name,
-                     kMaxBlock);
+      return error(Code::kInvalidArgument,
+                   "native B has a block of {} along {}; allowed is 1 to {}", block, name,
+                   kMaxBlock);
   if (desc.k_segment % desc.b_block_k != 0)
-    return failure(
-        Code::kInvalidArgument,
-        "native B is cut along K after each {} rows, which is no multiple of its block {}",
-        desc.k_segment, desc.b_block_k);
+    return error(Code::kInvalidArgument,
+                 "native B is cut along K after each {} rows, which is no multiple of its block {}",
+                 desc.k_segment, desc.b_block_k);
   return {};
 }
 
@@ -97,42 +96,40 @@ Status check_tensor_quant(const char* name, DType type, bool quantized, float sc
                           std::int32_t zero_point) {
   if (!quantized) {
     if (scale != 1.0F || zero_point != 0)
-      return failure(
-          Code::kInvalidArgument,
-          "{} of {} has scale {} and zero point {}; it is not quantized, so they must be "
-          "1 and 0",
-          name, dtype_name(type), scale, zero_point);
+      return error(Code::kInvalidArgument,
+                   "{} of {} has scale {} and zero point {}; it is not quantized, so they must be "
+                   "1 and 0",
+                   name, dtype_name(type), scale, zero_point);
     return {};
   }
   if (!std::isfinite(scale) || scale <= 0)
-    return failure(Code::kInvalidArgument, "the scale of {} is {}; it must be finite and above 0",
-                   name, scale);
+    return error(Code::kInvalidArgument, "the scale of {} is {}; it must be finite and above 0",
+                 name, scale);
   const auto [low, high] = range_of(type);
   if (zero_point < low || zero_point > high)
-    return failure(Code::kInvalidArgument, "the zero point of {} is {}; {} holds {} to {}", name,
-                   zero_point, dtype_name(type), low, high);
+    return error(Code::kInvalidArgument, "the zero point of {} is {}; {} holds {} to {}", name,
+                 zero_point, dtype_name(type), low, high);
   return {};
 }
 
 Status check_group(const MatmulDesc& desc) {
   if (desc.b_quant > MatmulQuantB::kGroup)
-    return failure(Code::kInvalidArgument, "quantization {} of B is unknown; there are 0 to 2",
-                   static_cast<int>(desc.b_quant));
+    return error(Code::kInvalidArgument, "quantization {} of B is unknown; there are 0 to 2",
+                 static_cast<int>(desc.b_quant));
   if (desc.b_quant != MatmulQuantB::kGroup) {
     if (desc.group_size == 0) return {};
-    return failure(Code::kInvalidArgument,
-                   "B has a group size of {} but is not quantized by group; leave it 0",
-                   desc.group_size);
+    return error(Code::kInvalidArgument,
+                 "B has a group size of {} but is not quantized by group; leave it 0",
+                 desc.group_size);
   }
   if (sums_of_integers(desc))
-    return failure(
-        Code::kInvalidArgument,
-        "B is quantized by group, whose sums have different scales, and C is {}; use C of "
-        "float or i8, or quantize by channel",
-        dtype_name(desc.c));
+    return error(Code::kInvalidArgument,
+                 "B is quantized by group, whose sums have different scales, and C is {}; use C of "
+                 "float or i8, or quantize by channel",
+                 dtype_name(desc.c));
   if (desc.group_size < 1 || desc.group_size > desc.k)
-    return failure(Code::kInvalidArgument, "the group size of B is {}; allowed is 1 to K = {}",
-                   desc.group_size, desc.k);
+    return error(Code::kInvalidArgument, "the group size of B is {}; allowed is 1 to K = {}",
+                 desc.group_size, desc.k);
   return {};
 }
 
@@ -141,27 +138,26 @@ Status check_b_quant(const MatmulDesc& desc) {
     if (desc.b_quant == MatmulQuantB::kLayer && desc.group_size == 0 && desc.b_scales.empty() &&
         desc.b_zero_points.empty())
       return {};
-    return failure(Code::kInvalidArgument, "B of {} takes no quantization", dtype_name(desc.b));
+    return error(Code::kInvalidArgument, "B of {} takes no quantization", dtype_name(desc.b));
   }
-  CORELANE_RETURN_IF_ERROR(check_group(desc));
+  CORELANE_TRY(check_group(desc));
   const std::size_t count = desc.b_scale_count();
   const bool none = desc.b_scales.empty() && desc.b_quant == MatmulQuantB::kLayer;
   if (!none && desc.b_scales.size() != count)
-    return failure(Code::kInvalidArgument, "B has {} scales; its quantization takes {}",
-                   desc.b_scales.size(), count);
+    return error(Code::kInvalidArgument, "B has {} scales; its quantization takes {}",
+                 desc.b_scales.size(), count);
   if (!desc.b_zero_points.empty() && desc.b_zero_points.size() != count)
-    return failure(Code::kInvalidArgument,
-                   "B has {} zero points; its quantization takes {} or none",
-                   desc.b_zero_points.size(), count);
+    return error(Code::kInvalidArgument, "B has {} zero points; its quantization takes {} or none",
+                 desc.b_zero_points.size(), count);
   for (std::size_t i = 0; i < desc.b_scales.size(); ++i)
     if (!std::isfinite(desc.b_scales[i]) || desc.b_scales[i] <= 0)
-      return failure(Code::kInvalidArgument, "scale {} of B is {}; it must be finite and above 0",
-                     i, desc.b_scales[i]);
+      return error(Code::kInvalidArgument, "scale {} of B is {}; it must be finite and above 0", i,
+                   desc.b_scales[i]);
   const auto [low, high] = range_of(desc.b);
   for (std::size_t i = 0; i < desc.b_zero_points.size(); ++i)
     if (desc.b_zero_points[i] < low || desc.b_zero_points[i] > high)
-      return failure(Code::kInvalidArgument, "zero point {} of B is {}; {} holds {} to {}", i,
-                     desc.b_zero_points[i], dtype_name(desc.b), low, high);
+      return error(Code::kInvalidArgument, "zero point {} of B is {}; {} holds {} to {}", i,
+                   desc.b_zero_points[i], dtype_name(desc.b), low, high);
   return {};
 }
 
@@ -192,8 +188,8 @@ Shape b_shape(const MatmulDesc& desc) {
 Status check_bytes(const char* name, DType type, const Shape& shape) {
   const auto elements = shape.elements();
   if (!elements || *elements > kMaxBytes || dtype_bytes(type, *elements) > kMaxBytes)
-    return failure(Code::kInvalidArgument, "{} {} of {} takes more than {} bytes", name,
-                   shape.to_string(), dtype_name(type), kMaxBytes);
+    return error(Code::kInvalidArgument, "{} {} of {} takes more than {} bytes", name,
+                 shape.to_string(), dtype_name(type), kMaxBytes);
   return {};
 }
 
@@ -240,14 +236,14 @@ std::string MatmulDesc::to_string() const {
 }
 
 Status MatmulDesc::check() const {
-  CORELANE_RETURN_IF_ERROR(check_types(*this));
-  CORELANE_RETURN_IF_ERROR(check_dimensions(*this));
-  CORELANE_RETURN_IF_ERROR(check_layout(*this));
-  CORELANE_RETURN_IF_ERROR(check_bytes("A", a, rows_shape(m, k, a_block)));
-  CORELANE_RETURN_IF_ERROR(check_bytes("B", b, b_shape(*this)));
-  CORELANE_RETURN_IF_ERROR(check_bytes("C", c, rows_shape(m, n, c_block)));
-  CORELANE_RETURN_IF_ERROR(check_tensor_quant("A", a, is_integer(a), a_scale, a_zero_point));
-  CORELANE_RETURN_IF_ERROR(check_tensor_quant("C", c, c == DType::kI8, c_scale, c_zero_point));
+  CORELANE_TRY(check_types(*this));
+  CORELANE_TRY(check_dimensions(*this));
+  CORELANE_TRY(check_layout(*this));
+  CORELANE_TRY(check_bytes("A", a, rows_shape(m, k, a_block)));
+  CORELANE_TRY(check_bytes("B", b, b_shape(*this)));
+  CORELANE_TRY(check_bytes("C", c, rows_shape(m, n, c_block)));
+  CORELANE_TRY(check_tensor_quant("A", a, is_integer(a), a_scale, a_zero_point));
+  CORELANE_TRY(check_tensor_quant("C", c, c == DType::kI8, c_scale, c_zero_point));
   return check_b_quant(*this);
 }
 
@@ -289,22 +285,21 @@ std::size_t b_index(const MatmulDesc& desc, std::int64_t k, std::int64_t n) noex
 Status relayout_b(const MatmulDesc& from, ByteSpan source, const MatmulDesc& to,
                   MutableByteSpan target) {
   if (from.k != to.k || from.n != to.n || from.b != to.b)
-    return failure(Code::kInvalidArgument,
-                   "B of {} cannot become B of {}; K, N and the type differ", from.to_string(),
-                   to.to_string());
+    return error(Code::kInvalidArgument, "B of {} cannot become B of {}; K, N and the type differ",
+                 from.to_string(), to.to_string());
   const std::size_t bits = dtype_bits(from.b);
   if (bits != 4 && bits != 8 && bits != 16)
-    return failure(Code::kInvalidArgument, "B of {} has no layouts; it is f16, i8 or i4",
-                   dtype_name(from.b));
+    return error(Code::kInvalidArgument, "B of {} has no layouts; it is f16, i8 or i4",
+                 dtype_name(from.b));
   for (const MatmulDesc* desc : {&from, &to}) {
-    CORELANE_RETURN_IF_ERROR(check_dimensions(*desc));
-    CORELANE_RETURN_IF_ERROR(check_layout(*desc));
-    CORELANE_RETURN_IF_ERROR(check_bytes("B", desc->b, b_shape(*desc)));
+    CORELANE_TRY(check_dimensions(*desc));
+    CORELANE_TRY(check_layout(*desc));
+    CORELANE_TRY(check_bytes("B", desc->b, b_shape(*desc)));
     const std::size_t needed = dtype_bytes(desc->b, *b_shape(*desc).elements());
     const std::size_t given = desc == &from ? source.size() : target.size();
     if (given < needed)
-      return failure(Code::kInvalidArgument, "B {} was given {} bytes; it takes {}",
-                     b_shape(*desc).to_string(), given, needed);
+      return error(Code::kInvalidArgument, "B {} was given {} bytes; it takes {}",
+                   b_shape(*desc).to_string(), given, needed);
   }
   std::fill_n(target.data(), dtype_bytes(to.b, *b_shape(to).elements()), std::byte{0});
   for (std::int64_t k = 0; k < from.k; ++k)

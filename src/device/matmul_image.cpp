@@ -56,28 +56,28 @@ class Writer {
 
 template <class T>
 Status read_list(ByteReader& reader, const char* what, std::vector<T>& values) {
-  CORELANE_ASSIGN_OR_STATUS(const std::uint64_t count, reader.read<std::uint64_t>());
+  CORELANE_ASSIGN(const std::uint64_t count, reader.read<std::uint64_t>());
   // Before any memory is taken for them.
   if (count > reader.remaining() / sizeof(T))
-    return failure(Code::kMalformed, "{} {} of B are announced at offset {}, with {} bytes left",
-                   count, what, reader.offset(), reader.remaining());
-  CORELANE_ASSIGN_OR_STATUS(const ByteSpan bytes,
-                            reader.read_bytes(static_cast<std::size_t>(count) * sizeof(T)));
+    return error(Code::kMalformed, "{} {} of B are announced at offset {}, with {} bytes left",
+                 count, what, reader.offset(), reader.remaining());
+  CORELANE_ASSIGN(const ByteSpan bytes,
+                  reader.read_bytes(static_cast<std::size_t>(count) * sizeof(T)));
   values.resize(static_cast<std::size_t>(count));
   if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return {};
 }
 
 Status read_into(ByteReader& reader, MatmulDesc& desc) {
-  CORELANE_ASSIGN_OR_STATUS(const std::uint32_t magic, reader.read<std::uint32_t>());
+  CORELANE_ASSIGN(const std::uint32_t magic, reader.read<std::uint32_t>());
   if (magic != kMagic)
-    return failure(Code::kMalformed, "an image of a matrix product begins with {:#x}, not {:#x}",
-                   kMagic, magic);
-  CORELANE_ASSIGN_OR_STATUS(const std::uint32_t version, reader.read<std::uint32_t>());
+    return error(Code::kMalformed, "an image of a matrix product begins with {:#x}, not {:#x}",
+                 kMagic, magic);
+  CORELANE_ASSIGN(const std::uint32_t version, reader.read<std::uint32_t>());
   if (version != kVersion)
-    return failure(Code::kVersionMismatch,
-                   "the image of a matrix product has version {}; this library reads {}", version,
-                   kVersion);
+    return error(Code::kVersionMismatch,
+                 "the image of a matrix product has version {}; this library reads {}", version,
+                 kVersion);
   Status status;
   visit_members(desc, [&](auto& member) {
     if (!status.ok()) return;
@@ -87,12 +87,12 @@ Status read_into(ByteReader& reader, MatmulDesc& desc) {
     else
       status = std::move(value).error();
   });
-  CORELANE_RETURN_IF_ERROR(status);
-  CORELANE_RETURN_IF_ERROR(read_list(reader, "scales", desc.b_scales));
-  CORELANE_RETURN_IF_ERROR(read_list(reader, "zero points", desc.b_zero_points));
+  CORELANE_TRY(status);
+  CORELANE_TRY(read_list(reader, "scales", desc.b_scales));
+  CORELANE_TRY(read_list(reader, "zero points", desc.b_zero_points));
   if (reader.remaining() != 0)
-    return failure(Code::kMalformed, "{} bytes follow the image of a matrix product at offset {}",
-                   reader.remaining(), reader.offset());
+    return error(Code::kMalformed, "{} bytes follow the image of a matrix product at offset {}",
+                 reader.remaining(), reader.offset());
   return {};
 }
 

@@ -54,7 +54,7 @@ Result<FaultPlan> environment_faults() {
   const char* text = std::getenv("CORELANE_FAULTS");
   if (text == nullptr || *text == '\0') return FaultPlan{};
   auto plan = parse_faults(text);
-  if (!plan) return tl::unexpected<Status>(plan.error().wrap("CORELANE_FAULTS cannot be used"));
+  if (!plan) return error(plan.error().wrap("CORELANE_FAULTS cannot be used"));
   return plan;
 }
 

@@ -84,10 +84,10 @@ Status check_arity(const onnx::NodeProto& node, int position) {
   if (it == arities().end()) return {};
   const Arity least = it->second;
   if (node.input_size() >= least.inputs && node.output_size() >= least.outputs) return {};
-  return failure(Code::kMalformed,
-                 "node {} ({}) has {} inputs and {} outputs; the operator has at least {} and {}",
-                 node_text(node, position), op_text(node), node.input_size(), node.output_size(),
-                 least.inputs, least.outputs);
+  return error(Code::kMalformed,
+               "node {} ({}) has {} inputs and {} outputs; the operator has at least {} and {}",
+               node_text(node, position), op_text(node), node.input_size(), node.output_size(),
+               least.inputs, least.outputs);
 }
 
 }  // namespace corelane::onnx_import

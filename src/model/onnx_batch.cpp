@@ -23,7 +23,7 @@ class BatchPass {
 
   Status run() {
     for (const int i : real_inputs(graph_)) {
-      CORELANE_RETURN_IF_ERROR(widen(*graph_.mutable_input(i), "input"));
+      CORELANE_TRY(widen(*graph_.mutable_input(i), "input"));
       axes_[graph_.input(i).name()] = 0;
       facts_.learn(graph_.input(i));
     }
@@ -33,8 +33,8 @@ class BatchPass {
       facts_.learn(t.name(), t, constants_);
       fixed_.insert(t.name());
     }
-    for (int i = 0; i < graph_.node_size(); ++i) CORELANE_RETURN_IF_ERROR(node(i));
-    for (auto& out : *graph_.mutable_output()) CORELANE_RETURN_IF_ERROR(output(out));
+    for (int i = 0; i < graph_.node_size(); ++i) CORELANE_TRY(node(i));
+    for (auto& out : *graph_.mutable_output()) CORELANE_TRY(output(out));
     return {};
   }
 
@@ -42,15 +42,15 @@ class BatchPass {
   Status widen(onnx::ValueInfoProto& value, const char* role) const {
     auto& shape = *value.mutable_type()->mutable_tensor_type()->mutable_shape();
     if (shape.dim_size() == 0) {
-      return failure(Code::kUnsupportedModel, "batch {}: the {} '{}' has no dimension 0", batch_,
-                     role, value.name());
+      return error(Code::kUnsupportedModel, "batch {}: the {} '{}' has no dimension 0", batch_,
+                   role, value.name());
     }
     auto& dim = *shape.mutable_dim(0);
     const bool open = !dim.has_dim_value() || dim.dim_value() < 0;
     if (!open && dim.dim_value() != 1) {
-      return failure(Code::kUnsupportedModel,
-                     "batch {}: dimension 0 of the {} '{}' is {}; 1 or an open one is allowed",
-                     batch_, role, value.name(), dim.dim_value());
+      return error(Code::kUnsupportedModel,
+                   "batch {}: dimension 0 of the {} '{}' is {}; 1 or an open one is allowed",
+                   batch_, role, value.name(), dim.dim_value());
     }
     dim.set_dim_value(batch_);
     return {};
@@ -97,8 +97,8 @@ class BatchPass {
       step.refusal = broken_claim(n.output(i), *step.axes[k]);
     }
     if (!step.refusal.empty()) {
-      return failure(Code::kUnsupportedModel, "batch {}: node {} ({}) {}", batch_,
-                     node_text(n, position), op_text(n), step.refusal);
+      return error(Code::kUnsupportedModel, "batch {}: node {} ({}) {}", batch_,
+                   node_text(n, position), op_text(n), step.refusal);
     }
     if (!step.known) {
       findings_.push_back({ImportFinding::Kind::kWarning, node_text(n, position), op_text(n),
@@ -115,22 +115,22 @@ class BatchPass {
   Status output(onnx::ValueInfoProto& out) const {
     const auto axis = axes_.find(out.name());
     if (axis != axes_.end() && axis->second != 0) {
-      return failure(Code::kUnsupportedModel,
-                     "batch {}: the output '{}' has its copies along dimension {}, not 0", batch_,
-                     out.name(), axis->second);
+      return error(Code::kUnsupportedModel,
+                   "batch {}: the output '{}' has its copies along dimension {}, not 0", batch_,
+                   out.name(), axis->second);
     }
     const auto& known = facts_.of(out.name()).shape;
     if (!out.type().has_tensor_type()) return {};
     auto& shape = *out.mutable_type()->mutable_tensor_type()->mutable_shape();
     if (axis != axes_.end() && shape.dim_size() > 0) {
-      CORELANE_RETURN_IF_ERROR(widen(out, "output"));
+      CORELANE_TRY(widen(out, "output"));
       if (!known || known->rank() == 0 || (*known)[0] == Shape::kOpen || (*known)[0] == batch_) {
         return {};
       }
-      return failure(Code::kUnsupportedModel,
-                     "batch {}: dimension 0 of the output '{}' is {}, so the network fixes the "
-                     "number of copies",
-                     batch_, out.name(), (*known)[0]);
+      return error(Code::kUnsupportedModel,
+                   "batch {}: dimension 0 of the output '{}' is {}, so the network fixes the "
+                   "number of copies",
+                   batch_, out.name(), (*known)[0]);
     }
     // Not followed: nothing may be claimed of its first dimension.
     if (shape.dim_size() > 0 && axis == axes_.end() && known && known->rank() > 0) {

@@ -66,11 +66,10 @@ Result<std::size_t> size_of_constants(onnx::ModelProto& model, ExternalData& ext
       if (size >= kExternalFrom && !seen.insert({bytes->data(), size}).second) return;
       unfolded += size;
       if (unfolded > external.size_of_files() + kSharedSlack) {
-        status =
-            failure(Code::kUnsupportedModel,
-                    "tensor '{}': the external tensors overlap in their files so that they "
-                    "take {} bytes and more, the files have {}; write each tensor's bytes once",
-                    tensor.name(), unfolded, external.size_of_files());
+        status = error(Code::kUnsupportedModel,
+                       "tensor '{}': the external tensors overlap in their files so that they "
+                       "take {} bytes and more, the files have {}; write each tensor's bytes once",
+                       tensor.name(), unfolded, external.size_of_files());
         return;
       }
     }
@@ -126,7 +125,7 @@ Result<ByteVector> take_constants(onnx::ModelProto& model, ExternalData& externa
 
 Status inline_tensor(onnx::TensorProto& tensor, ByteSpan constants) {
   if (!is_external(tensor)) return {};
-  CORELANE_ASSIGN_OR_STATUS(const ByteSpan bytes, constants_slice(tensor, constants));
+  CORELANE_ASSIGN(const ByteSpan bytes, constants_slice(tensor, constants));
   tensor.set_raw_data(bytes.data(), bytes.size());
   tensor.clear_external_data();
   tensor.clear_data_location();

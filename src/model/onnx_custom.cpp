@@ -34,17 +34,17 @@ class CustomOperators {
     for (int i = 0; i < g.node_size(); ++i) {
       auto& node = *g.mutable_node(i);
       if (is_declared(node)) {
-        CORELANE_RETURN_IF_ERROR(prepare(node, i, types));
+        CORELANE_TRY(prepare(node, i, types));
       } else if (!is_engine_domain(node.domain()) &&
                  !functions_.contains(node.domain() + ":" + node.op_type())) {
-        return failure(Code::kUnsupportedModel,
-                       "node {}: the operator {} is not a standard one; to run it as a host "
-                       "operator, declare it: --custom-op {}",
-                       node_text(node, i), op_text(node), op_text(node));
+        return error(Code::kUnsupportedModel,
+                     "node {}: the operator {} is not a standard one; to run it as a host "
+                     "operator, declare it: --custom-op {}",
+                     node_text(node, i), op_text(node), op_text(node));
       }
       for (auto& a : *node.mutable_attribute()) {
-        if (a.has_g()) CORELANE_RETURN_IF_ERROR(graph(*a.mutable_g()));
-        for (auto& below : *a.mutable_graphs()) CORELANE_RETURN_IF_ERROR(graph(below));
+        if (a.has_g()) CORELANE_TRY(graph(*a.mutable_g()));
+        for (auto& below : *a.mutable_graphs()) CORELANE_TRY(graph(below));
       }
     }
     return {};
@@ -98,10 +98,10 @@ class CustomOperators {
       if (!shape) {
         // One output without a description is taken to be like input 0.
         if (node.output_size() == 1 && node.input_size() > 0) return {};
-        return failure(Code::kUnsupportedModel,
-                       "node {}: nothing says what type and shape output '{}' of the custom "
-                       "operator {} has; add a value_info for it to the ONNX graph",
-                       node_text(node, position), out, op_text(node));
+        return error(Code::kUnsupportedModel,
+                     "node {}: nothing says what type and shape output '{}' of the custom "
+                     "operator {} has; add a value_info for it to the ONNX graph",
+                     node_text(node, position), out, op_text(node));
       }
       dtypes.push_back(elem_type_of(type->second));
       std::string text;

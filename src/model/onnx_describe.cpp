@@ -70,21 +70,20 @@ Status set_normalisation(const ImportOptions& options, IoEntry& entry) {
     const auto* list = list_for(item.lists, entry);
     if (list == nullptr || list->empty()) continue;
     if (entry.desc.shape.rank() != 4) {
-      return failure(Code::kInvalidArgument,
-                     "{} for input '{}' of shape {}; only rank 4 is allowed", item.what,
-                     entry.desc.name, entry.desc.shape.to_string());
+      return error(Code::kInvalidArgument, "{} for input '{}' of shape {}; only rank 4 is allowed",
+                   item.what, entry.desc.name, entry.desc.shape.to_string());
     }
     const std::int64_t channels = entry.desc.shape[1];
     const auto n = static_cast<std::int64_t>(list->size());
     if (n != 1 && channels != Shape::kOpen && n != channels) {
-      return failure(Code::kInvalidArgument,
-                     "{} for input '{}' has {} values; 1 or {} (its channels) are allowed",
-                     item.what, entry.desc.name, n, channels);
+      return error(Code::kInvalidArgument,
+                   "{} for input '{}' has {} values; 1 or {} (its channels) are allowed", item.what,
+                   entry.desc.name, n, channels);
     }
     for (const float v : *list) {
       if (item.what[0] == 's' && !(v != 0.0f)) {
-        return failure(Code::kInvalidArgument, "std for input '{}' holds {}; not 0 is allowed",
-                       entry.desc.name, v);
+        return error(Code::kInvalidArgument, "std for input '{}' holds {}; not 0 is allowed",
+                     entry.desc.name, v);
       }
     }
     item.target = *list;
@@ -104,8 +103,8 @@ Status check_names(const ImportOptions& options, const ProgramDescription& descr
   for (const auto* lists : {&options.mean, &options.std}) {
     for (const auto& [name, values] : *lists) {
       if (!known(name)) {
-        return failure(Code::kInvalidArgument, "mean or std for '{}'; the inputs are: {}", name,
-                       names);
+        return error(Code::kInvalidArgument, "mean or std for '{}'; the inputs are: {}", name,
+                     names);
       }
     }
   }
@@ -159,23 +158,23 @@ std::vector<int> real_inputs(const onnx::GraphProto& graph) {
 Status describe(const onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
                 ProgramDescription& d) {
   if (options.io_dtype != DType::kUndefined && !is_float(options.io_dtype)) {
-    return failure(Code::kInvalidArgument,
-                   "io dtype {}; f32, f16, bf16 and f64 are allowed (integer forms come from the "
-                   "model's own quantization)",
-                   dtype_name(options.io_dtype));
+    return error(Code::kInvalidArgument,
+                 "io dtype {}; f32, f16, bf16 and f64 are allowed (integer forms come from the "
+                 "model's own quantization)",
+                 dtype_name(options.io_dtype));
   }
   const GraphIndex index(model.graph());
   for (const int i : real_inputs(model.graph())) {
-    CORELANE_ASSIGN_OR_STATUS(IoEntry entry, describe_value(model.graph().input(i), "input"));
+    CORELANE_ASSIGN(IoEntry entry, describe_value(model.graph().input(i), "input"));
     find_input_quant(index, constants, entry);
     set_reported(options, entry);
-    CORELANE_RETURN_IF_ERROR(set_normalisation(options, entry));
+    CORELANE_TRY(set_normalisation(options, entry));
     const bool pixels = entry.desc.dtype != DType::kBool && entry.desc.dtype != DType::kI64;
     if (entry.desc.shape.rank() == 4 && pixels) entry.preferred_layout = options.input_layout;
     d.inputs.push_back(std::move(entry));
   }
   for (const auto& value : model.graph().output()) {
-    CORELANE_ASSIGN_OR_STATUS(IoEntry entry, describe_value(value, "output"));
+    CORELANE_ASSIGN(IoEntry entry, describe_value(value, "output"));
     find_output_quant(index, constants, entry);
     set_reported(options, entry);
     if (!shape_of(value.type())) {
@@ -185,7 +184,7 @@ Status describe(const onnx::ModelProto& model, ByteSpan constants, const ImportO
     }
     d.outputs.push_back(std::move(entry));
   }
-  CORELANE_RETURN_IF_ERROR(check_names(options, d));
+  CORELANE_TRY(check_names(options, d));
   describe_model(model, options, d);
   return {};
 }

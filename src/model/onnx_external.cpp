@@ -90,7 +90,7 @@ Result<const MappedFile*> ExternalData::open(const std::string& location,
     return by_location_[location] = &same->second;
   }
   auto file = MappedFile::open(path);
-  if (!file) return tl::unexpected(file.error().wrap(fmt::format("tensor '{}'", tensor)));
+  if (!file) return error(file.error().wrap(fmt::format("tensor '{}'", tensor)));
   size_of_files_ += file->bytes().size();
   return by_location_[location] = &files_.emplace(path, std::move(*file)).first->second;
 }

@@ -39,32 +39,32 @@ std::string joined(const Names& names) {
 /// The declared dimensions of one input become `shape`'s; symbols learn their values.
 Status fix_input(onnx::ValueInfoProto& input, const Shape& shape, Symbols& symbols) {
   if (!input.type().has_tensor_type()) {
-    return failure(Code::kInvalidArgument, "a shape for input '{}', which is not a tensor",
-                   input.name());
+    return error(Code::kInvalidArgument, "a shape for input '{}', which is not a tensor",
+                 input.name());
   }
   const auto declared = shape_of(input.type());
   auto& target = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
   if (!declared) {
     for (std::size_t i = 0; i < shape.rank(); ++i) target.add_dim();
   } else if (declared->rank() != shape.rank()) {
-    return failure(Code::kShapeMismatch, "input '{}': shape {} was given, {} is declared",
-                   input.name(), shape.to_string(), declared->to_string());
+    return error(Code::kShapeMismatch, "input '{}': shape {} was given, {} is declared",
+                 input.name(), shape.to_string(), declared->to_string());
   }
   for (std::size_t i = 0; i < shape.rank(); ++i) {
     auto& d = *target.mutable_dim(static_cast<int>(i));
     if (shape[i] == Shape::kOpen) continue;
     const bool fixed = declared && (*declared)[i] != Shape::kOpen;
     if (shape[i] < 0 || (fixed && (*declared)[i] != shape[i])) {
-      return failure(Code::kShapeMismatch,
-                     "input '{}': shape {} was given, {} is declared ('?' accepts any size)",
-                     input.name(), shape.to_string(), declared ? declared->to_string() : "any");
+      return error(Code::kShapeMismatch,
+                   "input '{}': shape {} was given, {} is declared ('?' accepts any size)",
+                   input.name(), shape.to_string(), declared ? declared->to_string() : "any");
     }
     if (d.has_dim_param() && is_symbol(d.dim_param())) {
       const auto [it, fresh] = symbols.emplace(d.dim_param(), shape[i]);
       if (!fresh && it->second != shape[i]) {
-        return failure(Code::kShapeMismatch,
-                       "input '{}': shape {} sets the dimension '{}' to {}, but elsewhere it is {}",
-                       input.name(), shape.to_string(), d.dim_param(), shape[i], it->second);
+        return error(Code::kShapeMismatch,
+                     "input '{}': shape {} sets the dimension '{}' to {}, but elsewhere it is {}",
+                     input.name(), shape.to_string(), d.dim_param(), shape[i], it->second);
       }
     }
     d.set_dim_value(shape[i]);
@@ -87,26 +87,26 @@ Status freeze_dims(onnx::GraphProto& graph, const ImportOptions& options) {
   Symbols symbols;
   for (const auto& [symbol, value] : options.dims) {
     if (!known_symbols.contains(symbol)) {
-      return failure(Code::kInvalidArgument, "no input has a dimension '{}'; there are: {}", symbol,
-                     joined(known_symbols));
+      return error(Code::kInvalidArgument, "no input has a dimension '{}'; there are: {}", symbol,
+                   joined(known_symbols));
     }
     if (value < 1) {
-      return failure(Code::kInvalidArgument, "dimension '{}' = {}; 1 or more is allowed", symbol,
-                     value);
+      return error(Code::kInvalidArgument, "dimension '{}' = {}; 1 or more is allowed", symbol,
+                   value);
     }
     symbols.emplace(symbol, value);
   }
   for (const auto& [name, shape] : options.input_shapes) {
     if (!names.contains(name)) {
-      return failure(Code::kInvalidArgument, "a shape for '{}'; the inputs are: {}", name,
-                     joined(names));
+      return error(Code::kInvalidArgument, "a shape for '{}'; the inputs are: {}", name,
+                   joined(names));
     }
   }
   for (const int i : inputs) {
     auto& input = *graph.mutable_input(i);
     const auto it = options.input_shapes.find(input.name());
     if (it != options.input_shapes.end()) {
-      CORELANE_RETURN_IF_ERROR(fix_input(input, it->second, symbols));
+      CORELANE_TRY(fix_input(input, it->second, symbols));
     }
   }
   if (!symbols.empty()) {

@@ -20,20 +20,20 @@ namespace {
 
 Status check_options(const ImportOptions& options) {
   if (options.custom_string.size() > 1024) {
-    return failure(Code::kInvalidArgument, "a custom string of {} bytes; 1024 are allowed",
-                   options.custom_string.size());
+    return error(Code::kInvalidArgument, "a custom string of {} bytes; 1024 are allowed",
+                 options.custom_string.size());
   }
   if (options.batch < 1 || options.cores < 1) {
-    return failure(Code::kInvalidArgument, "batch {} and cores {}; 1 or more is allowed",
-                   options.batch, options.cores);
+    return error(Code::kInvalidArgument, "batch {} and cores {}; 1 or more is allowed",
+                 options.batch, options.cores);
   }
   return {};
 }
 
 Status parse(ByteSpan bytes, onnx::ModelProto& model) {
-  CORELANE_RETURN_IF_ERROR(check_wire(bytes));
+  CORELANE_TRY(check_wire(bytes));
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return failure(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
+    return error(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
   }
   return check_structure(model);
 }
@@ -119,7 +119,7 @@ Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
     }
     onnx_import::ExternalData external(root, linked, options.strict_links);
     auto imported = onnx_import::import_checked(file.bytes(), std::move(external), options);
-    if (!imported) return tl::unexpected(imported.error().wrap(path.string()));
+    if (!imported) return error(imported.error().wrap(path.string()));
     return imported;
   });
 }

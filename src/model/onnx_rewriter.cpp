@@ -107,7 +107,7 @@ Status Rewriter::run(onnx::GraphProto& graph) {
 void Rewriter::visit(onnx::NodeProto node, int depth) {
   if (!failed_.ok()) return;
   if (depth > kMostDepth) {
-    failed_ = failure(Code::kInternal, "node {}: rewritten without end", position_text(node));
+    failed_ = error(Code::kInternal, "node {}: rewritten without end", position_text(node));
     return;
   }
   if (depth > 0 && !take_room(kPerNode + node.ByteSizeLong())) return;
@@ -148,8 +148,8 @@ void Rewriter::visit(onnx::NodeProto node, int depth) {
 Status Rewriter::subgraphs(onnx::NodeProto& node) {
   const auto below = [&](onnx::GraphProto& g) { return Rewriter(state_, &facts_).run(g); };
   for (auto& a : *node.mutable_attribute()) {
-    if (a.has_g()) CORELANE_RETURN_IF_ERROR(below(*a.mutable_g()));
-    for (auto& g : *a.mutable_graphs()) CORELANE_RETURN_IF_ERROR(below(g));
+    if (a.has_g()) CORELANE_TRY(below(*a.mutable_g()));
+    for (auto& g : *a.mutable_graphs()) CORELANE_TRY(below(g));
   }
   return {};
 }
@@ -160,10 +160,10 @@ bool Rewriter::take_room(std::uint64_t bytes) {
     state_.room -= bytes;
     return true;
   }
-  failed_ = failure(Code::kUnsupportedModel,
-                    "node {} '{}': what it, and the nodes before it, are written out as takes more "
-                    "than {} bytes beyond the model; give the model smaller sizes",
-                    origin_, origin_name_, kRoom);
+  failed_ = error(Code::kUnsupportedModel,
+                  "node {} '{}': what it, and the nodes before it, are written out as takes more "
+                  "than {} bytes beyond the model; give the model smaller sizes",
+                  origin_, origin_name_, kRoom);
   return false;
 }
 

@@ -153,14 +153,14 @@ class Scanner {
 
   Status run() {
     std::size_t at = 0;
-    CORELANE_RETURN_IF_ERROR(message(Kind::kModel, at, all_.size(), 0));
+    CORELANE_TRY(message(Kind::kModel, at, all_.size(), 0));
     return {};
   }
 
  private:
   Status broken(std::size_t at, const char* what) const {
-    return failure(Code::kMalformed, "not an ONNX model, or damaged: {} at byte {} of {}", what, at,
-                   all_.size());
+    return error(Code::kMalformed, "not an ONNX model, or damaged: {} at byte {} of {}", what, at,
+                 all_.size());
   }
 
   std::optional<std::uint64_t> varint(std::size_t& at, std::size_t end) const {
@@ -176,10 +176,10 @@ class Scanner {
   Status spend(std::size_t bytes) {
     spent_ += bytes;
     if (spent_ <= limit_) return {};
-    return failure(Code::kOutOfMemory,
-                   "an ONNX model of {} bytes would take more than {} bytes when parsed; store its "
-                   "tensors as raw_data",
-                   all_.size(), limit_);
+    return error(Code::kOutOfMemory,
+                 "an ONNX model of {} bytes would take more than {} bytes when parsed; store its "
+                 "tensors as raw_data",
+                 all_.size(), limit_);
   }
 
   static Kind kind_of(Kind parent, std::uint32_t number) {
@@ -208,7 +208,7 @@ class Scanner {
 
   Status message(Kind kind, std::size_t& at, std::size_t end, int depth) {
     if (depth > kMaxDepth) return broken(at, "messages nested too deeply");
-    CORELANE_RETURN_IF_ERROR(spend(info_of(kind).size));
+    CORELANE_TRY(spend(info_of(kind).size));
     while (at < end) {
       const std::size_t start = at;
       const auto tag = varint(at, end);
@@ -217,21 +217,20 @@ class Scanner {
       switch (*tag & 7u) {
         case 0:
           if (!varint(at, end)) return broken(start, "a truncated integer");
-          CORELANE_RETURN_IF_ERROR(spend(kListGrowth * 8));
+          CORELANE_TRY(spend(kListGrowth * 8));
           break;
         case 1:
         case 5: {
           const std::size_t size = (*tag & 7u) == 1 ? 8 : 4;
           if (end - at < size) return broken(start, "a truncated number");
           at += size;
-          CORELANE_RETURN_IF_ERROR(spend(kListGrowth * size));
+          CORELANE_TRY(spend(kListGrowth * size));
           break;
         }
         case 2: {
           const auto size = varint(at, end);
           if (!size || *size > end - at) return broken(start, "a field longer than its message");
-          CORELANE_RETURN_IF_ERROR(
-              payload(kind, number, at, static_cast<std::size_t>(*size), depth));
+          CORELANE_TRY(payload(kind, number, at, static_cast<std::size_t>(*size), depth));
           break;
         }
         default:
@@ -249,12 +248,12 @@ class Scanner {
 }  // namespace
 
 Status check_wire(ByteSpan model) {
-  if (model.empty()) return failure(Code::kMalformed, "not an ONNX model: it is empty");
+  if (model.empty()) return error(Code::kMalformed, "not an ONNX model: it is empty");
   if (model.size() > std::size_t{0x7FFFFFFF}) {
-    return failure(Code::kMalformed,
-                   "an ONNX model of {} bytes; protobuf allows 2147483647: store the weights as "
-                   "external data",
-                   model.size());
+    return error(Code::kMalformed,
+                 "an ONNX model of {} bytes; protobuf allows 2147483647: store the weights as "
+                 "external data",
+                 model.size());
   }
   return Scanner(model).run();
 }

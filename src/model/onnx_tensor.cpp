@@ -138,26 +138,26 @@ bool is_external(const T& tensor) { return tensor.data_location() == T::EXTERNAL
 
 Status check_tensor(const T& tensor, std::string_view owner) {
   if (tensor.has_segment()) {
-    return failure(Code::kMalformed, "{} is stored in segments, which ONNX no longer defines",
-                   tensor_text(tensor, owner));
+    return error(Code::kMalformed, "{} is stored in segments, which ONNX no longer defines",
+                 tensor_text(tensor, owner));
   }
-  CORELANE_ASSIGN_OR_STATUS(const std::size_t elements, tensor_elements(tensor));
-  CORELANE_ASSIGN_OR_STATUS(const std::size_t bytes, tensor_bytes(tensor));
+  CORELANE_ASSIGN(const std::size_t elements, tensor_elements(tensor));
+  CORELANE_ASSIGN(const std::size_t bytes, tensor_bytes(tensor));
   if (is_external(tensor)) return {};
   if (tensor.has_raw_data() && (tensor.data_type() != T::STRING)) {
     // An empty raw_data beside typed data is what some writers leave.
     if (tensor.raw_data().size() == bytes) return {};
     if (!tensor.raw_data().empty() || typed_size(tensor) == 0) {
-      return failure(Code::kMalformed, "{}: {} needs {} bytes of {}, the file holds {}",
-                     tensor_text(tensor, owner), "its shape", bytes,
-                     onnx_type_name(tensor.data_type()), tensor.raw_data().size());
+      return error(Code::kMalformed, "{}: {} needs {} bytes of {}, the file holds {}",
+                   tensor_text(tensor, owner), "its shape", bytes,
+                   onnx_type_name(tensor.data_type()), tensor.raw_data().size());
     }
   }
   const std::size_t wanted = typed_entries(tensor.data_type(), elements);
   if (typed_size(tensor) != wanted) {
-    return failure(Code::kMalformed, "{}: its shape needs {} values of {}, the file holds {}",
-                   tensor_text(tensor, owner), wanted, onnx_type_name(tensor.data_type()),
-                   typed_size(tensor));
+    return error(Code::kMalformed, "{}: its shape needs {} values of {}, the file holds {}",
+                 tensor_text(tensor, owner), wanted, onnx_type_name(tensor.data_type()),
+                 typed_size(tensor));
   }
   return {};
 }

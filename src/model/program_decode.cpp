@@ -24,16 +24,16 @@ class Decoder {
     d.name = text(p.name());
     d.producer = text(p.producer());
     d.opset = p.opset();
-    CORELANE_RETURN_IF_ERROR(entries(p.inputs(), "input", d.inputs));
-    CORELANE_RETURN_IF_ERROR(entries(p.outputs(), "output", d.outputs));
-    CORELANE_RETURN_IF_ERROR(shape_sets(p, d));
+    CORELANE_TRY(entries(p.inputs(), "input", d.inputs));
+    CORELANE_TRY(entries(p.outputs(), "output", d.outputs));
+    CORELANE_TRY(shape_sets(p, d));
     d.batch = p.batch();
     d.cores = p.cores();
     d.custom_string = text(p.custom_string());
     each(p.custom_operators(), [&](const schema::CustomOperator& op) {
       d.custom_operators.push_back({text(op.type()), text(op.domain()), op.nodes()});
     });
-    CORELANE_RETURN_IF_ERROR(metadata(p, d));
+    CORELANE_TRY(metadata(p, d));
     each(p.findings(), [&](const schema::Finding& f) {
       d.findings.push_back({static_cast<ImportFinding::Kind>(f.kind()), text(f.node()),
                             text(f.op()), text(f.text())});
@@ -43,7 +43,7 @@ class Decoder {
     d.constant_bytes = p.constant_bytes();
     d.macs = p.macs();
     if (p.origin() != nullptr) d.origin = origin(*p.origin());
-    CORELANE_RETURN_IF_ERROR(segments(p, out.segments));
+    CORELANE_TRY(segments(p, out.segments));
     return overrun();
   }
 
@@ -59,9 +59,9 @@ class Decoder {
 
   Status overrun() const {
     if (!overrun_) return {};
-    return failure(Code::kMalformed,
-                   "objects of the description are shared, which unfolds to more "
-                   "than its size");
+    return error(Code::kMalformed,
+                 "objects of the description are shared, which unfolds to more "
+                 "than its size");
   }
 
   std::string text(const fb::String* s) {
@@ -110,10 +110,10 @@ class Decoder {
     const std::size_t rank = io.dims() == nullptr ? 0 : io.dims()->size();
     const std::size_t names = io.dim_names() == nullptr ? 0 : io.dim_names()->size();
     if (rank > format::kMaxRank || names > format::kMaxRank) {
-      return failure(Code::kMalformed,
-                     "{} '{}' has {} dimensions and {} dimension names; at most "
-                     "{} are allowed",
-                     side, out.desc.name, rank, names, format::kMaxRank);
+      return error(Code::kMalformed,
+                   "{} '{}' has {} dimensions and {} dimension names; at most "
+                   "{} are allowed",
+                   side, out.desc.name, rank, names, format::kMaxRank);
     }
     out.desc.dtype = static_cast<DType>(io.dtype());
     out.desc.shape = Shape(numbers(io.dims()));
@@ -135,12 +135,12 @@ class Decoder {
                  std::vector<IoEntry>& out) {
     if (list == nullptr) return {};
     if (list->size() > format::kMaxIo) {
-      return failure(Code::kMalformed, "{} {}s; at most {} are allowed", list->size(), side,
-                     format::kMaxIo);
+      return error(Code::kMalformed, "{} {}s; at most {} are allowed", list->size(), side,
+                   format::kMaxIo);
     }
     for (const schema::Io* io : *list) {
       if (!charge(8)) return overrun();
-      CORELANE_RETURN_IF_ERROR(entry(*io, side, out.emplace_back()));
+      CORELANE_TRY(entry(*io, side, out.emplace_back()));
     }
     return {};
   }
@@ -152,10 +152,10 @@ class Decoder {
       each(set.shapes(), [&](const schema::Dims& dims) {
         const std::size_t rank = dims.dims() == nullptr ? 0 : dims.dims()->size();
         if (rank > format::kMaxRank) {
-          status = failure(Code::kMalformed,
-                           "shape set {} has a shape of rank {}; at most {} is "
-                           "allowed",
-                           d.shape_sets.size() - 1, rank, format::kMaxRank);
+          status = error(Code::kMalformed,
+                         "shape set {} has a shape of rank {}; at most {} is "
+                         "allowed",
+                         d.shape_sets.size() - 1, rank, format::kMaxRank);
           return;
         }
         shapes.push_back(Shape(numbers(dims.dims())));
@@ -170,7 +170,7 @@ class Decoder {
       std::string key = text(property.key());
       const auto [at, is_new] = d.metadata.emplace(std::move(key), text(property.value()));
       if (!is_new) {
-        status = failure(Code::kMalformed, "metadata key '{}' is given twice", at->first);
+        status = error(Code::kMalformed, "metadata key '{}' is given twice", at->first);
       }
     });
     return status;
@@ -179,8 +179,8 @@ class Decoder {
   Status segments(const schema::Program& p, std::vector<SegmentInfo>& out) {
     if (p.segments() == nullptr) return {};
     if (p.segments()->size() > format::kMaxSegments) {
-      return failure(Code::kMalformed, "{} segments; at most {} are allowed", p.segments()->size(),
-                     format::kMaxSegments);
+      return error(Code::kMalformed, "{} segments; at most {} are allowed", p.segments()->size(),
+                   format::kMaxSegments);
     }
     each(p.segments(), [&](const schema::Segment& s) {
       out.push_back(
@@ -200,9 +200,9 @@ Status verify_and_decode(ByteSpan bytes, DecodedHeader& out) {
   options.max_tables = format::kMaxTables;
   fb::Verifier verifier(data, bytes.size(), options);
   if (!schema::VerifyProgramBuffer(verifier)) {
-    return failure(Code::kMalformed, "the FlatBuffer of {} bytes does not verify", bytes.size());
+    return error(Code::kMalformed, "the FlatBuffer of {} bytes does not verify", bytes.size());
   }
-  CORELANE_RETURN_IF_ERROR(Decoder(bytes.size()).decode(*schema::GetProgram(data), out));
+  CORELANE_TRY(Decoder(bytes.size()).decode(*schema::GetProgram(data), out));
   return check_description(out.description);
 }
 
@@ -219,10 +219,10 @@ Result<DecodedHeader> decode_header(ByteSpan bytes, std::string_view name) {
   }
   DecodedHeader out;
   if (Status s = verify_and_decode(bytes, out); !s.ok()) {
-    return tl::unexpected(s.wrap(
-        Code::kMalformed, fmt::format("{}: its description is not valid: write it again with "
-                                      "`corelane compile model.onnx -o model.rknn`",
-                                      name)));
+    return error(s.wrap(Code::kMalformed,
+                        fmt::format("{}: its description is not valid: write it again with "
+                                    "`corelane compile model.onnx -o model.rknn`",
+                                    name)));
   }
   return out;
 }

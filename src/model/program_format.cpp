@@ -27,16 +27,16 @@ constexpr std::string_view kRecompile =
 
 Status check_version(const FixedHeader& h, std::string_view name) {
   if (h.major != kMajor || h.major == 0) {
-    return failure(Code::kVersionMismatch,
-                   "{} has program format {}.{}; corelane {} reads format {}.x: {}, or use the "
-                   "corelane that wrote it",
-                   name, h.major, h.minor, CORELANE_VERSION_STRING, kMajor, kRecompile);
+    return error(Code::kVersionMismatch,
+                 "{} has program format {}.{}; corelane {} reads format {}.x: {}, or use the "
+                 "corelane that wrote it",
+                 name, h.major, h.minor, CORELANE_VERSION_STRING, kMajor, kRecompile);
   }
   const std::uint32_t unknown = h.newer() ? h.flags & kRequiredFlags : h.flags;
   if (unknown != 0) {
-    return failure(h.newer() ? Code::kVersionMismatch : Code::kMalformed,
-                   "{} (format {}.{}) sets flags 0x{:08x}, of which corelane {} knows none: {}",
-                   name, h.major, h.minor, h.flags, CORELANE_VERSION_STRING, kRecompile);
+    return error(h.newer() ? Code::kVersionMismatch : Code::kMalformed,
+                 "{} (format {}.{}) sets flags 0x{:08x}, of which corelane {} knows none: {}", name,
+                 h.major, h.minor, h.flags, CORELANE_VERSION_STRING, kRecompile);
   }
   return {};
 }
@@ -45,27 +45,26 @@ Status check_reserved(ByteSpan file, const FixedHeader& h, std::string_view name
   if (h.newer()) return {};
   const ByteSpan reserved = file.subspan(kReservedAt, kFixedCrcAt - kReservedAt);
   if (std::any_of(reserved.begin(), reserved.end(), [](std::byte b) { return b != std::byte{}; })) {
-    return failure(Code::kMalformed, "{}: reserved bytes {} to {} of the header are not zero: {}",
-                   name, kReservedAt, kFixedCrcAt - 1, kRecompile);
+    return error(Code::kMalformed, "{}: reserved bytes {} to {} of the header are not zero: {}",
+                 name, kReservedAt, kFixedCrcAt - 1, kRecompile);
   }
   return {};
 }
 
 Status check_sizes(ByteSpan file, const FixedHeader& h, std::string_view name) {
   if (h.file_size != file.size()) {
-    return failure(Code::kMalformed,
-                   "{} has {} bytes, but its header says {}: it was {}; copy it "
-                   "again or {}",
-                   name, file.size(), h.file_size,
-                   file.size() < h.file_size ? "truncated" : "appended to", kRecompile);
+    return error(Code::kMalformed,
+                 "{} has {} bytes, but its header says {}: it was {}; copy it "
+                 "again or {}",
+                 name, file.size(), h.file_size,
+                 file.size() < h.file_size ? "truncated" : "appended to", kRecompile);
   }
   if (h.header_size == 0 || h.header_size > kMaxHeaderBytes ||
       h.header_size > file.size() - kFixedHeaderBytes) {
-    return failure(Code::kMalformed,
-                   "{}: a description of {} bytes does not fit ({} bytes follow the header, the "
-                   "limit is {}): {}",
-                   name, h.header_size, file.size() - kFixedHeaderBytes, kMaxHeaderBytes,
-                   kRecompile);
+    return error(Code::kMalformed,
+                 "{}: a description of {} bytes does not fit ({} bytes follow the header, the "
+                 "limit is {}): {}",
+                 name, h.header_size, file.size() - kFixedHeaderBytes, kMaxHeaderBytes, kRecompile);
   }
   return {};
 }

@@ -47,29 +47,29 @@ Status check_kind(ByteSpan bytes, std::string_view name, std::string_view argume
     case FileKind::kProgram:
       return {};
     case FileKind::kOnnx:
-      return failure(Code::kMalformed,
-                     "{} is an ONNX model, not a program file: compile it with `corelane compile "
-                     "{} -o model.rknn`",
-                     name, argument);
+      return error(Code::kMalformed,
+                   "{} is an ONNX model, not a program file: compile it with `corelane compile "
+                   "{} -o model.rknn`",
+                   name, argument);
     case FileKind::kVendor:
-      return failure(Code::kForeignImage,
-                     "{} is a vendor-compiled image, which only the vendor's runtime understands: "
-                     "select that device (CORELANE_DEVICE=rknn), or compile the ONNX model it came "
-                     "from with `corelane compile model.onnx -o model.rknn`",
-                     name);
+      return error(Code::kForeignImage,
+                   "{} is a vendor-compiled image, which only the vendor's runtime understands: "
+                   "select that device (CORELANE_DEVICE=rknn), or compile the ONNX model it came "
+                   "from with `corelane compile model.onnx -o model.rknn`",
+                   name);
     case FileKind::kVendorCrypted:
-      return failure(Code::kForeignImage,
-                     "{} is an encrypted vendor-compiled image, which only the vendor's runtime on "
-                     "its board opens: compile the ONNX model it came from with `corelane compile "
-                     "model.onnx -o model.rknn`",
-                     name);
+      return error(Code::kForeignImage,
+                   "{} is an encrypted vendor-compiled image, which only the vendor's runtime on "
+                   "its board opens: compile the ONNX model it came from with `corelane compile "
+                   "model.onnx -o model.rknn`",
+                   name);
     case FileKind::kUnknown:
       break;
   }
-  return failure(Code::kMalformed,
-                 "{} ({} bytes) is not a program file: it does not begin with RKNN CLP1; write one "
-                 "with `corelane compile model.onnx -o model.rknn`",
-                 name, bytes.size());
+  return error(Code::kMalformed,
+               "{} ({} bytes) is not a program file: it does not begin with RKNN CLP1; write one "
+               "with `corelane compile model.onnx -o model.rknn`",
+               name, bytes.size());
 }
 
 }  // namespace
@@ -88,25 +88,24 @@ struct ProgramFile::Impl {
   }
 
   Status corrupted(const SegmentInfo& s, std::uint32_t computed) const {
-    return failure(
-        Code::kCorrupted,
-        "{}: the {} segment of {} bytes at {} has CRC-32C {:08x}, stored is {:08x}: copy "
-        "the file again, or write it again with `corelane compile model.onnx -o "
-        "model.rknn`",
-        name, format::segment_kind_name(s.kind), s.size, s.offset, computed, s.crc32c);
+    return error(Code::kCorrupted,
+                 "{}: the {} segment of {} bytes at {} has CRC-32C {:08x}, stored is {:08x}: copy "
+                 "the file again, or write it again with `corelane compile model.onnx -o "
+                 "model.rknn`",
+                 name, format::segment_kind_name(s.kind), s.size, s.offset, computed, s.crc32c);
   }
 
   Status parse(std::string_view argument) {
-    CORELANE_RETURN_IF_ERROR(check_kind(bytes, name, argument));
-    CORELANE_ASSIGN_OR_STATUS(const auto fixed, format::decode_fixed_header(bytes, name));
+    CORELANE_TRY(check_kind(bytes, name, argument));
+    CORELANE_ASSIGN(const auto fixed, format::decode_fixed_header(bytes, name));
     const ByteSpan header = bytes.subspan(format::kFixedHeaderBytes, fixed.header_size);
     if (const std::uint32_t computed = crc32c(header); computed != fixed.header_crc32c) {
-      return failure(Code::kCorrupted,
-                     "{}: its description has CRC-32C {:08x}, stored is {:08x}: copy the file "
-                     "again, or write it again with `corelane compile model.onnx -o model.rknn`",
-                     name, computed, fixed.header_crc32c);
+      return error(Code::kCorrupted,
+                   "{}: its description has CRC-32C {:08x}, stored is {:08x}: copy the file "
+                   "again, or write it again with `corelane compile model.onnx -o model.rknn`",
+                   name, computed, fixed.header_crc32c);
     }
-    CORELANE_ASSIGN_OR_STATUS(DecodedHeader decoded, decode_header(header, name));
+    CORELANE_ASSIGN(DecodedHeader decoded, decode_header(header, name));
     const std::size_t begin = format::kFixedHeaderBytes + fixed.header_size;
     Status places = check_segment_kinds(decoded.segments, fixed.newer());
     if (places.ok()) places = check_segment_places(decoded.segments, bytes, begin);
@@ -203,7 +202,7 @@ Result<ByteSpan> ProgramFile::segment(std::size_t index) const {
   SegmentCheck& check = impl_->checks[index];
   std::call_once(check.once, [&] { check.computed = crc32c(content); });
   if (check.computed != info.crc32c) {
-    return tl::unexpected(impl_->corrupted(info, check.computed));
+    return error(impl_->corrupted(info, check.computed));
   }
   return content;
 }

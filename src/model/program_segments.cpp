@@ -38,28 +38,28 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
     const std::string kind = format::segment_kind_name(s.kind);
     if (!is_known(s.kind)) {
       if (allow_unknown) continue;
-      return failure(Code::kInvalidArgument,
-                     "a segment is of {}; graph (1), constants (2), precompiled (3) and foreign "
-                     "(4) are allowed",
-                     kind);
+      return error(Code::kInvalidArgument,
+                   "a segment is of {}; graph (1), constants (2), precompiled (3) and foreign "
+                   "(4) are allowed",
+                   kind);
     }
     const bool single = s.kind == SegmentKind::kGraph || s.kind == SegmentKind::kConstants;
     if (!single && s.tag.empty()) {
-      return failure(Code::kInvalidArgument,
-                     "a {} segment has no tag; it needs one that says what "
-                     "it is for",
-                     kind);
+      return error(Code::kInvalidArgument,
+                   "a {} segment has no tag; it needs one that says what "
+                   "it is for",
+                   kind);
     }
     if (!seen.emplace(s.kind, single ? std::string_view{} : s.tag).second) {
-      return failure(Code::kInvalidArgument, "two {} segments{}; one is allowed", kind,
-                     single ? "" : fmt::format(" are tagged '{}'", s.tag));
+      return error(Code::kInvalidArgument, "two {} segments{}; one is allowed", kind,
+                   single ? "" : fmt::format(" are tagged '{}'", s.tag));
     }
     graphs += s.kind == SegmentKind::kGraph && s.size > 0 ? 1 : 0;
   }
   if (graphs == 0) {
-    return failure(Code::kInvalidArgument,
-                   "there is no graph, or an empty one; a program needs "
-                   "its network");
+    return error(Code::kInvalidArgument,
+                 "there is no graph, or an empty one; a program needs "
+                 "its network");
   }
   return {};
 }
@@ -72,26 +72,25 @@ Status check_segment_places(const std::vector<SegmentInfo>& segments, ByteSpan f
     const std::string name = fmt::format("segment {} ({})", i, format::segment_kind_name(s.kind));
     if (auto slice = checked_slice(file, s.offset, s.size, name); !slice) return slice.error();
     if (s.offset % format::alignment_of(s.kind) != 0) {
-      return failure(Code::kMalformed, "{} begins at {}, not at a multiple of {}", name, s.offset,
-                     format::alignment_of(s.kind));
+      return error(Code::kMalformed, "{} begins at {}, not at a multiple of {}", name, s.offset,
+                   format::alignment_of(s.kind));
     }
     if (s.offset < end) {
-      return failure(Code::kMalformed, "{} begins at {}, inside what ends at {}", name, s.offset,
-                     end);
+      return error(Code::kMalformed, "{} begins at {}, inside what ends at {}", name, s.offset,
+                   end);
     }
     if (s.offset - end >= format::kMaxGap) {
-      return failure(Code::kMalformed, "{} bytes lie unused before {}; fewer than {} are allowed",
-                     s.offset - end, name, format::kMaxGap);
+      return error(Code::kMalformed, "{} bytes lie unused before {}; fewer than {} are allowed",
+                   s.offset - end, name, format::kMaxGap);
     }
     const ByteSpan gap = file.subspan(end, s.offset - end);
     if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{}; })) {
-      return failure(Code::kMalformed, "the bytes between {} and {} are not zero", end, s.offset);
+      return error(Code::kMalformed, "the bytes between {} and {} are not zero", end, s.offset);
     }
     end = s.offset + s.size;
   }
   if (end != file.size()) {
-    return failure(Code::kMalformed, "the last segment ends at {}, the file at {}", end,
-                   file.size());
+    return error(Code::kMalformed, "the last segment ends at {}, the file at {}", end, file.size());
   }
   return {};
 }

@@ -47,23 +47,23 @@ std::size_t content_bytes(const ProgramDescription& d, const std::vector<Segment
 
 Status check_limits(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
   if (segments.size() > format::kMaxSegments) {
-    return failure(Code::kInvalidArgument, "{} segments; at most {} are allowed", segments.size(),
-                   format::kMaxSegments);
+    return error(Code::kInvalidArgument, "{} segments; at most {} are allowed", segments.size(),
+                 format::kMaxSegments);
   }
   std::size_t tables = 2 + 3 * (d.inputs.size() + d.outputs.size()) + d.metadata.size() +
                        d.findings.size() + d.custom_operators.size() + segments.size();
   for (const auto& set : d.shape_sets) tables += 1 + set.size();
   if (tables > format::kMaxTables) {
-    return failure(Code::kInvalidArgument,
-                   "the description has {} parts (shapes, findings, "
-                   "metadata, ...); at most {} are allowed",
-                   tables, format::kMaxTables);
+    return error(Code::kInvalidArgument,
+                 "the description has {} parts (shapes, findings, "
+                 "metadata, ...); at most {} are allowed",
+                 tables, format::kMaxTables);
   }
   if (const std::size_t n = content_bytes(d, segments); n > format::kMaxHeaderBytes) {
-    return failure(Code::kInvalidArgument,
-                   "the description takes more than {} bytes; at most {} "
-                   "are allowed",
-                   n, format::kMaxHeaderBytes);
+    return error(Code::kInvalidArgument,
+                 "the description takes more than {} bytes; at most {} "
+                 "are allowed",
+                 n, format::kMaxHeaderBytes);
   }
   return {};
 }

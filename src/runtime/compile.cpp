@@ -11,7 +11,7 @@ namespace {
 Status check_onnx(ByteSpan bytes, const std::string& name) {
   const FileKind kind = detect_file_kind(bytes);
   if (kind == FileKind::kOnnx) return {};
-  return failure(Code::kMalformed, "{} is not an ONNX model but: {}", name, file_kind_name(kind));
+  return error(Code::kMalformed, "{} is not an ONNX model but: {}", name, file_kind_name(kind));
 }
 
 /// The forms of every shape set, made on the device that `options` name.

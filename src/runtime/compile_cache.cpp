@@ -135,7 +135,7 @@ Status CompileCache::store(const std::string& key, ByteSpan program) const {
               program.size(), limit_);
     return {};
   }
-  CORELANE_RETURN_IF_ERROR(write_file_atomic(path(key), program));
+  CORELANE_TRY(write_file_atomic(path(key), program));
   evict(path(key));
   return {};
 }

@@ -9,7 +9,7 @@ namespace corelane {
 namespace {
 
 Status no_context() {
-  return failure(Code::kWrongState, "this context was never made; use Program::new_context");
+  return error(Code::kWrongState, "this context was never made; use Program::new_context");
 }
 
 Result<std::size_t> index_of(const std::vector<TensorDesc>& descs, std::string_view name,
@@ -26,7 +26,7 @@ Result<std::size_t> index_of(const std::vector<TensorDesc>& descs, std::string_v
 }  // namespace
 
 Result<Context> Context::duplicate() const {
-  if (state_ == nullptr) return tl::unexpected<Status>(no_context());
+  if (state_ == nullptr) return error(no_context());
   Context copy;
   CORELANE_ASSIGN(copy.state_, state_->duplicate());
   return copy;
@@ -87,12 +87,12 @@ Status Context::unbind_output(std::size_t index) {
 }
 
 Result<MutableTensorView> Context::input(std::size_t index) {
-  if (state_ == nullptr) return tl::unexpected<Status>(no_context());
+  if (state_ == nullptr) return error(no_context());
   return state_->input(index);
 }
 
 Result<TensorView> Context::output(std::size_t index) const {
-  if (state_ == nullptr) return tl::unexpected<Status>(no_context());
+  if (state_ == nullptr) return error(no_context());
   return state_->output(index);
 }
 
@@ -101,7 +101,7 @@ Status Context::run(const RunOptions& options) {
 }
 
 Result<Inference> Context::submit(const RunOptions& options) {
-  if (state_ == nullptr) return tl::unexpected<Status>(no_context());
+  if (state_ == nullptr) return error(no_context());
   Inference inference;
   CORELANE_ASSIGN(inference.state_, state_->submit(state_, options));
   return inference;
@@ -114,7 +114,7 @@ device::JobRecord Context::record() const {
 RunTimes Context::times() const { return state_ == nullptr ? RunTimes{} : state_->times(); }
 
 Result<std::vector<device::LayerTime>> Context::layer_times() const {
-  if (state_ == nullptr) return tl::unexpected<Status>(no_context());
+  if (state_ == nullptr) return error(no_context());
   return state_->layer_times();
 }
 

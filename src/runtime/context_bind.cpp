@@ -57,14 +57,14 @@ Result<MutableTensorView> buffer_view(const TensorDesc& desc,
 
 Status ContextState::check_input_index(std::size_t index) const {
   if (index < inputs_.size()) return {};
-  return failure(Code::kOutOfRange, "input {} of program '{}': it has {} inputs, counted from 0",
-                 index, program_->description.name, inputs_.size());
+  return error(Code::kOutOfRange, "input {} of program '{}': it has {} inputs, counted from 0",
+               index, program_->description.name, inputs_.size());
 }
 
 Status ContextState::check_output_index(std::size_t index) const {
   if (index < outputs_.size()) return {};
-  return failure(Code::kOutOfRange, "output {} of program '{}': it has {} outputs, counted from 0",
-                 index, program_->description.name, outputs_.size());
+  return error(Code::kOutOfRange, "output {} of program '{}': it has {} outputs, counted from 0",
+               index, program_->description.name, outputs_.size());
 }
 
 Result<device::TensorRef> ContextState::own_input(std::size_t index) {
@@ -100,7 +100,7 @@ Status ContextState::apply_input(std::size_t index) {
   // A static input goes back to the memory of the bindings, which is allocated when it is needed.
   if (entry_.executable->inputs()[index].shape.is_static()) return bindings_->set_input(index, {});
   if (!shapes_[index].is_static()) return {};
-  CORELANE_ASSIGN_OR_STATUS(const device::TensorRef own, own_input(index));
+  CORELANE_ASSIGN(const device::TensorRef own, own_input(index));
   return bindings_->set_input(index, own);
 }
 
@@ -169,15 +169,15 @@ Status ContextState::bind_input(std::size_t index, const TensorView& view,
                                 const ConvertOptions& convert) {
   const Claim claim(*this);
   if (!claim) return busy();
-  CORELANE_RETURN_IF_ERROR(settle());
-  CORELANE_RETURN_IF_ERROR(check_input_index(index));
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_input_index(index));
   const bool plain = convert.mean.empty() && convert.std.empty();
   if (plain && is_bound(inputs_[index], view)) return {};
-  CORELANE_RETURN_IF_ERROR(runtime::check_view(input_desc(index), view, "input"));
+  CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
   if (view.shape != shapes_[index]) {
-    CORELANE_ASSIGN_OR_STATUS(
-        auto shapes, runtime::shapes_with_input(program_->description, shapes_, index, view.shape));
-    CORELANE_RETURN_IF_ERROR(reshape(std::move(shapes)));
+    CORELANE_ASSIGN(auto shapes,
+                    runtime::shapes_with_input(program_->description, shapes_, index, view.shape));
+    CORELANE_TRY(reshape(std::move(shapes)));
   }
   const bool direct = plain && runtime::is_program_form(input_desc(index), view);
   Slot slot;
@@ -191,18 +191,18 @@ Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffe
                                 std::size_t offset) {
   const Claim claim(*this);
   if (!claim) return busy();
-  CORELANE_RETURN_IF_ERROR(settle());
-  CORELANE_RETURN_IF_ERROR(check_input_index(index));
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_input_index(index));
   const TensorDesc desc = input_desc(index);
   if (!desc.shape.is_static()) {
-    return failure(Code::kWrongState,
-                   "input '{}' has open dimensions; call set_input_shapes before binding a buffer, "
-                   "allowed: {}",
-                   desc.name, runtime::allowed_shapes(program_->description));
+    return error(Code::kWrongState,
+                 "input '{}' has open dimensions; call set_input_shapes before binding a buffer, "
+                 "allowed: {}",
+                 desc.name, runtime::allowed_shapes(program_->description));
   }
   Slot slot;
-  CORELANE_ASSIGN_OR_STATUS(slot.view, buffer_view(desc, buffer, offset, "input"));
-  CORELANE_RETURN_IF_ERROR(runtime::check_view(desc, slot.view, "input"));
+  CORELANE_ASSIGN(slot.view, buffer_view(desc, buffer, offset, "input"));
+  CORELANE_TRY(runtime::check_view(desc, slot.view, "input"));
   slot.mode = runtime::is_program_form(desc, slot.view) ? SlotMode::kBuffer : SlotMode::kConverted;
   slot.buffer = std::move(buffer);
   return put_input(index, std::move(slot));
@@ -211,23 +211,23 @@ Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffe
 Status ContextState::bind_output(std::size_t index, const MutableTensorView& view) {
   const Claim claim(*this);
   if (!claim) return busy();
-  CORELANE_RETURN_IF_ERROR(settle());
-  CORELANE_RETURN_IF_ERROR(check_output_index(index));
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_output_index(index));
   if (is_bound(outputs_[index], view)) return {};
   const TensorDesc desc = output_desc(index);
   if (desc.shape != view.shape && !desc.shape.accepts(view.shape)) {
-    return failure(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", desc.name,
-                   desc.shape.to_string(), view.shape.to_string());
+    return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", desc.name,
+                 desc.shape.to_string(), view.shape.to_string());
   }
   Slot slot;
   slot.view = view;
   if (view.shape.is_static()) {
-    CORELANE_RETURN_IF_ERROR(runtime::check_view(desc, view, "output"));
+    CORELANE_TRY(runtime::check_view(desc, view, "output"));
     slot.mode = runtime::is_program_form(desc, view) ? SlotMode::kDirect : SlotMode::kConverted;
   } else {
     // The size is known only after the run: the result is copied where it fits.
     if (view.data == nullptr) {
-      return failure(Code::kInvalidArgument, "output '{}': the memory is null", desc.name);
+      return error(Code::kInvalidArgument, "output '{}': the memory is null", desc.name);
     }
     slot.mode = SlotMode::kConverted;
   }
@@ -238,13 +238,13 @@ Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buff
                                  std::size_t offset) {
   const Claim claim(*this);
   if (!claim) return busy();
-  CORELANE_RETURN_IF_ERROR(settle());
-  CORELANE_RETURN_IF_ERROR(check_output_index(index));
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_output_index(index));
   const TensorDesc desc = output_desc(index);
   Slot slot;
-  CORELANE_ASSIGN_OR_STATUS(slot.view, buffer_view(desc, buffer, offset, "output"));
+  CORELANE_ASSIGN(slot.view, buffer_view(desc, buffer, offset, "output"));
   if (desc.shape.is_static()) {
-    CORELANE_RETURN_IF_ERROR(runtime::check_view(desc, slot.view, "output"));
+    CORELANE_TRY(runtime::check_view(desc, slot.view, "output"));
   }
   const bool in_place = desc.shape.is_static() && runtime::is_program_form(desc, slot.view);
   slot.mode = in_place ? SlotMode::kBuffer : SlotMode::kConverted;
@@ -256,16 +256,16 @@ Status ContextState::set_input(std::size_t index, const TensorView& view,
                                const ConvertOptions& convert) {
   const Claim claim(*this);
   if (!claim) return busy();
-  CORELANE_RETURN_IF_ERROR(settle());
-  CORELANE_RETURN_IF_ERROR(check_input_index(index));
-  CORELANE_RETURN_IF_ERROR(runtime::check_view(input_desc(index), view, "input"));
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_input_index(index));
+  CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
   if (view.shape != shapes_[index]) {
-    CORELANE_ASSIGN_OR_STATUS(
-        auto shapes, runtime::shapes_with_input(program_->description, shapes_, index, view.shape));
-    CORELANE_RETURN_IF_ERROR(reshape(std::move(shapes)));
+    CORELANE_ASSIGN(auto shapes,
+                    runtime::shapes_with_input(program_->description, shapes_, index, view.shape));
+    CORELANE_TRY(reshape(std::move(shapes)));
   }
-  if (inputs_[index].mode != SlotMode::kOwn) CORELANE_RETURN_IF_ERROR(put_input(index, {}));
-  CORELANE_ASSIGN_OR_STATUS(const device::TensorRef own, own_input(index));
+  if (inputs_[index].mode != SlotMode::kOwn) CORELANE_TRY(put_input(index, {}));
+  CORELANE_ASSIGN(const device::TensorRef own, own_input(index));
   const TensorDesc desc = input_desc(index);
   const Status status =
       corelane::convert(view, {own.data, own.size, desc.dtype, own.shape, {}, {}}, convert);
@@ -275,22 +275,22 @@ Status ContextState::set_input(std::size_t index, const TensorView& view,
 Status ContextState::unbind_input(std::size_t index) {
   const Claim claim(*this);
   if (!claim) return busy();
-  CORELANE_RETURN_IF_ERROR(settle());
-  CORELANE_RETURN_IF_ERROR(check_input_index(index));
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_input_index(index));
   return put_input(index, {});
 }
 
 Status ContextState::unbind_output(std::size_t index) {
   const Claim claim(*this);
   if (!claim) return busy();
-  CORELANE_RETURN_IF_ERROR(settle());
-  CORELANE_RETURN_IF_ERROR(check_output_index(index));
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_output_index(index));
   return put_output(index, {});
 }
 
 Result<MutableTensorView> ContextState::input(std::size_t index) {
   const Claim claim(*this);
-  if (!claim) return tl::unexpected<Status>(busy());
+  if (!claim) return error(busy());
   CORELANE_TRY(settle());
   CORELANE_TRY(check_input_index(index));
   const Slot& slot = inputs_[index];
@@ -301,7 +301,7 @@ Result<MutableTensorView> ContextState::input(std::size_t index) {
 
 Result<TensorView> ContextState::output(std::size_t index) {
   const Claim claim(*this);
-  if (!claim) return tl::unexpected<Status>(busy());
+  if (!claim) return error(busy());
   CORELANE_TRY(settle());
   CORELANE_TRY(check_output_index(index));
   if (!has_result_) {

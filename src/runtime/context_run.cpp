@@ -25,9 +25,9 @@ TimePoint deadline_of(const RunOptions& options, TimePoint now) {
 Status wait_for(const std::vector<std::shared_ptr<device::Fence>>& fences, TimePoint until) {
   for (const auto& fence : fences) {
     if (!fence->wait(until)) {
-      return failure(Code::kTimeout, "the deadline passed while waiting for a fence");
+      return error(Code::kTimeout, "the deadline passed while waiting for a fence");
     }
-    CORELANE_RETURN_IF_ERROR(fence->status().wrap("a fence to wait for was signalled as failed"));
+    CORELANE_TRY(fence->status().wrap("a fence to wait for was signalled as failed"));
   }
   return {};
 }
@@ -39,23 +39,22 @@ void signal_all(const std::vector<std::shared_ptr<device::Fence>>& fences, const
 }  // namespace
 
 Status ContextState::not_ready() const {
-  return failure(
-      Code::kWrongState,
-      "program '{}' cannot run while input dimensions are open; call set_input_shapes or "
-      "bind every input, allowed: {}",
-      program_->description.name, runtime::allowed_shapes(program_->description));
+  return error(Code::kWrongState,
+               "program '{}' cannot run while input dimensions are open; call set_input_shapes or "
+               "bind every input, allowed: {}",
+               program_->description.name, runtime::allowed_shapes(program_->description));
 }
 
 Status ContextState::check_options(const RunOptions& options) const {
   if (options.timeout < Duration{0}) {
-    return failure(Code::kInvalidArgument, "the timeout is {} ns; 0 means none",
-                   options.timeout.count());
+    return error(Code::kInvalidArgument, "the timeout is {} ns; 0 means none",
+                 options.timeout.count());
   }
   for (const auto* fences : {&options.wait, &options.signal}) {
     const auto null = std::find(fences->begin(), fences->end(), nullptr);
     if (null == fences->end()) continue;
-    return failure(Code::kInvalidArgument, "fence {} of the {} list is null; leave it out",
-                   null - fences->begin(), fences == &options.wait ? "wait" : "signal");
+    return error(Code::kInvalidArgument, "fence {} of the {} list is null; leave it out",
+                 null - fences->begin(), fences == &options.wait ? "wait" : "signal");
   }
   return {};
 }
@@ -91,7 +90,7 @@ Status ContextState::copy_in(Duration& spent) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const Slot& slot = inputs_[i];
     if (slot.mode != SlotMode::kConverted) continue;
-    CORELANE_ASSIGN_OR_STATUS(const device::TensorRef own, own_input(i));
+    CORELANE_ASSIGN(const device::TensorRef own, own_input(i));
     const MutableTensorView to{own.data,  own.size, entry_.executable->inputs()[i].dtype,
                                own.shape, {},       {}};
     if (const Status status = convert(slot.view, to, slot.convert); !status.ok()) {
@@ -115,7 +114,7 @@ std::vector<OutputCopy> ContextState::output_copies() const {
 Status ContextState::run(const RunOptions& options) {
   const Claim claim(*this);
   if (!claim) return busy();
-  if (pending_ != nullptr) CORELANE_RETURN_IF_ERROR(settle());
+  if (pending_ != nullptr) CORELANE_TRY(settle());
   if (!ready_) return not_ready();
   has_result_ = false;
   if (converts_ || options.timeout != Duration{0} || !options.wait.empty() ||
@@ -133,7 +132,7 @@ Status ContextState::run(const RunOptions& options) {
 }
 
 Status ContextState::run_slowly(const RunOptions& options) {
-  CORELANE_RETURN_IF_ERROR(check_options(options));
+  CORELANE_TRY(check_options(options));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   device::Submission job = submission(options, clock->now());
   copy_in_ = copy_out_ = {};
@@ -155,9 +154,9 @@ Status ContextState::run_slowly(const RunOptions& options) {
   if (job.deadline == kNever) {
     status = program_->queue->run(job, &record_);
   } else {
-    CORELANE_ASSIGN_OR_STATUS(const auto completion, program_->queue->submit(job));
+    CORELANE_ASSIGN(const auto completion, program_->queue->submit(job));
     if (!completion->wait()) {
-      return failure(Code::kInternal, "a wait without end came back before the job was done");
+      return error(Code::kInternal, "a wait without end came back before the job was done");
     }
     status = completion->status();
     record_ = completion->record();
@@ -180,9 +179,9 @@ Status ContextState::run_slowly(const RunOptions& options) {
 Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<ContextState> self,
                                                              const RunOptions& options) {
   const Claim claim(*this);
-  if (!claim) return tl::unexpected<Status>(busy());
+  if (!claim) return error(busy());
   CORELANE_TRY(settle());
-  if (!ready_) return tl::unexpected<Status>(not_ready());
+  if (!ready_) return error(not_ready());
   CORELANE_TRY(check_options(options));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   auto inference = std::make_shared<InferenceState>();
@@ -234,9 +233,9 @@ RunTimes ContextState::times() const {
 
 Result<std::vector<device::LayerTime>> ContextState::layer_times() {
   const Claim claim(*this);
-  if (!claim) return tl::unexpected<Status>(busy());
+  if (!claim) return error(busy());
   CORELANE_TRY(settle());
-  if (bindings_ == nullptr) return tl::unexpected<Status>(not_ready());
+  if (bindings_ == nullptr) return error(not_ready());
   return bindings_->layer_times();
 }
 

@@ -45,7 +45,7 @@ TEST(ContextRun, FencesLearnOfAFailureBeforeTheJob) {
   RunOptions options;
   options.wait = {std::make_shared<device::Fence>()};
   options.signal = {std::make_shared<device::Fence>()};
-  options.wait[0]->signal(failure(Code::kEngineFailed, "the producer failed"));
+  options.wait[0]->signal(error(Code::kEngineFailed, "the producer failed"));
   EXPECT_EQ(context.run(options).code(), Code::kEngineFailed);
   ASSERT_TRUE(options.signal[0]->signalled());
   EXPECT_EQ(options.signal[0]->status().code(), Code::kEngineFailed);

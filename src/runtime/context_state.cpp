@@ -38,11 +38,10 @@ Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
 }
 
 Status ContextState::busy() const {
-  return failure(
-      Code::kBusy,
-      "the context of program '{}' is in use by another call; give each thread a context "
-      "of its own (duplicate)",
-      program_->description.name);
+  return error(Code::kBusy,
+               "the context of program '{}' is in use by another call; give each thread a context "
+               "of its own (duplicate)",
+               program_->description.name);
 }
 
 Status ContextState::settle() {
@@ -50,12 +49,12 @@ Status ContextState::settle() {
   const bool done = pending_->done() && (pending_finish_ == nullptr || pending_finish_->finished());
   const bool released = done && pending_->released();
   if (!done || (!released && pending_outside_)) {
-    return failure(Code::kBusy,
-                   "an earlier inference of this context of program '{}' {}; wait for it "
-                   "({}), or use another context",
-                   program_->description.name,
-                   done ? "was abandoned and still holds memory of its caller" : "is not done",
-                   done ? "wait_released" : "wait");
+    return error(Code::kBusy,
+                 "an earlier inference of this context of program '{}' {}; wait for it "
+                 "({}), or use another context",
+                 program_->description.name,
+                 done ? "was abandoned and still holds memory of its caller" : "is not done",
+                 done ? "wait_released" : "wait");
   }
   record_ = pending_->record();
   const Status status = pending_finish_ != nullptr ? pending_finish_->status() : pending_->status();
@@ -73,7 +72,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   if (changed) {
     bindings = nullptr;
     if (entry.executable != nullptr) {
-      CORELANE_ASSIGN_OR_STATUS(bindings, entry.executable->new_bindings());
+      CORELANE_ASSIGN(bindings, entry.executable->new_bindings());
     }
   }
   // Own memory of inputs that keep their shape keeps its content.
@@ -104,7 +103,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   job_.batch = std::max<std::uint32_t>(1, program_->description.batch);
   if (entry_.executable != nullptr) outputs_.resize(entry_.executable->outputs().size());
   ready_ = false;  // Half applied bindings must not run.
-  CORELANE_RETURN_IF_ERROR(apply_all(kept));
+  CORELANE_TRY(apply_all(kept));
   refresh();
   publish();
   return {};
@@ -112,16 +111,16 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
 
 Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    CORELANE_RETURN_IF_ERROR(apply_input(i));
+    CORELANE_TRY(apply_input(i));
     if (kept[i].data == nullptr || bindings_ == nullptr) continue;
     if (inputs_[i].own.data == kept[i].data) continue;
-    CORELANE_ASSIGN_OR_STATUS(const device::TensorRef own, own_input(i));
+    CORELANE_ASSIGN(const device::TensorRef own, own_input(i));
     std::memcpy(own.data, kept[i].data, std::min(own.size, kept[i].size));
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (apply_output(i).ok()) continue;
     outputs_[i] = {};  // Bound memory that no longer fits is dropped.
-    CORELANE_RETURN_IF_ERROR(apply_output(i));
+    CORELANE_TRY(apply_output(i));
   }
   return {};
 }
@@ -141,8 +140,8 @@ Status ContextState::reshape(std::vector<Shape> shapes) {
 Status ContextState::set_input_shapes(const std::vector<Shape>& shapes) {
   const Claim claim(*this);
   if (!claim) return busy();
-  CORELANE_RETURN_IF_ERROR(settle());
-  CORELANE_RETURN_IF_ERROR(runtime::check_shapes(program_->description, shapes));
+  CORELANE_TRY(settle());
+  CORELANE_TRY(runtime::check_shapes(program_->description, shapes));
   return reshape(shapes);
 }
 

@@ -48,13 +48,13 @@ ExecutableSet::ExecutableSet(std::shared_ptr<device::Device> device, ImageSource
 Status ExecutableSet::prepare_first() {
   const std::lock_guard preparing(prepare_mutex_);
   if (!description_.shape_sets.empty()) {
-    CORELANE_ASSIGN_OR_STATUS(auto executable, prepare(description_.shape_sets.front()));
+    CORELANE_ASSIGN(auto executable, prepare(description_.shape_sets.front()));
     remember(description_.shape_sets.front(), std::move(executable));
     return {};
   }
   const std::vector<Shape> declared = declared_shapes(description_);
   if (all_static(declared)) {
-    CORELANE_ASSIGN_OR_STATUS(auto executable, prepare(declared));
+    CORELANE_ASSIGN(auto executable, prepare(declared));
     remember(declared, std::move(executable));
     return {};
   }

@@ -96,7 +96,7 @@ Status read_entry(ByteSpan bytes, std::vector<std::string>& locations) {
   std::string_view key;
   std::string_view value;
   while (reader.remaining() != 0) {
-    CORELANE_ASSIGN_OR_STATUS(const Field field, read_field(reader));
+    CORELANE_ASSIGN(const Field field, read_field(reader));
     if (field.number == 1 && field.bytes) key = as_string_view(*field.bytes);
     if (field.number == 2 && field.bytes) value = as_string_view(*field.bytes);
   }
@@ -109,19 +109,19 @@ Status read_entry(ByteSpan bytes, std::vector<std::string>& locations) {
 
 Status walk(Message message, ByteSpan bytes, int depth, std::vector<std::string>& locations) {
   if (depth > kDeepest) {
-    return failure(Code::kMalformed, "the model nests over {} messages", kDeepest);
+    return error(Code::kMalformed, "the model nests over {} messages", kDeepest);
   }
   ByteReader reader(bytes);
   while (reader.remaining() != 0) {
-    CORELANE_ASSIGN_OR_STATUS(const Field field, read_field(reader));
+    CORELANE_ASSIGN(const Field field, read_field(reader));
     if (!field.bytes) continue;
     if (message == Message::kTensor && field.number == kTensorExternalData) {
-      CORELANE_RETURN_IF_ERROR(read_entry(*field.bytes, locations));
+      CORELANE_TRY(read_entry(*field.bytes, locations));
       continue;
     }
     for (const Child& c : kChildren) {
       if (c.parent != message || c.field != field.number) continue;
-      CORELANE_RETURN_IF_ERROR(walk(c.child, *field.bytes, depth + 1, locations));
+      CORELANE_TRY(walk(c.child, *field.bytes, depth + 1, locations));
     }
   }
   return {};

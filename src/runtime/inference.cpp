@@ -4,7 +4,7 @@
 namespace corelane {
 namespace {
 
-Status no_inference() { return failure(Code::kWrongState, "this inference was never submitted"); }
+Status no_inference() { return error(Code::kWrongState, "this inference was never submitted"); }
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Status Inference::wait(TimePoint until) {
   const bool done =
       state_->completion->wait(until) && (state_->finish == nullptr || state_->finish->wait(until));
   if (!done) {
-    return failure(Code::kTimeout, "the inference is not done yet; it goes on, wait for it again");
+    return error(Code::kTimeout, "the inference is not done yet; it goes on, wait for it again");
   }
   return state_->finish != nullptr ? state_->finish->status() : state_->completion->status();
 }

@@ -12,16 +12,16 @@ namespace {
 
 Status convert_all(device::Bindings& bindings, std::span<const OutputCopy> copies) {
   for (const OutputCopy& copy : copies) {
-    CORELANE_ASSIGN_OR_STATUS(const device::TensorRef from, bindings.output(copy.index));
+    CORELANE_ASSIGN(const device::TensorRef from, bindings.output(copy.index));
     MutableTensorView to = copy.to;
     if (!to.shape.is_static()) {
       to.shape = from.shape;
       auto needed = storage_bytes(to.shape, to.dtype, to.layout);
       if (!needed) return std::move(needed).error();
       if (*needed > to.size) {
-        return failure(Code::kOutOfMemory,
-                       "output '{}': the result {} needs {} bytes, the bound memory has {}",
-                       copy.desc.name, to.shape.to_string(), *needed, to.size);
+        return error(Code::kOutOfMemory,
+                     "output '{}': the result {} needs {} bytes, the bound memory has {}",
+                     copy.desc.name, to.shape.to_string(), *needed, to.size);
       }
     }
     const TensorView result{from.data, from.size, copy.desc.dtype, from.shape, {}, {}};
@@ -38,9 +38,9 @@ Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) 
   try {
     return convert_all(bindings, copies);
   } catch (const std::bad_alloc&) {
-    return failure(Code::kOutOfMemory, "no memory to convert {} outputs", copies.size());
+    return error(Code::kOutOfMemory, "no memory to convert {} outputs", copies.size());
   } catch (const std::exception& e) {
-    return failure(Code::kInternal, "converting {} outputs threw: {}", copies.size(), e.what());
+    return error(Code::kInternal, "converting {} outputs threw: {}", copies.size(), e.what());
   }
 }
 
@@ -87,7 +87,7 @@ bool OutputFinish::wait(TimePoint until) {
 
 Status OutputFinish::status() const {
   const std::lock_guard lock(mutex_);
-  if (!finished()) return failure(Code::kWrongState, "the inference is not done yet");
+  if (!finished()) return error(Code::kWrongState, "the inference is not done yet");
   return status_;
 }
 

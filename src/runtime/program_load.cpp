@@ -231,7 +231,7 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
   }
   auto imported = input.path.empty() ? import_onnx(input.bytes, options.import)
                                      : import_onnx_file(input.path, options.import);
-  if (!imported) return tl::unexpected<Status>(std::move(imported).error());
+  if (!imported) return error(std::move(imported).error());
   const auto model = std::make_shared<const ImportedModel>(std::move(*imported));
   auto state = load_imported(model, std::move(device), input.name(), options);
   if (state && key) store_in_cache(*cache, *key, *model, **state);
@@ -364,7 +364,7 @@ Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
       auto file = input.path.empty()
                       ? ProgramFile::from_bytes(input.bytes, input.keep_alive, options.verify)
                       : ProgramFile::open(input.path, options.verify);
-      if (!file) return tl::unexpected<Status>(std::move(file).error());
+      if (!file) return error(std::move(file).error());
       return load_file(std::move(*file), std::move(device), input.name(), options);
     }
     case FileKind::kOnnx:

@@ -71,14 +71,14 @@ std::string allowed_shapes(const ProgramDescription& description) {
 
 Status check_shapes(const ProgramDescription& description, std::span<const Shape> shapes) {
   if (shapes.size() != description.inputs.size()) {
-    return failure(Code::kShapeMismatch,
-                   "{} input shapes were given, the program has {} inputs; allowed: {}",
-                   shapes.size(), description.inputs.size(), allowed_shapes(description));
+    return error(Code::kShapeMismatch,
+                 "{} input shapes were given, the program has {} inputs; allowed: {}",
+                 shapes.size(), description.inputs.size(), allowed_shapes(description));
   }
   if (!all_static(shapes)) {
-    return failure(Code::kShapeMismatch,
-                   "the shapes {} leave a dimension open; give every dimension a size, allowed: {}",
-                   given_text(shapes), allowed_shapes(description));
+    return error(Code::kShapeMismatch,
+                 "the shapes {} leave a dimension open; give every dimension a size, allowed: {}",
+                 given_text(shapes), allowed_shapes(description));
   }
   const auto& sets = description.shape_sets;
   const bool fits = sets.empty()
@@ -87,10 +87,10 @@ Status check_shapes(const ProgramDescription& description, std::span<const Shape
                             return std::equal(set.begin(), set.end(), shapes.begin(), shapes.end());
                           });
   if (fits) return {};
-  return failure(Code::kShapeMismatch,
-                 "the program does not accept the shapes {}; allowed: {}. Compile it with other "
-                 "shapes (compile --shape or --shape-set) if these are needed",
-                 given_text(shapes), allowed_shapes(description));
+  return error(Code::kShapeMismatch,
+               "the program does not accept the shapes {}; allowed: {}. Compile it with other "
+               "shapes (compile --shape or --shape-set) if these are needed",
+               given_text(shapes), allowed_shapes(description));
 }
 
 Result<std::vector<Shape>> shapes_with_input(const ProgramDescription& description,

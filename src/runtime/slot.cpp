@@ -23,24 +23,24 @@ bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept {
 
 Status check_view(const TensorDesc& desc, const TensorView& view, const char* what) {
   if (!known(view.dtype) || !known(desc.dtype)) {
-    return failure(
-        Code::kTypeMismatch,
-        "{} '{}': {} cannot be converted between {} and the program's {}; give a numeric "
-        "type",
-        what, desc.name, desc.shape.to_string(), dtype_name(view.dtype), dtype_name(desc.dtype));
+    return error(Code::kTypeMismatch,
+                 "{} '{}': {} cannot be converted between {} and the program's {}; give a numeric "
+                 "type",
+                 what, desc.name, desc.shape.to_string(), dtype_name(view.dtype),
+                 dtype_name(desc.dtype));
   }
   auto needed = storage_bytes(view.shape, view.dtype, view.layout);
   if (!needed) {
     return needed.error().wrap(fmt::format("{} '{}': the given view", what, desc.name));
   }
   if (view.size < *needed) {
-    return failure(Code::kInvalidArgument,
-                   "{} '{}': {} {} in layout {} needs {} bytes, {} were given", what, desc.name,
-                   dtype_name(view.dtype), view.shape.to_string(), layout_name(view.layout.kind),
-                   *needed, view.size);
+    return error(Code::kInvalidArgument,
+                 "{} '{}': {} {} in layout {} needs {} bytes, {} were given", what, desc.name,
+                 dtype_name(view.dtype), view.shape.to_string(), layout_name(view.layout.kind),
+                 *needed, view.size);
   }
   if (view.data == nullptr && *needed != 0) {
-    return failure(Code::kInvalidArgument, "{} '{}': the memory is null", what, desc.name);
+    return error(Code::kInvalidArgument, "{} '{}': the memory is null", what, desc.name);
   }
   return view.quant.check(view.shape);
 }

@@ -61,7 +61,7 @@ bool BatchCall::close(const Status& status) {
 
 Result<Outputs> BatchCall::result() {
   const std::lock_guard lock(mutex);
-  if (!failed.ok()) return tl::unexpected<Status>(failed);
+  if (!failed.ok()) return error(failed);
   Outputs whole;
   if (outputs.empty()) {
     for (std::size_t i = 0; i < parts.front().size(); ++i) {

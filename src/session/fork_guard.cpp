@@ -19,11 +19,11 @@ std::uint64_t fork_generation() noexcept {
 }
 
 Status forked_status(std::string_view what) {
-  return failure(Code::kWrongState,
-                 "{} before this process forked, and its threads stayed behind; start workers by "
-                 "spawn or exec (in Python: multiprocessing's 'spawn'), or fork before the first "
-                 "session is made",
-                 what);
+  return error(Code::kWrongState,
+               "{} before this process forked, and its threads stayed behind; start workers by "
+               "spawn or exec (in Python: multiprocessing's 'spawn'), or fork before the first "
+               "session is made",
+               what);
 }
 
 }  // namespace corelane::session

@@ -49,7 +49,7 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
 
 void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
   if (fork_generation() != generation) {  // The callback thread is not of this process.
-    const Result<Outputs> value = resolved() ? result : tl::unexpected<Status>(lost_status());
+    const Result<Outputs> value = resolved() ? result : error(lost_status());
     call_guarded([&] { f(value); });
     return;
   }
@@ -79,7 +79,7 @@ bool Future::wait(TimePoint until) const { return state_ != nullptr && state_->w
 
 Result<Outputs> Future::get() const {
   if (state_ == nullptr) return error(Code::kWrongState, "this future stands for no call");
-  if (state_->lost()) return tl::unexpected<Status>(session::lost_status());
+  if (state_->lost()) return error(session::lost_status());
   state_->wait(kNever);
   return state_->result;
 }

@@ -13,11 +13,11 @@ inline Status status_of_current_exception() {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return failure(Code::kOutOfMemory, "out of memory; free some, or use fewer contexts");
+    return error(Code::kOutOfMemory, "out of memory; free some, or use fewer contexts");
   } catch (const std::exception& e) {
-    return failure(Code::kInternal, "an exception: {}", e.what());
+    return error(Code::kInternal, "an exception: {}", e.what());
   } catch (...) {
-    return failure(Code::kInternal, "an exception of an unknown kind");
+    return error(Code::kInternal, "an exception of an unknown kind");
   }
 }
 
@@ -27,7 +27,7 @@ Result<T> guarded(F&& f) noexcept {
   try {
     return f();
   } catch (...) {
-    return tl::unexpected<Status>(status_of_current_exception());
+    return error(status_of_current_exception());
   }
 }
 

@@ -11,7 +11,7 @@ constexpr std::chrono::milliseconds kPeriod{20};
 
 }  // namespace
 
-Status interrupted_status() { return failure(Code::kCancelled, "the call was interrupted"); }
+Status interrupted_status() { return error(Code::kCancelled, "the call was interrupted"); }
 
 Status InterruptPoll::wait(Clock& clock, std::unique_lock<std::mutex>& lock,
                            std::condition_variable& cv, TimePoint until) {

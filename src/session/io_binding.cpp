@@ -20,7 +20,7 @@ Result<std::shared_ptr<session::SessionCore>> core_of(
 }
 
 Status no_buffer(std::string_view what, std::string_view name) {
-  return failure(Code::kInvalidArgument, "{} '{}': the buffer is null", what, name);
+  return error(Code::kInvalidArgument, "{} '{}': the buffer is null", what, name);
 }
 
 /// Replaces what was bound to the same output.
@@ -38,10 +38,10 @@ void put(std::vector<session::CallOutput>& outputs, session::CallOutput output) 
 
 Status IoBinding::bind_input(std::string_view name, const TensorView& view,
                              std::shared_ptr<const void> keep_alive) {
-  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
-  CORELANE_ASSIGN_OR_STATUS(const std::size_t index, core->model().input_index(name));
+  CORELANE_ASSIGN(const auto core, core_of(state_));
+  CORELANE_ASSIGN(const std::size_t index, core->model().input_index(name));
   session::CallInput input;
-  CORELANE_ASSIGN_OR_STATUS(input.view, core->model().check_input(index, view));
+  CORELANE_ASSIGN(input.view, core->model().check_input(index, view));
   input.keep = std::move(keep_alive);
   state_->inputs[index] = std::move(input);
   return {};
@@ -49,12 +49,12 @@ Status IoBinding::bind_input(std::string_view name, const TensorView& view,
 
 Status IoBinding::bind_input(std::string_view name, std::shared_ptr<device::Buffer> buffer,
                              std::size_t offset) {
-  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
-  CORELANE_ASSIGN_OR_STATUS(const std::size_t index, core->model().input_index(name));
+  CORELANE_ASSIGN(const auto core, core_of(state_));
+  CORELANE_ASSIGN(const std::size_t index, core->model().input_index(name));
   if (buffer == nullptr) return no_buffer("input", name);
   if (offset > buffer->size()) {
-    return failure(Code::kOutOfRange, "input '{}': offset {} lies behind the buffer's {} bytes",
-                   name, offset, buffer->size());
+    return error(Code::kOutOfRange, "input '{}': offset {} lies behind the buffer's {} bytes", name,
+                 offset, buffer->size());
   }
   const TensorDesc& desc = core->model().native_inputs()[index];
   session::CallInput input;
@@ -64,10 +64,10 @@ Status IoBinding::bind_input(std::string_view name, std::shared_ptr<device::Buff
                 desc.shape,
                 {},
                 {}};
-  CORELANE_ASSIGN_OR_STATUS(const std::size_t bytes, storage_bytes(desc.shape, desc.dtype, {}));
+  CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(desc.shape, desc.dtype, {}));
   if (input.view.size < bytes) {
-    return failure(Code::kInvalidArgument, "input '{}' takes {} bytes, the buffer has {} from {}",
-                   name, bytes, input.view.size, offset);
+    return error(Code::kInvalidArgument, "input '{}' takes {} bytes, the buffer has {} from {}",
+                 name, bytes, input.view.size, offset);
   }
   input.buffer = std::move(buffer);
   input.offset = offset;
@@ -76,27 +76,27 @@ Status IoBinding::bind_input(std::string_view name, std::shared_ptr<device::Buff
 }
 
 Status IoBinding::copy_input(std::string_view name, const TensorView& view) {
-  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
-  CORELANE_ASSIGN_OR_STATUS(const std::size_t index, core->model().input_index(name));
+  CORELANE_ASSIGN(const auto core, core_of(state_));
+  CORELANE_ASSIGN(const std::size_t index, core->model().input_index(name));
   session::CallInput input;
-  CORELANE_ASSIGN_OR_STATUS(input.view, core->model().check_input(index, view));
-  CORELANE_RETURN_IF_ERROR(core->model().capture(index, input));
+  CORELANE_ASSIGN(input.view, core->model().check_input(index, view));
+  CORELANE_TRY(core->model().capture(index, input));
   state_->inputs[index] = std::move(input);
   return {};
 }
 
 Status IoBinding::bind_output(std::string_view name, const MutableTensorView& view,
                               std::shared_ptr<const void> keep_alive) {
-  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
+  CORELANE_ASSIGN(const auto core, core_of(state_));
   session::CallOutput output;
-  CORELANE_ASSIGN_OR_STATUS(output.index, core->model().output_index(name));
+  CORELANE_ASSIGN(output.index, core->model().output_index(name));
   if (view.data == nullptr) {
-    return failure(Code::kInvalidArgument, "output '{}': the memory is null", name);
+    return error(Code::kInvalidArgument, "output '{}': the memory is null", name);
   }
   const Shape& declared = core->model().native_outputs()[output.index].shape;
   if (view.shape.is_static() && !core->model().has_open_shapes() && !declared.accepts(view.shape)) {
-    return failure(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", name,
-                   declared.to_string(), view.shape.to_string());
+    return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", name,
+                 declared.to_string(), view.shape.to_string());
   }
   output.given = true;
   output.tensor.name = name;
@@ -115,13 +115,13 @@ Status IoBinding::bind_output(std::string_view name, const MutableTensorView& vi
 
 Status IoBinding::bind_output(std::string_view name, std::shared_ptr<device::Buffer> buffer,
                               std::size_t offset) {
-  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
+  CORELANE_ASSIGN(const auto core, core_of(state_));
   session::CallOutput output;
-  CORELANE_ASSIGN_OR_STATUS(output.index, core->model().output_index(name));
+  CORELANE_ASSIGN(output.index, core->model().output_index(name));
   if (buffer == nullptr) return no_buffer("output", name);
   if (offset > buffer->size()) {
-    return failure(Code::kOutOfRange, "output '{}': offset {} lies behind the buffer's {} bytes",
-                   name, offset, buffer->size());
+    return error(Code::kOutOfRange, "output '{}': offset {} lies behind the buffer's {} bytes",
+                 name, offset, buffer->size());
   }
   const TensorDesc& desc = core->model().native_outputs()[output.index];
   output.given = true;
@@ -138,9 +138,9 @@ Status IoBinding::bind_output(std::string_view name, std::shared_ptr<device::Buf
 }
 
 Status IoBinding::bind_output(std::string_view name) {
-  CORELANE_ASSIGN_OR_STATUS(const auto core, core_of(state_));
+  CORELANE_ASSIGN(const auto core, core_of(state_));
   session::CallOutput output;
-  CORELANE_ASSIGN_OR_STATUS(output.index, core->model().output_index(name));
+  CORELANE_ASSIGN(output.index, core->model().output_index(name));
   put(state_->outputs, std::move(output));
   return {};
 }

@@ -48,7 +48,7 @@ using Caller = session::SessionCore::Caller;
 namespace {
 
 Status no_session() {
-  return failure(Code::kWrongState, "this session was never made; use Session::create");
+  return error(Code::kWrongState, "this session was never made; use Session::create");
 }
 
 TimePoint deadline_of(const Clock& clock, Duration timeout) {
@@ -63,7 +63,7 @@ const std::shared_ptr<SessionCore>& core_of(const std::shared_ptr<session::Sessi
 
 Result<std::shared_ptr<SessionCore>> usable_core(
     const std::shared_ptr<session::SessionOwner>& owner) {
-  if (owner == nullptr) return tl::unexpected<Status>(no_session());
+  if (owner == nullptr) return error(no_session());
   CORELANE_TRY(owner->core->usable());
   return owner->core;
 }
@@ -143,32 +143,31 @@ Result<Outputs> Session::run(const Feed& feed, const CallOptions& options) {
 }
 
 Status Session::run(IoBinding& binding, const CallOptions& options) {
-  CORELANE_ASSIGN_OR_STATUS(const auto core, usable_core(owner_));
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
   if (binding.state_ == nullptr || binding.state_->core.lock() != core) {
-    return failure(Code::kInvalidArgument, "the binding is not of this session; use io_binding()");
+    return error(Code::kInvalidArgument, "the binding is not of this session; use io_binding()");
   }
   session::BindingState& state = *binding.state_;
   state.results.clear();
   Call call;
   for (std::size_t i = 0; i < state.inputs.size(); ++i) {
     if (!state.inputs[i]) {
-      return failure(Code::kInvalidArgument, "input '{}' is not bound; call bind_input for it",
-                     core->model().native_inputs()[i].name);
+      return error(Code::kInvalidArgument, "input '{}' is not bound; call bind_input for it",
+                   core->model().native_inputs()[i].name);
     }
     call.inputs.push_back(*state.inputs[i]);
   }
-  CORELANE_RETURN_IF_ERROR(core->model().check_shapes(call.inputs));
+  CORELANE_TRY(core->model().check_shapes(call.inputs));
   if (!options.outputs.empty()) {
-    return failure(
-        Code::kInvalidArgument,
-        "a run with a binding gives the bound outputs; leave CallOptions::outputs empty");
+    return error(Code::kInvalidArgument,
+                 "a run with a binding gives the bound outputs; leave CallOptions::outputs empty");
   }
   if (state.outputs.empty()) {
-    CORELANE_RETURN_IF_ERROR(core->model().choose_outputs({}, call));
+    CORELANE_TRY(core->model().choose_outputs({}, call));
   } else {
     call.outputs = state.outputs;
   }
-  CORELANE_ASSIGN_OR_STATUS(state.results, core->run(std::move(call), options));
+  CORELANE_ASSIGN(state.results, core->run(std::move(call), options));
   return {};
 }
 
@@ -207,7 +206,7 @@ Result<Outputs> Session::run_batch(const Feed& feed, const CallOptions& options)
                   core->submit_batch(std::move(inputs), options, Caller::kWaits, nullptr));
   if (future->wait(options.interrupted)) return std::move(future->result);
   if (const auto batch = future->batch.lock()) core->cancel_batch(*batch);
-  return tl::unexpected<Status>(session::interrupted_status());
+  return error(session::interrupted_status());
 }
 
 Result<Future> Session::submit_batch(const Feed& feed, const CallOptions& options) {
@@ -254,7 +253,7 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
       owner_->pipeline.push_front(std::move(oldest));
     }
     newest.cancel();
-    return tl::unexpected<Status>(session::interrupted_status());
+    return error(session::interrupted_status());
   }
   CORELANE_ASSIGN(Outputs outputs, oldest.get());
   return std::optional<Outputs>(std::move(outputs));
@@ -264,7 +263,7 @@ std::vector<Result<Outputs>> Session::flush(const std::function<bool()>& interru
   std::vector<Result<Outputs>> results;
   if (owner_ == nullptr) return results;
   if (Status usable = owner_->core->usable(); !usable.ok()) {
-    results.emplace_back(tl::unexpected<Status>(std::move(usable)));
+    results.emplace_back(error(std::move(usable)));
     return results;
   }
   std::deque<Future> pending;
@@ -300,7 +299,7 @@ Result<IoBinding> Session::io_binding() {
 }
 
 Status Session::close(Duration timeout, const std::function<bool()>& interrupted) {
-  CORELANE_ASSIGN_OR_STATUS(const auto core, usable_core(owner_));
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
   return core->close(deadline_of(*core->clock(), timeout), interrupted);
 }
 
@@ -371,7 +370,7 @@ device::MemoryFigures Session::memory() const {
 }
 
 Status Session::set_trace(std::size_t records_per_core) {
-  CORELANE_ASSIGN_OR_STATUS(const auto core, usable_core(owner_));
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
   return core->device()->set_trace(records_per_core);
 }
 

@@ -10,7 +10,7 @@ namespace corelane::session {
 
 Status SessionCore::prepare_batch(const CallOptions& options, BatchCall& batch,
                                   Call& prototype) const {
-  CORELANE_RETURN_IF_ERROR(model_.choose_outputs(options.outputs, prototype));
+  CORELANE_TRY(model_.choose_outputs(options.outputs, prototype));
   batch.order = prototype.order;
   batch.parts.resize(batch.samples);
   const auto& descs = model_.native_outputs();
@@ -26,9 +26,9 @@ Status SessionCore::prepare_batch(const CallOptions& options, BatchCall& batch,
     shape[0] *= static_cast<std::int64_t>(batch.samples);
     CallOutput& whole = batch.outputs.emplace_back();
     whole.index = output.index;
-    CORELANE_ASSIGN_OR_STATUS(
-        whole.tensor, Tensor::allocate(desc.name, model_.result_dtype(output.index, desc.dtype),
-                                       std::move(shape)));
+    CORELANE_ASSIGN(whole.tensor,
+                    Tensor::allocate(desc.name, model_.result_dtype(output.index, desc.dtype),
+                                     std::move(shape)));
     whole.tensor.quant = model_.result_quant(output.index);
   }
   return {};
@@ -112,7 +112,7 @@ Result<std::shared_ptr<FutureState>> SessionCore::submit_batch(std::vector<CallI
   cancel_batch(*batch);
   // Samples that run may read the caller's memory.
   if (reads_callers_memory(whole)) batch->future->wait(options.interrupted);
-  return tl::unexpected<Status>(std::move(status));
+  return error(std::move(status));
 }
 
 bool SessionCore::cancel_batch(BatchCall& batch) {

@@ -41,19 +41,19 @@ class LentOutputs {
 };
 
 Status terminated_status() {
-  return failure(Code::kCancelled,
-                 "the call was terminated by its CallControl; reset() lets later calls run");
+  return error(Code::kCancelled,
+               "the call was terminated by its CallControl; reset() lets later calls run");
 }
 
 }  // namespace
 
 Status SessionCore::check_terms(const CallOptions& options) const {
   if (options.timeout < Duration{0} || options.submit_timeout < Duration{0}) {
-    return failure(Code::kInvalidArgument, "a timeout is negative; 0 means none");
+    return error(Code::kInvalidArgument, "a timeout is negative; 0 means none");
   }
   if (options.priority < -128 || options.priority > 127) {
-    return failure(Code::kInvalidArgument, "the priority is {}; it must be -128 to 127",
-                   options.priority);
+    return error(Code::kInvalidArgument, "the priority is {}; it must be -128 to 127",
+                 options.priority);
   }
   if (options.control && options.control->terminated()) return terminated_status();
   return {};
@@ -70,7 +70,7 @@ Status SessionCore::own_inputs(Call& call, const CallOptions& options, Caller ca
                            ? input.keep != nullptr
                            : caller == Caller::kWaits || options.borrow;
     if (direct && stays) continue;
-    CORELANE_RETURN_IF_ERROR(model_.capture(i, input));
+    CORELANE_TRY(model_.capture(i, input));
   }
   return {};
 }
@@ -189,7 +189,7 @@ Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task,
     if (task->resolved) inputs.swap(task->call.inputs);
   }
   if (resolved) return std::move(future->result);
-  return tl::unexpected<Status>(interrupted_status());
+  return error(interrupted_status());
 }
 
 Result<std::uint64_t> SessionCore::run_async(Call call, RunCallback callback,

@@ -25,7 +25,7 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
     }
     InterruptPoll poll(interrupted);
     while (!quiet() && clock_->now() < deadline) {
-      CORELANE_RETURN_IF_ERROR(poll.wait(*clock_, lock, quiet_, deadline));
+      CORELANE_TRY(poll.wait(*clock_, lock, quiet_, deadline));
     }
     if (quiet()) {
       workers.swap(workers_);
@@ -41,19 +41,19 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
     }
   }
   for (const auto& task : cancelled) {
-    resolve(task, failure(Code::kCancelled, "the session was closed before the task started"));
+    resolve(task, error(Code::kCancelled, "the session was closed before the task started"));
   }
   if (workers.empty() && !cancelled.empty()) {
-    return failure(Code::kTimeout, "{} waiting tasks were cancelled; others still run",
-                   cancelled.size());
+    return error(Code::kTimeout, "{} waiting tasks were cancelled; others still run",
+                 cancelled.size());
   }
   {
     const Lock lock(mutex_);
     if (!quiet()) {
-      return failure(Code::kTimeout,
-                     "{} tasks still run and {} callbacks have not returned; close again to wait "
-                     "for them",
-                     live_, pending_callbacks_);
+      return error(Code::kTimeout,
+                   "{} tasks still run and {} callbacks have not returned; close again to wait "
+                   "for them",
+                   live_, pending_callbacks_);
     }
   }
   workers.clear();
@@ -63,7 +63,7 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
     return {};
   }
   if (!callbacks_->wait_idle(deadline)) {
-    return failure(Code::kTimeout, "a continuation has not returned; close again to wait for it");
+    return error(Code::kTimeout, "a continuation has not returned; close again to wait for it");
   }
   callbacks_->finish();
   return {};

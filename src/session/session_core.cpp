@@ -29,12 +29,10 @@ class Pumping {
   const SessionCore* outer_;
 };
 
-Status closed_status() {
-  return failure(Code::kWrongState, "the session is closed; make a new one");
-}
+Status closed_status() { return error(Code::kWrongState, "the session is closed; make a new one"); }
 
 Status cancelled_status() {
-  return failure(Code::kCancelled, "the call was cancelled before it started");
+  return error(Code::kCancelled, "the call was cancelled before it started");
 }
 
 std::size_t paced_cores(const SessionOptions& options) {
@@ -104,22 +102,21 @@ Status SessionCore::usable() const {
 Status SessionCore::refused(Admission why, Duration waited) const {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
   if (why == Admission::kPaced) {
-    return failure(Code::kTimeout,
-                   "the pace of one task per {} us left no room within {} ms; raise "
-                   "submit_timeout, or switch enable_pacing off",
-                   pacer_.interval().count() / 1000, ms);
+    return error(Code::kTimeout,
+                 "the pace of one task per {} us left no room within {} ms; raise "
+                 "submit_timeout, or switch enable_pacing off",
+                 pacer_.interval().count() / 1000, ms);
   }
   if (why == Admission::kCallbacksPending) {
-    return failure(Code::kTimeout,
-                   "{} tasks wait for their callbacks (max_pending_callbacks) and none returned "
-                   "within {} ms; make callbacks shorter, or raise max_pending_callbacks",
-                   pending_callbacks_, ms);
+    return error(Code::kTimeout,
+                 "{} tasks wait for their callbacks (max_pending_callbacks) and none returned "
+                 "within {} ms; make callbacks shorter, or raise max_pending_callbacks",
+                 pending_callbacks_, ms);
   }
-  return failure(
-      Code::kTimeout,
-      "{} tasks wait to be started (max_queue_size {}) and there was no room for this one "
-      "within {} ms; raise max_queue_size or submit_timeout, or use try_run_async",
-      waiting_, options_.max_queue_size, ms);
+  return error(Code::kTimeout,
+               "{} tasks wait to be started (max_queue_size {}) and there was no room for this one "
+               "within {} ms; raise max_queue_size or submit_timeout, or use try_run_async",
+               waiting_, options_.max_queue_size, ms);
 }
 
 Status SessionCore::enter(Lock& lock, const CallOptions& options, Entrance& entrance,
@@ -155,7 +152,7 @@ Status SessionCore::enter(Lock& lock, const CallOptions& options, Entrance& entr
       ++counted_.rejected;
       return refused(answer.what, now - *entrance.since);
     }
-    CORELANE_RETURN_IF_ERROR(entrance.poll.wait(*clock_, lock, room_, answer.wait_until));
+    CORELANE_TRY(entrance.poll.wait(*clock_, lock, room_, answer.wait_until));
   }
 }
 
@@ -185,7 +182,7 @@ Status SessionCore::accept(const std::shared_ptr<SessionTask>& task, const CallO
                            Entrance& entrance) {
   {
     Lock lock(mutex_);
-    CORELANE_RETURN_IF_ERROR(enter(lock, options, entrance, task.get()));
+    CORELANE_TRY(enter(lock, options, entrance, task.get()));
     number(*task, clock_->now());
     task->state = TaskState::kWaiting;
     lanes_[task->queue].waiting.push_back(task);
@@ -341,7 +338,7 @@ void SessionCore::expire(const std::shared_ptr<SessionTask>& task) {
     task->has_timer = false;
     if (!withdraw(*task)) return;
   }
-  resolve(task, failure(Code::kTimeout, "the task's time was over before a core was free"));
+  resolve(task, error(Code::kTimeout, "the task's time was over before a core was free"));
 }
 
 bool SessionCore::cancel(const std::shared_ptr<SessionTask>& task) {

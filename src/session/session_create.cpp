@@ -53,16 +53,16 @@ void decide_duplication(SessionParts& parts, bool shares_weights) {
 }
 
 Status make_contexts(SessionParts& parts, const ModelSource& source) {
-  CORELANE_ASSIGN_OR_STATUS(Context first, parts.programs.front().new_context());
+  CORELANE_ASSIGN(Context first, parts.programs.front().new_context());
   parts.contexts.push_back(std::move(first));
   while (parts.contexts.size() < parts.cores.size()) {
     if (parts.options.disable_dup_context) {
-      CORELANE_ASSIGN_OR_STATUS(Program program, load(source, parts.options.load));
+      CORELANE_ASSIGN(Program program, load(source, parts.options.load));
       parts.programs.push_back(std::move(program));
-      CORELANE_ASSIGN_OR_STATUS(Context context, parts.programs.back().new_context());
+      CORELANE_ASSIGN(Context context, parts.programs.back().new_context());
       parts.contexts.push_back(std::move(context));
     } else {
-      CORELANE_ASSIGN_OR_STATUS(Context context, parts.contexts.front().duplicate());
+      CORELANE_ASSIGN(Context context, parts.contexts.front().duplicate());
       parts.contexts.push_back(std::move(context));
       ++parts.duplicated;
     }

@@ -11,7 +11,7 @@
 namespace corelane::session {
 
 Result<Outputs> SessionCore::outputs_of(Call& call, const Status& status) {
-  if (!status.ok()) return tl::unexpected<Status>(status);
+  if (!status.ok()) return error(status);
   Outputs outputs;
   outputs.reserve(call.outputs.size());
   if (call.order.empty()) {

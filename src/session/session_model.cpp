@@ -134,11 +134,11 @@ Status SessionModel::check_dtype(std::size_t index, const TensorView& given) con
   if (rules_ == InputRules::kLenient && is_lenient(given.dtype) && desc.dtype != DType::kString) {
     return {};
   }
-  return failure(Code::kTypeMismatch, "input '{}' takes {}, given {}{}", desc.name,
-                 dtype_name(desc.dtype), dtype_name(given.dtype),
-                 rules_ == InputRules::kLenient
-                     ? "; f32, f16, i8, u8, i16, u16, i32, u32, i64 and bool are converted"
-                     : "");
+  return error(Code::kTypeMismatch, "input '{}' takes {}, given {}{}", desc.name,
+               dtype_name(desc.dtype), dtype_name(given.dtype),
+               rules_ == InputRules::kLenient
+                   ? "; f32, f16, i8, u8, i16, u16, i32, u32, i64 and bool are converted"
+                   : "");
 }
 
 Result<TensorView> SessionModel::check_sample(std::size_t index, const TensorView& given,
@@ -232,7 +232,7 @@ Status SessionModel::choose_outputs(const std::vector<std::string>& names, Call&
     return {};
   }
   for (const std::string& name : names) {
-    CORELANE_ASSIGN_OR_STATUS(const std::size_t index, output_index(name));
+    CORELANE_ASSIGN(const std::size_t index, output_index(name));
     const auto same = std::find_if(call.outputs.begin(), call.outputs.end(),
                                    [&](const CallOutput& o) { return o.index == index; });
     call.order.push_back(static_cast<std::size_t>(same - call.outputs.begin()));
@@ -248,7 +248,7 @@ bool SessionModel::is_direct(std::size_t index, const TensorView& view) const no
 
 Status SessionModel::capture(std::size_t index, CallInput& input) const {
   const TensorDesc& desc = inputs_[index];
-  CORELANE_ASSIGN_OR_STATUS(Tensor copy, Tensor::allocate(desc.name, desc.dtype, input.view.shape));
+  CORELANE_ASSIGN(Tensor copy, Tensor::allocate(desc.name, desc.dtype, input.view.shape));
   const Status status = corelane::convert(input.view, copy.mutable_view(), convert_[index]);
   if (!status.ok()) return status.wrap(fmt::format("input '{}'", desc.name));
   input.view = copy.view();

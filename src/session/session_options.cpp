@@ -49,7 +49,7 @@ std::string squeezed(std::string_view text) {
   return out;
 }
 
-tl::unexpected<Status> bad_schedule(std::string_view text, std::string_view why) {
+Failure bad_schedule(std::string_view text, std::string_view why) {
   return error(Code::kInvalidArgument,
                "schedule '{}' {}; write core numbers such as \"0,1,2\", \"0 1\" or \"[0, 1]\"",
                text, why);
@@ -57,8 +57,8 @@ tl::unexpected<Status> bad_schedule(std::string_view text, std::string_view why)
 
 Status positive(std::string_view name, std::int64_t value) {
   if (value >= 1) return {};
-  return failure(Code::kInvalidArgument, "{} is {}; it must be at least 1, or kUnlimited", name,
-                 value);
+  return error(Code::kInvalidArgument, "{} is {}; it must be at least 1, or kUnlimited", name,
+               value);
 }
 
 }  // namespace
@@ -170,40 +170,40 @@ device::CoreSet cores_of(TpMode mode) noexcept {
 
 Status check(const SessionOptions& options, std::size_t cores) {
   if (!options.schedule.empty() && options.tp_mode) {
-    return failure(Code::kInvalidArgument,
-                   "schedule and tp_mode exclude each other; leave one of them out");
+    return error(Code::kInvalidArgument,
+                 "schedule and tp_mode exclude each other; leave one of them out");
   }
   if (options.threads_per_core < 1 || options.threads_per_core > kMaxThreadsPerCore) {
-    return failure(Code::kInvalidArgument, "threads_per_core is {}; it must be 1 to {}",
-                   options.threads_per_core, kMaxThreadsPerCore);
+    return error(Code::kInvalidArgument, "threads_per_core is {}; it must be 1 to {}",
+                 options.threads_per_core, kMaxThreadsPerCore);
   }
-  CORELANE_RETURN_IF_ERROR(positive("max_queue_size", options.max_queue_size));
-  CORELANE_RETURN_IF_ERROR(positive("max_pending_callbacks", options.max_pending_callbacks));
+  CORELANE_TRY(positive("max_queue_size", options.max_queue_size));
+  CORELANE_TRY(positive("max_pending_callbacks", options.max_pending_callbacks));
   if (options.submit_timeout <= Duration{0}) {
-    return failure(Code::kInvalidArgument, "submit_timeout is {} ns; it must be more than 0",
-                   options.submit_timeout.count());
+    return error(Code::kInvalidArgument, "submit_timeout is {} ns; it must be more than 0",
+                 options.submit_timeout.count());
   }
   for (const std::size_t core : options.schedule) {
     if (core < cores && core < device::CoreSet::kMaxCores) continue;
     if (cores >= device::CoreSet::kMaxCores) {
-      return failure(Code::kOutOfCores, "schedule names core {}; no device has more than {} cores",
-                     core, device::CoreSet::kMaxCores);
+      return error(Code::kOutOfCores, "schedule names core {}; no device has more than {} cores",
+                   core, device::CoreSet::kMaxCores);
     }
-    return failure(Code::kOutOfCores,
-                   "schedule names core {}; the device has {} core{}, numbered from 0", core, cores,
-                   cores == 1 ? "" : "s");
+    return error(Code::kOutOfCores,
+                 "schedule names core {}; the device has {} core{}, numbered from 0", core, cores,
+                 cores == 1 ? "" : "s");
   }
   if (options.tp_mode == TpMode::kAll && cores == 1) {
-    return failure(Code::kOutOfCores,
-                   "tp_mode 'all' joins cores and the device has 1 core; use 'auto' or '0'");
+    return error(Code::kOutOfCores,
+                 "tp_mode 'all' joins cores and the device has 1 core; use 'auto' or '0'");
   }
   if (options.tp_mode) {
     const device::CoreSet wanted = cores_of(*options.tp_mode);
     if (wanted.is_mask() && !wanted.check(cores).ok()) {
-      return failure(Code::kOutOfCores,
-                     "tp_mode '{}' names a core that is not there; the device has {} core{}, "
-                     "numbered from 0",
-                     tp_mode_name(*options.tp_mode), cores, cores == 1 ? "" : "s");
+      return error(Code::kOutOfCores,
+                   "tp_mode '{}' names a core that is not there; the device has {} core{}, "
+                   "numbered from 0",
+                   tp_mode_name(*options.tp_mode), cores, cores == 1 ? "" : "s");
     }
   }
   return {};

@@ -47,10 +47,10 @@ Status SessionWorker::choose_shapes(const Call& call) {
   // Old bindings may be of freed memory: they must not be kept for new shapes.
   for (std::size_t i = 0; i < bound_.size(); ++i) {
     if (!bound_[i]) continue;
-    CORELANE_RETURN_IF_ERROR(context_.unbind_output(i));
+    CORELANE_TRY(context_.unbind_output(i));
     bound_[i] = false;
   }
-  CORELANE_RETURN_IF_ERROR(context_.set_input_shapes(shapes));
+  CORELANE_TRY(context_.set_input_shapes(shapes));
   shapes_ = std::move(shapes);
   outputs_ = context_.outputs();
   return {};
@@ -60,13 +60,13 @@ Status SessionWorker::bind_inputs(const Call& call) {
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const CallInput& input = call.inputs[i];
     if (input.buffer != nullptr) {
-      CORELANE_RETURN_IF_ERROR(context_.bind_input(i, input.buffer, input.offset));
+      CORELANE_TRY(context_.bind_input(i, input.buffer, input.offset));
       continue;
     }
     // Mean and std are applied once.
     static const ConvertOptions kAsItIs;
     const ConvertOptions& convert = input.captured ? kAsItIs : model_.convert(i);
-    CORELANE_RETURN_IF_ERROR(context_.bind_input(i, input.view, convert));
+    CORELANE_TRY(context_.bind_input(i, input.view, convert));
   }
   return {};
 }
@@ -80,35 +80,35 @@ Status SessionWorker::bind_output(CallOutput& output) {
                                     : context_.bind_output(i, output.tensor.mutable_view());
   }
   if (!desc.shape.is_static()) {  // Known after the run.
-    if (bound_[i]) CORELANE_RETURN_IF_ERROR(context_.unbind_output(i));
+    if (bound_[i]) CORELANE_TRY(context_.unbind_output(i));
     bound_[i] = false;
     return {};
   }
-  CORELANE_ASSIGN_OR_STATUS(
-      output.tensor, Tensor::allocate(desc.name, model_.result_dtype(i, desc.dtype), desc.shape));
+  CORELANE_ASSIGN(output.tensor,
+                  Tensor::allocate(desc.name, model_.result_dtype(i, desc.dtype), desc.shape));
   output.tensor.quant = model_.result_quant(i);
   bound_[i] = true;
   return context_.bind_output(i, output.tensor.mutable_view());
 }
 
 Status SessionWorker::bind(Call& call) {
-  CORELANE_RETURN_IF_ERROR(choose_shapes(call));
-  CORELANE_RETURN_IF_ERROR(bind_inputs(call));
+  CORELANE_TRY(choose_shapes(call));
+  CORELANE_TRY(bind_inputs(call));
   if (call.outputs.size() != outputs_.size()) {
     std::fill(wanted_.begin(), wanted_.end(), false);
     for (const CallOutput& output : call.outputs) wanted_[output.index] = true;
     for (std::size_t i = 0; i < bound_.size(); ++i) {
       if (!bound_[i] || wanted_[i]) continue;
-      CORELANE_RETURN_IF_ERROR(context_.unbind_output(i));
+      CORELANE_TRY(context_.unbind_output(i));
       bound_[i] = false;
     }
   }
-  for (CallOutput& output : call.outputs) CORELANE_RETURN_IF_ERROR(bind_output(output));
+  for (CallOutput& output : call.outputs) CORELANE_TRY(bind_output(output));
   return {};
 }
 
 Status SessionWorker::renew() {
-  CORELANE_ASSIGN_OR_STATUS(context_, context_.duplicate());
+  CORELANE_ASSIGN(context_, context_.duplicate());
   std::fill(bound_.begin(), bound_.end(), false);
   return {};
 }
@@ -116,7 +116,7 @@ Status SessionWorker::renew() {
 Status SessionWorker::bind_or_renew(Call& call) {
   Status status = bind(call);
   if (status.code() != Code::kBusy) return status;
-  CORELANE_RETURN_IF_ERROR(renew());
+  CORELANE_TRY(renew());
   return bind(call);
 }
 
@@ -128,8 +128,8 @@ Result<Inference> SessionWorker::start(Call& call, const CallTerms& terms, const
 
 Status SessionWorker::run(Call& call, const CallTerms& terms, const Clock& clock) {
   times_ = {};
-  CORELANE_RETURN_IF_ERROR(bind_or_renew(call));
-  CORELANE_ASSIGN_OR_STATUS(const RunOptions options, options_of(terms, clock));
+  CORELANE_TRY(bind_or_renew(call));
+  CORELANE_ASSIGN(const RunOptions options, options_of(terms, clock));
   Status status = context_.run(options);
   times_ = context_.times();
   return status;
@@ -146,14 +146,13 @@ Status SessionWorker::collect(Call& call, Duration& copied, const Clock& clock) 
     const std::size_t i = output.index;
     const TensorDesc& desc = outputs_[i];
     if (desc.shape.is_static() && output.buffer == nullptr) continue;
-    CORELANE_ASSIGN_OR_STATUS(const TensorView result, context_.output(i));
+    CORELANE_ASSIGN(const TensorView result, context_.output(i));
     if (output.given) {  // Written in place; now its shape is known.
       output.tensor.shape = result.shape;
       continue;
     }
-    CORELANE_ASSIGN_OR_STATUS(
-        output.tensor,
-        Tensor::allocate(desc.name, model_.result_dtype(i, result.dtype), result.shape));
+    CORELANE_ASSIGN(output.tensor, Tensor::allocate(desc.name, model_.result_dtype(i, result.dtype),
+                                                    result.shape));
     output.tensor.quant = model_.result_quant(i);
     const Status status = corelane::convert(result, output.tensor.mutable_view());
     if (!status.ok()) return status.wrap("output '" + desc.name + "'");

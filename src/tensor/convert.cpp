@@ -5,16 +5,15 @@
 namespace corelane {
 
 Status convert(const TensorView& src, const MutableTensorView& dst, const ConvertOptions& options) {
-  CORELANE_ASSIGN_OR_STATUS(const detail::ConvertPlan plan,
-                            detail::make_convert_plan(src, dst, options));
+  CORELANE_ASSIGN(const detail::ConvertPlan plan, detail::make_convert_plan(src, dst, options));
   if (plan.to.total == 0) return {};
   if (options.path != ConvertPath::kReference && detail::convert_fast(plan)) return {};
   if (options.path == ConvertPath::kFast) {
-    return failure(Code::kUnsupported,
-                   "no fast kernel converts {} {} in layout {} to {} in layout {} with these "
-                   "quantizations; use the automatic path",
-                   dtype_name(src.dtype), src.shape.to_string(), layout_name(src.layout.kind),
-                   dtype_name(dst.dtype), layout_name(dst.layout.kind));
+    return error(Code::kUnsupported,
+                 "no fast kernel converts {} {} in layout {} to {} in layout {} with these "
+                 "quantizations; use the automatic path",
+                 dtype_name(src.dtype), src.shape.to_string(), layout_name(src.layout.kind),
+                 dtype_name(dst.dtype), layout_name(dst.layout.kind));
   }
   detail::convert_reference(plan);
   return {};

@@ -76,18 +76,18 @@ Addressing plan_addressing(const ConvertPlan& p, const Layout& layout) {
 Status check_list(std::string_view name, const std::vector<float>& list, const Shape& shape) {
   if (list.empty()) return {};
   if (shape.rank() != 4) {
-    return failure(Code::kInvalidArgument,
-                   "{} is applied to channels of a 4-D tensor, given shape {}", name,
-                   shape.to_string());
+    return error(Code::kInvalidArgument,
+                 "{} is applied to channels of a 4-D tensor, given shape {}", name,
+                 shape.to_string());
   }
   if (list.size() != 1 && static_cast<std::int64_t>(list.size()) != shape[1]) {
-    return failure(Code::kInvalidArgument, "{} has {} values; allowed are 1 or {} (channels of {})",
-                   name, list.size(), shape[1], shape.to_string());
+    return error(Code::kInvalidArgument, "{} has {} values; allowed are 1 or {} (channels of {})",
+                 name, list.size(), shape[1], shape.to_string());
   }
   for (const float x : list) {
     if (!std::isfinite(x) || (name == "std" && x == 0)) {
-      return failure(Code::kInvalidArgument, "{} holds {}; it must be finite{}", name, x,
-                     name == "std" ? " and not 0" : "");
+      return error(Code::kInvalidArgument, "{} holds {}; it must be finite{}", name, x,
+                   name == "std" ? " and not 0" : "");
     }
   }
   return {};
@@ -95,9 +95,9 @@ Status check_list(std::string_view name, const std::vector<float>& list, const S
 
 Result<std::size_t> check_memory(std::string_view name, const TensorView& view) {
   auto needed = storage_bytes(view.shape, view.dtype, view.layout);
-  if (!needed) return tl::unexpected(needed.error().wrap(fmt::format("{} of a conversion", name)));
+  if (!needed) return error(needed.error().wrap(fmt::format("{} of a conversion", name)));
   if (const Status quant = effective(view.quant, view.dtype).check(view.shape); !quant.ok()) {
-    return tl::unexpected(quant.wrap(fmt::format("{} of a conversion", name)));
+    return error(quant.wrap(fmt::format("{} of a conversion", name)));
   }
   if (*needed > 0 && view.data == nullptr) {
     return error(Code::kInvalidArgument, "the data of the {} is null, {} bytes are needed", name,
@@ -136,9 +136,9 @@ Status check_overlap(const ConvertPlan& p, std::size_t src_bytes, std::size_t ds
   const auto d = reinterpret_cast<std::uintptr_t>(p.dst);
   if (src_bytes == 0 || dst_bytes == 0 || s + src_bytes <= d || d + dst_bytes <= s) return {};
   if (s == d && p.arithmetic == Arithmetic::kMoveBits && p.src_layout == p.dst_layout) return {};
-  return failure(Code::kInvalidArgument,
-                 "source and destination of a conversion overlap; give separate memory (only an "
-                 "unchanged tensor may be written to itself)");
+  return error(Code::kInvalidArgument,
+               "source and destination of a conversion overlap; give separate memory (only an "
+               "unchanged tensor may be written to itself)");
 }
 
 }  // namespace

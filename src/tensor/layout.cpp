@@ -28,28 +28,28 @@ namespace {
 Status check_layout(const Shape& shape, DType dtype, const Layout& layout) {
   const std::string_view name = layout_name(layout.kind);
   if (name == "unknown") {
-    return failure(Code::kInvalidArgument, "layout {} is none of plain, nhwc, nc1hwc2",
-                   static_cast<int>(layout.kind));
+    return error(Code::kInvalidArgument, "layout {} is none of plain, nhwc, nc1hwc2",
+                 static_cast<int>(layout.kind));
   }
   const bool plain = layout.kind == LayoutKind::kPlain;
   if ((!plain || layout.w_stride != 0) && shape.rank() != 4) {
-    return failure(Code::kInvalidArgument,
-                   "layout {}{} needs a 4-D shape, given {}; use plain without a row stride", name,
-                   plain ? " with a row stride" : "", shape.to_string());
+    return error(Code::kInvalidArgument,
+                 "layout {}{} needs a 4-D shape, given {}; use plain without a row stride", name,
+                 plain ? " with a row stride" : "", shape.to_string());
   }
   if (layout.kind == LayoutKind::kNC1HWC2 && layout.c2 == 0) {
-    return failure(Code::kInvalidArgument, "layout nc1hwc2 needs c2 >= 1, given 0");
+    return error(Code::kInvalidArgument, "layout nc1hwc2 needs c2 >= 1, given 0");
   }
   if (layout.w_stride != 0 && static_cast<std::int64_t>(layout.w_stride) < shape[3]) {
-    return failure(Code::kInvalidArgument,
-                   "w_stride {} is below the width of {}; give at least {}, or 0 for the width",
-                   layout.w_stride, shape.to_string(), shape[3]);
+    return error(Code::kInvalidArgument,
+                 "w_stride {} is below the width of {}; give at least {}, or 0 for the width",
+                 layout.w_stride, shape.to_string(), shape[3]);
   }
   if (dtype_bits(dtype) < 8 && (!plain || layout.w_stride != 0)) {
-    return failure(Code::kInvalidArgument,
-                   "{} packs two elements to a byte and is allowed in plain layout without a row "
-                   "stride only, given {}",
-                   dtype_name(dtype), name);
+    return error(Code::kInvalidArgument,
+                 "{} packs two elements to a byte and is allowed in plain layout without a row "
+                 "stride only, given {}",
+                 dtype_name(dtype), name);
   }
   return {};
 }

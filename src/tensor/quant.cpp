@@ -22,40 +22,40 @@ Quant Quant::dfp(std::int8_t fl) {
 Status Quant::check(const Shape& shape) const {
   if (kind == QuantKind::kNone || kind == QuantKind::kDfp) return {};
   if (kind != QuantKind::kAffine) {
-    return failure(Code::kInvalidArgument, "quantization kind {} is none of none, dfp, affine",
-                   static_cast<int>(kind));
+    return error(Code::kInvalidArgument, "quantization kind {} is none of none, dfp, affine",
+                 static_cast<int>(kind));
   }
   if (scales.size() != zero_points.size()) {
-    return failure(Code::kInvalidArgument,
-                   "affine quantization with {} scales and {} zero points; both lists must have "
-                   "the same length",
-                   scales.size(), zero_points.size());
+    return error(Code::kInvalidArgument,
+                 "affine quantization with {} scales and {} zero points; both lists must have "
+                 "the same length",
+                 scales.size(), zero_points.size());
   }
   for (std::size_t i = 0; i < scales.size(); ++i) {
     if (!std::isfinite(scales[i]) || scales[i] <= 0) {
-      return failure(Code::kInvalidArgument, "scale {} of channel {} is not finite and > 0",
-                     scales[i], i);
+      return error(Code::kInvalidArgument, "scale {} of channel {} is not finite and > 0",
+                   scales[i], i);
     }
   }
   if (!per_channel()) {
     if (scales.size() == 1) return {};
-    return failure(Code::kInvalidArgument,
-                   "affine quantization per tensor needs one scale, given {}; set the axis for one "
-                   "per channel",
-                   scales.size());
+    return error(Code::kInvalidArgument,
+                 "affine quantization per tensor needs one scale, given {}; set the axis for one "
+                 "per channel",
+                 scales.size());
   }
   const auto at = static_cast<std::size_t>(axis);
   if (at >= shape.rank()) {
-    return failure(Code::kInvalidArgument, "quantization axis {} does not exist in shape {}", axis,
-                   shape.to_string());
+    return error(Code::kInvalidArgument, "quantization axis {} does not exist in shape {}", axis,
+                 shape.to_string());
   }
   const bool fits = shape[at] == Shape::kOpen
                         ? !scales.empty()
                         : shape[at] == static_cast<std::int64_t>(scales.size());
   if (!fits) {
-    return failure(Code::kInvalidArgument,
-                   "quantization along axis {} of shape {} needs {} scales, given {}", axis,
-                   shape.to_string(), shape[at], scales.size());
+    return error(Code::kInvalidArgument,
+                 "quantization along axis {} of shape {} needs {} scales, given {}", axis,
+                 shape.to_string(), shape[at], scales.size());
   }
   return {};
 }

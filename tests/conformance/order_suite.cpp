@@ -144,7 +144,7 @@ TEST_F(Order, FailedFenceFailsItsJobAndThoseBehind) {
   made.wait = {first};
   made.signal = {second};
   auto completion = submit(made);
-  first->signal(failure(Code::kIo, "a test says so"));
+  first->signal(error(Code::kIo, "a test says so"));
   ASSERT_TRUE(completion->wait());
   EXPECT_EQ(completion->status().code(), Code::kIo);
   ASSERT_TRUE(second->wait());

@@ -17,24 +17,24 @@ using corelane::Status;
 Status write_seeds(const std::filesystem::path& folder) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const auto program = corelane::testing::sample_program(seed);
-    CORELANE_RETURN_IF_ERROR(corelane::write_file_atomic(
+    CORELANE_TRY(corelane::write_file_atomic(
         folder / "program_fuzz" / ("random" + std::to_string(seed) + ".rknn"), program));
   }
   for (const auto& model : corelane::robustness::rule_models()) {
-    CORELANE_RETURN_IF_ERROR(
+    CORELANE_TRY(
         corelane::write_file_atomic(folder / "onnx_fuzz" / (model.name + ".onnx"), model.bytes));
   }
   for (const auto& model : corelane::robustness::sample_models()) {
-    CORELANE_RETURN_IF_ERROR(
+    CORELANE_TRY(
         corelane::write_file_atomic(folder / "onnx_fuzz" / (model.name + ".onnx"), model.bytes));
     corelane::ImportOptions options;
     if (model.name == "custom") options.custom_operators = {"mine.MyOp"};
-    CORELANE_ASSIGN_OR_STATUS(const auto imported, corelane::import_onnx(model.bytes, options));
+    CORELANE_ASSIGN(const auto imported, corelane::import_onnx(model.bytes, options));
     corelane::ProgramWriter writer(imported.description);
     writer.add_segment(corelane::SegmentKind::kGraph, "", imported.graph);
     writer.add_segment(corelane::SegmentKind::kConstants, "", imported.constants);
-    CORELANE_ASSIGN_OR_STATUS(const auto program, writer.finish());
-    CORELANE_RETURN_IF_ERROR(
+    CORELANE_ASSIGN(const auto program, writer.finish());
+    CORELANE_TRY(
         corelane::write_file_atomic(folder / "program_fuzz" / (model.name + ".rknn"), program));
   }
   return {};

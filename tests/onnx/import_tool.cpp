@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 Status convert(const fs::path& in, const fs::path& out, const corelane::ImportOptions& options,
                bool print) {
-  CORELANE_ASSIGN_OR_STATUS(const auto imported, corelane::import_onnx_file(in, options));
+  CORELANE_ASSIGN(const auto imported, corelane::import_onnx_file(in, options));
   for (const auto& finding : imported.description.findings) {
     if (print) {
       std::printf("%s: node %s (%s): %s\n", in.c_str(), finding.node.c_str(), finding.op.c_str(),
@@ -36,8 +36,7 @@ Status convert(const fs::path& in, const fs::path& out, const corelane::ImportOp
                 static_cast<unsigned long long>(imported.description.constant_bytes),
                 static_cast<unsigned long long>(imported.description.macs));
   }
-  CORELANE_ASSIGN_OR_STATUS(const auto model,
-                            corelane::inline_constants(imported.graph, imported.constants));
+  CORELANE_ASSIGN(const auto model, corelane::inline_constants(imported.graph, imported.constants));
   return corelane::write_file_atomic(out, model);
 }
 

@@ -21,19 +21,19 @@ Result failed(const Status& status) {
 Status bind_inputs(const Case& c, corelane::Context& context) {
   const auto descs = context.inputs();
   if (descs.size() != c.inputs.size()) {
-    return corelane::failure(Code::kInternal, "{} inputs, the case has {}", descs.size(),
-                             c.inputs.size());
+    return corelane::error(Code::kInternal, "{} inputs, the case has {}", descs.size(),
+                           c.inputs.size());
   }
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const CaseTensor& t = c.inputs[i];
     if (t.onnx_type == 0) {
-      return corelane::failure(Code::kUnsupportedModel, "input '{}' of the case is no tensor",
-                               descs[i].name);
+      return corelane::error(Code::kUnsupportedModel, "input '{}' of the case is no tensor",
+                             descs[i].name);
     }
     static const std::byte kNothing{};
     const corelane::TensorView view{
         t.data.empty() ? &kNothing : t.data.data(), t.data.size(), t.dtype, t.shape, {}, {}};
-    CORELANE_RETURN_IF_ERROR(context.set_input(i, view));
+    CORELANE_TRY(context.set_input(i, view));
   }
   return {};
 }

@@ -37,7 +37,7 @@ class CORELANE_API ByteReader {
   Result<T> read() {
     static_assert(std::is_trivially_copyable_v<T>);
     auto slice = read_bytes(sizeof(T));
-    if (!slice) return tl::unexpected<Status>(slice.error());
+    if (!slice) return error(slice.error());
     T value;
     std::memcpy(&value, slice->data(), sizeof(T));
     return value;

@@ -1,8 +1,8 @@
 /// Status and Result: how every function inside Corelane reports failure.
 ///
-/// A Status is a code, a message for a person, the place that made it, and optionally the Status
-/// that caused it. "Ok" costs one null pointer. A Status never changes after it is made; copies
-/// share it, so it may be read from any thread.
+/// A Status is a code, a message for a person, details for a program, the place that made it, and
+/// optionally the Status that caused it. "Ok" costs one null pointer. A Status never changes after
+/// it is made; copies share it, so it may be read from any thread.
 ///
 /// Nothing below floor 7 throws for a failure of its own: exceptions, C codes and Python errors
 /// are made from a Status once, at the edge of each adapter. A message names the thing, what was
@@ -18,6 +18,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 #include <utility>
+#include <vector>
 
 #include "corelane/base/api.h"
 
@@ -61,11 +62,28 @@ enum class Code : std::int32_t {
 /// The snake_case name of a code ("invalid_argument"), or "unknown". Any thread.
 CORELANE_API std::string_view code_name(Code code) noexcept;
 
-/// Success, or a failure with code, message, place and cause.
+/// The facts of a failure that code may act on. Programs read these; only people read the message.
+enum class Detail : std::uint8_t {
+  kInput,      ///< Name of the model input at fault.
+  kOutput,     ///< Name of the model output at fault.
+  kDimension,  ///< Index or name of the dimension at fault.
+  kGiven,      ///< What the caller gave.
+  kAllowed,    ///< What would have been accepted.
+  kLimit,      ///< The limit that was reached, a number with its unit.
+  kNode,       ///< Name of the node of the network.
+  kOperator,   ///< Operator type of that node, "domain.Type" or "Type".
+};
+
+/// The snake_case name of a detail ("input"), or "unknown". Any thread.
+CORELANE_API std::string_view detail_name(Detail key) noexcept;
+
+/// A result without a value: success, or a failure with code, message, details, place and cause.
 class [[nodiscard]] CORELANE_API Status {
  public:
   /// Success.
   Status() noexcept = default;
+  /// The failure that error() made.
+  Status(tl::unexpected<Status> failure) noexcept;  // NOLINT(google-explicit-constructor)
   /// A failure. `code` must not be kOk (kInternal is stored instead).
   Status(Code code, std::string message,
          std::source_location where = std::source_location::current());
@@ -79,6 +97,13 @@ class [[nodiscard]] CORELANE_API Status {
   const std::string& place() const noexcept;
   /// The failure behind this one; ok when there is none.
   Status cause() const noexcept;
+  /// What this failure or one of its causes says under `key`, the outermost first; empty when
+  /// none does. The view lives as long as a copy of this Status.
+  std::string_view detail(Detail key) const noexcept;
+  /// The details of this failure and its causes, each key once, in the order of Detail.
+  std::vector<std::pair<Detail, std::string>> details() const;
+  /// This failure with one more detail; a key that it has already is replaced. Ok stays ok.
+  Status with(Detail key, std::string value) const;
 
   /// A new failure with the same code (or `code`), this one as its cause. Ok stays ok.
   Status wrap(std::string message,
@@ -111,51 +136,45 @@ struct FormatAt {
 };
 }  // namespace detail
 
-/// Makes a failure: `return error(Code::kNotFound, "no input named '{}'", name);`
+/// A failure on its way out of a function: converts to Status and to every Result.
+class [[nodiscard]] Failure : public tl::unexpected<Status> {
+ public:
+  explicit Failure(Status status) : tl::unexpected<Status>(std::move(status)) {}
+  /// Adds a fact for programs: `error(...).with(Detail::kInput, name)`. `value` is formatted by
+  /// fmt.
+  template <class V>
+  Failure with(Detail key, const V& value) && {
+    return Failure(this->value().with(key, fmt::format("{}", value)));
+  }
+};
+
+/// Makes a failure, in functions that return Status or Result:
+/// `return error(Code::kNotFound, "no input named '{}'", name);`
 template <class... Args>
-tl::unexpected<Status> error(Code code, detail::FormatAt<std::type_identity_t<Args>...> at,
-                             Args&&... args) {
-  return tl::unexpected<Status>(
-      Status(code, fmt::format(at.format, std::forward<Args>(args)...), at.where));
+Failure error(Code code, detail::FormatAt<std::type_identity_t<Args>...> at, Args&&... args) {
+  return Failure(Status(code, fmt::format(at.format, std::forward<Args>(args)...), at.where));
 }
 
-/// The same as a Status, for functions that return Status.
-template <class... Args>
-Status failure(Code code, detail::FormatAt<std::type_identity_t<Args>...> at, Args&&... args) {
-  return Status(code, fmt::format(at.format, std::forward<Args>(args)...), at.where);
-}
+/// Passes a failure on as it is: `return error(result.error());`. `status` must not be ok.
+inline Failure error(Status status) { return Failure(std::move(status)); }
 
 }  // namespace corelane
 
 #define CORELANE_CONCAT_INNER_(a, b) a##b
 #define CORELANE_CONCAT_(a, b) CORELANE_CONCAT_INNER_(a, b)
 
-/// Returns from the function when `expr` (a Status) is a failure; in a function returning Status.
-#define CORELANE_RETURN_IF_ERROR(expr)                                      \
-  do {                                                                      \
-    if (::corelane::Status status_ = (expr); !status_.ok()) return status_; \
-  } while (false)
-
-/// The same in a function returning Result<T>.
-#define CORELANE_TRY(expr)                                             \
-  do {                                                                 \
-    if (::corelane::Status status_ = (expr); !status_.ok())            \
-      return ::tl::unexpected<::corelane::Status>(std::move(status_)); \
+/// Returns the failure of `expr` (a Status) from a function that returns Status or Result.
+#define CORELANE_TRY(expr)                                  \
+  do {                                                      \
+    if (::corelane::Status status_ = (expr); !status_.ok()) \
+      return ::corelane::error(std::move(status_));         \
   } while (false)
 
 /// `CORELANE_ASSIGN(auto x, f());` takes the value of a Result, or returns its failure from a
-/// function returning Result.
+/// function that returns Status or Result.
 #define CORELANE_ASSIGN(lhs, expr) \
   CORELANE_ASSIGN_IMPL_(CORELANE_CONCAT_(result_, __LINE__), lhs, expr)
-#define CORELANE_ASSIGN_IMPL_(tmp, lhs, expr)                                    \
-  auto tmp = (expr);                                                             \
-  if (!tmp) return ::tl::unexpected<::corelane::Status>(std::move(tmp).error()); \
-  lhs = std::move(*tmp)
-
-/// `CORELANE_ASSIGN_OR_STATUS(auto x, f());` the same from a function returning Status.
-#define CORELANE_ASSIGN_OR_STATUS(lhs, expr) \
-  CORELANE_ASSIGN_OR_STATUS_IMPL_(CORELANE_CONCAT_(result_, __LINE__), lhs, expr)
-#define CORELANE_ASSIGN_OR_STATUS_IMPL_(tmp, lhs, expr) \
-  auto tmp = (expr);                                    \
-  if (!tmp) return std::move(tmp).error();              \
+#define CORELANE_ASSIGN_IMPL_(tmp, lhs, expr)                 \
+  auto tmp = (expr);                                          \
+  if (!tmp) return ::corelane::error(std::move(tmp).error()); \
   lhs = std::move(*tmp)

@@ -270,7 +270,7 @@ class Session::Awaitable {
     Future::Awaiter{*future_}.await_suspend(waiting);
   }
   Result<Outputs> await_resume() const {
-    if (!future_) return tl::unexpected<Status>(future_.error());
+    if (!future_) return error(future_.error());
     return future_->get();
   }
 

@@ -147,7 +147,7 @@ nb::handle numpy_dtype(DType type) {
     const nb::object& dtype = numpy().dtypes[i];
     if (!dtype.is_none()) return dtype;
   }
-  raise(failure(Code::kUnsupported, "numpy has no element type for {}", dtype_name(type)));
+  raise(error(Code::kUnsupported, "numpy has no element type for {}", dtype_name(type)));
 }
 
 }  // namespace
@@ -177,8 +177,8 @@ ArrayView read_array(nb::handle value, const TensorDesc& desc) {
   });
   const nb::tuple pair = nb::cast<nb::tuple>(plain);
   if (!view_buffer(pair[0], kReading, array)) {
-    raise(failure(Code::kTypeMismatch, "input '{}': numpy type {} is no element type of a tensor",
-                  desc.name, nb::str(nb::object(pair[0].attr("dtype"))).c_str()));
+    raise(error(Code::kTypeMismatch, "input '{}': numpy type {} is no element type of a tensor",
+                desc.name, nb::str(nb::object(pair[0].attr("dtype"))).c_str()));
   }
   if (const int type = nb::cast<int>(pair[1]); type != 0) array.view.dtype = dtype_of(type);
   return array;
@@ -187,8 +187,8 @@ ArrayView read_array(nb::handle value, const TensorDesc& desc) {
 ArrayView read_writable(nb::handle value) {
   ArrayView array;
   if (view_buffer(value, kReading | PyBUF_WRITABLE, array)) return array;
-  raise(failure(Code::kInvalidArgument,
-                "memory for an output must be a writable C-contiguous array of native byte order"));
+  raise(error(Code::kInvalidArgument,
+              "memory for an output must be a writable C-contiguous array of native byte order"));
 }
 
 nb::object make_array(const Tensor& tensor) {

@@ -52,8 +52,8 @@ T taken(const nb::dict& given, const char* key) {
 LayoutKind layout_of(const std::string& name) {
   const auto kind = layout_from_name(name == "nchw" ? "plain" : name);
   if (!kind || *kind == LayoutKind::kNC1HWC2) {
-    raise(failure(Code::kInvalidArgument,
-                  "layout '{}': allowed are nhwc and nchw (also called plain)", name));
+    raise(error(Code::kInvalidArgument,
+                "layout '{}': allowed are nhwc and nchw (also called plain)", name));
   }
   return *kind;
 }
@@ -61,8 +61,8 @@ LayoutKind layout_of(const std::string& name) {
 DType io_dtype_of(const std::string& name) {
   const auto type = dtype_from_name(name);
   if (!type) {
-    raise(failure(Code::kInvalidArgument,
-                  "io_dtype '{}' is no element type; allowed are f32, f16, bf16 and f64", name));
+    raise(error(Code::kInvalidArgument,
+                "io_dtype '{}' is no element type; allowed are f32, f16, bf16 and f64", name));
   }
   return *type;
 }

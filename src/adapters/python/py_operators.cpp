@@ -41,10 +41,10 @@ Status write_output(const device::HostOperatorCall& call, std::size_t index, nb:
   desc.shape = to.shape;
   const ArrayView from = read_array(value, desc);
   if (from.view.dtype != to.dtype || from.view.shape != to.shape) {
-    return failure(Code::kHostOperatorFailed,
-                   "the function of '{}' gave {} {} as output {}; the model has {} {}", call.type,
-                   dtype_name(from.view.dtype), from.view.shape.to_string(), index,
-                   dtype_name(to.dtype), to.shape.to_string());
+    return error(Code::kHostOperatorFailed,
+                 "the function of '{}' gave {} {} as output {}; the model has {} {}", call.type,
+                 dtype_name(from.view.dtype), from.view.shape.to_string(), index,
+                 dtype_name(to.dtype), to.shape.to_string());
   }
   if (to.size > 0) std::memcpy(to.data, from.view.data, to.size);
   return {};
@@ -59,13 +59,13 @@ Status call_function(nb::handle function, const device::HostOperatorCall& call) 
   if (!many && call.outputs.size() == 1) return write_output(call, 0, result);
   const std::size_t given = many ? nb::len(result) : 1;
   if (given != call.outputs.size()) {
-    return failure(Code::kHostOperatorFailed,
-                   "the function of '{}' gave {} outputs; node '{}' has {}", call.type, given,
-                   call.name, call.outputs.size());
+    return error(Code::kHostOperatorFailed,
+                 "the function of '{}' gave {} outputs; node '{}' has {}", call.type, given,
+                 call.name, call.outputs.size());
   }
   for (std::size_t i = 0; i < given; ++i) {
     const nb::object output = result[i];
-    CORELANE_RETURN_IF_ERROR(write_output(call, i, output));
+    CORELANE_TRY(write_output(call, i, output));
   }
   return {};
 }
@@ -73,14 +73,14 @@ Status call_function(nb::handle function, const device::HostOperatorCall& call) 
 /// Any thread of a device, without the lock.
 Status run_function(PyObject* function, const device::HostOperatorCall& call) {
   const Entered lock;
-  if (!lock) return failure(Code::kHostOperatorFailed, "the interpreter has ended");
+  if (!lock) return error(Code::kHostOperatorFailed, "the interpreter has ended");
   try {
     return call_function(function, call);
   } catch (nb::python_error& raised) {
     const nb::object name = raised.type().attr("__name__");
     const nb::str text(raised.value());
-    return failure(Code::kHostOperatorFailed, "the function raised {}: {}",
-                   nb::cast<std::string>(name), text.c_str());
+    return error(Code::kHostOperatorFailed, "the function raised {}: {}",
+                 nb::cast<std::string>(name), text.c_str());
   }
 }
 

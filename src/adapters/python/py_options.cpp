@@ -32,8 +32,7 @@ OutputForm output_form(const std::string& name) {
   if (name == "declared") return OutputForm::kDeclared;
   if (name == "float") return OutputForm::kFloat;
   if (name == "raw") return OutputForm::kRaw;
-  raise(
-      failure(Code::kInvalidArgument, "output_form '{}' is none of declared, float and raw", name));
+  raise(error(Code::kInvalidArgument, "output_form '{}' is none of declared, float and raw", name));
 }
 
 const char* output_form_name(OutputForm form) noexcept {
@@ -44,7 +43,7 @@ device::Precision precision(const std::string& name) {
   if (name == "f32") return device::Precision::kF32;
   if (name == "f16") return device::Precision::kF16;
   if (name == "bf16") return device::Precision::kBF16;
-  raise(failure(Code::kInvalidArgument, "precision '{}' is none of f32, f16 and bf16", name));
+  raise(error(Code::kInvalidArgument, "precision '{}' is none of f32, f16 and bf16", name));
 }
 
 /// -1 stands for no limit.

@@ -44,8 +44,8 @@ class Probe {
   nb::list run(const nb::sequence& inputs) {
     const std::vector<TensorDesc> descs = context_.inputs();
     if (nb::len(inputs) != descs.size()) {
-      raise(failure(Code::kInvalidArgument, "the network has {} inputs, {} were given",
-                    descs.size(), nb::len(inputs)));
+      raise(error(Code::kInvalidArgument, "the network has {} inputs, {} were given", descs.size(),
+                  nb::len(inputs)));
     }
     std::vector<ArrayView> held;
     for (const nb::handle value : inputs) held.push_back(read_array(value, descs[held.size()]));
@@ -88,13 +88,13 @@ class Probe {
  private:
   Status run_released(const std::vector<ArrayView>& inputs, std::vector<Tensor>& outputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      CORELANE_RETURN_IF_ERROR(context_.set_input(i, inputs[i].view));
+      CORELANE_TRY(context_.set_input(i, inputs[i].view));
     }
-    CORELANE_RETURN_IF_ERROR(context_.run());
+    CORELANE_TRY(context_.run());
     const std::vector<TensorDesc> descs = context_.outputs();
     for (std::size_t i = 0; i < descs.size(); ++i) {
-      CORELANE_ASSIGN_OR_STATUS(const TensorView view, context_.output(i));
-      CORELANE_ASSIGN_OR_STATUS(outputs.emplace_back(), Tensor::copy_of(descs[i].name, view));
+      CORELANE_ASSIGN(const TensorView view, context_.output(i));
+      CORELANE_ASSIGN(outputs.emplace_back(), Tensor::copy_of(descs[i].name, view));
     }
     return {};
   }

@@ -237,14 +237,14 @@ Status check_type(const IoTensor& io, DType dtype) {
   const DType own = io.entry->reported_dtype;
   const bool exact = own == DType::kBool || own == DType::kI64 || own == DType::kU64;
   if (dtype == DType::kI4 && own != DType::kI4)
-    return failure(Code::kTypeMismatch, "INT4 is not offered for this tensor, which is {}",
-                   type_name(type_of(own)));
+    return error(Code::kTypeMismatch, "INT4 is not offered for this tensor, which is {}",
+                 type_name(type_of(own)));
   if (io.side == Side::kInput && exact && type_of(dtype) != type_of(own))
-    return failure(Code::kTypeMismatch,
-                   "it is {} and takes only that, not {}; set `type` (a zeroed "
-                   "struct says "
-                   "FLOAT32) and give {}-bit elements",
-                   type_name(type_of(own)), type_name(type_of(dtype)), dtype_bits(own));
+    return error(Code::kTypeMismatch,
+                 "it is {} and takes only that, not {}; set `type` (a zeroed "
+                 "struct says "
+                 "FLOAT32) and give {}-bit elements",
+                 type_name(type_of(own)), type_name(type_of(dtype)), dtype_bits(own));
   return {};
 }
 
@@ -268,7 +268,7 @@ Result<ViewPlan> plan_view(const IoTensor& io, const Form& form, const Chip& chi
                  "{} {} '{}' has open dimensions {}; call rknn_set_input_shapes first", what,
                  io.index, entry.desc.name, io.shape.to_string());
   auto named = [&](const Status& status) {
-    return tl::unexpected(status.wrap(fmt::format("{} {} '{}'", what, io.index, entry.desc.name)));
+    return error(status.wrap(fmt::format("{} {} '{}'", what, io.index, entry.desc.name)));
   };
   const Result<DType> dtype = dtype_of(form.type);
   if (!dtype) return named(dtype.error());

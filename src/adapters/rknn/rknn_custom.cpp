@@ -78,13 +78,13 @@ Status guarded(const char* what, int* code, F&& call) {
   try {
     *code = call();
     if (*code == RKNN_SUCC) return {};
-    return failure(Code::kHostOperatorFailed, "{} returned {}", what, *code);
+    return error(Code::kHostOperatorFailed, "{} returned {}", what, *code);
   } catch (const std::exception& problem) {
     *code = RKNN_ERR_FAIL;
-    return failure(Code::kHostOperatorFailed, "{} threw: {}", what, problem.what());
+    return error(Code::kHostOperatorFailed, "{} threw: {}", what, problem.what());
   } catch (...) {
     *code = RKNN_ERR_FAIL;
-    return failure(Code::kHostOperatorFailed, "{} threw something that is no std::exception", what);
+    return error(Code::kHostOperatorFailed, "{} threw something that is no std::exception", what);
   }
 }
 
@@ -170,7 +170,7 @@ Status CustomOps::grow(Node& node, std::size_t wanted) {
       const std::lock_guard lock(mutex_);
       if (node.instances.size() >= wanted) return {};
     }
-    CORELANE_ASSIGN_OR_STATUS(std::unique_ptr<Instance> made, make_instance(node));
+    CORELANE_ASSIGN(std::unique_ptr<Instance> made, make_instance(node));
     const std::lock_guard lock(mutex_);
     // Should another thread have been faster, it is one that leave() takes away.
     node.instances.push_back(std::move(made));
@@ -214,7 +214,7 @@ Result<std::unique_ptr<CustomOps::Instance>> CustomOps::make_instance(const Node
   if (status.ok()) return made;
   instance.skipped = true;  // What was not initialised is not destroyed.
   if (code != RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE)
-    return tl::unexpected(status.wrap(
+    return error(status.wrap(
         fmt::format("custom operator '{}' (node '{}') failed", node.op->type, node.name)));
   log::write(log::Level::kWarn,
              fmt::format("custom operator '{}' (node '{}'): init left the node to the library, "
@@ -225,37 +225,37 @@ Result<std::unique_ptr<CustomOps::Instance>> CustomOps::make_instance(const Node
 
 Status CustomOps::reserve(const rknn_custom_op* ops, std::uint32_t count, Operators& reserved) {
   if (ops == nullptr || count == 0)
-    return failure(Code::kInvalidArgument,
-                   "no operators given; pass an array of rknn_custom_op and its length");
+    return error(Code::kInvalidArgument,
+                 "no operators given; pass an array of rknn_custom_op and its length");
   const std::lock_guard lock(mutex_);
   for (std::uint32_t i = 0; i < count; ++i) {
     const rknn_custom_op& op = ops[i];
     const std::string type = type_of_operator(op);
     if (type.empty() || type.size() == sizeof op.op_type)
-      return failure(Code::kInvalidArgument,
-                     "op[{}].op_type has {} characters; 1 to {} and a zero behind them are allowed",
-                     i, type.size(), sizeof op.op_type - 1);
+      return error(Code::kInvalidArgument,
+                   "op[{}].op_type has {} characters; 1 to {} and a zero behind them are allowed",
+                   i, type.size(), sizeof op.op_type - 1);
     if (op.target == RKNN_TARGET_TYPE_GPU)
-      return failure(Code::kInvalidArgument,
-                     "op[{}] '{}': target is the GPU, which this device does not have; give "
-                     "RKNN_TARGET_TYPE_CPU and a compute callback",
-                     i, type);
+      return error(Code::kInvalidArgument,
+                   "op[{}] '{}': target is the GPU, which this device does not have; give "
+                   "RKNN_TARGET_TYPE_CPU and a compute callback",
+                   i, type);
     if (op.target != RKNN_TARGET_TYPE_CPU)
-      return failure(Code::kInvalidArgument, "op[{}] '{}': target {} is none; use {} (the CPU)", i,
-                     type, static_cast<std::uint32_t>(op.target),
-                     static_cast<int>(RKNN_TARGET_TYPE_CPU));
+      return error(Code::kInvalidArgument, "op[{}] '{}': target {} is none; use {} (the CPU)", i,
+                   type, static_cast<std::uint32_t>(op.target),
+                   static_cast<int>(RKNN_TARGET_TYPE_CPU));
     if (op.compute == nullptr)
-      return failure(Code::kInvalidArgument,
-                     "op[{}] '{}' has no compute callback{}; give `compute`, which gets float "
-                     "tensors in the model's order",
-                     i, type,
-                     op.compute_native == nullptr ? "" : ", and compute_native is not supported");
+      return error(Code::kInvalidArgument,
+                   "op[{}] '{}' has no compute callback{}; give `compute`, which gets float "
+                   "tensors in the model's order",
+                   i, type,
+                   op.compute_native == nullptr ? "" : ", and compute_native is not supported");
     const auto same = [&](const std::shared_ptr<const Operator>& o) { return o->type == type; };
     if (operators_.contains(type) || std::any_of(reserved.begin(), reserved.end(), same))
-      return failure(Code::kWrongState,
-                     "op[{}] '{}' is registered already; register each type once, duplicates of a "
-                     "context have it as well",
-                     i, type);
+      return error(Code::kWrongState,
+                   "op[{}] '{}' is registered already; register each type once, duplicates of a "
+                   "context have it as well",
+                   i, type);
     reserved.push_back(std::make_shared<const Operator>(Operator{type, op}));
   }
   for (const auto& op : reserved) operators_.emplace(op->type, op);
@@ -266,7 +266,7 @@ Status CustomOps::publish(const Operators& added, Nodes& nodes, device::HostOper
   std::size_t wanted = 0;
   for (;;) {
     for (const auto& node : nodes) {
-      CORELANE_RETURN_IF_ERROR(grow(*node, wanted));
+      CORELANE_TRY(grow(*node, wanted));
       shrink(*node, wanted);
     }
     const std::lock_guard lock(mutex_);
@@ -289,7 +289,7 @@ Status CustomOps::publish(const Operators& added, Nodes& nodes, device::HostOper
 Status CustomOps::add(const rknn_custom_op* ops, std::uint32_t count,
                       const std::vector<NetworkNode>& nodes, device::HostOperatorTable& table) {
   Operators added;
-  CORELANE_RETURN_IF_ERROR(reserve(ops, count, added));
+  CORELANE_TRY(reserve(ops, count, added));
   Nodes own;
   for (const auto& op : added) {
     const std::size_t before = own.size();
@@ -364,19 +364,19 @@ void CustomOps::give_back(Instance& instance) noexcept {
 Status CustomOps::call(const std::shared_ptr<const Operator>& op,
                        const device::HostOperatorCall& call) {
   Node& node = node_of(op, call);
-  CORELANE_ASSIGN_OR_STATUS(Instance* const instance, take(node));
+  CORELANE_ASSIGN(Instance* const instance, take(node));
   const Taken taken(*this, *instance);
   if (instance->skipped)
-    return failure(Code::kHostOperatorMissing,
-                   "init left the node to the library's own operator (code {}), and there is none "
-                   "of that type; compute it in the callback, or build the model without it",
-                   RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE);
+    return error(Code::kHostOperatorMissing,
+                 "init left the node to the library's own operator (code {}), and there is none "
+                 "of that type; compute it in the callback, or build the model without it",
+                 RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE);
   CallTensors& tensors = instance->tensors;
-  CORELANE_RETURN_IF_ERROR(tensors.fill(call, node.inputs, node.outputs));
+  CORELANE_TRY(tensors.fill(call, node.inputs, node.outputs));
   const Inside inside(this);
   int code = RKNN_SUCC;
-  CORELANE_RETURN_IF_ERROR(instance->call("prepare", op->op.prepare, &code));
-  CORELANE_RETURN_IF_ERROR(instance->call("compute", op->op.compute, &code));
+  CORELANE_TRY(instance->call("prepare", op->op.prepare, &code));
+  CORELANE_TRY(instance->call("compute", op->op.compute, &code));
   return tensors.store(call);
 }
 

@@ -61,9 +61,9 @@ bool is_widened(DType dtype) { return is_float(dtype) && dtype != DType::kF32; }
 Status check_rank(const device::HostOperatorCall& call, const char* what, std::size_t index,
                   const Shape& shape) {
   if (shape.rank() <= RKNN_MAX_DIMS) return {};
-  return failure(Code::kUnsupported,
-                 "{} {} of node '{}' has {} dimensions, this API tells at most {}", what, index,
-                 call.name, shape.rank(), RKNN_MAX_DIMS);
+  return error(Code::kUnsupported,
+               "{} {} of node '{}' has {} dimensions, this API tells at most {}", what, index,
+               call.name, shape.rank(), RKNN_MAX_DIMS);
 }
 
 MutableTensorView wide_view(ByteVector& memory, const Shape& shape, std::size_t elements) {
@@ -144,19 +144,19 @@ Status CallTensors::fill(const device::HostOperatorCall& call,
   wide_outputs_.resize(call.outputs.size());
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorView& view = call.inputs[i];
-    CORELANE_RETURN_IF_ERROR(check_rank(call, "input", i, view.shape));
+    CORELANE_TRY(check_rank(call, "input", i, view.shape));
     rknn_custom_op_tensor tensor = tensor_of(i, name_at(inputs, i), view.dtype, view.shape);
     tensor.mem.virt_addr = const_cast<void*>(view.data);  // Callbacks only read inputs.
     if (is_widened(view.dtype) && tensor.attr.n_elems != 0) {
       const MutableTensorView wide = wide_view(wide_inputs_[i], view.shape, tensor.attr.n_elems);
-      CORELANE_RETURN_IF_ERROR(convert(view, wide));
+      CORELANE_TRY(convert(view, wide));
       tensor.mem.virt_addr = wide.data;
     }
     inputs_.push_back(tensor);
   }
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
     const MutableTensorView& view = call.outputs[i];
-    CORELANE_RETURN_IF_ERROR(check_rank(call, "output", i, view.shape));
+    CORELANE_TRY(check_rank(call, "output", i, view.shape));
     rknn_custom_op_tensor tensor = tensor_of(i, name_at(outputs, i), view.dtype, view.shape);
     tensor.mem.virt_addr = view.data;
     if (is_widened(view.dtype) && tensor.attr.n_elems != 0)
@@ -171,7 +171,7 @@ Status CallTensors::store(const device::HostOperatorCall& call) {
     const MutableTensorView& view = call.outputs[i];
     const std::size_t elements = view.shape.elements().value_or(0);
     if (!is_widened(view.dtype) || elements == 0) continue;
-    CORELANE_RETURN_IF_ERROR(convert(wide_view(wide_outputs_[i], view.shape, elements), view));
+    CORELANE_TRY(convert(wide_view(wide_outputs_[i], view.shape, elements), view));
   }
   return {};
 }

@@ -53,7 +53,7 @@ class FrameFiles {
         dtype_bytes(small.dtype, static_cast<std::size_t>(tensor.shape.elements().value_or(0))));
     small.data = bytes.data();
     small.size = bytes.size();
-    if (!bytes.empty()) CORELANE_RETURN_IF_ERROR(convert(tensor, small));
+    if (!bytes.empty()) CORELANE_TRY(convert(tensor, small));
     small.quant = {};  // The integers themselves.
     return write_npy(path, small);
   }
@@ -74,7 +74,7 @@ Status write_own_form(FrameFiles& files, const TensorView& view, const ConvertOp
       dtype_bytes(own.dtype, static_cast<std::size_t>(view.shape.elements().value_or(0))));
   own.data = bytes.data();
   own.size = bytes.size();
-  if (!bytes.empty()) CORELANE_RETURN_IF_ERROR(convert(view, own, options));
+  if (!bytes.empty()) CORELANE_TRY(convert(view, own, options));
   files.write("input", entry.desc.name, own, &entry);
   return {};
 }
@@ -139,7 +139,7 @@ void ModelContext::dump(Frame& frame) {
   std::filesystem::create_directories(folder, problem);
   FrameFiles files(folder, frame.id);
   if (problem)
-    files.note(failure(Code::kIo, "'{}' cannot be made: {}", folder.string(), problem.message()));
+    files.note(error(Code::kIo, "'{}' cannot be made: {}", folder.string(), problem.message()));
   for (std::size_t i = 0; i < description_->inputs.size() && !problem; ++i) {
     const IoEntry& entry = description_->inputs[i];
     if (bound_inputs_[i]) {

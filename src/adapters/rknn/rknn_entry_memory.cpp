@@ -31,7 +31,7 @@ Status check_process() {
 }
 
 Status check_context(rknn_context ctx) {
-  CORELANE_RETURN_IF_ERROR(check_process());
+  CORELANE_TRY(check_process());
   if (corelane::rknn::find_handle(ctx) != nullptr) return {};
   return corelane::rknn::stale_handle(ctx);
 }

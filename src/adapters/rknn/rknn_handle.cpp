@@ -62,19 +62,19 @@ std::shared_ptr<Handle> take_handle(rknn_context handle) noexcept {
 
 Status stale_handle(rknn_context handle) {
   if (forked.load(std::memory_order_relaxed))
-    return failure(Code::kWrongState,
-                   "context {:#x} was made before fork(), and the device's threads did not come "
-                   "along; make contexts in the child only, or start it with exec or spawn",
-                   handle);
+    return error(Code::kWrongState,
+                 "context {:#x} was made before fork(), and the device's threads did not come "
+                 "along; make contexts in the child only, or start it with exec or spawn",
+                 handle);
   if (handle == 0)
-    return failure(Code::kInvalidArgument,
-                   "the context is 0; pass the one that rknn_init or rknn_matmul_create gave");
+    return error(Code::kInvalidArgument,
+                 "the context is 0; pass the one that rknn_init or rknn_matmul_create gave");
   Table& t = table();
   const std::shared_lock lock(t.mutex);
-  return failure(Code::kInvalidArgument, "context {:#x} {}", handle,
-                 handle < t.next && handle > 0x1000
-                     ? "was destroyed; do not use it after rknn_destroy or rknn_matmul_destroy"
-                     : "is none that rknn_init or rknn_matmul_create gave out");
+  return error(Code::kInvalidArgument, "context {:#x} {}", handle,
+               handle < t.next && handle > 0x1000
+                   ? "was destroyed; do not use it after rknn_destroy or rknn_matmul_destroy"
+                   : "is none that rknn_init or rknn_matmul_create gave out");
 }
 
 bool after_fork() noexcept { return forked.load(std::memory_order_relaxed); }

@@ -8,19 +8,19 @@ namespace {
 Status check_buffer(const IoTensor& io, const rknn_input& input) {
   const std::string& name = io.entry->desc.name;
   if (input.buf == nullptr)
-    return failure(Code::kInvalidArgument, "input {} '{}': buf is null", io.index, name);
+    return error(Code::kInvalidArgument, "input {} '{}': buf is null", io.index, name);
   const Result<DType> dtype = dtype_of(input.type);
   if (!dtype) return dtype.error().wrap(fmt::format("input {} '{}'", io.index, name));
   const std::size_t needed = dtype_bytes(*dtype, io.shape.elements().value_or(0));
   if (input.size < needed)
-    return failure(Code::kInvalidArgument,
-                   "param input size({}) < model input size({}): input {} '{}' takes {} elements, "
-                   "{} bytes as {}{}",
-                   input.size, needed, io.index, name, io.shape.elements().value_or(0), needed,
-                   type_name(input.type),
-                   input.type == RKNN_TENSOR_FLOAT32
-                       ? "; a zeroed rknn_input says FLOAT32: set `type` to that of the data"
-                       : "");
+    return error(Code::kInvalidArgument,
+                 "param input size({}) < model input size({}): input {} '{}' takes {} elements, "
+                 "{} bytes as {}{}",
+                 input.size, needed, io.index, name, io.shape.elements().value_or(0), needed,
+                 type_name(input.type),
+                 input.type == RKNN_TENSOR_FLOAT32
+                     ? "; a zeroed rknn_input says FLOAT32: set `type` to that of the data"
+                     : "");
   return {};
 }
 

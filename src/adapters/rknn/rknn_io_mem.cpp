@@ -80,18 +80,18 @@ Result<IoTensor> ModelContext::resolve(const rknn_tensor_attr& attr) const {
 }
 
 Status ModelContext::bind(const IoTensor& io, const Bound& bound) {
-  CORELANE_ASSIGN_OR_STATUS(ViewPlan plan, plan_view(io, bound.form, chip_));
+  CORELANE_ASSIGN(ViewPlan plan, plan_view(io, bound.form, chip_));
   const Memory& memory = *bound.memory;
   if (memory.size < plan.bytes)
-    return failure(Code::kInvalidArgument,
-                   "{} {} '{}' takes {} bytes as {}{}, mem has {}; allocate size_with_stride of "
-                   "the queried attr, or n_elems x the bytes of the type",
-                   io.side == Side::kInput ? "input" : "output", io.index, io.entry->desc.name,
-                   plan.bytes, type_name(bound.form.type),
-                   bound.form.w_stride == 0
-                       ? std::string()
-                       : fmt::format(" with rows of w_stride {} pixels", bound.form.w_stride),
-                   memory.size);
+    return error(Code::kInvalidArgument,
+                 "{} {} '{}' takes {} bytes as {}{}, mem has {}; allocate size_with_stride of "
+                 "the queried attr, or n_elems x the bytes of the type",
+                 io.side == Side::kInput ? "input" : "output", io.index, io.entry->desc.name,
+                 plan.bytes, type_name(bound.form.type),
+                 bound.form.w_stride == 0
+                     ? std::string()
+                     : fmt::format(" with rows of w_stride {} pixels", bound.form.w_stride),
+                 memory.size);
   if (io.side == Side::kInput) check::input_bound(memory, plan.bytes);
   plan.view.data = memory.data;
   plan.view.size = plan.bytes;
@@ -102,13 +102,11 @@ Status ModelContext::bind(const IoTensor& io, const Bound& bound) {
   for (Frame& frame : frames_) {
     Context& context = frame.context;
     if (io.side == Side::kInput) {
-      CORELANE_RETURN_IF_ERROR(
-          untouched ? context.bind_input(io.index, memory.buffer, memory.buffer_offset)
-                    : context.bind_input(io.index, plan.view, plan.convert));
+      CORELANE_TRY(untouched ? context.bind_input(io.index, memory.buffer, memory.buffer_offset)
+                             : context.bind_input(io.index, plan.view, plan.convert));
     } else {
-      CORELANE_RETURN_IF_ERROR(
-          untouched ? context.bind_output(io.index, memory.buffer, memory.buffer_offset)
-                    : context.bind_output(io.index, plan.view));
+      CORELANE_TRY(untouched ? context.bind_output(io.index, memory.buffer, memory.buffer_offset)
+                             : context.bind_output(io.index, plan.view));
     }
   }
   return {};
@@ -165,12 +163,11 @@ Status ModelContext::rebind_all(std::string_view function) {
                       check::text(bounds[i]->call), status.message());
       bounds[i].reset();
       for (Frame& frame : frames_)
-        CORELANE_RETURN_IF_ERROR(input ? frame.context.unbind_input(i)
-                                       : frame.context.unbind_output(i));
+        CORELANE_TRY(input ? frame.context.unbind_input(i) : frame.context.unbind_output(i));
     }
     return Status();
   };
-  CORELANE_RETURN_IF_ERROR(again(bound_inputs_, true));
+  CORELANE_TRY(again(bound_inputs_, true));
   return again(bound_outputs_, false);
 }
 

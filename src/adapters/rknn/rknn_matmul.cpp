@@ -14,10 +14,10 @@ namespace {
 Status check_device(const device::Device& device) {
   const auto& kinds = device.info().capabilities.image_kinds;
   if (std::find(kinds.begin(), kinds.end(), device::kMatmulKind) != kinds.end()) return {};
-  return failure(Code::kDeviceLost,
-                 "device {} computes no matrix products of its own; set CORELANE_DEVICE=virtual, "
-                 "or put the product into a model",
-                 device.info().instance);
+  return error(Code::kDeviceLost,
+               "device {} computes no matrix products of its own; set CORELANE_DEVICE=virtual, "
+               "or put the product into a model",
+               device.info().instance);
 }
 
 std::string shape_text(const rknn_matmul_shape& shape) {
@@ -65,9 +65,8 @@ Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
                    "share it, use the normal layout for others",
                    i, shape_text(shapes[i]), shape_text(shapes[0]));
     auto desc = describe_matmul(context->plan_, shapes[i]);
-    if (!desc && dynamic)
-      return tl::unexpected(desc.error().wrap(fmt::format("shape {} of the list", i)));
-    if (!desc) return tl::unexpected(desc.error());
+    if (!desc && dynamic) return error(desc.error().wrap(fmt::format("shape {} of the list", i)));
+    if (!desc) return error(desc.error());
     rknn_matmul_io_attr attr;
     CORELANE_TRY(fill_matmul_attr(*desc, attr));
     io[i] = attr;
@@ -203,27 +202,27 @@ Status MatmulContext::check_bound(const Size& size) const {
     const Bound& bound = bound_[index_of(matrix)];
     const std::size_t needed = size.bytes[index_of(matrix)];
     if (bound.memory == nullptr)
-      return failure(Code::kWrongState,
-                     "{} has no memory; call rknn_matmul_set_io_mem for A, B and C before the run",
-                     matrix_name(matrix));
+      return error(Code::kWrongState,
+                   "{} has no memory; call rknn_matmul_set_io_mem for A, B and C before the run",
+                   matrix_name(matrix));
     if (bound.memory->buffer == nullptr && bound.memory->destroyed.load(std::memory_order_acquire))
-      return failure(Code::kWrongState,
-                     "mem of {} was destroyed by rknn_destroy_mem, and its memory is the caller's; "
-                     "call rknn_matmul_set_io_mem with another before the run",
-                     matrix_name(matrix));
+      return error(Code::kWrongState,
+                   "mem of {} was destroyed by rknn_destroy_mem, and its memory is the caller's; "
+                   "call rknn_matmul_set_io_mem with another before the run",
+                   matrix_name(matrix));
     if (bound.memory->size < needed)
-      return failure(Code::kWrongState,
-                     "mem of {} has {} bytes, {} takes {}; call rknn_matmul_set_io_mem after "
-                     "rknn_matmul_set_dynamic_shape",
-                     matrix_name(matrix), bound.memory->size, size.desc.to_string(), needed);
+      return error(Code::kWrongState,
+                   "mem of {} has {} bytes, {} takes {}; call rknn_matmul_set_io_mem after "
+                   "rknn_matmul_set_dynamic_shape",
+                   matrix_name(matrix), bound.memory->size, size.desc.to_string(), needed);
   }
   const Bound& c = bound_[2];
   for (const Matrix matrix : {Matrix::kA, Matrix::kB})
     if (overlap(*bound_[index_of(matrix)].memory, size.bytes[index_of(matrix)], *c.memory,
                 size.bytes[2]))
-      return failure(Code::kWrongState,
-                     "C lies over {}, which is read while C is written; bind memory of its own",
-                     matrix_name(matrix));
+      return error(Code::kWrongState,
+                   "C lies over {}, which is read while C is written; bind memory of its own",
+                   matrix_name(matrix));
   return {};
 }
 
@@ -231,15 +230,15 @@ Status MatmulContext::prepare(Size& size) {
   Ready& ready = size.ready;
   if (ready.bindings != nullptr) return {};
   if (ready.executable == nullptr) {
-    CORELANE_ASSIGN_OR_STATUS(const device::MatmulDesc desc, with_quant(size));
+    CORELANE_ASSIGN(const device::MatmulDesc desc, with_quant(size));
     const auto bytes = std::make_shared<const ByteVector>(device::encode(desc));
     device::Image image;
     image.kind = device::kMatmulKind;
     image.bytes = *bytes;
     image.keep_alive = bytes;
-    CORELANE_ASSIGN_OR_STATUS(ready.executable, device_->prepare(image, {}));
+    CORELANE_ASSIGN(ready.executable, device_->prepare(image, {}));
   }
-  CORELANE_ASSIGN_OR_STATUS(ready.bindings, ready.executable->new_bindings());
+  CORELANE_ASSIGN(ready.bindings, ready.executable->new_bindings());
   return {};
 }
 
@@ -262,8 +261,7 @@ Status MatmulContext::bind_one(Size& size, Matrix matrix) {
   const TensorDesc& desc = output ? ready.executable->outputs()[0] : ready.executable->inputs()[i];
   const device::TensorRef ref{bound.memory->data, size.bytes[i], desc.shape, bound.memory};
   // For B this also says that its content is new.
-  CORELANE_RETURN_IF_ERROR(output ? ready.bindings->set_output(0, ref)
-                                  : ready.bindings->set_input(i, ref));
+  CORELANE_TRY(output ? ready.bindings->set_output(0, ref) : ready.bindings->set_input(i, ref));
   ready.ages[i] = bound.age;
   if (matrix == Matrix::kB) ready.b_writes = writes;
   if (checked) ready.b_hash = hash;
@@ -271,9 +269,9 @@ Status MatmulContext::bind_one(Size& size, Matrix matrix) {
 }
 
 Status MatmulContext::bind(Size& size) {
-  CORELANE_RETURN_IF_ERROR(check_bound(size));
+  CORELANE_TRY(check_bound(size));
   for (const Matrix matrix : {Matrix::kA, Matrix::kB, Matrix::kC})
-    CORELANE_RETURN_IF_ERROR(bind_one(size, matrix));
+    CORELANE_TRY(bind_one(size, matrix));
   return {};
 }
 
@@ -302,10 +300,10 @@ FoundMatmul::FoundMatmul(rknn_context handle) {
   if (object == nullptr) {
     status_ = stale_handle(handle);
   } else if (object->kind() != HandleKind::kMatmul) {
-    status_ = corelane::failure(Code::kInvalidArgument,
-                                "context {:#x} is one of rknn_init; this function takes those of "
-                                "rknn_matmul_create",
-                                handle);
+    status_ = corelane::error(Code::kInvalidArgument,
+                              "context {:#x} is one of rknn_init; this function takes those of "
+                              "rknn_matmul_create",
+                              handle);
   } else {
     context_ = std::static_pointer_cast<MatmulContext>(std::move(object));
   }

@@ -108,40 +108,40 @@ __attribute__((no_sanitize_address, noinline)) std::int32_t doubtful_domain(
 
 Status check_layouts(const Head& head) {
   if (head.b_layout < RKNN_MM_LAYOUT_NORM || head.b_layout > RKNN_MM_LAYOUT_TP_NORM)
-    return failure(Code::kInvalidArgument,
-                   "B_layout {} is none; use 0 (normal), 1 (native) or 2 (TP_NORM)", head.b_layout);
+    return error(Code::kInvalidArgument,
+                 "B_layout {} is none; use 0 (normal), 1 (native) or 2 (TP_NORM)", head.b_layout);
   if (head.ac_layout != RKNN_MM_LAYOUT_NORM && head.ac_layout != RKNN_MM_LAYOUT_NATIVE)
-    return failure(Code::kInvalidArgument,
-                   "AC_layout {} is none for A and C; use 0 (normal) or 1 (native); TP_NORM is for "
-                   "B only",
-                   head.ac_layout);
+    return error(Code::kInvalidArgument,
+                 "AC_layout {} is none for A and C; use 0 (normal) or 1 (native); TP_NORM is for "
+                 "B only",
+                 head.ac_layout);
   return {};
 }
 
 Status check_b_quant(const Head& head, const MatmulTypes& types) {
   if (head.b_quant < RKNN_QUANT_TYPE_PER_LAYER_SYM || head.b_quant > RKNN_QUANT_TYPE_PER_GROUP_ASYM)
-    return failure(Code::kInvalidArgument,
-                   "B_quant_type {} is none; use 0/1 (layer), 2/3 (channel) or 4 (group), even "
-                   "numbers for symmetric",
-                   head.b_quant);
+    return error(Code::kInvalidArgument,
+                 "B_quant_type {} is none; use 0/1 (layer), 2/3 (channel) or 4 (group), even "
+                 "numbers for symmetric",
+                 head.b_quant);
   if (head.b_quant == RKNN_QUANT_TYPE_PER_GROUP_ASYM)
-    return failure(Code::kInvalidArgument,
-                   "B_quant_type 5 (group, asymmetric): groups have no zero points; use 4");
+    return error(Code::kInvalidArgument,
+                 "B_quant_type 5 (group, asymmetric): groups have no zero points; use 4");
   if (head.b_quant != RKNN_QUANT_TYPE_PER_LAYER_SYM && !is_integer(types.b))
-    return failure(Code::kInvalidArgument,
-                   "B_quant_type {} with B of float16, which is not quantized (type {}); use 0",
-                   head.b_quant, head.type);
+    return error(Code::kInvalidArgument,
+                 "B_quant_type {} with B of float16, which is not quantized (type {}); use 0",
+                 head.b_quant, head.type);
   const bool integers = types.c == DType::kI32 || types.c == DType::kI16;
   if (integers && head.b_quant == RKNN_QUANT_TYPE_PER_GROUP_SYM)
-    return failure(Code::kInvalidArgument,
-                   "B_quant_type 4 (group) with type {}, whose C holds plain sums of integers that "
-                   "cannot take a scale for each group; use a type with C of float, or int8",
-                   head.type);
+    return error(Code::kInvalidArgument,
+                 "B_quant_type 4 (group) with type {}, whose C holds plain sums of integers that "
+                 "cannot take a scale for each group; use a type with C of float, or int8",
+                 head.type);
   if (types.c == DType::kI16 && head.b_quant >= RKNN_QUANT_TYPE_PER_CHANNEL_SYM)
-    return failure(Code::kInvalidArgument,
-                   "B_quant_type {} with type 10, whose C holds saturated sums; use 0 or 1 (layer) "
-                   "and multiply C by the scales yourself",
-                   head.b_quant);
+    return error(Code::kInvalidArgument,
+                 "B_quant_type {} with type 10, whose C holds saturated sums; use 0 or 1 (layer) "
+                 "and multiply C by the scales yourself",
+                 head.b_quant);
   return {};
 }
 
@@ -149,26 +149,26 @@ Status check_ac_quant(const Head& head) {
   if (head.ac_quant == RKNN_QUANT_TYPE_PER_LAYER_SYM ||
       head.ac_quant == RKNN_QUANT_TYPE_PER_LAYER_ASYM)
     return {};
-  return failure(Code::kInvalidArgument,
-                 "AC_quant_type {}: A and C have one scale each; use 0 (symmetric) or 1 "
-                 "(asymmetric)",
-                 head.ac_quant);
+  return error(Code::kInvalidArgument,
+               "AC_quant_type {}: A and C have one scale each; use 0 (symmetric) or 1 "
+               "(asymmetric)",
+               head.ac_quant);
 }
 
 /// Members that 2.0 appended.
 Status read_tail(const void* info, const Head& head, MatmulPlan& plan) {
   plan.domain = member<std::int32_t>(info, offsetof(rknn_matmul_info, iommu_domain_id));
   if (plan.domain < 0 || plan.domain >= kMatmulDomains)
-    return failure(Code::kInvalidArgument,
-                   "iommu_domain_id {} is not within 0 and {}; zero the struct before it is filled",
-                   plan.domain, kMatmulDomains - 1);
+    return error(Code::kInvalidArgument,
+                 "iommu_domain_id {} is not within 0 and {}; zero the struct before it is filled",
+                 plan.domain, kMatmulDomains - 1);
   if (head.b_quant != RKNN_QUANT_TYPE_PER_GROUP_SYM) return {};
   const auto group = member<std::int16_t>(info, offsetof(rknn_matmul_info, group_size));
   if (group < 1)
-    return failure(Code::kInvalidArgument,
-                   "group_size {} with B_quant_type 4; give the rows of B that share a scale, such "
-                   "as 32",
-                   group);
+    return error(Code::kInvalidArgument,
+                 "group_size {} with B_quant_type 4; give the rows of B that share a scale, such "
+                 "as 32",
+                 group);
   plan.group_size = static_cast<std::uint32_t>(group);
   return {};
 }
@@ -176,31 +176,29 @@ Status read_tail(const void* info, const Head& head, MatmulPlan& plan) {
 Status check_multiple(const char* name, std::int32_t value, std::uint32_t of, const char* why,
                       const MatmulPlan& plan) {
   if (value > 0 && static_cast<std::uint32_t>(value) % of == 0) return {};
-  return failure(Code::kInvalidArgument,
-                 "{} is {}; on {} it is a multiple of {} with {} (type {}); pad the matrices with "
-                 "zeros up to {}",
-                 name, value, plan.chip->name, of, why, static_cast<int>(plan.types.number),
-                 value > 0 ? (static_cast<std::uint32_t>(value) / of + 1) * of : of);
+  return error(Code::kInvalidArgument,
+               "{} is {}; on {} it is a multiple of {} with {} (type {}); pad the matrices with "
+               "zeros up to {}",
+               name, value, plan.chip->name, of, why, static_cast<int>(plan.types.number),
+               value > 0 ? (static_cast<std::uint32_t>(value) / of + 1) * of : of);
 }
 
 Status check_shape(const MatmulPlan& plan, const rknn_matmul_shape& shape) {
-  if (shape.M < 1) return failure(Code::kInvalidArgument, "M is {}; it is 1 or more", shape.M);
+  if (shape.M < 1) return error(Code::kInvalidArgument, "M is {}; it is 1 or more", shape.M);
   if (shape.K > kMatmulMaxK)
-    return failure(Code::kInvalidArgument,
-                   "K is {}; at most {}: cut A and B along K and add the parts", shape.K,
-                   kMatmulMaxK);
+    return error(Code::kInvalidArgument,
+                 "K is {}; at most {}: cut A and B along K and add the parts", shape.K,
+                 kMatmulMaxK);
   const MatmulChip& chip = *plan.chip;
   const bool by_b = chip.k_align.of(plan.types.b) >= chip.k_align.of(plan.types.a);
   const DType k_type = by_b ? plan.types.b : plan.types.a;
   const std::string k_why = fmt::format("{} of {}", by_b ? "B" : "A", dtype_name(k_type));
-  CORELANE_RETURN_IF_ERROR(
-      check_multiple("K", shape.K, chip.k_align.of(k_type), k_why.c_str(), plan));
+  CORELANE_TRY(check_multiple("K", shape.K, chip.k_align.of(k_type), k_why.c_str(), plan));
   const std::string n_why = fmt::format("B of {}", dtype_name(plan.types.b));
-  CORELANE_RETURN_IF_ERROR(
-      check_multiple("N", shape.N, chip.b_block_n.of(plan.types.b), n_why.c_str(), plan));
+  CORELANE_TRY(check_multiple("N", shape.N, chip.b_block_n.of(plan.types.b), n_why.c_str(), plan));
   if (plan.group_size != 0 && static_cast<std::uint32_t>(shape.K) % plan.group_size != 0)
-    return failure(Code::kInvalidArgument, "group_size {} does not divide K = {}", plan.group_size,
-                   shape.K);
+    return error(Code::kInvalidArgument, "group_size {} does not divide K = {}", plan.group_size,
+                 shape.K);
   return {};
 }
 
@@ -324,14 +322,14 @@ std::size_t scale_count(const MatmulPlan& plan, const device::MatmulDesc& desc) 
 }
 
 Status fill_matmul_attr(const device::MatmulDesc& desc, rknn_matmul_io_attr& io) {
-  CORELANE_ASSIGN_OR_STATUS(const device::MatmulTensors tensors, device::describe(desc));
+  CORELANE_ASSIGN(const device::MatmulTensors tensors, device::describe(desc));
   for (const auto& [tensor, attr] :
        {std::pair{&tensors.a, &io.A}, std::pair{&tensors.b, &io.B}, std::pair{&tensors.c, &io.C}}) {
-    CORELANE_ASSIGN_OR_STATUS(const std::size_t bytes, tensor->bytes());
+    CORELANE_ASSIGN(const std::size_t bytes, tensor->bytes());
     if (bytes > UINT32_MAX)
-      return failure(Code::kInvalidArgument,
-                     "{} takes {} bytes; this API tells at most {}: cut the product into parts",
-                     tensor->name, bytes, UINT32_MAX);
+      return error(Code::kInvalidArgument,
+                   "{} takes {} bytes; this API tells at most {}: cut the product into parts",
+                   tensor->name, bytes, UINT32_MAX);
     fill_one(*tensor, bytes, *attr);
   }
   return {};

@@ -19,13 +19,13 @@ Status check_values(Matrix matrix, DType type, std::span<const float> scales,
                     std::span<const std::int32_t> zero_points) {
   for (std::size_t i = 0; i < scales.size(); ++i)
     if (!std::isfinite(scales[i]) || scales[i] <= 0)
-      return failure(Code::kInvalidArgument, "scale[{}] of {} is {}; it is finite and above 0", i,
-                     matrix_name(matrix), scales[i]);
+      return error(Code::kInvalidArgument, "scale[{}] of {} is {}; it is finite and above 0", i,
+                   matrix_name(matrix), scales[i]);
   const std::int32_t low = type == DType::kI4 ? -8 : -128;
   for (std::size_t i = 0; i < zero_points.size(); ++i)
     if (zero_points[i] < low || zero_points[i] >= -low)
-      return failure(Code::kInvalidArgument, "zp[{}] of {} is {}; {} holds {} to {}", i,
-                     matrix_name(matrix), zero_points[i], dtype_name(type), low, -low - 1);
+      return error(Code::kInvalidArgument, "zp[{}] of {} is {}; {} holds {} to {}", i,
+                   matrix_name(matrix), zero_points[i], dtype_name(type), low, -low - 1);
   return {};
 }
 
@@ -43,10 +43,10 @@ Status check_none(Matrix matrix, DType type, std::span<const float> scales,
               dtype_name(type));
     return {};
   }
-  return failure(Code::kInvalidArgument,
-                 "{} is {} and not quantized, so it takes no scale but 1 and no zero point but 0; "
-                 "leave out the call",
-                 matrix_name(matrix), dtype_name(type));
+  return error(Code::kInvalidArgument,
+               "{} is {} and not quantized, so it takes no scale but 1 and no zero point but 0; "
+               "leave out the call",
+               matrix_name(matrix), dtype_name(type));
 }
 
 bool all_zero(const std::vector<std::int32_t>& values) {
@@ -61,18 +61,18 @@ Status MatmulContext::check_lengths(Matrix matrix, const rknn_quant_params& para
   const std::size_t wanted = b ? scale_count(plan_, size.desc) : 1;
   const std::string text = lengths_text(b ? plan_.b_quant : device::MatmulQuantB::kLayer, wanted);
   if (params.scale == nullptr)
-    return failure(Code::kInvalidArgument, "scale of {} is null; give {} of them",
-                   matrix_name(matrix), text);
+    return error(Code::kInvalidArgument, "scale of {} is null; give {} of them",
+                 matrix_name(matrix), text);
   if (params.scale_len < 0 || static_cast<std::size_t>(params.scale_len) != wanted)
-    return failure(Code::kInvalidArgument, "scale_len of {} is {}; by its quantization it is {}",
-                   matrix_name(matrix), params.scale_len, text);
+    return error(Code::kInvalidArgument, "scale_len of {} is {}; by its quantization it is {}",
+                 matrix_name(matrix), params.scale_len, text);
   if (params.zp_len != 0 &&
       (params.zp_len < 0 || static_cast<std::size_t>(params.zp_len) != wanted))
-    return failure(Code::kInvalidArgument, "zp_len of {} is {}; it is {}, or 0 for none",
-                   matrix_name(matrix), params.zp_len, text);
+    return error(Code::kInvalidArgument, "zp_len of {} is {}; it is {}, or 0 for none",
+                 matrix_name(matrix), params.zp_len, text);
   if (params.zp_len != 0 && params.zp == nullptr)
-    return failure(Code::kInvalidArgument, "zp of {} is null with zp_len {}; give them or set 0",
-                   matrix_name(matrix), params.zp_len);
+    return error(Code::kInvalidArgument, "zp of {} is null with zp_len {}; give them or set 0",
+                 matrix_name(matrix), params.zp_len);
   return {};
 }
 

@@ -38,17 +38,17 @@ Memory::Block block_of(const Memory& memory, int fd, std::int32_t offset) {
 
 Status unknown_memory(const Pool& pool, const rknn_tensor_mem* mem) {
   if (mem == nullptr)
-    return failure(Code::kInvalidArgument,
-                   "mem is null; pass what rknn_create_mem or one of its kin gave");
+    return error(Code::kInvalidArgument,
+                 "mem is null; pass what rknn_create_mem or one of its kin gave");
   for (const rknn_tensor_mem& known : pool.structs)
     if (&known == mem)
-      return failure(Code::kInvalidArgument,
-                     "mem {} was destroyed; do not use it after rknn_destroy_mem",
-                     static_cast<const void*>(mem));
-  return failure(Code::kInvalidArgument,
-                 "mem {} is none of this library; pass the pointer that rknn_create_mem gave, not "
-                 "a copy of what it points to",
-                 static_cast<const void*>(mem));
+      return error(Code::kInvalidArgument,
+                   "mem {} was destroyed; do not use it after rknn_destroy_mem",
+                   static_cast<const void*>(mem));
+  return error(Code::kInvalidArgument,
+               "mem {} is none of this library; pass the pointer that rknn_create_mem gave, not "
+               "a copy of what it points to",
+               static_cast<const void*>(mem));
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ Result<std::shared_ptr<Memory>> find_memory(const rknn_tensor_mem* mem) {
   Pool& p = pool();
   const std::lock_guard lock(p.mutex);
   const auto found = p.live.find(mem);
-  if (found == p.live.end()) return tl::unexpected(unknown_memory(p, mem));
+  if (found == p.live.end()) return error(unknown_memory(p, mem));
   return found->second;
 }
 

@@ -77,7 +77,7 @@ Status write_npy(const std::filesystem::path& path, const TensorView& tensor) {
     plain.size = bytes.size();
     plain.dtype = type.stored;
     plain.shape = tensor.shape;
-    CORELANE_RETURN_IF_ERROR(convert(tensor, plain));
+    CORELANE_TRY(convert(tensor, plain));
   }
   const std::string header = npy_header(type.text, tensor.shape);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"),
@@ -86,7 +86,7 @@ Status write_npy(const std::filesystem::path& path, const TensorView& tensor) {
       std::fwrite(header.data(), 1, header.size(), file.get()) != header.size() ||
       std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() ||
       std::fflush(file.get()) != 0)
-    return failure(Code::kIo, "'{}' cannot be written: {}", path.string(), std::strerror(errno));
+    return error(Code::kIo, "'{}' cannot be written: {}", path.string(), std::strerror(errno));
   return {};
 }
 

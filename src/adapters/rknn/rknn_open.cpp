@@ -85,11 +85,11 @@ Status ModelContext::adopt(Program program) {
   for (const auto* side : {&description->inputs, &description->outputs})
     for (const IoEntry& entry : *side)
       if (entry.desc.shape.rank() > RKNN_MAX_DIMS)
-        return failure(Code::kUnsupportedModel,
-                       "'{}' has {} dimensions, this API tells at most {}; use the session or the "
-                       "C++ runtime",
-                       entry.desc.name, entry.desc.shape.rank(), RKNN_MAX_DIMS);
-  CORELANE_ASSIGN_OR_STATUS(std::vector<Frame> frames, make_frames(program, *description));
+        return error(Code::kUnsupportedModel,
+                     "'{}' has {} dimensions, this API tells at most {}; use the session or the "
+                     "C++ runtime",
+                     entry.desc.name, entry.desc.shape.rank(), RKNN_MAX_DIMS);
+  CORELANE_ASSIGN(std::vector<Frame> frames, make_frames(program, *description));
   {
     const std::lock_guard lock(state_);
     program_ = std::move(program);
@@ -135,7 +135,7 @@ Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive
   const bool outside = (flags_ & RKNN_FLAG_MEM_ALLOC_OUTSIDE) != 0;
   LoadOptions options = load_options();
   if (detect_file_kind(bytes) == FileKind::kOnnx)
-    CORELANE_RETURN_IF_ERROR(fix_batch(import_onnx(bytes, options.import), options.import));
+    CORELANE_TRY(fix_batch(import_onnx(bytes, options.import), options.import));
   auto program = load_program(options, [&](const LoadOptions& o) {
     return Program::load(bytes, o, outside ? nullptr : keep_alive);
   });
@@ -146,12 +146,12 @@ Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive
 
 Status ModelContext::load_file(const std::string& path) {
   const bool outside = (flags_ & RKNN_FLAG_MEM_ALLOC_OUTSIDE) != 0;
-  CORELANE_ASSIGN_OR_STATUS(MappedFile mapped, MappedFile::open(path));
+  CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
   if (outside) return load(mapped.bytes(), nullptr);
   file_bytes_ = mapped.bytes().size();
   LoadOptions options = load_options();
   if (detect_file_kind(mapped.bytes()) == FileKind::kOnnx)
-    CORELANE_RETURN_IF_ERROR(fix_batch(import_onnx_file(path, options.import), options.import));
+    CORELANE_TRY(fix_batch(import_onnx_file(path, options.import), options.import));
   auto program = load_program(
       options, [&](const LoadOptions& o) { return Program::load(std::filesystem::path(path), o); });
   if (!program) return program.error();
@@ -167,7 +167,7 @@ Result<std::shared_ptr<ModelContext>> ModelContext::open(const void* model, std:
   log::tell_environment();
   if (weights_of != nullptr) {
     const Order order(*weights_of);
-    if (!order.ok()) return tl::unexpected(order.refused().status());
+    if (!order.ok()) return error(order.refused().status());
     CORELANE_TRY(weights_of->ready());
     context->weights_of_ = std::make_shared<const Program>(weights_of->program());
   }
@@ -273,24 +273,24 @@ void ModelContext::note_shapes() {
 
 Status ModelContext::ready() const {
   if (pending_ != nullptr)
-    return failure(Code::kWrongState,
-                   "the context was made with RKNN_FLAG_MEM_ALLOC_OUTSIDE and has no weights yet; "
-                   "call rknn_set_weight_mem first");
+    return error(Code::kWrongState,
+                 "the context was made with RKNN_FLAG_MEM_ALLOC_OUTSIDE and has no weights yet; "
+                 "call rknn_set_weight_mem first");
   if ((flags_ & (RKNN_FLAG_MEM_ALLOC_OUTSIDE | RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE)) != 0 &&
       internal_memory_ == nullptr)
-    return failure(Code::kWrongState,
-                   "internal memory comes from the caller by the flags of rknn_init and is not "
-                   "there yet; call rknn_set_internal_mem first");
+    return error(Code::kWrongState,
+                 "internal memory comes from the caller by the flags of rknn_init and is not "
+                 "there yet; call rknn_set_internal_mem first");
   if ((flags_ & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0)
-    return failure(Code::kWrongState,
-                   "the context was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and answers "
-                   "RKNN_QUERY_MEM_SIZE only; make another one to run");
+    return error(Code::kWrongState,
+                 "the context was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and answers "
+                 "RKNN_QUERY_MEM_SIZE only; make another one to run");
   return {};
 }
 
 Result<std::shared_ptr<ModelContext>> ModelContext::duplicate() {
   const Order order(*this);
-  if (!order.ok()) return tl::unexpected(order.refused().status());
+  if (!order.ok()) return error(order.refused().status());
   if (pending_ != nullptr) CORELANE_TRY(ready());
   std::shared_ptr<ModelContext> copy(new ModelContext);
   copy->flags_ = flags_ & ~static_cast<std::uint32_t>(RKNN_FLAG_MEM_ALLOC_OUTSIDE |
@@ -312,7 +312,7 @@ void ModelContext::close() {
     const std::lock_guard lock(state_);
     closing_ = true;
     for (const auto& fence : in_fences_)
-      fence->signal(failure(Code::kCancelled, "the context was destroyed before the fence came"));
+      fence->signal(error(Code::kCancelled, "the context was destroyed before the fence came"));
     in_fences_.clear();
   }
   const std::lock_guard lock(order_);
@@ -401,10 +401,10 @@ Found::Found(rknn_context handle) {
   if (object == nullptr) {
     status_ = stale_handle(handle);
   } else if (object->kind() != HandleKind::kModel) {
-    status_ = corelane::failure(Code::kInvalidArgument,
-                                "context {:#x} is one of rknn_matmul_create; this function takes "
-                                "those of rknn_init",
-                                handle);
+    status_ = corelane::error(Code::kInvalidArgument,
+                              "context {:#x} is one of rknn_matmul_create; this function takes "
+                              "those of rknn_init",
+                              handle);
   } else {
     context_ = std::static_pointer_cast<ModelContext>(object);
   }

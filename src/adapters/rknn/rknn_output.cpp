@@ -6,23 +6,23 @@
 namespace corelane::rknn {
 
 Status ModelContext::copy_output(Frame& frame, rknn_output& output) {
-  CORELANE_ASSIGN_OR_STATUS(const TensorView result, frame.context.output(output.index));
+  CORELANE_ASSIGN(const TensorView result, frame.context.output(output.index));
   const IoTensor io = output_tensor(output.index, result.shape);
   const rknn_tensor_attr attr = normal_attr(io, chip_);
   const Form form{output.want_float != 0 ? RKNN_TENSOR_FLOAT32 : attr.type, attr.fmt, false, 0};
-  CORELANE_ASSIGN_OR_STATUS(ViewPlan plan, plan_view(io, form, chip_));
+  CORELANE_ASSIGN(ViewPlan plan, plan_view(io, form, chip_));
   if (output.is_prealloc != 0) {
     if (output.buf == nullptr || output.size < plan.bytes)
-      return failure(Code::kInvalidArgument,
-                     "output {} '{}' takes {} bytes as {}; is_prealloc is set, and buf is {} with "
-                     "size {}",
-                     output.index, io.entry->desc.name, plan.bytes, type_name(form.type),
-                     output.buf, output.size);
+      return error(Code::kInvalidArgument,
+                   "output {} '{}' takes {} bytes as {}; is_prealloc is set, and buf is {} with "
+                   "size {}",
+                   output.index, io.entry->desc.name, plan.bytes, type_name(form.type), output.buf,
+                   output.size);
   } else {
     output.buf = std::malloc(plan.bytes == 0 ? 1 : plan.bytes);
     if (output.buf == nullptr)
-      return failure(Code::kOutOfMemory, "no {} bytes for output {} '{}'", plan.bytes, output.index,
-                     io.entry->desc.name);
+      return error(Code::kOutOfMemory, "no {} bytes for output {} '{}'", plan.bytes, output.index,
+                   io.entry->desc.name);
     given_out_.insert(output.buf);
     check::buffer_given(output.buf);
   }

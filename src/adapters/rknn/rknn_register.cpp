@@ -20,15 +20,15 @@ Status load_plugin(const std::string& path,
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
-    return failure(Code::kNotFound, "cannot be opened: {}", why == nullptr ? "no reason" : why);
+    return error(Code::kNotFound, "cannot be opened: {}", why == nullptr ? "no reason" : why);
   }
   const auto entry = reinterpret_cast<get_custom_op_func>(dlsym(library, "get_rknn_custom_op"));
   if (entry == nullptr)
-    return failure(Code::kNotFound,
-                   "exports no get_rknn_custom_op; declare it with RKNN_CUSTOM_OP_EXPORT and, in "
-                   "C++, extern \"C\"");
+    return error(Code::kNotFound,
+                 "exports no get_rknn_custom_op; declare it with RKNN_CUSTOM_OP_EXPORT and, in "
+                 "C++, extern \"C\"");
   const rknn_custom_op* const op = entry();
-  if (op == nullptr) return failure(Code::kInvalidArgument, "get_rknn_custom_op gave null");
+  if (op == nullptr) return error(Code::kInvalidArgument, "get_rknn_custom_op gave null");
   return add(op);
 }
 
@@ -58,11 +58,11 @@ Status ModelContext::join_custom_ops() {
   if (custom_share_ != nullptr) return {};  // The same context with its weights from outside.
   if (custom_ops_ == nullptr) {
     custom_ops_ = std::make_shared<CustomOps>();
-    CORELANE_ASSIGN_OR_STATUS(custom_share_, custom_ops_->join());
+    CORELANE_ASSIGN(custom_share_, custom_ops_->join());
     load_plugins([this](const rknn_custom_op* op) { return add_custom_ops(op, 1); });
     return {};
   }
-  CORELANE_ASSIGN_OR_STATUS(custom_share_, custom_ops_->join());
+  CORELANE_ASSIGN(custom_share_, custom_ops_->join());
   return {};
 }
 

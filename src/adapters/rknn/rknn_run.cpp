@@ -41,7 +41,7 @@ DeferredRun::DeferredRun(Context context, RunOptions options, const Clock& clock
 Status DeferredRun::run(Context& context, RunOptions options, TimePoint until) {
   for (const auto& fence : in_) {
     if (!fence->wait(until))
-      return failure(Code::kTimeout, "the fence did not come before the run's time was over");
+      return error(Code::kTimeout, "the fence did not come before the run's time was over");
     if (Status status = fence->status(); !status.ok()) return status;
   }
   // What is left of the time begins to count anew: the fence came within it.
@@ -56,7 +56,7 @@ Status DeferredRun::run(Context& context, RunOptions options, TimePoint until) {
 
 std::optional<Inference> DeferredRun::finish() {
   for (const auto& fence : in_)
-    fence->signal(failure(Code::kCancelled, "the context was destroyed before the fence came"));
+    fence->signal(error(Code::kCancelled, "the context was destroyed before the fence came"));
   over_.wait();
   return std::move(abandoned_);
 }
@@ -96,14 +96,14 @@ Status ModelContext::settle(Frame& frame, TimePoint until) {
   // lets go of it.
   if (frame.abandoned) {
     if (binds_memory() && !frame.abandoned->wait_released(until))
-      return failure(Code::kTimeout, "frame {} was given up and is not over yet", frame.id);
+      return error(Code::kTimeout, "frame {} was given up and is not over yet", frame.id);
     frame.abandoned.reset();
   }
   if (!open(frame)) return frame.result;
   Status status;
   if (frame.deferred) {
     if (!frame.deferred->wait(until))
-      return failure(Code::kTimeout, "frame {} is not done yet; wait for it again", frame.id);
+      return error(Code::kTimeout, "frame {} is not done yet; wait for it again", frame.id);
     status = frame.deferred->status();
     frame.abandoned = frame.deferred->finish();
     frame.deferred.reset();
@@ -135,8 +135,8 @@ Status ModelContext::bring_inputs(Frame& frame) {
     for (Frame& other : frames_) {
       if (&other == &frame || other.input_age[i] != input_age_[i]) continue;
       (void)settle(other);  // Its memory is its run's.
-      CORELANE_ASSIGN_OR_STATUS(const MutableTensorView view, other.context.input(i));
-      CORELANE_RETURN_IF_ERROR(frame.context.set_input(i, view));
+      CORELANE_ASSIGN(const MutableTensorView view, other.context.input(i));
+      CORELANE_TRY(frame.context.set_input(i, view));
       frame.input_age[i] = input_age_[i];
     }
   }
@@ -249,10 +249,10 @@ Status ModelContext::check_bound() const {
       if (!bound || bound->memory->buffer != nullptr ||
           !bound->memory->destroyed.load(std::memory_order_acquire))
         continue;
-      return failure(Code::kWrongState,
-                     "mem of {} {} was destroyed by rknn_destroy_mem, and its memory is the "
-                     "caller's; call rknn_set_io_mem with another before the run",
-                     bounds == &bound_inputs_ ? "input" : "output", i);
+      return error(Code::kWrongState,
+                   "mem of {} {} was destroyed by rknn_destroy_mem, and its memory is the "
+                   "caller's; call rknn_set_io_mem with another before the run",
+                   bounds == &bound_inputs_ ? "input" : "output", i);
     }
   return {};
 }

@@ -24,7 +24,7 @@ class FaultyQueue final : public Queue {
   }
 
   Status run(const Submission& job, JobRecord* record) override {
-    CORELANE_ASSIGN_OR_STATUS(Submission below, unwrapped(job));
+    CORELANE_ASSIGN(Submission below, unwrapped(job));
     const ResultFault fault = dice_->for_job();
     auto& bindings = static_cast<FaultyBindings&>(*job.bindings);
     if (fault == ResultFault::kNone) {
@@ -32,8 +32,8 @@ class FaultyQueue final : public Queue {
       if (status.code() != Code::kBusy) bindings.is_short = false;
       return status;
     }
-    CORELANE_ASSIGN_OR_STATUS(const std::shared_ptr<Completion> completion,
-                              submit_struck(job, std::move(below), fault));
+    CORELANE_ASSIGN(const std::shared_ptr<Completion> completion,
+                    submit_struck(job, std::move(below), fault));
     completion->wait(kNever);
     if (job.deadline == kNever || job.direct_user_memory) completion->wait_released(kNever);
     if (record != nullptr) *record = completion->record();

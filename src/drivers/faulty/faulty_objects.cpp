@@ -59,8 +59,7 @@ void FaultyCompletion::watch(std::shared_ptr<Completion> inner, ResultFault faul
 
 Status FaultyCompletion::status() const {
   if (done()) return inner_->status();
-  return failure(Code::kWrongState,
-                 "the job is not done; wait for it before asking for its status");
+  return error(Code::kWrongState, "the job is not done; wait for it before asking for its status");
 }
 
 void FaultyCompletion::on_done(std::function<void(Completion&)> f) {

@@ -38,22 +38,22 @@ Status read_line(std::string_view line, Description& description) {
   const auto words = words_of(line);
   if (words.empty() || words[0].front() == '#') return {};
   if (words[0] == "input" || words[0] == "output") {
-    CORELANE_ASSIGN_OR_STATUS(TensorDesc desc, read_tensor(words));
+    CORELANE_ASSIGN(TensorDesc desc, read_tensor(words));
     (words[0] == "input" ? description.inputs : description.outputs).push_back(std::move(desc));
     return {};
   }
   if (words[0] == "time" && words.size() >= 2 && words.size() <= 3) {
-    CORELANE_ASSIGN_OR_STATUS(description.a, parse_duration(words[1]));
+    CORELANE_ASSIGN(description.a, parse_duration(words[1]));
     description.b = Duration{};
     if (words.size() == 3) {
-      CORELANE_ASSIGN_OR_STATUS(description.b, parse_duration(words[2]));
+      CORELANE_ASSIGN(description.b, parse_duration(words[2]));
     }
     return {};
   }
-  return failure(Code::kMalformed,
-                 "'{}' is not understood; lines are 'input NAME TYPE SHAPE', 'output NAME TYPE "
-                 "SHAPE' or 'time A [B]'",
-                 line);
+  return error(Code::kMalformed,
+               "'{}' is not understood; lines are 'input NAME TYPE SHAPE', 'output NAME TYPE "
+               "SHAPE' or 'time A [B]'",
+               line);
 }
 
 Result<Description> read_text(std::string_view text) {
@@ -62,8 +62,7 @@ Result<Description> read_text(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     if (Status status = read_line(text.substr(at, end - at), description); !status.ok())
-      return tl::unexpected<Status>(
-          status.wrap(Code::kMalformed, fmt::format("null image, line {}", number)));
+      return error(status.wrap(Code::kMalformed, fmt::format("null image, line {}", number)));
     at = end + 1;
   }
   return description;
@@ -72,13 +71,13 @@ Result<Description> read_text(std::string_view text) {
 Status choose_shapes(Description& description, const std::vector<Shape>& shapes) {
   if (shapes.empty()) return {};
   if (shapes.size() != description.inputs.size())
-    return failure(Code::kInvalidArgument, "{} input shapes were given; the image has {} inputs",
-                   shapes.size(), description.inputs.size());
+    return error(Code::kInvalidArgument, "{} input shapes were given; the image has {} inputs",
+                 shapes.size(), description.inputs.size());
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     TensorDesc& input = description.inputs[i];
     if (shapes[i] != input.shape && !input.shape.accepts(shapes[i]))
-      return failure(Code::kShapeMismatch, "input '{}' was given shape {}; the image declares {}",
-                     input.name, shapes[i].to_string(), input.shape.to_string());
+      return error(Code::kShapeMismatch, "input '{}' was given shape {}; the image declares {}",
+                   input.name, shapes[i].to_string(), input.shape.to_string());
     input.shape = shapes[i];
   }
   return {};

@@ -75,9 +75,9 @@ class NullRequest final : public device::LaneRequest {
   Status compute() {
     const std::uint64_t run = state_->runs.fetch_add(1, std::memory_order_relaxed) + 1;
     if (state_->script.fail_every != 0 && run % state_->script.fail_every == 0)
-      return failure(Code::kEngineFailed, "run {} of the null device fails by its script (fail={})",
-                     run, state_->script.fail_every);
-    for (std::size_t i = 0; i < outputs_.size(); ++i) CORELANE_RETURN_IF_ERROR(write_output(i));
+      return error(Code::kEngineFailed, "run {} of the null device fails by its script (fail={})",
+                   run, state_->script.fail_every);
+    for (std::size_t i = 0; i < outputs_.size(); ++i) CORELANE_TRY(write_output(i));
     return {};
   }
 
@@ -90,8 +90,8 @@ class NullRequest final : public device::LaneRequest {
       own_[index].resize(std::max<std::size_t>(size, 1));
       results_[index].data = own_[index].data();
     } else if (target.size < size) {
-      return failure(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
-                     desc.name, size, target.size);
+      return error(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
+                   desc.name, size, target.size);
     } else {
       results_[index].data = target.data;
       results_[index].keep_alive = target.keep_alive;

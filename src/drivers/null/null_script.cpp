@@ -21,34 +21,34 @@ Status read_factor(std::string_view key, std::string_view value, Script& script)
   const auto core = read_number<std::size_t>(key.substr(kCore.size()));
   const auto factor = read_number<double>(value);
   if (!core || *core >= script.core_factors.size())
-    return failure(Code::kInvalidArgument, "null device: option '{}' names no core of 0 to {}", key,
-                   script.core_factors.size() - 1);
+    return error(Code::kInvalidArgument, "null device: option '{}' names no core of 0 to {}", key,
+                 script.core_factors.size() - 1);
   if (!factor || !(*factor > 0 && *factor <= 1000))
-    return failure(Code::kInvalidArgument,
-                   "null device: '{}={}' is not a factor above 0 and up to 1000", key, value);
+    return error(Code::kInvalidArgument,
+                 "null device: '{}={}' is not a factor above 0 and up to 1000", key, value);
   script.core_factors[*core] = *factor;
   return {};
 }
 
 Status read_option(std::string_view key, std::string_view value, Script& script) {
   if (key == "a" || key == "b") {
-    CORELANE_ASSIGN_OR_STATUS((key == "a" ? script.a : script.b), parse_duration(value));
+    CORELANE_ASSIGN((key == "a" ? script.a : script.b), parse_duration(value));
     return {};
   }
   if (key == "fail" || key == "threads") {
     const auto number = read_number<std::uint64_t>(value);
     if (!number || (key == "threads" && *number > 1))
-      return failure(Code::kInvalidArgument, "null device: '{}={}' is not {}", key, value,
-                     key == "fail" ? "a whole number" : "0 or 1");
+      return error(Code::kInvalidArgument, "null device: '{}={}' is not {}", key, value,
+                   key == "fail" ? "a whole number" : "0 or 1");
     if (key == "fail") script.fail_every = *number;
     if (key == "threads") script.threads = *number == 1;
     return {};
   }
   if (key == "name") return {};
   if (key.starts_with("core")) return read_factor(key, value, script);
-  return failure(Code::kInvalidArgument,
-                 "null device: unknown option '{}'; known are a, b, core<N>, fail, threads, name",
-                 key);
+  return error(Code::kInvalidArgument,
+               "null device: unknown option '{}'; known are a, b, core<N>, fail, threads, name",
+               key);
 }
 
 }  // namespace

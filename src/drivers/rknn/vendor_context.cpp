@@ -30,7 +30,7 @@ Result<std::unique_ptr<VendorContext>> VendorContext::open(std::shared_ptr<const
   const int result = library->api().init(&handle, const_cast<std::byte*>(image.data()),
                                          static_cast<std::uint32_t>(image.size()), flags, nullptr);
   if (result < 0)
-    return tl::unexpected<Status>(library->failed(
+    return error(library->failed(
         "rknn_init", result, Code::kUnsupportedModel,
         fmt::format("the library does not take the image of {} bytes", image.size())));
   return std::unique_ptr<VendorContext>(new VendorContext(std::move(library), handle, true));
@@ -38,13 +38,13 @@ Result<std::unique_ptr<VendorContext>> VendorContext::open(std::shared_ptr<const
 
 Result<std::unique_ptr<VendorContext>> VendorContext::duplicate() const {
   if (library_->api().dup_context == nullptr)
-    return tl::unexpected<Status>(library_->missing("rknn_dup_context", "to share weights"));
+    return error(library_->missing("rknn_dup_context", "to share weights"));
   rknn_context from = handle_;
   rknn_context made = 0;
   const int result = library_->api().dup_context(&from, &made);
   if (result < 0)
-    return tl::unexpected<Status>(library_->failed("rknn_dup_context", result, Code::kUnsupported,
-                                                   "the context cannot be duplicated"));
+    return error(library_->failed("rknn_dup_context", result, Code::kUnsupported,
+                                  "the context cannot be duplicated"));
   return std::unique_ptr<VendorContext>(new VendorContext(library_, made, false));
 }
 
@@ -73,7 +73,7 @@ Result<Attributes> VendorContext::attributes() const {
     for (std::uint32_t i = 0; i < number; ++i) {
       rknn_tensor_attr attr{};
       attr.index = i;
-      CORELANE_RETURN_IF_ERROR(query(what, &attr, sizeof(attr), fmt::format("{} {}", role, i)));
+      CORELANE_TRY(query(what, &attr, sizeof(attr), fmt::format("{} {}", role, i)));
       list.push_back(attr);
     }
     return {};

@@ -37,16 +37,16 @@ class VendorEngine final : public LaneEngine {
  private:
   static Status check(const PrepareOptions& options) {
     if (!options.exposed_values.empty())
-      return failure(Code::kUnsupported,
-                     "the RKNN device cannot expose the inner value '{}': its images are opaque",
-                     options.exposed_values.front());
+      return error(Code::kUnsupported,
+                   "the RKNN device cannot expose the inner value '{}': its images are opaque",
+                   options.exposed_values.front());
     if (!options.custom_operators.empty())
-      return failure(Code::kUnsupported, "the RKNN device runs no custom operators, so not '{}'",
-                     options.custom_operators.front().type);
+      return error(Code::kUnsupported, "the RKNN device runs no custom operators, so not '{}'",
+                   options.custom_operators.front().type);
     if (options.precision != Precision::kF32 || options.fast_math)
-      return failure(Code::kUnsupported,
-                     "the RKNN device computes as its image was compiled: {}{} cannot be chosen",
-                     precision_name(options.precision), options.fast_math ? " with fast math" : "");
+      return error(Code::kUnsupported,
+                   "the RKNN device computes as its image was compiled: {}{} cannot be chosen",
+                   precision_name(options.precision), options.fast_math ? " with fast math" : "");
     return {};
   }
 
@@ -57,9 +57,9 @@ class VendorEngine final : public LaneEngine {
 Status check_options(const DeviceSpec& spec) {
   for (const auto& [key, value] : spec.options)
     if (key != "library" && key != "name")
-      return failure(Code::kInvalidArgument,
-                     "device '{}': unknown option '{}'; known are library, name", spec.to_string(),
-                     key);
+      return error(Code::kInvalidArgument,
+                   "device '{}': unknown option '{}'; known are library, name", spec.to_string(),
+                   key);
   return {};
 }
 
@@ -84,8 +84,8 @@ Result<std::shared_ptr<Device>> open_rknn(const DeviceSpec& spec, const OpenOpti
         spec.to_string(), cores, kMostCores, kMostCores);
   CORELANE_ASSIGN(auto library, Library::load(library_path(spec)));
   if (cores > 1 && library->api().set_core_mask == nullptr)
-    return tl::unexpected<Status>(library->missing(
-        "rknn_set_core_mask", "to choose among several cores (without it, open rknn:rk3566)"));
+    return error(library->missing("rknn_set_core_mask",
+                                  "to choose among several cores (without it, open rknn:rk3566)"));
   info.instance = instance_name(spec);
   info.engine = library->name();
   info.isa = "npu";

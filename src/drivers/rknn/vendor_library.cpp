@@ -129,7 +129,7 @@ Result<std::shared_ptr<const Library>> Library::load(const std::string& path) {
     library->takes_programs_ = library->version_.find("corelane") != std::string::npos;
   }
   if (const char* function = find_functions(handle, library->api_))
-    return tl::unexpected<Status>(library->missing(function, "to run anything"));
+    return error(library->missing(function, "to run anything"));
   return library;
 }
 
@@ -144,9 +144,9 @@ void Library::note_version(std::string version) const {
 }
 
 Status Library::missing(std::string_view function, std::string_view purpose) const {
-  return failure(Code::kUnsupported,
-                 "{} ('{}') has no function {}, which is needed {}; use a newer library", name(),
-                 path_, function, purpose);
+  return error(Code::kUnsupported,
+               "{} ('{}') has no function {}, which is needed {}; use a newer library", name(),
+               path_, function, purpose);
 }
 
 Status Library::failed(std::string_view function, int code, Code general,
@@ -159,10 +159,10 @@ Status Library::failed(std::string_view function, int code, Code general,
     text = meaning.text;
     general = meaning.code;
   }
-  return failure(general,
-                 "{}: {} returned {} ({}: {}); the library's own log says more "
-                 "(RKNN_LOG_LEVEL=3). It is {}, '{}'",
-                 subject, function, code, constant, text, name(), path_);
+  return error(general,
+               "{}: {} returned {} ({}: {}); the library's own log says more "
+               "(RKNN_LOG_LEVEL=3). It is {}, '{}'",
+               subject, function, code, constant, text, name(), path_);
 }
 
 }  // namespace corelane::rknn_npu

@@ -13,10 +13,10 @@ const TensorDesc* declared(const std::vector<TensorDesc>& list, std::size_t inde
 
 Status check_count(const std::vector<TensorDesc>& list, std::size_t reported, const char* what) {
   if (list.empty() || list.size() == reported) return {};
-  return failure(Code::kMalformed,
-                 "{} {} are declared, but the library reports {}; compile or attach the image "
-                 "again",
-                 list.size(), what, reported);
+  return error(Code::kMalformed,
+               "{} {} are declared, but the library reports {}; compile or attach the image "
+               "again",
+               list.size(), what, reported);
 }
 
 }  // namespace
@@ -32,15 +32,15 @@ Result<std::shared_ptr<VendorProgram>> VendorProgram::create(std::shared_ptr<con
 }
 
 Status VendorProgram::build(const device::Image& image, const device::PrepareOptions& options) {
-  CORELANE_ASSIGN_OR_STATUS(first_, VendorContext::open(library_, bytes_, flags_));
+  CORELANE_ASSIGN(first_, VendorContext::open(library_, bytes_, flags_));
   library_->note_version(first_->version());
-  CORELANE_ASSIGN_OR_STATUS(Attributes reported, first_->attributes());
-  CORELANE_RETURN_IF_ERROR(check_count(image.inputs, reported.inputs.size(), "inputs"));
-  CORELANE_RETURN_IF_ERROR(check_count(image.outputs, reported.outputs.size(), "outputs"));
-  CORELANE_RETURN_IF_ERROR(choose_shapes(reported, options.input_shapes));
+  CORELANE_ASSIGN(Attributes reported, first_->attributes());
+  CORELANE_TRY(check_count(image.inputs, reported.inputs.size(), "inputs"));
+  CORELANE_TRY(check_count(image.outputs, reported.outputs.size(), "outputs"));
+  CORELANE_TRY(choose_shapes(reported, options.input_shapes));
   if (!shapes_.empty()) {
-    CORELANE_RETURN_IF_ERROR(first_->set_input_shapes(shapes_));
-    CORELANE_ASSIGN_OR_STATUS(reported, first_->attributes());
+    CORELANE_TRY(first_->set_input_shapes(shapes_));
+    CORELANE_ASSIGN(reported, first_->attributes());
   }
   figures_ = first_->memory();
   return describe(reported, image);
@@ -50,19 +50,19 @@ Status VendorProgram::build(const device::Image& image, const device::PrepareOpt
 Status VendorProgram::choose_shapes(const Attributes& reported, const std::vector<Shape>& shapes) {
   if (shapes.empty()) return {};
   if (shapes.size() != reported.inputs.size())
-    return failure(Code::kInvalidArgument, "{} input shapes were given; the image has {} inputs",
-                   shapes.size(), reported.inputs.size());
+    return error(Code::kInvalidArgument, "{} input shapes were given; the image has {} inputs",
+                 shapes.size(), reported.inputs.size());
   bool others = false;
   std::vector<rknn_tensor_attr> wanted;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    CORELANE_ASSIGN_OR_STATUS(const Shape now, shape_of(reported.inputs[i]));
+    CORELANE_ASSIGN(const Shape now, shape_of(reported.inputs[i]));
     if (now == shapes[i] || (shapes[i].rank() != now.rank() && shapes[i].is_static() &&
                              shapes[i].elements() == now.elements())) {
       wanted.push_back(reported.inputs[i]);
       continue;
     }
     others = true;
-    CORELANE_ASSIGN_OR_STATUS(const rknn_tensor_attr attr, reshaped(reported.inputs[i], shapes[i]));
+    CORELANE_ASSIGN(const rknn_tensor_attr attr, reshaped(reported.inputs[i], shapes[i]));
     wanted.push_back(attr);
   }
   if (others) shapes_ = std::move(wanted);
@@ -71,13 +71,12 @@ Status VendorProgram::choose_shapes(const Attributes& reported, const std::vecto
 
 Status VendorProgram::describe(const Attributes& reported, const device::Image& image) {
   for (std::size_t i = 0; i < reported.inputs.size(); ++i) {
-    CORELANE_ASSIGN_OR_STATUS(Port port, input_port(reported.inputs[i], declared(image.inputs, i)));
+    CORELANE_ASSIGN(Port port, input_port(reported.inputs[i], declared(image.inputs, i)));
     inputs_.push_back(port.desc);
     input_ports_.push_back(std::move(port));
   }
   for (std::size_t i = 0; i < reported.outputs.size(); ++i) {
-    CORELANE_ASSIGN_OR_STATUS(Port port,
-                              output_port(reported.outputs[i], declared(image.outputs, i)));
+    CORELANE_ASSIGN(Port port, output_port(reported.outputs[i], declared(image.outputs, i)));
     outputs_.push_back(port.desc);
     output_ports_.push_back(std::move(port));
   }

@@ -90,7 +90,7 @@ Status VendorRequest::hand_over_inputs() {
   for (bool again = true;; again = false) {
     std::vector<rknn_input> list;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      CORELANE_ASSIGN_OR_STATUS(const rknn_input input, input_at(i, input_ports_[i]));
+      CORELANE_ASSIGN(const rknn_input input, input_at(i, input_ports_[i]));
       list.push_back(input);
     }
     const Library& library = context_->library();
@@ -99,7 +99,7 @@ Status VendorRequest::hand_over_inputs() {
     if (result >= 0) return {};
     bool turned = false;
     if (again) {
-      CORELANE_ASSIGN_OR_STATUS(turned, turn_to_nhwc());
+      CORELANE_ASSIGN(turned, turn_to_nhwc());
     }
     if (!turned)
       return library.failed("rknn_inputs_set", result, Code::kEngineFailed,
@@ -112,9 +112,9 @@ Status VendorRequest::read_outputs(const std::vector<rknn_output>& outputs,
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Port& port = program_->output_ports()[i];
     if (outputs[i].buf == nullptr || outputs[i].size < port.wire_bytes)
-      return failure(Code::kBadResult, "output '{}' came back with {} bytes; it has {}",
-                     port.desc.name, outputs[i].buf == nullptr ? 0 : outputs[i].size,
-                     port.wire_bytes);
+      return error(Code::kBadResult, "output '{}' came back with {} bytes; it has {}",
+                   port.desc.name, outputs[i].buf == nullptr ? 0 : outputs[i].size,
+                   port.wire_bytes);
     // A library may answer in memory of its own, which it takes back when they are released.
     if (outputs[i].buf != asked[i].buf) std::memcpy(asked[i].buf, outputs[i].buf, port.wire_bytes);
     if (!port.converts()) continue;
@@ -122,8 +122,7 @@ Status VendorRequest::read_outputs(const std::vector<rknn_output>& outputs,
     void* target = slot.bound.data == nullptr ? slot.own.data() : slot.bound.data;
     const TensorView source{slot.wire.data(), slot.wire.size(), port.wire_dtype,
                             port.shape,       port.wire_layout, {}};
-    CORELANE_RETURN_IF_ERROR(
-        convert(source, {target, port.bytes, port.desc.dtype, port.shape, {}, {}}));
+    CORELANE_TRY(convert(source, {target, port.bytes, port.desc.dtype, port.shape, {}, {}}));
   }
   return {};
 }
@@ -158,8 +157,8 @@ Status VendorRequest::fetch_outputs() {
 
 Status VendorRequest::run(std::uint64_t core_bits) {
   try {
-    CORELANE_RETURN_IF_ERROR(choose_cores(core_bits));
-    CORELANE_RETURN_IF_ERROR(hand_over_inputs());
+    CORELANE_TRY(choose_cores(core_bits));
+    CORELANE_TRY(hand_over_inputs());
     const Library& library = context_->library();
     // Without a timeout of the library's: the device abandons the job at its deadline.
     const int result = library.api().run(context_->handle(), nullptr);
@@ -167,7 +166,7 @@ Status VendorRequest::run(std::uint64_t core_bits) {
       return library.failed("rknn_run", result, Code::kEngineFailed, "the job failed");
     return fetch_outputs();
   } catch (const std::bad_alloc&) {
-    return failure(Code::kOutOfMemory, "no memory for the tensors of a job");
+    return error(Code::kOutOfMemory, "no memory for the tensors of a job");
   }
 }
 

@@ -72,9 +72,9 @@ Result<Port> finish(Port port, const char* what) {
 }
 
 Status type_mismatch(const Port& port, const char* what) {
-  return failure(Code::kTypeMismatch,
-                 "{} '{}' is declared as {}, which the library cannot pass for its {} tensor", what,
-                 port.desc.name, dtype_name(port.desc.dtype), get_type_string(port.attr.type));
+  return error(Code::kTypeMismatch,
+               "{} '{}' is declared as {}, which the library cannot pass for its {} tensor", what,
+               port.desc.name, dtype_name(port.desc.dtype), get_type_string(port.attr.type));
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ Result<Port> input_port(const rknn_tensor_attr& attr, const TensorDesc* declared
       port.desc.dtype == dtype_of(attr.type) || real ||
       (port.desc.dtype == DType::kF32 && stands_for_reals(attr, *dtype_of(attr.type))) ||
       port.desc.dtype == DType::kU8;
-  if (!type || !fits) return tl::unexpected<Status>(type_mismatch(port, "input"));
+  if (!type || !fits) return error(type_mismatch(port, "input"));
   port.type = *type;
   port.wire_dtype = port.desc.dtype;
   if (declared != nullptr) {
@@ -153,7 +153,7 @@ Result<Port> output_port(const rknn_tensor_attr& attr, const TensorDesc* declare
   const DType own = *dtype_of(attr.type);
   port.as_float = port.desc.dtype != own || own == DType::kF32;
   if (port.as_float && (!is_float(port.desc.dtype) || !stands_for_reals(attr, own)))
-    return tl::unexpected<Status>(type_mismatch(port, "output"));
+    return error(type_mismatch(port, "output"));
   port.wire_dtype = port.as_float ? DType::kF32 : own;
   // As floats the library gives model order; raw elements lie as reported.
   if (!port.as_float && is_nhwc(attr)) port.wire_layout.kind = LayoutKind::kNHWC;

@@ -8,12 +8,12 @@ constexpr std::size_t kMaxTrace = std::size_t{1} << 20;
 
 Status check_image(const Image& image) {
   if (image.kind.empty())
-    return failure(Code::kInvalidArgument, "the image has no kind; set it, such as \"onnx\"");
+    return error(Code::kInvalidArgument, "the image has no kind; set it, such as \"onnx\"");
   if (image.bytes.empty())
-    return failure(Code::kInvalidArgument, "the image of kind '{}' is empty", image.kind);
+    return error(Code::kInvalidArgument, "the image of kind '{}' is empty", image.kind);
   if (!image.precompiled.empty() && image.precompiled_tag.empty())
-    return failure(Code::kInvalidArgument,
-                   "the image has a pre-compiled form without its tag; set precompiled_tag");
+    return error(Code::kInvalidArgument,
+                 "the image has a pre-compiled form without its tag; set precompiled_tag");
   return {};
 }
 
@@ -21,19 +21,19 @@ Status check_options(const PrepareOptions& options) {
   for (std::size_t i = 0; i < options.input_shapes.size(); ++i)
     for (const std::int64_t dim : options.input_shapes[i].dims())
       if (dim < 0 && dim != Shape::kOpen)
-        return failure(Code::kInvalidArgument,
-                       "input shape {} is {}; dimensions are 0 or more, or open", i,
-                       options.input_shapes[i].to_string());
+        return error(Code::kInvalidArgument,
+                     "input shape {} is {}; dimensions are 0 or more, or open", i,
+                     options.input_shapes[i].to_string());
   for (const std::string& name : options.exposed_values)
-    if (name.empty()) return failure(Code::kInvalidArgument, "a value to expose has an empty name");
+    if (name.empty()) return error(Code::kInvalidArgument, "a value to expose has an empty name");
   for (const auto& op : options.custom_operators)
     if (op.type.empty())
-      return failure(Code::kInvalidArgument, "a custom operator has an empty type");
+      return error(Code::kInvalidArgument, "a custom operator has an empty type");
   if (!options.custom_operators.empty() && options.host_operators == nullptr)
-    return failure(Code::kInvalidArgument,
-                   "custom operator '{}' is declared without a table of host operators; set "
-                   "PrepareOptions::host_operators",
-                   options.custom_operators.front().type);
+    return error(Code::kInvalidArgument,
+                 "custom operator '{}' is declared without a table of host operators; set "
+                 "PrepareOptions::host_operators",
+                 options.custom_operators.front().type);
   return {};
 }
 
@@ -81,7 +81,7 @@ class ValidatingDevice final : public Device {
     return std::make_shared<ValidatingQueue>(std::move(queue), inner_);
   }
   Status reset(const CoreSet& cores) override {
-    CORELANE_RETURN_IF_ERROR(cores.check(info().cores.size()));
+    CORELANE_TRY(cores.check(info().cores.size()));
     return inner_->reset(cores);
   }
   Status set_arbiter(std::shared_ptr<const Arbiter> arbiter) override {
@@ -90,8 +90,8 @@ class ValidatingDevice final : public Device {
   Status set_event_sink(EventSink sink) override { return inner_->set_event_sink(std::move(sink)); }
   Status set_trace(std::size_t records_per_core) override {
     if (records_per_core > kMaxTrace)
-      return failure(Code::kInvalidArgument, "a trace of {} records per core; at most {}",
-                     records_per_core, kMaxTrace);
+      return error(Code::kInvalidArgument, "a trace of {} records per core; at most {}",
+                   records_per_core, kMaxTrace);
     return inner_->set_trace(records_per_core);
   }
   Result<std::vector<JobRecord>> read_trace() const override { return inner_->read_trace(); }

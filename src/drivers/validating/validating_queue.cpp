@@ -6,7 +6,7 @@ namespace {
 Status check_fences(const std::vector<std::shared_ptr<Fence>>& fences, std::string_view list) {
   for (std::size_t i = 0; i < fences.size(); ++i)
     if (fences[i] == nullptr)
-      return failure(Code::kInvalidArgument, "fence {} of the {} list is null", i, list);
+      return error(Code::kInvalidArgument, "fence {} of the {} list is null", i, list);
   return {};
 }
 
@@ -14,15 +14,15 @@ Status check_fences(const std::vector<std::shared_ptr<Fence>>& fences, std::stri
 
 Status ValidatingQueue::check(const Submission& job) const {
   if (job.executable == nullptr || job.bindings == nullptr)
-    return failure(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
-                   job.executable == nullptr ? "an executable" : "bindings");
-  CORELANE_RETURN_IF_ERROR(job.cores.check(cores_));
+    return error(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
+                 job.executable == nullptr ? "an executable" : "bindings");
+  CORELANE_TRY(job.cores.check(cores_));
   if (job.priority < -128 || job.priority > 127)
-    return failure(Code::kInvalidArgument, "priority {} is not from -128 to 127", job.priority);
+    return error(Code::kInvalidArgument, "priority {} is not from -128 to 127", job.priority);
   if (job.batch == 0)
-    return failure(Code::kInvalidArgument, "a job of 0 samples; batch is 1 or more");
-  if (!job.wait.empty()) CORELANE_RETURN_IF_ERROR(check_fences(job.wait, "wait"));
-  if (!job.signal.empty()) CORELANE_RETURN_IF_ERROR(check_fences(job.signal, "signal"));
+    return error(Code::kInvalidArgument, "a job of 0 samples; batch is 1 or more");
+  if (!job.wait.empty()) CORELANE_TRY(check_fences(job.wait, "wait"));
+  if (!job.signal.empty()) CORELANE_TRY(check_fences(job.signal, "signal"));
   return {};
 }
 
@@ -32,7 +32,7 @@ Result<std::shared_ptr<Completion>> ValidatingQueue::submit(const Submission& jo
 }
 
 Status ValidatingQueue::run(const Submission& job, JobRecord* record) {
-  CORELANE_RETURN_IF_ERROR(check(job));
+  CORELANE_TRY(check(job));
   return inner_->run(job, record);
 }
 

@@ -153,8 +153,8 @@ Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<o
     return std::make_shared<const CompiledCopy>(std::move(model), settings, nullptr, kept,
                                                 (after > before ? after - before : 0) + kept);
   } catch (...) {
-    return tl::unexpected(status_of_exception(Code::kUnsupportedModel,
-                                              "the engine cannot compile the network", names));
+    return error(status_of_exception(Code::kUnsupportedModel,
+                                     "the engine cannot compile the network", names));
   }
 }
 
@@ -173,7 +173,7 @@ Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Bl
     return std::make_shared<const CompiledCopy>(std::move(model), settings, std::move(blob), 0,
                                                 after > before ? after - before : 0);
   } catch (...) {
-    return tl::unexpected(
+    return error(
         status_of_exception(Code::kUnsupportedModel, "the engine refuses the pre-compiled form"));
   }
 }
@@ -193,8 +193,7 @@ Result<std::shared_ptr<const Blob>> export_blob(const CompiledCopy& copy) {
     blob->owner = std::move(bytes);
     return blob;
   } catch (...) {
-    return tl::unexpected(
-        status_of_exception(Code::kEngineFailed, "the engine cannot export the program"));
+    return error(status_of_exception(Code::kEngineFailed, "the engine cannot export the program"));
   }
 }
 

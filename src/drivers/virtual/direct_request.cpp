@@ -76,14 +76,14 @@ Status DirectRequest::place_outputs() {
 Status DirectRequest::run_engine(std::uint64_t core_bits) {
   ran_ = false;
   if (!engine_) {
-    CORELANE_ASSIGN_OR_STATUS(engine_, make_engine_());
+    CORELANE_ASSIGN(engine_, make_engine_());
   }
   by_engine_ = true;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    CORELANE_RETURN_IF_ERROR(engine_->set_input(i, inputs_[i]));
+    CORELANE_TRY(engine_->set_input(i, inputs_[i]));
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    CORELANE_RETURN_IF_ERROR(engine_->set_output(i, outputs_[i]));
+    CORELANE_TRY(engine_->set_output(i, outputs_[i]));
   }
   return engine_->run(core_bits);
 }
@@ -91,7 +91,7 @@ Status DirectRequest::run_engine(std::uint64_t core_bits) {
 Status DirectRequest::run(std::uint64_t core_bits) {
   if (changed_) {
     choose_form();
-    if (network_) CORELANE_RETURN_IF_ERROR(place_outputs());
+    if (network_) CORELANE_TRY(place_outputs());
     changed_ = false;
   }
   if (!network_) return run_engine(core_bits);
@@ -103,12 +103,12 @@ Status DirectRequest::run(std::uint64_t core_bits) {
 
 Result<device::TensorRef> DirectRequest::output(std::size_t index) {
   if (index >= outputs_.size()) {
-    return tl::unexpected(bad_index("output", index, outputs_.size()));
+    return error(bad_index("output", index, outputs_.size()));
   }
   if (by_engine_) return engine_->output(index);
   const TensorDesc& desc = program_->outputs()[index];
   if (!ran_ && !desc.shape.is_static()) {
-    return tl::unexpected(no_shape_yet(desc));
+    return error(no_shape_yet(desc));
   }
   device::TensorRef result = outputs_[index];
   result.shape = ran_ ? network_->output_shape(index) : desc.shape;
@@ -121,7 +121,7 @@ Result<device::TensorRef> DirectRequest::output(std::size_t index) {
 }
 
 Result<std::vector<device::LayerTime>> DirectRequest::layer_times() const {
-  return tl::unexpected(not_profiled());
+  return error(not_profiled());
 }
 
 }  // namespace corelane::virtual_npu

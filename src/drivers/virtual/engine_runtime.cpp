@@ -73,10 +73,10 @@ ov::Core& engine_core() {
 
 Status engine_usable() {
   if (!engine_left_behind.load(std::memory_order_relaxed)) return {};
-  return failure(Code::kWrongState,
-                 "the parent of this process used the virtual NPU before it forked, and the "
-                 "engine's threads stayed there; start workers by spawn or exec (in Python: "
-                 "multiprocessing's 'spawn'), or fork before the first session is made");
+  return error(Code::kWrongState,
+               "the parent of this process used the virtual NPU before it forked, and the "
+               "engine's threads stayed there; start workers by spawn or exec (in Python: "
+               "multiprocessing's 'spawn'), or fork before the first session is made");
 }
 
 std::size_t usable_cpus() {
@@ -136,14 +136,14 @@ Status status_of_exception(Code code, std::string_view context, const NodeNames&
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return failure(Code::kOutOfMemory, "{}: the engine found no memory", context);
+    return error(Code::kOutOfMemory, "{}: the engine found no memory", context);
   } catch (const std::exception& e) {
     const std::string_view what = e.what();
     if (tells_of_memory(what))
-      return failure(Code::kOutOfMemory, "{}: the engine found no memory", context);
+      return error(Code::kOutOfMemory, "{}: the engine found no memory", context);
     return complaint_status(code, context, what, names);
   } catch (...) {
-    return failure(code, "{}: the engine threw something that is no std::exception", context);
+    return error(code, "{}: the engine threw something that is no std::exception", context);
   }
 }
 

@@ -31,11 +31,10 @@ Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs
   const CustomNode& node = nodes_[index];
   const device::HostOperator op = table_ ? table_->find(node.type) : device::HostOperator{};
   if (!op)
-    return failure(
-        Code::kHostOperatorMissing,
-        "custom operator '{}' (node '{}') has no implementation; register one under that "
-        "type before the inference",
-        node.type, node.name);
+    return error(Code::kHostOperatorMissing,
+                 "custom operator '{}' (node '{}') has no implementation; register one under that "
+                 "type before the inference",
+                 node.type, node.name);
   try {
     const device::HostOperatorCall call{node.type, node.name, node.attributes, inputs, outputs};
     if (const Status status = op(call); !status.ok())
@@ -43,12 +42,12 @@ Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs
                          "custom operator '" + node.type + "' (node '" + node.name + "') failed");
     return {};
   } catch (const std::exception& e) {
-    return failure(Code::kHostOperatorFailed, "custom operator '{}' (node '{}') threw: {}",
-                   node.type, node.name, e.what());
+    return error(Code::kHostOperatorFailed, "custom operator '{}' (node '{}') threw: {}", node.type,
+                 node.name, e.what());
   } catch (...) {
-    return failure(Code::kHostOperatorFailed,
-                   "custom operator '{}' (node '{}') threw something that is no std::exception",
-                   node.type, node.name);
+    return error(Code::kHostOperatorFailed,
+                 "custom operator '{}' (node '{}') threw something that is no std::exception",
+                 node.type, node.name);
   }
 }
 
@@ -69,7 +68,7 @@ Status HostOperators::take(std::string_view what) {
   const std::lock_guard lock(mutex_);
   const auto found = failures_.find(id);
   if (found == failures_.end())
-    return failure(Code::kHostOperatorFailed, "a custom operator failed; its report was dropped");
+    return error(Code::kHostOperatorFailed, "a custom operator failed; its report was dropped");
   Status status = std::move(found->second);
   failures_.erase(found);
   return status;
@@ -173,11 +172,10 @@ bool HostNode::evaluate(ov::TensorVector& outputs, const ov::TensorVector& input
     const ov::PartialShape shape = output_shape(i, &first);
     if (shape.is_dynamic()) {
       const CustomNode& node = operators_->nodes()[index_];
-      fail(
-          failure(Code::kHostOperatorFailed,
-                  "custom operator '{}' (node '{}'): output {} has shape {}, whose open dimensions "
-                  "do not follow from input 0; declare them",
-                  node.type, node.name, i, shape_of(shape).to_string()));
+      fail(error(Code::kHostOperatorFailed,
+                 "custom operator '{}' (node '{}'): output {} has shape {}, whose open dimensions "
+                 "do not follow from input 0; declare them",
+                 node.type, node.name, i, shape_of(shape).to_string()));
     }
     if (outputs[i].get_shape() != shape.to_shape()) outputs[i].set_shape(shape.to_shape());
     const TensorView view = view_of(outputs[i]);

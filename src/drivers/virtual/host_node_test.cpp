@@ -113,7 +113,7 @@ TEST(HostNode, FailuresOfTwoLanesAreNotMixedUp) {
                         [](const HostOperatorCall& call) -> Status {
                           const float first = *static_cast<const float*>(call.inputs[0].data);
                           if (first < 0)
-                            return failure(Code::kOutOfRange, "value {}", static_cast<int>(first));
+                            return error(Code::kOutOfRange, "value {}", static_cast<int>(first));
                           return scale(call);
                         })
                   .ok());

@@ -145,8 +145,8 @@ Status gemm_failure(std::string_view context) {
     throw;
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory)
-      return failure(Code::kOutOfMemory, "{}: oneDNN found no memory", context);
-    return failure(Code::kEngineFailed, "{}: oneDNN: {}", context, e.what());
+      return error(Code::kOutOfMemory, "{}: oneDNN found no memory", context);
+    return error(Code::kEngineFailed, "{}: oneDNN: {}", context, e.what());
   } catch (...) {
     return status_of_exception(Code::kEngineFailed, context);
   }

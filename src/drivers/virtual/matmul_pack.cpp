@@ -275,7 +275,7 @@ Result<std::shared_ptr<const PackedB>> pack_b(const MatmulDesc& desc, GemmForm f
     const ThreadScope scope(threads);
     return Packer(desc, form, bytes, threads).pack();
   } catch (...) {
-    return tl::unexpected(gemm_failure("packing B of " + desc.to_string()));
+    return error(gemm_failure("packing B of " + desc.to_string()));
   }
 }
 

@@ -31,18 +31,18 @@ std::string meaning_of(const device::MatmulDesc& desc, GemmForm form) {
 Status check_options(const device::MatmulDesc& desc, const device::MatmulTensors& tensors,
                      const device::PrepareOptions& options) {
   if (options.precision != device::Precision::kF32)
-    return failure(Code::kUnsupported, "{} computes in f32; it was asked for {}", desc.to_string(),
-                   device::precision_name(options.precision));
+    return error(Code::kUnsupported, "{} computes in f32; it was asked for {}", desc.to_string(),
+                 device::precision_name(options.precision));
   if (!options.exposed_values.empty())
-    return failure(Code::kNotFound, "{} has no inner value '{}'", desc.to_string(),
-                   options.exposed_values.front());
+    return error(Code::kNotFound, "{} has no inner value '{}'", desc.to_string(),
+                 options.exposed_values.front());
   if (options.input_shapes.empty()) return {};
   if (options.input_shapes.size() != 2 || options.input_shapes[0] != tensors.a.shape ||
       options.input_shapes[1] != tensors.b.shape)
-    return failure(Code::kShapeMismatch,
-                   "the image says A {} and B {}; leave input_shapes empty, and prepare another "
-                   "image for another M",
-                   tensors.a.shape.to_string(), tensors.b.shape.to_string());
+    return error(Code::kShapeMismatch,
+                 "the image says A {} and B {}; leave input_shapes empty, and prepare another "
+                 "image for another M",
+                 tensors.a.shape.to_string(), tensors.b.shape.to_string());
   return {};
 }
 
@@ -78,7 +78,7 @@ Result<std::shared_ptr<device::KeptContent>> MatmulProgram::kept_content(
   try {
     return shared_b(tensor);
   } catch (...) {
-    return tl::unexpected<Status>(status_of_exception(Code::kEngineFailed, desc_.to_string()));
+    return error(status_of_exception(Code::kEngineFailed, desc_.to_string()));
   }
 }
 

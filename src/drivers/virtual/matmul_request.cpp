@@ -85,7 +85,7 @@ MatmulRequest::~MatmulRequest() { program_->scratch_bytes -= scratch_bytes_; }
 
 Status MatmulRequest::set_input(std::size_t index, const device::TensorRef& tensor) {
   if (index > 1)
-    return failure(Code::kOutOfRange, "input {} does not exist; a matrix product has 2", index);
+    return error(Code::kOutOfRange, "input {} does not exist; a matrix product has 2", index);
   if (index == 0) {
     a_ = tensor;
     return {};
@@ -98,7 +98,7 @@ Status MatmulRequest::set_input(std::size_t index, const device::TensorRef& tens
 
 Status MatmulRequest::set_output(std::size_t index, const device::TensorRef& tensor) {
   if (index > 0)
-    return failure(Code::kOutOfRange, "output {} does not exist; a matrix product has 1", index);
+    return error(Code::kOutOfRange, "output {} does not exist; a matrix product has 1", index);
   c_ = tensor;
   return {};
 }
@@ -113,7 +113,7 @@ Result<device::TensorRef> MatmulRequest::output(std::size_t index) {
 }
 
 Result<std::vector<device::LayerTime>> MatmulRequest::layer_times() const {
-  if (!program_->profiled()) return tl::unexpected(not_profiled());
+  if (!program_->profiled()) return error(not_profiled());
   if (!ran_ || !gemm_) return error(Code::kWrongState, "no layer times before the first run");
   device::LayerTime time;
   time.name = "matmul";
@@ -128,26 +128,26 @@ Result<std::vector<device::LayerTime>> MatmulRequest::layer_times() const {
 Status MatmulRequest::check_bound() const {
   const auto one = [](const TensorDesc& desc, const device::TensorRef& tensor) -> Status {
     if (tensor.data == nullptr)
-      return failure(Code::kWrongState, "no memory is bound to '{}' {}", desc.name,
-                     desc.shape.to_string());
+      return error(Code::kWrongState, "no memory is bound to '{}' {}", desc.name,
+                   desc.shape.to_string());
     const std::size_t width = std::max<std::size_t>(1, dtype_bits(desc.dtype) / 8);
     if (std::bit_cast<std::uintptr_t>(tensor.data) % width != 0)
-      return failure(Code::kInvalidArgument,
-                     "the memory of '{}' at {} is not aligned to {} bytes, "
-                     "as {} asks for",
-                     desc.name, tensor.data, width, dtype_name(desc.dtype));
+      return error(Code::kInvalidArgument,
+                   "the memory of '{}' at {} is not aligned to {} bytes, "
+                   "as {} asks for",
+                   desc.name, tensor.data, width, dtype_name(desc.dtype));
     return {};
   };
-  CORELANE_RETURN_IF_ERROR(one(program_->inputs()[0], a_));
-  CORELANE_RETURN_IF_ERROR(one(program_->inputs()[1], b_));
+  CORELANE_TRY(one(program_->inputs()[0], a_));
+  CORELANE_TRY(one(program_->inputs()[1], b_));
   return one(program_->outputs()[0], c_);
 }
 
 Status MatmulRequest::run(std::uint64_t core_bits) {
-  CORELANE_RETURN_IF_ERROR(check_bound());
+  CORELANE_TRY(check_bound());
   const std::size_t threads = matmul_threads(static_cast<std::size_t>(std::popcount(core_bits)));
   const TimePoint start = program_->profiled() ? real_clock()->now() : TimePoint{};
-  CORELANE_ASSIGN_OR_STATUS(const std::shared_ptr<const PackedB> packed, shared_b_->get([&] {
+  CORELANE_ASSIGN(const std::shared_ptr<const PackedB> packed, shared_b_->get([&] {
     return pack_b(desc_, program_->form(),
                   {static_cast<const std::byte*>(b_.data), program_->b_bytes()}, threads);
   }));

@@ -260,7 +260,7 @@ Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
   } catch (...) {
     const Status status =
         status_of_exception(Code::kUnsupportedModel, kContext, patched.first_node);
-    if (status.code() != Code::kUnsupportedModel) return tl::unexpected(status);
+    if (status.code() != Code::kUnsupportedModel) return error(status);
     return error(status.code(), "{}; {}", status.message(), reading_remedy(status.message()));
   }
   return network;

@@ -50,8 +50,8 @@ Status read_list(const WireField& field, AttributeFacts& facts) {
     if (field.type == WireType::kFixed32) facts.floats.push_back(field.number_as_float());
     if (field.type != WireType::kBytes) return {};
     if (field.payload.size() % sizeof(float) != 0)
-      return failure(Code::kMalformed, "attribute '{}': {} bytes are not a list of floats",
-                     facts.name, field.payload.size());
+      return error(Code::kMalformed, "attribute '{}': {} bytes are not a list of floats",
+                   facts.name, field.payload.size());
     const std::size_t old = facts.floats.size();
     facts.floats.resize(old + field.payload.size() / sizeof(float));
     if (!field.payload.empty())
@@ -61,7 +61,7 @@ Status read_list(const WireField& field, AttributeFacts& facts) {
   if (field.type == WireType::kVarint) facts.ints.push_back(field.integer());
   if (field.type != WireType::kBytes) return {};
   for (WireReader packed(field.payload); !packed.at_end();) {
-    CORELANE_ASSIGN_OR_STATUS(const std::uint64_t value, packed.varint());
+    CORELANE_ASSIGN(const std::uint64_t value, packed.varint());
     facts.ints.push_back(static_cast<std::int64_t>(value));
   }
   return {};
@@ -120,10 +120,10 @@ Status add_attribute(AttributeFacts facts, CustomNode& node) {
       slot = std::move(facts.strings);
       break;
     default:
-      return failure(Code::kUnsupportedModel,
-                     "custom operator '{}' (node '{}'): attribute '{}' is of kind {}; allowed are "
-                     "int, float, string and lists of them",
-                     node.type, node.name, facts.name, facts.type);
+      return error(Code::kUnsupportedModel,
+                   "custom operator '{}' (node '{}'): attribute '{}' is of kind {}; allowed are "
+                   "int, float, string and lists of them",
+                   node.type, node.name, facts.name, facts.type);
   }
   return {};
 }

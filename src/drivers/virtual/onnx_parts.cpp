@@ -41,16 +41,16 @@ Status read_external_entry(ByteSpan entry, TensorFacts& facts) {
   std::string_view key;
   std::string_view value;
   for (WireReader fields(entry); !fields.at_end();) {
-    CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+    CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.is_bytes(kEntryKey)) key = field.text();
     if (field.is_bytes(kEntryValue)) value = field.text();
   }
   if (key == "location") facts.location = value;
   if (key == "offset") {
-    CORELANE_ASSIGN_OR_STATUS(facts.offset, parse_number(value, facts.name));
+    CORELANE_ASSIGN(facts.offset, parse_number(value, facts.name));
   }
   if (key == "length") {
-    CORELANE_ASSIGN_OR_STATUS(facts.length, parse_number(value, facts.name));
+    CORELANE_ASSIGN(facts.length, parse_number(value, facts.name));
   }
   return {};
 }
@@ -61,7 +61,7 @@ Status read_dims(const WireField& field, std::vector<std::int64_t>& dims) {
     return {};
   }
   for (WireReader packed(field.payload); !packed.at_end();) {
-    CORELANE_ASSIGN_OR_STATUS(const std::uint64_t value, packed.varint());
+    CORELANE_ASSIGN(const std::uint64_t value, packed.varint());
     dims.push_back(static_cast<std::int64_t>(value));
   }
   return {};
@@ -107,11 +107,11 @@ Result<GraphValue> read_value(ByteSpan info) {
     value.has_shape = true;
     std::vector<std::int64_t> dims;
     for (WireReader fields(message); !fields.at_end();) {
-      CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+      CORELANE_ASSIGN(const WireField field, fields.next());
       if (!field.is_bytes(kShapeDim)) continue;
       dims.push_back(Shape::kOpen);
       for (WireReader dim(field.payload); !dim.at_end();) {
-        CORELANE_ASSIGN_OR_STATUS(const WireField part, dim.next());
+        CORELANE_ASSIGN(const WireField part, dim.next());
         if (part.is_varint(kDimValue)) dims.back() = part.integer();
       }
       if (dims.back() < 0) dims.back() = Shape::kOpen;
@@ -121,9 +121,9 @@ Result<GraphValue> read_value(ByteSpan info) {
   };
   const auto tensor_type = [&](ByteSpan message) -> Status {
     for (WireReader fields(message); !fields.at_end();) {
-      CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+      CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_varint(kTensorTypeElem)) value.elem_type = field.integer();
-      if (field.is_bytes(kTensorTypeShape)) CORELANE_RETURN_IF_ERROR(shape(field.payload));
+      if (field.is_bytes(kTensorTypeShape)) CORELANE_TRY(shape(field.payload));
     }
     return {};
   };

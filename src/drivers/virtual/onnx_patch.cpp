@@ -57,8 +57,8 @@ class OnlyOnce {
   Status check(const WireField& field) {
     const std::uint64_t bit = std::uint64_t{1} << (field.number % 64);
     if ((seen_ & bit) != 0)
-      return failure(Code::kMalformed, "ONNX model: {} has field {} twice; once is allowed", what_,
-                     field.number);
+      return error(Code::kMalformed, "ONNX model: {} has field {} twice; once is allowed", what_,
+                   field.number);
     seen_ |= bit;
     return {};
   }
@@ -110,17 +110,17 @@ class Patcher {
     std::set<std::string, std::less<>> values;
     std::vector<GraphValue> inputs;
     for (WireReader fields(message); !fields.at_end();) {
-      CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+      CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kGraphInitializer)) {
-        CORELANE_ASSIGN_OR_STATUS(const TensorFacts facts, read_tensor(field.payload));
+        CORELANE_ASSIGN(const TensorFacts facts, read_tensor(field.payload));
         initializers_.emplace(facts.name);
       } else if (field.is_bytes(kGraphInput)) {
-        CORELANE_ASSIGN_OR_STATUS(GraphValue value, read_value(field.payload));
+        CORELANE_ASSIGN(GraphValue value, read_value(field.payload));
         values.insert(value.name);
         inputs.push_back(std::move(value));
       } else if (field.is_bytes(kGraphNode) && !options_.exposed_values.empty()) {
         for (WireReader node(field.payload); !node.at_end();) {
-          CORELANE_ASSIGN_OR_STATUS(const WireField part, node.next());
+          CORELANE_ASSIGN(const WireField part, node.next());
           if (part.is_bytes(kNodeOutput)) values.emplace(part.text());
         }
       }
@@ -128,29 +128,29 @@ class Patcher {
     std::erase_if(inputs, [&](const GraphValue& v) { return initializers_.contains(v.name); });
     for (const std::string& name : options_.exposed_values)
       if (name.empty() || (!values.contains(name) && !initializers_.contains(name)))
-        return failure(Code::kNotFound,
-                       "no value named '{}' in the network to expose; names are those of the ONNX "
-                       "model's node outputs",
-                       name);
+        return error(Code::kNotFound,
+                     "no value named '{}' in the network to expose; names are those of the ONNX "
+                     "model's node outputs",
+                     name);
     return fix_inputs(std::move(inputs));
   }
 
   Status fix_inputs(std::vector<GraphValue> inputs) {
     const auto& wanted = options_.input_shapes;
     if (!wanted.empty() && wanted.size() != inputs.size())
-      return failure(Code::kInvalidArgument, "{} input shapes given, the network has {} inputs",
-                     wanted.size(), inputs.size());
+      return error(Code::kInvalidArgument, "{} input shapes given, the network has {} inputs",
+                   wanted.size(), inputs.size());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       GraphValue& input = inputs[i];
       const auto& dims = wanted[i].dims();
       if (std::any_of(dims.begin(), dims.end(),
                       [](std::int64_t d) { return d < 0 && d != Shape::kOpen; }))
-        return failure(Code::kInvalidArgument, "input '{}': shape {} has a negative dimension",
-                       input.name, wanted[i].to_string());
+        return error(Code::kInvalidArgument, "input '{}': shape {} has a negative dimension",
+                     input.name, wanted[i].to_string());
       if (input.has_shape && wanted[i].rank() != input.shape.rank())
-        return failure(Code::kInvalidArgument,
-                       "input '{}': shape {} has rank {}, the network declares {}", input.name,
-                       wanted[i].to_string(), wanted[i].rank(), input.shape.to_string());
+        return error(Code::kInvalidArgument,
+                     "input '{}': shape {} has rank {}, the network declares {}", input.name,
+                     wanted[i].to_string(), wanted[i].rank(), input.shape.to_string());
       if (input.has_shape && input.shape == wanted[i]) continue;
       input.has_shape = true;
       input.shape = wanted[i];
@@ -191,7 +191,7 @@ class Patcher {
   }
 
   Status input(const WireField& field, std::string& out) {
-    CORELANE_ASSIGN_OR_STATUS(const GraphValue declared, read_value(field.payload));
+    CORELANE_ASSIGN(const GraphValue declared, read_value(field.payload));
     if (!reshaped_.contains(declared.name)) {
       append_raw(out, field.raw);
       return {};
@@ -235,7 +235,7 @@ class Patcher {
 
   Status node(const WireField& source, std::string& out, int depth,
               std::uint32_t number = kGraphNode) {
-    CORELANE_ASSIGN_OR_STATUS(const NodeFacts facts, read_node(source.payload));
+    CORELANE_ASSIGN(const NodeFacts facts, read_node(source.payload));
     ++result_.nodes;
     result_.first_node.try_emplace(std::string(facts.op_type),
                                    facts.name.empty() ? facts.first_output : facts.name);
@@ -250,14 +250,14 @@ class Patcher {
     }
     std::string patched;
     for (WireReader fields(source.payload); !fields.at_end();) {
-      CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+      CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kNodeAttribute))
-        CORELANE_RETURN_IF_ERROR(attribute(field, patched, depth));
+        CORELANE_TRY(attribute(field, patched, depth));
       else
         append_raw(patched, field.raw);
     }
     if (custom) {
-      CORELANE_ASSIGN_OR_STATUS(CustomNode entry, read_custom_node(source.payload));
+      CORELANE_ASSIGN(CustomNode entry, read_custom_node(source.payload));
       append_bytes_field(
           patched, kNodeAttribute,
           make_integer_attribute(kCustomNodeAttribute,
@@ -272,17 +272,17 @@ class Patcher {
     std::string patched;
     OnlyOnce once("an attribute");
     for (WireReader fields(source.payload); !fields.at_end();) {
-      CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+      CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeGraph) ||
           field.is_bytes(kAttributeSparse))
-        CORELANE_RETURN_IF_ERROR(once.check(field));
+        CORELANE_TRY(once.check(field));
       if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeTensors)) {
-        CORELANE_RETURN_IF_ERROR(tensor(field, patched));
+        CORELANE_TRY(tensor(field, patched));
       } else if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) {
-        CORELANE_ASSIGN_OR_STATUS(const std::string inner, graph(field.payload, depth + 1));
+        CORELANE_ASSIGN(const std::string inner, graph(field.payload, depth + 1));
         append_bytes_field(patched, field.number, inner);
       } else if (field.is_bytes(kAttributeSparse) || field.is_bytes(kAttributeSparses)) {
-        CORELANE_RETURN_IF_ERROR(sparse(field, patched));
+        CORELANE_TRY(sparse(field, patched));
       } else {
         append_raw(patched, field.raw);
       }
@@ -297,10 +297,10 @@ class Patcher {
     std::string patched;
     OnlyOnce once("a sparse tensor");
     for (WireReader fields(source.payload); !fields.at_end();) {
-      CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+      CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kSparseValues) || field.is_bytes(kSparseIndices)) {
-        CORELANE_RETURN_IF_ERROR(once.check(field));
-        CORELANE_RETURN_IF_ERROR(tensor(field, patched, true));
+        CORELANE_TRY(once.check(field));
+        CORELANE_TRY(tensor(field, patched, true));
       } else {
         append_raw(patched, field.raw);
       }
@@ -310,7 +310,7 @@ class Patcher {
   }
 
   Status tensor(const WireField& source, std::string& out, bool put_inside = false) {
-    CORELANE_ASSIGN_OR_STATUS(const TensorFacts facts, read_tensor(source.payload));
+    CORELANE_ASSIGN(const TensorFacts facts, read_tensor(source.payload));
     const std::optional<std::size_t> elements = Shape(facts.dims).elements();
     const DType dtype = dtype_from_onnx(facts.data_type);
     const std::size_t bytes = elements ? dtype_bytes(dtype, *elements) : 0;
@@ -321,11 +321,11 @@ class Patcher {
     }
     ByteSpan data;
     if (facts.external) {
-      CORELANE_ASSIGN_OR_STATUS(data, constant_of(facts, elements, bytes));
+      CORELANE_ASSIGN(data, constant_of(facts, elements, bytes));
     }
     std::string patched;
     for (WireReader fields(source.payload); !fields.at_end();) {
-      CORELANE_ASSIGN_OR_STATUS(const WireField field, fields.next());
+      CORELANE_ASSIGN(const WireField field, fields.next());
       const bool ours = field.number == kTensorExternalData ||
                         field.number == kTensorDataLocation ||
                         (facts.external && field.number == kTensorRawData);
@@ -334,7 +334,7 @@ class Patcher {
     if (!facts.external) {
       // Stray entries are gone, the data stay where they are.
     } else if (put_inside || data.empty()) {
-      CORELANE_RETURN_IF_ERROR(count_inside(facts, data.size()));
+      CORELANE_TRY(count_inside(facts, data.size()));
       append_bytes_field(patched, kTensorRawData, as_string_view(data));
     } else {
       append_external_entry(patched, "location", kMemoryLocation);
@@ -350,10 +350,10 @@ class Patcher {
   /// Constants that go into the model take no more room than the segment they come from.
   Status count_inside(const TensorFacts& facts, std::size_t bytes) {
     if (bytes > image_.constants.size() - inside_)
-      return failure(Code::kMalformed,
-                     "sparse constant '{}' shares its bytes with others: together they take more "
-                     "than the {} bytes of the constants",
-                     facts.name, image_.constants.size());
+      return error(Code::kMalformed,
+                   "sparse constant '{}' shares its bytes with others: together they take more "
+                   "than the {} bytes of the constants",
+                   facts.name, image_.constants.size());
     inside_ += bytes;
     return {};
   }

@@ -10,24 +10,24 @@
 namespace corelane::virtual_npu {
 
 inline Status bad_index(std::string_view role, std::size_t index, std::size_t count) {
-  return failure(Code::kOutOfRange, "{} {} does not exist, the program has {}", role, index, count);
+  return error(Code::kOutOfRange, "{} {} does not exist, the program has {}", role, index, count);
 }
 
 inline Status memory_too_small(const TensorDesc& output, std::size_t bytes, const Shape& shape,
                                std::size_t held) {
-  return failure(Code::kOutOfMemory,
-                 "output '{}' is {} bytes {}, the bound memory holds {}; bind a larger one",
-                 output.name, bytes, shape.to_string(), held);
+  return error(Code::kOutOfMemory,
+               "output '{}' is {} bytes {}, the bound memory holds {}; bind a larger one",
+               output.name, bytes, shape.to_string(), held);
 }
 
 inline Status no_shape_yet(const TensorDesc& output) {
-  return failure(Code::kWrongState, "output '{}' {} has no shape before a run", output.name,
-                 output.shape.to_string());
+  return error(Code::kWrongState, "output '{}' {} has no shape before a run", output.name,
+               output.shape.to_string());
 }
 
 inline Status not_profiled() {
-  return failure(Code::kUnsupported,
-                 "this program was prepared without profile_layers; prepare it again with it");
+  return error(Code::kUnsupported,
+               "this program was prepared without profile_layers; prepare it again with it");
 }
 
 }  // namespace corelane::virtual_npu

@@ -26,7 +26,7 @@ Result<std::shared_ptr<device::Device>> open_virtual_device(const device::Device
     auto engine = make_virtual_engine(info.cores.size());
     return device::make_laned_device(std::move(info), std::move(engine), lanes);
   } catch (...) {
-    return tl::unexpected(status_of_exception(Code::kInternal, "opening the virtual NPU"));
+    return error(status_of_exception(Code::kInternal, "opening the virtual NPU"));
   }
 }
 

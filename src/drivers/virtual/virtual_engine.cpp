@@ -23,7 +23,7 @@ class VirtualEngine final : public device::LaneEngine {
       try {
         return MatmulProgram::create(image, options, matrices_);
       } catch (...) {
-        return tl::unexpected(gemm_failure("preparing a matrix product"));
+        return error(gemm_failure("preparing a matrix product"));
       }
     }
     if (image.kind != "onnx")
@@ -35,7 +35,7 @@ class VirtualEngine final : public device::LaneEngine {
     try {
       return VirtualProgram::create(image, options, lanes_, direct_);
     } catch (...) {
-      return tl::unexpected(status_of_exception(Code::kInternal, "preparing a network"));
+      return error(status_of_exception(Code::kInternal, "preparing a network"));
     }
   }
 

@@ -67,13 +67,13 @@ Result<std::shared_ptr<VirtualProgram>> VirtualProgram::create(
 }
 
 Status VirtualProgram::build(bool direct) {
-  CORELANE_ASSIGN_OR_STATUS(const PatchedModel patched, patch());
-  CORELANE_ASSIGN_OR_STATUS(inputs_, describe_inputs(patched.inputs));
+  CORELANE_ASSIGN(const PatchedModel patched, patch());
+  CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs));
   shapes_ = shapes_text(inputs_);
   shared_ = lanes_ > 1 && patched.constant_bytes > options_.replicate_limit / (lanes_ - 1);
   if (!patched.custom_nodes.empty())
     operators_ = std::make_shared<HostOperators>(patched.custom_nodes, options_.host_operators);
-  if (!try_precompiled(patched)) CORELANE_RETURN_IF_ERROR(compile_first(patched));
+  if (!try_precompiled(patched)) CORELANE_TRY(compile_first(patched));
   if (direct) find_direct(patched);
   return {};
 }
@@ -138,7 +138,7 @@ bool VirtualProgram::try_precompiled(const PatchedModel& patched) {
 }
 
 Status VirtualProgram::compile_first(const PatchedModel& patched) {
-  CORELANE_ASSIGN_OR_STATUS(const auto network, read_network(patched, operators_));
+  CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
   Throwing throwing = Throwing::kMaybe;
   try {
     if (!operators_) throwing = throwing_of(*network);
@@ -149,9 +149,8 @@ Status VirtualProgram::compile_first(const PatchedModel& patched) {
   const bool shared_by_size = shared_;
   never_throws_ = throwing != Throwing::kMaybe;
   shared_ = lanes_ > 1 && (shared_by_size || !never_throws_);
-  CORELANE_ASSIGN_OR_STATUS(auto copy,
-                            compile_copy(network, settings_for(1), options_, patched.first_node));
-  CORELANE_RETURN_IF_ERROR(describe(patched, copy->model()));
+  CORELANE_ASSIGN(auto copy, compile_copy(network, settings_for(1), options_, patched.first_node));
+  CORELANE_TRY(describe(patched, copy->model()));
   if (throwing == Throwing::kIfDynamic) {
     try {
       never_throws_ = all_static(*copy->model().get_runtime_model());
@@ -163,7 +162,7 @@ Status VirtualProgram::compile_first(const PatchedModel& patched) {
   if (never_throws_ || shared_ || lanes_ == 1) return {};
   // Made for inline runs, and found to need stream threads.
   shared_ = true;
-  CORELANE_ASSIGN_OR_STATUS(auto shared_copy, make_copy(settings_for(1)));
+  CORELANE_ASSIGN(auto shared_copy, make_copy(settings_for(1)));
   copies_.clear();
   copies_.emplace(key_for(1, 0), std::move(shared_copy));
   return {};
@@ -183,16 +182,16 @@ Status VirtualProgram::describe(const PatchedModel& patched, const ov::CompiledM
       found += port == ports.end() ? 0 : 1;
     }
     if (found != engine_inputs.size() || model.outputs().size() != patched.outputs.size())
-      return failure(Code::kUnsupportedModel,
-                     "the engine made {} inputs and {} outputs of the network's {} and {}",
-                     engine_inputs.size(), model.outputs().size(), inputs_.size(),
-                     patched.outputs.size());
+      return error(Code::kUnsupportedModel,
+                   "the engine made {} inputs and {} outputs of the network's {} and {}",
+                   engine_inputs.size(), model.outputs().size(), inputs_.size(),
+                   patched.outputs.size());
     for (std::size_t i = 0; i < patched.outputs.size(); ++i) {
       const auto& output = model.outputs()[i];
       TensorDesc desc;
       desc.name = patched.outputs[i].name;
-      CORELANE_ASSIGN_OR_STATUS(desc.dtype, usable_dtype(patched.outputs[i], "output",
-                                                         dtype_of(output.get_element_type())));
+      CORELANE_ASSIGN(desc.dtype, usable_dtype(patched.outputs[i], "output",
+                                               dtype_of(output.get_element_type())));
       desc.shape = output.get_partial_shape().rank().is_dynamic() && patched.outputs[i].has_shape
                        ? patched.outputs[i].shape
                        : shape_of(output.get_partial_shape());

@@ -71,7 +71,7 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualRequest::create(
     request->request_ = model.create_infer_request();
     return request;
   } catch (...) {
-    return tl::unexpected(status_of_exception(Code::kEngineFailed, "the engine makes no request"));
+    return error(status_of_exception(Code::kEngineFailed, "the engine makes no request"));
   }
 }
 
@@ -117,8 +117,8 @@ Status VirtualRequest::set_output(std::size_t index, const device::TensorRef& te
 Status VirtualRequest::check_inputs() {
   for (const std::size_t index : open_inputs_)
     if (inputs_[index].bound.data == nullptr)
-      return failure(Code::kWrongState, "input '{}' has open dimensions {} and no tensor is bound",
-                     program_->inputs()[index].name, program_->inputs()[index].shape.to_string());
+      return error(Code::kWrongState, "input '{}' has open dimensions {} and no tensor is bound",
+                   program_->inputs()[index].name, program_->inputs()[index].shape.to_string());
   if (open_inputs_.empty()) return {};
   bool known = !checked_.empty();
   checked_.resize(inputs_.size());
@@ -154,9 +154,9 @@ Status VirtualRequest::run(std::uint64_t) {
     ran_ = true;
     return infer();
   }
-  CORELANE_RETURN_IF_ERROR(check_inputs());
+  CORELANE_TRY(check_inputs());
   const std::size_t before = measured_ ? 0 : heap_bytes();
-  CORELANE_RETURN_IF_ERROR(infer());
+  CORELANE_TRY(infer());
   if (!measured_) {
     const std::size_t after = heap_bytes();
     if (after > before) program_->note_run_memory(after - before);
@@ -188,11 +188,11 @@ Status VirtualRequest::fetch_open_outputs() {
 }
 
 Result<device::TensorRef> VirtualRequest::output(std::size_t index) {
-  if (index >= outputs_.size()) return tl::unexpected(bad_index("output", index, outputs_.size()));
+  if (index >= outputs_.size()) return error(bad_index("output", index, outputs_.size()));
   Slot& slot = outputs_[index];
   const TensorDesc& desc = program_->outputs()[index];
   const bool open = !desc.shape.is_static();
-  if (open && !ran_) return tl::unexpected(no_shape_yet(desc));
+  if (open && !ran_) return error(no_shape_yet(desc));
   try {
     if (!slot.own && (open || slot.bound.data == nullptr))
       slot.own = request_.get_output_tensor(index);
@@ -209,12 +209,12 @@ Result<device::TensorRef> VirtualRequest::output(std::size_t index) {
     }
     return result;
   } catch (...) {
-    return tl::unexpected(status_of_exception(Code::kEngineFailed, "output '" + desc.name + "'"));
+    return error(status_of_exception(Code::kEngineFailed, "output '" + desc.name + "'"));
   }
 }
 
 Result<std::vector<device::LayerTime>> VirtualRequest::layer_times() const {
-  if (!program_->profiled()) return tl::unexpected(not_profiled());
+  if (!program_->profiled()) return error(not_profiled());
   if (!ran_) return error(Code::kWrongState, "no layer times before the first run");
   try {
     std::vector<device::LayerTime> times;
@@ -230,7 +230,7 @@ Result<std::vector<device::LayerTime>> VirtualRequest::layer_times() const {
     }
     return times;
   } catch (...) {
-    return tl::unexpected(status_of_exception(Code::kEngineFailed, "the engine's layer times"));
+    return error(status_of_exception(Code::kEngineFailed, "the engine's layer times"));
   }
 }
 

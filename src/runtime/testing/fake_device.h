@@ -101,7 +101,7 @@ class FakeBindings final : public device::Bindings {
 
   Status set_input(std::size_t i, const device::TensorRef& t) override {
     if (t.data != nullptr && !in_desc[i].shape.accepts(t.shape)) {
-      return failure(Code::kShapeMismatch, "fake input {}", t.shape.to_string());
+      return error(Code::kShapeMismatch, "fake input {}", t.shape.to_string());
     }
     in[i] = t;
     ++sets;
@@ -109,7 +109,7 @@ class FakeBindings final : public device::Bindings {
   }
   Status set_output(std::size_t i, const device::TensorRef& t) override {
     if (t.data != nullptr && !out_desc[i].shape.accepts(t.shape)) {
-      return failure(Code::kShapeMismatch, "fake output {}", t.shape.to_string());
+      return error(Code::kShapeMismatch, "fake output {}", t.shape.to_string());
     }
     out[i] = t;
     ++sets;
@@ -125,7 +125,7 @@ class FakeBindings final : public device::Bindings {
   }
 
   Status compute() {
-    CORELANE_ASSIGN_OR_STATUS(const device::TensorRef x, input(0));
+    CORELANE_ASSIGN(const device::TensorRef x, input(0));
     for (std::size_t o = 0; o < out.size(); ++o) {
       Shape shape = out_desc[o].shape;
       for (std::size_t d = 0; d < shape.rank(); ++d) {
@@ -133,7 +133,7 @@ class FakeBindings final : public device::Bindings {
       }
       device::TensorRef y = out[o];
       if (y.data == nullptr) {
-        CORELANE_ASSIGN_OR_STATUS(y, own(out_own[o], shape));
+        CORELANE_ASSIGN(y, own(out_own[o], shape));
       }
       const std::size_t count = std::min(*shape.elements(), *x.shape.elements());
       const auto* from = static_cast<const float*>(x.data);

@@ -31,10 +31,10 @@ corelane::Result<std::unique_ptr<Probe>> open_probe(const char* text) {
 }
 
 Status run_probe(const Probe& probe, float* x, float* y) {
-  CORELANE_ASSIGN_OR_STATUS(const auto bindings, probe.executable->new_bindings());
+  CORELANE_ASSIGN(const auto bindings, probe.executable->new_bindings());
   constexpr std::size_t kBytes = 16 * sizeof(float);
-  CORELANE_RETURN_IF_ERROR(bindings->set_input(0, {x, kBytes, {1, 16}, nullptr}));
-  CORELANE_RETURN_IF_ERROR(bindings->set_output(0, {y, kBytes, {1, 16}, nullptr}));
+  CORELANE_TRY(bindings->set_input(0, {x, kBytes, {1, 16}, nullptr}));
+  CORELANE_TRY(bindings->set_output(0, {y, kBytes, {1, 16}, nullptr}));
   device::Submission job;
   job.executable = probe.executable;
   job.bindings = bindings;
