@@ -1,10 +1,12 @@
 # corelane_floor(<name> [DIR <dir>] [DEPENDS <targets>...] [LIBS <targets>...])
-# One floor of the house: a static library `corelane_<name>` from <dir>/*.cpp and its unit tests
-# `<name>_tests` from <dir>/*_test.cpp. Files named *_fuzz.cpp and *_benchmark.cpp are left out.
+# One room of the house: a static library `corelane_<name>` from the sources of <dir> and of its inner
+# rooms, and its unit tests `<name>_tests` from their *_test.cpp. Folders named testing/, and files named
+# *_fuzz.cpp and *_benchmark.cpp, are left out.
 include_guard()
 
 function(corelane_sources out_sources out_tests dir)
-  file(GLOB all CONFIGURE_DEPENDS "${dir}/*.cpp")
+  file(GLOB all CONFIGURE_DEPENDS "${dir}/*.cpp" "${dir}/*/*.cpp")
+  list(FILTER all EXCLUDE REGEX "/testing/")
   set(sources "")
   set(tests "")
   foreach(f IN LISTS all)

@@ -26,9 +26,11 @@ install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR
 
 # --- The engine of the driver modules: in `engine/` beside them, or where the build found it. Each
 # driver's own CMakeLists.txt installs its module with both places in its RPATH.
-if(CORELANE_BUNDLE_ENGINE)
-  # OpenVINO_DIR is found by FindEngine.cmake.
+set(engine_dir "")
+if(OpenVINO_DIR) # Found by FindEngine.cmake.
   get_filename_component(engine_dir "${OpenVINO_DIR}/../libs" REALPATH)
+endif()
+if(CORELANE_BUNDLE_ENGINE)
   # The smallest set that reads and runs ONNX on the CPU; they find each other by $ORIGIN.
   set(engine_files "")
   foreach(pattern libopenvino.so.* libopenvino_*_cpu_plugin.so libopenvino_onnx_frontend.so.*
@@ -72,4 +74,4 @@ configure_file("${CMAKE_CURRENT_LIST_DIR}/corelane.pc.in" "${PROJECT_BINARY_DIR}
 install(FILES "${PROJECT_BINARY_DIR}/corelane.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
 
 # --- The doors.
-include(CorelaneRknnInstall)
+include("${PROJECT_SOURCE_DIR}/src/adapters/rknn/install/CorelaneRknnInstall.cmake")

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "corelane/base/file.h"
-#include "corelane/model/program_file.h"
+#include "corelane/program/program_file.h"
 
 namespace page_reader {
 namespace fs = std::filesystem;

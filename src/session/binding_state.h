@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "corelane/session/future.h"
-#include "session/call.h"
+#include "session/tasks/call.h"
 
 namespace corelane::session {
 

@@ -1,10 +1,10 @@
 #include "corelane/session/future.h"
 
-#include "session/batch_call.h"
-#include "session/callback_thread.h"
-#include "session/future_state.h"
-#include "session/interrupt_poll.h"
-#include "session/session_core.h"
+#include "session/tasks/batch_call.h"
+#include "dispatch/callback_thread.h"
+#include "session/tasks/future_state.h"
+#include "dispatch/interrupt_poll.h"
+#include "session/tasks/session_core.h"
 
 namespace corelane {
 namespace session {

@@ -4,7 +4,7 @@
 
 #include "corelane/device/buffer.h"
 #include "session/binding_state.h"
-#include "session/session_core.h"
+#include "session/tasks/session_core.h"
 
 namespace corelane {
 namespace {

@@ -5,12 +5,12 @@
 #include <mutex>
 #include <utility>
 
-#include "session/batch_call.h"
+#include "session/tasks/batch_call.h"
 #include "session/binding_state.h"
-#include "session/future_state.h"
-#include "session/interrupt_poll.h"
+#include "session/tasks/future_state.h"
+#include "dispatch/interrupt_poll.h"
 #include "session/later.h"
-#include "session/session_core.h"
+#include "session/tasks/session_core.h"
 #include "session/session_create.h"
 #include "session/session_parts.h"
 

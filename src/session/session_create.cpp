@@ -6,9 +6,9 @@
 
 #include "corelane/base/log.h"
 #include "corelane/device/registry.h"
-#include "session/perf_line.h"
-#include "session/placement.h"
-#include "session/session_core.h"
+#include "session/tasks/perf_line.h"
+#include "dispatch/placement.h"
+#include "session/tasks/session_core.h"
 #include "session/session_parts.h"
 
 namespace corelane::session {

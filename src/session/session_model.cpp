@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "corelane/session/session.h"
-#include "runtime/shape_choice.h"
-#include "runtime/slot.h"
+#include "runtime/program/shape_choice.h"
+#include "runtime/context/slot.h"
 
 namespace corelane::session {
 namespace {

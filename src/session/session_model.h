@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "corelane/base/status.h"
-#include "corelane/model/description.h"
+#include "corelane/program/description.h"
 #include "corelane/tensor/convert.h"
-#include "session/call.h"
+#include "session/tasks/call.h"
 
 namespace corelane {
 

@@ -12,7 +12,7 @@
 
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
-#include "device/testing/listed_faults.h"
+#include "device/registry/testing/listed_faults.h"
 #include "fixture.h"
 
 namespace corelane::conformance {

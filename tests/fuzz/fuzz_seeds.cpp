@@ -4,9 +4,9 @@
 #include <string>
 
 #include "corelane/base/file.h"
-#include "corelane/model/onnx_import.h"
-#include "corelane/model/program_file.h"
-#include "model/testing/random_program.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/program/program_file.h"
+#include "program/testing/random_program.h"
 #include "sample_models.h"
 
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "corelane/model/onnx_import.h"
-#include "corelane/model/program_file.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/program/program_file.h"
 
 namespace {
 

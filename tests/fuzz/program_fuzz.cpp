@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "corelane/model/program_file.h"
-#include "model/program_header.h"
-#include "model/testing/program_surgery.h"
+#include "corelane/program/program_file.h"
+#include "program/program_header.h"
+#include "program/testing/program_surgery.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "corelane/base/file.h"
-#include "corelane/model/onnx_import.h"
+#include "corelane/onnx/onnx_import.h"
 
 namespace {
 

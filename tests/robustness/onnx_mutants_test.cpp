@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "corelane/base/file.h"
-#include "model/onnx_test_model.h"
+#include "onnx/onnx_test_model.h"
 #include "mutator.h"
 #include "onnx_outcome.h"
 #include "sample_models.h"

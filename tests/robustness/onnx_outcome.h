@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "corelane/model/onnx_import.h"
+#include "corelane/onnx/onnx_import.h"
 #include "outcome.h"
 
 namespace corelane::robustness {

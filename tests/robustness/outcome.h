@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "corelane/model/program_file.h"
+#include "corelane/program/program_file.h"
 #include "counted_memory.h"
-#include "model/testing/random_program.h"
+#include "program/testing/random_program.h"
 
 namespace corelane::robustness {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <utility>
 
-#include "model/program_format.h"
-#include "model/program_header.h"
-#include "model/program_segments.h"
+#include "program/program_format.h"
+#include "program/program_header.h"
+#include "program/program_segments.h"
 
 namespace corelane::robustness {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "corelane/model/program_file.h"
-#include "model/testing/random_program.h"
+#include "corelane/program/program_file.h"
+#include "program/testing/random_program.h"
 #include "mutator.h"
 
 namespace corelane::robustness {

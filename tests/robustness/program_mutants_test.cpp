@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "corelane/model/program_file.h"
-#include "model/program_format.h"
-#include "model/testing/program_surgery.h"
-#include "model/testing/random_program.h"
+#include "corelane/program/program_file.h"
+#include "program/program_format.h"
+#include "program/testing/program_surgery.h"
+#include "program/testing/random_program.h"
 #include "mutator.h"
 #include "outcome.h"
 #include "program_lies.h"

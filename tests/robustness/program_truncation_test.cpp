@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "corelane/base/file.h"
-#include "model/testing/program_surgery.h"
-#include "model/testing/random_program.h"
+#include "program/testing/program_surgery.h"
+#include "program/testing/random_program.h"
 #include "outcome.h"
 
 namespace corelane::robustness {

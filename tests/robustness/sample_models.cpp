@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "model/onnx_proto.h"
+#include "onnx/graph/onnx_proto.h"
 
 namespace corelane::robustness {
 

@@ -12,11 +12,11 @@ GOOD = {
     "CMakeLists.txt": 'set(CORELANE_DRIVERS null virtual CACHE STRING "Drivers")\n',
     "include/corelane/base/status.h": HEADER,
     "include/corelane/tensor/shape.h": HEADER + '#include "corelane/base/status.h"\n',
-    "include/corelane/model/network.h": HEADER + '#include "corelane/tensor/shape.h"\n',
+    "include/corelane/program/network.h": HEADER + '#include "corelane/tensor/shape.h"\n',
     "include/corelane/device/device.h": HEADER + '#include "corelane/tensor/shape.h"\n',
     "src/base/status.cpp": '#include "corelane/base/status.h"\n\n#include <string>\n',
     "src/base/status_test.cpp": '#include "corelane/base/status.h"\n',
-    "src/runtime/program.cpp": '#include "corelane/model/network.h"\n#include "corelane/device/device.h"\n',
+    "src/runtime/program/program.cpp": '#include "corelane/program/network.h"\n#include "corelane/device/device.h"\n',
     "src/drivers/CMakeLists.txt": "# A driver is a folder here.\nforeach(driver IN LISTS CORELANE_DRIVERS)\n",
     "src/drivers/null/CMakeLists.txt": "corelane_driver(null BUILTIN)\n",
     "src/drivers/null/null_device.cpp": '#include "corelane/device/device.h"\n',
@@ -67,7 +67,7 @@ class StructureTest(unittest.TestCase):
     def test_contract_that_includes_a_driver_is_caught(self):
         self.assert_caught(structure.check_floors, {
             "src/drivers/null/null_device.h": HEADER,
-            "src/device/registry.cpp": '#include "drivers/null/null_device.h"\n'}, "drivers/null")
+            "src/device/registry/registry.cpp": '#include "drivers/null/null_device.h"\n'}, "drivers/null")
 
     def test_neighbour_include_is_caught(self):
         for one, other in (("session", "scheduler"), ("drivers/null", "drivers/virtual"),
@@ -89,7 +89,7 @@ class StructureTest(unittest.TestCase):
     def test_foreign_name_outside_its_adapter_is_caught(self):
         for name in ("rknn_context c;", "int a = RKNN_SUCC;", "qaic::rt::Context c;", "ggml_tensor* t;",
                      "PyObject* o;"):
-            self.assert_caught(structure.check_foreign, {"src/runtime/context.cpp": name + "\n"}, "stops in")
+            self.assert_caught(structure.check_foreign, {"src/runtime/context/context.cpp": name + "\n"}, "stops in")
             self.assertEqual([], self.violations(structure.check_foreign, {
                 "src/adapters/rknn/api.cpp": "rknn_context c;\n", "src/adapters/qaic/api.cpp": "qaic::rt::Context c;\n"}))
 
@@ -100,23 +100,23 @@ class StructureTest(unittest.TestCase):
     def test_headers_of_a_foreign_api_serve_the_floors_that_speak_it(self):
         api = {"include/rknn/rknn_api.h": "int rknn_init(void);\n"}
         use = '#include "rknn_api.h"\n'
-        spoken = {**api, "src/adapters/rknn/rknn_edge.cpp": use, "src/drivers/rknn/vendor.cpp": use}
+        spoken = {**api, "src/adapters/rknn/api/rknn_edge.cpp": use, "src/drivers/rknn/vendor.cpp": use}
         for check in (structure.check_floors, structure.check_foreign):
             self.assertEqual([], self.violations(check, spoken))
         self.assert_caught(structure.check_foreign, {**api, "src/session/task.cpp": use}, "stops in")
 
     # Rule 3.
-    def test_contract_that_includes_model_is_caught(self):
+    def test_contract_that_includes_a_program_is_caught(self):
         self.assert_caught(structure.check_contract,
-                           {"src/device/queue.cpp": '#include "corelane/model/network.h"\n'}, "model")
+                           {"src/device/queue.cpp": '#include "corelane/program/network.h"\n'}, "program")
 
-    def test_driver_that_includes_model_is_caught(self):
+    def test_driver_that_includes_a_program_is_caught(self):
         self.assert_caught(structure.check_contract,
-                           {"src/drivers/null/image.cpp": '#include "corelane/model/network.h"\n'}, "opaque")
+                           {"src/drivers/null/image.cpp": '#include "corelane/program/network.h"\n'}, "opaque")
 
-    def test_second_meeting_of_model_and_device_is_caught(self):
+    def test_second_meeting_of_program_and_device_is_caught(self):
         self.assert_caught(structure.check_contract, {
-            "src/runtime/context.cpp": '#include "corelane/model/network.h"\n#include "corelane/device/device.h"\n'},
+            "src/runtime/context/context.cpp": '#include "corelane/program/network.h"\n#include "corelane/device/device.h"\n'},
             "context.cpp")
 
     def test_scheduler_that_meets_the_npu_twice_is_caught(self):
@@ -128,7 +128,7 @@ class StructureTest(unittest.TestCase):
     def test_engine_outside_its_driver_is_caught(self):
         for text in ("#include <openvino/openvino.hpp>\n", '#include "dnnl.hpp"\n', "ov::Core core;\n",
                      "#include <tbb/task.h>\n"):
-            self.assert_caught(structure.check_engine, {"src/runtime/context.cpp": text}, "context.cpp")
+            self.assert_caught(structure.check_engine, {"src/runtime/context/context.cpp": text}, "context.cpp")
 
     def test_linked_engine_outside_its_driver_is_caught(self):
         self.assert_caught(structure.check_engine, {
@@ -154,7 +154,7 @@ class StructureTest(unittest.TestCase):
         self.assert_caught(structure.check_drivers, {"CMakeLists.txt": "project(x)\n"}, "0 lists")
 
     def test_driver_known_outside_its_folder_is_caught(self):
-        for path, text in (("src/device/registry.cpp", "auto m = driver_null();\n"),
+        for path, text in (("src/device/registry/registry.cpp", "auto m = driver_null();\n"),
                            ("src/drivers/CMakeLists.txt", "add_subdirectory(null)\n"),
                            ("apps/cli/CMakeLists.txt", "target_link_libraries(x corelane_driver_null)\n"),
                            ("apps/cli/devices.cpp", '#include "drivers/null/null_device.h"\n')):

@@ -26,10 +26,10 @@
 #include "corelane/device/device.h"
 #include "corelane/device/host_operator.h"
 #include "corelane/device/registry.h"
-#include "corelane/model/description.h"
-#include "corelane/model/network_nodes.h"
-#include "corelane/model/onnx_import.h"
-#include "corelane/model/program_file.h"
+#include "corelane/program/description.h"
+#include "corelane/onnx/network_nodes.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/program/program_file.h"
 #include "corelane/runtime/context.h"
 
 namespace corelane {

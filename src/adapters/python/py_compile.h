@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "corelane/model/description.h"
+#include "corelane/program/description.h"
 
 namespace corelane::python {
 

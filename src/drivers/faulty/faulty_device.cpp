@@ -1,6 +1,6 @@
 #include <typeinfo>
 
-#include "device/device_wrappers.h"
+#include "device/registry/device_wrappers.h"
 #include "drivers/faulty/faulty_objects.h"
 
 namespace corelane::device {

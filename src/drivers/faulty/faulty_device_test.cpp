@@ -4,7 +4,7 @@
 
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
-#include "device/device_wrappers.h"
+#include "device/registry/device_wrappers.h"
 
 namespace corelane::device {
 namespace {

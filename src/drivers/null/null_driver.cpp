@@ -5,8 +5,8 @@
 //  - null_engine and null_request by LaneEngine, LaneProgram and LaneRequest over your engine.
 // Queues, priorities, deadlines, reset, buffers and traces come from make_laned_device(). Then hold
 // it to tests/conformance with a fixture of some forty lines.
-#include "device/driver_module.h"
-#include "device/lane_engine.h"
+#include "device/registry/driver_module.h"
+#include "lanes/lane_engine.h"
 #include "drivers/null/null_engine.h"
 
 namespace corelane::device {

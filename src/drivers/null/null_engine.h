@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 
-#include "device/lane_engine.h"
+#include "lanes/lane_engine.h"
 #include "drivers/null/null_script.h"
 
 namespace corelane::null_device {

@@ -1,8 +1,8 @@
 // The RKNN device's entry in the registration table: what its text says, and what it presents.
 #include <cstdlib>
 
-#include "device/driver_module.h"
-#include "device/lane_engine.h"
+#include "device/registry/driver_module.h"
+#include "lanes/lane_engine.h"
 #include "drivers/rknn/vendor_program.h"
 
 namespace corelane::device {

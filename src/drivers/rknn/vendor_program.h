@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "device/lane_engine.h"
+#include "lanes/lane_engine.h"
 #include "drivers/rknn/vendor_context.h"
 #include "drivers/rknn/vendor_tensor.h"
 

@@ -1,4 +1,4 @@
-#include "device/device_wrappers.h"
+#include "device/registry/device_wrappers.h"
 #include "drivers/validating/validating_queue.h"
 
 namespace corelane::device {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "corelane/device/executable.h"
-#include "drivers/virtual/onnx_wire.h"
+#include "drivers/virtual/patch/onnx_wire.h"
 
 namespace corelane::virtual_npu {
 

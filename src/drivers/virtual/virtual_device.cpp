@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "device/driver_module.h"
-#include "drivers/virtual/engine_runtime.h"
+#include "device/registry/driver_module.h"
+#include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/virtual_engine.h"
 
 namespace corelane::virtual_npu {

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "corelane/device/matmul_image.h"
-#include "drivers/virtual/engine_identity.h"
-#include "drivers/virtual/engine_runtime.h"
-#include "drivers/virtual/matmul_program.h"
-#include "drivers/virtual/matmul_store.h"
-#include "drivers/virtual/virtual_program.h"
+#include "drivers/virtual/engine/engine_identity.h"
+#include "drivers/virtual/engine/engine_runtime.h"
+#include "drivers/virtual/matmul/matmul_program.h"
+#include "drivers/virtual/matmul/matmul_store.h"
+#include "drivers/virtual/engine/virtual_program.h"
 
 namespace corelane::virtual_npu {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "corelane/device/device.h"
-#include "device/lane_engine.h"
+#include "lanes/lane_engine.h"
 
 namespace corelane::virtual_npu {
 

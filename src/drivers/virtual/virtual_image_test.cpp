@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drivers/virtual/engine_identity.h"
+#include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/test_programs.h"
 
 // What the virtual NPU takes as an image: refusals, and the pre-compiled form.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "corelane/model/program_file.h"
+#include "corelane/program/program_file.h"
 #include "corelane/runtime/program.h"
 #include "runtime/testing/fake_device.h"
 

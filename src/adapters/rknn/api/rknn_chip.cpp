@@ -1,0 +1,77 @@
+#include "adapters/rknn/api/rknn_chip.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "corelane/device/registry.h"
+
+namespace corelane::rknn {
+namespace {
+
+constexpr std::string_view kDefaultDevice = "virtual:rk3588";
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
+Chip chip_of(const device::DeviceInfo& info) {
+  Chip chip;
+  if (info.profile == "rk3566" || info.profile == "rk3568") {
+    chip.row_pixels = 8;
+    chip.block_bytes = 8;
+  }
+  chip.cores = static_cast<std::uint32_t>(info.cores.size());
+  chip.core_masks = chip.cores > 1;
+  return chip;
+}
+
+Result<std::string> device_text() {
+  if (std::string inner = environment("CORELANE_RKNN_INNER"); !inner.empty()) {
+    CORELANE_ASSIGN(const device::DeviceSpec spec, device::parse_device_spec(inner));
+    if (spec.kind == "rknn")
+      return error(Code::kInvalidArgument,
+                   "CORELANE_RKNN_INNER={} names a device that loads a library like this one, "
+                   "without end; use virtual, or any other kind",
+                   inner);
+    return inner;
+  }
+  const std::string chosen = environment("CORELANE_DEVICE");
+  if (chosen.empty()) return std::string(kDefaultDevice);
+  CORELANE_ASSIGN(const device::DeviceSpec spec, device::parse_device_spec(chosen));
+  // Then this library is the one that the device "rknn" loads.
+  if (spec.kind == "rknn") return std::string(kDefaultDevice);
+  return chosen;
+}
+
+Result<device::CoreSet> cores_of(rknn_core_mask mask, const Chip& chip) {
+  const auto bits = static_cast<std::uint32_t>(mask);
+  if (!chip.core_masks)
+    return error(Code::kUnsupported,
+                 "not support core mask: {}, this chip has one core and no core masks; leave out "
+                 "the call",
+                 bits);
+  if (bits == RKNN_NPU_CORE_AUTO) return device::CoreSet::any();
+  if (bits == RKNN_NPU_CORE_ALL) return device::CoreSet::platform();
+  const std::uint32_t masked = std::min<std::uint32_t>(chip.cores, 16);  // A mask has 16 bits.
+  if (bits < RKNN_NPU_CORE_ALL && (bits >> masked) == 0) return device::CoreSet::mask(bits);
+  return error(Code::kUnsupported,
+               "not support core mask: {}, this chip has {} cores: use 0 (auto), a mask of their "
+               "bits from 1 to {}, or 0xffff (all)",
+               bits, chip.cores, (1U << masked) - 1);
+}
+
+std::int32_t priority_of(std::uint32_t flags) noexcept {
+  switch (flags & 3U) {
+    case RKNN_FLAG_PRIOR_HIGH:
+      return 0;
+    case RKNN_FLAG_PRIOR_MEDIUM:
+      return -32;
+    default:
+      return -64;
+  }
+}
+
+}  // namespace corelane::rknn

@@ -1,0 +1,162 @@
+/// The functions of rknn_matmul_api.h: each checks its handle and pointers, delegates, and turns
+/// what comes back into a code.
+#include <vector>
+
+#include "adapters/rknn/api/rknn_edge.h"
+#include "adapters/rknn/api/rknn_handle.h"
+#include "adapters/rknn/matmul/rknn_matmul.h"
+#include "adapters/rknn/model/rknn_model.h"
+
+using corelane::Code;
+using corelane::Status;
+using corelane::rknn::FoundMatmul;
+using corelane::rknn::guard;
+using corelane::rknn::MatmulContext;
+using corelane::rknn::on_context;
+using corelane::rknn::outcome;
+using corelane::rknn::Outcome;
+
+namespace {
+
+Outcome null_argument(const char* name, const char* what) {
+  return outcome(RKNN_ERR_PARAM_INVALID, "{} is null; pass {}", name, what);
+}
+
+Outcome create_outcome(const Status& status) {
+  // A combination that does not exist is a wrong parameter to programs of this API.
+  if (status.code() == Code::kUnsupported) return {RKNN_ERR_PARAM_INVALID, status};
+  return status;
+}
+
+Outcome create(rknn_matmul_ctx* ctx, const void* info, std::vector<rknn_matmul_shape> shapes,
+               bool dynamic, rknn_matmul_io_attr* io) {
+  if (corelane::rknn::after_fork())
+    return outcome(RKNN_ERR_DEVICE_UNAVAILABLE,
+                   "the parent of this process had used the library before fork(), and the "
+                   "device's threads did not come along; start workers with exec or spawn, or "
+                   "fork before the first call");
+  auto made = MatmulContext::create(info, std::move(shapes), dynamic, io);
+  if (!made) return create_outcome(made.error());
+  *ctx = corelane::rknn::add_handle(*std::move(made));
+  return {};
+}
+
+int create_dynamic(const char* function, rknn_matmul_ctx* ctx, rknn_matmul_info* info,
+                   int shape_num, rknn_matmul_shape* shapes, rknn_matmul_io_attr* io_attrs) {
+  return guard(function, [&]() -> Outcome {
+    if (ctx == nullptr) return null_argument("ctx", "where the handle goes");
+    *ctx = 0;
+    if (info == nullptr) return null_argument("info", "what product to make");
+    if (shapes == nullptr) return null_argument("dynamic_shapes", "the shapes to choose from");
+    if (io_attrs == nullptr) return null_argument("io_attrs", "room for one of each shape");
+    if (shape_num < 1 || shape_num > RKNN_MAX_DYNAMIC_SHAPE_NUM)
+      return outcome(RKNN_ERR_PARAM_INVALID, "shape_num {} is not within 1 and {}", shape_num,
+                     RKNN_MAX_DYNAMIC_SHAPE_NUM);
+    return create(ctx, info, {shapes, shapes + shape_num}, true, io_attrs);
+  });
+}
+
+}  // namespace
+
+RKNN_EXPORT int rknn_matmul_create(rknn_matmul_ctx* ctx, rknn_matmul_info* info,
+                                   rknn_matmul_io_attr* io_attr) {
+  return guard("rknn_matmul_create", [&]() -> Outcome {
+    if (ctx == nullptr) return null_argument("ctx", "where the handle goes");
+    *ctx = 0;
+    if (info == nullptr) return null_argument("info", "what product to make");
+    if (io_attr == nullptr) return null_argument("io_attr", "where the matrices are told");
+    return create(ctx, info, {corelane::rknn::shape_of(info)}, false, io_attr);
+  });
+}
+
+RKNN_EXPORT int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx* ctx, rknn_matmul_info* info,
+                                                 int shape_num, rknn_matmul_shape* dynamic_shapes,
+                                                 rknn_matmul_io_attr* io_attrs) {
+  return create_dynamic("rknn_matmul_create_dynamic_shape", ctx, info, shape_num, dynamic_shapes,
+                        io_attrs);
+}
+
+// The name it had in the first beta of 2.0. The headers no longer declare it.
+extern "C" int rknn_matmul_create_dyn_shape(rknn_matmul_ctx* ctx, rknn_matmul_info* info,
+                                            int shape_num, rknn_matmul_shape* dynamic_shapes,
+                                            rknn_matmul_io_attr* io_attrs);
+RKNN_EXPORT int rknn_matmul_create_dyn_shape(rknn_matmul_ctx* ctx, rknn_matmul_info* info,
+                                             int shape_num, rknn_matmul_shape* dynamic_shapes,
+                                             rknn_matmul_io_attr* io_attrs) {
+  return create_dynamic("rknn_matmul_create_dyn_shape", ctx, info, shape_num, dynamic_shapes,
+                        io_attrs);
+}
+
+RKNN_EXPORT int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem* mem,
+                                       rknn_matmul_tensor_attr* attr) {
+  return on_context<FoundMatmul>(
+      "rknn_matmul_set_io_mem", ctx, [&](const FoundMatmul& found) -> Outcome {
+        if (attr == nullptr)
+          return null_argument("attr", "the one of A, B or C that rknn_matmul_create filled in");
+        return found->set_io_mem(mem, *attr);
+      });
+}
+
+RKNN_EXPORT int rknn_matmul_set_core_mask(rknn_matmul_ctx context, rknn_core_mask core_mask) {
+  return on_context<FoundMatmul>(
+      "rknn_matmul_set_core_mask", context,
+      [&](const FoundMatmul& found) { return found->set_core_mask(core_mask); });
+}
+
+RKNN_EXPORT int rknn_matmul_set_quant_params(rknn_matmul_ctx context, rknn_quant_params* params) {
+  return on_context<FoundMatmul>(
+      "rknn_matmul_set_quant_params", context, [&](const FoundMatmul& found) -> Outcome {
+        if (params == nullptr)
+          return null_argument("params", "the name of a matrix and its scales");
+        return found->set_quant_params(*params);
+      });
+}
+
+RKNN_EXPORT int rknn_matmul_get_quant_params(rknn_matmul_ctx ctx, rknn_quant_params* params,
+                                             float* scale) {
+  return on_context<FoundMatmul>("rknn_matmul_get_quant_params", ctx,
+                                 [&](const FoundMatmul& found) -> Outcome {
+                                   if (params == nullptr)
+                                     return null_argument("params", "the name of a matrix");
+                                   return found->get_quant_params(*params, scale);
+                                 });
+}
+
+RKNN_EXPORT int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape* shape) {
+  return on_context<FoundMatmul>(
+      "rknn_matmul_set_dynamic_shape", ctx, [&](const FoundMatmul& found) -> Outcome {
+        if (shape == nullptr) return null_argument("shape", "one of those given at creation");
+        return found->set_dynamic_shape(*shape);
+      });
+}
+
+RKNN_EXPORT int rknn_matmul_run(rknn_matmul_ctx ctx) {
+  return on_context<FoundMatmul>("rknn_matmul_run", ctx,
+                                 [](const FoundMatmul& found) { return found->run(); });
+}
+
+RKNN_EXPORT int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
+  return on_context<FoundMatmul>(
+      "rknn_matmul_destroy", ctx, [&](const FoundMatmul& found) -> Outcome {
+        if (corelane::rknn::ModelContext::inside_operator != nullptr)
+          return outcome(
+              RKNN_ERR_FAIL,
+              "called from inside a custom operator; destroy products when the model's run "
+              "is over");
+        // Of two callers one gets it.
+        if (corelane::rknn::take_handle(ctx) == nullptr)
+          return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(ctx)};
+        found->close(ctx);
+        return {};
+      });
+}
+
+RKNN_EXPORT int rknn_B_normal_layout_to_native_layout(void* B_input, void* B_output, int K, int N,
+                                                      rknn_matmul_info* info) {
+  return guard("rknn_B_normal_layout_to_native_layout", [&]() -> Outcome {
+    if (B_input == nullptr) return null_argument("B_input", "B in normal layout");
+    if (B_output == nullptr) return null_argument("B_output", "room for native B");
+    if (info == nullptr) return null_argument("info", "one whose type says the blocks");
+    return corelane::rknn::native_b(B_input, B_output, K, N, corelane::rknn::type_of(info));
+  });
+}

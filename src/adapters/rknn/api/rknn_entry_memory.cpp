@@ -1,0 +1,201 @@
+/// The memory functions of rknn_api.h. They take contexts of models and of matrix products alike.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "adapters/rknn/api/rknn_edge.h"
+#include "adapters/rknn/api/rknn_handle.h"
+#include "adapters/rknn/matmul/rknn_matmul_memory.h"
+#include "adapters/rknn/memory/rknn_memory.h"
+
+using corelane::Code;
+using corelane::error;
+using corelane::Result;
+using corelane::Status;
+using corelane::rknn::guard;
+using corelane::rknn::guard_memory;
+using corelane::rknn::Memory;
+using corelane::rknn::outcome;
+using corelane::rknn::Outcome;
+
+namespace {
+
+/// The table of memory objects may have been locked by a thread that fork() left behind.
+Status check_process() {
+  if (!corelane::rknn::after_fork()) return {};
+  return Status(Code::kWrongState,
+                "this process is a fork of one that used the library; start workers with exec or "
+                "spawn, or fork before the first call");
+}
+
+Status check_context(rknn_context ctx) {
+  CORELANE_TRY(check_process());
+  if (corelane::rknn::find_handle(ctx) != nullptr) return {};
+  return corelane::rknn::stale_handle(ctx);
+}
+
+Result<rknn_tensor_mem*> create(rknn_context ctx, std::uint64_t size,
+                                corelane::device::Cache cache) {
+  if (size == 0 || size > UINT32_MAX)
+    return error(Code::kInvalidArgument,
+                 "size {} is not within 1 and {}; take it from rknn_query (size_with_stride, "
+                 "total_internal_size)",
+                 size, UINT32_MAX);
+  CORELANE_ASSIGN(std::shared_ptr<const void> charge, corelane::rknn::charge_domain(ctx, size));
+  CORELANE_ASSIGN(std::shared_ptr<Memory> memory,
+                  corelane::rknn::allocate_memory(static_cast<std::size_t>(size), cache));
+  memory->charge = std::move(charge);
+  memory->owner = ctx;
+  memory->uncached = cache == corelane::device::Cache::kUncached;
+  memory->flags = RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE;
+  const int fd = memory->buffer->fd();
+  void* const data = memory->data;
+  return corelane::rknn::publish_memory(std::move(memory), fd, 0, data,
+                                        static_cast<std::uint32_t>(size));
+}
+
+/// Bytes of the block behind a descriptor; 0 where the system does not tell.
+std::uint64_t block_size(int fd, const struct stat& info) {
+  if (info.st_size > 0) return static_cast<std::uint64_t>(info.st_size);
+  // A DMA buffer tells its size this way only. The place in it is shared with the caller.
+  const off_t place = lseek(fd, 0, SEEK_CUR);
+  const off_t end = lseek(fd, 0, SEEK_END);
+  if (place >= 0) lseek(fd, place, SEEK_SET);
+  return end > 0 ? static_cast<std::uint64_t>(end) : 0;
+}
+
+Result<rknn_tensor_mem*> create_from_fd(rknn_context ctx, std::int32_t fd, void* virt_addr,
+                                        std::uint32_t size, std::int32_t offset) {
+  struct stat info {};
+  if (fd < 0 || fstat(fd, &info) != 0)
+    return error(Code::kInvalidArgument, "fd {} is no open descriptor: {}", fd,
+                 std::strerror(fd < 0 ? EBADF : errno));
+  if (offset < 0 || size == 0)
+    return error(Code::kInvalidArgument,
+                 "offset {} and size {}: the offset is 0 or more, the size 1 "
+                 "or more",
+                 offset, size);
+  const std::uint64_t block = block_size(fd, info);
+  std::uint64_t usable = size;
+  if (block != 0) {
+    if (static_cast<std::uint64_t>(offset) >= block)
+      return error(Code::kOutOfRange, "offset {} lies behind the {} bytes of fd {}", offset, block,
+                   fd);
+    // Callers pass the tensor's size or that of the whole block.
+    const std::uint64_t rest = block - static_cast<std::uint64_t>(offset);
+    if (size > rest && size != block)
+      return error(Code::kOutOfRange, "{} bytes at offset {} reach beyond the {} bytes of fd {}",
+                   size, offset, block, fd);
+    usable = std::min<std::uint64_t>(usable, rest);
+  }
+  auto memory = std::make_shared<Memory>();
+  memory->owner = ctx;
+  memory->flags = RKNN_TENSOR_MEMORY_FLAGS_FROM_FD;
+  memory->size = static_cast<std::size_t>(usable);
+  void* base = virt_addr;
+  if (virt_addr != nullptr) {
+    memory->data = static_cast<char*>(virt_addr) + offset;
+  } else {
+    CORELANE_ASSIGN(memory->buffer, corelane::device::import_fd_buffer(
+                                        fd, memory->size, static_cast<std::size_t>(offset)));
+    memory->data = memory->buffer->data();
+    base = static_cast<char*>(memory->data) - offset;
+  }
+  return corelane::rknn::publish_memory(std::move(memory), fd, offset, base, size);
+}
+
+}  // namespace
+
+RKNN_EXPORT rknn_tensor_mem* rknn_create_mem(rknn_context ctx, uint32_t size) {
+  return guard_memory("rknn_create_mem", [&]() -> Result<rknn_tensor_mem*> {
+    CORELANE_TRY(check_context(ctx));
+    return create(ctx, size, corelane::device::Cache::kCacheable);
+  });
+}
+
+RKNN_EXPORT rknn_tensor_mem* rknn_create_mem2(rknn_context ctx, uint64_t size,
+                                              uint64_t alloc_flags) {
+  return guard_memory("rknn_create_mem2", [&]() -> Result<rknn_tensor_mem*> {
+    constexpr std::uint64_t kKnown = RKNN_FLAG_MEMORY_CACHEABLE | RKNN_FLAG_MEMORY_NON_CACHEABLE |
+                                     RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM |
+                                     RKNN_MEM_FLAG_ALLOC_NO_CONTEXT;
+    if ((alloc_flags & ~kKnown) != 0)
+      return error(Code::kInvalidArgument, "alloc_flags {:#x} has bits that are not known: {:#x}",
+                   alloc_flags, alloc_flags & ~kKnown);
+    CORELANE_TRY(check_process());
+    if ((alloc_flags & RKNN_MEM_FLAG_ALLOC_NO_CONTEXT) == 0) CORELANE_TRY(check_context(ctx));
+    const bool uncached = (alloc_flags & RKNN_FLAG_MEMORY_NON_CACHEABLE) != 0;
+    return create(
+        ctx, size,
+        uncached ? corelane::device::Cache::kUncached : corelane::device::Cache::kCacheable);
+  });
+}
+
+RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_fd(rknn_context ctx, int32_t fd, void* virt_addr,
+                                                     uint32_t size, int32_t offset) {
+  return guard_memory("rknn_create_mem_from_fd", [&]() -> Result<rknn_tensor_mem*> {
+    CORELANE_TRY(check_context(ctx));
+    return create_from_fd(ctx, fd, virt_addr, size, offset);
+  });
+}
+
+RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_t phys_addr, void*,
+                                                       uint32_t) {
+  return guard_memory("rknn_create_mem_from_phys", [&]() -> Result<rknn_tensor_mem*> {
+    CORELANE_TRY(check_context(ctx));
+    return error(Code::kUnsupported,
+                 "physical address {:#x} cannot be reached from this device, which has none; use "
+                 "rknn_create_mem, or rknn_create_mem_from_fd with the descriptor of the block",
+                 phys_addr);
+  });
+}
+
+RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_mb_blk(rknn_context ctx, void*, int32_t) {
+  return guard_memory("rknn_create_mem_from_mb_blk", [&]() -> Result<rknn_tensor_mem*> {
+    CORELANE_TRY(check_context(ctx));
+    return error(Code::kUnsupported,
+                 "blocks of the media library are not known here; use rknn_create_mem_from_fd with "
+                 "the block's descriptor");
+  });
+}
+
+RKNN_EXPORT int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem) {
+  return guard("rknn_destroy_mem", [&]() -> Outcome {
+    // Memory may outlive its context and needs none; a wrong context is told all the same.
+    if (Status status = check_process(); !status.ok()) return status;
+    if (Status status = corelane::rknn::destroy_memory(mem); !status.ok()) return status;
+    if (ctx == 0) return {};
+    if (Status status = check_context(ctx); !status.ok())
+      return {RKNN_ERR_CTX_INVALID, status.wrap("the memory was freed all the same")};
+    return {};
+  });
+}
+
+RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_mem_sync_mode mode) {
+  return guard("rknn_mem_sync", [&]() -> Outcome {
+    if (Status status = check_process(); !status.ok()) return status;
+    if (context != 0)
+      if (Status status = check_context(context); !status.ok())
+        return {RKNN_ERR_CTX_INVALID, status};
+    const auto number = static_cast<std::uint32_t>(mode);
+    if (number < RKNN_MEMORY_SYNC_TO_DEVICE || number > RKNN_MEMORY_SYNC_BIDIRECTIONAL)
+      return outcome(RKNN_ERR_PARAM_INVALID,
+                     "mode {} is none; use 1 (to the device), 2 (from it) or 3 (both)", number);
+    auto memory = corelane::rknn::find_memory(mem);
+    if (!memory) return memory.error();
+    corelane::rknn::check::synced(**memory, mode);
+    if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0) corelane::rknn::note_written(**memory);
+    if ((number & RKNN_MEMORY_SYNC_FROM_DEVICE) != 0)
+      (*memory)->reads.fetch_add(1, std::memory_order_acq_rel);
+    if ((*memory)->buffer == nullptr) return {};
+    return (*memory)->buffer->sync(static_cast<corelane::device::SyncDirection>(number), 0,
+                                   (*memory)->size);
+  });
+}
+
+/// The name of rknn_destroy_mem in headers before 1.3.0.
+RKNN_EXPORT int rknn_destory_mem(rknn_context ctx, rknn_tensor_mem* mem) {
+  return rknn_destroy_mem(ctx, mem);
+}

@@ -1,0 +1,188 @@
+#include "adapters/rknn/checks/rknn_dump.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "adapters/rknn/api/rknn_log.h"
+#include "adapters/rknn/model/rknn_model.h"
+#include "corelane/tensor/convert.h"
+
+namespace corelane::rknn {
+namespace {
+
+/// Values of these are no tensors.
+bool may_be_no_tensor(const NetworkNode& node) {
+  return node.type.find("Sequence") != std::string::npos || node.type.starts_with("Optional") ||
+         node.type == "Loop" || node.type == "If" || node.type == "Scan" ||
+         node.type.starts_with("String");
+}
+
+/// One file, and the integer form beside it.
+class FrameFiles {
+ public:
+  FrameFiles(std::filesystem::path folder, std::uint64_t frame)
+      : folder_(std::move(folder)), frame_(frame) {}
+
+  void write(std::string_view what, std::string_view name, const TensorView& tensor,
+             const IoEntry* entry) {
+    note(write_npy(path(what, name, ""), tensor));
+    if (entry != nullptr && entry->quant_dtype != DType::kUndefined && dump_quantized())
+      note(write_quantized(path(what, name, "_quant"), tensor, *entry));
+    ++place_;
+  }
+  void note(const Status& status) {
+    if (!status.ok() && first_.ok()) first_ = status;
+  }
+  const Status& status() const noexcept { return first_; }
+  unsigned count() const noexcept { return place_; }
+
+ private:
+  std::filesystem::path path(std::string_view what, std::string_view name,
+                             std::string_view ending) const {
+    return folder_ /
+           fmt::format("{:06}_{:03}_{}_{}{}.npy", frame_, place_, what, file_word(name), ending);
+  }
+  static Status write_quantized(const std::filesystem::path& path, const TensorView& tensor,
+                                const IoEntry& entry) {
+    MutableTensorView small;
+    small.dtype = entry.quant_dtype;
+    small.shape = tensor.shape;
+    small.quant = entry.quant;
+    ByteVector bytes(
+        dtype_bytes(small.dtype, static_cast<std::size_t>(tensor.shape.elements().value_or(0))));
+    small.data = bytes.data();
+    small.size = bytes.size();
+    if (!bytes.empty()) CORELANE_TRY(convert(tensor, small));
+    small.quant = {};  // The integers themselves.
+    return write_npy(path, small);
+  }
+
+  std::filesystem::path folder_;
+  std::uint64_t frame_;
+  unsigned place_ = 0;
+  Status first_;
+};
+
+/// In the network's own form: what a converted binding holds becomes what the network gets.
+Status write_own_form(FrameFiles& files, const TensorView& view, const ConvertOptions& options,
+                      const IoEntry& entry) {
+  MutableTensorView own;
+  own.dtype = entry.desc.dtype;
+  own.shape = view.shape;
+  ByteVector bytes(
+      dtype_bytes(own.dtype, static_cast<std::size_t>(view.shape.elements().value_or(0))));
+  own.data = bytes.data();
+  own.size = bytes.size();
+  if (!bytes.empty()) CORELANE_TRY(convert(view, own, options));
+  files.write("input", entry.desc.name, own, &entry);
+  return {};
+}
+
+}  // namespace
+
+std::filesystem::path dump_directory() {
+  const char* const text = std::getenv("RKNN_DUMP_DIR");
+  return text == nullptr || *text == '\0' ? "." : text;
+}
+
+bool dump_quantized() {
+  const char* const text = std::getenv("RKNN_DUMP_QUANT");
+  return text != nullptr && *text != '\0' && std::string_view(text) != "0";
+}
+
+std::string file_word(std::string_view name) {
+  constexpr std::size_t kLongest = 120;
+  std::string word(name.substr(0, kLongest));
+  for (char& c : word)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '.') c = '_';
+  return word.empty() ? "unnamed" : word;
+}
+
+std::vector<std::string> dumped_values(const std::vector<NetworkNode>& nodes,
+                                       const ProgramDescription& description) {
+  std::set<std::string> known;
+  for (const IoEntry& entry : description.outputs) known.insert(entry.desc.name);
+  std::vector<std::string> values;
+  for (const NetworkNode& node : nodes) {
+    if (node.type == "Constant" || may_be_no_tensor(node)) continue;
+    for (const TensorDesc& output : node.outputs)
+      if (!output.name.empty() && known.insert(output.name).second) values.push_back(output.name);
+  }
+  return values;
+}
+
+/// With `load`; when tensors are dumped, the values of nodes become outputs behind those of the
+/// network, where the device can give them.
+Result<Program> ModelContext::load_program(const LoadOptions& options, const Loader& load) const {
+  auto program = load(options);
+  if (!program || !log::enabled(log::Level::kDump)) return program;
+  auto nodes = program->nodes();
+  if (!nodes) {
+    log::line(log::Level::kWarn, "dump: only inputs and outputs: {}", nodes.error().to_string());
+    return program;
+  }
+  LoadOptions more = options;
+  more.exposed_values = dumped_values(*nodes, program->description());
+  more.cache = false;
+  auto again = load(more);
+  if (again) return again;
+  log::line(log::Level::kWarn,
+            "dump: only inputs and outputs, the values between cannot be had: {}",
+            again.error().to_string());
+  return program;
+}
+
+void ModelContext::dump(Frame& frame) {
+  const std::filesystem::path folder = dump_directory() / fmt::format("rknn_dump_{:x}", number_);
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  FrameFiles files(folder, frame.id);
+  if (problem)
+    files.note(error(Code::kIo, "'{}' cannot be made: {}", folder.string(), problem.message()));
+  for (std::size_t i = 0; i < description_->inputs.size() && !problem; ++i) {
+    const IoEntry& entry = description_->inputs[i];
+    if (bound_inputs_[i]) {
+      auto plan = plan_view(current_input(i), bound_inputs_[i]->form, chip_);
+      if (!plan) files.note(plan.error());
+      if (!plan) continue;
+      plan->view.data = bound_inputs_[i]->memory->data;
+      plan->view.size = plan->bytes;
+      files.note(write_own_form(files, plan->view, plan->convert, entry));
+    } else if (auto view = frame.context.input(i)) {
+      files.note(write_own_form(files, *view, {}, entry));
+    }
+  }
+  const std::size_t own = description_->outputs.size();
+  const std::vector<TensorDesc> descs = frame.context.outputs();
+  for (std::size_t k = 0; k < descs.size() && !problem; ++k) {
+    // Values of nodes first, in the order of the network.
+    const std::size_t i = (own + k) % descs.size();
+    const auto view = frame.context.output(i);
+    if (!view) files.note(view.error());
+    if (!view) continue;
+    files.write(i < own ? "output" : "layer", descs[i].name, *view,
+                i < own ? &description_->outputs[i] : nullptr);
+  }
+  if (!files.status().ok())
+    log::line(log::Level::kWarn, "dump of frame {}: {}", frame.id, files.status().to_string());
+  log::line(log::Level::kDump, "dump of frame {}: {} tensors in {}", frame.id, files.count(),
+            folder.string());
+}
+
+/// RKNN_LOG_LEVEL 4 and 5, after a run.
+void ModelContext::tell_run(Frame& frame) {
+  std::string table;
+  {
+    const std::lock_guard lock(state_);
+    table = layer_table();
+  }
+  for (std::size_t at = 0; at < table.size();) {
+    const std::size_t end = std::min(table.find('\n', at), table.size());
+    log::line(log::Level::kLayers, "{}", std::string_view(table).substr(at, end - at));
+    at = end + 1;
+  }
+  if (log::enabled(log::Level::kDump)) dump(frame);
+}
+
+}  // namespace corelane::rknn

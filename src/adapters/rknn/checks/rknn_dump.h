@@ -1,0 +1,37 @@
+/// Tensors as .npy files, for `RKNN_LOG_LEVEL` 5.
+///
+/// `RKNN_DUMP_DIR` (default: the current directory) gets a folder per context,
+/// `rknn_dump_<handle>`, with `<frame>_<place>_<what>_<name>.npy`: inputs as the network gets them,
+/// the value of each node, and outputs, in the model's order; floats as float32. `RKNN_DUMP_QUANT`
+/// other than "" and "0" also writes the integer form of inputs and outputs that have one, as
+/// `..._quant.npy`.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/status.h"
+#include "corelane/program/description.h"
+#include "corelane/onnx/network_nodes.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane::rknn {
+
+/// `RKNN_DUMP_DIR`, and whether `RKNN_DUMP_QUANT` asks for integers.
+std::filesystem::path dump_directory();
+bool dump_quantized();
+
+/// The values that dumping adds to a program's outputs: one for each output of a node that is not
+/// an output of the network and may be a tensor.
+std::vector<std::string> dumped_values(const std::vector<NetworkNode>& nodes,
+                                       const ProgramDescription& description);
+
+/// Writes a plain tensor; types that the format has none for (bf16, 4 bits) as the next larger one.
+Status write_npy(const std::filesystem::path& path, const TensorView& tensor);
+
+/// A name as part of a file's name.
+std::string file_word(std::string_view name);
+
+}  // namespace corelane::rknn

@@ -1,0 +1,401 @@
+#include "adapters/rknn/custom/rknn_custom.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <unordered_map>
+#include <utility>
+
+#include "adapters/rknn/custom/rknn_custom_node.h"
+#include "adapters/rknn/api/rknn_log.h"
+#include "adapters/rknn/model/rknn_model.h"
+
+namespace corelane::rknn {
+
+/// A copy of what was registered: the caller's struct may go.
+struct CustomOps::Operator {
+  std::string type;
+  rknn_custom_op op{};
+};
+
+/// One node of the network, known by its type, its name and, where names are used twice, its
+/// attributes.
+struct CustomOps::Node {
+  std::shared_ptr<const Operator> op;
+  std::string name;
+  Attributes attributes;
+  std::vector<TensorDesc> inputs, outputs;
+  std::shared_ptr<const NodeAttributes> answers;
+  std::vector<std::unique_ptr<Instance>> instances;  ///< Guarded by the mutex of CustomOps.
+};
+
+struct CustomOps::Instance {
+  using Callback = int (*)(rknn_custom_op_context*, rknn_custom_op_tensor*, std::uint32_t,
+                           rknn_custom_op_tensor*, std::uint32_t);
+
+  std::shared_ptr<const Operator> op;
+  std::string node;
+  rknn_custom_op_context context{};
+  rknn_custom_op_interal_context number = 0;  ///< Its answers; callbacks may overwrite `context`.
+  CallTensors tensors;
+  bool busy = false;     ///< Guarded by the mutex of CustomOps.
+  bool skipped = false;  ///< `init` left the node to the library.
+  ~Instance();
+  /// Calls back; `code` is what was returned. Nothing happens where there is no callback.
+  Status call(const char* what, Callback callback, int* code);
+};
+
+namespace {
+
+/// Answers by rknn_custom_op_context::internal_ctx, which is looked up and never followed.
+struct AnswerTable {
+  std::mutex mutex;
+  std::unordered_map<rknn_custom_op_interal_context, std::shared_ptr<const NodeAttributes>> answers;
+  rknn_custom_op_interal_context next = 1;
+};
+
+AnswerTable& answer_table() {
+  static AnswerTable* const kTable = new AnswerTable;  // Contexts may be left at exit.
+  return *kTable;
+}
+
+/// Marks this thread as being inside a callback.
+class Inside {
+ public:
+  explicit Inside(const void* whose)
+      : before_(std::exchange(ModelContext::inside_operator, whose)) {}
+  ~Inside() { ModelContext::inside_operator = before_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  const void* before_;
+};
+
+/// Calls back; what is thrown is told like a code.
+template <class F>
+Status guarded(const char* what, int* code, F&& call) {
+  try {
+    *code = call();
+    if (*code == RKNN_SUCC) return {};
+    return error(Code::kHostOperatorFailed, "{} returned {}", what, *code);
+  } catch (const std::exception& problem) {
+    *code = RKNN_ERR_FAIL;
+    return error(Code::kHostOperatorFailed, "{} threw: {}", what, problem.what());
+  } catch (...) {
+    *code = RKNN_ERR_FAIL;
+    return error(Code::kHostOperatorFailed, "{} threw something that is no std::exception", what);
+  }
+}
+
+std::string type_of_operator(const rknn_custom_op& op) {
+  return std::string(op.op_type, strnlen(op.op_type, sizeof op.op_type));
+}
+
+}  // namespace
+
+Status CustomOps::Instance::call(const char* what, Callback callback, int* code) {
+  *code = RKNN_SUCC;
+  if (callback == nullptr) return {};
+  context.internal_ctx = number;
+  Status status = guarded(what, code, [&] {
+    return callback(&context, tensors.inputs(), tensors.input_count(), tensors.outputs(),
+                    tensors.output_count());
+  });
+  context.internal_ctx = number;
+  return status;
+}
+
+/// `destroy`, once for each that was initialised.
+CustomOps::Instance::~Instance() {
+  if (number == 0) return;
+  if (op->op.destroy != nullptr && !skipped) {
+    const Inside inside(this);
+    int code = RKNN_SUCC;
+    context.internal_ctx = number;
+    const Status status = guarded("destroy", &code, [&] { return op->op.destroy(&context); });
+    if (!status.ok())
+      log::line(log::Level::kWarn, "custom operator '{}' (node '{}'): {}", op->type, node,
+                status.message());
+  }
+  AnswerTable& table = answer_table();
+  const std::lock_guard lock(table.mutex);
+  table.answers.erase(number);
+}
+
+/// An instance for the length of one call.
+class CustomOps::Taken {
+ public:
+  Taken(CustomOps& ops, Instance& instance) : ops_(ops), instance_(instance) {}
+  ~Taken() { ops_.give_back(instance_); }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  CustomOps& ops_;
+  Instance& instance_;
+};
+
+CustomOps::CustomOps() = default;
+CustomOps::~CustomOps() = default;
+
+Result<std::shared_ptr<const void>> CustomOps::join() {
+  std::vector<Node*> nodes;
+  std::size_t wanted = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = ++contexts_;
+    for (const auto& node : nodes_) nodes.push_back(node.get());
+  }
+  std::shared_ptr<const void> share(static_cast<const void*>(this),
+                                    [self = shared_from_this()](const void*) { self->leave(); });
+  for (Node* node : nodes) CORELANE_TRY(grow(*node, wanted));
+  return share;
+}
+
+void CustomOps::leave() {
+  std::vector<Node*> nodes;
+  std::size_t wanted = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = --contexts_;
+    for (const auto& node : nodes_) nodes.push_back(node.get());
+  }
+  for (Node* node : nodes) shrink(*node, wanted);
+}
+
+Status CustomOps::grow(Node& node, std::size_t wanted) {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (node.instances.size() >= wanted) return {};
+    }
+    CORELANE_ASSIGN(std::unique_ptr<Instance> made, make_instance(node));
+    const std::lock_guard lock(mutex_);
+    // Should another thread have been faster, it is one that leave() takes away.
+    node.instances.push_back(std::move(made));
+    free_.notify_all();
+  }
+}
+
+void CustomOps::shrink(Node& node, std::size_t wanted) noexcept {
+  for (;;) {
+    std::unique_ptr<Instance> gone;  // Its `destroy` runs without the lock.
+    std::unique_lock lock(mutex_);
+    if (node.instances.size() <= wanted) return;
+    const auto is_free = [](const std::unique_ptr<Instance>& i) { return !i->busy; };
+    auto found = node.instances.end();
+    free_.wait(lock, [&] {
+      found = std::find_if(node.instances.begin(), node.instances.end(), is_free);
+      return found != node.instances.end();
+    });
+    gone = std::move(*found);
+    node.instances.erase(found);
+    lock.unlock();
+  }
+}
+
+Result<std::unique_ptr<CustomOps::Instance>> CustomOps::make_instance(const Node& node) {
+  auto made = std::make_unique<Instance>();
+  Instance& instance = *made;
+  instance.op = node.op;
+  instance.node = node.name;
+  instance.context.target = node.op->op.target;
+  AnswerTable& table = answer_table();
+  {
+    const std::lock_guard lock(table.mutex);
+    instance.number = table.next++;
+    table.answers.emplace(instance.number, node.answers);
+  }
+  instance.tensors.describe(node.inputs, node.outputs);
+  const Inside inside(this);
+  int code = RKNN_SUCC;
+  const Status status = instance.call("init", node.op->op.init, &code);
+  if (status.ok()) return made;
+  instance.skipped = true;  // What was not initialised is not destroyed.
+  if (code != RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE)
+    return error(status.wrap(
+        fmt::format("custom operator '{}' (node '{}') failed", node.op->type, node.name)));
+  log::write(log::Level::kWarn,
+             fmt::format("custom operator '{}' (node '{}'): init left the node to the library, "
+                         "which has no operator of that type; runs will fail",
+                         node.op->type, node.name));
+  return made;
+}
+
+Status CustomOps::reserve(const rknn_custom_op* ops, std::uint32_t count, Operators& reserved) {
+  if (ops == nullptr || count == 0)
+    return error(Code::kInvalidArgument,
+                 "no operators given; pass an array of rknn_custom_op and its length");
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const rknn_custom_op& op = ops[i];
+    const std::string type = type_of_operator(op);
+    if (type.empty() || type.size() == sizeof op.op_type)
+      return error(Code::kInvalidArgument,
+                   "op[{}].op_type has {} characters; 1 to {} and a zero behind them are allowed",
+                   i, type.size(), sizeof op.op_type - 1);
+    if (op.target == RKNN_TARGET_TYPE_GPU)
+      return error(Code::kInvalidArgument,
+                   "op[{}] '{}': target is the GPU, which this device does not have; give "
+                   "RKNN_TARGET_TYPE_CPU and a compute callback",
+                   i, type);
+    if (op.target != RKNN_TARGET_TYPE_CPU)
+      return error(Code::kInvalidArgument, "op[{}] '{}': target {} is none; use {} (the CPU)", i,
+                   type, static_cast<std::uint32_t>(op.target),
+                   static_cast<int>(RKNN_TARGET_TYPE_CPU));
+    if (op.compute == nullptr)
+      return error(Code::kInvalidArgument,
+                   "op[{}] '{}' has no compute callback{}; give `compute`, which gets float "
+                   "tensors in the model's order",
+                   i, type,
+                   op.compute_native == nullptr ? "" : ", and compute_native is not supported");
+    const auto same = [&](const std::shared_ptr<const Operator>& o) { return o->type == type; };
+    if (operators_.contains(type) || std::any_of(reserved.begin(), reserved.end(), same))
+      return error(Code::kWrongState,
+                   "op[{}] '{}' is registered already; register each type once, duplicates of a "
+                   "context have it as well",
+                   i, type);
+    reserved.push_back(std::make_shared<const Operator>(Operator{type, op}));
+  }
+  for (const auto& op : reserved) operators_.emplace(op->type, op);
+  return {};
+}
+
+Status CustomOps::publish(const Operators& added, Nodes& nodes, device::HostOperatorTable& table) {
+  std::size_t wanted = 0;
+  for (;;) {
+    for (const auto& node : nodes) {
+      CORELANE_TRY(grow(*node, wanted));
+      shrink(*node, wanted);
+    }
+    const std::lock_guard lock(mutex_);
+    // Contexts that came or went meanwhile did not see these nodes.
+    if (std::exchange(wanted, contexts_) != contexts_) continue;
+    for (std::size_t i = 0; i < added.size(); ++i) {
+      Status status = table.add(added[i]->type, [self = shared_from_this(), op = added[i]](
+                                                    const device::HostOperatorCall& call) {
+        return self->call(op, call);
+      });
+      if (status.ok()) continue;
+      while (i-- > 0) table.remove(added[i]->type);
+      return status;
+    }
+    for (auto& node : nodes) nodes_.push_back(std::move(node));
+    return {};
+  }
+}
+
+Status CustomOps::add(const rknn_custom_op* ops, std::uint32_t count,
+                      const std::vector<NetworkNode>& nodes, device::HostOperatorTable& table) {
+  Operators added;
+  CORELANE_TRY(reserve(ops, count, added));
+  Nodes own;
+  for (const auto& op : added) {
+    const std::size_t before = own.size();
+    for (const NetworkNode& node : nodes) {
+      if (node.type != op->type) continue;
+      auto made = std::make_unique<Node>();
+      made->op = op;
+      made->name = node.name;
+      made->attributes = node.attributes;
+      made->inputs = node.inputs;
+      made->outputs = node.outputs;
+      made->answers = std::make_shared<const NodeAttributes>(made->attributes);
+      own.push_back(std::move(made));
+    }
+    if (own.size() == before)
+      log::line(log::Level::kWarn,
+                "rknn_register_custom_ops: no node of the model's graph has the type '{}'",
+                op->type);
+  }
+  Status status = publish(added, own, table);
+  if (status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  for (const auto& op : added) operators_.erase(op->type);
+  return status;
+}
+
+/// One that the graph does not show (it lies in a function, or in the graph of a loop) is made at
+/// its first run.
+CustomOps::Node& CustomOps::node_of(const std::shared_ptr<const Operator>& op,
+                                    const device::HostOperatorCall& call) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& node : nodes_)
+    if (node->op == op && node->name == call.name && node->attributes == call.attributes)
+      return *node;
+  auto made = std::make_unique<Node>();
+  made->op = op;
+  made->name = std::string(call.name);
+  made->attributes = call.attributes;
+  for (const TensorView& view : call.inputs)
+    made->inputs.push_back({.dtype = view.dtype, .shape = view.shape});
+  for (const MutableTensorView& view : call.outputs)
+    made->outputs.push_back({.dtype = view.dtype, .shape = view.shape});
+  made->answers = std::make_shared<const NodeAttributes>(made->attributes);
+  return *nodes_.emplace_back(std::move(made));
+}
+
+Result<CustomOps::Instance*> CustomOps::take(Node& node) {
+  std::unique_lock lock(mutex_);
+  if (node.instances.empty()) {
+    const std::size_t wanted = std::max<std::size_t>(contexts_, 1);
+    lock.unlock();
+    CORELANE_TRY(grow(node, wanted));
+    lock.lock();
+  }
+  // There are as many as contexts; two runs of one context (ASYNC_MASK) wait for each other.
+  auto found = node.instances.end();
+  free_.wait(lock, [&] {
+    found = std::find_if(node.instances.begin(), node.instances.end(),
+                         [](const std::unique_ptr<Instance>& i) { return !i->busy; });
+    return found != node.instances.end();
+  });
+  (*found)->busy = true;
+  return found->get();
+}
+
+void CustomOps::give_back(Instance& instance) noexcept {
+  const std::lock_guard lock(mutex_);
+  instance.busy = false;
+  free_.notify_all();
+}
+
+Status CustomOps::call(const std::shared_ptr<const Operator>& op,
+                       const device::HostOperatorCall& call) {
+  Node& node = node_of(op, call);
+  CORELANE_ASSIGN(Instance* const instance, take(node));
+  const Taken taken(*this, *instance);
+  if (instance->skipped)
+    return error(Code::kHostOperatorMissing,
+                 "init left the node to the library's own operator (code {}), and there is none "
+                 "of that type; compute it in the callback, or build the model without it",
+                 RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE);
+  CallTensors& tensors = instance->tensors;
+  CORELANE_TRY(tensors.fill(call, node.inputs, node.outputs));
+  const Inside inside(this);
+  int code = RKNN_SUCC;
+  CORELANE_TRY(instance->call("prepare", op->op.prepare, &code));
+  CORELANE_TRY(instance->call("compute", op->op.compute, &code));
+  return tensors.store(call);
+}
+
+void CustomOps::answer(const rknn_custom_op_context* context, const char* name,
+                       rknn_custom_op_attr* out) noexcept {
+  if (out == nullptr) return;
+  *out = {};
+  if (name == nullptr) return;
+  std::strncpy(out->name, name, sizeof out->name - 1);
+  if (context == nullptr) return;
+  std::shared_ptr<const NodeAttributes> answers;
+  AnswerTable& table = answer_table();
+  {
+    const std::lock_guard lock(table.mutex);
+    const auto found = table.answers.find(context->internal_ctx);
+    if (found == table.answers.end()) return;
+    answers = found->second;
+  }
+  answers->answer(name, out);
+}
+
+}  // namespace corelane::rknn

@@ -1,0 +1,82 @@
+/// How custom operators reach a context: rknn_register_custom_ops, and plug-ins, which are shared
+/// objects that export get_rknn_custom_op.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "adapters/rknn/custom/rknn_custom.h"
+#include "adapters/rknn/api/rknn_log.h"
+#include "adapters/rknn/model/rknn_model.h"
+
+namespace corelane::rknn {
+namespace {
+
+Status load_plugin(const std::string& path,
+                   const std::function<Status(const rknn_custom_op*)>& add) {
+  // Never closed: what a callback points to must outlive the contexts. Opening it again counts.
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    return error(Code::kNotFound, "cannot be opened: {}", why == nullptr ? "no reason" : why);
+  }
+  const auto entry = reinterpret_cast<get_custom_op_func>(dlsym(library, "get_rknn_custom_op"));
+  if (entry == nullptr)
+    return error(Code::kNotFound,
+                 "exports no get_rknn_custom_op; declare it with RKNN_CUSTOM_OP_EXPORT and, in "
+                 "C++, extern \"C\"");
+  const rknn_custom_op* const op = entry();
+  if (op == nullptr) return error(Code::kInvalidArgument, "get_rknn_custom_op gave null");
+  return add(op);
+}
+
+/// Gives `add` the operator of each plug-in that `CORELANE_RKNN_PLUGINS` lists (paths, separated by
+/// colons); what fails is a warning.
+void load_plugins(const std::function<Status(const rknn_custom_op*)>& add) {
+  const char* const list = std::getenv("CORELANE_RKNN_PLUGINS");
+  if (list == nullptr) return;
+  const std::string paths(list);
+  for (std::size_t at = 0; at <= paths.size();) {
+    const std::size_t end = std::min(paths.find(':', at), paths.size());
+    const std::string path = paths.substr(at, end - at);
+    at = end + 1;
+    if (path.empty()) continue;
+    const Status status = load_plugin(path, add);
+    if (!status.ok())
+      log::line(log::Level::kWarn, "rknn_init: plug-in {} of CORELANE_RKNN_PLUGINS is not used: {}",
+                path, status.to_string());
+    else
+      log::line(log::Level::kInfo, "rknn_init: plug-in {} registered", path);
+  }
+}
+
+}  // namespace
+
+Status ModelContext::join_custom_ops() {
+  if (custom_share_ != nullptr) return {};  // The same context with its weights from outside.
+  if (custom_ops_ == nullptr) {
+    custom_ops_ = std::make_shared<CustomOps>();
+    CORELANE_ASSIGN(custom_share_, custom_ops_->join());
+    load_plugins([this](const rknn_custom_op* op) { return add_custom_ops(op, 1); });
+    return {};
+  }
+  CORELANE_ASSIGN(custom_share_, custom_ops_->join());
+  return {};
+}
+
+Status ModelContext::add_custom_ops(const rknn_custom_op* ops, std::uint32_t count) {
+  std::vector<NetworkNode> nodes;
+  if (auto known = program().nodes()) nodes = *std::move(known);
+  return custom_ops_->add(ops, count, nodes, *operators_);
+}
+
+Outcome ModelContext::register_custom_ops(const rknn_custom_op* ops, std::uint32_t count) {
+  const Order order(*this);
+  if (!order.ok()) return order.refused();
+  if ((flags_ & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0) return ready();
+  return add_custom_ops(ops, count);
+}
+
+}  // namespace corelane::rknn

@@ -1,0 +1,62 @@
+/// Attributes of inputs and outputs as the API tells them, and the way back: from what a caller
+/// says of his memory to a view of a tensor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "adapters/rknn/api/rknn_chip.h"
+#include "corelane/program/description.h"
+#include "corelane/tensor/convert.h"
+#include "corelane/tensor/desc.h"
+#include "rknn_api.h"
+
+namespace corelane::rknn {
+
+enum class Side : unsigned char { kInput, kOutput };
+
+/// One input or output: what the program says of it, its shape now, its place.
+struct IoTensor {
+  const IoEntry* entry = nullptr;
+  Shape shape;  ///< Open dimensions count as 0.
+  Side side = Side::kInput;
+  std::uint32_t index = 0;
+};
+
+/// The type the API has for a dtype: f64 as FLOAT32, u64 as INT64, u4 as INT4.
+rknn_tensor_type type_of(DType dtype) noexcept;
+/// kInvalidArgument for a number that is no type.
+Result<DType> dtype_of(rknn_tensor_type type);
+const char* type_name(rknn_tensor_type type) noexcept;
+
+/// INPUT_ATTR and OUTPUT_ATTR: 4-D inputs as NHWC (bool and 64-bit integers as NCHW), 4-D outputs
+/// as NCHW, other ranks in model order, UNDEFINED.
+rknn_tensor_attr normal_attr(const IoTensor& io, const Chip& chip);
+/// NATIVE_*: 4-D inputs of 1, 3 or 4 channels as NHWC, other 4-D tensors as NC1HWC2 (5 dims); other
+/// ranks as normal_attr().
+rknn_tensor_attr native_attr(const IoTensor& io, const Chip& chip);
+/// NATIVE_NHWC_*: 4-D tensors as NHWC.
+rknn_tensor_attr native_nhwc_attr(const IoTensor& io, const Chip& chip);
+
+/// What a caller says of memory that holds a tensor.
+struct Form {
+  rknn_tensor_type type = RKNN_TENSOR_FLOAT32;
+  rknn_tensor_format fmt = RKNN_TENSOR_UNDEFINED;
+  bool pass_through = false;
+  std::uint32_t w_stride = 0;  ///< Pixels of a row; 0: the width.
+};
+/// The native form in which bytes pass through untouched.
+Form native_form(const IoTensor& io, const Chip& chip);
+
+/// How memory in that form is read or written: dtype, layout and quantization of a view, with mean
+/// and std where the form asks for them. Data and size are left to the caller.
+struct ViewPlan {
+  MutableTensorView view;
+  ConvertOptions convert;
+  std::size_t bytes = 0;  ///< That the view takes.
+};
+/// kTypeMismatch when the tensor is not offered in that type, kInvalidArgument for a layout it does
+/// not have, kWrongState when dimensions are open.
+Result<ViewPlan> plan_view(const IoTensor& io, const Form& form, const Chip& chip);
+
+}  // namespace corelane::rknn

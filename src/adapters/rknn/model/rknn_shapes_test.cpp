@@ -1,0 +1,279 @@
+/// rknn_set_input_shapes: lists of shapes, what is current, memory over changes; batches.
+#include <memory>
+
+#include "adapters/rknn/api/rknn_test_support.h"
+
+namespace corelane::rknn::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Pictures of 4 x 6 or 8 x 10 pixels (the second set is the larger one).
+std::string two_sizes() {
+  ImportOptions options;
+  options.shape_sets = {{Shape{1, 3, 4, 6}}, {Shape{1, 3, 8, 10}}, {Shape{1, 3, 2, 2}}};
+  return compiled(OnnxBuilder()
+                      .input("x", {1, 3, "h", "w"})
+                      .output("y", {1, 3, "h", "w"})
+                      .constant<float>("two", {1}, testing::kOnnxFloat, {2.0F})
+                      .node("Mul", {"x", "two"}, {"y"})
+                      .build(),
+                  options);
+}
+
+/// Two inputs whose lengths belong together: (2, 2) or (5, 5).
+std::string two_inputs() {
+  ImportOptions options;
+  options.shape_sets = {{Shape{1, 2}, Shape{1, 2}}, {Shape{1, 5}, Shape{1, 5}}};
+  return compiled(OnnxBuilder()
+                      .input("a", {1, "n"})
+                      .input("b", {1, "n"})
+                      .output("sum", {1, "n"})
+                      .node("Add", {"a", "b"}, {"sum"})
+                      .build(),
+                  options);
+}
+
+rknn_tensor_attr shaped(const Model& model, std::uint32_t index, const Dims& dims,
+                        rknn_tensor_format fmt) {
+  rknn_tensor_attr attr = model.attr(RKNN_QUERY_INPUT_ATTR, index);
+  attr.fmt = fmt;
+  attr.n_dims = static_cast<std::uint32_t>(dims.size());
+  std::copy(dims.begin(), dims.end(), attr.dims);
+  return attr;
+}
+
+int choose(const Model& model, const Dims& nhwc) {
+  rknn_tensor_attr attr = shaped(model, 0, nhwc, RKNN_TENSOR_NHWC);
+  return rknn_set_input_shapes(model.ctx, 1, &attr);
+}
+
+Dims dims(const rknn_tensor_attr& attr) { return {attr.dims, attr.dims + attr.n_dims}; }
+
+TEST(RknnShapes, TheRangeListsTheSetsInTheirOrder) {
+  const Model model(two_sizes());
+  auto range = std::make_unique<rknn_input_range>();
+  ASSERT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_DYNAMIC_RANGE, range.get(), sizeof *range),
+            RKNN_SUCC);
+  EXPECT_EQ(range->shape_number, 3U);
+  EXPECT_EQ(range->fmt, RKNN_TENSOR_NHWC);
+  EXPECT_EQ(range->n_dims, 4U);
+  EXPECT_STREQ(range->name, "x");
+  const auto row = [&](int k) { return Dims(range->dyn_range[k], range->dyn_range[k] + 4); };
+  EXPECT_EQ(row(0), (Dims{1, 4, 6, 3}));
+  EXPECT_EQ(row(1), (Dims{1, 8, 10, 3}));
+  EXPECT_EQ(row(2), (Dims{1, 2, 2, 3}));
+  range->index = 1;
+  EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_DYNAMIC_RANGE, range.get(), sizeof *range),
+            RKNN_ERR_PARAM_INVALID);
+  range->index = 0;
+  EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_DYNAMIC_RANGE, range.get(), sizeof *range - 1),
+            RKNN_ERR_PARAM_INVALID);
+}
+
+TEST(RknnShapes, EachSetRunsAndIsWhatIsCurrent) {
+  const Model model(two_sizes());
+  for (const Picture& picture :
+       {Picture{1, 3, 4, 6}, Picture{1, 3, 8, 10}, Picture{1, 3, 2, 2}, Picture{1, 3, 4, 6}}) {
+    const auto h = static_cast<std::int64_t>(picture.h), w = static_cast<std::int64_t>(picture.w);
+    ASSERT_EQ(choose(model, {1, h, w, 3}), RKNN_SUCC);
+    const rknn_tensor_attr in = model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR);
+    EXPECT_EQ(dims(in), (Dims{1, h, w, 3}));
+    EXPECT_EQ(in.w_stride, 16U);
+    EXPECT_EQ(in.size, picture.size() * 2);
+    const rknn_tensor_attr out = model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR);
+    EXPECT_EQ(dims(out), picture.dims());
+    EXPECT_EQ(out.size, picture.size() * 2);
+    EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR)), (Dims{1, h, w, 3}));
+    EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR)), (Dims{1, 1, h, w, 8}));
+    const std::vector<float> x = ramp(picture.size());
+    ASSERT_EQ(model.set(0, picture.to_nhwc(x), RKNN_TENSOR_FLOAT32, RKNN_TENSOR_NHWC), RKNN_SUCC);
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_EQ(model.floats(), times(x, 2));
+  }
+}
+
+TEST(RknnShapes, AtFirstTheLargestIsCurrentAndIsWhatTheAttrsTell) {
+  const Model model(two_sizes());
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_INPUT_ATTR)), (Dims{1, 8, 10, 3}));
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 8, 10, 3}));
+  ASSERT_EQ(choose(model, {1, 4, 6, 3}), RKNN_SUCC);
+  // INPUT_ATTR goes on telling the largest: memory is made by it.
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_INPUT_ATTR)), (Dims{1, 8, 10, 3}));
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_OUTPUT_ATTR)), (Dims{1, 3, 8, 10}));
+}
+
+TEST(RknnShapes, ShapesMayBeGivenInEitherOrder) {
+  const Model model(two_sizes());
+  rknn_tensor_attr attr = shaped(model, 0, {1, 3, 4, 6}, RKNN_TENSOR_NCHW);
+  ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 4, 6, 3}));
+  // Without an order they are as INPUT_ATTR tells them.
+  attr = shaped(model, 0, {1, 2, 2, 3}, RKNN_TENSOR_UNDEFINED);
+  ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 2, 2, 3}));
+  attr = shaped(model, 0, {1, 1, 4, 6, 8}, RKNN_TENSOR_NC1HWC2);
+  EXPECT_LT(rknn_set_input_shapes(model.ctx, 1, &attr), 0);
+}
+
+TEST(RknnShapes, WhatIsNotListedFailsWithTheListAndChangesNothing) {
+  const Model model(two_sizes());
+  ASSERT_EQ(choose(model, {1, 4, 6, 3}), RKNN_SUCC);
+  const std::string lines = lines_of([&] {
+    EXPECT_EQ(choose(model, {1, 4, 7, 3}), RKNN_ERR_FAIL);
+  });
+  for (const char* part : {"[1, 3, 4, 7]", "[1, 3, 4, 6]", "[1, 3, 8, 10]", "[1, 3, 2, 2]"})
+    EXPECT_THAT(lines, HasSubstr(part));
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 4, 6, 3}));
+  ASSERT_EQ(model.set(ramp(72)), RKNN_SUCC);
+  EXPECT_EQ(model.run(), RKNN_SUCC);
+}
+
+TEST(RknnShapes, ShapesOfDifferentSetsAreNotMixed) {
+  const Model model(two_inputs());
+  std::vector<rknn_tensor_attr> attrs{shaped(model, 0, {1, 2}, RKNN_TENSOR_UNDEFINED),
+                                      shaped(model, 1, {1, 5}, RKNN_TENSOR_UNDEFINED)};
+  EXPECT_EQ(rknn_set_input_shapes(model.ctx, 2, attrs.data()), RKNN_ERR_FAIL);
+  attrs[1] = shaped(model, 1, {1, 2}, RKNN_TENSOR_UNDEFINED);
+  std::swap(attrs[0], attrs[1]);  // In any order, each by its name.
+  ASSERT_EQ(rknn_set_input_shapes(model.ctx, 2, attrs.data()), RKNN_SUCC);
+  ASSERT_EQ(model.set({1, 2}, 0), RKNN_SUCC);
+  ASSERT_EQ(model.set({10, 20}, 1), RKNN_SUCC);
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  EXPECT_EQ(model.floats(), (std::vector<float>{11, 22}));
+}
+
+TEST(RknnShapes, AllInputsAreNamedOnce) {
+  const Model model(two_inputs());
+  std::vector<rknn_tensor_attr> attrs(2, shaped(model, 0, {1, 5}, RKNN_TENSOR_UNDEFINED));
+  EXPECT_EQ(rknn_set_input_shapes(model.ctx, 1, attrs.data()), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_input_shapes(model.ctx, 2, attrs.data()), RKNN_ERR_INPUT_INVALID);
+  attrs[1] = shaped(model, 1, {1, 5}, RKNN_TENSOR_UNDEFINED);
+  attrs[0].n_dims = 17;
+  EXPECT_EQ(rknn_set_input_shapes(model.ctx, 2, attrs.data()), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_input_shape(model.ctx, attrs.data()), RKNN_ERR_FAIL);  // Two inputs.
+}
+
+TEST(RknnShapes, TheOldFunctionSetsTheShapeOfAnOnlyInput) {
+  const Model model(two_sizes());
+  rknn_tensor_attr attr = shaped(model, 0, {1, 4, 6, 3}, RKNN_TENSOR_NHWC);
+  ASSERT_EQ(rknn_set_input_shape(model.ctx, &attr), RKNN_SUCC);
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 4, 6, 3}));
+}
+
+TEST(RknnShapes, StaticModelsTakeTheirOwnShapeOnly) {
+  const Model model(doubling({1, 3, 4, 6}));
+  EXPECT_EQ(choose(model, {1, 4, 6, 3}), RKNN_SUCC);
+  EXPECT_EQ(choose(model, {1, 4, 7, 3}), RKNN_ERR_FAIL);
+}
+
+TEST(RknnShapes, MemoryForTheLargestServesAll) {
+  const Model model(two_sizes());
+  const rknn_tensor_attr largest = model.attr(RKNN_QUERY_INPUT_ATTR);
+  const Mem in(model.ctx, largest.size_with_stride);
+  const Mem out(model.ctx, 3 * 8 * 10 * 4);
+  for (const Picture& picture : {Picture{1, 3, 4, 6}, Picture{1, 3, 8, 10}, Picture{1, 3, 2, 2}}) {
+    const auto h = static_cast<std::int64_t>(picture.h), w = static_cast<std::int64_t>(picture.w);
+    ASSERT_EQ(choose(model, {1, h, w, 3}), RKNN_SUCC);
+    rknn_tensor_attr attr = model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR);
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
+    attr = model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR);
+    attr.type = RKNN_TENSOR_FLOAT32;
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, out.mem, &attr), RKNN_SUCC);
+    const std::vector<float> x = ramp(picture.size());
+    in.fill(picture.to_nhwc<std::uint16_t>(halves(x), 16));
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_EQ(out.values<float>(picture.size()), times(x, 2));
+  }
+}
+
+TEST(RknnShapes, MemoryStaysBoundOverAChangeWhereItFits) {
+  const Model model(two_sizes());
+  const Mem in(model.ctx, model.attr(RKNN_QUERY_INPUT_ATTR).size_with_stride);
+  const Mem out(model.ctx, 3 * 8 * 10 * 4);
+  for (const bool padded : {true, false}) {
+    ASSERT_EQ(choose(model, {1, 8, 10, 3}), RKNN_SUCC);
+    rknn_tensor_attr attr = model.attr(RKNN_QUERY_INPUT_ATTR);
+    if (!padded) attr.w_stride = 10;  // The width: no padding, after the change neither.
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
+    attr = model.attr(RKNN_QUERY_OUTPUT_ATTR);
+    attr.type = RKNN_TENSOR_FLOAT32;
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, out.mem, &attr), RKNN_SUCC);
+    ASSERT_EQ(choose(model, {1, 4, 6, 3}), RKNN_SUCC);
+    const Picture picture{1, 3, 4, 6};
+    const std::vector<float> x = ramp(picture.size(), padded ? 1 : 100);
+    in.fill(picture.to_nhwc<std::uint16_t>(halves(x), padded ? 16 : 6, 0x7C00));
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_EQ(out.values<float>(picture.size()), times(x, 2)) << padded;
+  }
+}
+
+TEST(RknnShapes, MemoryThatIsTooSmallAfterAChangeIsLetGoWithALine) {
+  const Model model(two_sizes());
+  ASSERT_EQ(choose(model, {1, 2, 2, 3}), RKNN_SUCC);
+  const Mem out(model.ctx, 48);
+  rknn_tensor_attr attr = model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR);
+  attr.type = RKNN_TENSOR_FLOAT32;
+  ASSERT_EQ(rknn_set_io_mem(model.ctx, out.mem, &attr), RKNN_SUCC);
+  ASSERT_EQ(choose(model, {1, 8, 10, 3}), RKNN_SUCC);
+  ASSERT_EQ(model.set(ramp(240)), RKNN_SUCC);
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  EXPECT_EQ(model.floats(), times(ramp(240), 2));
+}
+
+TEST(RknnShapes, AChangeDuringARunInTheBackgroundWaitsForIt) {
+  const Model model(two_sizes(), RKNN_FLAG_ASYNC_MASK);
+  for (int i = 0; i < 4; ++i) {
+    const Picture picture = i % 2 == 0 ? Picture{1, 3, 4, 6} : Picture{1, 3, 8, 10};
+    ASSERT_EQ(choose(model, {1, static_cast<std::int64_t>(picture.h),
+                             static_cast<std::int64_t>(picture.w), 3}),
+              RKNN_SUCC);
+    const std::vector<float> x = ramp(picture.size());
+    ASSERT_EQ(model.set(x), RKNN_SUCC);
+    for (int runs = 0; runs < 3; ++runs) ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_EQ(model.floats(), times(x, 2));
+  }
+}
+
+TEST(RknnShapes, DuplicatesChooseShapesOfTheirOwn) {
+  const Model master(two_sizes());
+  Model clone;
+  rknn_context from = master.ctx;
+  ASSERT_EQ(rknn_dup_context(&from, &clone.ctx), RKNN_SUCC);
+  ASSERT_EQ(choose(clone, {1, 2, 2, 3}), RKNN_SUCC);
+  EXPECT_EQ(dims(master.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 8, 10, 3}));
+  EXPECT_EQ(dims(clone.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 2, 2, 3}));
+}
+
+TEST(RknnShapes, OpenDimensionsTakeAnyShape) {
+  const Model model(OnnxBuilder()
+                        .input("x", {"batch", "n"})
+                        .output("y", {"batch", "n"})
+                        .node("Neg", {"x"}, {"y"})
+                        .build());
+  const std::string lines = lines_of([&] { EXPECT_LT(model.run(), 0); });
+  EXPECT_THAT(lines, HasSubstr("set_input_shapes"));
+  for (const std::int64_t n : {3, 5}) {
+    rknn_tensor_attr attr = shaped(model, 0, {1, n}, RKNN_TENSOR_UNDEFINED);
+    ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
+    EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, n}));
+    const std::vector<float> x = ramp(static_cast<std::size_t>(n));
+    ASSERT_EQ(model.set(x), RKNN_SUCC);
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    // Without a list of shapes the result tells its own.
+    EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR)), (Dims{1, n}));
+    EXPECT_EQ(model.floats(), times(x, -1));
+  }
+}
+
+TEST(RknnShapes, SizesAreThoseOfTheCurrentShape) {
+  const Model model(two_sizes());
+  ASSERT_EQ(choose(model, {1, 4, 6, 3}), RKNN_SUCC);
+  EXPECT_EQ(model.set(ramp(71)), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(model.set(ramp(72)), RKNN_SUCC);
+  ASSERT_EQ(choose(model, {1, 8, 10, 3}), RKNN_SUCC);
+  EXPECT_EQ(model.set(ramp(72)), RKNN_ERR_PARAM_INVALID);
+}
+
+}  // namespace
+}  // namespace corelane::rknn::test

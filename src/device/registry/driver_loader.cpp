@@ -1,0 +1,106 @@
+#include "device/registry/driver_loader.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+
+#include "corelane/base/file.h"
+
+namespace corelane::device {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view kPrefix = "libcorelane_";
+constexpr std::string_view kSuffix = ".so";
+
+std::string joined(const std::vector<fs::path>& folders) {
+  std::string text;
+  for (const fs::path& folder : folders) text += (text.empty() ? "" : ", ") + folder.string();
+  return text;
+}
+
+Result<const DriverModule*> open_module(const fs::path& path, std::string_view kind) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* reason = dlerror();
+    return error(Code::kIo,
+                 "driver '{}' cannot be opened: {}; check that the libraries it needs are "
+                 "installed (corelane doctor)",
+                 path.string(), reason == nullptr ? "no reason given" : reason);
+  }
+  void* symbol = dlsym(handle, kDriverModuleSymbol);
+  if (symbol == nullptr) {
+    dlclose(handle);
+    return error(Code::kIo, "'{}' is no driver: it does not export {}", path.string(),
+                 kDriverModuleSymbol);
+  }
+  const DriverModule* module = reinterpret_cast<DriverModuleEntry>(symbol)();
+  if (module == nullptr || std::string_view(module->build) != CORELANE_DRIVER_BUILD) {
+    const std::string build = module == nullptr ? "none" : module->build;
+    dlclose(handle);
+    return error(Code::kVersionMismatch,
+                 "driver '{}' was built as '{}', this library as '{}'; install both from one build",
+                 path.string(), build, CORELANE_DRIVER_BUILD);
+  }
+  if (module->kind != kind) {
+    const std::string actual = module->kind;
+    dlclose(handle);
+    return error(Code::kIo, "driver '{}' is for devices '{}', not '{}'; rename the file",
+                 path.string(), actual, kind);
+  }
+  return module;
+}
+
+}  // namespace
+
+std::vector<fs::path> driver_folders() {
+  std::vector<fs::path> folders;
+  if (const char* list = std::getenv("CORELANE_DRIVER_PATH")) {
+    const std::string_view text = list;
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(':', at), text.size());
+      if (end > at) folders.emplace_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  const fs::path own = own_directory();
+  folders.push_back(own / "corelane");
+  folders.push_back((own / ".." / "lib" / "corelane").lexically_normal());
+  folders.push_back(own);
+  return folders;
+}
+
+std::vector<FoundModule> find_modules() {
+  std::vector<FoundModule> found;
+  for (const fs::path& folder : driver_folders()) {
+    std::error_code problem;
+    for (fs::directory_iterator at(folder, problem), end; !problem && at != end;
+         at.increment(problem)) {
+      const std::string name = at->path().filename().string();
+      if (name.size() <= kPrefix.size() + kSuffix.size() || !name.starts_with(kPrefix) ||
+          !name.ends_with(kSuffix))
+        continue;
+      std::string kind = name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size());
+      const bool known = std::any_of(found.begin(), found.end(),
+                                     [&](const FoundModule& m) { return m.kind == kind; });
+      if (!known) found.push_back({std::move(kind), at->path()});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const FoundModule& a, const FoundModule& b) { return a.kind < b.kind; });
+  return found;
+}
+
+Result<const DriverModule*> load_module(std::string_view kind) {
+  const std::vector<fs::path> folders = driver_folders();
+  for (const fs::path& folder : folders) {
+    const fs::path path = folder / fmt::format("{}{}{}", kPrefix, kind, kSuffix);
+    std::error_code ignored;
+    if (fs::exists(path, ignored)) return open_module(path, kind);
+  }
+  return error(Code::kNotFound, "no module {}{}{} in {}", kPrefix, kind, kSuffix, joined(folders));
+}
+
+}  // namespace corelane::device

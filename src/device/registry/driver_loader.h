@@ -1,0 +1,27 @@
+/// Drivers in shared objects: where they are looked for, and how they are opened.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "device/registry/driver_module.h"
+
+namespace corelane::device {
+
+/// Folders in order: CORELANE_DRIVER_PATH, then beside the library.
+std::vector<std::filesystem::path> driver_folders();
+
+struct FoundModule {
+  std::string kind;
+  std::filesystem::path path;
+};
+/// The modules that lie there, first of each kind; nothing is opened.
+std::vector<FoundModule> find_modules();
+
+/// Opens the module of `kind`. kNotFound when no folder has it, kIo when the loader refuses it,
+/// kVersionMismatch when it was built from another tree. A module stays open for ever: threads and
+/// objects of its devices run its code.
+Result<const DriverModule*> load_module(std::string_view kind);
+
+}  // namespace corelane::device

@@ -1,0 +1,13 @@
+// A driver module of another build, for the registry's test.
+#include "device/registry/driver_module.h"
+
+namespace {
+
+constexpr corelane::device::DriverModule kModule = {"another tree/another compiler", "stale",
+                                                    "stale:rk3588", nullptr};
+
+}  // namespace
+
+extern "C" CORELANE_API const corelane::device::DriverModule* corelane_driver_module_v1() {
+  return &kModule;
+}

@@ -1,0 +1,76 @@
+#include "drivers/virtual/direct/direct_forms.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "corelane/base/log.h"
+#include "drivers/virtual/direct/direct_kernels.h"
+#include "drivers/virtual/engine/engine_runtime.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+constexpr std::size_t kMostForms = 256;
+
+bool all_known(const ov::Model& network) {
+  const auto& nodes = network.get_ordered_ops();
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [](const auto& node) { return is_direct_operator(*node); });
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int64_t>> dims_of(const std::vector<Shape>& shapes) {
+  std::vector<std::vector<std::int64_t>> dims;
+  for (const Shape& shape : shapes) dims.push_back(shape.dims());
+  return dims;
+}
+
+std::map<ov::Output<ov::Node>, ov::PartialShape> wanted_shapes(const ov::Model& network,
+                                                               std::span<const TensorDesc> inputs,
+                                                               const std::vector<Shape>& shapes) {
+  std::map<ov::Output<ov::Node>, ov::PartialShape> wanted;
+  for (const auto& parameter : network.get_parameters()) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].name == parameter->get_friendly_name() && !inputs[i].shape.is_static()) {
+        wanted.emplace(parameter->output(0), engine_shape(shapes[i]));
+      }
+    }
+  }
+  return wanted;
+}
+
+std::unique_ptr<DirectForms> DirectForms::make(std::shared_ptr<ov::Model> network,
+                                               std::vector<TensorDesc> inputs) {
+  if (!all_known(*network)) return nullptr;
+  std::unique_ptr<DirectForms> forms(new DirectForms(std::move(network), std::move(inputs)));
+  std::vector<Shape> shapes;
+  for (const TensorDesc& input : forms->inputs_) shapes.push_back(input.shape);
+  const bool open = std::any_of(shapes.begin(), shapes.end(),
+                                [](const Shape& shape) { return !shape.is_static(); });
+  return open || forms->find(shapes) != nullptr ? std::move(forms) : nullptr;
+}
+
+std::shared_ptr<const DirectNetwork> DirectForms::find(const std::vector<Shape>& shapes) {
+  std::vector<std::vector<std::int64_t>> key = dims_of(shapes);
+  const std::lock_guard lock(mutex_);
+  const auto found = made_.find(key);
+  if (found != made_.end()) return found->second;
+  if (made_.size() >= kMostForms) made_.clear();
+  return made_.emplace(std::move(key), make_for(shapes)).first->second;
+}
+
+/// Shapes that do not fit throw here, and then in the engine, which says why.
+std::shared_ptr<const DirectNetwork> DirectForms::make_for(const std::vector<Shape>& shapes) const
+    try {
+  const auto network = network_->clone();
+  const auto wanted = wanted_shapes(*network, inputs_, shapes);
+  if (!wanted.empty()) network->reshape(wanted);
+  return DirectNetwork::make(*network, inputs_);
+} catch (const std::exception& e) {
+  log::debug("virtual", "no direct form: {}", e.what());
+  return nullptr;
+}
+
+}  // namespace corelane::virtual_npu

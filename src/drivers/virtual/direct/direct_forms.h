@@ -1,0 +1,47 @@
+/// The direct networks of one program: one, or, where inputs have open dimensions, one for each
+/// list of shapes that was asked for.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <openvino/core/model.hpp>
+#include <span>
+#include <vector>
+
+#include "corelane/tensor/desc.h"
+#include "drivers/virtual/direct/direct_network.h"
+
+namespace corelane::virtual_npu {
+
+std::vector<std::vector<std::int64_t>> dims_of(const std::vector<Shape>& shapes);
+
+/// For ov::Model::reshape: the shapes of those of `inputs` that are open, found by their names.
+std::map<ov::Output<ov::Node>, ov::PartialShape> wanted_shapes(const ov::Model& network,
+                                                               std::span<const TensorDesc> inputs,
+                                                               const std::vector<Shape>& shapes);
+
+/// Any thread.
+class DirectForms {
+ public:
+  /// Null where no shapes can give a direct network. `inputs` as the program declares them.
+  static std::unique_ptr<DirectForms> make(std::shared_ptr<ov::Model> network,
+                                           std::vector<TensorDesc> inputs);
+
+  /// For these shapes of the inputs, all static; null: the engine is to run it. The first call for
+  /// some shapes takes about 0.1 ms.
+  std::shared_ptr<const DirectNetwork> find(const std::vector<Shape>& shapes);
+
+ private:
+  DirectForms(std::shared_ptr<ov::Model> network, std::vector<TensorDesc> inputs)
+      : network_(std::move(network)), inputs_(std::move(inputs)) {}
+  std::shared_ptr<const DirectNetwork> make_for(const std::vector<Shape>& shapes) const;
+
+  std::shared_ptr<ov::Model> network_;
+  std::vector<TensorDesc> inputs_;
+  std::mutex mutex_;
+  std::map<std::vector<std::vector<std::int64_t>>, std::shared_ptr<const DirectNetwork>> made_;
+};
+
+}  // namespace corelane::virtual_npu

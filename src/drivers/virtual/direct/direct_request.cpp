@@ -1,0 +1,127 @@
+#include "drivers/virtual/direct/direct_request.h"
+
+#include <utility>
+
+#include "drivers/virtual/engine/request_errors.h"
+
+namespace corelane::virtual_npu {
+DirectRequest::DirectRequest(std::shared_ptr<const device::LaneProgram> program,
+                             std::shared_ptr<DirectForms> forms, MakeRequest engine_request)
+    : program_(std::move(program)),
+      forms_(std::move(forms)),
+      make_engine_(std::move(engine_request)),
+      inputs_(program_->inputs().size()),
+      outputs_(program_->outputs().size()),
+      own_inputs_(inputs_.size()),
+      own_outputs_(outputs_.size()),
+      input_data_(inputs_.size()),
+      output_data_(outputs_.size()) {}
+
+Status DirectRequest::set_input(std::size_t index, const device::TensorRef& tensor) {
+  if (index >= inputs_.size()) return bad_index("input", index, inputs_.size());
+  inputs_[index] = tensor;
+  changed_ = true;
+  return {};
+}
+
+Status DirectRequest::set_output(std::size_t index, const device::TensorRef& tensor) {
+  if (index >= outputs_.size()) return bad_index("output", index, outputs_.size());
+  outputs_[index] = tensor;
+  changed_ = true;
+  return {};
+}
+
+/// The network for what is bound, and where it reads. Null network_: the engine is to run.
+void DirectRequest::choose_form() {
+  bool known = !shapes_.empty();
+  shapes_.resize(inputs_.size());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const Shape& declared = program_->inputs()[i].shape;
+    const bool bound = inputs_[i].data != nullptr;
+    if (!bound && !declared.is_static()) {
+      network_ = nullptr;  // The engine's request says that it is missing.
+      shapes_.clear();
+      return;
+    }
+    const Shape& shape = bound && !declared.is_static() ? inputs_[i].shape : declared;
+    if (shapes_[i] != shape) {
+      shapes_[i] = shape;
+      known = false;
+    }
+    if (!bound) own_inputs_[i].resize(declared.elements().value_or(0));
+    input_data_[i] = bound ? static_cast<const float*>(inputs_[i].data) : own_inputs_[i].data();
+  }
+  if (known) return;
+  network_ = forms_->find(shapes_);
+  if (network_) scratch_.resize(network_->scratch());
+}
+
+Status DirectRequest::place_outputs() {
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const std::size_t count = network_->output_elements(i);
+    if (outputs_[i].data == nullptr) {
+      own_outputs_[i].resize(count);
+      output_data_[i] = own_outputs_[i].data();
+      continue;
+    }
+    if (outputs_[i].size < count * sizeof(float)) {
+      return memory_too_small(program_->outputs()[i], count * sizeof(float),
+                              network_->output_shape(i), outputs_[i].size);
+    }
+    output_data_[i] = static_cast<float*>(outputs_[i].data);
+  }
+  return {};
+}
+
+Status DirectRequest::run_engine(std::uint64_t core_bits) {
+  ran_ = false;
+  if (!engine_) {
+    CORELANE_ASSIGN(engine_, make_engine_());
+  }
+  by_engine_ = true;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    CORELANE_TRY(engine_->set_input(i, inputs_[i]));
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    CORELANE_TRY(engine_->set_output(i, outputs_[i]));
+  }
+  return engine_->run(core_bits);
+}
+
+Status DirectRequest::run(std::uint64_t core_bits) {
+  if (changed_) {
+    choose_form();
+    if (network_) CORELANE_TRY(place_outputs());
+    changed_ = false;
+  }
+  if (!network_) return run_engine(core_bits);
+  by_engine_ = false;
+  network_->run(input_data_, output_data_, scratch_.data());
+  ran_ = true;
+  return {};
+}
+
+Result<device::TensorRef> DirectRequest::output(std::size_t index) {
+  if (index >= outputs_.size()) {
+    return error(bad_index("output", index, outputs_.size()));
+  }
+  if (by_engine_) return engine_->output(index);
+  const TensorDesc& desc = program_->outputs()[index];
+  if (!ran_ && !desc.shape.is_static()) {
+    return error(no_shape_yet(desc));
+  }
+  device::TensorRef result = outputs_[index];
+  result.shape = ran_ ? network_->output_shape(index) : desc.shape;
+  result.size = result.shape.elements().value_or(0) * sizeof(float);
+  if (result.data == nullptr) {
+    own_outputs_[index].resize(result.size / sizeof(float));
+    result.data = own_outputs_[index].data();
+  }
+  return result;
+}
+
+Result<std::vector<device::LayerTime>> DirectRequest::layer_times() const {
+  return error(not_profiled());
+}
+
+}  // namespace corelane::virtual_npu

@@ -1,0 +1,75 @@
+/// One compiled copy of a network: the engine's object with what it weighs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <openvino/runtime/compiled_model.hpp>
+#include <utility>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+#include "corelane/device/executable.h"
+#include "drivers/virtual/engine/engine_complaint.h"
+#include "drivers/virtual/engine/engine_runtime.h"
+
+namespace corelane::virtual_npu {
+
+/// Bytes that copies are imported from; the engine refers to them as long as a copy lives.
+struct Blob {
+  ByteSpan bytes;
+  std::shared_ptr<const void> owner;
+  std::size_t heap_bytes = 0;  ///< 0 when the bytes are the image's own.
+};
+
+/// Immutable; requests may be made from any thread.
+class CompiledCopy {
+ public:
+  struct Figures {
+    /// Constants: those the engine keeps as they were read (none when they lie in a blob) and those
+    /// it packed for its kernels.
+    std::size_t weights = 0;
+    /// The activations that live at the same time by the engine's own execution order, for each
+    /// stream (computed).
+    std::size_t internal = 0;
+    /// The rest of what the heap grew by while the copy was made (measured).
+    std::size_t code = 0;
+  };
+
+  /// Made by the two functions below.
+  CompiledCopy(ov::CompiledModel compiled, const CopySettings& copy_settings,
+               std::shared_ptr<const Blob> source, std::size_t kept_constants,
+               std::size_t heap_growth)
+      : model_(std::move(compiled)),
+        settings_(copy_settings),
+        blob_(std::move(source)),
+        kept_constants_(kept_constants),
+        heap_growth_(heap_growth) {}
+
+  const ov::CompiledModel& model() const noexcept { return model_; }
+  const CopySettings& settings() const noexcept { return settings_; }
+  /// Walks the engine's graph at the first call (some ms for a large network).
+  Figures figures() const;
+
+ private:
+  ov::CompiledModel model_;
+  CopySettings settings_;
+  std::shared_ptr<const Blob> blob_;  ///< Null when it was compiled from the network.
+  std::size_t kept_constants_;
+  std::size_t heap_growth_;
+  mutable std::once_flag measured_;
+  mutable Figures figures_;
+};
+
+Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<ov::Model>& network,
+                                                         const CopySettings& settings,
+                                                         const device::PrepareOptions& options,
+                                                         const NodeNames& names);
+
+Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Blob> blob,
+                                                        const CopySettings& settings,
+                                                        const device::PrepareOptions& options);
+
+Result<std::shared_ptr<const Blob>> export_blob(const CompiledCopy& copy);
+
+}  // namespace corelane::virtual_npu

@@ -1,0 +1,143 @@
+#include "drivers/virtual/engine/engine_complaint.h"
+
+#include <array>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+namespace corelane::virtual_npu {
+namespace {
+
+constexpr std::size_t kMaxDetail = 400;
+
+/// The text between `before` and `after`; nullopt when either is missing.
+std::optional<std::string_view> between(std::string_view text, std::string_view before,
+                                        std::string_view after) {
+  const auto begin = text.find(before);
+  if (begin == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(begin + before.size());
+  const auto end = text.find(after);
+  if (end == std::string_view::npos) return std::nullopt;
+  return text.substr(0, end);
+}
+
+/// "MatMul-17" -> "MatMul", "my.MyOp" stays.
+std::string without_opset(std::string_view op) {
+  const auto dash = op.rfind('-');
+  if (dash != std::string_view::npos && dash + 1 < op.size() &&
+      op.find_first_not_of("0123456789", dash + 1) == std::string_view::npos)
+    op = op.substr(0, dash);
+  return std::string(op);
+}
+
+/// Lines that say nothing of the model.
+bool is_noise(std::string_view line) {
+  static constexpr std::array<std::string_view, 8> kNoise = {
+      "Exception from ", "FrontEnd API failed",  "Model wasn't fully converted",
+      "Summary:",        "To facilitate",        "-- Conversion is failed for",
+      "Check 'false'",   "While validating node"};
+  for (const std::string_view prefix : kNoise)
+    if (line.starts_with(prefix)) return true;
+  return line.find_first_not_of(" \t") == std::string_view::npos;
+}
+
+/// Cuts "Check '...' failed at src/a.cpp:65:" and a leading "While validating ONNX node '...':".
+std::string_view without_places(std::string_view line) {
+  if (line.starts_with("While validating ONNX node '")) {
+    const auto end = line.find("': ");
+    line.remove_prefix(end == std::string_view::npos ? line.size() : end + 3);
+  }
+  const auto check = line.find("Check '");
+  if (check != std::string_view::npos) {
+    const auto at = line.find("' failed at ", check);
+    if (at != std::string_view::npos) return line.substr(0, check);
+  }
+  return line;
+}
+
+void note_names(std::string_view line, Complaint& complaint) {
+  if (const auto onnx = between(line, "While validating ONNX node '<Node(", ">'")) {
+    const auto split = onnx->find("): ");
+    complaint.op = onnx->substr(0, split);
+    if (split != std::string_view::npos) complaint.node = onnx->substr(split + 3);
+  }
+  if (complaint.op.empty()) {
+    if (const auto rule = between(line, "-- ", " with a message:"))
+      complaint.op = without_opset(*rule);
+    constexpr std::string_view kMissing = "No conversion rule found for operations: ";
+    if (const auto at = line.find(kMissing); at != std::string_view::npos) {
+      const std::string_view list = line.substr(at + kMissing.size());
+      complaint.op = without_opset(list.substr(0, list.find(',')));
+    }
+  }
+  if (complaint.node.empty()) {
+    if (const auto name = between(line, "node with name '", "'")) complaint.node = *name;
+    if (const auto name = between(line, "with friendly_name '", "'")) complaint.node = *name;
+  }
+  if (complaint.op.empty()) {
+    if (const auto op = between(line, "[CPU] ", " node with name")) complaint.op = *op;
+  }
+}
+
+void append_line(std::string_view line, std::string& detail) {
+  while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0)
+    line.remove_suffix(1);
+  while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front())) != 0)
+    line.remove_prefix(1);
+  if (line.empty() || detail.size() > kMaxDetail) return;
+  if (!detail.empty()) detail += "; ";
+  for (const char c : line.substr(0, kMaxDetail))
+    detail += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+}
+
+}  // namespace
+
+Complaint read_complaint(std::string_view what) {
+  Complaint complaint;
+  while (!what.empty()) {
+    const auto end = what.find('\n');
+    const std::string_view line = what.substr(0, end);
+    what.remove_prefix(end == std::string_view::npos ? what.size() : end + 1);
+    note_names(line, complaint);
+    if (is_noise(line) || line.find(" with a message:") != std::string_view::npos) continue;
+    if (line.find("No conversion rule found") != std::string_view::npos) {
+      append_line("the engine has no such operator", complaint.detail);
+      continue;
+    }
+    append_line(without_places(line), complaint.detail);
+  }
+  return complaint;
+}
+
+Status complaint_status(Code code, std::string_view context, std::string_view what,
+                        const NodeNames& names) {
+  Complaint complaint = read_complaint(what);
+  if (complaint.node.empty()) {
+    const auto dot = complaint.op.rfind('.');
+    const auto named =
+        names.find(dot == std::string::npos ? complaint.op : complaint.op.substr(dot + 1));
+    if (named != names.end()) complaint.node = named->second;
+  }
+  std::string message(context);
+  if (!complaint.op.empty()) message += ": operator '" + complaint.op + "'";
+  if (!complaint.node.empty())
+    message += complaint.op.empty() ? ": node '" + complaint.node + "'"
+                                    : " (node '" + complaint.node + "')";
+  message += ": " + (complaint.detail.empty() ? "the engine gave no reason" : complaint.detail);
+  return Status(code, std::move(message));
+}
+
+std::string_view reading_remedy(std::string_view message) noexcept {
+  const auto says = [&](std::string_view text) {
+    return message.find(text) != std::string_view::npos;
+  };
+  if (says("the engine has no such operator"))
+    return "let the host compute it (custom operators), or export the model without that operator";
+  if (says("rank has to be known") || says("input type dynamic"))
+    return "what that node makes is known only when the model runs: fix the open dimensions; "
+           "where it depends on the value of an input, export the model with that value as a "
+           "constant";
+  return "mend that node, or export the model for another version of its operators";
+}
+
+}  // namespace corelane::virtual_npu

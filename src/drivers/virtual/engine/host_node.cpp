@@ -1,0 +1,191 @@
+#include "drivers/virtual/engine/host_node.h"
+
+#include <charconv>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include "corelane/tensor/convert.h"
+#include "drivers/virtual/engine/engine_runtime.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+constexpr std::string_view kMarker = "corelane-host-operator#";
+/// Failures nobody asks for (the job was abandoned) must not pile up.
+constexpr std::size_t kMaxKept = 64;
+
+TensorView view_of(const ov::Tensor& tensor) {
+  TensorView view;
+  view.data = tensor.get_size() == 0 ? nullptr : tensor.data();
+  view.size = tensor.get_byte_size();
+  view.dtype = dtype_of(tensor.get_element_type());
+  view.shape = shape_of(tensor.get_shape());
+  return view;
+}
+
+}  // namespace
+
+Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs,
+                           std::span<const MutableTensorView> outputs) const {
+  const CustomNode& node = nodes_[index];
+  const device::HostOperator op = table_ ? table_->find(node.type) : device::HostOperator{};
+  if (!op)
+    return error(Code::kHostOperatorMissing,
+                 "custom operator '{}' (node '{}') has no implementation; register one under that "
+                 "type before the inference",
+                 node.type, node.name);
+  try {
+    const device::HostOperatorCall call{node.type, node.name, node.attributes, inputs, outputs};
+    if (const Status status = op(call); !status.ok())
+      return status.wrap(Code::kHostOperatorFailed,
+                         "custom operator '" + node.type + "' (node '" + node.name + "') failed");
+    return {};
+  } catch (const std::exception& e) {
+    return error(Code::kHostOperatorFailed, "custom operator '{}' (node '{}') threw: {}", node.type,
+                 node.name, e.what());
+  } catch (...) {
+    return error(Code::kHostOperatorFailed,
+                 "custom operator '{}' (node '{}') threw something that is no std::exception",
+                 node.type, node.name);
+  }
+}
+
+std::string HostOperators::keep(Status status) {
+  const std::lock_guard lock(mutex_);
+  if (failures_.size() >= kMaxKept) failures_.erase(failures_.begin());
+  const std::uint64_t id = next_++;
+  failures_.emplace(id, std::move(status));
+  return std::string(kMarker) + std::to_string(id) + ";";
+}
+
+Status HostOperators::take(std::string_view what) {
+  const auto at = what.find(kMarker);
+  if (at == std::string_view::npos) return {};
+  const std::string_view digits = what.substr(at + kMarker.size());
+  std::uint64_t id = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), id);
+  const std::lock_guard lock(mutex_);
+  const auto found = failures_.find(id);
+  if (found == failures_.end())
+    return error(Code::kHostOperatorFailed, "a custom operator failed; its report was dropped");
+  Status status = std::move(found->second);
+  failures_.erase(found);
+  return status;
+}
+
+HostNode::HostNode(const ov::OutputVector& inputs, std::shared_ptr<HostOperators> operators,
+                   std::size_t index)
+    : Op(inputs), operators_(std::move(operators)), index_(index) {
+  for (const auto& input : inputs) input_types_.push_back(input.get_element_type());
+  constructor_validate_and_infer_types();
+}
+
+void HostNode::depend_on(const ov::Output<ov::Node>& parameter) {
+  set_argument(get_input_size(), parameter);
+  validate_and_infer_types();
+}
+
+ov::element::Type HostNode::declared_input_type(std::size_t input) const {
+  const ov::element::Type& type = input_types_[input];
+  return type.is_dynamic() ? get_input_element_type(input) : type;
+}
+
+ov::PartialShape HostNode::output_shape(std::size_t output, const ov::PartialShape* input) const {
+  const CustomNode& node = operators_->nodes()[index_];
+  if (output >= node.output_shapes.size())
+    return input != nullptr ? *input : ov::PartialShape::dynamic();
+  const Shape& declared = node.output_shapes[output];
+  ov::PartialShape shape(std::vector<ov::Dimension>(declared.rank()));
+  const bool same_rank = input != nullptr && input->rank().is_static() &&
+                         input->rank().get_length() == static_cast<std::int64_t>(declared.rank());
+  for (std::size_t i = 0; i < declared.rank(); ++i) {
+    if (declared[i] != Shape::kOpen)
+      shape[i] = declared[i];
+    else if (same_rank)
+      shape[i] = (*input)[i];
+  }
+  return shape;
+}
+
+void HostNode::validate_and_infer_types() {
+  const CustomNode& node = operators_->nodes()[index_];
+  const bool has_input = !input_types_.empty();
+  set_output_size(node.output_count);
+  for (std::size_t i = 0; i < node.output_count; ++i) {
+    const bool declared = i < node.output_dtypes.size();
+    NODE_VALIDATION_CHECK(this, declared || has_input, "custom operator '", node.type,
+                          "' has no input and declares no type for output ", i);
+    const ov::element::Type type =
+        declared ? engine_type(node.output_dtypes[i]) : declared_input_type(0);
+    NODE_VALIDATION_CHECK(this, !declared || type != ov::element::dynamic, "custom operator '",
+                          node.type, "' declares an element type for output ", i,
+                          " that this device has not");
+    const ov::PartialShape* input = has_input ? &get_input_partial_shape(0) : nullptr;
+    set_output_type(i, type, output_shape(i, input));
+  }
+}
+
+std::shared_ptr<ov::Node> HostNode::clone_with_new_inputs(const ov::OutputVector& inputs) const {
+  check_new_args_count(this, inputs);
+  auto clone = std::make_shared<HostNode>();
+  clone->set_arguments(inputs);
+  clone->operators_ = operators_;
+  clone->index_ = index_;
+  clone->input_types_ = input_types_;
+  clone->validate_and_infer_types();
+  return clone;
+}
+
+bool HostNode::visit_attributes(ov::AttributeVisitor& visitor) {
+  // Two nodes of one type with equal inputs are not the same: attributes may differ.
+  auto index = static_cast<std::int64_t>(index_);
+  visitor.on_attribute("index", index);
+  return true;
+}
+
+bool HostNode::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const {
+  std::vector<ByteVector> widened;
+  const auto fail = [&](Status status) {
+    throw std::runtime_error(operators_->keep(std::move(status)));
+  };
+  std::vector<TensorView> in;
+  for (std::size_t i = 0; i < input_types_.size(); ++i) {
+    TensorView view = view_of(inputs[i]);
+    const DType declared = dtype_of(declared_input_type(i));
+    if (declared != view.dtype) {
+      MutableTensorView wide{.dtype = declared, .shape = view.shape};
+      widened.emplace_back(dtype_bytes(declared, inputs[i].get_size()));
+      wide.data = widened.back().data();
+      wide.size = widened.back().size();
+      if (wide.size > 0) {
+        if (Status status = convert(view, wide); !status.ok()) fail(std::move(status));
+      }
+      view = wide;
+    }
+    in.push_back(std::move(view));
+  }
+  std::vector<MutableTensorView> out;
+  const ov::PartialShape first =
+      in.empty() ? ov::PartialShape::dynamic() : ov::PartialShape(inputs[0].get_shape());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ov::PartialShape shape = output_shape(i, &first);
+    if (shape.is_dynamic()) {
+      const CustomNode& node = operators_->nodes()[index_];
+      fail(error(Code::kHostOperatorFailed,
+                 "custom operator '{}' (node '{}'): output {} has shape {}, whose open dimensions "
+                 "do not follow from input 0; declare them",
+                 node.type, node.name, i, shape_of(shape).to_string()));
+    }
+    if (outputs[i].get_shape() != shape.to_shape()) outputs[i].set_shape(shape.to_shape());
+    const TensorView view = view_of(outputs[i]);
+    out.push_back({.data = const_cast<void*>(view.data),  // The engine's, for writing.
+                   .size = view.size,
+                   .dtype = view.dtype,
+                   .shape = view.shape});
+  }
+  if (Status status = operators_->call(index_, in, out); !status.ok()) fail(std::move(status));
+  return true;
+}
+
+}  // namespace corelane::virtual_npu

@@ -1,0 +1,82 @@
+/// A custom operator inside the engine's graph: calls the host operator table when it runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <openvino/op/op.hpp>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/status.h"
+#include "corelane/device/host_operator.h"
+#include "drivers/virtual/patch/onnx_patch.h"
+
+namespace corelane::virtual_npu {
+
+/// The custom operators of one program. Immutable but for the failures; any thread.
+///
+/// A node fails by an exception through the engine, which only carries text, so the Status waits
+/// here under a number that the text holds.
+class HostOperators {
+ public:
+  HostOperators(std::vector<CustomNode> nodes, std::shared_ptr<device::HostOperatorTable> table)
+      : nodes_(std::move(nodes)), table_(std::move(table)) {}
+
+  const std::vector<CustomNode>& nodes() const noexcept { return nodes_; }
+  /// Runs node `index`.
+  Status call(std::size_t index, std::span<const TensorView> inputs,
+              std::span<const MutableTensorView> outputs) const;
+  /// Keeps `status` and returns the text to throw.
+  std::string keep(Status status);
+  /// The Status that belongs to an exception's text, once; ok when it holds none of ours.
+  Status take(std::string_view what);
+
+ private:
+  std::vector<CustomNode> nodes_;
+  std::shared_ptr<device::HostOperatorTable> table_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Status> failures_;
+  std::uint64_t next_ = 1;
+};
+
+/// Outputs are as the model declares them (CustomNode); without a declaration as input 0. An open
+/// dimension of a declared shape is that of input 0 at the same place when the ranks agree.
+class HostNode : public ov::op::Op {
+ public:
+  OPENVINO_OP("HostNode", "corelane");
+
+  HostNode() = default;
+  /// As the model has it: the inputs' element types are kept for the callback.
+  HostNode(const ov::OutputVector& inputs, std::shared_ptr<HostOperators> operators,
+           std::size_t index);
+
+  /// Makes the node depend on `parameter`, which the callback does not see. For nodes that depend
+  /// on constants only: the engine would run them while it compiles.
+  void depend_on(const ov::Output<ov::Node>& parameter);
+
+  void validate_and_infer_types() override;
+  std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override;
+  bool visit_attributes(ov::AttributeVisitor& visitor) override;
+  bool has_evaluate() const override { return true; }
+  bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
+  /// No user's callback while the engine compiles.
+  bool can_constant_fold(const ov::OutputVector&) const override { return false; }
+  bool evaluate_lower(ov::TensorVector&) const override { return false; }
+  bool evaluate_upper(ov::TensorVector&) const override { return false; }
+  bool evaluate_symbol(ov::TensorSymbolVector&) const override { return false; }
+
+ private:
+  ov::PartialShape output_shape(std::size_t output, const ov::PartialShape* input) const;
+
+  ov::element::Type declared_input_type(std::size_t input) const;
+
+  std::shared_ptr<HostOperators> operators_;
+  std::size_t index_ = 0;
+  /// Of the inputs the callback sees. The engine narrows 64-bit types inside its graph.
+  std::vector<ov::element::Type> input_types_;
+};
+
+}  // namespace corelane::virtual_npu

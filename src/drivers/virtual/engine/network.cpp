@@ -1,0 +1,289 @@
+#include "drivers/virtual/engine/network.h"
+
+#include <istream>
+#include <mutex>
+#include <openvino/frontend/manager.hpp>
+#include <openvino/frontend/onnx/extension/conversion.hpp>
+#include <openvino/op/convert.hpp>
+#include <set>
+#include <streambuf>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "drivers/virtual/engine/engine_complaint.h"
+#include "drivers/virtual/engine/engine_runtime.h"
+#include "drivers/virtual/patch/onnx_node.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+/// A stream over bytes that are not copied.
+class MemoryBuffer : public std::streambuf {
+ public:
+  explicit MemoryBuffer(const std::string& bytes) {
+    char* begin = const_cast<char*>(bytes.data());  // The interface of streambuf; only read.
+    setg(begin, begin, begin + bytes.size());
+  }
+
+ protected:
+  pos_type seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode) override {
+    char* base = from == std::ios_base::beg   ? eback()
+                 : from == std::ios_base::cur ? gptr()
+                                              : egptr();
+    if (offset < eback() - base || offset > egptr() - base) return pos_type(off_type(-1));
+    setg(eback(), base + offset, egptr());
+    return pos_type(gptr() - eback());
+  }
+  pos_type seekpos(pos_type position, std::ios_base::openmode mode) override {
+    return seekoff(off_type(position), std::ios_base::beg, mode);
+  }
+};
+
+/// A reader of its own for each network: custom operators are added to it.
+ov::frontend::FrontEnd::Ptr new_reader() {
+  static auto* manager = new ov::frontend::FrontEndManager;  // Holds libraries; never unloaded.
+  static std::mutex mutex;  // Nothing says that the manager may be asked by two threads at once.
+  const std::lock_guard lock(mutex);
+  return manager->load_by_framework("onnx");
+}
+
+void add_custom_operators(ov::frontend::FrontEnd& reader,
+                          const std::shared_ptr<HostOperators>& operators) {
+  std::set<std::pair<std::string, std::string>> added;
+  for (const CustomNode& node : operators->nodes()) {
+    const std::string domain(normal_domain(node.domain));
+    if (!added.emplace(node.type, domain).second) continue;
+    const ov::frontend::CreatorFunction convert =
+        [operators](const ov::frontend::NodeContext& context) -> ov::OutputVector {
+      const auto index = context.get_attribute<std::int64_t>(kCustomNodeAttribute);
+      ov::OutputVector inputs;
+      for (std::size_t i = 0; i < context.get_input_size(); ++i)
+        inputs.push_back(context.get_input(static_cast<int>(i)));
+      auto result = std::make_shared<HostNode>(inputs, operators, static_cast<std::size_t>(index));
+      result->set_friendly_name(operators->nodes()[static_cast<std::size_t>(index)].name);
+      return result->outputs();
+    };
+    using Extension = ov::frontend::onnx::ConversionExtension;
+    reader.add_extension(domain.empty() ? std::make_shared<Extension>(node.type, convert)
+                                        : std::make_shared<Extension>(node.type, domain, convert));
+  }
+}
+
+/// Where the engine computes another type than the model declares, a conversion follows.
+void restore_output_types(ov::Model& network, const PatchedModel& patched) {
+  for (std::size_t i = 0; i < patched.outputs.size(); ++i) {
+    const ov::element::Type declared = engine_type(dtype_from_onnx(patched.outputs[i].elem_type));
+    const auto& result = network.get_results()[i];
+    const auto source = result->input_value(0);
+    if (declared == ov::element::dynamic || source.get_element_type() == declared ||
+        source.get_element_type() == ov::element::string)
+      continue;
+    result->input(0).replace_source_output(
+        std::make_shared<ov::op::v0::Convert>(source, declared)->output(0));
+    result->validate_and_infer_types();
+  }
+}
+
+/// Custom operators that depend on constants only get a dependency on an input: otherwise the
+/// engine would call them once, at compile time.
+void keep_at_run_time(const ov::Model& network) {
+  if (network.get_parameters().empty()) return;
+  std::unordered_set<const ov::Node*> varying;
+  for (const auto& node : network.get_ordered_ops()) {
+    bool varies = std::string_view(node->get_type_name()) == "Parameter";
+    for (std::size_t i = 0; i < node->get_input_size(); ++i)
+      varies |= varying.contains(node->get_input_node_ptr(i));
+    if (auto* host = dynamic_cast<HostNode*>(node.get()); host != nullptr && !varies) {
+      host->depend_on(network.get_parameters()[0]->output(0));
+      varies = true;
+    }
+    if (varies) varying.insert(node.get());
+  }
+}
+
+const std::unordered_set<std::string_view>& data_independent_operators() {
+  static const std::unordered_set<std::string_view> names = {"Abs",
+                                                             "Acos",
+                                                             "Acosh",
+                                                             "AdaptiveAvgPool",
+                                                             "Add",
+                                                             "Asin",
+                                                             "Asinh",
+                                                             "Atan",
+                                                             "Atanh",
+                                                             "AvgPool",
+                                                             "BatchNormInference",
+                                                             "BinaryConvolution",
+                                                             "Broadcast",
+                                                             "Ceiling",
+                                                             "Clamp",
+                                                             "Concat",
+                                                             "Constant",
+                                                             "Convert",
+                                                             "ConvertLike",
+                                                             "Convolution",
+                                                             "ConvolutionBackpropData",
+                                                             "Cos",
+                                                             "Cosh",
+                                                             "DeformableConvolution",
+                                                             "DepthToSpace",
+                                                             "Divide",
+                                                             "Einsum",
+                                                             "Elu",
+                                                             "Equal",
+                                                             "Erf",
+                                                             "Exp",
+                                                             "FakeQuantize",
+                                                             "Floor",
+                                                             "FloorMod",
+                                                             "GRUCell",
+                                                             "GRUSequence",
+                                                             "Gelu",
+                                                             "Greater",
+                                                             "GreaterEqual",
+                                                             "GroupConvolution",
+                                                             "GroupConvolutionBackpropData",
+                                                             "HSigmoid",
+                                                             "HSwish",
+                                                             "HardSigmoid",
+                                                             "Identity",
+                                                             "Interpolate",
+                                                             "IsFinite",
+                                                             "IsInf",
+                                                             "IsNaN",
+                                                             "LRN",
+                                                             "LSTMCell",
+                                                             "LSTMSequence",
+                                                             "Less",
+                                                             "LessEqual",
+                                                             "Log",
+                                                             "LogSoftmax",
+                                                             "LogicalAnd",
+                                                             "LogicalNot",
+                                                             "LogicalOr",
+                                                             "LogicalXor",
+                                                             "MVN",
+                                                             "MatMul",
+                                                             "MaxPool",
+                                                             "Maximum",
+                                                             "Minimum",
+                                                             "Mish",
+                                                             "Mod",
+                                                             "Multiply",
+                                                             "Negative",
+                                                             "NormalizeL2",
+                                                             "NotEqual",
+                                                             "PRelu",
+                                                             "Pad",
+                                                             "Parameter",
+                                                             "Power",
+                                                             "RNNCell",
+                                                             "RNNSequence",
+                                                             "ReduceL1",
+                                                             "ReduceL2",
+                                                             "ReduceLogicalAnd",
+                                                             "ReduceLogicalOr",
+                                                             "ReduceMax",
+                                                             "ReduceMean",
+                                                             "ReduceMin",
+                                                             "ReduceProd",
+                                                             "ReduceSum",
+                                                             "Relu",
+                                                             "Reshape",
+                                                             "Result",
+                                                             "Round",
+                                                             "Selu",
+                                                             "ShapeOf",
+                                                             "ShuffleChannels",
+                                                             "Sigmoid",
+                                                             "Sign",
+                                                             "Sin",
+                                                             "Sinh",
+                                                             "SoftPlus",
+                                                             "SoftSign",
+                                                             "Softmax",
+                                                             "SpaceToDepth",
+                                                             "Split",
+                                                             "Sqrt",
+                                                             "SquaredDifference",
+                                                             "Squeeze",
+                                                             "Select",
+                                                             "Slice",
+                                                             "StridedSlice",
+                                                             "Subtract",
+                                                             "Swish",
+                                                             "Tan",
+                                                             "Tanh",
+                                                             "Tile",
+                                                             "TopK",
+                                                             "Transpose",
+                                                             "Unsqueeze",
+                                                             "VariadicSplit"};
+  return names;
+}
+
+/// The nodes whose values depend on the inputs' values; the others are folded by the compiler. The
+/// shape of a value of static shape depends on nothing.
+std::unordered_set<const ov::Node*> varying_nodes(const ov::Model& network) {
+  std::unordered_set<const ov::Node*> varying;
+  for (const auto& node : network.get_ordered_ops()) {
+    const std::string_view type = node->get_type_name();
+    if (type == "ShapeOf" && node->get_input_partial_shape(0).is_static()) continue;
+    bool varies = type == "Parameter";
+    for (std::size_t i = 0; i < node->get_input_size(); ++i)
+      varies |= varying.contains(node->get_input_node_ptr(i));
+    if (varies) varying.insert(node.get());
+  }
+  return varying;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
+                                                const std::shared_ptr<HostOperators>& operators) {
+  constexpr std::string_view kContext = "the engine cannot read the network";
+  std::shared_ptr<ov::Model> network;
+  try {
+    const auto reader = new_reader();
+    if (operators) add_custom_operators(*reader, operators);
+    MemoryBuffer buffer(patched.bytes);
+    std::istream stream(&buffer);
+    const auto loaded = reader->load(&stream);
+    if (!loaded) return error(Code::kMalformed, "{}: its ONNX reader refuses the bytes", kContext);
+    network = reader->convert(loaded);
+    if (network->get_results().size() != patched.outputs.size())
+      return error(Code::kUnsupportedModel, "{}: it made {} outputs of the {} the network declares",
+                   kContext, network->get_results().size(), patched.outputs.size());
+    restore_output_types(*network, patched);
+    if (operators) keep_at_run_time(*network);
+  } catch (...) {
+    const Status status =
+        status_of_exception(Code::kUnsupportedModel, kContext, patched.first_node);
+    if (status.code() != Code::kUnsupportedModel) return error(status);
+    return error(status.code(), "{}; {}", status.message(), reading_remedy(status.message()));
+  }
+  return network;
+}
+
+bool all_static(const ov::Model& network) {
+  for (const auto& node : network.get_ops())
+    for (const auto& output : node->outputs())
+      if (output.get_partial_shape().is_dynamic()) return false;
+  return true;
+}
+
+Throwing throwing_of(const ov::Model& network) {
+  for (const auto& input : network.inputs())
+    if (input.get_partial_shape().is_dynamic()) return Throwing::kMaybe;
+  const auto varying = varying_nodes(network);
+  for (const ov::Node* node : varying) {
+    const std::string_view type = node->get_type_name();
+    // An index that is data may be out of range.
+    const bool safe_gather = type == "Gather" && !varying.contains(node->get_input_node_ptr(1));
+    if (!safe_gather && !data_independent_operators().contains(type)) return Throwing::kMaybe;
+  }
+  return all_static(network) ? Throwing::kNever : Throwing::kIfDynamic;
+}
+
+}  // namespace corelane::virtual_npu

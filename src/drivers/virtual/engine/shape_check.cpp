@@ -1,0 +1,52 @@
+#include "drivers/virtual/engine/shape_check.h"
+
+#include <openvino/core/graph_util.hpp>
+#include <openvino/op/constant.hpp>
+#include <openvino/op/parameter.hpp>
+#include <utility>
+
+#include "drivers/virtual/direct/direct_forms.h"
+#include "drivers/virtual/engine/engine_runtime.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+constexpr std::size_t kMostRemembered = 4096;
+constexpr std::size_t kSmallConstant = 64;  ///< Elements; shapes and axes are fewer.
+
+}  // namespace
+
+ShapeCheck::ShapeCheck(const std::shared_ptr<ov::Model>& network, std::vector<TensorDesc> inputs)
+    : inputs_(std::move(inputs)), network_(network->clone()) {
+  for (const auto& node : network_->get_ordered_ops()) {
+    const auto constant = std::dynamic_pointer_cast<ov::op::v0::Constant>(node);
+    if (!constant || !constant->get_element_type().is_real()) continue;
+    if (ov::shape_size(constant->get_shape()) <= kSmallConstant) continue;
+    const auto place = std::make_shared<ov::op::v0::Parameter>(constant->get_element_type(),
+                                                               constant->get_shape());
+    ov::replace_node(constant, place);
+    network_->add_parameters({place});
+  }
+}
+
+Status ShapeCheck::check(const std::vector<Shape>& shapes) {
+  std::vector<std::vector<std::int64_t>> key = dims_of(shapes);
+  const std::lock_guard lock(mutex_);
+  if (good_.contains(key)) return {};
+  try {
+    const auto network = network_->clone();
+    network->reshape(wanted_shapes(*network, inputs_, shapes));
+  } catch (...) {
+    std::string text;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      text += (i > 0 ? ", " : "") + inputs_[i].name + " " + shapes[i].to_string();
+    }
+    return status_of_exception(Code::kShapeMismatch,
+                               "the network does not take inputs of the shapes " + text);
+  }
+  if (good_.size() >= kMostRemembered) good_.clear();
+  good_.insert(std::move(key));
+  return {};
+}
+
+}  // namespace corelane::virtual_npu

@@ -1,0 +1,103 @@
+/// A network prepared for the lanes of one virtual NPU.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "corelane/base/status.h"
+#include "lanes/lane_engine.h"
+#include "drivers/virtual/engine/compiled_copy.h"
+#include "drivers/virtual/direct/direct_forms.h"
+#include "drivers/virtual/engine/host_node.h"
+#include "drivers/virtual/patch/onnx_patch.h"
+#include "drivers/virtual/engine/shape_check.h"
+
+namespace corelane::virtual_npu {
+
+/// Copies of the network by who runs them:
+///  - replicated: one per lane, 1 stream x 1 thread, run inline by whoever runs the lane;
+///  - shared: one for all lanes with min(lanes, CPUs) streams, run by the engine's stream threads;
+///  - one per number of cores k > 1, 1 stream x min(k, CPUs) threads.
+/// Small networks (direct_network.h) have the first of them for the figures, and do not call it.
+/// All but the first are made when they are reserved or first used, from a blob where the engine
+/// can export one.
+class VirtualProgram final : public device::LaneProgram,
+                             public std::enable_shared_from_this<VirtualProgram> {
+ public:
+  /// `lanes`: cores of the device. `direct`: see virtual_engine.h.
+  static Result<std::shared_ptr<VirtualProgram>> create(const device::Image& image,
+                                                        const device::PrepareOptions& options,
+                                                        std::size_t lanes, bool direct);
+
+  const std::vector<TensorDesc>& inputs() const noexcept override { return inputs_; }
+  const std::vector<TensorDesc>& outputs() const noexcept override { return outputs_; }
+  device::Placement placement() const noexcept override {
+    return shared_ ? device::Placement::kShared : device::Placement::kReplicated;
+  }
+  bool from_precompiled() const noexcept override { return from_precompiled_; }
+  device::MemoryFigures memory() const override;
+  Result<std::unique_ptr<device::LaneRequest>> new_request(std::size_t width,
+                                                           std::size_t core) override;
+  Status reserve(std::size_t width, std::size_t requests) override;
+  Result<device::Executable::Precompiled> export_precompiled() const override;
+
+  /// Index of the engine's input for each of ours; -1 where nothing reads the input (the engine
+  /// drops those).
+  const std::vector<int>& engine_inputs() const noexcept { return engine_inputs_; }
+  HostOperators* host_operators() const noexcept { return operators_.get(); }
+  /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network.
+  Status check_shapes(const std::vector<Shape>& shapes);
+  bool profiled() const noexcept { return options_.profile_layers; }
+  /// A measured growth of the heap by the first run of a dynamic shape.
+  void note_run_memory(std::size_t bytes) noexcept { run_bytes_ += bytes; }
+
+ private:
+  using CopyPtr = std::shared_ptr<const CompiledCopy>;
+  using Key = std::pair<std::size_t, std::size_t>;  ///< Width, core (0 unless replicated).
+
+  VirtualProgram(device::Image image, device::PrepareOptions options, std::size_t lanes)
+      : image_(std::move(image)), options_(std::move(options)), lanes_(lanes) {}
+
+  Status build(bool direct);
+  /// True when the image's pre-compiled form was taken.
+  bool try_precompiled(const PatchedModel& patched);
+  Status compile_first(const PatchedModel& patched);
+  Status describe(const PatchedModel& patched, const ov::CompiledModel& model);
+  /// Looks whether requests can do without the engine.
+  void find_direct(const PatchedModel& patched);
+  CopySettings settings_for(std::size_t width) const;
+  Key key_for(std::size_t width, std::size_t core) const;
+  Result<CopyPtr> copy_for(std::size_t width, std::size_t core);
+  Result<CopyPtr> make_copy(const CopySettings& settings);
+  Result<std::unique_ptr<device::LaneRequest>> engine_request(std::size_t width, std::size_t core);
+  Result<PatchedModel> patch();
+  std::string tag() const;
+
+  device::Image image_;
+  device::PrepareOptions options_;
+  std::size_t lanes_;
+  std::vector<TensorDesc> inputs_;
+  std::vector<TensorDesc> outputs_;
+  std::vector<int> engine_inputs_;
+  std::shared_ptr<HostOperators> operators_;
+  std::shared_ptr<DirectForms> direct_;  ///< Null: the engine runs it.
+  bool shared_ = false;
+  bool never_throws_ = false;
+  bool from_precompiled_ = false;
+  std::string shapes_;  ///< Of the inputs, for the tag.
+  std::atomic<std::size_t> run_bytes_{0};
+
+  std::once_flag shape_check_made_;
+  std::unique_ptr<ShapeCheck> shape_check_;  ///< Made by the first run of open shapes.
+
+  mutable std::mutex mutex_;
+  std::map<Key, CopyPtr> copies_;
+  std::shared_ptr<const Blob> blob_;
+};
+
+}  // namespace corelane::virtual_npu

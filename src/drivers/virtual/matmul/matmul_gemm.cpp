@@ -1,0 +1,155 @@
+#include "drivers/virtual/matmul/matmul_gemm.h"
+
+#include <new>
+
+#include "drivers/virtual/engine/engine_runtime.h"
+#include "drivers/virtual/matmul/matmul_kernels.h"
+#include "drivers/virtual/matmul/matmul_threads.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+using Type = dnnl::memory::data_type;
+using Tag = dnnl::memory::format_tag;
+
+/// The M that the layout of B is asked for with. For 140 pairs of K and N, 8 values of M from 1 to
+/// 3000 and 1 to 4 threads the engine chose the same kernel for this layout as for its own choice,
+/// which differed in one N of the ten, on 4 threads.
+constexpr std::int64_t kLayoutM = 128;
+
+struct GemmTypes {
+  Type ab;
+  Type c;
+};
+
+GemmTypes types_of(GemmForm form) {
+  if (form == GemmForm::kF32) return {Type::f32, Type::f32};
+  return {Type::s8, Type::s32};
+}
+
+dnnl::matmul::primitive_desc describe(GemmForm form, std::int64_t m, std::int64_t n, std::int64_t k,
+                                      const dnnl::memory::desc& b) {
+  const GemmTypes types = types_of(form);
+  dnnl::primitive_attr attributes;
+  // The engine's own scratch belongs to the thread that made the primitive.
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  // The environment may set another default.
+  attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  return {{dnnl::memory::desc({m, k}, types.ab, Tag::ab), b,
+           dnnl::memory::desc({m, n}, types.c, Tag::ab)},
+          attributes,
+          gemm_engine()};
+}
+
+}  // namespace
+
+dnnl::engine& gemm_engine() {
+  // Never destroyed: packed copies may outlast any static.
+  static auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+dnnl::memory::desc packed_layout(GemmForm form, std::int64_t k, std::int64_t n) {
+  const ThreadScope one(1);
+  const dnnl::memory::desc any({k, n}, types_of(form).ab, Tag::any);
+  return describe(form, kLayoutM, n, k, any).weights_desc();
+}
+
+GemmForm integer_form(std::int64_t k, std::int64_t n) {
+  constexpr auto kNeeded = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_vnni);
+  const auto isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
+  if ((isa & kNeeded) != kNeeded) return GemmForm::kPanels;
+  try {
+    const ThreadScope one(1);
+    const dnnl::memory::desc any({k, n}, Type::s8, Tag::any);
+    const auto product = describe(GemmForm::kI8, kLayoutM, n, k, any);
+    // Others, "gemm" and "ref", are slower than ours or not known to be exact.
+    if (std::string_view(product.impl_info_str()).starts_with("brg")) return GemmForm::kI8;
+  } catch (const dnnl::error&) {
+    // Not supported there.
+  }
+  return GemmForm::kPanels;
+}
+
+Gemm::Gemm(GemmForm form, std::int64_t m, std::int64_t k, std::int64_t n, std::size_t threads)
+    : form_(form),
+      m_(static_cast<std::size_t>(m)),
+      k_(static_cast<std::size_t>(k)),
+      n_(static_cast<std::size_t>(n)),
+      threads_(threads) {
+  if (form == GemmForm::kPanels) {
+    kernel_ = "corelane:i8_panels";
+    pairs_.resize(m_ * ((k_ + 1) / 2));
+    scratch_bytes_ = pairs_.size() * sizeof(std::int32_t);
+    return;
+  }
+  if (form == GemmForm::kLean) {
+    kernel_ = "corelane:f32_lean";
+    return;
+  }
+  const auto made = describe(form, m, n, k, packed_layout(form, k, n));
+  kernel_ = made.impl_info_str();
+  scratch_bytes_ = made.scratchpad_desc().get_size();
+  product_ = dnnl::matmul(made);
+  stream_ = dnnl::stream(gemm_engine());
+  a_ = dnnl::memory(made.src_desc(), gemm_engine(), DNNL_MEMORY_NONE);
+  c_ = dnnl::memory(made.dst_desc(), gemm_engine(), DNNL_MEMORY_NONE);
+  arguments_ = {{DNNL_ARG_SRC, a_},
+                {DNNL_ARG_WEIGHTS, {}},
+                {DNNL_ARG_DST, c_},
+                {DNNL_ARG_SCRATCHPAD, dnnl::memory(made.scratchpad_desc(), gemm_engine())}};
+}
+
+void Gemm::run(const void* a, const PackedB& b, void* c) {
+  if (form_ == GemmForm::kPanels)
+    return run_panels(static_cast<const std::int8_t*>(a), b, static_cast<std::int32_t*>(c));
+  if (form_ == GemmForm::kLean)
+    return run_lean(static_cast<const float*>(a), b, static_cast<float*>(c));
+  a_.set_data_handle(const_cast<void*>(a));
+  c_.set_data_handle(c);
+  arguments_[DNNL_ARG_WEIGHTS] = b.weights;
+  product_.execute(stream_, arguments_);
+  stream_.wait();
+}
+
+void Gemm::run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
+  const std::size_t pairs = (k_ + 1) / 2;
+  for_ranges(threads_, m_, 16, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row)
+      pair_i8(a + row * k_, k_, pairs_.data() + row * pairs);
+  });
+  const MultiplyI8 product{
+      pairs_.data(), reinterpret_cast<const std::int8_t*>(b.block.get()), c, m_, k_, n_};
+  for_ranges(threads_, panels_of(n_), 1,
+             [&](std::size_t first, std::size_t last) { multiply_i8(product, first, last); });
+}
+
+void Gemm::run_lean(const float* a, const PackedB& b, float* c) const {
+  MultiplyLean product;
+  product.a = a;
+  product.panels = b.block.get();
+  product.c = c;
+  product.rows = m_;
+  product.k = k_;
+  product.n = n_;
+  product.halves = b.halves;
+  product.group = b.group;
+  product.scales = b.scales.empty() ? nullptr : b.scales.data();
+  product.zeros = b.zeros.empty() ? nullptr : b.zeros.data();
+  for_ranges(threads_, lean_columns(n_) / kLeanColumns, 1,
+             [&](std::size_t first, std::size_t last) { multiply_lean(product, first, last); });
+}
+
+Status gemm_failure(std::string_view context) {
+  try {
+    throw;
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory)
+      return error(Code::kOutOfMemory, "{}: oneDNN found no memory", context);
+    return error(Code::kEngineFailed, "{}: oneDNN: {}", context, e.what());
+  } catch (...) {
+    return status_of_exception(Code::kEngineFailed, context);
+  }
+}
+
+}  // namespace corelane::virtual_npu

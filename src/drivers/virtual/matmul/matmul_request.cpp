@@ -1,0 +1,302 @@
+#include "drivers/virtual/matmul/matmul_request.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "corelane/tensor/convert.h"
+#include "drivers/virtual/matmul/matmul_kernels.h"
+#include "drivers/virtual/matmul/matmul_pack.h"
+#include "drivers/virtual/matmul/matmul_threads.h"
+#include "drivers/virtual/engine/request_errors.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+using device::MatmulDesc;
+using device::MatmulQuantB;
+
+/// Elements for each thread that is called in beside the product itself: where the CPUs are busy a
+/// second thread may be a scheduler's turn away, and each call waits for it.
+constexpr std::size_t kLeastElementsOfA = std::size_t{1} << 21;
+constexpr std::size_t kLeastElementsOfC = std::size_t{1} << 17;
+/// Integers of A that are made plain at a time.
+constexpr std::size_t kChunk = 1024;
+
+bool all_zero(const std::vector<std::int32_t>& values) {
+  return std::all_of(values.begin(), values.end(), [](std::int32_t v) { return v == 0; });
+}
+
+bool scaled(const MatmulDesc& desc) { return desc.c != DType::kI32 && desc.c != DType::kI16; }
+
+/// f32 to the type of C; `in` and `out` do not overlap. False where there is no memory for it:
+/// nothing may be thrown out of a part.
+bool narrow(DType type, const float* in, std::size_t count, std::byte* out) noexcept {
+  try {
+    const Shape shape{static_cast<std::int64_t>(count)};
+    const TensorView from{in, count * sizeof(float), DType::kF32, shape, {}, {}};
+    const MutableTensorView to{out, dtype_bytes(type, count), type, shape, {}, {}};
+    return convert(from, to).ok();
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+MatmulRequest::MatmulRequest(std::shared_ptr<MatmulProgram> program)
+    : program_(std::move(program)),
+      desc_(program_->desc()),
+      m_(static_cast<std::size_t>(desc_.m)),
+      k_(static_cast<std::size_t>(desc_.k)),
+      n_(static_cast<std::size_t>(desc_.n)),
+      c_width_(dtype_bits(desc_.c) / 8),
+      integer_(sums_integers(program_->form())),
+      a_direct_(integer_ && desc_.a == DType::kI8 && desc_.a_block == 0),
+      c_direct_(desc_.c_block == 0 && c_width_ == 4),
+      c_finished_(c_direct_ &&
+                  (desc_.c == DType::kI32 ? desc_.a_zero_point == 0 && all_zero(desc_.b_zero_points)
+                                          : !integer_ && desc_.a_scale == 1.0F)) {
+  if (integer_ && !all_zero(desc_.b_zero_points)) {
+    zeros_ = desc_.b_zero_points;
+    if (desc_.b_quant == MatmulQuantB::kLayer) zeros_.assign(n_, zeros_[0]);
+    zeros_.resize(n_ + kFinishSlack);
+    column_zero_ = zeros_.data();
+  }
+  if (scaled(desc_)) make_factors();
+}
+
+void MatmulRequest::make_factors() {
+  const auto a = static_cast<double>(desc_.a_scale);
+  const double c = desc_.c == DType::kI8 ? static_cast<double>(desc_.c_scale) : 1.0;
+  factor_ = a / c;
+  if (!integer_ || desc_.b_scales.empty()) return;  // Packed B has its scale already.
+  factor_ = a * static_cast<double>(desc_.b_scales[0]) / c;
+  if (desc_.b_quant != MatmulQuantB::kChannel) return;
+  factors_.resize(n_ + kFinishSlack);
+  for (std::size_t n = 0; n < n_; ++n) factors_[n] = a * static_cast<double>(desc_.b_scales[n]) / c;
+  float_factors_.assign(factors_.begin(), factors_.end());
+}
+
+MatmulRequest::~MatmulRequest() { program_->scratch_bytes -= scratch_bytes_; }
+
+Status MatmulRequest::set_input(std::size_t index, const device::TensorRef& tensor) {
+  if (index > 1)
+    return error(Code::kOutOfRange, "input {} does not exist; a matrix product has 2", index);
+  if (index == 0) {
+    a_ = tensor;
+    return {};
+  }
+  b_ = tensor;
+  shared_b_.reset();
+  if (tensor.data != nullptr) shared_b_ = program_->shared_b(tensor);
+  return {};
+}
+
+Status MatmulRequest::set_output(std::size_t index, const device::TensorRef& tensor) {
+  if (index > 0)
+    return error(Code::kOutOfRange, "output {} does not exist; a matrix product has 1", index);
+  c_ = tensor;
+  return {};
+}
+
+Result<device::TensorRef> MatmulRequest::output(std::size_t index) {
+  if (index > 0)
+    return error(Code::kOutOfRange, "output {} does not exist; a matrix product has 1", index);
+  device::TensorRef result = c_;
+  result.shape = program_->outputs()[0].shape;
+  result.size = dtype_bytes(desc_.c, result.shape.elements().value_or(0));
+  return result;
+}
+
+Result<std::vector<device::LayerTime>> MatmulRequest::layer_times() const {
+  if (!program_->profiled()) return error(not_profiled());
+  if (!ran_ || !gemm_) return error(Code::kWrongState, "no layer times before the first run");
+  device::LayerTime time;
+  time.name = "matmul";
+  time.type = "MatMul";
+  time.kernel = gemm_->kernel();
+  time.dtype = integer_ ? DType::kI8 : DType::kF32;
+  time.duration = last_run_;
+  time.executed = true;
+  return std::vector<device::LayerTime>{time};
+}
+
+Status MatmulRequest::check_bound() const {
+  const auto one = [](const TensorDesc& desc, const device::TensorRef& tensor) -> Status {
+    if (tensor.data == nullptr)
+      return error(Code::kWrongState, "no memory is bound to '{}' {}", desc.name,
+                   desc.shape.to_string());
+    const std::size_t width = std::max<std::size_t>(1, dtype_bits(desc.dtype) / 8);
+    if (std::bit_cast<std::uintptr_t>(tensor.data) % width != 0)
+      return error(Code::kInvalidArgument,
+                   "the memory of '{}' at {} is not aligned to {} bytes, "
+                   "as {} asks for",
+                   desc.name, tensor.data, width, dtype_name(desc.dtype));
+    return {};
+  };
+  CORELANE_TRY(one(program_->inputs()[0], a_));
+  CORELANE_TRY(one(program_->inputs()[1], b_));
+  return one(program_->outputs()[0], c_);
+}
+
+Status MatmulRequest::run(std::uint64_t core_bits) {
+  CORELANE_TRY(check_bound());
+  const std::size_t threads = matmul_threads(static_cast<std::size_t>(std::popcount(core_bits)));
+  const TimePoint start = program_->profiled() ? real_clock()->now() : TimePoint{};
+  CORELANE_ASSIGN(const std::shared_ptr<const PackedB> packed, shared_b_->get([&] {
+    return pack_b(desc_, program_->form(),
+                  {static_cast<const std::byte*>(b_.data), program_->b_bytes()}, threads);
+  }));
+  try {
+    const ThreadScope scope(threads);
+    if (!gemm_ || gemm_->threads() != threads) make_scratch(threads);
+    multiply(packed);
+  } catch (...) {
+    return gemm_failure(desc_.to_string());
+  }
+  if (program_->profiled()) last_run_ = real_clock()->now() - start;
+  ran_ = true;
+  return {};
+}
+
+void MatmulRequest::make_scratch(std::size_t threads) {
+  gemm_.reset();
+  if (!a_direct_) a_rows_.resize(m_ * k_ * (integer_ ? 1 : sizeof(float)));
+  if (!c_direct_) sums_.resize(m_ * n_ * sizeof(std::int32_t));
+  if (desc_.c_block != 0) c_rows_.resize(threads * n_ * c_width_);
+  // Last: with it all is there.
+  gemm_.emplace(program_->form(), desc_.m, desc_.k, desc_.n, threads);
+  const std::size_t bytes = gemm_->scratch_bytes() + a_rows_.size() + sums_.size() + c_rows_.size();
+  program_->scratch_bytes += bytes - scratch_bytes_;
+  scratch_bytes_ = bytes;
+}
+
+void MatmulRequest::multiply(const std::shared_ptr<const PackedB>& b) {
+  make_corrections(b);
+  const void* const a = plain_a();
+  gemm_->run(a, *b, c_direct_ ? c_.data : sums_.data());
+  if (!c_finished_) make_c(a);
+}
+
+/// sum((a - za) * (b - zb)) = sum(a * b) - za * sum(b) + K * za * zb - zb * sum(a): all but the
+/// last term belong to the column. Each fits in i32 as K is at most 32768.
+void MatmulRequest::make_corrections(const std::shared_ptr<const PackedB>& b) {
+  if (!integer_ || desc_.a_zero_point == 0 || corrected_.lock() == b) return;
+  column_add_.resize(n_ + kFinishSlack);
+  const std::int32_t za = desc_.a_zero_point;
+  for (std::size_t n = 0; n < n_; ++n) {
+    const std::int32_t zb = column_zero_ == nullptr ? 0 : column_zero_[n];
+    column_add_[n] = static_cast<std::int32_t>(k_) * za * zb - za * b->column_sums[n];
+  }
+  corrected_ = b;
+}
+
+const void* MatmulRequest::plain_a() {
+  if (a_direct_) return a_.data;
+  const std::size_t bytes = k_ * (integer_ ? 1 : sizeof(float));
+  const std::size_t least = std::max<std::size_t>(1, kLeastElementsOfA / k_);
+  for_ranges(gemm_->threads(), m_, least, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row) make_a_row(row, a_rows_.data() + row * bytes);
+  });
+  return a_rows_.data();
+}
+
+void MatmulRequest::make_a_row(std::size_t row, std::byte* out) const {
+  const std::size_t run = desc_.a_block == 0 ? k_ : desc_.a_block;
+  const std::size_t step = desc_.a == DType::kF16 ? run : std::min(run, kChunk);
+  std::array<std::int8_t, kChunk> unpacked;
+  for (std::size_t first = 0; first < k_; first += step) {
+    // Steps do not cross a block: a block is at most kChunk.
+    const std::size_t count = std::min(step, k_ - first);
+    const std::size_t at =
+        device::a_index(desc_, static_cast<std::int64_t>(row), static_cast<std::int64_t>(first));
+    if (desc_.a == DType::kF16) {
+      widen_f16(static_cast<const std::uint16_t*>(a_.data) + at, count,
+                reinterpret_cast<float*>(out) + first);
+      continue;
+    }
+    const std::int8_t* values = unpacked.data();
+    if (desc_.a == DType::kI4)
+      unpack_i4(static_cast<const std::uint8_t*>(a_.data), at, count, unpacked.data());
+    else
+      values = static_cast<const std::int8_t*>(a_.data) + at;
+    if (integer_) {
+      std::memcpy(out + first, values, count);
+      continue;
+    }
+    auto* floats = reinterpret_cast<float*>(out) + first;
+    for (std::size_t i = 0; i < count; ++i)
+      floats[i] = static_cast<float>(values[i] - desc_.a_zero_point);
+  }
+}
+
+void MatmulRequest::make_c(const void* a) {
+  const std::size_t most = std::max<std::size_t>(1, m_ * n_ / kLeastElementsOfC);
+  const std::size_t parts = std::min({gemm_->threads(), m_, most});
+  const std::size_t step = (m_ + parts - 1) / parts;
+  const std::size_t row_bytes = n_ * c_width_;
+  for_parts(gemm_->threads(), parts, [&](std::size_t part) {
+    auto* const c = static_cast<std::byte*>(c_.data);
+    const std::size_t end = std::min(m_, (part + 1) * step);
+    for (std::size_t row = part * step; row < end; ++row) {
+      if (desc_.c_block == 0) {
+        finish_row(row, a, c + row * row_bytes);
+        continue;
+      }
+      std::byte* const plain = c_rows_.data() + part * row_bytes;
+      finish_row(row, a, plain);
+      scatter_row(row, plain);
+    }
+  });
+  if (narrow_failed_.exchange(false)) throw std::bad_alloc();
+}
+
+void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) {
+  FinishRow finish;
+  // Sums of 4 bytes each, ours to overwrite.
+  std::byte* const sums =
+      (c_direct_ ? static_cast<std::byte*>(c_.data) : sums_.data()) + row * n_ * 4;
+  finish.sums = sums;
+  finish.count = n_;
+  finish.add = column_add_.empty() ? nullptr : column_add_.data();
+  finish.zero = column_zero_;
+  if (column_zero_ != nullptr)
+    finish.row_sum = sum_i8(static_cast<const std::int8_t*>(a) + row * k_, k_);
+  finish.factors = factors_.empty() ? nullptr : factors_.data();
+  finish.float_factors = float_factors_.empty() ? nullptr : float_factors_.data();
+  finish.factor = factor_;
+  finish.zero_point = desc_.c_zero_point;
+  const auto to_f32 = integer_ ? finish_f32 : scale_f32;
+  switch (desc_.c) {
+    case DType::kI32:
+      return finish_i32(finish, reinterpret_cast<std::int32_t*>(out));
+    case DType::kI16:
+      return finish_i16(finish, reinterpret_cast<std::int16_t*>(out));
+    case DType::kI8:
+      return (integer_ ? finish_i8 : scale_f32_to_i8)(finish, reinterpret_cast<std::int8_t*>(out));
+    case DType::kF32:
+      return to_f32(finish, reinterpret_cast<float*>(out));
+    default:
+      if (integer_ || factor_ != 1) to_f32(finish, reinterpret_cast<float*>(sums));
+      if (!narrow(desc_.c, reinterpret_cast<const float*>(sums), n_, out)) narrow_failed_ = true;
+  }
+}
+
+void MatmulRequest::scatter_row(std::size_t row, const std::byte* values) const {
+  auto* const c = static_cast<std::byte*>(c_.data);
+  const std::size_t block = desc_.c_block;
+  for (std::size_t first = 0; first < n_; first += block) {
+    const std::size_t count = std::min(block, n_ - first);
+    std::byte* const to = c + device::c_index(desc_, static_cast<std::int64_t>(row),
+                                              static_cast<std::int64_t>(first)) *
+                                  c_width_;
+    std::memcpy(to, values + first * c_width_, count * c_width_);
+    std::memset(to + count * c_width_, 0, (block - count) * c_width_);
+  }
+}
+
+}  // namespace corelane::virtual_npu

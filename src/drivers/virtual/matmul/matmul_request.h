@@ -1,0 +1,74 @@
+/// A, B and C of one matrix product, and the run.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lanes/lane_engine.h"
+#include "drivers/virtual/matmul/matmul_gemm.h"
+#include "drivers/virtual/matmul/matmul_program.h"
+
+namespace corelane::virtual_npu {
+
+/// A run makes A plain (rows of i8 or f32), multiplies, and makes C of the sums; where A or C are
+/// what the product takes already, they are used in place.
+class MatmulRequest final : public device::LaneRequest {
+ public:
+  explicit MatmulRequest(std::shared_ptr<MatmulProgram> program);
+  ~MatmulRequest() override;
+
+  Status set_input(std::size_t index, const device::TensorRef& tensor) override;
+  Status set_output(std::size_t index, const device::TensorRef& tensor) override;
+  Status run(std::uint64_t core_bits) override;
+  Result<device::TensorRef> output(std::size_t index) override;
+  Result<std::vector<device::LayerTime>> layer_times() const override;
+
+ private:
+  Status check_bound() const;
+  void make_factors();
+  void make_scratch(std::size_t threads);
+  void multiply(const std::shared_ptr<const PackedB>& b);
+  void make_corrections(const std::shared_ptr<const PackedB>& b);
+  const void* plain_a();
+  void make_a_row(std::size_t row, std::byte* out) const;
+  void make_c(const void* a);
+  void finish_row(std::size_t row, const void* a, std::byte* out);
+  void scatter_row(std::size_t row, const std::byte* values) const;
+
+  const std::shared_ptr<MatmulProgram> program_;
+  const device::MatmulDesc& desc_;
+  const std::size_t m_;
+  const std::size_t k_;
+  const std::size_t n_;
+  const std::size_t c_width_;  ///< Bytes of an element of C.
+  const bool integer_;         ///< Sums are i32, else f32.
+  const bool a_direct_;        ///< The product reads A where it lies.
+  const bool c_direct_;        ///< It writes its sums where C lies,
+  const bool c_finished_;      ///< and they are C.
+  device::TensorRef a_;
+  device::TensorRef b_;
+  device::TensorRef c_;
+  std::shared_ptr<SharedB> shared_b_;
+
+  std::optional<Gemm> gemm_;
+  std::weak_ptr<const PackedB> corrected_;  ///< The B that `column_add_` belongs to.
+  std::vector<std::int32_t> column_add_;    ///< What zero points add to each column; may be empty.
+  const std::int32_t* column_zero_ = nullptr;  ///< B's zero points, where A's rows matter.
+  std::vector<std::int32_t> zeros_;            ///< For `column_zero_`.
+  std::vector<double> factors_;                ///< From sums to C, per channel, or
+  std::vector<float> float_factors_;
+  double factor_ = 1;  ///< for all.
+  std::vector<std::byte> a_rows_;
+  std::vector<std::byte> sums_;
+  std::vector<std::byte> c_rows_;  ///< One for each thread, before it is cut into blocks.
+  std::size_t scratch_bytes_ = 0;
+  std::atomic<bool> narrow_failed_{false};  ///< In a part of this run.
+  Duration last_run_{};
+  bool ran_ = false;
+};
+
+}  // namespace corelane::virtual_npu

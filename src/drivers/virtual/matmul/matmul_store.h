@@ -1,0 +1,69 @@
+/// The packed copies of B of one device, shared by what uses the same B.
+#pragma once
+
+#include <atomic>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "corelane/base/status.h"
+#include "lanes/kept_content.h"
+#include "drivers/virtual/matmul/matmul_gemm.h"
+
+namespace corelane::virtual_npu {
+
+/// Which B: where it lies, and how it is read and packed.
+struct KeyB {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  std::string meaning;
+  auto operator<=>(const KeyB&) const = default;
+};
+
+class StoreB;
+
+/// One B. Any thread.
+class SharedB final : public device::KeptContent {
+ public:
+  using Packed = std::shared_ptr<const PackedB>;
+
+  /// The packed copy, made by `pack` where there is none or it is stale; others that want it wait.
+  /// Whoever holds it may use it also when it is stale by then.
+  Result<Packed> get(const std::function<Result<Packed>()>& pack);
+  /// What lies in the memory is new from now on.
+  void renew() noexcept override { content_.fetch_add(1, std::memory_order_acq_rel); }
+  std::uint64_t stamp() const noexcept override { return content_.load(std::memory_order_acquire); }
+
+ private:
+  friend class StoreB;
+  std::mutex mutex_;  ///< Held while packing.
+  Packed packed_;
+  std::uint64_t packed_content_ = 0;
+  std::atomic<std::uint64_t> content_{1};
+  std::atomic<std::size_t> bytes_{0};
+  std::vector<const void*> users_;  ///< Guarded by the store; the first one counts the bytes.
+};
+
+/// Any thread. Held by a shared_ptr.
+class StoreB : public std::enable_shared_from_this<StoreB> {
+ public:
+  /// A B in use: found, or made empty. Given back with the last pointer to it.
+  std::shared_ptr<SharedB> use(const KeyB& key, const void* user);
+  /// Bytes of the packed copies that `user` is the first user of.
+  std::size_t bytes_counted_for(const void* user) const;
+
+ private:
+  struct Use;
+  void give_back(const KeyB& key, const std::shared_ptr<SharedB>& shared, const void* user);
+
+  mutable std::mutex mutex_;
+  std::map<KeyB, std::shared_ptr<SharedB>> in_use_;
+};
+
+}  // namespace corelane::virtual_npu

@@ -1,0 +1,33 @@
+/// Reading one ONNX node: what the patch decides by, and everything a host operator is given.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+#include "drivers/virtual/patch/onnx_patch.h"
+
+namespace corelane::virtual_npu {
+
+struct NodeFacts {
+  std::string op_type;
+  std::string domain;
+  std::string name;
+  std::string first_output;
+  bool has_nested = false;  ///< An attribute holds tensors (sparse ones too) or graphs.
+};
+
+Result<NodeFacts> read_node(ByteSpan node);
+
+/// Type, name, attributes (without those named `corelane_*`) and the declared outputs.
+Result<CustomNode> read_custom_node(ByteSpan node);
+
+/// An AttributeProto with an integer.
+std::string make_integer_attribute(std::string_view name, std::int64_t value);
+
+/// "" and "ai.onnx" are one domain.
+std::string_view normal_domain(std::string_view domain) noexcept;
+
+}  // namespace corelane::virtual_npu

@@ -1,0 +1,172 @@
+#include "drivers/virtual/patch/onnx_parts.h"
+
+#include <limits>
+#include <utility>
+
+#include "corelane/tensor/dtype.h"
+#include "drivers/virtual/patch/onnx_wire.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+enum : std::uint32_t {
+  kTensorDims = 1,
+  kTensorDataType = 2,
+  kTensorName = 8,
+  kTensorExternalData = 13,
+  kTensorDataLocation = 14,
+  kEntryKey = 1,
+  kEntryValue = 2,
+  kValueName = 1,
+  kValueType = 2,
+  kTypeTensor = 1,
+  kTensorTypeElem = 1,
+  kTensorTypeShape = 2,
+  kShapeDim = 1,
+  kDimValue = 1,
+};
+
+Result<std::uint64_t> parse_number(std::string_view text, std::string_view tensor) {
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9' || value > (std::numeric_limits<std::uint64_t>::max() - 9) / 10)
+      return error(Code::kMalformed, "constant '{}': '{}' is not an offset or length", tensor,
+                   text);
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return value;
+}
+
+Status read_external_entry(ByteSpan entry, TensorFacts& facts) {
+  std::string_view key;
+  std::string_view value;
+  for (WireReader fields(entry); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_bytes(kEntryKey)) key = field.text();
+    if (field.is_bytes(kEntryValue)) value = field.text();
+  }
+  if (key == "location") facts.location = value;
+  if (key == "offset") {
+    CORELANE_ASSIGN(facts.offset, parse_number(value, facts.name));
+  }
+  if (key == "length") {
+    CORELANE_ASSIGN(facts.length, parse_number(value, facts.name));
+  }
+  return {};
+}
+
+Status read_dims(const WireField& field, std::vector<std::int64_t>& dims) {
+  if (field.type == WireType::kVarint) {
+    dims.push_back(field.integer());
+    return {};
+  }
+  for (WireReader packed(field.payload); !packed.at_end();) {
+    CORELANE_ASSIGN(const std::uint64_t value, packed.varint());
+    dims.push_back(static_cast<std::int64_t>(value));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TensorFacts> read_tensor(ByteSpan tensor) {
+  TensorFacts facts;
+  for (WireReader fields(tensor); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.number == kTensorDims) CORELANE_TRY(read_dims(field, facts.dims));
+    if (field.is_varint(kTensorDataType)) facts.data_type = static_cast<std::int32_t>(field.value);
+    if (field.is_bytes(kTensorName)) facts.name = field.text();
+    if (field.is_varint(kTensorDataLocation)) {
+      // Protobuf keeps the low 32 bits of an enumeration, and skips values that it does not know.
+      const auto location = static_cast<std::uint32_t>(field.value);
+      if (location != field.value || location > 1)
+        return error(Code::kMalformed,
+                     "constant '{}' has the data location {}; allowed are 0 (in the model) and 1 "
+                     "(external)",
+                     facts.name, field.value);
+      facts.external = location == 1;
+    }
+    if (field.is_bytes(kTensorExternalData)) {
+      facts.has_entries = true;
+      CORELANE_TRY(read_external_entry(field.payload, facts));
+    }
+  }
+  return facts;
+}
+
+void append_external_entry(std::string& out, std::string_view key, std::string_view value) {
+  std::string entry;
+  append_bytes_field(entry, kEntryKey, key);
+  append_bytes_field(entry, kEntryValue, value);
+  append_bytes_field(out, kTensorExternalData, entry);
+}
+
+Result<GraphValue> read_value(ByteSpan info) {
+  GraphValue value;
+  const auto shape = [&](ByteSpan message) -> Status {
+    value.has_shape = true;
+    std::vector<std::int64_t> dims;
+    for (WireReader fields(message); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (!field.is_bytes(kShapeDim)) continue;
+      dims.push_back(Shape::kOpen);
+      for (WireReader dim(field.payload); !dim.at_end();) {
+        CORELANE_ASSIGN(const WireField part, dim.next());
+        if (part.is_varint(kDimValue)) dims.back() = part.integer();
+      }
+      if (dims.back() < 0) dims.back() = Shape::kOpen;
+    }
+    value.shape = Shape(std::move(dims));
+    return {};
+  };
+  const auto tensor_type = [&](ByteSpan message) -> Status {
+    for (WireReader fields(message); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_varint(kTensorTypeElem)) value.elem_type = field.integer();
+      if (field.is_bytes(kTensorTypeShape)) CORELANE_TRY(shape(field.payload));
+    }
+    return {};
+  };
+  for (WireReader fields(info); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_bytes(kValueName)) value.name = field.text();
+    if (!field.is_bytes(kValueType)) continue;
+    for (WireReader types(field.payload); !types.at_end();) {
+      CORELANE_ASSIGN(const WireField type, types.next());
+      if (type.is_bytes(kTypeTensor)) CORELANE_TRY(tensor_type(type.payload));
+    }
+  }
+  return value;
+}
+
+std::string make_value(const GraphValue& value) {
+  std::string out;
+  append_bytes_field(out, kValueName, value.name);
+  if (value.elem_type == 0) return out;
+  std::string shape;
+  for (const std::int64_t dim : value.shape.dims()) {
+    std::string text;
+    if (dim != Shape::kOpen) append_varint_field(text, kDimValue, static_cast<std::uint64_t>(dim));
+    append_bytes_field(shape, kShapeDim, text);
+  }
+  std::string tensor;
+  append_varint_field(tensor, kTensorTypeElem, static_cast<std::uint64_t>(value.elem_type));
+  if (value.has_shape) append_bytes_field(tensor, kTensorTypeShape, shape);
+  std::string type;
+  append_bytes_field(type, kTypeTensor, tensor);
+  append_bytes_field(out, kValueType, type);
+  return out;
+}
+
+DType dtype_from_onnx(std::int64_t elem_type) noexcept {
+  static constexpr DType kTable[] = {
+      DType::kUndefined, DType::kF32,  DType::kU8,        DType::kI8,        DType::kU16,
+      DType::kI16,       DType::kI32,  DType::kI64,       DType::kString,    DType::kBool,
+      DType::kF16,       DType::kF64,  DType::kU32,       DType::kU64,       DType::kUndefined,
+      DType::kUndefined, DType::kBF16, DType::kUndefined, DType::kUndefined, DType::kUndefined,
+      DType::kUndefined, DType::kU4,   DType::kI4};
+  const auto count = static_cast<std::int64_t>(std::size(kTable));
+  return elem_type >= 0 && elem_type < count ? kTable[elem_type] : DType::kUndefined;
+}
+
+}  // namespace corelane::virtual_npu

@@ -1,0 +1,40 @@
+/// Reading and writing the ONNX messages that hold tensors and the descriptions of values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+#include "drivers/virtual/patch/onnx_patch.h"
+
+namespace corelane::virtual_npu {
+
+/// What a TensorProto says of itself. Borrows from the message.
+struct TensorFacts {
+  std::string_view name;
+  std::int64_t data_type = 0;
+  std::vector<std::int64_t> dims;
+  bool external = false;
+  bool has_entries = false;  ///< Of external data, needed or not.
+  std::string_view location;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> length;
+};
+
+/// kMalformed also when the data location is none that ONNX defines.
+Result<TensorFacts> read_tensor(ByteSpan tensor);
+
+/// Appends an external_data entry to a TensorProto.
+void append_external_entry(std::string& out, std::string_view key, std::string_view value);
+
+/// Reads a ValueInfoProto; the type of anything but a tensor leaves elem_type 0.
+Result<GraphValue> read_value(ByteSpan info);
+
+/// A ValueInfoProto of a tensor; without a type when elem_type is 0.
+std::string make_value(const GraphValue& value);
+
+}  // namespace corelane::virtual_npu

@@ -1,0 +1,393 @@
+#include "drivers/virtual/patch/onnx_patch.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "corelane/tensor/dtype.h"
+#include "drivers/virtual/patch/onnx_node.h"
+#include "drivers/virtual/patch/onnx_parts.h"
+#include "drivers/virtual/patch/onnx_wire.h"
+
+namespace corelane::virtual_npu {
+namespace {
+
+constexpr std::string_view kConstants = "corelane:constants";
+/// The location by which the engine's ONNX reader takes an address in this process.
+constexpr std::string_view kMemoryLocation = "*/_ORT_MEM_ADDR_/*";
+/// What an image that names that location is told by.
+constexpr std::string_view kMemoryMark = "_ORT_MEM_ADDR_";
+constexpr int kMaxDepth = 64;
+
+// Field numbers of onnx.proto.
+enum : std::uint32_t {
+  kModelGraph = 7,
+  kModelTraining = 20,
+  kModelFunctions = 25,
+  kFunctionNode = 7,
+  kFunctionAttribute = 11,
+  kGraphNode = 1,
+  kGraphInitializer = 5,
+  kGraphInput = 11,
+  kGraphOutput = 12,
+  kGraphValueInfo = 13,
+  kGraphSparse = 15,
+  kNodeInput = 1,
+  kNodeOutput = 2,
+  kNodeOpType = 4,
+  kNodeAttribute = 5,
+  kAttributeTensor = 5,
+  kAttributeGraph = 6,
+  kAttributeTensors = 10,
+  kAttributeGraphs = 11,
+  kAttributeSparse = 22,
+  kAttributeSparses = 23,
+  kSparseValues = 1,
+  kSparseIndices = 2,
+  kTensorRawData = 9,
+  kTensorExternalData = 13,
+  kTensorDataLocation = 14,
+};
+
+/// Refuses a second appearance of a field that holds one message: protobuf merges the two, so that
+/// what comes out is not what was checked.
+class OnlyOnce {
+ public:
+  explicit OnlyOnce(std::string_view what) : what_(what) {}
+  Status check(const WireField& field) {
+    const std::uint64_t bit = std::uint64_t{1} << (field.number % 64);
+    if ((seen_ & bit) != 0)
+      return error(Code::kMalformed, "ONNX model: {} has field {} twice; once is allowed", what_,
+                   field.number);
+    seen_ |= bit;
+    return {};
+  }
+
+ private:
+  std::string_view what_;
+  std::uint64_t seen_ = 0;
+};
+
+class Patcher {
+ public:
+  Patcher(const device::Image& image, const device::PrepareOptions& options)
+      : image_(image), options_(options) {}
+
+  Result<PatchedModel> run() {
+    if (as_string_view(image_.bytes).find(kMemoryMark) != std::string_view::npos)
+      return error(Code::kMalformed,
+                   "the network names addresses of memory ('{}') as the place of its constants; a "
+                   "device takes '{}' only, import the model first",
+                   kMemoryLocation, kConstants);
+    bool has_graph = false;
+    OnlyOnce once("the model");
+    for (WireReader fields(image_.bytes); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kModelGraph)) {
+        has_graph = true;
+        CORELANE_TRY(once.check(field));
+        CORELANE_TRY(scan_top(field.payload));
+        CORELANE_ASSIGN(const std::string patched, graph(field.payload, 0));
+        append_bytes_field(result_.bytes, kModelGraph, patched);
+      } else if (field.is_bytes(kModelFunctions)) {
+        CORELANE_ASSIGN(const std::string patched, function(field.payload));
+        append_bytes_field(result_.bytes, kModelFunctions, patched);
+      } else if (field.number == kModelTraining) {
+        continue;  // Of no use to the engine.
+      } else {
+        append_raw(result_.bytes, field.raw);
+      }
+    }
+    if (!has_graph)
+      return error(Code::kMalformed, "not an ONNX model: {} bytes without a graph",
+                   image_.bytes.size());
+    return std::move(result_);
+  }
+
+ private:
+  /// Names of initialisers and inputs, the inputs' shapes, and whether exposed values exist.
+  Status scan_top(ByteSpan message) {
+    std::set<std::string, std::less<>> values;
+    std::vector<GraphValue> inputs;
+    for (WireReader fields(message); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kGraphInitializer)) {
+        CORELANE_ASSIGN(const TensorFacts facts, read_tensor(field.payload));
+        initializers_.emplace(facts.name);
+      } else if (field.is_bytes(kGraphInput)) {
+        CORELANE_ASSIGN(GraphValue value, read_value(field.payload));
+        values.insert(value.name);
+        inputs.push_back(std::move(value));
+      } else if (field.is_bytes(kGraphNode) && !options_.exposed_values.empty()) {
+        for (WireReader node(field.payload); !node.at_end();) {
+          CORELANE_ASSIGN(const WireField part, node.next());
+          if (part.is_bytes(kNodeOutput)) values.emplace(part.text());
+        }
+      }
+    }
+    std::erase_if(inputs, [&](const GraphValue& v) { return initializers_.contains(v.name); });
+    for (const std::string& name : options_.exposed_values)
+      if (name.empty() || (!values.contains(name) && !initializers_.contains(name)))
+        return error(Code::kNotFound,
+                     "no value named '{}' in the network to expose; names are those of the ONNX "
+                     "model's node outputs",
+                     name);
+    return fix_inputs(std::move(inputs));
+  }
+
+  Status fix_inputs(std::vector<GraphValue> inputs) {
+    const auto& wanted = options_.input_shapes;
+    if (!wanted.empty() && wanted.size() != inputs.size())
+      return error(Code::kInvalidArgument, "{} input shapes given, the network has {} inputs",
+                   wanted.size(), inputs.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      GraphValue& input = inputs[i];
+      const auto& dims = wanted[i].dims();
+      if (std::any_of(dims.begin(), dims.end(),
+                      [](std::int64_t d) { return d < 0 && d != Shape::kOpen; }))
+        return error(Code::kInvalidArgument, "input '{}': shape {} has a negative dimension",
+                     input.name, wanted[i].to_string());
+      if (input.has_shape && wanted[i].rank() != input.shape.rank())
+        return error(Code::kInvalidArgument,
+                     "input '{}': shape {} has rank {}, the network declares {}", input.name,
+                     wanted[i].to_string(), wanted[i].rank(), input.shape.to_string());
+      if (input.has_shape && input.shape == wanted[i]) continue;
+      input.has_shape = true;
+      input.shape = wanted[i];
+      reshaped_.insert(input.name);
+    }
+    result_.inputs = std::move(inputs);
+    return {};
+  }
+
+  Result<std::string> graph(ByteSpan message, int depth) {
+    if (depth > kMaxDepth)
+      return error(Code::kMalformed, "ONNX model: graphs nested deeper than {}", kMaxDepth);
+    const bool top = depth == 0;
+    std::string out;
+    out.reserve(top ? message.size() + 4096 : 0);
+    for (WireReader fields(message); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kGraphNode)) {
+        CORELANE_TRY(node(field, out, depth));
+      } else if (field.is_bytes(kGraphInitializer)) {
+        CORELANE_TRY(tensor(field, out));
+      } else if (field.is_bytes(kGraphSparse)) {
+        CORELANE_TRY(sparse(field, out));
+      } else if (top && field.is_bytes(kGraphInput)) {
+        CORELANE_TRY(input(field, out));
+      } else if (top && field.is_bytes(kGraphOutput)) {
+        CORELANE_ASSIGN(GraphValue value, read_value(field.payload));
+        result_.outputs.push_back(std::move(value));
+        append_raw(out, field.raw);
+      } else if (top && field.number == kGraphValueInfo && !reshaped_.empty()) {
+        continue;  // Inner shapes as declared belong to the declared input shapes.
+      } else {
+        append_raw(out, field.raw);
+      }
+    }
+    if (top) append_exposed(out);
+    return out;
+  }
+
+  Status input(const WireField& field, std::string& out) {
+    CORELANE_ASSIGN(const GraphValue declared, read_value(field.payload));
+    if (!reshaped_.contains(declared.name)) {
+      append_raw(out, field.raw);
+      return {};
+    }
+    const auto fixed = std::find_if(result_.inputs.begin(), result_.inputs.end(),
+                                    [&](const GraphValue& v) { return v.name == declared.name; });
+    append_bytes_field(out, kGraphInput, make_value(*fixed));
+    return {};
+  }
+
+  /// An Identity per exposed value, so that the value may be anything: inner, an output, a
+  /// constant.
+  void append_exposed(std::string& out) {
+    for (std::size_t i = 0; i < options_.exposed_values.size(); ++i) {
+      GraphValue value;
+      value.name = "corelane_exposed_" + std::to_string(i);
+      std::string node;
+      append_bytes_field(node, kNodeInput, options_.exposed_values[i]);
+      append_bytes_field(node, kNodeOutput, value.name);
+      append_bytes_field(node, kNodeOpType, "Identity");
+      append_bytes_field(out, kGraphNode, node);
+      append_bytes_field(out, kGraphOutput, make_value(value));
+      value.name = options_.exposed_values[i];
+      result_.outputs.push_back(std::move(value));
+    }
+  }
+
+  Result<std::string> function(ByteSpan message) {
+    std::string out;
+    for (WireReader fields(message); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kFunctionNode))
+        CORELANE_TRY(node(field, out, 1, kFunctionNode));
+      else if (field.is_bytes(kFunctionAttribute))
+        CORELANE_TRY(attribute(field, out, 1));
+      else
+        append_raw(out, field.raw);
+    }
+    return out;
+  }
+
+  Status node(const WireField& source, std::string& out, int depth,
+              std::uint32_t number = kGraphNode) {
+    CORELANE_ASSIGN(const NodeFacts facts, read_node(source.payload));
+    ++result_.nodes;
+    result_.first_node.try_emplace(std::string(facts.op_type),
+                                   facts.name.empty() ? facts.first_output : facts.name);
+    const bool custom = std::any_of(
+        options_.custom_operators.begin(), options_.custom_operators.end(), [&](const auto& op) {
+          return op.type == facts.op_type &&
+                 normal_domain(op.domain) == normal_domain(facts.domain);
+        });
+    if (!custom && !facts.has_nested) {
+      append_raw(out, source.raw);
+      return {};
+    }
+    std::string patched;
+    for (WireReader fields(source.payload); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kNodeAttribute))
+        CORELANE_TRY(attribute(field, patched, depth));
+      else
+        append_raw(patched, field.raw);
+    }
+    if (custom) {
+      CORELANE_ASSIGN(CustomNode entry, read_custom_node(source.payload));
+      append_bytes_field(
+          patched, kNodeAttribute,
+          make_integer_attribute(kCustomNodeAttribute,
+                                 static_cast<std::int64_t>(result_.custom_nodes.size())));
+      result_.custom_nodes.push_back(std::move(entry));
+    }
+    append_bytes_field(out, number, patched);
+    return {};
+  }
+
+  Status attribute(const WireField& source, std::string& out, int depth) {
+    std::string patched;
+    OnlyOnce once("an attribute");
+    for (WireReader fields(source.payload); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeGraph) ||
+          field.is_bytes(kAttributeSparse))
+        CORELANE_TRY(once.check(field));
+      if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeTensors)) {
+        CORELANE_TRY(tensor(field, patched));
+      } else if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) {
+        CORELANE_ASSIGN(const std::string inner, graph(field.payload, depth + 1));
+        append_bytes_field(patched, field.number, inner);
+      } else if (field.is_bytes(kAttributeSparse) || field.is_bytes(kAttributeSparses)) {
+        CORELANE_TRY(sparse(field, patched));
+      } else {
+        append_raw(patched, field.raw);
+      }
+    }
+    append_bytes_field(out, source.number, patched);
+    return {};
+  }
+
+  /// The parts of a sparse tensor are put into the model itself: small, and not every reader looks
+  /// for them elsewhere.
+  Status sparse(const WireField& source, std::string& out) {
+    std::string patched;
+    OnlyOnce once("a sparse tensor");
+    for (WireReader fields(source.payload); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kSparseValues) || field.is_bytes(kSparseIndices)) {
+        CORELANE_TRY(once.check(field));
+        CORELANE_TRY(tensor(field, patched, true));
+      } else {
+        append_raw(patched, field.raw);
+      }
+    }
+    append_bytes_field(out, source.number, patched);
+    return {};
+  }
+
+  Status tensor(const WireField& source, std::string& out, bool put_inside = false) {
+    CORELANE_ASSIGN(const TensorFacts facts, read_tensor(source.payload));
+    const std::optional<std::size_t> elements = Shape(facts.dims).elements();
+    const DType dtype = dtype_from_onnx(facts.data_type);
+    const std::size_t bytes = elements ? dtype_bytes(dtype, *elements) : 0;
+    result_.constant_bytes += bytes;
+    if (!facts.external && !facts.has_entries) {
+      append_raw(out, source.raw);
+      return {};
+    }
+    ByteSpan data;
+    if (facts.external) {
+      CORELANE_ASSIGN(data, constant_of(facts, elements, bytes));
+    }
+    std::string patched;
+    for (WireReader fields(source.payload); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      const bool ours = field.number == kTensorExternalData ||
+                        field.number == kTensorDataLocation ||
+                        (facts.external && field.number == kTensorRawData);
+      if (!ours) append_raw(patched, field.raw);
+    }
+    if (!facts.external) {
+      // Stray entries are gone, the data stay where they are.
+    } else if (put_inside || data.empty()) {
+      CORELANE_TRY(count_inside(facts, data.size()));
+      append_bytes_field(patched, kTensorRawData, as_string_view(data));
+    } else {
+      append_external_entry(patched, "location", kMemoryLocation);
+      append_external_entry(patched, "offset",
+                            std::to_string(reinterpret_cast<std::uintptr_t>(data.data())));
+      append_external_entry(patched, "length", std::to_string(data.size()));
+      append_varint_field(patched, kTensorDataLocation, 1);
+    }
+    append_bytes_field(out, source.number, patched);
+    return {};
+  }
+
+  /// Constants that go into the model take no more room than the segment they come from.
+  Status count_inside(const TensorFacts& facts, std::size_t bytes) {
+    if (bytes > image_.constants.size() - inside_)
+      return error(Code::kMalformed,
+                   "sparse constant '{}' shares its bytes with others: together they take more "
+                   "than the {} bytes of the constants",
+                   facts.name, image_.constants.size());
+    inside_ += bytes;
+    return {};
+  }
+
+  /// The bytes of an external constant, checked against its shape: the engine trusts the address.
+  Result<ByteSpan> constant_of(const TensorFacts& facts, std::optional<std::size_t> elements,
+                               std::size_t bytes) const {
+    if (facts.location != kConstants)
+      return error(Code::kMalformed,
+                   "constant '{}' lies in external file '{}'; a device takes '{}' only, import the "
+                   "model first",
+                   facts.name, facts.location, kConstants);
+    if (!elements || (bytes == 0 && *elements != 0))
+      return error(Code::kMalformed, "constant '{}' has a bad shape {} or element type {}",
+                   facts.name, Shape(facts.dims).to_string(), facts.data_type);
+    if (facts.length.value_or(bytes) != bytes)
+      return error(Code::kMalformed, "constant '{}' has {} bytes, its shape needs {}", facts.name,
+                   *facts.length, bytes);
+    return checked_slice(image_.constants, facts.offset, bytes,
+                         "constant '" + std::string(facts.name) + "'");
+  }
+
+  const device::Image& image_;
+  const device::PrepareOptions& options_;
+  PatchedModel result_;
+  std::size_t inside_ = 0;  ///< Bytes of constants put into the model.
+  std::set<std::string, std::less<>> initializers_;
+  std::set<std::string, std::less<>> reshaped_;
+};
+
+}  // namespace
+
+Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options) {
+  return Patcher(image, options).run();
+}
+
+}  // namespace corelane::virtual_npu

@@ -1,0 +1,267 @@
+// Promises of the contract that hold when several things happen at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "corelane/base/log.h"
+#include "lanes/lane_engine_fake.h"
+
+namespace corelane::device {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+TEST(LaneContract, BlockingRunOnDirectMemoryReturnsWhenTheEngineLetGo) {
+  auto clock = std::make_shared<VirtualClock>();
+  FakeDevice fake(1, on_virtual_clock(clock));
+  Gate gate;
+  std::atomic<bool> left = false;
+  fake.state->before_run = [&](std::uint64_t) {
+    gate.pass();
+    left = true;
+    return Status();
+  };
+  Submission job = fake.job();
+  job.deadline = clock->now() + milliseconds(3);
+  job.direct_user_memory = true;
+  Status status;
+  bool left_at_return = false;
+  std::thread caller([&] {
+    status = fake.queue->run(job);
+    left_at_return = left;
+  });
+  gate.await(1);
+  clock->advance(milliseconds(3));
+  EXPECT_EQ(fake.device->counters().abandoned, 1U);
+  gate.open();
+  caller.join();
+  EXPECT_EQ(status.code(), Code::kTimeout);
+  EXPECT_TRUE(left_at_return);
+}
+
+TEST(LaneContract, InputsAreReadWhenTheFencesAreSignalled) {
+  FakeDevice fake(1);
+  Submission job = fake.job();
+  std::vector<float> x(4, 1.0F);
+  ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
+  auto fence = std::make_shared<Fence>();
+  job.wait = {fence};
+  job.deadline = fake.device->clock()->now() + std::chrono::hours(1);
+  auto completion = *fake.queue->submit(job);
+  std::fill(x.begin(), x.end(), 21.0F);
+  fence->signal();
+  ASSERT_TRUE(completion->wait());
+  ASSERT_TRUE(completion->status().ok());
+  EXPECT_EQ(FakeDevice::result(job), 42);
+}
+
+TEST(LaneContract, KeptInputIsNewWheneverItIsSetAndOnlyThen) {
+  FakeDevice fake(1);
+  fake.state->keeps_input = true;
+  Submission job = fake.job();
+  std::vector<float> x(4, 1.0F);
+  for (int set = 1; set <= 2; ++set) {
+    const int renewed = fake.state->renewed;
+    ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
+    EXPECT_EQ(fake.state->renewed, renewed + 1);
+    const int binds = fake.state->binds;
+    ASSERT_TRUE(fake.queue->run(job).ok());
+    EXPECT_GT(fake.state->binds, binds);
+    const int bound = fake.state->binds;
+    ASSERT_TRUE(fake.queue->run(job).ok());
+    EXPECT_EQ(fake.state->binds, bound);
+    EXPECT_EQ(fake.state->renewed, renewed + 1);
+  }
+}
+
+TEST(LaneContract, ShadowOfAKeptInputIsFilledWhenItIsSet) {
+  FakeDevice fake(1);
+  fake.state->keeps_input = true;
+  Submission job = fake.job();
+  job.deadline = fake.device->clock()->now() + std::chrono::hours(1);
+  std::vector<float> x(4, 1.0F);
+  const auto set = [&] { return job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}); };
+  ASSERT_TRUE(set().ok());
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  std::fill(x.begin(), x.end(), 21.0F);
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  EXPECT_EQ(FakeDevice::result(job), 2);
+  const int renewed = fake.state->renewed;
+  ASSERT_TRUE(set().ok());
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  EXPECT_EQ(FakeDevice::result(job), 42);
+  // Once for the memory that was set, once for the shadow.
+  EXPECT_EQ(fake.state->renewed, renewed + 2);
+}
+
+TEST(LaneContract, KeptInputThatWaitsForFencesIsNewWhenTheyAreSignalled) {
+  FakeDevice fake(1);
+  fake.state->keeps_input = true;
+  Submission job = fake.job();
+  std::vector<float> x(4, 1.0F);
+  ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
+  const int renewed = fake.state->renewed;
+  // Once: what was not set again is not new for the next job.
+  for (int i = 0; i < 2; ++i) {
+    auto fence = std::make_shared<Fence>();
+    job.wait = {fence};
+    auto completion = *fake.queue->submit(job);
+    EXPECT_EQ(fake.state->renewed, renewed + i);
+    fence->signal();
+    ASSERT_TRUE(completion->wait_released());
+    ASSERT_TRUE(completion->status().ok());
+    EXPECT_EQ(fake.state->renewed, renewed + 1);
+  }
+}
+
+TEST(LaneContract, SettingAKeptInputLetsGoOfTheOldOneOnAllCores) {
+  FakeDevice fake(2);
+  fake.state->keeps_input = true;
+  Submission job = fake.job();
+  auto old = std::make_shared<std::vector<float>>(4, 1.0F);
+  const std::weak_ptr<void> alive = old;
+  std::vector<float> x(4, 21.0F);
+  float* const data = old->data();
+  ASSERT_TRUE(job.bindings->set_input(0, {data, 16, {1, 4}, std::move(old)}).ok());
+  for (const std::size_t core : {0U, 1U}) {
+    job.cores = CoreSet::of({core});
+    ASSERT_TRUE(fake.queue->run(job).ok());
+  }
+  ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
+  EXPECT_TRUE(alive.expired());
+  EXPECT_EQ(fake.state->let_go, 2);
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  EXPECT_EQ(FakeDevice::result(job), 42);
+}
+
+TEST(LaneContract, CallbackOfATimedOutJobDoesNotHoldUpOtherDeadlines) {
+  FakeDevice fake(2);
+  Gate engine;
+  Gate callback;
+  fake.state->hold_runs_at(engine);
+  const auto late = [&](std::size_t core, Duration after) {
+    Submission job = fake.job(CoreSet::of({core}));
+    job.deadline = fake.device->clock()->now() + after;
+    return *fake.queue->submit(job);
+  };
+  auto first = late(0, milliseconds(1));
+  first->on_done([&](Completion&) { callback.pass(); });
+  callback.await(1);
+  auto second = late(1, milliseconds(1));
+  ASSERT_TRUE(second->wait());
+  EXPECT_EQ(second->status().code(), Code::kTimeout);
+  callback.open();
+  engine.open();
+  EXPECT_TRUE(first->wait_released());
+  EXPECT_TRUE(second->wait_released());
+}
+
+TEST(LaneContract, BoundedWaitDoesNotRunTheJob) {
+  FakeDevice fake(1);
+  Gate gate;
+  fake.state->hold_runs_at(gate);
+  auto completion = *fake.queue->submit(fake.job());
+  EXPECT_FALSE(completion->wait(TimePoint{}));
+  EXPECT_FALSE(completion->wait_released(TimePoint{}));
+  gate.open();
+  EXPECT_TRUE(completion->wait());
+}
+
+TEST(LaneContract, JobsBehindOneThatResidencyEndsGoOn) {
+  FakeDevice fake(2);
+  Gate gate;
+  fake.state->before_run = [&](std::uint64_t bits) {
+    if (bits == 1) gate.pass();
+    return Status();
+  };
+  auto running = *fake.queue->submit(fake.job(CoreSet::of({0})));
+  gate.await(1);
+  auto both = *fake.queue->submit(fake.job(CoreSet::first(2)));
+  auto behind = *fake.queue->submit(fake.job(CoreSet::of({1})));
+  const auto other = *fake.device->prepare({}, {});
+  ASSERT_TRUE(other->make_resident(CoreSet::of({0}), Residency::kExclusive).ok());
+  ASSERT_TRUE(both->wait());
+  EXPECT_EQ(both->status().code(), Code::kOutOfCores);
+  EXPECT_TRUE(behind->wait());
+  EXPECT_TRUE(behind->status().ok());
+  gate.open();
+  EXPECT_TRUE(running->wait());
+}
+
+/// Takes the log for a test.
+class LogLines {
+ public:
+  explicit LogLines(std::function<void()> also = {}) {
+    log::set_callback([this, also](log::Level, std::string_view, std::string_view text) {
+      if (also) also();
+      std::lock_guard guard(mutex_);
+      text_ += std::string(text) + "\n";
+    });
+  }
+  ~LogLines() { log::set_callback({}); }
+  std::string text() {
+    std::lock_guard guard(mutex_);
+    return text_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+};
+
+class BadArbiter final : public Arbiter {
+ public:
+  explicit BadArbiter(bool throws) : throws_(throws) {}
+  std::optional<Grant> pick(std::span<const WaitingJob>, std::span<const CoreState>,
+                            TimePoint) const override {
+    if (throws_) throw std::runtime_error("no idea");
+    return Grant{0, 0xF0};
+  }
+
+ private:
+  bool throws_;
+};
+
+TEST(LaneContract, ArbiterThatThrowsOrErrsIsReplacedByFirstInFirstOut) {
+  for (const bool throws : {true, false}) {
+    FakeDevice fake(2);
+    // The log's callback may call the device.
+    LogLines lines([&] { EXPECT_EQ(fake.device->health(), Health::kGood); });
+    ASSERT_TRUE(fake.device->set_arbiter(std::make_shared<BadArbiter>(throws)).ok());
+    const Submission job = fake.job();
+    EXPECT_TRUE(fake.queue->run(job).ok());
+    EXPECT_EQ(FakeDevice::result(job), 2);
+    EXPECT_THAT(lines.text(), HasSubstr(throws ? "no idea" : "0xf0"));
+  }
+}
+
+TEST(LaneContract, ShapeWhoseSizeOverflowsIsRefused) {
+  FakeDevice fake(1);
+  PrepareOptions options;
+  options.input_shapes = {Shape{Shape::kOpen, Shape::kOpen}};
+  const auto bindings = *(*fake.device->prepare({}, options))->new_bindings();
+  std::vector<float> x(4);
+  const std::int64_t huge = std::int64_t{1} << 40;
+  EXPECT_EQ(bindings->set_input(0, {x.data(), 16, Shape{huge, huge}, nullptr}).code(),
+            Code::kInvalidArgument);
+  EXPECT_TRUE(bindings->set_input(0, {x.data(), 16, Shape{2, 2}, nullptr}).ok());
+}
+
+TEST(LaneContract, QueueIsNamedInWhatItsJobsReport) {
+  auto clock = std::make_shared<VirtualClock>();
+  FakeDevice fake(1, on_virtual_clock(clock));
+  QueueOptions named;
+  named.name = "camera";
+  const auto queue = *fake.device->make_queue(named);
+  Submission job = fake.job();
+  job.wait = {std::make_shared<Fence>()};
+  job.deadline = clock->now() + milliseconds(1);
+  auto completion = *queue->submit(job);
+  clock->advance(milliseconds(1));
+  EXPECT_THAT(completion->status().message(), HasSubstr("'camera'"));
+}
+
+}  // namespace
+}  // namespace corelane::device

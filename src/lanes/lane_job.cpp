@@ -1,0 +1,41 @@
+#include "lanes/lane_job.h"
+
+#include "lanes/lane_scheduler.h"
+#include "lanes/laned_bindings.h"
+
+namespace corelane::device {
+
+LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
+                   std::shared_ptr<LanedBindings> tensors, const Submission& submission)
+    : scheduler(owner),
+      queue(std::move(account)),
+      bindings(std::move(tensors)),
+      cores(submission.cores),
+      deadline(submission.deadline),
+      waits(submission.wait),
+      signals(submission.signal) {
+  record_.tag = submission.tag;
+  record_.batch = submission.batch;
+  record_.priority = submission.priority + queue->priority;
+}
+
+LanedJob::~LanedJob() = default;
+
+bool LanedJob::wait(TimePoint until) { return scheduler.wait(*this, until); }
+
+bool LanedJob::wait_released(TimePoint until) { return scheduler.wait_released(*this, until); }
+
+Status LanedJob::status() const {
+  if (done()) return status_;
+  return error(Code::kWrongState, "the job is not done; wait for it before asking for its status");
+}
+
+JobRecord LanedJob::record() const { return done() ? record_ : JobRecord{}; }
+
+bool LanedJob::cancel() { return scheduler.cancel(*this); }
+
+void LanedJob::on_done(std::function<void(Completion&)> f) {
+  scheduler.on_done(*this, std::move(f));
+}
+
+}  // namespace corelane::device

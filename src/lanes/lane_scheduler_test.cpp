@@ -1,0 +1,314 @@
+#include "lanes/lane_scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "corelane/base/log.h"
+#include "lanes/lane_engine_fake.h"
+
+namespace corelane::device {
+namespace {
+
+TEST(LaneScheduler, BlockingRunStaysInTheCallersThread) {
+  FakeDevice fake;
+  std::thread::id ran_in;
+  fake.state->before_run = [&](std::uint64_t) {
+    ran_in = std::this_thread::get_id();
+    return Status();
+  };
+  const Submission job = fake.job({}, 3);
+  JobRecord record;
+  ASSERT_TRUE(fake.queue->run(job, &record).ok());
+  EXPECT_EQ(ran_in, std::this_thread::get_id());
+  EXPECT_EQ(FakeDevice::result(job), 6);
+  EXPECT_EQ(record.core_bits, 1U);
+  EXPECT_EQ(record.bytes_in, 16U);
+  EXPECT_EQ(record.bytes_out, 16U);
+  EXPECT_EQ(record.code, Code::kOk);
+  EXPECT_LE(record.started, record.ended);
+}
+
+TEST(LaneScheduler, TensorsAreBoundOnceForManyRuns) {
+  FakeDevice fake;
+  const Submission job = fake.job();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(fake.queue->run(job).ok());
+  EXPECT_EQ(fake.state->binds, 2);
+}
+
+TEST(LaneScheduler, WaitMayRunTheJobItself) {
+  FakeDevice fake;
+  for (int i = 0; i < 200; ++i) {
+    const Submission job = fake.job({}, static_cast<float>(i));
+    auto completion = fake.queue->submit(job);
+    ASSERT_TRUE(completion.has_value());
+    ASSERT_TRUE((*completion)->wait());
+    EXPECT_TRUE((*completion)->status().ok());
+    EXPECT_TRUE((*completion)->released());
+    EXPECT_EQ(FakeDevice::result(job), 2 * static_cast<float>(i));
+  }
+}
+
+TEST(LaneScheduler, JobsOfOneCoreStartInOrderAndHigherPriorityFirst) {
+  FakeDevice fake(1);
+  Gate gate;
+  fake.state->hold_runs_at(gate);
+  auto first = *fake.queue->submit(fake.job());
+  gate.await(1);
+  std::vector<std::shared_ptr<Completion>> jobs;
+  for (const int priority : {0, 0, 5, -3, 5}) {
+    Submission job = fake.job();
+    job.priority = priority;
+    jobs.push_back(*fake.queue->submit(job));
+  }
+  EXPECT_EQ(fake.queue->depth(), 6U);
+  gate.open();
+  ASSERT_TRUE(fake.queue->drain());
+  std::vector<std::size_t> order = {0, 1, 2, 3, 4};
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return jobs[a]->record().started < jobs[b]->record().started;
+  });
+  EXPECT_THAT(order, testing::ElementsAre(2, 4, 0, 1, 3));
+}
+
+TEST(LaneScheduler, JobOnSeveralCoresTakesThemTogether) {
+  FakeDevice fake(3);
+  Gate gate;
+  fake.state->before_run = [&](std::uint64_t bits) {
+    if (bits == 1) gate.pass();
+    return Status();
+  };
+  auto holder = *fake.queue->submit(fake.job(CoreSet::of({0})));
+  gate.await(1);
+  auto pair = *fake.queue->submit(fake.job(CoreSet::of({0, 1})));
+  EXPECT_FALSE(pair->done());
+  // Core 1 is reserved for the pair; core 2 is not concerned.
+  auto beside = *fake.queue->submit(fake.job(CoreSet::of({2})));
+  ASSERT_TRUE(beside->wait());
+  auto behind = *fake.queue->submit(fake.job(CoreSet::of({1})));
+  EXPECT_FALSE(behind->done());
+  gate.open();
+  ASSERT_TRUE(behind->wait());
+  EXPECT_EQ(pair->record().core_bits, 3U);
+  EXPECT_LE(pair->record().ended, behind->record().started);
+  EXPECT_FALSE(fake.state->overlap);
+}
+
+TEST(LaneScheduler, BindingsInUseAreBusyUntilReleased) {
+  FakeDevice fake(2);
+  Gate gate;
+  fake.state->hold_runs_at(gate);
+  const Submission job = fake.job();
+  auto completion = *fake.queue->submit(job);
+  gate.await(1);
+  EXPECT_EQ(fake.queue->submit(job).error().code(), Code::kBusy);
+  EXPECT_EQ(job.bindings->set_input(0, {}).code(), Code::kBusy);
+  EXPECT_EQ(job.bindings->output(0).error().code(), Code::kBusy);
+  gate.open();
+  ASSERT_TRUE(completion->wait_released());
+  EXPECT_TRUE(job.bindings->set_input(0, {}).ok());
+}
+
+TEST(LaneScheduler, CancelRemovesWhatHasNotStarted) {
+  FakeDevice fake(1);
+  Gate gate;
+  fake.state->hold_runs_at(gate);
+  auto running = *fake.queue->submit(fake.job());
+  gate.await(1);
+  auto waiting = *fake.queue->submit(fake.job());
+  EXPECT_FALSE(running->cancel());
+  EXPECT_TRUE(waiting->cancel());
+  EXPECT_FALSE(waiting->cancel());
+  EXPECT_EQ(waiting->status().code(), Code::kCancelled);
+  EXPECT_EQ(waiting->record().core_bits, 0U);
+  EXPECT_EQ(running->status().code(), Code::kWrongState);
+  gate.open();
+  ASSERT_TRUE(running->wait());
+  EXPECT_EQ(fake.state->runs, 1);
+}
+
+TEST(LaneScheduler, CallbackRunsOnceAndMayUseTheDevice) {
+  FakeDevice fake(1);
+  std::atomic<int> calls{0};
+  Fence chained;
+  auto completion = *fake.queue->submit(fake.job());
+  completion->on_done([&](Completion& done) {
+    ++calls;
+    EXPECT_TRUE(done.status().ok());
+    // The only core: nothing of the scheduler may wait for this callback.
+    EXPECT_TRUE(fake.queue->run(fake.job()).ok());
+    auto timed = fake.job();
+    timed.deadline = fake.device->clock()->now() + std::chrono::hours(1);
+    EXPECT_TRUE(fake.queue->run(timed).ok());
+    auto next = *fake.queue->submit(fake.job());
+    EXPECT_TRUE(next->wait());
+    next->on_done([&](Completion&) { throw std::runtime_error("dropped"); });
+    chained.signal();
+  });
+  ASSERT_TRUE(chained.wait());
+  ASSERT_TRUE(completion->wait());
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(LaneScheduler, FencesOrderJobsOfDifferentCores) {
+  FakeDevice fake(3);
+  auto fence = std::make_shared<Fence>();
+  Submission second = fake.job(CoreSet::of({1}));
+  second.wait = {fence};
+  auto later = *fake.queue->submit(second);
+  EXPECT_FALSE(later->done());
+  Submission first = fake.job(CoreSet::of({0}));
+  first.signal = {fence};
+  ASSERT_TRUE(fake.queue->run(first).ok());
+  ASSERT_TRUE(later->wait());
+  EXPECT_TRUE(later->status().ok());
+  EXPECT_TRUE(fence->status().ok());
+}
+
+TEST(LaneScheduler, FailedFenceFailsTheJob) {
+  FakeDevice fake;
+  auto fence = std::make_shared<Fence>();
+  auto passed = std::make_shared<Fence>();
+  passed->signal();
+  Submission job = fake.job();
+  job.wait = {passed, fence};
+  auto completion = *fake.queue->submit(job);
+  fence->signal(error(Code::kIo, "lost"));
+  ASSERT_TRUE(completion->wait());
+  EXPECT_EQ(completion->status().code(), Code::kIo);
+  EXPECT_EQ(completion->status().cause().message(), "lost");
+  EXPECT_EQ(fake.state->runs, 0);
+}
+
+TEST(LaneScheduler, ExclusiveCoresKeepOthersOff) {
+  FakeDevice fake(2);
+  auto other = *fake.device->prepare({}, {});
+  ASSERT_TRUE(fake.executable->make_resident(CoreSet::of({0}), Residency::kExclusive).ok());
+  EXPECT_EQ(other->make_resident(CoreSet::of({0}), Residency::kShared).code(), Code::kOutOfCores);
+  Submission foreign = fake.job();
+  foreign.executable = other;
+  foreign.bindings = *other->new_bindings();
+  foreign.cores = CoreSet::of({0});
+  EXPECT_EQ(fake.queue->submit(foreign).error().code(), Code::kOutOfCores);
+  foreign.cores = CoreSet::any();
+  for (int i = 0; i < 4; ++i) {
+    JobRecord record;
+    ASSERT_TRUE(fake.queue->run(foreign, &record).ok());
+    EXPECT_EQ(record.core_bits, 2U);
+  }
+  JobRecord mine;
+  ASSERT_TRUE(fake.queue->run(fake.job(CoreSet::of({0})), &mine).ok());
+  fake.executable->release_residency();
+  foreign.cores = CoreSet::of({0});
+  EXPECT_TRUE(fake.queue->run(foreign).ok());
+}
+
+TEST(LaneScheduler, TraceKeepsTheLastRecordsOfEachCore) {
+  FakeDevice fake(2);
+  EXPECT_EQ(fake.device->read_trace().error().code(), Code::kWrongState);
+  ASSERT_TRUE(fake.device->set_trace(2).ok());
+  for (int i = 0; i < 5; ++i) {
+    Submission job = fake.job(CoreSet::of({0}));
+    job.tag = static_cast<std::uint64_t>(i);
+    ASSERT_TRUE(fake.queue->run(job).ok());
+  }
+  ASSERT_TRUE(fake.queue->run(fake.job(CoreSet::of({0, 1}))).ok());
+  const auto trace = *fake.device->read_trace();
+  ASSERT_EQ(trace.size(), 2U);
+  EXPECT_EQ(trace[0].tag, 4U);
+  EXPECT_EQ(trace[1].core_bits, 3U);
+  ASSERT_TRUE(fake.device->set_trace(0).ok());
+  ASSERT_TRUE(fake.queue->run(fake.job()).ok());
+  EXPECT_TRUE(fake.device->read_trace()->empty());
+}
+
+/// Always grants core 1 to the last job; wrong grants after `sane` turns off.
+class LastFirst final : public Arbiter {
+ public:
+  explicit LastFirst(bool sane) : sane_(sane) {}
+  std::optional<Grant> pick(std::span<const WaitingJob> waiting, std::span<const CoreState> cores,
+                            TimePoint) const override {
+    if (!sane_) return Grant{waiting.size() + 5, 1};
+    if (cores[1].busy) return std::nullopt;
+    return Grant{waiting.size() - 1, 2};
+  }
+
+ private:
+  const bool sane_;
+};
+
+TEST(LaneScheduler, ArbiterDecidesAndIsNotTrusted) {
+  FakeDevice fake(2);
+  ASSERT_TRUE(fake.device->set_arbiter(std::make_shared<LastFirst>(true)).ok());
+  JobRecord record;
+  ASSERT_TRUE(fake.queue->run(fake.job(), &record).ok());
+  EXPECT_EQ(record.core_bits, 2U);
+  log::set_level(log::Level::kOff);
+  ASSERT_TRUE(fake.device->set_arbiter(std::make_shared<LastFirst>(false)).ok());
+  ASSERT_TRUE(fake.queue->run(fake.job(), &record).ok());
+  EXPECT_EQ(record.core_bits, 1U);
+  log::set_level(log::Level::kWarn);
+}
+
+TEST(LaneScheduler, ForeignObjectsAreRefused) {
+  FakeDevice one;
+  FakeDevice two;
+  EXPECT_EQ(one.queue->run(two.job()).code(), Code::kInvalidArgument);
+  Submission mixed = one.job();
+  mixed.bindings = *(*one.device->prepare({}, {}))->new_bindings();
+  EXPECT_EQ(one.queue->run(mixed).code(), Code::kInvalidArgument);
+  EXPECT_EQ(one.queue->run({}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(one.queue->run(one.job(CoreSet::of({3}))).code(), Code::kInvalidArgument);
+}
+
+TEST(LaneScheduler, DeviceMayBeDroppedInItsOwnCallback) {
+  auto done = std::make_shared<Fence>();
+  for (int i = 0; i < 50; ++i) {
+    auto fake = std::make_unique<FakeDevice>();
+    Gate gate;
+    fake->state->hold_runs_at(gate);
+    auto finished = std::make_shared<Fence>();
+    auto completion = *fake->queue->submit(fake->job());
+    gate.await(1);
+    completion->on_done([finished](Completion&) { finished->signal(); });
+    completion.reset();
+    auto state = fake->state;  // Outlives the last run.
+    fake.reset();
+    gate.open();
+    ASSERT_TRUE(finished->wait());
+  }
+}
+
+TEST(LaneScheduler, CountersAndFiguresFollow) {
+  FakeDevice fake(2);
+  EXPECT_EQ(fake.device->memory().weights, 1000U);
+  {
+    const Submission job = fake.job();
+    ASSERT_TRUE(fake.queue->run(job).ok());
+    EXPECT_EQ(fake.device->memory().buffers, 32U);
+    EXPECT_EQ(fake.executable->memory().buffers, 32U);
+  }
+  EXPECT_EQ(fake.device->memory().buffers, 0U);
+  {
+    auto buffer = *fake.device->create_buffer(100, {});
+    EXPECT_EQ(fake.device->memory().buffers, 100U);
+  }
+  EXPECT_EQ(fake.device->memory().buffers, 0U);
+  fake.state->before_run = [](std::uint64_t) { return error(Code::kEngineFailed, "no"); };
+  EXPECT_EQ(fake.queue->run(fake.job()).code(), Code::kEngineFailed);
+  const DeviceCounters counters = fake.device->counters();
+  EXPECT_EQ(counters.submitted, 2U);
+  EXPECT_EQ(counters.completed, 2U);
+  EXPECT_EQ(counters.failed, 1U);
+  EXPECT_GT(counters.busy[0].count(), 0);
+}
+
+TEST(LaneScheduler, ThrowingEngineIsAFailedJob) {
+  FakeDevice fake;
+  fake.state->before_run = [](std::uint64_t) -> Status { throw std::runtime_error("bang"); };
+  const Status status = fake.queue->run(fake.job());
+  EXPECT_EQ(status.code(), Code::kEngineFailed);
+  EXPECT_THAT(status.message(), testing::HasSubstr("bang"));
+}
+
+}  // namespace
+}  // namespace corelane::device

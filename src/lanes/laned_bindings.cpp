@@ -1,0 +1,404 @@
+#include "lanes/laned_bindings.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "lanes/laned_executable.h"
+
+namespace corelane::device {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+/// More than any memory has when the product overflows.
+std::size_t bytes_of(const TensorDesc& desc, const Shape& shape) {
+  return storage_bytes(shape, desc.dtype, {}).value_or(std::numeric_limits<std::size_t>::max());
+}
+
+Status in_use() {
+  return error(Code::kBusy,
+               "the bindings are in use by a job; wait until its completion is released");
+}
+
+Status no_such(std::string_view what, std::size_t index, std::size_t count) {
+  return error(Code::kOutOfRange, "{} {} does not exist; the executable has {}", what, index,
+               count);
+}
+
+}  // namespace
+
+LanedBindings::LanedBindings(std::shared_ptr<LanedExecutable> executable)
+    : executable_(std::move(executable)),
+      inputs_(executable_->inputs().size()),
+      outputs_(executable_->outputs().size()) {
+  executable_->live_bindings.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    inputs_[i].kept = executable_->program().keeps_input(i);
+  for (const TensorDesc& desc : executable_->outputs())
+    open_outputs_ = open_outputs_ || !desc.shape.is_static();
+}
+
+LanedBindings::~LanedBindings() {
+  executable_->buffer_bytes.fetch_sub(held_, std::memory_order_relaxed);
+  executable_->live_bindings.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Status LanedBindings::set_input(std::size_t index, const TensorRef& tensor) {
+  return set_tensor(inputs_, executable_->inputs(), "input", index, tensor);
+}
+
+Status LanedBindings::set_output(std::size_t index, const TensorRef& tensor) {
+  return set_tensor(outputs_, executable_->outputs(), "output", index, tensor);
+}
+
+Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector<TensorDesc>& descs,
+                                 std::string_view what, std::size_t index,
+                                 const TensorRef& tensor) {
+  if (busy_.load(std::memory_order_acquire)) return in_use();
+  if (index >= tensors.size()) return no_such(what, index, tensors.size());
+  Tensor& mine = tensors[index];
+  const TensorDesc& desc = descs[index];
+  const bool bind = tensor.data != nullptr;
+  if (bind) {
+    // The caller cannot know the shape of an open output, and may leave it out.
+    const bool open_output =
+        &tensors == &outputs_ && !desc.shape.is_static() && tensor.shape.rank() == 0;
+    if (!open_output && !desc.shape.accepts(tensor.shape))
+      return error(Code::kShapeMismatch, "{} '{}' was given shape {}; declared is {}", what,
+                   desc.name, tensor.shape.to_string(), desc.shape.to_string());
+    const std::size_t needed = open_output ? 0 : bytes_of(desc, tensor.shape);
+    if (tensor.size < needed)
+      return error(Code::kInvalidArgument, "{} '{}' was given {} bytes; shape {} of {} needs {}",
+                   what, desc.name, tensor.size, tensor.shape.to_string(), dtype_name(desc.dtype),
+                   needed);
+    if (!mine.kept && mine.user && mine.bound.data == tensor.data &&
+        mine.bound.size == tensor.size && mine.bound.keep_alive == tensor.keep_alive &&
+        mine.bound.shape == tensor.shape)
+      return {};
+  }
+  TensorRef bound = bind ? tensor : TensorRef{};
+  if (!bind && mine.own != nullptr) bound = {mine.own.get(), mine.own_size, desc.shape, mine.own};
+  CORELANE_TRY(set_content(mine, bound));
+  mine.user = bind;
+  mine.bound = std::move(bound);
+  mine.has_result = false;
+  ++mine.version;
+  ++changes_;
+  complete_ = false;
+  return {};
+}
+
+/// The content of memory that is about to be bound; null unless the program keeps a form of it.
+Result<std::shared_ptr<KeptContent>> LanedBindings::content_of(const Tensor& tensor,
+                                                               const TensorRef& ref) {
+  if (!tensor.kept || ref.data == nullptr) return nullptr;
+  return executable_->program().kept_content(static_cast<std::size_t>(&tensor - inputs_.data()),
+                                             ref);
+}
+
+/// No request holds what the tensor was, nor a form of it, until the next run on its cores.
+Status LanedBindings::let_go(const Tensor& tensor) {
+  const auto index = static_cast<std::size_t>(&tensor - inputs_.data());
+  for (const auto& slot : slots_) {
+    slot->stamp = 0;
+    if (std::exchange(slot->inputs[index], 0) != 0)
+      CORELANE_TRY(slot->request->set_input(index, {}));
+  }
+  return {};
+}
+
+/// Of a kept input, before `ref` is bound. Other bindings may have a form of what the memory held
+/// before.
+Status LanedBindings::set_content(Tensor& tensor, const TensorRef& ref) {
+  if (!tensor.kept) return {};
+  CORELANE_ASSIGN(auto content, content_of(tensor, ref));
+  CORELANE_TRY(let_go(tensor));
+  tensor.content = std::move(content);
+  if (tensor.content != nullptr) tensor.content->renew();
+  tensor.fresh = fresh_ = true;
+  return {};
+}
+
+void LanedBindings::renew_kept() noexcept {
+  if (!fresh_) return;
+  for (const Tensor& tensor : inputs_)
+    if (tensor.fresh && tensor.content != nullptr) tensor.content->renew();
+}
+
+Status LanedBindings::allocate(std::shared_ptr<std::byte>& memory, std::size_t& held,
+                               std::size_t size, const TensorDesc& desc) {
+  const std::size_t rounded = (std::max<std::size_t>(size, 1) + kAlignment - 1) & ~(kAlignment - 1);
+  void* block = rounded < size ? nullptr : std::aligned_alloc(kAlignment, rounded);
+  if (block == nullptr)
+    return error(Code::kOutOfMemory, "no memory for tensor '{}' of {} bytes", desc.name, size);
+  std::memset(block, 0, rounded);
+  memory = {static_cast<std::byte*>(block), [](std::byte* p) { std::free(p); }};
+  executable_->buffer_bytes.fetch_add(size - held, std::memory_order_relaxed);
+  held_ += size - held;
+  held = size;
+  return {};
+}
+
+Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
+  if (tensor.bound.data != nullptr) return {};
+  if (tensor.own == nullptr)
+    CORELANE_TRY(allocate(tensor.own, tensor.own_size, bytes_of(desc, desc.shape), desc));
+  TensorRef bound{tensor.own.get(), tensor.own_size, desc.shape, tensor.own};
+  CORELANE_TRY(set_content(tensor, bound));
+  tensor.bound = std::move(bound);
+  ++tensor.version;
+  ++changes_;
+  return {};
+}
+
+Result<TensorRef> LanedBindings::input(std::size_t index) {
+  if (busy_.load(std::memory_order_acquire)) return error(in_use());
+  if (index >= inputs_.size()) return error(no_such("input", index, inputs_.size()));
+  const TensorDesc& desc = executable_->inputs()[index];
+  if (inputs_[index].bound.data == nullptr && !desc.shape.is_static())
+    return error(Code::kWrongState,
+                 "input '{}' has the open shape {} and no memory; bind memory with set_input",
+                 desc.name, desc.shape.to_string());
+  CORELANE_TRY(ensure_own(inputs_[index], desc));
+  return inputs_[index].bound;
+}
+
+Result<TensorRef> LanedBindings::output(std::size_t index) {
+  if (busy_.load(std::memory_order_acquire)) return error(in_use());
+  if (index >= outputs_.size()) return error(no_such("output", index, outputs_.size()));
+  const TensorDesc& desc = executable_->outputs()[index];
+  Tensor& mine = outputs_[index];
+  if (mine.has_result) {
+    CORELANE_ASSIGN(TensorRef result, last_->request->output(index));
+    if (!desc.shape.accepts(result.shape) || result.size < bytes_of(desc, result.shape))
+      return error(Code::kBadResult,
+                   "output '{}' came back as {} in {} bytes; declared is {} of {}", desc.name,
+                   result.shape.to_string(), result.size, desc.shape.to_string(),
+                   dtype_name(desc.dtype));
+    if (mine.user) {
+      result.data = mine.bound.data;
+      result.keep_alive = mine.bound.keep_alive;
+    }
+    return result;
+  }
+  if (mine.bound.data == nullptr && !desc.shape.is_static())
+    return error(Code::kWrongState,
+                 "output '{}' has the open shape {} and no result yet; run a job first", desc.name,
+                 desc.shape.to_string());
+  CORELANE_TRY(ensure_own(mine, desc));
+  return mine.bound;
+}
+
+Result<std::vector<LayerTime>> LanedBindings::layer_times() const {
+  if (!executable_->profiled())
+    return error(Code::kUnsupported,
+                 "layer times were not measured; prepare with PrepareOptions::profile_layers");
+  if (busy_.load(std::memory_order_acquire)) return error(in_use());
+  if (last_ == nullptr)
+    return error(Code::kWrongState, "there are no layer times before the first job");
+  return last_->request->layer_times();
+}
+
+Status LanedBindings::complete_tensors() {
+  if (complete_) return {};
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const TensorDesc& desc = executable_->inputs()[i];
+    if (inputs_[i].bound.data == nullptr && !desc.shape.is_static())
+      return error(Code::kWrongState,
+                   "input '{}' of open shape {} has no memory; bind it with set_input", desc.name,
+                   desc.shape.to_string());
+    CORELANE_TRY(ensure_own(inputs_[i], desc));
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const TensorDesc& desc = executable_->outputs()[i];
+    if (desc.shape.is_static()) CORELANE_TRY(ensure_own(outputs_[i], desc));
+  }
+  count_bytes();
+  complete_ = true;
+  return {};
+}
+
+void LanedBindings::count_bytes() {
+  bytes_in_ = 0;
+  bytes_out_ = 0;
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    bytes_in_ += bytes_of(executable_->inputs()[i], inputs_[i].bound.shape);
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    bytes_out_ += outputs_[i].bound.data == nullptr
+                      ? 0
+                      : std::min(outputs_[i].bound.size,
+                                 bytes_of(executable_->outputs()[i], outputs_[i].bound.shape));
+}
+
+Status LanedBindings::ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size) {
+  const bool has_content = !tensor.kept || tensor.shadow_content != nullptr;
+  if (tensor.shadow != nullptr && tensor.shadow_size == size && has_content) return {};
+  // The engine may still have the tensor of the old block.
+  ++tensor.version;
+  ++changes_;
+  if (tensor.kept) {
+    CORELANE_TRY(let_go(tensor));
+    tensor.shadow_content.reset();
+  }
+  CORELANE_TRY(allocate(tensor.shadow, tensor.shadow_size, size, desc));
+  if (!tensor.kept) return {};
+  CORELANE_ASSIGN(tensor.shadow_content, content_of(tensor, {tensor.shadow.get(), size,
+                                                             tensor.bound.shape, tensor.shadow}));
+  return {};
+}
+
+Result<bool> LanedBindings::make_shadows() {
+  bool any = false;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    Tensor& tensor = inputs_[i];
+    if (!tensor.shadowable()) continue;
+    const TensorDesc& desc = executable_->inputs()[i];
+    CORELANE_TRY(ensure_shadow(tensor, desc, bytes_of(desc, tensor.bound.shape)));
+    any = true;
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    Tensor& tensor = outputs_[i];
+    if (!tensor.shadowable()) continue;
+    CORELANE_TRY(ensure_shadow(tensor, executable_->outputs()[i], tensor.bound.size));
+    any = true;
+  }
+  return any;
+}
+
+void LanedBindings::copy_in() noexcept {
+  for (Tensor& tensor : inputs_) {
+    if (!tensor.shadowable() || tensor.shadow_size == 0) continue;
+    if (!tensor.kept) {
+      std::memcpy(tensor.shadow.get(), tensor.bound.data, tensor.shadow_size);
+      continue;
+    }
+    // Other bindings may have renewed what lies in the user's memory. Read before the memory is.
+    const std::uint64_t stamp = tensor.content->stamp();
+    if (tensor.shadow_version == tensor.version && tensor.shadow_stamp == stamp) continue;
+    std::memcpy(tensor.shadow.get(), tensor.bound.data, tensor.shadow_size);
+    tensor.shadow_version = tensor.version;
+    tensor.shadow_stamp = stamp;
+    tensor.shadow_content->renew();
+  }
+}
+
+Status LanedBindings::copy_out() {
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    Tensor& tensor = outputs_[i];
+    if (!tensor.shadowable()) continue;
+    CORELANE_ASSIGN(const TensorRef result, last_->request->output(i));
+    if (result.size > tensor.bound.size)
+      return error(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
+                   executable_->outputs()[i].name, result.size, tensor.bound.size);
+    if (result.size != 0) std::memcpy(tensor.bound.data, result.data, result.size);
+  }
+  return {};
+}
+
+Result<LanedBindings::Slot*> LanedBindings::new_slot(std::size_t width, std::size_t core) {
+  CORELANE_ASSIGN(std::unique_ptr<LaneRequest> request,
+                  executable_->program().new_request(width, core));
+  auto slot = std::make_unique<Slot>();
+  slot->width = width;
+  slot->core = core;
+  slot->inputs.resize(inputs_.size());
+  slot->outputs.resize(outputs_.size());
+  slot->request = std::move(request);
+  slots_.push_back(std::move(slot));
+  return slots_.back().get();
+}
+
+/// The request for these cores, with all tensors bound.
+Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bool shadow) {
+  Slot* slot = core_bits == last_core_bits_ ? last_ : nullptr;
+  if (slot == nullptr) {
+    const auto width = static_cast<std::size_t>(std::popcount(core_bits));
+    const bool per_core = width == 1 && executable_->placement() == Placement::kReplicated;
+    const auto core = per_core ? static_cast<std::size_t>(std::countr_zero(core_bits)) : 0;
+    for (const auto& other : slots_)
+      if (other->width == width && other->core == core) slot = other.get();
+    if (slot == nullptr) {
+      CORELANE_ASSIGN(slot, new_slot(width, core));
+    }
+  }
+  const std::uint64_t stamp = changes_ << 1 | static_cast<std::uint64_t>(shadow);
+  if (slot->stamp != stamp) {
+    slot->stamp = 0;
+    CORELANE_TRY(apply(*slot, shadow));
+    slot->stamp = stamp;
+  }
+  if (slot->batch != batch_) {
+    slot->request->set_batch(batch_);
+    slot->batch = batch_;
+  }
+  return slot;
+}
+
+Status LanedBindings::apply(Slot& slot, bool shadow) {
+  const auto bind = [&](std::vector<Tensor>& tensors, std::vector<std::uint64_t>& applied,
+                        auto set) -> Status {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      Tensor& tensor = tensors[i];
+      const bool stand_in = shadow && tensor.shadowable();
+      const std::uint64_t tag = tensor.version << 1 | static_cast<std::uint64_t>(stand_in);
+      if (applied[i] == tag) continue;
+      // An output that never had memory stays with the engine.
+      if (tensor.bound.data == nullptr && applied[i] == 0) continue;
+      applied[i] = 0;
+      CORELANE_TRY(set(i, stand_in ? TensorRef{tensor.shadow.get(), tensor.shadow_size,
+                                               tensor.bound.shape, tensor.shadow}
+                                   : tensor.bound));
+      applied[i] = tag;
+    }
+    return {};
+  };
+  CORELANE_TRY(bind(inputs_, slot.inputs, [&](std::size_t i, const TensorRef& ref) {
+    return slot.request->set_input(i, ref);
+  }));
+  return bind(outputs_, slot.outputs, [&](std::size_t i, const TensorRef& ref) {
+    return slot.request->set_output(i, ref);
+  });
+}
+
+void LanedBindings::ran(Slot& slot, std::uint64_t core_bits, bool ok) {
+  last_ = &slot;
+  last_core_bits_ = core_bits;
+  if (fresh_) {
+    for (Tensor& tensor : inputs_) tensor.fresh = false;
+    fresh_ = false;
+  }
+  for (Tensor& tensor : outputs_) tensor.has_result = ok;
+  if (!ok || !open_outputs_) return;
+  bytes_out_ = 0;
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    if (const auto result = slot.request->output(i)) bytes_out_ += result->size;
+}
+
+Status LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
+  try {
+    CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
+    Status status = slot->request->run(core_bits);
+    ran(*slot, core_bits, status.ok());
+    return status;
+  } catch (const std::exception& e) {
+    return error(Code::kEngineFailed, "the engine threw: {}", e.what());
+  } catch (...) {
+    return error(Code::kEngineFailed, "the engine threw something that is no std::exception");
+  }
+}
+
+void LanedBindings::start(std::uint64_t core_bits, bool shadow, std::function<void(Status)> done) {
+  auto slot = slot_for(core_bits, shadow);
+  if (!slot) return done(std::move(slot).error());
+  (*slot)->request->start(core_bits,
+                          [this, slot = *slot, core_bits, done = std::move(done)](Status status) {
+                            ran(*slot, core_bits, status.ok());
+                            done(std::move(status));
+                          });
+}
+
+}  // namespace corelane::device

@@ -1,0 +1,112 @@
+/// The tensors of one inference on a LanedDevice, and the engine's requests they are bound to.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "lanes/lane_engine.h"
+
+namespace corelane::device {
+
+class LanedExecutable;
+
+/// One caller at a time sets tensors; one job at a time has it acquired, and then only the thread
+/// that runs the job touches it.
+class LanedBindings final : public Bindings {
+ public:
+  explicit LanedBindings(std::shared_ptr<LanedExecutable> executable);
+  ~LanedBindings() override;
+
+  Status set_input(std::size_t index, const TensorRef& tensor) override;
+  Status set_output(std::size_t index, const TensorRef& tensor) override;
+  Result<TensorRef> input(std::size_t index) override;
+  Result<TensorRef> output(std::size_t index) override;
+  Result<std::vector<LayerTime>> layer_times() const override;
+
+  LanedExecutable& executable() const noexcept { return *executable_; }
+
+  /// For one job; false when another has it.
+  bool acquire() noexcept { return !busy_.exchange(true, std::memory_order_acq_rel); }
+  void release() noexcept { busy_.store(false, std::memory_order_release); }
+
+  /// Acquired, before the job: all inputs have memory. kWrongState names one that cannot have.
+  Status complete_tensors();
+  /// Memory of ours for each tensor in user memory that nothing keeps alive; true when there is
+  /// any, then run with `shadow`.
+  Result<bool> make_shadows();
+  /// The fences that the job waited for are signalled: what was set meanwhile is there only now.
+  void renew_kept() noexcept;
+  /// The inputs' content to their shadows; of a kept one only when it is new.
+  void copy_in() noexcept;
+  Status copy_out();
+  void set_batch(std::uint32_t batch) noexcept { batch_ = batch; }
+  Status run(std::uint64_t core_bits, bool shadow) noexcept;
+  void start(std::uint64_t core_bits, bool shadow, std::function<void(Status)> done);
+
+  std::uint64_t last_core_bits() const noexcept { return last_core_bits_; }
+  std::uint64_t bytes_in() const noexcept { return bytes_in_; }
+  std::uint64_t bytes_out() const noexcept { return bytes_out_; }
+
+ private:
+  struct Tensor {
+    TensorRef bound;  ///< Of the user, or `own`; null while neither.
+    bool user = false;
+    bool has_result = false;    ///< Output: the last run succeeded with this memory.
+    std::uint64_t version = 1;  ///< Of `bound`.
+    std::shared_ptr<std::byte> own;
+    std::size_t own_size = 0;
+    std::shared_ptr<std::byte> shadow;  ///< Stands in for user memory that may go away.
+    std::size_t shadow_size = 0;
+    bool kept = false;                            ///< LaneProgram::keeps_input(). If so:
+    bool fresh = false;                           ///< no job has run since `bound` was set,
+    std::shared_ptr<KeptContent> content;         ///< of `bound`,
+    std::shared_ptr<KeptContent> shadow_content;  ///< and of `shadow`,
+    std::uint64_t shadow_version = 0;             ///< the version whose content the shadow has,
+    std::uint64_t shadow_stamp = 0;               ///< and the content's stamp then.
+    bool shadowable() const noexcept { return user && bound.keep_alive == nullptr; }
+  };
+  /// One request of the engine, with the versions of the tensors it has.
+  struct Slot {
+    std::size_t width = 0;
+    std::size_t core = 0;
+    std::uint64_t stamp = 0;
+    std::uint32_t batch = 1;
+    std::vector<std::uint64_t> inputs;
+    std::vector<std::uint64_t> outputs;
+    std::unique_ptr<LaneRequest> request;
+  };
+
+  Status set_tensor(std::vector<Tensor>& tensors, const std::vector<TensorDesc>& descs,
+                    std::string_view what, std::size_t index, const TensorRef& tensor);
+  Status ensure_own(Tensor& tensor, const TensorDesc& desc);
+  Result<std::shared_ptr<KeptContent>> content_of(const Tensor& tensor, const TensorRef& ref);
+  Status set_content(Tensor& tensor, const TensorRef& ref);
+  Status let_go(const Tensor& tensor);
+  Status ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size);
+  Status allocate(std::shared_ptr<std::byte>& memory, std::size_t& held, std::size_t size,
+                  const TensorDesc& desc);
+  Result<Slot*> slot_for(std::uint64_t core_bits, bool shadow);
+  Result<Slot*> new_slot(std::size_t width, std::size_t core);
+  Status apply(Slot& slot, bool shadow);
+  void ran(Slot& slot, std::uint64_t core_bits, bool ok);
+  void count_bytes();
+
+  const std::shared_ptr<LanedExecutable> executable_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  Slot* last_ = nullptr;  ///< Of the last run.
+  bool complete_ = false;
+  bool fresh_ = false;         ///< A kept input is.
+  bool open_outputs_ = false;  ///< The size of a result is known after the run only.
+  std::uint64_t changes_ = 1;
+  std::uint64_t last_core_bits_ = 0;
+  std::uint64_t bytes_in_ = 0;
+  std::uint64_t bytes_out_ = 0;
+  std::uint32_t batch_ = 1;
+  std::size_t held_ = 0;  ///< Bytes of ours, reported to the executable.
+  std::atomic<bool> busy_{false};
+};
+
+}  // namespace corelane::device

@@ -1,0 +1,46 @@
+/// An executable of a LanedDevice: the engine's program, its figures, and its residency.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "lanes/lane_engine.h"
+
+namespace corelane::device {
+
+class LanedDevice;
+
+class LanedExecutable final : public Executable,
+                              public std::enable_shared_from_this<LanedExecutable> {
+ public:
+  LanedExecutable(std::shared_ptr<LanedDevice> device, std::shared_ptr<LaneProgram> program,
+                  bool profiled);
+  ~LanedExecutable() override;
+
+  const std::vector<TensorDesc>& inputs() const noexcept override { return program_->inputs(); }
+  const std::vector<TensorDesc>& outputs() const noexcept override { return program_->outputs(); }
+  Placement placement() const noexcept override { return program_->placement(); }
+  bool from_precompiled() const noexcept override { return program_->from_precompiled(); }
+  MemoryFigures memory() const override;
+  Result<std::shared_ptr<Bindings>> new_bindings() override;
+  Status make_resident(const CoreSet& cores, Residency residency) override;
+  void release_residency() override;
+  Result<Precompiled> export_precompiled() const override;
+
+  const LanedDevice* device() const noexcept { return device_.get(); }
+  LaneProgram& program() const noexcept { return *program_; }
+  bool profiled() const noexcept { return profiled_; }
+  /// Bytes its bindings allocated.
+  std::atomic<std::size_t> buffer_bytes{0};
+  /// Bindings alive: so many jobs may want to run at once.
+  std::atomic<std::size_t> live_bindings{0};
+  /// Running average of the time on the engine; guarded by the scheduler's lock.
+  Duration average_run{};
+
+ private:
+  const std::shared_ptr<LanedDevice> device_;
+  const std::shared_ptr<LaneProgram> program_;
+  const bool profiled_;
+};
+
+}  // namespace corelane::device

@@ -1,0 +1,105 @@
+#include "lanes/laned_queue.h"
+
+#include <typeinfo>
+
+#include "lanes/laned_device.h"
+#include "lanes/laned_executable.h"
+
+namespace corelane::device {
+
+Status LanedQueue::check(const Submission& job) const {
+  // The exact types: drivers and wrappers bring executables of their own.
+  const Executable* executable = job.executable.get();
+  const Bindings* bindings = job.bindings.get();
+  if (executable == nullptr || bindings == nullptr)
+    return error(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
+                 executable == nullptr ? "an executable" : "bindings");
+  if (typeid(*executable) != typeid(LanedExecutable) ||
+      static_cast<const LanedExecutable*>(executable)->device() != device_.get())
+    return error(Code::kInvalidArgument,
+                 "the executable was prepared by another device than '{}'; prepare it on the one "
+                 "that runs it",
+                 device_->info().instance);
+  if (typeid(*bindings) != typeid(LanedBindings) ||
+      &static_cast<const LanedBindings*>(bindings)->executable() != executable)
+    return error(Code::kInvalidArgument,
+                 "the bindings were not made by the executable of this submission; use its "
+                 "new_bindings()");
+  const std::size_t cores = device_->scheduler().cores();
+  CORELANE_TRY(job.cores.check(cores));
+  if (job.cores.count() > 1 && !device_->info().capabilities.multi_core_jobs)
+    return error(Code::kUnsupported,
+                 "device '{}' runs jobs on single cores only, not on '{}'; ask for one core",
+                 device_->info().instance, job.cores.to_string());
+  return {};
+}
+
+Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const Submission& submission,
+                                                      LanedBindings& bindings, bool caller_waits) {
+  const bool shadow = submission.deadline != kNever && !submission.direct_user_memory;
+  bool shadowed = false;
+  if (shadow) {
+    auto result = bindings.make_shadows();
+    if (!result) {
+      bindings.release();
+      return error(std::move(result).error());
+    }
+    shadowed = *result;
+    // With fences to wait for, the inputs are not there yet: the last fence copies them.
+    if (submission.wait.empty()) bindings.copy_in();
+  }
+  bindings.set_batch(submission.batch);
+  auto job = std::make_shared<LanedJob>(
+      device_->scheduler(), account_, std::static_pointer_cast<LanedBindings>(submission.bindings),
+      submission);
+  job->shadow = shadowed;
+  if (Status status = device_->scheduler().submit(job, caller_waits); !status.ok()) {
+    bindings.release();
+    return error(std::move(status));
+  }
+  return job;
+}
+
+namespace {
+
+Status acquire(LanedBindings& bindings) {
+  if (!bindings.acquire())
+    return error(Code::kBusy,
+                 "the bindings are in use by another job; wait until it is released, or use "
+                 "bindings of its own for each job in flight");
+  Status status = bindings.complete_tensors();
+  if (!status.ok()) bindings.release();
+  return status;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Completion>> LanedQueue::submit(const Submission& job) {
+  CORELANE_TRY(check(job));
+  auto& bindings = static_cast<LanedBindings&>(*job.bindings);
+  CORELANE_TRY(acquire(bindings));
+  return enqueue(job, bindings, false);
+}
+
+std::size_t LanedQueue::depth() const { return device_->scheduler().depth(*account_); }
+
+bool LanedQueue::drain(TimePoint until) { return device_->scheduler().drain(*account_, until); }
+
+Status LanedQueue::run(const Submission& job, JobRecord* record) {
+  CORELANE_TRY(check(job));
+  auto& bindings = static_cast<LanedBindings&>(*job.bindings);
+  CORELANE_TRY(acquire(bindings));
+  const bool here =
+      job.deadline == kNever && job.wait.empty() && job.signal.empty() && !device_->event_driven();
+  if (here)
+    if (auto status = device_->scheduler().try_run_here(*account_, bindings, job, record))
+      return std::move(*status);
+  CORELANE_ASSIGN(const std::shared_ptr<LanedJob> made, enqueue(job, bindings, true));
+  made->wait(kNever);
+  // The caller gets no completion to wait on, and may free memory that the job uses directly.
+  if (!made->has_deadline() || job.direct_user_memory) made->wait_released(kNever);
+  if (record != nullptr) *record = made->record();
+  return made->status();
+}
+
+}  // namespace corelane::device

@@ -1,0 +1,33 @@
+/// A queue of a LanedDevice: checks a submission and hands it to the scheduler.
+#pragma once
+
+#include <memory>
+
+#include "lanes/laned_bindings.h"
+
+namespace corelane::device {
+
+class LanedDevice;
+class LanedJob;
+struct QueueAccount;
+
+class LanedQueue final : public Queue {
+ public:
+  LanedQueue(std::shared_ptr<LanedDevice> device, std::shared_ptr<QueueAccount> account)
+      : device_(std::move(device)), account_(std::move(account)) {}
+
+  Result<std::shared_ptr<Completion>> submit(const Submission& job) override;
+  Status run(const Submission& job, JobRecord* record) override;
+  std::size_t depth() const override;
+  bool drain(TimePoint until) override;
+
+ private:
+  Status check(const Submission& job) const;
+  Result<std::shared_ptr<LanedJob>> enqueue(const Submission& job, LanedBindings& bindings,
+                                            bool caller_waits);
+
+  const std::shared_ptr<LanedDevice> device_;
+  const std::shared_ptr<QueueAccount> account_;
+};
+
+}  // namespace corelane::device

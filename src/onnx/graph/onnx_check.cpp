@@ -1,0 +1,136 @@
+#include "onnx/graph/onnx_check.h"
+
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "onnx/graph/onnx_arity.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;
+
+/// Scopes from the outermost graph to the one being checked.
+class ScopeChecker {
+ public:
+  Status graph(const onnx::GraphProto& g, bool top) {
+    if (++depth_ > 32) return error(Code::kMalformed, "graphs nested more than 32 deep");
+    scopes_.emplace_back();
+    CORELANE_TRY(declare(g, top));
+    for (int i = 0; i < g.node_size(); ++i) CORELANE_TRY(node(g.node(i), i));
+    for (const auto& out : g.output()) {
+      if (!known(out.name())) {
+        return error(Code::kMalformed, "graph '{}': nothing produces its output '{}'", g.name(),
+                     out.name());
+      }
+    }
+    scopes_.pop_back();
+    --depth_;
+    return {};
+  }
+
+ private:
+  Status declare(const onnx::GraphProto& g, bool top) {
+    Names& names = scopes_.back();
+    for (const auto& in : g.input()) {
+      if (in.name().empty() || !names.insert(in.name()).second) {
+        return error(Code::kMalformed, "graph '{}': the input name '{}' is empty or used twice",
+                     g.name(), in.name());
+      }
+      if (top) CORELANE_TRY(declared_dims(in));
+    }
+    for (const auto& out : g.output()) {
+      if (top) CORELANE_TRY(declared_dims(out));
+    }
+    Names constants;
+    for (const auto& t : g.initializer()) {
+      if (t.name().empty() || !constants.insert(t.name()).second) {
+        return error(Code::kMalformed,
+                     "graph '{}': the initialiser name '{}' is empty or used twice", g.name(),
+                     t.name());
+      }
+      names.insert(t.name());
+    }
+    for (const auto& t : g.sparse_initializer()) names.insert(t.values().name());
+    return {};
+  }
+
+  static Status declared_dims(const onnx::ValueInfoProto& value) {
+    if (!value.type().has_tensor_type()) return {};
+    if (value.type().tensor_type().shape().dim_size() > 64) {
+      return error(Code::kMalformed, "'{}' declares more than 64 dimensions", value.name());
+    }
+    for (const auto& d : value.type().tensor_type().shape().dim()) {
+      if (d.has_dim_value() && d.dim_value() < -1) {
+        return error(Code::kMalformed, "'{}' declares the dimension {}; 0 or more is allowed",
+                     value.name(), d.dim_value());
+      }
+    }
+    return {};
+  }
+
+  bool known(std::string_view name) const {
+    for (const Names& n : scopes_) {
+      if (n.contains(name)) return true;
+    }
+    return false;
+  }
+
+  Status node(const onnx::NodeProto& n, int position) {
+    if (n.op_type().empty()) {
+      return error(Code::kMalformed, "node {} has no operator type", node_text(n, position));
+    }
+    CORELANE_TRY(check_arity(n, position));
+    for (const auto& in : n.input()) {
+      if (!in.empty() && !known(in)) {
+        return error(Code::kMalformed, "node {} ({}) reads '{}', which nothing before it makes",
+                     node_text(n, position), op_text(n), in);
+      }
+    }
+    for (const auto& a : n.attribute()) {
+      if (a.has_g()) CORELANE_TRY(graph(a.g(), false));
+      for (const auto& g : a.graphs()) CORELANE_TRY(graph(g, false));
+    }
+    for (const auto& out : n.output()) {
+      if (!out.empty() && !scopes_.back().insert(out).second) {
+        return error(Code::kMalformed, "node {} ({}) makes '{}', which exists already",
+                     node_text(n, position), op_text(n), out);
+      }
+    }
+    return {};
+  }
+
+  std::vector<Names> scopes_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+bool is_standard_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+std::int64_t opset_of(const onnx::ModelProto& model) {
+  for (const auto& o : model.opset_import()) {
+    if (is_standard_domain(o.domain())) return o.version();
+  }
+  return 1;
+}
+
+Status check_structure(const onnx::ModelProto& model) {
+  if (!model.has_graph()) {
+    return error(Code::kMalformed, "not an ONNX model: it holds no graph");
+  }
+  const auto& graph = model.graph();
+  if (graph.output_size() == 0) {
+    return error(Code::kMalformed, "the graph '{}' has no output", graph.name());
+  }
+  std::unordered_set<std::string_view> outputs;
+  for (const auto& out : graph.output()) {
+    if (out.name().empty() || !outputs.insert(out.name()).second) {
+      return error(Code::kMalformed, "the output name '{}' is empty or used twice", out.name());
+    }
+  }
+  return ScopeChecker().graph(graph, true);
+}
+
+}  // namespace corelane::onnx_import

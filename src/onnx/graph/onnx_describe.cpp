@@ -1,0 +1,192 @@
+#include "onnx/graph/onnx_describe.h"
+
+#include <unordered_set>
+
+#include "corelane/base/api.h"
+#include "onnx/graph/onnx_boundary.h"
+#include "onnx/graph/onnx_check.h"
+#include "onnx/graph/onnx_graph.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+Result<IoEntry> describe_value(const onnx::ValueInfoProto& value, const char* role) {
+  const auto& type = value.type();
+  if (!type.has_tensor_type()) {
+    return error(Code::kUnsupportedModel,
+                 "{} '{}' is not a tensor (a sequence, map, optional or sparse tensor); only "
+                 "tensors can be bound",
+                 role, value.name());
+  }
+  IoEntry entry;
+  entry.desc.name = value.name();
+  entry.desc.dtype = dtype_of(elem_type_of(type));
+  if (entry.desc.dtype == DType::kUndefined || entry.desc.dtype == DType::kString) {
+    return error(Code::kUnsupportedModel,
+                 "{} '{}' holds elements of {}; no device computes with them", role, value.name(),
+                 onnx_type_name(elem_type_of(type)));
+  }
+  const auto shape = shape_of(type);
+  if (!shape && std::string_view(role) == "input") {
+    return error(Code::kUnsupportedModel,
+                 "input '{}' declares no rank; give its shape when compiling (--shape {}=...)",
+                 value.name(), value.name());
+  }
+  entry.desc.shape = shape.value_or(Shape{});
+  for (const auto& d : type.tensor_type().shape().dim()) {
+    entry.desc.dim_names.push_back(d.dim_param());
+  }
+  return entry;
+}
+
+void set_reported(const ImportOptions& options, IoEntry& entry) {
+  if (!is_float(entry.desc.dtype)) {
+    entry.reported_dtype = entry.desc.dtype;
+  } else if (options.io_dtype != DType::kUndefined) {
+    entry.reported_dtype = options.io_dtype;
+  } else if (entry.quant_dtype != DType::kUndefined) {
+    entry.reported_dtype = entry.quant_dtype;
+  } else {
+    entry.reported_dtype = DType::kF16;
+  }
+}
+
+/// The list for an input: its own, or the one for all rank-4 inputs.
+const std::vector<float>* list_for(const std::map<std::string, std::vector<float>>& lists,
+                                   const IoEntry& entry) {
+  const auto own = lists.find(entry.desc.name);
+  if (own != lists.end()) return &own->second;
+  const auto all = lists.find("");
+  return all != lists.end() && entry.desc.shape.rank() == 4 ? &all->second : nullptr;
+}
+
+Status set_normalisation(const ImportOptions& options, IoEntry& entry) {
+  const struct {
+    const char* what;
+    const std::map<std::string, std::vector<float>>& lists;
+    std::vector<float>& target;
+  } both[] = {{"mean", options.mean, entry.mean}, {"std", options.std, entry.std}};
+  for (const auto& item : both) {
+    const auto* list = list_for(item.lists, entry);
+    if (list == nullptr || list->empty()) continue;
+    if (entry.desc.shape.rank() != 4) {
+      return error(Code::kInvalidArgument, "{} for input '{}' of shape {}; only rank 4 is allowed",
+                   item.what, entry.desc.name, entry.desc.shape.to_string());
+    }
+    const std::int64_t channels = entry.desc.shape[1];
+    const auto n = static_cast<std::int64_t>(list->size());
+    if (n != 1 && channels != Shape::kOpen && n != channels) {
+      return error(Code::kInvalidArgument,
+                   "{} for input '{}' has {} values; 1 or {} (its channels) are allowed", item.what,
+                   entry.desc.name, n, channels);
+    }
+    for (const float v : *list) {
+      if (item.what[0] == 's' && !(v != 0.0f)) {
+        return error(Code::kInvalidArgument, "std for input '{}' holds {}; not 0 is allowed",
+                     entry.desc.name, v);
+      }
+    }
+    item.target = *list;
+  }
+  return {};
+}
+
+Status check_names(const ImportOptions& options, const ProgramDescription& description) {
+  const auto known = [&](const std::string& name) {
+    for (const auto& in : description.inputs) {
+      if (in.desc.name == name) return true;
+    }
+    return name.empty();
+  };
+  std::string names;
+  for (const auto& in : description.inputs) names += (names.empty() ? "" : ", ") + in.desc.name;
+  for (const auto* lists : {&options.mean, &options.std}) {
+    for (const auto& [name, values] : *lists) {
+      if (!known(name)) {
+        return error(Code::kInvalidArgument, "mean or std for '{}'; the inputs are: {}", name,
+                     names);
+      }
+    }
+  }
+  return {};
+}
+
+std::uint64_t count_nodes(const onnx::GraphProto& graph) {
+  std::uint64_t n = 0;
+  for (const auto& node : graph.node()) {
+    ++n;
+    for (const auto& a : node.attribute()) {
+      if (a.has_g()) n += count_nodes(a.g());
+      for (const auto& g : a.graphs()) n += count_nodes(g);
+    }
+  }
+  return n;
+}
+
+void describe_model(const onnx::ModelProto& model, const ImportOptions& options,
+                    ProgramDescription& d) {
+  d.name = model.graph().name();
+  d.producer = model.producer_name();
+  if (!model.producer_version().empty()) {
+    d.producer += (d.producer.empty() ? "" : " ") + model.producer_version();
+  }
+  d.origin = {model.producer_name(), model.producer_version(),   model.domain(),
+              model.doc_string(),    model.graph().doc_string(), {}};
+  if (model.has_model_version()) d.origin.version = model.model_version();
+  d.opset = opset_of(model);
+  d.compiler_version = std::string("corelane ") + version();
+  for (const auto& entry : model.metadata_props()) d.metadata[entry.key()] = entry.value();
+  d.custom_string = options.custom_string;
+  d.batch = options.batch;
+  d.cores = options.cores;
+  d.node_count = count_nodes(model.graph());
+}
+
+}  // namespace
+
+std::vector<int> real_inputs(const onnx::GraphProto& graph) {
+  std::unordered_set<std::string_view> constants;
+  for (const auto& t : graph.initializer()) constants.insert(t.name());
+  for (const auto& t : graph.sparse_initializer()) constants.insert(t.values().name());
+  std::vector<int> inputs;
+  for (int i = 0; i < graph.input_size(); ++i) {
+    if (!constants.contains(graph.input(i).name())) inputs.push_back(i);
+  }
+  return inputs;
+}
+
+Status describe(const onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
+                ProgramDescription& d) {
+  if (options.io_dtype != DType::kUndefined && !is_float(options.io_dtype)) {
+    return error(Code::kInvalidArgument,
+                 "io dtype {}; f32, f16, bf16 and f64 are allowed (integer forms come from the "
+                 "model's own quantization)",
+                 dtype_name(options.io_dtype));
+  }
+  const GraphIndex index(model.graph());
+  for (const int i : real_inputs(model.graph())) {
+    CORELANE_ASSIGN(IoEntry entry, describe_value(model.graph().input(i), "input"));
+    find_input_quant(index, constants, entry);
+    set_reported(options, entry);
+    CORELANE_TRY(set_normalisation(options, entry));
+    const bool pixels = entry.desc.dtype != DType::kBool && entry.desc.dtype != DType::kI64;
+    if (entry.desc.shape.rank() == 4 && pixels) entry.preferred_layout = options.input_layout;
+    d.inputs.push_back(std::move(entry));
+  }
+  for (const auto& value : model.graph().output()) {
+    CORELANE_ASSIGN(IoEntry entry, describe_value(value, "output"));
+    find_output_quant(index, constants, entry);
+    set_reported(options, entry);
+    if (!shape_of(value.type())) {
+      d.findings.push_back({ImportFinding::Kind::kWarning, value.name(), "output",
+                            "its rank is not known before a run: the shape [] stands for any, not "
+                            "for a scalar; declare it in the model to have it known"});
+    }
+    d.outputs.push_back(std::move(entry));
+  }
+  CORELANE_TRY(check_names(options, d));
+  describe_model(model, options, d);
+  return {};
+}
+
+}  // namespace corelane::onnx_import

@@ -1,0 +1,131 @@
+#include "onnx/graph/onnx_external.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "onnx/graph/onnx_tensor.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool lies_under(const fs::path& file, const fs::path& folder) {
+  if (folder.empty()) return false;
+  const auto [f, end] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
+  return f == folder.end() && end != file.end();
+}
+
+Result<std::uint64_t> number(const std::string& text, const std::string& key,
+                             const std::string& tensor) {
+  std::uint64_t v = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (ec != std::errc() || end != text.data() + text.size()) {
+    return error(Code::kMalformed, "tensor '{}': external data {} '{}' is not a whole number",
+                 tensor, key, text);
+  }
+  return v;
+}
+
+}  // namespace
+
+ExternalData::ExternalData(const fs::path& root, const fs::path& linked_root, bool strict_links)
+    : strict_links_(strict_links) {
+  std::error_code ec;
+  if (!root.empty()) root_ = fs::canonical(root, ec);
+  if (!linked_root.empty()) linked_root_ = fs::canonical(linked_root, ec);
+}
+
+Result<fs::path> ExternalData::resolve(const std::string& location, const std::string& tensor) {
+  const fs::path relative(location);
+  if (location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos) {
+    return error(Code::kInvalidArgument,
+                 "tensor '{}': external data at '{}'; only paths relative to the model are allowed",
+                 tensor, location);
+  }
+  if (root_.empty()) {
+    return error(Code::kInvalidArgument,
+                 "tensor '{}' lies in the file '{}', but no folder for external data is known; "
+                 "import the model from its file, or give external_data_root",
+                 tensor, location);
+  }
+  std::error_code ec;
+  if (strict_links_) {
+    fs::path step = root_;
+    for (const auto& part : relative) {
+      step /= part;
+      if (fs::is_symlink(fs::symlink_status(step, ec))) {
+        return error(Code::kInvalidArgument,
+                     "tensor '{}': external data '{}' goes through the symbolic link '{}', which "
+                     "strict links refuse",
+                     tensor, location, step.string());
+      }
+    }
+  }
+  const fs::path joined = root_ / relative;
+  const fs::path resolved = fs::canonical(joined, ec);
+  if (ec) {
+    // Where a missing file would lie is checked first, so that nothing outside can be probed.
+    const fs::path wanted = fs::weakly_canonical(joined, ec);
+    if (ec || lies_under(wanted, root_)) {
+      return error(Code::kNotFound, "tensor '{}': no external data file '{}'", tensor,
+                   joined.string());
+    }
+  }
+  if (!lies_under(resolved, root_) && !lies_under(resolved, linked_root_)) {
+    return error(Code::kInvalidArgument,
+                 "tensor '{}': external data '{}' lies outside of the model's folder '{}'; move "
+                 "the file below it",
+                 tensor, location, root_.string());
+  }
+  return resolved;
+}
+
+Result<const MappedFile*> ExternalData::open(const std::string& location,
+                                             const std::string& tensor) {
+  const auto known = by_location_.find(location);
+  if (known != by_location_.end()) return known->second;
+  CORELANE_ASSIGN(const fs::path path, resolve(location, tensor));
+  if (const auto same = files_.find(path); same != files_.end()) {
+    return by_location_[location] = &same->second;
+  }
+  auto file = MappedFile::open(path);
+  if (!file) return error(file.error().wrap(fmt::format("tensor '{}'", tensor)));
+  size_of_files_ += file->bytes().size();
+  return by_location_[location] = &files_.emplace(path, std::move(*file)).first->second;
+}
+
+Result<ByteSpan> ExternalData::bytes_of(const onnx::TensorProto& tensor) {
+  const std::string& name = tensor.name();
+  std::string location;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> length;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") {
+      CORELANE_ASSIGN(offset, number(entry.value(), "offset", name));
+    }
+    if (entry.key() == "length") {
+      CORELANE_ASSIGN(length, number(entry.value(), "length", name));
+    }
+  }
+  if (tensor.data_type() == onnx::TensorProto::STRING) {
+    return error(Code::kMalformed, "tensor '{}': strings cannot be external data", name);
+  }
+  CORELANE_ASSIGN(const std::size_t wanted, tensor_bytes(tensor));
+  if (length && *length != wanted) {
+    return error(Code::kMalformed,
+                 "tensor '{}': its shape needs {} bytes, its external data declare {}", name,
+                 wanted, *length);
+  }
+  CORELANE_ASSIGN(const MappedFile* file, open(location, name));
+  auto slice = checked_slice(file->bytes(), offset, wanted, fmt::format("tensor '{}'", name));
+  if (!slice) {
+    return error(Code::kMalformed,
+                 "tensor '{}': bytes {} to {} of the external data file '{}', which has {}", name,
+                 offset, offset + wanted, file->path().string(), file->bytes().size());
+  }
+  return *slice;
+}
+
+}  // namespace corelane::onnx_import

@@ -1,0 +1,41 @@
+/// External data: where a tensor's bytes lie beside the model file, and which places are allowed.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/file.h"
+#include "corelane/base/status.h"
+#include "onnx/graph/onnx_proto.h"
+
+namespace corelane::onnx_import {
+
+/// Opens external data files once each. A location is relative to `root`; the file it resolves to
+/// must lie under `root` or under `linked_root` (the folder of the file that the model is a link
+/// to; may be empty). Not shared between threads.
+class ExternalData {
+ public:
+  ExternalData(const std::filesystem::path& root, const std::filesystem::path& linked_root,
+               bool strict_links);
+
+  /// The tensor's bytes; they live as long as this object. kInvalidArgument (no root, location
+  /// outside, link in strict mode), kNotFound, kIo, kMalformed (offset, length, key).
+  Result<ByteSpan> bytes_of(const onnx::TensorProto& tensor);
+  /// Of the files opened so far, each counted once however it is named.
+  std::size_t size_of_files() const { return size_of_files_; }
+
+ private:
+  Result<const MappedFile*> open(const std::string& location, const std::string& tensor);
+  Result<std::filesystem::path> resolve(const std::string& location, const std::string& tensor);
+
+  std::filesystem::path root_;
+  std::filesystem::path linked_root_;
+  bool strict_links_;
+  std::map<std::filesystem::path, MappedFile> files_;  ///< By resolved path.
+  std::map<std::string, const MappedFile*> by_location_;
+  std::size_t size_of_files_ = 0;
+};
+
+}  // namespace corelane::onnx_import

@@ -1,0 +1,18 @@
+#include "onnx/graph/onnx_unary.h"
+
+#include <set>
+
+namespace corelane::onnx_import {
+
+bool is_unary(std::string_view op) {
+  static const std::set<std::string_view> kNames{// clang-format off
+      "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Clip", "Cos",
+      "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity",
+      "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink",
+      "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh",
+      "ThresholdedRelu"};
+  // clang-format on
+  return kNames.contains(op);
+}
+
+}  // namespace corelane::onnx_import

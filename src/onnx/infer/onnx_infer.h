@@ -1,0 +1,49 @@
+/// The parts of shape inference: each handles some operators. Private to onnx_infer*.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "onnx/infer/onnx_facts.h"
+#include "onnx/graph/onnx_graph.h"
+
+namespace corelane::onnx_import {
+
+/// More dimensions than any operator of a real model makes.
+inline constexpr std::size_t kMostDims = 64;
+/// Integers and floats kept of a value that a node makes. Enough for shapes, axes and scales; a
+/// file cannot multiply a larger list by handing it on from node to node.
+inline constexpr std::size_t kMostKept = 64;
+
+/// `facts`, or nothing where the file declares a shape that no tensor can have.
+const ValueFacts& sound(const ValueFacts& facts);
+
+/// One node while its outputs are inferred.
+struct InferContext {
+  const onnx::NodeProto& node;
+  std::int64_t opset;
+  ByteSpan constants;
+  FactsTable& facts;
+
+  const ValueFacts& in(int i) const { return sound(facts.of(input_of(node, i))); }
+  bool has_output(int i) const { return i < node.output_size() && !node.output(i).empty(); }
+  void set(int output, std::int32_t elem, std::optional<Shape> shape) const;
+  /// The one way into the table: what does not fit together, or is too much to keep, is dropped. So
+  /// `ints` and `floats` that a rule finds have as many elements as the shape says.
+  void set(int output, ValueFacts known) const;
+  /// Known integers of input i, or of the attribute where older operator sets have it.
+  std::optional<std::vector<std::int64_t>> ints_of(int i, std::string_view attribute) const;
+};
+
+/// `axis` in 0..rank-1; nullopt when it is outside.
+std::optional<std::size_t> normal_axis(std::int64_t axis, std::size_t rank);
+/// Numpy broadcasting; an open dimension stays open unless the other decides it.
+std::optional<Shape> broadcast(const std::optional<Shape>& a, const std::optional<Shape>& b);
+
+/// Each returns false when the operator is not one of its own.
+bool infer_elementwise(const InferContext& c);
+bool infer_shape_ops(const InferContext& c);
+bool infer_layers(const InferContext& c);
+
+}  // namespace corelane::onnx_import

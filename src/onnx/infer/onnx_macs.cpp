@@ -1,0 +1,60 @@
+#include "onnx/infer/onnx_macs.h"
+
+#include <set>
+#include <string_view>
+
+#include "onnx/graph/onnx_graph.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+using Count = std::optional<std::uint64_t>;
+
+Count elements(const std::optional<Shape>& shape) {
+  if (!shape) return std::nullopt;
+  const auto n = shape->elements();
+  return n ? Count(*n) : std::nullopt;
+}
+
+Count product(Count a, Count b) {
+  std::uint64_t r = 0;
+  if (!a || !b || __builtin_mul_overflow(*a, *b, &r)) return std::nullopt;
+  return r;
+}
+
+Count dim(const std::optional<Shape>& shape, std::size_t i) {
+  if (!shape || i >= shape->rank() || (*shape)[i] < 0) return std::nullopt;
+  return static_cast<std::uint64_t>((*shape)[i]);
+}
+
+/// Every element of `y` takes one kernel: weights per output channel.
+Count convolution(const std::optional<Shape>& y, const std::optional<Shape>& w) {
+  const Count channels = dim(w, 0);
+  const Count all = elements(w);
+  if (!channels || *channels == 0 || !all) return std::nullopt;
+  return product(elements(y), *all / *channels);
+}
+
+}  // namespace
+
+Count macs_of(const onnx::NodeProto& node, const FactsTable& facts) {
+  const std::string& op = node.op_type();
+  const auto shape = [&](int i) { return facts.of(input_of(node, i)).shape; };
+  const auto output = [&] { return facts.of(node.output(0)).shape; };
+  if (node.output_size() == 0) return 0;
+  if (op == "Conv" || op == "ConvInteger") return convolution(output(), shape(1));
+  if (op == "QLinearConv") return convolution(output(), shape(3));
+  if (op == "ConvTranspose") return convolution(shape(0), shape(1));
+  if (op == "Gemm") {
+    const bool turned = int_attribute(node, "transA", 0) != 0;
+    return product(elements(output()), dim(shape(0), turned ? 0 : 1));
+  }
+  if (op == "MatMul" || op == "MatMulInteger" || op == "QLinearMatMul") {
+    const auto a = shape(0);
+    if (!a || a->rank() == 0) return std::nullopt;
+    return product(elements(output()), dim(a, a->rank() - 1));
+  }
+  return 0;
+}
+
+}  // namespace corelane::onnx_import

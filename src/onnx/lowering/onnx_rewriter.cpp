@@ -1,0 +1,346 @@
+#include "onnx/lowering/onnx_rewriter.h"
+
+#include <unordered_set>
+
+#include "onnx/graph/onnx_check.h"
+#include "onnx/graph/onnx_checked.h"
+#include "onnx/graph/onnx_constants.h"
+#include "onnx/infer/onnx_macs.h"
+#include "onnx/lowering/onnx_rules.h"
+#include "onnx/graph/onnx_tensor.h"
+#include "onnx/graph/onnx_walk.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+constexpr int kMostDepth = 8;
+/// Bytes that rules may add to any model; they may also double the graph.
+constexpr std::uint64_t kRoom = std::uint64_t{128} << 20;
+/// What a node or a constant takes besides its own bytes.
+constexpr std::uint64_t kPerNode = 512;
+/// Elements up to which a constant of one value is stored.
+constexpr std::int64_t kMostFilled = 64;
+
+void set_value(onnx::AttributeProto& a, const Attr& attr) {
+  a.set_name(attr.name);
+  if (const auto* i = std::get_if<std::int64_t>(&attr.value)) {
+    a.set_type(onnx::AttributeProto::INT);
+    a.set_i(*i);
+  } else if (const auto* f = std::get_if<float>(&attr.value)) {
+    a.set_type(onnx::AttributeProto::FLOAT);
+    a.set_f(*f);
+  } else if (const auto* s = std::get_if<std::string>(&attr.value)) {
+    a.set_type(onnx::AttributeProto::STRING);
+    a.set_s(*s);
+  } else {
+    a.set_type(onnx::AttributeProto::INTS);
+    for (const auto v : std::get<Ints>(attr.value)) a.add_ints(v);
+  }
+}
+
+/// The first of "corelane/", "corelane1/", ... that begins no name of the graph, nor of those in
+/// it.
+std::string free_prefix(onnx::GraphProto& graph) {
+  std::unordered_set<std::string_view> taken;
+  const auto add = [&](std::string_view name) {
+    const auto end = name.find('/');
+    if (name.starts_with("corelane") && end != name.npos) taken.insert(name.substr(0, end + 1));
+  };
+  for_each_graph(graph, [&](const onnx::GraphProto& g) {
+    for (const auto* list : {&g.input(), &g.output(), &g.value_info()}) {
+      for (const auto& v : *list) add(v.name());
+    }
+    for (const auto& t : g.initializer()) add(t.name());
+    for (const auto& t : g.sparse_initializer()) add(t.values().name());
+    for (const auto& node : g.node()) {
+      for (const auto& out : node.output()) add(out);
+    }
+  });
+  std::string prefix = "corelane/";
+  for (int k = 1; taken.contains(prefix); ++k) prefix = fmt::format("corelane{}/", k);
+  return prefix;
+}
+
+/// Models of other domains alone name no standard operator set; what the rules add needs one.
+void add_standard_opset(onnx::ModelProto& model) {
+  for (const auto& o : model.opset_import()) {
+    if (is_standard_domain(o.domain())) return;
+  }
+  if (model.opset_import_size() == 0) return;  // An old model: version 1.
+  auto& added = *model.add_opset_import();
+  added.set_domain("");
+  added.set_version(17);
+}
+
+}  // namespace
+
+std::optional<std::vector<double>> Rewriter::constant_values(const std::string& name) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end()) return std::nullopt;
+  return read_floats(*it->second, state_.constants);
+}
+
+std::string Rewriter::made_by(const std::string& name) const {
+  const auto it = makers_.find(name);
+  return it == makers_.end() ? std::string() : it->second;
+}
+
+Status Rewriter::run(onnx::GraphProto& graph) {
+  graph_ = &graph;
+  for (const auto& t : graph.initializer()) {
+    facts_.learn(t.name(), t, state_.constants);
+    tensors_.emplace(t.name(), &t);
+  }
+  for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()}) {
+    for (const auto& v : *list) facts_.learn(v);
+  }
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
+  old.Swap(graph.mutable_node());
+  graph.mutable_node()->Reserve(old.size());
+  for (origin_ = 0; origin_ < old.size() && failed_.ok(); ++origin_) {
+    origin_name_ = old[origin_].name();
+    visit(std::move(old[origin_]), 0);
+  }
+  return failed_;
+}
+
+void Rewriter::visit(onnx::NodeProto node, int depth) {
+  if (!failed_.ok()) return;
+  if (depth > kMostDepth) {
+    failed_ = error(Code::kInternal, "node {}: rewritten without end", position_text(node));
+    return;
+  }
+  if (depth > 0 && !take_room(kPerNode + node.ByteSizeLong())) return;
+  failed_ = subgraphs(node);
+  if (!failed_.ok()) return;
+  for (const Rule* rule : rules_for(node)) {
+    const int outer_depth = depth_;
+    depth_ = depth + 1;
+    auto done = rule->apply(*this, node);
+    depth_ = outer_depth;
+    if (!done) {
+      failed_ = done.error();
+      return;
+    }
+    if (!failed_.ok()) return;
+    if (!*done) continue;
+    if (depth == 0) {
+      state_.findings.push_back({ImportFinding::Kind::kRewritten, position_text(node),
+                                 op_text(node), std::string(rule->text)});
+    }
+    return;
+  }
+  infer_node(node, state_.opset, state_.constants, facts_);
+  if (top_) {
+    const auto macs = macs_of(node, facts_);
+    state_.macs_known = state_.macs_known && macs.has_value();
+    state_.macs += macs.value_or(0);
+  }
+  for (const auto& out : node.output()) makers_[out] = node.op_type();
+  auto& kept = *graph_->add_node();
+  kept = std::move(node);
+  if (kept.op_type() == "Constant" && kept.output_size() == 1) {
+    const auto* value = find_attribute(kept, "value");
+    if (value != nullptr && value->has_t()) tensors_.emplace(kept.output(0), &value->t());
+  }
+}
+
+Status Rewriter::subgraphs(onnx::NodeProto& node) {
+  const auto below = [&](onnx::GraphProto& g) { return Rewriter(state_, &facts_).run(g); };
+  for (auto& a : *node.mutable_attribute()) {
+    if (a.has_g()) CORELANE_TRY(below(*a.mutable_g()));
+    for (auto& g : *a.mutable_graphs()) CORELANE_TRY(below(g));
+  }
+  return {};
+}
+
+bool Rewriter::take_room(std::uint64_t bytes) {
+  if (!failed_.ok()) return false;
+  if (bytes <= state_.room) {
+    state_.room -= bytes;
+    return true;
+  }
+  failed_ = error(Code::kUnsupportedModel,
+                  "node {} '{}': what it, and the nodes before it, are written out as takes more "
+                  "than {} bytes beyond the model; give the model smaller sizes",
+                  origin_, origin_name_, kRoom);
+  return false;
+}
+
+std::string Rewriter::fresh_name(std::string_view hint) {
+  return fmt::format("{}{}_{}", state_.prefix, hint, state_.next_name++);
+}
+
+void Rewriter::emit(onnx::NodeProto node) { visit(std::move(node), depth_); }
+
+void Rewriter::define(const Names& outputs, std::string_view op, const Names& inputs,
+                      const Attrs& attrs) {
+  onnx::NodeProto node;
+  node.set_op_type(std::string(op));
+  const std::string base = origin_name_.empty() ? fmt::format("node{}", origin_) : origin_name_;
+  node.set_name(fmt::format("{}/{}_{}", base, op, state_.next_name++));
+  for (const auto& in : inputs) node.add_input(in);
+  for (const auto& out : outputs) node.add_output(out);
+  for (const auto& attr : attrs) set_value(*node.add_attribute(), attr);
+  emit(std::move(node));
+}
+
+std::string Rewriter::add(std::string_view op, const Names& inputs, const Attrs& attrs) {
+  return add_many(op, 1, inputs, attrs).front();
+}
+
+Names Rewriter::add_many(std::string_view op, std::size_t n, const Names& inputs,
+                         const Attrs& attrs) {
+  Names outputs;
+  for (std::size_t i = 0; i < n; ++i) outputs.push_back(fresh_name(op));
+  define(outputs, op, inputs, attrs);
+  return outputs;
+}
+
+std::string Rewriter::constant(onnx::TensorProto tensor) {
+  std::string name = tensor.name();
+  if (!take_room(kPerNode + tensor.ByteSizeLong())) return name;
+  place_tensor(tensor, state_.constants);
+  facts_.learn(name, tensor, state_.constants);
+  auto& kept = *graph_->add_initializer();
+  kept = std::move(tensor);
+  tensors_.emplace(name, &kept);
+  return name;
+}
+
+std::string Rewriter::add_constant(const onnx::TensorProto& tensor) {
+  onnx::TensorProto copy = tensor;
+  copy.set_name(fresh_name("constant"));
+  return constant(std::move(copy));
+}
+
+std::string Rewriter::ints(const Ints& list) {
+  return constant(make_ints(fresh_name("ints"), {static_cast<std::int64_t>(list.size())}, list));
+}
+
+std::string Rewriter::scalar_int(std::int64_t value) {
+  return constant(make_ints(fresh_name("int"), {}, {value}));
+}
+
+std::string Rewriter::values(std::int32_t elem, const Ints& dims, const std::vector<double>& data) {
+  return constant(make_values(fresh_name("values"), elem, dims, data));
+}
+
+std::string Rewriter::scalar(std::int32_t elem, double value) {
+  return constant(make_values(fresh_name("scalar"), elem, {}, {value}));
+}
+
+std::string Rewriter::sequence(std::int32_t elem, const Ints& dims,
+                               const std::function<double(std::int64_t)>& value) {
+  const Checked bytes = checked_product(dims) * std::int64_t{sizeof(double)};
+  const bool fits = bytes.is_within(0, static_cast<std::int64_t>(state_.room));
+  if (!fits) {
+    take_room(state_.room + 1);
+    return "";
+  }
+  std::vector<double> data(static_cast<std::size_t>(bytes.or_open()) / sizeof(double));
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = value(static_cast<std::int64_t>(i));
+  return values(elem, dims, data);
+}
+
+std::string Rewriter::filled(std::int32_t elem, const Ints& dims, double value) {
+  if (checked_product(dims).is_within(0, kMostFilled)) {
+    return sequence(elem, dims, [&](std::int64_t) { return value; });
+  }
+  return add("Expand", {scalar(elem, value), ints(dims)});
+}
+
+std::string Rewriter::squeeze(const std::string& x, const Ints& axes) {
+  if (opset() < 13) return add("Squeeze", {x}, {{"axes", axes}});
+  return add("Squeeze", {x, ints(axes)});
+}
+
+std::string Rewriter::unsqueeze(const std::string& x, const Ints& axes) {
+  if (opset() < 13) return add("Unsqueeze", {x}, {{"axes", axes}});
+  return add("Unsqueeze", {x, ints(axes)});
+}
+
+std::string Rewriter::reduce(std::string_view op, const std::string& x, const Ints& axes,
+                             bool keep) {
+  const std::int64_t since = op == "ReduceSum" ? 13 : 18;
+  if (opset() < since) return add(op, {x}, {{"axes", axes}, {"keepdims", keep ? 1 : 0}});
+  return add(op, {x, ints(axes)}, {{"keepdims", keep ? 1 : 0}});
+}
+
+std::string Rewriter::slice(const std::string& x, std::int64_t axis, std::int64_t begin,
+                            std::int64_t end) {
+  if (opset() < 10) {
+    return add("Slice", {x}, {{"starts", Ints{begin}}, {"ends", Ints{end}}, {"axes", Ints{axis}}});
+  }
+  return add("Slice", {x, ints({begin}), ints({end}), ints({axis})});
+}
+
+std::string Rewriter::reshape(const std::string& x, const Ints& dims) {
+  return add("Reshape", {x, ints(dims)});
+}
+
+std::string Rewriter::cast(const std::string& x, std::int32_t elem) {
+  return add("Cast", {x}, {{"to", elem}});
+}
+
+std::string Rewriter::transpose(const std::string& x, const Ints& perm) {
+  return add("Transpose", {x}, {{"perm", perm}});
+}
+
+std::string Rewriter::concat(const Names& parts, std::int64_t axis) {
+  return parts.size() == 1 ? parts.front() : add("Concat", parts, {{"axis", axis}});
+}
+
+void Rewriter::warn(const onnx::NodeProto& node, std::string text) {
+  const ImportFinding finding{ImportFinding::Kind::kWarning, position_text(node), op_text(node),
+                              std::move(text)};
+  state_.findings.push_back(finding);
+}
+
+Result<bool> Rewriter::refuse(const onnx::NodeProto& node, std::string_view text) {
+  if (state_.refuse_known_wrong) {
+    return error(Code::kUnsupportedModel, "node {} ({}): {}", position_text(node), op_text(node),
+                 text);
+  }
+  warn(node, std::string(text));
+  return false;
+}
+
+void Rewriter::declare_outputs(onnx::GraphProto& graph) const {
+  for (auto& out : *graph.mutable_output()) {
+    const auto& shape = facts_.of(out.name()).shape;
+    const bool tensor = out.type().has_tensor_type();
+    if (!shape || !tensor) continue;
+    auto& declared = *out.mutable_type()->mutable_tensor_type()->mutable_shape();
+    if (declared.dim_size() != static_cast<int>(shape->rank())) {
+      declared.clear_dim();
+      for (std::size_t i = 0; i < shape->rank(); ++i) declared.add_dim();
+    }
+    for (std::size_t i = 0; i < shape->rank(); ++i) {
+      auto& dim = *declared.mutable_dim(static_cast<int>(i));
+      if ((*shape)[i] >= 0) dim.set_dim_value((*shape)[i]);
+    }
+  }
+}
+
+Result<RewriteReport> rewrite(onnx::ModelProto& model, ByteVector& constants,
+                              bool refuse_known_wrong) {
+  RewriteReport report;
+  add_standard_opset(model);
+  RewriteState state{opset_of(model),
+                     refuse_known_wrong,
+                     constants,
+                     report.findings,
+                     free_prefix(*model.mutable_graph()),
+                     0,
+                     0,
+                     true,
+                     kRoom + model.ByteSizeLong()};
+  Rewriter rewriter(state, nullptr);
+  CORELANE_TRY(rewriter.run(*model.mutable_graph()));
+  rewriter.declare_outputs(*model.mutable_graph());
+  if (state.macs_known) report.macs = state.macs;
+  return report;
+}
+
+}  // namespace corelane::onnx_import

@@ -1,0 +1,154 @@
+/// Rewrites of what the engine refuses or gets wrong: the tool that rules build nodes with.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+#include "corelane/program/description.h"
+#include "onnx/infer/onnx_facts.h"
+#include "onnx/graph/onnx_graph.h"
+#include "onnx/infer/onnx_infer.h"
+#include "onnx/graph/onnx_proto.h"
+
+namespace corelane::onnx_import {
+
+using Ints = std::vector<std::int64_t>;
+using Names = std::vector<std::string>;
+
+/// An attribute of a node that a rule makes.
+struct Attr {
+  Attr(const char* n, int v) : name(n), value(std::int64_t{v}) {}
+  Attr(const char* n, std::int64_t v) : name(n), value(v) {}
+  Attr(const char* n, float v) : name(n), value(v) {}
+  Attr(const char* n, const char* v) : name(n), value(std::string(v)) {}
+  Attr(const char* n, std::string v) : name(n), value(std::move(v)) {}
+  Attr(const char* n, Ints v) : name(n), value(std::move(v)) {}
+  std::string name;
+  std::variant<std::int64_t, float, std::string, Ints> value;
+};
+using Attrs = std::vector<Attr>;
+
+class Rewriter;
+
+/// Replaces one node: adds nodes that make all its outputs and returns true, or adds nothing and
+/// returns false.
+struct Rule {
+  std::string_view op;
+  Result<bool> (*apply)(Rewriter&, const onnx::NodeProto&);
+  std::string_view text;  ///< For the finding: what is done.
+};
+
+/// What is the same for a graph and its subgraphs.
+struct RewriteState {
+  std::int64_t opset = 0;
+  bool refuse_known_wrong = true;
+  ByteVector& constants;
+  std::vector<ImportFinding>& findings;
+  std::string prefix;  ///< Of new names; no name of the model begins with it.
+  std::uint64_t next_name = 0;
+  std::uint64_t macs = 0;  ///< Of the top graph; meaningless unless macs_known.
+  bool macs_known = true;
+  std::uint64_t room = 0;  ///< Bytes that the rules may still add.
+};
+
+/// Goes through one graph in order; each node is kept, or replaced by what its rules add. Facts of
+/// all values made so far are known. New nodes go through the rules as well.
+class Rewriter {
+ public:
+  Rewriter(RewriteState& state, const FactsTable* outer)
+      : state_(state), facts_(outer), top_(outer == nullptr) {}
+  Status run(onnx::GraphProto& graph);
+
+  std::int64_t opset() const { return state_.opset; }
+  const ValueFacts& of(const std::string& name) const { return sound(facts_.of(name)); }
+  const FactsTable& facts() const { return facts_; }
+  /// The elements of a constant of any size; nullopt when it is not a constant of this graph.
+  std::optional<std::vector<double>> constant_values(const std::string& name) const;
+  /// The operator that made a value; "" for inputs and constants.
+  std::string made_by(const std::string& name) const;
+  bool is_constant(const std::string& name) const { return tensors_.contains(name); }
+
+  /// A new node with one new output, whose name is returned.
+  std::string add(std::string_view op, const Names& inputs, const Attrs& attrs = {});
+  /// The same with `n` outputs.
+  Names add_many(std::string_view op, std::size_t n, const Names& inputs, const Attrs& attrs = {});
+  /// A node that makes values of given names ("" leaves an output out).
+  void define(const Names& outputs, std::string_view op, const Names& inputs,
+              const Attrs& attrs = {});
+  /// Any node, through the rules.
+  void emit(onnx::NodeProto node);
+  /// A name that nothing has.
+  std::string fresh_name(std::string_view hint);
+  /// A copy of a tensor under a new name, which is returned.
+  std::string add_constant(const onnx::TensorProto& tensor);
+  /// Constants.
+  std::string ints(const Ints& values);
+  std::string scalar_int(std::int64_t value);
+  std::string values(std::int32_t elem, const Ints& dims, const std::vector<double>& data);
+  std::string scalar(std::int32_t elem, double value);
+  /// A constant of any declared size, `value(i)` its element i in row-major order. What goes beyond
+  /// the room ends the rewriting before memory is taken; the name returned is then "".
+  std::string sequence(std::int32_t elem, const Ints& dims,
+                       const std::function<double(std::int64_t)>& value);
+  /// One value everywhere; takes no room for large sizes.
+  std::string filled(std::int32_t elem, const Ints& dims, double value);
+
+  // Operators whose form depends on the operator set.
+  std::string squeeze(const std::string& x, const Ints& axes);
+  std::string unsqueeze(const std::string& x, const Ints& axes);
+  std::string reduce(std::string_view op, const std::string& x, const Ints& axes, bool keep);
+  std::string slice(const std::string& x, std::int64_t axis, std::int64_t begin, std::int64_t end);
+  std::string reshape(const std::string& x, const Ints& dims);
+  std::string cast(const std::string& x, std::int32_t elem);
+  std::string transpose(const std::string& x, const Ints& perm);
+  std::string concat(const Names& parts, std::int64_t axis);
+
+  /// Writes what is known of the shapes of the graph's outputs into their declarations.
+  void declare_outputs(onnx::GraphProto& graph) const;
+
+  /// A finding about the node being rewritten.
+  void warn(const onnx::NodeProto& node, std::string text);
+  /// For a pattern that the engine computes wrongly: kUnsupportedModel, or a warning where the
+  /// import was asked to go on; then the node is kept.
+  Result<bool> refuse(const onnx::NodeProto& node, std::string_view text);
+
+ private:
+  void visit(onnx::NodeProto node, int depth);
+  /// False, and an error of the whole rewriting, when the rules add more than there is room for.
+  bool take_room(std::uint64_t bytes);
+  Status subgraphs(onnx::NodeProto& node);
+  std::string constant(onnx::TensorProto tensor);
+  std::string position_text(const onnx::NodeProto& node) const { return node_text(node, origin_); }
+
+  RewriteState& state_;
+  FactsTable facts_;
+  bool top_;
+  onnx::GraphProto* graph_ = nullptr;
+  /// Initialisers and values of Constant nodes, in the graph.
+  std::unordered_map<std::string, const onnx::TensorProto*> tensors_;
+  std::unordered_map<std::string, std::string> makers_;
+  int origin_ = 0;
+  std::string origin_name_;
+  int depth_ = 0;
+  Status failed_;
+};
+
+/// What the walk over a model finds on its way.
+struct RewriteReport {
+  std::vector<ImportFinding> findings;
+  std::uint64_t macs = 0;  ///< 0 when a shape is not known.
+};
+
+/// Applies all rules to the model's graph, and fills open dimensions of its outputs where they
+/// follow from the inputs.
+Result<RewriteReport> rewrite(onnx::ModelProto& model, ByteVector& constants,
+                              bool refuse_known_wrong);
+
+}  // namespace corelane::onnx_import

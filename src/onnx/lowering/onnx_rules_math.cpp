@@ -1,0 +1,232 @@
+// Rules for single operators that the engine has no conversion for, or computes wrongly.
+#include <algorithm>
+#include <cmath>
+
+#include "onnx/infer/onnx_infer.h"
+#include "onnx/lowering/onnx_rules.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+using T = onnx::TensorProto;
+
+/// numpy's mod: the sign of the divisor.
+Result<bool> float_mod(Rewriter& r, const onnx::NodeProto& node) {
+  const std::int32_t elem = r.of(node.input(0)).elem;
+  if (!is_float(dtype_of(elem)) || int_attribute(node, "fmod", 0) != 0) return false;
+  const std::string& b = node.input(1);
+  const std::string zero = r.scalar(elem, 0);
+  const std::string rest = r.add("Mod", {node.input(0), b}, {{"fmod", 1}});
+  const std::string other_sign =
+      r.add("Less", {r.add("Mul", {r.add("Sign", {rest}), r.add("Sign", {b})}), zero});
+  r.define({node.output(0)}, "Where", {other_sign, r.add("Add", {rest, b}), rest});
+  return true;
+}
+
+/// Sizes up to which CumProd is written out: the doublings must not overflow.
+constexpr std::int64_t kMostAlong = std::int64_t{1} << 40;
+
+/// The product of each prefix, by doubling: log2(n) multiplications with shifted copies.
+std::string prefix_products(Rewriter& r, const onnx::NodeProto& node, const ValueFacts& x,
+                            std::size_t axis) {
+  const auto at = static_cast<std::int64_t>(axis);
+  const std::int64_t n = (*x.shape)[axis];
+  const bool reverse = int_attribute(node, "reverse", 0) != 0;
+  const auto shifted = [&](const std::string& value, std::int64_t by) {
+    Shape block = *x.shape;
+    block[axis] = by;
+    const std::string ones = r.filled(x.elem, block.dims(), 1.0);
+    if (by >= n) return ones;
+    const std::string part = reverse ? r.slice(value, at, by, n) : r.slice(value, at, 0, n - by);
+    return reverse ? r.concat({part, ones}, at) : r.concat({ones, part}, at);
+  };
+  std::string value = node.input(0);
+  if (int_attribute(node, "exclusive", 0) != 0) value = shifted(value, 1);
+  for (std::int64_t by = 1; by < n; by *= 2) value = r.add("Mul", {value, shifted(value, by)});
+  return value;
+}
+
+Result<bool> cum_prod(Rewriter& r, const onnx::NodeProto& node) {
+  const auto x = r.of(node.input(0));
+  const auto usual = [](std::int64_t d) { return d <= kMostAlong; };
+  if (!x.is_static() || x.rank() < 1 || x.rank() > 6 ||
+      !std::all_of(x.shape->dims().begin(), x.shape->dims().end(), usual)) {
+    return r.refuse(node,
+                    "the engine has no CumProd; it can be written out only for a fixed "
+                    "shape");
+  }
+  const auto& axis_fact = r.of(node.input(1));
+  if (axis_fact.known_ints() && axis_fact.ints->size() == 1) {
+    const auto axis = normal_axis(axis_fact.ints->front(), x.shape->rank());
+    if (!axis) return false;
+    r.define({node.output(0)}, "Identity", {prefix_products(r, node, x, *axis)});
+    return true;
+  }
+  // The axis comes at run time: all of them, and the one is chosen.
+  std::string value = prefix_products(r, node, x, 0);
+  const std::string axis = r.cast(node.input(1), T::INT64);
+  for (std::size_t a = 1; a < x.shape->rank(); ++a) {
+    const auto at = static_cast<std::int64_t>(a);
+    const std::string chosen = r.add("Or", {r.add("Equal", {axis, r.scalar_int(at)}),
+                                            r.add("Equal", {axis, r.scalar_int(at - x.rank())})});
+    value = r.add("Where", {chosen, prefix_products(r, node, x, a), value});
+  }
+  r.define({node.output(0)}, "Identity", {value});
+  return true;
+}
+
+/// The engine's ReduceMax starts from the lowest float, so a row of -inf does not compare as such.
+Result<bool> equals_negative_infinity(Rewriter& r, const onnx::NodeProto& node) {
+  constexpr double kLowest = -3.4028234663852886e38;
+  for (const int i : {0, 1}) {
+    const auto& bound = r.of(node.input(i));
+    if (!bound.floats || bound.floats->size() != 1) continue;
+    const bool negative = std::isinf(bound.floats->front()) && bound.floats->front() < 0;
+    const std::string& x = node.input(1 - i);
+    if (!negative || r.made_by(x) != "ReduceMax") continue;
+    r.define({node.output(0)}, "LessOrEqual",
+             {r.cast(x, T::FLOAT), r.values(T::FLOAT, bound.shape->dims(), {kLowest})});
+    return true;
+  }
+  return false;
+}
+
+/// Inference: the input itself, and a mask of ones.
+Result<bool> dropout(Rewriter& r, const onnx::NodeProto& node) {
+  const auto x = r.of(node.input(0));
+  const std::string& training = input_of(node, 2);
+  if (!training.empty()) {
+    const auto& mode = r.of(training);
+    if (!mode.known_ints() || mode.ints->size() != 1 || mode.ints->front() != 0) return false;
+  } else if (r.opset() < 7 && int_attribute(node, "is_test", 0) == 0) {
+    return false;
+  }
+  r.define({node.output(0)}, "Identity", {node.input(0)});
+  if (node.output_size() > 1 && !node.output(1).empty()) {
+    const std::int32_t elem = r.opset() < 10 ? x.elem : static_cast<std::int32_t>(T::BOOL);
+    const std::string one = r.scalar(elem, 1);
+    r.define({node.output(1)}, "Expand", {one, r.add("Shape", {node.input(0)})});
+  }
+  return true;
+}
+
+/// Determinants of 2x2 and 3x3 matrices.
+Result<bool> determinant(Rewriter& r, const onnx::NodeProto& node) {
+  const auto x = r.of(node.input(0));
+  if (x.rank() < 2) return false;
+  const std::int64_t n = (*x.shape)[x.shape->rank() - 1];
+  if (n != 2 && n != 3) return false;
+  const auto cell = [&](std::int64_t i, std::int64_t j) {
+    const std::string row = r.slice(node.input(0), x.rank() - 2, i, i + 1);
+    return r.squeeze(r.slice(row, x.rank() - 1, j, j + 1), {-2, -1});
+  };
+  const auto minor = [&](std::int64_t i, std::int64_t j, std::int64_t k, std::int64_t l) {
+    return r.add("Sub",
+                 {r.add("Mul", {cell(i, k), cell(j, l)}), r.add("Mul", {cell(i, l), cell(j, k)})});
+  };
+  if (n == 2) {
+    r.define({node.output(0)}, "Identity", {minor(0, 1, 0, 1)});
+    return true;
+  }
+  const std::string a = r.add("Mul", {cell(0, 0), minor(1, 2, 1, 2)});
+  const std::string b = r.add("Mul", {cell(0, 1), minor(1, 2, 0, 2)});
+  const std::string c = r.add("Mul", {cell(0, 2), minor(1, 2, 0, 1)});
+  r.define({node.output(0)}, "Add", {r.add("Sub", {a, b}), c});
+  return true;
+}
+
+Result<bool> binarizer(Rewriter& r, const onnx::NodeProto& node) {
+  const std::int32_t elem = r.of(node.input(0)).elem;
+  if (elem == 0) return false;
+  const double threshold = float_attribute(node, "threshold", 0.0f);
+  const std::string above = r.add("Greater", {node.input(0), r.scalar(elem, threshold)});
+  r.define({node.output(0)}, "Cast", {above}, {{"to", elem}});
+  return true;
+}
+
+Result<bool> feature_extractor(Rewriter& r, const onnx::NodeProto& node) {
+  const auto& x = r.of(node.input(0));
+  if (x.rank() < 1) return false;
+  std::string picked =
+      r.add("Gather", {node.input(0), r.reshape(node.input(1), {-1})}, {{"axis", x.rank() - 1}});
+  if (x.rank() == 1) picked = r.unsqueeze(picked, {0});
+  r.define({node.output(0)}, "Identity", {picked});
+  return true;
+}
+
+Result<bool> celu(Rewriter& r, const onnx::NodeProto& node) {
+  const std::int32_t elem = r.of(node.input(0)).elem;
+  if (elem == T::FLOAT || !is_float(dtype_of(elem))) return false;
+  const double alpha = float_attribute(node, "alpha", 1.0f);
+  const std::string zero = r.scalar(elem, 0);
+  const std::string a = r.scalar(elem, alpha);
+  const std::string& x = node.input(0);
+  const std::string grown =
+      r.add("Mul", {a, r.add("Sub", {r.add("Exp", {r.add("Div", {x, a})}), r.scalar(elem, 1)})});
+  r.define({node.output(0)}, "Add", {r.add("Max", {x, zero}), r.add("Min", {grown, zero})});
+  return true;
+}
+
+Result<bool> swiglu(Rewriter& r, const onnx::NodeProto& node) {
+  const std::int32_t elem = r.of(node.input(0)).elem;
+  if (elem == 0) return false;
+  const std::string& a = node.input(0);
+  const std::string gate =
+      r.add("Sigmoid", {r.add("Mul", {a, r.scalar(elem, float_attribute(node, "alpha", 1.0f))})});
+  r.define({node.output(0)}, "Mul", {r.add("Mul", {a, gate}), node.input(1)});
+  return true;
+}
+
+/// With ignore_index: gather the target's score, weigh it, reduce.
+Result<bool> nll_loss(Rewriter& r, const onnx::NodeProto& node) {
+  const auto* ignore = find_attribute(node, "ignore_index");
+  const auto x = r.of(node.input(0));
+  const auto target = r.of(node.input(1));
+  if (ignore == nullptr || x.elem == 0 || target.elem == 0) return false;
+  const std::string& weight = input_of(node, 2);
+  const std::string reduction = string_attribute(node, "reduction", "mean");
+  // All dimensions of the target are reduced: their number must be known.
+  if (reduction != "none" && !target.shape) return false;
+  const std::string zero_int = r.values(target.elem, {}, {0});
+  const std::string ignored = r.add(
+      "Equal", {node.input(1), r.values(target.elem, {}, {static_cast<double>(ignore->i())})});
+  const std::string chosen = r.add("Where", {ignored, zero_int, node.input(1)});
+  const std::string score = r.squeeze(
+      r.add("GatherElements", {node.input(0), r.unsqueeze(chosen, {1})}, {{"axis", 1}}), {1});
+  const std::string each =
+      weight.empty() ? r.scalar(x.elem, 1) : r.add("Gather", {weight, chosen}, {{"axis", 0}});
+  const std::string weights = r.add("Where", {ignored, r.scalar(x.elem, 0), each});
+  const std::string loss = r.add("Neg", {r.add("Mul", {score, weights})});
+  if (reduction == "none") {
+    r.define({node.output(0)}, "Identity", {loss});
+    return true;
+  }
+  Ints all;
+  for (std::int64_t i = 0; i < std::max<std::int64_t>(target.rank(), 1); ++i) all.push_back(i);
+  const std::string sum = r.reduce("ReduceSum", loss, all, false);
+  if (reduction == "sum") {
+    r.define({node.output(0)}, "Identity", {sum});
+  } else {
+    r.define({node.output(0)}, "Div", {sum, r.reduce("ReduceSum", weights, all, false)});
+  }
+  return true;
+}
+
+constexpr Rule kRules[] = {
+    {"Mod", float_mod, "floats with fmod=0: the sign of the divisor, written out"},
+    {"Equal", equals_negative_infinity, "a maximum compared with -inf: with the lowest float"},
+    {"Dropout", dropout, "inference: an Identity"},
+    {"Det", determinant, "2x2 and 3x3: written out"},
+    {"Binarizer", binarizer, "a comparison"},
+    {"ArrayFeatureExtractor", feature_extractor, "a Gather"},
+    {"CumProd", cum_prod, "written out as products with shifted copies"},
+    {"Celu", celu, "16-bit floats: written out"},
+    {"SwiGLU", swiglu, "written out"},
+    {"NegativeLogLikelihoodLoss", nll_loss, "with ignore_index: gathers and sums"},
+};
+
+}  // namespace
+
+std::span<const Rule> math_rules() { return kRules; }
+
+}  // namespace corelane::onnx_import

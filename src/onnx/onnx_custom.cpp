@@ -1,0 +1,138 @@
+#include "onnx/onnx_custom.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "corelane/onnx/onnx_import.h"
+#include "onnx/graph/onnx_check.h"
+#include "onnx/graph/onnx_graph.h"
+#include "onnx/graph/onnx_operators.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+/// Operator domains that the engine itself knows.
+bool is_engine_domain(const std::string& domain) {
+  return is_standard_domain(domain) || domain == "ai.onnx.ml" || domain == "com.microsoft" ||
+         domain == "ai.onnx.preview.training" || domain == "org.openvinotoolkit";
+}
+
+class CustomOperators {
+ public:
+  CustomOperators(const onnx::ModelProto& model, const std::vector<std::string>& declared)
+      : declared_(declared.begin(), declared.end()) {
+    every_ = declared_.erase(std::string(kEveryCustomOperator)) != 0;
+    for (const auto& f : model.functions()) functions_.insert(f.domain() + ":" + f.name());
+  }
+
+  Status graph(onnx::GraphProto& g) {
+    Types types;
+    for (const auto* list : {&g.value_info(), &g.input(), &g.output()}) {
+      for (const auto& v : *list) types[v.name()] = v.type();
+    }
+    for (int i = 0; i < g.node_size(); ++i) {
+      auto& node = *g.mutable_node(i);
+      if (is_declared(node)) {
+        CORELANE_TRY(prepare(node, i, types));
+      } else if (!is_engine_domain(node.domain()) &&
+                 !functions_.contains(node.domain() + ":" + node.op_type())) {
+        return error(Code::kUnsupportedModel,
+                     "node {}: the operator {} is not a standard one; to run it as a host "
+                     "operator, declare it: --custom-op {}",
+                     node_text(node, i), op_text(node), op_text(node));
+      }
+      for (auto& a : *node.mutable_attribute()) {
+        if (a.has_g()) CORELANE_TRY(graph(*a.mutable_g()));
+        for (auto& below : *a.mutable_graphs()) CORELANE_TRY(graph(below));
+      }
+    }
+    return {};
+  }
+
+  Result<std::vector<CustomOperatorDecl>> finish() {
+    for (const auto& type : declared_) {
+      if (used_.contains(type)) continue;
+      return error(Code::kInvalidArgument,
+                   "custom operator '{}' was declared, but no node of the model has that type",
+                   type);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  using Types = std::unordered_map<std::string, onnx::TypeProto>;
+
+  bool is_declared(const onnx::NodeProto& node) {
+    for (const auto& text : {node.op_type(), node.domain() + "." + node.op_type()}) {
+      if (!declared_.contains(text)) continue;
+      used_.insert(text);
+      return true;
+    }
+    return every_ && is_unknown(node);
+  }
+
+  /// True for what neither a standard nor the model itself defines.
+  bool is_unknown(const onnx::NodeProto& node) const {
+    if (functions_.contains(node.domain() + ":" + node.op_type())) return false;
+    if (is_standard_domain(node.domain())) return !is_standard_operator(node.op_type());
+    return !is_engine_domain(node.domain());
+  }
+
+  Status prepare(onnx::NodeProto& node, int position, const Types& types) {
+    const auto same = [&](const CustomOperatorDecl& d) {
+      return d.type == node.op_type() && d.domain == node.domain();
+    };
+    auto it = std::find_if(found_.begin(), found_.end(), same);
+    if (it == found_.end()) {
+      it = found_.insert(found_.end(), {node.op_type(), node.domain(), 0});
+    }
+    ++it->nodes;
+
+    std::vector<std::int64_t> dtypes;
+    std::vector<std::string> shapes;
+    for (const auto& out : node.output()) {
+      const auto type = types.find(out);
+      const bool known = type != types.end() && elem_type_of(type->second) != 0;
+      const auto shape = known ? shape_of(type->second) : std::nullopt;
+      if (!shape) {
+        // One output without a description is taken to be like input 0.
+        if (node.output_size() == 1 && node.input_size() > 0) return {};
+        return error(Code::kUnsupportedModel,
+                     "node {}: nothing says what type and shape output '{}' of the custom "
+                     "operator {} has; add a value_info for it to the ONNX graph",
+                     node_text(node, position), out, op_text(node));
+      }
+      dtypes.push_back(elem_type_of(type->second));
+      std::string text;
+      for (const auto d : shape->dims()) {
+        text += (text.empty() ? "" : ",") + (d == Shape::kOpen ? "?" : std::to_string(d));
+      }
+      shapes.push_back(std::move(text));
+    }
+    set_attribute(node, "corelane_output_dtypes", dtypes);
+    remove_attribute(node, "corelane_output_shapes");
+    auto& a = *node.add_attribute();
+    a.set_name("corelane_output_shapes");
+    a.set_type(onnx::AttributeProto::STRINGS);
+    for (auto& s : shapes) a.add_strings(std::move(s));
+    return {};
+  }
+
+  std::set<std::string> declared_;
+  bool every_ = false;
+  std::set<std::string> used_;
+  std::set<std::string> functions_;
+  std::vector<CustomOperatorDecl> found_;
+};
+
+}  // namespace
+
+Result<std::vector<CustomOperatorDecl>> prepare_custom_operators(
+    onnx::ModelProto& model, const std::vector<std::string>& declared) {
+  CustomOperators operators(model, declared);
+  CORELANE_TRY(operators.graph(*model.mutable_graph()));
+  return operators.finish();
+}
+
+}  // namespace corelane::onnx_import

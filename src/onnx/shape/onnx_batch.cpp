@@ -1,0 +1,162 @@
+#include "onnx/shape/onnx_batch.h"
+
+#include <unordered_map>
+
+#include "onnx/shape/onnx_batch_axis.h"
+#include "onnx/graph/onnx_check.h"
+#include "onnx/graph/onnx_describe.h"
+#include "onnx/graph/onnx_graph.h"
+#include "onnx/graph/onnx_tensor.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+class BatchPass {
+ public:
+  BatchPass(onnx::ModelProto& model, ByteSpan constants, std::uint32_t batch,
+            std::vector<ImportFinding>& findings)
+      : graph_(*model.mutable_graph()),
+        opset_(opset_of(model)),
+        constants_(constants),
+        batch_(batch),
+        findings_(findings) {}
+
+  Status run() {
+    for (const int i : real_inputs(graph_)) {
+      CORELANE_TRY(widen(*graph_.mutable_input(i), "input"));
+      axes_[graph_.input(i).name()] = 0;
+      facts_.learn(graph_.input(i));
+    }
+    // Inner descriptions were made for one copy.
+    graph_.clear_value_info();
+    for (const auto& t : graph_.initializer()) {
+      facts_.learn(t.name(), t, constants_);
+      fixed_.insert(t.name());
+    }
+    for (int i = 0; i < graph_.node_size(); ++i) CORELANE_TRY(node(i));
+    for (auto& out : *graph_.mutable_output()) CORELANE_TRY(output(out));
+    return {};
+  }
+
+ private:
+  Status widen(onnx::ValueInfoProto& value, const char* role) const {
+    auto& shape = *value.mutable_type()->mutable_tensor_type()->mutable_shape();
+    if (shape.dim_size() == 0) {
+      return error(Code::kUnsupportedModel, "batch {}: the {} '{}' has no dimension 0", batch_,
+                   role, value.name());
+    }
+    auto& dim = *shape.mutable_dim(0);
+    const bool open = !dim.has_dim_value() || dim.dim_value() < 0;
+    if (!open && dim.dim_value() != 1) {
+      return error(Code::kUnsupportedModel,
+                   "batch {}: dimension 0 of the {} '{}' is {}; 1 or an open one is allowed",
+                   batch_, role, value.name(), dim.dim_value());
+    }
+    dim.set_dim_value(batch_);
+    return {};
+  }
+
+  /// A constant leading 1 of a Reshape's shape becomes the batch, where the data carry it there.
+  void fix_reshape(onnx::NodeProto& node) {
+    const auto carried = axes_.find(node.input(0));
+    const auto& shape = facts_.of(input_of(node, 1));
+    if (carried == axes_.end() || carried->second != 0 || !shape.known_ints()) return;
+    if (shape.ints->empty() || shape.ints->front() != 1) return;
+    std::vector<std::int64_t> dims = *shape.ints;
+    dims[0] = batch_;
+    const std::string name = "corelane:batch/" + node.output(0);
+    const auto length = static_cast<std::int64_t>(dims.size());
+    *graph_.add_initializer() = make_ints(name, {length}, dims);
+    facts_.learn(name, graph_.initializer(graph_.initializer_size() - 1), constants_);
+    node.set_input(1, name);
+  }
+
+  /// What the claims of a step do not see: a constant or an attribute may fix the size there.
+  std::string broken_claim(const std::string& output, std::size_t axis) const {
+    const auto& shape = facts_.of(output).shape;
+    if (!shape) return {};
+    const std::int64_t size = axis < shape->rank() ? (*shape)[axis] : 0;
+    if (size == Shape::kOpen || (size > 0 && size % batch_ == 0)) return {};
+    return fmt::format("gives '{}' the shape {}, which does not keep {} copies along dimension {}",
+                       output, shape->to_string(), batch_, axis);
+  }
+
+  Status node(int position) {
+    auto& n = *graph_.mutable_node(position);
+    if (n.output_size() == 0) return {};
+    if (n.op_type() == "Constant") fixed_.insert(n.output(0));
+    if (n.op_type() == "Reshape" && n.input_size() == 2) fix_reshape(n);
+    infer_node(n, opset_, constants_, facts_);
+    bool carries = false;
+    for (const auto& in : n.input()) carries = carries || axes_.contains(in);
+    if (!carries) return {};
+    BatchStep step = follow_batch(n, opset_, batch_, facts_, axes_, fixed_);
+    for (std::size_t k = 0; k < step.axes.size() && step.refusal.empty(); ++k) {
+      const int i = static_cast<int>(k);
+      if (!step.axes[k] || i >= n.output_size()) continue;
+      step.refusal = broken_claim(n.output(i), *step.axes[k]);
+    }
+    if (!step.refusal.empty()) {
+      return error(Code::kUnsupportedModel, "batch {}: node {} ({}) {}", batch_,
+                   node_text(n, position), op_text(n), step.refusal);
+    }
+    if (!step.known) {
+      findings_.push_back({ImportFinding::Kind::kWarning, node_text(n, position), op_text(n),
+                           "whether it keeps the copies of a batch apart was not checked"});
+      return {};
+    }
+    for (int i = 0; i < n.output_size(); ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      if (k < step.axes.size() && step.axes[k]) axes_[n.output(i)] = *step.axes[k];
+    }
+    return {};
+  }
+
+  Status output(onnx::ValueInfoProto& out) const {
+    const auto axis = axes_.find(out.name());
+    if (axis != axes_.end() && axis->second != 0) {
+      return error(Code::kUnsupportedModel,
+                   "batch {}: the output '{}' has its copies along dimension {}, not 0", batch_,
+                   out.name(), axis->second);
+    }
+    const auto& known = facts_.of(out.name()).shape;
+    if (!out.type().has_tensor_type()) return {};
+    auto& shape = *out.mutable_type()->mutable_tensor_type()->mutable_shape();
+    if (axis != axes_.end() && shape.dim_size() > 0) {
+      CORELANE_TRY(widen(out, "output"));
+      if (!known || known->rank() == 0 || (*known)[0] == Shape::kOpen || (*known)[0] == batch_) {
+        return {};
+      }
+      return error(Code::kUnsupportedModel,
+                   "batch {}: dimension 0 of the output '{}' is {}, so the network fixes the "
+                   "number of copies",
+                   batch_, out.name(), (*known)[0]);
+    }
+    // Not followed: nothing may be claimed of its first dimension.
+    if (shape.dim_size() > 0 && axis == axes_.end() && known && known->rank() > 0) {
+      if ((*known)[0] >= 0) shape.mutable_dim(0)->set_dim_value((*known)[0]);
+    } else if (shape.dim_size() > 0 && axis == axes_.end()) {
+      shape.mutable_dim(0)->clear_value();
+    }
+    return {};
+  }
+
+  onnx::GraphProto& graph_;
+  std::int64_t opset_;
+  ByteSpan constants_;
+  std::int64_t batch_;
+  std::vector<ImportFinding>& findings_;
+  FactsTable facts_;
+  BatchAxes axes_;
+  FixedValues fixed_;
+};
+
+}  // namespace
+
+Status apply_batch(onnx::ModelProto& model, ByteSpan constants, std::uint32_t batch,
+                   std::vector<ImportFinding>& findings) {
+  if (batch <= 1) return {};
+  return BatchPass(model, constants, batch, findings).run();
+}
+
+}  // namespace corelane::onnx_import

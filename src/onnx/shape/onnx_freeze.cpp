@@ -1,0 +1,141 @@
+#include "onnx/shape/onnx_freeze.h"
+
+#include <algorithm>
+#include <set>
+
+#include "onnx/graph/onnx_describe.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+using Symbols = std::map<std::string, std::int64_t>;
+
+/// Exporters write "?" for every dimension they know nothing of, so two of them need not be equal.
+bool is_symbol(const std::string& name) { return !name.empty() && name != "?"; }
+
+void set_dims(onnx::TensorShapeProto& shape, const Symbols& symbols) {
+  for (auto& d : *shape.mutable_dim()) {
+    if (!d.has_dim_param()) continue;
+    const auto it = symbols.find(d.dim_param());
+    if (it != symbols.end()) d.set_dim_value(it->second);
+  }
+}
+
+template <class Values>
+void replace_symbols(Values& values, const Symbols& symbols) {
+  for (auto& v : values) {
+    if (!v.type().has_tensor_type() || !v.type().tensor_type().has_shape()) continue;
+    set_dims(*v.mutable_type()->mutable_tensor_type()->mutable_shape(), symbols);
+  }
+}
+
+template <class Names>
+std::string joined(const Names& names) {
+  std::string text;
+  for (const auto& n : names) text += (text.empty() ? "" : ", ") + n;
+  return text.empty() ? "none" : text;
+}
+
+/// The declared dimensions of one input become `shape`'s; symbols learn their values.
+Status fix_input(onnx::ValueInfoProto& input, const Shape& shape, Symbols& symbols) {
+  if (!input.type().has_tensor_type()) {
+    return error(Code::kInvalidArgument, "a shape for input '{}', which is not a tensor",
+                 input.name());
+  }
+  const auto declared = shape_of(input.type());
+  auto& target = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
+  if (!declared) {
+    for (std::size_t i = 0; i < shape.rank(); ++i) target.add_dim();
+  } else if (declared->rank() != shape.rank()) {
+    return error(Code::kShapeMismatch, "input '{}': shape {} was given, {} is declared",
+                 input.name(), shape.to_string(), declared->to_string());
+  }
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    auto& d = *target.mutable_dim(static_cast<int>(i));
+    if (shape[i] == Shape::kOpen) continue;
+    const bool fixed = declared && (*declared)[i] != Shape::kOpen;
+    if (shape[i] < 0 || (fixed && (*declared)[i] != shape[i])) {
+      return error(Code::kShapeMismatch,
+                   "input '{}': shape {} was given, {} is declared ('?' accepts any size)",
+                   input.name(), shape.to_string(), declared ? declared->to_string() : "any");
+    }
+    if (d.has_dim_param() && is_symbol(d.dim_param())) {
+      const auto [it, fresh] = symbols.emplace(d.dim_param(), shape[i]);
+      if (!fresh && it->second != shape[i]) {
+        return error(Code::kShapeMismatch,
+                     "input '{}': shape {} sets the dimension '{}' to {}, but elsewhere it is {}",
+                     input.name(), shape.to_string(), d.dim_param(), shape[i], it->second);
+      }
+    }
+    d.set_dim_value(shape[i]);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status freeze_dims(onnx::GraphProto& graph, const ImportOptions& options) {
+  std::set<std::string> names;
+  std::set<std::string> known_symbols;
+  const auto inputs = real_inputs(graph);
+  for (const int i : inputs) {
+    names.insert(graph.input(i).name());
+    for (const auto& d : graph.input(i).type().tensor_type().shape().dim()) {
+      if (is_symbol(d.dim_param())) known_symbols.insert(d.dim_param());
+    }
+  }
+  Symbols symbols;
+  for (const auto& [symbol, value] : options.dims) {
+    if (!known_symbols.contains(symbol)) {
+      return error(Code::kInvalidArgument, "no input has a dimension '{}'; there are: {}", symbol,
+                   joined(known_symbols));
+    }
+    if (value < 1) {
+      return error(Code::kInvalidArgument, "dimension '{}' = {}; 1 or more is allowed", symbol,
+                   value);
+    }
+    symbols.emplace(symbol, value);
+  }
+  for (const auto& [name, shape] : options.input_shapes) {
+    if (!names.contains(name)) {
+      return error(Code::kInvalidArgument, "a shape for '{}'; the inputs are: {}", name,
+                   joined(names));
+    }
+  }
+  for (const int i : inputs) {
+    auto& input = *graph.mutable_input(i);
+    const auto it = options.input_shapes.find(input.name());
+    if (it != options.input_shapes.end()) {
+      CORELANE_TRY(fix_input(input, it->second, symbols));
+    }
+  }
+  if (!symbols.empty()) {
+    replace_symbols(*graph.mutable_input(), symbols);
+    replace_symbols(*graph.mutable_output(), symbols);
+    replace_symbols(*graph.mutable_value_info(), symbols);
+  }
+  return {};
+}
+
+Result<std::vector<std::vector<Shape>>> check_shape_sets(const std::vector<IoEntry>& inputs,
+                                                         const ImportOptions& options) {
+  std::vector<std::vector<Shape>> sets;
+  for (std::size_t k = 0; k < options.shape_sets.size(); ++k) {
+    const auto& set = options.shape_sets[k];
+    if (set.size() != inputs.size()) {
+      return error(Code::kInvalidArgument,
+                   "shape set {} gives {} shapes; the model has {} inputs, and each set names all",
+                   k, set.size(), inputs.size());
+    }
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if (inputs[i].desc.shape.accepts(set[i])) continue;
+      return error(Code::kShapeMismatch,
+                   "shape set {}: {} for input '{}'; a static shape that fits {} is allowed", k,
+                   set[i].to_string(), inputs[i].desc.name, inputs[i].desc.shape.to_string());
+    }
+    if (std::find(sets.begin(), sets.end(), set) == sets.end()) sets.push_back(set);
+  }
+  return sets;
+}
+
+}  // namespace corelane::onnx_import

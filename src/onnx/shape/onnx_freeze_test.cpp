@@ -1,0 +1,90 @@
+#include "onnx/shape/onnx_freeze.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "onnx/onnx_test_model.h"
+
+namespace corelane::onnx_import {
+namespace {
+
+using testing::HasSubstr;
+
+TestModel two_inputs() {
+  TestModel m;
+  m.input("a", {"N", "S"}).input("b", {"N", 4}).output("y", {"N", "S"});
+  m.node("Relu", {"a"}, {"y"});
+  m.node("Relu", {"b"}, {"unused"});
+  return m;
+}
+
+TEST(OnnxFreeze, SymbolIsReplacedEverywhere) {
+  ImportOptions options;
+  options.dims["N"] = 2;
+  const auto imported = two_inputs().import(options);
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->description.inputs[0].desc.shape, (Shape{2, -1}));
+  EXPECT_EQ(imported->description.inputs[1].desc.shape, (Shape{2, 4}));
+  EXPECT_EQ(imported->description.outputs[0].desc.shape, (Shape{2, -1}));
+}
+
+TEST(OnnxFreeze, InputShapeGivesItsSymbolsTheirValue) {
+  ImportOptions options;
+  options.input_shapes["a"] = Shape{3, 7};
+  const auto imported = two_inputs().import(options);
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(imported->description.inputs[1].desc.shape, (Shape{3, 4}));
+  EXPECT_EQ(imported->description.outputs[0].desc.shape, (Shape{3, 7}));
+}
+
+TEST(OnnxFreeze, OpenDimensionsMayStay) {
+  ImportOptions options;
+  options.input_shapes["a"] = Shape{-1, 7};
+  const auto imported = two_inputs().import(options);
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(imported->description.inputs[0].desc.shape, (Shape{-1, 7}));
+}
+
+TEST(OnnxFreeze, UnknownNamesAreListed) {
+  ImportOptions options;
+  options.dims["M"] = 2;
+  EXPECT_THAT(two_inputs().import(options).error().message(), HasSubstr("N, S"));
+  options.dims.clear();
+  options.input_shapes["c"] = Shape{1};
+  EXPECT_EQ(two_inputs().import(options).error().code(), Code::kInvalidArgument);
+  EXPECT_THAT(two_inputs().import(options).error().message(), HasSubstr("a, b"));
+}
+
+TEST(OnnxFreeze, ShapesMustFitTheDeclaredOnes) {
+  ImportOptions options;
+  options.input_shapes["b"] = Shape{1, 5};
+  EXPECT_EQ(two_inputs().import(options).error().code(), Code::kShapeMismatch);
+  options.input_shapes["b"] = Shape{1, 4, 1};
+  EXPECT_EQ(two_inputs().import(options).error().code(), Code::kShapeMismatch);
+}
+
+TEST(OnnxFreeze, OneSymbolHasOneValue) {
+  ImportOptions options;
+  options.input_shapes["a"] = Shape{1, 4};
+  options.input_shapes["b"] = Shape{2, 4};
+  EXPECT_EQ(two_inputs().import(options).error().code(), Code::kShapeMismatch);
+}
+
+TEST(OnnxFreeze, ShapeSetsAreCheckedAndDeduplicated) {
+  ImportOptions options;
+  const std::vector<Shape> first{Shape{1, 8}, Shape{1, 4}};
+  const std::vector<Shape> second{Shape{1, 16}, Shape{1, 4}};
+  options.shape_sets = {first, second, first};
+  const auto imported = two_inputs().import(options);
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(imported->description.shape_sets, (std::vector{first, second}));
+  options.shape_sets = {{Shape{1, 8}}};
+  EXPECT_EQ(two_inputs().import(options).error().code(), Code::kInvalidArgument);
+  options.shape_sets = {{Shape{1, -1}, Shape{1, 4}}};
+  EXPECT_EQ(two_inputs().import(options).error().code(), Code::kShapeMismatch);
+  options.shape_sets = {{Shape{1, 8}, Shape{1, 5}}};
+  EXPECT_THAT(two_inputs().import(options).error().message(), HasSubstr("'b'"));
+}
+
+}  // namespace
+}  // namespace corelane::onnx_import

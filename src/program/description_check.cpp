@@ -1,0 +1,278 @@
+#include "program/description_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "program/program_format.h"
+
+namespace corelane {
+
+namespace {
+
+namespace format = program_format;
+
+constexpr std::uint32_t kMaxCores = 64;
+
+/// "input 'x'".
+struct Where {
+  std::string_view side;
+  const std::string& name;
+  std::string text() const { return fmt::format("{} '{}'", side, name); }
+};
+
+Status check_shape(const Where& where, const Shape& shape) {
+  if (shape.rank() > format::kMaxRank) {
+    return error(Code::kInvalidArgument, "{} has rank {}; at most {} is allowed", where.text(),
+                 shape.rank(), format::kMaxRank);
+  }
+  for (const std::int64_t dim : shape.dims()) {
+    if (dim < Shape::kOpen) {
+      return error(Code::kInvalidArgument,
+                   "{} has a dimension of {}; sizes from 0, or -1 for open, are allowed",
+                   where.text(), dim);
+    }
+  }
+  return {};
+}
+
+Status check_layout(const Where& where, const TensorDesc& desc) {
+  const Layout& layout = desc.layout;
+  const bool plain = layout.kind == LayoutKind::kPlain;
+  if (layout.kind > LayoutKind::kNC1HWC2) {
+    return error(Code::kInvalidArgument, "{} has layout {}; plain, nhwc or nc1hwc2 is allowed",
+                 where.text(), static_cast<int>(layout.kind));
+  }
+  if ((!plain || layout.w_stride != 0) && desc.shape.rank() != 4) {
+    return error(Code::kInvalidArgument,
+                 "{} of shape {} has layout {} with row stride {}; that "
+                 "needs four dimensions",
+                 where.text(), desc.shape.to_string(), layout_name(layout.kind), layout.w_stride);
+  }
+  if ((layout.kind == LayoutKind::kNC1HWC2) != (layout.c2 != 0)) {
+    return error(Code::kInvalidArgument,
+                 "{} has layout {} with c2 {}; c2 is at least 1 for "
+                 "nc1hwc2 and 0 for the others",
+                 where.text(), layout_name(layout.kind), layout.c2);
+  }
+  return {};
+}
+
+/// A static shape whose bytes overflow would be believed by everything above.
+Status check_size(const Where& where, const TensorDesc& desc) {
+  if (!desc.shape.is_static() || desc.dtype == DType::kString) return {};
+  if (auto bytes = desc.bytes(); !bytes) return bytes.error().wrap(where.text());
+  return {};
+}
+
+Status check_normalisation(const Where& where, const IoEntry& io, const std::vector<float>& values,
+                           std::string_view what) {
+  if (values.empty()) return {};
+  if (where.side != "input" || io.desc.shape.rank() != 4) {
+    return error(Code::kInvalidArgument, "{} of shape {} has a {}; only inputs of rank 4 may",
+                 where.text(), io.desc.shape.to_string(), what);
+  }
+  const std::int64_t channels = io.desc.shape[1];
+  if (values.size() != 1 && channels >= 0 && values.size() != static_cast<std::size_t>(channels)) {
+    return error(Code::kInvalidArgument,
+                 "{} has {} values for its {}; one, or one for each of its {} channels, is "
+                 "allowed",
+                 where.text(), values.size(), what, channels);
+  }
+  for (const float v : values) {
+    if (!std::isfinite(v) || (what == "std" && v == 0)) {
+      return error(Code::kInvalidArgument, "{} has {} in its {}; finite values{} are allowed",
+                   where.text(), v, what, what == "std" ? " other than 0" : "");
+    }
+  }
+  return {};
+}
+
+std::pair<std::int32_t, std::int32_t> range_of(DType t) {
+  switch (t) {
+    case DType::kI8:
+      return {-128, 127};
+    case DType::kU8:
+      return {0, 255};
+    case DType::kI16:
+      return {-32768, 32767};
+    default:
+      return {0, 65535};
+  }
+}
+
+/// The integer form at the boundary: a type and a quantization, or neither.
+Status check_boundary(const Where& where, const IoEntry& io) {
+  if (io.quant_dtype == DType::kUndefined) {
+    if (io.quant.kind == QuantKind::kNone) return {};
+    return error(Code::kInvalidArgument,
+                 "{} has {} quantization at its boundary but no integer type for it", where.text(),
+                 io.quant.to_string());
+  }
+  const bool allowed = io.quant_dtype == DType::kI8 || io.quant_dtype == DType::kU8 ||
+                       io.quant_dtype == DType::kI16 || io.quant_dtype == DType::kU16;
+  if (!allowed || io.quant.kind == QuantKind::kNone) {
+    return error(Code::kInvalidArgument,
+                 "{} is offered as {} with quantization {}; i8, u8, i16 or u16 with a "
+                 "quantization is allowed",
+                 where.text(), dtype_name(io.quant_dtype), io.quant.to_string());
+  }
+  const auto [low, high] = range_of(io.quant_dtype);
+  for (const std::int32_t zero : io.quant.zero_points) {
+    if (zero < low || zero > high) {
+      return error(Code::kInvalidArgument, "{} has zero point {}; {} allows {} to {}", where.text(),
+                   zero, dtype_name(io.quant_dtype), low, high);
+    }
+  }
+  return {};
+}
+
+Status check_quant(const Where& where, const Quant& quant, const Shape& shape) {
+  if (quant.axis < -1) {
+    return error(Code::kInvalidArgument,
+                 "{} has quantization axis {}; -1 (per tensor) or an "
+                 "index into {} is allowed",
+                 where.text(), quant.axis, shape.to_string());
+  }
+  const bool affine = quant.kind == QuantKind::kAffine;
+  const bool idle = (affine || (quant.scales.empty() && quant.zero_points.empty())) &&
+                    (affine || quant.axis == -1) &&
+                    (quant.kind == QuantKind::kDfp || quant.fl == 0);
+  if (quant.kind <= QuantKind::kAffine && !idle) {
+    return error(Code::kInvalidArgument,
+                 "{} has quantization {} with parameters of another kind (axis {}, fl {}, {} "
+                 "scales)",
+                 where.text(), quant.to_string(), quant.axis, quant.fl, quant.scales.size());
+  }
+  if (Status s = quant.check(shape); !s.ok()) return s.wrap(where.text());
+  return {};
+}
+
+Status check_types(const Where& where, const IoEntry& io) {
+  if (io.desc.dtype == DType::kUndefined || io.desc.dtype > DType::kString ||
+      io.reported_dtype > DType::kString) {
+    return error(Code::kInvalidArgument,
+                 "{} has element type {} and reports {}; a known element type is needed",
+                 where.text(), static_cast<int>(io.desc.dtype),
+                 static_cast<int>(io.reported_dtype));
+  }
+  if (io.preferred_layout > LayoutKind::kNC1HWC2) {
+    return error(Code::kInvalidArgument,
+                 "{} prefers layout {}; plain, nhwc or nc1hwc2 is "
+                 "allowed",
+                 where.text(), static_cast<int>(io.preferred_layout));
+  }
+  const std::size_t names = io.desc.dim_names.size();
+  if (names != 0 && names != io.desc.shape.rank()) {
+    return error(Code::kInvalidArgument,
+                 "{} of rank {} has {} dimension names; none, or one "
+                 "for each dimension, is allowed",
+                 where.text(), io.desc.shape.rank(), names);
+  }
+  return {};
+}
+
+Status check_entry(std::string_view side, const IoEntry& io) {
+  const Where where{side, io.desc.name};
+  if (io.desc.name.empty()) {
+    return error(Code::kInvalidArgument, "an {} has no name", side);
+  }
+  CORELANE_TRY(check_shape(where, io.desc.shape));
+  CORELANE_TRY(check_types(where, io));
+  CORELANE_TRY(check_layout(where, io.desc));
+  CORELANE_TRY(check_size(where, io.desc));
+  CORELANE_TRY(check_quant(where, io.desc.quant, io.desc.shape));
+  CORELANE_TRY(check_quant(where, io.quant, io.desc.shape));
+  CORELANE_TRY(check_boundary(where, io));
+  CORELANE_TRY(check_normalisation(where, io, io.mean, "mean"));
+  return check_normalisation(where, io, io.std, "std");
+}
+
+Status check_entries(std::string_view side, const std::vector<IoEntry>& entries) {
+  if (entries.size() > format::kMaxIo) {
+    return error(Code::kInvalidArgument, "{} {}s; at most {} are allowed", entries.size(), side,
+                 format::kMaxIo);
+  }
+  std::set<std::string_view> names;
+  for (const IoEntry& io : entries) {
+    CORELANE_TRY(check_entry(side, io));
+    if (!names.insert(io.desc.name).second) {
+      return error(Code::kInvalidArgument, "two {}s are named '{}'; each name is used once", side,
+                   io.desc.name);
+    }
+  }
+  return {};
+}
+
+Status check_shape_sets(const ProgramDescription& d) {
+  for (std::size_t k = 0; k < d.shape_sets.size(); ++k) {
+    const auto& set = d.shape_sets[k];
+    if (set.size() != d.inputs.size()) {
+      return error(Code::kInvalidArgument,
+                   "shape set {} has {} shapes for {} inputs; one for "
+                   "each is needed",
+                   k, set.size(), d.inputs.size());
+    }
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if (d.inputs[i].desc.shape.accepts(set[i]) && set[i].elements()) continue;
+      return error(Code::kInvalidArgument,
+                   "shape set {} gives {} for input '{}', which is declared {}; a shape without "
+                   "open dimensions that fits it is needed",
+                   k, set[i].to_string(), d.inputs[i].desc.name,
+                   d.inputs[i].desc.shape.to_string());
+    }
+  }
+  return {};
+}
+
+Status check_operators(const ProgramDescription& d) {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const CustomOperatorDecl& op : d.custom_operators) {
+    if (op.type.empty()) {
+      return error(Code::kInvalidArgument, "a custom operator of domain '{}' has no type",
+                   op.domain);
+    }
+    if (!seen.emplace(op.domain, op.type).second) {
+      return error(Code::kInvalidArgument,
+                   "custom operator '{}' of domain '{}' is declared "
+                   "twice",
+                   op.type, op.domain);
+    }
+  }
+  for (const ImportFinding& f : d.findings) {
+    if (f.kind > ImportFinding::Kind::kWarning) {
+      return error(Code::kInvalidArgument,
+                   "a finding of node '{}' has kind {}; 0 and 1 are "
+                   "allowed",
+                   f.node, static_cast<int>(f.kind));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_description(const ProgramDescription& d) {
+  if (d.outputs.empty()) {
+    return error(Code::kInvalidArgument, "program '{}' has no output; one at least is needed",
+                 d.name);
+  }
+  if (d.batch == 0) return error(Code::kInvalidArgument, "batch is 0; 1 or more is allowed");
+  if (d.cores == 0 || d.cores > kMaxCores) {
+    return error(Code::kInvalidArgument, "{} cores are wanted; 1 to {} are allowed", d.cores,
+                 kMaxCores);
+  }
+  if (d.custom_string.size() > format::kMaxCustomString) {
+    return error(Code::kInvalidArgument, "the custom string has {} bytes; at most {} are allowed",
+                 d.custom_string.size(), format::kMaxCustomString);
+  }
+  CORELANE_TRY(check_entries("input", d.inputs));
+  CORELANE_TRY(check_entries("output", d.outputs));
+  CORELANE_TRY(check_shape_sets(d));
+  return check_operators(d);
+}
+
+}  // namespace corelane

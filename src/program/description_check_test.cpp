@@ -1,0 +1,176 @@
+#include "program/description_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "program/testing/random_program.h"
+
+namespace corelane {
+namespace {
+
+using ::testing::HasSubstr;
+
+ProgramDescription good() {
+  ProgramDescription d;
+  IoEntry in;
+  in.desc.name = "image";
+  in.desc.dtype = DType::kF32;
+  in.desc.shape = Shape{1, 3, Shape::kOpen, 224};
+  in.desc.dim_names = {"", "", "height", ""};
+  in.mean = {1, 2, 3};
+  in.std = {4};
+  in.quant_dtype = DType::kI8;
+  in.quant = Quant::affine(0.5F, -3);
+  in.preferred_layout = LayoutKind::kNHWC;
+  IoEntry out;
+  out.desc.name = "scores";
+  out.desc.dtype = DType::kF32;
+  out.desc.shape = Shape{1, 1000};
+  d.inputs = {in};
+  d.outputs = {out};
+  d.shape_sets = {{Shape{1, 3, 32, 224}}, {Shape{1, 3, 64, 224}}};
+  d.custom_operators = {{"MyOp", "", 1}, {"MyOp", "mine", 1}};
+  return d;
+}
+
+TEST(CheckDescription, AcceptsAConsistentOne) {
+  const Status s = check_description(good());
+  EXPECT_TRUE(s.ok()) << s.to_string();
+}
+
+TEST(CheckDescription, AcceptsEveryRandomOne) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Status s = check_description(testing::RandomProgram(seed).description());
+    ASSERT_TRUE(s.ok()) << seed << ": " << s.to_string();
+  }
+}
+
+struct Lie {
+  const char* name;
+  std::function<void(ProgramDescription&)> tell;
+  const char* words;  ///< That the message holds.
+};
+
+// Printed by name, not as bytes.
+void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
+
+class ALie : public ::testing::TestWithParam<Lie> {};
+
+TEST_P(ALie, IsRefusedByName) {
+  ProgramDescription d = good();
+  GetParam().tell(d);
+  const Status s = check_description(d);
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.code(), Code::kInvalidArgument);
+  EXPECT_THAT(s.to_string(), HasSubstr(GetParam().words));
+}
+
+const float kInf = std::numeric_limits<float>::infinity();
+
+const std::vector<Lie>& lies() {
+  using D = ProgramDescription;
+  static const std::vector<Lie> all = {
+      {"NoOutput", [](D& d) { d.outputs.clear(); }, "no output"},
+      {"ZeroBatch", [](D& d) { d.batch = 0; }, "batch"},
+      {"ZeroCores", [](D& d) { d.cores = 0; }, "0 cores"},
+      {"ManyCores", [](D& d) { d.cores = 65; }, "65 cores"},
+      {"LongCustomString", [](D& d) { d.custom_string.assign(1025, 'x'); }, "1025"},
+      {"NoName", [](D& d) { d.inputs[0].desc.name.clear(); }, "no name"},
+      {"TwoInputsOfOneName",
+       [](D& d) {
+         d.shape_sets.clear();
+         d.inputs.push_back(d.inputs[0]);
+       },
+       "two inputs are named 'image'"},
+      {"TwoOutputsOfOneName", [](D& d) { d.outputs.push_back(d.outputs[0]); }, "two outputs"},
+      {"TooManyInputs", [](D& d) { d.inputs.resize(4097); }, "4097 inputs"},
+      {"RankSeventeen",
+       [](D& d) { d.outputs[0].desc.shape = Shape(std::vector<std::int64_t>(17, 1)); }, "rank 17"},
+      {"DimensionBelowOpen", [](D& d) { d.outputs[0].desc.shape[0] = -2; }, "dimension of -2"},
+      {"UndefinedType", [](D& d) { d.outputs[0].desc.dtype = DType::kUndefined; }, "element type"},
+      {"UnknownType", [](D& d) { d.outputs[0].desc.dtype = static_cast<DType>(17); }, "17"},
+      {"UnknownReportedType", [](D& d) { d.outputs[0].reported_dtype = static_cast<DType>(99); },
+       "99"},
+      {"OverflowingSize",
+       [](D& d) {
+         d.outputs[0].desc.shape = Shape{INT64_MAX, INT64_MAX};
+       },
+       "scores"},
+      {"SomeDimNames", [](D& d) { d.inputs[0].desc.dim_names.pop_back(); }, "3 dimension names"},
+      {"UnknownLayout", [](D& d) { d.inputs[0].desc.layout.kind = static_cast<LayoutKind>(3); },
+       "layout 3"},
+      {"LayoutOfRankTwo", [](D& d) { d.outputs[0].desc.layout.kind = LayoutKind::kNHWC; },
+       "four dimensions"},
+      {"StrideOfRankTwo", [](D& d) { d.outputs[0].desc.layout.w_stride = 1024; },
+       "four dimensions"},
+      {"BlocksWithoutSize", [](D& d) { d.inputs[0].desc.layout.kind = LayoutKind::kNC1HWC2; },
+       "c2 0"},
+      {"PlainWithBlocks", [](D& d) { d.inputs[0].desc.layout.c2 = 8; }, "c2 8"},
+      {"RowStrideBelowWidth",
+       [](D& d) {
+         d.shape_sets.clear();
+         d.inputs[0].desc.shape = Shape{1, 3, 8, 8};
+         d.inputs[0].desc.layout.w_stride = 4;
+       },
+       "w_stride 4"},
+      {"UnknownPreferredLayout",
+       [](D& d) { d.inputs[0].preferred_layout = static_cast<LayoutKind>(9); }, "layout 9"},
+      {"UnknownQuant", [](D& d) { d.inputs[0].desc.quant.kind = static_cast<QuantKind>(3); },
+       "image"},
+      {"AxisBelowMinusOne", [](D& d) { d.inputs[0].quant.axis = -2; }, "axis -2"},
+      {"ScalesOfNoQuant", [](D& d) { d.outputs[0].quant.scales = {1}; }, "another kind"},
+      {"FractionOfAffine", [](D& d) { d.inputs[0].quant.fl = 1; }, "another kind"},
+      {"NegativeScale", [](D& d) { d.inputs[0].quant.scales[0] = -1; }, "scale -1"},
+      {"ScalesForNoAxis",
+       [](D& d) {
+         d.inputs[0].quant.scales = {1, 2};
+       },
+       "image"},
+      {"QuantWithoutType", [](D& d) { d.inputs[0].quant_dtype = DType::kUndefined; },
+       "no integer type"},
+      {"TypeWithoutQuant", [](D& d) { d.inputs[0].quant = Quant::none(); }, "offered as i8"},
+      {"FloatAtTheBoundary", [](D& d) { d.inputs[0].quant_dtype = DType::kF32; }, "offered as f32"},
+      {"ZeroPointOutsideTheType", [](D& d) { d.inputs[0].quant.zero_points[0] = 128; },
+       "-128 to 127"},
+      {"MeanOfAnOutput", [](D& d) { d.outputs[0].mean = {1}; }, "only inputs"},
+      {"MeanOfTwoForThreeChannels",
+       [](D& d) {
+         d.inputs[0].mean = {1, 2};
+       },
+       "3 channels"},
+      {"InfiniteMean", [](D& d) { d.inputs[0].mean[0] = kInf; }, "inf"},
+      {"ZeroStd", [](D& d) { d.inputs[0].std[0] = 0; }, "other than 0"},
+      {"ShapeSetOfNoInputs", [](D& d) { d.shape_sets[1].clear(); }, "shape set 1"},
+      {"ShapeSetOfAnotherShape",
+       [](D& d) {
+         d.shape_sets[0][0] = Shape{1, 4, 32, 224};
+       },
+       "[1, 4, 32, 224]"},
+      {"ShapeSetThatStaysOpen", [](D& d) { d.shape_sets[0][0] = d.inputs[0].desc.shape; },
+       "shape set 0"},
+      {"ShapeSetThatOverflows",
+       [](D& d) {
+         d.shape_sets[0][0] = Shape{1, 3, INT64_MAX, 224};
+       },
+       "shape set 0"},
+      {"OperatorWithoutType", [](D& d) { d.custom_operators[0].type.clear(); }, "no type"},
+      {"OperatorTwice", [](D& d) { d.custom_operators[1].domain.clear(); }, "twice"},
+      {"UnknownFinding",
+       [](D& d) {
+         d.findings.push_back({static_cast<ImportFinding::Kind>(2), "n", "o", "t"});
+       },
+       "kind 2"},
+  };
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(CheckDescription, ALie, ::testing::ValuesIn(lies()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace corelane

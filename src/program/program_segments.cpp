@@ -1,0 +1,98 @@
+#include "program/program_segments.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "program/program_format.h"
+
+namespace corelane {
+
+namespace {
+
+namespace format = program_format;
+
+bool is_known(SegmentKind kind) {
+  return kind >= SegmentKind::kGraph && kind <= SegmentKind::kForeign;
+}
+
+std::size_t align_up(std::size_t n, std::size_t alignment) {
+  return (n + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+std::size_t place_segments(std::vector<SegmentInfo>& segments, std::size_t begin) {
+  std::size_t end = begin;
+  for (SegmentInfo& s : segments) {
+    s.offset = align_up(end, format::alignment_of(s.kind));
+    end = s.offset + s.size;
+  }
+  return end;
+}
+
+Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown) {
+  std::set<std::pair<SegmentKind, std::string_view>> seen;
+  std::size_t graphs = 0;
+  for (const SegmentInfo& s : segments) {
+    const std::string kind = format::segment_kind_name(s.kind);
+    if (!is_known(s.kind)) {
+      if (allow_unknown) continue;
+      return error(Code::kInvalidArgument,
+                   "a segment is of {}; graph (1), constants (2), precompiled (3) and foreign "
+                   "(4) are allowed",
+                   kind);
+    }
+    const bool single = s.kind == SegmentKind::kGraph || s.kind == SegmentKind::kConstants;
+    if (!single && s.tag.empty()) {
+      return error(Code::kInvalidArgument,
+                   "a {} segment has no tag; it needs one that says what "
+                   "it is for",
+                   kind);
+    }
+    if (!seen.emplace(s.kind, single ? std::string_view{} : s.tag).second) {
+      return error(Code::kInvalidArgument, "two {} segments{}; one is allowed", kind,
+                   single ? "" : fmt::format(" are tagged '{}'", s.tag));
+    }
+    graphs += s.kind == SegmentKind::kGraph && s.size > 0 ? 1 : 0;
+  }
+  if (graphs == 0) {
+    return error(Code::kInvalidArgument,
+                 "there is no graph, or an empty one; a program needs "
+                 "its network");
+  }
+  return {};
+}
+
+Status check_segment_places(const std::vector<SegmentInfo>& segments, ByteSpan file,
+                            std::size_t begin) {
+  std::uint64_t end = begin;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const SegmentInfo& s = segments[i];
+    const std::string name = fmt::format("segment {} ({})", i, format::segment_kind_name(s.kind));
+    if (auto slice = checked_slice(file, s.offset, s.size, name); !slice) return slice.error();
+    if (s.offset % format::alignment_of(s.kind) != 0) {
+      return error(Code::kMalformed, "{} begins at {}, not at a multiple of {}", name, s.offset,
+                   format::alignment_of(s.kind));
+    }
+    if (s.offset < end) {
+      return error(Code::kMalformed, "{} begins at {}, inside what ends at {}", name, s.offset,
+                   end);
+    }
+    if (s.offset - end >= format::kMaxGap) {
+      return error(Code::kMalformed, "{} bytes lie unused before {}; fewer than {} are allowed",
+                   s.offset - end, name, format::kMaxGap);
+    }
+    const ByteSpan gap = file.subspan(end, s.offset - end);
+    if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{}; })) {
+      return error(Code::kMalformed, "the bytes between {} and {} are not zero", end, s.offset);
+    }
+    end = s.offset + s.size;
+  }
+  if (end != file.size()) {
+    return error(Code::kMalformed, "the last segment ends at {}, the file at {}", end, file.size());
+  }
+  return {};
+}
+
+}  // namespace corelane

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cstring>
+
+#include "corelane/program/program_file.h"
+#include "program/description_check.h"
+#include "program/program_format.h"
+#include "program/program_header.h"
+#include "program/program_segments.h"
+
+namespace corelane {
+
+namespace format = program_format;
+
+struct ProgramWriter::Impl {
+  ProgramDescription description;
+  std::vector<SegmentInfo> segments;
+  std::vector<ByteSpan> contents;
+};
+
+namespace {
+
+/// Bytes of text and lists, a lower bound of the header's size; asked before FlatBuffers, which
+/// has no error for too much.
+std::size_t content_bytes(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
+  std::size_t n = d.name.size() + d.producer.size() + d.compiler_version.size();
+  n += d.origin.producer_name.size() + d.origin.producer_version.size() + d.origin.domain.size();
+  n += d.origin.description.size() + d.origin.graph_description.size();
+  for (const auto* side : {&d.inputs, &d.outputs}) {
+    for (const IoEntry& io : *side) {
+      n += io.desc.name.size() + 8 * io.desc.shape.rank();
+      for (const std::string& s : io.desc.dim_names) n += s.size();
+      n += 4 * (io.mean.size() + io.std.size());
+      n += 8 * (io.quant.scales.size() + io.desc.quant.scales.size());
+    }
+  }
+  for (const auto& set : d.shape_sets) {
+    for (const Shape& shape : set) n += 12 + 8 * shape.rank();
+  }
+  for (const auto& [key, value] : d.metadata) n += 8 + key.size() + value.size();
+  for (const ImportFinding& f : d.findings) {
+    n += 12 + f.node.size() + f.op.size() + f.text.size();
+  }
+  for (const CustomOperatorDecl& op : d.custom_operators) n += op.type.size() + op.domain.size();
+  for (const SegmentInfo& s : segments) n += s.tag.size();
+  return n;
+}
+
+Status check_limits(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
+  if (segments.size() > format::kMaxSegments) {
+    return error(Code::kInvalidArgument, "{} segments; at most {} are allowed", segments.size(),
+                 format::kMaxSegments);
+  }
+  std::size_t tables = 2 + 3 * (d.inputs.size() + d.outputs.size()) + d.metadata.size() +
+                       d.findings.size() + d.custom_operators.size() + segments.size();
+  for (const auto& set : d.shape_sets) tables += 1 + set.size();
+  if (tables > format::kMaxTables) {
+    return error(Code::kInvalidArgument,
+                 "the description has {} parts (shapes, findings, "
+                 "metadata, ...); at most {} are allowed",
+                 tables, format::kMaxTables);
+  }
+  if (const std::size_t n = content_bytes(d, segments); n > format::kMaxHeaderBytes) {
+    return error(Code::kInvalidArgument,
+                 "the description takes more than {} bytes; at most {} "
+                 "are allowed",
+                 n, format::kMaxHeaderBytes);
+  }
+  return {};
+}
+
+}  // namespace
+
+ProgramWriter::ProgramWriter(ProgramDescription description)
+    : impl_(std::make_unique<Impl>(Impl{std::move(description), {}, {}})) {}
+ProgramWriter::~ProgramWriter() = default;
+ProgramWriter::ProgramWriter(ProgramWriter&&) noexcept = default;
+ProgramWriter& ProgramWriter::operator=(ProgramWriter&&) noexcept = default;
+
+void ProgramWriter::add_segment(SegmentKind kind, std::string tag, ByteSpan bytes) {
+  impl_->segments.push_back({kind, std::move(tag), 0, bytes.size(), 0});
+  impl_->contents.push_back(bytes);
+}
+
+Result<ByteVector> ProgramWriter::finish() const {
+  const ProgramDescription& description = impl_->description;
+  std::vector<SegmentInfo> segments = impl_->segments;
+  CORELANE_TRY(check_description(description));
+  CORELANE_TRY(check_segment_kinds(segments, /*allow_unknown=*/false));
+  CORELANE_TRY(check_limits(description, segments));
+
+  // The header's size decides the offsets, which it holds but which do not change its size.
+  const std::size_t header_size = encode_header(description, segments).size();
+  if (header_size > format::kMaxHeaderBytes) {
+    return error(Code::kInvalidArgument, "the description takes {} bytes; at most {} are allowed",
+                 header_size, format::kMaxHeaderBytes);
+  }
+  const std::size_t file_size = place_segments(segments, format::kFixedHeaderBytes + header_size);
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    segments[i].crc32c = crc32c(impl_->contents[i]);
+  }
+  const ByteVector header = encode_header(description, segments);
+  if (header.size() != header_size) {
+    return error(Code::kInternal, "the header took {} bytes, then {}", header_size, header.size());
+  }
+
+  ByteVector file(file_size);
+  format::FixedHeader fixed;
+  if (description.origin == ModelOrigin{}) fixed.minor = 0;  // All that it holds is of 1.0.
+  fixed.file_size = file_size;
+  fixed.header_size = static_cast<std::uint32_t>(header_size);
+  fixed.header_crc32c = crc32c(header);
+  format::encode_fixed_header(fixed, file);
+  std::copy(header.begin(), header.end(), file.begin() + format::kFixedHeaderBytes);
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const ByteSpan content = impl_->contents[i];
+    if (!content.empty())
+      std::memcpy(file.data() + segments[i].offset, content.data(), content.size());
+  }
+  return file;
+}
+
+}  // namespace corelane

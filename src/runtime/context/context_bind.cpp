@@ -1,0 +1,323 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "runtime/context/context_state.h"
+#include "runtime/context/own_memory.h"
+#include "runtime/program/program_state.h"
+#include "runtime/program/shape_choice.h"
+
+namespace corelane {
+
+using runtime::Slot;
+using runtime::SlotMode;
+
+namespace {
+
+/// The device reads inputs only; its references are the same for both directions.
+MutableTensorView writable(const TensorView& v) {
+  return {const_cast<void*>(v.data), v.size, v.dtype, v.shape, v.layout, v.quant};
+}
+
+/// The device holds a buffer while it uses it, but for one over user memory: that is to be shielded
+/// from abandoned jobs, as any memory that nothing keeps alive.
+device::TensorRef ref_of(const Slot& slot) {
+  const bool held = slot.buffer != nullptr && slot.buffer->origin() != device::BufferOrigin::kUser;
+  return {slot.view.data, slot.view.size, slot.view.shape, held ? slot.buffer : nullptr};
+}
+
+/// True when the device has this memory already, as it is: nothing is to be told again.
+bool is_bound(const Slot& slot, const TensorView& view) {
+  return slot.mode == SlotMode::kDirect && slot.view.data == view.data &&
+         slot.view.size == view.size && slot.view.shape == view.shape &&
+         slot.view.dtype == view.dtype && slot.view.layout == view.layout &&
+         view.quant.kind == QuantKind::kNone;
+}
+
+/// A view of a buffer from `offset` on, in the form of `desc`.
+Result<MutableTensorView> buffer_view(const TensorDesc& desc,
+                                      const std::shared_ptr<device::Buffer>& buffer,
+                                      std::size_t offset, const char* what) {
+  if (buffer == nullptr) {
+    return error(Code::kInvalidArgument, "{} '{}': the buffer is null", what, desc.name);
+  }
+  if (offset > buffer->size()) {
+    return error(Code::kOutOfRange, "{} '{}': offset {} lies behind the buffer's {} bytes", what,
+                 desc.name, offset, buffer->size());
+  }
+  return MutableTensorView{static_cast<std::byte*>(buffer->data()) + offset,
+                           buffer->size() - offset,
+                           desc.dtype,
+                           desc.shape,
+                           {},
+                           {}};
+}
+
+}  // namespace
+
+Status ContextState::check_input_index(std::size_t index) const {
+  if (index < inputs_.size()) return {};
+  return error(Code::kOutOfRange, "input {} of program '{}': it has {} inputs, counted from 0",
+               index, program_->description.name, inputs_.size());
+}
+
+Status ContextState::check_output_index(std::size_t index) const {
+  if (index < outputs_.size()) return {};
+  return error(Code::kOutOfRange, "output {} of program '{}': it has {} outputs, counted from 0",
+               index, program_->description.name, outputs_.size());
+}
+
+Result<device::TensorRef> ContextState::own_input(std::size_t index) {
+  Slot& slot = inputs_[index];
+  if (slot.own.data != nullptr) return slot.own;
+  const Shape& shape = shapes_[index];
+  if (!shape.is_static() || bindings_ == nullptr) {
+    return error(Code::kWrongState,
+                 "input '{}' has no memory while shapes are open; call set_input_shapes first, "
+                 "allowed: {}",
+                 program_->description.inputs[index].desc.name,
+                 runtime::allowed_shapes(program_->description));
+  }
+  const TensorDesc& desc = entry_.executable->inputs()[index];
+  if (desc.shape.is_static()) {
+    CORELANE_ASSIGN(slot.own, bindings_->input(index));
+    slot.foreign_own = false;
+    return slot.own;
+  }
+  CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(shape, desc.dtype, {}));
+  CORELANE_ASSIGN(auto block, runtime::allocate_own(bytes, program_->context_bytes));
+  slot.own = {block.get(), bytes, shape, block};
+  slot.foreign_own = true;
+  return slot.own;
+}
+
+Status ContextState::apply_input(std::size_t index) {
+  Slot& slot = inputs_[index];
+  if (bindings_ == nullptr) return {};
+  if (slot.mode == SlotMode::kDirect || slot.mode == SlotMode::kBuffer) {
+    return bindings_->set_input(index, ref_of(slot));
+  }
+  // A static input goes back to the memory of the bindings, which is allocated when it is needed.
+  if (entry_.executable->inputs()[index].shape.is_static()) return bindings_->set_input(index, {});
+  if (!shapes_[index].is_static()) return {};
+  CORELANE_ASSIGN(const device::TensorRef own, own_input(index));
+  return bindings_->set_input(index, own);
+}
+
+Status ContextState::apply_output(std::size_t index) {
+  if (bindings_ == nullptr) return {};
+  const Slot& slot = outputs_[index];
+  const bool in_place = slot.mode == SlotMode::kDirect || slot.mode == SlotMode::kBuffer;
+  return bindings_->set_output(index, in_place ? ref_of(slot) : device::TensorRef{});
+}
+
+template <class Apply>
+Status ContextState::exchange(Slot& place, Slot slot, const Apply& apply) {
+  std::swap(place, slot);
+  Status status = apply();
+  bool bound = status.ok();
+  if (!bound) {
+    std::swap(place, slot);
+    const Status restored = apply();
+    bound = restored.ok();
+    if (!bound) {
+      status =
+          restored.wrap("the earlier binding could not be restored after: " + status.to_string());
+    }
+  }
+  refresh();
+  ready_ = ready_ && bound;
+  return status;
+}
+
+Status ContextState::put_input(std::size_t index, Slot slot) {
+  const bool own_in_place =
+      inputs_[index].mode == SlotMode::kOwn || inputs_[index].mode == SlotMode::kConverted;
+  // The bindings may have given up their memory while another was bound: ask again.
+  if (own_in_place || inputs_[index].foreign_own) {
+    slot.own = inputs_[index].own;
+    slot.foreign_own = inputs_[index].foreign_own;
+  }
+  return exchange(inputs_[index], std::move(slot), [&] { return apply_input(index); });
+}
+
+Status ContextState::put_output(std::size_t index, Slot slot) {
+  has_result_ = false;
+  Status status = exchange(outputs_[index], std::move(slot), [&] { return apply_output(index); });
+  // Of a static output nothing changes for those who ask.
+  const bool open =
+      entry_.executable == nullptr || !entry_.executable->outputs()[index].shape.is_static();
+  if (open) publish();
+  return status;
+}
+
+void ContextState::refresh() {
+  converts_ = false;
+  user_memory_ = false;
+  ready_ = bindings_ != nullptr && runtime::all_static(shapes_);
+  const auto look = [this](const Slot& slot) {
+    converts_ |= slot.mode == SlotMode::kConverted;
+    user_memory_ |=
+        slot.mode == SlotMode::kDirect ||
+        (slot.mode == SlotMode::kBuffer && slot.buffer->origin() == device::BufferOrigin::kUser);
+  };
+  for (const Slot& slot : inputs_) look(slot);
+  for (const Slot& slot : outputs_) look(slot);
+}
+
+Status ContextState::bind_input(std::size_t index, const TensorView& view,
+                                const ConvertOptions& convert) {
+  const Claim claim(*this);
+  if (!claim) return busy();
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_input_index(index));
+  const bool plain = convert.mean.empty() && convert.std.empty();
+  if (plain && is_bound(inputs_[index], view)) return {};
+  CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
+  if (view.shape != shapes_[index]) {
+    CORELANE_ASSIGN(auto shapes,
+                    runtime::shapes_with_input(program_->description, shapes_, index, view.shape));
+    CORELANE_TRY(reshape(std::move(shapes)));
+  }
+  const bool direct = plain && runtime::is_program_form(input_desc(index), view);
+  Slot slot;
+  slot.mode = direct ? SlotMode::kDirect : SlotMode::kConverted;
+  slot.view = writable(view);
+  if (!direct) slot.convert = convert;
+  return put_input(index, std::move(slot));
+}
+
+Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer,
+                                std::size_t offset) {
+  const Claim claim(*this);
+  if (!claim) return busy();
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_input_index(index));
+  const TensorDesc desc = input_desc(index);
+  if (!desc.shape.is_static()) {
+    return error(Code::kWrongState,
+                 "input '{}' has open dimensions; call set_input_shapes before binding a buffer, "
+                 "allowed: {}",
+                 desc.name, runtime::allowed_shapes(program_->description));
+  }
+  Slot slot;
+  CORELANE_ASSIGN(slot.view, buffer_view(desc, buffer, offset, "input"));
+  CORELANE_TRY(runtime::check_view(desc, slot.view, "input"));
+  slot.mode = runtime::is_program_form(desc, slot.view) ? SlotMode::kBuffer : SlotMode::kConverted;
+  slot.buffer = std::move(buffer);
+  return put_input(index, std::move(slot));
+}
+
+Status ContextState::bind_output(std::size_t index, const MutableTensorView& view) {
+  const Claim claim(*this);
+  if (!claim) return busy();
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_output_index(index));
+  if (is_bound(outputs_[index], view)) return {};
+  const TensorDesc desc = output_desc(index);
+  if (desc.shape != view.shape && !desc.shape.accepts(view.shape)) {
+    return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", desc.name,
+                 desc.shape.to_string(), view.shape.to_string());
+  }
+  Slot slot;
+  slot.view = view;
+  if (view.shape.is_static()) {
+    CORELANE_TRY(runtime::check_view(desc, view, "output"));
+    slot.mode = runtime::is_program_form(desc, view) ? SlotMode::kDirect : SlotMode::kConverted;
+  } else {
+    // The size is known only after the run: the result is copied where it fits.
+    if (view.data == nullptr) {
+      return error(Code::kInvalidArgument, "output '{}': the memory is null", desc.name);
+    }
+    slot.mode = SlotMode::kConverted;
+  }
+  return put_output(index, std::move(slot));
+}
+
+Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer,
+                                 std::size_t offset) {
+  const Claim claim(*this);
+  if (!claim) return busy();
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_output_index(index));
+  const TensorDesc desc = output_desc(index);
+  Slot slot;
+  CORELANE_ASSIGN(slot.view, buffer_view(desc, buffer, offset, "output"));
+  if (desc.shape.is_static()) {
+    CORELANE_TRY(runtime::check_view(desc, slot.view, "output"));
+  }
+  const bool in_place = desc.shape.is_static() && runtime::is_program_form(desc, slot.view);
+  slot.mode = in_place ? SlotMode::kBuffer : SlotMode::kConverted;
+  slot.buffer = std::move(buffer);
+  return put_output(index, std::move(slot));
+}
+
+Status ContextState::set_input(std::size_t index, const TensorView& view,
+                               const ConvertOptions& convert) {
+  const Claim claim(*this);
+  if (!claim) return busy();
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_input_index(index));
+  CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
+  if (view.shape != shapes_[index]) {
+    CORELANE_ASSIGN(auto shapes,
+                    runtime::shapes_with_input(program_->description, shapes_, index, view.shape));
+    CORELANE_TRY(reshape(std::move(shapes)));
+  }
+  if (inputs_[index].mode != SlotMode::kOwn) CORELANE_TRY(put_input(index, {}));
+  CORELANE_ASSIGN(const device::TensorRef own, own_input(index));
+  const TensorDesc desc = input_desc(index);
+  const Status status =
+      corelane::convert(view, {own.data, own.size, desc.dtype, own.shape, {}, {}}, convert);
+  return status.wrap(fmt::format("input '{}'", desc.name));
+}
+
+Status ContextState::unbind_input(std::size_t index) {
+  const Claim claim(*this);
+  if (!claim) return busy();
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_input_index(index));
+  return put_input(index, {});
+}
+
+Status ContextState::unbind_output(std::size_t index) {
+  const Claim claim(*this);
+  if (!claim) return busy();
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_output_index(index));
+  return put_output(index, {});
+}
+
+Result<MutableTensorView> ContextState::input(std::size_t index) {
+  const Claim claim(*this);
+  if (!claim) return error(busy());
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_input_index(index));
+  const Slot& slot = inputs_[index];
+  if (slot.mode != SlotMode::kOwn) return slot.view;
+  CORELANE_ASSIGN(const device::TensorRef own, own_input(index));
+  return MutableTensorView{own.data, own.size, input_desc(index).dtype, own.shape, {}, {}};
+}
+
+Result<TensorView> ContextState::output(std::size_t index) {
+  const Claim claim(*this);
+  if (!claim) return error(busy());
+  CORELANE_TRY(settle());
+  CORELANE_TRY(check_output_index(index));
+  if (!has_result_) {
+    return error(Code::kWrongState,
+                 "output '{}' has no result: run the context first (a failed run, new bindings and "
+                 "new shapes drop the result before)",
+                 output_desc(index).name);
+  }
+  CORELANE_ASSIGN(const device::TensorRef result, bindings_->output(index));
+  const Slot& slot = outputs_[index];
+  if (slot.mode == SlotMode::kConverted) {
+    MutableTensorView view = slot.view;
+    view.shape = result.shape;
+    return view;
+  }
+  return TensorView{result.data, result.size, output_desc(index).dtype, result.shape, {}, {}};
+}
+
+}  // namespace corelane

@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/context/context_state.h"
+#include "runtime/context/inference_state.h"
+#include "runtime/program/program_state.h"
+#include "runtime/program/shape_choice.h"
+
+namespace corelane {
+
+using runtime::OutputCopy;
+using runtime::OutputFinish;
+using runtime::Slot;
+using runtime::SlotMode;
+
+namespace {
+
+TimePoint deadline_of(const RunOptions& options, TimePoint now) {
+  if (options.timeout == Duration{0}) return kNever;
+  return options.timeout >= kNever - now ? kNever : now + options.timeout;
+}
+
+/// The fences a job waits for before memory it depends on is read in this thread.
+Status wait_for(const std::vector<std::shared_ptr<device::Fence>>& fences, TimePoint until) {
+  for (const auto& fence : fences) {
+    if (!fence->wait(until)) {
+      return error(Code::kTimeout, "the deadline passed while waiting for a fence");
+    }
+    CORELANE_TRY(fence->status().wrap("a fence to wait for was signalled as failed"));
+  }
+  return {};
+}
+
+void signal_all(const std::vector<std::shared_ptr<device::Fence>>& fences, const Status& status) {
+  for (const auto& fence : fences) fence->signal(status);
+}
+
+}  // namespace
+
+Status ContextState::not_ready() const {
+  return error(Code::kWrongState,
+               "program '{}' cannot run while input dimensions are open; call set_input_shapes or "
+               "bind every input, allowed: {}",
+               program_->description.name, runtime::allowed_shapes(program_->description));
+}
+
+Status ContextState::check_options(const RunOptions& options) const {
+  if (options.timeout < Duration{0}) {
+    return error(Code::kInvalidArgument, "the timeout is {} ns; 0 means none",
+                 options.timeout.count());
+  }
+  for (const auto* fences : {&options.wait, &options.signal}) {
+    const auto null = std::find(fences->begin(), fences->end(), nullptr);
+    if (null == fences->end()) continue;
+    return error(Code::kInvalidArgument, "fence {} of the {} list is null; leave it out",
+                 null - fences->begin(), fences == &options.wait ? "wait" : "signal");
+  }
+  return {};
+}
+
+device::Submission ContextState::submission(const RunOptions& options, TimePoint now) const {
+  device::Submission job = job_;
+  if (options.cores == device::CoreSet()) {
+    job.cores = program_->default_cores;
+  } else {
+    job.cores = options.cores;
+  }
+  job.deadline = deadline_of(options, now);
+  job.priority = options.priority;
+  job.tag = options.tag;
+  job.wait = options.wait;
+  job.signal = options.signal;
+  // Memory of ours lives as long as the job, so an abandoned one may go on using it; what the
+  // caller bound is shielded by the device, unless the caller opted out.
+  job.direct_user_memory = options.direct_user_memory || !user_memory_;
+  return job;
+}
+
+bool ContextState::reaches_outside(const device::Submission& job) const {
+  const bool shielded = job.deadline != kNever && !job.direct_user_memory;
+  if (user_memory_ && !shielded) return true;
+  return std::any_of(outputs_.begin(), outputs_.end(), [](const Slot& slot) {
+    return slot.mode == SlotMode::kBuffer;  // Device memory is never shielded.
+  });
+}
+
+Status ContextState::copy_in(Duration& spent) {
+  const TimePoint start = program_->device->clock()->now();
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const Slot& slot = inputs_[i];
+    if (slot.mode != SlotMode::kConverted) continue;
+    CORELANE_ASSIGN(const device::TensorRef own, own_input(i));
+    const MutableTensorView to{own.data,  own.size, entry_.executable->inputs()[i].dtype,
+                               own.shape, {},       {}};
+    if (const Status status = convert(slot.view, to, slot.convert); !status.ok()) {
+      return status.wrap(fmt::format("input '{}'", input_desc(i).name));
+    }
+  }
+  spent = program_->device->clock()->now() - start;
+  return {};
+}
+
+std::vector<OutputCopy> ContextState::output_copies() const {
+  std::vector<OutputCopy> copies;
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const Slot& slot = outputs_[i];
+    if (slot.mode != SlotMode::kConverted) continue;
+    copies.push_back({i, output_desc(i), slot.view, slot.buffer});
+  }
+  return copies;
+}
+
+Status ContextState::run(const RunOptions& options) {
+  const Claim claim(*this);
+  if (!claim) return busy();
+  if (pending_ != nullptr) CORELANE_TRY(settle());
+  if (!ready_) return not_ready();
+  has_result_ = false;
+  if (converts_ || options.timeout != Duration{0} || !options.wait.empty() ||
+      !options.signal.empty()) {
+    return run_slowly(options);
+  }
+  // The fast path: nothing is allocated, copied or locked here.
+  job_.cores = options.cores == device::CoreSet() ? program_->default_cores : options.cores;
+  job_.priority = options.priority;
+  job_.tag = options.tag;
+  copy_in_ = copy_out_ = {};
+  Status status = program_->queue->run(job_, &record_);
+  has_result_ = status.ok();
+  return status;
+}
+
+Status ContextState::run_slowly(const RunOptions& options) {
+  CORELANE_TRY(check_options(options));
+  const std::shared_ptr<Clock>& clock = program_->device->clock();
+  device::Submission job = submission(options, clock->now());
+  copy_in_ = copy_out_ = {};
+  if (converts_) {
+    Status prepared = wait_for(job.wait, job.deadline);
+    job.wait.clear();
+    if (prepared.ok()) prepared = copy_in(copy_in_);
+    if (!prepared.ok()) {
+      // As the device does for a job that fails: who waits for it must learn of it.
+      signal_all(job.signal, prepared);
+      return prepared;
+    }
+  }
+  const std::vector<OutputCopy> copies = output_copies();
+  std::vector<std::shared_ptr<device::Fence>> signal;
+  if (!copies.empty()) signal.swap(job.signal);  // Signalled when the outputs are there.
+
+  Status status;
+  if (job.deadline == kNever) {
+    status = program_->queue->run(job, &record_);
+  } else {
+    CORELANE_ASSIGN(const auto completion, program_->queue->submit(job));
+    if (!completion->wait()) {
+      return error(Code::kInternal, "a wait without end came back before the job was done");
+    }
+    status = completion->status();
+    record_ = completion->record();
+    // An abandoned job holds its memory until the engine returns.
+    if (!completion->released()) {
+      pending_ = completion;
+      pending_outside_ = reaches_outside(job);
+    }
+  }
+  if (status.ok() && !copies.empty()) {
+    const TimePoint start = clock->now();
+    status = runtime::copy_out(*bindings_, copies);
+    copy_out_ = clock->now() - start;
+  }
+  has_result_ = status.ok();
+  signal_all(signal, status);
+  return status;
+}
+
+Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<ContextState> self,
+                                                             const RunOptions& options) {
+  const Claim claim(*this);
+  if (!claim) return error(busy());
+  CORELANE_TRY(settle());
+  if (!ready_) return error(not_ready());
+  CORELANE_TRY(check_options(options));
+  const std::shared_ptr<Clock>& clock = program_->device->clock();
+  auto inference = std::make_shared<InferenceState>();
+  device::Submission job = submission(options, clock->now());
+  has_result_ = false;
+  copy_in_ = copy_out_ = {};
+  if (converts_) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (job.wait.empty() || inputs_[i].mode != SlotMode::kConverted) continue;
+      return error(
+          Code::kUnsupported,
+          "input '{}' is converted when the inference is submitted, so it cannot wait for a "
+          "fence; bind it in the program's own form ({}), or use run()",
+          input_desc(i).name, input_desc(i).to_string());
+    }
+    CORELANE_TRY(copy_in(copy_in_));
+    if (std::vector<OutputCopy> copies = output_copies(); !copies.empty()) {
+      inference->finish = std::make_shared<OutputFinish>(clock, bindings_, std::move(copies),
+                                                         std::move(job.signal));
+      job.signal.clear();
+    }
+  }
+  CORELANE_ASSIGN(inference->completion, program_->queue->submit(job));
+  pending_outside_ = reaches_outside(job);
+  inference->copy_in = copy_in_;
+  pending_ = inference->completion;
+  pending_finish_ = inference->finish;
+  inference->context = std::move(self);
+  if (inference->finish != nullptr) {
+    inference->completion->on_done(
+        [finish = inference->finish](device::Completion& c) { finish->run(c); });
+  }
+  return inference;
+}
+
+device::JobRecord ContextState::record() const {
+  const Claim claim(*this);
+  if (!claim) return {};
+  return pending_ != nullptr ? pending_->record() : record_;
+}
+
+RunTimes ContextState::times() const {
+  const Claim claim(*this);
+  if (!claim) return {};
+  const bool open = pending_finish_ != nullptr && pending_finish_->finished();
+  return runtime::run_times(pending_ != nullptr ? pending_->record() : record_, copy_in_,
+                            open ? pending_finish_->spent() : copy_out_);
+}
+
+Result<std::vector<device::LayerTime>> ContextState::layer_times() {
+  const Claim claim(*this);
+  if (!claim) return error(busy());
+  CORELANE_TRY(settle());
+  if (bindings_ == nullptr) return error(not_ready());
+  return bindings_->layer_times();
+}
+
+}  // namespace corelane

@@ -1,0 +1,214 @@
+#include "runtime/context/context_state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/program/program_state.h"
+#include "runtime/program/shape_choice.h"
+
+namespace corelane {
+
+Result<std::shared_ptr<ContextState>> ContextState::create(std::shared_ptr<ProgramState> program) {
+  auto state = std::make_shared<ContextState>();
+  state->program_ = std::move(program);
+  const ProgramDescription& description = state->program_->description;
+  state->inputs_.resize(description.inputs.size());
+  state->outputs_.resize(description.outputs.size());
+  runtime::ExecutableSet::Entry first = state->program_->executables->first();
+  std::vector<Shape> shapes =
+      first.executable == nullptr ? runtime::declared_shapes(description) : first.shapes;
+  CORELANE_TRY(state->use(std::move(first), std::move(shapes)));
+  return state;
+}
+
+Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
+  auto copy = std::make_shared<ContextState>();
+  copy->program_ = program_;
+  copy->inputs_.resize(program_->description.inputs.size());
+  copy->outputs_.resize(program_->description.outputs.size());
+  runtime::ExecutableSet::Entry entry;
+  std::vector<Shape> shapes;
+  {
+    const std::lock_guard lock(mutex_);
+    entry = entry_;
+    shapes = shapes_;
+  }
+  CORELANE_TRY(copy->use(std::move(entry), std::move(shapes)));
+  return copy;
+}
+
+Status ContextState::busy() const {
+  return error(Code::kBusy,
+               "the context of program '{}' is in use by another call; give each thread a context "
+               "of its own (duplicate)",
+               program_->description.name);
+}
+
+Status ContextState::settle() {
+  if (pending_ == nullptr) return {};
+  const bool done = pending_->done() && (pending_finish_ == nullptr || pending_finish_->finished());
+  const bool released = done && pending_->released();
+  if (!done || (!released && pending_outside_)) {
+    return error(Code::kBusy,
+                 "an earlier inference of this context of program '{}' {}; wait for it "
+                 "({}), or use another context",
+                 program_->description.name,
+                 done ? "was abandoned and still holds memory of its caller" : "is not done",
+                 done ? "wait_released" : "wait");
+  }
+  record_ = pending_->record();
+  const Status status = pending_finish_ != nullptr ? pending_finish_->status() : pending_->status();
+  has_result_ = status.ok();
+  copy_out_ = pending_finish_ != nullptr ? pending_finish_->spent() : Duration{};
+  pending_.reset();
+  pending_finish_.reset();
+  return released ? Status() : use(entry_, shapes_, true);
+}
+
+Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes,
+                         bool fresh) {
+  const bool changed = fresh || entry.executable != entry_.executable || bindings_ == nullptr;
+  std::shared_ptr<device::Bindings> bindings = bindings_;
+  if (changed) {
+    bindings = nullptr;
+    if (entry.executable != nullptr) {
+      CORELANE_ASSIGN(bindings, entry.executable->new_bindings());
+    }
+  }
+  // Own memory of inputs that keep their shape keeps its content.
+  const std::shared_ptr<device::Bindings> before = bindings_;
+  std::vector<device::TensorRef> kept(inputs_.size());
+  for (std::size_t i = 0; i < inputs_.size() && i < shapes_.size(); ++i) {
+    runtime::Slot& slot = inputs_[i];
+    const bool same = shapes_[i] == shapes[i];
+    if (same && slot.mode == runtime::SlotMode::kOwn) kept[i] = slot.own;
+    if (!same && slot.mode != runtime::SlotMode::kOwn) slot = {};
+    // Bindings of a static executable have memory of their own; content moves there from `kept`.
+    const bool theirs =
+        entry.executable != nullptr && entry.executable->inputs()[i].shape.is_static();
+    if (!same || fresh || (changed && (theirs || !slot.foreign_own))) {
+      slot.own = {};
+      slot.foreign_own = false;
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    entry_ = std::move(entry);
+    shapes_ = std::move(shapes);
+    bindings_ = std::move(bindings);
+  }
+  has_result_ = false;
+  job_.executable = entry_.executable;
+  job_.bindings = bindings_;
+  job_.batch = std::max<std::uint32_t>(1, program_->description.batch);
+  if (entry_.executable != nullptr) outputs_.resize(entry_.executable->outputs().size());
+  ready_ = false;  // Half applied bindings must not run.
+  CORELANE_TRY(apply_all(kept));
+  refresh();
+  publish();
+  return {};
+}
+
+Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    CORELANE_TRY(apply_input(i));
+    if (kept[i].data == nullptr || bindings_ == nullptr) continue;
+    if (inputs_[i].own.data == kept[i].data) continue;
+    CORELANE_ASSIGN(const device::TensorRef own, own_input(i));
+    std::memcpy(own.data, kept[i].data, std::min(own.size, kept[i].size));
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (apply_output(i).ok()) continue;
+    outputs_[i] = {};  // Bound memory that no longer fits is dropped.
+    CORELANE_TRY(apply_output(i));
+  }
+  return {};
+}
+
+Status ContextState::reshape(std::vector<Shape> shapes) {
+  if (shapes == shapes_ && entry_.executable != nullptr && ready_) return {};
+  if (!runtime::all_static(shapes)) {
+    // Not all chosen yet: a dynamic executable goes on, a static one has to wait for the rest.
+    const bool fits = entry_.executable != nullptr && runtime::accepts_all(entry_.shapes, shapes);
+    return use(fits ? entry_ : runtime::ExecutableSet::Entry{}, std::move(shapes));
+  }
+  auto entry = program_->executables->for_shapes(shapes);
+  if (!entry) return std::move(entry).error();
+  return use(std::move(*entry), std::move(shapes));
+}
+
+Status ContextState::set_input_shapes(const std::vector<Shape>& shapes) {
+  const Claim claim(*this);
+  if (!claim) return busy();
+  CORELANE_TRY(settle());
+  CORELANE_TRY(runtime::check_shapes(program_->description, shapes));
+  return reshape(shapes);
+}
+
+TensorDesc ContextState::input_desc(std::size_t index) const {
+  TensorDesc desc = program_->description.inputs[index].desc;
+  if (entry_.executable != nullptr) desc.dtype = entry_.executable->inputs()[index].dtype;
+  desc.shape = shapes_[index];
+  return desc;
+}
+
+TensorDesc ContextState::output_desc(std::size_t index) const {
+  const auto& declared = program_->description.outputs;
+  const std::string name = index < declared.size() ? declared[index].desc.name : "";
+  if (entry_.executable == nullptr) return declared[index].desc;
+  TensorDesc desc = entry_.executable->outputs()[index];
+  if (index < declared.size()) {
+    desc.name = declared[index].desc.name;
+    desc.dim_names = declared[index].desc.dim_names;
+  }
+  return desc;
+}
+
+void ContextState::publish() {
+  std::vector<TensorDesc> in;
+  std::vector<TensorDesc> out;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) in.push_back(input_desc(i));
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    out.push_back(output_desc(i));
+    const runtime::Slot& slot = outputs_[i];
+    if (slot.mode != runtime::SlotMode::kOwn && slot.view.shape.is_static()) {
+      out.back().shape = slot.view.shape;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  published_inputs_ = std::move(in);
+  published_outputs_ = std::move(out);
+}
+
+std::vector<TensorDesc> ContextState::input_descs() const {
+  const std::lock_guard lock(mutex_);
+  return published_inputs_;
+}
+
+std::vector<TensorDesc> ContextState::output_descs() const {
+  const std::lock_guard lock(mutex_);
+  return published_outputs_;
+}
+
+device::MemoryFigures ContextState::memory() const {
+  runtime::ExecutableSet::Entry entry;
+  std::size_t own = 0;
+  {
+    const Claim claim(*this);
+    const std::lock_guard lock(mutex_);
+    entry = entry_;
+    if (claim) {
+      for (const runtime::Slot& slot : inputs_) own += slot.foreign_own ? slot.own.size : 0;
+    }
+  }
+  device::MemoryFigures figures;
+  if (entry.executable == nullptr) return figures;
+  figures = entry.executable->memory();
+  // The set holds one reference, `entry` here a second; the rest are contexts, all alike.
+  const auto contexts = static_cast<std::size_t>(std::max(1L, entry.users.use_count() - 2));
+  figures.internal /= contexts;
+  figures.buffers = figures.buffers / contexts + own;
+  return figures;
+}
+
+}  // namespace corelane

@@ -1,0 +1,137 @@
+/// The working part of a Context: tensors, the executable of the current shapes, one run at a time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "corelane/device/device.h"
+#include "corelane/runtime/context.h"
+#include "runtime/program/executable_set.h"
+#include "runtime/context/output_copies.h"
+#include "runtime/context/slot.h"
+
+namespace corelane {
+
+struct ProgramState;
+
+/// Every function that may meet a second caller takes the claim, one atomic flag; who does not get
+/// it is told kBusy. `shapes_`, `entry_` and `bindings_` are written under claim and mutex both, so
+/// either is enough to read them.
+struct ContextState {
+  static Result<std::shared_ptr<ContextState>> create(std::shared_ptr<ProgramState> program);
+  Result<std::shared_ptr<ContextState>> duplicate() const;
+
+  Status set_input_shapes(const std::vector<Shape>& shapes);
+  std::vector<TensorDesc> input_descs() const;
+  std::vector<TensorDesc> output_descs() const;
+
+  Status bind_input(std::size_t index, const TensorView& view, const ConvertOptions& convert);
+  Status bind_output(std::size_t index, const MutableTensorView& view);
+  Status bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer, std::size_t offset);
+  Status bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer, std::size_t offset);
+  Status set_input(std::size_t index, const TensorView& view, const ConvertOptions& convert);
+  Status unbind_input(std::size_t index);
+  Status unbind_output(std::size_t index);
+  Result<MutableTensorView> input(std::size_t index);
+  Result<TensorView> output(std::size_t index);
+
+  Status run(const RunOptions& options);
+  Result<std::shared_ptr<InferenceState>> submit(std::shared_ptr<ContextState> self,
+                                                 const RunOptions& options);
+
+  device::JobRecord record() const;
+  RunTimes times() const;
+  Result<std::vector<device::LayerTime>> layer_times();
+  device::MemoryFigures memory() const;
+
+ private:
+  /// The claim of one call.
+  class Claim {
+   public:
+    explicit Claim(const ContextState& state) noexcept
+        : state_(state), held_(!state.claimed_.exchange(true, std::memory_order_acquire)) {}
+    ~Claim() {
+      if (held_) state_.claimed_.store(false, std::memory_order_release);
+    }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+    explicit operator bool() const noexcept { return held_; }
+
+   private:
+    const ContextState& state_;
+    bool held_;
+  };
+
+  // context_state.cpp: shapes and executables. All need the claim.
+  Status busy() const;
+  /// Takes over the result of an earlier inference. kBusy while it runs. One that was abandoned
+  /// leaves its tensors to the engine and new ones take their place, unless memory that is not ours
+  /// is still in use: then kBusy too.
+  Status settle();
+  Status use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes, bool fresh = false);
+  /// Every slot to new bindings; `kept` is the content of own inputs from before.
+  Status apply_all(const std::vector<device::TensorRef>& kept);
+  /// Makes `shapes` (some may be open) current.
+  Status reshape(std::vector<Shape> shapes);
+  void publish();
+  TensorDesc input_desc(std::size_t index) const;
+  TensorDesc output_desc(std::size_t index) const;
+  Status check_input_index(std::size_t index) const;
+  Status check_output_index(std::size_t index) const;
+
+  // context_bind.cpp: slots to the device. All need the claim.
+  Status apply_input(std::size_t index);
+  Status apply_output(std::size_t index);
+  /// Replaces a slot and applies it; the old one is restored when that fails.
+  template <class Apply>
+  Status exchange(runtime::Slot& place, runtime::Slot slot, const Apply& apply);
+  Status put_input(std::size_t index, runtime::Slot slot);
+  Status put_output(std::size_t index, runtime::Slot slot);
+  Result<device::TensorRef> own_input(std::size_t index);
+  /// What runs need to know of the slots.
+  void refresh();
+
+  // context_run.cpp
+  Status not_ready() const;
+  Status check_options(const RunOptions& options) const;
+  Status copy_in(Duration& spent);
+  std::vector<runtime::OutputCopy> output_copies() const;
+  device::Submission submission(const RunOptions& options, TimePoint now) const;
+  /// True when `job`, abandoned, would go on using memory that is not the context's own.
+  bool reaches_outside(const device::Submission& job) const;
+  Status run_slowly(const RunOptions& options);
+
+  std::shared_ptr<ProgramState> program_;
+  mutable std::atomic<bool> claimed_{false};
+  mutable std::mutex mutex_;  ///< Guards the published descriptions and current executable.
+  std::vector<TensorDesc> published_inputs_;
+  std::vector<TensorDesc> published_outputs_;
+  std::vector<Shape> shapes_;
+  runtime::ExecutableSet::Entry entry_;
+  std::shared_ptr<device::Bindings> bindings_;
+
+  std::vector<runtime::Slot> inputs_;
+  std::vector<runtime::Slot> outputs_;
+  bool ready_ = false;        ///< Every shape is chosen and every tensor has its memory.
+  bool converts_ = false;     ///< Some slot is in mode kConverted.
+  bool user_memory_ = false;  ///< The device sees memory that its user may free.
+  device::Submission job_;    ///< The part of a submission that does not change.
+
+  /// The last job, when it was submitted or has not let go of its memory.
+  std::shared_ptr<device::Completion> pending_;
+  std::shared_ptr<runtime::OutputFinish> pending_finish_;
+  bool pending_outside_ = false;  ///< It uses memory of the caller without a shield.
+  bool has_result_ = false;
+  device::JobRecord record_;
+  Duration copy_in_{};
+  Duration copy_out_{};
+};
+
+}  // namespace corelane

@@ -1,0 +1,58 @@
+#include "corelane/runtime/context.h"
+#include "runtime/context/inference_state.h"
+
+namespace corelane {
+namespace {
+
+Status no_inference() { return error(Code::kWrongState, "this inference was never submitted"); }
+
+}  // namespace
+
+bool Inference::done() const noexcept {
+  if (state_ == nullptr) return false;
+  return state_->finish != nullptr ? state_->finish->finished() : state_->completion->done();
+}
+
+Status Inference::wait(TimePoint until) {
+  if (state_ == nullptr) return no_inference();
+  // The device's wait may run the job in this thread; ours only waits for the conversion.
+  const bool done =
+      state_->completion->wait(until) && (state_->finish == nullptr || state_->finish->wait(until));
+  if (!done) {
+    return error(Code::kTimeout, "the inference is not done yet; it goes on, wait for it again");
+  }
+  return state_->finish != nullptr ? state_->finish->status() : state_->completion->status();
+}
+
+bool Inference::wait_released(TimePoint until) {
+  if (state_ == nullptr) return true;
+  return state_->completion->wait_released(until) &&
+         (state_->finish == nullptr || state_->finish->wait(until));
+}
+
+bool Inference::cancel() { return state_ != nullptr && state_->completion->cancel(); }
+
+void Inference::on_done(std::function<void(const Status&)> f) {
+  if (state_ == nullptr) {
+    runtime::call_guarded(f, no_inference());
+    return;
+  }
+  if (state_->finish != nullptr) {
+    state_->finish->on_finished(std::move(f));
+    return;
+  }
+  state_->completion->on_done(
+      [call = std::move(f)](device::Completion& c) { runtime::call_guarded(call, c.status()); });
+}
+
+device::JobRecord Inference::record() const {
+  return state_ == nullptr ? device::JobRecord{} : state_->completion->record();
+}
+
+RunTimes Inference::times() const {
+  if (state_ == nullptr) return {};
+  return runtime::run_times(state_->completion->record(), state_->copy_in,
+                            state_->finish != nullptr ? state_->finish->spent() : Duration{});
+}
+
+}  // namespace corelane

@@ -1,0 +1,123 @@
+#include "runtime/context/output_copies.h"
+
+#include <exception>
+#include <new>
+
+#include "corelane/base/log.h"
+#include "corelane/tensor/convert.h"
+
+namespace corelane::runtime {
+
+namespace {
+
+Status convert_all(device::Bindings& bindings, std::span<const OutputCopy> copies) {
+  for (const OutputCopy& copy : copies) {
+    CORELANE_ASSIGN(const device::TensorRef from, bindings.output(copy.index));
+    MutableTensorView to = copy.to;
+    if (!to.shape.is_static()) {
+      to.shape = from.shape;
+      auto needed = storage_bytes(to.shape, to.dtype, to.layout);
+      if (!needed) return std::move(needed).error();
+      if (*needed > to.size) {
+        return error(Code::kOutOfMemory,
+                     "output '{}': the result {} needs {} bytes, the bound memory has {}",
+                     copy.desc.name, to.shape.to_string(), *needed, to.size);
+      }
+    }
+    const TensorView result{from.data, from.size, copy.desc.dtype, from.shape, {}, {}};
+    if (const Status status = convert(result, to); !status.ok()) {
+      return status.wrap("output '" + copy.desc.name + "' cannot be written to the bound memory");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) noexcept {
+  try {
+    return convert_all(bindings, copies);
+  } catch (const std::bad_alloc&) {
+    return error(Code::kOutOfMemory, "no memory to convert {} outputs", copies.size());
+  } catch (const std::exception& e) {
+    return error(Code::kInternal, "converting {} outputs threw: {}", copies.size(), e.what());
+  }
+}
+
+OutputFinish::OutputFinish(std::shared_ptr<Clock> clock, std::shared_ptr<device::Bindings> bindings,
+                           std::vector<OutputCopy> copies,
+                           std::vector<std::shared_ptr<device::Fence>> signal)
+    : clock_(std::move(clock)),
+      bindings_(std::move(bindings)),
+      copies_(std::move(copies)),
+      signal_(std::move(signal)) {}
+
+void OutputFinish::run(device::Completion& completion) {
+  Status status = completion.status();
+  Duration spent{};
+  if (status.ok()) {
+    const TimePoint start = clock_->now();
+    status = copy_out(*bindings_, copies_);
+    spent = clock_->now() - start;
+  }
+  // The last references to bindings and buffers may be ours: let go of them outside the lock.
+  const auto bindings = std::move(bindings_);
+  const auto copies = std::move(copies_);
+  std::vector<std::function<void(const Status&)>> callbacks;
+  {
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+    spent_ = spent;
+    finished_.store(true, std::memory_order_release);
+    callbacks.swap(callbacks_);
+    changed_.notify_all();
+  }
+  for (const auto& fence : signal_) fence->signal(status);
+  for (const auto& f : callbacks) call_guarded(f, status);
+}
+
+bool OutputFinish::wait(TimePoint until) {
+  if (finished()) return true;
+  std::unique_lock lock(mutex_);
+  while (!finished()) {
+    if (!clock_->wait_until(lock, changed_, until)) break;
+  }
+  return finished();
+}
+
+Status OutputFinish::status() const {
+  const std::lock_guard lock(mutex_);
+  if (!finished()) return error(Code::kWrongState, "the inference is not done yet");
+  return status_;
+}
+
+Duration OutputFinish::spent() const {
+  const std::lock_guard lock(mutex_);
+  return spent_;
+}
+
+void OutputFinish::on_finished(std::function<void(const Status&)> f) {
+  Status status;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!finished()) {
+      callbacks_.push_back(std::move(f));
+      return;
+    }
+    status = status_;
+  }
+  call_guarded(f, status);
+}
+
+void call_guarded(const std::function<void(const Status&)>& f, const Status& status) noexcept {
+  if (!f) return;
+  try {
+    f(status);
+  } catch (const std::exception& e) {
+    log::error("runtime", "a completion callback threw: {}", e.what());
+  } catch (...) {
+    log::error("runtime", "a completion callback threw something that is no exception");
+  }
+}
+
+}  // namespace corelane::runtime

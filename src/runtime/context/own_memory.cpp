@@ -1,0 +1,25 @@
+#include "runtime/context/own_memory.h"
+
+#include <cstring>
+#include <new>
+
+namespace corelane::runtime {
+namespace {
+constexpr std::align_val_t kAlignment{64};
+}
+
+Result<std::shared_ptr<void>> allocate_own(std::size_t size,
+                                           std::shared_ptr<std::atomic<std::size_t>> counter) {
+  void* data = ::operator new(size == 0 ? 1 : size, kAlignment, std::nothrow);
+  if (data == nullptr) {
+    return error(Code::kOutOfMemory, "no memory for a tensor of {} bytes", size);
+  }
+  std::memset(data, 0, size == 0 ? 1 : size);
+  counter->fetch_add(size, std::memory_order_relaxed);
+  return std::shared_ptr<void>(data, [size, counter](void* p) {
+    counter->fetch_sub(size, std::memory_order_relaxed);
+    ::operator delete(p, kAlignment);
+  });
+}
+
+}  // namespace corelane::runtime

@@ -1,0 +1,48 @@
+#include "runtime/context/slot.h"
+
+#include <cstdint>
+
+namespace corelane::runtime {
+namespace {
+
+bool known(DType t) noexcept { return t != DType::kUndefined && t != DType::kString; }
+
+}  // namespace
+
+bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept {
+  if (view.dtype != desc.dtype || view.quant.kind != QuantKind::kNone) return false;
+  if (view.layout.kind != LayoutKind::kPlain) return false;
+  const std::size_t rank = view.shape.rank();
+  if (view.layout.w_stride != 0 &&
+      (rank == 0 || view.shape[rank - 1] != static_cast<std::int64_t>(view.layout.w_stride))) {
+    return false;
+  }
+  const std::size_t bytes = dtype_bits(view.dtype) / 8;
+  return bytes <= 1 || reinterpret_cast<std::uintptr_t>(view.data) % bytes == 0;
+}
+
+Status check_view(const TensorDesc& desc, const TensorView& view, const char* what) {
+  if (!known(view.dtype) || !known(desc.dtype)) {
+    return error(Code::kTypeMismatch,
+                 "{} '{}': {} cannot be converted between {} and the program's {}; give a numeric "
+                 "type",
+                 what, desc.name, desc.shape.to_string(), dtype_name(view.dtype),
+                 dtype_name(desc.dtype));
+  }
+  auto needed = storage_bytes(view.shape, view.dtype, view.layout);
+  if (!needed) {
+    return needed.error().wrap(fmt::format("{} '{}': the given view", what, desc.name));
+  }
+  if (view.size < *needed) {
+    return error(Code::kInvalidArgument,
+                 "{} '{}': {} {} in layout {} needs {} bytes, {} were given", what, desc.name,
+                 dtype_name(view.dtype), view.shape.to_string(), layout_name(view.layout.kind),
+                 *needed, view.size);
+  }
+  if (view.data == nullptr && *needed != 0) {
+    return error(Code::kInvalidArgument, "{} '{}': the memory is null", what, desc.name);
+  }
+  return view.quant.check(view.shape);
+}
+
+}  // namespace corelane::runtime

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include "corelane/base/file.h"
+#include "corelane/runtime/program.h"
+#include "runtime/program/executable_set.h"
+#include "runtime/program/program_load.h"
+
+namespace corelane {
+namespace {
+
+Status check_onnx(ByteSpan bytes, const std::string& name) {
+  const FileKind kind = detect_file_kind(bytes);
+  if (kind == FileKind::kOnnx) return {};
+  return error(Code::kMalformed, "{} is not an ONNX model but: {}", name, file_kind_name(kind));
+}
+
+/// The forms of every shape set, made on the device that `options` name.
+Result<std::vector<device::Executable::Precompiled>> precompile(
+    const std::shared_ptr<const ImportedModel>& model, const CompileOptions& options) {
+  CORELANE_ASSIGN(const auto device, device::open_device(options.device));
+  const device::DeviceInfo& info = device->info();
+  if (!info.capabilities.precompiled) {
+    return error(Code::kUnsupported, "device '{}' has no pre-compiled form; compile without",
+                 info.instance);
+  }
+  const ProgramDescription& description = model->description;
+  CORELANE_ASSIGN(auto prepare, runtime::prepare_options(info, description, {}));
+  prepare.host_operators = std::make_shared<device::HostOperatorTable>();
+  runtime::ExecutableSet executables(device, runtime::network_source(model), std::move(prepare),
+                                     description);
+  CORELANE_TRY(executables.prepare_first());
+  for (const auto& set : description.shape_sets) {
+    CORELANE_ASSIGN(const auto entry, executables.for_shapes(set));
+  }
+  return executables.export_all();
+}
+
+Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
+                         const CompileOptions& options) {
+  if (options.precompile && options.remove_weights) {
+    return error(
+        Code::kInvalidArgument,
+        "a pre-compiled form holds the weights that remove_weights leaves out; ask for one "
+        "of the two");
+  }
+  std::vector<device::Executable::Precompiled> forms;
+  if (options.precompile) {
+    CORELANE_ASSIGN(forms, precompile(model, options));
+  }
+  std::vector<std::pair<std::string, MappedFile>> attached;
+  for (const auto& [kind, path] : options.attach) {
+    if (kind.empty()) {
+      return error(Code::kInvalidArgument, "'{}' is attached without a device kind; give KIND=FILE",
+                   path.string());
+    }
+    CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
+    attached.emplace_back(kind, std::move(mapped));
+  }
+  ProgramWriter writer(model->description);
+  writer.add_segment(SegmentKind::kGraph, "", model->graph);
+  if (options.remove_weights) {
+    writer.add_segment(SegmentKind::kConstants, runtime::removed_weights_tag(model->constants),
+                       ByteSpan());
+  } else {
+    writer.add_segment(SegmentKind::kConstants, "", model->constants);
+  }
+  for (const auto& form : forms)
+    writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
+  for (const auto& [kind, file] : attached) {
+    writer.add_segment(SegmentKind::kForeign, kind, file.bytes());
+  }
+  return writer.finish();
+}
+
+}  // namespace
+
+Result<ByteVector> compile_file(const std::filesystem::path& onnx, const CompileOptions& options) {
+  {
+    CORELANE_ASSIGN(const auto mapped, MappedFile::open(onnx));
+    CORELANE_TRY(check_onnx(mapped.bytes(), fmt::format("'{}'", onnx.string())));
+  }
+  CORELANE_ASSIGN(auto imported, import_onnx_file(onnx, options.import));
+  return write(std::make_shared<const ImportedModel>(std::move(imported)), options);
+}
+
+Result<ByteVector> compile_bytes(ByteSpan onnx, const CompileOptions& options) {
+  CORELANE_TRY(check_onnx(onnx, fmt::format("the {} bytes in memory", onnx.size())));
+  CORELANE_ASSIGN(auto imported, import_onnx(onnx, options.import));
+  return write(std::make_shared<const ImportedModel>(std::move(imported)), options);
+}
+
+}  // namespace corelane

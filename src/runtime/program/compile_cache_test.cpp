@@ -1,0 +1,253 @@
+#include "runtime/program/compile_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <vector>
+
+#include "corelane/base/file.h"
+#include "corelane/base/log.h"
+#include "runtime/testing/fake_program.h"
+#include "runtime/testing/onnx_builder.h"
+
+namespace corelane::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::OnnxBuilder;
+
+class CompileCacheTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("corelane-cache-test-" + std::to_string(::getpid()));
+    if (const char* old = std::getenv("CORELANE_CACHE_DIR")) old_directory_ = old;
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    log::set_callback(
+        [this](log::Level, std::string_view, std::string_view text) { lines_.emplace_back(text); });
+  }
+  void TearDown() override {
+    log::set_callback({});
+    fs::remove_all(folder_);
+    if (old_directory_) ::setenv("CORELANE_CACHE_DIR", old_directory_->c_str(), 1);
+    if (!old_directory_) ::unsetenv("CORELANE_CACHE_DIR");
+    ::unsetenv("CORELANE_CACHE");
+    ::unsetenv("CORELANE_CACHE_LIMIT_MB");
+  }
+  void age(const fs::path& file, int hours) {
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  }
+  fs::path folder_;
+  std::vector<std::string> lines_;
+  std::optional<std::string> old_directory_;
+};
+
+ByteVector program() {
+  return testing::fake_file(testing::fake_description(testing::one_in_one_out(Shape{1})));
+}
+
+/// A key, told by its first digit.
+std::string key(const std::string& digit) { return digit + std::string(31, '0'); }
+
+TEST_F(CompileCacheTest, StoredEntriesAreFound) {
+  const CompileCache cache(folder_, 1 << 20);
+  EXPECT_EQ(cache.find(key("d")), nullptr);
+  ASSERT_TRUE(cache.store(key("d"), program()).ok());
+  const auto entry = cache.find(key("d"));
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->description().name, "fake");
+}
+
+TEST_F(CompileCacheTest, DamagedEntryIsLoggedIgnoredAndReplaced) {
+  const CompileCache cache(folder_, 1 << 20);
+  ByteVector bytes = program();
+  bytes.back() ^= std::byte{1};
+  ASSERT_TRUE(write_file_atomic(cache.path(key("d")), bytes).ok());
+  EXPECT_EQ(cache.find(key("d")), nullptr);
+  ASSERT_EQ(lines_.size(), 1U);
+  EXPECT_NE(lines_[0].find(cache.path(key("d")).string()), std::string::npos);
+  ASSERT_TRUE(cache.store(key("d"), program()).ok());
+  EXPECT_NE(cache.find(key("d")), nullptr);
+}
+
+TEST_F(CompileCacheTest, OldestEntriesGoFirstAndUseMakesYoung) {
+  const ByteVector bytes = program();
+  const CompileCache cache(folder_, bytes.size() * 2 + bytes.size() / 2);
+  ASSERT_TRUE(cache.store(key("a"), bytes).ok());
+  ASSERT_TRUE(cache.store(key("b"), bytes).ok());
+  age(cache.path(key("a")), 3);
+  age(cache.path(key("b")), 2);
+  ASSERT_NE(cache.find(key("a")), nullptr);
+  ASSERT_TRUE(cache.store(key("c"), bytes).ok());
+  EXPECT_TRUE(fs::exists(cache.path(key("a"))));
+  EXPECT_FALSE(fs::exists(cache.path(key("b"))));
+  EXPECT_TRUE(fs::exists(cache.path(key("c"))));
+}
+
+TEST_F(CompileCacheTest, EntryAboveTheLimitIsNotStored) {
+  const CompileCache cache(folder_, 10);
+  EXPECT_TRUE(cache.store(key("a"), program()).ok());
+  EXPECT_FALSE(fs::exists(cache.path(key("a"))));
+}
+
+TEST_F(CompileCacheTest, LeftoversOfDeadWritersAreRemoved) {
+  const CompileCache cache(folder_, 1 << 20);
+  const std::string name = "." + key("d") + ".rknn.77.0123abcd.0.tmp";
+  const std::string young = "." + key("d") + ".rknn.77.0123abcd.1.tmp";
+  std::ofstream(folder_ / name) << "old";
+  std::ofstream(folder_ / young) << "in progress";
+  age(folder_ / name, 2);
+  ASSERT_TRUE(cache.store(key("d"), program()).ok());
+  EXPECT_FALSE(fs::exists(folder_ / name));
+  EXPECT_TRUE(fs::exists(folder_ / young));
+}
+
+TEST_F(CompileCacheTest, FilesOfOthersAreNeverRemoved) {
+  const ByteVector bytes = program();
+  const CompileCache cache(folder_, bytes.size());
+  const std::string entry = key("b") + ".rknn";
+  const std::vector<std::string> names{"notes.txt",           ".hidden.tmp",
+                                       "." + entry + ".tmp2", "mobilenet.rknn",
+                                       key("b") + "0.rknn",   "B" + key("b").substr(1) + ".rknn",
+                                       entry + ".1.2.tmp"};
+  for (const auto& name : names) {
+    std::ofstream(folder_ / name) << std::string(bytes.size(), 'x');
+    age(folder_ / name, 100);
+  }
+  fs::create_symlink("notes.txt", folder_ / (key("e") + ".rknn"));
+  ASSERT_TRUE(cache.store(key("a"), bytes).ok());
+  ASSERT_TRUE(cache.store(key("c"), bytes).ok());
+  for (const auto& name : names) EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+  EXPECT_TRUE(fs::is_symlink(folder_ / (key("e") + ".rknn")));
+  EXPECT_FALSE(fs::exists(cache.path(key("a"))));
+}
+
+TEST_F(CompileCacheTest, TheEnvironmentSwitchesOffAndLimits) {
+  EXPECT_TRUE(CompileCache::from_environment());
+  ::setenv("CORELANE_CACHE_LIMIT_MB", "many", 1);
+  EXPECT_TRUE(CompileCache::from_environment());
+  ASSERT_EQ(lines_.size(), 1U);
+  EXPECT_NE(lines_[0].find("'many'"), std::string::npos);
+  ::setenv("CORELANE_CACHE", "0", 1);
+  EXPECT_FALSE(CompileCache::from_environment());
+}
+
+TEST_F(CompileCacheTest, AFolderThatOthersMayHaveMadeIsNotTrusted) {
+  const fs::path shared = folder_ / "shared";
+  fs::create_directories(shared);
+  ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);
+  const fs::path own = shared / "cache";
+  ::setenv("CORELANE_CACHE_DIR", own.c_str(), 1);
+  EXPECT_TRUE(CompileCache::from_environment());
+  EXPECT_EQ(fs::status(own).permissions(), fs::perms::owner_all);
+  EXPECT_TRUE(CompileCache::from_environment());
+  EXPECT_TRUE(lines_.empty());
+
+  ASSERT_EQ(::chmod(own.c_str(), 0770), 0);
+  EXPECT_FALSE(CompileCache::from_environment());
+  ASSERT_EQ(lines_.size(), 1U);
+  EXPECT_NE(lines_[0].find("other users may write"), std::string::npos);
+  fs::remove(own);
+  fs::create_directories(folder_ / "elsewhere");
+  fs::create_symlink(folder_ / "elsewhere", own);
+  ::setenv("CORELANE_CACHE_DIR", (own.string() + "/").c_str(), 1);
+  EXPECT_FALSE(CompileCache::from_environment());
+  if (::geteuid() != 0) return;  // Only root can give a folder away.
+  fs::remove(own);
+  fs::create_directories(own);
+  ASSERT_EQ(::chown(own.c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(CompileCache::from_environment());
+}
+
+device::DeviceInfo info() {
+  device::DeviceInfo i;
+  i.kind = "virtual";
+  i.engine = "engine 1";
+  i.isa = "isa";
+  return i;
+}
+
+std::string key_of(const std::string& model, const LoadOptions& options = {},
+                   const device::DeviceInfo& i = info()) {
+  return compile_key(as_byte_span(model), {}, options, i).value();
+}
+
+TEST(CompileKey, EverythingThatChangesTheProgramChangesTheKey) {
+  const std::string model = testing::relu_model({4});
+  std::vector<std::string> keys{key_of(model), key_of(testing::relu_model({5}))};
+  const auto with = [&](auto change) {
+    LoadOptions o;
+    change(o);
+    keys.push_back(key_of(model, o));
+  };
+  with([](LoadOptions& o) { o.precision = device::Precision::kF16; });
+  with([](LoadOptions& o) { o.fast_math = true; });
+  with([](LoadOptions& o) { o.profile_layers = true; });
+  with([](LoadOptions& o) { o.exposed_values = {"v"}; });
+  with([](LoadOptions& o) { o.import.input_shapes["x"] = Shape{4}; });
+  with([](LoadOptions& o) { o.import.dims["n"] = 4; });
+  with([](LoadOptions& o) { o.import.shape_sets = {{Shape{4}}}; });
+  with([](LoadOptions& o) { o.import.mean["x"] = {1}; });
+  with([](LoadOptions& o) { o.import.std["x"] = {1}; });
+  with([](LoadOptions& o) { o.import.custom_string = "c"; });
+  with([](LoadOptions& o) { o.import.custom_operators = {"MyOp"}; });
+  with([](LoadOptions& o) { o.import.batch = 2; });
+  with([](LoadOptions& o) { o.import.cores = 2; });
+  with([](LoadOptions& o) { o.import.io_dtype = DType::kF32; });
+  with([](LoadOptions& o) { o.import.refuse_known_wrong = false; });
+  auto other = info();
+  other.engine = "engine 2";
+  keys.push_back(key_of(model, {}, other));
+  other = info();
+  other.isa = "other";
+  keys.push_back(key_of(model, {}, other));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    for (std::size_t k = i + 1; k < keys.size(); ++k) EXPECT_NE(keys[i], keys[k]) << i << " " << k;
+  }
+  EXPECT_EQ(key_of(model), keys[0]);
+  // What the cache recognises as an entry of its own.
+  EXPECT_EQ(keys[0].size(), 32U);
+  EXPECT_EQ(keys[0].find_first_not_of("0123456789abcdef"), std::string::npos);
+}
+
+TEST_F(CompileCacheTest, KeyFollowsTheContentOfExternalData) {
+  const std::string model = OnnxBuilder()
+                                .input("x", {1})
+                                .output("y", {1})
+                                .external("a", {1}, testing::kOnnxFloat, "w.bin", 0, 4)
+                                .node("Add", {"x", "a"}, {"y"})
+                                .build();
+  const auto keyed = [&](LoadOptions options = {}) {
+    return compile_key(as_byte_span(model), folder_, options, info());
+  };
+  EXPECT_EQ(keyed().error().code(), Code::kNotFound);
+  std::ofstream(folder_ / "w.bin") << "aaaa";
+  const std::string first = keyed().value();
+  EXPECT_EQ(keyed().value(), first);
+  std::ofstream(folder_ / "w.bin") << "bbbb";
+  EXPECT_NE(keyed().value(), first);
+  LoadOptions strict;
+  strict.import.strict_links = true;
+  EXPECT_EQ(keyed(strict).error().code(), Code::kUnsupported);
+}
+
+TEST_F(CompileCacheTest, ExternalDataOutsideTheFolderHaveNoKey) {
+  fs::create_directories(folder_ / "models");
+  std::ofstream(folder_ / "w.bin") << "aaaa";
+  const std::string model =
+      OnnxBuilder().external("a", {1}, testing::kOnnxFloat, "../w.bin", 0, 4).build();
+  EXPECT_EQ(compile_key(as_byte_span(model), folder_ / "models", {}, info()).error().code(),
+            Code::kInvalidArgument);
+  fs::create_symlink(folder_ / "w.bin", folder_ / "models" / "link.bin");
+  const std::string linked =
+      OnnxBuilder().external("a", {1}, testing::kOnnxFloat, "link.bin", 0, 4).build();
+  EXPECT_EQ(compile_key(as_byte_span(linked), folder_ / "models", {}, info()).error().code(),
+            Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace corelane::runtime

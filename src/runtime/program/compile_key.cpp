@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <system_error>
+
+#include "corelane/base/file.h"
+#include "corelane/onnx/import_revision.h"
+#include "runtime/program/compile_cache.h"
+#include "runtime/program/external_data.h"
+
+namespace corelane::runtime {
+namespace fs = std::filesystem;
+namespace {
+
+void add_floats(std::string& text, std::string_view what,
+                const std::map<std::string, std::vector<float>>& lists) {
+  for (const auto& [name, values] : lists) {
+    text += fmt::format("{} {}:", what, name);
+    for (const float v : values) text += fmt::format(" {:a}", v);
+    text += '\n';
+  }
+}
+
+std::string import_text(const ImportOptions& o) {
+  std::string text = fmt::format(
+      "io {} batch {} cores {} refuse {} layout {}\ncustom {}\n", static_cast<int>(o.io_dtype),
+      o.batch, o.cores, o.refuse_known_wrong, static_cast<int>(o.input_layout), o.custom_string);
+  for (const auto& [name, shape] : o.input_shapes) {
+    text += fmt::format("shape {} {}\n", name, shape.to_string());
+  }
+  for (const auto& [name, size] : o.dims) text += fmt::format("dim {} {}\n", name, size);
+  for (const auto& set : o.shape_sets) {
+    text += "set";
+    for (const Shape& s : set) text += s.to_string();
+    text += '\n';
+  }
+  for (const std::string& type : o.custom_operators) text += fmt::format("operator {}\n", type);
+  add_floats(text, "mean", o.mean);
+  add_floats(text, "std", o.std);
+  return text;
+}
+
+/// One line for each external file: its location and content.
+Result<std::string> external_text(ByteSpan model, const fs::path& root,
+                                  const ImportOptions& options) {
+  std::string text;
+  CORELANE_ASSIGN(const auto locations, external_data_locations(model));
+  if (locations.empty()) return text;
+  if (root.empty() || options.strict_links) {
+    return error(Code::kUnsupported, "external data are not followed for the cache's key");
+  }
+  std::error_code ec;
+  const fs::path base = fs::canonical(root, ec);
+  if (ec) return error(Code::kNotFound, "{}: {}", root.string(), ec.message());
+  for (const std::string& location : locations) {
+    const fs::path file = fs::canonical(base / location, ec);
+    if (ec) return error(Code::kNotFound, "external data '{}': {}", location, ec.message());
+    const fs::path inside = file.lexically_relative(base);
+    if (inside.empty() || *inside.begin() == "..") {
+      return error(Code::kInvalidArgument, "external data '{}' lie outside the model's folder",
+                   location);
+    }
+    CORELANE_ASSIGN(const MappedFile mapped, MappedFile::open(file));
+    text += fmt::format("external {} {}\n", location, content_hash(mapped.bytes()));
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> compile_key(ByteSpan model, const fs::path& root, const LoadOptions& options,
+                                const device::DeviceInfo& info) {
+  CORELANE_ASSIGN(const std::string external, external_text(model, root, options.import));
+  std::string text = fmt::format("corelane {} import {} device {} engine {} isa {}\nmodel {} {}\n",
+                                 version(), kImportRevision, info.kind, info.engine, info.isa,
+                                 model.size(), content_hash(model));
+  text += external;
+  text += import_text(options.import);
+  text += fmt::format("precision {} fast {} profile {} replicate {}\n",
+                      static_cast<int>(options.precision), options.fast_math,
+                      options.profile_layers, options.replicate_limit);
+  for (const std::string& value : options.exposed_values) text += fmt::format("value {}\n", value);
+  return content_hash(as_byte_span(text));
+}
+
+}  // namespace corelane::runtime

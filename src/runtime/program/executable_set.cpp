@@ -1,0 +1,210 @@
+#include "runtime/program/executable_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "corelane/base/log.h"
+#include "runtime/program/shape_choice.h"
+
+namespace corelane::runtime {
+namespace {
+
+/// Static executables kept for shapes that no closed list bounds; contexts keep their own alive.
+constexpr std::size_t kKeptExecutables = 32;
+
+std::string shapes_text(std::span<const Shape> shapes) {
+  std::string text;
+  for (const Shape& s : shapes) text += s.to_string();
+  return text;
+}
+
+/// What an image must hold for as long as its bytes are read: an abandoned job outlives programs.
+std::shared_ptr<const void> owner_of(const ImageSource& source) {
+  if (source.weights_of == nullptr) return source.keep_alive;
+  return std::make_shared<
+      const std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(source.keep_alive,
+                                                                                 source.weights_of);
+}
+
+}  // namespace
+
+std::string precompiled_variant(const device::PrepareOptions& options) {
+  std::string text(device::precision_name(options.precision));
+  if (options.fast_math) text += "+fast";
+  if (options.profile_layers) text += "+profile";
+  for (const std::string& value : options.exposed_values) text += "+" + value;
+  return text + shapes_text(options.input_shapes);
+}
+
+ExecutableSet::ExecutableSet(std::shared_ptr<device::Device> device, ImageSource source,
+                             device::PrepareOptions base, const ProgramDescription& description)
+    : device_(std::move(device)),
+      source_(std::move(source)),
+      base_(std::move(base)),
+      description_(description) {}
+
+Status ExecutableSet::prepare_first() {
+  const std::lock_guard preparing(prepare_mutex_);
+  if (!description_.shape_sets.empty()) {
+    CORELANE_ASSIGN(auto executable, prepare(description_.shape_sets.front()));
+    remember(description_.shape_sets.front(), std::move(executable));
+    return {};
+  }
+  const std::vector<Shape> declared = declared_shapes(description_);
+  if (all_static(declared)) {
+    CORELANE_ASSIGN(auto executable, prepare(declared));
+    remember(declared, std::move(executable));
+    return {};
+  }
+  if (!device_->info().capabilities.dynamic_shapes) return {};
+  return prepare_dynamic();
+}
+
+Status ExecutableSet::prepare_dynamic() {
+  const std::vector<Shape> declared = declared_shapes(description_);
+  const auto frozen = freeze_batch(declared);
+  // A form made with the batch fixed says that open dimensions were refused once already.
+  if (frozen && form_for(declared) == nullptr && form_for(*frozen) != nullptr) {
+    if (auto executable = prepare(*frozen)) {
+      remember(*frozen, *executable);
+      return {};
+    }
+  }
+  auto open = prepare(declared);
+  if (open) {
+    remember(declared, *open);
+    return {};
+  }
+  const Status reason = open.error();
+  if (reason.code() == Code::kWrongState) return reason;  // Other shapes change nothing.
+  if (frozen) {
+    if (auto retry = prepare(*frozen)) {
+      log::info("runtime",
+                "program '{}': the device refused open dimensions, prepared with {} instead ({})",
+                description_.name, shapes_text(*frozen), reason.message());
+      remember(*frozen, *retry);
+      return {};
+    }
+  }
+  return reason.wrap(fmt::format(
+      "program '{}' cannot be prepared with open dimensions ({}); fix them when it is compiled, "
+      "with the dims or input_shapes options (compile --dim NAME=SIZE, --shape INPUT=SIZES)",
+      description_.name, allowed_shapes(description_)));
+}
+
+Result<ExecutableSet::Entry> ExecutableSet::for_shapes(std::span<const Shape> shapes) {
+  if (Entry found = find(shapes); found.executable != nullptr) return found;
+  const std::lock_guard preparing(prepare_mutex_);
+  if (Entry found = find(shapes); found.executable != nullptr) return found;
+  std::vector<Shape> wanted(shapes.begin(), shapes.end());
+  CORELANE_ASSIGN(auto executable, prepare(wanted));
+  return remember(std::move(wanted), std::move(executable));
+}
+
+const PrecompiledForm* ExecutableSet::form_for(const std::vector<Shape>& shapes) const {
+  device::PrepareOptions options = base_;
+  options.input_shapes = shapes;
+  const std::string ending = "#" + precompiled_variant(options);
+  const PrecompiledForm* found = nullptr;
+  for (const PrecompiledForm& form : source_.precompiled) {
+    if (!form.tag.ends_with(ending)) continue;
+    // Where several engines' forms are attached: the one that names this device's instruction set.
+    if (found == nullptr || form.tag.find(device_->info().isa) != std::string::npos) found = &form;
+  }
+  return found;
+}
+
+Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
+    const std::vector<Shape>& shapes) {
+  device::PrepareOptions options = base_;
+  options.input_shapes = shapes;
+  device::Image image{
+      source_.kind, source_.graph, source_.constants, {}, {}, owner_of(source_), {}, {}};
+  if (source_.declares) {
+    for (const IoEntry& entry : description_.inputs) image.inputs.push_back(entry.desc);
+    for (const IoEntry& entry : description_.outputs) image.outputs.push_back(entry.desc);
+  }
+  const std::size_t ending = precompiled_variant(options).size() + 1;
+  // One form at most: the driver ignores a tag that is not its own.
+  if (const PrecompiledForm* form = form_for(shapes)) {
+    image.precompiled = form->bytes;
+    image.precompiled_tag = form->tag.substr(0, form->tag.size() - ending);
+  }
+  CORELANE_ASSIGN(auto executable, device_->prepare(image, options));
+  const std::size_t outputs = description_.outputs.size() + base_.exposed_values.size();
+  if (executable->inputs().size() != description_.inputs.size() ||
+      executable->outputs().size() != outputs) {
+    return error(
+        Code::kMalformed,
+        "program '{}' declares {} inputs and {} outputs, its image of kind '{}' has {} and "
+        "{} on device '{}'; compile or attach it again",
+        description_.name, description_.inputs.size(), outputs, source_.kind,
+        executable->inputs().size(), executable->outputs().size(), device_->info().instance);
+  }
+  return executable;
+}
+
+ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) const {
+  const std::lock_guard lock(mutex_);
+  const Entry* best = nullptr;
+  for (const Entry& entry : entries_) {
+    if (!accepts_all(entry.shapes, shapes)) continue;
+    if (best == nullptr || all_static(entry.shapes)) best = &entry;
+  }
+  return best == nullptr ? Entry{} : *best;
+}
+
+ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
+                                             std::shared_ptr<device::Executable> executable) {
+  const std::lock_guard lock(mutex_);
+  if (description_.shape_sets.empty() && entries_.size() >= kKeptExecutables) {
+    entries_.erase(entries_.begin() + 1);
+  }
+  entries_.push_back({std::move(shapes), std::move(executable), std::make_shared<const char>()});
+  return entries_.back();
+}
+
+ExecutableSet::Entry ExecutableSet::first() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.empty() ? Entry{} : entries_.front();
+}
+
+std::vector<std::shared_ptr<device::Executable>> ExecutableSet::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<device::Executable>> executables;
+  for (const Entry& entry : entries_) executables.push_back(entry.executable);
+  return executables;
+}
+
+Result<std::vector<device::Executable::Precompiled>> ExecutableSet::export_all() const {
+  std::vector<Entry> entries;
+  {
+    const std::lock_guard lock(mutex_);
+    entries = entries_;
+  }
+  std::vector<device::Executable::Precompiled> forms;
+  for (const Entry& entry : entries) {
+    CORELANE_ASSIGN(auto form, entry.executable->export_precompiled());
+    device::PrepareOptions options = base_;
+    options.input_shapes = entry.shapes;
+    form.tag += "#" + precompiled_variant(options);
+    forms.push_back(std::move(form));
+  }
+  if (forms.empty()) {
+    return error(
+        Code::kUnsupported,
+        "program '{}': nothing is prepared that could be exported, its dimensions are open "
+        "and device '{}' wants them fixed; give shape sets",
+        description_.name, device_->info().instance);
+  }
+  return forms;
+}
+
+bool ExecutableSet::from_precompiled() const {
+  const Entry entry = first();
+  return entry.executable != nullptr && entry.executable->from_precompiled();
+}
+
+}  // namespace corelane::runtime

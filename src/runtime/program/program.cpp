@@ -1,0 +1,87 @@
+#include "corelane/runtime/program.h"
+
+#include "corelane/base/file.h"
+#include "runtime/context/context_state.h"
+#include "runtime/program/program_load.h"
+#include "runtime/program/program_state.h"
+
+namespace corelane {
+
+Result<Program> Program::load(const std::filesystem::path& path, const LoadOptions& options) {
+  CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
+  const auto file = std::make_shared<const MappedFile>(std::move(mapped));
+  Program program;
+  CORELANE_ASSIGN(program.state_, runtime::load_program({file->bytes(), file, path}, options));
+  return program;
+}
+
+Result<Program> Program::load(ByteSpan bytes, const LoadOptions& options,
+                              std::shared_ptr<const void> keep_alive) {
+  Program program;
+  CORELANE_ASSIGN(program.state_,
+                  runtime::load_program({bytes, std::move(keep_alive), {}}, options));
+  return program;
+}
+
+namespace {
+
+/// What a program that was never loaded shows.
+const ProgramState& nothing() {
+  static const ProgramState state;
+  return state;
+}
+
+}  // namespace
+
+const ProgramDescription& Program::description() const noexcept {
+  return state_ == nullptr ? nothing().description : state_->description;
+}
+
+const std::shared_ptr<device::Device>& Program::device() const noexcept {
+  return state_ == nullptr ? nothing().device : state_->device;
+}
+
+device::Placement Program::placement() const noexcept {
+  if (state_ == nullptr) return device::Placement::kOpaque;
+  const auto first = state_->executables->first();
+  return first.executable == nullptr ? device::Placement::kOpaque : first.executable->placement();
+}
+
+device::MemoryFigures Program::memory() const {
+  device::MemoryFigures sum;
+  if (state_ == nullptr) return sum;
+  for (const auto& executable : state_->executables->all()) sum += executable->memory();
+  sum.buffers += state_->context_bytes->load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::shared_ptr<device::HostOperatorTable> Program::host_operators() const {
+  return state_ == nullptr ? nullptr : state_->host_operators;
+}
+
+Result<std::vector<NetworkNode>> Program::nodes() const {
+  if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
+  const runtime::ImageSource& source = state_->executables->source();
+  if (source.kind != "onnx")
+    return error(Code::kUnsupported,
+                 "program '{}' is an image of kind '{}', which only its device can read",
+                 state_->description.name, source.kind);
+  return network_nodes(source.graph);
+}
+
+bool Program::precompiled() const noexcept {
+  return state_ != nullptr && state_->executables->from_precompiled();
+}
+
+ByteSpan Program::constants() const noexcept {
+  return state_ == nullptr ? ByteSpan() : state_->executables->source().constants;
+}
+
+Result<Context> Program::new_context() const {
+  if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
+  Context context;
+  CORELANE_ASSIGN(context.state_, ContextState::create(state_));
+  return context;
+}
+
+}  // namespace corelane

@@ -1,0 +1,386 @@
+#include "runtime/program/program_load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "corelane/base/file.h"
+#include "corelane/base/log.h"
+#include "corelane/device/registry.h"
+#include "runtime/program/compile_cache.h"
+
+namespace corelane::runtime {
+namespace fs = std::filesystem;
+namespace {
+
+/// The image kind of devices behind which the library opens program files itself.
+constexpr const char* kWholeProgram = "program";
+
+bool takes(const device::DeviceInfo& info, std::string_view kind) {
+  const auto& kinds = info.capabilities.image_kinds;
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+device::CoreSet default_cores(const device::DeviceInfo& info, std::uint32_t wanted) {
+  if (wanted <= 1 || !info.capabilities.multi_core_jobs) return {};
+  return device::CoreSet::any(std::min<std::size_t>(wanted, info.cores.size()));
+}
+
+/// Prepares `source` on the device; the state is complete after it.
+Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device> device,
+                                                 ProgramDescription description, ImageSource source,
+                                                 const LoadOptions& options) {
+  auto state = std::make_shared<ProgramState>();
+  state->device = std::move(device);
+  state->description = std::move(description);
+  state->host_operators = options.host_operators != nullptr
+                              ? options.host_operators
+                              : std::make_shared<device::HostOperatorTable>();
+  const device::DeviceInfo& info = state->device->info();
+  state->default_cores = default_cores(info, state->description.cores);
+  CORELANE_ASSIGN(auto prepare, prepare_options(info, state->description, options));
+  prepare.host_operators = state->host_operators;
+  CORELANE_ASSIGN(state->queue, state->device->make_queue({state->description.name, 0}));
+  state->executables.emplace(state->device, std::move(source), std::move(prepare),
+                             state->description);
+  CORELANE_TRY(state->executables->prepare_first());
+  return state;
+}
+
+/// The description of an image that only the device can read.
+ProgramDescription described_by(const device::Executable& executable, std::string name) {
+  ProgramDescription description;
+  description.name = std::move(name);
+  const auto entry = [](const TensorDesc& desc) {
+    IoEntry e;
+    e.desc = desc;
+    e.desc.quant = {};
+    e.quant = desc.quant;
+    if (desc.quant.kind != QuantKind::kNone) e.quant_dtype = desc.dtype;
+    e.reported_dtype = desc.dtype;
+    return e;
+  };
+  for (const TensorDesc& d : executable.inputs()) description.inputs.push_back(entry(d));
+  for (const TensorDesc& d : executable.outputs()) description.outputs.push_back(entry(d));
+  return description;
+}
+
+/// A vendor-compiled image: handed over unparsed, described by the executable made of it.
+Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device> device,
+                                                  ByteSpan bytes, const std::string& kind,
+                                                  std::shared_ptr<const void> keep_alive,
+                                                  std::optional<ProgramDescription> description,
+                                                  const std::string& name,
+                                                  const LoadOptions& options) {
+  ImageSource source{kind, bytes, {}, {}, std::move(keep_alive)};
+  if (!description) {
+    device::PrepareOptions prepare;
+    prepare.profile_layers = options.profile_layers;
+    const device::Image image{kind, bytes, {}, {}, {}, source.keep_alive};
+    CORELANE_ASSIGN(const auto probe, device->prepare(image, prepare));
+    description = described_by(*probe, name);
+    source.declares = false;
+  }
+  return make_state(std::move(device), std::move(*description), std::move(source), options);
+}
+
+/// Constants that a program was compiled without, from another that has the same.
+Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other, const std::string& tag) {
+  if (other == nullptr)
+    return error(Code::kWrongState,
+                 "the program was compiled without its weights; load it with a program that has "
+                 "them (weights_of, RKNN_FLAG_SHARE_WEIGHT_MEM), or compile it whole");
+  const ByteSpan constants = other->constants();
+  if (removed_weights_tag(constants) != tag)
+    return error(Code::kMalformed,
+                 "the weights of program '{}' ({} bytes) are not those that this one was compiled "
+                 "with ({}); both must come from the same ONNX weights",
+                 other->description().name, constants.size(), tag);
+  return constants;
+}
+
+/// Without a look at their CRC, which is left to who reads them: the device, in the file, or
+/// weights_from().
+ByteSpan unchecked_constants(const ProgramFile& file) {
+  for (const SegmentInfo& segment : file.segments())
+    if (segment.kind == SegmentKind::kConstants)
+      return file.bytes().subspan(segment.offset, segment.size);
+  return {};
+}
+
+/// The file with the constants that it was compiled without, for devices that open it themselves.
+Result<std::shared_ptr<const ProgramFile>> with_weights(
+    std::shared_ptr<const ProgramFile> file, const std::shared_ptr<const Program>& weights_of) {
+  const auto& segments = file->segments();
+  const auto removed = std::find_if(segments.begin(), segments.end(), [](const SegmentInfo& s) {
+    return s.kind == SegmentKind::kConstants && !s.tag.empty();
+  });
+  if (removed == segments.end()) return file;
+  CORELANE_ASSIGN(const ByteSpan constants, weights_from(weights_of, removed->tag));
+  ProgramWriter writer(file->description());
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].kind == SegmentKind::kConstants) continue;
+    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
+    writer.add_segment(segments[i].kind, segments[i].tag, bytes);
+  }
+  writer.add_segment(SegmentKind::kConstants, "", constants);
+  CORELANE_ASSIGN(ByteVector bytes, writer.finish());
+  const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
+  return ProgramFile::from_bytes(*keep, keep);
+}
+
+Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFile> file,
+                                                std::shared_ptr<device::Device> device,
+                                                const std::string& name,
+                                                const LoadOptions& options) {
+  const device::DeviceInfo& info = device->info();
+  if (takes(info, kWholeProgram)) {
+    CORELANE_ASSIGN(file, with_weights(std::move(file), options.weights_of));
+    return make_state(std::move(device), file->description(),
+                      {kWholeProgram, file->bytes(), unchecked_constants(*file), {}, file, nullptr},
+                      options);
+  }
+  CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind));
+  if (foreign) {
+    const std::string kind = takes(info, info.kind) || info.capabilities.image_kinds.empty()
+                                 ? info.kind
+                                 : info.capabilities.image_kinds.front();
+    return load_opaque(std::move(device), *foreign, kind, file, file->description(), name, options);
+  }
+  if (!takes(info, "onnx")) {
+    return error(
+        Code::kForeignImage,
+        "{}: device '{}' takes images of kind {} only and the program carries none for it; "
+        "attach one (compile --attach {}=FILE) or choose another device",
+        name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
+  }
+  ProgramDescription description = file->description();
+  CORELANE_ASSIGN(ImageSource source, network_source(std::move(file), options.weights_of));
+  return make_state(std::move(device), std::move(description), std::move(source), options);
+}
+
+/// The program file of what was just compiled.
+Result<ByteVector> file_of(const ImportedModel& model,
+                           const std::vector<device::Executable::Precompiled>& forms) {
+  ProgramWriter writer(model.description);
+  writer.add_segment(SegmentKind::kGraph, "", as_bytes(std::span(model.graph)));
+  writer.add_segment(SegmentKind::kConstants, "", as_bytes(std::span(model.constants)));
+  for (const auto& form : forms)
+    writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
+  return writer.finish();
+}
+
+/// Writes what was just compiled, with the device's pre-compiled form where it has one.
+void store_in_cache(const CompileCache& cache, const std::string& key, const ImportedModel& model,
+                    const ProgramState& state) {
+  std::vector<device::Executable::Precompiled> forms;
+  if (state.device->info().capabilities.precompiled) {
+    if (auto exported = state.executables->export_all()) {
+      forms = std::move(*exported);
+    } else if (exported.error().code() != Code::kUnsupported) {
+      log::warn("runtime", "no pre-compiled form for the cache: {}", exported.error().to_string());
+    }
+  }
+  const auto bytes = file_of(model, forms);
+  const Status stored = bytes ? cache.store(key, *bytes) : bytes.error();
+  if (!stored.ok()) {
+    log::warn("runtime", "the compiled program is not cached: {}", stored.to_string());
+  }
+}
+
+/// A model that was just imported, as the device takes it: its network, or a whole program file.
+Result<std::shared_ptr<ProgramState>> load_imported(
+    const std::shared_ptr<const ImportedModel>& model, std::shared_ptr<device::Device> device,
+    const std::string& name, const LoadOptions& options) {
+  if (takes(device->info(), "onnx"))
+    return make_state(std::move(device), model->description, network_source(model), options);
+  CORELANE_ASSIGN(ByteVector bytes, file_of(*model, {}));
+  const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
+  CORELANE_ASSIGN(auto file, ProgramFile::from_bytes(*keep, keep));
+  return load_file(std::move(file), std::move(device), name, options);
+}
+
+Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
+                                                std::shared_ptr<device::Device> device,
+                                                const LoadOptions& options) {
+  const device::DeviceInfo& info = device->info();
+  if (!takes(info, "onnx") && !takes(info, kWholeProgram)) {
+    return error(
+        Code::kForeignImage,
+        "{}: device '{}' takes images of kind {} only, not ONNX; compile the model with the "
+        "vendor's tool, or choose another device (CORELANE_DEVICE=virtual:rk3588)",
+        input.name(), info.instance, fmt::join(info.capabilities.image_kinds, ", "));
+  }
+  fs::path root = options.import.external_data_root;
+  std::error_code ec;
+  if (root.empty() && !input.path.empty()) root = fs::canonical(input.path, ec).parent_path();
+
+  const auto cache = options.cache ? CompileCache::from_environment() : std::nullopt;
+  std::optional<std::string> key;
+  if (cache) {
+    if (auto made = compile_key(input.bytes, root, options, info)) key = std::move(*made);
+    if (key) {
+      if (auto cached = cache->find(*key)) {
+        auto state = load_file(std::move(cached), device, input.name(), options);
+        if (state) return state;
+        if (state.error().code() == Code::kWrongState) return state;  // Not the entry's fault.
+        log::warn("runtime", "the compile cache's entry for {} is not used: {}", input.name(),
+                  state.error().to_string());
+      }
+    }
+  }
+  auto imported = input.path.empty() ? import_onnx(input.bytes, options.import)
+                                     : import_onnx_file(input.path, options.import);
+  if (!imported) return error(std::move(imported).error());
+  const auto model = std::make_shared<const ImportedModel>(std::move(*imported));
+  auto state = load_imported(model, std::move(device), input.name(), options);
+  if (state && key) store_in_cache(*cache, *key, *model, **state);
+  return state;
+}
+
+Result<std::shared_ptr<ProgramState>> load_vendor(const LoadInput& input,
+                                                  std::shared_ptr<device::Device> device,
+                                                  const LoadOptions& options) {
+  const device::DeviceInfo& info = device->info();
+  if (!takes(info, "rknn")) {
+    return error(
+        Code::kForeignImage,
+        "{} is compiled by the vendor's tool and opaque to device '{}'; compile the ONNX "
+        "model it came from (corelane compile model.onnx), attach this file to that program "
+        "(--attach rknn=FILE), or run it on its board with the vendor's librknnrt.so (device rknn)",
+        input.name(), info.instance);
+  }
+  std::shared_ptr<const void> keep_alive = input.keep_alive;
+  ByteSpan bytes = input.bytes;
+  if (keep_alive == nullptr) {
+    auto copy = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
+    bytes = *copy;
+    keep_alive = std::move(copy);
+  }
+  return load_opaque(std::move(device), bytes, "rknn", std::move(keep_alive), std::nullopt,
+                     input.path.stem().string(), options);
+}
+
+}  // namespace
+
+std::string LoadInput::name() const {
+  if (!path.empty()) return fmt::format("'{}'", path.string());
+  return fmt::format("the program of {} bytes in memory", bytes.size());
+}
+
+Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
+                                               const ProgramDescription& description,
+                                               const LoadOptions& options) {
+  const device::Capabilities& can = info.capabilities;
+  const auto refused = [&](std::string_view what) {
+    return error(Code::kUnsupported, "device '{}' cannot {}; load without it, or choose another",
+                 info.instance, what);
+  };
+  if (options.profile_layers && !can.layer_times) return refused("measure layers (profile_layers)");
+  if (!options.exposed_values.empty() && !can.exposed_values) {
+    return refused("expose inner values (exposed_values)");
+  }
+  if (!description.custom_operators.empty() && !can.host_operators) {
+    return refused("run the custom operators that the program declares");
+  }
+  device::PrepareOptions prepare;
+  prepare.precision = options.precision;
+  prepare.fast_math = options.fast_math;
+  prepare.profile_layers = options.profile_layers;
+  prepare.exposed_values = options.exposed_values;
+  prepare.replicate_limit = options.replicate_limit;
+  for (const CustomOperatorDecl& op : description.custom_operators) {
+    prepare.custom_operators.push_back({op.type, op.domain});
+  }
+  return prepare;
+}
+
+std::string removed_weights_tag(ByteSpan constants) {
+  return fmt::format("removed:{}:{:08x}", constants.size(), crc32c(constants));
+}
+
+Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
+                                   const std::shared_ptr<const Program>& weights_of) {
+  ImageSource source;
+  source.kind = "onnx";
+  const auto& segments = file->segments();
+  bool has_graph = false;
+  std::string removed;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].kind == SegmentKind::kForeign) continue;
+    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
+    switch (segments[i].kind) {
+      case SegmentKind::kGraph:
+        source.graph = bytes;
+        has_graph = true;
+        break;
+      case SegmentKind::kConstants:
+        source.constants = bytes;
+        removed = segments[i].tag;
+        break;
+      case SegmentKind::kPrecompiled:
+        source.precompiled.push_back({segments[i].tag, bytes});
+        break;
+      case SegmentKind::kForeign:
+        break;
+    }
+  }
+  if (!has_graph)
+    return error(Code::kMalformed, "the program file holds no network (graph segment)");
+  if (!removed.empty()) {
+    CORELANE_ASSIGN(source.constants, weights_from(weights_of, removed));
+    source.weights_of = weights_of;
+  }
+  source.keep_alive = std::move(file);
+  return source;
+}
+
+ImageSource network_source(std::shared_ptr<const ImportedModel> model) {
+  ImageSource source;
+  source.kind = "onnx";
+  source.graph = as_bytes(std::span(model->graph));
+  source.constants = as_bytes(std::span(model->constants));
+  source.keep_alive = std::move(model);
+  return source;
+}
+
+/// The first four, in hexadecimal.
+std::string first_bytes(ByteSpan bytes) {
+  std::string text;
+  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 4))) {
+    text += fmt::format("{}{:02x}", text.empty() ? "" : " ", std::to_integer<unsigned>(b));
+  }
+  return text;
+}
+
+Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
+                                                   const LoadOptions& options) {
+  std::shared_ptr<device::Device> device = options.on;
+  if (device == nullptr) {
+    CORELANE_ASSIGN(device, device::open_device(options.device));
+  }
+  switch (detect_file_kind(input.bytes)) {
+    case FileKind::kProgram: {
+      auto file = input.path.empty()
+                      ? ProgramFile::from_bytes(input.bytes, input.keep_alive, options.verify)
+                      : ProgramFile::open(input.path, options.verify);
+      if (!file) return error(std::move(file).error());
+      return load_file(std::move(*file), std::move(device), input.name(), options);
+    }
+    case FileKind::kOnnx:
+      return load_onnx(input, std::move(device), options);
+    case FileKind::kVendor:
+    case FileKind::kVendorCrypted:
+      return load_vendor(input, std::move(device), options);
+    case FileKind::kUnknown:
+      // A device of opaque images knows its own forms: only it can say.
+      if (takes(device->info(), "rknn")) return load_vendor(input, std::move(device), options);
+      break;
+  }
+  return error(Code::kMalformed,
+               "{} is neither a program file (corelane compile writes one), an ONNX model nor a "
+               "vendor-compiled file, by its first bytes ({})",
+               input.name(), first_bytes(input.bytes));
+}
+
+}  // namespace corelane::runtime

@@ -1,0 +1,43 @@
+/// From bytes to a program on a device: what kind they are, what the device gets of them.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+#include "corelane/program/program_file.h"
+#include "corelane/runtime/program.h"
+#include "runtime/program/program_state.h"
+
+namespace corelane::runtime {
+
+/// Bytes with their owner and where they came from.
+struct LoadInput {
+  ByteSpan bytes;
+  std::shared_ptr<const void> keep_alive;  ///< Null: borrowed for the call.
+  std::filesystem::path path;              ///< Empty for bytes in memory.
+  /// "model.onnx", or "the 123 bytes in memory".
+  std::string name() const;
+};
+
+Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
+                                                   const LoadOptions& options);
+
+/// The options of preparing that `options` ask for, checked against what the device can do.
+Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
+                                               const ProgramDescription& description,
+                                               const LoadOptions& options);
+
+/// The network of a program file with the pre-compiled forms it carries; constants that were left
+/// out come from `weights_of`. kWrongState without it, kMalformed when they are others.
+Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
+                                   const std::shared_ptr<const Program>& weights_of);
+
+/// The tag of a constants segment that was left out of a program.
+std::string removed_weights_tag(ByteSpan constants);
+
+/// The network of a model that was just imported.
+ImageSource network_source(std::shared_ptr<const ImportedModel> model);
+
+}  // namespace corelane::runtime

@@ -1,0 +1,316 @@
+#include "runtime/program/program_load.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "corelane/base/file.h"
+#include "corelane/base/log.h"
+#include "runtime/testing/fake_program.h"
+#include "runtime/testing/onnx_builder.h"
+
+namespace corelane {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::fake_description;
+using testing::fake_file;
+using testing::FakeConfig;
+using testing::FakeDevice;
+using testing::one_in_one_out;
+
+class ProgramLoadTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("corelane-load-test-" + std::to_string(::getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    ::setenv("CORELANE_CACHE_DIR", folder_.c_str(), 1);
+    log::set_callback(
+        [this](log::Level, std::string_view, std::string_view text) { lines_.emplace_back(text); });
+  }
+  void TearDown() override {
+    log::set_callback({});
+    ::unsetenv("CORELANE_CACHE");
+    fs::remove_all(folder_);
+  }
+  std::shared_ptr<FakeDevice> device(FakeConfig config = one_in_one_out(Shape{4})) {
+    return std::make_shared<FakeDevice>(std::move(config));
+  }
+  static LoadOptions on(std::shared_ptr<FakeDevice> d) {
+    LoadOptions options;
+    options.on = std::move(d);
+    return options;
+  }
+  fs::path only_entry() const {
+    const fs::directory_iterator it(folder_ / "programs");
+    return it->path();
+  }
+  fs::path folder_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(ProgramLoadTest, BytesAreCopiedWithoutAKeeper) {
+  const auto d = device();
+  ByteVector file = fake_file(fake_description(d->config));
+  const Program program = Program::load(file, on(d)).value();
+  std::fill(file.begin(), file.end(), std::byte{0});
+  EXPECT_EQ(d->images[0].bytes[0], std::byte{1});
+  EXPECT_EQ(program.description().name, "fake");
+  EXPECT_EQ(program.placement(), device::Placement::kShared);
+  EXPECT_FALSE(program.precompiled());
+  EXPECT_EQ(program.memory().weights, 1000U);
+}
+
+TEST_F(ProgramLoadTest, WrongFilesSayWhatTheyAreNot) {
+  const auto d = device();
+  const auto missing = Program::load(folder_ / "none.rknn", on(d));
+  EXPECT_EQ(missing.error().code(), Code::kNotFound);
+  EXPECT_NE(missing.error().message().find("none.rknn"), std::string::npos);
+  const auto junk = Program::load(as_byte_span("what is this"), on(d));
+  EXPECT_EQ(junk.error().code(), Code::kMalformed);
+  EXPECT_EQ(Program::load(ByteSpan{}, on(d)).error().code(), Code::kMalformed);
+}
+
+TEST_F(ProgramLoadTest, VendorFilesAreHandedOverUnparsedWhereTaken) {
+  std::string vendor(128, '\0');
+  vendor.replace(0, 4, "RKNN");
+  vendor[8] = 1;
+  const auto refused = Program::load(as_byte_span(vendor), on(device()));
+  EXPECT_EQ(refused.error().code(), Code::kForeignImage);
+  EXPECT_NE(refused.error().message().find("corelane compile"), std::string::npos);
+
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.kind = "rknn";
+  config.image_kinds = {"rknn"};
+  const auto d = device(config);
+  const Program program = Program::load(as_byte_span(vendor), on(d)).value();
+  EXPECT_EQ(d->images[0].kind, "rknn");
+  EXPECT_EQ(as_string_view(d->images.back().bytes), vendor);
+  ASSERT_EQ(program.description().inputs.size(), 1U);
+  EXPECT_EQ(program.description().inputs[0].desc.name, "x");
+  Context context = program.new_context().value();
+  EXPECT_TRUE(context.run().ok());
+}
+
+TEST_F(ProgramLoadTest, DeviceThatReportsTheImageIsNotToldItsInputs) {
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.image_kinds = {"rknn"};
+  const auto d = device(config);
+  // Bytes of no known kind too: a device of opaque images knows its own forms.
+  ASSERT_TRUE(Program::load(as_byte_span("some form of its own"), on(d)));
+  EXPECT_EQ(as_string_view(d->images.back().bytes), "some form of its own");
+  EXPECT_TRUE(d->images.back().inputs.empty());
+  EXPECT_TRUE(d->images.back().outputs.empty());
+}
+
+TEST_F(ProgramLoadTest, ProgramsAreHandedOverWholeWhereTheDeviceOpensThemItself) {
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.kind = "rknn";
+  config.image_kinds = {"rknn", "program"};
+  config.precompiled = false;
+  const auto d = device(config);
+  const ByteVector file = fake_file(fake_description(config), {{SegmentKind::kForeign, "rknn"}});
+  ASSERT_TRUE(Program::load(file, on(d)));
+  EXPECT_EQ(d->images.back().kind, "program");
+  EXPECT_EQ(as_string_view(d->images.back().bytes), as_string_view(file));
+  EXPECT_EQ(d->images.back().inputs[0].name, "x");
+
+  // ONNX is compiled first; the second time the file comes from the cache.
+  const std::string model = testing::relu_model({4});
+  for (int round = 0; round < 2; ++round) {
+    const Program program = Program::load(as_byte_span(model), on(d)).value();
+    EXPECT_EQ(program.description().name, "relu");
+    EXPECT_EQ(d->images.back().kind, "program");
+    EXPECT_EQ(detect_file_kind(d->images.back().bytes), FileKind::kProgram);
+  }
+  EXPECT_TRUE(fs::exists(only_entry()));
+}
+
+TEST_F(ProgramLoadTest, AttachedImageOfTheDevicesKindIsUsed) {
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.kind = "rknn";
+  config.image_kinds = {"rknn"};
+  const auto d = device(config);
+  const auto without = Program::load(fake_file(fake_description(config)), on(d));
+  EXPECT_EQ(without.error().code(), Code::kForeignImage);
+  EXPECT_NE(without.error().message().find("--attach rknn=FILE"), std::string::npos);
+  ASSERT_TRUE(
+      Program::load(fake_file(fake_description(config), {{SegmentKind::kForeign, "rknn"}}), on(d)));
+  EXPECT_EQ(d->images.back().kind, "rknn");
+}
+
+TEST_F(ProgramLoadTest, PrecompiledFormIsHandedOverWithTheDriversTag) {
+  const auto d = device();
+  const ByteVector file =
+      fake_file(fake_description(d->config), {{SegmentKind::kPrecompiled, "fake-tag#f16[4]"},
+                                              {SegmentKind::kPrecompiled, "fake-tag#f32[4]"}});
+  const Program program = Program::load(file, on(d)).value();
+  EXPECT_TRUE(program.precompiled());
+  EXPECT_EQ(d->images[0].precompiled_tag, "fake-tag");
+  EXPECT_EQ(d->images[0].precompiled.size(), 16U);
+  LoadOptions other = on(d);
+  other.fast_math = true;
+  EXPECT_FALSE(Program::load(file, other)->precompiled());
+  EXPECT_TRUE(d->images[1].precompiled.empty());
+}
+
+TEST_F(ProgramLoadTest, WhatTheDeviceCannotDoIsRefusedByName) {
+  auto config = one_in_one_out(Shape{4});
+  ProgramDescription description = fake_description(config);
+  const auto d = device(config);
+  const_cast<device::Capabilities&>(d->info().capabilities) = {};
+  const_cast<device::Capabilities&>(d->info().capabilities).image_kinds = {"onnx"};
+  LoadOptions options = on(d);
+  options.profile_layers = true;
+  EXPECT_EQ(Program::load(fake_file(description), options).error().code(), Code::kUnsupported);
+  options.profile_layers = false;
+  options.exposed_values = {"v"};
+  EXPECT_EQ(Program::load(fake_file(description), options).error().code(), Code::kUnsupported);
+  options.exposed_values.clear();
+  description.custom_operators = {{"MyOp", "", 1}};
+  EXPECT_EQ(Program::load(fake_file(description), options).error().code(), Code::kUnsupported);
+}
+
+TEST_F(ProgramLoadTest, OnnxIsCompiledOnceAndThenComesFromTheCache) {
+  const auto d = device();
+  const std::string model = testing::relu_model({4});
+  const Program cold = Program::load(as_byte_span(model), on(d)).value();
+  EXPECT_FALSE(cold.precompiled());
+  const Program warm = Program::load(as_byte_span(model), on(d)).value();
+  EXPECT_TRUE(warm.precompiled());
+  EXPECT_EQ(warm.description().inputs[0].desc.name, "x");
+  EXPECT_EQ(warm.description().name, "relu");
+}
+
+TEST_F(ProgramLoadTest, CacheIsLeftAloneWhenSwitchedOff) {
+  const std::string model = testing::relu_model({4});
+  LoadOptions options = on(device());
+  options.cache = false;
+  ASSERT_TRUE(Program::load(as_byte_span(model), options));
+  options.cache = true;
+  ::setenv("CORELANE_CACHE", "0", 1);
+  ASSERT_TRUE(Program::load(as_byte_span(model), options));
+  EXPECT_FALSE(fs::exists(folder_ / "programs"));
+}
+
+TEST_F(ProgramLoadTest, DamagedCacheEntryIsRewritten) {
+  const auto d = device();
+  const std::string model = testing::relu_model({4});
+  ASSERT_TRUE(Program::load(as_byte_span(model), on(d)));
+  const fs::path entry = only_entry();
+  const auto size = fs::file_size(entry);
+  fs::resize_file(entry, size / 2);
+  const Program again = Program::load(as_byte_span(model), on(d)).value();
+  EXPECT_FALSE(again.precompiled());
+  ASSERT_FALSE(lines_.empty());
+  EXPECT_EQ(fs::file_size(entry), size);
+  EXPECT_TRUE(Program::load(as_byte_span(model), on(d))->precompiled());
+}
+
+TEST_F(ProgramLoadTest, UnwritableCacheCostsALogLineOnly) {
+  ::setenv("CORELANE_CACHE_DIR", "/proc/corelane", 1);
+  EXPECT_TRUE(Program::load(as_byte_span(testing::relu_model({4})), on(device())));
+  ASSERT_EQ(lines_.size(), 1U);
+  EXPECT_NE(lines_[0].find("not cached"), std::string::npos);
+}
+
+TEST_F(ProgramLoadTest, ImportErrorsComeThroughAndNothingIsCached) {
+  const std::string model =
+      testing::OnnxBuilder().input("x", {4}).output("y", {4}).node("Relu", {"q"}, {"y"}).build();
+  EXPECT_FALSE(Program::load(as_byte_span(model), on(device())));
+  EXPECT_FALSE(fs::exists(folder_ / "programs"));
+}
+
+TEST_F(ProgramLoadTest, CompileWritesAFileThatLoadsAndCarriesAttachments) {
+  const fs::path onnx = folder_ / "m.onnx";
+  const fs::path vendor = folder_ / "v.rknn";
+  std::ofstream(onnx) << testing::relu_model({"n", 2});
+  std::ofstream(vendor) << "vendor bytes";
+  CompileOptions options;
+  options.import.dims["n"] = 3;
+  options.attach = {{"rknn", vendor}};
+  const ByteVector bytes = compile_file(onnx, options).value();
+  const auto file = ProgramFile::from_bytes(bytes).value();
+  EXPECT_EQ(file->description().inputs[0].desc.shape, (Shape{3, 2}));
+  const auto foreign = file->find(SegmentKind::kForeign, "rknn").value();
+  ASSERT_TRUE(foreign);
+  EXPECT_EQ(as_string_view(*foreign), "vendor bytes");
+  EXPECT_EQ(compile_bytes(bytes).error().code(), Code::kMalformed);
+  options.attach = {{"rknn", folder_ / "missing"}};
+  EXPECT_EQ(compile_file(onnx, options).error().code(), Code::kNotFound);
+}
+
+TEST_F(ProgramLoadTest, AProgramNeverLoadedMakesNoContextAndShowsNothing) {
+  const Program none;
+  EXPECT_EQ(none.new_context().error().code(), Code::kWrongState);
+  EXPECT_TRUE(none.description().inputs.empty());
+  EXPECT_EQ(none.device(), nullptr);
+  EXPECT_EQ(none.memory().total(), 0U);
+  EXPECT_FALSE(none.precompiled());
+}
+
+TEST_F(ProgramLoadTest, AnImageWithOtherInputsThanDeclaredIsRefused) {
+  const auto d = device();
+  ProgramDescription description = fake_description(d->config);
+  d->config.inputs.push_back(testing::f32_desc("extra", Shape{1}));
+  const auto refused = Program::load(fake_file(description), on(d));
+  EXPECT_EQ(refused.error().code(), Code::kMalformed);
+  EXPECT_EQ(d->images[0].inputs[0].name, "x");
+}
+
+/// A file with these constants, or without them.
+ByteVector file_with(const FakeConfig& config, const ByteVector& constants, bool removed) {
+  ProgramWriter writer(fake_description(config));
+  const ByteVector graph(16, std::byte{1});
+  writer.add_segment(SegmentKind::kGraph, "", graph);
+  if (removed)
+    writer.add_segment(SegmentKind::kConstants, runtime::removed_weights_tag(constants),
+                       ByteSpan());
+  else
+    writer.add_segment(SegmentKind::kConstants, "", constants);
+  return writer.finish().value();
+}
+
+TEST_F(ProgramLoadTest, AnImageHoldsTheProgramThatItsConstantsLieIn) {
+  const auto d = device();
+  const ByteVector constants(64, std::byte{5});
+  const auto keep = std::make_shared<const ByteVector>(file_with(d->config, constants, false));
+  {
+    LoadOptions options = on(d);
+    options.weights_of =
+        std::make_shared<const Program>(Program::load(*keep, options, keep).value());
+    ASSERT_TRUE(Program::load(file_with(d->config, constants, true), options));
+  }
+  d->images.erase(d->images.begin());
+  EXPECT_GT(keep.use_count(), 1) << "the second image's constants lie in the first file";
+  d->images.clear();
+  EXPECT_EQ(keep.use_count(), 1);
+}
+
+TEST_F(ProgramLoadTest, ProgramsWithoutConstantsAreHandedOverWithThem) {
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.kind = "rknn";
+  config.image_kinds = {"rknn", "program"};
+  const auto d = device(config);
+  const ByteVector constants(64, std::byte{5});
+  LoadOptions options = on(d);
+  const ByteVector without = file_with(config, constants, true);
+  EXPECT_EQ(Program::load(without, options).error().code(), Code::kWrongState);
+  options.weights_of = std::make_shared<const Program>(
+      Program::load(file_with(config, constants, false), options).value());
+  const auto program = Program::load(without, options);
+  ASSERT_TRUE(program) << program.error().to_string();
+  const auto file = ProgramFile::from_bytes(d->images.back().bytes).value();
+  const auto given = file->find(SegmentKind::kConstants).value();
+  ASSERT_TRUE(given);
+  EXPECT_EQ(as_string_view(*given), as_string_view(constants));
+  for (const SegmentInfo& segment : file->segments()) EXPECT_EQ(segment.tag, "");
+  EXPECT_EQ(program->constants().size(), constants.size());
+}
+
+}  // namespace
+}  // namespace corelane

@@ -1,0 +1,125 @@
+#include "runtime/program/shape_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace corelane::runtime {
+namespace {
+
+constexpr std::size_t kListedSets = 8;
+
+std::string set_text(const ProgramDescription& description, std::span<const Shape> shapes) {
+  std::string text;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (i != 0) text += ", ";
+    if (i < description.inputs.size()) text += description.inputs[i].desc.name + " ";
+    text += shapes[i].to_string();
+  }
+  return text;
+}
+
+std::string given_text(std::span<const Shape> shapes) {
+  std::string text;
+  for (const Shape& s : shapes) text += (text.empty() ? "" : ", ") + s.to_string();
+  return text;
+}
+
+}  // namespace
+
+std::vector<Shape> declared_shapes(const ProgramDescription& description) {
+  std::vector<Shape> shapes;
+  shapes.reserve(description.inputs.size());
+  for (const IoEntry& entry : description.inputs) shapes.push_back(entry.desc.shape);
+  return shapes;
+}
+
+bool all_static(std::span<const Shape> shapes) noexcept {
+  return std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.is_static(); });
+}
+
+bool accepts_all(std::span<const Shape> pattern, std::span<const Shape> shapes) noexcept {
+  return std::equal(pattern.begin(), pattern.end(), shapes.begin(), shapes.end(),
+                    [](const Shape& p, const Shape& s) { return p == s || p.accepts(s); });
+}
+
+std::optional<std::vector<Shape>> freeze_batch(std::span<const Shape> shapes) {
+  std::vector<Shape> frozen(shapes.begin(), shapes.end());
+  bool changed = false;
+  for (Shape& s : frozen) {
+    if (s.rank() == 0 || s[0] != Shape::kOpen) continue;
+    s[0] = 1;
+    changed = true;
+  }
+  if (!changed) return std::nullopt;
+  return frozen;
+}
+
+std::string allowed_shapes(const ProgramDescription& description) {
+  if (description.shape_sets.empty()) return set_text(description, declared_shapes(description));
+  std::string text = "one of: ";
+  const std::size_t listed = std::min(kListedSets, description.shape_sets.size());
+  for (std::size_t k = 0; k < listed; ++k) {
+    if (k != 0) text += "; ";
+    text += set_text(description, description.shape_sets[k]);
+  }
+  if (listed < description.shape_sets.size()) {
+    text += fmt::format("; and {} more", description.shape_sets.size() - listed);
+  }
+  return text;
+}
+
+Status check_shapes(const ProgramDescription& description, std::span<const Shape> shapes) {
+  if (shapes.size() != description.inputs.size()) {
+    return error(Code::kShapeMismatch,
+                 "{} input shapes were given, the program has {} inputs; allowed: {}",
+                 shapes.size(), description.inputs.size(), allowed_shapes(description));
+  }
+  if (!all_static(shapes)) {
+    return error(Code::kShapeMismatch,
+                 "the shapes {} leave a dimension open; give every dimension a size, allowed: {}",
+                 given_text(shapes), allowed_shapes(description));
+  }
+  const auto& sets = description.shape_sets;
+  const bool fits = sets.empty()
+                        ? accepts_all(declared_shapes(description), shapes)
+                        : std::any_of(sets.begin(), sets.end(), [&](const std::vector<Shape>& set) {
+                            return std::equal(set.begin(), set.end(), shapes.begin(), shapes.end());
+                          });
+  if (fits) return {};
+  return error(Code::kShapeMismatch,
+               "the program does not accept the shapes {}; allowed: {}. Compile it with other "
+               "shapes (compile --shape or --shape-set) if these are needed",
+               given_text(shapes), allowed_shapes(description));
+}
+
+Result<std::vector<Shape>> shapes_with_input(const ProgramDescription& description,
+                                             std::span<const Shape> current, std::size_t index,
+                                             const Shape& shape) {
+  const auto& sets = description.shape_sets;
+  if (sets.empty()) {
+    if (!description.inputs[index].desc.shape.accepts(shape)) {
+      return error(Code::kShapeMismatch, "input '{}': shape {} does not fit; allowed: {}",
+                   description.inputs[index].desc.name, shape.to_string(),
+                   allowed_shapes(description));
+    }
+    std::vector<Shape> shapes(current.begin(), current.end());
+    shapes[index] = shape;
+    return shapes;
+  }
+  const std::vector<Shape>* chosen = nullptr;
+  for (const auto& set : sets) {
+    if (set[index] != shape) continue;
+    if (chosen == nullptr) chosen = &set;
+    bool agrees = true;
+    for (std::size_t i = 0; i < set.size(); ++i) agrees &= i == index || set[i] == current[i];
+    if (!agrees) continue;
+    chosen = &set;
+    break;
+  }
+  if (chosen != nullptr) return *chosen;
+  return error(Code::kShapeMismatch, "input '{}': no shape set holds {}; allowed: {}",
+               description.inputs[index].desc.name, shape.to_string(), allowed_shapes(description));
+}
+
+}  // namespace corelane::runtime

@@ -1,0 +1,42 @@
+/// Which shapes a program accepts: pure functions over its description.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "corelane/base/status.h"
+#include "corelane/program/description.h"
+#include "corelane/tensor/shape.h"
+
+namespace corelane::runtime {
+
+/// The declared shape of every input, open dimensions included.
+std::vector<Shape> declared_shapes(const ProgramDescription& description);
+
+/// True when no shape has an open dimension.
+bool all_static(std::span<const Shape> shapes) noexcept;
+
+/// True when `pattern[i]` accepts `shapes[i]` for every i.
+bool accepts_all(std::span<const Shape> pattern, std::span<const Shape> shapes) noexcept;
+
+/// Declared shapes with each open first dimension fixed to 1; nullopt when that changes nothing.
+std::optional<std::vector<Shape>> freeze_batch(std::span<const Shape> shapes);
+
+/// "x [?, 3, 48, ?]", or with a closed list "one of: x [1, 4]; x [2, 4]" (the first eight).
+std::string allowed_shapes(const ProgramDescription& description);
+
+/// kShapeMismatch, with what is allowed, unless `shapes` (static, one per input) is one of the
+/// closed list or fits the declared dimensions.
+Status check_shapes(const ProgramDescription& description, std::span<const Shape> shapes);
+
+/// The shapes of all inputs after input `index` has been given `shape`. With open dimensions only
+/// that input changes. With a closed list: the first set that holds `shape` at `index` and agrees
+/// with `current` elsewhere, else the first that holds it.
+Result<std::vector<Shape>> shapes_with_input(const ProgramDescription& description,
+                                             std::span<const Shape> current, std::size_t index,
+                                             const Shape& shape);
+
+}  // namespace corelane::runtime

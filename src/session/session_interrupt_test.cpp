@@ -1,0 +1,80 @@
+// Every wait of a session can be interrupted, and loses nothing.
+#include "dispatch/interrupt_poll.h"
+
+#include "session/testing/session_bench.h"
+
+namespace corelane {
+namespace {
+
+using namespace corelane::testing;
+
+/// A session whose one core is busy for a second of a clock that stands still, with its queue full.
+struct InterruptedWaits : ::testing::Test {
+  SessionBench bench{"null:generic:1?a=1s"};
+  Session session = bench.session([this] {
+    SessionOptions options = bench.options();
+    options.max_queue_size = 1;
+    return options;
+  }());
+  int asked = 0;
+  CallOptions call = [this] {
+    CallOptions options;
+    options.interrupted = [this] { return ++asked == 2; };
+    return options;
+  }();
+
+  void fill() {
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(session.submit(feed_of(bench.x)));
+  }
+};
+
+TEST_F(InterruptedWaits, ForRoomInTheQueueEndWithoutATask) {
+  fill();
+  const auto nothing = [](std::uint64_t, const Result<Outputs>&) { FAIL(); };
+  const Feed feed = feed_of(bench.x);
+  EXPECT_EQ(session.run(feed, call).error().code(), Code::kCancelled);
+  asked = 0;
+  EXPECT_EQ(session.submit(feed, call).error().code(), Code::kCancelled);
+  asked = 0;
+  EXPECT_EQ(session.run_async(feed, nothing, call).error().code(), Code::kCancelled);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(session.statistics().accepted, 2U);
+  bench.run_out(session);
+  EXPECT_EQ(session.statistics().failed, 0U);
+}
+
+TEST_F(InterruptedWaits, OfABatchCancelItsWaitingSamples) {
+  const std::vector<float> samples(12, 1.F);
+  EXPECT_EQ(session.run_batch({item("x", samples, {3, 4})}, call).error().code(), Code::kCancelled);
+  bench.run_out(session);
+  const SessionStatistics figures = session.statistics();
+  EXPECT_EQ(figures.accepted, 2U);  // One ran on, one waited, one found no room.
+  EXPECT_EQ(figures.cancelled, 1U);
+}
+
+TEST_F(InterruptedWaits, OfAPipelineLeaveItsOutputsToTheNextCall) {
+  const std::vector<float> first(4, 1.F);
+  const std::vector<float> second(4, 2.F);
+  EXPECT_FALSE(session.run_pipeline(feed_of(first), 1).value());
+  EXPECT_EQ(session.run_pipeline(feed_of(second), 1, false, call).error().code(), Code::kCancelled);
+  asked = 0;
+  EXPECT_TRUE(session.flush(call.interrupted).empty());
+  bench.run_out(session);
+  std::vector<Result<Outputs>> rest = session.flush();
+  ASSERT_EQ(rest.size(), 1U);  // An interrupted call submits nothing.
+  EXPECT_EQ(floats_of(rest[0].value()[0]), first);
+}
+
+TEST_F(InterruptedWaits, OfACloseLetTasksGoOn) {
+  fill();
+  EXPECT_EQ(session.close(Duration::max(), call.interrupted).code(), Code::kCancelled);
+  EXPECT_EQ(session.run(feed_of(bench.x)).error().code(), Code::kWrongState);
+  bench.run_out(session);
+  EXPECT_TRUE(session.close().ok());
+  const SessionStatistics figures = session.statistics();
+  EXPECT_EQ(figures.completed, 2U);
+  EXPECT_EQ(figures.failed, 0U);
+}
+
+}  // namespace
+}  // namespace corelane

@@ -1,0 +1,121 @@
+#include "session/tasks/batch_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "session/session_model.h"
+
+namespace corelane::session {
+namespace {
+
+/// Parts of equal shape, one behind the other along dimension 0.
+Result<Tensor> concatenate(const std::vector<std::vector<Tensor>>& parts, std::size_t output) {
+  const Tensor& first = parts.front()[output];
+  Shape shape = first.shape;
+  if (shape.rank() == 0) shape = Shape{1};
+  std::int64_t rows = 0;
+  for (const std::vector<Tensor>& part : parts) {
+    const Shape& s = part[output].shape;
+    const bool fits = s.rank() == first.shape.rank() &&
+                      (s.rank() < 2 ||
+                       std::equal(s.dims().begin() + 1, s.dims().end(), shape.dims().begin() + 1));
+    if (!fits) {
+      return error(Code::kShapeMismatch,
+                   "output '{}' is {} for one sample and {} for another; run them one by one",
+                   first.name, first.shape.to_string(), s.to_string());
+    }
+    rows += s.rank() == 0 ? 1 : s[0];
+  }
+  shape[0] = rows;
+  CORELANE_ASSIGN(Tensor whole, Tensor::allocate(first.name, first.dtype, shape));
+  whole.quant = first.quant;
+  auto* to = static_cast<std::byte*>(whole.data.get());
+  for (const std::vector<Tensor>& part : parts) {
+    if (part[output].size > 0) std::memcpy(to, part[output].data.get(), part[output].size);
+    to += part[output].size;
+  }
+  return whole;
+}
+
+}  // namespace
+
+bool BatchCall::finish(std::size_t sample, Call& call, const Status& status) {
+  const std::lock_guard lock(mutex);
+  if (!status.ok() && failed.ok()) failed = status.wrap(fmt::format("sample {}", sample));
+  if (status.ok() && outputs.empty()) {
+    std::vector<Tensor>& part = parts[sample];
+    for (CallOutput& output : call.outputs) part.push_back(std::move(output.tensor));
+  }
+  ++finished;
+  return closed && finished == accepted;
+}
+
+bool BatchCall::close(const Status& status) {
+  const std::lock_guard lock(mutex);
+  if (!status.ok() && failed.ok()) failed = status;
+  closed = true;
+  return finished == accepted;
+}
+
+Result<Outputs> BatchCall::result() {
+  const std::lock_guard lock(mutex);
+  if (!failed.ok()) return error(failed);
+  Outputs whole;
+  if (outputs.empty()) {
+    for (std::size_t i = 0; i < parts.front().size(); ++i) {
+      CORELANE_ASSIGN(Tensor tensor, concatenate(parts, i));
+      whole.push_back(std::move(tensor));
+    }
+  } else {
+    for (const CallOutput& output : outputs) whole.push_back(output.tensor);
+  }
+  if (order.empty()) return whole;
+  Outputs ordered;
+  for (const std::size_t i : order) ordered.push_back(whole[i]);
+  return ordered;
+}
+
+Result<std::size_t> count_samples(const SessionModel& model, const std::vector<CallInput>& inputs) {
+  std::size_t samples = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string& name = model.native_inputs()[i].name;
+    const Shape& shape = inputs[i].view.shape;
+    const Shape& declared = model.description().inputs[i].desc.shape;
+    if (shape.rank() == 0 || declared.rank() == 0 ||
+        (declared[0] != 1 && declared[0] != Shape::kOpen)) {
+      return error(Code::kInvalidArgument,
+                   "input '{}' is {}: only a model whose dimension 0 is 1 takes a batch sample by "
+                   "sample",
+                   name, declared.to_string());
+    }
+    const auto here = static_cast<std::size_t>(std::max<std::int64_t>(shape[0], 0));
+    if (here == 0) {
+      return error(Code::kInvalidArgument, "input '{}' holds no sample; a batch has at least one",
+                   name);
+    }
+    if (i > 0 && here != samples) {
+      return error(Code::kInvalidArgument, "input '{}' holds {} samples, the one before {}", name,
+                   here, samples);
+    }
+    samples = here;
+  }
+  if (samples == 0) return error(Code::kInvalidArgument, "a model without inputs takes no batch");
+  return samples;
+}
+
+std::vector<CallInput> sample_of(const std::vector<CallInput>& inputs, std::size_t k) {
+  std::vector<CallInput> sample = inputs;
+  for (CallInput& input : sample) {
+    input.view.shape[0] = 1;
+    // Dimension 0 is the outermost of every layout, so samples are equal slices.
+    const std::size_t bytes =
+        storage_bytes(input.view.shape, input.view.dtype, input.view.layout).value_or(0);
+    input.view.data = static_cast<const std::byte*>(input.view.data) + k * bytes;
+    input.view.size -= std::min(input.view.size, k * bytes);
+  }
+  return sample;
+}
+
+}  // namespace corelane::session

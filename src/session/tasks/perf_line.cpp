@@ -1,0 +1,37 @@
+#include "session/tasks/perf_line.h"
+
+#include <fmt/format.h>
+#include <strings.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace corelane::session {
+
+std::string perf_line(const PerfFigures& figures) {
+  const auto us = [](Duration d) {
+    return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
+  };
+  const auto in = us(figures.set_input);
+  const auto infer = us(figures.infer);
+  const auto out = us(figures.copy_output);
+  return fmt::format(
+      "[corelane_perf] task_id={} thread_id={} core_id={} set_input_us={} infer_us={} "
+      "copy_output_us={} total_us={}",
+      figures.task, figures.thread, figures.core, in, infer, out, in + infer + out);
+}
+
+bool is_switched_on(const char* value) noexcept {
+  if (value == nullptr) return false;
+  for (const char* word : {"1", "true", "on", "yes"}) {
+    if (strcasecmp(value, word) == 0) return true;
+  }
+  return false;
+}
+
+bool perf_from_environment() noexcept {
+  if (const char* own = std::getenv("CORELANE_PRINT_PERF")) return is_switched_on(own);
+  return is_switched_on(std::getenv("ZTU_EZRKNN_ASYNC_PRINT_PERF"));
+}
+
+}  // namespace corelane::session

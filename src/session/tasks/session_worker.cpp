@@ -1,0 +1,164 @@
+#include "session/tasks/session_worker.h"
+
+#include <algorithm>
+
+#include "corelane/tensor/convert.h"
+
+namespace corelane::session {
+
+SessionWorker::SessionWorker(Context context, const SessionModel& model, device::CoreSet cores,
+                             std::int32_t core, std::size_t index)
+    : context_(std::move(context)),
+      model_(model),
+      cores_(cores),
+      core_(core),
+      index_(index),
+      outputs_(context_.outputs()),
+      bound_(outputs_.size()),
+      wanted_(outputs_.size()) {
+  for (const TensorDesc& desc : context_.inputs()) shapes_.push_back(desc.shape);
+}
+
+Result<RunOptions> SessionWorker::options_of(const CallTerms& terms, const Clock& clock) const {
+  RunOptions options;
+  options.cores = wide_.value_or(cores_);
+  if (terms.deadline != kNever) {
+    options.timeout = terms.deadline - clock.now();
+    if (options.timeout <= Duration{0}) {
+      return error(Code::kTimeout, "the task's time was over before it started");
+    }
+  }
+  options.priority = terms.priority;
+  options.tag = terms.tag;
+  return options;
+}
+
+Status SessionWorker::choose_shapes(const Call& call) {
+  if (!model_.has_open_shapes()) return {};
+  bool same = true;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    same = same && call.inputs[i].view.shape == shapes_[i];
+  }
+  if (same) return {};
+  std::vector<Shape> shapes = shapes_;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    shapes[i] = call.inputs[i].view.shape;
+  }
+  // Old bindings may be of freed memory: they must not be kept for new shapes.
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    if (!bound_[i]) continue;
+    CORELANE_TRY(context_.unbind_output(i));
+    bound_[i] = false;
+  }
+  CORELANE_TRY(context_.set_input_shapes(shapes));
+  shapes_ = std::move(shapes);
+  outputs_ = context_.outputs();
+  return {};
+}
+
+Status SessionWorker::bind_inputs(const Call& call) {
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const CallInput& input = call.inputs[i];
+    if (input.buffer != nullptr) {
+      CORELANE_TRY(context_.bind_input(i, input.buffer, input.offset));
+      continue;
+    }
+    // Mean and std are applied once.
+    static const ConvertOptions kAsItIs;
+    const ConvertOptions& convert = input.captured ? kAsItIs : model_.convert(i);
+    CORELANE_TRY(context_.bind_input(i, input.view, convert));
+  }
+  return {};
+}
+
+Status SessionWorker::bind_output(CallOutput& output) {
+  const std::size_t i = output.index;
+  const TensorDesc& desc = outputs_[i];
+  if (output.given) {
+    bound_[i] = true;
+    return output.buffer != nullptr ? context_.bind_output(i, output.buffer, output.offset)
+                                    : context_.bind_output(i, output.tensor.mutable_view());
+  }
+  if (!desc.shape.is_static()) {  // Known after the run.
+    if (bound_[i]) CORELANE_TRY(context_.unbind_output(i));
+    bound_[i] = false;
+    return {};
+  }
+  CORELANE_ASSIGN(output.tensor,
+                  Tensor::allocate(desc.name, model_.result_dtype(i, desc.dtype), desc.shape));
+  output.tensor.quant = model_.result_quant(i);
+  bound_[i] = true;
+  return context_.bind_output(i, output.tensor.mutable_view());
+}
+
+Status SessionWorker::bind(Call& call) {
+  CORELANE_TRY(choose_shapes(call));
+  CORELANE_TRY(bind_inputs(call));
+  if (call.outputs.size() != outputs_.size()) {
+    std::fill(wanted_.begin(), wanted_.end(), false);
+    for (const CallOutput& output : call.outputs) wanted_[output.index] = true;
+    for (std::size_t i = 0; i < bound_.size(); ++i) {
+      if (!bound_[i] || wanted_[i]) continue;
+      CORELANE_TRY(context_.unbind_output(i));
+      bound_[i] = false;
+    }
+  }
+  for (CallOutput& output : call.outputs) CORELANE_TRY(bind_output(output));
+  return {};
+}
+
+Status SessionWorker::renew() {
+  CORELANE_ASSIGN(context_, context_.duplicate());
+  std::fill(bound_.begin(), bound_.end(), false);
+  return {};
+}
+
+Status SessionWorker::bind_or_renew(Call& call) {
+  Status status = bind(call);
+  if (status.code() != Code::kBusy) return status;
+  CORELANE_TRY(renew());
+  return bind(call);
+}
+
+Result<Inference> SessionWorker::start(Call& call, const CallTerms& terms, const Clock& clock) {
+  CORELANE_TRY(bind_or_renew(call));
+  CORELANE_ASSIGN(const RunOptions options, options_of(terms, clock));
+  return context_.submit(options);
+}
+
+Status SessionWorker::run(Call& call, const CallTerms& terms, const Clock& clock) {
+  times_ = {};
+  CORELANE_TRY(bind_or_renew(call));
+  CORELANE_ASSIGN(const RunOptions options, options_of(terms, clock));
+  Status status = context_.run(options);
+  times_ = context_.times();
+  return status;
+}
+
+Status SessionWorker::collect(Call& call, Duration& copied, const Clock& clock) {
+  const bool in_place =
+      std::all_of(call.outputs.begin(), call.outputs.end(), [&](const CallOutput& output) {
+        return outputs_[output.index].shape.is_static() && output.buffer == nullptr;
+      });
+  if (in_place) return {};
+  const TimePoint start = clock.now();
+  for (CallOutput& output : call.outputs) {
+    const std::size_t i = output.index;
+    const TensorDesc& desc = outputs_[i];
+    if (desc.shape.is_static() && output.buffer == nullptr) continue;
+    CORELANE_ASSIGN(const TensorView result, context_.output(i));
+    if (output.given) {  // Written in place; now its shape is known.
+      output.tensor.shape = result.shape;
+      continue;
+    }
+    CORELANE_ASSIGN(output.tensor, Tensor::allocate(desc.name, model_.result_dtype(i, result.dtype),
+                                                    result.shape));
+    output.tensor.quant = model_.result_quant(i);
+    const Status status = corelane::convert(result, output.tensor.mutable_view());
+    if (!status.ok()) return status.wrap("output '" + desc.name + "'");
+  }
+  copied = clock.now() - start;
+  return {};
+}
+
+}  // namespace corelane::session

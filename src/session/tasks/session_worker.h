@@ -1,0 +1,71 @@
+/// One context of a session, and the core it stands for: binds what a call brings, runs it, and
+/// collects what it gives.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "corelane/runtime/context.h"
+#include "session/tasks/call.h"
+#include "session/session_model.h"
+
+namespace corelane::session {
+
+/// How one call runs on a device.
+struct CallTerms {
+  std::uint64_t tag = 0;
+  TimePoint deadline = kNever;  ///< Binding, which may prepare a new shape, counts too.
+  std::int32_t priority = 0;
+};
+
+/// Used by whoever took it from the list of idle ones: one call at a time.
+class SessionWorker {
+ public:
+  SessionWorker(Context context, const SessionModel& model, device::CoreSet cores,
+                std::int32_t core, std::size_t index);
+
+  std::int32_t core() const noexcept { return core_; }
+  std::size_t index() const noexcept { return index_; }
+
+  /// Cores of the runs to come; without them, its own again.
+  void widen(std::optional<device::CoreSet> cores) noexcept { wide_ = cores; }
+  /// Binds and submits; collect() is to follow when the inference is done.
+  Result<Inference> start(Call& call, const CallTerms& terms, const Clock& clock);
+  /// Binds, runs in this thread where the core is idle, and collects.
+  Status run(Call& call, const CallTerms& terms, const Clock& clock);
+  /// Takes what was not written in place. `copied`: what that took.
+  Status collect(Call& call, Duration& copied, const Clock& clock);
+
+  device::JobRecord record() const { return context_.record(); }
+  /// Of the last run(); zeros when it did not reach the device.
+  const RunTimes& times() const noexcept { return times_; }
+  device::MemoryFigures memory() const { return context_.memory(); }
+
+ private:
+  Status bind(Call& call);
+  Status bind_inputs(const Call& call);
+  Status bind_output(CallOutput& output);
+  Status choose_shapes(const Call& call);
+  /// kTimeout when the deadline has passed.
+  Result<RunOptions> options_of(const CallTerms& terms, const Clock& clock) const;
+  Status bind_or_renew(Call& call);
+  /// A new context where an abandoned inference keeps this one.
+  Status renew();
+
+  Context context_;
+  const SessionModel& model_;
+  const device::CoreSet cores_;
+  RunTimes times_;
+  std::optional<device::CoreSet> wide_;
+  const std::int32_t core_;
+  const std::size_t index_;
+  std::vector<Shape> shapes_;        ///< Of the inputs now; only where they may change.
+  std::vector<TensorDesc> outputs_;  ///< For these shapes.
+  std::vector<bool> bound_;          ///< Outputs bound by an earlier call.
+  std::vector<bool> wanted_;
+};
+
+}  // namespace corelane::session

@@ -1,0 +1,193 @@
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "tensor/convert/convert_check.h"
+
+namespace corelane::testing {
+namespace {
+
+/// Every instruction set that was compiled and that this CPU has.
+class ConvertFast : public ::testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override { use(GetParam()); }
+  void TearDown() override { use(0); }
+  static void use(std::int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+Pick pick_from(std::mt19937& random) {
+  return [&random](std::uint32_t bound) { return static_cast<std::uint32_t>(random() % bound); };
+}
+
+TEST_P(ConvertFast, AgreesWithTheReferenceOnRandomConversions) {
+  std::mt19937 random(20240607);
+  const Pick pick = pick_from(random);
+  int fast = 0;
+  constexpr int kCases = 2500;
+  for (int i = 0; i < kCases; ++i) {
+    const ConvertCase k = random_case(pick);
+    const CheckResult r = check_case(k, pick);
+    ASSERT_EQ(r.problem, "") << "case " << i << ": " << k.to_string();
+    fast += r.fast ? 1 : 0;
+  }
+  EXPECT_GT(fast, kCases / 3);  // Else this test proves little.
+}
+
+TEST_P(ConvertFast, ServesEveryImportantPairInEveryLayout) {
+  std::mt19937 random(7);
+  const Pick pick = pick_from(random);
+  const std::vector<std::pair<DType, DType>> pairs{
+      {DType::kF32, DType::kI8},   {DType::kF32, DType::kU8},   {DType::kF32, DType::kI16},
+      {DType::kF32, DType::kF16},  {DType::kF32, DType::kBF16}, {DType::kI8, DType::kF32},
+      {DType::kU8, DType::kF32},   {DType::kI16, DType::kF32},  {DType::kF16, DType::kF32},
+      {DType::kBF16, DType::kF32}, {DType::kI8, DType::kI8},    {DType::kU8, DType::kI8},
+      {DType::kF32, DType::kF32},  {DType::kI16, DType::kI16},  {DType::kF16, DType::kF16},
+      {DType::kI32, DType::kI32},  {DType::kU8, DType::kU8},    {DType::kI64, DType::kI64}};
+  for (const auto& [from, to] : pairs) {
+    for (std::uint32_t from_kind = 0; from_kind < 3; ++from_kind) {
+      for (std::uint32_t to_kind = 0; to_kind < 3; ++to_kind) {
+        ConvertCase k;
+        k.src.dtype = from;
+        k.dst.dtype = to;
+        k.src.shape = k.dst.shape = {2, 19, 5, 37};
+        k.src.layout = {static_cast<LayoutKind>(from_kind), from_kind == 2 ? 8U : 0U, 40};
+        k.dst.layout = {static_cast<LayoutKind>(to_kind), to_kind == 2 ? 16U : 0U, 0};
+        if (from == DType::kI8) k.src.quant = Quant::affine(0.07F, -11);
+        if (to == DType::kI8) k.dst.quant = Quant::affine(0.03F, 5);
+        k.seed = from_kind * 3 + to_kind;
+        const CheckResult r = check_case(k, pick);
+        EXPECT_TRUE(r.fast) << k.to_string();
+        EXPECT_EQ(r.problem, "") << k.to_string();
+      }
+    }
+  }
+}
+
+TEST_P(ConvertFast, AgreesOnImagesOfManyTilesAndPanels) {
+  std::mt19937 random(11);
+  const Pick pick = pick_from(random);
+  const std::vector<std::pair<DType, DType>> pairs{{DType::kI8, DType::kI8},
+                                                   {DType::kF16, DType::kF16},
+                                                   {DType::kF32, DType::kF32},
+                                                   {DType::kF32, DType::kI8},
+                                                   {DType::kI8, DType::kF32}};
+  for (const auto& [from, to] : pairs) {
+    for (const std::int64_t channels : {16, 32, 48, 64, 130}) {
+      for (std::uint32_t kinds = 0; kinds < 9; ++kinds) {
+        ConvertCase k;
+        k.src.dtype = from;
+        k.dst.dtype = to;
+        k.src.shape = k.dst.shape = {1, channels, 23, 97};  // More than a tile's pixels.
+        k.src.layout = {static_cast<LayoutKind>(kinds / 3), kinds / 3 == 2 ? 16U : 0U, 0};
+        k.dst.layout = {static_cast<LayoutKind>(kinds % 3), kinds % 3 == 2 ? 16U : 0U, 0};
+        if (from != to && from == DType::kI8) k.src.quant = Quant::affine(0.07F, -11);
+        if (from != to && to == DType::kI8) k.dst.quant = Quant::affine(0.03F, 5);
+        k.seed = kinds;
+        const CheckResult r = check_case(k, pick);
+        ASSERT_EQ(r.problem, "") << k.to_string();
+      }
+    }
+  }
+}
+
+/// Both paths over one row of elements.
+template <class To, class From>
+void expect_same(const std::vector<From>& from, DType src, DType dst) {
+  const Shape shape{static_cast<std::int64_t>(from.size())};
+  std::vector<To> expected(from.size());
+  std::vector<To> actual(from.size());
+  const TensorView view{from.data(), from.size() * sizeof(From), src, shape, {}, {}};
+  const auto run = [&](std::vector<To>& out, ConvertPath path) {
+    return convert(view, {out.data(), out.size() * sizeof(To), dst, shape, {}, {}}, {{}, {}, path});
+  };
+  ASSERT_TRUE(run(expected, ConvertPath::kReference).ok());
+  ASSERT_TRUE(run(actual, ConvertPath::kFast).ok());
+  EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(To)), 0)
+      << dtype_name(src) << " to " << dtype_name(dst);
+}
+
+TEST_P(ConvertFast, EveryHalfAndBfloatBecomesTheSameFloat) {
+  std::vector<std::uint16_t> all(65536);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
+  expect_same<std::uint32_t>(all, DType::kF16, DType::kF32);
+  expect_same<std::uint32_t>(all, DType::kBF16, DType::kF32);
+  expect_same<std::uint16_t>(all, DType::kF16, DType::kBF16);
+  expect_same<std::int8_t>(all, DType::kF16, DType::kI8);
+}
+
+TEST_P(ConvertFast, FloatsOfAllMagnitudesRoundTheSameWay) {
+  // Every exponent with mantissas around the ties of f16, bf16 and integers, both signs.
+  std::vector<float> x;
+  for (std::uint32_t upper = 0; upper < 0x10000; upper += 3) {
+    for (const std::uint32_t lower :
+         {0U, 1U, 0xFFFU, 0x1000U, 0x1001U, 0x7FFFU, 0x8000U, 0x8001U, 0xF000U, 0xFFFFU}) {
+      x.push_back(std::bit_cast<float>(upper << 16 | lower));
+    }
+  }
+  for (int i = -70000; i <= 70000; ++i) x.push_back(static_cast<float>(i) / 2);
+  expect_same<std::uint16_t>(x, DType::kF32, DType::kF16);
+  expect_same<std::uint16_t>(x, DType::kF32, DType::kBF16);
+  expect_same<std::int8_t>(x, DType::kF32, DType::kI8);
+  expect_same<std::uint8_t>(x, DType::kF32, DType::kU8);
+  expect_same<std::int16_t>(x, DType::kF32, DType::kI16);
+  expect_same<std::uint16_t>(x, DType::kF32, DType::kU16);
+}
+
+TEST_P(ConvertFast, QuantizesAroundTiesAsTheReferenceDoes) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    const float scale = std::ldexp(1.0F + static_cast<float>(random() % 0x800000) * 0x1p-23F,
+                                   static_cast<int>(random() % 40) - 20);
+    std::vector<float> x;
+    for (int k = -600; k <= 600; ++k) {
+      float tie = (static_cast<float>(k) + 0.5F) * scale;
+      for (int i = 0; i < 4; ++i) tie = std::nextafter(tie, -INFINITY);
+      for (int i = 0; i < 8; ++i) x.push_back(tie = std::nextafter(tie, INFINITY));
+      x.insert(x.end(), random() % 3 * 64, static_cast<float>(k) * scale);  // Far from ties.
+    }
+    x.insert(x.end(), {NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 1e-40F, scale * 0x1p23F});
+    for (const DType type : {DType::kI8, DType::kU8, DType::kI16}) {
+      const Shape shape{static_cast<std::int64_t>(x.size())};
+      const auto zero = static_cast<std::int32_t>(random() % 300) - 150;
+      const std::size_t bytes = x.size() * (type == DType::kI16 ? 2 : 1);
+      std::vector<std::byte> expected(bytes);
+      std::vector<std::byte> actual(bytes);
+      const auto run = [&](std::vector<std::byte>& out, ConvertPath path) {
+        return convert({x.data(), x.size() * 4, DType::kF32, shape, {}, {}},
+                       {out.data(), bytes, type, shape, {}, Quant::affine(scale, zero)},
+                       {{}, {}, path});
+      };
+      ASSERT_TRUE(run(expected, ConvertPath::kReference).ok());
+      ASSERT_TRUE(run(actual, ConvertPath::kFast).ok());
+      ASSERT_EQ(expected, actual) << dtype_name(type) << " scale " << scale << " zero " << zero;
+    }
+  }
+}
+
+std::string target_name(const ::testing::TestParamInfo<std::int64_t>& info) {
+  return hwy::TargetName(info.param);
+}
+INSTANTIATE_TEST_SUITE_P(Targets, ConvertFast,
+                         ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()), target_name);
+
+TEST(ConvertIsa, NamesTheBestInstructionSetOfThisCpu) {
+  EXPECT_EQ(convert_isa(), hwy::TargetName(hwy::SupportedAndGeneratedTargets().front()));
+}
+
+TEST(ConvertPathFast, RefusesWhatHasNoKernel) {
+  const std::vector<std::int64_t> x(3);
+  std::vector<float> y(3);
+  const Status s = convert({x.data(), 24, DType::kI64, {3}, {}, {}},
+                           {y.data(), 12, DType::kF32, {3}, {}, {}}, {{}, {}, ConvertPath::kFast});
+  EXPECT_EQ(s.code(), Code::kUnsupported);
+  EXPECT_NE(s.message().find("i64"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace corelane::testing

@@ -1,0 +1,263 @@
+// From f32 to integers: division by a scale, rounding and bounds; included once per instruction
+// set.
+#if defined(CORELANE_TENSOR_CONVERT_QUANTIZE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CORELANE_TENSOR_CONVERT_QUANTIZE_INL_H_
+#undef CORELANE_TENSOR_CONVERT_QUANTIZE_INL_H_
+#else
+#define CORELANE_TENSOR_CONVERT_QUANTIZE_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "tensor/convert/convert_halves_inl.h"
+#include "tensor/convert/convert_kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace corelane::detail {
+namespace HWY_NAMESPACE {
+
+/// Stores a vector, past the caches where it is a whole line of a far tensor.
+template <class D>
+HWY_INLINE void store_line(D d, hn::Vec<D> v, std::byte* p, bool far) {
+  constexpr std::size_t kLine = 64;
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine) {
+    if (far && reinterpret_cast<std::uintptr_t>(p) % kLine == 0) {
+      hn::Stream(v, d, reinterpret_cast<hn::TFromD<D>*>(p));
+      return;
+    }
+  }
+  (void)far;
+  store_at(d, v, p);
+}
+HWY_INLINE void store_f32(VF x, std::byte* p, bool far) { store_line(DF(), x, p, far); }
+
+/// Applies f(source, destination) to whole vectors of Lanes(DF()) elements. The last one overlaps
+/// its neighbour, or goes through a buffer where there is none.
+template <std::size_t kSrc, std::size_t kDst, class F>
+HWY_INLINE void for_vectors(const std::byte* src, std::byte* dst, std::size_t count, F f) {
+  const std::size_t lanes = hn::Lanes(DF());
+  if (count >= lanes) {
+    for (std::size_t i = 0;; i = count - lanes) {
+      for (; i + lanes <= count; i += lanes) f(src + i * kSrc, dst + i * kDst);
+      if (i == count) return;
+    }
+  }
+  std::byte in[hn::MaxLanes(DF()) * kSrc] = {};
+  std::byte out[hn::MaxLanes(DF()) * kDst];
+  std::memcpy(in, src, count * kSrc);
+  f(in, out);
+  std::memcpy(dst, out, count * kDst);
+}
+
+/// Loads f32s and asks for those that are read later.
+HWY_INLINE VF load_f32(const std::byte* p, std::ptrdiff_t ahead) {
+  __builtin_prefetch(p + ahead, 0, 3);
+  return load_at(DF(), p);
+}
+
+// ---- division by a constant
+
+/// a / b, rounded as a division rounds it, given y = RN(1 / b): one correction brings the product
+/// within one unit of the quotient, and a second one, from an exact remainder, rounds it correctly
+/// (Markstein). Holds while nothing overflows or is denormal, and needs a fused multiply-add.
+HWY_INLINE VF divide(VF a, VF b, VF y) {
+#if HWY_NATIVE_FMA
+  const VF q0 = hn::Mul(a, y);
+  const VF q1 = hn::MulAdd(hn::NegMulAdd(q0, b, a), y, q0);
+  return hn::MulAdd(hn::NegMulAdd(q1, b, a), y, q1);
+#else
+  (void)y;
+  return hn::Div(a, b);
+#endif
+}
+
+// ---- integers
+
+/// Vectors of f32 that have as many lanes as a whole one of I.
+template <class I>
+constexpr std::size_t kVectorsOfWhole = sizeof(float) / sizeof(I);
+
+/// Bounds, rounding and zero point of an integer type. Within 2^22 an f32 is rounded to an integer,
+/// half to even, by adding 1.5 * 2^23, after which the integer lies in the lower bits.
+template <class I>
+class Rounding {
+ public:
+  HWY_INLINE explicit Rounding(const RowParams& params)
+      : low_(hn::Set(DF(), params.low)),
+        high_(hn::Set(DF(), params.high)),
+        shift_(hn::Set(DF(), kShift)),
+        offset_(hn::Sub(hn::Set(DI(), params.dst_zero), hn::BitCast(DI(), shift_))),
+        low_bits_(hn::BitCast(DI(), hn::Add(low_, shift_))),
+        high_bits_(hn::BitCast(DI(), hn::Add(high_, shift_))),
+        zero_(params.dst_zero) {}
+
+  HWY_INLINE VF clamp(VF x) const { return hn::Min(hn::Max(x, low_), high_); }
+  HWY_INLINE VF zero_if_nan(VF x) const { return hn::IfThenElseZero(hn::Eq(x, x), x); }
+  /// Of a shifted value; those out of range are in order as integers, too.
+  HWY_INLINE VF clamp_shifted(VF s) const {
+    return hn::BitCast(DF(), hn::Min(hn::Max(hn::BitCast(DI(), s), low_bits_), high_bits_));
+  }
+  HWY_INLINE VF shifted(VF x) const { return hn::Add(x, shift_); }
+  HWY_INLINE VF unshifted(VF s) const { return hn::Sub(s, shift_); }
+  HWY_INLINE void store(VF shifted, std::byte* p) const {
+    const VI q = hn::Add(hn::BitCast(DI(), shifted), offset_);
+    const hn::Rebind<I, DF> d;
+    const hn::RebindToUnsigned<decltype(d)> du;
+    // In range already, so the lower bits are the value.
+    store_at(d, hn::BitCast(d, hn::TruncateTo(du, hn::BitCast(DU(), q))), p);
+  }
+#if HWY_TARGET != HWY_SCALAR
+  /// As many vectors as make a whole one of the integers; `past` the caches where it is a line.
+  HWY_INLINE void store_whole(const VF (&shifted)[kVectorsOfWhole<I>], std::byte* p,
+                              bool past) const {
+    const hn::Repartition<std::uint16_t, DF> d16;
+    const auto half = [&](std::size_t i) HWY_ATTR {
+      return hn::ConcatEven(d16, hn::BitCast(d16, shifted[2 * i + 1]),
+                            hn::BitCast(d16, shifted[2 * i]));
+    };
+    const hn::Repartition<std::make_unsigned_t<I>, DF> d;
+    // The zero point is added to what is left of the integers: the bits above do not reach down.
+    const auto zero = hn::Set(d, static_cast<std::make_unsigned_t<I>>(zero_));
+    if constexpr (sizeof(I) == 2) {
+      store_line(d, hn::Add(half(0), zero), p, past);
+    } else {
+      const auto q = hn::ConcatEven(d, hn::BitCast(d, half(1)), hn::BitCast(d, half(0)));
+      store_line(d, hn::Add(q, zero), p, past);
+    }
+  }
+#endif
+
+ private:
+  static constexpr float kShift = 12582912.0F;
+  VF low_, high_, shift_;
+  VI offset_, low_bits_, high_bits_;
+  std::int32_t zero_;
+};
+
+/// For vectors that must each be made by itself.
+struct NoGroup {
+  template <class V>
+  HWY_INLINE bool operator()(const std::byte*, V&) const {
+    return false;
+  }
+};
+
+/// Stores f(x) for all x, of which f makes shifted integers. For the vectors that make a whole one
+/// of integers group(source, result) may do so at once; false: it could not.
+template <class I, class F, class G>
+HWY_INLINE void store_integers(const Rounding<I>& r, const RowParams& params, const std::byte* src,
+                               std::byte* dst, std::size_t count, F f, G group) {
+#if HWY_TARGET != HWY_SCALAR
+  constexpr std::size_t kVectors = kVectorsOfWhole<I>;
+  const std::size_t lanes = hn::Lanes(DF());
+  const std::size_t whole = kVectors * lanes;
+  for (std::size_t i = 0; count >= whole; i = count - whole) {
+    for (; i + whole <= count; i += whole) {
+      const std::byte* const in = src + i * sizeof(float);
+      VF v[kVectors];
+      if (!group(in, v)) {
+#pragma GCC unroll 4
+        for (std::size_t k = 0; k < kVectors; ++k) {
+          v[k] = f(load_f32(in + k * lanes * sizeof(float), params.ahead));
+        }
+      }
+      r.store_whole(v, dst + i * sizeof(I), params.far);
+    }
+    if (i == count) return;
+  }
+#endif
+  (void)params, (void)group;
+  for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    r.store(f(load_at(DF(), in)), out);
+  });
+}
+
+/// x / scale as a division rounds it, given the scale's reciprocal.
+template <class I>
+void quantize_row(const RowParams& params, const std::byte* src, std::byte* dst,
+                  std::size_t count) {
+  const DF df;
+  const Rounding<I> r(params);
+  const VF scale = hn::Set(df, params.dst_scale);
+  const VF reciprocal = hn::Set(df, params.dst_reciprocal);
+  // Bounded before the division, so that no lane overflows: the quotient of a bound rounds to it.
+  // A lane that underflows rounds to zero whatever its last places are.
+  const VF low = hn::Set(df, params.low * params.dst_scale);
+  const VF high = hn::Set(df, params.high * params.dst_scale);
+  const auto exact = [&](VF v) HWY_ATTR {
+    const VF x = hn::Min(hn::Max(r.zero_if_nan(v), low), high);
+    return r.shifted(divide(x, scale, reciprocal));
+  };
+  // Up to 512 the product with the reciprocal is less than 2^-12 beside the quotient, so both round
+  // to the same integer unless they are that near to a tie. Beyond the bounds both are bounded.
+  constexpr float kMost = 512;
+  if (params.low < -kMost || params.high > kMost) {
+    store_integers(r, params, src, dst, count, exact, NoGroup());
+    return;
+  }
+  const std::ptrdiff_t ahead = params.ahead;
+  const VF certain = hn::Set(df, 0.5F - 0x1p-12F);
+  // Where ties are frequent, trying costs more than it gains: after each failure twice as many
+  // vectors are divided untried.
+  std::size_t untried = 0;
+  std::size_t penalty = 0;
+  store_integers(r, params, src, dst, count, exact, [&](const std::byte* in, auto& v) HWY_ATTR {
+    if (untried > 0) {
+      --untried;
+      return false;
+    }
+    auto sure = hn::Eq(certain, certain);
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) {
+      const std::byte* const p = in + k * hn::Lanes(df) * sizeof(float);
+      const VF q = hn::Mul(load_f32(p, ahead), reciprocal);
+      const VF s = r.shifted(q);
+      sure = hn::And(sure, hn::Lt(hn::Abs(hn::Sub(q, r.unshifted(s))), certain));  // Not if NaN.
+      v[k] = r.clamp_shifted(s);
+    }
+    if (hn::AllTrue(df, sure)) {
+      penalty /= 2;
+      return true;
+    }
+    penalty = std::min<std::size_t>(2 * penalty + 1, 63);
+    untried = penalty;
+    return false;
+  });
+}
+
+template <class I>
+void pass_f32_to_integer(const RowParams& params, const std::byte* src, std::byte* dst,
+                         std::size_t count) {
+  if (params.quantize && params.dst_reciprocal != 0 && !params.exact_reciprocal) {
+    quantize_row<I>(params, src, dst, count);
+    return;
+  }
+  const DF df;
+  const Rounding<I> r(params);
+  const auto store = [&](auto quotient) HWY_ATTR {
+    const auto round = [&](VF x)
+                           HWY_ATTR { return r.shifted(r.clamp(r.zero_if_nan(quotient(x)))); };
+    store_integers(r, params, src, dst, count, round, NoGroup());
+  };
+  const VF scale = hn::Set(df, params.dst_scale);
+  const VF reciprocal = hn::Set(df, params.dst_reciprocal);
+  if (!params.quantize) {
+    store([](VF x) HWY_ATTR { return x; });
+  } else if (params.dst_reciprocal == 0) {
+    store([&](VF x) HWY_ATTR { return hn::Div(x, scale); });
+  } else {
+    store([&](VF x) HWY_ATTR { return hn::Mul(x, reciprocal); });
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace corelane::detail
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

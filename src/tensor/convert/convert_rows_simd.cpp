@@ -1,0 +1,214 @@
+// Conversion of rows between element types, compiled once per instruction set. Every step gives
+// the bits that the step of convert_reference.cpp gives.
+#include <algorithm>
+
+#include "tensor/convert/convert_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tensor/convert/convert_rows_simd.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "tensor/convert/convert_quantize_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace corelane::detail {
+namespace HWY_NAMESPACE {
+
+// ---- f16 and bf16
+
+void pass_f16_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
+                     std::size_t count) {
+  const bool far = params.far;
+  for_vectors<2, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_f32(load_f16(in), out, far);
+  });
+}
+void pass_bf16_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
+                      std::size_t count) {
+  const bool far = params.far;
+  for_vectors<2, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_f32(load_bf16(in), out, far);
+  });
+}
+void pass_f32_to_f16(const RowParams& params, const std::byte* src, std::byte* dst,
+                     std::size_t count) {
+  const std::ptrdiff_t ahead = params.ahead;
+  for_vectors<4, 2>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_f16(load_f32(in, ahead), out);
+  });
+}
+void pass_f32_to_bf16(const RowParams& params, const std::byte* src, std::byte* dst,
+                      std::size_t count) {
+  const std::ptrdiff_t ahead = params.ahead;
+  for_vectors<4, 2>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_bf16(load_f32(in, ahead), out);
+  });
+}
+
+// ---- integers
+
+template <class I>
+HWY_INLINE VI load_integer(const std::byte* p) {
+  const hn::Rebind<I, DF> d;
+  return hn::PromoteTo(DI(), load_at(d, p));
+}
+
+template <class I>
+void pass_integer_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
+                         std::size_t count) {
+  const DF df;
+  const bool far = params.far;
+  if (!params.dequantize) {
+    for_vectors<sizeof(I), 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+      store_f32(hn::ConvertTo(df, load_integer<I>(in)), out, far);
+    });
+    return;
+  }
+  const VI zero = hn::Set(DI(), params.src_zero);
+  const VF scale = hn::Set(df, params.src_scale);
+  for_vectors<sizeof(I), 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    const VF q = hn::ConvertTo(df, hn::Sub(load_integer<I>(in), zero));
+    store_f32(hn::Mul(q, scale), out, far);
+  });
+}
+
+// ---- normalisation
+
+/// (x - mean) / std.
+void pass_normalise(const RowParams& params, const std::byte* src, std::byte* dst,
+                    std::size_t count) {
+  const DF df;
+  const VF mean = hn::Set(df, params.mean);
+  const VF b = hn::Set(df, params.std);
+  if (params.std_reciprocal == 0) {
+    for_vectors<4, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+      store_at(df, hn::Div(hn::Sub(load_at(df, in), mean), b), out);
+    });
+    return;
+  }
+  const bool far = params.far;
+  const VF y = hn::Set(df, params.std_reciprocal);
+  const VF least = hn::Set(df, 0x1p-60F);
+  const VF most = hn::Set(df, 0x1p60F);
+  for_vectors<4, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    const VF a = hn::Sub(load_at(df, in), mean);
+    const VF size = hn::Abs(a);
+    const auto zero = hn::Eq(a, hn::Zero(df));
+    const auto usual = hn::And(hn::Gt(size, least), hn::Lt(size, most));
+    if (HWY_LIKELY(hn::AllTrue(df, hn::Or(usual, zero)))) {
+      // Of a zero the product has the right sign, the corrected quotient has not.
+      store_f32(hn::IfThenElse(zero, hn::Mul(a, y), divide(a, b, y)), out, far);
+    } else {
+      store_at(df, hn::Div(a, b), out);
+    }
+  });
+}
+
+RowKernel::Pass load_pass(DType src) {
+  switch (src) {
+    case DType::kF16:
+      return pass_f16_to_f32;
+    case DType::kBF16:
+      return pass_bf16_to_f32;
+    case DType::kI8:
+      return pass_integer_to_f32<std::int8_t>;
+    case DType::kU8:
+      return pass_integer_to_f32<std::uint8_t>;
+    case DType::kI16:
+      return pass_integer_to_f32<std::int16_t>;
+    case DType::kU16:
+      return pass_integer_to_f32<std::uint16_t>;
+    default:
+      return nullptr;
+  }
+}
+
+RowKernel::Pass store_pass(DType dst) {
+  switch (dst) {
+    case DType::kF16:
+      return pass_f32_to_f16;
+    case DType::kBF16:
+      return pass_f32_to_bf16;
+    case DType::kI8:
+      return pass_f32_to_integer<std::int8_t>;
+    case DType::kU8:
+      return pass_f32_to_integer<std::uint8_t>;
+    case DType::kI16:
+      return pass_f32_to_integer<std::int16_t>;
+    case DType::kU16:
+      return pass_f32_to_integer<std::uint16_t>;
+    default:
+      return nullptr;
+  }
+}
+
+RowKernel row_kernel(DType src, DType dst) {
+  RowKernel kernel;
+  kernel.load = load_pass(src);
+  kernel.store = store_pass(dst);
+  if ((kernel.load == nullptr && src != DType::kF32) ||
+      (kernel.store == nullptr && dst != DType::kF32)) {
+    return {};
+  }
+  kernel.normalise = pass_normalise;
+  kernel.src_size = dtype_bits(src) / 8;
+  kernel.dst_size = dtype_bits(dst) / 8;
+  return kernel;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace corelane::detail
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace corelane::detail {
+
+HWY_EXPORT(row_kernel);
+
+RowKernel find_row_kernel(DType src, DType dst) noexcept {
+  return HWY_DYNAMIC_DISPATCH(row_kernel)(src, dst);
+}
+
+/// Asks for memory that is read next.
+static void prefetch(const std::byte* p, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(p + i, 0, 3);
+}
+
+void RowKernel::operator()(const RowParams& params, const std::byte* src, std::byte* dst,
+                           std::size_t count, bool far, const std::byte* next) const {
+  RowParams last = params;
+  last.far = far;
+  if (!params.normalise && (load == nullptr || store == nullptr)) {
+    if (next != nullptr) last.ahead = next - src;
+    (load != nullptr ? load : store)(last, src, dst, count);
+    return;
+  }
+  constexpr std::size_t kPart = 512;
+  std::byte reals[kPart * sizeof(float)];
+  std::byte normalised[kPart * sizeof(float)];  // Passes do not work in place.
+  for (std::size_t i = 0; i < count; i += kPart) {
+    const std::size_t n = std::min(kPart, count - i);
+    const std::byte* in = src + i * src_size;
+    if (next != nullptr) prefetch(next + i * src_size, n * src_size);
+    std::byte* const out = dst + i * dst_size;
+    if (load != nullptr) {
+      load(params, in, reals, n);
+      in = reals;
+    }
+    if (params.normalise) {
+      std::byte* const result = store == nullptr ? out : normalised;
+      normalise(store == nullptr ? last : params, in, result, n);
+      in = result;
+    }
+    if (store != nullptr) store(last, in, out, n);
+  }
+}
+
+void finish_far_rows() noexcept { hwy::FlushStream(); }
+
+}  // namespace corelane::detail
+#endif

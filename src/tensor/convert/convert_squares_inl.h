@@ -1,0 +1,265 @@
+// Squares of channels x pixels: the kernels between rows and pixels; included once per instruction
+// set. None writes beyond what its comment names.
+#if defined(CORELANE_TENSOR_CONVERT_SQUARES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CORELANE_TENSOR_CONVERT_SQUARES_INL_H_
+#undef CORELANE_TENSOR_CONVERT_SQUARES_INL_H_
+#else
+#define CORELANE_TENSOR_CONVERT_SQUARES_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "tensor/convert/convert_blocks_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace corelane::detail {
+namespace HWY_NAMESPACE {
+
+#if HWY_TARGET != HWY_SCALAR
+
+constexpr std::size_t kLine = 64;  ///< Bytes of a cache line.
+
+/// Vectors of a whole line may be stored past the caches.
+template <class D>
+constexpr bool kIsLine = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine;
+
+HWY_INLINE bool begins_line(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % kLine == 0;
+}
+
+/// Stores a vector; `past` the caches only where it is a whole line.
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* p, bool past) {
+  if constexpr (kIsLine<D>) {
+    if (past) {
+      hn::Stream(v, d, p);
+      return;
+    }
+  }
+  (void)past;
+  hn::StoreU(v, d, p);
+}
+
+/// Bytes between what is read and what is asked for: the more rows, the less far.
+constexpr std::size_t kAheadOfFew = 1024;
+constexpr std::size_t kAheadOfOne = 4096;
+
+/// Asks for the lines of rows that are read later.
+HWY_INLINE void prefetch_rows(const std::byte* const* rows, std::size_t count, std::size_t offset) {
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < count; ++i) __builtin_prefetch(rows[i] + offset, 0, 3);
+}
+
+/// Calls f(pixel) for whole vectors of pixels, of which there must be one, the last one overlapping
+/// its neighbour. There is one call, so that f is expanded once.
+template <class F>
+HWY_INLINE void for_vectors(std::size_t lanes, std::size_t count, F f) {
+  for (std::size_t p = 0;; p = count - lanes) {
+    for (; p + lanes <= count; p += lanes) f(p);
+    if (p == count) return;
+  }
+}
+
+/// Calls f(channel) for whole groups of channels, the last one overlapping its neighbour.
+template <class F>
+HWY_INLINE void for_groups(std::size_t group, std::size_t channels, F f) {
+  for_vectors(group, channels, f);
+}
+
+/// kSide channels x Lanes(d) pixels, to pixels `stride` elements apart, 16 bytes each.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
+                                  std::size_t stride) {
+  hn::Vec<D> v[kSide<T>];
+#pragma GCC unroll 16
+  for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
+  transpose_in_blocks(d, v);
+#pragma GCC unroll 16
+  for (std::size_t j = 0; j < kSide<T>; ++j) {
+    store_blocks(d, v[j], dst + j * stride, kSide<T> * stride);
+  }
+}
+
+/// The first `channels` of kSide channels x Lanes(d) pixels.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_square(D d, const T* src, std::size_t stride, std::byte* const* rows,
+                                    std::size_t pixel, std::size_t channels, bool past) {
+  hn::Vec<D> v[kSide<T>];
+#pragma GCC unroll 16
+  for (std::size_t j = 0; j < kSide<T>; ++j) {
+    v[j] = load_blocks(d, src + j * stride, kSide<T> * stride);
+  }
+  transpose_in_blocks(d, v);
+  for (std::size_t c = 0; c < channels; ++c) store(d, v[c], typed<T>(rows[c]) + pixel, past);
+}
+
+/// Pixels of exactly one block: whole vectors on both sides.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
+                                  Far far) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+  hn::Vec<D> v[kSide<T>];
+  if (far.src) prefetch_rows(rows, kSide<T>, pixel * sizeof(T) + kAheadOfFew);
+#pragma GCC unroll 16
+  for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
+  transpose_in_blocks(d, v);
+  const bool past = far.dst && begins_line(dst);
+#pragma GCC unroll 16
+  for (std::size_t j = 0; j + kBlocks<D> <= kSide<T>; j += kBlocks<D>) {
+    transpose_blocks(d, v + j, 1);
+#pragma GCC unroll 4
+    for (std::size_t b = 0; b < kBlocks<D>; ++b) {
+      store(d, v[j + b], dst + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes, past);
+    }
+  }
+}
+
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, std::size_t pixel,
+                                    std::size_t channels, bool ahead, bool past) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+  hn::Vec<D> v[kSide<T>];
+#pragma GCC unroll 16
+  for (std::size_t j = 0; j + kBlocks<D> <= kSide<T>; j += kBlocks<D>) {
+#pragma GCC unroll 4
+    for (std::size_t b = 0; b < kBlocks<D>; ++b) {
+      v[j + b] = hn::LoadU(d, src + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes);
+      if (ahead) __builtin_prefetch(src + kAheadOfOne / sizeof(T) + (j + b) * kLanes, 0, 3);
+    }
+    transpose_blocks(d, v + j, 1);
+  }
+  transpose_in_blocks(d, v);
+#pragma GCC unroll 16
+  for (std::size_t c = 0; c < kSide<T>; ++c) {
+    if (c < channels) store(d, v[c], typed<T>(rows[c]) + pixel, past);
+  }
+}
+
+/// Lanes(d) vectors as a square matrix of lanes, transposed. For types of 4 bytes, of which the
+/// registers hold all vectors.
+template <class D, class V, std::size_t kLanes>
+HWY_INLINE void transpose_lanes(D d, V (&v)[kLanes]) {
+  constexpr std::size_t kRows = kSide<hn::TFromD<D>>;
+#pragma GCC unroll 4
+  for (std::size_t b = 0; b < kBlocks<D>; ++b) {
+    V part[kRows];
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kRows; ++i) part[i] = v[b * kRows + i];
+    transpose_in_blocks(d, part);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kRows; ++i) v[b * kRows + i] = part[i];
+  }
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kRows; ++i) transpose_blocks(d, v + i, kRows);
+}
+
+/// Lanes(d) channels x Lanes(d) pixels: whole vectors on both sides.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void interleave_lanes(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
+                                 std::size_t stride, Far far) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+  hn::Vec<D> v[kLanes];
+  if (far.src) prefetch_rows(rows, kLanes, pixel * sizeof(T) + kAheadOfFew);
+#pragma GCC unroll 16
+  for (std::size_t c = 0; c < kLanes; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
+  transpose_lanes(d, v);
+  const bool past = far.dst && begins_line(dst) && stride % kLanes == 0;
+#pragma GCC unroll 16
+  for (std::size_t p = 0; p < kLanes; ++p) store(d, v[p], dst + p * stride, past);
+}
+
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_lanes(D d, const T* src, std::size_t stride, std::byte* const* rows,
+                                   std::size_t pixel) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+  hn::Vec<D> v[kLanes];
+#pragma GCC unroll 16
+  for (std::size_t p = 0; p < kLanes; ++p) v[p] = hn::LoadU(d, src + p * stride);
+  transpose_lanes(d, v);
+#pragma GCC unroll 16
+  for (std::size_t c = 0; c < kLanes; ++c) hn::StoreU(v[c], d, typed<T>(rows[c]) + pixel);
+}
+
+/// Half as many channels as lanes, Lanes(d) pixels: as deinterleave_lanes, but into few enough rows
+/// that they can share a set of the first cache level, as the planes of many images do.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
+                                        std::byte* const* rows, std::size_t pixel, bool past) {
+  constexpr std::size_t kRows = hn::MaxLanes(D()) / 2;
+  const hn::Half<D> half;
+  hn::Vec<D> v[kRows];
+#pragma GCC unroll 16
+  for (std::size_t p = 0; p < kRows; ++p) {
+    v[p] = hn::Combine(d, hn::LoadU(half, src + (p + kRows) * stride),
+                       hn::LoadU(half, src + p * stride));
+  }
+  // Each half is a square of its own, of 2 x 2 blocks.
+  constexpr std::size_t kPart = kRows / 2;
+  hn::Vec<D> a[kPart];
+  hn::Vec<D> b[kPart];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kPart; ++i) {
+    a[i] = v[i];
+    b[i] = v[i + kPart];
+  }
+  transpose_in_blocks(d, a);
+  transpose_in_blocks(d, b);
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kPart; ++i) {
+    const auto lower = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b[i]), a[i]);
+    const auto upper = hn::OddEvenBlocks(b[i], hn::SwapAdjacentBlocks(a[i]));
+    store(d, lower, typed<T>(rows[i]) + pixel, past);
+    store(d, upper, typed<T>(rows[i + kPart]) + pixel, past);
+  }
+}
+
+/// Fewer than kSide channels, by way of a square that is filled up with copies of the last channel.
+/// Nothing beyond `channels` is written.
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void interleave_few(D d, const std::byte* const* rows, std::size_t channels,
+                                 std::size_t pixel, T* dst, std::size_t stride) {
+  constexpr std::size_t kPixels = hn::MaxLanes(D());
+  const std::byte* filled[kSide<T>];
+  for (std::size_t c = 0; c < kSide<T>; ++c) filled[c] = rows[std::min(c, channels - 1)];
+  HWY_ALIGN T square[kPixels * kSide<T>];
+  interleave_square(d, filled, pixel, square, kSide<T>);
+  std::size_t p = 0;
+  if (stride == channels) {
+    // Each pixel is stored whole; the next one overwrites what is too much.
+    const hn::CappedTag<T, kSide<T>> block;
+    for (; (p + 1) * stride + kSide<T> <= kPixels * stride; ++p) {
+      hn::StoreU(hn::LoadU(block, square + p * kSide<T>), block, dst + p * stride);
+    }
+  }
+  for (; p < kPixels; ++p) {
+    std::memcpy(dst + p * stride, square + p * kSide<T>, channels * sizeof(T));
+  }
+}
+
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void deinterleave_few(D d, const T* src, std::size_t stride, std::byte* const* rows,
+                                   std::size_t channels, std::size_t pixel, bool at_end) {
+  constexpr std::size_t kPixels = hn::MaxLanes(D());
+  if (!at_end) {
+    deinterleave_square(d, src, stride, rows, pixel, channels, false);
+    return;
+  }
+  // A whole block read at the last pixels could leave the memory.
+  HWY_ALIGN T square[kPixels * kSide<T>] = {};
+  for (std::size_t p = 0; p < kPixels; ++p) {
+    std::memcpy(square + p * kSide<T>, src + p * stride, channels * sizeof(T));
+  }
+  deinterleave_square(d, square, kSide<T>, rows, pixel, channels, false);
+}
+
+#endif  // HWY_TARGET != HWY_SCALAR
+
+}  // namespace HWY_NAMESPACE
+}  // namespace corelane::detail
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target
