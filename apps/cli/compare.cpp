@@ -47,8 +47,8 @@ Json difference(const std::vector<double>& ours, const std::vector<double>& thei
 }
 
 /// `inner`: the engine may carry one element as a scalar where the model says [1].
-Result<Json> compare_output(const Arguments& a, const std::string& name, const tools::Array& ours,
-                            const tools::Array& theirs, bool inner) {
+Result<Json> compare_output(const Arguments& a, const std::string& name, const common::Array& ours,
+                            const common::Array& theirs, bool inner) {
   Json j{{"name", name}, {"shape", ours.shape.dims()}};
   const bool one = ours.shape.elements() == 1U && theirs.shape.elements() == 1U;
   if (!(ours.shape == theirs.shape)) {

@@ -160,10 +160,10 @@ Result<InnerValues> ReferenceEngine::inner_values() const {
   return values;
 }
 
-Status ReferenceEngine::run(const std::vector<tools::Array>& inputs,
+Status ReferenceEngine::run(const std::vector<common::Array>& inputs,
                             const std::vector<std::string>& exposed) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    CORELANE_TRY(tools::write_npy(folder_.path() / fmt::format("in{}.npy", i), inputs[i].view()));
+    CORELANE_TRY(common::write_npy(folder_.path() / fmt::format("in{}.npy", i), inputs[i].view()));
   }
   std::vector<std::string> words{options_.python, options_.script, reference_.string(),
                                  folder_.path().string()};
@@ -171,10 +171,10 @@ Status ReferenceEngine::run(const std::vector<tools::Array>& inputs,
   return run_process(words);
 }
 
-Result<std::optional<tools::Array>> ReferenceEngine::output(std::size_t i) const {
+Result<std::optional<common::Array>> ReferenceEngine::output(std::size_t i) const {
   const auto path = folder_.path() / fmt::format("out{}.npy", i);
   if (!is_file(path)) return std::nullopt;
-  CORELANE_ASSIGN(auto array, tools::read_npy(path));
+  CORELANE_ASSIGN(auto array, common::read_npy(path));
   return array;
 }
 

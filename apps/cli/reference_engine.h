@@ -56,9 +56,9 @@ class ReferenceEngine {
   /// kNotFound / kEngineFailed when the reference process does not do its work.
   Result<InnerValues> inner_values() const;
   /// Runs the reference on `inputs` (by position); `exposed` become outputs behind its own.
-  Status run(const std::vector<tools::Array>& inputs, const std::vector<std::string>& exposed);
+  Status run(const std::vector<common::Array>& inputs, const std::vector<std::string>& exposed);
   /// The i-th output; nullopt when the reference has fewer.
-  Result<std::optional<tools::Array>> output(std::size_t i) const;
+  Result<std::optional<common::Array>> output(std::size_t i) const;
 
  private:
   ReferenceEngine(Options options, TemporaryFolder folder)

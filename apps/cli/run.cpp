@@ -83,7 +83,7 @@ Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const T
   if (a.top_k > 0) j["top"] = top_k(values, a.top_k, labels);
   if (!a.out.empty()) {
     const auto path = std::filesystem::path(a.out) / file;
-    CORELANE_TRY(tools::write_npy(path, view));
+    CORELANE_TRY(common::write_npy(path, view));
     j["file"] = path.string();
   }
   if (a.values) j["values"] = std::move(values);

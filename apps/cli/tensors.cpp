@@ -21,9 +21,9 @@ Status feed_picture(Context& context, std::size_t index, const IoEntry& entry,
                  "{}: input '{}' is {}, not a picture [N, 1 or 3, H, W]; give a .npy file",
                  path.string(), desc.name, desc.shape.to_string());
   }
-  CORELANE_ASSIGN(auto picture, tools::load_image(path, static_cast<int>(desc.shape[1])));
-  const auto resized = tools::resize_bilinear(picture, static_cast<int>(desc.shape[3]),
-                                              static_cast<int>(desc.shape[2]));
+  CORELANE_ASSIGN(auto picture, common::load_image(path, static_cast<int>(desc.shape[1])));
+  const auto resized = common::resize_bilinear(picture, static_cast<int>(desc.shape[3]),
+                                               static_cast<int>(desc.shape[2]));
   std::vector<std::uint8_t> batch;
   for (std::int64_t n = 0; n < desc.shape[0]; ++n) {
     batch.insert(batch.end(), resized.pixels.begin(), resized.pixels.end());
@@ -37,7 +37,7 @@ Status feed_file(Context& context, std::size_t index, const IoEntry& entry,
                  const std::filesystem::path& path) {
   const auto extension = path.extension().string();
   if (extension == ".npy") {
-    CORELANE_ASSIGN(auto array, tools::read_npy(path));
+    CORELANE_ASSIGN(auto array, common::read_npy(path));
     return context.set_input(index, array.view());
   }
   if (extension == ".png" || extension == ".jpg" || extension == ".jpeg") {
@@ -129,8 +129,8 @@ Status feed_inputs(Context& context, const ProgramDescription& program, const Fe
   return {};
 }
 
-Result<std::vector<tools::Array>> copy_inputs(Context& context) {
-  std::vector<tools::Array> arrays;
+Result<std::vector<common::Array>> copy_inputs(Context& context) {
+  std::vector<common::Array> arrays;
   for (std::size_t i = 0; i < context.inputs().size(); ++i) {
     CORELANE_ASSIGN(auto view, context.input(i));
     const auto* p = static_cast<const std::byte*>(view.data);
@@ -139,8 +139,8 @@ Result<std::vector<tools::Array>> copy_inputs(Context& context) {
   return arrays;
 }
 
-Result<std::vector<tools::Array>> copy_outputs(const Context& context, std::size_t count) {
-  std::vector<tools::Array> arrays;
+Result<std::vector<common::Array>> copy_outputs(const Context& context, std::size_t count) {
+  std::vector<common::Array> arrays;
   for (std::size_t i = 0; i < count; ++i) {
     CORELANE_ASSIGN(auto view, context.output(i));
     const auto* p = static_cast<const std::byte*>(view.data);

@@ -28,8 +28,8 @@ struct Feed {
 Status feed_inputs(Context& context, const ProgramDescription& program, const Feed& feed);
 
 /// The context's inputs as arrays of their own.
-Result<std::vector<tools::Array>> copy_inputs(Context& context);
-Result<std::vector<tools::Array>> copy_outputs(const Context& context, std::size_t count);
+Result<std::vector<common::Array>> copy_inputs(Context& context);
+Result<std::vector<common::Array>> copy_outputs(const Context& context, std::size_t count);
 
 /// The elements as f64, row-major.
 Result<std::vector<double>> as_doubles(const TensorView& view);

@@ -12,7 +12,7 @@
 // jpeglib.h needs size_t and FILE before it.
 #include <jpeglib.h>
 
-namespace corelane::tools {
+namespace corelane::common {
 namespace {
 
 Result<Image> decode_png(ByteSpan bytes, const std::string& name, int channels) {
@@ -155,4 +155,4 @@ Status save_png(const std::filesystem::path& path, const Image& image) {
   return {};
 }
 
-}  // namespace corelane::tools
+}  // namespace corelane::common

@@ -8,7 +8,7 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
 
-namespace corelane::tools {
+namespace corelane::common {
 
 /// Rows of interleaved channels (1 grey or 3 RGB), top to bottom.
 struct Image {
@@ -32,4 +32,4 @@ Image resize_bilinear(const Image& image, int width, int height);
 /// Writes an 8-bit PNG; kIo.
 Status save_png(const std::filesystem::path& path, const Image& image);
 
-}  // namespace corelane::tools
+}  // namespace corelane::common

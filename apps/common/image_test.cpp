@@ -5,7 +5,7 @@
 
 #include "corelane/base/file.h"
 
-namespace corelane::tools {
+namespace corelane::common {
 namespace {
 
 Image gradient(int width, int height) {
@@ -62,4 +62,4 @@ TEST(Resize, HalfSizeAveragesPairs) {
 }
 
 }  // namespace
-}  // namespace corelane::tools
+}  // namespace corelane::common

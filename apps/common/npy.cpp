@@ -10,7 +10,7 @@
 #include "corelane/base/file.h"
 #include "corelane/tensor/convert.h"
 
-namespace corelane::tools {
+namespace corelane::common {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, DType>, 14> kDescr{{{"<f4", DType::kF32},
@@ -161,4 +161,4 @@ Status write_npy(const std::filesystem::path& path, const TensorView& view) {
   return write_file_atomic(path, as_byte_span(file));
 }
 
-}  // namespace corelane::tools
+}  // namespace corelane::common

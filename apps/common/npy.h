@@ -9,7 +9,7 @@
 #include "corelane/base/status.h"
 #include "corelane/tensor/desc.h"
 
-namespace corelane::tools {
+namespace corelane::common {
 
 /// A tensor that owns its bytes, plain layout.
 struct Array {
@@ -26,4 +26,4 @@ Result<Array> parse_npy(ByteSpan bytes, const std::string& name);
 /// Writes a plain-layout tensor; i4/u4 are widened to bytes.
 Status write_npy(const std::filesystem::path& path, const TensorView& view);
 
-}  // namespace corelane::tools
+}  // namespace corelane::common

@@ -8,7 +8,7 @@
 
 #include "corelane/base/file.h"
 
-namespace corelane::tools {
+namespace corelane::common {
 namespace {
 
 std::filesystem::path scratch(const std::string& name) {
@@ -79,4 +79,4 @@ TEST(Npy, DamageIsNamed) {
 }
 
 }  // namespace
-}  // namespace corelane::tools
+}  // namespace corelane::common

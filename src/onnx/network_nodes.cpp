@@ -11,51 +11,51 @@ namespace {
 
 using Known = std::unordered_map<std::string, TensorDesc>;
 
-TensorDesc desc_of(const onnx::ValueInfoProto& value) {
+TensorDesc desc_of(const ::onnx::ValueInfoProto& value) {
   TensorDesc desc;
   desc.name = value.name();
-  desc.dtype = onnx_import::dtype_of(onnx_import::elem_type_of(value.type()));
-  if (auto shape = onnx_import::shape_of(value.type()))
+  desc.dtype = onnx::dtype_of(onnx::elem_type_of(value.type()));
+  if (auto shape = onnx::shape_of(value.type()))
     desc.shape = *std::move(shape);
   else
     desc.dtype = DType::kUndefined;
   return desc;
 }
 
-Known known_values(const onnx::GraphProto& graph) {
+Known known_values(const ::onnx::GraphProto& graph) {
   Known known;
   for (const auto* list : {&graph.value_info(), &graph.input(), &graph.output()})
     for (const auto& value : *list) known[value.name()] = desc_of(value);
   for (const auto& tensor : graph.initializer()) {
     TensorDesc desc;
     desc.name = tensor.name();
-    desc.dtype = onnx_import::dtype_of(tensor.data_type());
+    desc.dtype = onnx::dtype_of(tensor.data_type());
     desc.shape = Shape(std::vector<std::int64_t>(tensor.dims().begin(), tensor.dims().end()));
     known[tensor.name()] = std::move(desc);
   }
   return known;
 }
 
-void add_attribute(const onnx::AttributeProto& from, NetworkNode& node) {
+void add_attribute(const ::onnx::AttributeProto& from, NetworkNode& node) {
   if (from.name().starts_with("corelane_")) return;
   auto& to = node.attributes;
   switch (from.type()) {
-    case onnx::AttributeProto::FLOAT:
+    case ::onnx::AttributeProto::FLOAT:
       to[from.name()] = from.f();
       break;
-    case onnx::AttributeProto::INT:
+    case ::onnx::AttributeProto::INT:
       to[from.name()] = static_cast<std::int64_t>(from.i());
       break;
-    case onnx::AttributeProto::STRING:
+    case ::onnx::AttributeProto::STRING:
       to[from.name()] = from.s();
       break;
-    case onnx::AttributeProto::FLOATS:
+    case ::onnx::AttributeProto::FLOATS:
       to[from.name()] = std::vector<float>(from.floats().begin(), from.floats().end());
       break;
-    case onnx::AttributeProto::INTS:
+    case ::onnx::AttributeProto::INTS:
       to[from.name()] = std::vector<std::int64_t>(from.ints().begin(), from.ints().end());
       break;
-    case onnx::AttributeProto::STRINGS:
+    case ::onnx::AttributeProto::STRINGS:
       to[from.name()] = std::vector<std::string>(from.strings().begin(), from.strings().end());
       break;
     default:
@@ -64,12 +64,12 @@ void add_attribute(const onnx::AttributeProto& from, NetworkNode& node) {
 }
 
 /// What the import noted of a custom operator's outputs stands in its attributes.
-void add_declared_outputs(const onnx::NodeProto& from, NetworkNode& node) {
+void add_declared_outputs(const ::onnx::NodeProto& from, NetworkNode& node) {
   for (const auto& a : from.attribute()) {
     if (a.name() == "corelane_output_dtypes")
       for (std::size_t i = 0; i < node.outputs.size() && static_cast<int>(i) < a.ints_size(); ++i)
         node.outputs[i].dtype =
-            onnx_import::dtype_of(static_cast<std::int32_t>(a.ints(static_cast<int>(i))));
+            onnx::dtype_of(static_cast<std::int32_t>(a.ints(static_cast<int>(i))));
     if (a.name() == "corelane_output_shapes")
       for (std::size_t i = 0; i < node.outputs.size() && static_cast<int>(i) < a.strings_size();
            ++i)
@@ -78,7 +78,7 @@ void add_declared_outputs(const onnx::NodeProto& from, NetworkNode& node) {
   }
 }
 
-NetworkNode node_of(const onnx::NodeProto& from, const Known& known) {
+NetworkNode node_of(const ::onnx::NodeProto& from, const Known& known) {
   NetworkNode node;
   node.type = from.op_type();
   node.domain = from.domain();
@@ -100,8 +100,8 @@ NetworkNode node_of(const onnx::NodeProto& from, const Known& known) {
 
 Result<std::vector<NetworkNode>> network_nodes(ByteSpan network) {
   try {
-    CORELANE_TRY(onnx_import::check_wire(network));
-    onnx::ModelProto model;
+    CORELANE_TRY(onnx::check_wire(network));
+    ::onnx::ModelProto model;
     if (!model.ParseFromArray(network.data(), static_cast<int>(network.size())))
       return error(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
     const Known known = known_values(model.graph());

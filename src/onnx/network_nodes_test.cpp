@@ -5,7 +5,7 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using testing::ElementsAre;
@@ -54,4 +54,4 @@ TEST(NetworkNodes, OtherBytesAreMalformed) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

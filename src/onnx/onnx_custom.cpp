@@ -9,7 +9,7 @@
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_operators.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 /// Operator domains that the engine itself knows.
@@ -20,13 +20,13 @@ bool is_engine_domain(const std::string& domain) {
 
 class CustomOperators {
  public:
-  CustomOperators(const onnx::ModelProto& model, const std::vector<std::string>& declared)
+  CustomOperators(const ::onnx::ModelProto& model, const std::vector<std::string>& declared)
       : declared_(declared.begin(), declared.end()) {
     every_ = declared_.erase(std::string(kEveryCustomOperator)) != 0;
     for (const auto& f : model.functions()) functions_.insert(f.domain() + ":" + f.name());
   }
 
-  Status graph(onnx::GraphProto& g) {
+  Status graph(::onnx::GraphProto& g) {
     Types types;
     for (const auto* list : {&g.value_info(), &g.input(), &g.output()}) {
       for (const auto& v : *list) types[v.name()] = v.type();
@@ -61,9 +61,9 @@ class CustomOperators {
   }
 
  private:
-  using Types = std::unordered_map<std::string, onnx::TypeProto>;
+  using Types = std::unordered_map<std::string, ::onnx::TypeProto>;
 
-  bool is_declared(const onnx::NodeProto& node) {
+  bool is_declared(const ::onnx::NodeProto& node) {
     for (const auto& text : {node.op_type(), node.domain() + "." + node.op_type()}) {
       if (!declared_.contains(text)) continue;
       used_.insert(text);
@@ -73,13 +73,13 @@ class CustomOperators {
   }
 
   /// True for what neither a standard nor the model itself defines.
-  bool is_unknown(const onnx::NodeProto& node) const {
+  bool is_unknown(const ::onnx::NodeProto& node) const {
     if (functions_.contains(node.domain() + ":" + node.op_type())) return false;
     if (is_standard_domain(node.domain())) return !is_standard_operator(node.op_type());
     return !is_engine_domain(node.domain());
   }
 
-  Status prepare(onnx::NodeProto& node, int position, const Types& types) {
+  Status prepare(::onnx::NodeProto& node, int position, const Types& types) {
     const auto same = [&](const CustomOperatorDecl& d) {
       return d.type == node.op_type() && d.domain == node.domain();
     };
@@ -114,7 +114,7 @@ class CustomOperators {
     remove_attribute(node, "corelane_output_shapes");
     auto& a = *node.add_attribute();
     a.set_name("corelane_output_shapes");
-    a.set_type(onnx::AttributeProto::STRINGS);
+    a.set_type(::onnx::AttributeProto::STRINGS);
     for (auto& s : shapes) a.add_strings(std::move(s));
     return {};
   }
@@ -129,10 +129,10 @@ class CustomOperators {
 }  // namespace
 
 Result<std::vector<CustomOperatorDecl>> prepare_custom_operators(
-    onnx::ModelProto& model, const std::vector<std::string>& declared) {
+    ::onnx::ModelProto& model, const std::vector<std::string>& declared) {
   CustomOperators operators(model, declared);
   CORELANE_TRY(operators.graph(*model.mutable_graph()));
   return operators.finish();
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -5,7 +5,7 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(OnnxCustom, FunctionsOfTheModelAreNoCustomOperators) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -8,15 +8,15 @@
 #include "onnx/infer/onnx_infer.h"
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using ::testing::HasSubstr;
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 32;
 
-void set_int(onnx::NodeProto& node, const std::string& name, std::int64_t value) {
+void set_int(::onnx::NodeProto& node, const std::string& name, std::int64_t value) {
   set_attribute(node, name, value);
 }
 
@@ -148,7 +148,7 @@ TestModel scan_model(std::int64_t count, const std::vector<std::string>& outputs
   body.node("Add", {"a", "b"}, {"c"});
   auto& attribute = *node.add_attribute();
   attribute.set_name("body");
-  attribute.set_type(onnx::AttributeProto::GRAPH);
+  attribute.set_type(::onnx::AttributeProto::GRAPH);
   *attribute.mutable_g() = body.graph();
   return m;
 }
@@ -326,11 +326,11 @@ TEST(OnnxHostile, ScanStepsShareTheConstantsOfTheirBody) {
   body.node("Add", {"a", "p"}, {"c"});
   auto& attribute = *node.add_attribute();
   attribute.set_name("body");
-  attribute.set_type(onnx::AttributeProto::GRAPH);
+  attribute.set_type(::onnx::AttributeProto::GRAPH);
   *attribute.mutable_g() = body.graph();
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const onnx::GraphProto graph = graph_of(*imported);
+  const ::onnx::GraphProto graph = graph_of(*imported);
   int weights = 0;
   for (const auto& t : graph.initializer())
     weights += t.dims_size() == 1 && t.dims(0) == 200 ? 1 : 0;
@@ -347,7 +347,7 @@ TEST(OnnxHostile, NodesThatTheRulesAddHaveABound) {
       ->mutable_shape()
       ->mutable_dim(0)
       ->set_dim_value(64);
-  const onnx::NodeProto scan = one.graph().node(0);
+  const ::onnx::NodeProto scan = one.graph().node(0);
   one.graph().clear_node();
   std::string state = "s";
   for (int i = 0; i < 4000; ++i) {
@@ -375,13 +375,13 @@ TEST(OnnxHostile, NewNamesAvoidThoseOfInputsAndSubgraphs) {
     inner.open_output("corelane1/x", T::FLOAT16);
     auto& a = *branch.add_attribute();
     a.set_name(name);
-    a.set_type(onnx::AttributeProto::GRAPH);
+    a.set_type(::onnx::AttributeProto::GRAPH);
     *a.mutable_g() = inner.graph();
   }
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
   int fresh = 0;
-  const onnx::GraphProto graph = graph_of(*imported);
+  const ::onnx::GraphProto graph = graph_of(*imported);
   for (const auto& n : graph.node()) {
     for (const auto& out : n.output()) {
       EXPECT_FALSE(out.starts_with("corelane/") || out.starts_with("corelane1/")) << out;
@@ -410,4 +410,4 @@ TEST(OnnxHostile, ManyTakenPrefixesAreReadOnce) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

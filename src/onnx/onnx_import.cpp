@@ -2,20 +2,20 @@
 
 #include <new>
 
-#include "onnx/shape/onnx_batch.h"
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_constants.h"
-#include "onnx/onnx_custom.h"
 #include "onnx/graph/onnx_describe.h"
-#include "onnx/shape/onnx_freeze.h"
-#include "onnx/lowering/onnx_quantized.h"
-#include "onnx/lowering/onnx_rewriter.h"
 #include "onnx/graph/onnx_scan.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
+#include "onnx/lowering/onnx_quantized.h"
+#include "onnx/lowering/onnx_rewriter.h"
+#include "onnx/onnx_custom.h"
+#include "onnx/shape/onnx_batch.h"
+#include "onnx/shape/onnx_freeze.h"
 
 namespace corelane {
-namespace onnx_import {
+namespace onnx {
 namespace {
 
 Status check_options(const ImportOptions& options) {
@@ -30,7 +30,7 @@ Status check_options(const ImportOptions& options) {
   return {};
 }
 
-Status parse(ByteSpan bytes, onnx::ModelProto& model) {
+Status parse(ByteSpan bytes, ::onnx::ModelProto& model) {
   CORELANE_TRY(check_wire(bytes));
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return error(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
@@ -38,7 +38,7 @@ Status parse(ByteSpan bytes, onnx::ModelProto& model) {
   return check_structure(model);
 }
 
-Result<ByteVector> serialize(const onnx::ModelProto& model) {
+Result<ByteVector> serialize(const ::onnx::ModelProto& model) {
   const std::size_t size = model.ByteSizeLong();
   if (size > std::size_t{0x7FFFFFFF}) {
     return error(Code::kUnsupportedModel, "the model takes {} bytes; protobuf allows 2147483647",
@@ -51,16 +51,16 @@ Result<ByteVector> serialize(const onnx::ModelProto& model) {
   return bytes;
 }
 
-std::uint64_t total_constants(onnx::ModelProto& model) {
+std::uint64_t total_constants(::onnx::ModelProto& model) {
   std::uint64_t total = 0;
-  for_each_tensor(model, [&](onnx::TensorProto& t) { total += tensor_bytes(t).value_or(0); });
+  for_each_tensor(model, [&](::onnx::TensorProto& t) { total += tensor_bytes(t).value_or(0); });
   return total;
 }
 
 Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
                                      const ImportOptions& options) {
   CORELANE_TRY(check_options(options));
-  onnx::ModelProto model;
+  ::onnx::ModelProto model;
   CORELANE_TRY(parse(bytes, model));
   ImportedModel imported;
   CORELANE_ASSIGN(imported.constants, take_constants(model, external));
@@ -97,18 +97,18 @@ auto guarded(const F& f) -> decltype(f()) {
 }
 
 }  // namespace
-}  // namespace onnx_import
+}  // namespace onnx
 
 Result<ImportedModel> import_onnx(ByteSpan model, const ImportOptions& options) {
-  return onnx_import::guarded([&] {
-    onnx_import::ExternalData external(options.external_data_root, {}, options.strict_links);
-    return onnx_import::import_checked(model, std::move(external), options);
+  return onnx::guarded([&] {
+    onnx::ExternalData external(options.external_data_root, {}, options.strict_links);
+    return onnx::import_checked(model, std::move(external), options);
   });
 }
 
 Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
                                        const ImportOptions& options) {
-  return onnx_import::guarded([&]() -> Result<ImportedModel> {
+  return onnx::guarded([&]() -> Result<ImportedModel> {
     CORELANE_ASSIGN(const MappedFile file, MappedFile::open(path));
     std::filesystem::path root = options.external_data_root;
     std::filesystem::path linked;
@@ -117,23 +117,23 @@ Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
       root = std::filesystem::absolute(path, ec).parent_path();
       linked = std::filesystem::canonical(path, ec).parent_path();
     }
-    onnx_import::ExternalData external(root, linked, options.strict_links);
-    auto imported = onnx_import::import_checked(file.bytes(), std::move(external), options);
+    onnx::ExternalData external(root, linked, options.strict_links);
+    auto imported = onnx::import_checked(file.bytes(), std::move(external), options);
     if (!imported) return error(imported.error().wrap(path.string()));
     return imported;
   });
 }
 
 Result<ByteVector> inline_constants(ByteSpan graph, ByteSpan constants) {
-  return onnx_import::guarded([&]() -> Result<ByteVector> {
-    onnx::ModelProto model;
-    CORELANE_TRY(onnx_import::parse(graph, model));
+  return onnx::guarded([&]() -> Result<ByteVector> {
+    ::onnx::ModelProto model;
+    CORELANE_TRY(onnx::parse(graph, model));
     Status status;
-    onnx_import::for_each_tensor(model, [&](onnx::TensorProto& tensor) {
-      if (status.ok()) status = onnx_import::inline_tensor(tensor, constants);
+    onnx::for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
+      if (status.ok()) status = onnx::inline_tensor(tensor, constants);
     });
     CORELANE_TRY(status);
-    return onnx_import::serialize(model);
+    return onnx::serialize(model);
   });
 }
 

@@ -5,10 +5,10 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 using testing::HasSubstr;
 
 TestModel relu() {
@@ -122,7 +122,7 @@ TEST(OnnxImport, InliningRestoresTheConstants) {
   ASSERT_TRUE(imported);
   const auto whole = inline_constants(imported->graph, imported->constants);
   ASSERT_TRUE(whole) << whole.error().to_string();
-  onnx::ModelProto model;
+  ::onnx::ModelProto model;
   ASSERT_TRUE(model.ParseFromArray(whole->data(), static_cast<int>(whole->size())));
   const auto& tensor = model.graph().initializer(0);
   EXPECT_FALSE(is_external(tensor));
@@ -250,7 +250,7 @@ TEST(OnnxImport, MissingFileIsNotFound) {
 
 TEST(OnnxImport, OutputOfUnknownRankIsNotPassedOffAsAScalar) {
   TestModel m;
-  m.input("x", {2, 3}).input("s", {"n"}, onnx::TensorProto::INT64).open_output("y");
+  m.input("x", {2, 3}).input("s", {"n"}, ::onnx::TensorProto::INT64).open_output("y");
   m.node("Reshape", {"x", "s"}, {"y"});
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
@@ -266,4 +266,4 @@ TEST(OnnxImport, OutputOfUnknownRankIsNotPassedOffAsAScalar) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -11,7 +11,7 @@
 #include "onnx/graph/onnx_proto.h"
 #include "onnx/graph/onnx_tensor.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// Builds one graph. Dimensions: a number, or a symbol.
 class TestModel {
@@ -32,28 +32,28 @@ class TestModel {
     model_.add_opset_import()->set_version(opset);
   }
 
-  onnx::ModelProto& proto() { return model_; }
-  onnx::GraphProto& graph() { return *model_.mutable_graph(); }
+  ::onnx::ModelProto& proto() { return model_; }
+  ::onnx::GraphProto& graph() { return *model_.mutable_graph(); }
 
   TestModel& input(const std::string& name, const Dims& dims,
-                   std::int32_t type = onnx::TensorProto::FLOAT) {
+                   std::int32_t type = ::onnx::TensorProto::FLOAT) {
     fill(*graph().add_input(), name, dims, type);
     return *this;
   }
   TestModel& output(const std::string& name, const Dims& dims,
-                    std::int32_t type = onnx::TensorProto::FLOAT) {
+                    std::int32_t type = ::onnx::TensorProto::FLOAT) {
     fill(*graph().add_output(), name, dims, type);
     return *this;
   }
   /// An output without a declared shape.
-  TestModel& open_output(const std::string& name, std::int32_t type = onnx::TensorProto::FLOAT) {
+  TestModel& open_output(const std::string& name, std::int32_t type = ::onnx::TensorProto::FLOAT) {
     auto& value = *graph().add_output();
     value.set_name(name);
     value.mutable_type()->mutable_tensor_type()->set_elem_type(type);
     return *this;
   }
-  onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs,
-                        const std::vector<std::string>& outputs) {
+  ::onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& outputs) {
     auto& n = *graph().add_node();
     n.set_op_type(op);
     n.set_name("node_" + op + std::to_string(graph().node_size()));
@@ -63,7 +63,7 @@ class TestModel {
   }
   TestModel& floats(const std::string& name, const std::vector<std::int64_t>& dims,
                     const std::vector<double>& values) {
-    *graph().add_initializer() = make_values(name, onnx::TensorProto::FLOAT, dims, values);
+    *graph().add_initializer() = make_values(name, ::onnx::TensorProto::FLOAT, dims, values);
     return *this;
   }
   TestModel& ints(const std::string& name, const std::vector<std::int64_t>& values) {
@@ -87,7 +87,7 @@ class TestModel {
   }
 
  private:
-  static void fill(onnx::ValueInfoProto& value, const std::string& name, const Dims& dims,
+  static void fill(::onnx::ValueInfoProto& value, const std::string& name, const Dims& dims,
                    std::int32_t type) {
     value.set_name(name);
     auto& tensor = *value.mutable_type()->mutable_tensor_type();
@@ -103,21 +103,21 @@ class TestModel {
     }
   }
 
-  onnx::ModelProto model_;
+  ::onnx::ModelProto model_;
 };
 
 /// The graph of an imported model.
-inline onnx::GraphProto graph_of(const ImportedModel& imported) {
-  onnx::ModelProto model;
+inline ::onnx::GraphProto graph_of(const ImportedModel& imported) {
+  ::onnx::ModelProto model;
   model.ParseFromArray(imported.graph.data(), static_cast<int>(imported.graph.size()));
   return model.graph();
 }
 
 /// Operators in order, "Add Relu".
-inline std::string operators_of(const onnx::GraphProto& graph) {
+inline std::string operators_of(const ::onnx::GraphProto& graph) {
   std::string text;
   for (const auto& n : graph.node()) text += (text.empty() ? "" : " ") + n.op_type();
   return text;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -13,7 +13,7 @@ namespace corelane {
 
 namespace {
 
-namespace format = program_format;
+namespace format = program;
 
 constexpr std::uint32_t kMaxCores = 64;
 

@@ -10,7 +10,7 @@ namespace corelane {
 namespace {
 
 namespace fb = flatbuffers;
-namespace format = program_format;
+namespace format = program;
 
 /// Copies a verified header out. The verifier allows that many offsets point to one object, so a
 /// small header could unfold to any size; a correct one shares nothing. Everything that is copied

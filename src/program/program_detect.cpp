@@ -84,8 +84,8 @@ bool looks_like_onnx(ByteSpan bytes) {
 }  // namespace
 
 FileKind detect_file_kind(ByteSpan bytes) noexcept {
-  if (starts_with(bytes, program_format::kMagic)) {
-    return starts_with(bytes, program_format::kTag, 4) ? FileKind::kProgram : FileKind::kVendor;
+  if (starts_with(bytes, program::kMagic)) {
+    return starts_with(bytes, program::kTag, 4) ? FileKind::kProgram : FileKind::kVendor;
   }
   if (starts_with(bytes, "CYPTRKNN") || starts_with(bytes, "CRYPTRKNN") ||
       starts_with(bytes, "RKNE")) {
@@ -94,7 +94,7 @@ FileKind detect_file_kind(ByteSpan bytes) noexcept {
   if (looks_like_onnx(bytes)) return FileKind::kOnnx;
   // The vendor's newer tools write a FlatBuffer whose file identifier is RKNN. Asked last: an ONNX
   // file's producer name may stand at the same place.
-  if (starts_with(bytes, program_format::kMagic, 4)) return FileKind::kVendor;
+  if (starts_with(bytes, program::kMagic, 4)) return FileKind::kVendor;
   return FileKind::kUnknown;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-namespace format = program_format;
+namespace format = program;
 namespace fs = std::filesystem;
 
 ProgramDescription small_description() {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-namespace corelane::program_format {
+namespace corelane::program {
 
 static_assert(std::endian::native == std::endian::little, "program files are read in place");
 
@@ -126,4 +126,4 @@ Result<FixedHeader> decode_fixed_header(ByteSpan file, std::string_view name) {
   return h;
 }
 
-}  // namespace corelane::program_format
+}  // namespace corelane::program

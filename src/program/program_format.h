@@ -9,7 +9,7 @@
 #include "corelane/base/bytes.h"
 #include "corelane/program/program_file.h"
 
-namespace corelane::program_format {
+namespace corelane::program {
 
 inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
@@ -68,4 +68,4 @@ void encode_fixed_header(const FixedHeader& header, MutableByteSpan out) noexcep
 /// call the file. kMalformed, kCorrupted, kVersionMismatch.
 Result<FixedHeader> decode_fixed_header(ByteSpan file, std::string_view name);
 
-}  // namespace corelane::program_format
+}  // namespace corelane::program

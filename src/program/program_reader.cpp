@@ -11,7 +11,7 @@
 
 namespace corelane {
 
-namespace format = program_format;
+namespace format = program;
 
 namespace {
 

@@ -10,7 +10,7 @@ namespace corelane {
 
 namespace {
 
-namespace format = program_format;
+namespace format = program;
 
 bool is_known(SegmentKind kind) {
   return kind >= SegmentKind::kGraph && kind <= SegmentKind::kForeign;

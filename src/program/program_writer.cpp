@@ -9,7 +9,7 @@
 
 namespace corelane {
 
-namespace format = program_format;
+namespace format = program;
 
 struct ProgramWriter::Impl {
   ProgramDescription description;

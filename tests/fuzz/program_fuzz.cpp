@@ -14,7 +14,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 namespace corelane {
 namespace {
 
-namespace format = program_format;
+namespace format = program;
 
 /// A broken promise is a crash that libFuzzer reports.
 void require(bool holds, const char* what) {

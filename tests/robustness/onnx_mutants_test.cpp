@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "corelane/base/file.h"
-#include "onnx/onnx_test_model.h"
 #include "mutator.h"
+#include "onnx/onnx_test_model.h"
 #include "onnx_outcome.h"
 #include "sample_models.h"
 
@@ -122,12 +122,12 @@ TEST(OnnxMutants, ARealModelDoesNoHarmEither) {
 
 /// Initialisers that stay in the graph: what is known of each must not outgrow the file.
 TEST(OnnxMutants, ManySmallConstantsStayWithinTheMemoryBound) {
-  onnx_import::TestModel m;
+  onnx::TestModel m;
   m.input("x", {4}).output("y", {4}).node("Relu", {"x"}, {"y"});
   for (int i = 0; i < 60'000; ++i) {
     auto& t = *m.graph().add_initializer();
     t.set_name("c" + std::to_string(i));
-    t.set_data_type(onnx::TensorProto::INT8);
+    t.set_data_type(::onnx::TensorProto::INT8);
     t.add_dims(1023);
     t.mutable_raw_data()->assign(1023, '\1');
   }

@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "corelane/program/program_file.h"
+#include "mutator.h"
+#include "outcome.h"
 #include "program/program_format.h"
 #include "program/testing/program_surgery.h"
 #include "program/testing/random_program.h"
-#include "mutator.h"
-#include "outcome.h"
 #include "program_lies.h"
 
 namespace corelane::robustness {
 namespace {
 
-namespace format = program_format;
+namespace format = program;
 
 constexpr std::size_t kSamples = 40;
 

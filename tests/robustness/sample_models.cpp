@@ -15,7 +15,7 @@ using Names = std::initializer_list<const char*>;
 using Dims = std::initializer_list<std::int64_t>;
 
 /// An open dimension gets a symbol.
-void set_type(onnx::ValueInfoProto& value, const char* name, int type, Dims dims) {
+void set_type(::onnx::ValueInfoProto& value, const char* name, int type, Dims dims) {
   value.set_name(name);
   auto& tensor = *value.mutable_type()->mutable_tensor_type();
   tensor.set_elem_type(type);
@@ -32,7 +32,7 @@ void set_type(onnx::ValueInfoProto& value, const char* name, int type, Dims dims
   }
 }
 
-onnx::NodeProto& add_node(onnx::GraphProto& g, const char* op, Names inputs, Names outputs) {
+::onnx::NodeProto& add_node(::onnx::GraphProto& g, const char* op, Names inputs, Names outputs) {
   auto& node = *g.add_node();
   node.set_op_type(op);
   node.set_name(std::string(op) + "_" + std::to_string(g.node_size()));
@@ -41,21 +41,21 @@ onnx::NodeProto& add_node(onnx::GraphProto& g, const char* op, Names inputs, Nam
   return node;
 }
 
-void add_ints(onnx::NodeProto& node, const char* name, Dims values) {
+void add_ints(::onnx::NodeProto& node, const char* name, Dims values) {
   auto& a = *node.add_attribute();
   a.set_name(name);
-  a.set_type(onnx::AttributeProto::INTS);
+  a.set_type(::onnx::AttributeProto::INTS);
   for (const std::int64_t v : values) a.add_ints(v);
 }
 
-void add_int(onnx::NodeProto& node, const char* name, std::int64_t value) {
+void add_int(::onnx::NodeProto& node, const char* name, std::int64_t value) {
   auto& a = *node.add_attribute();
   a.set_name(name);
-  a.set_type(onnx::AttributeProto::INT);
+  a.set_type(::onnx::AttributeProto::INT);
   a.set_i(value);
 }
 
-onnx::TensorProto& add_tensor(onnx::GraphProto& g, const char* name, int type, Dims dims) {
+::onnx::TensorProto& add_tensor(::onnx::GraphProto& g, const char* name, int type, Dims dims) {
   auto& t = *g.add_initializer();
   t.set_name(name);
   t.set_data_type(type);
@@ -63,23 +63,23 @@ onnx::TensorProto& add_tensor(onnx::GraphProto& g, const char* name, int type, D
   return t;
 }
 
-void add_floats(onnx::GraphProto& g, const char* name, Dims dims, int count) {
-  auto& t = add_tensor(g, name, onnx::TensorProto::FLOAT, dims);
+void add_floats(::onnx::GraphProto& g, const char* name, Dims dims, int count) {
+  auto& t = add_tensor(g, name, ::onnx::TensorProto::FLOAT, dims);
   for (int i = 0; i < count; ++i) t.add_float_data(static_cast<float>(i) * 0.125F - 1.0F);
 }
 
-void add_int64s(onnx::GraphProto& g, const char* name, Dims values) {
+void add_int64s(::onnx::GraphProto& g, const char* name, Dims values) {
   auto& t =
-      add_tensor(g, name, onnx::TensorProto::INT64, {static_cast<std::int64_t>(values.size())});
+      add_tensor(g, name, ::onnx::TensorProto::INT64, {static_cast<std::int64_t>(values.size())});
   for (const std::int64_t v : values) t.add_int64_data(v);
 }
 
-void add_scalar(onnx::GraphProto& g, const char* name, int type, std::int32_t value) {
+void add_scalar(::onnx::GraphProto& g, const char* name, int type, std::int32_t value) {
   add_tensor(g, name, type, {}).add_int32_data(value);
 }
 
-onnx::ModelProto new_model(const char* name) {
-  onnx::ModelProto m;
+::onnx::ModelProto new_model(const char* name) {
+  ::onnx::ModelProto m;
   m.set_ir_version(8);
   m.set_producer_name("corelane robustness");
   m.set_producer_version("1");
@@ -92,10 +92,10 @@ onnx::ModelProto new_model(const char* name) {
   return m;
 }
 
-constexpr int kFloat = onnx::TensorProto::FLOAT;
+constexpr int kFloat = ::onnx::TensorProto::FLOAT;
 
-onnx::ModelProto convolution() {
-  onnx::ModelProto m = new_model("convolution");
+::onnx::ModelProto convolution() {
+  ::onnx::ModelProto m = new_model("convolution");
   auto& g = *m.mutable_graph();
   set_type(*g.add_input(), "x", kFloat, {-1, 3, 8, 8});
   set_type(*g.add_output(), "y", kFloat, {-1, 2});
@@ -113,19 +113,19 @@ onnx::ModelProto convolution() {
   return m;
 }
 
-onnx::ModelProto quantised() {
-  onnx::ModelProto m = new_model("quantised");
+::onnx::ModelProto quantised() {
+  ::onnx::ModelProto m = new_model("quantised");
   auto& g = *m.mutable_graph();
   set_type(*g.add_input(), "x", kFloat, {1, 3, 4, 4});
   set_type(*g.add_output(), "y", kFloat, {1, 3, 4, 4});
   add_floats(g, "s", {}, 1);
   g.mutable_initializer(0)->set_float_data(0, 0.02F);
-  add_scalar(g, "z", onnx::TensorProto::INT8, -3);
+  add_scalar(g, "z", ::onnx::TensorProto::INT8, -3);
   auto& scales = add_tensor(g, "ws", kFloat, {3});
   for (int i = 1; i <= 3; ++i) scales.add_float_data(0.1F * static_cast<float>(i));
-  auto& zeros = add_tensor(g, "wz", onnx::TensorProto::INT8, {3});
+  auto& zeros = add_tensor(g, "wz", ::onnx::TensorProto::INT8, {3});
   for (int i = 0; i < 3; ++i) zeros.add_int32_data(0);
-  add_tensor(g, "w", onnx::TensorProto::INT8, {3, 3, 1, 1}).set_raw_data(std::string(9, '\x7f'));
+  add_tensor(g, "w", ::onnx::TensorProto::INT8, {3, 3, 1, 1}).set_raw_data(std::string(9, '\x7f'));
   add_node(g, "QuantizeLinear", {"x", "s", "z"}, {"xq"});
   add_node(g, "DequantizeLinear", {"xq", "s", "z"}, {"xd"});
   add_int(add_node(g, "DequantizeLinear", {"w", "ws", "wz"}, {"wd"}), "axis", 0);
@@ -137,20 +137,20 @@ onnx::ModelProto quantised() {
   return m;
 }
 
-void branch(onnx::NodeProto& node, const char* attribute, const char* op, const char* output) {
+void branch(::onnx::NodeProto& node, const char* attribute, const char* op, const char* output) {
   auto& a = *node.add_attribute();
   a.set_name(attribute);
-  a.set_type(onnx::AttributeProto::GRAPH);
+  a.set_type(::onnx::AttributeProto::GRAPH);
   auto& g = *a.mutable_g();
   g.set_name(attribute);
   add_node(g, op, {"x"}, {output});
   set_type(*g.add_output(), output, kFloat, {2, 3});
 }
 
-onnx::ModelProto conditional() {
-  onnx::ModelProto m = new_model("conditional");
+::onnx::ModelProto conditional() {
+  ::onnx::ModelProto m = new_model("conditional");
   auto& g = *m.mutable_graph();
-  set_type(*g.add_input(), "cond", onnx::TensorProto::BOOL, {});
+  set_type(*g.add_input(), "cond", ::onnx::TensorProto::BOOL, {});
   set_type(*g.add_input(), "x", kFloat, {2, 3});
   set_type(*g.add_output(), "y", kFloat, {2, 3});
   auto& node = add_node(g, "If", {"cond"}, {"y"});
@@ -160,40 +160,41 @@ onnx::ModelProto conditional() {
 }
 
 /// What the import rewrites: Resize by axes, CastLike, and constants as nodes.
-onnx::ModelProto rewritten() {
-  onnx::ModelProto m = new_model("rewritten");
+::onnx::ModelProto rewritten() {
+  ::onnx::ModelProto m = new_model("rewritten");
   auto& g = *m.mutable_graph();
   set_type(*g.add_input(), "x", kFloat, {1, 2, 4, 4});
-  set_type(*g.add_output(), "y", onnx::TensorProto::FLOAT16, {1, 4, 8, 8});
+  set_type(*g.add_output(), "y", ::onnx::TensorProto::FLOAT16, {1, 4, 8, 8});
   add_int64s(g, "sizes", {8, 8});
   add_int64s(g, "repeats", {1, 2, 1, 1});
-  add_scalar(g, "like", onnx::TensorProto::FLOAT16, 0);
+  add_scalar(g, "like", ::onnx::TensorProto::FLOAT16, 0);
   add_ints(add_node(g, "Resize", {"x", "", "", "sizes"}, {"r"}), "axes", {2, 3});
   add_node(g, "Tile", {"r", "repeats"}, {"t"});
   add_node(g, "CastLike", {"t", "like"}, {"y"});
   return m;
 }
 
-onnx::ModelProto tensor_forms() {
-  onnx::ModelProto m = new_model("forms");
+::onnx::ModelProto tensor_forms() {
+  ::onnx::ModelProto m = new_model("forms");
   auto& g = *m.mutable_graph();
   set_type(*g.add_input(), "x", kFloat, {4});
   set_type(*g.add_output(), "y", kFloat, {4});
-  set_type(*g.add_output(), "n", onnx::TensorProto::INT64, {2});
-  add_tensor(g, "h", onnx::TensorProto::FLOAT16, {2}).set_raw_data(std::string("\0\x3c\0\x40", 4));
-  auto& d = add_tensor(g, "d", onnx::TensorProto::DOUBLE, {2});
+  set_type(*g.add_output(), "n", ::onnx::TensorProto::INT64, {2});
+  add_tensor(g, "h", ::onnx::TensorProto::FLOAT16, {2})
+      .set_raw_data(std::string("\0\x3c\0\x40", 4));
+  auto& d = add_tensor(g, "d", ::onnx::TensorProto::DOUBLE, {2});
   d.add_double_data(1.5);
   d.add_double_data(-2.5);
-  auto& u = add_tensor(g, "u", onnx::TensorProto::UINT64, {1});
+  auto& u = add_tensor(g, "u", ::onnx::TensorProto::UINT64, {1});
   u.add_uint64_data(~std::uint64_t{0});
   add_int64s(g, "i", {1, -1});
-  auto& four = add_tensor(g, "four", onnx::TensorProto::INT4, {3});
+  auto& four = add_tensor(g, "four", ::onnx::TensorProto::INT4, {3});
   four.set_raw_data(std::string("\x21\x0f", 2));
   add_floats(g, "f", {4}, 4);
   auto& constant = add_node(g, "Constant", {}, {"k"});
   auto& value = *constant.add_attribute();
   value.set_name("value");
-  value.set_type(onnx::AttributeProto::TENSOR);
+  value.set_type(::onnx::AttributeProto::TENSOR);
   auto& t = *value.mutable_t();
   t.set_data_type(kFloat);
   t.add_dims(4);
@@ -205,8 +206,8 @@ onnx::ModelProto tensor_forms() {
   return m;
 }
 
-onnx::ModelProto custom() {
-  onnx::ModelProto m = new_model("custom");
+::onnx::ModelProto custom() {
+  ::onnx::ModelProto m = new_model("custom");
   auto& domain = *m.add_opset_import();
   domain.set_domain("mine");
   domain.set_version(1);
@@ -217,14 +218,14 @@ onnx::ModelProto custom() {
   node.set_domain("mine");
   auto& a = *node.add_attribute();
   a.set_name("text");
-  a.set_type(onnx::AttributeProto::STRING);
+  a.set_type(::onnx::AttributeProto::STRING);
   a.set_s("words");
   set_type(*g.add_value_info(), "h", kFloat, {1, 4});
   add_node(g, "Relu", {"h"}, {"y"});
   return m;
 }
 
-ByteVector bytes_of(const onnx::ModelProto& m) {
+ByteVector bytes_of(const ::onnx::ModelProto& m) {
   const std::string s = m.SerializeAsString();
   const ByteSpan span = as_byte_span(s);
   return {span.begin(), span.end()};
@@ -276,15 +277,15 @@ constexpr RuleNode kRuleNodes[] = {
     {"Pad", "fi"},
 };
 
-void add_text(onnx::NodeProto& node, const char* name, const char* value) {
+void add_text(::onnx::NodeProto& node, const char* name, const char* value) {
   auto& a = *node.add_attribute();
   a.set_name(name);
-  a.set_type(onnx::AttributeProto::STRING);
+  a.set_type(::onnx::AttributeProto::STRING);
   a.set_s(value);
 }
 
-onnx::ModelProto rule_model(const RuleNode& rule) {
-  onnx::ModelProto m = new_model(rule.op);
+::onnx::ModelProto rule_model(const RuleNode& rule) {
+  ::onnx::ModelProto m = new_model(rule.op);
   auto& domain = *m.add_opset_import();
   domain.set_domain(*rule.domain == 0 ? "mine" : rule.domain);
   domain.set_version(1);
@@ -296,7 +297,7 @@ onnx::ModelProto rule_model(const RuleNode& rule) {
     node.add_input(name);
     if (*kind == 'f') set_type(*g.add_input(), name.c_str(), kFloat, {1, 2, 4, -1});
     if (*kind == 'i') add_int64s(g, name.c_str(), {0, 1, 2, 3});
-    if (*kind == 'n') add_tensor(g, name.c_str(), onnx::TensorProto::INT64, {}).add_int64_data(2);
+    if (*kind == 'n') add_tensor(g, name.c_str(), ::onnx::TensorProto::INT64, {}).add_int64_data(2);
   }
   add_int(node, "axis", 1);
   add_int(node, "layout", 1);

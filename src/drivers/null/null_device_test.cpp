@@ -5,7 +5,7 @@
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 namespace {
 
 using device::Completion;
@@ -152,4 +152,4 @@ TEST(NullDevice, UnknownRequestsAreErrors) {
 }
 
 }  // namespace
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

@@ -6,8 +6,8 @@
 // Queues, priorities, deadlines, reset, buffers and traces come from make_laned_device(). Then hold
 // it to tests/conformance with a fixture of some forty lines.
 #include "device/registry/driver_module.h"
-#include "lanes/lane_engine.h"
 #include "drivers/null/null_engine.h"
+#include "lanes/lane_engine.h"
 
 namespace corelane::device {
 namespace {
@@ -15,7 +15,8 @@ namespace {
 Result<std::shared_ptr<Device>> open_null(const DeviceSpec& spec, const OpenOptions& options,
                                           const HostServices&) {
   CORELANE_ASSIGN(DeviceInfo info, device_profile(spec.kind, spec.profile));
-  CORELANE_ASSIGN(null_device::Script script, null_device::read_script(spec, info.cores.size()));
+  CORELANE_ASSIGN(drivers::null::Script script,
+                  drivers::null::read_script(spec, info.cores.size()));
   info.instance = instance_name(spec);
   info.engine = "none";
   info.capabilities.multi_core_jobs = true;
@@ -24,7 +25,7 @@ Result<std::shared_ptr<Device>> open_null(const DeviceSpec& spec, const OpenOpti
   LaneOptions lanes;
   lanes.clock = options.clock;
   lanes.fault_point = options.fault_point;
-  auto engine = std::make_shared<null_device::NullEngine>(std::move(script), options.clock);
+  auto engine = std::make_shared<drivers::null::NullEngine>(std::move(script), options.clock);
   return make_laned_device(std::move(info), std::move(engine), lanes);
 }
 

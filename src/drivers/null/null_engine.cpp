@@ -3,7 +3,7 @@
 #include "drivers/null/null_image.h"
 #include "drivers/null/null_request.h"
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 namespace {
 
 class NullProgram final : public device::LaneProgram {
@@ -51,4 +51,4 @@ Result<std::shared_ptr<device::LaneProgram>> NullEngine::prepare(
   return std::make_shared<NullProgram>(state_, std::move(description));
 }
 
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

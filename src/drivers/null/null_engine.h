@@ -5,10 +5,10 @@
 #include <atomic>
 #include <memory>
 
-#include "lanes/lane_engine.h"
 #include "drivers/null/null_script.h"
+#include "lanes/lane_engine.h"
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 
 /// What all programs of a device share.
 struct NullState {
@@ -28,4 +28,4 @@ class NullEngine final : public device::LaneEngine {
   const std::shared_ptr<NullState> state_;
 };
 
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

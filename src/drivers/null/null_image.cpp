@@ -5,7 +5,7 @@
 
 #include "drivers/null/null_script.h"
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 namespace {
 
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -111,4 +111,4 @@ Result<Description> describe(const device::Image& image, const std::vector<Shape
   return description;
 }
 
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

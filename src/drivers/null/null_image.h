@@ -6,7 +6,7 @@
 
 #include "corelane/device/executable.h"
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 
 struct Description {
   std::vector<TensorDesc> inputs;
@@ -25,4 +25,4 @@ struct Description {
 /// declared input shapes that accept them.
 Result<Description> describe(const device::Image& image, const std::vector<Shape>& input_shapes);
 
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 namespace {
 
 using device::TensorRef;
@@ -130,4 +130,4 @@ std::unique_ptr<device::LaneRequest> make_null_request(
   return std::make_unique<NullRequest>(std::move(state), std::move(description));
 }
 
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

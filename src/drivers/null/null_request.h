@@ -6,9 +6,9 @@
 #include "drivers/null/null_engine.h"
 #include "drivers/null/null_image.h"
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 
 std::unique_ptr<device::LaneRequest> make_null_request(
     std::shared_ptr<NullState> state, std::shared_ptr<const Description> description);
 
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

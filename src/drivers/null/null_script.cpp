@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 namespace {
 
 template <class T>
@@ -87,4 +87,4 @@ Result<Script> read_script(const device::DeviceSpec& spec, std::size_t cores) {
   return script;
 }
 
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

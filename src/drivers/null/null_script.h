@@ -7,7 +7,7 @@
 
 #include "corelane/device/registry.h"
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 
 /// S(n) = a + b * n for a job of n samples, times the factor of its slowest core, divided by the
 /// number of its cores. Options of the device's text:
@@ -31,4 +31,4 @@ Result<Duration> parse_duration(std::string_view text);
 /// kInvalidArgument with the option and the known ones.
 Result<Script> read_script(const device::DeviceSpec& spec, std::size_t cores);
 
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace corelane::null_device {
+namespace corelane::drivers::null {
 namespace {
 
 using std::chrono::microseconds;
@@ -25,4 +25,4 @@ TEST(NullScript, DurationsNeedAUnit) {
 }
 
 }  // namespace
-}  // namespace corelane::null_device
+}  // namespace corelane::drivers::null

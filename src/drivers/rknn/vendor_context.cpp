@@ -6,7 +6,7 @@
 #include "corelane/base/log.h"
 #include "corelane/device/core_set.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 namespace {
 
 /// More inputs or outputs than any model has: the answer is no number.
@@ -127,4 +127,4 @@ Status VendorContext::set_cores(std::uint64_t core_bits) {
       fmt::format("cores '{}' cannot be chosen", device::CoreSet::mask(core_bits).to_string()));
 }
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

@@ -9,7 +9,7 @@
 #include "drivers/rknn/vendor_library.h"
 #include "rknn_api.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 
 /// What a context reports of its inputs and outputs.
 struct Attributes {
@@ -60,4 +60,4 @@ class VendorContext {
   bool reshaped_ = false;
 };
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

@@ -2,14 +2,14 @@
 #include <cstdlib>
 
 #include "device/registry/driver_module.h"
-#include "lanes/lane_engine.h"
 #include "drivers/rknn/vendor_program.h"
+#include "lanes/lane_engine.h"
 
 namespace corelane::device {
 namespace {
 
-using rknn_npu::Library;
-using rknn_npu::VendorProgram;
+using drivers::rknn::Library;
+using drivers::rknn::VendorProgram;
 
 constexpr const char* kProfiles =
     "rknn:rk3588,rknn:rk3576,rknn:rk3566,rknn?library=/path/librknnrt.so";

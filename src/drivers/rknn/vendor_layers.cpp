@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 namespace {
 
 using Words = std::vector<std::string_view>;
@@ -95,4 +95,4 @@ std::vector<device::LayerTime> read_layers(std::string_view text) {
   return layers;
 }
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

@@ -6,7 +6,7 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/file.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 namespace {
 
 struct Meaning {
@@ -165,4 +165,4 @@ Status Library::failed(std::string_view function, int code, Code general,
                subject, function, code, constant, text, name(), path_);
 }
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

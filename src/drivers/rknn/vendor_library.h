@@ -9,7 +9,7 @@
 #include "corelane/base/status.h"
 #include "rknn_api.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 
 /// The functions this device calls. Those of the first group are in every release and checked when
 /// the library is loaded; the others are null where the library is older than they are.
@@ -65,4 +65,4 @@ class Library {
 /// not. `bytes` are those of its file.
 std::string version_in_text(std::string_view bytes);
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

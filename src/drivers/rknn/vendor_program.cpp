@@ -3,7 +3,7 @@
 #include "corelane/base/log.h"
 #include "drivers/rknn/vendor_request.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 namespace {
 
 /// The declared tensors, or nothing where the image declares none.
@@ -124,4 +124,4 @@ Result<device::Executable::Precompiled> VendorProgram::export_precompiled() cons
                "an image in the RKNN runtime is compiled already and cannot be exported");
 }
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

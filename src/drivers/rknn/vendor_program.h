@@ -6,11 +6,11 @@
 #include <mutex>
 #include <vector>
 
-#include "lanes/lane_engine.h"
 #include "drivers/rknn/vendor_context.h"
 #include "drivers/rknn/vendor_tensor.h"
+#include "lanes/lane_engine.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 
 /// Any thread.
 class VendorProgram final : public device::LaneProgram,
@@ -76,4 +76,4 @@ class VendorProgram final : public device::LaneProgram,
   std::atomic<bool> remarked_{false};
 };
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

@@ -7,7 +7,7 @@
 #include "corelane/tensor/convert.h"
 #include "drivers/rknn/vendor_layers.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 namespace {
 
 TensorView plain_view(const Port& port, const void* data) {
@@ -190,4 +190,4 @@ Result<std::vector<device::LayerTime>> VendorRequest::layer_times() const {
   return layers;
 }
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

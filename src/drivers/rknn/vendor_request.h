@@ -6,7 +6,7 @@
 
 #include "drivers/rknn/vendor_program.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 
 /// One job at a time. Inputs are copied in and outputs out by the library (rknn_inputs_set,
 /// rknn_outputs_get with the caller's memory): the API's zero copy takes memory of its own only.
@@ -45,4 +45,4 @@ class VendorRequest final : public device::LaneRequest {
   std::uint64_t core_bits_ = 0;  ///< Chosen last; 0: never.
 };
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 namespace {
 
 struct Pair {
@@ -166,4 +166,4 @@ Result<Port> as_nhwc(Port port) {
   return finish(std::move(port), "input");
 }
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

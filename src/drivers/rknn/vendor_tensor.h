@@ -9,7 +9,7 @@
 #include "corelane/tensor/desc.h"
 #include "rknn_api.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 
 /// One input or output: what the device offers, and how it travels through the API.
 struct Port {
@@ -55,4 +55,4 @@ Result<Port> output_port(const rknn_tensor_attr& attr, const TensorDesc* declare
 /// The same port with its content handed over as NHWC, for images that refuse NCHW.
 Result<Port> as_nhwc(Port port);
 
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn

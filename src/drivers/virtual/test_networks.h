@@ -13,7 +13,7 @@
 #include "corelane/device/executable.h"
 #include "drivers/virtual/patch/onnx_wire.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 inline constexpr std::int64_t kOnnxFloat = 1;
 inline constexpr std::int64_t kOnnxInt64 = 7;
@@ -210,4 +210,4 @@ device::TensorRef tensor_ref(std::vector<T>& data, Shape shape) {
   return ref;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -11,7 +11,7 @@
 #include "drivers/virtual/test_networks.h"
 #include "drivers/virtual/virtual_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 inline constexpr std::size_t kLanes = 3;
 
@@ -39,4 +39,4 @@ inline std::vector<float> floats_of(device::LaneRequest& r, std::size_t index) {
   return {data, data + out->size / sizeof(float)};
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -6,7 +6,7 @@
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/virtual_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 Result<std::shared_ptr<device::Device>> open_virtual_device(const device::DeviceSpec& spec,
                                                             const device::OpenOptions& options) {
@@ -30,4 +30,4 @@ Result<std::shared_ptr<device::Device>> open_virtual_device(const device::Device
   }
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

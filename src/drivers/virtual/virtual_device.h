@@ -6,10 +6,10 @@
 #include "corelane/base/status.h"
 #include "corelane/device/registry.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// kInvalidArgument for a profile or option it does not know. Never throws.
 Result<std::shared_ptr<device::Device>> open_virtual_device(const device::DeviceSpec& spec,
                                                             const device::OpenOptions& options);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

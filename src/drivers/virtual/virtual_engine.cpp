@@ -6,11 +6,11 @@
 #include "corelane/device/matmul_image.h"
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/engine/engine_runtime.h"
+#include "drivers/virtual/engine/virtual_program.h"
 #include "drivers/virtual/matmul/matmul_program.h"
 #include "drivers/virtual/matmul/matmul_store.h"
-#include "drivers/virtual/engine/virtual_program.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 class VirtualEngine final : public device::LaneEngine {
@@ -63,4 +63,4 @@ void describe_engine(device::DeviceInfo& info) {
   info.capabilities.image_kinds = {"onnx", std::string(device::kMatmulKind)};
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -7,7 +7,7 @@
 #include "corelane/device/device.h"
 #include "lanes/lane_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// `lanes`: cores of the device. Nothing is loaded before the first prepare(). `direct`: small
 /// networks run without OpenVINO (direct_network.h); tests of the way through it switch that off.
@@ -16,4 +16,4 @@ std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes, bool 
 /// Fills what the engine knows: name, instruction set, capabilities.
 void describe_engine(device::DeviceInfo& info);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -5,7 +5,7 @@
 #include "drivers/virtual/test_programs.h"
 
 // What the virtual NPU takes as an image: refusals, and the pre-compiled form.
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using ::testing::ElementsAre;
@@ -100,4 +100,4 @@ TEST(VirtualImage, MalformedImagesAreErrors) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

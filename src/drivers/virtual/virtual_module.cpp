@@ -17,7 +17,7 @@ corelane::Result<std::shared_ptr<corelane::device::Device>> open_module_device(
     const corelane::device::DeviceSpec& spec, const corelane::device::OpenOptions& options,
     const corelane::device::HostServices& services) {
   take_services(services);
-  return corelane::virtual_npu::open_virtual_device(spec, options);
+  return corelane::drivers::virtual_npu::open_virtual_device(spec, options);
 }
 
 constexpr corelane::device::DriverModule kModule = {

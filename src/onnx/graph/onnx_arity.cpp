@@ -5,7 +5,7 @@
 
 #include "onnx/graph/onnx_check.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 struct Arity {
@@ -75,7 +75,7 @@ const std::unordered_map<std::string_view, Arity>& arities() {
 
 }  // namespace
 
-Status check_arity(const onnx::NodeProto& node, int position) {
+Status check_arity(const ::onnx::NodeProto& node, int position) {
   const std::string& domain = node.domain();
   const bool standard =
       is_standard_domain(domain) || domain == "ai.onnx.ml" || domain.starts_with("ai.onnx.preview");
@@ -90,4 +90,4 @@ Status check_arity(const onnx::NodeProto& node, int position) {
                least.inputs, least.outputs);
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

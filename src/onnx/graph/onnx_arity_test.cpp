@@ -8,14 +8,14 @@
 #include "onnx/lowering/onnx_rewriter.h"
 #include "onnx/lowering/onnx_rules.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 TEST(CheckArity, KnowsEveryOperatorThatHasARule) {
   for (const auto rules : {cast_rules(), shape_rules(), resize_rules(), math_rules(),
                            attention_rules(), fourier_rules(), recurrent_rules()}) {
     for (const Rule& rule : rules) {
-      onnx::NodeProto node;
+      ::onnx::NodeProto node;
       node.set_op_type(std::string(rule.op));
       // OptionalHasElement is the only one that needs no input; none needs neither.
       EXPECT_FALSE(check_arity(node, 0).ok()) << rule.op << " is missing in onnx_arity.cpp";
@@ -24,7 +24,7 @@ TEST(CheckArity, KnowsEveryOperatorThatHasARule) {
 }
 
 TEST(CheckArity, NamesTheNodeAndTheNumbers) {
-  onnx::NodeProto node;
+  ::onnx::NodeProto node;
   node.set_op_type("Tile");
   node.set_name("t");
   node.add_input("x");
@@ -38,11 +38,11 @@ TEST(CheckArity, NamesTheNodeAndTheNumbers) {
 }
 
 TEST(CheckArity, LeavesOtherDomainsAlone) {
-  onnx::NodeProto node;
+  ::onnx::NodeProto node;
   node.set_op_type("Tile");
   node.set_domain("mine");
   EXPECT_TRUE(check_arity(node, 0).ok());
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -3,7 +3,7 @@
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_tensor.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 struct QuantForm {
@@ -16,14 +16,14 @@ bool is_quantized_type(DType t) {
   return t == DType::kI8 || t == DType::kU8 || t == DType::kI16 || t == DType::kU16;
 }
 
-bool is_op(const onnx::NodeProto& node, std::string_view type) {
+bool is_op(const ::onnx::NodeProto& node, std::string_view type) {
   return node.op_type() == type &&
          (is_standard_domain(node.domain()) || node.domain() == "com.microsoft");
 }
 
 /// Parameters of a QuantizeLinear or DequantizeLinear; nullopt unless they are constant and have
 /// a form that Quant can express.
-std::optional<QuantForm> form_of(const onnx::NodeProto& node, const GraphIndex& index,
+std::optional<QuantForm> form_of(const ::onnx::NodeProto& node, const GraphIndex& index,
                                  ByteSpan constants, const Shape& shape) {
   const auto* scale = index.constant(input_of(node, 1));
   const std::string& zero_name = input_of(node, 2);
@@ -95,4 +95,4 @@ void find_output_quant(const GraphIndex& index, ByteSpan constants, IoEntry& ent
   adopt(*form, entry);
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -6,7 +6,7 @@
 #include "corelane/program/description.h"
 #include "onnx/graph/onnx_graph.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// Sets quant_dtype and quant when every reader of the input is a QuantizeLinear with the same
 /// constant parameters and an i8, u8, i16 or u16 result.
@@ -14,4 +14,4 @@ void find_input_quant(const GraphIndex& index, ByteSpan constants, IoEntry& entr
 /// The same for an output that a DequantizeLinear with constant parameters makes.
 void find_output_quant(const GraphIndex& index, ByteSpan constants, IoEntry& entry);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -4,10 +4,10 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 /// x -> QuantizeLinear -> DequantizeLinear -> Relu -> QuantizeLinear -> DequantizeLinear -> y
 TestModel quantised(std::int32_t type) {
@@ -75,7 +75,7 @@ TEST(OnnxBoundary, ParametersFromConstantNodesCount) {
   auto& c = m.node("Constant", {}, {"s"});
   auto& a = *c.add_attribute();
   a.set_name("value");
-  a.set_type(onnx::AttributeProto::TENSOR);
+  a.set_type(::onnx::AttributeProto::TENSOR);
   *a.mutable_t() = make_values("", T::FLOAT, {}, {0.5});
   m.node("QuantizeLinear", {"x", "s"}, {"q"});
   m.node("DequantizeLinear", {"q", "s"}, {"y"});
@@ -86,4 +86,4 @@ TEST(OnnxBoundary, ParametersFromConstantNodesCount) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -6,7 +6,7 @@
 
 #include "onnx/graph/onnx_arity.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using Names = std::unordered_set<std::string_view>;
@@ -14,7 +14,7 @@ using Names = std::unordered_set<std::string_view>;
 /// Scopes from the outermost graph to the one being checked.
 class ScopeChecker {
  public:
-  Status graph(const onnx::GraphProto& g, bool top) {
+  Status graph(const ::onnx::GraphProto& g, bool top) {
     if (++depth_ > 32) return error(Code::kMalformed, "graphs nested more than 32 deep");
     scopes_.emplace_back();
     CORELANE_TRY(declare(g, top));
@@ -31,7 +31,7 @@ class ScopeChecker {
   }
 
  private:
-  Status declare(const onnx::GraphProto& g, bool top) {
+  Status declare(const ::onnx::GraphProto& g, bool top) {
     Names& names = scopes_.back();
     for (const auto& in : g.input()) {
       if (in.name().empty() || !names.insert(in.name()).second) {
@@ -56,7 +56,7 @@ class ScopeChecker {
     return {};
   }
 
-  static Status declared_dims(const onnx::ValueInfoProto& value) {
+  static Status declared_dims(const ::onnx::ValueInfoProto& value) {
     if (!value.type().has_tensor_type()) return {};
     if (value.type().tensor_type().shape().dim_size() > 64) {
       return error(Code::kMalformed, "'{}' declares more than 64 dimensions", value.name());
@@ -77,7 +77,7 @@ class ScopeChecker {
     return false;
   }
 
-  Status node(const onnx::NodeProto& n, int position) {
+  Status node(const ::onnx::NodeProto& n, int position) {
     if (n.op_type().empty()) {
       return error(Code::kMalformed, "node {} has no operator type", node_text(n, position));
     }
@@ -109,14 +109,14 @@ class ScopeChecker {
 
 bool is_standard_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
-std::int64_t opset_of(const onnx::ModelProto& model) {
+std::int64_t opset_of(const ::onnx::ModelProto& model) {
   for (const auto& o : model.opset_import()) {
     if (is_standard_domain(o.domain())) return o.version();
   }
   return 1;
 }
 
-Status check_structure(const onnx::ModelProto& model) {
+Status check_structure(const ::onnx::ModelProto& model) {
   if (!model.has_graph()) {
     return error(Code::kMalformed, "not an ONNX model: it holds no graph");
   }
@@ -133,4 +133,4 @@ Status check_structure(const onnx::ModelProto& model) {
   return ScopeChecker().graph(graph, true);
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

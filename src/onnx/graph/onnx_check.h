@@ -4,16 +4,16 @@
 #include "corelane/base/status.h"
 #include "onnx/graph/onnx_proto.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// kMalformed unless the graph has nodes or outputs, names every output once, and each value is
 /// defined before it is read (in the graph, the graphs around it, or as an initialiser).
-Status check_structure(const onnx::ModelProto& model);
+Status check_structure(const ::onnx::ModelProto& model);
 
 /// The version of the standard operator set that the model imports; 1 when it names none.
-std::int64_t opset_of(const onnx::ModelProto& model);
+std::int64_t opset_of(const ::onnx::ModelProto& model);
 
 /// True for "" and "ai.onnx".
 bool is_standard_domain(const std::string& domain);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

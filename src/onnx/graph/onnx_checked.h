@@ -6,7 +6,7 @@
 
 #include "corelane/tensor/shape.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// An integer that remembers that a step on its way overflowed.
 class Checked {
@@ -53,4 +53,4 @@ inline std::int64_t size_from(double value) {
   return value >= 0 && value < 9e18 ? static_cast<std::int64_t>(value) : Shape::kOpen;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

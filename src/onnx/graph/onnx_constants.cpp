@@ -8,30 +8,30 @@
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 std::size_t aligned(std::size_t n) {
   return (n + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
 }
 
-void set_entry(onnx::TensorProto& tensor, const char* key, std::string value) {
+void set_entry(::onnx::TensorProto& tensor, const char* key, std::string value) {
   auto* entry = tensor.add_external_data();
   entry->set_key(key);
   entry->set_value(std::move(value));
 }
 
-void refer(onnx::TensorProto& tensor, std::size_t offset, std::size_t size) {
+void refer(::onnx::TensorProto& tensor, std::size_t offset, std::size_t size) {
   tensor.clear_external_data();
   set_entry(tensor, "location", kConstantsLocation);
   set_entry(tensor, "offset", std::to_string(offset));
   set_entry(tensor, "length", std::to_string(size));
-  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+  tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
   // clear() would keep the string's memory.
   const std::unique_ptr<std::string> freed(tensor.release_raw_data());
 }
 
-std::size_t append(onnx::TensorProto& tensor, ByteSpan bytes, ByteVector& constants) {
+std::size_t append(::onnx::TensorProto& tensor, ByteSpan bytes, ByteVector& constants) {
   const std::size_t offset = aligned(constants.size());
   constants.resize(offset);
   constants.insert(constants.end(), bytes.begin(), bytes.end());
@@ -47,12 +47,12 @@ using Slice = std::pair<const std::byte*, std::size_t>;
 constexpr std::size_t kSharedSlack = std::size_t{16} << 20;
 
 /// How large the constants become; every tensor is checked on the way.
-Result<std::size_t> size_of_constants(onnx::ModelProto& model, ExternalData& external) {
+Result<std::size_t> size_of_constants(::onnx::ModelProto& model, ExternalData& external) {
   Status status;
   std::size_t total = 0;
   std::size_t unfolded = 0;
   std::set<Slice> seen;
-  for_each_tensor(model, [&](onnx::TensorProto& tensor) {
+  for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
     if (!status.ok()) return;
     status = check_tensor(tensor, "the model");
     if (!status.ok()) return;
@@ -81,12 +81,12 @@ Result<std::size_t> size_of_constants(onnx::ModelProto& model, ExternalData& ext
 
 }  // namespace
 
-void place_tensor(onnx::TensorProto& tensor, ByteVector& constants) {
+void place_tensor(::onnx::TensorProto& tensor, ByteVector& constants) {
   if (is_external(tensor) || tensor.raw_data().size() < kExternalFrom) return;
   append(tensor, as_byte_span(tensor.raw_data()), constants);
 }
 
-Result<ByteVector> take_constants(onnx::ModelProto& model, ExternalData& external) {
+Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& external) {
   CORELANE_ASSIGN(const std::size_t total, size_of_constants(model, external));
   ByteVector constants;
   try {
@@ -96,7 +96,7 @@ Result<ByteVector> take_constants(onnx::ModelProto& model, ExternalData& externa
   }
   Status status;
   std::map<Slice, std::size_t> offsets;
-  for_each_tensor(model, [&](onnx::TensorProto& tensor) {
+  for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
     if (!status.ok()) return;
     if (!is_external(tensor)) {
       make_raw(tensor);
@@ -123,7 +123,7 @@ Result<ByteVector> take_constants(onnx::ModelProto& model, ExternalData& externa
   return constants;
 }
 
-Status inline_tensor(onnx::TensorProto& tensor, ByteSpan constants) {
+Status inline_tensor(::onnx::TensorProto& tensor, ByteSpan constants) {
   if (!is_external(tensor)) return {};
   CORELANE_ASSIGN(const ByteSpan bytes, constants_slice(tensor, constants));
   tensor.set_raw_data(bytes.data(), bytes.size());
@@ -132,4 +132,4 @@ Status inline_tensor(onnx::TensorProto& tensor, ByteSpan constants) {
   return {};
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

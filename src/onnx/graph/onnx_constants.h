@@ -6,19 +6,19 @@
 #include "onnx/graph/onnx_external.h"
 #include "onnx/graph/onnx_proto.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// Checks every tensor, makes its data raw, and moves those of kExternalFrom bytes and more to the
 /// constants (location "corelane:constants", aligned 64). Small external tensors are taken into the
 /// graph; those that share their bytes of a file share the constants. kUnsupportedModel when
 /// overlaps make more of the files than they hold. Each tensor's memory is freed as soon as it is
 /// copied.
-Result<ByteVector> take_constants(onnx::ModelProto& model, ExternalData& external);
+Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& external);
 
 /// Appends a tensor's raw data to the constants and makes it external when it is large.
-void place_tensor(onnx::TensorProto& tensor, ByteVector& constants);
+void place_tensor(::onnx::TensorProto& tensor, ByteVector& constants);
 
 /// Writes the data of one external tensor back into the message.
-Status inline_tensor(onnx::TensorProto& tensor, ByteSpan constants);
+Status inline_tensor(::onnx::TensorProto& tensor, ByteSpan constants);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -7,10 +7,10 @@
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-Result<IoEntry> describe_value(const onnx::ValueInfoProto& value, const char* role) {
+Result<IoEntry> describe_value(const ::onnx::ValueInfoProto& value, const char* role) {
   const auto& type = value.type();
   if (!type.has_tensor_type()) {
     return error(Code::kUnsupportedModel,
@@ -111,7 +111,7 @@ Status check_names(const ImportOptions& options, const ProgramDescription& descr
   return {};
 }
 
-std::uint64_t count_nodes(const onnx::GraphProto& graph) {
+std::uint64_t count_nodes(const ::onnx::GraphProto& graph) {
   std::uint64_t n = 0;
   for (const auto& node : graph.node()) {
     ++n;
@@ -123,7 +123,7 @@ std::uint64_t count_nodes(const onnx::GraphProto& graph) {
   return n;
 }
 
-void describe_model(const onnx::ModelProto& model, const ImportOptions& options,
+void describe_model(const ::onnx::ModelProto& model, const ImportOptions& options,
                     ProgramDescription& d) {
   d.name = model.graph().name();
   d.producer = model.producer_name();
@@ -144,7 +144,7 @@ void describe_model(const onnx::ModelProto& model, const ImportOptions& options,
 
 }  // namespace
 
-std::vector<int> real_inputs(const onnx::GraphProto& graph) {
+std::vector<int> real_inputs(const ::onnx::GraphProto& graph) {
   std::unordered_set<std::string_view> constants;
   for (const auto& t : graph.initializer()) constants.insert(t.name());
   for (const auto& t : graph.sparse_initializer()) constants.insert(t.values().name());
@@ -155,7 +155,7 @@ std::vector<int> real_inputs(const onnx::GraphProto& graph) {
   return inputs;
 }
 
-Status describe(const onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
+Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
                 ProgramDescription& d) {
   if (options.io_dtype != DType::kUndefined && !is_float(options.io_dtype)) {
     return error(Code::kInvalidArgument,
@@ -189,4 +189,4 @@ Status describe(const onnx::ModelProto& model, ByteSpan constants, const ImportO
   return {};
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

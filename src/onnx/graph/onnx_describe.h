@@ -3,19 +3,19 @@
 
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
-#include "corelane/program/description.h"
 #include "corelane/onnx/onnx_import.h"
+#include "corelane/program/description.h"
 #include "onnx/graph/onnx_proto.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// Inputs that are no initialisers, by position in the graph.
-std::vector<int> real_inputs(const onnx::GraphProto& graph);
+std::vector<int> real_inputs(const ::onnx::GraphProto& graph);
 
 /// Fills name, producer, opset, inputs, outputs (with boundary quantization), metadata, counts.
 /// kUnsupportedModel for inputs or outputs that are no tensors of a known type; kInvalidArgument
 /// for mean/std or io_dtype that do not fit.
-Status describe(const onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
+Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
                 ProgramDescription& description);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -5,7 +5,7 @@
 
 #include "onnx/graph/onnx_tensor.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,7 +95,7 @@ Result<const MappedFile*> ExternalData::open(const std::string& location,
   return by_location_[location] = &files_.emplace(path, std::move(*file)).first->second;
 }
 
-Result<ByteSpan> ExternalData::bytes_of(const onnx::TensorProto& tensor) {
+Result<ByteSpan> ExternalData::bytes_of(const ::onnx::TensorProto& tensor) {
   const std::string& name = tensor.name();
   std::string location;
   std::uint64_t offset = 0;
@@ -109,7 +109,7 @@ Result<ByteSpan> ExternalData::bytes_of(const onnx::TensorProto& tensor) {
       CORELANE_ASSIGN(length, number(entry.value(), "length", name));
     }
   }
-  if (tensor.data_type() == onnx::TensorProto::STRING) {
+  if (tensor.data_type() == ::onnx::TensorProto::STRING) {
     return error(Code::kMalformed, "tensor '{}': strings cannot be external data", name);
   }
   CORELANE_ASSIGN(const std::size_t wanted, tensor_bytes(tensor));
@@ -128,4 +128,4 @@ Result<ByteSpan> ExternalData::bytes_of(const onnx::TensorProto& tensor) {
   return *slice;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -10,7 +10,7 @@
 #include "corelane/base/status.h"
 #include "onnx/graph/onnx_proto.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// Opens external data files once each. A location is relative to `root`; the file it resolves to
 /// must lie under `root` or under `linked_root` (the folder of the file that the model is a link
@@ -22,7 +22,7 @@ class ExternalData {
 
   /// The tensor's bytes; they live as long as this object. kInvalidArgument (no root, location
   /// outside, link in strict mode), kNotFound, kIo, kMalformed (offset, length, key).
-  Result<ByteSpan> bytes_of(const onnx::TensorProto& tensor);
+  Result<ByteSpan> bytes_of(const ::onnx::TensorProto& tensor);
   /// Of the files opened so far, each counted once however it is named.
   std::size_t size_of_files() const { return size_of_files_; }
 
@@ -38,4 +38,4 @@ class ExternalData {
   std::size_t size_of_files_ = 0;
 };
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -8,7 +8,7 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,9 +39,9 @@ class OnnxExternal : public testing::Test {
     m.input("x", {512}).output("y", {512});
     auto& w = *m.graph().add_initializer();
     w.set_name("w");
-    w.set_data_type(onnx::TensorProto::FLOAT);
+    w.set_data_type(::onnx::TensorProto::FLOAT);
     w.add_dims(512);
-    w.set_data_location(onnx::TensorProto::EXTERNAL);
+    w.set_data_location(::onnx::TensorProto::EXTERNAL);
     const std::pair<const char*, std::string> entries[] = {
         {"location", location}, {"offset", offset}, {"length", length}};
     for (const auto& [key, value] : entries) {
@@ -131,9 +131,9 @@ void add_external(TestModel& m, const std::string& name, const std::string& loca
                   std::size_t offset, std::size_t bytes) {
   auto& w = *m.graph().add_initializer();
   w.set_name(name);
-  w.set_data_type(onnx::TensorProto::FLOAT);
+  w.set_data_type(::onnx::TensorProto::FLOAT);
   w.add_dims(static_cast<std::int64_t>(bytes / 4));
-  w.set_data_location(onnx::TensorProto::EXTERNAL);
+  w.set_data_location(::onnx::TensorProto::EXTERNAL);
   const std::pair<const char*, std::string> entries[] = {{"location", location},
                                                          {"offset", std::to_string(offset)},
                                                          {"length", std::to_string(bytes)}};
@@ -180,4 +180,4 @@ TEST_F(OnnxExternal, OverlapsThatUnfoldTheFileAreRefused) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

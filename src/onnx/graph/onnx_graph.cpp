@@ -1,9 +1,9 @@
 #include "onnx/graph/onnx_graph.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-onnx::AttributeProto& fresh_attribute(onnx::NodeProto& node, const std::string& name) {
+::onnx::AttributeProto& fresh_attribute(::onnx::NodeProto& node, const std::string& name) {
   remove_attribute(node, name);
   auto* a = node.add_attribute();
   a->set_name(name);
@@ -12,67 +12,67 @@ onnx::AttributeProto& fresh_attribute(onnx::NodeProto& node, const std::string& 
 
 }  // namespace
 
-const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name) {
+const ::onnx::AttributeProto* find_attribute(const ::onnx::NodeProto& node, std::string_view name) {
   for (const auto& a : node.attribute()) {
     if (a.name() == name) return &a;
   }
   return nullptr;
 }
 
-std::int64_t int_attribute(const onnx::NodeProto& node, std::string_view name,
+std::int64_t int_attribute(const ::onnx::NodeProto& node, std::string_view name,
                            std::int64_t otherwise) {
   const auto* a = find_attribute(node, name);
   return a != nullptr && a->has_i() ? a->i() : otherwise;
 }
 
-float float_attribute(const onnx::NodeProto& node, std::string_view name, float otherwise) {
+float float_attribute(const ::onnx::NodeProto& node, std::string_view name, float otherwise) {
   const auto* a = find_attribute(node, name);
   return a != nullptr && a->has_f() ? a->f() : otherwise;
 }
 
-std::string string_attribute(const onnx::NodeProto& node, std::string_view name,
+std::string string_attribute(const ::onnx::NodeProto& node, std::string_view name,
                              std::string otherwise) {
   const auto* a = find_attribute(node, name);
   return a != nullptr && a->has_s() ? a->s() : otherwise;
 }
 
-std::vector<std::int64_t> ints_attribute(const onnx::NodeProto& node, std::string_view name) {
+std::vector<std::int64_t> ints_attribute(const ::onnx::NodeProto& node, std::string_view name) {
   const auto* a = find_attribute(node, name);
   if (a == nullptr) return {};
   return {a->ints().begin(), a->ints().end()};
 }
 
-void set_attribute(onnx::NodeProto& node, const std::string& name, std::int64_t value) {
+void set_attribute(::onnx::NodeProto& node, const std::string& name, std::int64_t value) {
   auto& a = fresh_attribute(node, name);
-  a.set_type(onnx::AttributeProto::INT);
+  a.set_type(::onnx::AttributeProto::INT);
   a.set_i(value);
 }
 
-void set_attribute(onnx::NodeProto& node, const std::string& name, const std::string& value) {
+void set_attribute(::onnx::NodeProto& node, const std::string& name, const std::string& value) {
   auto& a = fresh_attribute(node, name);
-  a.set_type(onnx::AttributeProto::STRING);
+  a.set_type(::onnx::AttributeProto::STRING);
   a.set_s(value);
 }
 
-void set_attribute(onnx::NodeProto& node, const std::string& name,
+void set_attribute(::onnx::NodeProto& node, const std::string& name,
                    const std::vector<std::int64_t>& values) {
   auto& a = fresh_attribute(node, name);
-  a.set_type(onnx::AttributeProto::INTS);
+  a.set_type(::onnx::AttributeProto::INTS);
   for (const auto v : values) a.add_ints(v);
 }
 
-void remove_attribute(onnx::NodeProto& node, std::string_view name) {
+void remove_attribute(::onnx::NodeProto& node, std::string_view name) {
   for (int i = node.attribute_size() - 1; i >= 0; --i) {
     if (node.attribute(i).name() == name) node.mutable_attribute()->DeleteSubrange(i, 1);
   }
 }
 
-const std::string& input_of(const onnx::NodeProto& node, int i) {
+const std::string& input_of(const ::onnx::NodeProto& node, int i) {
   static const std::string kNone;
   return i < node.input_size() ? node.input(i) : kNone;
 }
 
-GraphIndex::GraphIndex(const onnx::GraphProto& graph) {
+GraphIndex::GraphIndex(const ::onnx::GraphProto& graph) {
   for (const auto& t : graph.initializer()) constants_.emplace(t.name(), &t);
   for (const auto& node : graph.node()) {
     for (const auto& out : node.output()) {
@@ -87,11 +87,11 @@ GraphIndex::GraphIndex(const onnx::GraphProto& graph) {
   for (const auto& out : graph.output()) outputs_.emplace(out.name(), true);
 }
 
-void GraphIndex::add_readers(const onnx::NodeProto& reader, const onnx::NodeProto& node) {
+void GraphIndex::add_readers(const ::onnx::NodeProto& reader, const ::onnx::NodeProto& node) {
   for (const auto& in : node.input()) {
     if (!in.empty()) readers_[in].push_back(&reader);
   }
-  const auto below = [&](const onnx::GraphProto& g) {
+  const auto below = [&](const ::onnx::GraphProto& g) {
     for (const auto& n : g.node()) add_readers(reader, n);
     for (const auto& out : g.output()) readers_[out.name()].push_back(&reader);
   };
@@ -101,22 +101,22 @@ void GraphIndex::add_readers(const onnx::NodeProto& reader, const onnx::NodeProt
   }
 }
 
-const onnx::TensorProto* GraphIndex::constant(std::string_view name) const {
+const ::onnx::TensorProto* GraphIndex::constant(std::string_view name) const {
   const auto it = constants_.find(name);
   return it == constants_.end() ? nullptr : it->second;
 }
 
-const onnx::NodeProto* GraphIndex::producer(std::string_view name) const {
+const ::onnx::NodeProto* GraphIndex::producer(std::string_view name) const {
   const auto it = producers_.find(name);
   return it == producers_.end() ? nullptr : it->second;
 }
 
-const std::vector<const onnx::NodeProto*>& GraphIndex::readers(std::string_view name) const {
-  static const std::vector<const onnx::NodeProto*> kNobody;
+const std::vector<const ::onnx::NodeProto*>& GraphIndex::readers(std::string_view name) const {
+  static const std::vector<const ::onnx::NodeProto*> kNobody;
   const auto it = readers_.find(name);
   return it == readers_.end() ? kNobody : it->second;
 }
 
 bool GraphIndex::is_output(std::string_view name) const { return outputs_.contains(name); }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using std::string_view_literals::operator""sv;
@@ -221,4 +221,4 @@ bool is_standard_operator(std::string_view type) noexcept {
   return std::binary_search(kOperators.begin(), kOperators.end(), type);
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 }  // namespace
 
@@ -137,7 +137,7 @@ std::string onnx_type_name(std::int32_t onnx_type) {
   return fmt::format("type {}", onnx_type);
 }
 
-std::optional<Shape> shape_of(const onnx::TypeProto& type) {
+std::optional<Shape> shape_of(const ::onnx::TypeProto& type) {
   if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return std::nullopt;
   std::vector<std::int64_t> dims;
   for (const auto& d : type.tensor_type().shape().dim()) {
@@ -147,16 +147,16 @@ std::optional<Shape> shape_of(const onnx::TypeProto& type) {
   return Shape(std::move(dims));
 }
 
-std::int32_t elem_type_of(const onnx::TypeProto& type) {
+std::int32_t elem_type_of(const ::onnx::TypeProto& type) {
   return type.has_tensor_type() ? type.tensor_type().elem_type() : 0;
 }
 
-std::string op_text(const onnx::NodeProto& node) {
+std::string op_text(const ::onnx::NodeProto& node) {
   if (node.domain().empty() || node.domain() == "ai.onnx") return node.op_type();
   return node.domain() + "." + node.op_type();
 }
 
-std::string node_text(const onnx::NodeProto& node, int position) {
+std::string node_text(const ::onnx::NodeProto& node, int position) {
   if (!node.name().empty()) return node.name();
   for (const auto& out : node.output()) {
     if (!out.empty()) return fmt::format("#{} (-> {})", position, out);
@@ -164,4 +164,4 @@ std::string node_text(const onnx::NodeProto& node, int position) {
   return fmt::format("#{}", position);
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

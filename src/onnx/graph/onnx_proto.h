@@ -16,7 +16,7 @@
 #include "corelane/tensor/dtype.h"
 #include "corelane/tensor/shape.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// The location of external data that lie in the program file's constants segment.
 inline constexpr const char kConstantsLocation[] = "corelane:constants";
@@ -34,13 +34,13 @@ std::size_t onnx_type_bits(std::int32_t onnx_type) noexcept;
 std::string onnx_type_name(std::int32_t onnx_type);
 
 /// The shape of a tensor type, open dimensions -1; nullopt when it declares none.
-std::optional<Shape> shape_of(const onnx::TypeProto& type);
+std::optional<Shape> shape_of(const ::onnx::TypeProto& type);
 /// Element type of a tensor type, 0 when it is not a tensor.
-std::int32_t elem_type_of(const onnx::TypeProto& type);
+std::int32_t elem_type_of(const ::onnx::TypeProto& type);
 
 /// "MyOp" or "domain.MyOp".
-std::string op_text(const onnx::NodeProto& node);
+std::string op_text(const ::onnx::NodeProto& node);
 /// The node's name, or its first output's in quotes, or "#12" by its position.
-std::string node_text(const onnx::NodeProto& node, int position);
+std::string node_text(const ::onnx::NodeProto& node, int position);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

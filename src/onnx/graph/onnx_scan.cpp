@@ -8,7 +8,7 @@
 
 #include "onnx/graph/onnx_proto.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 /// What a length-delimited field holds, as far as its size in memory goes.
@@ -94,51 +94,51 @@ constexpr std::size_t kPerObject = 32;
 constexpr std::size_t kListGrowth = 2;
 
 constexpr std::size_t kSmallSize =
-    std::max({sizeof(onnx::StringStringEntryProto), sizeof(onnx::TensorShapeProto::Dimension),
-              sizeof(onnx::TensorProto::Segment), sizeof(onnx::OperatorSetIdProto),
-              sizeof(onnx::DeviceConfigurationProto), sizeof(onnx::SimpleShardedDimProto),
-              sizeof(onnx::TypeProto::Opaque)});
+    std::max({sizeof(::onnx::StringStringEntryProto), sizeof(::onnx::TensorShapeProto::Dimension),
+              sizeof(::onnx::TensorProto::Segment), sizeof(::onnx::OperatorSetIdProto),
+              sizeof(::onnx::DeviceConfigurationProto), sizeof(::onnx::SimpleShardedDimProto),
+              sizeof(::onnx::TypeProto::Opaque)});
 
 MessageInfo info_of(Kind kind) {
   switch (kind) {
     case Kind::kModel:
-      return {kModelFields, sizeof(onnx::ModelProto) + kPerObject};
+      return {kModelFields, sizeof(::onnx::ModelProto) + kPerObject};
     case Kind::kGraph:
-      return {kGraphFields, sizeof(onnx::GraphProto) + kPerObject};
+      return {kGraphFields, sizeof(::onnx::GraphProto) + kPerObject};
     case Kind::kNode:
-      return {kNodeFields, sizeof(onnx::NodeProto) + kPerObject};
+      return {kNodeFields, sizeof(::onnx::NodeProto) + kPerObject};
     case Kind::kAttribute:
-      return {kAttributeFields, sizeof(onnx::AttributeProto) + kPerObject};
+      return {kAttributeFields, sizeof(::onnx::AttributeProto) + kPerObject};
     case Kind::kTensor:
-      return {kTensorFields, sizeof(onnx::TensorProto) + kPerObject};
+      return {kTensorFields, sizeof(::onnx::TensorProto) + kPerObject};
     case Kind::kSparse:
-      return {kSparseFields, sizeof(onnx::SparseTensorProto) + kPerObject};
+      return {kSparseFields, sizeof(::onnx::SparseTensorProto) + kPerObject};
     case Kind::kValueInfo:
-      return {kValueInfoFields, sizeof(onnx::ValueInfoProto) + kPerObject};
+      return {kValueInfoFields, sizeof(::onnx::ValueInfoProto) + kPerObject};
     case Kind::kType:
-      return {kTypeFields, sizeof(onnx::TypeProto) + kPerObject};
+      return {kTypeFields, sizeof(::onnx::TypeProto) + kPerObject};
     case Kind::kTensorType:
-      return {kTensorTypeFields, sizeof(onnx::TypeProto::Tensor) + kPerObject};
+      return {kTensorTypeFields, sizeof(::onnx::TypeProto::Tensor) + kPerObject};
     case Kind::kHolder:
-      return {kHolderFields, sizeof(onnx::TypeProto::Sequence) + kPerObject};
+      return {kHolderFields, sizeof(::onnx::TypeProto::Sequence) + kPerObject};
     case Kind::kMap:
-      return {kMapFields, sizeof(onnx::TypeProto::Map) + kPerObject};
+      return {kMapFields, sizeof(::onnx::TypeProto::Map) + kPerObject};
     case Kind::kShape:
-      return {kShapeFields, sizeof(onnx::TensorShapeProto) + kPerObject};
+      return {kShapeFields, sizeof(::onnx::TensorShapeProto) + kPerObject};
     case Kind::kFunction:
-      return {kFunctionFields, sizeof(onnx::FunctionProto) + kPerObject};
+      return {kFunctionFields, sizeof(::onnx::FunctionProto) + kPerObject};
     case Kind::kTraining:
-      return {kTrainingFields, sizeof(onnx::TrainingInfoProto) + kPerObject};
+      return {kTrainingFields, sizeof(::onnx::TrainingInfoProto) + kPerObject};
     case Kind::kAnnotation:
-      return {kAnnotationFields, sizeof(onnx::TensorAnnotation) + kPerObject};
+      return {kAnnotationFields, sizeof(::onnx::TensorAnnotation) + kPerObject};
     case Kind::kDeviceUse:
-      return {kDeviceUseFields, sizeof(onnx::NodeDeviceConfigurationProto) + kPerObject};
+      return {kDeviceUseFields, sizeof(::onnx::NodeDeviceConfigurationProto) + kPerObject};
     case Kind::kSharding:
-      return {kShardingFields, sizeof(onnx::ShardingSpecProto) + kPerObject};
+      return {kShardingFields, sizeof(::onnx::ShardingSpecProto) + kPerObject};
     case Kind::kShardedDim:
-      return {kShardedDimFields, sizeof(onnx::ShardedDimProto) + kPerObject};
+      return {kShardedDimFields, sizeof(::onnx::ShardedDimProto) + kPerObject};
     case Kind::kIntList:
-      return {kIntListFields, sizeof(onnx::IntIntListEntryProto) + kPerObject};
+      return {kIntListFields, sizeof(::onnx::IntIntListEntryProto) + kPerObject};
     default:
       return {{}, kSmallSize + kPerObject};
   }
@@ -258,4 +258,4 @@ Status check_wire(ByteSpan model) {
   return Scanner(model).run();
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -6,11 +6,11 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// Walks the protobuf wire format without allocating. kMalformed when the framing is broken or
 /// nested too deeply, kOutOfMemory when the parsed form would take more than twice the input plus
 /// a constant (many tiny messages, or integers of one byte each, grow when parsed).
 Status check_wire(ByteSpan model);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -4,7 +4,7 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 void put(ByteVector& bytes, std::uint64_t v) {
@@ -109,4 +109,4 @@ TEST(OnnxScan, ListsCountWithTheRoomTheyGrowInto) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

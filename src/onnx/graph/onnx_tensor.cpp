@@ -7,10 +7,10 @@
 
 #include "corelane/tensor/convert.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 std::string tensor_text(const T& tensor, std::string_view owner) {
   if (!tensor.name().empty()) return fmt::format("tensor '{}'", tensor.name());
@@ -365,4 +365,4 @@ T make_values(std::string name, std::int32_t onnx_type, const std::vector<std::i
   return tensor;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

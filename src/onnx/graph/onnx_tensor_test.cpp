@@ -4,10 +4,10 @@
 
 #include "onnx/infer/onnx_facts.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 TEST(OnnxTensor, MakingItRawFreesTheTypedValues) {
   T tensor;
@@ -40,4 +40,4 @@ TEST(OnnxFacts, ValuesAreKeptOfTheSmallestConstantsOnly) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -2,7 +2,7 @@
 
 #include <set>
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 bool is_unary(std::string_view op) {
   static const std::set<std::string_view> kNames{// clang-format off
@@ -15,4 +15,4 @@ bool is_unary(std::string_view op) {
   return kNames.contains(op);
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// True for standard operators whose output 0 has shape and type of input 0, element by element.
 bool is_unary(std::string_view op);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -3,11 +3,11 @@
 
 #include "onnx/graph/onnx_proto.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// Calls `f(graph)` for the graph and then for each subgraph below it.
 template <class F>
-void for_each_graph(onnx::GraphProto& graph, const F& f) {
+void for_each_graph(::onnx::GraphProto& graph, const F& f) {
   f(graph);
   for (auto& node : *graph.mutable_node()) {
     for (auto& attribute : *node.mutable_attribute()) {
@@ -20,10 +20,10 @@ void for_each_graph(onnx::GraphProto& graph, const F& f) {
 namespace detail {
 
 template <class F>
-void visit_attribute_tensors(onnx::AttributeProto& attribute, const F& f);
+void visit_attribute_tensors(::onnx::AttributeProto& attribute, const F& f);
 
 template <class F>
-void visit_graph_tensors(onnx::GraphProto& graph, const F& f) {
+void visit_graph_tensors(::onnx::GraphProto& graph, const F& f) {
   for (auto& t : *graph.mutable_initializer()) f(t);
   for (auto& s : *graph.mutable_sparse_initializer()) {
     f(*s.mutable_values());
@@ -35,10 +35,10 @@ void visit_graph_tensors(onnx::GraphProto& graph, const F& f) {
 }
 
 template <class F>
-void visit_attribute_tensors(onnx::AttributeProto& attribute, const F& f) {
+void visit_attribute_tensors(::onnx::AttributeProto& attribute, const F& f) {
   if (attribute.has_t()) f(*attribute.mutable_t());
   for (auto& t : *attribute.mutable_tensors()) f(t);
-  const auto sparse = [&](onnx::SparseTensorProto& s) {
+  const auto sparse = [&](::onnx::SparseTensorProto& s) {
     f(*s.mutable_values());
     f(*s.mutable_indices());
   };
@@ -52,7 +52,7 @@ void visit_attribute_tensors(onnx::AttributeProto& attribute, const F& f) {
 
 /// Calls `f(tensor)` for each TensorProto of the model.
 template <class F>
-void for_each_tensor(onnx::ModelProto& model, const F& f) {
+void for_each_tensor(::onnx::ModelProto& model, const F& f) {
   if (model.has_graph()) detail::visit_graph_tensors(*model.mutable_graph(), f);
   for (auto& training : *model.mutable_training_info()) {
     if (training.has_initialization()) {
@@ -68,4 +68,4 @@ void for_each_tensor(onnx::ModelProto& model, const F& f) {
   }
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

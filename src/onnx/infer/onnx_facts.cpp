@@ -4,7 +4,7 @@
 
 #include "onnx/graph/onnx_tensor.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 /// What is worth keeping of a constant: shapes, axes, scales. A model may hold a great many of
@@ -26,13 +26,13 @@ const ValueFacts& FactsTable::of(const std::string& name) const {
   return outer_ != nullptr ? outer_->of(name) : kNothing;
 }
 
-void FactsTable::learn(const onnx::ValueInfoProto& value) {
+void FactsTable::learn(const ::onnx::ValueInfoProto& value) {
   ValueFacts& facts = facts_[value.name()];
   if (facts.elem == 0) facts.elem = elem_type_of(value.type());
   if (!facts.shape) facts.shape = shape_of(value.type());
 }
 
-void FactsTable::learn(const std::string& name, const onnx::TensorProto& tensor,
+void FactsTable::learn(const std::string& name, const ::onnx::TensorProto& tensor,
                        ByteSpan constants) {
   ValueFacts facts;
   facts.elem = tensor.data_type();
@@ -47,4 +47,4 @@ void FactsTable::learn(const std::string& name, const onnx::TensorProto& tensor,
   facts_[name] = std::move(facts);
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

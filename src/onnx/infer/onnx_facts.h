@@ -12,7 +12,7 @@
 #include "corelane/tensor/shape.h"
 #include "onnx/graph/onnx_proto.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// An element of ValueFacts::ints whose value is not known.
 inline constexpr std::int64_t kUnknownInt = std::numeric_limits<std::int64_t>::min();
@@ -40,9 +40,9 @@ class FactsTable {
   const ValueFacts& of(const std::string& name) const;
   void set(const std::string& name, ValueFacts facts) { facts_[name] = std::move(facts); }
   /// Fills what is missing: type and shape from a value_info.
-  void learn(const onnx::ValueInfoProto& value);
+  void learn(const ::onnx::ValueInfoProto& value);
   /// From an initialiser or the value of a Constant; values of the smallest only.
-  void learn(const std::string& name, const onnx::TensorProto& tensor, ByteSpan constants);
+  void learn(const std::string& name, const ::onnx::TensorProto& tensor, ByteSpan constants);
 
  private:
   const FactsTable* outer_;
@@ -51,7 +51,7 @@ class FactsTable {
 
 /// Adds what follows for the outputs of `node`. Never wrong: a case that is not understood, or a
 /// node whose inputs do not fit, adds nothing.
-void infer_node(const onnx::NodeProto& node, std::int64_t opset, ByteSpan constants,
+void infer_node(const ::onnx::NodeProto& node, std::int64_t opset, ByteSpan constants,
                 FactsTable& facts);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -6,10 +6,10 @@
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_unary.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 bool is_any(std::string_view op, const std::set<std::string_view>& names) {
   return names.contains(op);
@@ -220,7 +220,7 @@ bool infer_elementwise(const InferContext& c) {
   return true;
 }
 
-void infer_node(const onnx::NodeProto& node, std::int64_t opset, ByteSpan constants,
+void infer_node(const ::onnx::NodeProto& node, std::int64_t opset, ByteSpan constants,
                 FactsTable& facts) {
   const InferContext c{node, opset, constants, facts};
   const bool contrib = node.domain() == "com.microsoft" &&
@@ -231,4 +231,4 @@ void infer_node(const onnx::NodeProto& node, std::int64_t opset, ByteSpan consta
   infer_layers(c);
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

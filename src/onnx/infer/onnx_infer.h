@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "onnx/infer/onnx_facts.h"
 #include "onnx/graph/onnx_graph.h"
+#include "onnx/infer/onnx_facts.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// More dimensions than any operator of a real model makes.
 inline constexpr std::size_t kMostDims = 64;
@@ -21,7 +21,7 @@ const ValueFacts& sound(const ValueFacts& facts);
 
 /// One node while its outputs are inferred.
 struct InferContext {
-  const onnx::NodeProto& node;
+  const ::onnx::NodeProto& node;
   std::int64_t opset;
   ByteSpan constants;
   FactsTable& facts;
@@ -46,4 +46,4 @@ bool infer_elementwise(const InferContext& c);
 bool infer_shape_ops(const InferContext& c);
 bool infer_layers(const InferContext& c);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -3,18 +3,18 @@
 #include <cmath>
 
 #include "onnx/graph/onnx_checked.h"
-#include "onnx/infer/onnx_infer.h"
 #include "onnx/graph/onnx_tensor.h"
+#include "onnx/infer/onnx_infer.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 using Ints = std::vector<std::int64_t>;
 
 constexpr std::int64_t kOpen = Shape::kOpen;
 
-Ints ints_or(const onnx::NodeProto& node, std::string_view name, std::size_t n,
+Ints ints_or(const ::onnx::NodeProto& node, std::string_view name, std::size_t n,
              std::int64_t otherwise) {
   Ints values = ints_attribute(node, name);
   if (values.size() != n) values.assign(n, otherwise);
@@ -385,4 +385,4 @@ bool infer_layers(const InferContext& c) {
   return true;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

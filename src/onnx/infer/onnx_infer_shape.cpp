@@ -3,13 +3,13 @@
 #include <numeric>
 
 #include "onnx/graph/onnx_checked.h"
-#include "onnx/infer/onnx_infer.h"
 #include "onnx/graph/onnx_tensor.h"
+#include "onnx/infer/onnx_infer.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 using Ints = std::vector<std::int64_t>;
 
 constexpr std::int64_t kOpen = Shape::kOpen;
@@ -409,4 +409,4 @@ bool infer_shape_ops(const InferContext& c) {
   return true;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

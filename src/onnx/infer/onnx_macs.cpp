@@ -5,7 +5,7 @@
 
 #include "onnx/graph/onnx_graph.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using Count = std::optional<std::uint64_t>;
@@ -37,7 +37,7 @@ Count convolution(const std::optional<Shape>& y, const std::optional<Shape>& w) 
 
 }  // namespace
 
-Count macs_of(const onnx::NodeProto& node, const FactsTable& facts) {
+Count macs_of(const ::onnx::NodeProto& node, const FactsTable& facts) {
   const std::string& op = node.op_type();
   const auto shape = [&](int i) { return facts.of(input_of(node, i)).shape; };
   const auto output = [&] { return facts.of(node.output(0)).shape; };
@@ -57,4 +57,4 @@ Count macs_of(const onnx::NodeProto& node, const FactsTable& facts) {
   return 0;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

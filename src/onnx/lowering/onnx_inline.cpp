@@ -1,12 +1,12 @@
 #include "onnx/lowering/onnx_inline.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
-void rename_reads(onnx::NodeProto& node, const Renames& renames) {
+void rename_reads(::onnx::NodeProto& node, const Renames& renames) {
   for (auto& in : *node.mutable_input()) {
     if (const auto it = renames.find(in); it != renames.end()) in = it->second;
   }
-  const auto below = [&](onnx::GraphProto& g) {
+  const auto below = [&](::onnx::GraphProto& g) {
     for (auto& n : *g.mutable_node()) rename_reads(n, renames);
     for (auto& out : *g.mutable_output()) {
       if (const auto it = renames.find(out.name()); it != renames.end()) out.set_name(it->second);
@@ -18,19 +18,19 @@ void rename_reads(onnx::NodeProto& node, const Renames& renames) {
   }
 }
 
-Renames inline_constants(Rewriter& r, const onnx::GraphProto& graph) {
+Renames inline_constants(Rewriter& r, const ::onnx::GraphProto& graph) {
   Renames renames;
   for (const auto& t : graph.initializer()) renames[t.name()] = r.add_constant(t);
   return renames;
 }
 
-Names inline_graph(Rewriter& r, const onnx::GraphProto& graph, const Names& inputs,
+Names inline_graph(Rewriter& r, const ::onnx::GraphProto& graph, const Names& inputs,
                    Renames renames) {
   for (int i = 0; i < graph.input_size(); ++i) {
     renames[graph.input(i).name()] = inputs[static_cast<std::size_t>(i)];
   }
   for (const auto& original : graph.node()) {
-    onnx::NodeProto inner = original;
+    ::onnx::NodeProto inner = original;
     rename_reads(inner, renames);
     for (auto& out : *inner.mutable_output()) {
       if (out.empty()) continue;
@@ -48,4 +48,4 @@ Names inline_graph(Rewriter& r, const onnx::GraphProto& graph, const Names& inpu
   return outputs;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -12,11 +12,11 @@
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_tensor.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
-using Node = onnx::NodeProto;
+using T = ::onnx::TensorProto;
+using Node = ::onnx::NodeProto;
 
 bool is_op(const Node& node, std::string_view type) {
   return node.op_type() == type && is_standard_domain(node.domain());
@@ -29,7 +29,7 @@ struct Pair {
 };
 
 /// All pairs of a graph; an index over it must not outlive a change of the graph.
-std::vector<Pair> find_pairs(const onnx::GraphProto& graph, const GraphIndex& index) {
+std::vector<Pair> find_pairs(const ::onnx::GraphProto& graph, const GraphIndex& index) {
   std::vector<Pair> pairs;
   for (const Node& node : graph.node()) {
     if (!is_op(node, "QuantizeLinear") || node.input_size() < 2 || node.output_size() != 1 ||
@@ -50,7 +50,7 @@ std::vector<Pair> find_pairs(const onnx::GraphProto& graph, const GraphIndex& in
 /// Names that no value of the graph has.
 class FreeNames {
  public:
-  FreeNames(const onnx::GraphProto& graph, const GraphIndex& index) : index_(index) {
+  FreeNames(const ::onnx::GraphProto& graph, const GraphIndex& index) : index_(index) {
     for (const auto& input : graph.input()) inputs_.insert(input.name());
   }
   /// `wanted`, or with a number behind it.
@@ -81,7 +81,7 @@ void add_finding(std::vector<ImportFinding>& findings, const Node& first, std::s
 
 class UnsignedPairs {
  public:
-  UnsignedPairs(onnx::GraphProto& graph, ByteSpan constants)
+  UnsignedPairs(::onnx::GraphProto& graph, ByteSpan constants)
       : graph_(graph), index_(graph), names_(graph, index_), constants_(constants) {}
 
   void run(std::vector<ImportFinding>& findings) {
@@ -141,7 +141,7 @@ class UnsignedPairs {
     for (T& tensor : tensors_) *graph_.add_initializer() = std::move(tensor);
   }
 
-  onnx::GraphProto& graph_;
+  ::onnx::GraphProto& graph_;
   GraphIndex index_;
   FreeNames names_;
   ByteSpan constants_;
@@ -161,7 +161,7 @@ std::int64_t bytes_of(const Node& node) { return static_cast<std::int64_t>(node.
 class PairsBeforeConcat {
  public:
   /// `room`: how many bytes of nodes may still be made.
-  PairsBeforeConcat(onnx::GraphProto& graph, std::int64_t& room)
+  PairsBeforeConcat(::onnx::GraphProto& graph, std::int64_t& room)
       : graph_(graph), index_(graph), names_(graph, index_), room_(room) {}
 
   /// False when there was nothing to do.
@@ -294,7 +294,7 @@ class PairsBeforeConcat {
     graph_.mutable_node()->Swap(&nodes);
   }
 
-  onnx::GraphProto& graph_;
+  ::onnx::GraphProto& graph_;
   GraphIndex index_;
   FreeNames names_;
   std::int64_t& room_;
@@ -304,7 +304,7 @@ class PairsBeforeConcat {
 
 }  // namespace
 
-void rewrite_quantized(onnx::GraphProto& graph, ByteSpan constants,
+void rewrite_quantized(::onnx::GraphProto& graph, ByteSpan constants,
                        std::vector<ImportFinding>& findings) {
   UnsignedPairs(graph, constants).run(findings);
   // Some parts for each node of an honest model; a hostile one could ask for a square of them.
@@ -316,4 +316,4 @@ void rewrite_quantized(onnx::GraphProto& graph, ByteSpan constants,
   }
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -22,12 +22,12 @@
 #include "corelane/program/description.h"
 #include "onnx/graph/onnx_proto.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// Rewrites the top graph; what was done becomes findings. Pairs whose parameters are not constant,
 /// or whose integers are read by anything but a DequantizeLinear with the same parameters, are left
 /// alone.
-void rewrite_quantized(onnx::GraphProto& graph, ByteSpan constants,
+void rewrite_quantized(::onnx::GraphProto& graph, ByteSpan constants,
                        std::vector<ImportFinding>& findings);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

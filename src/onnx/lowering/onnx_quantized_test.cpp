@@ -7,18 +7,18 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
-onnx::ModelProto graph_of(const ImportedModel& imported) {
-  onnx::ModelProto model;
+::onnx::ModelProto graph_of(const ImportedModel& imported) {
+  ::onnx::ModelProto model;
   EXPECT_TRUE(model.ParseFromArray(imported.graph.data(), static_cast<int>(imported.graph.size())));
   return model;
 }
 
-std::vector<std::string> operators(const onnx::ModelProto& model) {
+std::vector<std::string> operators(const ::onnx::ModelProto& model) {
   std::vector<std::string> ops;
   for (const auto& node : model.graph().node()) ops.push_back(node.op_type());
   return ops;
@@ -50,7 +50,7 @@ TestModel pair_behind_concat() {
   m.floats("s", {}, {0.5}).typed("z", T::UINT8, {}, {3});
   m.node("Concat", {"a", "b"}, {"c"}).add_attribute()->set_name("axis");
   auto& axis = *m.graph().mutable_node(0)->mutable_attribute(0);
-  axis.set_type(onnx::AttributeProto::INT);
+  axis.set_type(::onnx::AttributeProto::INT);
   axis.set_i(1);
   m.node("Relu", {"c"}, {"r"});
   m.node("QuantizeLinear", {"r", "s", "z"}, {"q"});
@@ -62,7 +62,7 @@ TestModel pair_behind_concat() {
 TEST(OnnxQuantized, SignedPairsBecomeUnsignedOnes) {
   const auto imported = signed_pair().import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = graph_of(*imported);
   const GraphIndex index(model.graph());
   const auto& quantize = *index.producer("q");
   EXPECT_EQ(quantize.input(2), index.producer("d")->input(2));
@@ -90,11 +90,11 @@ TEST(OnnxQuantized, IntegersThatAreReadAsIntegersStay) {
   m.output("i", {1, 4}, T::INT32);
   m.node("Cast", {"q"}, {"i"}).add_attribute()->set_name("to");
   auto& to = *m.graph().mutable_node(m.graph().node_size() - 1)->mutable_attribute(0);
-  to.set_type(onnx::AttributeProto::INT);
+  to.set_type(::onnx::AttributeProto::INT);
   to.set_i(T::INT32);
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = graph_of(*imported);
   EXPECT_EQ(GraphIndex(model.graph()).producer("q")->input(2), "z");
 }
 
@@ -103,14 +103,14 @@ TEST(OnnxQuantized, IntegersThatTheModelReturnsStay) {
   m.output("q", {1, 4}, T::INT8);
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = graph_of(*imported);
   EXPECT_EQ(GraphIndex(model.graph()).producer("q")->input(2), "z");
 }
 
 TEST(OnnxQuantized, PairsBehindAConcatComeBeforeIt) {
   const auto imported = pair_behind_concat().import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = graph_of(*imported);
   EXPECT_THAT(operators(model), testing::ElementsAre("Relu", "QuantizeLinear", "DequantizeLinear",
                                                      "Relu", "QuantizeLinear", "DequantizeLinear",
                                                      "Concat", "Identity", "Sigmoid"));
@@ -150,7 +150,7 @@ TEST(OnnxQuantized, AConcatOfAConcatIsTakenApart) {
   m.open_output("y");
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = graph_of(*imported);
   const GraphIndex index(model.graph());
   for (const auto& node : model.graph().node()) {
     if (node.op_type() != "QuantizeLinear") continue;
@@ -181,7 +181,7 @@ TEST(OnnxQuantized, ARewrittenValueIsDeclaredUnsigned) {
   info.mutable_type()->mutable_tensor_type()->set_elem_type(T::INT8);
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = graph_of(*imported);
   ASSERT_EQ(model.graph().value_info_size(), 1);
   EXPECT_EQ(model.graph().value_info(0).type().tensor_type().elem_type(), T::UINT8);
 }
@@ -195,14 +195,14 @@ TEST(OnnxQuantized, NodesWithoutInputsAreRefused) {
     ASSERT_FALSE(imported) << op;
     EXPECT_EQ(imported.error().code(), Code::kMalformed);
     // Not even without the check before.
-    onnx::GraphProto graph = m.graph();
+    ::onnx::GraphProto graph = m.graph();
     std::vector<ImportFinding> found;
     rewrite_quantized(graph, {}, found);
   }
 }
 
 /// (a, ... a) -> Concat -> Relus -> pairs, all of the same Concat.
-onnx::GraphProto wide(int parts, int relus, int pairs) {
+::onnx::GraphProto wide(int parts, int relus, int pairs) {
   TestModel m;
   m.floats("s", {}, {0.5}).typed("z", T::UINT8, {}, {3});
   m.node("Concat", std::vector<std::string>(static_cast<std::size_t>(parts), "a"), {"r0"});
@@ -217,7 +217,7 @@ onnx::GraphProto wide(int parts, int relus, int pairs) {
 }
 
 TEST(OnnxQuantized, ChainsOfAnyLengthAreNotFollowed) {
-  onnx::GraphProto graph = wide(2, 8, 1);
+  ::onnx::GraphProto graph = wide(2, 8, 1);
   std::vector<ImportFinding> found;
   rewrite_quantized(graph, {}, found);
   EXPECT_EQ(found.size(), 1U);
@@ -227,7 +227,7 @@ TEST(OnnxQuantized, ChainsOfAnyLengthAreNotFollowed) {
 }
 
 TEST(OnnxQuantized, WhatIsMadeStaysInProportionToTheModel) {
-  onnx::GraphProto graph = wide(2000, 8, 500);
+  ::onnx::GraphProto graph = wide(2000, 8, 500);
   const std::size_t before = graph.ByteSizeLong();
   std::vector<ImportFinding> found;
   rewrite_quantized(graph, {}, found);
@@ -236,4 +236,4 @@ TEST(OnnxQuantized, WhatIsMadeStaysInProportionToTheModel) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

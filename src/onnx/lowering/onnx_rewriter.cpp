@@ -5,12 +5,12 @@
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_checked.h"
 #include "onnx/graph/onnx_constants.h"
-#include "onnx/infer/onnx_macs.h"
-#include "onnx/lowering/onnx_rules.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
+#include "onnx/infer/onnx_macs.h"
+#include "onnx/lowering/onnx_rules.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 constexpr int kMostDepth = 8;
@@ -21,32 +21,32 @@ constexpr std::uint64_t kPerNode = 512;
 /// Elements up to which a constant of one value is stored.
 constexpr std::int64_t kMostFilled = 64;
 
-void set_value(onnx::AttributeProto& a, const Attr& attr) {
+void set_value(::onnx::AttributeProto& a, const Attr& attr) {
   a.set_name(attr.name);
   if (const auto* i = std::get_if<std::int64_t>(&attr.value)) {
-    a.set_type(onnx::AttributeProto::INT);
+    a.set_type(::onnx::AttributeProto::INT);
     a.set_i(*i);
   } else if (const auto* f = std::get_if<float>(&attr.value)) {
-    a.set_type(onnx::AttributeProto::FLOAT);
+    a.set_type(::onnx::AttributeProto::FLOAT);
     a.set_f(*f);
   } else if (const auto* s = std::get_if<std::string>(&attr.value)) {
-    a.set_type(onnx::AttributeProto::STRING);
+    a.set_type(::onnx::AttributeProto::STRING);
     a.set_s(*s);
   } else {
-    a.set_type(onnx::AttributeProto::INTS);
+    a.set_type(::onnx::AttributeProto::INTS);
     for (const auto v : std::get<Ints>(attr.value)) a.add_ints(v);
   }
 }
 
 /// The first of "corelane/", "corelane1/", ... that begins no name of the graph, nor of those in
 /// it.
-std::string free_prefix(onnx::GraphProto& graph) {
+std::string free_prefix(::onnx::GraphProto& graph) {
   std::unordered_set<std::string_view> taken;
   const auto add = [&](std::string_view name) {
     const auto end = name.find('/');
     if (name.starts_with("corelane") && end != name.npos) taken.insert(name.substr(0, end + 1));
   };
-  for_each_graph(graph, [&](const onnx::GraphProto& g) {
+  for_each_graph(graph, [&](const ::onnx::GraphProto& g) {
     for (const auto* list : {&g.input(), &g.output(), &g.value_info()}) {
       for (const auto& v : *list) add(v.name());
     }
@@ -62,7 +62,7 @@ std::string free_prefix(onnx::GraphProto& graph) {
 }
 
 /// Models of other domains alone name no standard operator set; what the rules add needs one.
-void add_standard_opset(onnx::ModelProto& model) {
+void add_standard_opset(::onnx::ModelProto& model) {
   for (const auto& o : model.opset_import()) {
     if (is_standard_domain(o.domain())) return;
   }
@@ -85,7 +85,7 @@ std::string Rewriter::made_by(const std::string& name) const {
   return it == makers_.end() ? std::string() : it->second;
 }
 
-Status Rewriter::run(onnx::GraphProto& graph) {
+Status Rewriter::run(::onnx::GraphProto& graph) {
   graph_ = &graph;
   for (const auto& t : graph.initializer()) {
     facts_.learn(t.name(), t, state_.constants);
@@ -94,7 +94,7 @@ Status Rewriter::run(onnx::GraphProto& graph) {
   for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()}) {
     for (const auto& v : *list) facts_.learn(v);
   }
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
+  google::protobuf::RepeatedPtrField<::onnx::NodeProto> old;
   old.Swap(graph.mutable_node());
   graph.mutable_node()->Reserve(old.size());
   for (origin_ = 0; origin_ < old.size() && failed_.ok(); ++origin_) {
@@ -104,7 +104,7 @@ Status Rewriter::run(onnx::GraphProto& graph) {
   return failed_;
 }
 
-void Rewriter::visit(onnx::NodeProto node, int depth) {
+void Rewriter::visit(::onnx::NodeProto node, int depth) {
   if (!failed_.ok()) return;
   if (depth > kMostDepth) {
     failed_ = error(Code::kInternal, "node {}: rewritten without end", position_text(node));
@@ -145,8 +145,8 @@ void Rewriter::visit(onnx::NodeProto node, int depth) {
   }
 }
 
-Status Rewriter::subgraphs(onnx::NodeProto& node) {
-  const auto below = [&](onnx::GraphProto& g) { return Rewriter(state_, &facts_).run(g); };
+Status Rewriter::subgraphs(::onnx::NodeProto& node) {
+  const auto below = [&](::onnx::GraphProto& g) { return Rewriter(state_, &facts_).run(g); };
   for (auto& a : *node.mutable_attribute()) {
     if (a.has_g()) CORELANE_TRY(below(*a.mutable_g()));
     for (auto& g : *a.mutable_graphs()) CORELANE_TRY(below(g));
@@ -171,11 +171,11 @@ std::string Rewriter::fresh_name(std::string_view hint) {
   return fmt::format("{}{}_{}", state_.prefix, hint, state_.next_name++);
 }
 
-void Rewriter::emit(onnx::NodeProto node) { visit(std::move(node), depth_); }
+void Rewriter::emit(::onnx::NodeProto node) { visit(std::move(node), depth_); }
 
 void Rewriter::define(const Names& outputs, std::string_view op, const Names& inputs,
                       const Attrs& attrs) {
-  onnx::NodeProto node;
+  ::onnx::NodeProto node;
   node.set_op_type(std::string(op));
   const std::string base = origin_name_.empty() ? fmt::format("node{}", origin_) : origin_name_;
   node.set_name(fmt::format("{}/{}_{}", base, op, state_.next_name++));
@@ -197,7 +197,7 @@ Names Rewriter::add_many(std::string_view op, std::size_t n, const Names& inputs
   return outputs;
 }
 
-std::string Rewriter::constant(onnx::TensorProto tensor) {
+std::string Rewriter::constant(::onnx::TensorProto tensor) {
   std::string name = tensor.name();
   if (!take_room(kPerNode + tensor.ByteSizeLong())) return name;
   place_tensor(tensor, state_.constants);
@@ -208,8 +208,8 @@ std::string Rewriter::constant(onnx::TensorProto tensor) {
   return name;
 }
 
-std::string Rewriter::add_constant(const onnx::TensorProto& tensor) {
-  onnx::TensorProto copy = tensor;
+std::string Rewriter::add_constant(const ::onnx::TensorProto& tensor) {
+  ::onnx::TensorProto copy = tensor;
   copy.set_name(fresh_name("constant"));
   return constant(std::move(copy));
 }
@@ -291,13 +291,13 @@ std::string Rewriter::concat(const Names& parts, std::int64_t axis) {
   return parts.size() == 1 ? parts.front() : add("Concat", parts, {{"axis", axis}});
 }
 
-void Rewriter::warn(const onnx::NodeProto& node, std::string text) {
+void Rewriter::warn(const ::onnx::NodeProto& node, std::string text) {
   const ImportFinding finding{ImportFinding::Kind::kWarning, position_text(node), op_text(node),
                               std::move(text)};
   state_.findings.push_back(finding);
 }
 
-Result<bool> Rewriter::refuse(const onnx::NodeProto& node, std::string_view text) {
+Result<bool> Rewriter::refuse(const ::onnx::NodeProto& node, std::string_view text) {
   if (state_.refuse_known_wrong) {
     return error(Code::kUnsupportedModel, "node {} ({}): {}", position_text(node), op_text(node),
                  text);
@@ -306,7 +306,7 @@ Result<bool> Rewriter::refuse(const onnx::NodeProto& node, std::string_view text
   return false;
 }
 
-void Rewriter::declare_outputs(onnx::GraphProto& graph) const {
+void Rewriter::declare_outputs(::onnx::GraphProto& graph) const {
   for (auto& out : *graph.mutable_output()) {
     const auto& shape = facts_.of(out.name()).shape;
     const bool tensor = out.type().has_tensor_type();
@@ -323,7 +323,7 @@ void Rewriter::declare_outputs(onnx::GraphProto& graph) const {
   }
 }
 
-Result<RewriteReport> rewrite(onnx::ModelProto& model, ByteVector& constants,
+Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteVector& constants,
                               bool refuse_known_wrong) {
   RewriteReport report;
   add_standard_opset(model);
@@ -343,4 +343,4 @@ Result<RewriteReport> rewrite(onnx::ModelProto& model, ByteVector& constants,
   return report;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

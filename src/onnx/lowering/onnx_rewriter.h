@@ -12,12 +12,12 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
 #include "corelane/program/description.h"
-#include "onnx/infer/onnx_facts.h"
 #include "onnx/graph/onnx_graph.h"
-#include "onnx/infer/onnx_infer.h"
 #include "onnx/graph/onnx_proto.h"
+#include "onnx/infer/onnx_facts.h"
+#include "onnx/infer/onnx_infer.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 using Ints = std::vector<std::int64_t>;
 using Names = std::vector<std::string>;
@@ -41,7 +41,7 @@ class Rewriter;
 /// returns false.
 struct Rule {
   std::string_view op;
-  Result<bool> (*apply)(Rewriter&, const onnx::NodeProto&);
+  Result<bool> (*apply)(Rewriter&, const ::onnx::NodeProto&);
   std::string_view text;  ///< For the finding: what is done.
 };
 
@@ -64,7 +64,7 @@ class Rewriter {
  public:
   Rewriter(RewriteState& state, const FactsTable* outer)
       : state_(state), facts_(outer), top_(outer == nullptr) {}
-  Status run(onnx::GraphProto& graph);
+  Status run(::onnx::GraphProto& graph);
 
   std::int64_t opset() const { return state_.opset; }
   const ValueFacts& of(const std::string& name) const { return sound(facts_.of(name)); }
@@ -83,11 +83,11 @@ class Rewriter {
   void define(const Names& outputs, std::string_view op, const Names& inputs,
               const Attrs& attrs = {});
   /// Any node, through the rules.
-  void emit(onnx::NodeProto node);
+  void emit(::onnx::NodeProto node);
   /// A name that nothing has.
   std::string fresh_name(std::string_view hint);
   /// A copy of a tensor under a new name, which is returned.
-  std::string add_constant(const onnx::TensorProto& tensor);
+  std::string add_constant(const ::onnx::TensorProto& tensor);
   /// Constants.
   std::string ints(const Ints& values);
   std::string scalar_int(std::int64_t value);
@@ -111,28 +111,30 @@ class Rewriter {
   std::string concat(const Names& parts, std::int64_t axis);
 
   /// Writes what is known of the shapes of the graph's outputs into their declarations.
-  void declare_outputs(onnx::GraphProto& graph) const;
+  void declare_outputs(::onnx::GraphProto& graph) const;
 
   /// A finding about the node being rewritten.
-  void warn(const onnx::NodeProto& node, std::string text);
+  void warn(const ::onnx::NodeProto& node, std::string text);
   /// For a pattern that the engine computes wrongly: kUnsupportedModel, or a warning where the
   /// import was asked to go on; then the node is kept.
-  Result<bool> refuse(const onnx::NodeProto& node, std::string_view text);
+  Result<bool> refuse(const ::onnx::NodeProto& node, std::string_view text);
 
  private:
-  void visit(onnx::NodeProto node, int depth);
+  void visit(::onnx::NodeProto node, int depth);
   /// False, and an error of the whole rewriting, when the rules add more than there is room for.
   bool take_room(std::uint64_t bytes);
-  Status subgraphs(onnx::NodeProto& node);
-  std::string constant(onnx::TensorProto tensor);
-  std::string position_text(const onnx::NodeProto& node) const { return node_text(node, origin_); }
+  Status subgraphs(::onnx::NodeProto& node);
+  std::string constant(::onnx::TensorProto tensor);
+  std::string position_text(const ::onnx::NodeProto& node) const {
+    return node_text(node, origin_);
+  }
 
   RewriteState& state_;
   FactsTable facts_;
   bool top_;
-  onnx::GraphProto* graph_ = nullptr;
+  ::onnx::GraphProto* graph_ = nullptr;
   /// Initialisers and values of Constant nodes, in the graph.
-  std::unordered_map<std::string, const onnx::TensorProto*> tensors_;
+  std::unordered_map<std::string, const ::onnx::TensorProto*> tensors_;
   std::unordered_map<std::string, std::string> makers_;
   int origin_ = 0;
   std::string origin_name_;
@@ -148,7 +150,7 @@ struct RewriteReport {
 
 /// Applies all rules to the model's graph, and fills open dimensions of its outputs where they
 /// follow from the inputs.
-Result<RewriteReport> rewrite(onnx::ModelProto& model, ByteVector& constants,
+Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteVector& constants,
                               bool refuse_known_wrong);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -3,15 +3,15 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
-void set_text(onnx::NodeProto& node, const char* name, const char* value) {
+void set_text(::onnx::NodeProto& node, const char* name, const char* value) {
   auto& a = *node.add_attribute();
   a.set_name(name);
-  a.set_type(onnx::AttributeProto::STRING);
+  a.set_type(::onnx::AttributeProto::STRING);
   a.set_s(value);
 }
 
@@ -26,7 +26,7 @@ std::string cropped_axes(const std::vector<double>& roi) {
   const auto imported = m.import();
   if (!imported) return imported.error().to_string();
   std::string axes;
-  const onnx::GraphProto graph = graph_of(*imported);
+  const ::onnx::GraphProto graph = graph_of(*imported);
   for (const auto& n : graph.node()) {
     if (n.op_type() == "Gather") axes += std::to_string(int_attribute(n, "axis", 0));
   }
@@ -49,7 +49,7 @@ std::string loss_operators(const char* reduction, bool known) {
   set_text(node, "reduction", reduction);
   auto& a = *node.add_attribute();
   a.set_name("ignore_index");
-  a.set_type(onnx::AttributeProto::INT);
+  a.set_type(::onnx::AttributeProto::INT);
   a.set_i(1);
   const auto imported = m.import();
   return imported ? operators_of(graph_of(*imported)) : imported.error().to_string();
@@ -62,4 +62,4 @@ TEST(OnnxRewriting, LossOfATargetOfUnknownRankIsNotReducedAlongItsFirstDimension
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -5,7 +5,7 @@
 
 #include "onnx/graph/onnx_check.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using Table = std::unordered_map<std::string_view, std::vector<const Rule*>>;
@@ -22,7 +22,7 @@ Table make_table() {
 
 }  // namespace
 
-const std::vector<const Rule*>& rules_for(const onnx::NodeProto& node) {
+const std::vector<const Rule*>& rules_for(const ::onnx::NodeProto& node) {
   static const Table kTable = make_table();
   static const std::vector<const Rule*> kNone;
   const bool known = is_standard_domain(node.domain()) || node.domain() == "ai.onnx.ml" ||
@@ -32,4 +32,4 @@ const std::vector<const Rule*>& rules_for(const onnx::NodeProto& node) {
   return it == kTable.end() ? kNone : it->second;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -6,10 +6,10 @@
 
 #include "onnx/lowering/onnx_rewriter.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// The rules for a node's operator, in the order in which they are tried. Standard domains only.
-const std::vector<const Rule*>& rules_for(const onnx::NodeProto& node);
+const std::vector<const Rule*>& rules_for(const ::onnx::NodeProto& node);
 
 std::span<const Rule> cast_rules();
 std::span<const Rule> shape_rules();
@@ -20,4 +20,4 @@ std::span<const Rule> fourier_rules();
 std::span<const Rule> recurrent_rules();
 std::span<const Rule> training_rules();
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

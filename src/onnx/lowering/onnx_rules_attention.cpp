@@ -6,10 +6,10 @@
 
 #include "onnx/lowering/onnx_rules.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 constexpr double kNegInf = -std::numeric_limits<double>::infinity();
 constexpr double kLowest = -3.4028234663852886e38;
@@ -38,7 +38,7 @@ std::string unpack_heads(Rewriter& r, const std::string& x, std::int64_t heads) 
   return r.transpose(r.reshape(x, {0, 0, heads, -1}), {0, 2, 1, 3});
 }
 
-std::optional<AttentionParts> attention_parts(Rewriter& r, const onnx::NodeProto& node) {
+std::optional<AttentionParts> attention_parts(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int64_t rank = r.of(node.input(0)).rank();
   if (rank != 3 && rank != 4) return std::nullopt;
   for (int i = 0; i < 3; ++i) {
@@ -73,7 +73,7 @@ std::string repeat_heads(Rewriter& r, const std::string& x, std::int64_t groups)
 }
 
 /// The caller's mask as something to add, as long as the keys; "" when there is none.
-std::string mask_bias(Rewriter& r, const onnx::NodeProto& node, const AttentionParts& p) {
+std::string mask_bias(Rewriter& r, const ::onnx::NodeProto& node, const AttentionParts& p) {
   std::string mask = input_of(node, 3);
   if (mask.empty()) return "";
   const ValueFacts facts = r.of(mask);
@@ -118,7 +118,7 @@ std::string window_bias(Rewriter& r, const AttentionParts& p, const Window& w,
 }
 
 /// Softmax over the keys; a row that may see none becomes zeros.
-std::string guarded_softmax(Rewriter& r, const onnx::NodeProto& node, const std::string& scores,
+std::string guarded_softmax(Rewriter& r, const ::onnx::NodeProto& node, const std::string& scores,
                             const std::string& bias, std::int32_t elem) {
   const auto precision = static_cast<std::int32_t>(int_attribute(node, "softmax_precision", elem));
   const std::string soft =
@@ -128,11 +128,11 @@ std::string guarded_softmax(Rewriter& r, const onnx::NodeProto& node, const std:
   return r.add("Where", {none, r.scalar(elem, 0), soft});
 }
 
-bool has_output(const onnx::NodeProto& node, int i) {
+bool has_output(const ::onnx::NodeProto& node, int i) {
   return i < node.output_size() && !node.output(i).empty();
 }
 
-Result<bool> attention(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> attention(Rewriter& r, const ::onnx::NodeProto& node) {
   const Window window{int_attribute(node, "is_causal", 0) != 0,
                       int_attribute(node, "left_window_size", -1),
                       int_attribute(node, "right_window_size", -1)};
@@ -193,7 +193,7 @@ Result<bool> attention(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> causal_conv(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> causal_conv(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
   const auto& w = r.of(node.input(1));
   if (!is_usual(x, 3) || !is_usual(w, 3)) return false;
@@ -222,7 +222,7 @@ Result<bool> causal_conv(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// One step per token, in f32.
-Result<bool> linear_attention(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> linear_attention(Rewriter& r, const ::onnx::NodeProto& node) {
   constexpr std::int64_t kMostSteps = 512;
   const ValueFacts q = r.of(node.input(0));
   const ValueFacts k = r.of(node.input(1));
@@ -291,7 +291,7 @@ Result<bool> linear_attention(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// Writes `update` into a copy of the cache at each batch entry's own position.
-Result<bool> tensor_scatter(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> tensor_scatter(Rewriter& r, const ::onnx::NodeProto& node) {
   const ValueFacts cache = r.of(node.input(0));
   const ValueFacts update = r.of(node.input(1));
   if (!cache.is_static() || !update.is_static() || update.rank() != cache.rank()) return false;
@@ -330,4 +330,4 @@ constexpr Rule kRules[] = {
 
 std::span<const Rule> attention_rules() { return kRules; }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -1,16 +1,16 @@
 // Rules about element types and about nodes whose result is known without running them.
 #include <cmath>
 
+#include "onnx/graph/onnx_tensor.h"
 #include "onnx/lowering/onnx_inline.h"
 #include "onnx/lowering/onnx_rules.h"
-#include "onnx/graph/onnx_tensor.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
-Result<bool> cast_like(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> cast_like(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t to = r.of(input_of(node, 1)).elem;
   if (to == 0) return false;
   Attrs attrs{{"to", to}};
@@ -23,7 +23,7 @@ Result<bool> cast_like(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// Casts between integers of one width keep the bits, which is what Cast does with them.
-Result<bool> bit_cast(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> bit_cast(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t from = r.of(node.input(0)).elem;
   const auto to = static_cast<std::int32_t>(int_attribute(node, "to", 0));
   const auto integer = [](std::int32_t t) {
@@ -37,7 +37,7 @@ Result<bool> bit_cast(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> constant_if(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> constant_if(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& condition = r.of(node.input(0));
   if (!condition.known_ints() || condition.ints->size() != 1) return false;
   const auto* branch =
@@ -51,10 +51,10 @@ Result<bool> constant_if(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-bool is_flex(const onnx::NodeProto& node) { return node.domain() == "ai.onnx.preview"; }
+bool is_flex(const ::onnx::NodeProto& node) { return node.domain() == "ai.onnx.preview"; }
 
 /// A modifier subgraph of FlexAttention on one value.
-std::string apply_modifier(Rewriter& r, const onnx::NodeProto& node, const char* name,
+std::string apply_modifier(Rewriter& r, const ::onnx::NodeProto& node, const char* name,
                            const std::string& x) {
   const auto* a = find_attribute(node, name);
   if (a == nullptr || !a->has_g() || a->g().input_size() != 1 || a->g().output_size() != 1) {
@@ -63,7 +63,7 @@ std::string apply_modifier(Rewriter& r, const onnx::NodeProto& node, const char*
   return inline_graph(r, a->g(), {x}, inline_constants(r, a->g())).front();
 }
 
-Result<bool> flex_attention(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> flex_attention(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& q = r.of(node.input(0));
   const auto& k = r.of(node.input(1));
   const auto& v = r.of(node.input(2));
@@ -100,13 +100,13 @@ Result<bool> flex_attention(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> has_element(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> has_element(Rewriter& r, const ::onnx::NodeProto& node) {
   const bool has = !input_of(node, 0).empty();
   r.define({node.output(0)}, "Identity", {r.scalar(T::BOOL, has ? 1 : 0)});
   return true;
 }
 
-Result<bool> get_element(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> get_element(Rewriter& r, const ::onnx::NodeProto& node) {
   r.define({node.output(0)}, "Identity", {node.input(0)});
   return true;
 }
@@ -124,4 +124,4 @@ constexpr Rule kRules[] = {
 
 std::span<const Rule> cast_rules() { return kRules; }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

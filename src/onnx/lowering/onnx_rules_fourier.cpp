@@ -7,10 +7,10 @@
 #include "onnx/infer/onnx_infer.h"
 #include "onnx/lowering/onnx_rules.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 /// Elements of a matrix up to which a transform is written out.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
@@ -79,7 +79,7 @@ std::string apply(Rewriter& r, const std::string& x, const ValueFacts& facts, st
   return r.transpose(r.reshape(r.add("MatMul", {rows, matrix}), wide), back);
 }
 
-std::optional<Transform> transform_along(const onnx::NodeProto& node, const ValueFacts& x,
+std::optional<Transform> transform_along(const ::onnx::NodeProto& node, const ValueFacts& x,
                                          std::size_t axis, std::optional<std::int64_t> length) {
   Transform t;
   t.inverse = int_attribute(node, "inverse", 0) != 0;
@@ -97,7 +97,7 @@ std::optional<Transform> transform_along(const onnx::NodeProto& node, const Valu
 }
 
 /// Axes that the node may mean: the given one, or those that lead to the declared output shape.
-std::vector<std::size_t> candidate_axes(Rewriter& r, const onnx::NodeProto& node,
+std::vector<std::size_t> candidate_axes(Rewriter& r, const ::onnx::NodeProto& node,
                                         const ValueFacts& x, std::optional<std::int64_t> length) {
   const std::size_t rank = x.shape->rank();
   std::int64_t axis = r.opset() < 20 ? int_attribute(node, "axis", 1) : -2;
@@ -122,7 +122,7 @@ std::vector<std::size_t> candidate_axes(Rewriter& r, const onnx::NodeProto& node
   return normal && *normal + 1 < rank ? std::vector{*normal} : std::vector<std::size_t>{};
 }
 
-Result<bool> dft(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> dft(Rewriter& r, const ::onnx::NodeProto& node) {
   const ValueFacts x = r.of(node.input(0));
   const auto& length_facts = r.of(input_of(node, 1));
   std::optional<std::int64_t> length;
@@ -170,7 +170,7 @@ std::string sine_of_turns(Rewriter& r, const std::string& t, std::int32_t elem) 
 
 /// Frames are gathered at positions computed at run time; their count comes from the declared
 /// output.
-Result<bool> stft(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> stft(Rewriter& r, const ::onnx::NodeProto& node) {
   const ValueFacts signal = r.of(node.input(0));
   const ValueFacts out = r.of(node.output(0));
   const auto& step = r.of(node.input(1));
@@ -225,4 +225,4 @@ constexpr Rule kRules[] = {
 
 std::span<const Rule> fourier_rules() { return kRules; }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

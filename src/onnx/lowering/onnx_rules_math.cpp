@@ -5,13 +5,13 @@
 #include "onnx/infer/onnx_infer.h"
 #include "onnx/lowering/onnx_rules.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 /// numpy's mod: the sign of the divisor.
-Result<bool> float_mod(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> float_mod(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
   if (!is_float(dtype_of(elem)) || int_attribute(node, "fmod", 0) != 0) return false;
   const std::string& b = node.input(1);
@@ -27,7 +27,7 @@ Result<bool> float_mod(Rewriter& r, const onnx::NodeProto& node) {
 constexpr std::int64_t kMostAlong = std::int64_t{1} << 40;
 
 /// The product of each prefix, by doubling: log2(n) multiplications with shifted copies.
-std::string prefix_products(Rewriter& r, const onnx::NodeProto& node, const ValueFacts& x,
+std::string prefix_products(Rewriter& r, const ::onnx::NodeProto& node, const ValueFacts& x,
                             std::size_t axis) {
   const auto at = static_cast<std::int64_t>(axis);
   const std::int64_t n = (*x.shape)[axis];
@@ -46,7 +46,7 @@ std::string prefix_products(Rewriter& r, const onnx::NodeProto& node, const Valu
   return value;
 }
 
-Result<bool> cum_prod(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> cum_prod(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
   const auto usual = [](std::int64_t d) { return d <= kMostAlong; };
   if (!x.is_static() || x.rank() < 1 || x.rank() > 6 ||
@@ -76,7 +76,7 @@ Result<bool> cum_prod(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// The engine's ReduceMax starts from the lowest float, so a row of -inf does not compare as such.
-Result<bool> equals_negative_infinity(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> equals_negative_infinity(Rewriter& r, const ::onnx::NodeProto& node) {
   constexpr double kLowest = -3.4028234663852886e38;
   for (const int i : {0, 1}) {
     const auto& bound = r.of(node.input(i));
@@ -92,7 +92,7 @@ Result<bool> equals_negative_infinity(Rewriter& r, const onnx::NodeProto& node) 
 }
 
 /// Inference: the input itself, and a mask of ones.
-Result<bool> dropout(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> dropout(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
   const std::string& training = input_of(node, 2);
   if (!training.empty()) {
@@ -111,7 +111,7 @@ Result<bool> dropout(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// Determinants of 2x2 and 3x3 matrices.
-Result<bool> determinant(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> determinant(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
   if (x.rank() < 2) return false;
   const std::int64_t n = (*x.shape)[x.shape->rank() - 1];
@@ -135,7 +135,7 @@ Result<bool> determinant(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> binarizer(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> binarizer(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
   if (elem == 0) return false;
   const double threshold = float_attribute(node, "threshold", 0.0f);
@@ -144,7 +144,7 @@ Result<bool> binarizer(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> feature_extractor(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> feature_extractor(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
   if (x.rank() < 1) return false;
   std::string picked =
@@ -154,7 +154,7 @@ Result<bool> feature_extractor(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> celu(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> celu(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
   if (elem == T::FLOAT || !is_float(dtype_of(elem))) return false;
   const double alpha = float_attribute(node, "alpha", 1.0f);
@@ -167,7 +167,7 @@ Result<bool> celu(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> swiglu(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> swiglu(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
   if (elem == 0) return false;
   const std::string& a = node.input(0);
@@ -178,7 +178,7 @@ Result<bool> swiglu(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// With ignore_index: gather the target's score, weigh it, reduce.
-Result<bool> nll_loss(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> nll_loss(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto* ignore = find_attribute(node, "ignore_index");
   const auto x = r.of(node.input(0));
   const auto target = r.of(node.input(1));
@@ -229,4 +229,4 @@ constexpr Rule kRules[] = {
 
 std::span<const Rule> math_rules() { return kRules; }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

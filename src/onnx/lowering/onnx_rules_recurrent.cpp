@@ -7,19 +7,19 @@
 #include "onnx/lowering/onnx_inline.h"
 #include "onnx/lowering/onnx_rules.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-bool has_output(const onnx::NodeProto& node, int i) {
+bool has_output(const ::onnx::NodeProto& node, int i) {
   return i < node.output_size() && !node.output(i).empty();
 }
 
-Result<bool> batch_first(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> batch_first(Rewriter& r, const ::onnx::NodeProto& node) {
   if (node.op_type() == "LSTM" && !input_of(node, 7).empty()) {
     return r.refuse(node, "peepholes are computed wrongly by the engine");
   }
   if (int_attribute(node, "layout", 0) == 0) return false;
-  onnx::NodeProto plain = node;
+  ::onnx::NodeProto plain = node;
   set_attribute(plain, "layout", std::int64_t{0});
   plain.set_input(0, r.transpose(node.input(0), {1, 0, 2}));
   for (const int i : {5, 6}) {
@@ -38,7 +38,7 @@ Result<bool> batch_first(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// Names that the graph, or one below it, reads but does not make.
-void collect_captures(const onnx::GraphProto& graph, std::set<std::string> known,
+void collect_captures(const ::onnx::GraphProto& graph, std::set<std::string> known,
                       std::vector<std::string>& captures) {
   for (const auto& in : graph.input()) known.insert(in.name());
   for (const auto& t : graph.initializer()) known.insert(t.name());
@@ -59,7 +59,7 @@ void collect_captures(const onnx::GraphProto& graph, std::set<std::string> known
   for (const auto& out : graph.output()) read(out.name());
 }
 
-void declare(Rewriter& r, onnx::ValueInfoProto& value, const std::string& name,
+void declare(Rewriter& r, ::onnx::ValueInfoProto& value, const std::string& name,
              const std::string& like) {
   value.set_name(name);
   const auto& facts = r.of(like);
@@ -80,13 +80,13 @@ void move_back_to(List& list, int at, std::size_t n) {
 }
 
 /// 0 for a count that the node cannot have.
-int scan_inputs(const onnx::NodeProto& node) {
+int scan_inputs(const ::onnx::NodeProto& node) {
   const std::int64_t n = int_attribute(node, "num_scan_inputs", 0);
   return n < 0 || n > node.input_size() ? 0 : static_cast<int>(n);
 }
 
 /// The engine takes values of the graph around a Scan for states. They become states.
-Result<bool> scan_captures(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> scan_captures(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto* body = find_attribute(node, "body");
   if (r.opset() < 9 || body == nullptr || !body->has_g()) return false;
   std::vector<std::string> captures;
@@ -99,13 +99,13 @@ Result<bool> scan_captures(Rewriter& r, const onnx::NodeProto& node) {
                     body->g().input_size() == node.input_size();
   if (captures.empty() || !known || !fits) return false;
 
-  onnx::NodeProto fresh = node;
+  ::onnx::NodeProto fresh = node;
   while (fresh.output_size() < body->g().output_size()) fresh.add_output("");
   remove_attribute(fresh, "body");
   auto& attribute = *fresh.add_attribute();
   attribute.set_name("body");
-  attribute.set_type(onnx::AttributeProto::GRAPH);
-  onnx::GraphProto& graph = *attribute.mutable_g();
+  attribute.set_type(::onnx::AttributeProto::GRAPH);
+  ::onnx::GraphProto& graph = *attribute.mutable_g();
   graph = body->g();
   Renames renames;
   for (const auto& name : captures) renames[name] = r.fresh_name("state");
@@ -131,11 +131,11 @@ Result<bool> scan_captures(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// A short Scan becomes its steps: the engine gets the shapes of its body wrong in many cases.
-Result<bool> unroll_scan(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> unroll_scan(Rewriter& r, const ::onnx::NodeProto& node) {
   constexpr std::int64_t kMostSteps = 64;
   const auto* body = find_attribute(node, "body");
   if (r.opset() < 9 || body == nullptr || !body->has_g()) return false;
-  const onnx::GraphProto& graph = body->g();
+  const ::onnx::GraphProto& graph = body->g();
   const int scans = scan_inputs(node);
   const int states = node.input_size() - scans;
   const int outputs = graph.output_size() - states;
@@ -206,4 +206,4 @@ constexpr Rule kRules[] = {
 
 std::span<const Rule> recurrent_rules() { return kRules; }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

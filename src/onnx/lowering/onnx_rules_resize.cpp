@@ -12,10 +12,10 @@
 #include "onnx/infer/onnx_infer.h"
 #include "onnx/lowering/onnx_rules.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 struct ResizeParts {
   std::int32_t elem = 0;
@@ -49,7 +49,7 @@ std::string pick(Rewriter& r, const std::string& list, std::size_t i) {
                    {0});
 }
 
-bool is_wrong_in_engine(Rewriter& r, const onnx::NodeProto& node) {
+bool is_wrong_in_engine(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::string transformation =
       string_attribute(node, "coordinate_transformation_mode", "half_pixel");
   if (int_attribute(node, "antialias", 0) != 0 || int_attribute(node, "exclude_outside", 0) != 0 ||
@@ -76,7 +76,8 @@ bool is_wrong_in_engine(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// The output's shape where sizes are constant, else what is declared.
-std::optional<Shape> output_shape(Rewriter& r, const onnx::NodeProto& node, const ResizeParts& p) {
+std::optional<Shape> output_shape(Rewriter& r, const ::onnx::NodeProto& node,
+                                  const ResizeParts& p) {
   const auto& sizes = r.of(p.sizes);
   if (!p.sizes.empty() && sizes.known_ints() && sizes.ints->size() == p.axes.size()) {
     double ratio = 0;
@@ -107,7 +108,7 @@ std::optional<Shape> output_shape(Rewriter& r, const onnx::NodeProto& node, cons
   return declared.is_static() ? declared.shape : std::nullopt;
 }
 
-std::optional<ResizeParts> resize_parts(Rewriter& r, const onnx::NodeProto& node) {
+std::optional<ResizeParts> resize_parts(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
   if (!x.is_static() || x.rank() < 1 || r.opset() < 11) return std::nullopt;
   ResizeParts p;
@@ -266,7 +267,7 @@ bool takes_all(Rewriter& r, const ResizeParts& p, std::size_t entry) {
   return roi && roi->size() == 2 * n && (*roi)[entry] == 0 && (*roi)[entry + n] == 1;
 }
 
-Result<bool> resize(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> resize(Rewriter& r, const ::onnx::NodeProto& node) {
   if (!is_wrong_in_engine(r, node)) return false;
   const auto parts = resize_parts(r, node);
   if (!parts) {
@@ -320,4 +321,4 @@ constexpr Rule kRules[] = {
 
 std::span<const Rule> resize_rules() { return kRules; }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

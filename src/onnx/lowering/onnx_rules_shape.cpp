@@ -6,10 +6,10 @@
 #include "onnx/infer/onnx_infer.h"
 #include "onnx/lowering/onnx_rules.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 constexpr std::int64_t kOpen = Shape::kOpen;
 /// Sizes and paddings up to which wrap padding is written out.
@@ -43,7 +43,7 @@ std::string spread_dims(Rewriter& r, const std::string& x, const std::string& ma
   return r.add("Where", {r.cast(mask, T::BOOL), one, dims});
 }
 
-Result<bool> unsqueeze_at_run_time(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> unsqueeze_at_run_time(Rewriter& r, const ::onnx::NodeProto& node) {
   if (r.opset() < 13 || r.of(node.input(1)).known_ints()) return false;
   const std::int64_t n = length_of(r.of(node.input(1)));
   const std::int64_t from = r.of(node.input(0)).rank();
@@ -59,13 +59,13 @@ Result<bool> unsqueeze_at_run_time(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// Without its reduced dimensions only the count of them is known: reduce with them, then reshape.
-Result<bool> reduce_at_run_time(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> reduce_at_run_time(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& axes = r.of(input_of(node, 1));
   const std::int64_t rank = r.of(node.input(0)).rank();
   const std::int64_t n = length_of(axes);
   const bool keep = int_attribute(node, "keepdims", 1) != 0;
   if (input_of(node, 1).empty() || axes.known_ints() || keep || n <= 0 || rank < n) return false;
-  onnx::NodeProto kept = node;
+  ::onnx::NodeProto kept = node;
   set_attribute(kept, "keepdims", std::int64_t{1});
   kept.set_output(0, r.fresh_name("kept"));
   r.emit(kept);
@@ -86,7 +86,7 @@ Result<bool> reduce_at_run_time(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// The engine computes Tile with repeats that come at run time wrongly; Expand is right.
-Result<bool> tile_at_run_time(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> tile_at_run_time(Rewriter& r, const ::onnx::NodeProto& node) {
   if (r.opset() < 6 || r.of(node.input(1)).known_ints()) return false;
   const std::int64_t rank = r.of(node.input(0)).rank();
   if (rank < 1)
@@ -111,7 +111,7 @@ Result<bool> tile_at_run_time(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> space_to_depth_crd(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> space_to_depth_crd(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
   const std::int64_t b = int_attribute(node, "blocksize", 0);
   if (string_attribute(node, "mode", "DCR") != "CRD") return false;
@@ -130,7 +130,7 @@ Result<bool> space_to_depth_crd(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// The sizes come from the declared output, the beginnings at run time.
-bool wrap_pad_at_run_time(Rewriter& r, const onnx::NodeProto& node, const ValueFacts& x) {
+bool wrap_pad_at_run_time(Rewriter& r, const ::onnx::NodeProto& node, const ValueFacts& x) {
   const auto out = r.of(node.output(0));
   if (!out.is_static() || out.rank() != x.rank() || x.shape->elements() == 0u) return false;
   std::string value = node.input(0);
@@ -148,7 +148,7 @@ bool wrap_pad_at_run_time(Rewriter& r, const onnx::NodeProto& node, const ValueF
 }
 
 /// Wrap padding: indices of each padded axis, modulo its size.
-Result<bool> wrap_pad(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> wrap_pad(Rewriter& r, const ::onnx::NodeProto& node) {
   if (string_attribute(node, "mode", "constant") != "wrap") return false;
   const auto x = r.of(node.input(0));
   const auto pads = r.of(input_of(node, 1));
@@ -185,16 +185,16 @@ Result<bool> wrap_pad(Rewriter& r, const onnx::NodeProto& node) {
 
 /// The engine counts a window that begins in the padding; where both roundings give the right
 /// size, rounding down is right.
-Result<bool> ceil_pool(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> ceil_pool(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
   if (int_attribute(node, "ceil_mode", 0) == 0 || !x.is_static() || !x.shape) return false;
-  onnx::NodeProto down = node;
+  ::onnx::NodeProto down = node;
   set_attribute(down, "ceil_mode", std::int64_t{0});
   FactsTable up_facts(&r.facts());
   FactsTable down_facts(&r.facts());
-  onnx::NodeProto up = node;
+  ::onnx::NodeProto up = node;
   up.set_output(0, "up");
-  onnx::NodeProto probe = down;
+  ::onnx::NodeProto probe = down;
   probe.set_output(0, "down");
   infer_node(up, r.opset(), {}, up_facts);
   infer_node(probe, r.opset(), {}, down_facts);
@@ -206,7 +206,7 @@ Result<bool> ceil_pool(Rewriter& r, const onnx::NodeProto& node) {
 }
 
 /// Squeeze without axes of a value whose shape is known: with them.
-Result<bool> squeeze_known(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> squeeze_known(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
   if (!input_of(node, 1).empty() || find_attribute(node, "axes") != nullptr || !x.is_static()) {
     return false;
@@ -250,4 +250,4 @@ constexpr Rule kRules[] = {
 
 std::span<const Rule> shape_rules() { return kRules; }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

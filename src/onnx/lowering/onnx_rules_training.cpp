@@ -2,10 +2,10 @@
 // tensors, gradients and states, one of each per optimised tensor.
 #include "onnx/lowering/onnx_rules.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 /// Arithmetic on one element type.
 struct Arithmetic {
@@ -20,7 +20,7 @@ struct Arithmetic {
 };
 
 struct Optimizer {
-  const onnx::NodeProto& node;
+  const ::onnx::NodeProto& node;
   Arithmetic math;
   int count;  ///< Of optimised tensors.
   const std::string& rate() const { return node.input(0); }
@@ -39,7 +39,7 @@ struct Optimizer {
   }
 };
 
-std::optional<Optimizer> optimizer(Rewriter& r, const onnx::NodeProto& node, int groups) {
+std::optional<Optimizer> optimizer(Rewriter& r, const ::onnx::NodeProto& node, int groups) {
   const int tensors = node.input_size() - 2;
   const bool fits = tensors > 0 && tensors % groups == 0;
   if (!fits || node.output_size() != tensors / groups * (groups - 1)) return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<Optimizer> optimizer(Rewriter& r, const onnx::NodeProto& node, int
   return Optimizer{node, {r, elem}, tensors / groups};
 }
 
-Result<bool> adagrad(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> adagrad(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto o = optimizer(r, node, 3);
   if (!o) return false;
   const auto& m = o->math;
@@ -65,7 +65,7 @@ Result<bool> adagrad(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> adam(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> adam(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto o = optimizer(r, node, 4);
   if (!o) return false;
   const auto& m = o->math;
@@ -91,7 +91,7 @@ Result<bool> adam(Rewriter& r, const onnx::NodeProto& node) {
   return true;
 }
 
-Result<bool> momentum(Rewriter& r, const onnx::NodeProto& node) {
+Result<bool> momentum(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto o = optimizer(r, node, 3);
   if (!o) return false;
   const auto& m = o->math;
@@ -119,4 +119,4 @@ constexpr Rule kRules[] = {
 
 std::span<const Rule> training_rules() { return kRules; }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -2,18 +2,18 @@
 
 #include <unordered_map>
 
-#include "onnx/shape/onnx_batch_axis.h"
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_describe.h"
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_tensor.h"
+#include "onnx/shape/onnx_batch_axis.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 class BatchPass {
  public:
-  BatchPass(onnx::ModelProto& model, ByteSpan constants, std::uint32_t batch,
+  BatchPass(::onnx::ModelProto& model, ByteSpan constants, std::uint32_t batch,
             std::vector<ImportFinding>& findings)
       : graph_(*model.mutable_graph()),
         opset_(opset_of(model)),
@@ -39,7 +39,7 @@ class BatchPass {
   }
 
  private:
-  Status widen(onnx::ValueInfoProto& value, const char* role) const {
+  Status widen(::onnx::ValueInfoProto& value, const char* role) const {
     auto& shape = *value.mutable_type()->mutable_tensor_type()->mutable_shape();
     if (shape.dim_size() == 0) {
       return error(Code::kUnsupportedModel, "batch {}: the {} '{}' has no dimension 0", batch_,
@@ -57,7 +57,7 @@ class BatchPass {
   }
 
   /// A constant leading 1 of a Reshape's shape becomes the batch, where the data carry it there.
-  void fix_reshape(onnx::NodeProto& node) {
+  void fix_reshape(::onnx::NodeProto& node) {
     const auto carried = axes_.find(node.input(0));
     const auto& shape = facts_.of(input_of(node, 1));
     if (carried == axes_.end() || carried->second != 0 || !shape.known_ints()) return;
@@ -112,7 +112,7 @@ class BatchPass {
     return {};
   }
 
-  Status output(onnx::ValueInfoProto& out) const {
+  Status output(::onnx::ValueInfoProto& out) const {
     const auto axis = axes_.find(out.name());
     if (axis != axes_.end() && axis->second != 0) {
       return error(Code::kUnsupportedModel,
@@ -141,7 +141,7 @@ class BatchPass {
     return {};
   }
 
-  onnx::GraphProto& graph_;
+  ::onnx::GraphProto& graph_;
   std::int64_t opset_;
   ByteSpan constants_;
   std::int64_t batch_;
@@ -153,10 +153,10 @@ class BatchPass {
 
 }  // namespace
 
-Status apply_batch(onnx::ModelProto& model, ByteSpan constants, std::uint32_t batch,
+Status apply_batch(::onnx::ModelProto& model, ByteSpan constants, std::uint32_t batch,
                    std::vector<ImportFinding>& findings) {
   if (batch <= 1) return {};
   return BatchPass(model, constants, batch, findings).run();
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

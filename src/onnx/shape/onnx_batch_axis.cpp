@@ -6,16 +6,16 @@
 #include <string_view>
 
 #include "onnx/graph/onnx_graph.h"
-#include "onnx/infer/onnx_infer.h"
 #include "onnx/graph/onnx_unary.h"
+#include "onnx/infer/onnx_infer.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using Ints = std::vector<std::int64_t>;
 
 struct Follower {
-  const onnx::NodeProto& node;
+  const ::onnx::NodeProto& node;
   std::int64_t opset;
   std::int64_t batch;
   const FactsTable& facts;
@@ -349,7 +349,7 @@ const std::unordered_map<std::string_view, std::int64_t> kAlongAxis{
 
 }  // namespace
 
-BatchStep follow_batch(const onnx::NodeProto& node, std::int64_t opset, std::int64_t batch,
+BatchStep follow_batch(const ::onnx::NodeProto& node, std::int64_t opset, std::int64_t batch,
                        const FactsTable& facts, const BatchAxes& axes, const FixedValues& fixed) {
   if (node.output_size() == 0) return {};
   const Follower f{node, opset, batch, facts, axes, fixed};
@@ -366,4 +366,4 @@ BatchStep follow_batch(const onnx::NodeProto& node, std::int64_t opset, std::int
   return unknown();
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

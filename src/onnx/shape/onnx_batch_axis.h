@@ -10,7 +10,7 @@
 
 #include "onnx/infer/onnx_facts.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 
 /// The dimension that holds the copies, by value name; values without copies are absent.
 using BatchAxes = std::unordered_map<std::string, std::size_t>;
@@ -25,7 +25,7 @@ struct BatchStep {
 };
 
 /// One node; `facts` already hold its outputs.
-BatchStep follow_batch(const onnx::NodeProto& node, std::int64_t opset, std::int64_t batch,
+BatchStep follow_batch(const ::onnx::NodeProto& node, std::int64_t opset, std::int64_t batch,
                        const FactsTable& facts, const BatchAxes& axes, const FixedValues& fixed);
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -2,10 +2,10 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
-using T = onnx::TensorProto;
+using T = ::onnx::TensorProto;
 
 ImportOptions batch_of(std::uint32_t batch) {
   ImportOptions options;
@@ -42,7 +42,7 @@ TEST(OnnxBatch, CopiesAreFollowedThroughTransposes) {
   for (const auto& [in, out] : {std::pair{"x", "t"}, std::pair{"r", "y"}}) {
     auto& a = *m.node("Transpose", {in}, {out}).add_attribute();
     a.set_name("perm");
-    a.set_type(onnx::AttributeProto::INTS);
+    a.set_type(::onnx::AttributeProto::INTS);
     for (const int i : {1, 0, 2}) a.add_ints(i);
     if (std::string_view(out) == "t") m.node("Relu", {"t"}, {"r"});
   }
@@ -66,7 +66,7 @@ TEST(OnnxBatch, NodeThatMixesTheCopiesIsRefusedByName) {
   m.input("x", {1, 4}).output("y", {1, 4});
   auto& a = *m.node("Softmax", {"x"}, {"y"}).add_attribute();
   a.set_name("axis");
-  a.set_type(onnx::AttributeProto::INT);
+  a.set_type(::onnx::AttributeProto::INT);
   a.set_i(0);
   const auto imported = m.import(batch_of(2));
   ASSERT_FALSE(imported);
@@ -153,4 +153,4 @@ TEST(OnnxBatch, MalformedNodesAreRefusedWithoutACrash) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

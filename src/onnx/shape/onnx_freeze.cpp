@@ -5,7 +5,7 @@
 
 #include "onnx/graph/onnx_describe.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using Symbols = std::map<std::string, std::int64_t>;
@@ -13,7 +13,7 @@ using Symbols = std::map<std::string, std::int64_t>;
 /// Exporters write "?" for every dimension they know nothing of, so two of them need not be equal.
 bool is_symbol(const std::string& name) { return !name.empty() && name != "?"; }
 
-void set_dims(onnx::TensorShapeProto& shape, const Symbols& symbols) {
+void set_dims(::onnx::TensorShapeProto& shape, const Symbols& symbols) {
   for (auto& d : *shape.mutable_dim()) {
     if (!d.has_dim_param()) continue;
     const auto it = symbols.find(d.dim_param());
@@ -37,7 +37,7 @@ std::string joined(const Names& names) {
 }
 
 /// The declared dimensions of one input become `shape`'s; symbols learn their values.
-Status fix_input(onnx::ValueInfoProto& input, const Shape& shape, Symbols& symbols) {
+Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& symbols) {
   if (!input.type().has_tensor_type()) {
     return error(Code::kInvalidArgument, "a shape for input '{}', which is not a tensor",
                  input.name());
@@ -74,7 +74,7 @@ Status fix_input(onnx::ValueInfoProto& input, const Shape& shape, Symbols& symbo
 
 }  // namespace
 
-Status freeze_dims(onnx::GraphProto& graph, const ImportOptions& options) {
+Status freeze_dims(::onnx::GraphProto& graph, const ImportOptions& options) {
   std::set<std::string> names;
   std::set<std::string> known_symbols;
   const auto inputs = real_inputs(graph);
@@ -138,4 +138,4 @@ Result<std::vector<std::vector<Shape>>> check_shape_sets(const std::vector<IoEnt
   return sets;
 }
 
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

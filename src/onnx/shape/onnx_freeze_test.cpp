@@ -5,7 +5,7 @@
 
 #include "onnx/onnx_test_model.h"
 
-namespace corelane::onnx_import {
+namespace corelane::onnx {
 namespace {
 
 using testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST(OnnxFreeze, ShapeSetsAreCheckedAndDeduplicated) {
 }
 
 }  // namespace
-}  // namespace corelane::onnx_import
+}  // namespace corelane::onnx

@@ -24,7 +24,7 @@ void write_at(ByteVector& file, std::size_t at, T value) {
 
 /// The checksum of the 64 bytes alone.
 inline void repair_fixed_header(ByteVector& file) {
-  namespace format = program_format;
+  namespace format = program;
   if (file.size() < format::kFixedHeaderBytes) return;
   write_at(file, format::kFixedCrcAt, crc32c(ByteSpan(file).first(format::kFixedCrcAt)));
 }
@@ -32,7 +32,7 @@ inline void repair_fixed_header(ByteVector& file) {
 /// Size of the file, checksum of the description (as far as its size is possible) and of the 64
 /// bytes.
 inline void repair_header(ByteVector& file) {
-  namespace format = program_format;
+  namespace format = program;
   if (file.size() < format::kFixedHeaderBytes) return;
   write_at(file, format::kFileSizeAt, static_cast<std::uint64_t>(file.size()));
   const std::size_t size = read_at<std::uint32_t>(file, format::kHeaderSizeAt);

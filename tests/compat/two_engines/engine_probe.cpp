@@ -23,10 +23,10 @@ corelane::Result<std::unique_ptr<Probe>> open_probe(const char* text) {
   auto probe = std::make_unique<Probe>();
   CORELANE_ASSIGN(probe->device, device::open_device(text));
   CORELANE_ASSIGN(probe->queue, probe->device->make_queue({}));
-  CORELANE_ASSIGN(
-      probe->executable,
-      probe->device->prepare(
-          corelane::virtual_npu::onnx_image(corelane::virtual_npu::relu_network()), {}));
+  CORELANE_ASSIGN(probe->executable,
+                  probe->device->prepare(corelane::drivers::virtual_npu::onnx_image(
+                                             corelane::drivers::virtual_npu::relu_network()),
+                                         {}));
   return probe;
 }
 

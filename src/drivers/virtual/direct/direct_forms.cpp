@@ -8,7 +8,7 @@
 #include "drivers/virtual/direct/direct_kernels.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::size_t kMostForms = 256;
@@ -73,4 +73,4 @@ std::shared_ptr<const DirectNetwork> DirectForms::make_for(const std::vector<Sha
   return nullptr;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

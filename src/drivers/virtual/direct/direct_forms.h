@@ -13,7 +13,7 @@
 #include "corelane/tensor/desc.h"
 #include "drivers/virtual/direct/direct_network.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 std::vector<std::vector<std::int64_t>> dims_of(const std::vector<Shape>& shapes);
 
@@ -44,4 +44,4 @@ class DirectForms {
   std::map<std::vector<std::vector<std::int64_t>>, std::shared_ptr<const DirectNetwork>> made_;
 };
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

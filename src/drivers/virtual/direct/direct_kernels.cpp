@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 template <auto F>
@@ -98,4 +98,4 @@ void direct_softmax(const DirectStep& step, const float* a, const float*, float*
   }
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

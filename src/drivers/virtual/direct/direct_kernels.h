@@ -5,7 +5,7 @@
 
 #include "drivers/virtual/direct/direct_network.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// One operator in the steps of direct networks.
 struct DirectOperator {
@@ -23,4 +23,4 @@ bool is_direct_operator(const ov::Node& node);
 void direct_matmul(const DirectStep& step, const float* a, const float* b, float* y);
 void direct_softmax(const DirectStep& step, const float* a, const float* b, float* y);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -14,7 +14,7 @@
 #include "drivers/virtual/direct/direct_kernels.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 /// What the engine's call costs, in additions (about 0.25 ns each); above, the engine is faster.
@@ -260,4 +260,4 @@ void DirectNetwork::run(std::span<const float* const> inputs, std::span<float* c
   }
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

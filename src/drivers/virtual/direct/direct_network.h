@@ -12,7 +12,7 @@
 
 #include "corelane/tensor/desc.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// Where a step reads: an input of the network, a constant, or what an earlier step wrote.
 struct DirectOperand {
@@ -67,4 +67,4 @@ class DirectNetwork {
 inline constexpr std::size_t kDirectNodes = 64;
 inline constexpr std::size_t kDirectConstantBytes = 65536;
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -11,7 +11,7 @@
 #include "drivers/virtual/patch/onnx_patch.h"
 #include "drivers/virtual/test_programs.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using ::testing::ElementsAre;
@@ -269,4 +269,4 @@ TEST(DirectNetwork, WhatIsNotBoundIsMemoryOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -4,7 +4,7 @@
 
 #include "drivers/virtual/engine/request_errors.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 DirectRequest::DirectRequest(std::shared_ptr<const device::LaneProgram> program,
                              std::shared_ptr<DirectForms> forms, MakeRequest engine_request)
     : program_(std::move(program)),
@@ -124,4 +124,4 @@ Result<std::vector<device::LayerTime>> DirectRequest::layer_times() const {
   return error(not_profiled());
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "corelane/base/status.h"
-#include "lanes/lane_engine.h"
 #include "drivers/virtual/direct/direct_forms.h"
+#include "lanes/lane_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// Reads and writes bound memory where it lies; what is not bound is memory of its own. Shapes that
 /// give no direct network run on a request of the engine, which is made when the first of them
@@ -54,4 +54,4 @@ class DirectRequest final : public device::LaneRequest {
   std::shared_ptr<const DirectNetwork> network_;
 };
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -15,7 +15,7 @@
 
 #include "corelane/base/log.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 /// Bytes on the heap of this process; 0 under a sanitizer, which has its own heap.
@@ -197,4 +197,4 @@ Result<std::shared_ptr<const Blob>> export_blob(const CompiledCopy& copy) {
   }
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -13,7 +13,7 @@
 #include "drivers/virtual/engine/engine_complaint.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// Bytes that copies are imported from; the engine refers to them as long as a copy lives.
 struct Blob {
@@ -72,4 +72,4 @@ Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Bl
 
 Result<std::shared_ptr<const Blob>> export_blob(const CompiledCopy& copy);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

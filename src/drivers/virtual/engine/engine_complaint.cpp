@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::size_t kMaxDetail = 400;
@@ -140,4 +140,4 @@ std::string_view reading_remedy(std::string_view message) noexcept {
   return "mend that node, or export the model for another version of its operators";
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

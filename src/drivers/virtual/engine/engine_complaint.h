@@ -8,7 +8,7 @@
 
 #include "corelane/base/status.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 struct Complaint {
   std::string op;      ///< Operator type without opset, "" when the text names none.
@@ -28,4 +28,4 @@ Status complaint_status(Code code, std::string_view context, std::string_view wh
 /// What to do about a network that the engine's reader refused with that text; one clause.
 std::string_view reading_remedy(std::string_view message) noexcept;
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

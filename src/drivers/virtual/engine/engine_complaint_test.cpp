@@ -5,7 +5,7 @@
 
 #include "drivers/virtual/engine/engine_identity.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using ::testing::HasSubstr;
@@ -102,4 +102,4 @@ TEST(EngineIdentity, VersionIsTheFrontOfTheBuild) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

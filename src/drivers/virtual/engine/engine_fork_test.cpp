@@ -5,7 +5,7 @@
 
 #include "drivers/virtual/test_programs.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 TEST(EngineFork, TheChildIsRefusedAndToldWhatToDo) {
@@ -27,4 +27,4 @@ TEST(EngineFork, TheChildIsRefusedAndToldWhatToDo) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

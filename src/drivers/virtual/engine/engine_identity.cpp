@@ -6,7 +6,7 @@
 #include <openvino/core/version.hpp>
 #include <utility>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 bool has_flag(std::string_view flags, std::string_view flag) {
@@ -78,4 +78,4 @@ std::string isa_from_flags(std::string_view flags) {
   return isa;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// "2026.4.1", without loading any plug-in.
 const std::string& engine_version();
@@ -15,4 +15,4 @@ const std::string& engine_isa();
 /// From the flags of /proc/cpuinfo ("flags" or "Features").
 std::string isa_from_flags(std::string_view flags);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

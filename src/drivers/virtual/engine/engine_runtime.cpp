@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 struct TypePair {
@@ -147,4 +147,4 @@ Status status_of_exception(Code code, std::string_view context, const NodeNames&
   }
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -11,7 +11,7 @@
 #include "corelane/device/executable.h"
 #include "drivers/virtual/engine/engine_complaint.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// The core, created at the first call (loading the CPU plug-in takes 35-70 ms). Lives as long as
 /// the process: its threads may outlast any static. May throw.
@@ -46,4 +46,4 @@ ov::Shape engine_shape(const Shape& shape);
 /// the engine only tells it in a text) is kOutOfMemory.
 Status status_of_exception(Code code, std::string_view context, const NodeNames& names = {});
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -8,7 +8,7 @@
 #include "corelane/tensor/convert.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::string_view kMarker = "corelane-host-operator#";
@@ -188,4 +188,4 @@ bool HostNode::evaluate(ov::TensorVector& outputs, const ov::TensorVector& input
   return true;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -14,7 +14,7 @@
 #include "corelane/device/host_operator.h"
 #include "drivers/virtual/patch/onnx_patch.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// The custom operators of one program. Immutable but for the failures; any thread.
 ///
@@ -79,4 +79,4 @@ class HostNode : public ov::op::Op {
   std::vector<ov::element::Type> input_types_;
 };
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -10,7 +10,7 @@
 #include "drivers/virtual/test_networks.h"
 #include "drivers/virtual/virtual_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using device::HostOperatorCall;
@@ -238,4 +238,4 @@ TEST(HostNode, NoPrecompiledFormWithCustomOperators) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -15,7 +15,7 @@
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/patch/onnx_node.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 /// A stream over bytes that are not copied.
@@ -286,4 +286,4 @@ Throwing throwing_of(const ov::Model& network) {
   return all_static(network) ? Throwing::kNever : Throwing::kIfDynamic;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -9,7 +9,7 @@
 #include "drivers/virtual/engine/host_node.h"
 #include "drivers/virtual/patch/onnx_patch.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// Reads the patched bytes; outputs get the element types the model declares. kUnsupportedModel
 /// naming operator and node.
@@ -29,4 +29,4 @@ Throwing throwing_of(const ov::Model& network);
 /// True when every value of a network or of the engine's graph has a static shape.
 bool all_static(const ov::Model& network);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -7,7 +7,7 @@
 #include "corelane/base/status.h"
 #include "corelane/tensor/desc.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 inline Status bad_index(std::string_view role, std::size_t index, std::size_t count) {
   return error(Code::kOutOfRange, "{} {} does not exist, the program has {}", role, index, count);
@@ -30,4 +30,4 @@ inline Status not_profiled() {
                "this program was prepared without profile_layers; prepare it again with it");
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -8,7 +8,7 @@
 #include "drivers/virtual/direct/direct_forms.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::size_t kMostRemembered = 4096;
@@ -49,4 +49,4 @@ Status ShapeCheck::check(const std::vector<Shape>& shapes) {
   return {};
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -12,7 +12,7 @@
 #include "corelane/base/status.h"
 #include "corelane/tensor/desc.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// Any thread.
 class ShapeCheck {
@@ -30,4 +30,4 @@ class ShapeCheck {
   std::set<std::vector<std::vector<std::int64_t>>> good_;
 };
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

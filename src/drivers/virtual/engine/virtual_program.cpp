@@ -11,7 +11,7 @@
 #include "drivers/virtual/engine/network.h"
 #include "drivers/virtual/engine/virtual_request.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::string_view kPart = "virtual";
@@ -322,4 +322,4 @@ Result<device::Executable::Precompiled> VirtualProgram::export_precompiled() con
   return result;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

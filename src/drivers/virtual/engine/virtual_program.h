@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "corelane/base/status.h"
-#include "lanes/lane_engine.h"
-#include "drivers/virtual/engine/compiled_copy.h"
 #include "drivers/virtual/direct/direct_forms.h"
+#include "drivers/virtual/engine/compiled_copy.h"
 #include "drivers/virtual/engine/host_node.h"
-#include "drivers/virtual/patch/onnx_patch.h"
 #include "drivers/virtual/engine/shape_check.h"
+#include "drivers/virtual/patch/onnx_patch.h"
+#include "lanes/lane_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// Copies of the network by who runs them:
 ///  - replicated: one per lane, 1 stream x 1 thread, run inline by whoever runs the lane;
@@ -100,4 +100,4 @@ class VirtualProgram final : public device::LaneProgram,
   std::shared_ptr<const Blob> blob_;
 };
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -9,7 +9,7 @@
 
 #include "drivers/virtual/test_programs.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using ::testing::ElementsAre;
@@ -392,4 +392,4 @@ TEST(VirtualProgram, EveryElementTypeComesThrough) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

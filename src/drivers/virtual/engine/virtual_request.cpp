@@ -11,7 +11,7 @@
 #include "drivers/virtual/engine/request_errors.h"
 #include "drivers/virtual/engine/virtual_program.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 bool same_memory(const device::TensorRef& a, const device::TensorRef& b) {
@@ -267,4 +267,4 @@ DType kernel_dtype(std::string_view kernel) noexcept {
   return DType::kUndefined;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "corelane/base/status.h"
-#include "lanes/lane_engine.h"
 #include "drivers/virtual/engine/compiled_copy.h"
+#include "lanes/lane_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 class VirtualProgram;
 
@@ -59,4 +59,4 @@ class VirtualRequest final : public device::LaneRequest {
 /// "jit_avx512_I8" -> kI8; kUndefined when the name ends in none.
 DType kernel_dtype(std::string_view kernel) noexcept;
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -139,11 +139,11 @@ void scale_f32_to_i8(const FinishRow& row, std::int8_t* out) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 HWY_EXPORT(finish_i32);
 HWY_EXPORT(finish_i16);
@@ -167,5 +167,5 @@ void scale_f32_to_i8(const FinishRow& row, std::int8_t* out) {
   HWY_DYNAMIC_DISPATCH(scale_f32_to_i8)(row, out);
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu
 #endif  // HWY_ONCE

@@ -6,7 +6,7 @@
 #include "drivers/virtual/matmul/matmul_kernels.h"
 #include "drivers/virtual/matmul/matmul_threads.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using Type = dnnl::memory::data_type;
@@ -152,4 +152,4 @@ Status gemm_failure(std::string_view context) {
   }
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -14,7 +14,7 @@
 #include "corelane/base/status.h"
 #include "drivers/virtual/matmul/matmul_memory.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// What B is packed for.
 enum class GemmForm : std::uint8_t {
@@ -86,4 +86,4 @@ class Gemm {
 /// To be called in a catch block: the exception of oneDNN in flight as a Status.
 Status gemm_failure(std::string_view context);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// Two 4-bit integers to a byte, the even one in the low nibble, to one byte each. `count` integers
 /// from the integer `first` on.
@@ -87,4 +87,4 @@ void finish_i8(const FinishRow& row, std::int8_t* out);
 void scale_f32(const FinishRow& row, float* out);
 void scale_f32_to_i8(const FinishRow& row, std::int8_t* out);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -11,7 +11,7 @@
 #include "tensor/convert/convert_halves_inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -260,11 +260,11 @@ void multiply_lean(const MultiplyLean& p, std::size_t first, std::size_t last) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 HWY_EXPORT(unpack_i4);
 HWY_EXPORT(widen_f16);
@@ -296,5 +296,5 @@ void multiply_lean(const MultiplyLean& product, std::size_t first, std::size_t l
   HWY_DYNAMIC_DISPATCH(multiply_lean)(product, first, last);
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu
 #endif  // HWY_ONCE

@@ -11,7 +11,7 @@
 
 #include "corelane/tensor/convert.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::size_t kCounts[] = {0, 1, 2, 7, 15, 16, 17, 63, 130, 1000};
@@ -220,4 +220,4 @@ INSTANTIATE_TEST_SUITE_P(Isa, MatmulKernels, testing::ValuesIn(hwy::SupportedAnd
                          });
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

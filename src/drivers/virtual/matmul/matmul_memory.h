@@ -8,7 +8,7 @@
 #include <memory>
 #include <new>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 struct FreeBlock {
   void operator()(std::byte* block) const noexcept { std::free(block); }
@@ -31,4 +31,4 @@ inline Block allocate_block(std::size_t bytes) {
   return Block(block);
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -9,7 +9,7 @@
 #include "drivers/virtual/matmul/matmul_memory.h"
 #include "drivers/virtual/matmul/matmul_threads.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using device::MatmulDesc;
@@ -279,4 +279,4 @@ Result<std::shared_ptr<const PackedB>> pack_b(const MatmulDesc& desc, GemmForm f
   }
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

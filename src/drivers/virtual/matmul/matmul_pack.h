@@ -9,7 +9,7 @@
 #include "corelane/device/matmul_image.h"
 #include "drivers/virtual/matmul/matmul_gemm.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// M up to which a product of floats reads B in the size it has.
 inline constexpr std::int64_t kLeanRows = 4;
@@ -22,4 +22,4 @@ GemmForm form_of(const device::MatmulDesc& desc);
 Result<std::shared_ptr<const PackedB>> pack_b(const device::MatmulDesc& desc, GemmForm form,
                                               ByteSpan bytes, std::size_t threads);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -6,7 +6,7 @@
 #include "drivers/virtual/matmul/matmul_pack.h"
 #include "drivers/virtual/matmul/matmul_request.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 /// All that the packed form depends on besides the bytes.
@@ -95,4 +95,4 @@ Result<device::Executable::Precompiled> MatmulProgram::export_precompiled() cons
                desc_.to_string());
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -9,11 +9,11 @@
 
 #include "corelane/base/status.h"
 #include "corelane/device/matmul_image.h"
-#include "lanes/lane_engine.h"
 #include "drivers/virtual/matmul/matmul_gemm.h"
 #include "drivers/virtual/matmul/matmul_store.h"
+#include "lanes/lane_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 class MatmulProgram final : public device::LaneProgram,
                             public std::enable_shared_from_this<MatmulProgram> {
@@ -55,4 +55,4 @@ class MatmulProgram final : public device::LaneProgram,
   std::string meaning_;  ///< Of the bytes of B, for the key.
 };
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

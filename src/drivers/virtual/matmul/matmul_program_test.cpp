@@ -4,7 +4,7 @@
 #include "drivers/virtual/matmul/matmul_reference.h"
 #include "drivers/virtual/matmul/matmul_types.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using device::MatmulDesc;
@@ -109,4 +109,4 @@ TEST(MatmulProgram, InfinityAndNanOfHalvesPropagate) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -13,10 +13,10 @@
 
 #include "corelane/device/matmul_image.h"
 #include "corelane/tensor/convert.h"
-#include "lanes/lane_engine.h"
 #include "drivers/virtual/virtual_engine.h"
+#include "lanes/lane_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 inline void put_element(std::vector<std::byte>& bytes, DType type, std::size_t index, float value) {
   const auto integer = static_cast<std::int32_t>(value);
@@ -222,4 +222,4 @@ inline void run_product(
   ASSERT_TRUE(status.ok()) << status.to_string();
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

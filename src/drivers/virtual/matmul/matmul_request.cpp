@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "corelane/tensor/convert.h"
+#include "drivers/virtual/engine/request_errors.h"
 #include "drivers/virtual/matmul/matmul_kernels.h"
 #include "drivers/virtual/matmul/matmul_pack.h"
 #include "drivers/virtual/matmul/matmul_threads.h"
-#include "drivers/virtual/engine/request_errors.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using device::MatmulDesc;
@@ -299,4 +299,4 @@ void MatmulRequest::scatter_row(std::size_t row, const std::byte* values) const 
   }
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "lanes/lane_engine.h"
 #include "drivers/virtual/matmul/matmul_gemm.h"
 #include "drivers/virtual/matmul/matmul_program.h"
+#include "lanes/lane_engine.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// A run makes A plain (rows of i8 or f32), multiplies, and makes C of the sums; where A or C are
 /// what the product takes already, they are used in place.
@@ -71,4 +71,4 @@ class MatmulRequest final : public device::LaneRequest {
   bool ran_ = false;
 };
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -12,7 +12,7 @@
 #include "drivers/virtual/matmul/matmul_types.h"
 #include "drivers/virtual/virtual_device.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using device::CoreSet;
@@ -388,4 +388,4 @@ TEST(MatmulShare, LayerTimesNameTheKernel) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

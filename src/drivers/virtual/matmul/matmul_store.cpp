@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 Result<SharedB::Packed> SharedB::get(const std::function<Result<Packed>()>& pack) {
   const std::lock_guard lock(mutex_);
@@ -65,4 +65,4 @@ std::size_t StoreB::bytes_counted_for(const void* user) const {
   return bytes;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

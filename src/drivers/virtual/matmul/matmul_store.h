@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "corelane/base/status.h"
-#include "lanes/kept_content.h"
 #include "drivers/virtual/matmul/matmul_gemm.h"
+#include "lanes/kept_content.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// Which B: where it lies, and how it is read and packed.
 struct KeyB {
@@ -66,4 +66,4 @@ class StoreB : public std::enable_shared_from_this<StoreB> {
   std::map<KeyB, std::shared_ptr<SharedB>> in_use_;
 };
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

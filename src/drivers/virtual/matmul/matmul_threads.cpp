@@ -20,7 +20,7 @@ int omp_get_max_active_levels();
 void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
 }
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 std::atomic<unsigned> forks{0};
@@ -91,4 +91,4 @@ void detail::run_parts(std::size_t threads, void (*body)(void*, std::size_t), vo
   static_cast<void>(loop.done.load(std::memory_order_acquire));
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

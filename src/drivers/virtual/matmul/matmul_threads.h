@@ -6,7 +6,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// Threads that a job of `cores` cores takes here: no more than CPUs or than libgomp may start,
 /// and one where the calling thread's pool belongs to the process this one was forked from.
@@ -60,4 +60,4 @@ void for_ranges(std::size_t threads, std::size_t count, std::size_t least, Body&
   });
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -18,7 +18,7 @@ int omp_get_max_active_levels();
 void omp_set_max_active_levels(int);
 }
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr MatmulTypes kBytes{DType::kI8, DType::kI8, DType::kI32};
@@ -67,4 +67,4 @@ TEST(MatmulThreads, EveryPartIsDoneOnce) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -7,7 +7,7 @@
 
 #include "corelane/device/matmul_image.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 struct MatmulTypes {
   DType a;
@@ -81,4 +81,4 @@ inline bool quantize(device::MatmulDesc& desc, device::MatmulQuantB kind, bool a
   return true;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -5,7 +5,7 @@
 
 #include "drivers/virtual/patch/onnx_wire.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 enum : std::uint32_t {
@@ -178,4 +178,4 @@ std::string_view normal_domain(std::string_view domain) noexcept {
   return domain == "ai.onnx" ? std::string_view{} : domain;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -9,7 +9,7 @@
 #include "corelane/base/status.h"
 #include "drivers/virtual/patch/onnx_patch.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 struct NodeFacts {
   std::string op_type;
@@ -30,4 +30,4 @@ std::string make_integer_attribute(std::string_view name, std::int64_t value);
 /// "" and "ai.onnx" are one domain.
 std::string_view normal_domain(std::string_view domain) noexcept;
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

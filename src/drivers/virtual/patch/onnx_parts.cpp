@@ -6,7 +6,7 @@
 #include "corelane/tensor/dtype.h"
 #include "drivers/virtual/patch/onnx_wire.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 enum : std::uint32_t {
@@ -169,4 +169,4 @@ DType dtype_from_onnx(std::int64_t elem_type) noexcept {
   return elem_type >= 0 && elem_type < count ? kTable[elem_type] : DType::kUndefined;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -11,7 +11,7 @@
 #include "corelane/base/status.h"
 #include "drivers/virtual/patch/onnx_patch.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// What a TensorProto says of itself. Borrows from the message.
 struct TensorFacts {
@@ -37,4 +37,4 @@ Result<GraphValue> read_value(ByteSpan info);
 /// A ValueInfoProto of a tensor; without a type when elem_type is 0.
 std::string make_value(const GraphValue& value);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

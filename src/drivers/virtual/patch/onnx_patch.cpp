@@ -9,7 +9,7 @@
 #include "drivers/virtual/patch/onnx_parts.h"
 #include "drivers/virtual/patch/onnx_wire.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::string_view kConstants = "corelane:constants";
@@ -390,4 +390,4 @@ Result<PatchedModel> patch_onnx(const device::Image& image, const device::Prepar
   return Patcher(image, options).run();
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -13,7 +13,7 @@
 #include "corelane/device/executable.h"
 #include "corelane/device/host_operator.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 /// The dtype of an ONNX element type number; kUndefined for those we have none for.
 DType dtype_from_onnx(std::int64_t elem_type) noexcept;
@@ -57,4 +57,4 @@ struct PatchedModel {
 /// outside the segment), kInvalidArgument (shapes), kNotFound (an exposed value).
 Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options);
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -6,7 +6,7 @@
 #include "drivers/virtual/patch/onnx_patch.h"
 #include "drivers/virtual/test_networks.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 namespace {
 
 using ::testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST(OnnxPatchHostile, SparseConstantsThatShareTheirBytesDoNotGrow) {
 }
 
 }  // namespace
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

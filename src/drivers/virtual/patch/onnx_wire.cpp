@@ -3,7 +3,7 @@
 #include <cstring>
 #include <limits>
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 float WireField::number_as_float() const noexcept {
   const auto bits = static_cast<std::uint32_t>(value);
@@ -78,4 +78,4 @@ Result<WireField> WireReader::next() {
   return field;
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

@@ -10,7 +10,7 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
 
-namespace corelane::virtual_npu {
+namespace corelane::drivers::virtual_npu {
 
 enum class WireType : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
@@ -66,4 +66,4 @@ inline void append_bytes_field(std::string& out, std::uint32_t number, std::stri
   out.append(payload);
 }
 
-}  // namespace corelane::virtual_npu
+}  // namespace corelane::drivers::virtual_npu

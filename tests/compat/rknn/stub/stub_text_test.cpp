@@ -5,7 +5,7 @@
 #include "drivers/rknn/vendor_library.h"
 #include "drivers/rknn/vendor_tensor.h"
 
-namespace corelane::rknn_npu {
+namespace corelane::drivers::rknn {
 namespace {
 
 TEST(StubText, VersionStandsBehindItsMark) {
@@ -90,4 +90,4 @@ TEST(StubText, EachTypeTravelsAsItself) {
 }
 
 }  // namespace
-}  // namespace corelane::rknn_npu
+}  // namespace corelane::drivers::rknn
