@@ -11,6 +11,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-array-bounds -Wno-maybe-uninitialized -Wno-null-dereference -Wno-dangling-pointer)
 endif()
 
+# Builds for debugging check the order in which mutexes are taken (src/base/sync.h). Off in a release.
+set(CORELANE_CHECK_LOCKS OFF CACHE BOOL "Check the ranks of mutexes at run time")
+if(CORELANE_CHECK_LOCKS)
+  target_compile_definitions(corelane_options INTERFACE CORELANE_CHECK_LOCKS)
+endif()
+
 if(CORELANE_SANITIZE)
   add_compile_options(-fsanitize=${CORELANE_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${CORELANE_SANITIZE})

@@ -1,0 +1,15 @@
+/// The order in which mutexes may be taken: one list for the whole house, printed with reasons in
+/// docs/locks.md. A thread takes a mutex only while every mutex that it holds has a higher rank.
+#pragma once
+
+#include <cstdint>
+
+namespace corelane {
+
+/// The rank of a mutex: the number of its floor times 100, and a place within the floor.
+enum class LockRank : std::uint16_t {
+  kLeaf = 0,  ///< Guards a few lines that call nothing: may be taken under any other mutex.
+  kUnranked = 0xffff,  ///< Not checked: mutexes of tests.
+};
+
+}  // namespace corelane
