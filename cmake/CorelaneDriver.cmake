@@ -61,7 +61,7 @@ function(corelane_driver_table)
   list(LENGTH rows count)
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/driver_table.cpp" @ONLY CONTENT [[
 // Generated from CORELANE_DRIVERS.
-#include "device/driver_table.h"
+#include "device/registry/driver_table.h"
 
 namespace corelane::device {
 
