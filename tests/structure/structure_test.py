@@ -29,7 +29,7 @@ GOOD = {
 }
 
 
-class StructureTest(unittest.TestCase):
+class TreeTest(unittest.TestCase):
     def violations(self, check, changes):
         """What `check` says of the good tree with `changes` (None removes a file)."""
         with tempfile.TemporaryDirectory() as root:
@@ -46,13 +46,15 @@ class StructureTest(unittest.TestCase):
         for word in words:
             self.assertIn(word, found[0])
 
+
+class StructureTest(TreeTest):
     def test_good_tree_passes_every_check(self):
-        for check in structure.CHECKS:
+        for check in structure.CHECKS + structure.COMING:
             self.assertEqual([], self.violations(check, {}), check.__name__)
 
     def test_every_check_is_broken_here(self):
         source = Path(__file__).read_text(encoding="utf-8")
-        for check in structure.CHECKS:
+        for check in structure.CHECKS + structure.COMING:
             self.assertIn(f"structure.{check.__name__},", source)
 
     # Rule 1.
@@ -84,6 +86,14 @@ class StructureTest(unittest.TestCase):
     def test_include_of_a_test_helper_is_caught(self):
         self.assert_caught(structure.check_floors, {
             "tests/smoke/helper.h": HEADER, "src/base/log.cpp": '#include "tests/smoke/helper.h"\n'}, "outside")
+
+    def test_include_that_is_not_on_the_list_is_caught(self):
+        self.assert_caught(structure.check_rooms,
+                           {"src/dispatch/pacer.cpp": '#include "corelane/tensor/shape.h"\n'}, "rooms.py", "dispatch")
+
+    def test_every_room_of_the_list_is_a_floor(self):
+        for room in structure.ROOMS:
+            self.assertIn(room.split("/")[0], structure.FLOORS, room)
 
     # Rule 2.
     def test_foreign_name_outside_its_adapter_is_caught(self):
@@ -123,6 +133,16 @@ class StructureTest(unittest.TestCase):
         use = '#include "corelane/device/device.h"\n'
         self.assert_caught(structure.check_contract,
                            {"src/scheduler/npu.cpp": use, "src/scheduler/policy.cpp": use}, "policy.cpp")
+
+    def test_vendor_word_in_a_message_is_caught(self):
+        for text in ('auto s = "set RKNN_FLAG_X";\n', 'bool f = takes(info, "rknn");\n', "int rknn_batch = 1;\n"):
+            self.assert_caught(structure.check_words, {"src/runtime/program/load.cpp": text}, "one vendor")
+
+    def test_vendor_word_in_its_adapter_in_a_comment_or_as_a_suffix_is_allowed(self):
+        for path, text in (("src/adapters/rknn/x.cpp", 'auto s = "RKNN";\n'), ("src/runtime/x.cpp", "// As RKNN does.\n"),
+                           ("src/runtime/x.cpp", 'auto s = "model.rknn";\n'),
+                           ("src/program/program_format.h", 'auto s = "RKNN";\n')):
+            self.assertEqual([], self.violations(structure.check_words, {path: text}))
 
     # Rule 4.
     def test_engine_outside_its_driver_is_caught(self):
@@ -203,6 +223,64 @@ class StructureTest(unittest.TestCase):
     def test_strip_drops_comments_and_literals_only(self):
         text = 'a(); // ov::x\n/* b\n */ c("ov::\\"y"); R"(ov::z)"; d();\n'
         self.assertEqual(['a();', 'c("");', '"";', "d();"], structure.strip(text).split())
+
+
+class ShapeTest(TreeTest):
+    """Rule 10 and the walks: what the code's shape says."""
+
+    def test_room_of_too_many_files_is_caught(self):
+        self.assert_caught(structure.check_room_sizes,
+                           {f"src/base/thing_{i}.h": HEADER for i in range(structure.MAX_ROOM + 1)}, "src/base")
+
+    def test_long_function_is_caught(self):
+        body = "".join(f"  call({i});\n" for i in range(structure.MAX_FUNCTION))
+        self.assert_caught(structure.check_functions, {"src/base/x.cpp": f"void Clock::run(int a) const {{\n{body}}}\n"},
+                           "Clock::run", "62 lines")
+
+    def test_long_function_in_a_class_with_initialisers_is_caught(self):
+        body = "".join(f"    call({i});\n" for i in range(structure.MAX_FUNCTION))
+        text = f"namespace a {{\nclass X {{\n  X(int a) : a_(a), b_{{1}} {{\n{body}  }}\n}};\n}}\n"
+        self.assert_caught(structure.check_functions, {"src/base/x.cpp": text}, "X")
+
+    def test_long_table_is_no_function(self):
+        rows = "".join(f"  {{{i}}},\n" for i in range(100))
+        self.assertEqual([], self.violations(structure.check_functions,
+                                             {"src/base/x.cpp": f"constexpr Row kRows[] = {{\n{rows}}};\n"}))
+
+    def test_class_of_too_many_fields_is_caught_unless_it_says_why(self):
+        body = "".join(f"  int f{i}_ = 0;\n" for i in range(structure.MAX_FIELDS + 1))
+        self.assert_caught(structure.check_classes, {"src/base/x.h": f"{HEADER}class X {{\n{body}}};\n"}, "X", "fields")
+        self.assertEqual([], self.violations(structure.check_classes, {
+            "src/base/x.h": f"{HEADER}// Fields: one for each register.\nclass X {{\n{body}}};\n"}))
+
+    def test_class_of_too_many_sources_is_caught(self):
+        sources = {f"src/base/x_{i}.cpp": f"void X::f{i}() {{}}\n" for i in range(structure.MAX_SOURCES + 1)}
+        self.assert_caught(structure.check_classes, {"src/base/x.h": HEADER + "class X {\n  int a_;\n};\n", **sources},
+                           "X", "sources")
+
+    def test_public_function_without_a_comment_is_caught(self):
+        text = HEADER + ("namespace c {\n/// A thing.\nclass X {\n public:\n  /// Says it.\n  int said() const;\n"
+                         "  int one = 1;\n  int bare(int a);\n  ~X();\n  X(const X&) = delete;\n private:\n  int hidden();\n};\n}\n")
+        self.assert_caught(structure.check_comments, {"include/corelane/base/x.h": text}, "bare")
+
+    def walk(self, steps, limit=2):
+        return {"docs/architecture.md": f"### a. A value (at most {limit} files)\n" + "".join(
+            f"{i}. `{name}` in `{path}`\n" for i, (name, path) in enumerate(steps, 1)),
+                "src/base/one.cpp": "void first() {\n  second(1);\n}\n", "src/base/two.cpp": "void X::second(int a) {}\n"}
+
+    def test_walk_that_is_true_passes(self):
+        steps = [("first", "src/base/one.cpp"), ("X::second", "src/base/two.cpp")]
+        self.assertEqual([], self.violations(structure.check_walks, self.walk(steps)))
+
+    def test_walk_to_a_function_that_is_gone_or_not_called_is_caught(self):
+        for steps, word in (([("first", "src/base/one.cpp"), ("third", "src/base/two.cpp")], "third"),
+                            ([("X::second", "src/base/two.cpp"), ("first", "src/base/one.cpp")], "does not call")):
+            found = self.violations(structure.check_walks, self.walk(steps))
+            self.assertIn(word, " ".join(found))
+
+    def test_walk_through_too_many_files_is_caught(self):
+        steps = [("first", "src/base/one.cpp"), ("X::second", "src/base/two.cpp")]
+        self.assert_caught(structure.check_walks, self.walk(steps, limit=1), "2 files")
 
 
 if __name__ == "__main__":

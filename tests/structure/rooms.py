@@ -1,0 +1,32 @@
+"""What each room of the house may include, besides itself. The whole list: a new arrow is a line here, and
+a line in docs/architecture.md. `x/*` stands for each folder of x; these do not know each other."""
+
+ROOMS = {
+    # floor 1
+    "base": "",
+    # floor 2
+    "tensor": "base",
+    "dispatch": "base",
+    # floor 3
+    "program": "base tensor",
+    # floor 4
+    "onnx": "base tensor program",
+    "device": "base tensor",
+    # floor 5
+    "driver": "base tensor device",
+    "lanes": "base tensor dispatch device driver",
+    # floor 6
+    "drivers/*": "base tensor device driver lanes",
+    "runtime": "base tensor program onnx device",
+    # floor 7
+    "session": "base tensor dispatch program device runtime",
+    "scheduler": "base tensor dispatch device runtime",
+    # floor 8
+    "edge": "base",
+    # floor 9
+    "adapters/rknn": "base tensor program onnx device runtime edge",
+    "adapters/*": "base tensor program device runtime session scheduler edge",
+    # floor 10
+    "apps/common": "base tensor",
+    "apps/*": "base tensor program runtime session scheduler apps/common",
+}
