@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "lanes/lane_engine.h"
+#include "corelane/driver/lane_engine.h"
 
 namespace corelane::device {
 

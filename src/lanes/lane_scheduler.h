@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "lanes/lane_engine.h"
+#include "corelane/driver/lane_engine.h"
 #include "lanes/lane_job.h"
 #include "lanes/trace_ring.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "lanes/lane_engine.h"
+#include "corelane/driver/lane_engine.h"
 
 namespace corelane::device {
 

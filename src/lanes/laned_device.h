@@ -7,7 +7,7 @@
 #include <mutex>
 #include <set>
 
-#include "lanes/lane_engine.h"
+#include "corelane/driver/lane_engine.h"
 #include "lanes/lane_scheduler.h"
 
 namespace corelane::device {

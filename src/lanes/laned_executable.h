@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "lanes/lane_engine.h"
+#include "corelane/driver/lane_engine.h"
 
 namespace corelane::device {
 

@@ -28,6 +28,8 @@ FLOORS = {"base": 1, "tensor": 2, "dispatch": 2, "program": 3, "onnx": 4, "devic
 SPLIT = ("drivers", "adapters", "apps")
 # Headers that a foreign API is spoken by stand below everything; check_foreign says who may take them.
 SPOKEN = ("include/rknn/",)
+# The face for drivers, inside the tree or outside, is the device's second public folder.
+FACES = {"driver": "device"}
 UMBRELLA = (7.5, "library")  # src/*.cpp and include/corelane/*.h: the shared library of floors 1 to 7.
 
 # The room of runtime in which programs meet the device: it makes an executable of an image.
@@ -117,6 +119,7 @@ def unit_of(path):
         return None
     if len(rest) == 1:
         return UMBRELLA
+    rest[0] = FACES.get(rest[0], rest[0])
     if rest[0] not in FLOORS:
         return (None, rest[0])
     if rest[0] in SPLIT and len(rest) > 2:

@@ -1,6 +1,6 @@
 #include <charconv>
 
-#include "device/registry/driver_module.h"
+#include "corelane/driver/module.h"
 
 namespace corelane::device {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/registry/driver_module.h"
+#include "corelane/driver/module.h"
 
 namespace corelane::device {
 

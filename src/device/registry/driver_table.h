@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "device/registry/driver_module.h"
+#include "corelane/driver/module.h"
 
 namespace corelane::device {
 

@@ -5,9 +5,9 @@
 //  - null_engine and null_request by LaneEngine, LaneProgram and LaneRequest over your engine.
 // Queues, priorities, deadlines, reset, buffers and traces come from make_laned_device(). Then hold
 // it to tests/conformance with a fixture of some forty lines.
-#include "device/registry/driver_module.h"
+#include "corelane/driver/lane_engine.h"
+#include "corelane/driver/module.h"
 #include "drivers/null/null_engine.h"
-#include "lanes/lane_engine.h"
 
 namespace corelane::device {
 namespace {

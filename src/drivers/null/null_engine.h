@@ -5,8 +5,8 @@
 #include <atomic>
 #include <memory>
 
+#include "corelane/driver/lane_engine.h"
 #include "drivers/null/null_script.h"
-#include "lanes/lane_engine.h"
 
 namespace corelane::drivers::null {
 

@@ -1,9 +1,9 @@
 // The RKNN device's entry in the registration table: what its text says, and what it presents.
 #include <cstdlib>
 
-#include "device/registry/driver_module.h"
+#include "corelane/driver/lane_engine.h"
+#include "corelane/driver/module.h"
 #include "drivers/rknn/vendor_program.h"
-#include "lanes/lane_engine.h"
 
 namespace corelane::device {
 namespace {

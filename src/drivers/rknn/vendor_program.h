@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
+#include "corelane/driver/lane_engine.h"
 #include "drivers/rknn/vendor_context.h"
 #include "drivers/rknn/vendor_tensor.h"
-#include "lanes/lane_engine.h"
 
 namespace corelane::drivers::rknn {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "device/registry/driver_module.h"
+#include "corelane/driver/module.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/virtual_engine.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "corelane/device/device.h"
-#include "lanes/lane_engine.h"
+#include "corelane/driver/lane_engine.h"
 
 namespace corelane::drivers::virtual_npu {
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "corelane/base/log.h"
-#include "device/registry/driver_module.h"
+#include "corelane/driver/module.h"
 #include "drivers/virtual/virtual_device.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // A driver module of another build, for the registry's test.
-#include "device/registry/driver_module.h"
+#include "corelane/driver/module.h"
 
 namespace {
 

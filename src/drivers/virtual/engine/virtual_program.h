@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "corelane/base/status.h"
+#include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/direct/direct_forms.h"
 #include "drivers/virtual/engine/compiled_copy.h"
 #include "drivers/virtual/engine/host_node.h"
 #include "drivers/virtual/engine/shape_check.h"
 #include "drivers/virtual/patch/onnx_patch.h"
-#include "lanes/lane_engine.h"
 
 namespace corelane::drivers::virtual_npu {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "corelane/base/status.h"
+#include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/engine/compiled_copy.h"
-#include "lanes/lane_engine.h"
 
 namespace corelane::drivers::virtual_npu {
 

@@ -9,9 +9,9 @@
 
 #include "corelane/base/status.h"
 #include "corelane/device/matmul_image.h"
+#include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/matmul/matmul_gemm.h"
 #include "drivers/virtual/matmul/matmul_store.h"
-#include "lanes/lane_engine.h"
 
 namespace corelane::drivers::virtual_npu {
 

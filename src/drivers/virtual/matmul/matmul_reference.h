@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "corelane/device/matmul_image.h"
+#include "corelane/driver/lane_engine.h"
 #include "corelane/tensor/convert.h"
 #include "drivers/virtual/virtual_engine.h"
-#include "lanes/lane_engine.h"
 
 namespace corelane::drivers::virtual_npu {
 

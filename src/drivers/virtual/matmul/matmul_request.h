@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/matmul/matmul_gemm.h"
 #include "drivers/virtual/matmul/matmul_program.h"
-#include "lanes/lane_engine.h"
 
 namespace corelane::drivers::virtual_npu {
 

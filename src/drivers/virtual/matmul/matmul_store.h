@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "corelane/base/status.h"
+#include "corelane/driver/kept_content.h"
 #include "drivers/virtual/matmul/matmul_gemm.h"
-#include "lanes/kept_content.h"
 
 namespace corelane::drivers::virtual_npu {
 

@@ -12,7 +12,7 @@
 
 #include "corelane/device/device.h"
 #include "corelane/device/fault.h"
-#include "lanes/kept_content.h"
+#include "corelane/driver/kept_content.h"
 
 namespace corelane::device {
 
