@@ -364,6 +364,28 @@ def check_comments(tree):
                 yield f"{path}:{line}: {name} has no comment of its own: what, units, errors, thread rule"
 
 
+RANK = re.compile(r"^\s*(k\w+)\s*=\s*(\w+)", re.M)
+BARE_MUTEX = re.compile(r"\bstd::(?:recursive_|shared_|timed_)*mutex\s+\w+")
+
+
+def check_locks(tree):
+    """Rule 11: each mutex has a rank, and docs/locks.md lists each rank; a bare std::mutex stands in
+    base/sync.h alone."""
+    page, ranks = tree.texts.get("docs/locks.md", ""), tree.texts.get("src/base/lock_rank.h", "")
+    for name, _ in RANK.findall(strip(ranks)):
+        if f"`{name}`" not in page:
+            yield f"docs/locks.md: does not list {name} of src/base/lock_rank.h"
+    used = " ".join(tree.texts[p] for p in tree.product)
+    for name, _ in RANK.findall(strip(ranks)):
+        if f"LockRank::{name}" not in used.replace(ranks, ""):
+            yield f"src/base/lock_rank.h: no mutex has the rank {name}"
+    for path in tree.product:
+        if path.startswith("src/") and path != "src/base/sync.h":
+            for match in BARE_MUTEX.finditer(strip(tree.texts[path])):
+                line = strip(tree.texts[path]).count("\n", 0, match.start()) + 1
+                yield f"{path}:{line}: {match.group(0)}: take a Mutex of base/sync.h, with its rank"
+
+
 WALK = re.compile(r"^### ([a-z])\. .*?\(at most (\d+) files\)\n(.*?)(?=^##|\Z)", re.M | re.S)
 STEP = re.compile(r"^\d+\. `([^`]+)` in `([^`]+)`", re.M)
 
@@ -444,7 +466,7 @@ def check_headers(tree):
 CHECKS = (check_floors, check_rooms, check_foreign, check_contract, check_engine, check_drivers, check_cycles,
           check_sizes, check_room_sizes, check_stems, check_names, check_headers)
 # What the tree does not meet yet: printed, not counted.
-COMING = (check_words, check_functions, check_classes, check_comments, check_walks)
+COMING = (check_words, check_functions, check_classes, check_comments, check_locks, check_walks)
 
 
 def main(root):

@@ -263,6 +263,17 @@ class ShapeTest(TreeTest):
                          "  int one = 1;\n  int bare(int a);\n  ~X();\n  X(const X&) = delete;\n private:\n  int hidden();\n};\n}\n")
         self.assert_caught(structure.check_comments, {"include/corelane/base/x.h": text}, "bare")
 
+    def test_rank_without_a_line_in_the_page_is_caught(self):
+        tree = {"src/base/lock_rank.h": HEADER + "enum class LockRank {\n  kTimer = 110,\n};\n",
+                "src/base/timer.cpp": "Mutex mutex{LockRank::kTimer};\n"}
+        self.assert_caught(structure.check_locks, tree, "kTimer", "docs/locks.md")
+        listed = {**tree, "docs/locks.md": "| `kTimer` | timers |\n"}
+        self.assertEqual([], self.violations(structure.check_locks, listed))
+        self.assert_caught(structure.check_locks, {**listed, "src/base/timer.cpp": "int x;\n"}, "no mutex")
+
+    def test_bare_mutex_is_caught(self):
+        self.assert_caught(structure.check_locks, {"src/base/timer.cpp": "std::mutex mutex;\n"}, "std::mutex mutex")
+
     def walk(self, steps, limit=2):
         return {"docs/architecture.md": f"### a. A value (at most {limit} files)\n" + "".join(
             f"{i}. `{name}` in `{path}`\n" for i, (name, path) in enumerate(steps, 1)),
