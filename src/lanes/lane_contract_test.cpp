@@ -7,7 +7,7 @@
 #include "corelane/base/log.h"
 #include "lanes/lane_engine_fake.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
 using std::chrono::milliseconds;
@@ -23,7 +23,7 @@ TEST(LaneContract, BlockingRunOnDirectMemoryReturnsWhenTheEngineLetGo) {
     left = true;
     return Status();
   };
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   job.deadline = clock->now() + milliseconds(3);
   job.direct_user_memory = true;
   Status status;
@@ -43,10 +43,10 @@ TEST(LaneContract, BlockingRunOnDirectMemoryReturnsWhenTheEngineLetGo) {
 
 TEST(LaneContract, InputsAreReadWhenTheFencesAreSignalled) {
   FakeDevice fake(1);
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   std::vector<float> x(4, 1.0F);
   ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
-  auto fence = std::make_shared<Fence>();
+  auto fence = std::make_shared<device::Fence>();
   job.wait = {fence};
   job.deadline = fake.device->clock()->now() + std::chrono::hours(1);
   auto completion = *fake.queue->submit(job);
@@ -60,7 +60,7 @@ TEST(LaneContract, InputsAreReadWhenTheFencesAreSignalled) {
 TEST(LaneContract, KeptInputIsNewWheneverItIsSetAndOnlyThen) {
   FakeDevice fake(1);
   fake.state->keeps_input = true;
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   std::vector<float> x(4, 1.0F);
   for (int set = 1; set <= 2; ++set) {
     const int renewed = fake.state->renewed;
@@ -79,7 +79,7 @@ TEST(LaneContract, KeptInputIsNewWheneverItIsSetAndOnlyThen) {
 TEST(LaneContract, ShadowOfAKeptInputIsFilledWhenItIsSet) {
   FakeDevice fake(1);
   fake.state->keeps_input = true;
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   job.deadline = fake.device->clock()->now() + std::chrono::hours(1);
   std::vector<float> x(4, 1.0F);
   const auto set = [&] { return job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}); };
@@ -99,13 +99,13 @@ TEST(LaneContract, ShadowOfAKeptInputIsFilledWhenItIsSet) {
 TEST(LaneContract, KeptInputThatWaitsForFencesIsNewWhenTheyAreSignalled) {
   FakeDevice fake(1);
   fake.state->keeps_input = true;
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   std::vector<float> x(4, 1.0F);
   ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
   const int renewed = fake.state->renewed;
   // Once: what was not set again is not new for the next job.
   for (int i = 0; i < 2; ++i) {
-    auto fence = std::make_shared<Fence>();
+    auto fence = std::make_shared<device::Fence>();
     job.wait = {fence};
     auto completion = *fake.queue->submit(job);
     EXPECT_EQ(fake.state->renewed, renewed + i);
@@ -119,14 +119,14 @@ TEST(LaneContract, KeptInputThatWaitsForFencesIsNewWhenTheyAreSignalled) {
 TEST(LaneContract, SettingAKeptInputLetsGoOfTheOldOneOnAllCores) {
   FakeDevice fake(2);
   fake.state->keeps_input = true;
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   auto old = std::make_shared<std::vector<float>>(4, 1.0F);
   const std::weak_ptr<void> alive = old;
   std::vector<float> x(4, 21.0F);
   float* const data = old->data();
   ASSERT_TRUE(job.bindings->set_input(0, {data, 16, {1, 4}, std::move(old)}).ok());
   for (const std::size_t core : {0U, 1U}) {
-    job.cores = CoreSet::of({core});
+    job.cores = device::CoreSet::of({core});
     ASSERT_TRUE(fake.queue->run(job).ok());
   }
   ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
@@ -142,12 +142,12 @@ TEST(LaneContract, CallbackOfATimedOutJobDoesNotHoldUpOtherDeadlines) {
   Gate callback;
   fake.state->hold_runs_at(engine);
   const auto late = [&](std::size_t core, Duration after) {
-    Submission job = fake.job(CoreSet::of({core}));
+    device::Submission job = fake.job(device::CoreSet::of({core}));
     job.deadline = fake.device->clock()->now() + after;
     return *fake.queue->submit(job);
   };
   auto first = late(0, milliseconds(1));
-  first->on_done([&](Completion&) { callback.pass(); });
+  first->on_done([&](device::Completion&) { callback.pass(); });
   callback.await(1);
   auto second = late(1, milliseconds(1));
   ASSERT_TRUE(second->wait());
@@ -176,12 +176,12 @@ TEST(LaneContract, JobsBehindOneThatResidencyEndsGoOn) {
     if (bits == 1) gate.pass();
     return Status();
   };
-  auto running = *fake.queue->submit(fake.job(CoreSet::of({0})));
+  auto running = *fake.queue->submit(fake.job(device::CoreSet::of({0})));
   gate.await(1);
-  auto both = *fake.queue->submit(fake.job(CoreSet::first(2)));
-  auto behind = *fake.queue->submit(fake.job(CoreSet::of({1})));
+  auto both = *fake.queue->submit(fake.job(device::CoreSet::first(2)));
+  auto behind = *fake.queue->submit(fake.job(device::CoreSet::of({1})));
   const auto other = *fake.device->prepare({}, {});
-  ASSERT_TRUE(other->make_resident(CoreSet::of({0}), Residency::kExclusive).ok());
+  ASSERT_TRUE(other->make_resident(device::CoreSet::of({0}), device::Residency::kExclusive).ok());
   ASSERT_TRUE(both->wait());
   EXPECT_EQ(both->status().code(), Code::kOutOfCores);
   EXPECT_TRUE(behind->wait());
@@ -211,13 +211,13 @@ class LogLines {
   std::string text_;
 };
 
-class BadArbiter final : public Arbiter {
+class BadArbiter final : public device::Arbiter {
  public:
   explicit BadArbiter(bool throws) : throws_(throws) {}
-  std::optional<Grant> pick(std::span<const WaitingJob>, std::span<const CoreState>,
-                            TimePoint) const override {
+  std::optional<device::Grant> pick(std::span<const device::WaitingJob>,
+                                    std::span<const device::CoreState>, TimePoint) const override {
     if (throws_) throw std::runtime_error("no idea");
-    return Grant{0, 0xF0};
+    return device::Grant{0, 0xF0};
   }
 
  private:
@@ -228,9 +228,9 @@ TEST(LaneContract, ArbiterThatThrowsOrErrsIsReplacedByFirstInFirstOut) {
   for (const bool throws : {true, false}) {
     FakeDevice fake(2);
     // The log's callback may call the device.
-    LogLines lines([&] { EXPECT_EQ(fake.device->health(), Health::kGood); });
+    LogLines lines([&] { EXPECT_EQ(fake.device->health(), device::Health::kGood); });
     ASSERT_TRUE(fake.device->set_arbiter(std::make_shared<BadArbiter>(throws)).ok());
-    const Submission job = fake.job();
+    const device::Submission job = fake.job();
     EXPECT_TRUE(fake.queue->run(job).ok());
     EXPECT_EQ(FakeDevice::result(job), 2);
     EXPECT_THAT(lines.text(), HasSubstr(throws ? "no idea" : "0xf0"));
@@ -239,7 +239,7 @@ TEST(LaneContract, ArbiterThatThrowsOrErrsIsReplacedByFirstInFirstOut) {
 
 TEST(LaneContract, ShapeWhoseSizeOverflowsIsRefused) {
   FakeDevice fake(1);
-  PrepareOptions options;
+  device::PrepareOptions options;
   options.input_shapes = {Shape{Shape::kOpen, Shape::kOpen}};
   const auto bindings = *(*fake.device->prepare({}, options))->new_bindings();
   std::vector<float> x(4);
@@ -252,11 +252,11 @@ TEST(LaneContract, ShapeWhoseSizeOverflowsIsRefused) {
 TEST(LaneContract, QueueIsNamedInWhatItsJobsReport) {
   auto clock = std::make_shared<VirtualClock>();
   FakeDevice fake(1, on_virtual_clock(clock));
-  QueueOptions named;
+  device::QueueOptions named;
   named.name = "camera";
   const auto queue = *fake.device->make_queue(named);
-  Submission job = fake.job();
-  job.wait = {std::make_shared<Fence>()};
+  device::Submission job = fake.job();
+  job.wait = {std::make_shared<device::Fence>()};
   job.deadline = clock->now() + milliseconds(1);
   auto completion = *queue->submit(job);
   clock->advance(milliseconds(1));
@@ -264,4 +264,4 @@ TEST(LaneContract, QueueIsNamedInWhatItsJobsReport) {
 }
 
 }  // namespace
-}  // namespace corelane::device
+}  // namespace corelane::lanes

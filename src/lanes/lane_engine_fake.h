@@ -10,7 +10,7 @@
 
 #include "corelane/driver/lane_engine.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
 /// Holds the threads that pass through it until it is opened; counts them.
 class Gate {
@@ -64,15 +64,15 @@ struct FakeEngineState {
   std::atomic<bool> overlap{false};  ///< Two runs were on one core at once.
 };
 
-class FakeRequest final : public LaneRequest {
+class FakeRequest final : public device::LaneRequest {
  public:
   explicit FakeRequest(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {}
-  Status set_input(std::size_t, const TensorRef& tensor) override {
+  Status set_input(std::size_t, const device::TensorRef& tensor) override {
     ++(tensor.data == nullptr ? state_->let_go : state_->binds);
     input_ = tensor;
     return {};
   }
-  Status set_output(std::size_t, const TensorRef& tensor) override {
+  Status set_output(std::size_t, const device::TensorRef& tensor) override {
     ++state_->binds;
     output_ = tensor;
     return {};
@@ -90,8 +90,8 @@ class FakeRequest final : public LaneRequest {
     enter(core_bits, -1);
     return status;
   }
-  Result<TensorRef> output(std::size_t) override { return output_; }
-  Result<std::vector<LayerTime>> layer_times() const override {
+  Result<device::TensorRef> output(std::size_t) override { return output_; }
+  Result<std::vector<device::LayerTime>> layer_times() const override {
     return error(Code::kUnsupported, "no layers");
   }
 
@@ -102,11 +102,11 @@ class FakeRequest final : public LaneRequest {
         state_->overlap = true;
   }
   const std::shared_ptr<FakeEngineState> state_;
-  TensorRef input_;
-  TensorRef output_;
+  device::TensorRef input_;
+  device::TensorRef output_;
 };
 
-class FakeContent final : public KeptContent {
+class FakeContent final : public device::KeptContent {
  public:
   explicit FakeContent(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {}
   void renew() noexcept override {
@@ -120,7 +120,7 @@ class FakeContent final : public KeptContent {
   std::atomic<std::uint64_t> stamp_{1};
 };
 
-class FakeProgram final : public LaneProgram {
+class FakeProgram final : public device::LaneProgram {
  public:
   FakeProgram(std::shared_ptr<FakeEngineState> state, Shape shape) : state_(std::move(state)) {
     TensorDesc desc;
@@ -133,16 +133,17 @@ class FakeProgram final : public LaneProgram {
   }
   const std::vector<TensorDesc>& inputs() const noexcept override { return inputs_; }
   const std::vector<TensorDesc>& outputs() const noexcept override { return outputs_; }
-  Placement placement() const noexcept override { return Placement::kReplicated; }
-  MemoryFigures memory() const override { return {1000, 10, 0}; }
+  device::Placement placement() const noexcept override { return device::Placement::kReplicated; }
+  device::MemoryFigures memory() const override { return {1000, 10, 0}; }
   bool keeps_input(std::size_t) const noexcept override { return state_->keeps_input; }
-  Result<std::shared_ptr<KeptContent>> kept_content(std::size_t, const TensorRef&) override {
+  Result<std::shared_ptr<device::KeptContent>> kept_content(std::size_t,
+                                                            const device::TensorRef&) override {
     return std::make_shared<FakeContent>(state_);
   }
-  Result<std::unique_ptr<LaneRequest>> new_request(std::size_t, std::size_t) override {
+  Result<std::unique_ptr<device::LaneRequest>> new_request(std::size_t, std::size_t) override {
     return std::make_unique<FakeRequest>(state_);
   }
-  Result<Executable::Precompiled> export_precompiled() const override {
+  Result<device::Executable::Precompiled> export_precompiled() const override {
     return error(Code::kUnsupported, "no pre-compiled form");
   }
 
@@ -152,11 +153,11 @@ class FakeProgram final : public LaneProgram {
   std::vector<TensorDesc> outputs_;
 };
 
-class FakeEngine final : public LaneEngine {
+class FakeEngine final : public device::LaneEngine {
  public:
   explicit FakeEngine(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {}
-  Result<std::shared_ptr<LaneProgram>> prepare(const Image&,
-                                               const PrepareOptions& options) override {
+  Result<std::shared_ptr<device::LaneProgram>> prepare(
+      const device::Image&, const device::PrepareOptions& options) override {
     return std::make_shared<FakeProgram>(
         state_, options.input_shapes.empty() ? Shape{1, 4} : options.input_shapes.front());
   }
@@ -165,9 +166,9 @@ class FakeEngine final : public LaneEngine {
   const std::shared_ptr<FakeEngineState> state_;
 };
 
-inline LaneOptions on_virtual_clock(std::shared_ptr<VirtualClock> clock,
-                                    std::shared_ptr<FaultPoint> faults = nullptr) {
-  LaneOptions options;
+inline device::LaneOptions on_virtual_clock(std::shared_ptr<VirtualClock> clock,
+                                            std::shared_ptr<device::FaultPoint> faults = nullptr) {
+  device::LaneOptions options;
   options.clock = std::move(clock);
   options.fault_point = std::move(faults);
   return options;
@@ -175,19 +176,19 @@ inline LaneOptions on_virtual_clock(std::shared_ptr<VirtualClock> clock,
 
 /// A device over the fake engine with one executable and one queue.
 struct FakeDevice {
-  explicit FakeDevice(std::size_t cores = 3, LaneOptions options = {}) {
-    DeviceInfo info;
+  explicit FakeDevice(std::size_t cores = 3, device::LaneOptions options = {}) {
+    device::DeviceInfo info;
     info.kind = "fake";
     info.instance = "fake:" + std::to_string(cores);
     info.capabilities.multi_core_jobs = true;
     for (std::size_t i = 0; i < cores; ++i) info.cores.push_back({"core" + std::to_string(i), 0});
-    device = *make_laned_device(info, std::make_shared<FakeEngine>(state), options);
+    device = *device::make_laned_device(info, std::make_shared<FakeEngine>(state), options);
     executable = *device->prepare({}, {});
     queue = *device->make_queue({});
   }
   /// A submission on bindings of its own, input values all `x`.
-  Submission job(CoreSet cores = {}, float x = 1) const {
-    Submission submission;
+  device::Submission job(device::CoreSet cores = {}, float x = 1) const {
+    device::Submission submission;
     submission.executable = executable;
     submission.bindings = *executable->new_bindings();
     submission.cores = cores;
@@ -195,14 +196,14 @@ struct FakeDevice {
     for (int i = 0; i < 4; ++i) values[i] = x;
     return submission;
   }
-  static float result(const Submission& submission) {
+  static float result(const device::Submission& submission) {
     return static_cast<const float*>(submission.bindings->output(0)->data)[3];
   }
 
   std::shared_ptr<FakeEngineState> state = std::make_shared<FakeEngineState>();
-  std::shared_ptr<Device> device;
-  std::shared_ptr<Executable> executable;
-  std::shared_ptr<Queue> queue;
+  std::shared_ptr<device::Device> device;
+  std::shared_ptr<device::Executable> executable;
+  std::shared_ptr<device::Queue> queue;
 };
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

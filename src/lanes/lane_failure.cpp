@@ -5,7 +5,7 @@
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
 /// "job 7", with the name of its queue where it has one.
@@ -36,7 +36,7 @@ void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) {
                      error(Code::kTimeout,
                            "{} still ran on core set '{}' at its deadline; it was abandoned "
                            "and the cores were reset",
-                           job_text(*job), CoreSet::mask(bits).to_string()),
+                           job_text(*job), device::CoreSet::mask(bits).to_string()),
                      now, after);
       report_reset_locked(bits, fmt::format("{} was abandoned at its deadline", job_text(*job)),
                           now, after);
@@ -80,7 +80,7 @@ Status LaneScheduler::reset(std::uint64_t core_bits) {
     for (LaneOccupant* occupant : stuck)
       abandon_locked(*occupant,
                      error(Code::kDeviceReset, "job {} was abandoned: its cores '{}' were reset",
-                           occupant->id, CoreSet::mask(occupant->core_bits).to_string()),
+                           occupant->id, device::CoreSet::mask(occupant->core_bits).to_string()),
                      now, after);
     report_reset_locked(core_bits, "reset was asked for", now, after);
     schedule_locked(now);
@@ -120,7 +120,7 @@ void LaneScheduler::release_abandoned_locked(LanedJob& job, Aftermath& after) {
 void LaneScheduler::report_reset_locked(std::uint64_t bits, std::string text, TimePoint now,
                                         Aftermath& after) {
   ++counters_.resets;
-  after.events.push_back({EventKind::kCoreReset, now, bits, std::move(text)});
+  after.events.push_back({device::EventKind::kCoreReset, now, bits, std::move(text)});
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "corelane/device/registry.h"
-#include "lanes/lane_engine_fake.h"
 #include "device/registry/testing/listed_faults.h"
+#include "lanes/lane_engine_fake.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
 using std::chrono::milliseconds;
@@ -13,14 +13,14 @@ using std::chrono::milliseconds;
 TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   auto clock = std::make_shared<VirtualClock>();
   FakeDevice fake(2, on_virtual_clock(clock));
-  EventLog events;
+  device::EventLog events;
   ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
   Gate gate;
   fake.state->before_run = [&](std::uint64_t bits) {
     if (bits == 1) gate.pass();
     return Status();
   };
-  Submission job = fake.job(CoreSet::of({0}), 5);
+  device::Submission job = fake.job(device::CoreSet::of({0}), 5);
   auto memory = std::make_unique<std::vector<float>>(4, -1.0F);
   ASSERT_TRUE(job.bindings->set_output(0, {memory->data(), 16, {1, 4}, nullptr}).ok());
   job.deadline = clock->now() + milliseconds(10);
@@ -34,7 +34,7 @@ TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   EXPECT_EQ(completion->record().ended, job.deadline);
   EXPECT_FALSE(completion->released());
   EXPECT_EQ(job.bindings->set_input(0, {}).code(), Code::kBusy);
-  EXPECT_EQ(fake.device->health(), Health::kDegraded);
+  EXPECT_EQ(fake.device->health(), device::Health::kDegraded);
   ASSERT_EQ(events.all().size(), 1U);
   EXPECT_EQ(events.all()[0].core_bits, 1U);
   const std::vector<float> untouched = *memory;
@@ -42,22 +42,22 @@ TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   memory.reset();  // The engine must not write here any more.
   // The core was reset: the next job on it runs while the old one is stuck.
   fake.state->before_run = nullptr;
-  const Submission next = fake.job(CoreSet::of({0}), 7);
+  const device::Submission next = fake.job(device::CoreSet::of({0}), 7);
   ASSERT_TRUE(fake.queue->run(next).ok());
   EXPECT_EQ(FakeDevice::result(next), 14);
   gate.open();
   ASSERT_TRUE(completion->wait_released());
   EXPECT_EQ(completion->status().code(), Code::kTimeout);
   EXPECT_TRUE(job.bindings->set_output(0, {}).ok());
-  EXPECT_EQ(fake.device->health(), Health::kGood);
-  const DeviceCounters counters = fake.device->counters();
+  EXPECT_EQ(fake.device->health(), device::Health::kGood);
+  const device::DeviceCounters counters = fake.device->counters();
   EXPECT_EQ(counters.abandoned, 1U);
   EXPECT_EQ(counters.resets, 1U);
 }
 
 TEST(LaneFailure, JobWithDeadlineCopiesItsResultOutOnSuccess) {
   FakeDevice fake;
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   std::vector<float> x = {1, 2, 3, 4};
   std::vector<float> y(4, -1);
   ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
@@ -83,7 +83,7 @@ TEST(LaneFailure, QueuedJobTimesOutWithoutARun) {
   fake.state->hold_runs_at(gate);
   auto running = *fake.queue->submit(fake.job());
   gate.await(1);
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   job.deadline = clock->now() + milliseconds(1);
   auto queued = *fake.queue->submit(job);
   clock->advance(milliseconds(1));
@@ -98,16 +98,16 @@ TEST(LaneFailure, QueuedJobTimesOutWithoutARun) {
 
 TEST(LaneFailure, ResetAbandonsOnlyWhatRunsOnTheCores) {
   FakeDevice fake(3);
-  EventLog events;
+  device::EventLog events;
   ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
   Gate gate;
   fake.state->hold_runs_at(gate);
-  auto pair = *fake.queue->submit(fake.job(CoreSet::of({0, 1})));
-  auto other = *fake.queue->submit(fake.job(CoreSet::of({2}), 4));
+  auto pair = *fake.queue->submit(fake.job(device::CoreSet::of({0, 1})));
+  auto other = *fake.queue->submit(fake.job(device::CoreSet::of({2}), 4));
   gate.await(2);
-  auto behind = *fake.queue->submit(fake.job(CoreSet::of({0})));
-  EXPECT_EQ(fake.device->reset(CoreSet::any()).code(), Code::kInvalidArgument);
-  ASSERT_TRUE(fake.device->reset(CoreSet::of({1})).ok());
+  auto behind = *fake.queue->submit(fake.job(device::CoreSet::of({0})));
+  EXPECT_EQ(fake.device->reset(device::CoreSet::any()).code(), Code::kInvalidArgument);
+  ASSERT_TRUE(fake.device->reset(device::CoreSet::of({1})).ok());
   EXPECT_EQ(pair->status().code(), Code::kDeviceReset);
   EXPECT_FALSE(pair->released());
   EXPECT_FALSE(other->done());
@@ -127,7 +127,7 @@ TEST(LaneFailure, ResetEndsABlockingRunWhenTheEngineReturns) {
   Status status;
   std::thread caller([&] { status = fake.queue->run(fake.job()); });
   gate.await(1);
-  ASSERT_TRUE(fake.device->reset(CoreSet::platform()).ok());
+  ASSERT_TRUE(fake.device->reset(device::CoreSet::platform()).ok());
   auto next = *fake.queue->submit(fake.job());
   gate.await(2);
   gate.open();
@@ -139,9 +139,9 @@ TEST(LaneFailure, ResetEndsABlockingRunWhenTheEngineReturns) {
 
 TEST(LaneFailure, InjectedHangEndsAtTheDeadlineOnly) {
   auto clock = std::make_shared<VirtualClock>();
-  auto faults = std::make_shared<ListedFaults>(std::vector{Fault::kHang});
+  auto faults = std::make_shared<device::ListedFaults>(std::vector{device::Fault::kHang});
   FakeDevice fake(1, on_virtual_clock(clock, faults));
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   job.deadline = clock->now() + milliseconds(3);
   auto completion = *fake.queue->submit(job);
   faults->await(1);
@@ -152,22 +152,22 @@ TEST(LaneFailure, InjectedHangEndsAtTheDeadlineOnly) {
 }
 
 TEST(LaneFailure, InjectedHangOfABlockingRunEndsByReset) {
-  auto faults = std::make_shared<ListedFaults>(std::vector{Fault::kHang});
+  auto faults = std::make_shared<device::ListedFaults>(std::vector{device::Fault::kHang});
   FakeDevice fake(1, on_virtual_clock(std::make_shared<VirtualClock>(), faults));
   Status status;
   std::thread caller([&] { status = fake.queue->run(fake.job()); });
   faults->await(1);
-  ASSERT_TRUE(fake.device->reset(CoreSet::of({0})).ok());
+  ASSERT_TRUE(fake.device->reset(device::CoreSet::of({0})).ok());
   caller.join();
   EXPECT_EQ(status.code(), Code::kDeviceReset);
 }
 
 TEST(LaneFailure, InjectedCrashFailsTheJobAndResetsItsCore) {
-  LaneOptions options;
-  options.fault_point =
-      std::make_shared<ListedFaults>(std::vector{Fault::kCrash, Fault::kNone, Fault::kCrash});
+  device::LaneOptions options;
+  options.fault_point = std::make_shared<device::ListedFaults>(
+      std::vector{device::Fault::kCrash, device::Fault::kNone, device::Fault::kCrash});
   FakeDevice fake(1, options);
-  EventLog events;
+  device::EventLog events;
   ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
   EXPECT_EQ(fake.queue->run(fake.job()).code(), Code::kDeviceReset);
   EXPECT_TRUE(fake.queue->run(fake.job()).ok());
@@ -180,15 +180,15 @@ TEST(LaneFailure, InjectedCrashFailsTheJobAndResetsItsCore) {
 
 TEST(LaneFailure, InjectedSlownessAddsTimeOnTheClock) {
   auto clock = std::make_shared<VirtualClock>();
-  OpenOptions options;
+  device::OpenOptions options;
   options.clock = clock;
-  const auto faults = std::make_shared<ListedFaults>(std::vector{Fault::kSlow});
+  const auto faults = std::make_shared<device::ListedFaults>(std::vector{device::Fault::kSlow});
   options.fault_point = faults;
-  auto device = *open_device("null:rk3566?a=2ms", options);
-  Image image;
+  auto device = *device::open_device("null:rk3566?a=2ms", options);
+  device::Image image;
   image.kind = "null";
   image.bytes = as_byte_span("input x f32 1,4\noutput y f32 1,4\n");
-  Submission job;
+  device::Submission job;
   job.executable = *device->prepare(image, {});
   job.bindings = *job.executable->new_bindings();
   auto completion = *(*device->make_queue({}))->submit(job);
@@ -201,4 +201,4 @@ TEST(LaneFailure, InjectedSlownessAddsTimeOnTheClock) {
 }
 
 }  // namespace
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -3,10 +3,10 @@
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
 LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
-                   std::shared_ptr<LanedBindings> tensors, const Submission& submission)
+                   std::shared_ptr<LanedBindings> tensors, const device::Submission& submission)
     : scheduler(owner),
       queue(std::move(account)),
       bindings(std::move(tensors)),
@@ -30,12 +30,12 @@ Status LanedJob::status() const {
   return error(Code::kWrongState, "the job is not done; wait for it before asking for its status");
 }
 
-JobRecord LanedJob::record() const { return done() ? record_ : JobRecord{}; }
+device::JobRecord LanedJob::record() const { return done() ? record_ : device::JobRecord{}; }
 
 bool LanedJob::cancel() { return scheduler.cancel(*this); }
 
-void LanedJob::on_done(std::function<void(Completion&)> f) {
+void LanedJob::on_done(std::function<void(device::Completion&)> f) {
   scheduler.on_done(*this, std::move(f));
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

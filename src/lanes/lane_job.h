@@ -11,7 +11,7 @@
 
 #include "corelane/device/device.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
 class LanedBindings;
 class LanedJob;
@@ -42,12 +42,12 @@ struct LaneOccupant {
 /// four; from running it leaves an abandoned job, which is released when the engine returns.
 enum class JobState : std::uint8_t { kBlocked, kQueued, kGranted, kRunning, kFinishing, kDone };
 
-class LanedJob final : public Completion,
+class LanedJob final : public device::Completion,
                        public LaneOccupant,
                        public std::enable_shared_from_this<LanedJob> {
  public:
   LanedJob(LaneScheduler& scheduler, std::shared_ptr<QueueAccount> queue,
-           std::shared_ptr<LanedBindings> bindings, const Submission& submission);
+           std::shared_ptr<LanedBindings> bindings, const device::Submission& submission);
   ~LanedJob() override;
 
   bool done() const noexcept override { return done_.load(std::memory_order_acquire); }
@@ -55,9 +55,9 @@ class LanedJob final : public Completion,
   bool wait(TimePoint until) override;
   bool wait_released(TimePoint until) override;
   Status status() const override;
-  JobRecord record() const override;
+  device::JobRecord record() const override;
   bool cancel() override;
-  void on_done(std::function<void(Completion&)> f) override;
+  void on_done(std::function<void(device::Completion&)> f) override;
 
   bool has_deadline() const noexcept { return deadline != kNever; }
 
@@ -65,10 +65,10 @@ class LanedJob final : public Completion,
   LaneScheduler& scheduler;
   const std::shared_ptr<QueueAccount> queue;
   const std::shared_ptr<LanedBindings> bindings;  ///< Keeps executable, device and scheduler alive.
-  const CoreSet cores;
+  const device::CoreSet cores;
   const TimePoint deadline;
-  std::vector<std::shared_ptr<Fence>> waits;
-  std::vector<std::shared_ptr<Fence>> signals;
+  std::vector<std::shared_ptr<device::Fence>> waits;
+  std::vector<std::shared_ptr<device::Fence>> signals;
   bool shadow = false;  ///< Runs on copies of user memory.
 
  private:
@@ -76,15 +76,15 @@ class LanedJob final : public Completion,
 
   // Guarded by the scheduler's lock; what is read after done_ no longer changes then.
   JobState state_ = JobState::kQueued;
-  JobRecord record_;
+  device::JobRecord record_;
   Status status_;
   std::size_t pending_fences_ = 0;
   std::size_t waiters_ = 0;
   Clock::TimerId timer_ = 0;
-  std::vector<std::function<void(Completion&)>> callbacks_;
+  std::vector<std::function<void(device::Completion&)>> callbacks_;
   std::condition_variable changed_;
   std::atomic<bool> done_{false};
   std::atomic<bool> released_{false};
 };
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

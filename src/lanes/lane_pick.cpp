@@ -7,17 +7,17 @@
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_executable.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
-bool fits(const Grant& grant, const std::vector<WaitingJob>& waiting,
-          const std::vector<CoreState>& cores) {
+bool fits(const device::Grant& grant, const std::vector<device::WaitingJob>& waiting,
+          const std::vector<device::CoreState>& cores) {
   if (grant.job >= waiting.size() || grant.core_bits == 0) return false;
   for (std::uint64_t bits = grant.core_bits; bits != 0; bits &= bits - 1) {
     const auto core = static_cast<std::size_t>(std::countr_zero(bits));
     if (core >= cores.size() || cores[core].busy || !cores[core].usable) return false;
   }
-  const CoreSet& asked = waiting[grant.job].cores;
+  const device::CoreSet& asked = waiting[grant.job].cores;
   const auto given = static_cast<std::size_t>(std::popcount(grant.core_bits));
   if (asked.is_mask()) return asked.bits() == grant.core_bits;
   return asked.count() == 0 || asked.count() == given;
@@ -25,10 +25,10 @@ bool fits(const Grant& grant, const std::vector<WaitingJob>& waiting,
 
 }  // namespace
 
-std::optional<Grant> LaneScheduler::ask_arbiter_locked(const std::vector<WaitingJob>& waiting,
-                                                       const std::vector<CoreState>& cores,
-                                                       TimePoint now) const {
-  if (arbiter_ == nullptr) return fifo_arbiter()->pick(waiting, cores, now);
+std::optional<device::Grant> LaneScheduler::ask_arbiter_locked(
+    const std::vector<device::WaitingJob>& waiting, const std::vector<device::CoreState>& cores,
+    TimePoint now) const {
+  if (arbiter_ == nullptr) return device::fifo_arbiter()->pick(waiting, cores, now);
   try {
     auto grant = arbiter_->pick(waiting, cores, now);
     if (!grant || fits(*grant, waiting, cores)) return grant;
@@ -41,10 +41,10 @@ std::optional<Grant> LaneScheduler::ask_arbiter_locked(const std::vector<Waiting
   } catch (...) {
     complain_locked("the arbiter threw something that is no std::exception");
   }
-  return fifo_arbiter()->pick(waiting, cores, now);
+  return device::fifo_arbiter()->pick(waiting, cores, now);
 }
 
-std::optional<Grant> LaneScheduler::pick_locked(TimePoint now) const {
+std::optional<device::Grant> LaneScheduler::pick_locked(TimePoint now) const {
   return exclusive_lanes_ == 0 ? ask_arbiter_locked(waiting_, states_, now)
                                : pick_among_exclusive_locked(now);
 }
@@ -52,11 +52,11 @@ std::optional<Grant> LaneScheduler::pick_locked(TimePoint now) const {
 /// The arbiter sees one `usable` per core, but an exclusive core is usable for one executable
 /// only. So it is asked once per group of jobs that may use the same cores, in order of each
 /// group's first job by priority.
-std::optional<Grant> LaneScheduler::pick_among_exclusive_locked(TimePoint now) const {
+std::optional<device::Grant> LaneScheduler::pick_among_exclusive_locked(TimePoint now) const {
   struct Group {
     std::uint64_t allowed;
     std::int32_t priority;
-    std::vector<WaitingJob> jobs;
+    std::vector<device::WaitingJob> jobs;
     std::vector<std::size_t> indices;
   };
   std::vector<Group> groups;
@@ -73,11 +73,11 @@ std::optional<Grant> LaneScheduler::pick_among_exclusive_locked(TimePoint now) c
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.priority > b.priority; });
   for (const Group& group : groups) {
-    std::vector<CoreState> cores = states_;
+    std::vector<device::CoreState> cores = states_;
     for (std::size_t core = 0; core < cores.size(); ++core)
       cores[core].usable = ((group.allowed >> core) & 1U) != 0;
     if (auto grant = ask_arbiter_locked(group.jobs, cores, now))
-      return Grant{group.indices[grant->job], grant->core_bits};
+      return device::Grant{group.indices[grant->job], grant->core_bits};
   }
   return std::nullopt;
 }
@@ -90,7 +90,7 @@ std::uint64_t LaneScheduler::allowed_bits_locked(const LanedExecutable* executab
   return bits;
 }
 
-Status LaneScheduler::check_cores_locked(const CoreSet& cores,
+Status LaneScheduler::check_cores_locked(const device::CoreSet& cores,
                                          const LanedExecutable* executable) const {
   if (exclusive_lanes_ == 0) return {};
   const std::uint64_t allowed = allowed_bits_locked(executable);
@@ -101,22 +101,22 @@ Status LaneScheduler::check_cores_locked(const CoreSet& cores,
   return error(Code::kOutOfCores,
                "core set '{}' cannot be had: other executables hold cores exclusively, {} are "
                "left; wait until they release them",
-               cores.to_string(), CoreSet::mask(allowed).to_string());
+               cores.to_string(), device::CoreSet::mask(allowed).to_string());
 }
 
-Status LaneScheduler::make_resident(const LanedExecutable* owner, const CoreSet& cores,
-                                    Residency residency) {
+Status LaneScheduler::make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
+                                    device::Residency residency) {
   CORELANE_TRY(cores.check(lanes_.size()));
   const TimePoint now = clock_->now();
   Aftermath after;
   {
     Lock lock(mutex_);
     CORELANE_TRY(check_cores_locked(cores, owner));
-    if (residency == Residency::kShared) return {};
+    if (residency == device::Residency::kShared) return {};
     std::uint64_t bits = cores.bits();
     std::uint64_t allowed = allowed_bits_locked(owner);
-    if (cores.kind() == CoreSet::Kind::kPlatform) bits = allowed;
-    if (cores.kind() == CoreSet::Kind::kAny)
+    if (cores.kind() == device::CoreSet::Kind::kPlatform) bits = allowed;
+    if (cores.kind() == device::CoreSet::Kind::kAny)
       for (std::size_t n = 0; n < cores.count(); ++n, allowed &= allowed - 1)
         bits |= allowed & (~allowed + 1);
     for (; bits != 0; bits &= bits - 1) {
@@ -159,4 +159,4 @@ void LaneScheduler::release_residency(const LanedExecutable* owner) {
   settle(after);
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -7,7 +7,7 @@
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_executable.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
 /// The scheduler whose starts this thread is draining further up its stack.
@@ -15,17 +15,17 @@ thread_local const LaneScheduler* draining = nullptr;
 
 Status crash_status(const LaneOccupant& occupant) {
   return error(Code::kDeviceReset, "core set '{}' crashed while it ran job {} and was reset",
-               CoreSet::mask(occupant.core_bits).to_string(), occupant.id);
+               device::CoreSet::mask(occupant.core_bits).to_string(), occupant.id);
 }
 
 /// What the injected fault of a test is; none when it cannot say.
-Fault fault_at(FaultPoint* point, const LaneOccupant& occupant) noexcept {
-  if (point == nullptr) return Fault::kNone;
+device::Fault fault_at(device::FaultPoint* point, const LaneOccupant& occupant) noexcept {
+  if (point == nullptr) return device::Fault::kNone;
   try {
     return point->at_run(occupant.id, occupant.core_bits);
   } catch (...) {
     log::error("device", "a fault point threw; job {} runs without a fault", occupant.id);
-    return Fault::kNone;
+    return device::Fault::kNone;
   }
 }
 
@@ -38,21 +38,21 @@ void average(Duration& mean, Duration sample) {
 
 LaneScheduler::Outcome LaneScheduler::run_engine(LaneOccupant& occupant, bool shadow) {
   switch (fault_at(fault_point_.get(), occupant)) {
-    case Fault::kHang: {
+    case device::Fault::kHang: {
       Lock lock(mutex_);
       await_release_locked(lock, occupant, kNever);
       return {occupant.abandon_status};
     }
-    case Fault::kCrash:
+    case device::Fault::kCrash:
       return {crash_status(occupant), true};
-    case Fault::kSlow: {
+    case device::Fault::kSlow: {
       Outcome outcome{occupant.bound->run(occupant.core_bits, shadow)};
       const TimePoint until = clock_->now() + fault_point_->slow_by();
       Lock lock(mutex_);
       await_release_locked(lock, occupant, until);
       return outcome;
     }
-    case Fault::kNone:
+    case device::Fault::kNone:
       break;
   }
   return {occupant.bound->run(occupant.core_bits, shadow)};
@@ -65,7 +65,7 @@ void LaneScheduler::await_release_locked(Lock& lock, const LaneOccupant& occupan
 }
 
 /// The cores a blocking run gets at once; 0 when it must queue.
-std::uint64_t LaneScheduler::cores_here_locked(const CoreSet& asked,
+std::uint64_t LaneScheduler::cores_here_locked(const device::CoreSet& asked,
                                                std::uint64_t last_bits) const {
   if (!waiting_.empty() || arbiter_ != nullptr || exclusive_lanes_ != 0) return 0;
   const std::uint64_t idle = all_bits_ & ~busy_bits_.load(std::memory_order_relaxed);
@@ -87,7 +87,8 @@ void LaneScheduler::occupy_locked(LaneOccupant& occupant, TimePoint free_at) {
 }
 
 std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBindings& bindings,
-                                                  const Submission& submission, JobRecord* record) {
+                                                  const device::Submission& submission,
+                                                  device::JobRecord* record) {
   LaneOccupant self;
   self.bound = &bindings;
   self.started = clock_->now();
@@ -116,18 +117,18 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
     if (!outcome.status.ok()) ++counters_.failed;
     if (--queue.depth == 0) queue.drained.notify_all();
     if (record != nullptr || tracing_) {
-      const JobRecord made{self.id,
-                           submission.tag,
-                           self.core_bits,
-                           0,
-                           submission.batch,
-                           submission.priority + queue.priority,
-                           outcome.status.code(),
-                           self.started,
-                           self.started,
-                           ended,
-                           bindings.bytes_in(),
-                           bindings.bytes_out()};
+      const device::JobRecord made{self.id,
+                                   submission.tag,
+                                   self.core_bits,
+                                   0,
+                                   submission.batch,
+                                   submission.priority + queue.priority,
+                                   outcome.status.code(),
+                                   self.started,
+                                   self.started,
+                                   ended,
+                                   bindings.bytes_in(),
+                                   bindings.bytes_out()};
       trace_locked(made);
       if (record != nullptr) *record = made;
     }
@@ -151,7 +152,7 @@ void LaneScheduler::ran_locked(const LaneOccupant& occupant, const Outcome& outc
     report_reset_locked(occupant.core_bits, outcome.status.message(), now, after);
 }
 
-void LaneScheduler::trace_locked(const JobRecord& record) {
+void LaneScheduler::trace_locked(const device::JobRecord& record) {
   if (!tracing_) return;
   for (std::uint64_t bits = record.core_bits; bits != 0; bits &= bits - 1)
     lanes_[static_cast<std::size_t>(std::countr_zero(bits))].trace.add(record);
@@ -211,20 +212,20 @@ void LaneScheduler::drain_starts(bool about_to_wait) {
 }
 
 void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
-  const Fault fault = fault_at(fault_point_.get(), *job);
+  const device::Fault fault = fault_at(fault_point_.get(), *job);
   Aftermath after;
   {
     Lock lock(mutex_);
     if (job->abandoned) release_abandoned_locked(*job, after);
-    if (!job->abandoned && fault == Fault::kHang) hung_.push_back(job);
+    if (!job->abandoned && fault == device::Fault::kHang) hung_.push_back(job);
   }
   settle(after);
-  if (!after.empty() || fault == Fault::kHang) return;
-  if (fault == Fault::kCrash) {
+  if (!after.empty() || fault == device::Fault::kHang) return;
+  if (fault == device::Fault::kCrash) {
     finish(job, {crash_status(*job), true}, false);
     return;
   }
-  const Duration slow = fault == Fault::kSlow ? fault_point_->slow_by() : Duration{};
+  const Duration slow = fault == device::Fault::kSlow ? fault_point_->slow_by() : Duration{};
   job->bindings->start(
       job->core_bits, job->shadow, [keep = shared_from_this(), job, slow](Status status) {
         if (slow == Duration{}) {
@@ -236,4 +237,4 @@ void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
       });
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -7,7 +7,7 @@
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_executable.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
 template <class F>
@@ -23,12 +23,13 @@ void guarded(std::string_view what, const F& f) noexcept {
 
 }  // namespace
 
-LaneScheduler::LaneScheduler(std::size_t cores, const LaneOptions& options, bool event_driven)
+LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& options,
+                             bool event_driven)
     : clock_(options.clock),
       fault_point_(options.fault_point),
       spin_(options.spin),
       event_driven_(event_driven),
-      all_bits_(CoreSet::first(cores).bits()),
+      all_bits_(device::CoreSet::first(cores).bits()),
       cpus_(std::thread::hardware_concurrency()),
       lanes_(cores),
       states_(cores) {}
@@ -81,7 +82,7 @@ Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_w
 
 void LaneScheduler::await_fences(const std::shared_ptr<LanedJob>& job) {
   // The fence holds the job weakly and the job the fence: no cycle when it is never signalled.
-  for (const std::shared_ptr<Fence>& fence : job->waits)
+  for (const std::shared_ptr<device::Fence>& fence : job->waits)
     fence->on_signal([weak = job->weak_from_this()](const Status& status) {
       if (const auto alive = weak.lock()) alive->scheduler.fence_signalled(alive, status);
     });
@@ -233,7 +234,7 @@ bool LaneScheduler::cancel(LanedJob& job) {
   return true;
 }
 
-void LaneScheduler::on_done(LanedJob& job, std::function<void(Completion&)> f) {
+void LaneScheduler::on_done(LanedJob& job, std::function<void(device::Completion&)> f) {
   {
     Lock lock(mutex_);
     if (job.state_ != JobState::kDone) {
@@ -262,12 +263,12 @@ void LaneScheduler::wake(Aftermath& after) {
 /// Tells the event sink, the fences and the callbacks.
 void LaneScheduler::tell(Aftermath& after) {
   if (!after.events.empty()) {
-    std::shared_ptr<const EventSink> sink;
+    std::shared_ptr<const device::EventSink> sink;
     {
       Lock lock(mutex_);
       sink = sink_;
     }
-    for (const Event& event : after.events)
+    for (const device::Event& event : after.events)
       if (sink != nullptr) guarded("an event sink", [&] { (*sink)(event); });
   }
   for (const auto& job : after.completed) {
@@ -294,7 +295,7 @@ void LaneScheduler::complain() {
   for (const std::string& line : lines) log::error("device", "{}", line);
 }
 
-std::shared_ptr<QueueAccount> LaneScheduler::make_queue(const QueueOptions& options) {
+std::shared_ptr<QueueAccount> LaneScheduler::make_queue(const device::QueueOptions& options) {
   auto account = std::make_shared<QueueAccount>();
   account->priority = options.priority;
   account->name = options.name;
@@ -316,8 +317,8 @@ bool LaneScheduler::drain(QueueAccount& queue, TimePoint until) {
   return true;
 }
 
-void LaneScheduler::set_arbiter(std::shared_ptr<const Arbiter> arbiter) {
-  if (arbiter == fifo_arbiter()) arbiter = nullptr;
+void LaneScheduler::set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) {
+  if (arbiter == device::fifo_arbiter()) arbiter = nullptr;
   const TimePoint now = clock_->now();
   Aftermath after;
   {
@@ -329,8 +330,8 @@ void LaneScheduler::set_arbiter(std::shared_ptr<const Arbiter> arbiter) {
   settle(after);
 }
 
-void LaneScheduler::set_event_sink(EventSink sink) {
-  auto next = sink ? std::make_shared<const EventSink>(std::move(sink)) : nullptr;
+void LaneScheduler::set_event_sink(device::EventSink sink) {
+  auto next = sink ? std::make_shared<const device::EventSink>(std::move(sink)) : nullptr;
   Lock lock(mutex_);
   sink_.swap(next);
 }
@@ -342,8 +343,8 @@ void LaneScheduler::set_trace(std::size_t records_per_core) {
   traced_ = traced_ || tracing_;
 }
 
-Result<std::vector<JobRecord>> LaneScheduler::read_trace() const {
-  std::vector<JobRecord> records;
+Result<std::vector<device::JobRecord>> LaneScheduler::read_trace() const {
+  std::vector<device::JobRecord> records;
   {
     Lock lock(mutex_);
     if (!traced_)
@@ -352,24 +353,27 @@ Result<std::vector<JobRecord>> LaneScheduler::read_trace() const {
       records.insert(records.end(), lane.trace.records().begin(), lane.trace.records().end());
   }
   // A job on several cores is in several rings.
-  std::sort(records.begin(), records.end(), [](const JobRecord& a, const JobRecord& b) {
-    return a.started != b.started ? a.started < b.started : a.id < b.id;
-  });
-  const auto same = [](const JobRecord& a, const JobRecord& b) { return a.id == b.id; };
+  std::sort(records.begin(), records.end(),
+            [](const device::JobRecord& a, const device::JobRecord& b) {
+              return a.started != b.started ? a.started < b.started : a.id < b.id;
+            });
+  const auto same = [](const device::JobRecord& a, const device::JobRecord& b) {
+    return a.id == b.id;
+  };
   records.erase(std::unique(records.begin(), records.end(), same), records.end());
   return records;
 }
 
-DeviceCounters LaneScheduler::counters() const {
+device::DeviceCounters LaneScheduler::counters() const {
   Lock lock(mutex_);
-  DeviceCounters counters = counters_;
+  device::DeviceCounters counters = counters_;
   for (const Lane& lane : lanes_) counters.busy.push_back(lane.busy);
   return counters;
 }
 
-Health LaneScheduler::health() const {
+device::Health LaneScheduler::health() const {
   Lock lock(mutex_);
-  return zombies_ == 0 ? Health::kGood : Health::kDegraded;
+  return zombies_ == 0 ? device::Health::kGood : device::Health::kDegraded;
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -26,13 +26,13 @@
 #include "lanes/lane_job.h"
 #include "lanes/trace_ring.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
 class LanedExecutable;
 
 class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
  public:
-  LaneScheduler(std::size_t cores, const LaneOptions& options, bool event_driven);
+  LaneScheduler(std::size_t cores, const device::LaneOptions& options, bool event_driven);
   ~LaneScheduler();
   LaneScheduler(const LaneScheduler&) = delete;
   LaneScheduler& operator=(const LaneScheduler&) = delete;
@@ -46,26 +46,28 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   /// A blocking run in this thread when nothing waits and the cores are idle; nullopt when the job
   /// must be submitted instead. The bindings are acquired; released here when it ran.
   std::optional<Status> try_run_here(QueueAccount& queue, LanedBindings& bindings,
-                                     const Submission& submission, JobRecord* record);
+                                     const device::Submission& submission,
+                                     device::JobRecord* record);
 
   bool wait(LanedJob& job, TimePoint until);
   bool wait_released(LanedJob& job, TimePoint until);
   bool cancel(LanedJob& job);
-  void on_done(LanedJob& job, std::function<void(Completion&)> f);
+  void on_done(LanedJob& job, std::function<void(device::Completion&)> f);
 
-  std::shared_ptr<QueueAccount> make_queue(const QueueOptions& options);
+  std::shared_ptr<QueueAccount> make_queue(const device::QueueOptions& options);
   std::size_t depth(const QueueAccount& queue) const;
   bool drain(QueueAccount& queue, TimePoint until);
 
   Status reset(std::uint64_t core_bits);
-  void set_arbiter(std::shared_ptr<const Arbiter> arbiter);
-  void set_event_sink(EventSink sink);
+  void set_arbiter(std::shared_ptr<const device::Arbiter> arbiter);
+  void set_event_sink(device::EventSink sink);
   void set_trace(std::size_t records_per_core);
-  Result<std::vector<JobRecord>> read_trace() const;
-  DeviceCounters counters() const;
-  Health health() const;
+  Result<std::vector<device::JobRecord>> read_trace() const;
+  device::DeviceCounters counters() const;
+  device::Health health() const;
 
-  Status make_resident(const LanedExecutable* owner, const CoreSet& cores, Residency residency);
+  Status make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
+                       device::Residency residency);
   void release_residency(const LanedExecutable* owner);
 
   /// Ends the workers; no job may be left. Joins them unless one of them is the caller.
@@ -90,7 +92,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
     std::vector<std::shared_ptr<LanedJob>> released;
     std::vector<std::shared_ptr<LanedJob>> offered;  ///< To the threads that wait for them.
     std::vector<Worker*> woken;
-    std::vector<Event> events;
+    std::vector<device::Event> events;
     std::vector<std::shared_ptr<LanedJob>> kept;  ///< Let go of where the rest is settled.
     bool empty() const noexcept {
       return completed.empty() && released.empty() && offered.empty() && woken.empty() &&
@@ -122,19 +124,20 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void complain();
 
   // lane_pick.cpp: the arbiter and exclusive cores.
-  std::optional<Grant> pick_locked(TimePoint now) const;
-  std::optional<Grant> pick_among_exclusive_locked(TimePoint now) const;
-  std::optional<Grant> ask_arbiter_locked(const std::vector<WaitingJob>& waiting,
-                                          const std::vector<CoreState>& cores, TimePoint now) const;
+  std::optional<device::Grant> pick_locked(TimePoint now) const;
+  std::optional<device::Grant> pick_among_exclusive_locked(TimePoint now) const;
+  std::optional<device::Grant> ask_arbiter_locked(const std::vector<device::WaitingJob>& waiting,
+                                                  const std::vector<device::CoreState>& cores,
+                                                  TimePoint now) const;
   std::uint64_t allowed_bits_locked(const LanedExecutable* executable) const;
-  Status check_cores_locked(const CoreSet& cores, const LanedExecutable* executable) const;
+  Status check_cores_locked(const device::CoreSet& cores, const LanedExecutable* executable) const;
 
   // lane_run.cpp: calling the engine.
-  std::uint64_t cores_here_locked(const CoreSet& asked, std::uint64_t last_bits) const;
+  std::uint64_t cores_here_locked(const device::CoreSet& asked, std::uint64_t last_bits) const;
   void occupy_locked(LaneOccupant& occupant, TimePoint free_at);
   void ran_locked(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
                   Aftermath& after);
-  void trace_locked(const JobRecord& record);
+  void trace_locked(const device::JobRecord& record);
   bool execute(const std::shared_ptr<LanedJob>& job, bool by_worker);
   Outcome run_engine(LaneOccupant& occupant, bool shadow);
   void await_release_locked(Lock& lock, const LaneOccupant& occupant, TimePoint until);
@@ -164,7 +167,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   bool take_ready_locked(LanedJob& job);
 
   const std::shared_ptr<Clock> clock_;
-  const std::shared_ptr<FaultPoint> fault_point_;
+  const std::shared_ptr<device::FaultPoint> fault_point_;
   const Duration spin_;
   const bool event_driven_;
   const std::uint64_t all_bits_;
@@ -172,11 +175,11 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
 
   mutable std::mutex mutex_;
   std::vector<Lane> lanes_;
-  std::vector<CoreState> states_;
+  std::vector<device::CoreState> states_;
   std::atomic<std::uint64_t> busy_bits_{0};
   std::size_t exclusive_lanes_ = 0;
-  std::shared_ptr<const Arbiter> arbiter_;  ///< Null: the first-in-first-out one.
-  std::vector<WaitingJob> waiting_;         ///< Same order as waiting_jobs_.
+  std::shared_ptr<const device::Arbiter> arbiter_;  ///< Null: the first-in-first-out one.
+  std::vector<device::WaitingJob> waiting_;         ///< Same order as waiting_jobs_.
   std::vector<std::shared_ptr<LanedJob>> waiting_jobs_;
   std::vector<std::shared_ptr<LanedJob>> blocked_;
   std::deque<std::shared_ptr<LanedJob>> ready_;   ///< Granted, not started.
@@ -187,10 +190,10 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   std::uint64_t last_job_ = 0;
   std::uint64_t last_queue_ = 0;
   std::size_t zombies_ = 0;  ///< Abandoned jobs the engine still has.
-  DeviceCounters counters_;
+  device::DeviceCounters counters_;
   bool tracing_ = false;
   bool traced_ = false;
-  std::shared_ptr<const EventSink> sink_;
+  std::shared_ptr<const device::EventSink> sink_;
 
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Worker*> idle_;
@@ -206,4 +209,4 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   std::atomic<bool> stop_{false};
 };
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

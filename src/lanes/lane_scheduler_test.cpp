@@ -6,7 +6,7 @@
 #include "corelane/base/log.h"
 #include "lanes/lane_engine_fake.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
 TEST(LaneScheduler, BlockingRunStaysInTheCallersThread) {
@@ -16,8 +16,8 @@ TEST(LaneScheduler, BlockingRunStaysInTheCallersThread) {
     ran_in = std::this_thread::get_id();
     return Status();
   };
-  const Submission job = fake.job({}, 3);
-  JobRecord record;
+  const device::Submission job = fake.job({}, 3);
+  device::JobRecord record;
   ASSERT_TRUE(fake.queue->run(job, &record).ok());
   EXPECT_EQ(ran_in, std::this_thread::get_id());
   EXPECT_EQ(FakeDevice::result(job), 6);
@@ -30,7 +30,7 @@ TEST(LaneScheduler, BlockingRunStaysInTheCallersThread) {
 
 TEST(LaneScheduler, TensorsAreBoundOnceForManyRuns) {
   FakeDevice fake;
-  const Submission job = fake.job();
+  const device::Submission job = fake.job();
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(fake.queue->run(job).ok());
   EXPECT_EQ(fake.state->binds, 2);
 }
@@ -38,7 +38,7 @@ TEST(LaneScheduler, TensorsAreBoundOnceForManyRuns) {
 TEST(LaneScheduler, WaitMayRunTheJobItself) {
   FakeDevice fake;
   for (int i = 0; i < 200; ++i) {
-    const Submission job = fake.job({}, static_cast<float>(i));
+    const device::Submission job = fake.job({}, static_cast<float>(i));
     auto completion = fake.queue->submit(job);
     ASSERT_TRUE(completion.has_value());
     ASSERT_TRUE((*completion)->wait());
@@ -54,9 +54,9 @@ TEST(LaneScheduler, JobsOfOneCoreStartInOrderAndHigherPriorityFirst) {
   fake.state->hold_runs_at(gate);
   auto first = *fake.queue->submit(fake.job());
   gate.await(1);
-  std::vector<std::shared_ptr<Completion>> jobs;
+  std::vector<std::shared_ptr<device::Completion>> jobs;
   for (const int priority : {0, 0, 5, -3, 5}) {
-    Submission job = fake.job();
+    device::Submission job = fake.job();
     job.priority = priority;
     jobs.push_back(*fake.queue->submit(job));
   }
@@ -77,14 +77,14 @@ TEST(LaneScheduler, JobOnSeveralCoresTakesThemTogether) {
     if (bits == 1) gate.pass();
     return Status();
   };
-  auto holder = *fake.queue->submit(fake.job(CoreSet::of({0})));
+  auto holder = *fake.queue->submit(fake.job(device::CoreSet::of({0})));
   gate.await(1);
-  auto pair = *fake.queue->submit(fake.job(CoreSet::of({0, 1})));
+  auto pair = *fake.queue->submit(fake.job(device::CoreSet::of({0, 1})));
   EXPECT_FALSE(pair->done());
   // Core 1 is reserved for the pair; core 2 is not concerned.
-  auto beside = *fake.queue->submit(fake.job(CoreSet::of({2})));
+  auto beside = *fake.queue->submit(fake.job(device::CoreSet::of({2})));
   ASSERT_TRUE(beside->wait());
-  auto behind = *fake.queue->submit(fake.job(CoreSet::of({1})));
+  auto behind = *fake.queue->submit(fake.job(device::CoreSet::of({1})));
   EXPECT_FALSE(behind->done());
   gate.open();
   ASSERT_TRUE(behind->wait());
@@ -97,7 +97,7 @@ TEST(LaneScheduler, BindingsInUseAreBusyUntilReleased) {
   FakeDevice fake(2);
   Gate gate;
   fake.state->hold_runs_at(gate);
-  const Submission job = fake.job();
+  const device::Submission job = fake.job();
   auto completion = *fake.queue->submit(job);
   gate.await(1);
   EXPECT_EQ(fake.queue->submit(job).error().code(), Code::kBusy);
@@ -129,9 +129,9 @@ TEST(LaneScheduler, CancelRemovesWhatHasNotStarted) {
 TEST(LaneScheduler, CallbackRunsOnceAndMayUseTheDevice) {
   FakeDevice fake(1);
   std::atomic<int> calls{0};
-  Fence chained;
+  device::Fence chained;
   auto completion = *fake.queue->submit(fake.job());
-  completion->on_done([&](Completion& done) {
+  completion->on_done([&](device::Completion& done) {
     ++calls;
     EXPECT_TRUE(done.status().ok());
     // The only core: nothing of the scheduler may wait for this callback.
@@ -141,7 +141,7 @@ TEST(LaneScheduler, CallbackRunsOnceAndMayUseTheDevice) {
     EXPECT_TRUE(fake.queue->run(timed).ok());
     auto next = *fake.queue->submit(fake.job());
     EXPECT_TRUE(next->wait());
-    next->on_done([&](Completion&) { throw std::runtime_error("dropped"); });
+    next->on_done([&](device::Completion&) { throw std::runtime_error("dropped"); });
     chained.signal();
   });
   ASSERT_TRUE(chained.wait());
@@ -151,12 +151,12 @@ TEST(LaneScheduler, CallbackRunsOnceAndMayUseTheDevice) {
 
 TEST(LaneScheduler, FencesOrderJobsOfDifferentCores) {
   FakeDevice fake(3);
-  auto fence = std::make_shared<Fence>();
-  Submission second = fake.job(CoreSet::of({1}));
+  auto fence = std::make_shared<device::Fence>();
+  device::Submission second = fake.job(device::CoreSet::of({1}));
   second.wait = {fence};
   auto later = *fake.queue->submit(second);
   EXPECT_FALSE(later->done());
-  Submission first = fake.job(CoreSet::of({0}));
+  device::Submission first = fake.job(device::CoreSet::of({0}));
   first.signal = {fence};
   ASSERT_TRUE(fake.queue->run(first).ok());
   ASSERT_TRUE(later->wait());
@@ -166,10 +166,10 @@ TEST(LaneScheduler, FencesOrderJobsOfDifferentCores) {
 
 TEST(LaneScheduler, FailedFenceFailsTheJob) {
   FakeDevice fake;
-  auto fence = std::make_shared<Fence>();
-  auto passed = std::make_shared<Fence>();
+  auto fence = std::make_shared<device::Fence>();
+  auto passed = std::make_shared<device::Fence>();
   passed->signal();
-  Submission job = fake.job();
+  device::Submission job = fake.job();
   job.wait = {passed, fence};
   auto completion = *fake.queue->submit(job);
   fence->signal(error(Code::kIo, "lost"));
@@ -182,23 +182,25 @@ TEST(LaneScheduler, FailedFenceFailsTheJob) {
 TEST(LaneScheduler, ExclusiveCoresKeepOthersOff) {
   FakeDevice fake(2);
   auto other = *fake.device->prepare({}, {});
-  ASSERT_TRUE(fake.executable->make_resident(CoreSet::of({0}), Residency::kExclusive).ok());
-  EXPECT_EQ(other->make_resident(CoreSet::of({0}), Residency::kShared).code(), Code::kOutOfCores);
-  Submission foreign = fake.job();
+  ASSERT_TRUE(
+      fake.executable->make_resident(device::CoreSet::of({0}), device::Residency::kExclusive).ok());
+  EXPECT_EQ(other->make_resident(device::CoreSet::of({0}), device::Residency::kShared).code(),
+            Code::kOutOfCores);
+  device::Submission foreign = fake.job();
   foreign.executable = other;
   foreign.bindings = *other->new_bindings();
-  foreign.cores = CoreSet::of({0});
+  foreign.cores = device::CoreSet::of({0});
   EXPECT_EQ(fake.queue->submit(foreign).error().code(), Code::kOutOfCores);
-  foreign.cores = CoreSet::any();
+  foreign.cores = device::CoreSet::any();
   for (int i = 0; i < 4; ++i) {
-    JobRecord record;
+    device::JobRecord record;
     ASSERT_TRUE(fake.queue->run(foreign, &record).ok());
     EXPECT_EQ(record.core_bits, 2U);
   }
-  JobRecord mine;
-  ASSERT_TRUE(fake.queue->run(fake.job(CoreSet::of({0})), &mine).ok());
+  device::JobRecord mine;
+  ASSERT_TRUE(fake.queue->run(fake.job(device::CoreSet::of({0})), &mine).ok());
   fake.executable->release_residency();
-  foreign.cores = CoreSet::of({0});
+  foreign.cores = device::CoreSet::of({0});
   EXPECT_TRUE(fake.queue->run(foreign).ok());
 }
 
@@ -207,11 +209,11 @@ TEST(LaneScheduler, TraceKeepsTheLastRecordsOfEachCore) {
   EXPECT_EQ(fake.device->read_trace().error().code(), Code::kWrongState);
   ASSERT_TRUE(fake.device->set_trace(2).ok());
   for (int i = 0; i < 5; ++i) {
-    Submission job = fake.job(CoreSet::of({0}));
+    device::Submission job = fake.job(device::CoreSet::of({0}));
     job.tag = static_cast<std::uint64_t>(i);
     ASSERT_TRUE(fake.queue->run(job).ok());
   }
-  ASSERT_TRUE(fake.queue->run(fake.job(CoreSet::of({0, 1}))).ok());
+  ASSERT_TRUE(fake.queue->run(fake.job(device::CoreSet::of({0, 1}))).ok());
   const auto trace = *fake.device->read_trace();
   ASSERT_EQ(trace.size(), 2U);
   EXPECT_EQ(trace[0].tag, 4U);
@@ -222,14 +224,15 @@ TEST(LaneScheduler, TraceKeepsTheLastRecordsOfEachCore) {
 }
 
 /// Always grants core 1 to the last job; wrong grants after `sane` turns off.
-class LastFirst final : public Arbiter {
+class LastFirst final : public device::Arbiter {
  public:
   explicit LastFirst(bool sane) : sane_(sane) {}
-  std::optional<Grant> pick(std::span<const WaitingJob> waiting, std::span<const CoreState> cores,
-                            TimePoint) const override {
-    if (!sane_) return Grant{waiting.size() + 5, 1};
+  std::optional<device::Grant> pick(std::span<const device::WaitingJob> waiting,
+                                    std::span<const device::CoreState> cores,
+                                    TimePoint) const override {
+    if (!sane_) return device::Grant{waiting.size() + 5, 1};
     if (cores[1].busy) return std::nullopt;
-    return Grant{waiting.size() - 1, 2};
+    return device::Grant{waiting.size() - 1, 2};
   }
 
  private:
@@ -239,7 +242,7 @@ class LastFirst final : public Arbiter {
 TEST(LaneScheduler, ArbiterDecidesAndIsNotTrusted) {
   FakeDevice fake(2);
   ASSERT_TRUE(fake.device->set_arbiter(std::make_shared<LastFirst>(true)).ok());
-  JobRecord record;
+  device::JobRecord record;
   ASSERT_TRUE(fake.queue->run(fake.job(), &record).ok());
   EXPECT_EQ(record.core_bits, 2U);
   log::set_level(log::Level::kOff);
@@ -253,23 +256,23 @@ TEST(LaneScheduler, ForeignObjectsAreRefused) {
   FakeDevice one;
   FakeDevice two;
   EXPECT_EQ(one.queue->run(two.job()).code(), Code::kInvalidArgument);
-  Submission mixed = one.job();
+  device::Submission mixed = one.job();
   mixed.bindings = *(*one.device->prepare({}, {}))->new_bindings();
   EXPECT_EQ(one.queue->run(mixed).code(), Code::kInvalidArgument);
   EXPECT_EQ(one.queue->run({}).code(), Code::kInvalidArgument);
-  EXPECT_EQ(one.queue->run(one.job(CoreSet::of({3}))).code(), Code::kInvalidArgument);
+  EXPECT_EQ(one.queue->run(one.job(device::CoreSet::of({3}))).code(), Code::kInvalidArgument);
 }
 
 TEST(LaneScheduler, DeviceMayBeDroppedInItsOwnCallback) {
-  auto done = std::make_shared<Fence>();
+  auto done = std::make_shared<device::Fence>();
   for (int i = 0; i < 50; ++i) {
     auto fake = std::make_unique<FakeDevice>();
     Gate gate;
     fake->state->hold_runs_at(gate);
-    auto finished = std::make_shared<Fence>();
+    auto finished = std::make_shared<device::Fence>();
     auto completion = *fake->queue->submit(fake->job());
     gate.await(1);
-    completion->on_done([finished](Completion&) { finished->signal(); });
+    completion->on_done([finished](device::Completion&) { finished->signal(); });
     completion.reset();
     auto state = fake->state;  // Outlives the last run.
     fake.reset();
@@ -282,7 +285,7 @@ TEST(LaneScheduler, CountersAndFiguresFollow) {
   FakeDevice fake(2);
   EXPECT_EQ(fake.device->memory().weights, 1000U);
   {
-    const Submission job = fake.job();
+    const device::Submission job = fake.job();
     ASSERT_TRUE(fake.queue->run(job).ok());
     EXPECT_EQ(fake.device->memory().buffers, 32U);
     EXPECT_EQ(fake.executable->memory().buffers, 32U);
@@ -295,7 +298,7 @@ TEST(LaneScheduler, CountersAndFiguresFollow) {
   EXPECT_EQ(fake.device->memory().buffers, 0U);
   fake.state->before_run = [](std::uint64_t) { return error(Code::kEngineFailed, "no"); };
   EXPECT_EQ(fake.queue->run(fake.job()).code(), Code::kEngineFailed);
-  const DeviceCounters counters = fake.device->counters();
+  const device::DeviceCounters counters = fake.device->counters();
   EXPECT_EQ(counters.submitted, 2U);
   EXPECT_EQ(counters.completed, 2U);
   EXPECT_EQ(counters.failed, 1U);
@@ -311,4 +314,4 @@ TEST(LaneScheduler, ThrowingEngineIsAFailedJob) {
 }
 
 }  // namespace
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -5,7 +5,7 @@
 
 #include "lanes/lane_engine_fake.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
 /// Eight threads on three cores, with every kind of call mixed: each job completes exactly once,
@@ -16,12 +16,12 @@ TEST(LaneStress, EightThreadsOnThreeCores) {
   std::atomic<int> submissions{0};
   const auto work = [&](unsigned seed) {
     std::mt19937 random(seed);
-    std::vector<Submission> jobs;
+    std::vector<device::Submission> jobs;
     for (int i = 0; i < 4; ++i) jobs.push_back(fake.job());
-    std::vector<std::shared_ptr<Completion>> pending(jobs.size());
+    std::vector<std::shared_ptr<device::Completion>> pending(jobs.size());
     for (int round = 0; round < 300; ++round) {
       const std::size_t slot = random() % jobs.size();
-      Submission& job = jobs[slot];
+      device::Submission& job = jobs[slot];
       if (pending[slot] != nullptr) {
         ASSERT_TRUE(pending[slot]->wait_released());
         if (pending[slot]->status().ok()) {
@@ -32,9 +32,9 @@ TEST(LaneStress, EightThreadsOnThreeCores) {
       }
       static_cast<float*>(job.bindings->input(0)->data)[3] = static_cast<float>(random() % 1000);
       job.priority = static_cast<std::int32_t>(random() % 3);
-      job.cores = random() % 3 == 0   ? CoreSet::mask(1 + random() % 7)
-                  : random() % 4 == 0 ? CoreSet::any(2)
-                                      : CoreSet::any();
+      job.cores = random() % 3 == 0   ? device::CoreSet::mask(1 + random() % 7)
+                  : random() % 4 == 0 ? device::CoreSet::any(2)
+                                      : device::CoreSet::any();
       job.deadline =
           random() % 3 == 0 ? fake.device->clock()->now() + std::chrono::hours(1) : kNever;
       ++submissions;
@@ -44,7 +44,7 @@ TEST(LaneStress, EightThreadsOnThreeCores) {
         continue;
       }
       pending[slot] = *fake.queue->submit(job);
-      pending[slot]->on_done([&](Completion&) { ++completions; });
+      pending[slot]->on_done([&](device::Completion&) { ++completions; });
       if (random() % 8 == 0) pending[slot]->cancel();
     }
     for (const auto& completion : pending) {
@@ -58,7 +58,7 @@ TEST(LaneStress, EightThreadsOnThreeCores) {
   // A waiter may return before the callback of its job has run; the last callbacks end soon.
   while (completions != submissions) std::this_thread::yield();
   EXPECT_FALSE(fake.state->overlap);
-  const DeviceCounters counters = fake.device->counters();
+  const device::DeviceCounters counters = fake.device->counters();
   EXPECT_EQ(counters.submitted, counters.completed);
   EXPECT_EQ(counters.submitted, static_cast<std::uint64_t>(submissions));
 }
@@ -70,7 +70,7 @@ TEST(LaneStress, ResetsAmongRunningJobs) {
   std::atomic<int> done{0};
   std::atomic<int> submitted{0};
   const auto work = [&] {
-    Submission job = fake.job();
+    device::Submission job = fake.job();
     for (int i = 0; i < 200; ++i) {
       ++submitted;
       if (i % 2 == 0) {
@@ -79,7 +79,7 @@ TEST(LaneStress, ResetsAmongRunningJobs) {
         ++done;
       } else {
         auto completion = *fake.queue->submit(job);
-        completion->on_done([&](Completion&) { ++done; });
+        completion->on_done([&](device::Completion&) { ++done; });
         ASSERT_TRUE(completion->wait_released());
       }
     }
@@ -87,24 +87,24 @@ TEST(LaneStress, ResetsAmongRunningJobs) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back(work);
   std::thread resetter([&] {
-    while (!stop) EXPECT_TRUE(fake.device->reset(CoreSet::of({1, 2})).ok());
+    while (!stop) EXPECT_TRUE(fake.device->reset(device::CoreSet::of({1, 2})).ok());
   });
   for (std::thread& thread : threads) thread.join();
   stop = true;
   resetter.join();
   while (done != submitted) std::this_thread::yield();
-  EXPECT_EQ(fake.device->health(), Health::kGood);
+  EXPECT_EQ(fake.device->health(), device::Health::kGood);
   EXPECT_TRUE(fake.queue->run(fake.job()).ok());
 }
 
 TEST(LaneStress, DevicesComeAndGo) {
   for (int i = 0; i < 100; ++i) {
     auto fake = std::make_unique<FakeDevice>(2);
-    std::vector<std::shared_ptr<Completion>> completions;
+    std::vector<std::shared_ptr<device::Completion>> completions;
     std::atomic<int> done{0};
     for (int j = 0; j < 6; ++j) {
       completions.push_back(*fake->queue->submit(fake->job()));
-      completions.back()->on_done([&](Completion&) { ++done; });
+      completions.back()->on_done([&](device::Completion&) { ++done; });
     }
     fake.reset();
     completions.clear();
@@ -113,4 +113,4 @@ TEST(LaneStress, DevicesComeAndGo) {
 }
 
 }  // namespace
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -10,7 +10,7 @@
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
 /// The scheduler this thread works for.
@@ -254,4 +254,4 @@ void LaneScheduler::shutdown() {
   }
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -9,7 +9,7 @@
 
 #include "lanes/laned_executable.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
@@ -47,17 +47,17 @@ LanedBindings::~LanedBindings() {
   executable_->live_bindings.fetch_sub(1, std::memory_order_relaxed);
 }
 
-Status LanedBindings::set_input(std::size_t index, const TensorRef& tensor) {
+Status LanedBindings::set_input(std::size_t index, const device::TensorRef& tensor) {
   return set_tensor(inputs_, executable_->inputs(), "input", index, tensor);
 }
 
-Status LanedBindings::set_output(std::size_t index, const TensorRef& tensor) {
+Status LanedBindings::set_output(std::size_t index, const device::TensorRef& tensor) {
   return set_tensor(outputs_, executable_->outputs(), "output", index, tensor);
 }
 
 Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector<TensorDesc>& descs,
                                  std::string_view what, std::size_t index,
-                                 const TensorRef& tensor) {
+                                 const device::TensorRef& tensor) {
   if (busy_.load(std::memory_order_acquire)) return in_use();
   if (index >= tensors.size()) return no_such(what, index, tensors.size());
   Tensor& mine = tensors[index];
@@ -80,7 +80,7 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
         mine.bound.shape == tensor.shape)
       return {};
   }
-  TensorRef bound = bind ? tensor : TensorRef{};
+  device::TensorRef bound = bind ? tensor : device::TensorRef{};
   if (!bind && mine.own != nullptr) bound = {mine.own.get(), mine.own_size, desc.shape, mine.own};
   CORELANE_TRY(set_content(mine, bound));
   mine.user = bind;
@@ -93,8 +93,8 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
 }
 
 /// The content of memory that is about to be bound; null unless the program keeps a form of it.
-Result<std::shared_ptr<KeptContent>> LanedBindings::content_of(const Tensor& tensor,
-                                                               const TensorRef& ref) {
+Result<std::shared_ptr<device::KeptContent>> LanedBindings::content_of(
+    const Tensor& tensor, const device::TensorRef& ref) {
   if (!tensor.kept || ref.data == nullptr) return nullptr;
   return executable_->program().kept_content(static_cast<std::size_t>(&tensor - inputs_.data()),
                                              ref);
@@ -113,7 +113,7 @@ Status LanedBindings::let_go(const Tensor& tensor) {
 
 /// Of a kept input, before `ref` is bound. Other bindings may have a form of what the memory held
 /// before.
-Status LanedBindings::set_content(Tensor& tensor, const TensorRef& ref) {
+Status LanedBindings::set_content(Tensor& tensor, const device::TensorRef& ref) {
   if (!tensor.kept) return {};
   CORELANE_ASSIGN(auto content, content_of(tensor, ref));
   CORELANE_TRY(let_go(tensor));
@@ -147,7 +147,7 @@ Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
   if (tensor.bound.data != nullptr) return {};
   if (tensor.own == nullptr)
     CORELANE_TRY(allocate(tensor.own, tensor.own_size, bytes_of(desc, desc.shape), desc));
-  TensorRef bound{tensor.own.get(), tensor.own_size, desc.shape, tensor.own};
+  device::TensorRef bound{tensor.own.get(), tensor.own_size, desc.shape, tensor.own};
   CORELANE_TRY(set_content(tensor, bound));
   tensor.bound = std::move(bound);
   ++tensor.version;
@@ -155,7 +155,7 @@ Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
   return {};
 }
 
-Result<TensorRef> LanedBindings::input(std::size_t index) {
+Result<device::TensorRef> LanedBindings::input(std::size_t index) {
   if (busy_.load(std::memory_order_acquire)) return error(in_use());
   if (index >= inputs_.size()) return error(no_such("input", index, inputs_.size()));
   const TensorDesc& desc = executable_->inputs()[index];
@@ -167,13 +167,13 @@ Result<TensorRef> LanedBindings::input(std::size_t index) {
   return inputs_[index].bound;
 }
 
-Result<TensorRef> LanedBindings::output(std::size_t index) {
+Result<device::TensorRef> LanedBindings::output(std::size_t index) {
   if (busy_.load(std::memory_order_acquire)) return error(in_use());
   if (index >= outputs_.size()) return error(no_such("output", index, outputs_.size()));
   const TensorDesc& desc = executable_->outputs()[index];
   Tensor& mine = outputs_[index];
   if (mine.has_result) {
-    CORELANE_ASSIGN(TensorRef result, last_->request->output(index));
+    CORELANE_ASSIGN(device::TensorRef result, last_->request->output(index));
     if (!desc.shape.accepts(result.shape) || result.size < bytes_of(desc, result.shape))
       return error(Code::kBadResult,
                    "output '{}' came back as {} in {} bytes; declared is {} of {}", desc.name,
@@ -193,7 +193,7 @@ Result<TensorRef> LanedBindings::output(std::size_t index) {
   return mine.bound;
 }
 
-Result<std::vector<LayerTime>> LanedBindings::layer_times() const {
+Result<std::vector<device::LayerTime>> LanedBindings::layer_times() const {
   if (!executable_->profiled())
     return error(Code::kUnsupported,
                  "layer times were not measured; prepare with PrepareOptions::profile_layers");
@@ -290,7 +290,7 @@ Status LanedBindings::copy_out() {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     Tensor& tensor = outputs_[i];
     if (!tensor.shadowable()) continue;
-    CORELANE_ASSIGN(const TensorRef result, last_->request->output(i));
+    CORELANE_ASSIGN(const device::TensorRef result, last_->request->output(i));
     if (result.size > tensor.bound.size)
       return error(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
                    executable_->outputs()[i].name, result.size, tensor.bound.size);
@@ -300,7 +300,7 @@ Status LanedBindings::copy_out() {
 }
 
 Result<LanedBindings::Slot*> LanedBindings::new_slot(std::size_t width, std::size_t core) {
-  CORELANE_ASSIGN(std::unique_ptr<LaneRequest> request,
+  CORELANE_ASSIGN(std::unique_ptr<device::LaneRequest> request,
                   executable_->program().new_request(width, core));
   auto slot = std::make_unique<Slot>();
   slot->width = width;
@@ -317,7 +317,7 @@ Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bo
   Slot* slot = core_bits == last_core_bits_ ? last_ : nullptr;
   if (slot == nullptr) {
     const auto width = static_cast<std::size_t>(std::popcount(core_bits));
-    const bool per_core = width == 1 && executable_->placement() == Placement::kReplicated;
+    const bool per_core = width == 1 && executable_->placement() == device::Placement::kReplicated;
     const auto core = per_core ? static_cast<std::size_t>(std::countr_zero(core_bits)) : 0;
     for (const auto& other : slots_)
       if (other->width == width && other->core == core) slot = other.get();
@@ -349,17 +349,17 @@ Status LanedBindings::apply(Slot& slot, bool shadow) {
       // An output that never had memory stays with the engine.
       if (tensor.bound.data == nullptr && applied[i] == 0) continue;
       applied[i] = 0;
-      CORELANE_TRY(set(i, stand_in ? TensorRef{tensor.shadow.get(), tensor.shadow_size,
-                                               tensor.bound.shape, tensor.shadow}
+      CORELANE_TRY(set(i, stand_in ? device::TensorRef{tensor.shadow.get(), tensor.shadow_size,
+                                                       tensor.bound.shape, tensor.shadow}
                                    : tensor.bound));
       applied[i] = tag;
     }
     return {};
   };
-  CORELANE_TRY(bind(inputs_, slot.inputs, [&](std::size_t i, const TensorRef& ref) {
+  CORELANE_TRY(bind(inputs_, slot.inputs, [&](std::size_t i, const device::TensorRef& ref) {
     return slot.request->set_input(i, ref);
   }));
-  return bind(outputs_, slot.outputs, [&](std::size_t i, const TensorRef& ref) {
+  return bind(outputs_, slot.outputs, [&](std::size_t i, const device::TensorRef& ref) {
     return slot.request->set_output(i, ref);
   });
 }
@@ -401,4 +401,4 @@ void LanedBindings::start(std::uint64_t core_bits, bool shadow, std::function<vo
                           });
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

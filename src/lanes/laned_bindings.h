@@ -7,22 +7,22 @@
 
 #include "corelane/driver/lane_engine.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
 class LanedExecutable;
 
 /// One caller at a time sets tensors; one job at a time has it acquired, and then only the thread
 /// that runs the job touches it.
-class LanedBindings final : public Bindings {
+class LanedBindings final : public device::Bindings {
  public:
   explicit LanedBindings(std::shared_ptr<LanedExecutable> executable);
   ~LanedBindings() override;
 
-  Status set_input(std::size_t index, const TensorRef& tensor) override;
-  Status set_output(std::size_t index, const TensorRef& tensor) override;
-  Result<TensorRef> input(std::size_t index) override;
-  Result<TensorRef> output(std::size_t index) override;
-  Result<std::vector<LayerTime>> layer_times() const override;
+  Status set_input(std::size_t index, const device::TensorRef& tensor) override;
+  Status set_output(std::size_t index, const device::TensorRef& tensor) override;
+  Result<device::TensorRef> input(std::size_t index) override;
+  Result<device::TensorRef> output(std::size_t index) override;
+  Result<std::vector<device::LayerTime>> layer_times() const override;
 
   LanedExecutable& executable() const noexcept { return *executable_; }
 
@@ -50,7 +50,7 @@ class LanedBindings final : public Bindings {
 
  private:
   struct Tensor {
-    TensorRef bound;  ///< Of the user, or `own`; null while neither.
+    device::TensorRef bound;  ///< Of the user, or `own`; null while neither.
     bool user = false;
     bool has_result = false;    ///< Output: the last run succeeded with this memory.
     std::uint64_t version = 1;  ///< Of `bound`.
@@ -58,12 +58,12 @@ class LanedBindings final : public Bindings {
     std::size_t own_size = 0;
     std::shared_ptr<std::byte> shadow;  ///< Stands in for user memory that may go away.
     std::size_t shadow_size = 0;
-    bool kept = false;                            ///< LaneProgram::keeps_input(). If so:
-    bool fresh = false;                           ///< no job has run since `bound` was set,
-    std::shared_ptr<KeptContent> content;         ///< of `bound`,
-    std::shared_ptr<KeptContent> shadow_content;  ///< and of `shadow`,
-    std::uint64_t shadow_version = 0;             ///< the version whose content the shadow has,
-    std::uint64_t shadow_stamp = 0;               ///< and the content's stamp then.
+    bool kept = false;                                    ///< LaneProgram::keeps_input(). If so:
+    bool fresh = false;                                   ///< no job has run since `bound` was set,
+    std::shared_ptr<device::KeptContent> content;         ///< of `bound`,
+    std::shared_ptr<device::KeptContent> shadow_content;  ///< and of `shadow`,
+    std::uint64_t shadow_version = 0;  ///< the version whose content the shadow has,
+    std::uint64_t shadow_stamp = 0;    ///< and the content's stamp then.
     bool shadowable() const noexcept { return user && bound.keep_alive == nullptr; }
   };
   /// One request of the engine, with the versions of the tensors it has.
@@ -74,14 +74,15 @@ class LanedBindings final : public Bindings {
     std::uint32_t batch = 1;
     std::vector<std::uint64_t> inputs;
     std::vector<std::uint64_t> outputs;
-    std::unique_ptr<LaneRequest> request;
+    std::unique_ptr<device::LaneRequest> request;
   };
 
   Status set_tensor(std::vector<Tensor>& tensors, const std::vector<TensorDesc>& descs,
-                    std::string_view what, std::size_t index, const TensorRef& tensor);
+                    std::string_view what, std::size_t index, const device::TensorRef& tensor);
   Status ensure_own(Tensor& tensor, const TensorDesc& desc);
-  Result<std::shared_ptr<KeptContent>> content_of(const Tensor& tensor, const TensorRef& ref);
-  Status set_content(Tensor& tensor, const TensorRef& ref);
+  Result<std::shared_ptr<device::KeptContent>> content_of(const Tensor& tensor,
+                                                          const device::TensorRef& ref);
+  Status set_content(Tensor& tensor, const device::TensorRef& ref);
   Status let_go(const Tensor& tensor);
   Status ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size);
   Status allocate(std::shared_ptr<std::byte>& memory, std::size_t& held, std::size_t size,
@@ -109,4 +110,4 @@ class LanedBindings final : public Bindings {
   std::atomic<bool> busy_{false};
 };
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

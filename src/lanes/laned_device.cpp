@@ -3,10 +3,10 @@
 #include "lanes/laned_executable.h"
 #include "lanes/laned_queue.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
-LanedDevice::LanedDevice(DeviceInfo info, std::shared_ptr<LaneEngine> engine,
-                         const LaneOptions& options)
+LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEngine> engine,
+                         const device::LaneOptions& options)
     : info_(std::move(info)),
       engine_(std::move(engine)),
       event_driven_(engine_->event_driven()),
@@ -14,8 +14,8 @@ LanedDevice::LanedDevice(DeviceInfo info, std::shared_ptr<LaneEngine> engine,
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
 
-MemoryFigures LanedDevice::memory() const {
-  MemoryFigures sum;
+device::MemoryFigures LanedDevice::memory() const {
+  device::MemoryFigures sum;
   sum.buffers = buffer_bytes_.load(std::memory_order_relaxed);
   std::lock_guard guard(executables_mutex_);
   for (const LanedExecutable* executable : executables_) sum += executable->memory();
@@ -23,62 +23,66 @@ MemoryFigures LanedDevice::memory() const {
 }
 
 /// The buffer with this device kept alive, and `counted` bytes in the figures while it lives.
-std::shared_ptr<Buffer> LanedDevice::held(std::shared_ptr<Buffer> buffer, std::size_t counted) {
-  Buffer* plain = buffer.get();
+std::shared_ptr<device::Buffer> LanedDevice::held(std::shared_ptr<device::Buffer> buffer,
+                                                  std::size_t counted) {
+  device::Buffer* plain = buffer.get();
   buffer_bytes_ += counted;
   auto give_back = [device = shared_from_this(), keep = std::move(buffer),
-                    counted](Buffer*) mutable {
+                    counted](device::Buffer*) mutable {
     keep.reset();
     device->buffer_bytes_ -= counted;
   };
   return {plain, std::move(give_back)};
 }
 
-Result<std::shared_ptr<Buffer>> LanedDevice::create_buffer(std::size_t size,
-                                                           const BufferOptions& options) {
-  CORELANE_ASSIGN(std::shared_ptr<Buffer> buffer, create_host_buffer(size, options));
+Result<std::shared_ptr<device::Buffer>> LanedDevice::create_buffer(
+    std::size_t size, const device::BufferOptions& options) {
+  CORELANE_ASSIGN(std::shared_ptr<device::Buffer> buffer,
+                  device::create_host_buffer(size, options));
   return held(std::move(buffer), size);
 }
 
-Result<std::shared_ptr<Buffer>> LanedDevice::import_fd(int fd, std::size_t size,
-                                                       std::size_t offset) {
-  CORELANE_ASSIGN(std::shared_ptr<Buffer> buffer, import_fd_buffer(fd, size, offset));
+Result<std::shared_ptr<device::Buffer>> LanedDevice::import_fd(int fd, std::size_t size,
+                                                               std::size_t offset) {
+  CORELANE_ASSIGN(std::shared_ptr<device::Buffer> buffer,
+                  device::import_fd_buffer(fd, size, offset));
   return held(std::move(buffer), 0);
 }
 
-Result<std::shared_ptr<Buffer>> LanedDevice::import_user(void* data, std::size_t size) {
-  CORELANE_ASSIGN(std::shared_ptr<Buffer> buffer, import_user_buffer(data, size));
+Result<std::shared_ptr<device::Buffer>> LanedDevice::import_user(void* data, std::size_t size) {
+  CORELANE_ASSIGN(std::shared_ptr<device::Buffer> buffer, device::import_user_buffer(data, size));
   return held(std::move(buffer), 0);
 }
 
-Result<std::shared_ptr<Executable>> LanedDevice::prepare(const Image& image,
-                                                         const PrepareOptions& options) {
-  CORELANE_ASSIGN(std::shared_ptr<LaneProgram> program, engine_->prepare(image, options));
+Result<std::shared_ptr<device::Executable>> LanedDevice::prepare(
+    const device::Image& image, const device::PrepareOptions& options) {
+  CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, engine_->prepare(image, options));
   return std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),
                                            options.profile_layers);
 }
 
-Result<std::shared_ptr<Queue>> LanedDevice::make_queue(const QueueOptions& options) {
+Result<std::shared_ptr<device::Queue>> LanedDevice::make_queue(
+    const device::QueueOptions& options) {
   return std::make_shared<LanedQueue>(shared_from_this(), scheduler_->make_queue(options));
 }
 
-Status LanedDevice::reset(const CoreSet& cores) {
+Status LanedDevice::reset(const device::CoreSet& cores) {
   CORELANE_TRY(cores.check(info_.cores.size()));
-  if (cores.kind() == CoreSet::Kind::kAny)
+  if (cores.kind() == device::CoreSet::Kind::kAny)
     return error(Code::kInvalidArgument,
                  "reset of '{}' does not say which cores; name them, such as '0,1', or use "
                  "'platform' for all",
                  cores.to_string());
   return scheduler_->reset(cores.is_mask() ? cores.bits()
-                                           : CoreSet::first(info_.cores.size()).bits());
+                                           : device::CoreSet::first(info_.cores.size()).bits());
 }
 
-Status LanedDevice::set_arbiter(std::shared_ptr<const Arbiter> arbiter) {
+Status LanedDevice::set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) {
   scheduler_->set_arbiter(std::move(arbiter));
   return {};
 }
 
-Status LanedDevice::set_event_sink(EventSink sink) {
+Status LanedDevice::set_event_sink(device::EventSink sink) {
   scheduler_->set_event_sink(std::move(sink));
   return {};
 }
@@ -88,7 +92,9 @@ Status LanedDevice::set_trace(std::size_t records_per_core) {
   return {};
 }
 
-Result<std::vector<JobRecord>> LanedDevice::read_trace() const { return scheduler_->read_trace(); }
+Result<std::vector<device::JobRecord>> LanedDevice::read_trace() const {
+  return scheduler_->read_trace();
+}
 
 void LanedDevice::add(const LanedExecutable* executable) {
   std::lock_guard guard(executables_mutex_);
@@ -100,6 +106,10 @@ void LanedDevice::remove(const LanedExecutable* executable) {
   executables_.erase(executable);
 }
 
+}  // namespace corelane::lanes
+
+namespace corelane::device {
+
 Result<std::shared_ptr<Device>> make_laned_device(DeviceInfo info,
                                                   std::shared_ptr<LaneEngine> engine,
                                                   const LaneOptions& options) {
@@ -108,7 +118,7 @@ Result<std::shared_ptr<Device>> make_laned_device(DeviceInfo info,
                  info.cores.size(), CoreSet::kMaxCores);
   if (engine == nullptr || options.clock == nullptr)
     return error(Code::kInvalidArgument, "device '{}' needs an engine and a clock", info.instance);
-  return std::make_shared<LanedDevice>(std::move(info), std::move(engine), options);
+  return std::make_shared<lanes::LanedDevice>(std::move(info), std::move(engine), options);
 }
 
 }  // namespace corelane::device

@@ -5,10 +5,10 @@
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_device.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
 LanedExecutable::LanedExecutable(std::shared_ptr<LanedDevice> device,
-                                 std::shared_ptr<LaneProgram> program, bool profiled)
+                                 std::shared_ptr<device::LaneProgram> program, bool profiled)
     : device_(std::move(device)), program_(std::move(program)), profiled_(profiled) {
   device_->add(this);
 }
@@ -18,19 +18,19 @@ LanedExecutable::~LanedExecutable() {
   device_->remove(this);
 }
 
-MemoryFigures LanedExecutable::memory() const {
-  MemoryFigures figures = program_->memory();
+device::MemoryFigures LanedExecutable::memory() const {
+  device::MemoryFigures figures = program_->memory();
   figures.buffers += buffer_bytes.load(std::memory_order_relaxed);
   return figures;
 }
 
-Result<std::shared_ptr<Bindings>> LanedExecutable::new_bindings() {
+Result<std::shared_ptr<device::Bindings>> LanedExecutable::new_bindings() {
   auto bindings = std::make_shared<LanedBindings>(shared_from_this());
   CORELANE_TRY(program_->reserve(1, live_bindings.load(std::memory_order_relaxed)));
   return bindings;
 }
 
-Status LanedExecutable::make_resident(const CoreSet& cores, Residency residency) {
+Status LanedExecutable::make_resident(const device::CoreSet& cores, device::Residency residency) {
   CORELANE_TRY(cores.check(device_->scheduler().cores()));
   CORELANE_TRY(program_->reserve(std::max<std::size_t>(cores.count(), 1), 1));
   return device_->scheduler().make_resident(this, cores, residency);
@@ -38,8 +38,8 @@ Status LanedExecutable::make_resident(const CoreSet& cores, Residency residency)
 
 void LanedExecutable::release_residency() { device_->scheduler().release_residency(this); }
 
-Result<Executable::Precompiled> LanedExecutable::export_precompiled() const {
+Result<device::Executable::Precompiled> LanedExecutable::export_precompiled() const {
   return program_->export_precompiled();
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -6,29 +6,29 @@
 
 #include "corelane/driver/lane_engine.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
 class LanedDevice;
 
-class LanedExecutable final : public Executable,
+class LanedExecutable final : public device::Executable,
                               public std::enable_shared_from_this<LanedExecutable> {
  public:
-  LanedExecutable(std::shared_ptr<LanedDevice> device, std::shared_ptr<LaneProgram> program,
+  LanedExecutable(std::shared_ptr<LanedDevice> device, std::shared_ptr<device::LaneProgram> program,
                   bool profiled);
   ~LanedExecutable() override;
 
   const std::vector<TensorDesc>& inputs() const noexcept override { return program_->inputs(); }
   const std::vector<TensorDesc>& outputs() const noexcept override { return program_->outputs(); }
-  Placement placement() const noexcept override { return program_->placement(); }
+  device::Placement placement() const noexcept override { return program_->placement(); }
   bool from_precompiled() const noexcept override { return program_->from_precompiled(); }
-  MemoryFigures memory() const override;
-  Result<std::shared_ptr<Bindings>> new_bindings() override;
-  Status make_resident(const CoreSet& cores, Residency residency) override;
+  device::MemoryFigures memory() const override;
+  Result<std::shared_ptr<device::Bindings>> new_bindings() override;
+  Status make_resident(const device::CoreSet& cores, device::Residency residency) override;
   void release_residency() override;
   Result<Precompiled> export_precompiled() const override;
 
   const LanedDevice* device() const noexcept { return device_.get(); }
-  LaneProgram& program() const noexcept { return *program_; }
+  device::LaneProgram& program() const noexcept { return *program_; }
   bool profiled() const noexcept { return profiled_; }
   /// Bytes its bindings allocated.
   std::atomic<std::size_t> buffer_bytes{0};
@@ -39,8 +39,8 @@ class LanedExecutable final : public Executable,
 
  private:
   const std::shared_ptr<LanedDevice> device_;
-  const std::shared_ptr<LaneProgram> program_;
+  const std::shared_ptr<device::LaneProgram> program_;
   const bool profiled_;
 };
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -5,12 +5,12 @@
 #include "lanes/laned_device.h"
 #include "lanes/laned_executable.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
-Status LanedQueue::check(const Submission& job) const {
+Status LanedQueue::check(const device::Submission& job) const {
   // The exact types: drivers and wrappers bring executables of their own.
-  const Executable* executable = job.executable.get();
-  const Bindings* bindings = job.bindings.get();
+  const device::Executable* executable = job.executable.get();
+  const device::Bindings* bindings = job.bindings.get();
   if (executable == nullptr || bindings == nullptr)
     return error(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
                  executable == nullptr ? "an executable" : "bindings");
@@ -34,7 +34,7 @@ Status LanedQueue::check(const Submission& job) const {
   return {};
 }
 
-Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const Submission& submission,
+Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const device::Submission& submission,
                                                       LanedBindings& bindings, bool caller_waits) {
   const bool shadow = submission.deadline != kNever && !submission.direct_user_memory;
   bool shadowed = false;
@@ -74,7 +74,7 @@ Status acquire(LanedBindings& bindings) {
 
 }  // namespace
 
-Result<std::shared_ptr<Completion>> LanedQueue::submit(const Submission& job) {
+Result<std::shared_ptr<device::Completion>> LanedQueue::submit(const device::Submission& job) {
   CORELANE_TRY(check(job));
   auto& bindings = static_cast<LanedBindings&>(*job.bindings);
   CORELANE_TRY(acquire(bindings));
@@ -85,7 +85,7 @@ std::size_t LanedQueue::depth() const { return device_->scheduler().depth(*accou
 
 bool LanedQueue::drain(TimePoint until) { return device_->scheduler().drain(*account_, until); }
 
-Status LanedQueue::run(const Submission& job, JobRecord* record) {
+Status LanedQueue::run(const device::Submission& job, device::JobRecord* record) {
   CORELANE_TRY(check(job));
   auto& bindings = static_cast<LanedBindings&>(*job.bindings);
   CORELANE_TRY(acquire(bindings));
@@ -102,4 +102,4 @@ Status LanedQueue::run(const Submission& job, JobRecord* record) {
   return made->status();
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

@@ -5,29 +5,29 @@
 
 #include "lanes/laned_bindings.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
 class LanedDevice;
 class LanedJob;
 struct QueueAccount;
 
-class LanedQueue final : public Queue {
+class LanedQueue final : public device::Queue {
  public:
   LanedQueue(std::shared_ptr<LanedDevice> device, std::shared_ptr<QueueAccount> account)
       : device_(std::move(device)), account_(std::move(account)) {}
 
-  Result<std::shared_ptr<Completion>> submit(const Submission& job) override;
-  Status run(const Submission& job, JobRecord* record) override;
+  Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override;
+  Status run(const device::Submission& job, device::JobRecord* record) override;
   std::size_t depth() const override;
   bool drain(TimePoint until) override;
 
  private:
-  Status check(const Submission& job) const;
-  Result<std::shared_ptr<LanedJob>> enqueue(const Submission& job, LanedBindings& bindings,
+  Status check(const device::Submission& job) const;
+  Result<std::shared_ptr<LanedJob>> enqueue(const device::Submission& job, LanedBindings& bindings,
                                             bool caller_waits);
 
   const std::shared_ptr<LanedDevice> device_;
   const std::shared_ptr<QueueAccount> account_;
 };
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes

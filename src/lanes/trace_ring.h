@@ -6,7 +6,7 @@
 
 #include "corelane/device/completion.h"
 
-namespace corelane::device {
+namespace corelane::lanes {
 
 /// A ring of job records; not safe for threads.
 class TraceRing {
@@ -18,7 +18,7 @@ class TraceRing {
     capacity_ = capacity;
     next_ = 0;
   }
-  void add(const JobRecord& record) {
+  void add(const device::JobRecord& record) {
     if (records_.size() < capacity_) {
       records_.push_back(record);
     } else if (capacity_ != 0) {
@@ -27,12 +27,12 @@ class TraceRing {
     }
   }
   /// In no order.
-  const std::vector<JobRecord>& records() const noexcept { return records_; }
+  const std::vector<device::JobRecord>& records() const noexcept { return records_; }
 
  private:
-  std::vector<JobRecord> records_;
+  std::vector<device::JobRecord> records_;
   std::size_t capacity_ = 0;
   std::size_t next_ = 0;
 };
 
-}  // namespace corelane::device
+}  // namespace corelane::lanes
