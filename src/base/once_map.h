@@ -69,8 +69,9 @@ class OnceMap {
   }
   /// What another thread has added since; else invalid.
   Future add(const Key& key, Future mine) {
+    std::map<Key, Future> dropped;  // Goes after the lock.
     const MutexLock lock(mutex_);
-    if (values_.size() >= limit_ && !values_.contains(key)) values_.clear();
+    if (values_.size() >= limit_ && !values_.contains(key)) values_.swap(dropped);
     const auto [place, added] = values_.emplace(key, std::move(mine));
     return added ? Future() : place->second;
   }

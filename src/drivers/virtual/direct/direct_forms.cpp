@@ -11,8 +11,6 @@
 namespace corelane::drivers::virtual_npu {
 namespace {
 
-constexpr std::size_t kMostForms = 256;
-
 bool all_known(const ov::Model& network) {
   const auto& nodes = network.get_ordered_ops();
   return std::all_of(nodes.begin(), nodes.end(),
@@ -21,8 +19,8 @@ bool all_known(const ov::Model& network) {
 
 }  // namespace
 
-std::vector<std::vector<std::int64_t>> dims_of(const std::vector<Shape>& shapes) {
-  std::vector<std::vector<std::int64_t>> dims;
+ShapeKey dims_of(const std::vector<Shape>& shapes) {
+  ShapeKey dims;
   for (const Shape& shape : shapes) dims.push_back(shape.dims());
   return dims;
 }
@@ -53,12 +51,8 @@ std::unique_ptr<DirectForms> DirectForms::make(std::shared_ptr<ov::Model> networ
 }
 
 std::shared_ptr<const DirectNetwork> DirectForms::find(const std::vector<Shape>& shapes) {
-  std::vector<std::vector<std::int64_t>> key = dims_of(shapes);
-  const std::lock_guard lock(mutex_);
-  const auto found = made_.find(key);
-  if (found != made_.end()) return found->second;
-  if (made_.size() >= kMostForms) made_.clear();
-  return made_.emplace(std::move(key), make_for(shapes)).first->second;
+  using Made = Result<std::shared_ptr<const DirectNetwork>>;
+  return made_.get(dims_of(shapes), [&] { return Made(make_for(shapes)); }).value_or(nullptr);
 }
 
 /// Shapes that do not fit throw here, and then in the engine, which says why.

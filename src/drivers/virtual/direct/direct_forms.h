@@ -5,17 +5,19 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <openvino/core/model.hpp>
 #include <span>
 #include <vector>
 
+#include "base/once_map.h"
 #include "corelane/tensor/desc.h"
 #include "drivers/virtual/direct/direct_network.h"
 
 namespace corelane::drivers::virtual_npu {
 
-std::vector<std::vector<std::int64_t>> dims_of(const std::vector<Shape>& shapes);
+/// Dimensions of all inputs, as the key of what was made for them.
+using ShapeKey = std::vector<std::vector<std::int64_t>>;
+ShapeKey dims_of(const std::vector<Shape>& shapes);
 
 /// For ov::Model::reshape: the shapes of those of `inputs` that are open, found by their names.
 std::map<ov::Output<ov::Node>, ov::PartialShape> wanted_shapes(const ov::Model& network,
@@ -34,14 +36,17 @@ class DirectForms {
   std::shared_ptr<const DirectNetwork> find(const std::vector<Shape>& shapes);
 
  private:
+  static constexpr std::size_t kMostForms = 256;
+
   DirectForms(std::shared_ptr<ov::Model> network, std::vector<TensorDesc> inputs)
-      : network_(std::move(network)), inputs_(std::move(inputs)) {}
+      : network_(std::move(network)),
+        inputs_(std::move(inputs)),
+        made_(LockRank::kLeaf, kMostForms) {}
   std::shared_ptr<const DirectNetwork> make_for(const std::vector<Shape>& shapes) const;
 
-  std::shared_ptr<ov::Model> network_;
-  std::vector<TensorDesc> inputs_;
-  std::mutex mutex_;
-  std::map<std::vector<std::vector<std::int64_t>>, std::shared_ptr<const DirectNetwork>> made_;
+  const std::shared_ptr<const ov::Model> network_;
+  const std::vector<TensorDesc> inputs_;
+  OnceMap<ShapeKey, std::shared_ptr<const DirectNetwork>> made_;
 };
 
 }  // namespace corelane::drivers::virtual_npu

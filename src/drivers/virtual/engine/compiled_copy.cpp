@@ -1,34 +1,23 @@
 #include "drivers/virtual/engine/compiled_copy.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <openvino/op/constant.hpp>
 #include <ostream>
 #include <streambuf>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "corelane/base/log.h"
+#include "drivers/virtual/engine/heap_growth.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
 
-/// Bytes on the heap of this process; 0 under a sanitizer, which has its own heap.
-std::size_t heap_bytes() {
-  const auto info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
-
-/// One copy is made at a time, so that what the heap grows by belongs to it.
-std::mutex& making_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
+constexpr std::string_view kPart = "virtual";
 
 std::size_t output_bytes(const ov::Output<const ov::Node>& output) {
   if (output.get_partial_shape().is_dynamic()) return 0;
@@ -127,7 +116,7 @@ CompiledCopy::Figures CompiledCopy::figures() const {
     try {
       graph = measure_graph(*model_.get_runtime_model());
     } catch (const std::exception& e) {
-      log::warn("virtual", "the engine does not show its graph, its memory is not counted: {}",
+      log::warn(kPart, "the engine does not show its graph, its memory is not counted: {}",
                 e.what());
     }
     figures_.weights = kept_constants_ + graph.packed_constants;
@@ -144,14 +133,14 @@ Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<o
                                                          const NodeNames& names) {
   try {
     ov::Core& core = engine_core();
-    const std::lock_guard lock(making_mutex());
-    const std::size_t before = heap_bytes();
+    const HeapGrowth growth;
+    log::debug(kPart, "compiling a copy of {} streams, {} threads", settings.streams,
+               settings.threads);
     auto model = core.compile_model(network, "CPU", compile_settings(settings, options));
-    const std::size_t after = heap_bytes();
     // The network's constants were on the heap already and stay with the copy.
     const std::size_t kept = constants_of(*network);
     return std::make_shared<const CompiledCopy>(std::move(model), settings, nullptr, kept,
-                                                (after > before ? after - before : 0) + kept);
+                                                growth.bytes() + kept);
   } catch (...) {
     return error(status_of_exception(Code::kUnsupportedModel,
                                      "the engine cannot compile the network", names));
@@ -163,15 +152,15 @@ Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Bl
                                                         const device::PrepareOptions& options) {
   try {
     ov::Core& core = engine_core();
-    const std::lock_guard lock(making_mutex());
+    const HeapGrowth growth;
+    log::debug(kPart, "importing a copy of {} streams, {} threads", settings.streams,
+               settings.threads);
     // The engine only reads; its tensor type has no const form.
     auto* data = const_cast<std::byte*>(blob->bytes.data());
     const ov::Tensor tensor(ov::element::u8, ov::Shape{blob->bytes.size()}, data);
-    const std::size_t before = heap_bytes();
     auto model = core.import_model(tensor, "CPU", compile_settings(settings, options));
-    const std::size_t after = heap_bytes();
     return std::make_shared<const CompiledCopy>(std::move(model), settings, std::move(blob), 0,
-                                                after > before ? after - before : 0);
+                                                growth.bytes());
   } catch (...) {
     return error(
         status_of_exception(Code::kUnsupportedModel, "the engine refuses the pre-compiled form"));

@@ -52,7 +52,7 @@ Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs
 }
 
 std::string HostOperators::keep(Status status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failures_.size() >= kMaxKept) failures_.erase(failures_.begin());
   const std::uint64_t id = next_++;
   failures_.emplace(id, std::move(status));
@@ -65,7 +65,7 @@ Status HostOperators::take(std::string_view what) {
   const std::string_view digits = what.substr(at + kMarker.size());
   std::uint64_t id = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), id);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = failures_.find(id);
   if (found == failures_.end())
     return error(Code::kHostOperatorFailed, "a custom operator failed; its report was dropped");

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <openvino/op/op.hpp>
 #include <string_view>
 #include <vector>
 
+#include "base/sync.h"
 #include "corelane/base/status.h"
 #include "corelane/device/host_operator.h"
 #include "drivers/virtual/patch/onnx_patch.h"
@@ -37,9 +37,9 @@ class HostOperators {
  private:
   std::vector<CustomNode> nodes_;
   std::shared_ptr<device::HostOperatorTable> table_;
-  std::mutex mutex_;
-  std::map<std::uint64_t, Status> failures_;
-  std::uint64_t next_ = 1;
+  Mutex mutex_{LockRank::kLeaf};
+  std::map<std::uint64_t, Status> failures_ CORELANE_GUARDED_BY(mutex_);
+  std::uint64_t next_ CORELANE_GUARDED_BY(mutex_) = 1;
 };
 
 /// Outputs are as the model declares them (CustomNode); without a declaration as input 0. An open

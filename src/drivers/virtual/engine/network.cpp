@@ -1,7 +1,8 @@
 #include "drivers/virtual/engine/network.h"
 
+#include <fmt/format.h>
+
 #include <istream>
-#include <mutex>
 #include <openvino/frontend/manager.hpp>
 #include <openvino/frontend/onnx/extension/conversion.hpp>
 #include <openvino/op/convert.hpp>
@@ -11,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/sync.h"
 #include "drivers/virtual/engine/engine_complaint.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/patch/onnx_node.h"
@@ -43,8 +45,9 @@ class MemoryBuffer : public std::streambuf {
 /// A reader of its own for each network: custom operators are added to it.
 ov::frontend::FrontEnd::Ptr new_reader() {
   static auto* manager = new ov::frontend::FrontEndManager;  // Holds libraries; never unloaded.
-  static std::mutex mutex;  // Nothing says that the manager may be asked by two threads at once.
-  const std::lock_guard lock(mutex);
+  // The engine does not say that two threads may ask the manager at the same time.
+  static Mutex mutex(LockRank::kOnnxReader);
+  const MutexLock lock(mutex);
   return manager->load_by_framework("onnx");
 }
 
@@ -102,125 +105,25 @@ void keep_at_run_time(const ov::Model& network) {
   }
 }
 
-const std::unordered_set<std::string_view>& data_independent_operators() {
-  static const std::unordered_set<std::string_view> names = {"Abs",
-                                                             "Acos",
-                                                             "Acosh",
-                                                             "AdaptiveAvgPool",
-                                                             "Add",
-                                                             "Asin",
-                                                             "Asinh",
-                                                             "Atan",
-                                                             "Atanh",
-                                                             "AvgPool",
-                                                             "BatchNormInference",
-                                                             "BinaryConvolution",
-                                                             "Broadcast",
-                                                             "Ceiling",
-                                                             "Clamp",
-                                                             "Concat",
-                                                             "Constant",
-                                                             "Convert",
-                                                             "ConvertLike",
-                                                             "Convolution",
-                                                             "ConvolutionBackpropData",
-                                                             "Cos",
-                                                             "Cosh",
-                                                             "DeformableConvolution",
-                                                             "DepthToSpace",
-                                                             "Divide",
-                                                             "Einsum",
-                                                             "Elu",
-                                                             "Equal",
-                                                             "Erf",
-                                                             "Exp",
-                                                             "FakeQuantize",
-                                                             "Floor",
-                                                             "FloorMod",
-                                                             "GRUCell",
-                                                             "GRUSequence",
-                                                             "Gelu",
-                                                             "Greater",
-                                                             "GreaterEqual",
-                                                             "GroupConvolution",
-                                                             "GroupConvolutionBackpropData",
-                                                             "HSigmoid",
-                                                             "HSwish",
-                                                             "HardSigmoid",
-                                                             "Identity",
-                                                             "Interpolate",
-                                                             "IsFinite",
-                                                             "IsInf",
-                                                             "IsNaN",
-                                                             "LRN",
-                                                             "LSTMCell",
-                                                             "LSTMSequence",
-                                                             "Less",
-                                                             "LessEqual",
-                                                             "Log",
-                                                             "LogSoftmax",
-                                                             "LogicalAnd",
-                                                             "LogicalNot",
-                                                             "LogicalOr",
-                                                             "LogicalXor",
-                                                             "MVN",
-                                                             "MatMul",
-                                                             "MaxPool",
-                                                             "Maximum",
-                                                             "Minimum",
-                                                             "Mish",
-                                                             "Mod",
-                                                             "Multiply",
-                                                             "Negative",
-                                                             "NormalizeL2",
-                                                             "NotEqual",
-                                                             "PRelu",
-                                                             "Pad",
-                                                             "Parameter",
-                                                             "Power",
-                                                             "RNNCell",
-                                                             "RNNSequence",
-                                                             "ReduceL1",
-                                                             "ReduceL2",
-                                                             "ReduceLogicalAnd",
-                                                             "ReduceLogicalOr",
-                                                             "ReduceMax",
-                                                             "ReduceMean",
-                                                             "ReduceMin",
-                                                             "ReduceProd",
-                                                             "ReduceSum",
-                                                             "Relu",
-                                                             "Reshape",
-                                                             "Result",
-                                                             "Round",
-                                                             "Selu",
-                                                             "ShapeOf",
-                                                             "ShuffleChannels",
-                                                             "Sigmoid",
-                                                             "Sign",
-                                                             "Sin",
-                                                             "Sinh",
-                                                             "SoftPlus",
-                                                             "SoftSign",
-                                                             "Softmax",
-                                                             "SpaceToDepth",
-                                                             "Split",
-                                                             "Sqrt",
-                                                             "SquaredDifference",
-                                                             "Squeeze",
-                                                             "Select",
-                                                             "Slice",
-                                                             "StridedSlice",
-                                                             "Subtract",
-                                                             "Swish",
-                                                             "Tan",
-                                                             "Tanh",
-                                                             "Tile",
-                                                             "TopK",
-                                                             "Transpose",
-                                                             "Unsqueeze",
-                                                             "VariadicSplit"};
-  return names;
+/// Operators of the engine whose kernels check nothing that depends on data, between spaces.
+constexpr std::string_view kDataIndependent =
+    " Abs Acos Acosh AdaptiveAvgPool Add Asin Asinh Atan Atanh AvgPool BatchNormInference"
+    " BinaryConvolution Broadcast Ceiling Clamp Concat Constant Convert ConvertLike"
+    " Convolution ConvolutionBackpropData Cos Cosh DeformableConvolution DepthToSpace Divide"
+    " Einsum Elu Equal Erf Exp FakeQuantize Floor FloorMod GRUCell GRUSequence Gelu Greater"
+    " GreaterEqual GroupConvolution GroupConvolutionBackpropData HSigmoid HSwish HardSigmoid"
+    " Identity Interpolate IsFinite IsInf IsNaN LRN LSTMCell LSTMSequence Less LessEqual Log"
+    " LogSoftmax LogicalAnd LogicalNot LogicalOr LogicalXor MVN MatMul MaxPool Maximum Minimum"
+    " Mish Mod Multiply Negative NormalizeL2 NotEqual PRelu Pad Parameter Power RNNCell"
+    " RNNSequence ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean"
+    " ReduceMin ReduceProd ReduceSum Relu Reshape Result Round Select Selu ShapeOf"
+    " ShuffleChannels Sigmoid Sign Sin Sinh Slice SoftPlus SoftSign Softmax SpaceToDepth Split"
+    " Sqrt SquaredDifference Squeeze StridedSlice Subtract Swish Tan Tanh Tile TopK Transpose"
+    " Unsqueeze VariadicSplit"
+    " ";
+
+bool is_data_independent(std::string_view type) {
+  return kDataIndependent.find(fmt::format(" {} ", type)) != std::string_view::npos;
 }
 
 /// The nodes whose values depend on the inputs' values; the others are folded by the compiler. The
@@ -281,7 +184,7 @@ Throwing throwing_of(const ov::Model& network) {
     const std::string_view type = node->get_type_name();
     // An index that is data may be out of range.
     const bool safe_gather = type == "Gather" && !varying.contains(node->get_input_node_ptr(1));
-    if (!safe_gather && !data_independent_operators().contains(type)) return Throwing::kMaybe;
+    if (!safe_gather && !is_data_independent(type)) return Throwing::kMaybe;
   }
   return all_static(network) ? Throwing::kNever : Throwing::kIfDynamic;
 }

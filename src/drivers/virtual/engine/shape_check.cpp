@@ -5,7 +5,6 @@
 #include <openvino/op/parameter.hpp>
 #include <utility>
 
-#include "drivers/virtual/direct/direct_forms.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -17,7 +16,9 @@ constexpr std::size_t kSmallConstant = 64;  ///< Elements; shapes and axes are f
 }  // namespace
 
 ShapeCheck::ShapeCheck(const std::shared_ptr<ov::Model>& network, std::vector<TensorDesc> inputs)
-    : inputs_(std::move(inputs)), network_(network->clone()) {
+    : inputs_(std::move(inputs)),
+      network_(network->clone()),
+      good_(LockRank::kLeaf, kMostRemembered) {
   for (const auto& node : network_->get_ordered_ops()) {
     const auto constant = std::dynamic_pointer_cast<ov::op::v0::Constant>(node);
     if (!constant || !constant->get_element_type().is_real()) continue;
@@ -30,23 +31,21 @@ ShapeCheck::ShapeCheck(const std::shared_ptr<ov::Model>& network, std::vector<Te
 }
 
 Status ShapeCheck::check(const std::vector<Shape>& shapes) {
-  std::vector<std::vector<std::int64_t>> key = dims_of(shapes);
-  const std::lock_guard lock(mutex_);
-  if (good_.contains(key)) return {};
-  try {
-    const auto network = network_->clone();
-    network->reshape(wanted_shapes(*network, inputs_, shapes));
-  } catch (...) {
-    std::string text;
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      text += (i > 0 ? ", " : "") + inputs_[i].name + " " + shapes[i].to_string();
+  const auto good = good_.get(dims_of(shapes), [&]() -> Result<std::monostate> {
+    try {
+      const auto network = network_->clone();
+      network->reshape(wanted_shapes(*network, inputs_, shapes));
+      return std::monostate();
+    } catch (...) {
+      std::string text;
+      for (std::size_t i = 0; i < shapes.size(); ++i) {
+        text += (i > 0 ? ", " : "") + inputs_[i].name + " " + shapes[i].to_string();
+      }
+      return error(status_of_exception(Code::kShapeMismatch,
+                                       "the network does not take inputs of the shapes " + text));
     }
-    return status_of_exception(Code::kShapeMismatch,
-                               "the network does not take inputs of the shapes " + text);
-  }
-  if (good_.size() >= kMostRemembered) good_.clear();
-  good_.insert(std::move(key));
-  return {};
+  });
+  return good ? Status() : good.error();
 }
 
 }  // namespace corelane::drivers::virtual_npu

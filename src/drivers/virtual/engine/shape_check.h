@@ -4,13 +4,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <openvino/core/model.hpp>
-#include <set>
+#include <variant>
 #include <vector>
 
+#include "base/once_map.h"
 #include "corelane/base/status.h"
 #include "corelane/tensor/desc.h"
+#include "drivers/virtual/direct/direct_forms.h"
 
 namespace corelane::drivers::virtual_npu {
 
@@ -25,9 +26,8 @@ class ShapeCheck {
 
  private:
   const std::vector<TensorDesc> inputs_;
-  std::shared_ptr<ov::Model> network_;
-  std::mutex mutex_;
-  std::set<std::vector<std::vector<std::int64_t>>> good_;
+  std::shared_ptr<ov::Model> network_;  ///< Constant after construction.
+  OnceMap<ShapeKey, std::monostate> good_;
 };
 
 }  // namespace corelane::drivers::virtual_npu

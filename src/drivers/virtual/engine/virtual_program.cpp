@@ -56,6 +56,13 @@ std::string shapes_text(const std::vector<TensorDesc>& descs) {
   return text;
 }
 
+/// Puts a value there that is made already.
+template <class Key, class Value>
+Status place(OnceMap<Key, Value>& map, const Key& key, Value value) {
+  auto placed = map.get(key, [&] { return Result<Value>(std::move(value)); });
+  return placed ? Status() : placed.error();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<VirtualProgram>> VirtualProgram::create(
@@ -70,10 +77,20 @@ Status VirtualProgram::build(bool direct) {
   CORELANE_ASSIGN(const PatchedModel patched, patch());
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs));
   shapes_ = shapes_text(inputs_);
-  shared_ = lanes_ > 1 && patched.constant_bytes > options_.replicate_limit / (lanes_ - 1);
   if (!patched.custom_nodes.empty())
     operators_ = std::make_shared<HostOperators>(patched.custom_nodes, options_.host_operators);
-  if (!try_precompiled(patched)) CORELANE_TRY(compile_first(patched));
+  const bool large = lanes_ > 1 && patched.constant_bytes > options_.replicate_limit / (lanes_ - 1);
+  std::optional<FirstCopy> first = import_first(patched, large);
+  from_precompiled_ = first.has_value();
+  if (!first) {
+    CORELANE_ASSIGN(first, compile_first(patched, large));
+  }
+  first_ = std::move(first->copy);
+  ports_ = std::move(first->ports);
+  never_throws_ = first->never_throws;
+  shared_ = first->shared;
+  CORELANE_TRY(place(copies_, key_for(1, 0), first_));
+  if (first->blob) CORELANE_TRY(place(blob_, {}, std::move(first->blob)));
   if (direct) find_direct(patched);
   return {};
 }
@@ -83,7 +100,7 @@ void VirtualProgram::find_direct(const PatchedModel& patched) {
       patched.nodes > kDirectNodes || patched.constant_bytes > kDirectConstantBytes) {
     return;
   }
-  for (const auto* descs : {&inputs_, &outputs_}) {
+  for (const auto* descs : {&inputs_, &ports_.outputs}) {
     for (const TensorDesc& desc : *descs) {
       if (desc.dtype != DType::kF32) return;
     }
@@ -97,7 +114,7 @@ void VirtualProgram::find_direct(const PatchedModel& patched) {
   }
 }
 
-Result<PatchedModel> VirtualProgram::patch() { return patch_onnx(image_, options_); }
+Result<PatchedModel> VirtualProgram::patch() const { return patch_onnx(image_, options_); }
 
 std::string VirtualProgram::tag() const {
   std::string exposed;
@@ -109,77 +126,76 @@ std::string VirtualProgram::tag() const {
   return text;
 }
 
-bool VirtualProgram::try_precompiled(const PatchedModel& patched) {
-  if (image_.precompiled.empty()) return false;
+std::optional<VirtualProgram::FirstCopy> VirtualProgram::import_first(const PatchedModel& patched,
+                                                                      bool large) const {
+  if (image_.precompiled.empty()) return std::nullopt;
   const std::string own = tag();
-  never_throws_ = image_.precompiled_tag == own + std::string(kInline);
-  if (operators_ || (!never_throws_ && image_.precompiled_tag != own + std::string(kHop))) {
+  FirstCopy first;
+  first.never_throws = image_.precompiled_tag == own + std::string(kInline);
+  if (operators_ || (!first.never_throws && image_.precompiled_tag != own + std::string(kHop))) {
     log::debug(kPart, "pre-compiled form '{}' does not fit '{}', compiling", image_.precompiled_tag,
                own);
-    return false;
+    return std::nullopt;
   }
-  const bool shared_by_size = shared_;
-  shared_ = lanes_ > 1 && (shared_by_size || !never_throws_);
+  first.shared = lanes_ > 1 && (large || !first.never_throws);
   auto blob = std::make_shared<Blob>();
   blob->bytes = image_.precompiled;
   blob->owner = image_.keep_alive;
-  auto copy = import_copy(blob, settings_for(1), options_);
-  Status status = copy ? describe(patched, (*copy)->model()) : copy.error();
-  if (!status.ok()) {
+  first.blob = std::move(blob);
+  const auto import = [&]() -> Status {
+    CORELANE_ASSIGN(first.copy, import_copy(first.blob, settings_for(1, first.shared), options_));
+    CORELANE_ASSIGN(first.ports, describe(patched, first.copy->model()));
+    return {};
+  };
+  if (const Status status = import(); !status.ok()) {
     log::debug(kPart, "pre-compiled form not taken, compiling: {}", status.to_string());
-    shared_ = shared_by_size;
-    outputs_.clear();
-    return false;
+    return std::nullopt;
   }
-  blob_ = std::move(blob);
-  copies_.emplace(key_for(1, 0), std::move(*copy));
-  from_precompiled_ = true;
-  return true;
+  return first;
 }
 
-Status VirtualProgram::compile_first(const PatchedModel& patched) {
+Result<VirtualProgram::FirstCopy> VirtualProgram::compile_first(const PatchedModel& patched,
+                                                                bool large) {
   CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
   Throwing throwing = Throwing::kMaybe;
   try {
     if (!operators_) throwing = throwing_of(*network);
   } catch (...) {
-    return status_of_exception(Code::kInternal, "walking the network");
+    return error(status_of_exception(Code::kInternal, "walking the network"));
   }
   // What may throw must not run inline with one thread, so it goes through stream threads.
-  const bool shared_by_size = shared_;
-  never_throws_ = throwing != Throwing::kMaybe;
-  shared_ = lanes_ > 1 && (shared_by_size || !never_throws_);
-  CORELANE_ASSIGN(auto copy, compile_copy(network, settings_for(1), options_, patched.first_node));
-  CORELANE_TRY(describe(patched, copy->model()));
-  if (throwing == Throwing::kIfDynamic) {
-    try {
-      never_throws_ = all_static(*copy->model().get_runtime_model());
-    } catch (...) {
-      return status_of_exception(Code::kInternal, "walking the engine's graph");
-    }
+  FirstCopy first;
+  first.never_throws = throwing != Throwing::kMaybe;
+  first.shared = lanes_ > 1 && (large || !first.never_throws);
+  CORELANE_ASSIGN(first.copy, compile_copy(network, settings_for(1, first.shared), options_,
+                                           patched.first_node));
+  CORELANE_ASSIGN(first.ports, describe(patched, first.copy->model()));
+  if (throwing != Throwing::kIfDynamic) return first;
+  try {
+    first.never_throws = all_static(*first.copy->model().get_runtime_model());
+  } catch (...) {
+    return error(status_of_exception(Code::kInternal, "walking the engine's graph"));
   }
-  copies_.emplace(key_for(1, 0), std::move(copy));
-  if (never_throws_ || shared_ || lanes_ == 1) return {};
+  if (first.never_throws || first.shared || lanes_ == 1) return first;
   // Made for inline runs, and found to need stream threads.
-  shared_ = true;
-  CORELANE_ASSIGN(auto shared_copy, make_copy(settings_for(1)));
-  copies_.clear();
-  copies_.emplace(key_for(1, 0), std::move(shared_copy));
-  return {};
+  first.shared = true;
+  CORELANE_ASSIGN(first.copy, make_copy(*first.copy, settings_for(1, true)));
+  return first;
 }
 
-Status VirtualProgram::describe(const PatchedModel& patched, const ov::CompiledModel& model) {
+Result<VirtualProgram::Ports> VirtualProgram::describe(const PatchedModel& patched,
+                                                       const ov::CompiledModel& model) const {
   try {
-    std::unordered_map<std::string, int> ports;
+    std::unordered_map<std::string, int> names;
     const auto& engine_inputs = model.inputs();
     for (std::size_t i = 0; i < engine_inputs.size(); ++i)
-      ports.emplace(engine_inputs[i].get_node()->get_friendly_name(), static_cast<int>(i));
-    engine_inputs_.clear();
+      names.emplace(engine_inputs[i].get_node()->get_friendly_name(), static_cast<int>(i));
+    Ports ports;
     std::size_t found = 0;
     for (const TensorDesc& input : inputs_) {
-      const auto port = ports.find(input.name);
-      engine_inputs_.push_back(port == ports.end() ? -1 : port->second);
-      found += port == ports.end() ? 0 : 1;
+      const auto port = names.find(input.name);
+      ports.engine_inputs.push_back(port == names.end() ? -1 : port->second);
+      found += port == names.end() ? 0 : 1;
     }
     if (found != engine_inputs.size() || model.outputs().size() != patched.outputs.size())
       return error(Code::kUnsupportedModel,
@@ -195,18 +211,18 @@ Status VirtualProgram::describe(const PatchedModel& patched, const ov::CompiledM
       desc.shape = output.get_partial_shape().rank().is_dynamic() && patched.outputs[i].has_shape
                        ? patched.outputs[i].shape
                        : shape_of(output.get_partial_shape());
-      outputs_.push_back(std::move(desc));
+      ports.outputs.push_back(std::move(desc));
     }
-    return {};
+    return ports;
   } catch (...) {
-    return status_of_exception(Code::kInternal, "describing the compiled network");
+    return error(status_of_exception(Code::kInternal, "describing the compiled network"));
   }
 }
 
-CopySettings VirtualProgram::settings_for(std::size_t width) const {
+CopySettings VirtualProgram::settings_for(std::size_t width, bool shared) const {
   const std::size_t cpus = usable_cpus();
   if (width > 1 && cpus > 1) return {.streams = 1, .threads = std::min(width, cpus)};
-  const std::size_t streams = shared_ ? std::min(lanes_, cpus) : 1;
+  const std::size_t streams = shared ? std::min(lanes_, cpus) : 1;
   return {.streams = streams, .threads = streams};
 }
 
@@ -217,27 +233,18 @@ VirtualProgram::Key VirtualProgram::key_for(std::size_t width, std::size_t core)
 }
 
 Result<VirtualProgram::CopyPtr> VirtualProgram::copy_for(std::size_t width, std::size_t core) {
-  const std::lock_guard lock(mutex_);
-  const Key key = key_for(width, core);
-  const auto found = copies_.find(key);
-  if (found != copies_.end()) return found->second;
-  CORELANE_ASSIGN(CopyPtr copy, make_copy(settings_for(width)));
-  copies_.emplace(key, copy);
-  return copy;
+  return copies_.get(key_for(width, core),
+                     [&] { return make_copy(*first_, settings_for(width, shared_)); });
 }
 
-/// With mutex_ held, or before anyone else has the program.
-Result<VirtualProgram::CopyPtr> VirtualProgram::make_copy(const CopySettings& settings) {
+Result<VirtualProgram::CopyPtr> VirtualProgram::make_copy(const CompiledCopy& first,
+                                                          const CopySettings& settings) {
   if (!operators_) {
-    if (!blob_) {
-      auto blob = export_blob(*copies_.begin()->second);
-      if (blob) blob_ = std::move(*blob);
-    }
-    if (blob_) {
-      auto copy = import_copy(blob_, settings, options_);
-      if (copy) return copy;
-      log::debug(kPart, "{}; compiling again", copy.error().to_string());
-    }
+    auto copy = blob_.get({}, [&] { return export_blob(first); }).and_then([&](const auto& blob) {
+      return import_copy(blob, settings, options_);
+    });
+    if (copy) return copy;
+    log::debug(kPart, "{}; compiling again", copy.error().to_string());
   }
   CORELANE_ASSIGN(const PatchedModel patched, patch());
   CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
@@ -294,14 +301,13 @@ Status VirtualProgram::reserve(std::size_t width, std::size_t requests) {
 device::MemoryFigures VirtualProgram::memory() const {
   device::MemoryFigures figures;
   figures.internal = run_bytes_;
-  const std::lock_guard lock(mutex_);
-  for (const auto& [key, copy] : copies_) {
+  for (const CopyPtr& copy : copies_.values()) {
     const CompiledCopy::Figures own = copy->figures();
     figures.weights += own.weights;
     figures.internal += own.internal;
     figures.code += own.code;
   }
-  if (blob_) figures.weights += blob_->heap_bytes;
+  for (const auto& blob : blob_.values()) figures.weights += blob->heap_bytes;
   return figures;
 }
 
@@ -310,16 +316,13 @@ Result<device::Executable::Precompiled> VirtualProgram::export_precompiled() con
     return error(Code::kUnsupported,
                  "a network with custom operators has no pre-compiled form; the engine cannot "
                  "store them");
-  const std::lock_guard lock(mutex_);
-  device::Executable::Precompiled result;
-  result.tag = tag() + std::string(never_throws_ ? kInline : kHop);
-  if (blob_) {
-    result.bytes.assign(blob_->bytes.begin(), blob_->bytes.end());
-    return result;
-  }
-  CORELANE_ASSIGN(const auto blob, export_blob(*copies_.begin()->second));
-  result.bytes.assign(blob->bytes.begin(), blob->bytes.end());
-  return result;
+  const auto made = blob_.values();
+  auto blob =
+      made.empty() ? export_blob(*first_) : Result<std::shared_ptr<const Blob>>(made.front());
+  return blob.map([this](const auto& form) {
+    return device::Executable::Precompiled{{form->bytes.begin(), form->bytes.end()},
+                                           tag() + std::string(never_throws_ ? kInline : kHop)};
+  });
 }
 
 }  // namespace corelane::drivers::virtual_npu

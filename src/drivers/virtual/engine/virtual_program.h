@@ -3,12 +3,15 @@
 
 #include <atomic>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "base/once_map.h"
 #include "corelane/base/status.h"
 #include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/direct/direct_forms.h"
@@ -25,7 +28,8 @@ namespace corelane::drivers::virtual_npu {
 ///  - one per number of cores k > 1, 1 stream x min(k, CPUs) threads.
 /// Small networks (direct_network.h) have the first of them for the figures, and do not call it.
 /// All but the first are made when they are reserved or first used, from a blob where the engine
-/// can export one.
+/// can export one. No lock is held while the engine compiles: copies for different cores, and
+/// different programs, are made at the same time, each of them once.
 class VirtualProgram final : public device::LaneProgram,
                              public std::enable_shared_from_this<VirtualProgram> {
  public:
@@ -35,7 +39,7 @@ class VirtualProgram final : public device::LaneProgram,
                                                         std::size_t lanes, bool direct);
 
   const std::vector<TensorDesc>& inputs() const noexcept override { return inputs_; }
-  const std::vector<TensorDesc>& outputs() const noexcept override { return outputs_; }
+  const std::vector<TensorDesc>& outputs() const noexcept override { return ports_.outputs; }
   device::Placement placement() const noexcept override {
     return shared_ ? device::Placement::kShared : device::Placement::kReplicated;
   }
@@ -48,7 +52,7 @@ class VirtualProgram final : public device::LaneProgram,
 
   /// Index of the engine's input for each of ours; -1 where nothing reads the input (the engine
   /// drops those).
-  const std::vector<int>& engine_inputs() const noexcept { return engine_inputs_; }
+  const std::vector<int>& engine_inputs() const noexcept { return ports_.engine_inputs; }
   HostOperators* host_operators() const noexcept { return operators_.get(); }
   /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network.
   Status check_shapes(const std::vector<Shape>& shapes);
@@ -63,41 +67,57 @@ class VirtualProgram final : public device::LaneProgram,
   VirtualProgram(device::Image image, device::PrepareOptions options, std::size_t lanes)
       : image_(std::move(image)), options_(std::move(options)), lanes_(lanes) {}
 
+  /// Which input of the engine each of the program's is, and what comes out.
+  struct Ports {
+    std::vector<int> engine_inputs;
+    std::vector<TensorDesc> outputs;
+  };
+  /// The copy that is made at prepare, and what it decides for all copies.
+  struct FirstCopy {
+    CopyPtr copy;
+    std::shared_ptr<const Blob> blob;  ///< What it was imported from; null: it was compiled.
+    Ports ports;
+    bool never_throws = false;  ///< See network.h.
+    bool shared = false;        ///< One copy for all lanes.
+  };
+
   Status build(bool direct);
-  /// True when the image's pre-compiled form was taken.
-  bool try_precompiled(const PatchedModel& patched);
-  Status compile_first(const PatchedModel& patched);
-  Status describe(const PatchedModel& patched, const ov::CompiledModel& model);
+  /// From the image's pre-compiled form, where it has one that fits. `large`: shared by its size.
+  std::optional<FirstCopy> import_first(const PatchedModel& patched, bool large) const;
+  Result<FirstCopy> compile_first(const PatchedModel& patched, bool large);
+  Result<Ports> describe(const PatchedModel& patched, const ov::CompiledModel& model) const;
   /// Looks whether requests can do without the engine.
   void find_direct(const PatchedModel& patched);
-  CopySettings settings_for(std::size_t width) const;
+  CopySettings settings_for(std::size_t width, bool shared) const;
   Key key_for(std::size_t width, std::size_t core) const;
   Result<CopyPtr> copy_for(std::size_t width, std::size_t core);
-  Result<CopyPtr> make_copy(const CopySettings& settings);
+  /// A copy with other settings: imported from a blob of `first`, or compiled again.
+  Result<CopyPtr> make_copy(const CompiledCopy& first, const CopySettings& settings);
   Result<std::unique_ptr<device::LaneRequest>> engine_request(std::size_t width, std::size_t core);
-  Result<PatchedModel> patch();
+  Result<PatchedModel> patch() const;
   std::string tag() const;
 
+  // Constant once build() is done.
   device::Image image_;
   device::PrepareOptions options_;
   std::size_t lanes_;
   std::vector<TensorDesc> inputs_;
-  std::vector<TensorDesc> outputs_;
-  std::vector<int> engine_inputs_;
+  Ports ports_;
   std::shared_ptr<HostOperators> operators_;
   std::shared_ptr<DirectForms> direct_;  ///< Null: the engine runs it.
   bool shared_ = false;
   bool never_throws_ = false;
   bool from_precompiled_ = false;
   std::string shapes_;  ///< Of the inputs, for the tag.
+  CopyPtr first_;
+
   std::atomic<std::size_t> run_bytes_{0};
 
   std::once_flag shape_check_made_;
   std::unique_ptr<ShapeCheck> shape_check_;  ///< Made by the first run of open shapes.
 
-  mutable std::mutex mutex_;
-  std::map<Key, CopyPtr> copies_;
-  std::shared_ptr<const Blob> blob_;
+  OnceMap<Key, CopyPtr> copies_{LockRank::kLeaf};  ///< All of them, `first_` too.
+  OnceMap<std::monostate, std::shared_ptr<const Blob>> blob_{LockRank::kLeaf};
 };
 
 }  // namespace corelane::drivers::virtual_npu

@@ -1,13 +1,12 @@
 #include "drivers/virtual/engine/virtual_request.h"
 
-#include <malloc.h>
-
 #include <array>
 #include <chrono>
 #include <cstring>
 #include <exception>
 #include <utility>
 
+#include "drivers/virtual/engine/heap_growth.h"
 #include "drivers/virtual/engine/request_errors.h"
 #include "drivers/virtual/engine/virtual_program.h"
 
@@ -16,11 +15,6 @@ namespace {
 
 bool same_memory(const device::TensorRef& a, const device::TensorRef& b) {
   return a.data == b.data && a.shape == b.shape;
-}
-
-std::size_t heap_bytes() {
-  const auto info = mallinfo2();
-  return info.uordblks + info.hblkhd;
 }
 
 /// Frames of their own, this one and infer(): tools/sanitizers/tsan.supp names infer() to leave out

@@ -6,8 +6,8 @@
 namespace corelane::drivers::virtual_npu {
 
 Result<SharedB::Packed> SharedB::get(const std::function<Result<Packed>()>& pack) {
-  const std::lock_guard lock(mutex_);
-  // Read before the memory is: what is renewed while we pack is stale at once.
+  const MutexLock lock(mutex_);
+  // Read before the memory is: content that is renewed while it is packed is stale at once.
   const std::uint64_t content = content_.load(std::memory_order_acquire);
   if (packed_ != nullptr && packed_content_ == content) return packed_;
   packed_.reset();
@@ -28,40 +28,42 @@ struct StoreB::Use {
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
   ~Use() {
-    if (shared != nullptr) store->give_back(key, shared, user);
+    if (shared != nullptr) store->give_back(key, user);
   }
 };
 
 std::shared_ptr<SharedB> StoreB::use(const KeyB& key, const void* user) {
-  // Where memory runs out nothing is registered: first the handle, without the lock that it takes
-  // to go, then the entry, then who uses it.
+  // The handle is made first, without the lock that its destructor takes. Where memory runs out
+  // later, nothing is registered.
   auto use = std::make_shared<Use>(shared_from_this(), key, user);
   {
-    const std::lock_guard lock(mutex_);
-    const auto found = in_use_.find(key);
-    std::shared_ptr<SharedB> shared =
-        found == in_use_.end() ? std::make_shared<SharedB>() : found->second;
-    shared->users_.push_back(user);
-    // A new one that the map has no memory for goes with its only user.
-    if (found == in_use_.end()) in_use_.emplace(key, shared);
-    use->shared = std::move(shared);
+    const MutexLock lock(mutex_);
+    const auto [place, added] = in_use_.try_emplace(key);
+    try {
+      place->second.users.push_back(user);
+    } catch (...) {
+      if (added) in_use_.erase(place);
+      throw;
+    }
+    use->shared = place->second.shared;
   }
   SharedB* const plain = use->shared.get();
   return {std::move(use), plain};
 }
 
-void StoreB::give_back(const KeyB& key, const std::shared_ptr<SharedB>& shared, const void* user) {
-  const std::lock_guard lock(mutex_);
-  auto& users = shared->users_;
+void StoreB::give_back(const KeyB& key, const void* user) {
+  const MutexLock lock(mutex_);
+  const auto found = in_use_.find(key);
+  auto& users = found->second.users;
   users.erase(std::find(users.begin(), users.end(), user));
-  if (users.empty()) in_use_.erase(key);
+  if (users.empty()) in_use_.erase(found);
 }
 
 std::size_t StoreB::bytes_counted_for(const void* user) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::size_t bytes = 0;
-  for (const auto& [key, shared] : in_use_)
-    if (shared->users_.front() == user) bytes += shared->bytes_;
+  for (const auto& [key, use] : in_use_)
+    if (use.users.front() == user) bytes += use.shared->bytes_;
   return bytes;
 }
 

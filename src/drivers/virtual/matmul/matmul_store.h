@@ -8,10 +8,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/sync.h"
 #include "corelane/base/status.h"
 #include "corelane/driver/kept_content.h"
 #include "drivers/virtual/matmul/matmul_gemm.h"
@@ -42,12 +42,13 @@ class SharedB final : public device::KeptContent {
 
  private:
   friend class StoreB;
-  std::mutex mutex_;  ///< Held while packing.
-  Packed packed_;
-  std::uint64_t packed_content_ = 0;
+  /// Held while this B is packed: callers that want it have to wait for it in any case, and it
+  /// guards nothing else.
+  Mutex mutex_{LockRank::kPackedMatrix};
+  Packed packed_ CORELANE_GUARDED_BY(mutex_);
+  std::uint64_t packed_content_ CORELANE_GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> content_{1};
   std::atomic<std::size_t> bytes_{0};
-  std::vector<const void*> users_;  ///< Guarded by the store; the first one counts the bytes.
 };
 
 /// Any thread. Held by a shared_ptr.
@@ -60,10 +61,14 @@ class StoreB : public std::enable_shared_from_this<StoreB> {
 
  private:
   struct Use;
-  void give_back(const KeyB& key, const std::shared_ptr<SharedB>& shared, const void* user);
+  struct InUse {
+    std::shared_ptr<SharedB> shared = std::make_shared<SharedB>();
+    std::vector<const void*> users;  ///< The bytes count for the first one.
+  };
+  void give_back(const KeyB& key, const void* user);
 
-  mutable std::mutex mutex_;
-  std::map<KeyB, std::shared_ptr<SharedB>> in_use_;
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::map<KeyB, InUse> in_use_ CORELANE_GUARDED_BY(mutex_);
 };
 
 }  // namespace corelane::drivers::virtual_npu
