@@ -27,7 +27,7 @@ def node_outputs(graph) -> list:
 
 
 def other_types(model) -> dict:
-    """Values that are no tensors of numbers, with what they are instead."""
+    """Values that are not tensors of numbers, with their kind."""
     import onnx
 
     inferred = onnx.shape_inference.infer_shapes(model)

@@ -108,7 +108,7 @@ int multiple_of_32(double side) {
 
 double line_height(const TextBox& box) { return distance(box.quad[0], box.quad[3]); }
 
-/// The middle of the left edge: lines of a slanted page are told apart where they begin.
+/// The middle of the left edge: lines of a slanted page are told apart by where they begin.
 double middle(const TextBox& box) { return (box.quad[0].y + box.quad[3].y) / 2; }
 
 }  // namespace

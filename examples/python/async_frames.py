@@ -16,7 +16,7 @@ def main() -> None:
     parser = support.options_of(__doc__)
     parser.add_argument("clip", nargs="?", default=support.CLIP, help="a clip, such as an MP4")
     parser.add_argument("--model", default=support.DETECTION, help="a text detector, ONNX or program file")
-    parser.add_argument("--every", type=support.at_least_one, default=10, help="looks at every so-manieth frame")
+    parser.add_argument("--every", type=support.at_least_one, default=10, help="looks at every Nth frame")
     parser.add_argument("--unordered", action="store_true", help="callbacks as frames are done")
     args = parser.parse_args()
     model = support.located(args.model)

@@ -14,7 +14,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", type=pathlib.Path, help="is created, for frame00000.png, frame00010.png, ...")
     parser.add_argument("clip", nargs="?", default=support.CLIP, help="a clip, such as an MP4 (default: %(default)s)")
-    parser.add_argument("--every", type=support.at_least_one, default=10, help="takes every so-manieth frame")
+    parser.add_argument("--every", type=support.at_least_one, default=10, help="takes every Nth frame")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     count = 0

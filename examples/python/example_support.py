@@ -142,7 +142,7 @@ def check(model: str, pairs: Iterable[tuple[np.ndarray, np.ndarray]], tolerance:
         worst, runs = float(np.maximum(worst, np.abs(got - wanted).max())), runs + 1
     said = (f"check: {runs} runs of {pathlib.Path(model).name}, largest difference from onnxruntime "
             f"{worst:.1e}, allowed {tolerance:.0e}")
-    if runs == 0 or not worst <= tolerance:  # Also when it is no number.
+    if runs == 0 or not worst <= tolerance:  # Also when it is NaN.
         raise ExampleError(said)
     print(said)
 
@@ -164,7 +164,7 @@ def at_least_one(text: str) -> int:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Runs an example; what goes wrong is told in one line, and the exit code is 1."""
+    """Runs an example; a failure prints one line, and the exit code is 1."""
     try:
         main()
     except (ExampleError, RuntimeError) as problem:

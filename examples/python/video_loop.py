@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("clip", nargs="?", default=support.CLIP, help="a clip, such as an MP4")
     parser.add_argument("--detector", default=support.DETECTION, help="ONNX or program file")
     parser.add_argument("--recogniser", default=support.RECOGNITION, help="ONNX or program file")
-    parser.add_argument("--every", type=support.at_least_one, default=10, help="looks at every so-manieth frame")
+    parser.add_argument("--every", type=support.at_least_one, default=10, help="looks at every Nth frame")
     parser.add_argument("--depth", type=support.at_least_one, default=3, help="of the pipeline")
     args = parser.parse_args()
     model = support.located(args.detector)

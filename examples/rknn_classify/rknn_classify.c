@@ -86,7 +86,7 @@ static int print_versions(rknn_context ctx) {
   return 0;
 }
 
-/// The n-th of the words between commas, or "" behind the last.
+/// The n-th of the words between commas, or "" after the last.
 static void label_of(const char* labels, int n, char* out, size_t room) {
   while (n-- > 0) {
     labels = strchr(labels, ',');
@@ -122,7 +122,7 @@ static int dump(const char* prefix, const char* what, const void* data, size_t s
 /// Scales the picture to what the model takes.
 static int prepare(const options* opts, const rknn_tensor_attr* attr, picture* out) {
   if (attr->n_dims != 4 || attr->fmt != RKNN_TENSOR_NHWC || attr->dims[3] != 3) {
-    fprintf(stderr, "the model's input is no picture of three channels\n");
+    fprintf(stderr, "the model's input is not a picture of three channels\n");
     return -1;
   }
   picture full;

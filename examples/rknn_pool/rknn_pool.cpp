@@ -89,7 +89,7 @@ class Worker {
     ret = rknn_query(ctx_, RKNN_QUERY_OUTPUT_ATTR, &out_, sizeof out_);
     if (ret < 0) return failed("RKNN_QUERY_OUTPUT_ATTR", ret);
     if (in_.n_dims != 4 || in_.fmt != RKNN_TENSOR_NHWC || in_.dims[3] != 3) {
-      std::fprintf(stderr, "the model's input is no picture of three channels\n");
+      std::fprintf(stderr, "the model's input is not a picture of three channels\n");
       return RKNN_ERR_FAIL;
     }
     // Pixels in, whatever the model computes with; floats out.

@@ -7,7 +7,7 @@
 namespace {
 
 struct Blob {
-  int left, top, right, bottom;  ///< Right and bottom lie behind the last pixel.
+  int left, top, right, bottom;  ///< Right and bottom lie one past the last pixel.
 };
 
 std::size_t at(int x, int y, int width) {

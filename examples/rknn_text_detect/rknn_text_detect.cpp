@@ -146,7 +146,7 @@ bool read_map(const IoMemory& output, std::vector<float>* map, int* width, int* 
     *height = static_cast<int>(attr.dims[2]);
     *width = static_cast<int>(attr.dims[3]);
   } else {
-    std::fprintf(stderr, "output in layout %s with %u dims is no map\n",
+    std::fprintf(stderr, "output in layout %s with %u dims is not a map\n",
                  get_format_string(attr.fmt), attr.n_dims);
     return false;
   }
@@ -166,7 +166,7 @@ int bind(IoMemory* input, IoMemory* output) {
   ret = output->query(RKNN_QUERY_NATIVE_OUTPUT_ATTR);
   if (ret < 0) return failed("RKNN_QUERY_NATIVE_OUTPUT_ATTR", ret);
   if (input->attr.fmt != RKNN_TENSOR_NHWC || input->attr.dims[3] != 3) {
-    std::fprintf(stderr, "the model's input is no picture of three channels\n");
+    std::fprintf(stderr, "the model's input is not a picture of three channels\n");
     return RKNN_ERR_FAIL;
   }
   if (is_byte(input->attr.type)) {

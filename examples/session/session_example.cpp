@@ -90,7 +90,7 @@ Result<std::vector<fs::path>> pictures_in(const fs::path& path) {
   }
   if (found.empty())
     return corelane::error(Code::kNotFound,
-                           "'{}' is no folder with PNG or JPEG files; "
+                           "'{}' is not a folder with PNG or JPEG files; "
                            "examples/python/clip_to_pictures.py makes one of a clip",
                            path.string());
   std::sort(found.begin(), found.end());
@@ -100,7 +100,7 @@ Result<std::vector<fs::path>> pictures_in(const fs::path& path) {
 Status dump(const Arguments& arguments, std::string_view name, std::size_t number, const Feed& feed,
             const corelane::Tensor& output) {
   if (arguments.dump.empty()) return {};
-  std::error_code ignored;  // A folder that is not there is told by the file that fails.
+  std::error_code ignored;  // A missing folder is reported by the file that cannot be made in it.
   fs::create_directories(arguments.dump, ignored);
   const fs::path stem = arguments.dump / fmt::format("{}-{:05}", name, number);
   CORELANE_TRY(page_reader::save_npy(stem.string() + "-in.npy", feed.front().view));

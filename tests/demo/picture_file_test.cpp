@@ -133,7 +133,7 @@ TEST_F(PictureFile, OtherFilesAreRefused) {
 
 TEST_F(PictureFile, AHugePngIsRefusedBeforeItTakesMemory) {
   corelane::ByteVector bytes = png_of(PNG_FORMAT_RGB, 5, 3, coloured().bytes().data());
-  // Width and height stand behind the signature, the chunk's length and its name. The checksum is
+  // Width and height stand after the signature, the chunk's length and its name. The checksum is
   // wrong then, so whichever check comes first must refuse.
   const std::byte huge[] = {std::byte{0x00}, std::byte{0x0f}, std::byte{0x42}, std::byte{0x40}};
   std::memcpy(bytes.data() + 16, huge, 4);

@@ -24,7 +24,7 @@ struct Map {
 TEST(DetectorExtent, KeepsSidesInLimitsAndMultiplesOf32) {
   EXPECT_EQ(detector_extent(384, 191), (Extent{1472, 736}));
   EXPECT_EQ(detector_extent(1000, 1400), (Extent{992, 1408}));
-  EXPECT_EQ(detector_extent(4000, 3000), (Extent{2016, 1504})) << "2000 is no multiple of 32";
+  EXPECT_EQ(detector_extent(4000, 3000), (Extent{2016, 1504})) << "2000 is not a multiple of 32";
   EXPECT_EQ(detector_extent(100000, 10), (Extent{2016, 32})) << "a strip stays within the limit";
 }
 
