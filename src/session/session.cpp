@@ -5,14 +5,14 @@
 #include <mutex>
 #include <utility>
 
-#include "session/tasks/batch_call.h"
-#include "session/binding_state.h"
-#include "session/tasks/future_state.h"
 #include "dispatch/interrupt_poll.h"
+#include "session/binding_state.h"
 #include "session/later.h"
-#include "session/tasks/session_core.h"
 #include "session/session_create.h"
 #include "session/session_parts.h"
+#include "session/tasks/batch_call.h"
+#include "session/tasks/future_state.h"
+#include "session/tasks/session_core.h"
 
 namespace corelane {
 namespace session {
@@ -193,6 +193,15 @@ Result<Future> Session::submit(const Feed& feed, const CallOptions& options) {
   Future future;
   CORELANE_ASSIGN(future.state_, core->submit(std::move(call), options));
   return future;
+}
+
+Result<std::optional<Future>> Session::try_submit(const Feed& feed, const CallOptions& options) {
+  CORELANE_ASSIGN(const auto core, usable_core(owner_));
+  CORELANE_ASSIGN(Call call, make_call(*core, feed, options));
+  Future future;
+  CORELANE_ASSIGN(future.state_, core->try_submit(std::move(call), options));
+  if (future.state_ == nullptr) return std::optional<Future>();
+  return std::optional<Future>(std::move(future));
 }
 
 Session::Awaitable Session::run_awaitable(const Feed& feed, const CallOptions& options) {

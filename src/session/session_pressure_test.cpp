@@ -67,6 +67,24 @@ TEST(SessionQueue, RoomThatComesInTimeIsTaken) {
   EXPECT_THAT(log.tasks(), ::testing::ElementsAre(0, 1, 2));
 }
 
+TEST(SessionQueue, TrySubmitGivesAFutureOrNothingAtOnce) {
+  SessionBench bench("null:rk3588?a=10ms");
+  SessionOptions options = bench.options();
+  options.schedule = {0};
+  options.max_queue_size = 1;
+  Session session = bench.session(options);
+  std::optional<Future> running = session.try_submit(feed_of(bench.x)).value();
+  std::optional<Future> waiting = session.try_submit(feed_of(bench.x)).value();
+  ASSERT_TRUE(running && waiting);
+  EXPECT_FALSE(session.try_submit(feed_of(bench.x)).value());  // The clock stands still.
+  EXPECT_EQ(session.statistics().rejected, 1U);
+  EXPECT_EQ(session.try_submit({}).error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(waiting->cancel());
+  bench.run_out(session);
+  EXPECT_TRUE(running->get());
+  EXPECT_EQ(waiting->get().error().code(), Code::kCancelled);
+}
+
 TEST(SessionQueue, UnlimitedTakesEverythingAtOnce) {
   SessionBench bench("null:rk3588?a=10ms");
   SessionOptions options = bench.options();

@@ -145,7 +145,7 @@ struct SessionStatistics {
   std::uint64_t completed = 0;  ///< With any result.
   std::uint64_t failed = 0;     ///< Of these, those with no outputs.
   std::uint64_t cancelled = 0;  ///< Of these, those that never started.
-  std::uint64_t rejected = 0;   ///< Submissions that timed out, or were not taken by try_run_async.
+  std::uint64_t rejected = 0;   ///< Submissions that timed out, or were not taken by try_*.
   std::uint64_t paced = 0;      ///< Submissions that were held up by the pace.
   std::uint64_t callbacks = 0;  ///< Returned.
   std::size_t waiting = 0;      ///< Accepted, not started.
@@ -193,6 +193,8 @@ class CORELANE_API Session {
                                                      const CallOptions& options = {});
   /// Submits and returns its future. Does not count as a callback.
   Result<Future> submit(const Feed& feed, const CallOptions& options = {});
+  /// The same without waiting: nullopt when it is too early or full.
+  Result<std::optional<Future>> try_submit(const Feed& feed, const CallOptions& options = {});
   /// Submits when it is called; `co_await` gives the Result<Outputs>. The coroutine goes on in the
   /// callback thread. A failure to submit comes out of co_await too.
   class Awaitable;

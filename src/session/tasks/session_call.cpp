@@ -42,7 +42,8 @@ class LentOutputs {
 
 Status terminated_status() {
   return error(Code::kCancelled,
-               "the call was terminated by its CallControl; reset() lets later calls run");
+               "the call was terminated by its CallControl; reset() lets later calls run")
+      .with(Detail::kGiven, "terminate");
 }
 
 }  // namespace
@@ -205,8 +206,9 @@ Result<std::uint64_t> SessionCore::run_async(Call call, RunCallback callback,
   return task->id;
 }
 
-Result<std::optional<std::uint64_t>> SessionCore::try_run_async(Call call, RunCallback callback,
-                                                                const CallOptions& options) {
+Result<bool> SessionCore::try_accept(
+    Call call, const CallOptions& options,
+    const std::function<void(const std::shared_ptr<SessionTask>&)>& prepare) {
   CORELANE_TRY(check_terms(options));
   Entrance entrance(options);
   entrance.wait = false;
@@ -214,32 +216,56 @@ Result<std::optional<std::uint64_t>> SessionCore::try_run_async(Call call, RunCa
     // Inputs are copied only when there is room for them.
     Lock lock(mutex_);
     const Status room = enter(lock, options, entrance, nullptr);
-    if (room.code() == Code::kTimeout) return std::optional<std::uint64_t>();
+    if (room.code() == Code::kTimeout) return false;
     CORELANE_TRY(room);
   }
   CORELANE_TRY(own_inputs(call, options, Caller::kGoesOn));
   const auto task = make_task(std::move(call), options);
-  task->callback = std::move(callback);
-  task->draws_ticket = true;
+  prepare(task);
   CORELANE_TRY(attach(task, options));
   const Status accepted = accept(task, options, entrance);
-  if (accepted.code() == Code::kTimeout) return std::optional<std::uint64_t>();
+  if (accepted.code() == Code::kTimeout) return false;
   CORELANE_TRY(accepted);
-  return std::optional<std::uint64_t>(task->id);
+  return true;
+}
+
+Result<std::optional<std::uint64_t>> SessionCore::try_run_async(Call call, RunCallback callback,
+                                                                const CallOptions& options) {
+  std::shared_ptr<SessionTask> made;
+  CORELANE_ASSIGN(const bool accepted, try_accept(std::move(call), options, [&](const auto& task) {
+                    task->callback = std::move(callback);
+                    task->draws_ticket = true;
+                    made = task;
+                  }));
+  return accepted ? std::optional(made->id) : std::nullopt;
+}
+
+std::shared_ptr<FutureState> SessionCore::make_future(const std::shared_ptr<SessionTask>& task) {
+  auto future = std::make_shared<FutureState>(clock_, callbacks_);
+  future->core = weak_from_this();
+  future->task = task;
+  task->future = future;
+  return future;
 }
 
 Result<std::shared_ptr<FutureState>> SessionCore::submit(Call call, const CallOptions& options) {
   CORELANE_TRY(check_terms(options));
   CORELANE_TRY(own_inputs(call, options, Caller::kGoesOn));
   const auto task = make_task(std::move(call), options);
-  auto future = std::make_shared<FutureState>(clock_, callbacks_);
-  future->core = weak_from_this();
-  future->task = task;
-  task->future = future;
+  auto future = make_future(task);
   CORELANE_TRY(attach(task, options));
   Entrance entrance(options);
   CORELANE_TRY(accept(task, options, entrance));
   return future;
+}
+
+Result<std::shared_ptr<FutureState>> SessionCore::try_submit(Call call,
+                                                             const CallOptions& options) {
+  std::shared_ptr<FutureState> future;
+  CORELANE_ASSIGN(const bool accepted, try_accept(std::move(call), options, [&](const auto& task) {
+                    future = make_future(task);
+                  }));
+  return accepted ? future : nullptr;
 }
 
 }  // namespace corelane::session

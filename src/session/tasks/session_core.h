@@ -26,9 +26,9 @@
 #include "dispatch/callback_thread.h"
 #include "dispatch/interrupt_poll.h"
 #include "dispatch/pacer.h"
-#include "session/tasks/perf_line.h"
 #include "dispatch/placement.h"
 #include "session/session_model.h"
+#include "session/tasks/perf_line.h"
 #include "session/tasks/session_task.h"
 
 namespace corelane::session {
@@ -66,6 +66,8 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   Result<std::optional<std::uint64_t>> try_run_async(Call call, RunCallback callback,
                                                      const CallOptions& options);
   Result<std::shared_ptr<FutureState>> submit(Call call, const CallOptions& options);
+  /// Null when it would have to wait.
+  Result<std::shared_ptr<FutureState>> try_submit(Call call, const CallOptions& options);
   Result<std::shared_ptr<FutureState>> submit_batch(std::vector<CallInput> inputs,
                                                     const CallOptions& options, Caller caller,
                                                     RunCallback callback);
@@ -107,6 +109,10 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   Result<Outputs> wait_for(const std::shared_ptr<SessionTask>& task,
                            const std::shared_ptr<FutureState>& future, const CallOptions& options);
   bool may_run_here(const CallOptions& options) const;
+  /// Accepts the task that `make` makes, unless it would have to wait: false then.
+  Result<bool> try_accept(Call call, const CallOptions& options,
+                          const std::function<void(const std::shared_ptr<SessionTask>&)>& prepare);
+  std::shared_ptr<FutureState> make_future(const std::shared_ptr<SessionTask>& task);
   // session_batch.cpp
   Status prepare_batch(const CallOptions& options, BatchCall& batch, Call& prototype) const;
   static Call sample_call(const BatchCall& batch, const Call& prototype,
