@@ -52,6 +52,30 @@ TEST(Status, TextIsOneLine) {
   EXPECT_EQ(Status(Code::kBusy, "a\nb\r\nc").to_string(), "busy: a b  c");
 }
 
+TEST(Status, DetailsAreFoundThroughCausesOutermostFirst) {
+  const Status inner =
+      error(Code::kShapeMismatch, "x").with(Detail::kInput, "images").with(Detail::kDimension, 2);
+  const Status outer = inner.wrap("y").with(Detail::kInput, "inner").with(Detail::kInput, "outer");
+  EXPECT_EQ(inner.detail(Detail::kInput), "images");
+  EXPECT_EQ(outer.detail(Detail::kInput), "outer");
+  EXPECT_EQ(outer.detail(Detail::kDimension), "2");
+  EXPECT_EQ(outer.detail(Detail::kLimit), "");
+  const std::vector<std::pair<Detail, std::string>> all{{Detail::kInput, "outer"},
+                                                        {Detail::kDimension, "2"}};
+  EXPECT_EQ(outer.details(), all);
+  EXPECT_TRUE(Status().with(Detail::kInput, "images").ok());
+}
+
+TEST(Status, DetailNamesAreUniqueAndStable) {
+  std::set<std::string_view> names;
+  for (int key = 0; key <= static_cast<int>(Detail::kOperator); ++key) {
+    names.insert(detail_name(static_cast<Detail>(key)));
+  }
+  EXPECT_EQ(names, (std::set<std::string_view>{"input", "output", "dimension", "given", "allowed",
+                                               "limit", "node", "operator"}));
+  EXPECT_EQ(detail_name(static_cast<Detail>(200)), "unknown");
+}
+
 TEST(Status, CodeNamesAreUniqueAndStable) {
   EXPECT_EQ(code_name(Code::kInvalidArgument), "invalid_argument");
   EXPECT_EQ(code_name(static_cast<Code>(9999)), "unknown");

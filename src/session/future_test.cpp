@@ -150,7 +150,9 @@ TEST(CallControl, TerminateFailsQueuedTasksAtOnceAndLaterOnesUntilReset) {
   call.control->terminate();
   EXPECT_EQ(waiting.get().error().code(), Code::kCancelled);
   EXPECT_EQ(session.submit(feed_of(bench.x), call).error().code(), Code::kCancelled);
-  EXPECT_EQ(session.run(feed_of(bench.x), call).error().code(), Code::kCancelled);
+  const Status refused = session.run(feed_of(bench.x), call).error();
+  EXPECT_EQ(refused.code(), Code::kCancelled);
+  EXPECT_EQ(refused.detail(Detail::kGiven), "terminate");
   call.control->reset();
   Future again = session.submit(feed_of(bench.x), call).value();
   bench.run_out(session);

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "corelane/session/session.h"
-#include "runtime/program/shape_choice.h"
 #include "runtime/context/slot.h"
+#include "runtime/program/shape_choice.h"
 
 namespace corelane::session {
 namespace {
@@ -138,7 +138,10 @@ Status SessionModel::check_dtype(std::size_t index, const TensorView& given) con
                dtype_name(desc.dtype), dtype_name(given.dtype),
                rules_ == InputRules::kLenient
                    ? "; f32, f16, i8, u8, i16, u16, i32, u32, i64 and bool are converted"
-                   : "");
+                   : "")
+      .with(Detail::kInput, desc.name)
+      .with(Detail::kGiven, dtype_name(given.dtype))
+      .with(Detail::kAllowed, dtype_name(desc.dtype));
 }
 
 Result<TensorView> SessionModel::check_sample(std::size_t index, const TensorView& given,
@@ -159,7 +162,10 @@ Result<TensorView> SessionModel::check_sample(std::size_t index, const TensorVie
   if (description_.shape_sets.empty() && !declared.accepts(one)) {
     const Shape expected = is_nhwc(declared) ? nhwc_of(declared) : declared;
     return error(Code::kShapeMismatch, "input '{}' shape mismatch: expected {}, got {}", desc.name,
-                 expected.to_string(), given.shape.to_string());
+                 expected.to_string(), given.shape.to_string())
+        .with(Detail::kInput, desc.name)
+        .with(Detail::kGiven, given.shape.to_string())
+        .with(Detail::kAllowed, expected.to_string());
   }
   CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(view.shape, view.dtype, view.layout));
   if (view.size < bytes || (view.data == nullptr && bytes > 0)) {
@@ -202,7 +208,8 @@ Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool s
   for (std::size_t i = 0; i < seen.size(); ++i) {
     if (seen[i]) continue;
     return error(Code::kInvalidArgument, "missing input '{}': required {}, given {}",
-                 inputs_[i].name, names_of(inputs_), names_of(feed));
+                 inputs_[i].name, names_of(inputs_), names_of(feed))
+        .with(Detail::kInput, inputs_[i].name);
   }
   if (!samples) {
     CORELANE_TRY(check_shapes(inputs));

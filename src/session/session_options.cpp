@@ -195,7 +195,9 @@ Status check(const SessionOptions& options, std::size_t cores) {
   }
   if (options.tp_mode == TpMode::kAll && cores == 1) {
     return error(Code::kOutOfCores,
-                 "tp_mode 'all' joins cores and the device has 1 core; use 'auto' or '0'");
+                 "tp_mode 'all' joins cores and the device has 1 core; use 'auto' or '0'")
+        .with(Detail::kGiven, "tp_mode all")
+        .with(Detail::kLimit, "1 core");
   }
   if (options.tp_mode) {
     const device::CoreSet wanted = cores_of(*options.tp_mode);
@@ -203,7 +205,9 @@ Status check(const SessionOptions& options, std::size_t cores) {
       return error(Code::kOutOfCores,
                    "tp_mode '{}' names a core that is not there; the device has {} core{}, "
                    "numbered from 0",
-                   tp_mode_name(*options.tp_mode), cores, cores == 1 ? "" : "s");
+                   tp_mode_name(*options.tp_mode), cores, cores == 1 ? "" : "s")
+          .with(Detail::kGiven, fmt::format("tp_mode {}", tp_mode_name(*options.tp_mode)))
+          .with(Detail::kLimit, fmt::format("{} core{}", cores, cores == 1 ? "" : "s"));
     }
   }
   return {};

@@ -109,10 +109,14 @@ TEST(SessionOptionsCheck, CoresThatAreNotThereAreNamed) {
   SessionOptions tp;
   tp.tp_mode = TpMode::kCores012;
   EXPECT_EQ(check(tp, 2).code(), Code::kOutOfCores);
+  EXPECT_EQ(check(tp, 2).detail(Detail::kGiven), "tp_mode 0,1,2");
+  EXPECT_EQ(check(tp, 2).detail(Detail::kLimit), "2 cores");
   EXPECT_TRUE(check(tp, 3).ok());
   tp.tp_mode = TpMode::kAll;
   EXPECT_TRUE(check(tp, 2).ok());
   EXPECT_EQ(check(tp, 1).code(), Code::kOutOfCores);
+  EXPECT_EQ(check(tp, 1).detail(Detail::kGiven), "tp_mode all");
+  EXPECT_EQ(check(tp, 1).detail(Detail::kLimit), "1 core");
 }
 
 }  // namespace

@@ -93,6 +93,11 @@ TEST(SessionRun, FeedsThatDoNotFitAreRefusedByName) {
   refused({a, item("b", v, Shape{1, 3})}, Code::kShapeMismatch,
           "input 'b' shape mismatch: expected [1, 2], got [1, 3]");
   refused({a, item("b", v, Shape{2})}, Code::kShapeMismatch, "got [2]");
+  const Status misfit = session.run({a, item("b", v, Shape{1, 3})}).error();
+  EXPECT_EQ(misfit.detail(Detail::kInput), "b");
+  EXPECT_EQ(misfit.detail(Detail::kGiven), "[1, 3]");
+  EXPECT_EQ(misfit.detail(Detail::kAllowed), "[1, 2]");
+  EXPECT_EQ(session.run({a}).error().detail(Detail::kInput), "b");
   FeedItem small = b;
   small.view.size = 4;
   refused({a, small}, Code::kInvalidArgument, "8 bytes");
@@ -114,7 +119,11 @@ TEST(SessionRun, StrictTakesItsOwnTypeAndLenientTheDriversList) {
   const Feed longs = {{"x", view(i64, 32, DType::kI64, Shape{1, 4}), nullptr}};
   const Feed doubles = {{"x", view(f64, 32, DType::kF64, Shape{1, 4}), nullptr}};
   const Feed unsigneds = {{"x", view(i64, 32, DType::kU64, Shape{1, 4}), nullptr}};
-  EXPECT_EQ(strict.run(bytes).error().code(), Code::kTypeMismatch);
+  const Status refused = strict.run(bytes).error();
+  EXPECT_EQ(refused.code(), Code::kTypeMismatch);
+  EXPECT_EQ(refused.detail(Detail::kInput), "x");
+  EXPECT_EQ(refused.detail(Detail::kGiven), "i8");
+  EXPECT_EQ(refused.detail(Detail::kAllowed), "f32");
   EXPECT_THAT(floats_of(lenient.run(bytes)->front()), ElementsAre(1, -2, 3, 4));
   EXPECT_THAT(floats_of(lenient.submit(longs)->get()->front()), ElementsAre(1, -2, 3, 4));
   EXPECT_EQ(lenient.run(doubles).error().code(), Code::kTypeMismatch);

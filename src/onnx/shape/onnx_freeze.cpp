@@ -87,12 +87,16 @@ Status freeze_dims(::onnx::GraphProto& graph, const ImportOptions& options) {
   Symbols symbols;
   for (const auto& [symbol, value] : options.dims) {
     if (!known_symbols.contains(symbol)) {
-      return error(Code::kInvalidArgument, "no input has a dimension '{}'; there are: {}", symbol,
-                   joined(known_symbols));
+      return error(Code::kNotFound, "no input has a dimension '{}'; there are: {}", symbol,
+                   joined(known_symbols))
+          .with(Detail::kDimension, symbol)
+          .with(Detail::kAllowed, joined(known_symbols));
     }
     if (value < 1) {
       return error(Code::kInvalidArgument, "dimension '{}' = {}; 1 or more is allowed", symbol,
-                   value);
+                   value)
+          .with(Detail::kDimension, symbol)
+          .with(Detail::kGiven, value);
     }
     symbols.emplace(symbol, value);
   }

@@ -48,11 +48,24 @@ TEST(OnnxFreeze, OpenDimensionsMayStay) {
 TEST(OnnxFreeze, UnknownNamesAreListed) {
   ImportOptions options;
   options.dims["M"] = 2;
-  EXPECT_THAT(two_inputs().import(options).error().message(), HasSubstr("N, S"));
+  const Status unknown = two_inputs().import(options).error();
+  EXPECT_THAT(unknown.message(), HasSubstr("N, S"));
+  EXPECT_EQ(unknown.code(), Code::kNotFound);
+  EXPECT_EQ(unknown.detail(Detail::kDimension), "M");
+  EXPECT_EQ(unknown.detail(Detail::kAllowed), "N, S");
   options.dims.clear();
   options.input_shapes["c"] = Shape{1};
   EXPECT_EQ(two_inputs().import(options).error().code(), Code::kInvalidArgument);
   EXPECT_THAT(two_inputs().import(options).error().message(), HasSubstr("a, b"));
+}
+
+TEST(OnnxFreeze, SizesBelowOneAreRefused) {
+  ImportOptions options;
+  options.dims["N"] = 0;
+  const Status refused = two_inputs().import(options).error();
+  EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_EQ(refused.detail(Detail::kDimension), "N");
+  EXPECT_EQ(refused.detail(Detail::kGiven), "0");
 }
 
 TEST(OnnxFreeze, ShapesMustFitTheDeclaredOnes) {

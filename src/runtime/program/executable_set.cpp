@@ -20,6 +20,18 @@ std::string shapes_text(std::span<const Shape> shapes) {
   return text;
 }
 
+/// Name of the first open dimension, or its index in its input where it has none.
+std::string open_dimension(const ProgramDescription& description) {
+  for (const IoEntry& input : description.inputs) {
+    const std::vector<std::string>& names = input.desc.dim_names;
+    for (std::size_t i = 0; i < input.desc.shape.rank(); ++i) {
+      if (input.desc.shape[i] != Shape::kOpen) continue;
+      return i < names.size() && !names[i].empty() ? names[i] : std::to_string(i);
+    }
+  }
+  return {};
+}
+
 /// What an image must hold for as long as its bytes are read: an abandoned job outlives programs.
 std::shared_ptr<const void> owner_of(const ImageSource& source) {
   if (source.weights_of == nullptr) return source.keep_alive;
@@ -88,10 +100,13 @@ Status ExecutableSet::prepare_dynamic() {
       return {};
     }
   }
-  return reason.wrap(fmt::format(
-      "program '{}' cannot be prepared with open dimensions ({}); fix them when it is compiled, "
-      "with the dims or input_shapes options (compile --dim NAME=SIZE, --shape INPUT=SIZES)",
-      description_.name, allowed_shapes(description_)));
+  return reason
+      .wrap(fmt::format(
+          "program '{}' cannot be prepared with open dimensions ({}); fix them when it is "
+          "compiled, "
+          "with the dims or input_shapes options (compile --dim NAME=SIZE, --shape INPUT=SIZES)",
+          description_.name, allowed_shapes(description_)))
+      .with(Detail::kDimension, open_dimension(description_));
 }
 
 Result<ExecutableSet::Entry> ExecutableSet::for_shapes(std::span<const Shape> shapes) {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "session/tasks/future_state.h"
-#include "session/guarded.h"
 #include "dispatch/interrupt_poll.h"
+#include "session/guarded.h"
 #include "session/later.h"
+#include "session/tasks/future_state.h"
 #include "session/tasks/perf_line.h"
 #include "session/tasks/session_core.h"
 #include "session/tasks/session_worker.h"
