@@ -1,25 +1,16 @@
 #include "corelane/base/clock.h"
 
-#include <pthread.h>
-
-#include <csignal>
-#include <exception>
-#include <system_error>
-#include <thread>
-
+#include "base/fork.h"
+#include "base/guard.h"
+#include "base/sync.h"
+#include "base/thread.h"
 #include "base/timer_queue.h"
 #include "corelane/base/log.h"
 
 namespace corelane {
 
 void run_timer_call(TimerQueue::Call& call) noexcept {
-  try {
-    call();
-  } catch (const std::exception& e) {
-    log::error("clock", "a timer's call threw: {}", e.what());
-  } catch (...) {
-    log::error("clock", "a timer's call threw something that is no std::exception");
-  }
+  run_callback("clock", "a timer's call", call);
 }
 
 namespace {
@@ -41,9 +32,9 @@ class RealClock final : public Clock {
   }
 
   TimerId call_at(TimePoint when, std::function<void()> f) override {
-    std::lock_guard guard(mutex_);
+    const MutexLock lock(mutex_);
     const TimerId id = timers_.add(when, std::move(f));
-    start_thread();
+    start_locked();
     // A thread that sleeps until an earlier time looks again then: jobs that set and cancel a
     // deadline each do not wake it.
     if (when < sleeps_until_) changed_.notify_one();
@@ -52,39 +43,31 @@ class RealClock final : public Clock {
 
   bool cancel(TimerId id) override {
     TimerQueue::Call removed;  // Destroyed after the lock: its captures may call the clock.
-    std::lock_guard guard(mutex_);
+    const MutexLock lock(mutex_);
     return timers_.remove(id, removed);
   }
 
  private:
-  /// Signals of the program stay with the program's threads, so all are blocked for the timer
-  /// thread. When no thread can be made the timers stay queued and the next call_at tries again.
-  void start_thread() {
+  /// When no thread can be made the timers stay queued and the next call_at tries again.
+  void start_locked() CORELANE_REQUIRES(mutex_) {
     if (started_) return;
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      std::thread([this] { run(); }).detach();
-      started_ = true;
-    } catch (const std::system_error& e) {
-      log::error("clock", "cannot start the timer thread: {}; timers wait for a later call",
-                 e.what());
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    auto thread = start_thread("corelane-timer", [this] { run(); });
+    started_ = thread.has_value();
+    if (started_)
+      thread->detach();
+    else
+      log::error("clock", "{}; timers wait for a later call", thread.error().message());
   }
 
-  void run() noexcept {
-    pthread_setname_np(pthread_self(), "corelane-timer");
-    std::unique_lock lock(mutex_);
+  void run() {
+    MutexLock lock(mutex_);
     for (;;) {
       const TimePoint next = timers_.next();
       sleeps_until_ = next;
       if (next == kNever) {
-        changed_.wait(lock);
+        changed_.wait(lock.native());
       } else if (now() < next) {
-        changed_.wait_until(lock, next);
+        changed_.wait_until(lock.native(), next);
       } else {
         TimerQueue::Call call = timers_.pop();
         lock.unlock();
@@ -95,27 +78,21 @@ class RealClock final : public Clock {
     }
   }
 
-  std::mutex mutex_;
+  Mutex mutex_{LockRank::kClock};
   std::condition_variable changed_;
-  TimerQueue timers_;
-  TimePoint sleeps_until_ = kNever;  ///< Of the timer thread; a past time while it runs calls.
-  bool started_ = false;
+  TimerQueue timers_ CORELANE_GUARDED_BY(mutex_);
+  /// Of the timer thread; a past time while it runs calls.
+  TimePoint sleeps_until_ CORELANE_GUARDED_BY(mutex_) = kNever;
+  bool started_ CORELANE_GUARDED_BY(mutex_) = false;
+};
+
+/// A forked child has no timer thread, and its parent's clock may be locked: it gets its own.
+struct ProcessClock {
+  std::shared_ptr<Clock> clock = std::make_shared<RealClock>();
 };
 
 }  // namespace
 
-const std::shared_ptr<Clock>& real_clock() {
-  // Never destroyed: its thread may run while the process's static destructors do.
-  static auto* const clock = [] {
-    static auto* const made = new std::shared_ptr<Clock>(std::make_shared<RealClock>());
-    // A forked child has no timer thread, and perhaps a locked mutex: it gets a clock of its own.
-    pthread_atfork(nullptr, nullptr, [] {
-      static_cast<void>(new std::shared_ptr<Clock>(*made));
-      *made = std::make_shared<RealClock>();
-    });
-    return made;
-  }();
-  return *clock;
-}
+const std::shared_ptr<Clock>& real_clock() { return per_process<ProcessClock>().clock; }
 
 }  // namespace corelane

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/later.h"
 #include "corelane/base/api.h"
 #include "corelane/base/log.h"
 
@@ -16,6 +17,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
+
+TEST(Clock, LaterSaturatesToNever) {
+  const TimePoint now{std::chrono::seconds(5)};
+  EXPECT_EQ(later(now, std::chrono::seconds(2)), TimePoint{std::chrono::seconds(7)});
+  EXPECT_EQ(later(now, kNever - now), kNever);
+  EXPECT_EQ(later(now, Duration::max()), kNever);
+}
 
 TEST(RealClock, TimeDoesNotGoBackwards) {
   const auto& clock = real_clock();

@@ -14,6 +14,8 @@
 #include <random>
 #include <system_error>
 
+#include "base/leaked.h"
+
 namespace corelane {
 
 namespace fs = std::filesystem;
@@ -213,7 +215,7 @@ Status write_file_atomic(const fs::path& path, ByteSpan bytes) {
 fs::path own_directory() {
   // Asked once: a library that was loaded by a relative path is found only while the process is
   // in the folder it was loaded from.
-  static const auto* directory = [] {
+  static Leaked<const fs::path> directory([] {
     Dl_info info{};
     link_map* map = nullptr;
     std::error_code ignored;
@@ -225,8 +227,8 @@ fs::path own_directory() {
     }
     // The program itself has no name in the link map.
     if (file.empty()) file = fs::read_symlink("/proc/self/exe", ignored);
-    return new fs::path(file.parent_path());
-  }();
+    return file.parent_path();
+  }());
   return *directory;
 }
 

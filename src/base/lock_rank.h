@@ -10,12 +10,14 @@ namespace corelane {
 enum class LockRank : std::uint16_t {
   kLeaf = 0,  ///< Guards a few lines that call nothing: may be taken under any other mutex.
 
+  // 1xx: base.
+  kClock = 110,  ///< A clock's timers and waiters. Timers are set under other mutexes.
+
   // 6xx: drivers and runtime.
   kOutputFinish = 601,  ///< OutputFinish: state of an inference's end; waits on the clock.
   kOnnxReader = 611,    ///< drivers/virtual: the engine's list of readers, which may load one.
   kPackedMatrix = 612,  ///< drivers/virtual: one packed B, while it is packed.
-
-  kUnranked = 0xffff,  ///< Not checked: mutexes of tests.
+  kUnranked = 0xffff,   ///< Not checked: mutexes of tests.
 };
 
 }  // namespace corelane

@@ -7,9 +7,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
+
+#include "base/leaked.h"
+#include "base/sync.h"
 
 namespace corelane::log {
 
@@ -80,8 +82,8 @@ using SinkPtr = std::shared_ptr<spdlog::sinks::sink>;
 struct State {
   std::atomic<int> level{static_cast<int>(Level::kWarn)};
   SinkPtr to_stderr = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-  std::mutex mutex;
-  SinkPtr to_user;  // Guarded by mutex; null without a callback.
+  Mutex mutex{LockRank::kLeaf};
+  SinkPtr to_user CORELANE_GUARDED_BY(mutex);  // Null without a callback.
 
   State() {
     to_stderr->set_pattern("%Y-%m-%d %H:%M:%S.%e corelane %l %n: %v");
@@ -97,17 +99,17 @@ struct State {
     to_stderr->log(spdlog::details::log_msg("log", spdlog::level::warn, text));
   }
 
-  /// A line that the callback itself causes goes to stderr, so a callback cannot call itself for
-  /// ever.
+  /// A line that the callback itself causes goes to stderr, so that a callback cannot call itself
+  /// without end.
   SinkPtr pick(bool in_callback) {
     if (in_callback) return to_stderr;
-    std::lock_guard guard(mutex);
+    const MutexLock lock(mutex);
     return to_user ? to_user : to_stderr;
   }
 };
 
 State& state() {
-  static auto* s = new State;  // Never destroyed: threads may log while the process ends.
+  static Leaked<State> s;  // Threads may log while the process ends.
   return *s;
 }
 
@@ -119,8 +121,9 @@ Level level() noexcept { return static_cast<Level>(state().level.load(std::memor
 
 void set_callback(Callback callback) {
   SinkPtr sink = callback ? std::make_shared<CallbackSink>(std::move(callback)) : nullptr;
-  std::lock_guard guard(state().mutex);
-  state().to_user.swap(sink);  // The old callback is destroyed after the lock.
+  State& s = state();
+  const MutexLock lock(s.mutex);
+  s.to_user.swap(sink);  // The old callback is destroyed after the lock.
 }
 
 void write(Level level, std::string_view part, std::string_view text) {

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <map>
 
+#include "base/leaked.h"
+
 namespace corelane {
 
 struct Status::Rep {
@@ -17,7 +19,7 @@ struct Status::Rep {
 namespace {
 
 const std::string& empty_string() noexcept {
-  static const auto* empty = new std::string;  // Outlives every static destructor that reads it.
+  static Leaked<const std::string> empty;  // Static destructors may read it.
   return *empty;
 }
 

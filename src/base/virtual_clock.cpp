@@ -2,6 +2,7 @@
 #include <list>
 #include <vector>
 
+#include "base/sync.h"
 #include "base/timer_queue.h"
 #include "corelane/base/clock.h"
 
@@ -21,16 +22,16 @@ struct Waiter {
 }  // namespace
 
 struct VirtualClock::Impl {
-  std::mutex mutex;
+  Mutex mutex{LockRank::kClock};
   std::condition_variable unpinned;
   std::atomic<TimePoint> now{TimePoint{}};
-  TimerQueue timers;
-  std::list<Waiter*> waiters;
+  TimerQueue timers CORELANE_GUARDED_BY(mutex);
+  std::list<Waiter*> waiters CORELANE_GUARDED_BY(mutex);
 
-  /// Sets the time (never backwards) and wakes the threads whose time has come. `lock` holds
-  /// `mutex` and is released meanwhile: a waiter registers with its own mutex held, so taking that
-  /// mutex under ours could deadlock.
-  void move_to(std::unique_lock<std::mutex>& lock, TimePoint t) {
+  /// Sets the time (never backwards) and wakes the threads whose time has come. `mutex` is
+  /// released meanwhile: a waiter registers with its own mutex held, so taking that mutex under
+  /// the clock's could deadlock.
+  void move_to(TimePoint t) CORELANE_REQUIRES(mutex) {
     if (t > now.load()) now.store(t);
     std::vector<Waiter*> due;
     for (Waiter* w : waiters) {
@@ -40,14 +41,14 @@ struct VirtualClock::Impl {
       }
     }
     if (due.empty()) return;
-    lock.unlock();
+    mutex.unlock();
     for (Waiter* w : due) {
-      // The waiter registered under its mutex and gives it up by waiting: once we had the mutex,
-      // it waits (or has left the wait), and the notification is not lost.
+      // The waiter registered under its mutex and gives it up by waiting: once this thread had that
+      // mutex, the waiter waits (or has left the wait), and the notification is not lost.
       { std::lock_guard passed(*w->mutex); }
       w->cv->notify_all();
     }
-    lock.lock();
+    mutex.lock();
     for (Waiter* w : due) --w->pins;
     unpinned.notify_all();
   }
@@ -55,11 +56,11 @@ struct VirtualClock::Impl {
   /// Runs the next timer that falls due by `limit`; false when there is none. A timer set for
   /// kNever does not run.
   bool run_next(TimePoint limit) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     const TimePoint next = timers.next();
     if (next == kNever || next > limit) return false;
     TimerQueue::Call call = timers.pop();
-    move_to(lock, next);
+    move_to(next);
     lock.unlock();
     run_timer_call(call);
     return true;
@@ -80,17 +81,17 @@ bool VirtualClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition
   Waiter waiter{lock.mutex(), &cv, until};
   std::list<Waiter*>::iterator place;
   {
-    std::lock_guard guard(impl_->mutex);
+    const MutexLock guard(impl_->mutex);
     if (impl_->now.load() >= until) return false;
     place = impl_->waiters.insert(impl_->waiters.end(), &waiter);
   }
   cv.wait(lock);
-  // An advancing thread that pinned us may want the caller's mutex, so it is released while we
-  // leave. For the caller this is part of the wait.
+  // An advancing thread that pinned this waiter may want the caller's mutex, so it is released
+  // until the waiter has left. For the caller this is part of the wait.
   lock.unlock();
   {
-    std::unique_lock guard(impl_->mutex);
-    impl_->unpinned.wait(guard, [&] { return waiter.pins == 0; });
+    MutexLock guard(impl_->mutex);
+    while (waiter.pins != 0) impl_->unpinned.wait(guard.native());
     impl_->waiters.erase(place);
   }
   lock.lock();
@@ -98,21 +99,21 @@ bool VirtualClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition
 }
 
 Clock::TimerId VirtualClock::call_at(TimePoint when, std::function<void()> f) {
-  std::lock_guard guard(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return impl_->timers.add(when, std::move(f));
 }
 
 bool VirtualClock::cancel(TimerId id) {
   TimerQueue::Call removed;  // Destroyed after the lock: its captures may call the clock.
-  std::lock_guard guard(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return impl_->timers.remove(id, removed);
 }
 
 void VirtualClock::advance_to(TimePoint t) {
   while (impl_->run_next(t)) {
   }
-  std::unique_lock lock(impl_->mutex);
-  impl_->move_to(lock, t);
+  const MutexLock lock(impl_->mutex);
+  impl_->move_to(t);
 }
 
 std::size_t VirtualClock::run_all(std::size_t limit) {
@@ -122,7 +123,7 @@ std::size_t VirtualClock::run_all(std::size_t limit) {
 }
 
 TimePoint VirtualClock::next_timer() const {
-  std::lock_guard guard(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return impl_->timers.next();
 }
 

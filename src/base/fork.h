@@ -1,0 +1,32 @@
+/// What a forked child must know: it has the parent's memory, but none of its other threads, and
+/// a mutex that one of them held stays locked.
+#pragma once
+
+#include <cstdint>
+
+#include "corelane/base/api.h"
+
+namespace corelane {
+
+/// The number of forks between the process that loaded this library and the calling one. Two
+/// values that differ were read in different processes. Any thread.
+CORELANE_API std::uint64_t fork_count() noexcept;
+
+/// Calls `f` in every child that this process or its children fork from now on, in the child's
+/// only thread and before fork() returns there; the latest registration first. `f` must take no
+/// lock that another thread may hold, and must not throw. Registrations are never removed, so the
+/// code of `f` must stay loaded. Any thread.
+CORELANE_API void call_in_forked_child(void (*f)());
+
+/// The one T of this process, never destroyed. A forked child gets a new one; the parent's stays
+/// in memory, for references that were taken before the fork. Any thread.
+template <class T>
+T& per_process() {
+  static T* object = [] {
+    call_in_forked_child([] { object = new T; });
+    return new T;
+  }();
+  return *object;
+}
+
+}  // namespace corelane

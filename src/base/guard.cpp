@@ -1,0 +1,49 @@
+#include "base/guard.h"
+
+#include <exception>
+#include <new>
+
+#include "base/leaked.h"
+#include "corelane/base/log.h"
+
+namespace corelane {
+namespace {
+
+// Made when the library is loaded: when memory has run out there is none to make it.
+Leaked<const Status> out_of_memory(Code::kOutOfMemory, "out of memory; free some and call again");
+
+constexpr std::string_view kUnknown = "something that is not a std::exception";
+
+}  // namespace
+
+Status status_of_exception(std::string_view what, Code code) noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::exception& e) {
+      if (code == Code::kInternal && dynamic_cast<const std::bad_alloc*>(&e) != nullptr)
+        return error(Code::kOutOfMemory, "{}: out of memory", what);
+      return error(code, "{} threw: {}", what, e.what());
+    } catch (...) {
+      return error(code, "{} threw {}", what, kUnknown);
+    }
+  } catch (...) {
+    return *out_of_memory;
+  }
+}
+
+void detail::log_exception(std::string_view part, std::string_view what) noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::exception& e) {
+      log::error(part, "{} threw: {}", what, e.what());
+    } catch (...) {
+      log::error(part, "{} threw {}", what, kUnknown);
+    }
+  } catch (...) {
+    log::write(log::Level::kError, part, "out of memory while an exception was reported");
+  }
+}
+
+}  // namespace corelane

@@ -1,0 +1,71 @@
+/// Field numbers of onnx.proto, for code that walks ONNX bytes with base/wire.h: recognising files,
+/// the cache key of a model, drivers that patch the image they are given. Which field holds which
+/// message is a table of its own, in onnx/graph/onnx_message.h.
+#pragma once
+
+#include <cstdint>
+
+namespace corelane::onnx_fields {
+
+/// `using enum onnx_fields::Number;`. A name is the message's and the field's.
+enum Number : std::uint32_t {
+  kModelIrVersion = 1,
+  kModelProducerName = 2,
+  kModelProducerVersion = 3,
+  kModelDomain = 4,
+  kModelVersion = 5,
+  kModelDocString = 6,
+  kModelGraph = 7,
+  kModelOpsets = 8,
+  kModelMetadata = 14,
+  kModelTraining = 20,
+  kModelFunctions = 25,
+  kModelConfigurations = 26,
+  kFunctionNode = 7,
+  kFunctionAttribute = 11,
+  kGraphNode = 1,
+  kGraphInitializer = 5,
+  kGraphInput = 11,
+  kGraphOutput = 12,
+  kGraphValueInfo = 13,
+  kGraphSparse = 15,
+  kNodeInput = 1,
+  kNodeOutput = 2,
+  kNodeName = 3,
+  kNodeOpType = 4,
+  kNodeAttribute = 5,
+  kNodeDomain = 7,
+  kAttributeName = 1,
+  kAttributeFloat = 2,
+  kAttributeInt = 3,
+  kAttributeString = 4,
+  kAttributeTensor = 5,
+  kAttributeGraph = 6,
+  kAttributeFloats = 7,
+  kAttributeInts = 8,
+  kAttributeStrings = 9,
+  kAttributeTensors = 10,
+  kAttributeGraphs = 11,
+  kAttributeType = 20,
+  kAttributeSparse = 22,
+  kAttributeSparses = 23,
+  kSparseValues = 1,
+  kSparseIndices = 2,
+  kTensorDims = 1,
+  kTensorDataType = 2,
+  kTensorName = 8,
+  kTensorRawData = 9,
+  kTensorExternalData = 13,
+  kTensorDataLocation = 14,
+  kEntryKey = 1,
+  kEntryValue = 2,
+  kValueName = 1,
+  kValueType = 2,
+  kTypeTensor = 1,
+  kTensorTypeElem = 1,
+  kTensorTypeShape = 2,
+  kShapeDim = 1,
+  kDimValue = 1,
+};
+
+}  // namespace corelane::onnx_fields

@@ -1,0 +1,93 @@
+#include "base/wire.h"
+
+#include <cstring>
+#include <limits>
+
+namespace corelane {
+
+Status check_wire_depth(int depth) {
+  if (depth <= kMaxWireDepth) return {};
+  return error(Code::kMalformed, "protobuf messages are nested deeper than {}", kMaxWireDepth)
+      .with(Detail::kLimit, kMaxWireDepth);
+}
+
+std::optional<std::uint64_t> take_varint(ByteSpan& bytes) noexcept {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < 10 && i < bytes.size(); ++i) {
+    const auto byte = std::to_integer<std::uint64_t>(bytes[i]);
+    value |= (byte & 0x7FU) << (7 * i);
+    if ((byte & 0x80U) == 0) {
+      bytes = bytes.subspan(i + 1);
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+float WireField::number_as_float() const noexcept {
+  const auto bits = static_cast<std::uint32_t>(value);
+  float result = 0;
+  std::memcpy(&result, &bits, sizeof(result));
+  return result;
+}
+
+Result<std::uint64_t> WireReader::varint() {
+  if (const auto value = take_varint(rest_)) return *value;
+  return error(Code::kMalformed, "a protobuf number is cut off or longer than ten bytes at byte {}",
+               offset());
+}
+
+Result<std::uint64_t> WireReader::fixed(std::size_t width) {
+  if (rest_.size() < width)
+    return error(Code::kMalformed, "a protobuf number of {} bytes is cut off at byte {}", width,
+                 offset());
+  std::uint64_t value = 0;
+  std::memcpy(&value, rest_.data(), width);
+  rest_ = rest_.subspan(width);
+  return value;
+}
+
+Result<WireField> WireReader::next() {
+  const std::size_t begin = offset();
+  CORELANE_ASSIGN(const std::uint64_t key, varint());
+  // A reader that keeps 32 bits of a longer key would see another field.
+  if (key > std::numeric_limits<std::uint32_t>::max())
+    return error(Code::kMalformed, "the protobuf key {} at byte {} has more than 32 bits", key,
+                 begin);
+  WireField field;
+  field.number = static_cast<std::uint32_t>(key >> 3U);
+  field.type = static_cast<WireType>(key & 7U);
+  if (field.number == 0)
+    return error(Code::kMalformed, "a protobuf field at byte {} has the number 0", begin);
+  switch (field.type) {
+    case WireType::kVarint: {
+      CORELANE_ASSIGN(field.value, varint());
+      break;
+    }
+    case WireType::kFixed64: {
+      CORELANE_ASSIGN(field.value, fixed(8));
+      break;
+    }
+    case WireType::kFixed32: {
+      CORELANE_ASSIGN(field.value, fixed(4));
+      break;
+    }
+    case WireType::kBytes: {
+      CORELANE_ASSIGN(const std::uint64_t size, varint());
+      if (size > rest_.size())
+        return error(Code::kMalformed, "protobuf field {} at byte {} claims {} bytes, {} are left",
+                     field.number, begin, size, rest_.size());
+      field.payload = rest_.first(static_cast<std::size_t>(size));
+      rest_ = rest_.subspan(static_cast<std::size_t>(size));
+      break;
+    }
+    default:
+      return error(Code::kMalformed,
+                   "protobuf field {} at byte {} has wire type {}, allowed are 0, 1, 2, 5",
+                   field.number, begin, key & 7U);
+  }
+  field.raw = message_.subspan(begin, offset() - begin);
+  return field;
+}
+
+}  // namespace corelane

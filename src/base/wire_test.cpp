@@ -1,0 +1,103 @@
+#include "base/wire.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace corelane {
+namespace {
+
+std::vector<WireField> read_all(std::string_view message) {
+  std::vector<WireField> all;
+  for (WireReader fields(as_byte_span(message)); !fields.at_end();) {
+    const auto field = fields.next();
+    EXPECT_TRUE(field) << field.error().to_string();
+    if (!field) break;
+    all.push_back(*field);
+  }
+  return all;
+}
+
+Code code_of(std::string_view message) {
+  WireReader fields(as_byte_span(message));
+  while (!fields.at_end()) {
+    if (const auto field = fields.next(); !field) return field.error().code();
+  }
+  return Code::kOk;
+}
+
+TEST(Wire, FieldsOfEveryTypeAreRead) {
+  std::string message;
+  append_varint_field(message, 1, 300);
+  append_bytes_field(message, 2, "text");
+  append_varint(message, (3U << 3U) | 5U);
+  message.append(std::string("\x00\x00\xc0\x3f", 4));
+  append_varint(message, (4U << 3U) | 1U);
+  message.append(std::string("\x01\0\0\0\0\0\0\x80", 8));
+  const auto fields = read_all(message);
+  ASSERT_EQ(fields.size(), 4U);
+  EXPECT_TRUE(fields[0].is_varint(1));
+  EXPECT_EQ(fields[0].integer(), 300);
+  EXPECT_TRUE(fields[1].is_bytes(2));
+  EXPECT_EQ(fields[1].text(), "text");
+  EXPECT_EQ(fields[2].number_as_float(), 1.5F);
+  EXPECT_EQ(fields[3].value, 0x8000000000000001U);
+}
+
+TEST(Wire, RawFieldsTogetherAreTheMessage) {
+  std::string message;
+  append_varint_field(message, 7, ~std::uint64_t{0});
+  append_bytes_field(message, 200'000, std::string(300, 'x'));
+  std::string copy;
+  for (const WireField& field : read_all(message)) append_raw(copy, field.raw);
+  EXPECT_EQ(copy, message);
+}
+
+TEST(Wire, NegativeIntegersTakeTenBytes) {
+  std::string message;
+  append_varint(message, static_cast<std::uint64_t>(std::int64_t{-1}));
+  EXPECT_EQ(message.size(), 10U);
+  WireReader numbers(as_byte_span(message));
+  EXPECT_EQ(numbers.varint(), ~std::uint64_t{0});
+  EXPECT_TRUE(numbers.at_end());
+}
+
+TEST(Wire, TakingAVarintThatIsCutOffTakesNothing) {
+  const std::array<std::byte, 2> cut{std::byte{0x80}, std::byte{0x80}};
+  ByteSpan bytes(cut);
+  EXPECT_FALSE(take_varint(bytes));
+  EXPECT_EQ(bytes.size(), 2U);
+  const std::string eleven(11, '\x80');
+  bytes = as_byte_span(eleven);
+  EXPECT_FALSE(take_varint(bytes));
+}
+
+TEST(Wire, EveryCutOfAMessageIsMalformedOrEndsBetweenFields) {
+  std::string message;
+  append_bytes_field(message, 2, "text");
+  const std::size_t first = message.size();
+  append_varint_field(message, 1, 300);
+  for (std::size_t size = 1; size < message.size(); ++size)
+    EXPECT_EQ(code_of(message.substr(0, size)), size == first ? Code::kOk : Code::kMalformed)
+        << size;
+}
+
+TEST(Wire, GroupsAndNumbersThatProtobufRefusesAreMalformed) {
+  std::string long_key;
+  append_varint(long_key, (std::uint64_t{1} << 32) | 8U);
+  long_key.push_back('\0');
+  for (const std::string& message :
+       {std::string("\x0b"), std::string("\x0c"), std::string("\x0e\x01"), std::string("\x0f\x01"),
+        std::string("\x00\x01", 2), long_key})
+    EXPECT_EQ(code_of(message), Code::kMalformed) << message.size();
+}
+
+TEST(Wire, DepthHasOneLimitThatTheFailureNames) {
+  EXPECT_TRUE(check_wire_depth(kMaxWireDepth).ok());
+  const Status deep = check_wire_depth(kMaxWireDepth + 1);
+  EXPECT_EQ(deep.code(), Code::kMalformed);
+  EXPECT_EQ(deep.detail(Detail::kLimit), std::to_string(kMaxWireDepth));
+}
+
+}  // namespace
+}  // namespace corelane
