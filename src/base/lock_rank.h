@@ -13,11 +13,19 @@ enum class LockRank : std::uint16_t {
   // 1xx: base.
   kClock = 110,  ///< A clock's timers and waiters. Timers are set under other mutexes.
 
+  // 2xx: dispatch.
+  kCallbackThread = 210,  ///< Posted to under the lock of a device or a session.
+
   // 6xx: drivers and runtime.
   kOutputFinish = 601,  ///< OutputFinish: state of an inference's end; waits on the clock.
   kOnnxReader = 611,    ///< drivers/virtual: the engine's list of readers, which may load one.
   kPackedMatrix = 612,  ///< drivers/virtual: one packed B, while it is packed.
-  kUnranked = 0xffff,   ///< Not checked: mutexes of tests.
+
+  // 7xx: session.
+  kFuture = 710,   ///< The result of a call; waits on the clock.
+  kSession = 720,  ///< Queue and states of a session; posts to the callback thread, sets timers.
+
+  kUnranked = 0xffff,  ///< Not checked: mutexes of tests.
 };
 
 }  // namespace corelane

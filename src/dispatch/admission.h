@@ -6,7 +6,7 @@
 
 #include "corelane/base/clock.h"
 
-namespace corelane::session {
+namespace corelane::dispatch {
 
 /// What a submission sees. `pending` are tasks that are done and not called back; a submission from
 /// inside a callback is not held up by them, since they wait for that callback.
@@ -50,4 +50,4 @@ inline AdmissionAnswer admit(const AdmissionView& view, TimePoint now) noexcept 
   return {Admission::kWaitForPace, std::min(view.pace, view.deadline)};
 }
 
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

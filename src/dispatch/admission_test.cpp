@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace corelane::session {
+namespace corelane::dispatch {
 namespace {
 
 using std::chrono::milliseconds;
@@ -51,4 +51,4 @@ TEST(Admission, ThePaceIsWaitedForButNotBeyondTheDeadline) {
 }
 
 }  // namespace
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

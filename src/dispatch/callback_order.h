@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace corelane::session {
+namespace corelane::dispatch {
 
 /// Each task that is to be called back draws a ticket when it is accepted and finishes it once,
 /// whatever became of it.
@@ -38,4 +38,4 @@ class CallbackOrder {
   std::map<std::uint64_t, T> held_;
 };
 
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

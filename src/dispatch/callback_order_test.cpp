@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace corelane::session {
+namespace corelane::dispatch {
 namespace {
 
 using ::testing::ElementsAre;
@@ -25,4 +25,4 @@ TEST(CallbackOrder, UnorderedGivesThemAsTheyCome) {
 }
 
 }  // namespace
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

@@ -1,55 +1,65 @@
-/// The one thread in which a session calls its users back.
+/// A thread of the library's own in which users are called back.
 #pragma once
 
 #include <condition_variable>
-#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
+#include "base/sync.h"
 #include "corelane/base/clock.h"
+#include "corelane/base/status.h"
 
-namespace corelane::session {
+namespace corelane::dispatch {
 
-/// Runs what is posted, in order, in a thread that starts with the first post. Any thread.
+/// Calls jobs one at a time in the order in which they were posted. The thread starts with the
+/// first post. Held by a shared_ptr, which the thread shares. Any thread.
 class CallbackThread final : public std::enable_shared_from_this<CallbackThread> {
  public:
-  explicit CallbackThread(std::shared_ptr<Clock> clock) : clock_(std::move(clock)) {}
+  using Job = std::function<void()>;
+
+  /// `name`: of the thread, at most 15 characters. `log_part`: of the lines about jobs that throw.
+  /// Both are string literals.
+  CallbackThread(std::shared_ptr<Clock> clock, const char* name, const char* log_part) noexcept
+      : clock_(std::move(clock)), name_(name), log_part_(log_part) {}
   ~CallbackThread();
 
-  /// Takes `job` and runs it later; what it throws goes to the log. False, and not taken, where the
-  /// system gives no thread: it is to be called in place, once no lock is held.
-  bool post(std::function<void()>& job);
-  /// True in the thread itself.
+  /// Takes `job` and calls it later; an exception that it throws goes to the log. Calls nobody, so
+  /// a caller may hold a lock. kIo when the system gives no thread: the job is not taken, and
+  /// the caller calls it in place once it holds no lock.
+  Status post(Job& job);
+  /// As post(), but calls the job in place when the system gives no thread. Not under a lock.
+  void post_or_call(Job job);
+  /// Whether the caller runs in this thread.
   bool is_current() const noexcept;
-  /// True in the callback thread of any session: two that wait for each other wait for ever.
+  /// Whether the caller runs in a callback thread of any object. Such a thread must not wait for
+  /// another one: two that wait for each other would never end.
   static bool any_is_current() noexcept;
-  /// Waits until nothing is posted or running; false when `until` came first. In a callback thread
-  /// it does not wait.
+  /// Waits until no job is posted or running; false when `until` came first. Does not wait in a
+  /// callback thread.
   bool wait_idle(TimePoint until);
-  /// Lets the thread end when nothing is left. What is posted later gets one that ends likewise.
+  /// Lets the thread end when no job is left. A later post starts one that ends likewise.
   void stop();
-  /// stop(), and waits for the end unless this is the thread.
-  void finish();
+  /// stop(), and waits for the end of the thread unless the caller runs in it.
+  void stop_and_join();
 
  private:
   void work();
-  void start_locked();
+  Status start() CORELANE_REQUIRES(mutex_);
+  bool idle() const CORELANE_REQUIRES(mutex_) { return jobs_.empty() && !running_; }
 
   const std::shared_ptr<Clock> clock_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  const char* const name_;
+  const char* const log_part_;
+  Mutex mutex_{LockRank::kCallbackThread};
+  std::condition_variable changed_;  ///< A job was posted, or stop() was called.
   std::condition_variable idle_;
-  std::deque<std::function<void()>> jobs_;
-  bool running_ = false;  ///< A job is being called.
-  bool alive_ = false;    ///< There is a thread.
-  bool stop_ = false;
-  std::thread thread_;
+  std::deque<Job> jobs_ CORELANE_GUARDED_BY(mutex_);
+  bool running_ CORELANE_GUARDED_BY(mutex_) = false;  ///< A job is being called.
+  bool alive_ CORELANE_GUARDED_BY(mutex_) = false;    ///< The thread takes jobs.
+  bool stop_ CORELANE_GUARDED_BY(mutex_) = false;
+  std::thread thread_ CORELANE_GUARDED_BY(mutex_);
 };
 
-/// Calls `f`; what it throws goes to the log.
-void call_guarded(const std::function<void()>& f) noexcept;
-
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

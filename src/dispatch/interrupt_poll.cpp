@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "dispatch/callback_thread.h"
+#include "base/guard.h"
 
-namespace corelane::session {
+namespace corelane::dispatch {
 namespace {
 
 constexpr std::chrono::milliseconds kPeriod{20};
@@ -13,27 +13,28 @@ constexpr std::chrono::milliseconds kPeriod{20};
 
 Status interrupted_status() { return error(Code::kCancelled, "the call was interrupted"); }
 
-Status InterruptPoll::wait(Clock& clock, std::unique_lock<std::mutex>& lock,
-                           std::condition_variable& cv, TimePoint until) {
+// The analysis does not follow a lock that a caller passes in: it is held on entry and on return.
+Status InterruptPoll::wait(Clock& clock, MutexLock& lock, std::condition_variable& cv,
+                           TimePoint until) CORELANE_NO_THREAD_SAFETY_ANALYSIS {
   if (!ask_) {
-    clock.wait_until(lock, cv, until);
+    clock.wait_until(lock.native(), cv, until);
     return {};
   }
   const TimePoint now = real_clock()->now();
   if (next_ == kNever) next_ = now + kPeriod;
   if (now >= next_) {
-    // What is waited for had not come when this was called: only then it is asked.
+    // The condition was not met when this was called: poll only then.
     next_ = now + kPeriod;
     lock.unlock();
-    bool stop = true;  // Also where asking fails.
-    call_guarded([&] { stop = ask_(); });
+    bool stop = true;  // Also when the function throws.
+    run_callback(log_part_, "an interrupted() function", [&] { stop = ask_(); });
     lock.lock();
     return stop ? interrupted_status() : Status{};
   }
-  const TimePoint here = clock.now();  // Of another clock, if the session's is virtual.
+  const TimePoint here = clock.now();  // Of another clock, if the given one is virtual.
   const Duration left = until > here ? until - here : Duration{0};
-  cv.wait_until(lock, now + std::min<Duration>(left, next_ - now));
+  cv.wait_until(lock.native(), now + std::min<Duration>(left, next_ - now));
   return {};
 }
 
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

@@ -6,7 +6,7 @@
 
 #include "corelane/base/clock.h"
 
-namespace corelane::session {
+namespace corelane::dispatch {
 
 class Pacer {
  public:
@@ -45,4 +45,4 @@ class Pacer {
   TimePoint last_{};
 };
 
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace corelane::session {
+namespace corelane::dispatch {
 namespace {
 
 using std::chrono::microseconds;
@@ -66,4 +66,4 @@ TEST(Pacer, ZeroTimesAreSamplesToo) {
 }
 
 }  // namespace
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

@@ -10,7 +10,7 @@
 
 #include "corelane/base/clock.h"
 
-namespace corelane::session {
+namespace corelane::dispatch {
 
 /// The core of task `t`. The schedule must not be empty.
 inline std::size_t core_of_task(std::span<const std::size_t> schedule, std::uint64_t t) {
@@ -62,4 +62,4 @@ class AloneInARow {
   int alone_ = kEnough;
 };
 
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

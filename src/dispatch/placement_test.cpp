@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace corelane::session {
+namespace corelane::dispatch {
 namespace {
 
 using ::testing::ElementsAre;
@@ -31,4 +31,4 @@ TEST(Placement, TheLeastLoadedCoreTakesTheTask) {
 }
 
 }  // namespace
-}  // namespace corelane::session
+}  // namespace corelane::dispatch

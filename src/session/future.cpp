@@ -1,9 +1,10 @@
 #include "corelane/session/future.h"
 
-#include "session/tasks/batch_call.h"
+#include "base/guard.h"
 #include "dispatch/callback_thread.h"
-#include "session/tasks/future_state.h"
 #include "dispatch/interrupt_poll.h"
+#include "session/tasks/batch_call.h"
+#include "session/tasks/future_state.h"
 #include "session/tasks/session_core.h"
 
 namespace corelane {
@@ -17,7 +18,7 @@ Status lost_status() { return forked_status("the call was submitted"); }
 bool FutureState::resolve(Result<Outputs> value) {
   std::vector<std::function<void(const Result<Outputs>&)>> ready;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (done.load(std::memory_order_relaxed)) return false;
     result = std::move(value);
     done.store(true, std::memory_order_release);
@@ -30,17 +31,17 @@ bool FutureState::resolve(Result<Outputs> value) {
 
 bool FutureState::wait(TimePoint until) {
   if (resolved() || lost()) return true;
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   while (!resolved()) {
-    if (!clock->wait_until(lock, changed, until)) break;
+    if (!clock->wait_until(lock.native(), changed, until)) break;
   }
   return resolved();
 }
 
 bool FutureState::wait(const std::function<bool()>& interrupted) {
   if (resolved() || lost()) return true;
-  std::unique_lock lock(mutex);
-  InterruptPoll poll(interrupted);
+  MutexLock lock(mutex);
+  dispatch::InterruptPoll poll(interrupted, "session");
   while (!resolved()) {
     if (!poll.wait(*clock, lock, changed, kNever).ok()) return false;
   }
@@ -50,19 +51,18 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
 void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
   if (fork_generation() != generation) {  // The callback thread is not of this process.
     const Result<Outputs> value = resolved() ? result : error(lost_status());
-    call_guarded([&] { f(value); });
+    run_callback("session", "a callback", [&] { f(value); });
     return;
   }
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!resolved()) {
       continuations.push_back(std::move(f));
       return;
     }
   }
   // The result never changes now. The job must not keep this state: whoever waits does.
-  std::function<void()> job = [value = result, call = std::move(f)] { call(value); };
-  if (!callbacks->post(job)) call_guarded(job);
+  callbacks->post_or_call([value = result, call = std::move(f)] { call(value); });
 }
 
 }  // namespace session

@@ -215,7 +215,7 @@ Result<Outputs> Session::run_batch(const Feed& feed, const CallOptions& options)
                   core->submit_batch(std::move(inputs), options, Caller::kWaits, nullptr));
   if (future->wait(options.interrupted)) return std::move(future->result);
   if (const auto batch = future->batch.lock()) core->cancel_batch(*batch);
-  return error(session::interrupted_status());
+  return error(dispatch::interrupted_status());
 }
 
 Result<Future> Session::submit_batch(const Feed& feed, const CallOptions& options) {
@@ -262,7 +262,7 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
       owner_->pipeline.push_front(std::move(oldest));
     }
     newest.cancel();
-    return error(session::interrupted_status());
+    return error(dispatch::interrupted_status());
   }
   CORELANE_ASSIGN(Outputs outputs, oldest.get());
   return std::optional<Outputs>(std::move(outputs));

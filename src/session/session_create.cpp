@@ -94,7 +94,7 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
                  program.description().name);
   }
   parts.programs.push_back(std::move(program));
-  const std::vector<std::size_t> cores = unique_cores(options.schedule);
+  const std::vector<std::size_t> cores = dispatch::unique_cores(options.schedule);
   const auto threads = static_cast<std::size_t>(options.threads_per_core);
   const std::size_t contexts = threads * std::max<std::size_t>(cores.size(), 1);
   for (std::size_t i = 0; i < contexts; ++i) {

@@ -6,22 +6,25 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/sync.h"
 #include "corelane/base/clock.h"
 #include "corelane/session/future.h"
 #include "session/fork_guard.h"
 
+namespace corelane::dispatch {
+class CallbackThread;
+}
+
 namespace corelane::session {
 
-class CallbackThread;
 class SessionCore;
 struct SessionTask;
 struct BatchCall;
 
 struct FutureState {
-  FutureState(std::shared_ptr<Clock> c, std::shared_ptr<CallbackThread> t)
+  FutureState(std::shared_ptr<Clock> c, std::shared_ptr<dispatch::CallbackThread> t)
       : clock(std::move(c)), callbacks(std::move(t)) {}
 
   /// The first call decides; true for it.
@@ -38,7 +41,7 @@ struct FutureState {
   void then(std::function<void(const Result<Outputs>&)> f);
 
   const std::shared_ptr<Clock> clock;
-  const std::shared_ptr<CallbackThread> callbacks;
+  const std::shared_ptr<dispatch::CallbackThread> callbacks;
   const std::uint64_t generation = fork_generation();
   std::atomic<std::uint64_t> task_id{0};
   /// Set before the future is handed out.
@@ -46,7 +49,7 @@ struct FutureState {
   std::weak_ptr<SessionTask> task;
   std::weak_ptr<BatchCall> batch;
 
-  std::mutex mutex;
+  Mutex mutex{LockRank::kFuture};
   std::condition_variable changed;
   std::atomic<bool> done{false};
   Result<Outputs> result = error(Code::kWrongState, "the call is not resolved yet");

@@ -190,7 +190,7 @@ Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task,
     if (task->resolved) inputs.swap(task->call.inputs);
   }
   if (resolved) return std::move(future->result);
-  return error(interrupted_status());
+  return error(dispatch::interrupted_status());
 }
 
 Result<std::uint64_t> SessionCore::run_async(Call call, RunCallback callback,

@@ -1,7 +1,7 @@
 // The end of a session, and its figures.
+#include "dispatch/interrupt_poll.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
-#include "dispatch/interrupt_poll.h"
 #include "session/tasks/session_core.h"
 #include "session/tasks/session_worker.h"
 
@@ -11,7 +11,7 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
   std::vector<std::unique_ptr<SessionWorker>> workers;
   std::vector<Program> programs;
   std::vector<std::shared_ptr<SessionTask>> cancelled;
-  const bool in_callback = CallbackThread::any_is_current();
+  const bool in_callback = dispatch::CallbackThread::any_is_current();
   {
     Lock lock(mutex_);
     closing_ = true;
@@ -23,7 +23,7 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
       callbacks_->stop();
       return {};
     }
-    InterruptPoll poll(interrupted);
+    dispatch::InterruptPoll poll(interrupted, "session");
     while (!quiet() && clock_->now() < deadline) {
       CORELANE_TRY(poll.wait(*clock_, lock, quiet_, deadline));
     }
@@ -65,7 +65,7 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
   if (!callbacks_->wait_idle(deadline)) {
     return error(Code::kTimeout, "a continuation has not returned; close again to wait for it");
   }
-  callbacks_->finish();
+  callbacks_->stop_and_join();
   return {};
 }
 

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "session/tasks/batch_call.h"
+#include "dispatch/placement.h"
 #include "session/fork_guard.h"
-#include "session/tasks/future_state.h"
 #include "session/guarded.h"
 #include "session/later.h"
-#include "dispatch/placement.h"
 #include "session/session_parts.h"
+#include "session/tasks/batch_call.h"
+#include "session/tasks/future_state.h"
 #include "session/tasks/session_worker.h"
 
 namespace corelane::session {
@@ -36,7 +36,7 @@ Status cancelled_status() {
 }
 
 std::size_t paced_cores(const SessionOptions& options) {
-  return options.schedule.empty() ? 1 : unique_cores(options.schedule).size();
+  return options.schedule.empty() ? 1 : dispatch::unique_cores(options.schedule).size();
 }
 
 }  // namespace
@@ -53,12 +53,12 @@ SessionCore::SessionCore(SessionParts parts)
       contexts_(parts.contexts.size()),
       duplicated_(parts.duplicated),
       context_cores_(parts.cores),
-      callbacks_(std::make_shared<CallbackThread>(clock_)),
+      callbacks_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-callbk", "session")),
       programs_(std::move(parts.programs)),
       running_by_core_(device_->info().cores.size() + 1),
       pacer_(paced_cores(options_)),
       order_(options_.sequential_callbacks) {
-  const std::vector<std::size_t> cores = unique_cores(options_.schedule);
+  const std::vector<std::size_t> cores = dispatch::unique_cores(options_.schedule);
   const bool one_lane = cores.empty() || options_.placement != PlacementPolicy::kFormula;
   lanes_.resize(one_lane ? 1 : cores.size());
   lane_of_core_.resize(device_->info().cores.size());
@@ -86,9 +86,9 @@ SessionCore::~SessionCore() {
   if (abandoned_.empty()) return;
   // The device will not tell us any more when it is through with this memory, so it stays, where
   // tools that look for leaks find it.
-  static std::mutex& mutex = *new std::mutex;
+  static Mutex& mutex = *new Mutex(LockRank::kLeaf);
   static auto& kept = *new std::vector<std::shared_ptr<void>>;
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   kept.push_back(std::make_shared<std::vector<Abandoned>>(std::move(abandoned_)));
 }
 
@@ -99,15 +99,15 @@ Status SessionCore::usable() const {
   return forked_status("the session was made");
 }
 
-Status SessionCore::refused(Admission why, Duration waited) const {
+Status SessionCore::refused(dispatch::Admission why, Duration waited) const {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
-  if (why == Admission::kPaced) {
+  if (why == dispatch::Admission::kPaced) {
     return error(Code::kTimeout,
                  "the pace of one task per {} us left no room within {} ms; raise "
                  "submit_timeout, or switch enable_pacing off",
                  pacer_.interval().count() / 1000, ms);
   }
-  if (why == Admission::kCallbacksPending) {
+  if (why == dispatch::Admission::kCallbacksPending) {
     return error(Code::kTimeout,
                  "{} tasks wait for their callbacks (max_pending_callbacks) and none returned "
                  "within {} ms; make callbacks shorter, or raise max_pending_callbacks",
@@ -121,7 +121,7 @@ Status SessionCore::refused(Admission why, Duration waited) const {
 
 Status SessionCore::enter(Lock& lock, const CallOptions& options, Entrance& entrance,
                           const SessionTask* task) {
-  AdmissionView view;
+  dispatch::AdmissionView view;
   view.max_waiting = options_.max_queue_size;
   view.max_pending = options_.max_pending_callbacks;
   view.in_callback = callbacks_->is_current();
@@ -146,9 +146,10 @@ Status SessionCore::enter(Lock& lock, const CallOptions& options, Entrance& entr
       paced = true;
       ++counted_.paced;
     }
-    const AdmissionAnswer answer = admit(view, now);
-    if (answer.what == Admission::kEnter) return {};
-    if (answer.what != Admission::kWaitForRoom && answer.what != Admission::kWaitForPace) {
+    const dispatch::AdmissionAnswer answer = dispatch::admit(view, now);
+    if (answer.what == dispatch::Admission::kEnter) return {};
+    if (answer.what != dispatch::Admission::kWaitForRoom &&
+        answer.what != dispatch::Admission::kWaitForPace) {
       ++counted_.rejected;
       return refused(answer.what, now - *entrance.since);
     }
@@ -158,7 +159,7 @@ Status SessionCore::enter(Lock& lock, const CallOptions& options, Entrance& entr
 
 std::size_t SessionCore::lane_of(std::uint64_t id, std::int32_t& wanted) const {
   if (options_.schedule.empty()) return 0;
-  const std::size_t core = core_of_task(options_.schedule, id);
+  const std::size_t core = dispatch::core_of_task(options_.schedule, id);
   wanted = static_cast<std::int32_t>(core);
   return lanes_.size() == 1 ? 0 : lane_of_core_[core];
 }
@@ -206,11 +207,11 @@ SessionWorker* SessionCore::take_idle(Lane& lane, std::int32_t wanted, std::int6
   if (lane.idle.empty()) return nullptr;
   std::size_t chosen = lane.idle.size() - 1;
   if (options_.placement != PlacementPolicy::kFormula && lane.idle.size() > 1) {
-    std::vector<IdleContext> idle;
+    std::vector<dispatch::IdleContext> idle;
     for (auto w = lane.idle.rbegin(); w != lane.idle.rend(); ++w) {
       idle.push_back({(*w)->core(), running_by_core_[static_cast<std::size_t>((*w)->core() + 1)]});
     }
-    chosen = lane.idle.size() - 1 - least_loaded(idle, wanted);
+    chosen = lane.idle.size() - 1 - dispatch::least_loaded(idle, wanted);
   }
   SessionWorker* worker = lane.idle[chosen];
   lane.idle.erase(lane.idle.begin() + static_cast<std::ptrdiff_t>(chosen));

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sync.h"
 #include "corelane/session/session.h"
 #include "dispatch/admission.h"
 #include "dispatch/callback_order.h"
@@ -49,7 +50,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   const std::shared_ptr<device::Device>& device() const noexcept { return device_; }
   const std::shared_ptr<Clock>& clock() const noexcept { return clock_; }
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
-  const std::shared_ptr<CallbackThread>& callbacks() const noexcept { return callbacks_; }
+  const std::shared_ptr<dispatch::CallbackThread>& callbacks() const noexcept { return callbacks_; }
   /// For sessions that take their weights from this one.
   /// Null once it is closed.
   std::shared_ptr<const Program> first_program() const;
@@ -88,13 +89,13 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
     std::deque<std::shared_ptr<SessionTask>> waiting;
     std::vector<SessionWorker*> idle;
   };
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = MutexLock;
 
   /// What a call that enters the queue, or all samples of a batch, have in common.
   struct Entrance {
-    explicit Entrance(const CallOptions& options) : poll(options.interrupted) {}
+    explicit Entrance(const CallOptions& options) : poll(options.interrupted, "session") {}
     bool wait = true;
-    InterruptPoll poll;
+    dispatch::InterruptPoll poll;
     std::optional<TimePoint> since;  ///< When it began to wait for room.
   };
 
@@ -121,7 +122,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   // session_core.cpp
   /// Waits for room and pace. kTimeout, kCancelled, kWrongState.
   Status enter(Lock& lock, const CallOptions& options, Entrance& entrance, const SessionTask* task);
-  Status refused(Admission why, Duration waited) const;
+  Status refused(dispatch::Admission why, Duration waited) const;
   /// Gives a number and a place. The lock is held.
   void number(SessionTask& task, TimePoint now);
   Status accept(const std::shared_ptr<SessionTask>& task, const CallOptions& options,
@@ -165,16 +166,16 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   const std::size_t contexts_;
   const std::size_t duplicated_;
   const std::vector<std::int32_t> context_cores_;
-  const std::shared_ptr<CallbackThread> callbacks_;
+  const std::shared_ptr<dispatch::CallbackThread> callbacks_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{LockRank::kSession};
   std::condition_variable room_;   ///< Something left the queue, or nothing enters any more.
   std::condition_variable quiet_;  ///< The last task, or its callback, is done.
   std::vector<Program> programs_;
   std::vector<std::unique_ptr<SessionWorker>> workers_;
   std::vector<Lane> lanes_;
   std::optional<device::CoreSet> all_cores_;  ///< Of the schedule, for tasks that are alone.
-  AloneInARow alone_;
+  dispatch::AloneInARow alone_;
   std::vector<std::size_t> lane_of_core_;     ///< By core number, with a schedule.
   std::vector<std::size_t> running_by_core_;  ///< By core number + 1; [0]: the device's choice.
   std::int64_t waiting_ = 0;
@@ -183,8 +184,8 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   std::int64_t pending_callbacks_ = 0;
   bool closing_ = false;
   std::uint64_t next_id_ = 0;
-  Pacer pacer_;
-  CallbackOrder<std::function<void()>> order_;
+  dispatch::Pacer pacer_;
+  dispatch::CallbackOrder<std::function<void()>> order_;
   SessionStatistics counted_;
   struct Abandoned {
     Inference inference;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/guard.h"
+#include "corelane/base/log.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
 #include "session/tasks/perf_line.h"
@@ -52,7 +54,7 @@ void SessionCore::drop(std::vector<CallInput> inputs) {
   if (!lent) return;
   auto held = std::make_shared<std::vector<CallInput>>(std::move(inputs));
   std::function<void()> job = [held] { held->clear(); };
-  callbacks_->post(job);
+  callbacks_->post_or_call(std::move(job));
 }
 
 void SessionCore::keep_until_released(Inference inference, Call& call) {
@@ -98,19 +100,21 @@ void SessionCore::call_back(std::uint64_t ticket, std::uint64_t id, RunCallback 
                             Result<Outputs> result) {
   auto job = [core = shared_from_this(), id, call = std::move(callback),
               value = std::move(result)]() mutable {
-    call_guarded([&] { call(id, std::move(value)); });
+    run_callback("session", "a callback", [&] { call(id, std::move(value)); });
     core->called_back();
   };
+  Status posted;
   std::vector<std::function<void()>> here;
   {
     const Lock lock(mutex_);
     ++pending_callbacks_;
     // Posted under the lock, so that two threads cannot swap what the order has put in order.
     for (auto& ready : order_.finish(ticket, std::move(job))) {
-      if (!callbacks_->post(ready)) here.push_back(std::move(ready));
+      if (posted = callbacks_->post(ready); !posted.ok()) here.push_back(std::move(ready));
     }
   }
-  for (const auto& f : here) call_guarded(f);
+  if (!here.empty()) log::error("session", "calling back in place: {}", posted.to_string());
+  for (const auto& f : here) run_callback("session", "a callback", f);
 }
 
 void SessionCore::called_back() {
@@ -126,7 +130,7 @@ bool SessionCore::quiet() const noexcept { return live_ == 0 && pending_callback
 void SessionCore::print(const PerfFigures& figures) const {
   const std::string line = perf_line(figures);
   if (options_.perf_sink) {
-    call_guarded([&] { options_.perf_sink(line); });
+    run_callback("session", "a callback", [&] { options_.perf_sink(line); });
     return;
   }
   std::fputs((line + "\n").c_str(), stderr);  // One call, so that lines of threads stay whole.
