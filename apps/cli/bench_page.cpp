@@ -112,7 +112,7 @@ std::string BenchColumn::text(const Json& point) const {
 }
 
 const std::vector<BenchColumn>& bench_columns() {
-  static const auto* columns = new std::vector<BenchColumn>{
+  static const std::vector<BenchColumn> columns{
       {"callers", "/concurrency", 0},   {"rate/s", "/rate", 0},
       {"done", "/inferences", 0},       {"failed", "/failed", 0},
       {"per second", "/throughput", 1}, {"p50 us", "/latency_us/p50", 1},
@@ -120,7 +120,7 @@ const std::vector<BenchColumn>& bench_columns() {
       {"p99", "/latency_us/p99", 1},    {"p99.9", "/latency_us/p99.9", 1},
       {"queue", "/queue_us/p50", 1},    {"copy in", "/copy_in_us/p50", 1},
       {"device", "/device_us/p50", 1},  {"copy out", "/copy_out_us/p50", 1}};
-  return *columns;
+  return columns;
 }
 
 std::string bench_page(const Json& report, const std::vector<LoadResult>& results,

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "corelane/base/log.h"
+#include "base/guard.h"
 #include "device/unique_fd.h"
 
 namespace corelane::device {
@@ -22,20 +22,6 @@ struct Fence::Impl {
   std::vector<std::function<void(const Status&)>> callbacks;
   std::vector<UniqueFd> exported;  ///< Our duplicates of descriptors to make readable.
 };
-
-namespace {
-
-void run_callback(const std::function<void(const Status&)>& f, const Status& status) noexcept {
-  try {
-    f(status);
-  } catch (const std::exception& e) {
-    log::error("device", "a fence's callback threw: {}", e.what());
-  } catch (...) {
-    log::error("device", "a fence's callback threw something that is no std::exception");
-  }
-}
-
-}  // namespace
 
 Fence::Fence(std::shared_ptr<Clock> clock) : impl_(std::make_unique<Impl>()) {
   impl_->clock = std::move(clock);
@@ -60,7 +46,7 @@ void Fence::signal(Status status) {
   }
   for (const UniqueFd& fd : exported) eventfd_write(fd.get(), 1);
   if (callbacks.empty()) return;
-  for (const auto& f : callbacks) run_callback(f, result);
+  for (const auto& f : callbacks) run_callback("device", "a fence's callback", f, result);
 }
 
 bool Fence::signalled() const noexcept { return impl_->signalled.load(std::memory_order_acquire); }
@@ -86,7 +72,7 @@ void Fence::on_signal(std::function<void(const Status&)> f) {
       return;
     }
   }
-  run_callback(f, status());
+  run_callback("device", "a fence's callback", f, status());
 }
 
 Result<int> Fence::export_fd() {

@@ -1,14 +1,13 @@
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 
 #include <cerrno>
-#include <csignal>
 #include <map>
 #include <mutex>
 #include <system_error>
-#include <thread>
 
+#include "base/leaked.h"
+#include "base/thread.h"
 #include "corelane/device/fence.h"
 #include "device/unique_fd.h"
 
@@ -21,8 +20,8 @@ namespace {
 class Watcher {
  public:
   static Watcher& instance() {
-    // Never destroyed: its thread may run while the process's static destructors do.
-    static auto* watcher = new Watcher;
+    // Its thread may run while the process's static destructors do.
+    static Leaked<Watcher> watcher;
     return *watcher;
   }
 
@@ -71,23 +70,14 @@ class Watcher {
     if (!epoll)
       return error(Code::kIo, "the system gives no descriptor to watch fences: {}",
                    std::generic_category().message(errno));
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    Status status;
-    try {
-      std::thread([this, fd = epoll.get()] { run(fd); }).detach();
-      epoll_ = std::move(epoll);
-    } catch (const std::system_error& e) {
-      status = error(Code::kIo, "cannot start the thread that watches fences: {}", e.what());
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return status;
+    CORELANE_ASSIGN(std::thread thread,
+                    start_thread("corelane-fences", [this, fd = epoll.get()] { run(fd); }));
+    thread.detach();
+    epoll_ = std::move(epoll);
+    return {};
   }
 
-  void run(int epoll) noexcept {
-    pthread_setname_np(pthread_self(), "corelane-fences");
+  void run(int epoll) {
     for (;;) {
       epoll_event event{};
       if (epoll_wait(epoll, &event, 1, -1) != 1) continue;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <vector>
 
+#include "base/leaked.h"
 #include "corelane/device/arbiter.h"
 
 namespace corelane::device {
@@ -87,7 +88,7 @@ class FifoArbiter final : public Arbiter {
 }  // namespace
 
 std::shared_ptr<const Arbiter> fifo_arbiter() {
-  static const auto* arbiter = new std::shared_ptr<const Arbiter>(std::make_shared<FifoArbiter>());
+  static Leaked<const std::shared_ptr<const Arbiter>> arbiter(std::make_shared<FifoArbiter>());
   return *arbiter;
 }
 

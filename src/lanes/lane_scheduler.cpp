@@ -3,25 +3,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/guard.h"
 #include "corelane/base/log.h"
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_executable.h"
 
 namespace corelane::lanes {
-namespace {
-
-template <class F>
-void guarded(std::string_view what, const F& f) noexcept {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    log::error("device", "{} threw: {}", what, e.what());
-  } catch (...) {
-    log::error("device", "{} threw something that is no std::exception", what);
-  }
-}
-
-}  // namespace
 
 LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& options,
                              bool event_driven)
@@ -242,7 +229,7 @@ void LaneScheduler::on_done(LanedJob& job, std::function<void(device::Completion
       return;
     }
   }
-  guarded("a completion's callback", [&] { f(job); });
+  run_callback("device", "a completion's callback", f, job);
 }
 
 void LaneScheduler::settle(Aftermath& after) {
@@ -269,12 +256,13 @@ void LaneScheduler::tell(Aftermath& after) {
       sink = sink_;
     }
     for (const device::Event& event : after.events)
-      if (sink != nullptr) guarded("an event sink", [&] { (*sink)(event); });
+      if (sink != nullptr) run_callback("device", "an event sink", *sink, event);
   }
   for (const auto& job : after.completed) {
     // Nobody else touches these once the job is done.
     for (const auto& fence : job->signals) fence->signal(job->status_);
-    for (const auto& f : job->callbacks_) guarded("a completion's callback", [&] { f(*job); });
+    for (const auto& f : job->callbacks_)
+      run_callback("device", "a completion's callback", f, *job);
     job->callbacks_.clear();
   }
 }

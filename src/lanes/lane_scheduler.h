@@ -156,8 +156,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
 
   // lane_worker.cpp
   void wake_workers_locked(Aftermath& after);
-  template <class F>
-  std::thread new_thread_locked(F f) const;
+  std::thread new_thread_locked(const char* name, std::function<void()> body) const;
   Worker* new_worker_locked();
   void work(Worker& self);
   bool worker_spins_locked(Lock& lock);

@@ -1,11 +1,9 @@
 // The threads of a LanedDevice: workers that run granted jobs, and threads that wait.
-#include <pthread.h>
 
 #include <algorithm>
 #include <bit>
-#include <csignal>
-#include <system_error>
 
+#include "base/thread.h"
 #include "corelane/base/log.h"
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
@@ -84,21 +82,12 @@ void LaneScheduler::wake_workers_locked(Aftermath& after) {
   }
 }
 
-/// A thread, or none where the system gives none. Signals of the program stay with its own threads.
-template <class F>
-std::thread LaneScheduler::new_thread_locked(F f) const {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  try {
-    thread = std::thread(std::move(f));
-  } catch (const std::system_error& e) {
-    complain_locked(fmt::format("cannot start a thread: {}", e.what()));
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+/// A thread, or none where the system gives none.
+std::thread LaneScheduler::new_thread_locked(const char* name, std::function<void()> body) const {
+  auto thread = start_thread(name, std::move(body));
+  if (thread) return *std::move(thread);
+  complain_locked(thread.error().message());
+  return {};
 }
 
 /// Null when the system gives no thread.
@@ -108,7 +97,8 @@ LaneScheduler::Worker* LaneScheduler::new_worker_locked() {
   if (slot == workers_.end()) slot = workers_.insert(workers_.end(), std::make_unique<Worker>());
   Worker& worker = **slot;
   if (worker.thread.joinable()) worker.thread.join();
-  worker.thread = new_thread_locked([keep = shared_from_this(), &worker] { keep->work(worker); });
+  worker.thread = new_thread_locked("corelane-lane",
+                                    [keep = shared_from_this(), &worker] { keep->work(worker); });
   worker.finished = !worker.thread.joinable();
   if (worker.finished) return nullptr;
   ++live_workers_;
@@ -117,13 +107,12 @@ LaneScheduler::Worker* LaneScheduler::new_worker_locked() {
 
 bool LaneScheduler::start_notifier_locked() {
   if (stop_.load(std::memory_order_relaxed)) return false;
-  notifier_ = new_thread_locked([keep = shared_from_this()] { keep->notify(); });
+  notifier_ = new_thread_locked("corelane-notify", [keep = shared_from_this()] { keep->notify(); });
   return notifier_.joinable();
 }
 
 /// The notifier's thread.
 void LaneScheduler::notify() {
-  pthread_setname_np(pthread_self(), "corelane-notify");
   working_for = this;
   Lock lock(mutex_);
   for (;;) {
@@ -140,7 +129,6 @@ void LaneScheduler::notify() {
 }
 
 void LaneScheduler::work(Worker& self) {
-  pthread_setname_np(pthread_self(), "corelane-lane");
   working_for = this;
   Lock lock(mutex_);
   --claimed_;

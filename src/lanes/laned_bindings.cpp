@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/guard.h"
 #include "lanes/laned_executable.h"
 
 namespace corelane::lanes {
@@ -379,16 +380,13 @@ void LanedBindings::ran(Slot& slot, std::uint64_t core_bits, bool ok) {
 }
 
 Status LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
-  try {
+  const auto run_slot = [&]() -> Status {
     CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
     Status status = slot->request->run(core_bits);
     ran(*slot, core_bits, status.ok());
     return status;
-  } catch (const std::exception& e) {
-    return error(Code::kEngineFailed, "the engine threw: {}", e.what());
-  } catch (...) {
-    return error(Code::kEngineFailed, "the engine threw something that is no std::exception");
-  }
+  };
+  return no_throw("the engine", run_slot, Code::kEngineFailed);
 }
 
 void LanedBindings::start(std::uint64_t core_bits, bool shadow, std::function<void(Status)> done) {

@@ -3,6 +3,7 @@
 #include <exception>
 #include <unordered_map>
 
+#include "base/guard.h"
 #include "onnx/graph/onnx_proto.h"
 #include "onnx/graph/onnx_scan.h"
 
@@ -99,7 +100,7 @@ NetworkNode node_of(const ::onnx::NodeProto& from, const Known& known) {
 }  // namespace
 
 Result<std::vector<NetworkNode>> network_nodes(ByteSpan network) {
-  try {
+  return no_throw("reading the network", [&]() -> Result<std::vector<NetworkNode>> {
     CORELANE_TRY(onnx::check_wire(network));
     ::onnx::ModelProto model;
     if (!model.ParseFromArray(network.data(), static_cast<int>(network.size())))
@@ -108,11 +109,7 @@ Result<std::vector<NetworkNode>> network_nodes(ByteSpan network) {
     std::vector<NetworkNode> nodes;
     for (const auto& node : model.graph().node()) nodes.push_back(node_of(node, known));
     return nodes;
-  } catch (const std::bad_alloc&) {
-    return error(Code::kOutOfMemory, "no memory to read the network");
-  } catch (const std::exception& problem) {
-    return error(Code::kMalformed, "the network cannot be read: {}", problem.what());
-  }
+  });
 }
 
 }  // namespace corelane

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/guard.h"
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_constants.h"
 #include "onnx/graph/onnx_describe.h"
@@ -84,23 +85,11 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   return imported;
 }
 
-/// Memory that runs out while a model is read is an error, not the end.
-template <class F>
-auto guarded(const F& f) -> decltype(f()) {
-  try {
-    return f();
-  } catch (const std::bad_alloc&) {
-    return error(Code::kOutOfMemory, "no memory to import the model");
-  } catch (const std::exception& e) {
-    return error(Code::kInternal, "the import failed: {}", e.what());
-  }
-}
-
 }  // namespace
 }  // namespace onnx
 
 Result<ImportedModel> import_onnx(ByteSpan model, const ImportOptions& options) {
-  return onnx::guarded([&] {
+  return no_throw("the import", [&] {
     onnx::ExternalData external(options.external_data_root, {}, options.strict_links);
     return onnx::import_checked(model, std::move(external), options);
   });
@@ -108,7 +97,7 @@ Result<ImportedModel> import_onnx(ByteSpan model, const ImportOptions& options) 
 
 Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
                                        const ImportOptions& options) {
-  return onnx::guarded([&]() -> Result<ImportedModel> {
+  return no_throw("the import", [&]() -> Result<ImportedModel> {
     CORELANE_ASSIGN(const MappedFile file, MappedFile::open(path));
     std::filesystem::path root = options.external_data_root;
     std::filesystem::path linked;
@@ -125,7 +114,7 @@ Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
 }
 
 Result<ByteVector> inline_constants(ByteSpan graph, ByteSpan constants) {
-  return onnx::guarded([&]() -> Result<ByteVector> {
+  return no_throw("the import", [&]() -> Result<ByteVector> {
     ::onnx::ModelProto model;
     CORELANE_TRY(onnx::parse(graph, model));
     Status status;

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <optional>
 
+#include "base/onnx_fields.h"
+#include "base/wire.h"
 #include "corelane/program/program_file.h"
 #include "program/program_format.h"
 
@@ -9,44 +10,29 @@ namespace corelane {
 
 namespace {
 
+using enum onnx_fields::Number;
+
 bool starts_with(ByteSpan bytes, std::string_view text, std::size_t at = 0) {
   return bytes.size() >= at + text.size() && as_string_view(bytes.subspan(at, text.size())) == text;
 }
 
-/// A protobuf varint at the front, taken off; nullopt when it is longer than ten bytes or cut off.
-std::optional<std::uint64_t> take_varint(ByteSpan& bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < 10 && i < bytes.size(); ++i) {
-    const auto b = std::to_integer<std::uint64_t>(bytes[i]);
-    value |= (b & 0x7F) << (7 * i);
-    if ((b & 0x80) == 0) {
-      bytes = bytes.subspan(i + 1);
-      return value;
-    }
-  }
-  return std::nullopt;
-}
-
-constexpr std::uint64_t kVarint = 0;
-constexpr std::uint64_t kLengthDelimited = 2;
-
 /// True for the fields of ONNX's ModelProto, with their wire type.
-bool is_model_field(std::uint64_t field, std::uint64_t wire) {
+bool is_model_field(std::uint64_t field, WireType wire) {
   switch (field) {
-    case 1:  // ir_version
-    case 5:  // model_version
-      return wire == kVarint;
-    case 2:   // producer_name
-    case 3:   // producer_version
-    case 4:   // domain
-    case 6:   // doc_string
-    case 7:   // graph
-    case 8:   // opset_import
-    case 14:  // metadata_props
-    case 20:  // training_info
-    case 25:  // functions
-    case 26:  // configuration
-      return wire == kLengthDelimited;
+    case kModelIrVersion:
+    case kModelVersion:
+      return wire == WireType::kVarint;
+    case kModelProducerName:
+    case kModelProducerVersion:
+    case kModelDomain:
+    case kModelDocString:
+    case kModelGraph:
+    case kModelOpsets:
+    case kModelMetadata:
+    case kModelTraining:
+    case kModelFunctions:
+    case kModelConfigurations:
+      return wire == WireType::kBytes;
     default:
       return false;
   }
@@ -58,8 +44,9 @@ bool plausible_content(std::uint64_t field, ByteSpan content) {
   const auto tag = std::to_integer<unsigned>(content.front());
   constexpr std::array<unsigned, 10> kGraphTags = {0x0A, 0x12, 0x2A, 0x52, 0x5A,
                                                    0x62, 0x6A, 0x72, 0x7A, 0x82};
-  if (field == 7) return std::find(kGraphTags.begin(), kGraphTags.end(), tag) != kGraphTags.end();
-  if (field == 8) return tag == 0x0A || tag == 0x10;
+  if (field == kModelGraph)
+    return std::find(kGraphTags.begin(), kGraphTags.end(), tag) != kGraphTags.end();
+  if (field == kModelOpsets) return tag == 0x0A || tag == 0x10;
   return true;
 }
 
@@ -68,14 +55,17 @@ bool plausible_content(std::uint64_t field, ByteSpan content) {
 bool looks_like_onnx(ByteSpan bytes) {
   bool decisive = false;
   for (int fields = 0; fields < 64 && !bytes.empty(); ++fields) {
-    const auto tag = take_varint(bytes);
-    if (!tag || !is_model_field(*tag >> 3, *tag & 7)) return decisive;
+    const auto key = take_varint(bytes);
+    if (!key) return decisive;
+    const std::uint64_t number = *key >> 3;
+    const auto type = static_cast<WireType>(*key & 7);
+    if (!is_model_field(number, type)) return decisive;
     const auto value = take_varint(bytes);
     if (!value) return decisive;
-    if ((*tag & 7) == kVarint) continue;
+    if (type == WireType::kVarint) continue;
     const std::size_t size = std::min<std::uint64_t>(*value, bytes.size());
-    if (!plausible_content(*tag >> 3, bytes.first(size))) return false;
-    decisive = decisive || *tag >> 3 == 7 || *tag >> 3 == 8;
+    if (!plausible_content(number, bytes.first(size))) return false;
+    decisive = decisive || number == kModelGraph || number == kModelOpsets;
     bytes = bytes.subspan(size);
   }
   return decisive;

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <new>
 
+#include "base/guard.h"
 #include "corelane/base/file.h"
 #include "corelane/program/program_file.h"
 #include "program/program_format.h"
@@ -125,16 +126,6 @@ struct ProgramFile::Impl {
 
 namespace {
 
-/// Memory that runs out while a description is decoded is an error, not the end.
-template <class F>
-auto guarded(std::string_view name, const F& f) -> decltype(f()) {
-  try {
-    return f();
-  } catch (const std::bad_alloc&) {
-    return error(Code::kOutOfMemory, "no memory to open {}", name);
-  }
-}
-
 Status verify_all(const ProgramFile& file) {
   for (std::size_t i = 0; i < file.segments().size(); ++i) {
     if (auto segment = file.segment(i); !segment) return segment.error();
@@ -150,7 +141,7 @@ ProgramFile::~ProgramFile() = default;
 Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(const std::filesystem::path& path,
                                                              Verify verify) {
   const std::string name = fmt::format("'{}'", path.string());
-  return guarded(name, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
+  return no_throw(name, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
     CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
     auto owner = std::make_shared<const MappedFile>(std::move(mapped));
     auto impl = std::make_unique<Impl>();
@@ -167,7 +158,7 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(const std::filesyst
 Result<std::shared_ptr<const ProgramFile>> ProgramFile::from_bytes(
     ByteSpan bytes, std::shared_ptr<const void> keep_alive, Verify verify) {
   constexpr std::string_view kName = "the program in memory";
-  return guarded(kName, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
+  return no_throw(kName, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
     auto impl = std::make_unique<Impl>();
     impl->name = kName;
     impl->bytes = bytes;

@@ -1,5 +1,6 @@
 #include "corelane/session/future.h"
 
+#include "base/fork.h"
 #include "base/guard.h"
 #include "dispatch/callback_thread.h"
 #include "dispatch/interrupt_poll.h"
@@ -49,7 +50,7 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
 }
 
 void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
-  if (fork_generation() != generation) {  // The callback thread is not of this process.
+  if (fork_count() != generation) {  // The callback thread is not of this process.
     const Result<Outputs> value = resolved() ? result : error(lost_status());
     run_callback("session", "a callback", [&] { f(value); });
     return;

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <utility>
 
+#include "base/later.h"
 #include "dispatch/interrupt_poll.h"
 #include "session/binding_state.h"
-#include "session/later.h"
 #include "session/session_create.h"
 #include "session/session_parts.h"
 #include "session/tasks/batch_call.h"
@@ -51,9 +51,7 @@ Status no_session() {
   return error(Code::kWrongState, "this session was never made; use Session::create");
 }
 
-TimePoint deadline_of(const Clock& clock, Duration timeout) {
-  return session::later(clock.now(), timeout);
-}
+TimePoint deadline_of(const Clock& clock, Duration timeout) { return later(clock.now(), timeout); }
 
 /// What a session that was never made shows.
 const std::shared_ptr<SessionCore>& core_of(const std::shared_ptr<session::SessionOwner>& owner) {

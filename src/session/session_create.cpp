@@ -1,33 +1,23 @@
 #include "session/session_create.h"
 
-#include <pthread.h>
-
 #include <mutex>
 
+#include "base/fork.h"
 #include "corelane/base/log.h"
 #include "corelane/device/registry.h"
-#include "session/tasks/perf_line.h"
 #include "dispatch/placement.h"
-#include "session/tasks/session_core.h"
 #include "session/session_parts.h"
+#include "session/tasks/perf_line.h"
+#include "session/tasks/session_core.h"
 
 namespace corelane::session {
 namespace {
 
+/// Sessions may be closed while the process ends, and a forked child cannot close its parent's.
 struct Living {
   std::mutex mutex;
   std::vector<std::weak_ptr<SessionCore>> cores;
 };
-
-/// Never destroyed: sessions may be closed while the process ends.
-Living& living() {
-  static Living* all = [] {
-    // A forked child cannot close the parent's, and the mutex may be locked for ever.
-    pthread_atfork(nullptr, nullptr, [] { all = new Living; });
-    return new Living;
-  }();
-  return *all;
-}
 
 Result<Program> load(const ModelSource& source, const LoadOptions& options) {
   if (source.bytes != nullptr) return Program::load(*source.bytes, options, source.bytes);
@@ -108,14 +98,14 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
 }
 
 void remember(const std::shared_ptr<SessionCore>& core) {
-  Living& all = living();
+  Living& all = per_process<Living>();
   const std::lock_guard lock(all.mutex);
   std::erase_if(all.cores, [](const auto& weak) { return weak.expired(); });
   all.cores.push_back(core);
 }
 
 std::vector<std::shared_ptr<SessionCore>> living_sessions() {
-  Living& all = living();
+  Living& all = per_process<Living>();
   const std::lock_guard lock(all.mutex);
   std::vector<std::shared_ptr<SessionCore>> cores;
   for (const auto& weak : all.cores) {

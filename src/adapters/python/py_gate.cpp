@@ -1,12 +1,12 @@
 #include "adapters/python/py_gate.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 
+#include "base/fork.h"
 #include "corelane/base/log.h"
 #include "corelane/session/session.h"
 
@@ -23,9 +23,8 @@ std::thread::id closer;
 
 /// The other threads stay behind in the parent.
 void forget_threads_after_fork() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { inside.store(0, std::memory_order_relaxed); });
-  static_cast<void>(registered);
+  [[maybe_unused]] static const bool kRegistered =
+      (call_in_forked_child([] { inside.store(0, std::memory_order_relaxed); }), true);
 }
 
 }  // namespace

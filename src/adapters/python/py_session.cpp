@@ -11,6 +11,7 @@
 #include "adapters/python/py_gate.h"
 #include "adapters/python/py_once.h"
 #include "adapters/python/py_options.h"
+#include "base/later.h"
 
 namespace corelane::python {
 
@@ -171,9 +172,7 @@ void close(NativeSession& self, std::optional<double> timeout) {
 
 bool wait_callbacks(NativeSession& self, std::optional<double> timeout) {
   const Released released;
-  const TimePoint now = self.session.clock()->now();
-  const Duration limit = seconds(timeout);
-  return self.session.wait_callbacks(limit >= kNever - now ? kNever : now + limit);
+  return self.session.wait_callbacks(later(self.session.clock()->now(), seconds(timeout)));
 }
 
 bool is_mapping(nb::handle value) {

@@ -1,11 +1,10 @@
 #include "corelane/device/registry.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
 
+#include "base/fork.h"
 #include "corelane/base/log.h"
 #include "device/registry/device_wrappers.h"
 #include "device/registry/driver_loader.h"
@@ -73,7 +72,8 @@ Result<std::shared_ptr<Device>> open_bare(const DeviceSpec& spec, OpenOptions op
 }
 
 /// Devices of this process by text, so that all who open one share its cores. An executable keeps
-/// the bare device alive and not the wrapper, so each is remembered.
+/// the bare device alive and not the wrapper, so each is remembered. The threads of devices stay in
+/// the parent of a fork: a child opens its own.
 struct SharedDevices {
   struct Entry {
     std::weak_ptr<Device> bare;
@@ -83,17 +83,8 @@ struct SharedDevices {
   std::map<std::string, Entry> by_text;
 };
 
-SharedDevices& shared_devices() {
-  static SharedDevices* devices = [] {
-    // The threads of devices stay in the parent: a forked child opens its own.
-    pthread_atfork(nullptr, nullptr, [] { devices = new SharedDevices; });
-    return new SharedDevices;
-  }();
-  return *devices;
-}
-
 Result<std::shared_ptr<Device>> open_shared(const DeviceSpec& spec, const OpenOptions& options) {
-  SharedDevices& shared = shared_devices();
+  SharedDevices& shared = per_process<SharedDevices>();
   // Held while the driver opens: two threads that open one text get one device.
   std::lock_guard guard(shared.mutex);
   std::erase_if(shared.by_text, [](const auto& entry) { return entry.second.bare.expired(); });

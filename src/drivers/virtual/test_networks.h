@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/wire.h"
 #include "corelane/device/executable.h"
-#include "drivers/virtual/patch/onnx_wire.h"
 
 namespace corelane::drivers::virtual_npu {
 

@@ -1,94 +1,17 @@
 #include "onnx/graph/onnx_scan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <optional>
-#include <span>
+#include <string>
 
+#include "base/wire.h"
+#include "onnx/graph/onnx_message.h"
 #include "onnx/graph/onnx_proto.h"
 
 namespace corelane::onnx {
 namespace {
 
-/// What a length-delimited field holds, as far as its size in memory goes.
-enum class Kind : std::uint8_t {
-  kBytes,
-  kPacked4,  ///< Varints that take 4 bytes each.
-  kPacked8,
-  kModel,
-  kGraph,
-  kNode,
-  kAttribute,
-  kTensor,
-  kSparse,
-  kValueInfo,
-  kType,
-  kTensorType,  ///< Of dense and sparse tensors.
-  kHolder,      ///< A sequence or optional type.
-  kMap,
-  kShape,
-  kSmall,  ///< Any other message: nothing below it but numbers and bytes.
-  kFunction,
-  kTraining,
-  kAnnotation,
-  kDeviceUse,
-  kSharding,
-  kShardedDim,
-  kIntList,
-};
-
-struct Field {
-  std::uint32_t number;
-  Kind kind;
-};
-
-// Field numbers of onnx-ml.proto: every field there that holds a message or packed varints.
-constexpr std::array kModelFields{Field{7, Kind::kGraph},     Field{8, Kind::kSmall},
-                                  Field{14, Kind::kSmall},    Field{20, Kind::kTraining},
-                                  Field{25, Kind::kFunction}, Field{26, Kind::kSmall}};
-constexpr std::array kGraphFields{Field{1, Kind::kNode},        Field{5, Kind::kTensor},
-                                  Field{15, Kind::kSparse},     Field{11, Kind::kValueInfo},
-                                  Field{12, Kind::kValueInfo},  Field{13, Kind::kValueInfo},
-                                  Field{14, Kind::kAnnotation}, Field{16, Kind::kSmall}};
-constexpr std::array kNodeFields{Field{5, Kind::kAttribute}, Field{9, Kind::kSmall},
-                                 Field{10, Kind::kDeviceUse}};
-constexpr std::array kAttributeFields{
-    Field{5, Kind::kTensor}, Field{6, Kind::kGraph},   Field{22, Kind::kSparse},
-    Field{14, Kind::kType},  Field{8, Kind::kPacked8}, Field{10, Kind::kTensor},
-    Field{11, Kind::kGraph}, Field{15, Kind::kType},   Field{23, Kind::kSparse}};
-constexpr std::array kTensorFields{Field{5, Kind::kPacked4},  Field{7, Kind::kPacked8},
-                                   Field{11, Kind::kPacked8}, Field{1, Kind::kPacked8},
-                                   Field{3, Kind::kSmall},    Field{13, Kind::kSmall},
-                                   Field{16, Kind::kSmall}};
-constexpr std::array kSparseFields{Field{1, Kind::kTensor}, Field{2, Kind::kTensor},
-                                   Field{3, Kind::kPacked8}};
-constexpr std::array kValueInfoFields{Field{2, Kind::kType}, Field{4, Kind::kSmall}};
-constexpr std::array kTypeFields{Field{1, Kind::kTensorType}, Field{4, Kind::kHolder},
-                                 Field{5, Kind::kMap},        Field{7, Kind::kSmall},
-                                 Field{8, Kind::kTensorType}, Field{9, Kind::kHolder}};
-constexpr std::array kTensorTypeFields{Field{2, Kind::kShape}};
-constexpr std::array kHolderFields{Field{1, Kind::kType}};
-constexpr std::array kMapFields{Field{2, Kind::kType}};
-constexpr std::array kAnnotationFields{Field{2, Kind::kSmall}};
-constexpr std::array kDeviceUseFields{Field{2, Kind::kSharding}};
-constexpr std::array kShardingFields{Field{2, Kind::kPacked8}, Field{3, Kind::kIntList},
-                                     Field{4, Kind::kShardedDim}};
-constexpr std::array kShardedDimFields{Field{2, Kind::kSmall}};
-constexpr std::array kIntListFields{Field{2, Kind::kPacked8}};
-constexpr std::array kShapeFields{Field{1, Kind::kSmall}};
-constexpr std::array kFunctionFields{Field{11, Kind::kAttribute}, Field{7, Kind::kNode},
-                                     Field{9, Kind::kSmall}, Field{12, Kind::kValueInfo},
-                                     Field{14, Kind::kSmall}};
-constexpr std::array kTrainingFields{Field{1, Kind::kGraph}, Field{2, Kind::kGraph},
-                                     Field{3, Kind::kSmall}, Field{4, Kind::kSmall}};
-
-struct MessageInfo {
-  std::span<const Field> fields;
-  std::size_t size;  ///< Of the parsed object, its place in the list and the allocator's share.
-};
-
-/// A list of pointers has room for up to twice its length.
+/// A place in a list of pointers, with room for up to twice its length, and the allocator's share.
 constexpr std::size_t kPerObject = 32;
 /// Lists of numbers grow by doubling: up to half of one is room.
 constexpr std::size_t kListGrowth = 2;
@@ -99,78 +22,65 @@ constexpr std::size_t kSmallSize =
               sizeof(::onnx::DeviceConfigurationProto), sizeof(::onnx::SimpleShardedDimProto),
               sizeof(::onnx::TypeProto::Opaque)});
 
-MessageInfo info_of(Kind kind) {
+/// Of the parsed object alone.
+std::size_t size_of(Kind kind) {
   switch (kind) {
     case Kind::kModel:
-      return {kModelFields, sizeof(::onnx::ModelProto) + kPerObject};
+      return sizeof(::onnx::ModelProto);
     case Kind::kGraph:
-      return {kGraphFields, sizeof(::onnx::GraphProto) + kPerObject};
+      return sizeof(::onnx::GraphProto);
     case Kind::kNode:
-      return {kNodeFields, sizeof(::onnx::NodeProto) + kPerObject};
+      return sizeof(::onnx::NodeProto);
     case Kind::kAttribute:
-      return {kAttributeFields, sizeof(::onnx::AttributeProto) + kPerObject};
+      return sizeof(::onnx::AttributeProto);
     case Kind::kTensor:
-      return {kTensorFields, sizeof(::onnx::TensorProto) + kPerObject};
+      return sizeof(::onnx::TensorProto);
     case Kind::kSparse:
-      return {kSparseFields, sizeof(::onnx::SparseTensorProto) + kPerObject};
+      return sizeof(::onnx::SparseTensorProto);
     case Kind::kValueInfo:
-      return {kValueInfoFields, sizeof(::onnx::ValueInfoProto) + kPerObject};
+      return sizeof(::onnx::ValueInfoProto);
     case Kind::kType:
-      return {kTypeFields, sizeof(::onnx::TypeProto) + kPerObject};
+      return sizeof(::onnx::TypeProto);
     case Kind::kTensorType:
-      return {kTensorTypeFields, sizeof(::onnx::TypeProto::Tensor) + kPerObject};
+      return sizeof(::onnx::TypeProto::Tensor);
     case Kind::kHolder:
-      return {kHolderFields, sizeof(::onnx::TypeProto::Sequence) + kPerObject};
+      return sizeof(::onnx::TypeProto::Sequence);
     case Kind::kMap:
-      return {kMapFields, sizeof(::onnx::TypeProto::Map) + kPerObject};
+      return sizeof(::onnx::TypeProto::Map);
     case Kind::kShape:
-      return {kShapeFields, sizeof(::onnx::TensorShapeProto) + kPerObject};
+      return sizeof(::onnx::TensorShapeProto);
     case Kind::kFunction:
-      return {kFunctionFields, sizeof(::onnx::FunctionProto) + kPerObject};
+      return sizeof(::onnx::FunctionProto);
     case Kind::kTraining:
-      return {kTrainingFields, sizeof(::onnx::TrainingInfoProto) + kPerObject};
+      return sizeof(::onnx::TrainingInfoProto);
     case Kind::kAnnotation:
-      return {kAnnotationFields, sizeof(::onnx::TensorAnnotation) + kPerObject};
+      return sizeof(::onnx::TensorAnnotation);
     case Kind::kDeviceUse:
-      return {kDeviceUseFields, sizeof(::onnx::NodeDeviceConfigurationProto) + kPerObject};
+      return sizeof(::onnx::NodeDeviceConfigurationProto);
     case Kind::kSharding:
-      return {kShardingFields, sizeof(::onnx::ShardingSpecProto) + kPerObject};
+      return sizeof(::onnx::ShardingSpecProto);
     case Kind::kShardedDim:
-      return {kShardedDimFields, sizeof(::onnx::ShardedDimProto) + kPerObject};
+      return sizeof(::onnx::ShardedDimProto);
     case Kind::kIntList:
-      return {kIntListFields, sizeof(::onnx::IntIntListEntryProto) + kPerObject};
+      return sizeof(::onnx::IntIntListEntryProto);
     default:
-      return {{}, kSmallSize + kPerObject};
+      return kSmallSize;
   }
 }
 
-constexpr int kMaxDepth = 90;  // Below protobuf's own limit of 100.
 constexpr std::size_t kAllowance = std::size_t{128} << 20;
 
 class Scanner {
  public:
   explicit Scanner(ByteSpan all) : all_(all), limit_(all.size() * 2 + kAllowance) {}
 
-  Status run() {
-    std::size_t at = 0;
-    CORELANE_TRY(message(Kind::kModel, at, all_.size(), 0));
-    return {};
-  }
+  Status run() { return message(Kind::kModel, all_, 0); }
 
  private:
-  Status broken(std::size_t at, const char* what) const {
-    return error(Code::kMalformed, "not an ONNX model, or damaged: {} at byte {} of {}", what, at,
-                 all_.size());
-  }
-
-  std::optional<std::uint64_t> varint(std::size_t& at, std::size_t end) const {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 70 && at < end; shift += 7) {
-      const auto byte = static_cast<std::uint8_t>(all_[at++]);
-      if (shift < 64) value |= static_cast<std::uint64_t>(byte & 0x7Fu) << shift;
-      if ((byte & 0x80u) == 0) return value;
-    }
-    return std::nullopt;
+  Status broken(const Status& why, ByteSpan message) const {
+    return error(Code::kMalformed,
+                 "not an ONNX model, or damaged: {}, in a message that begins at byte {} of {}",
+                 why.message(), message.data() - all_.data(), all_.size());
   }
 
   Status spend(std::size_t bytes) {
@@ -182,60 +92,30 @@ class Scanner {
                  all_.size(), limit_);
   }
 
-  static Kind kind_of(Kind parent, std::uint32_t number) {
-    if (parent == Kind::kSmall) return Kind::kBytes;
-    for (const Field& f : info_of(parent).fields) {
-      if (f.number == number) return f.kind;
-    }
-    return Kind::kBytes;
-  }
-
   /// One length-delimited field.
-  Status payload(Kind parent, std::uint32_t number, std::size_t& at, std::size_t size, int depth) {
-    const Kind kind = kind_of(parent, number);
-    const std::size_t end = at + size;
-    if (kind == Kind::kBytes) {
-      at = end;
-      return spend(size + sizeof(std::string) + kPerObject);
+  Status payload(Kind kind, ByteSpan bytes, int depth) {
+    if (kind == Kind::kBytes) return spend(bytes.size() + sizeof(std::string) + kPerObject);
+    if (!is_message(kind)) {
+      // Each number ends with the one byte of it that has no upper bit.
+      const auto values = std::count_if(bytes.begin(), bytes.end(), [](std::byte b) {
+        return (b & std::byte{0x80}) == std::byte{0};
+      });
+      return spend(static_cast<std::size_t>(values) * kListGrowth *
+                   (kind == Kind::kPacked4 ? 4 : 8));
     }
-    if (kind == Kind::kPacked4 || kind == Kind::kPacked8) {
-      std::size_t values = 0;
-      for (; at < end; ++at) values += (static_cast<std::uint8_t>(all_[at]) & 0x80u) == 0 ? 1 : 0;
-      return spend(values * kListGrowth * (kind == Kind::kPacked4 ? 4 : 8));
-    }
-    return message(kind, at, end, depth + 1);
+    return message(kind, bytes, depth + 1);
   }
 
-  Status message(Kind kind, std::size_t& at, std::size_t end, int depth) {
-    if (depth > kMaxDepth) return broken(at, "messages nested too deeply");
-    CORELANE_TRY(spend(info_of(kind).size));
-    while (at < end) {
-      const std::size_t start = at;
-      const auto tag = varint(at, end);
-      if (!tag || (*tag >> 3) == 0 || (*tag >> 3) > 0x1FFFFFFFu) return broken(start, "a bad tag");
-      const auto number = static_cast<std::uint32_t>(*tag >> 3);
-      switch (*tag & 7u) {
-        case 0:
-          if (!varint(at, end)) return broken(start, "a truncated integer");
-          CORELANE_TRY(spend(kListGrowth * 8));
-          break;
-        case 1:
-        case 5: {
-          const std::size_t size = (*tag & 7u) == 1 ? 8 : 4;
-          if (end - at < size) return broken(start, "a truncated number");
-          at += size;
-          CORELANE_TRY(spend(kListGrowth * size));
-          break;
-        }
-        case 2: {
-          const auto size = varint(at, end);
-          if (!size || *size > end - at) return broken(start, "a field longer than its message");
-          CORELANE_TRY(payload(kind, number, at, static_cast<std::size_t>(*size), depth));
-          break;
-        }
-        default:
-          return broken(start, "an unknown field encoding");
-      }
+  Status message(Kind kind, ByteSpan bytes, int depth) {
+    if (Status deep = check_wire_depth(depth); !deep.ok()) return broken(deep, bytes);
+    CORELANE_TRY(spend(size_of(kind) + kPerObject));
+    for (WireReader fields(bytes); !fields.at_end();) {
+      const auto field = fields.next();
+      if (!field) return broken(field.error(), bytes);
+      if (field->type == WireType::kBytes)
+        CORELANE_TRY(payload(kind_of(kind, field->number), field->payload, depth));
+      else
+        CORELANE_TRY(spend(kListGrowth * (field->type == WireType::kFixed32 ? 4 : 8)));
     }
     return {};
   }

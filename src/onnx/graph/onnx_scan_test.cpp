@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "onnx/graph/onnx_proto.h"
 #include "onnx/onnx_test_model.h"
 
 namespace corelane::onnx {
@@ -46,6 +47,18 @@ TEST(OnnxScan, DeepNestingIsMalformed) {
   ByteVector graph;
   for (int i = 0; i < 40; ++i) graph = field(1, field(5, field(6, graph)));
   EXPECT_EQ(check_wire(field(7, graph)).code(), Code::kMalformed);
+}
+
+TEST(OnnxScan, DepthLimitIsThatOfProtobuf) {
+  // Model, graph, then node -> attribute -> graph: the innermost lies 100 and 101 messages deep.
+  for (const bool over : {false, true}) {
+    ByteVector graph = over ? field(5, {}) : ByteVector{};
+    for (int i = 0; i < 33; ++i) graph = field(1, field(5, field(6, graph)));
+    const ByteVector model = field(7, graph);
+    ::onnx::ModelProto parsed;
+    EXPECT_EQ(parsed.ParseFromArray(model.data(), static_cast<int>(model.size())), !over);
+    EXPECT_EQ(check_wire(model).ok(), !over);
+  }
 }
 
 TEST(OnnxScan, ManyTinyMessagesAreRefusedBeforeTheyAreParsed) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/later.h"
 #include "runtime/context/context_state.h"
 #include "runtime/context/inference_state.h"
 #include "runtime/program/program_state.h"
@@ -17,8 +18,7 @@ using runtime::SlotMode;
 namespace {
 
 TimePoint deadline_of(const RunOptions& options, TimePoint now) {
-  if (options.timeout == Duration{0}) return kNever;
-  return options.timeout >= kNever - now ? kNever : now + options.timeout;
+  return options.timeout == Duration{0} ? kNever : later(now, options.timeout);
 }
 
 /// The fences a job waits for before memory it depends on is read in this thread.

@@ -34,7 +34,7 @@ bool Inference::cancel() { return state_ != nullptr && state_->completion->cance
 
 void Inference::on_done(std::function<void(const Status&)> f) {
   if (state_ == nullptr) {
-    runtime::call_guarded(f, no_inference());
+    runtime::call_back(f, no_inference());
     return;
   }
   if (state_->finish != nullptr) {
@@ -42,7 +42,7 @@ void Inference::on_done(std::function<void(const Status&)> f) {
     return;
   }
   state_->completion->on_done(
-      [call = std::move(f)](device::Completion& c) { runtime::call_guarded(call, c.status()); });
+      [call = std::move(f)](device::Completion& c) { runtime::call_back(call, c.status()); });
 }
 
 device::JobRecord Inference::record() const {

@@ -3,7 +3,7 @@
 #include <exception>
 #include <new>
 
-#include "corelane/base/log.h"
+#include "base/guard.h"
 #include "corelane/tensor/convert.h"
 
 namespace corelane::runtime {
@@ -35,13 +35,7 @@ Status convert_all(device::Bindings& bindings, std::span<const OutputCopy> copie
 }  // namespace
 
 Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) noexcept {
-  try {
-    return convert_all(bindings, copies);
-  } catch (const std::bad_alloc&) {
-    return error(Code::kOutOfMemory, "no memory to convert {} outputs", copies.size());
-  } catch (const std::exception& e) {
-    return error(Code::kInternal, "converting {} outputs threw: {}", copies.size(), e.what());
-  }
+  return no_throw("converting the outputs", [&] { return convert_all(bindings, copies); });
 }
 
 OutputFinish::OutputFinish(std::shared_ptr<Clock> clock, std::shared_ptr<device::Bindings> bindings,
@@ -73,7 +67,7 @@ void OutputFinish::run(device::Completion& completion) {
     changed_.notify_all();
   }
   for (const auto& fence : signal_) fence->signal(status);
-  for (const auto& f : callbacks) call_guarded(f, status);
+  for (const auto& f : callbacks) call_back(f, status);
 }
 
 bool OutputFinish::wait(TimePoint until) {
@@ -106,18 +100,11 @@ void OutputFinish::on_finished(std::function<void(const Status&)> f) {
     }
     status = status_;
   }
-  call_guarded(f, status);
+  call_back(f, status);
 }
 
-void call_guarded(const std::function<void(const Status&)>& f, const Status& status) noexcept {
-  if (!f) return;
-  try {
-    f(status);
-  } catch (const std::exception& e) {
-    log::error("runtime", "a completion callback threw: {}", e.what());
-  } catch (...) {
-    log::error("runtime", "a completion callback threw something that is no exception");
-  }
+void call_back(const std::function<void(const Status&)>& f, const Status& status) noexcept {
+  if (f) run_callback("runtime", "a completion callback", f, status);
 }
 
 }  // namespace corelane::runtime

@@ -60,6 +60,6 @@ class OutputFinish {
 };
 
 /// Calls `f`, logging and dropping what it throws.
-void call_guarded(const std::function<void(const Status&)>& f, const Status& status) noexcept;
+void call_back(const std::function<void(const Status&)>& f, const Status& status) noexcept;
 
 }  // namespace corelane::runtime

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/fork.h"
 #include "base/sync.h"
 #include "corelane/base/clock.h"
 #include "corelane/session/future.h"
@@ -32,7 +33,7 @@ struct FutureState {
   bool resolved() const noexcept { return done.load(std::memory_order_acquire); }
   /// Of a call whose session stayed in the parent process: it cannot be resolved any more, and its
   /// mutex may be locked for ever.
-  bool lost() const noexcept { return !resolved() && fork_generation() != generation; }
+  bool lost() const noexcept { return !resolved() && fork_count() != generation; }
   /// True at once when it is lost.
   bool wait(TimePoint until);
   /// Waits until it is resolved, and asks meanwhile; false when it was interrupted. A null function
@@ -42,7 +43,7 @@ struct FutureState {
 
   const std::shared_ptr<Clock> clock;
   const std::shared_ptr<dispatch::CallbackThread> callbacks;
-  const std::uint64_t generation = fork_generation();
+  const std::uint64_t generation = fork_count();
   std::atomic<std::uint64_t> task_id{0};
   /// Set before the future is handed out.
   std::weak_ptr<SessionCore> core;

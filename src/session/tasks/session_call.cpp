@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/guard.h"
+#include "base/later.h"
 #include "dispatch/interrupt_poll.h"
-#include "session/guarded.h"
-#include "session/later.h"
 #include "session/tasks/future_state.h"
 #include "session/tasks/perf_line.h"
 #include "session/tasks/session_core.h"
@@ -138,12 +138,12 @@ Result<Outputs> SessionCore::run_here(Call call, const CallOptions& options, Ses
   const bool timed = perf_ || options.timeout > Duration{0};
   const TimePoint begin = timed ? clock_->now() : TimePoint{};
   if (options.timeout > Duration{0}) terms.deadline = later(begin, options.timeout);
-  Status status = guarded_status([&] { return worker.run(call, terms, *clock_); });
+  Status status = no_throw("a task", [&] { return worker.run(call, terms, *clock_); });
   const TimePoint end = perf_ ? clock_->now() : TimePoint{};
   const RunTimes times = worker.times();
   Duration copied{};
   if (status.ok()) {
-    status = guarded_status([&] { return worker.collect(call, copied, *clock_); });
+    status = no_throw("reading the outputs", [&] { return worker.collect(call, copied, *clock_); });
   }
   if (perf_) {
     const Duration in = end - begin - times.queue - times.device - times.copy_out;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "base/fork.h"
+#include "base/guard.h"
+#include "base/later.h"
+#include "base/leaked.h"
 #include "dispatch/placement.h"
 #include "session/fork_guard.h"
-#include "session/guarded.h"
-#include "session/later.h"
 #include "session/session_parts.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
@@ -48,7 +50,7 @@ SessionCore::SessionCore(SessionParts parts)
       model_(parts.programs.front().description(), parts.contexts.front().inputs(),
              parts.contexts.front().outputs(), options_),
       warnings_(std::move(parts.warnings)),
-      generation_(fork_generation()),
+      generation_(fork_count()),
       perf_(options_.print_perf.value_or(false)),
       contexts_(parts.contexts.size()),
       duplicated_(parts.duplicated),
@@ -84,15 +86,14 @@ SessionCore::SessionCore(SessionParts parts)
 SessionCore::~SessionCore() {
   callbacks_->stop();
   if (abandoned_.empty()) return;
-  // The device will not tell us any more when it is through with this memory, so it stays, where
-  // tools that look for leaks find it.
-  static Mutex& mutex = *new Mutex(LockRank::kLeaf);
-  static auto& kept = *new std::vector<std::shared_ptr<void>>;
-  const MutexLock lock(mutex);
-  kept.push_back(std::make_shared<std::vector<Abandoned>>(std::move(abandoned_)));
+  // Leaked on purpose (reachable for leak checkers): the device can no longer report the release.
+  static Leaked<Mutex> mutex(LockRank::kLeaf);
+  static Leaked<std::vector<std::shared_ptr<void>>> kept;
+  const MutexLock lock(*mutex);
+  kept->push_back(std::make_shared<std::vector<Abandoned>>(std::move(abandoned_)));
 }
 
-bool SessionCore::forked() const noexcept { return fork_generation() != generation_; }
+bool SessionCore::forked() const noexcept { return fork_count() != generation_; }
 
 Status SessionCore::usable() const {
   if (!forked()) return {};
@@ -261,7 +262,7 @@ void SessionCore::start(SessionWorker& worker, const std::shared_ptr<SessionTask
   const CallTerms terms{task->tag.value_or(task->id), task->deadline, task->priority};
   const TimePoint begin = perf_ ? clock_->now() : TimePoint{};
   Result<Inference> started =
-      guarded<Inference>([&] { return worker.start(task->call, terms, *clock_); });
+      no_throw("starting a task", [&] { return worker.start(task->call, terms, *clock_); });
   if (!started) {
     complete(worker, task, std::move(started).error(), {}, {});
     return;

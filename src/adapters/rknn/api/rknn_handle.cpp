@@ -1,13 +1,13 @@
 #include "adapters/rknn/api/rknn_handle.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
 #include "adapters/rknn/checks/rknn_check.h"
+#include "base/fork.h"
+#include "base/leaked.h"
 
 namespace corelane::rknn {
 namespace {
@@ -16,17 +16,17 @@ std::atomic<bool> forked{false};
 
 struct Table {
   Table() {
-    pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+    call_in_forked_child([] { forked.store(true, std::memory_order_relaxed); });
   }
   std::shared_mutex mutex;
   std::unordered_map<rknn_context, std::shared_ptr<Handle>> objects;
   rknn_context next = 0x1001;
 };
 
-// Never destroyed: contexts that are left at exit may still be in use by other threads.
+// Contexts that are left at exit may still be in use by other threads.
 Table& table() {
-  static Table* const kTable = new Table;
-  return *kTable;
+  static Leaked<Table> table;
+  return *table;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "adapters/rknn/api/rknn_handle.h"
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/memory/rknn_memory.h"
+#include "base/leaked.h"
 
 namespace corelane::rknn::check {
 namespace {
@@ -36,10 +37,10 @@ struct Facts {
   std::unordered_map<const void*, Call> buffers;
 };
 
-// Never destroyed: told at exit.
+// Reported at exit.
 Facts& facts() {
-  static Facts* const kFacts = new Facts;
-  return *kFacts;
+  static Leaked<Facts> facts;
+  return *facts;
 }
 
 /// Calls `f` on what is known of a memory.

@@ -6,9 +6,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "adapters/rknn/custom/rknn_custom_node.h"
 #include "adapters/rknn/api/rknn_log.h"
+#include "adapters/rknn/custom/rknn_custom_node.h"
 #include "adapters/rknn/model/rknn_model.h"
+#include "base/guard.h"
+#include "base/leaked.h"
 
 namespace corelane::rknn {
 
@@ -55,8 +57,8 @@ struct AnswerTable {
 };
 
 AnswerTable& answer_table() {
-  static AnswerTable* const kTable = new AnswerTable;  // Contexts may be left at exit.
-  return *kTable;
+  static Leaked<AnswerTable> table;  // Contexts may be left at exit.
+  return *table;
 }
 
 /// Marks this thread as being inside a callback.
@@ -72,20 +74,16 @@ class Inside {
   const void* before_;
 };
 
-/// Calls back; what is thrown is told like a code.
+/// Calls back; an exception is reported as an error code.
 template <class F>
-Status guarded(const char* what, int* code, F&& call) {
-  try {
+Status call_operator(const char* what, int* code, F&& call) {
+  *code = RKNN_ERR_FAIL;
+  const auto checked = [&]() -> Status {
     *code = call();
     if (*code == RKNN_SUCC) return {};
     return error(Code::kHostOperatorFailed, "{} returned {}", what, *code);
-  } catch (const std::exception& problem) {
-    *code = RKNN_ERR_FAIL;
-    return error(Code::kHostOperatorFailed, "{} threw: {}", what, problem.what());
-  } catch (...) {
-    *code = RKNN_ERR_FAIL;
-    return error(Code::kHostOperatorFailed, "{} threw something that is no std::exception", what);
-  }
+  };
+  return no_throw(what, checked, Code::kHostOperatorFailed);
 }
 
 std::string type_of_operator(const rknn_custom_op& op) {
@@ -98,7 +96,7 @@ Status CustomOps::Instance::call(const char* what, Callback callback, int* code)
   *code = RKNN_SUCC;
   if (callback == nullptr) return {};
   context.internal_ctx = number;
-  Status status = guarded(what, code, [&] {
+  Status status = call_operator(what, code, [&] {
     return callback(&context, tensors.inputs(), tensors.input_count(), tensors.outputs(),
                     tensors.output_count());
   });
@@ -113,7 +111,7 @@ CustomOps::Instance::~Instance() {
     const Inside inside(this);
     int code = RKNN_SUCC;
     context.internal_ctx = number;
-    const Status status = guarded("destroy", &code, [&] { return op->op.destroy(&context); });
+    const Status status = call_operator("destroy", &code, [&] { return op->op.destroy(&context); });
     if (!status.ok())
       log::line(log::Level::kWarn, "custom operator '{}' (node '{}'): {}", op->type, node,
                 status.message());

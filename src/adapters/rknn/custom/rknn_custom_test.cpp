@@ -336,7 +336,7 @@ TEST_F(RknnCustom, CodesAndExceptionsOfCallbacksFailTheRunByOperatorAndNode) {
   };
   failing([](auto...) { return -42; }, "compute returned -42");
   failing([](auto...) -> int { throw std::runtime_error("no luck"); }, "compute threw: no luck");
-  failing([](auto...) -> int { throw 1; }, "is no std::exception");
+  failing([](auto...) -> int { throw 1; }, "is not a std::exception");
 }
 
 TEST_F(RknnCustom, InsideACallbackQueriesWorkAndTheRestIsRefused) {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "adapters/rknn/matmul/rknn_matmul.h"
+#include "base/leaked.h"
 
 namespace corelane::rknn {
 namespace {
@@ -35,10 +36,9 @@ struct Watches {
   std::atomic<std::size_t> count{0};
 };
 
-// Never destroyed, as the table of handles.
 Watches& watches() {
-  static Watches* const kWatches = new Watches;
-  return *kWatches;
+  static Leaked<Watches> watches;
+  return *watches;
 }
 
 std::array<std::atomic<std::uint64_t>, kMatmulDomains>& domains() {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "adapters/rknn/checks/rknn_check.h"
+#include "base/leaked.h"
 
 namespace corelane::rknn {
 namespace {
@@ -22,10 +23,9 @@ struct Pool {
   std::unordered_map<const rknn_tensor_mem*, std::shared_ptr<Memory>> live;
 };
 
-// Never destroyed, as the table of handles.
 Pool& pool() {
-  static Pool* const kPool = new Pool;
-  return *kPool;
+  static Leaked<Pool> pool;
+  return *pool;
 }
 
 Memory::Block block_of(const Memory& memory, int fd, std::int32_t offset) {

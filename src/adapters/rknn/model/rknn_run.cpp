@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "adapters/rknn/model/rknn_model.h"
+#include "base/later.h"
 
 namespace corelane::rknn {
 namespace {
@@ -14,7 +15,7 @@ Duration timeout_of(const rknn_run_extend* extend) {
 }
 
 TimePoint end_of(Duration timeout, const Clock& clock) {
-  return timeout == Duration{0} ? kNever : clock.now() + timeout;
+  return timeout == Duration{0} ? kNever : later(clock.now(), timeout);
 }
 
 constexpr std::size_t kFailuresKept = 16;

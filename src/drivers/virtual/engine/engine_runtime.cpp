@@ -1,6 +1,5 @@
 #include "drivers/virtual/engine/engine_runtime.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -10,6 +9,9 @@
 #include <stdexcept>
 #include <thread>
 #include <utility>
+
+#include "base/fork.h"
+#include "base/leaked.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
@@ -59,15 +61,18 @@ std::atomic<bool> engine_used{false};
 std::atomic<bool> engine_left_behind{false};
 
 /// From when the module is loaded, so that no fork is missed.
-[[maybe_unused]] const int kWatchesForks = pthread_atfork(nullptr, nullptr, [] {
-  engine_left_behind.store(engine_used.load(std::memory_order_relaxed), std::memory_order_relaxed);
-});
+[[maybe_unused]] const bool kWatchesForks =
+    (call_in_forked_child([] {
+       engine_left_behind.store(engine_used.load(std::memory_order_relaxed),
+                                std::memory_order_relaxed);
+     }),
+     true);
 
 }  // namespace
 
 ov::Core& engine_core() {
   engine_used.store(true, std::memory_order_relaxed);
-  static auto* core = new ov::Core;  // Never destroyed, see the header.
+  static Leaked<ov::Core> core;  // See the header.
   return *core;
 }
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/guard.h"
 #include "corelane/tensor/convert.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
@@ -41,13 +42,10 @@ Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs
       return status.wrap(Code::kHostOperatorFailed,
                          "custom operator '" + node.type + "' (node '" + node.name + "') failed");
     return {};
-  } catch (const std::exception& e) {
-    return error(Code::kHostOperatorFailed, "custom operator '{}' (node '{}') threw: {}", node.type,
-                 node.name, e.what());
   } catch (...) {
-    return error(Code::kHostOperatorFailed,
-                 "custom operator '{}' (node '{}') threw something that is no std::exception",
-                 node.type, node.name);
+    return corelane::status_of_exception(
+        fmt::format("custom operator '{}' (node '{}')", node.type, node.name),
+        Code::kHostOperatorFailed);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/leaked.h"
 #include "base/sync.h"
 #include "drivers/virtual/engine/engine_complaint.h"
 #include "drivers/virtual/engine/engine_runtime.h"
@@ -44,7 +45,7 @@ class MemoryBuffer : public std::streambuf {
 
 /// A reader of its own for each network: custom operators are added to it.
 ov::frontend::FrontEnd::Ptr new_reader() {
-  static auto* manager = new ov::frontend::FrontEndManager;  // Holds libraries; never unloaded.
+  static Leaked<ov::frontend::FrontEndManager> manager;  // Its libraries are never unloaded.
   // The engine does not say that two threads may ask the manager at the same time.
   static Mutex mutex(LockRank::kOnnxReader);
   const MutexLock lock(mutex);

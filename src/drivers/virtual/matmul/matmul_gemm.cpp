@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/leaked.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/matmul/matmul_kernels.h"
 #include "drivers/virtual/matmul/matmul_threads.h"
@@ -44,8 +45,8 @@ dnnl::matmul::primitive_desc describe(GemmForm form, std::int64_t m, std::int64_
 }  // namespace
 
 dnnl::engine& gemm_engine() {
-  // Never destroyed: packed copies may outlast any static.
-  static auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  // Packed copies may outlast any static.
+  static Leaked<dnnl::engine> engine(dnnl::engine::kind::cpu, 0);
   return *engine;
 }
 

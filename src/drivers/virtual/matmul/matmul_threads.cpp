@@ -1,10 +1,9 @@
 #include "drivers/virtual/matmul/matmul_threads.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 
+#include "base/fork.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
 // libgomp, which oneDNN brings. clang has no omp.h for it, and -fopenmp would bring a second
@@ -23,18 +22,9 @@ void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned f
 namespace corelane::drivers::virtual_npu {
 namespace {
 
-std::atomic<unsigned> forks{0};
-/// Of the process in which this thread began to have a pool; none yet.
-constexpr unsigned kNoPool = ~0U;
-thread_local unsigned pool_forks = kNoPool;
-
-void watch_forks() {
-  static const bool watching = [] {
-    ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-    return true;
-  }();
-  static_cast<void>(watching);
-}
+/// fork_count() where this thread began to have a pool; none yet.
+constexpr std::uint64_t kNoPool = ~std::uint64_t{0};
+thread_local std::uint64_t pool_forks = kNoPool;
 
 struct Loop {
   void (*body)(void*, std::size_t);
@@ -54,8 +44,7 @@ std::size_t matmul_threads(std::size_t cores) {
   const auto limit = static_cast<std::size_t>(std::max(1, omp_get_thread_limit()));
   const std::size_t threads = std::min({cores, usable_cpus(), limit});
   if (threads <= 1) return 1;
-  watch_forks();
-  const unsigned now = forks.load(std::memory_order_relaxed);
+  const std::uint64_t now = fork_count();
   if (pool_forks == kNoPool) pool_forks = now;
   return pool_forks == now ? threads : 1;
 }

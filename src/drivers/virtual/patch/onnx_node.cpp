@@ -3,32 +3,13 @@
 #include <cstring>
 #include <utility>
 
-#include "drivers/virtual/patch/onnx_wire.h"
+#include "base/onnx_fields.h"
+#include "base/wire.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
 
-enum : std::uint32_t {
-  kNodeOutput = 2,
-  kNodeName = 3,
-  kNodeOpType = 4,
-  kNodeAttribute = 5,
-  kNodeDomain = 7,
-  kAttributeName = 1,
-  kAttributeFloat = 2,
-  kAttributeInt = 3,
-  kAttributeString = 4,
-  kAttributeTensor = 5,
-  kAttributeGraph = 6,
-  kAttributeFloats = 7,
-  kAttributeInts = 8,
-  kAttributeStrings = 9,
-  kAttributeTensors = 10,
-  kAttributeGraphs = 11,
-  kAttributeType = 20,
-  kAttributeSparse = 22,
-  kAttributeSparses = 23,
-};
+using enum onnx_fields::Number;
 
 // AttributeProto.AttributeType.
 enum : std::int64_t { kFloat = 1, kInt = 2, kString = 3, kFloats = 6, kInts = 7, kStrings = 8 };

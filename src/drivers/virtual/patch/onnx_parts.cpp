@@ -3,28 +3,14 @@
 #include <limits>
 #include <utility>
 
+#include "base/onnx_fields.h"
+#include "base/wire.h"
 #include "corelane/tensor/dtype.h"
-#include "drivers/virtual/patch/onnx_wire.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
 
-enum : std::uint32_t {
-  kTensorDims = 1,
-  kTensorDataType = 2,
-  kTensorName = 8,
-  kTensorExternalData = 13,
-  kTensorDataLocation = 14,
-  kEntryKey = 1,
-  kEntryValue = 2,
-  kValueName = 1,
-  kValueType = 2,
-  kTypeTensor = 1,
-  kTensorTypeElem = 1,
-  kTensorTypeShape = 2,
-  kShapeDim = 1,
-  kDimValue = 1,
-};
+using enum onnx_fields::Number;
 
 Result<std::uint64_t> parse_number(std::string_view text, std::string_view tensor) {
   std::uint64_t value = 0;

@@ -4,10 +4,11 @@
 #include <set>
 #include <utility>
 
+#include "base/onnx_fields.h"
+#include "base/wire.h"
 #include "corelane/tensor/dtype.h"
 #include "drivers/virtual/patch/onnx_node.h"
 #include "drivers/virtual/patch/onnx_parts.h"
-#include "drivers/virtual/patch/onnx_wire.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
@@ -17,37 +18,11 @@ constexpr std::string_view kConstants = "corelane:constants";
 constexpr std::string_view kMemoryLocation = "*/_ORT_MEM_ADDR_/*";
 /// What an image that names that location is told by.
 constexpr std::string_view kMemoryMark = "_ORT_MEM_ADDR_";
-constexpr int kMaxDepth = 64;
+/// From a graph to one within it: its node, the attribute of that, and the graph.
+constexpr int kMessagesPerGraph = 3;
+constexpr int kTopGraph = 1;  ///< Messages that it lies within: the model.
 
-// Field numbers of onnx.proto.
-enum : std::uint32_t {
-  kModelGraph = 7,
-  kModelTraining = 20,
-  kModelFunctions = 25,
-  kFunctionNode = 7,
-  kFunctionAttribute = 11,
-  kGraphNode = 1,
-  kGraphInitializer = 5,
-  kGraphInput = 11,
-  kGraphOutput = 12,
-  kGraphValueInfo = 13,
-  kGraphSparse = 15,
-  kNodeInput = 1,
-  kNodeOutput = 2,
-  kNodeOpType = 4,
-  kNodeAttribute = 5,
-  kAttributeTensor = 5,
-  kAttributeGraph = 6,
-  kAttributeTensors = 10,
-  kAttributeGraphs = 11,
-  kAttributeSparse = 22,
-  kAttributeSparses = 23,
-  kSparseValues = 1,
-  kSparseIndices = 2,
-  kTensorRawData = 9,
-  kTensorExternalData = 13,
-  kTensorDataLocation = 14,
-};
+using enum onnx_fields::Number;
 
 /// Refuses a second appearance of a field that holds one message: protobuf merges the two, so that
 /// what comes out is not what was checked.
@@ -87,7 +62,7 @@ class Patcher {
         has_graph = true;
         CORELANE_TRY(once.check(field));
         CORELANE_TRY(scan_top(field.payload));
-        CORELANE_ASSIGN(const std::string patched, graph(field.payload, 0));
+        CORELANE_ASSIGN(const std::string patched, graph(field.payload, kTopGraph));
         append_bytes_field(result_.bytes, kModelGraph, patched);
       } else if (field.is_bytes(kModelFunctions)) {
         CORELANE_ASSIGN(const std::string patched, function(field.payload));
@@ -161,9 +136,8 @@ class Patcher {
   }
 
   Result<std::string> graph(ByteSpan message, int depth) {
-    if (depth > kMaxDepth)
-      return error(Code::kMalformed, "ONNX model: graphs nested deeper than {}", kMaxDepth);
-    const bool top = depth == 0;
+    CORELANE_TRY(check_wire_depth(depth));
+    const bool top = depth == kTopGraph;
     std::string out;
     out.reserve(top ? message.size() + 4096 : 0);
     for (WireReader fields(message); !fields.at_end();) {
@@ -279,7 +253,7 @@ class Patcher {
       if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeTensors)) {
         CORELANE_TRY(tensor(field, patched));
       } else if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) {
-        CORELANE_ASSIGN(const std::string inner, graph(field.payload, depth + 1));
+        CORELANE_ASSIGN(const std::string inner, graph(field.payload, depth + kMessagesPerGraph));
         append_bytes_field(patched, field.number, inner);
       } else if (field.is_bytes(kAttributeSparse) || field.is_bytes(kAttributeSparses)) {
         CORELANE_TRY(sparse(field, patched));
