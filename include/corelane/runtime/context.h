@@ -46,6 +46,7 @@ struct RunTimes {
 /// One submitted inference. Dropping it does not cancel the work.
 class CORELANE_API Inference {
  public:
+  /// True once the result, or the failure, is there. Any thread.
   bool done() const noexcept;
   /// Waits for the result (until `until`); kTimeout when the time came first and the work goes on.
   Status wait(TimePoint until = kNever);
@@ -55,7 +56,9 @@ class CORELANE_API Inference {
   bool cancel();
   /// Called once when done, in the completing thread (outputs are already converted).
   void on_done(std::function<void(const Status&)> f);
+  /// When and where it ran; empty before it is done.
   device::JobRecord record() const;
+  /// Where the time went; zeros before it is done.
   RunTimes times() const;
 
  private:
@@ -64,7 +67,7 @@ class CORELANE_API Inference {
 };
 
 /// The tensors of one inference of a program, and its runs. A cheap handle; a default-made one
-/// stands for no context (kWrongState). One caller at a time, a second one is told kBusy.
+/// stands for no context (kWrongState). One caller at a time, a second one gets kBusy.
 class CORELANE_API Context {
  public:
   /// A context of the same program with tensors of its own; weights are shared.
@@ -76,9 +79,11 @@ class CORELANE_API Context {
   Status set_input_shapes(const std::vector<Shape>& shapes);
   /// Current shapes; open dimensions remain where nothing was chosen or bound.
   std::vector<TensorDesc> inputs() const;
+  /// The same of the outputs; open dimensions remain where the result decides them.
   std::vector<TensorDesc> outputs() const;
   /// Position by name; kNotFound lists the names.
   Result<std::size_t> input_index(std::string_view name) const;
+  /// The same of an output.
   Result<std::size_t> output_index(std::string_view name) const;
 
   /// Memory to read at each run. In the program's own form (desc dtype, plain layout, no
@@ -92,12 +97,14 @@ class CORELANE_API Context {
   /// Device memory, in the program's own form; the context holds the buffer.
   Status bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                     std::size_t offset = 0);
+  /// The same for an output. kOutOfRange when the offset lies past the buffer.
   Status bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                      std::size_t offset = 0);
   /// Copies (converting as needed) into the context's own input memory now.
   Status set_input(std::size_t index, const TensorView& view, const ConvertOptions& convert = {});
-  /// Back to the context's own memory.
+  /// Back to the context's own memory. kOutOfRange.
   Status unbind_input(std::size_t index);
+  /// Back to the context's own memory. kOutOfRange.
   Status unbind_output(std::size_t index);
 
   /// The context's own input memory (allocated at first use) or what is bound, to be filled. Valid
@@ -116,14 +123,19 @@ class CORELANE_API Context {
   /// fences they are refused with kUnsupported.
   Result<Inference> submit(const RunOptions& options = {});
 
-  /// Of the last run.
+  /// When and where the last run ran; empty before it.
   device::JobRecord record() const;
+  /// Where the time of the last run went.
   RunTimes times() const;
+  /// Time of each layer in the last run. kUnsupported without LoadOptions::profile_layers.
   Result<std::vector<device::LayerTime>> layer_times() const;
+  /// Bytes that this context holds: its share of activations, and its buffers.
   device::MemoryFigures memory() const;
 
  private:
   friend class Program;
+  /// The state, or the one that stands for no context and refuses every call.
+  ContextState& state() const noexcept;
   std::shared_ptr<ContextState> state_;
 };
 

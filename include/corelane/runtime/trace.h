@@ -28,6 +28,7 @@ struct DurationSummary {
   std::size_t count = 0;
   Duration min{}, p50{}, p90{}, p95{}, p99{}, p999{}, max{}, mean{};
 };
+/// Sorts a copy of `samples`; zeros where there are none.
 CORELANE_API DurationSummary summarize(std::vector<Duration> samples);
 
 /// Busy time of each core over [first start, last end], 0..1.

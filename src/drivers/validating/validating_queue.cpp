@@ -1,16 +1,8 @@
 #include "drivers/validating/validating_queue.h"
 
+#include "device/fence_list.h"
+
 namespace corelane::device {
-namespace {
-
-Status check_fences(const std::vector<std::shared_ptr<Fence>>& fences, std::string_view list) {
-  for (std::size_t i = 0; i < fences.size(); ++i)
-    if (fences[i] == nullptr)
-      return error(Code::kInvalidArgument, "fence {} of the {} list is null", i, list);
-  return {};
-}
-
-}  // namespace
 
 Status ValidatingQueue::check(const Submission& job) const {
   if (job.executable == nullptr || job.bindings == nullptr)
@@ -21,9 +13,8 @@ Status ValidatingQueue::check(const Submission& job) const {
     return error(Code::kInvalidArgument, "priority {} is not from -128 to 127", job.priority);
   if (job.batch == 0)
     return error(Code::kInvalidArgument, "a job of 0 samples; batch is 1 or more");
-  if (!job.wait.empty()) CORELANE_TRY(check_fences(job.wait, "wait"));
-  if (!job.signal.empty()) CORELANE_TRY(check_fences(job.signal, "signal"));
-  return {};
+  CORELANE_TRY(check_fences(job.wait, "wait"));
+  return check_fences(job.signal, "signal");
 }
 
 Result<std::shared_ptr<Completion>> ValidatingQueue::submit(const Submission& job) {

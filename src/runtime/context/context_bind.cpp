@@ -19,14 +19,15 @@ MutableTensorView writable(const TensorView& v) {
   return {const_cast<void*>(v.data), v.size, v.dtype, v.shape, v.layout, v.quant};
 }
 
-/// The device holds a buffer while it uses it, but for one over user memory: that is to be shielded
-/// from abandoned jobs, as any memory that nothing keeps alive.
+/// The device holds a buffer while it uses it. A buffer over user memory is passed without an
+/// owner, so that the device shields it from abandoned jobs like any memory that nothing keeps
+/// alive.
 device::TensorRef ref_of(const Slot& slot) {
   const bool held = slot.buffer != nullptr && slot.buffer->origin() != device::BufferOrigin::kUser;
   return {slot.view.data, slot.view.size, slot.view.shape, held ? slot.buffer : nullptr};
 }
 
-/// True when the device has this memory already, as it is: nothing is to be told again.
+/// True when the device has this memory already, in this form: there is nothing to bind again.
 bool is_bound(const Slot& slot, const TensorView& view) {
   return slot.mode == SlotMode::kDirect && slot.view.data == view.data &&
          slot.view.size == view.size && slot.view.shape == view.shape &&
@@ -42,7 +43,7 @@ Result<MutableTensorView> buffer_view(const TensorDesc& desc,
     return error(Code::kInvalidArgument, "{} '{}': the buffer is null", what, desc.name);
   }
   if (offset > buffer->size()) {
-    return error(Code::kOutOfRange, "{} '{}': offset {} lies behind the buffer's {} bytes", what,
+    return error(Code::kOutOfRange, "{} '{}': offset {} lies past the buffer's {} bytes", what,
                  desc.name, offset, buffer->size());
   }
   return MutableTensorView{static_cast<std::byte*>(buffer->data()) + offset,
@@ -54,6 +55,38 @@ Result<MutableTensorView> buffer_view(const TensorDesc& desc,
 }
 
 }  // namespace
+
+Status Context::bind_input(std::size_t index, const TensorView& view,
+                           const ConvertOptions& convert) {
+  return state().bind_input(index, view, convert);
+}
+
+Status Context::bind_output(std::size_t index, const MutableTensorView& view) {
+  return state().bind_output(index, view);
+}
+
+Status Context::bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer,
+                           std::size_t offset) {
+  return state().bind_input(index, std::move(buffer), offset);
+}
+
+Status Context::bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer,
+                            std::size_t offset) {
+  return state().bind_output(index, std::move(buffer), offset);
+}
+
+Status Context::set_input(std::size_t index, const TensorView& view,
+                          const ConvertOptions& convert) {
+  return state().set_input(index, view, convert);
+}
+
+Status Context::unbind_input(std::size_t index) { return state().unbind_input(index); }
+
+Status Context::unbind_output(std::size_t index) { return state().unbind_output(index); }
+
+Result<MutableTensorView> Context::input(std::size_t index) { return state().input(index); }
+
+Result<TensorView> Context::output(std::size_t index) const { return state().output(index); }
 
 Status ContextState::check_input_index(std::size_t index) const {
   if (index < inputs_.size()) return {};
@@ -130,10 +163,19 @@ Status ContextState::exchange(Slot& place, Slot slot, const Apply& apply) {
   return status;
 }
 
+/// The shape of what is bound to an input with open dimensions becomes the input's.
+Status ContextState::take_shape(std::size_t index, const Shape& shape) {
+  if (shape == shapes_[index]) return {};
+  CORELANE_ASSIGN(auto shapes,
+                  runtime::shapes_with_input(program_->description, shapes_, index, shape));
+  return reshape(std::move(shapes));
+}
+
 Status ContextState::put_input(std::size_t index, Slot slot) {
   const bool own_in_place =
       inputs_[index].mode == SlotMode::kOwn || inputs_[index].mode == SlotMode::kConverted;
-  // The bindings may have given up their memory while another was bound: ask again.
+  // The bindings may have freed their memory while other memory was bound: then it is asked for
+  // again.
   if (own_in_place || inputs_[index].foreign_own) {
     slot.own = inputs_[index].own;
     slot.foreign_own = inputs_[index].foreign_own;
@@ -144,7 +186,7 @@ Status ContextState::put_input(std::size_t index, Slot slot) {
 Status ContextState::put_output(std::size_t index, Slot slot) {
   has_result_ = false;
   Status status = exchange(outputs_[index], std::move(slot), [&] { return apply_output(index); });
-  // Of a static output nothing changes for those who ask.
+  // A static output's description never changes.
   const bool open =
       entry_.executable == nullptr || !entry_.executable->outputs()[index].shape.is_static();
   if (open) publish();
@@ -168,17 +210,12 @@ void ContextState::refresh() {
 Status ContextState::bind_input(std::size_t index, const TensorView& view,
                                 const ConvertOptions& convert) {
   const Claim claim(*this);
-  if (!claim) return busy();
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(check_input_index(index));
   const bool plain = convert.mean.empty() && convert.std.empty();
   if (plain && is_bound(inputs_[index], view)) return {};
   CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
-  if (view.shape != shapes_[index]) {
-    CORELANE_ASSIGN(auto shapes,
-                    runtime::shapes_with_input(program_->description, shapes_, index, view.shape));
-    CORELANE_TRY(reshape(std::move(shapes)));
-  }
+  CORELANE_TRY(take_shape(index, view.shape));
   const bool direct = plain && runtime::is_program_form(input_desc(index), view);
   Slot slot;
   slot.mode = direct ? SlotMode::kDirect : SlotMode::kConverted;
@@ -190,8 +227,7 @@ Status ContextState::bind_input(std::size_t index, const TensorView& view,
 Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                                 std::size_t offset) {
   const Claim claim(*this);
-  if (!claim) return busy();
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(check_input_index(index));
   const TensorDesc desc = input_desc(index);
   if (!desc.shape.is_static()) {
@@ -210,8 +246,7 @@ Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffe
 
 Status ContextState::bind_output(std::size_t index, const MutableTensorView& view) {
   const Claim claim(*this);
-  if (!claim) return busy();
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(check_output_index(index));
   if (is_bound(outputs_[index], view)) return {};
   const TensorDesc desc = output_desc(index);
@@ -237,8 +272,7 @@ Status ContextState::bind_output(std::size_t index, const MutableTensorView& vie
 Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                                  std::size_t offset) {
   const Claim claim(*this);
-  if (!claim) return busy();
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(check_output_index(index));
   const TensorDesc desc = output_desc(index);
   Slot slot;
@@ -255,15 +289,10 @@ Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buff
 Status ContextState::set_input(std::size_t index, const TensorView& view,
                                const ConvertOptions& convert) {
   const Claim claim(*this);
-  if (!claim) return busy();
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(check_input_index(index));
   CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
-  if (view.shape != shapes_[index]) {
-    CORELANE_ASSIGN(auto shapes,
-                    runtime::shapes_with_input(program_->description, shapes_, index, view.shape));
-    CORELANE_TRY(reshape(std::move(shapes)));
-  }
+  CORELANE_TRY(take_shape(index, view.shape));
   if (inputs_[index].mode != SlotMode::kOwn) CORELANE_TRY(put_input(index, {}));
   CORELANE_ASSIGN(const device::TensorRef own, own_input(index));
   const TensorDesc desc = input_desc(index);
@@ -274,24 +303,21 @@ Status ContextState::set_input(std::size_t index, const TensorView& view,
 
 Status ContextState::unbind_input(std::size_t index) {
   const Claim claim(*this);
-  if (!claim) return busy();
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(check_input_index(index));
   return put_input(index, {});
 }
 
 Status ContextState::unbind_output(std::size_t index) {
   const Claim claim(*this);
-  if (!claim) return busy();
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(check_output_index(index));
   return put_output(index, {});
 }
 
 Result<MutableTensorView> ContextState::input(std::size_t index) {
   const Claim claim(*this);
-  if (!claim) return error(busy());
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(check_input_index(index));
   const Slot& slot = inputs_[index];
   if (slot.mode != SlotMode::kOwn) return slot.view;
@@ -301,8 +327,7 @@ Result<MutableTensorView> ContextState::input(std::size_t index) {
 
 Result<TensorView> ContextState::output(std::size_t index) {
   const Claim claim(*this);
-  if (!claim) return error(busy());
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(check_output_index(index));
   if (!has_result_) {
     return error(Code::kWrongState,

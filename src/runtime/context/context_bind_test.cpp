@@ -211,5 +211,20 @@ TEST(ContextBind, AContextThatWasNeverMadeSaysSo) {
   EXPECT_TRUE(none.inputs().empty());
 }
 
+TEST(ContextBind, MovedFromContextRefusesCallsAndTheOtherGoesOn) {
+  FakeSetup setup(one_in_one_out(Shape{1}));
+  Context context = setup.program.new_context().value();
+  Context other = std::move(context);
+  // NOLINTBEGIN(bugprone-use-after-move): a handle without a context says so.
+  EXPECT_EQ(context.run().code(), Code::kWrongState);
+  EXPECT_EQ(context.submit().error().code(), Code::kWrongState);
+  EXPECT_EQ(context.duplicate().error().code(), Code::kWrongState);
+  EXPECT_EQ(context.layer_times().error().code(), Code::kWrongState);
+  EXPECT_EQ(context.memory().total(), 0U);
+  EXPECT_TRUE(context.inputs().empty());
+  // NOLINTEND(bugprone-use-after-move)
+  EXPECT_TRUE(other.run().ok());
+}
+
 }  // namespace
 }  // namespace corelane

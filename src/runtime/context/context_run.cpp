@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/later.h"
+#include "device/fence_list.h"
 #include "runtime/context/context_state.h"
 #include "runtime/context/inference_state.h"
 #include "runtime/program/program_state.h"
@@ -19,6 +20,16 @@ namespace {
 
 TimePoint deadline_of(const RunOptions& options, TimePoint now) {
   return options.timeout == Duration{0} ? kNever : later(now, options.timeout);
+}
+
+/// What this thread uses itself; the queue checks the rest.
+Status check_options(const RunOptions& options) {
+  if (options.timeout < Duration{0}) {
+    return error(Code::kInvalidArgument, "the timeout is {} ns; 0 means none",
+                 options.timeout.count());
+  }
+  CORELANE_TRY(device::check_fences(options.wait, "wait"));
+  return device::check_fences(options.signal, "signal");
 }
 
 /// The fences a job waits for before memory it depends on is read in this thread.
@@ -38,25 +49,27 @@ void signal_all(const std::vector<std::shared_ptr<device::Fence>>& fences, const
 
 }  // namespace
 
+Status Context::run(const RunOptions& options) { return state().run(options); }
+
+Result<Inference> Context::submit(const RunOptions& options) {
+  Inference inference;
+  CORELANE_ASSIGN(inference.state_, state().submit(state_, options));
+  return inference;
+}
+
+device::JobRecord Context::record() const { return state().record(); }
+
+RunTimes Context::times() const { return state().times(); }
+
+Result<std::vector<device::LayerTime>> Context::layer_times() const {
+  return state().layer_times();
+}
+
 Status ContextState::not_ready() const {
   return error(Code::kWrongState,
                "program '{}' cannot run while input dimensions are open; call set_input_shapes or "
                "bind every input, allowed: {}",
                program_->description.name, runtime::allowed_shapes(program_->description));
-}
-
-Status ContextState::check_options(const RunOptions& options) const {
-  if (options.timeout < Duration{0}) {
-    return error(Code::kInvalidArgument, "the timeout is {} ns; 0 means none",
-                 options.timeout.count());
-  }
-  for (const auto* fences : {&options.wait, &options.signal}) {
-    const auto null = std::find(fences->begin(), fences->end(), nullptr);
-    if (null == fences->end()) continue;
-    return error(Code::kInvalidArgument, "fence {} of the {} list is null; leave it out",
-                 null - fences->begin(), fences == &options.wait ? "wait" : "signal");
-  }
-  return {};
 }
 
 device::Submission ContextState::submission(const RunOptions& options, TimePoint now) const {
@@ -114,7 +127,7 @@ std::vector<OutputCopy> ContextState::output_copies() const {
 Status ContextState::run(const RunOptions& options) {
   const Claim claim(*this);
   if (!claim) return busy();
-  if (pending_ != nullptr) CORELANE_TRY(settle());
+  if (pending_ != nullptr) CORELANE_TRY(take_pending());
   if (!ready_) return not_ready();
   has_result_ = false;
   if (converts_ || options.timeout != Duration{0} || !options.wait.empty() ||
@@ -179,8 +192,7 @@ Status ContextState::run_slowly(const RunOptions& options) {
 Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<ContextState> self,
                                                              const RunOptions& options) {
   const Claim claim(*this);
-  if (!claim) return error(busy());
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   if (!ready_) return error(not_ready());
   CORELANE_TRY(check_options(options));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
@@ -233,8 +245,7 @@ RunTimes ContextState::times() const {
 
 Result<std::vector<device::LayerTime>> ContextState::layer_times() {
   const Claim claim(*this);
-  if (!claim) return error(busy());
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   if (bindings_ == nullptr) return error(not_ready());
   return bindings_->layer_times();
 }

@@ -7,6 +7,57 @@
 #include "runtime/program/shape_choice.h"
 
 namespace corelane {
+namespace {
+
+Result<std::size_t> index_of(const std::vector<TensorDesc>& descs, std::string_view name,
+                             std::string_view what) {
+  std::string names;
+  for (std::size_t i = 0; i < descs.size(); ++i) {
+    if (descs[i].name == name) return i;
+    names += (i == 0 ? "'" : ", '") + descs[i].name + "'";
+  }
+  return error(Code::kNotFound, "there is no {} '{}'; the program has {}", what, name,
+               names.empty() ? "none" : names);
+}
+
+}  // namespace
+
+ContextState& Context::state() const noexcept {
+  return state_ == nullptr ? ContextState::none() : *state_;
+}
+
+Result<Context> Context::duplicate() const {
+  Context copy;
+  CORELANE_ASSIGN(copy.state_, state().duplicate());
+  return copy;
+}
+
+Status Context::set_input_shapes(const std::vector<Shape>& shapes) {
+  return state().set_input_shapes(shapes);
+}
+
+std::vector<TensorDesc> Context::inputs() const { return state().input_descs(); }
+
+std::vector<TensorDesc> Context::outputs() const { return state().output_descs(); }
+
+Result<std::size_t> Context::input_index(std::string_view name) const {
+  return index_of(inputs(), name, "input");
+}
+
+Result<std::size_t> Context::output_index(std::string_view name) const {
+  return index_of(outputs(), name, "output");
+}
+
+device::MemoryFigures Context::memory() const { return state().memory(); }
+
+ContextState& ContextState::none() noexcept {
+  static auto* none = [] {
+    auto* state = new ContextState;  // Never destroyed: handles may outlast any static.
+    state->claimed_.store(true);
+    return state;
+  }();
+  return *none;
+}
 
 Result<std::shared_ptr<ContextState>> ContextState::create(std::shared_ptr<ProgramState> program) {
   auto state = std::make_shared<ContextState>();
@@ -22,6 +73,7 @@ Result<std::shared_ptr<ContextState>> ContextState::create(std::shared_ptr<Progr
 }
 
 Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
+  if (program_ == nullptr) return error(busy());
   auto copy = std::make_shared<ContextState>();
   copy->program_ = program_;
   copy->inputs_.resize(program_->description.inputs.size());
@@ -29,7 +81,7 @@ Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
   runtime::ExecutableSet::Entry entry;
   std::vector<Shape> shapes;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     entry = entry_;
     shapes = shapes_;
   }
@@ -38,13 +90,18 @@ Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
 }
 
 Status ContextState::busy() const {
+  if (program_ == nullptr) {
+    return error(Code::kWrongState, "this context was never made; use Program::new_context");
+  }
   return error(Code::kBusy,
                "the context of program '{}' is in use by another call; give each thread a context "
                "of its own (duplicate)",
                program_->description.name);
 }
 
-Status ContextState::settle() {
+Status ContextState::enter(const Claim& claim) { return claim ? take_pending() : busy(); }
+
+Status ContextState::take_pending() {
   if (pending_ == nullptr) return {};
   const bool done = pending_->done() && (pending_finish_ == nullptr || pending_finish_->finished());
   const bool released = done && pending_->released();
@@ -92,10 +149,11 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
     }
   }
   {
-    const std::lock_guard lock(mutex_);
-    entry_ = std::move(entry);
-    shapes_ = std::move(shapes);
-    bindings_ = std::move(bindings);
+    // What was current goes after the lock: it may be the last reference to an executable.
+    const MutexLock lock(mutex_);
+    std::swap(entry_, entry);
+    std::swap(shapes_, shapes);
+    std::swap(bindings_, bindings);
   }
   has_result_ = false;
   job_.executable = entry_.executable;
@@ -139,8 +197,7 @@ Status ContextState::reshape(std::vector<Shape> shapes) {
 
 Status ContextState::set_input_shapes(const std::vector<Shape>& shapes) {
   const Claim claim(*this);
-  if (!claim) return busy();
-  CORELANE_TRY(settle());
+  CORELANE_TRY(enter(claim));
   CORELANE_TRY(runtime::check_shapes(program_->description, shapes));
   return reshape(shapes);
 }
@@ -175,18 +232,18 @@ void ContextState::publish() {
       out.back().shape = slot.view.shape;
     }
   }
-  const std::lock_guard lock(mutex_);
-  published_inputs_ = std::move(in);
-  published_outputs_ = std::move(out);
+  const MutexLock lock(mutex_);
+  published_inputs_.swap(in);
+  published_outputs_.swap(out);
 }
 
 std::vector<TensorDesc> ContextState::input_descs() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return published_inputs_;
 }
 
 std::vector<TensorDesc> ContextState::output_descs() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return published_outputs_;
 }
 
@@ -195,7 +252,7 @@ device::MemoryFigures ContextState::memory() const {
   std::size_t own = 0;
   {
     const Claim claim(*this);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     entry = entry_;
     if (claim) {
       for (const runtime::Slot& slot : inputs_) own += slot.foreign_own ? slot.own.size : 0;

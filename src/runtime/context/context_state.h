@@ -5,26 +5,29 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/sync.h"
 #include "corelane/device/device.h"
 #include "corelane/runtime/context.h"
-#include "runtime/program/executable_set.h"
 #include "runtime/context/output_copies.h"
 #include "runtime/context/slot.h"
+#include "runtime/program/executable_set.h"
 
 namespace corelane {
 
 struct ProgramState;
 
-/// Every function that may meet a second caller takes the claim, one atomic flag; who does not get
-/// it is told kBusy. `shapes_`, `entry_` and `bindings_` are written under claim and mutex both, so
-/// either is enough to read them.
+/// Every function that may meet a second caller takes the claim, one atomic flag; a caller that
+/// does not get it gets kBusy. `shapes_`, `entry_` and `bindings_` are written under claim and
+/// mutex both, so either is enough to read them. The rest is read and written under the claim.
 struct ContextState {
+  /// The state of a handle that was never made or was moved from: no program, and claimed for good,
+  /// so that busy() answers every call.
+  static ContextState& none() noexcept;
   static Result<std::shared_ptr<ContextState>> create(std::shared_ptr<ProgramState> program);
   Result<std::shared_ptr<ContextState>> duplicate() const;
 
@@ -70,11 +73,14 @@ struct ContextState {
   };
 
   // context_state.cpp: shapes and executables. All need the claim.
+  /// kBusy; of none(), kWrongState.
   Status busy() const;
   /// Takes over the result of an earlier inference. kBusy while it runs. One that was abandoned
-  /// leaves its tensors to the engine and new ones take their place, unless memory that is not ours
-  /// is still in use: then kBusy too.
-  Status settle();
+  /// leaves its tensors to the engine and new ones take their place, unless memory of the caller is
+  /// still in use: then kBusy too.
+  Status take_pending();
+  /// What most calls begin with: the claim is held, and no inference is pending.
+  Status enter(const Claim& claim);
   Status use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes, bool fresh = false);
   /// Every slot to new bindings; `kept` is the content of own inputs from before.
   Status apply_all(const std::vector<device::TensorRef>& kept);
@@ -92,6 +98,7 @@ struct ContextState {
   /// Replaces a slot and applies it; the old one is restored when that fails.
   template <class Apply>
   Status exchange(runtime::Slot& place, runtime::Slot slot, const Apply& apply);
+  Status take_shape(std::size_t index, const Shape& shape);
   Status put_input(std::size_t index, runtime::Slot slot);
   Status put_output(std::size_t index, runtime::Slot slot);
   Result<device::TensorRef> own_input(std::size_t index);
@@ -100,7 +107,6 @@ struct ContextState {
 
   // context_run.cpp
   Status not_ready() const;
-  Status check_options(const RunOptions& options) const;
   Status copy_in(Duration& spent);
   std::vector<runtime::OutputCopy> output_copies() const;
   device::Submission submission(const RunOptions& options, TimePoint now) const;
@@ -110,9 +116,9 @@ struct ContextState {
 
   std::shared_ptr<ProgramState> program_;
   mutable std::atomic<bool> claimed_{false};
-  mutable std::mutex mutex_;  ///< Guards the published descriptions and current executable.
-  std::vector<TensorDesc> published_inputs_;
-  std::vector<TensorDesc> published_outputs_;
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::vector<TensorDesc> published_inputs_ CORELANE_GUARDED_BY(mutex_);
+  std::vector<TensorDesc> published_outputs_ CORELANE_GUARDED_BY(mutex_);
   std::vector<Shape> shapes_;
   runtime::ExecutableSet::Entry entry_;
   std::shared_ptr<device::Bindings> bindings_;

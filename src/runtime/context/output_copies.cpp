@@ -54,12 +54,12 @@ void OutputFinish::run(device::Completion& completion) {
     status = copy_out(*bindings_, copies_);
     spent = clock_->now() - start;
   }
-  // The last references to bindings and buffers may be ours: let go of them outside the lock.
+  // These may be the last references to bindings and buffers: they go after the lock.
   const auto bindings = std::move(bindings_);
   const auto copies = std::move(copies_);
   std::vector<std::function<void(const Status&)>> callbacks;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status_ = status;
     spent_ = spent;
     finished_.store(true, std::memory_order_release);
@@ -72,28 +72,28 @@ void OutputFinish::run(device::Completion& completion) {
 
 bool OutputFinish::wait(TimePoint until) {
   if (finished()) return true;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!finished()) {
-    if (!clock_->wait_until(lock, changed_, until)) break;
+    if (!clock_->wait_until(lock.native(), changed_, until)) break;
   }
   return finished();
 }
 
 Status OutputFinish::status() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!finished()) return error(Code::kWrongState, "the inference is not done yet");
   return status_;
 }
 
 Duration OutputFinish::spent() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return spent_;
 }
 
 void OutputFinish::on_finished(std::function<void(const Status&)> f) {
   Status status;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!finished()) {
       callbacks_.push_back(std::move(f));
       return;

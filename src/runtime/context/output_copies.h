@@ -1,4 +1,4 @@
-/// The end of an inference whose outputs are converted: converts, then tells who waits.
+/// The end of an inference whose outputs are converted: converts, then completes it.
 #pragma once
 
 #include <atomic>
@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/sync.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/device.h"
@@ -30,7 +30,7 @@ struct OutputCopy {
 /// shape; what comes before it is already written.
 Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) noexcept;
 
-/// Runs once, in the thread that completes the job, before anyone is told that it is done. An
+/// Runs once, in the thread that completes the job, before the inference counts as done. An
 /// abandoned or failed job writes nothing.
 class OutputFinish {
  public:
@@ -52,11 +52,11 @@ class OutputFinish {
   std::vector<OutputCopy> copies_;
   std::vector<std::shared_ptr<device::Fence>> signal_;
   std::atomic<bool> finished_{false};
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{LockRank::kOutputFinish};
   std::condition_variable changed_;
-  std::vector<std::function<void(const Status&)>> callbacks_;
-  Status status_;
-  Duration spent_{};
+  std::vector<std::function<void(const Status&)>> callbacks_ CORELANE_GUARDED_BY(mutex_);
+  Status status_ CORELANE_GUARDED_BY(mutex_);
+  Duration spent_ CORELANE_GUARDED_BY(mutex_){};
 };
 
 /// Calls `f`, logging and dropping what it throws.

@@ -72,16 +72,17 @@ MatmulRequest::MatmulRequest(std::shared_ptr<MatmulProgram> program)
 void MatmulRequest::make_factors() {
   const auto a = static_cast<double>(desc_.a_scale);
   const double c = desc_.c == DType::kI8 ? static_cast<double>(desc_.c_scale) : 1.0;
-  factor_ = a / c;
+  scale_.of_all = a / c;
   if (!integer_ || desc_.b_scales.empty()) return;  // Packed B has its scale already.
-  factor_ = a * static_cast<double>(desc_.b_scales[0]) / c;
+  scale_.of_all = a * static_cast<double>(desc_.b_scales[0]) / c;
   if (desc_.b_quant != MatmulQuantB::kChannel) return;
-  factors_.resize(n_ + kFinishSlack);
-  for (std::size_t n = 0; n < n_; ++n) factors_[n] = a * static_cast<double>(desc_.b_scales[n]) / c;
-  float_factors_.assign(factors_.begin(), factors_.end());
+  scale_.of_channel.resize(n_ + kFinishSlack);
+  for (std::size_t n = 0; n < n_; ++n)
+    scale_.of_channel[n] = a * static_cast<double>(desc_.b_scales[n]) / c;
+  scale_.floats.assign(scale_.of_channel.begin(), scale_.of_channel.end());
 }
 
-MatmulRequest::~MatmulRequest() { program_->scratch_bytes -= scratch_bytes_; }
+MatmulRequest::~MatmulRequest() { program_->scratch_bytes -= scratch_.bytes; }
 
 Status MatmulRequest::set_input(std::size_t index, const device::TensorRef& tensor) {
   if (index > 1)
@@ -165,20 +166,21 @@ Status MatmulRequest::run(std::uint64_t core_bits) {
 
 void MatmulRequest::make_scratch(std::size_t threads) {
   gemm_.reset();
-  if (!a_direct_) a_rows_.resize(m_ * k_ * (integer_ ? 1 : sizeof(float)));
-  if (!c_direct_) sums_.resize(m_ * n_ * sizeof(std::int32_t));
-  if (desc_.c_block != 0) c_rows_.resize(threads * n_ * c_width_);
+  if (!a_direct_) scratch_.a_rows.resize(m_ * k_ * (integer_ ? 1 : sizeof(float)));
+  if (!c_direct_) scratch_.sums.resize(m_ * n_ * sizeof(std::int32_t));
+  if (desc_.c_block != 0) scratch_.c_rows.resize(threads * n_ * c_width_);
   // Last: with it all is there.
   gemm_.emplace(program_->form(), desc_.m, desc_.k, desc_.n, threads);
-  const std::size_t bytes = gemm_->scratch_bytes() + a_rows_.size() + sums_.size() + c_rows_.size();
-  program_->scratch_bytes += bytes - scratch_bytes_;
-  scratch_bytes_ = bytes;
+  const std::size_t bytes = gemm_->scratch_bytes() + scratch_.a_rows.size() + scratch_.sums.size() +
+                            scratch_.c_rows.size();
+  program_->scratch_bytes += bytes - scratch_.bytes;
+  scratch_.bytes = bytes;
 }
 
 void MatmulRequest::multiply(const std::shared_ptr<const PackedB>& b) {
   make_corrections(b);
   const void* const a = plain_a();
-  gemm_->run(a, *b, c_direct_ ? c_.data : sums_.data());
+  gemm_->run(a, *b, c_direct_ ? c_.data : scratch_.sums.data());
   if (!c_finished_) make_c(a);
 }
 
@@ -200,9 +202,10 @@ const void* MatmulRequest::plain_a() {
   const std::size_t bytes = k_ * (integer_ ? 1 : sizeof(float));
   const std::size_t least = std::max<std::size_t>(1, kLeastElementsOfA / k_);
   for_ranges(gemm_->threads(), m_, least, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t row = begin; row < end; ++row) make_a_row(row, a_rows_.data() + row * bytes);
+    for (std::size_t row = begin; row < end; ++row)
+      make_a_row(row, scratch_.a_rows.data() + row * bytes);
   });
-  return a_rows_.data();
+  return scratch_.a_rows.data();
 }
 
 void MatmulRequest::make_a_row(std::size_t row, std::byte* out) const {
@@ -247,7 +250,7 @@ void MatmulRequest::make_c(const void* a) {
         finish_row(row, a, c + row * row_bytes);
         continue;
       }
-      std::byte* const plain = c_rows_.data() + part * row_bytes;
+      std::byte* const plain = scratch_.c_rows.data() + part * row_bytes;
       finish_row(row, a, plain);
       scatter_row(row, plain);
     }
@@ -259,16 +262,16 @@ void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) {
   FinishRow finish;
   // Sums of 4 bytes each, ours to overwrite.
   std::byte* const sums =
-      (c_direct_ ? static_cast<std::byte*>(c_.data) : sums_.data()) + row * n_ * 4;
+      (c_direct_ ? static_cast<std::byte*>(c_.data) : scratch_.sums.data()) + row * n_ * 4;
   finish.sums = sums;
   finish.count = n_;
   finish.add = column_add_.empty() ? nullptr : column_add_.data();
   finish.zero = column_zero_;
   if (column_zero_ != nullptr)
     finish.row_sum = sum_i8(static_cast<const std::int8_t*>(a) + row * k_, k_);
-  finish.factors = factors_.empty() ? nullptr : factors_.data();
-  finish.float_factors = float_factors_.empty() ? nullptr : float_factors_.data();
-  finish.factor = factor_;
+  finish.factors = scale_.of_channel.empty() ? nullptr : scale_.of_channel.data();
+  finish.float_factors = scale_.floats.empty() ? nullptr : scale_.floats.data();
+  finish.factor = scale_.of_all;
   finish.zero_point = desc_.c_zero_point;
   const auto to_f32 = integer_ ? finish_f32 : scale_f32;
   switch (desc_.c) {
@@ -281,7 +284,7 @@ void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) {
     case DType::kF32:
       return to_f32(finish, reinterpret_cast<float*>(out));
     default:
-      if (integer_ || factor_ != 1) to_f32(finish, reinterpret_cast<float*>(sums));
+      if (integer_ || scale_.of_all != 1) to_f32(finish, reinterpret_cast<float*>(sums));
       if (!narrow(desc_.c, reinterpret_cast<const float*>(sums), n_, out)) narrow_failed_ = true;
   }
 }

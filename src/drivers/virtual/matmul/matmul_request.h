@@ -28,6 +28,20 @@ class MatmulRequest final : public device::LaneRequest {
   Result<std::vector<device::LayerTime>> layer_times() const override;
 
  private:
+  /// From sums to C.
+  struct Scale {
+    std::vector<double> of_channel;  ///< Empty: `of_all` serves every channel.
+    std::vector<float> floats;       ///< The same in f32.
+    double of_all = 1;
+  };
+  /// Sized for one number of threads.
+  struct Scratch {
+    std::vector<std::byte> a_rows;  ///< A made plain.
+    std::vector<std::byte> sums;    ///< Where they do not lie in C.
+    std::vector<std::byte> c_rows;  ///< One for each thread, before it is cut into blocks.
+    std::size_t bytes = 0;          ///< With the product's own, as the program counts them.
+  };
+
   Status check_bound() const;
   void make_factors();
   void make_scratch(std::size_t threads);
@@ -59,13 +73,8 @@ class MatmulRequest final : public device::LaneRequest {
   std::vector<std::int32_t> column_add_;    ///< What zero points add to each column; may be empty.
   const std::int32_t* column_zero_ = nullptr;  ///< B's zero points, where A's rows matter.
   std::vector<std::int32_t> zeros_;            ///< For `column_zero_`.
-  std::vector<double> factors_;                ///< From sums to C, per channel, or
-  std::vector<float> float_factors_;
-  double factor_ = 1;  ///< for all.
-  std::vector<std::byte> a_rows_;
-  std::vector<std::byte> sums_;
-  std::vector<std::byte> c_rows_;  ///< One for each thread, before it is cut into blocks.
-  std::size_t scratch_bytes_ = 0;
+  Scale scale_;
+  Scratch scratch_;
   std::atomic<bool> narrow_failed_{false};  ///< In a part of this run.
   Duration last_run_{};
   bool ran_ = false;
