@@ -1,4 +1,4 @@
-/// What this process holds, as the kernel counts it.
+/// Memory, descriptors and threads of this process, as the kernel counts them.
 #pragma once
 
 #include <malloc.h>

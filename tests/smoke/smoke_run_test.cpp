@@ -138,7 +138,7 @@ TEST(SmokeRun, QuantisedViewsAreBitExactWithTheFloatPath) {
   }
 }
 
-TEST(SmokeRun, InnerValuesAreExposedBehindTheOutputs) {
+TEST(SmokeRun, InnerValuesAreExposedAfterTheOutputs) {
   LoadOptions options = on(own_device());
   options.exposed_values = {"scaled"};
   const Program program = load(affine_model(2, 5), options);

@@ -90,7 +90,7 @@ TEST_F(SmokeSessionSharedCore, ARunThatCannotStartIsInterruptedOrTerminated) {
   EXPECT_TRUE(held.get());
 }
 
-TEST_F(SmokeSessionSharedCore, AResetLeavesLentMemoryToTheJobThatStillRuns) {
+TEST_F(SmokeSessionSharedCore, AResetLeavesBorrowedMemoryToTheJobThatStillRuns) {
   std::atomic<bool> freed{false};
   auto* memory = new std::vector<float>(x);
   std::shared_ptr<const void> keep(memory, [&freed](std::vector<float>* v) {

@@ -1,5 +1,5 @@
 // Sessions on the virtual NPU whose contexts load the model on their own: weights of another
-// session, custom operators; and what quantized models give.
+// session, custom operators; and the outputs of quantized models.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -42,7 +42,7 @@ ByteVector scaled_program(float weight, bool remove_weights, std::int64_t rows =
   return bytes.value_or(ByteVector());
 }
 
-TEST(SmokeSessionWeights, TheyAreThoseOfASessionThatIsGone) {
+TEST(SmokeSessionWeights, TheyOutliveTheSessionTheyCameFrom) {
   const auto device = testing::own_device();
   auto first = std::make_unique<Session>(
       Session::create(scaled_program(3, false), options_on(device)).value());
@@ -144,7 +144,7 @@ TEST(SmokeSessionCustomOperators, AMissingOneFailsItsTasksAndTheSessionGoesOn) {
   EXPECT_TRUE(session.run(feed));
 }
 
-/// x -> Q -> DQ -> Relu -> Q -> DQ -> y with int8 behind f32.
+/// x -> Q -> DQ -> Relu -> Q -> DQ -> y with int8 after f32.
 std::string quantized_model() {
   const std::vector<OnnxBuilder::Dim> dims = {std::int64_t{1}, std::int64_t{8}};
   return OnnxBuilder()

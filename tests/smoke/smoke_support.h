@@ -1,4 +1,4 @@
-/// What the smoke tests share: small models, devices of their own, views.
+/// Support of the smoke tests: small models, devices that no other test has, views.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 /// The long run: inferences and load/unload cycles on the virtual NPU, every result checked, and
-/// the memory, descriptors and threads of the process held against what they were after warming up.
+/// the memory, descriptors and threads of the process compared with those after warming up.
 /// Exit code: 0 level and right, 1 not, 2 wrong usage.
 #include <unistd.h>
 
@@ -37,9 +37,9 @@ constexpr std::size_t kAllowedKb = 8 * 1024;
 #endif
 
 /// The engine keeps the stream threads of models that lived at the same moment, for the next one;
-/// how many that is depends on when a lane lets go of its last job. Bounded, whatever the count.
+/// how many that is depends on when a lane releases its last job. Bounded, whatever the count.
 #ifdef SOAK_SANITIZED
-constexpr std::size_t kAllowedThreads = 12;  // Lanes let go late: more models live at one moment.
+constexpr std::size_t kAllowedThreads = 12;  // Lanes release late: more models live at one moment.
 #else
 constexpr std::size_t kAllowedThreads = 4;
 #endif

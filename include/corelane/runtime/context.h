@@ -27,7 +27,7 @@ class Fence;
 struct ContextState;
 struct InferenceState;
 
-/// How one inference runs; members left alone mean: the program's cores, no deadline, no fences.
+/// How one inference runs. The defaults: the program's cores, no deadline, no fences.
 struct RunOptions {
   device::CoreSet cores;      ///< Default: any core; a program's own wish is applied to "any".
   Duration timeout{0};        ///< 0: none. Else the deadline is now + timeout.
@@ -50,7 +50,7 @@ class CORELANE_API Inference {
   bool done() const noexcept;
   /// Waits for the result (until `until`); kTimeout when the time came first and the work goes on.
   Status wait(TimePoint until = kNever);
-  /// Waits until the device has let go of the bound memory; false when `until` came first.
+  /// Waits until the device has released the bound memory; false when `until` came first.
   bool wait_released(TimePoint until = kNever);
   /// True when it was removed before it started; it then completes with kCancelled.
   bool cancel();

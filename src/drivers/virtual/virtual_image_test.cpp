@@ -4,7 +4,7 @@
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/test_programs.h"
 
-// What the virtual NPU takes as an image: refusals, and the pre-compiled form.
+// Images that the virtual NPU takes or refuses, and the pre-compiled form.
 namespace corelane::drivers::virtual_npu {
 namespace {
 

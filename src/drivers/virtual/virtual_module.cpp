@@ -1,4 +1,4 @@
-/// What libcorelane_virtual.so exports.
+/// The export of libcorelane_virtual.so.
 #include <utility>
 
 #include "corelane/base/log.h"
@@ -7,7 +7,7 @@
 
 namespace {
 
-/// The module has its own copy of the log; it speaks through the library's.
+/// The module has its own copy of the log, which passes its lines to the library's.
 void take_services(const corelane::device::HostServices& services) {
   corelane::log::set_level(services.log_level);
   if (services.log) corelane::log::set_callback(services.log);

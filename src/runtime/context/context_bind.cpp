@@ -100,6 +100,8 @@ Status ContextState::check_output_index(std::size_t index) const {
                index, program_->description.name, outputs_.size());
 }
 
+/// From the bindings where the executable's shape is static. Bindings of an executable with open
+/// dimensions have no memory for them, so it is allocated here.
 Result<device::TensorRef> ContextState::own_input(std::size_t index) {
   Slot& slot = inputs_[index];
   if (slot.own.data != nullptr) return slot.own;
@@ -144,6 +146,9 @@ Status ContextState::apply_output(std::size_t index) {
   return bindings_->set_output(index, in_place ? ref_of(slot) : device::TensorRef{});
 }
 
+/// The slot is the truth and the bindings follow it, so that a refused binding leaves the earlier
+/// one in force. Where even that cannot be restored, the context is not ready until it is bound
+/// again.
 template <class Apply>
 Status ContextState::exchange(Slot& place, Slot slot, const Apply& apply) {
   std::swap(place, slot);

@@ -33,7 +33,7 @@ TEST(ContextBind, ProgramFormMemoryIsUsedInPlace) {
   EXPECT_EQ(context.times().copy_in.count(), 0);
 }
 
-TEST(ContextBind, BindingTheSameMemoryAgainTellsTheDeviceNothing) {
+TEST(ContextBind, BindingTheSameMemoryAgainDoesNotReachTheDevice) {
   FakeSetup setup(one_in_one_out(Shape{1}));
   Context context = setup.program.new_context().value();
   const std::vector<float> x{1};
@@ -48,7 +48,8 @@ TEST(ContextBind, BindingTheSameMemoryAgainTellsTheDeviceNothing) {
   ConvertOptions normalise;
   normalise.mean = {0.5F};
   ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1}), normalise).ok());
-  EXPECT_EQ(context.run().code(), Code::kInvalidArgument);  // Means need channels: it was told.
+  EXPECT_EQ(context.run().code(),
+            Code::kInvalidArgument);  // Means need channels, so they were passed on.
 }
 
 TEST(ContextBind, RunsOnOwnMemoryThatIsFilledInPlace) {
@@ -197,13 +198,13 @@ TEST(ContextBind, FailedRunHasNoResult) {
   FakeSetup setup(one_in_one_out(Shape{1}));
   Context context = setup.program.new_context().value();
   ASSERT_TRUE(context.run().ok());
-  setup.device->next_status = Status(Code::kEngineFailed, "told to");
+  setup.device->next_status = Status(Code::kEngineFailed, "scripted");
   EXPECT_EQ(context.run().code(), Code::kEngineFailed);
   EXPECT_EQ(context.output(0).error().code(), Code::kWrongState);
   EXPECT_EQ(context.record().code, Code::kEngineFailed);
 }
 
-TEST(ContextBind, AContextThatWasNeverMadeSaysSo) {
+TEST(ContextBind, AContextThatWasNeverMadeRefusesCalls) {
   Context none;
   EXPECT_EQ(none.run().code(), Code::kWrongState);
   EXPECT_EQ(none.submit().error().code(), Code::kWrongState);
@@ -215,7 +216,7 @@ TEST(ContextBind, MovedFromContextRefusesCallsAndTheOtherGoesOn) {
   FakeSetup setup(one_in_one_out(Shape{1}));
   Context context = setup.program.new_context().value();
   Context other = std::move(context);
-  // NOLINTBEGIN(bugprone-use-after-move): a handle without a context says so.
+  // NOLINTBEGIN(bugprone-use-after-move): a handle without a context refuses calls.
   EXPECT_EQ(context.run().code(), Code::kWrongState);
   EXPECT_EQ(context.submit().error().code(), Code::kWrongState);
   EXPECT_EQ(context.duplicate().error().code(), Code::kWrongState);

@@ -22,7 +22,7 @@ TimePoint deadline_of(const RunOptions& options, TimePoint now) {
   return options.timeout == Duration{0} ? kNever : later(now, options.timeout);
 }
 
-/// What this thread uses itself; the queue checks the rest.
+/// The options that this thread acts on itself; the queue checks the rest.
 Status check_options(const RunOptions& options) {
   if (options.timeout < Duration{0}) {
     return error(Code::kInvalidArgument, "the timeout is {} ns; 0 means none",
@@ -84,8 +84,8 @@ device::Submission ContextState::submission(const RunOptions& options, TimePoint
   job.tag = options.tag;
   job.wait = options.wait;
   job.signal = options.signal;
-  // Memory of ours lives as long as the job, so an abandoned one may go on using it; what the
-  // caller bound is shielded by the device, unless the caller opted out.
+  // The context's own memory lives as long as the job, so an abandoned job may go on using it. The
+  // device shields memory of the caller, unless the caller opted out.
   job.direct_user_memory = options.direct_user_memory || !user_memory_;
   return job;
 }
@@ -144,6 +144,8 @@ Status ContextState::run(const RunOptions& options) {
   return status;
 }
 
+/// With conversions, fences or a deadline. The claim is held throughout: a second caller gets kBusy
+/// and does not wait.
 Status ContextState::run_slowly(const RunOptions& options) {
   CORELANE_TRY(check_options(options));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
@@ -154,7 +156,7 @@ Status ContextState::run_slowly(const RunOptions& options) {
     job.wait.clear();
     if (prepared.ok()) prepared = copy_in(copy_in_);
     if (!prepared.ok()) {
-      // As the device does for a job that fails: who waits for it must learn of it.
+      // As the device does for a job that fails, so that no waiter is left behind.
       signal_all(job.signal, prepared);
       return prepared;
     }
@@ -169,7 +171,7 @@ Status ContextState::run_slowly(const RunOptions& options) {
   } else {
     CORELANE_ASSIGN(const auto completion, program_->queue->submit(job));
     if (!completion->wait()) {
-      return error(Code::kInternal, "a wait without end came back before the job was done");
+      return error(Code::kInternal, "a wait without a time limit returned before the job was done");
     }
     status = completion->status();
     record_ = completion->record();
@@ -217,6 +219,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
     }
   }
   CORELANE_ASSIGN(inference->completion, program_->queue->submit(job));
+  // From here on the job runs: nothing below may fail.
   pending_outside_ = reaches_outside(job);
   inference->copy_in = copy_in_;
   pending_ = inference->completion;

@@ -36,7 +36,7 @@ TEST(ContextRun, OptionsReachTheDevice) {
   EXPECT_EQ(context.times().device, 5us);
 }
 
-TEST(ContextRun, FencesLearnOfAFailureBeforeTheJob) {
+TEST(ContextRun, FencesGetAFailureBeforeTheJob) {
   FakeSetup setup(one_in_one_out(Shape{2}));
   Context context = setup.program.new_context().value();
   const std::array<std::uint8_t, 2> bytes = {1, 2};
@@ -118,7 +118,7 @@ TEST(ContextRun, UserMemoryIsShieldedOnlyWhereSomeIsBound) {
   EXPECT_TRUE(setup.device->last.direct_user_memory);
 }
 
-TEST(ContextSubmit, ConvertedOutputsAreThereBeforeAnyoneIsTold) {
+TEST(ContextSubmit, ConvertedOutputsAreWrittenBeforeTheCompletion) {
   FakeSetup setup(held(Shape{2}));
   Context context = setup.program.new_context().value();
   const std::array<std::int8_t, 2> x{1, 2};
@@ -284,7 +284,7 @@ TEST(ContextSubmit, FailedFenceFailsTheRunThatWaitsForIt) {
   EXPECT_EQ(context.run(options).code(), Code::kInvalidArgument);
 }
 
-TEST(ContextSubmit, AnInferenceNeverSubmittedSaysSo) {
+TEST(ContextSubmit, AnInferenceNeverSubmittedRefusesCalls) {
   Inference none;
   EXPECT_FALSE(none.done());
   EXPECT_FALSE(none.cancel());

@@ -165,7 +165,7 @@ TEST(ContextShapes, DuplicateHasTheShapesAndMemoryOfItsOwn) {
   EXPECT_EQ(floats_of(second.output(0).value()), std::vector<float>{5});
 }
 
-TEST(ContextShapes, ExposedValuesComeBehindTheDeclaredOutputs) {
+TEST(ContextShapes, ExposedValuesComeAfterTheDeclaredOutputs) {
   const FakeConfig config = one_in_one_out(Shape{1});
   LoadOptions options;
   options.exposed_values = {"inner"};
@@ -195,7 +195,7 @@ TEST(ContextShapes, ContentSurvivesTheStepFromOpenToStatic) {
   auto& seen = static_cast<testing::FakeBindings&>(*setup.device->last.bindings);
   const auto last_of_w = [&] { return static_cast<const float*>(seen.input(1)->data)[27]; };
   EXPECT_EQ(last_of_w(), 5.0F);
-  // What is written now is what the device reads.
+  // The device reads what is written from now on.
   const std::vector<float> again(28, 6.0F);
   ASSERT_TRUE(context.set_input(1, view_of(again, Shape{4, 7})).ok());
   EXPECT_EQ(last_of_w(), 6.0F);

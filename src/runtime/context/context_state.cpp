@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/leaked.h"
 #include "runtime/program/program_state.h"
 #include "runtime/program/shape_choice.h"
 
@@ -51,11 +52,8 @@ Result<std::size_t> Context::output_index(std::string_view name) const {
 device::MemoryFigures Context::memory() const { return state().memory(); }
 
 ContextState& ContextState::none() noexcept {
-  static auto* none = [] {
-    auto* state = new ContextState;  // Never destroyed: handles may outlast any static.
-    state->claimed_.store(true);
-    return state;
-  }();
+  static Leaked<ContextState> none;
+  none->claimed_.store(true, std::memory_order_relaxed);
   return *none;
 }
 
@@ -132,7 +130,8 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
       CORELANE_ASSIGN(bindings, entry.executable->new_bindings());
     }
   }
-  // Own memory of inputs that keep their shape keeps its content.
+  // New bindings have memory of their own, so what the context's inputs hold is copied over, where
+  // the shape stays; `before` keeps the old memory until then.
   const std::shared_ptr<device::Bindings> before = bindings_;
   std::vector<device::TensorRef> kept(inputs_.size());
   for (std::size_t i = 0; i < inputs_.size() && i < shapes_.size(); ++i) {
@@ -149,7 +148,8 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
     }
   }
   {
-    // What was current goes after the lock: it may be the last reference to an executable.
+    // The earlier values are freed after the lock: they may hold the last reference to an
+    // executable.
     const MutexLock lock(mutex_);
     std::swap(entry_, entry);
     std::swap(shapes_, shapes);
@@ -167,6 +167,8 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   return {};
 }
 
+/// Outputs give way where inputs must not: a caller that changes shapes expects to bind outputs
+/// anew.
 Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_TRY(apply_input(i));
@@ -186,7 +188,8 @@ Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
 Status ContextState::reshape(std::vector<Shape> shapes) {
   if (shapes == shapes_ && entry_.executable != nullptr && ready_) return {};
   if (!runtime::all_static(shapes)) {
-    // Not all chosen yet: a dynamic executable goes on, a static one has to wait for the rest.
+    // Not all shapes are chosen yet: a dynamic executable stays, a static one is found with the
+    // last.
     const bool fits = entry_.executable != nullptr && runtime::accepts_all(entry_.shapes, shapes);
     return use(fits ? entry_ : runtime::ExecutableSet::Entry{}, std::move(shapes));
   }

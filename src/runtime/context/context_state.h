@@ -102,7 +102,7 @@ struct ContextState {
   Status put_input(std::size_t index, runtime::Slot slot);
   Status put_output(std::size_t index, runtime::Slot slot);
   Result<device::TensorRef> own_input(std::size_t index);
-  /// What runs need to know of the slots.
+  /// Recomputes `converts_`, `user_memory_` and `ready_` from the slots.
   void refresh();
 
   // context_run.cpp
@@ -110,7 +110,7 @@ struct ContextState {
   Status copy_in(Duration& spent);
   std::vector<runtime::OutputCopy> output_copies() const;
   device::Submission submission(const RunOptions& options, TimePoint now) const;
-  /// True when `job`, abandoned, would go on using memory that is not the context's own.
+  /// True when `job`, once abandoned, would go on using memory of the caller.
   bool reaches_outside(const device::Submission& job) const;
   Status run_slowly(const RunOptions& options);
 
@@ -130,7 +130,7 @@ struct ContextState {
   bool user_memory_ = false;  ///< The device sees memory that its user may free.
   device::Submission job_;    ///< The part of a submission that does not change.
 
-  /// The last job, when it was submitted or has not let go of its memory.
+  /// The last job, while it is not taken over: it was submitted, or has not released its memory.
   std::shared_ptr<device::Completion> pending_;
   std::shared_ptr<runtime::OutputFinish> pending_finish_;
   bool pending_outside_ = false;  ///< It uses memory of the caller without a shield.

@@ -15,7 +15,7 @@ bool Inference::done() const noexcept {
 
 Status Inference::wait(TimePoint until) {
   if (state_ == nullptr) return no_inference();
-  // The device's wait may run the job in this thread; ours only waits for the conversion.
+  // The device's wait may run the job in this thread; the second only waits for the conversion.
   const bool done =
       state_->completion->wait(until) && (state_->finish == nullptr || state_->finish->wait(until));
   if (!done) {

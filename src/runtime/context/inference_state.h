@@ -1,4 +1,4 @@
-/// One submitted inference: the device's completion and what follows it.
+/// One submitted inference: the device's completion, and the conversion of outputs after it.
 #pragma once
 
 #include <memory>

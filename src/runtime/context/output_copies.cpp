@@ -54,7 +54,7 @@ void OutputFinish::run(device::Completion& completion) {
     status = copy_out(*bindings_, copies_);
     spent = clock_->now() - start;
   }
-  // These may be the last references to bindings and buffers: they go after the lock.
+  // These may be the last references to bindings and buffers: they are freed after the lock.
   const auto bindings = std::move(bindings_);
   const auto copies = std::move(copies_);
   std::vector<std::function<void(const Status&)>> callbacks;

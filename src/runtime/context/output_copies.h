@@ -27,7 +27,7 @@ struct OutputCopy {
 };
 
 /// Converts the results. kShapeMismatch or kOutOfMemory when the memory does not fit the actual
-/// shape; what comes before it is already written.
+/// shape; the outputs before that one are written already.
 Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) noexcept;
 
 /// Runs once, in the thread that completes the job, before the inference counts as done. An
@@ -48,7 +48,7 @@ class OutputFinish {
 
  private:
   const std::shared_ptr<Clock> clock_;
-  std::shared_ptr<device::Bindings> bindings_;  ///< Dropped when finished.
+  std::shared_ptr<device::Bindings> bindings_;  ///< Null when finished.
   std::vector<OutputCopy> copies_;
   std::vector<std::shared_ptr<device::Fence>> signal_;
   std::atomic<bool> finished_{false};

@@ -18,7 +18,7 @@ enum class SlotMode : std::uint8_t {
   kConverted,  ///< User memory, converted from or to own memory at each run.
 };
 
-/// What was asked for (mode, view) and what the device has of it (own, applied).
+/// The caller's request (mode, view, convert, buffer) and the context's own memory (own).
 struct Slot {
   SlotMode mode = SlotMode::kOwn;
   MutableTensorView view;  ///< Of user memory or buffer. Inputs are read only.
@@ -28,8 +28,8 @@ struct Slot {
   bool foreign_own = false;  ///< `own` was allocated here, not by the device's bindings.
 };
 
-/// True when `view` is what the device computes with: dtype of `desc`, plain layout without gaps,
-/// no quantization, elements at their natural alignment. The shape is not looked at.
+/// True when the device can compute with `view` as it is: dtype of `desc`, plain layout without
+/// gaps, no quantization, elements at their natural alignment. The shape is not checked.
 bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept;
 
 /// kTypeMismatch, kInvalidArgument (null, size, layout) naming `what` ("input 'x'"), unless the

@@ -55,7 +55,7 @@ std::shared_ptr<const DirectNetwork> DirectForms::find(const std::vector<Shape>&
   return made_.get(dims_of(shapes), [&] { return Made(make_for(shapes)); }).value_or(nullptr);
 }
 
-/// Shapes that do not fit throw here, and then in the engine, which says why.
+/// Shapes that do not fit throw here and, when they run, in the engine, which gives the reason.
 std::shared_ptr<const DirectNetwork> DirectForms::make_for(const std::vector<Shape>& shapes) const
     try {
   const auto network = network_->clone();

@@ -1,5 +1,5 @@
 /// The direct networks of one program: one, or, where inputs have open dimensions, one for each
-/// list of shapes that was asked for.
+/// list of shapes that has been run.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// Dimensions of all inputs, as the key of what was made for them.
+/// The dimensions of all inputs, as a key.
 using ShapeKey = std::vector<std::vector<std::int64_t>>;
 ShapeKey dims_of(const std::vector<Shape>& shapes);
 
@@ -31,8 +31,8 @@ class DirectForms {
   static std::unique_ptr<DirectForms> make(std::shared_ptr<ov::Model> network,
                                            std::vector<TensorDesc> inputs);
 
-  /// For these shapes of the inputs, all static; null: the engine is to run it. The first call for
-  /// some shapes takes about 0.1 ms.
+  /// The network for these shapes of the inputs, all static; null: the engine runs them. The first
+  /// call for a list of shapes takes about 0.1 ms, without a lock.
   std::shared_ptr<const DirectNetwork> find(const std::vector<Shape>& shapes);
 
  private:

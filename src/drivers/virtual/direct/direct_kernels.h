@@ -14,10 +14,10 @@ struct DirectOperator {
   std::size_t cost = 1;  ///< Of one value, in the time of an addition.
 };
 
-/// Element by element; null for operators that are none, or not known.
+/// The kernel of an operator that works element by element; null for others.
 const DirectOperator* find_elementwise(const ov::Node& node);
 
-/// False for operators that no step stands for, whatever their shapes.
+/// False for operators that no step can compute, whatever their shapes.
 bool is_direct_operator(const ov::Node& node);
 
 void direct_matmul(const DirectStep& step, const float* a, const float* b, float* y);

@@ -68,7 +68,7 @@ bool is_direct_operator(const ov::Node& node) {
          type == "Softmax" || is_reshape(type) || find_elementwise(node) != nullptr;
 }
 
-/// Walks a network once; every add_*() is false where the network is not to be run this way.
+/// Walks a network once; every add_*() is false where the network cannot run this way.
 class DirectBuilder {
  public:
   std::shared_ptr<const DirectNetwork> build(const ov::Model& network,
@@ -254,7 +254,7 @@ void DirectNetwork::run(std::span<const float* const> inputs, std::span<float* c
   for (const DirectStep& step : steps_) {
     step.kernel(step, find(step.a), find(step.b), scratch + step.out);
   }
-  // Only now: an output may be the memory of an input.
+  // Last, since an output may be the memory of an input.
   for (std::size_t i = 0; i < results_.size(); ++i) {
     std::memmove(outputs[i], find(results_[i].from), results_[i].count * sizeof(float));
   }

@@ -36,8 +36,8 @@ struct DirectStep {
 /// Immutable; any thread.
 class DirectNetwork {
  public:
-  /// Null for networks that are not small enough, or have another operator or type. `inputs`: as
-  /// run() takes them; found in the network by their names. May throw what the engine throws.
+  /// Null for networks that are too large or have another operator or type. `inputs`: in the order
+  /// of run(), found in the network by their names. The engine's exceptions pass through.
   static std::shared_ptr<const DirectNetwork> make(const ov::Model& network,
                                                    std::span<const TensorDesc> inputs);
 
@@ -63,7 +63,7 @@ class DirectNetwork {
   std::size_t scratch_ = 0;
 };
 
-/// Up to so many ONNX nodes and constants a network is looked at; with more it is never small.
+/// A network with more ONNX nodes or bytes of constants is never small, and is not read for it.
 inline constexpr std::size_t kDirectNodes = 64;
 inline constexpr std::size_t kDirectConstantBytes = 65536;
 

@@ -180,7 +180,7 @@ TEST(DirectNetwork, InputsAndConstantsMayBeOutputs) {
   EXPECT_THAT(floats_of(*r, 1), ElementsAre(7, 8));
 }
 
-TEST(DirectNetwork, LargeAndOtherNetworksAreTheEngines) {
+TEST(DirectNetwork, TheEngineRunsLargeAndOtherNetworks) {
   EXPECT_TRUE(direct_of(unary("Relu", {4000})));
   EXPECT_FALSE(direct_of(unary("Relu", {5000})));
   EXPECT_TRUE(direct_of(unary("Exp", {100})));
@@ -199,7 +199,7 @@ TEST(DirectNetwork, LargeAndOtherNetworksAreTheEngines) {
   EXPECT_FALSE(direct_of(integers));
 }
 
-TEST(DirectNetwork, OpenShapesRunTheFormOfWhatIsBound) {
+TEST(DirectNetwork, OpenShapesRunTheFormOfTheBoundShape) {
   const std::string bytes = NetworkBuilder()
                                 .input("x", {-1, 2})
                                 .floats("c", {2}, {10, 20})
@@ -239,7 +239,7 @@ TEST(DirectNetwork, OpenShapesRunTheFormOfWhatIsBound) {
   EXPECT_FALSE(bound.ok() && r->run(1).ok());
 }
 
-TEST(DirectNetwork, LayerTimesAndOtherPrecisionsAreTheEngines) {
+TEST(DirectNetwork, TheEngineServesLayerTimesAndOtherPrecisions) {
   device::PrepareOptions options;
   options.profile_layers = true;
   const auto program = make_virtual_engine(1)->prepare(onnx_image(relu_network()), options);
@@ -251,7 +251,7 @@ TEST(DirectNetwork, LayerTimesAndOtherPrecisionsAreTheEngines) {
   EXPECT_FALSE(times->empty());
 }
 
-TEST(DirectNetwork, WhatIsNotBoundIsMemoryOfItsOwn) {
+TEST(DirectNetwork, UnboundTensorsHaveMemoryOfTheRequest) {
   const auto program = make_virtual_engine(1)->prepare(onnx_image(relu_network()), {});
   const auto r = request(**program);
   std::vector<float> x(16, 3.0F);

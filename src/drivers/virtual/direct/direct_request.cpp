@@ -31,7 +31,7 @@ Status DirectRequest::set_output(std::size_t index, const device::TensorRef& ten
   return {};
 }
 
-/// The network for what is bound, and where it reads. Null network_: the engine is to run.
+/// Sets network_ for the shapes that are bound, and where it reads. Null: the engine runs them.
 void DirectRequest::choose_form() {
   bool known = !shapes_.empty();
   shapes_.resize(inputs_.size());
@@ -39,7 +39,7 @@ void DirectRequest::choose_form() {
     const Shape& declared = program_->inputs()[i].shape;
     const bool bound = inputs_[i].data != nullptr;
     if (!bound && !declared.is_static()) {
-      network_ = nullptr;  // The engine's request says that it is missing.
+      network_ = nullptr;  // The engine's request reports that it is missing.
       shapes_.clear();
       return;
     }

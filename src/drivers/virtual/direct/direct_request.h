@@ -13,9 +13,8 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// Reads and writes bound memory where it lies; what is not bound is memory of its own. Shapes that
-/// give no direct network run on a request of the engine, which is made when the first of them
-/// comes.
+/// Reads and writes bound memory in place; tensors that are not bound have memory of the request.
+/// Shapes that give no direct network run on a request of the engine, made at the first of them.
 class DirectRequest final : public device::LaneRequest {
  public:
   using MakeRequest = std::function<Result<std::unique_ptr<device::LaneRequest>>()>;

@@ -8,7 +8,7 @@
 namespace corelane::drivers::virtual_npu {
 namespace {
 
-TEST(EngineFork, TheChildIsRefusedAndToldWhatToDo) {
+TEST(EngineFork, TheChildIsRefusedWithARemedy) {
   const device::Image image = onnx_image(relu_network());
   ASSERT_NE(prepare(image), nullptr);  // And gone again.
   const pid_t child = ::fork();

@@ -51,7 +51,7 @@ ov::element::Type precision_of(device::Precision precision) {
   return ov::element::f32;
 }
 
-bool tells_of_memory(std::string_view what) {
+bool says_out_of_memory(std::string_view what) {
   return what.find("bad_alloc") != std::string_view::npos ||
          what.find("out_of_memory") != std::string_view::npos ||
          what.find("Cannot allocate memory") != std::string_view::npos;
@@ -144,11 +144,11 @@ Status status_of_exception(Code code, std::string_view context, const NodeNames&
     return error(Code::kOutOfMemory, "{}: the engine found no memory", context);
   } catch (const std::exception& e) {
     const std::string_view what = e.what();
-    if (tells_of_memory(what))
+    if (says_out_of_memory(what))
       return error(Code::kOutOfMemory, "{}: the engine found no memory", context);
     return complaint_status(code, context, what, names);
   } catch (...) {
-    return error(code, "{}: the engine threw something that is no std::exception", context);
+    return error(code, "{}: the engine threw something other than a std::exception", context);
   }
 }
 

@@ -18,7 +18,7 @@ namespace corelane::drivers::virtual_npu {
 ov::Core& engine_core();
 
 /// kWrongState in a process that was forked after the engine's first use: its threads stayed in the
-/// parent, and a compilation that gives them work waits for ever.
+/// parent, and a compilation that gives them work would never end.
 Status engine_usable();
 
 /// CPUs this process may use, at least 1.
@@ -32,7 +32,7 @@ struct CopySettings {
 
 ov::AnyMap compile_settings(const CopySettings& copy, const device::PrepareOptions& options);
 
-/// kUndefined for types that we have none for.
+/// kUndefined for types that have no counterpart.
 DType dtype_of(const ov::element::Type& type) noexcept;
 ov::element::Type engine_type(DType dtype) noexcept;
 
@@ -43,7 +43,7 @@ Shape shape_of(const ov::Shape& shape);
 ov::Shape engine_shape(const Shape& shape);
 
 /// To be called in a catch block: the exception in flight as a Status. std::bad_alloc (also when
-/// the engine only tells it in a text) is kOutOfMemory.
+/// the engine reports it in a text only) is kOutOfMemory.
 Status status_of_exception(Code code, std::string_view context, const NodeNames& names = {});
 
 }  // namespace corelane::drivers::virtual_npu

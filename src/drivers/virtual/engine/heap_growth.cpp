@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/leaked.h"
 #include "base/sync.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -25,8 +26,8 @@ struct Meter {
 };
 
 Meter& meter() {
-  static auto* m = new Meter;  // Never destroyed: threads may compile while the process ends.
-  return *m;
+  static Leaked<Meter> meter;
+  return *meter;
 }
 
 }  // namespace

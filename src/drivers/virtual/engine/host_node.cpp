@@ -13,7 +13,7 @@ namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::string_view kMarker = "corelane-host-operator#";
-/// Failures nobody asks for (the job was abandoned) must not pile up.
+/// Bounds the failures that no job collects, because it was abandoned.
 constexpr std::size_t kMaxKept = 64;
 
 TensorView view_of(const ov::Tensor& tensor) {
@@ -118,7 +118,7 @@ void HostNode::validate_and_infer_types() {
         declared ? engine_type(node.output_dtypes[i]) : declared_input_type(0);
     NODE_VALIDATION_CHECK(this, !declared || type != ov::element::dynamic, "custom operator '",
                           node.type, "' declares an element type for output ", i,
-                          " that this device has not");
+                          " that this device does not have");
     const ov::PartialShape* input = has_input ? &get_input_partial_shape(0) : nullptr;
     set_output_type(i, type, output_shape(i, input));
   }

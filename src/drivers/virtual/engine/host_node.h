@@ -18,8 +18,8 @@ namespace corelane::drivers::virtual_npu {
 
 /// The custom operators of one program. Immutable but for the failures; any thread.
 ///
-/// A node fails by an exception through the engine, which only carries text, so the Status waits
-/// here under a number that the text holds.
+/// A node fails by an exception through the engine, which keeps the text only, so the Status waits
+/// here under a number that the text carries.
 class HostOperators {
  public:
   HostOperators(std::vector<CustomNode> nodes, std::shared_ptr<device::HostOperatorTable> table)
@@ -31,7 +31,8 @@ class HostOperators {
               std::span<const MutableTensorView> outputs) const;
   /// Keeps `status` and returns the text to throw.
   std::string keep(Status status);
-  /// The Status that belongs to an exception's text, once; ok when it holds none of ours.
+  /// Removes and returns the Status that keep() stored for an exception's text; ok when the text
+  /// has none of its numbers.
   Status take(std::string_view what);
 
  private:

@@ -1,4 +1,4 @@
-/// What requests of this driver say alike.
+/// Failures that every kind of request of this driver reports in the same words.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-/// Whether shapes of open inputs fit a network. The engine does not ask everywhere: a product of
+/// Whether shapes of open inputs fit a network. The engine does not check everywhere: a product of
 /// matrices whose inner sizes differ reads past its operand (OpenVINO 2026.4.1).
 #pragma once
 
@@ -18,10 +18,10 @@ namespace corelane::drivers::virtual_npu {
 /// Any thread.
 class ShapeCheck {
  public:
-  /// Takes the network apart: values of large constants say nothing of shapes and are let go.
+  /// Copies the network without the values of large constants, which no shape depends on.
   ShapeCheck(const std::shared_ptr<ov::Model>& network, std::vector<TensorDesc> inputs);
 
-  /// kShapeMismatch with the node. Shapes that were found good are remembered.
+  /// kShapeMismatch naming the node. Shapes that fit are remembered.
   Status check(const std::vector<Shape>& shapes);
 
  private:

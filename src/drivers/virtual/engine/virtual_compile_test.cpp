@@ -1,5 +1,5 @@
-// When the engine compiles: at the same time for what differs, once for what is the same. Its log
-// lines, one for each copy that it is about to make, are the gate.
+// Different copies are made at the same time, equal ones once. The log line of each copy that the
+// engine is about to make is the gate.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -65,7 +65,7 @@ TEST(VirtualCompile, CopyThatTwoThreadsAskForIsMadeOnce) {
   std::jthread first([&] { EXPECT_TRUE(program->new_request(1, 1)); });
   begun.arrive_and_wait();
   std::jthread second([&] { EXPECT_TRUE(program->new_request(1, 1)); });
-  program->memory();  // Waits for nobody.
+  program->memory();  // Does not wait for the copy.
   go.arrive_and_wait();
   first.join();
   second.join();

@@ -15,6 +15,7 @@ namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::string_view kPart = "virtual";
+// Ends of a pre-compiled form's tag: whether its jobs may run in the caller's thread (never throw).
 constexpr std::string_view kInline = "-inline";
 constexpr std::string_view kHop = "-hop";
 
@@ -116,6 +117,7 @@ void VirtualProgram::find_direct(const PatchedModel& patched) {
 
 Result<PatchedModel> VirtualProgram::patch() const { return patch_onnx(image_, options_); }
 
+/// All that the engine's compiled form depends on; a form with another tag is compiled again.
 std::string VirtualProgram::tag() const {
   std::string exposed;
   for (const std::string& name : options_.exposed_values) exposed += name + '\n';
@@ -219,6 +221,7 @@ Result<VirtualProgram::Ports> VirtualProgram::describe(const PatchedModel& patch
   }
 }
 
+/// A wide job gets threads, a shared copy streams: one job at a time in each stream.
 CopySettings VirtualProgram::settings_for(std::size_t width, bool shared) const {
   const std::size_t cpus = usable_cpus();
   if (width > 1 && cpus > 1) return {.streams = 1, .threads = std::min(width, cpus)};
@@ -226,6 +229,7 @@ CopySettings VirtualProgram::settings_for(std::size_t width, bool shared) const 
   return {.streams = streams, .threads = streams};
 }
 
+/// Widths beyond the CPUs share a copy: more threads would only take turns.
 VirtualProgram::Key VirtualProgram::key_for(std::size_t width, std::size_t core) const {
   const std::size_t threads = std::min(width, usable_cpus());
   if (threads > 1) return {threads, 0};
@@ -283,11 +287,12 @@ Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
       made = status_of_exception(Code::kInternal, "reading the network for its shapes");
     }
   });
-  // The engine has taken the network before; without our reading of it, it is the judge.
+  // The engine has compiled this network; where the check cannot be made, its own checks decide.
   if (!made.ok()) log::warn(kPart, "shapes are not checked: {}", made.to_string());
   return shape_check_ == nullptr ? Status() : shape_check_->check(shapes);
 }
 
+/// Replicated programs need a copy for each core that may run, all others one.
 Status VirtualProgram::reserve(std::size_t width, std::size_t requests) {
   const bool per_core = key_for(width, 1).second == 1;
   const std::size_t copies =

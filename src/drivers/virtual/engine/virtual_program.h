@@ -22,8 +22,8 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// Copies of the network by who runs them:
-///  - replicated: one per lane, 1 stream x 1 thread, run inline by whoever runs the lane;
+/// Copies of the network by the threads that run them:
+///  - replicated: one per lane, 1 stream x 1 thread, run inline by the thread that runs the lane;
 ///  - shared: one for all lanes with min(lanes, CPUs) streams, run by the engine's stream threads;
 ///  - one per number of cores k > 1, 1 stream x min(k, CPUs) threads.
 /// Small networks (direct_network.h) have the first of them for the figures, and do not call it.
@@ -50,8 +50,8 @@ class VirtualProgram final : public device::LaneProgram,
   Status reserve(std::size_t width, std::size_t requests) override;
   Result<device::Executable::Precompiled> export_precompiled() const override;
 
-  /// Index of the engine's input for each of ours; -1 where nothing reads the input (the engine
-  /// drops those).
+  /// The engine's input for each of the program's; -1 where no node reads it (the engine drops
+  /// those).
   const std::vector<int>& engine_inputs() const noexcept { return ports_.engine_inputs; }
   HostOperators* host_operators() const noexcept { return operators_.get(); }
   /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network.
@@ -86,7 +86,7 @@ class VirtualProgram final : public device::LaneProgram,
   std::optional<FirstCopy> import_first(const PatchedModel& patched, bool large) const;
   Result<FirstCopy> compile_first(const PatchedModel& patched, bool large);
   Result<Ports> describe(const PatchedModel& patched, const ov::CompiledModel& model) const;
-  /// Looks whether requests can do without the engine.
+  /// Sets `direct_` where requests can do without the engine.
   void find_direct(const PatchedModel& patched);
   CopySettings settings_for(std::size_t width, bool shared) const;
   Key key_for(std::size_t width, std::size_t core) const;

@@ -28,8 +28,8 @@ bool same_memory(const device::TensorRef& a, const device::TensorRef& b) {
   }
 }
 
-/// The caller's memory, or, where there is none, memory of the tensor's own. The tensor a request
-/// is made with goes: it would double the memory of every context.
+/// The caller's memory or, where there is none, a new tensor's. It replaces the tensor that the
+/// request was made with, which would double the memory of every context.
 ov::Tensor wrap(const TensorDesc& desc, const device::TensorRef& tensor) {
   if (tensor.data == nullptr) return {engine_type(desc.dtype), engine_shape(desc.shape)};
   return {engine_type(desc.dtype), engine_shape(tensor.shape), tensor.data};
@@ -60,12 +60,13 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualRequest::create(
     std::unique_ptr<VirtualRequest> request(
         new VirtualRequest(std::move(program), std::move(copy)));
     const CopySettings& settings = request->copy_->settings();
+    // With one stream and one thread infer() runs here and swallows exceptions (network.h).
     request->through_queue_ = !never_throws && settings.streams == 1 && settings.threads == 1;
     ov::CompiledModel model = request->copy_->model();  // create_infer_request() is not const.
     request->request_ = model.create_infer_request();
     return request;
   } catch (...) {
-    return error(status_of_exception(Code::kEngineFailed, "the engine makes no request"));
+    return error(status_of_exception(Code::kEngineFailed, "making a request of the engine"));
   }
 }
 
@@ -108,6 +109,8 @@ Status VirtualRequest::set_output(std::size_t index, const device::TensorRef& te
   }
 }
 
+/// The engine itself would compute with shapes that contradict each other (see ShapeCheck). Shapes
+/// that are the same as in the last run are not checked again.
 Status VirtualRequest::check_inputs() {
   for (const std::size_t index : open_inputs_)
     if (inputs_[index].bound.data == nullptr)
@@ -160,6 +163,8 @@ Status VirtualRequest::run(std::uint64_t) {
   return fetch_open_outputs();
 }
 
+/// Results whose size was not known before: they lie in the engine's memory, and are copied where
+/// memory is bound. Nothing is written beyond its size.
 Status VirtualRequest::fetch_open_outputs() {
   for (const std::size_t index : open_outputs_) {
     device::TensorRef& bound = outputs_[index].bound;

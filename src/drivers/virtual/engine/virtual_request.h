@@ -52,7 +52,8 @@ class VirtualRequest final : public device::LaneRequest {
   bool through_queue_ = false;  ///< Must not run in the caller's thread.
   bool measured_ = false;
   bool ran_ = false;
-  // Last: destroyed before the copy it belongs to. Not const where the engine's interface is not.
+  // Last, so that it is destroyed before the copy it belongs to. Mutable, since the engine's
+  // getters are not const.
   mutable ov::InferRequest request_;
 };
 

@@ -64,7 +64,7 @@ GemmForm integer_form(std::int64_t k, std::int64_t n) {
     const ThreadScope one(1);
     const dnnl::memory::desc any({k, n}, Type::s8, Tag::any);
     const auto product = describe(GemmForm::kI8, kLayoutM, n, k, any);
-    // Others, "gemm" and "ref", are slower than ours or not known to be exact.
+    // Others, "gemm" and "ref", are slower than kPanels or not known to be exact.
     if (std::string_view(product.impl_info_str()).starts_with("brg")) return GemmForm::kI8;
   } catch (const dnnl::error&) {
     // Not supported there.

@@ -1,6 +1,6 @@
-/// The plain product C(M, N) = A(M, K) x B(K, N) of row-major A and C with a packed B: oneDNN, or
-/// our own loops where oneDNN's sums of 8-bit integers would saturate, and where so few rows are
-/// multiplied that reading B takes the time.
+/// The plain product C(M, N) = A(M, K) x B(K, N) of row-major A and C with a packed B: by oneDNN,
+/// or by matmul_kernels.h where oneDNN's sums of 8-bit integers would saturate, and where so few
+/// rows are multiplied that the time goes into reading B.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// What B is packed for.
+/// The kernel that B is packed for.
 enum class GemmForm : std::uint8_t {
   kF32,     ///< oneDNN, f32 x f32 -> f32.
   kI8,      ///< oneDNN, i8 x i8 -> i32.
@@ -44,7 +44,7 @@ struct PackedB {
   Block block;                            ///< The elements.
   dnnl::memory weights;                   ///< kF32, kI8: `block`.
   std::vector<std::int32_t> column_sums;  ///< kI8, kPanels: of the integers of B.
-  bool halves = false;                    ///< kLean: what MultiplyLean asks for.
+  bool halves = false;                    ///< kLean: as in MultiplyLean, with the next three.
   std::size_t group = 0;
   std::vector<float> scales;
   std::vector<std::int32_t> zeros;
@@ -61,7 +61,7 @@ class Gemm {
 
   std::size_t threads() const noexcept { return threads_; }
   std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
-  /// "brg:avx512_core_vnni", as the engine says it.
+  /// "brg:avx512_core_vnni", as oneDNN names it.
   const std::string& kernel() const noexcept { return kernel_; }
 
  private:

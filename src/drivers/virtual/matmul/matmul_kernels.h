@@ -60,9 +60,9 @@ struct MultiplyLean {
 };
 void multiply_lean(const MultiplyLean& product, std::size_t first, std::size_t last);
 
-/// What becomes of a row of sums. With s = sum[i] + add[i] - zero[i] * row_sum for sums of integers
-/// (add and zero may be null), or s = sum[i] for f32. `add`, `zero` and the factors may be read up
-/// to kFinishSlack elements beyond `count`.
+/// How a row of sums becomes a row of C. With s = sum[i] + add[i] - zero[i] * row_sum for sums of
+/// integers (add and zero may be null), or s = sum[i] for f32. `add`, `zero` and the factors may be
+/// read up to kFinishSlack elements beyond `count`.
 struct FinishRow {
   const void* sums = nullptr;  ///< i32, or f32 where said.
   std::size_t count = 0;

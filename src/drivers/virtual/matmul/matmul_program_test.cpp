@@ -22,7 +22,7 @@ class MatmulOfTypes : public testing::TestWithParam<std::size_t> {
   MatmulTypes types() const { return kMatmulTypes[GetParam()]; }
 };
 
-TEST_P(MatmulOfTypes, IsWhatTheDefinitionSaysInAllLayoutsAndQuantizations) {
+TEST_P(MatmulOfTypes, MatchesTheDefinitionInAllLayoutsAndQuantizations) {
   const auto engine = make_virtual_engine(3);
   int cases = 0;
   for (const auto& [m, k, n] : kOdd)

@@ -57,7 +57,7 @@ inline double get_element(const std::byte* data, DType type, std::size_t index) 
   }
 }
 
-/// Values for a product, its memory, and what must come out.
+/// Values for a product, its memory, and the expected result.
 struct Product {
   device::MatmulDesc desc;
   std::vector<float> a;  ///< [m][k], as stored (integers, or f16 values).
@@ -81,7 +81,7 @@ struct Product {
   }
 
   void store() {
-    // What padding holds must not matter.
+    // The content of padding must not matter.
     std::fill(a_bytes.begin(), a_bytes.end(), std::byte{0x7F});
     std::fill(b_bytes.begin(), b_bytes.end(), std::byte{0x7F});
     for (std::int64_t m = 0; m < desc.m; ++m)
@@ -107,7 +107,7 @@ struct Product {
     return {bytes.data(), bytes.size(), shape, nullptr};
   }
 
-  /// Each element of `c` against the definition; `what` is said on failure.
+  /// Checks each element of `c` against the definition; `what` names the case on failure.
   void check(const std::string& what) const {
     for (std::int64_t m = 0; m < desc.m; ++m)
       for (std::int64_t n = 0; n < desc.n; ++n) {

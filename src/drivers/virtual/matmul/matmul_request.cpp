@@ -19,8 +19,8 @@ namespace {
 using device::MatmulDesc;
 using device::MatmulQuantB;
 
-/// Elements for each thread that is called in beside the product itself: where the CPUs are busy a
-/// second thread may be a scheduler's turn away, and each call waits for it.
+/// Elements that make another thread worth its start outside the product itself: where the CPUs are
+/// busy, each call waits a scheduler's turn for it.
 constexpr std::size_t kLeastElementsOfA = std::size_t{1} << 21;
 constexpr std::size_t kLeastElementsOfC = std::size_t{1} << 17;
 /// Integers of A that are made plain at a time.
@@ -169,7 +169,7 @@ void MatmulRequest::make_scratch(std::size_t threads) {
   if (!a_direct_) scratch_.a_rows.resize(m_ * k_ * (integer_ ? 1 : sizeof(float)));
   if (!c_direct_) scratch_.sums.resize(m_ * n_ * sizeof(std::int32_t));
   if (desc_.c_block != 0) scratch_.c_rows.resize(threads * n_ * c_width_);
-  // Last: with it all is there.
+  // Last: a product that exists has all its scratch memory.
   gemm_.emplace(program_->form(), desc_.m, desc_.k, desc_.n, threads);
   const std::size_t bytes = gemm_->scratch_bytes() + scratch_.a_rows.size() + scratch_.sums.size() +
                             scratch_.c_rows.size();
@@ -260,7 +260,7 @@ void MatmulRequest::make_c(const void* a) {
 
 void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) {
   FinishRow finish;
-  // Sums of 4 bytes each, ours to overwrite.
+  // Sums of 4 bytes each, which may be overwritten.
   std::byte* const sums =
       (c_direct_ ? static_cast<std::byte*>(c_.data) : scratch_.sums.data()) + row * n_ * 4;
   finish.sums = sums;

@@ -14,8 +14,8 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// A run makes A plain (rows of i8 or f32), multiplies, and makes C of the sums; where A or C are
-/// what the product takes already, they are used in place.
+/// A run makes A plain (rows of i8 or f32), multiplies, and makes C of the sums. An A or C that has
+/// the product's form already is used in place.
 class MatmulRequest final : public device::LaneRequest {
  public:
   explicit MatmulRequest(std::shared_ptr<MatmulProgram> program);
@@ -60,9 +60,9 @@ class MatmulRequest final : public device::LaneRequest {
   const std::size_t n_;
   const std::size_t c_width_;  ///< Bytes of an element of C.
   const bool integer_;         ///< Sums are i32, else f32.
-  const bool a_direct_;        ///< The product reads A where it lies.
-  const bool c_direct_;        ///< It writes its sums where C lies,
-  const bool c_finished_;      ///< and they are C.
+  const bool a_direct_;        ///< The product reads the bound A in place.
+  const bool c_direct_;        ///< It writes its sums into the bound C.
+  const bool c_finished_;      ///< The sums are C already.
   device::TensorRef a_;
   device::TensorRef b_;
   device::TensorRef c_;

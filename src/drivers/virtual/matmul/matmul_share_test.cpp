@@ -1,4 +1,4 @@
-// What is kept of B, for whom and how long; matrix products through the device contract.
+// How long the packed copy of a B lives, and which programs share it, through the device contract.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ Product constant(std::int64_t m, float b) {
   return product;
 }
 
-TEST(MatmulShare, WhatIsWrittenToBCountsFromTheNextSetInputOn) {
+TEST(MatmulShare, NewContentOfBCountsFromTheNextSetInputOn) {
   const auto npu = open_npu();
   Product product = constant(2, 1);
   Bound bound(npu, product);
@@ -236,7 +236,7 @@ TEST(MatmulShare, NewBOfOneIsNewForDeadlinesOfOthers) {
   EXPECT_EQ(second.first(), 320);
 }
 
-TEST(MatmulShare, BThatAFenceAnnouncesIsReadAfterItWhoeverRanBefore) {
+TEST(MatmulShare, BThatAFenceAnnouncesIsReadAfterTheFenceInEveryOrderOfRuns) {
   const auto npu = open_npu();
   Product product = constant(1, 1);
   Product other = constant(3, 1);

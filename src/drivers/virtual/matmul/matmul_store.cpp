@@ -7,7 +7,7 @@ namespace corelane::drivers::virtual_npu {
 
 Result<SharedB::Packed> SharedB::get(const std::function<Result<Packed>()>& pack) {
   const MutexLock lock(mutex_);
-  // Read before the memory is: content that is renewed while it is packed is stale at once.
+  // Read before the memory is, so that content that is renewed while it is packed counts as stale.
   const std::uint64_t content = content_.load(std::memory_order_acquire);
   if (packed_ != nullptr && packed_content_ == content) return packed_;
   packed_.reset();

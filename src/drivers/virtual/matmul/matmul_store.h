@@ -1,4 +1,4 @@
-/// The packed copies of B of one device, shared by what uses the same B.
+/// The packed copies of B of one device, shared by the programs and requests that use the same B.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// Which B: where it lies, and how it is read and packed.
+/// Identifies a B: its memory, and how it is read and packed.
 struct KeyB {
   const void* data = nullptr;
   std::size_t bytes = 0;
@@ -33,10 +33,10 @@ class SharedB final : public device::KeptContent {
  public:
   using Packed = std::shared_ptr<const PackedB>;
 
-  /// The packed copy, made by `pack` where there is none or it is stale; others that want it wait.
-  /// Whoever holds it may use it also when it is stale by then.
+  /// The packed copy, made by `pack` where there is none or it is stale; other callers wait for it.
+  /// A caller may go on using the copy it holds when it has become stale.
   Result<Packed> get(const std::function<Result<Packed>()>& pack);
-  /// What lies in the memory is new from now on.
+  /// Marks the content of the memory as new.
   void renew() noexcept override { content_.fetch_add(1, std::memory_order_acq_rel); }
   std::uint64_t stamp() const noexcept override { return content_.load(std::memory_order_acquire); }
 
@@ -54,7 +54,7 @@ class SharedB final : public device::KeptContent {
 /// Any thread. Held by a shared_ptr.
 class StoreB : public std::enable_shared_from_this<StoreB> {
  public:
-  /// A B in use: found, or made empty. Given back with the last pointer to it.
+  /// The entry of a B, found or made empty. It is released with the last pointer to it.
   std::shared_ptr<SharedB> use(const KeyB& key, const void* user);
   /// Bytes of the packed copies that `user` is the first user of.
   std::size_t bytes_counted_for(const void* user) const;

@@ -64,7 +64,7 @@ void detail::run_parts(std::size_t threads, void (*body)(void*, std::size_t), vo
                        std::size_t parts) {
   Loop loop{body, closure, parts};
   loop.done.store(0, std::memory_order_release);
-  // The barrier of libgomp orders memory; the counters say so again to tools that do not see it.
+  // The barrier of libgomp orders memory; the counters repeat that for tools that do not see it.
   GOMP_parallel(
       [](void* data) {
         Loop& mine = *static_cast<Loop*>(data);

@@ -1,5 +1,5 @@
-/// Threads of one matrix product. oneDNN of Debian runs on libgomp, which keeps a pool for each
-/// thread that calls it; our own loops run on the same pool.
+/// Threads of one matrix product. Debian's oneDNN runs on libgomp, which keeps a pool for each
+/// thread that calls it; the loops of this folder run on the same pool.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,7 @@ TEST(MatmulThreads, AForkedChildOfAPoolsOwnerTakesOneThread) {
   EXPECT_EQ(matmul_threads(2), 2U);
 }
 
-TEST(MatmulThreads, LibgompDoesNotStartFewerThanAreCountedOn) {
+TEST(MatmulThreads, LibgompStartsAsManyThreadsAsTheProductDividesInto) {
   if (matmul_threads(2) < 2) GTEST_SKIP() << "one CPU";
   const int dynamic = omp_get_dynamic();
   omp_set_dynamic(1);

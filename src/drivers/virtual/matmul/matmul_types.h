@@ -57,7 +57,7 @@ inline void block_a_and_c(device::MatmulDesc& desc) {
   desc.c_block = desc.c == DType::kI32 || desc.c == DType::kF32 ? 4 : 8;
 }
 
-/// Whatever scales and zero points the types take, B's as said; false where they take none.
+/// Adds the scales and zero points that the types take, B's as asked; false where they take none.
 inline bool quantize(device::MatmulDesc& desc, device::MatmulQuantB kind, bool asymmetric) {
   const bool sums = desc.c == DType::kI32 || desc.c == DType::kI16;
   if (is_integer(desc.a)) {

@@ -1,4 +1,4 @@
-/// Reading one ONNX node: what the patch decides by, and everything a host operator is given.
+/// Reading one ONNX node: the facts that the patch decides by, and all that a host operator gets.
 #pragma once
 
 #include <cstdint>

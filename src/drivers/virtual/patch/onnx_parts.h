@@ -13,7 +13,7 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// What a TensorProto says of itself. Borrows from the message.
+/// The description that a TensorProto gives of itself. Borrows from the message.
 struct TensorFacts {
   std::string_view name;
   std::int64_t data_type = 0;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kConstants = "corelane:constants";
 /// The location by which the engine's ONNX reader takes an address in this process.
 constexpr std::string_view kMemoryLocation = "*/_ORT_MEM_ADDR_/*";
-/// What an image that names that location is told by.
+/// Marks an image that names that location.
 constexpr std::string_view kMemoryMark = "_ORT_MEM_ADDR_";
 /// From a graph to one within it: its node, the attribute of that, and the graph.
 constexpr int kMessagesPerGraph = 3;

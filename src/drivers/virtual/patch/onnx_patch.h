@@ -1,4 +1,5 @@
-/// Prepares ONNX bytes for the engine and reads from them what the engine does not tell.
+/// Prepares ONNX bytes for the engine and reads from them the facts that the engine does not
+/// report.
 #pragma once
 
 #include <cstddef>

@@ -110,7 +110,7 @@ TEST(OnnxPatch, InputsThatAreInitialisersDoNotCount) {
   EXPECT_EQ(patched->inputs[0].name, "x");
 }
 
-TEST(OnnxPatch, ExposedValuesComeBehindTheOutputs) {
+TEST(OnnxPatch, ExposedValuesComeAfterTheOutputs) {
   device::PrepareOptions options;
   options.exposed_values = {"h"};
   const auto patched = patch(matmul_network(), 0, options);
@@ -165,7 +165,7 @@ TEST(OnnxPatch, TruncationAnywhereIsAnErrorOrASmallerModel) {
   std::size_t refused = 0;
   for (std::size_t size = 0; size < whole.size(); ++size)
     refused += patch(whole.substr(0, size), 88) ? 0 : 1;
-  // Only cuts behind the graph, which is the last field, could pass.
+  // Only cuts after the graph, which is the last field, could pass.
   EXPECT_EQ(refused, whole.size());
 }
 
