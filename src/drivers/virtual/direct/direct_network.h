@@ -1,6 +1,9 @@
 /// Small networks that run without the engine. A call of the engine costs about 3 us before the
 /// first multiplication; a network of a few simple f32 operators on a few hundred values is done in
 /// a tenth of that, in the caller's thread, step by step.
+///
+/// This room holds such networks: direct_forms.h makes one for each list of shapes,
+/// direct_request.h runs it or passes the job on to the engine, direct_kernels.h has the operators.
 #pragma once
 
 #include <cstddef>
