@@ -10,22 +10,22 @@ Importing it starts no thread, opens no device and prints nothing.
 
 from . import _native
 from . import capi  # noqa: F401 - onnxruntime.capi is reached as an attribute
-from ._absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtArenaCfg, OrtCompileApiFlags,
+from ._ort.absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtArenaCfg, OrtCompileApiFlags,
                       OrtDeviceVendorId, OrtEpDevice, OrtExecutionProviderDevicePolicy, OrtHardwareDevice,
                       OrtHardwareDeviceType, OrtSparseFormat, OrtSyncStream, SparseTensor, copy_tensors,
                       create_and_register_allocator, create_and_register_allocator_v2, get_ep_devices,
                       has_collective_ops, register_execution_provider_library, set_global_thread_pool_sizes,
                       unregister_execution_provider_library)
-from ._binding import IOBinding
+from ._ort.binding import IOBinding
 from ._compiling import compile as compile
 from ._errors import Busy, Timeout
-from ._futures import RunFuture
-from ._options import AVAILABLE as _AVAILABLE
-from ._options import make_provider_options
-from ._session import InferenceSession
-from ._settings import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
+from ._ort.futures import RunFuture
+from ._ort.options import AVAILABLE as _AVAILABLE
+from ._ort.options import make_provider_options
+from ._ort.session import InferenceSession
+from ._ort.settings import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
                         RunOptions, SessionOptions)
-from ._values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue
+from ._ort.values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue
 
 __version__ = _native.version
 SessionIOBinding = IOBinding

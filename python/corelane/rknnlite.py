@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._rknn_door import RuntimeDoor
+from ._rknn.door import RuntimeDoor
 
 __all__ = ["RKNNLite"]
 

@@ -4,6 +4,7 @@ import unittest
 import numpy as np
 
 import corelane as ort
+from corelane._ort import options
 from python_support import NPU, X, child, relu_model, threads
 from python_support import session as session_on
 
@@ -208,7 +209,7 @@ class Providers(unittest.TestCase):
         again = ort.InferenceSession(relu_model((1, 4)),
                                      providers=[(NPU, {k: v for k, v in shown.items() if k != "device"})])
         self.assertEqual(again.get_provider_options()[NPU]["schedule"], "0,2")
-        every = set(ort._options._READERS) - {"tp_mode", "profile", "custom_operators"}
+        every = set(options._READERS) - {"tp_mode", "profile", "custom_operators"}
         self.assertEqual(every - set(shown), set())
         shown = session_on("null:rk3588", tp_mode="0,1", precision="f16", output_form="raw",
                            fast_math=True).get_provider_options()[NPU]

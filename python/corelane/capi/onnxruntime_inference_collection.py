@@ -1,8 +1,8 @@
 """The classes under the long names of onnxruntime."""
 
-from .._binding import IOBinding
-from .._session import InferenceSession
-from .._values import OrtValue
+from .._ort.binding import IOBinding
+from .._ort.session import InferenceSession
+from .._ort.values import OrtValue
 
 Session = InferenceSession
 

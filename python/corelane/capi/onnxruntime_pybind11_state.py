@@ -4,9 +4,9 @@ from typing import Any
 
 from .._errors import (Busy, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf,
                        ModelLoaded, NoModel, NoSuchFile, NotImplemented, RuntimeException, Timeout)
-from .._settings import (ExecutionMode, GraphOptimizationLevel, OrtAllocatorType, OrtMemType, RunOptions,
+from .._ort.settings import (ExecutionMode, GraphOptimizationLevel, OrtAllocatorType, OrtMemType, RunOptions,
                          SessionOptions)
-from .._values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue
+from .._ort.values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue
 
 __all__ = ["Busy", "EPFail", "EngineError", "ExecutionMode", "Fail", "GraphOptimizationLevel",
            "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoaded", "ModelMetadata", "NoModel",

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from .. import _native
-from .._rknn_log import UsageError
+from .._rknn.log import UsageError
 from ._quantizing import real_onnx, real_onnxruntime
 
 _PURPOSE = "accuracy_analysis()"

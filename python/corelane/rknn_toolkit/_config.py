@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from typing import Any, Sequence
 
-from .._rknn_log import UsageError
+from .._rknn.log import UsageError
 
 PLATFORMS = ("rk3562", "rk3566", "rk3568", "rk3576", "rk3588", "rk2118", "rv1103", "rv1103b", "rv1106",
              "rv1106b", "rv1126b")

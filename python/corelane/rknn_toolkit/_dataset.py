@@ -8,7 +8,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from .._arrays import dtype_of
-from .._rknn_log import Log, UsageError
+from .._rknn.log import Log, UsageError
 
 
 def read_dataset(path: Any, inputs: int) -> list[list[str]]:

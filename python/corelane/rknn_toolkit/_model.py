@@ -6,7 +6,7 @@ import os
 from typing import Any, Sequence
 
 from .. import _native
-from .._rknn_log import Log, UsageError
+from .._rknn.log import Log, UsageError
 from ._config import Config, by_input, shapes
 from ._quantizing import real_onnx
 

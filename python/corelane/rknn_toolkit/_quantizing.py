@@ -11,7 +11,7 @@ from typing import Any, Iterable, Iterator
 
 import numpy as np
 
-from .._rknn_log import Log, UsageError
+from .._rknn.log import Log, UsageError
 
 EXTRA = "`pip install corelane[quantize]`"
 _alone = threading.Lock()  # sys.stdout is the whole process's.

@@ -12,8 +12,8 @@ from .. import _native
 from .._arrays import dtype_of
 from .._compiling import compile as compile_model
 from .._compiling import write_program
-from .._rknn_door import FAILURES, PLATFORM_KEY, RuntimeDoor
-from .._rknn_log import UsageError
+from .._rknn.door import FAILURES, PLATFORM_KEY, RuntimeDoor
+from .._rknn.log import UsageError
 from . import _analysis, _dataset, _quantizing
 from ._config import Config
 from ._model import LoadedModel

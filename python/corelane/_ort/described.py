@@ -6,12 +6,12 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from . import _options
-from ._errors import NotImplemented as NotSupported
-from ._errors import StatusError, translated
-from ._profile import Profile, own_number
-from ._settings import SessionOptions
-from ._values import ModelMetadata, NodeArg, OrtValue, check_device
+from . import options as _options
+from .._errors import NotImplemented as NotSupported
+from .._errors import StatusError, translated
+from .profile import Profile, own_number
+from .settings import SessionOptions
+from .values import ModelMetadata, NodeArg, OrtValue, check_device
 
 
 class Described:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from ._errors import NotImplemented as NotSupported
+from .._errors import NotImplemented as NotSupported
 
 
 def _refused(name: str, *class_methods: str) -> type:

@@ -7,9 +7,9 @@ from typing import Any, Iterable
 
 import numpy as np
 
-from . import _arrays, _native
-from ._errors import InvalidArgument, StatusError, numbered
-from ._values import NodeArg, OrtValue, check_device
+from .. import _arrays, _native
+from .._errors import InvalidArgument, StatusError, numbered
+from .values import NodeArg, OrtValue, check_device
 
 
 def _check_value(function: str, ortvalue: Any) -> None:

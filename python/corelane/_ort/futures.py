@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any
 
-from ._errors import StatusError, translated
+from .._errors import StatusError, translated
 
 _POLL = 0.05  # Seconds between looks for Ctrl-C.
 

@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from ._rknn_log import Log, UsageError
+from .log import Log, UsageError
 
 FORMATS = ("nhwc", "nchw")
 TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float16", "float32", "bool")

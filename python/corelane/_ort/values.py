@@ -6,9 +6,9 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from . import _arrays
-from ._errors import NotImplemented as NotSupported
-from ._settings import OrtAllocatorType, OrtMemType
+from .. import _arrays
+from .._errors import NotImplemented as NotSupported
+from .settings import OrtAllocatorType, OrtMemType
 
 _HOST = ("cpu", "host")
 

@@ -8,9 +8,10 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from . import _native, _rknn_inputs
-from ._errors import StatusError
-from ._rknn_log import Log, UsageError
+from .. import _native
+from . import inputs as _rknn_inputs
+from .._errors import StatusError
+from .log import Log, UsageError
 
 NPU_CORE_AUTO = 0
 NPU_CORE_0 = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from . import _arrays
-from ._errors import InvalidArgument, StatusError, driver_text, numbered, translated
-from ._values import NodeArg, OrtValue
+from .. import _arrays
+from .._errors import InvalidArgument, StatusError, driver_text, numbered, translated
+from .values import NodeArg, OrtValue
 
 
 class Wording:

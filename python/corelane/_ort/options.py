@@ -13,8 +13,8 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from . import _native
-from ._errors import StatusError
+from .. import _native
+from .._errors import StatusError
 
 RKNN_PROVIDERS = ("RKNPU2ExecutionProvider", "RKNNExecutionProvider", "RKNPU3ExecutionProvider")
 CPU_PROVIDER = "CPUExecutionProvider"

@@ -12,16 +12,17 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import _native, _options
-from ._binding import IOBinding
-from ._described import Described
-from ._errors import InvalidArgument, NoSuchFile, StatusError, numbered, translated
-from ._errors import NotImplemented as NotSupported
-from ._futures import RunFuture
-from ._profile import Profile
-from ._settings import SessionOptions, read_run_options
-from ._values import OrtValue
-from ._wording import Wording, said, single
+from .. import _native
+from . import options as _options
+from .binding import IOBinding
+from .described import Described
+from .._errors import InvalidArgument, NoSuchFile, StatusError, numbered, translated
+from .._errors import NotImplemented as NotSupported
+from .futures import RunFuture
+from .profile import Profile
+from .settings import SessionOptions, read_run_options
+from .values import OrtValue
+from .wording import Wording, said, single
 
 _LATE = (101, 102, 106, 107, 402)  # Codes of failures that run_async tells by callback.
 _DATA_ROOT = "session.model_external_initializers_file_folder_path"

@@ -11,8 +11,8 @@ import math
 import operator
 from typing import Any, Callable
 
-from . import _native
-from ._errors import NotImplemented as NotSupported
+from .. import _native
+from .._errors import NotImplemented as NotSupported
 
 
 class GraphOptimizationLevel(enum.IntEnum):

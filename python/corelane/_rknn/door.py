@@ -6,9 +6,10 @@ import os
 from collections import OrderedDict
 from typing import Any, Callable
 
-from . import _native, _rknn_runtime
-from ._errors import StatusError
-from ._rknn_log import Log, UsageError
+from .. import _native
+from . import runtime as _rknn_runtime
+from .._errors import StatusError
+from .log import Log, UsageError
 
 # What a call may fail with; anything else is a defect and comes out.
 FAILURES = (StatusError, OSError, UsageError, RuntimeError, TypeError, ValueError)
