@@ -11,11 +11,12 @@ Importing it starts no thread, opens no device and prints nothing.
 from . import _native
 from . import capi  # noqa: F401 - onnxruntime.capi is reached as an attribute
 from ._ort.absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtArenaCfg, OrtCompileApiFlags,
-                      OrtDeviceVendorId, OrtEpDevice, OrtExecutionProviderDevicePolicy, OrtHardwareDevice,
-                      OrtHardwareDeviceType, OrtSparseFormat, OrtSyncStream, SparseTensor, copy_tensors,
-                      create_and_register_allocator, create_and_register_allocator_v2, get_ep_devices,
-                      has_collective_ops, register_execution_provider_library, set_global_thread_pool_sizes,
-                      unregister_execution_provider_library)
+                          OrtDeviceVendorId, OrtEpDevice, OrtExecutionProviderDevicePolicy,
+                          OrtHardwareDevice, OrtHardwareDeviceType, OrtSparseFormat, OrtSyncStream,
+                          SparseTensor, copy_tensors, create_and_register_allocator,
+                          create_and_register_allocator_v2, get_ep_devices, has_collective_ops,
+                          register_execution_provider_library, set_global_thread_pool_sizes,
+                          unregister_execution_provider_library)
 from ._ort.binding import IOBinding
 from ._compiling import compile as compile
 from ._errors import Busy, Timeout
@@ -23,8 +24,8 @@ from ._ort.futures import RunFuture
 from ._ort.options import AVAILABLE as _AVAILABLE
 from ._ort.options import make_provider_options
 from ._ort.session import InferenceSession
-from ._ort.settings import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
-                        RunOptions, SessionOptions)
+from ._ort.settings import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType,
+                            OrtMemType, RunOptions, SessionOptions)
 from ._ort.values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue
 
 __version__ = _native.version
@@ -37,26 +38,29 @@ def get_available_providers() -> list:
 
 
 def get_all_providers() -> list:
+    """The same: every provider of this build is available."""
     return list(_AVAILABLE)
 
 
 def get_device() -> str:
-    """'CPU', as onnxruntime says it: where inputs and outputs lie."""
+    """'CPU', onnxruntime's name for where inputs and outputs lie."""
     return "CPU"
 
 
 def get_version_string() -> str:
+    """The version of Corelane."""
     return __version__
 
 
 def get_build_info() -> str:
+    """Name and version, in one line."""
     return f"Corelane {__version__}"
 
 
 def set_default_logger_severity(severity: int) -> None:
     """0 verbose, 1 info, 2 warning, 3 error, 4 fatal (nothing). RuntimeError for others."""
     if isinstance(severity, bool) or not hasattr(severity, "__index__"):
-        raise TypeError(f"severity: an int is needed, {severity!r} was given")
+        raise TypeError(f"severity: expected an int, given {severity!r}")
     if severity not in (0, 1, 2, 3, 4):
         raise RuntimeError("Invalid logging severity. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal; "
                            f"{severity!r} was given")
@@ -68,7 +72,7 @@ def set_default_logger_verbosity(verbosity: int) -> None:
 
 
 def set_seed(seed: int) -> None:
-    """Accepted and ignored: no operator draws from a generator of ours."""
+    """Accepted and ignored: no operator uses a random generator of Corelane."""
 
 
 def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory=None) -> None:
@@ -76,6 +80,7 @@ def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, direc
 
 
 def print_debug_info() -> None:
+    """Prints version and providers to stdout."""
     print(get_build_info())
     print("providers:", ", ".join(_AVAILABLE))
 

@@ -8,7 +8,9 @@ import sys
 
 import numpy as np
 
+from . import _native
 from ._errors import StatusError
+from ._native import Code
 
 _NAMES = {1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
           8: "string", 9: "bool", 10: "float16", 11: "double", 12: "uint32", 13: "uint64",
@@ -37,7 +39,7 @@ def number_of(element_type) -> int:
         return element_type
     name = np.dtype(element_type).name
     if name not in _NUMBERS:
-        raise RuntimeError(f"numpy type {name} is no element type of a tensor; one of "
+        raise RuntimeError(f"numpy type {name} is not an element type of a tensor; one of "
                            f"{', '.join(_NUMBERS)} is")
     return _NUMBERS[name]
 
@@ -55,9 +57,9 @@ def memory_at(address: int, number: int, shape: list[int]) -> np.ndarray:
 
 
 def _bfloat16():
-    """bfloat16 where somebody has brought it; its bits otherwise."""
-    brought = sys.modules.get("ml_dtypes")
-    return np.dtype(brought.bfloat16) if brought is not None else np.dtype("uint16")
+    """bfloat16 where the program has imported ml_dtypes; its bits otherwise."""
+    ml_dtypes = sys.modules.get("ml_dtypes")
+    return np.dtype(ml_dtypes.bfloat16) if ml_dtypes is not None else np.dtype("uint16")
 
 
 def from_list(value, name: str, type_text: str) -> np.ndarray:
@@ -73,8 +75,8 @@ def from_list(value, name: str, type_text: str) -> np.ndarray:
 def coerce(value, name: str, expected: int, rank: int = -1):
     """(array that shows its memory, ONNX number where numpy's format does not say it, else 0).
 
-    Called for what the native module cannot read as it is: OrtValues, nested lists, arrays with
-    strides. Nothing is converted to another element type but what has none (lists)."""
+    The native module calls it for values whose memory it cannot read: OrtValues, nested lists, arrays with
+    strides. Only lists, which have no element type, are given one."""
     inner = getattr(value, "_array", None)
     if inner is not None:
         value = inner
@@ -85,11 +87,11 @@ def coerce(value, name: str, expected: int, rank: int = -1):
             value = np.from_dlpack(value) if not hasattr(value, "__array__") else np.asarray(value)
         elif isinstance(value, (list, tuple, int, float, bool)):
             value = from_list(value, name, type_name(expected))
-            if rank == 0 and value.shape == (1,):  # A list is the only way to write it, says onnxruntime.
+            if rank == 0 and value.shape == (1,):  # The only way to write it as a list, as in onnxruntime.
                 value = value.reshape(())
         else:
-            raise TypeError(f"input {name!r}: a numpy array, an OrtValue or a list is needed, "
-                            f"{type(value).__name__} was given")
+            raise TypeError(f"input {name!r}: expected a numpy array, an OrtValue or a list, given "
+                            f"{type(value).__name__}")
     dtype = value.dtype
     if dtype.byteorder not in "=|" and not dtype.isnative:
         raise RuntimeError(f"input {name!r}: byte order of {dtype.str!r} is not this machine's; "
@@ -97,8 +99,12 @@ def coerce(value, name: str, expected: int, rank: int = -1):
     if dtype.name == "bfloat16":
         return np.ascontiguousarray(value).view(np.uint16), 16
     if dtype.kind in "OUS":
-        raise StatusError(107, "TypeMismatch", f"input {name!r}: string tensors are not supported; numbers "
-                          f"are needed, an array of {dtype} was given")
+        raise StatusError(Code.TYPE_MISMATCH, f"input {name!r}: string tensors are not supported; expected "
+                                              f"numbers, given an array of {dtype}")
     if not value.flags.c_contiguous:
         value = np.ascontiguousarray(value)
     return value, 0
+
+
+# The native module imports nothing of the package: it is handed what it calls.
+_native.connect(StatusError, coerce, dtype_of)

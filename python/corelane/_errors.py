@@ -1,22 +1,32 @@
-"""The one place where failures of the native session become the exceptions users know.
+"""The one place where failures of the native session become the exceptions that users know.
 
-Every class is a RuntimeError as well as what onnxruntime calls it, so that code written for either
-catches it. StatusError is what the native module raises; nothing but this package should see it.
+Every class is a RuntimeError under onnxruntime's name, so that code written for either catches it.
+StatusError is what the native module raises; only this package should see it.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
+from typing import Mapping
+
+from ._native import Code
+
 
 class StatusError(RuntimeError):
-    """A failure of the native library: number and name of its code, and a message."""
+    """A failure of the native library: its code, a message for people, and details for programs.
 
-    def __init__(self, code: int, name: str, message: str):
-        if code == 402 and "CallControl" in message:  # Which Python programs do not know.
+    details: texts by key ("input", "output", "dimension", "given", "allowed", "limit", "node", "operator");
+    keys that do not apply are missing. Programs read these; only people read the message."""
+
+    def __init__(self, code: Code | int, message: str, details: Mapping[str, str] = MappingProxyType({})):
+        self.code = Code(code)
+        self.details = dict(details)
+        #: True where RunOptions.terminate ended the call.
+        self.terminated = self.code is Code.CANCELLED and self.details.get("given") == "terminate"
+        if self.terminated:  # The library's text names a class that Python programs do not know.
             message = ("the call was terminated: RunOptions.terminate was set; set it to False before "
                        "the same options are used again")
         super().__init__(message)
-        self.code = code
-        self.name = name
 
 
 class Fail(RuntimeError):
@@ -44,7 +54,7 @@ class RuntimeException(RuntimeError):
 
 
 class InvalidProtobuf(RuntimeError):
-    """Bytes that are no model."""
+    """Bytes that are not a model."""
 
 
 class ModelLoaded(RuntimeError):
@@ -81,35 +91,48 @@ _NUMBERS = {
 }
 
 _BY_CODE = {
-    101: InvalidArgument, 102: InvalidArgument, 103: InvalidArgument, 104: Fail,
-    105: NotImplemented, 106: InvalidArgument, 107: InvalidArgument,
-    201: InvalidProtobuf, 202: InvalidProtobuf, 203: InvalidProtobuf, 204: InvalidGraph,
-    205: InvalidGraph,
-    301: RuntimeException, 302: InvalidArgument, 303: Busy, 304: RuntimeException,
-    401: Timeout, 402: Fail, 403: EngineError, 404: EngineError, 405: EngineError,
-    406: NotImplemented, 407: EngineError, 408: EngineError,
-    501: RuntimeException,
+    Code.INVALID_ARGUMENT: InvalidArgument, Code.NOT_FOUND: InvalidArgument,
+    Code.OUT_OF_RANGE: InvalidArgument, Code.WRONG_STATE: Fail, Code.UNSUPPORTED: NotImplemented,
+    Code.SHAPE_MISMATCH: InvalidArgument, Code.TYPE_MISMATCH: InvalidArgument,
+    Code.MALFORMED: InvalidProtobuf, Code.CORRUPTED: InvalidProtobuf,
+    Code.VERSION_MISMATCH: InvalidProtobuf, Code.UNSUPPORTED_MODEL: InvalidGraph,
+    Code.FOREIGN_IMAGE: InvalidGraph,
+    Code.OUT_OF_MEMORY: RuntimeException, Code.OUT_OF_CORES: InvalidArgument, Code.BUSY: Busy,
+    Code.IO: RuntimeException,
+    Code.TIMEOUT: Timeout, Code.CANCELLED: Fail, Code.DEVICE_RESET: EngineError,
+    Code.DEVICE_LOST: EngineError, Code.BAD_RESULT: EngineError,
+    Code.HOST_OPERATOR_MISSING: NotImplemented, Code.HOST_OPERATOR_FAILED: EngineError,
+    Code.ENGINE_FAILED: EngineError,
+    Code.INTERNAL: RuntimeException,
 }
 
 
 def numbered(kind: type, text: str) -> Exception:
-    """An exception that reads as onnxruntime's do."""
+    """An exception that reads as onnxruntime's do; its attribute `text` lacks the number and name."""
     base = next(c for c in kind.__mro__ if c in _NUMBERS)
     number, name = _NUMBERS[base]
-    return kind(f"[ONNXRuntimeError] : {number} : {name} : {text}")
+    made = kind(f"[ONNXRuntimeError] : {number} : {name} : {text}")
+    made.text = text
+    return made
 
 
+_INVALID_MODEL = ("RKNN_ERR_MODEL_INVALID", -6)
+_FAILED = ("RKNN_ERR_FAIL", -1)
 # The driver's name and number of failures of models and devices.
-_DRIVER = {201: ("RKNN_ERR_MODEL_INVALID", -6), 202: ("RKNN_ERR_MODEL_INVALID", -6),
-           203: ("RKNN_ERR_MODEL_INVALID", -6), 204: ("RKNN_ERR_MODEL_INVALID", -6),
-           205: ("RKNN_ERR_TARGET_PLATFORM_UNMATCH", -13), 301: ("RKNN_ERR_MALLOC_FAIL", -4),
-           403: ("RKNN_ERR_FAIL", -1), 404: ("RKNN_ERR_DEVICE_UNAVAILABLE", -3), 405: ("RKNN_ERR_FAIL", -1),
-           406: ("RKNN_ERR_FAIL", -1), 407: ("RKNN_ERR_FAIL", -1), 408: ("RKNN_ERR_FAIL", -1)}
+_DRIVER = {
+    Code.MALFORMED: _INVALID_MODEL, Code.CORRUPTED: _INVALID_MODEL, Code.VERSION_MISMATCH: _INVALID_MODEL,
+    Code.UNSUPPORTED_MODEL: _INVALID_MODEL,
+    Code.FOREIGN_IMAGE: ("RKNN_ERR_TARGET_PLATFORM_UNMATCH", -13),
+    Code.OUT_OF_MEMORY: ("RKNN_ERR_MALLOC_FAIL", -4),
+    Code.DEVICE_RESET: _FAILED, Code.DEVICE_LOST: ("RKNN_ERR_DEVICE_UNAVAILABLE", -3),
+    Code.BAD_RESULT: _FAILED, Code.HOST_OPERATOR_MISSING: _FAILED, Code.HOST_OPERATOR_FAILED: _FAILED,
+    Code.ENGINE_FAILED: _FAILED,
+}
 
 
 def driver_text(error: StatusError, function: str) -> str:
-    """The message, with the driver's function, name and number where the driver would have failed. No
-    function: the message alone."""
+    """The message; with a function, after the driver's function, name and number where the driver would have
+    failed."""
     if error.code not in _DRIVER or not function:
         return str(error)
     name, number = _DRIVER[error.code]
@@ -117,12 +140,16 @@ def driver_text(error: StatusError, function: str) -> str:
 
 
 def translated(error: StatusError, strict: bool, function: str = "rknn_run") -> Exception:
-    """The exception for a failure; with strict, in onnxruntime's words, else in those of RKNN users."""
+    """The exception for a failure, with strict in onnxruntime's words, else in those of RKNN's driver."""
     kind = _BY_CODE.get(error.code, RuntimeException)
-    text = str(error)
-    if error.code == 402 and "terminated" in text:
-        if strict:
-            text = "Exiting due to terminate flag being set to true."
-    if strict and "cannot be prepared with open dimensions" in text:
-        text += "; SessionOptions.add_free_dimension_override_by_name(name, size) fixes one that has a name"
-    return numbered(kind, text) if strict else kind(driver_text(error, function))
+    return numbered(kind, strict_text(error)) if strict else kind(driver_text(error, function))
+
+
+def strict_text(error: StatusError) -> str:
+    """The message in onnxruntime's words, without its number and name."""
+    if error.terminated:
+        return "Exiting due to terminate flag being set to true."
+    if error.code is Code.UNSUPPORTED_MODEL and "dimension" in error.details:
+        return (f"{error}; SessionOptions.add_free_dimension_override_by_name(name, size) fixes one that has "
+                "a name")
+    return str(error)

@@ -1,6 +1,37 @@
+import enum
 from typing import Any, Callable
 
 version: str
+
+class Code(enum.Enum):
+    """The codes of failures, as include/corelane/base/status.h lists them."""
+
+    OK = 0
+    INVALID_ARGUMENT = 101
+    NOT_FOUND = 102
+    OUT_OF_RANGE = 103
+    WRONG_STATE = 104
+    UNSUPPORTED = 105
+    SHAPE_MISMATCH = 106
+    TYPE_MISMATCH = 107
+    MALFORMED = 201
+    CORRUPTED = 202
+    VERSION_MISMATCH = 203
+    UNSUPPORTED_MODEL = 204
+    FOREIGN_IMAGE = 205
+    OUT_OF_MEMORY = 301
+    OUT_OF_CORES = 302
+    BUSY = 303
+    IO = 304
+    TIMEOUT = 401
+    CANCELLED = 402
+    DEVICE_RESET = 403
+    DEVICE_LOST = 404
+    BAD_RESULT = 405
+    HOST_OPERATOR_MISSING = 406
+    HOST_OPERATOR_FAILED = 407
+    ENGINE_FAILED = 408
+    INTERNAL = 501
 
 class Terms:
     timeout_us: int
@@ -22,6 +53,8 @@ class Future:
     def then(self, callback: Callable[[list | None, Any], None]) -> None: ...
 
 def call_guarded(function: Callable[[], None]) -> None: ...
+def connect(status_error: type, coerce: Callable[[Any, str, int, int], tuple[Any, int]],
+            dtype_of: Callable[[int], Any]) -> None: ...
 
 class Session:
     def __init__(self, source: Any, options: dict[str, Any], weights_from: Session | None = None) -> None: ...
@@ -31,6 +64,7 @@ class Session:
     def try_run_async(self, outputs: Any, feed: Any, callback: Callable[[list | None, Any], None],
                       terms: Terms | None = None) -> int | None: ...
     def submit(self, outputs: Any, feed: Any, terms: Terms | None = None, batch: bool = False) -> Future: ...
+    def try_submit(self, outputs: Any, feed: Any, terms: Terms | None = None) -> Future | None: ...
     def run_pipeline(self, outputs: Any, feed: Any, depth: int, reset: bool,
                      terms: Terms | None = None) -> list | None: ...
     def flush(self) -> list: ...

@@ -1,9 +1,9 @@
-"""corelane.alias: other packages' names for ours, in processes of their own."""
+"""corelane.alias: Corelane under the names of other packages, in processes of their own."""
 import os
 import tempfile
 import unittest
 
-from python_support import child, relu_model
+from python_support import child
 
 # A program for boards, as it is found in public: nothing in it knows of Corelane.
 LITE_PROGRAM = """
@@ -83,7 +83,7 @@ class Alias(unittest.TestCase):
 
     def test_misuse_of_the_command(self):
         for words, text in (("[]", "usage"), ("['--as']", "usage"), ("['-x', 'y']", "usage"),
-                            ("['--as', 'numpy', 'p.py']", "'numpy' is no alias; there are onnxruntime")):
+                            ("['--as', 'numpy', 'p.py']", "'numpy' is not an alias; there are onnxruntime")):
             done = child(f"from corelane import alias\nalias._run({words})")
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(text, done.stderr)

@@ -1,4 +1,4 @@
-"""The names of the package: what `import *` and type checkers are told is what is there."""
+"""The names of the package: `import *` and type checkers see the names that exist."""
 import ast
 import unittest
 from pathlib import Path
@@ -19,8 +19,8 @@ def declared(body) -> dict[str, list]:
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             found[node.name] = getattr(node, "body", []) if isinstance(node, ast.ClassDef) else []
-        elif isinstance(node, ast.AnnAssign):
-            found[node.target.id] = []
+        elif isinstance(node, (ast.AnnAssign, ast.Assign)):
+            found[node.target.id if isinstance(node, ast.AnnAssign) else node.targets[0].id] = []
     return {name: inner for name, inner in found.items() if not name.startswith("_")}
 
 

@@ -1,4 +1,4 @@
-"""What provider options accept and reject (A1 to A3, A6, A7, A11 to A13), and the rules they switch on."""
+"""What provider options accept and reject, and the rules they switch on."""
 import unittest
 
 import numpy as np

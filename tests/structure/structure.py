@@ -161,7 +161,8 @@ def check_rooms(tree):
             if not theirs or theirs[1] == mine[1] or theirs == UMBRELLA or theirs[0] == 0:
                 continue
             if theirs[1] not in allowed:
-                yield f"{path}: includes {target}; {room} may include {', '.join(allowed) or 'nothing'} (tests/structure/rooms.py)"
+                yield (f"{path}: includes {target}; {room} may include {', '.join(allowed) or 'nothing'} "
+                       "(tests/structure/rooms.py)")
             used.setdefault(room, set()).add(theirs[1])
 
 
@@ -212,7 +213,8 @@ def check_contract(tree):
             continue
         units = {unit_of(t)[1] for _, _, t in tree.includes[path] if t and unit_of(t)}
         if unit[1] == "device" and units - {"base", "tensor", "device"}:
-            yield f"{path}: the device contract includes {sorted(units - {'base', 'tensor', 'device'})}; allowed: base, tensor"
+            yield (f"{path}: the device contract includes {sorted(units - {'base', 'tensor', 'device'})}; "
+                   "allowed: base, tensor")
         if unit[1].startswith("drivers") and units & MODEL:
             yield f"{path}: a driver includes {sorted(units & MODEL)}; executables reach it as opaque images"
         if unit[1] == "runtime" and "device" in units and units & MODEL and path.startswith("src/") \
@@ -238,6 +240,25 @@ def check_engine(tree):
         elif path.endswith(("CMakeLists.txt", ".cmake")):
             for match in ENGINE_LINK.finditer(re.sub(r"#.*", "", text)):
                 yield f"{path}: links {match.group(0)}; the engine stops in {ENGINE_HOME}"
+
+
+PACKAGE_IMPORT = re.compile(r'\bimport\w*\s*\(\s*"corelane\b')
+PACKAGE_ROOM = re.compile(r"^python/corelane/(_\w+)/")
+
+
+def check_package(tree):
+    """The native module takes what it needs of its Python package from connect(), and imports nothing of it;
+    the package's rooms (folders with an underscore) do not know each other."""
+    rooms = {m.group(1) for m in map(PACKAGE_ROOM.match, tree.texts) if m}
+    for path, text in sorted(tree.texts.items()):
+        room = PACKAGE_ROOM.match(path)
+        if path.startswith("src/adapters/python/") and PACKAGE_IMPORT.search(text):
+            yield f"{path}: imports the package that imports it; it is to be given to connect()"
+        elif room and path.endswith(".py"):
+            imported = " ".join(re.findall(r"^\s*(?:from|import)\s.*", text, re.M))
+            for other in sorted(rooms - {room.group(1)}):
+                if re.search(rf"\b{other}\b", imported):
+                    yield f"{path}: imports {other}, a room beside it; share by a module above both"
 
 
 def check_drivers(tree):
@@ -353,7 +374,8 @@ def check_classes(tree):
                 yield f"{path}:{line}: {name} has {count} fields, at most {MAX_FIELDS}"
             sources = homes.get((unit_of(path)[1], name), ())
             if path.endswith(".h") and len(sources) > MAX_SOURCES and "Sources:" not in reason:
-                yield f"{path}:{line}: {name} has {len(sources)} sources, at most {MAX_SOURCES}: {', '.join(sorted(sources))}"
+                yield (f"{path}:{line}: {name} has {len(sources)} sources, at most {MAX_SOURCES}: "
+                       f"{', '.join(sorted(sources))}")
 
 
 def check_comments(tree):
@@ -463,8 +485,8 @@ def check_headers(tree):
                 yield f"{path}: lacks #pragma once"
 
 
-CHECKS = (check_floors, check_rooms, check_foreign, check_contract, check_engine, check_drivers, check_cycles,
-          check_sizes, check_room_sizes, check_stems, check_names, check_headers)
+CHECKS = (check_floors, check_rooms, check_foreign, check_contract, check_engine, check_package, check_drivers,
+          check_cycles, check_sizes, check_room_sizes, check_stems, check_names, check_headers)
 # What the tree does not meet yet: printed, not counted.
 COMING = (check_words, check_functions, check_classes, check_comments, check_locks, check_walks)
 

@@ -101,11 +101,12 @@ class StructureTest(TreeTest):
                      "PyObject* o;"):
             self.assert_caught(structure.check_foreign, {"src/runtime/context/context.cpp": name + "\n"}, "stops in")
             self.assertEqual([], self.violations(structure.check_foreign, {
-                "src/adapters/rknn/api.cpp": "rknn_context c;\n", "src/adapters/qaic/api.cpp": "qaic::rt::Context c;\n"}))
+                "src/adapters/rknn/api.cpp": "rknn_context c;\n",
+                "src/adapters/qaic/api.cpp": "qaic::rt::Context c;\n"}))
 
     def test_foreign_header_outside_its_adapter_is_caught(self):
         self.assert_caught(structure.check_foreign,
-                           {"src/session/task.cpp": '#include <rknn_api.h>\n'}, "rknn_api.h")
+                           {"src/session/task.cpp": "#include <rknn_api.h>\n"}, "rknn_api.h")
 
     def test_headers_of_a_foreign_api_serve_the_floors_that_speak_it(self):
         api = {"include/rknn/rknn_api.h": "int rknn_init(void);\n"}
@@ -126,7 +127,8 @@ class StructureTest(TreeTest):
 
     def test_second_meeting_of_program_and_device_is_caught(self):
         self.assert_caught(structure.check_contract, {
-            "src/runtime/context/context.cpp": '#include "corelane/program/network.h"\n#include "corelane/device/device.h"\n'},
+            "src/runtime/context/context.cpp":
+                '#include "corelane/program/network.h"\n#include "corelane/device/device.h"\n'},
             "context.cpp")
 
     def test_scheduler_that_meets_the_npu_twice_is_caught(self):
@@ -139,7 +141,8 @@ class StructureTest(TreeTest):
             self.assert_caught(structure.check_words, {"src/runtime/program/load.cpp": text}, "one vendor")
 
     def test_vendor_word_in_its_adapter_in_a_comment_or_as_a_suffix_is_allowed(self):
-        for path, text in (("src/adapters/rknn/x.cpp", 'auto s = "RKNN";\n'), ("src/runtime/x.cpp", "// As RKNN does.\n"),
+        for path, text in (("src/adapters/rknn/x.cpp", 'auto s = "RKNN";\n'),
+                           ("src/runtime/x.cpp", "// As RKNN does.\n"),
                            ("src/runtime/x.cpp", 'auto s = "model.rknn";\n'),
                            ("src/program/program_format.h", 'auto s = "RKNN";\n')):
             self.assertEqual([], self.violations(structure.check_words, {path: text}))
@@ -149,6 +152,17 @@ class StructureTest(TreeTest):
         for text in ("#include <openvino/openvino.hpp>\n", '#include "dnnl.hpp"\n', "ov::Core core;\n",
                      "#include <tbb/task.h>\n"):
             self.assert_caught(structure.check_engine, {"src/runtime/context/context.cpp": text}, "context.cpp")
+
+    def test_native_module_that_imports_its_package_is_caught(self):
+        native = "src/adapters/python/py_arrays.cpp"
+        self.assert_caught(structure.check_package, {native: 'import_("corelane._arrays");\n'}, native)
+        self.assertEqual(self.violations(structure.check_package, {native: 'import_("numpy");\n'}), [])
+
+    def test_room_of_the_package_that_imports_another_is_caught(self):
+        rooms = {"python/corelane/_one/a.py": "from .._errors import Fail\n", "python/corelane/_two/b.py": ""}
+        self.assertEqual(self.violations(structure.check_package, rooms), [])
+        for text in ("from .._two.b import x\n", "from .. import _native, _two\n", "import corelane._two.b\n"):
+            self.assert_caught(structure.check_package, {**rooms, "python/corelane/_one/a.py": text}, "a.py")
 
     def test_linked_engine_outside_its_driver_is_caught(self):
         self.assert_caught(structure.check_engine, {
@@ -222,7 +236,7 @@ class StructureTest(TreeTest):
 
     def test_strip_drops_comments_and_literals_only(self):
         text = 'a(); // ov::x\n/* b\n */ c("ov::\\"y"); R"(ov::z)"; d();\n'
-        self.assertEqual(['a();', 'c("");', '"";', "d();"], structure.strip(text).split())
+        self.assertEqual(["a();", 'c("");', '"";', "d();"], structure.strip(text).split())
 
 
 class ShapeTest(TreeTest):
@@ -234,8 +248,8 @@ class ShapeTest(TreeTest):
 
     def test_long_function_is_caught(self):
         body = "".join(f"  call({i});\n" for i in range(structure.MAX_FUNCTION))
-        self.assert_caught(structure.check_functions, {"src/base/x.cpp": f"void Clock::run(int a) const {{\n{body}}}\n"},
-                           "Clock::run", "62 lines")
+        text = f"void Clock::run(int a) const {{\n{body}}}\n"
+        self.assert_caught(structure.check_functions, {"src/base/x.cpp": text}, "Clock::run", "62 lines")
 
     def test_long_function_in_a_class_with_initialisers_is_caught(self):
         body = "".join(f"    call({i});\n" for i in range(structure.MAX_FUNCTION))
@@ -260,7 +274,8 @@ class ShapeTest(TreeTest):
 
     def test_public_function_without_a_comment_is_caught(self):
         text = HEADER + ("namespace c {\n/// A thing.\nclass X {\n public:\n  /// Says it.\n  int said() const;\n"
-                         "  int one = 1;\n  int bare(int a);\n  ~X();\n  X(const X&) = delete;\n private:\n  int hidden();\n};\n}\n")
+                         "  int one = 1;\n  int bare(int a);\n  ~X();\n  X(const X&) = delete;\n"
+                         " private:\n  int hidden();\n};\n}\n")
         self.assert_caught(structure.check_comments, {"include/corelane/base/x.h": text}, "bare")
 
     def test_rank_without_a_line_in_the_page_is_caught(self):
@@ -277,7 +292,8 @@ class ShapeTest(TreeTest):
     def walk(self, steps, limit=2):
         return {"docs/architecture.md": f"### a. A value (at most {limit} files)\n" + "".join(
             f"{i}. `{name}` in `{path}`\n" for i, (name, path) in enumerate(steps, 1)),
-                "src/base/one.cpp": "void first() {\n  second(1);\n}\n", "src/base/two.cpp": "void X::second(int a) {}\n"}
+                "src/base/one.cpp": "void first() {\n  second(1);\n}\n",
+                "src/base/two.cpp": "void X::second(int a) {}\n"}
 
     def test_walk_that_is_true_passes(self):
         steps = [("first", "src/base/one.cpp"), ("X::second", "src/base/two.cpp")]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Iterable
+from typing import Any, Iterable, Sequence
 
 import numpy as np
 
 from .. import _arrays, _native
 from .._errors import InvalidArgument, StatusError, numbered
 from .values import NodeArg, OrtValue, check_device
+from .wording import misfit
 
 
 def _check_value(function: str, ortvalue: Any) -> None:
     if not isinstance(ortvalue, OrtValue):
-        raise TypeError(f"{function}: an OrtValue is needed, {type(ortvalue).__name__} was given; "
+        raise TypeError(f"{function}: expected an OrtValue, given {type(ortvalue).__name__}; "
                         "OrtValue.ortvalue_from_numpy makes one that shares an array's memory")
 
 
@@ -25,36 +26,25 @@ class CheckedOutput:
         self.name, self.array, self.number = node.name, array, number
         if not array.flags.writeable:
             raise InvalidArgument(f"output {node.name!r}: the memory is read-only")
-        actual, shape, wanted = _arrays.type_name(number), array.shape, node.shape
-        # Open: the size is known when it has run.
-        self.open = any(not isinstance(size, int) for size in wanted)
-        self.misfit = ""
-        if actual != node.type:
-            self.misfit = f"Unexpected output data type. Actual: ({actual}) , expected: ({node.type})"
-        elif len(shape) != len(wanted):
-            self.misfit = (f"Invalid rank for output: {self.name} Got: {len(shape)} Expected: {len(wanted)} "
-                           "Please fix either the inputs/outputs or the model.")
-        elif any(isinstance(want, int) and got != want for got, want in zip(shape, wanted)):
-            self.misfit = self._wrong_dimensions(wanted)
+        # Open dimensions: the size is known after the run.
+        self.open = any(not isinstance(size, int) for size in node.shape)
+        self.type = node.type
+        self.misfit = self._misfit(node.shape)
 
-    def _wrong_dimensions(self, wanted: Any) -> str:
-        lines = [f" index: {i} Got: {got} Expected: {want}"
-                 for i, (got, want) in enumerate(zip(self.array.shape, wanted))
-                 if isinstance(want, int) and got != want]
-        return (f"Got invalid dimensions for output: {self.name} for the following indices\n"
-                + "\n".join(lines) + "\n Please fix either the inputs/outputs or the model.")
+    def _misfit(self, sizes: Sequence) -> str | None:
+        given = (_arrays.type_name(self.number), self.array.shape)
+        return misfit("output", self.name, given, (self.type, sizes))
 
     def check(self, shape: tuple | None = None) -> None:
-        """InvalidArgument where the memory does not fit; shape is what the run gave."""
-        misfit = self.misfit
-        if shape is not None and shape != self.array.shape:
-            misfit = self._wrong_dimensions(shape)
-        if misfit:
-            raise numbered(InvalidArgument, f"Error in execution: {misfit}")
+        """InvalidArgument where the memory does not fit; shape is that of the run's output."""
+        found = self.misfit or (None if shape is None else self._misfit(shape))
+        if found:
+            raise numbered(InvalidArgument, f"Error in execution: {found}")
 
 
 class IOBinding:
-    """Made by InferenceSession.io_binding() and used with that session alone. Threads take turns."""
+    """Made by InferenceSession.io_binding() and used with that session alone. Calls of several threads run
+    one after the other."""
 
     def __init__(self, session: Any):
         self._session = session
@@ -62,9 +52,9 @@ class IOBinding:
             self._native = _native.Binding(session._native)
         except StatusError as error:
             raise session._translated(error) from None
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         self._checked: dict[str, CheckedOutput] = {}
-        # What a run asks of these, known since they changed.
+        # What a run needs of `_checked`, computed when that changes.
         self._has_outputs = False
         self._refused: list[CheckedOutput] = []
         self._late: list[CheckedOutput] = []
@@ -76,7 +66,7 @@ class IOBinding:
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
-            with self._turn:
+            with self._lock:
                 return function(*arguments)
         except StatusError as error:
             raise self._session._translated(error) from None
@@ -103,6 +93,7 @@ class IOBinding:
                    list(shape))
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
+        """Reads the memory of the OrtValue at each run."""
         self._known(name, self._session.get_inputs())
         _check_value("bind_ortvalue_input", ortvalue)
         self._call(self._native.bind_input, name, ortvalue)
@@ -114,7 +105,7 @@ class IOBinding:
         check_device(device_type, device_id)
         self._known(name, self._session.get_outputs())
         if buffer_ptr is None:
-            with self._turn:
+            with self._lock:
                 self._call(self._native.bind_output, name)
                 self._checked.pop(name, None)
                 self._changed()
@@ -127,7 +118,7 @@ class IOBinding:
             memory = _arrays.memory_at(int(buffer_ptr), number, shape)
             self._bind_checked(CheckedOutput(self._output(name), memory, number))
         else:
-            with self._turn:
+            with self._lock:
                 self._call(self._native.bind_raw_output, name, int(buffer_ptr), number, shape)
                 self._changed()
 
@@ -139,7 +130,7 @@ class IOBinding:
         if self._session._strict:
             self._bind_checked(CheckedOutput(self._output(name), array, ortvalue.element_type()))
         else:
-            with self._turn:
+            with self._lock:
                 self._call(self._native.bind_output_array, name, array, number)
                 self._changed()
 
@@ -147,8 +138,8 @@ class IOBinding:
         return next(node for node in self._session.get_outputs() if node.name == name)
 
     def _bind_checked(self, output: CheckedOutput) -> None:
-        """Memory whose fitness only the run tells gets a copy then."""
-        with self._turn:
+        """Memory of open dimensions, or that does not fit, is filled or refused after the run."""
+        with self._lock:
             if output.open or output.misfit:
                 self._call(self._native.bind_output, output.name)
             else:
@@ -163,6 +154,7 @@ class IOBinding:
         """Memory of the host needs none."""
 
     def copy_outputs_to_cpu(self) -> list[np.ndarray]:
+        """Copies of what the last run gave, in order of binding."""
         return [array.copy() for array in self._outputs()]
 
     def get_outputs(self) -> list[OrtValue]:
@@ -170,20 +162,23 @@ class IOBinding:
         return [OrtValue(array) for array in self._outputs()]
 
     def _outputs(self) -> list[np.ndarray]:
-        with self._turn:
+        with self._lock:
             given = self._call(self._native.outputs)
             names = self._native.output_names
             return [self._checked[name].array if name in self._checked and self._checked[name].open else array
                     for name, array in zip(names, given)] + given[len(names):]
 
     def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
+        """See get_outputs()."""
         return self.get_outputs()
 
     def clear_binding_inputs(self) -> None:
+        """Unbinds all inputs."""
         self._call(self._native.clear_inputs)
 
     def clear_binding_outputs(self) -> None:
-        with self._turn:
+        """Unbinds all outputs."""
+        with self._lock:
             self._call(self._native.clear_outputs)
             self._checked.clear()
             self._changed()
@@ -191,7 +186,7 @@ class IOBinding:
     def _run(self, terms: Any) -> None:
         if not self._has_outputs:
             raise InvalidArgument("Error in execution: At least one output should be requested.")
-        with self._turn:
+        with self._lock:
             for output in self._refused:
                 output.check()
             try:

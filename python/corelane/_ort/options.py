@@ -1,4 +1,4 @@
-"""Providers and their options: what they are called, what they accept, what they mean.
+"""Providers and their options: names, allowed values and defaults.
 
 Without an RKNN provider a session follows onnxruntime's rules; with one, those of RKNN users: inputs
 of other element types are converted, and option errors are RuntimeErrors.
@@ -30,12 +30,12 @@ def _integer(name: str, value: Any, least: int) -> int:
         try:
             number = int(value.strip())
         except ValueError:
-            raise RuntimeError(f"{name}: {value!r} is no integer") from None
+            raise RuntimeError(f"{name}: {value!r} is not an integer") from None
     else:
         try:
             number = operator.index(value)
         except TypeError:
-            raise RuntimeError(f"{name}: an integer is needed, {value!r} was given") from None
+            raise RuntimeError(f"{name}: expected an integer, given {value!r}") from None
     if number < least:
         raise RuntimeError(f"{name}: {number} is below {least}, the least allowed value")
     if number > _MOST:
@@ -56,19 +56,19 @@ def _flag(name: str, value: Any) -> bool:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, (str, os.PathLike)):
-        raise RuntimeError(f"{name}: a text is needed, {value!r} was given")
+        raise RuntimeError(f"{name}: expected a text, given {value!r}")
     return os.fspath(value)
 
 
 def _cores(value: Any) -> list[int]:
-    """A1 to A3 of the contract: a core, a text of cores, or a sequence of them."""
+    """The cores of a schedule: from one core, a text such as "0,1,2", or a sequence of cores."""
     if isinstance(value, str):
         return list(_native.parse_schedule(value))
     if isinstance(value, (bool, np.bool_, bytes, bytearray, set, frozenset, Mapping)):
-        raise RuntimeError(f"schedule: {value!r} is no core, no text and no list of cores")
+        raise RuntimeError(f"schedule: expected a core, a text or a list of cores, given {value!r}")
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "iu" or value.ndim > 1:
-            raise RuntimeError(f"schedule: an array of integers is needed, {value!r} was given")
+            raise RuntimeError(f"schedule: expected an array of integers, given {value!r}")
         value = value.tolist()
     if not isinstance(value, (list, tuple, range)):
         value = [value]
@@ -77,27 +77,27 @@ def _cores(value: Any) -> list[int]:
     cores = []
     for item in value:
         if isinstance(item, (bool, np.bool_)):
-            raise RuntimeError(f"schedule: {item!r} is no core number")
+            raise RuntimeError(f"schedule: {item!r} is not a core number")
         cores.append(_integer("schedule", item, 0))
     return cores
 
 
 def _tp_mode(value: Any) -> str:
     if not isinstance(value, str):
-        raise RuntimeError(f"tp_mode: a text such as \"auto\" or \"0,1\" is needed, {value!r} was given")
+        raise RuntimeError(f"tp_mode: expected a text such as 'auto' or '0,1', given {value!r}")
     return _native.parse_tp_mode(value)
 
 
 def _operators(value: Any) -> dict[str, Any]:
     """Functions by operator type."""
     if not isinstance(value, Mapping):
-        raise RuntimeError("custom_operators: a dict of functions by operator type is needed, "
-                           f"{value!r} was given")
+        raise RuntimeError("custom_operators: expected a dict of functions by operator type, given "
+                           f"{value!r}")
     for kind, function in value.items():
         if not isinstance(kind, str) or not kind:
-            raise RuntimeError(f"custom_operators: {kind!r} is no operator type")
+            raise RuntimeError(f"custom_operators: {kind!r} is not an operator type")
         if not callable(function):
-            raise RuntimeError(f"custom_operators: a function is needed for {kind!r}, {function!r} was given")
+            raise RuntimeError(f"custom_operators: expected a function for {kind!r}, given {function!r}")
     return dict(value)
 
 
@@ -126,7 +126,7 @@ _READERS = {
     "cache": lambda v: _flag("cache", v),
     "custom_operators": _operators,
 }
-# None means "not given" for these; elsewhere it is an error, as the original has it.
+# None means "not given" for these; elsewhere it is an error, as in the original.
 _OPTIONAL = ("schedule", "tp_mode", "device", "profile")
 
 
@@ -166,13 +166,14 @@ def read_provider_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rknn_session_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options for a session by the rules of RKNN users."""
     return {**read_provider_options(options), "lenient": True}
 
 
 def strict_session_options(options: Mapping[str, Any], intra_op_num_threads: int = 0) -> dict[str, Any]:
-    """onnxruntime has no queue that could be full: callers wait. And its device is this machine: where none
-    is chosen, a virtual one with a core for each CPU. A call that is alone takes all of them, or with
-    intra_op_num_threads 1 one; calls at the same time take one each."""
+    """Options by onnxruntime's rules: it has no queue that could be full, so callers wait; its device is this
+    machine, so the default is a virtual one with a core for each CPU. A call that is alone takes all of
+    them (one with intra_op_num_threads 1); calls at the same time take one each."""
     read = {"max_queue_size": UNLIMITED, "max_pending_callbacks": UNLIMITED,
             "submit_timeout_ms": _TEN_YEARS_MS, **read_provider_options(options), "lenient": False}
     if "device" not in read and not os.environ.get("CORELANE_DEVICE"):
@@ -185,7 +186,7 @@ def strict_session_options(options: Mapping[str, Any], intra_op_num_threads: int
 
 
 def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, dict]]:
-    """Pairs of name and options. ValueError as onnxruntime's check raises it."""
+    """Pairs of name and options. ValueError, in onnxruntime's words, for lists that do not fit."""
     if providers is None:
         return []
     if isinstance(providers, (str, tuple)) and not (
@@ -219,8 +220,9 @@ def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, di
 
 
 def choose_provider(pairs: list[tuple[str, dict]]) -> tuple[list[str], str, dict]:
-    """(names, the one that decides the rules first, that one, its options). An RKNN provider decides wherever
-    it stands; two of them are a RuntimeError, since a session has one device. Unknown names warn."""
+    """(names with the deciding provider first, the deciding provider, its options). An RKNN provider decides
+    at any place of the list; two of them are a RuntimeError, since a session has one device. Unknown names
+    warn."""
     names: list[str] = []
     for name, _ in pairs:
         if name not in RKNN_PROVIDERS and name != CPU_PROVIDER:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-import re
 import threading
 import warnings
 from typing import Any, Callable, Mapping, Sequence
@@ -13,27 +12,29 @@ from typing import Any, Callable, Mapping, Sequence
 import numpy as np
 
 from .. import _native
-from . import options as _options
-from .binding import IOBinding
-from .described import Described
 from .._errors import InvalidArgument, NoSuchFile, StatusError, numbered, translated
 from .._errors import NotImplemented as NotSupported
+from .._native import Code
+from .binding import IOBinding
+from .described import Described
 from .futures import RunFuture
+from .options import (CPU_PROVIDER, RKNN_PROVIDERS, choose_provider, rknn_session_options,
+                      split_providers, strict_session_options)
 from .profile import Profile
 from .settings import SessionOptions, read_run_options
 from .values import OrtValue
-from .wording import Wording, said, single
+from .wording import Wording, callback_text, single
 
-_LATE = (101, 102, 106, 107, 402)  # Codes of failures that run_async tells by callback.
+# Failures that run_async reports by callback, as onnxruntime does, which looks when the work starts.
+_LATE = (Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.SHAPE_MISMATCH, Code.TYPE_MISMATCH, Code.CANCELLED)
 _DATA_ROOT = "session.model_external_initializers_file_folder_path"
-_RETRY = 1  # Microseconds: a submission that does not wait.
 
 
 class InferenceSession(Described):
     """A model on a device, run by many callers at once.
 
     path_or_bytes: a path, or bytes of an ONNX model or a program file. providers: without an RKNN
-    provider the rules are onnxruntime's; with "RKNPU2ExecutionProvider" inputs are converted, and
+    provider onnxruntime's rules apply; with "RKNPU2ExecutionProvider" inputs are converted, and
     options such as schedule apply (docs/apis/python.md). weights_from (or use_weight_from): a session
     whose constants a program without its own takes. Any thread; `with` closes it."""
 
@@ -41,16 +42,14 @@ class InferenceSession(Described):
                  provider_options: Any = None, **kwargs: Any):
         self._options = SessionOptions() if sess_options is None else sess_options
         if not isinstance(self._options, SessionOptions):
-            raise TypeError("sess_options: SessionOptions is needed, "
-                            f"{type(sess_options).__name__} was given")
+            raise TypeError(f"sess_options: expected SessionOptions, given {type(sess_options).__name__}")
         source = self._source(path_or_bytes)
         pairs = self._pairs(providers, provider_options)
-        self._providers, self._provider, self._given = _options.choose_provider(pairs)
-        self._strict = self._provider not in _options.RKNN_PROVIDERS
+        self._providers, self._provider, self._given = choose_provider(pairs)
+        self._strict = self._provider not in RKNN_PROVIDERS
         weights = kwargs.get("weights_from", kwargs.get("use_weight_from"))
         if weights is not None and not isinstance(weights, InferenceSession):
-            raise TypeError("weights_from: an InferenceSession is needed, "
-                            f"{type(weights).__name__} was given")
+            raise TypeError(f"weights_from: expected an InferenceSession, given {type(weights).__name__}")
         self._native = self._create(source, None if weights is None else weights._native)
         for text in self._native.warnings():
             warnings.warn(text, UserWarning, stacklevel=2)
@@ -69,7 +68,8 @@ class InferenceSession(Described):
                 raise numbered(NoSuchFile, f"Load model from {path} failed:Load model {path} failed. "
                                            "File doesn't exist")
             if not path.isprintable() and any("\udc80" <= c <= "\udcff" for c in path):
-                raise numbered(InvalidArgument, f"{path!r} is no UTF-8; rename the file, or give its bytes")
+                raise numbered(InvalidArgument, f"{path!r} is not valid UTF-8; rename the file, or give its "
+                                                "bytes")
             return path
         if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
             if len(path_or_bytes) == 0:
@@ -80,22 +80,22 @@ class InferenceSession(Described):
     @staticmethod
     def _pairs(providers: Any, provider_options: Any) -> list:
         try:
-            return _options.split_providers(providers, provider_options)
+            return split_providers(providers, provider_options)
         except ValueError as problem:
             names = [providers] if isinstance(providers, str) else list(providers or [])
             names = [p[0] if isinstance(p, tuple) else p for p in names]
-            if any(name in _options.RKNN_PROVIDERS for name in names):
+            if any(name in RKNN_PROVIDERS for name in names):
                 raise InvalidArgument(str(problem)) from None
-            warnings.warn(f"{problem} Falling back to {_options.CPU_PROVIDER}.", UserWarning, stacklevel=3)
+            warnings.warn(f"{problem} Falling back to {CPU_PROVIDER}.", UserWarning, stacklevel=3)
             return []
 
     def _create(self, source: Any, weights: Any) -> Any:
         try:
             entries = self._options._corelane_entries()
             if self._strict:
-                options = _options.strict_session_options(entries, self._options.intra_op_num_threads)
+                options = strict_session_options(entries, self._options.intra_op_num_threads)
             else:
-                options = _options.rknn_session_options({**entries, **self._given})
+                options = rknn_session_options({**entries, **self._given})
             options["dims"] = dict(self._options._dims)
             options["data_root"] = self._options._entries.get(_DATA_ROOT) or None
             operators = {**self._options._operators, **options.get("custom_operators", {})}
@@ -107,13 +107,13 @@ class InferenceSession(Described):
 
     @staticmethod
     def _made(source: Any, options: dict, weights: Any) -> Any:
-        """Sizes of dimensions that no input has are left out, as onnxruntime does."""
+        """The native session. Sizes of dimensions that no input has are dropped, as onnxruntime does."""
         while True:
             try:
                 return _native.Session(source, options, weights)
             except StatusError as error:
-                unknown = re.match(r"no input has a dimension '(.*?)'; there are", str(error))
-                if unknown is None or options["dims"].pop(unknown[1], None) is None:
+                unknown = error.details.get("dimension") if error.code is Code.NOT_FOUND else None
+                if options["dims"].pop(unknown, None) is None:
                     raise
 
     def _translated(self, error: StatusError) -> Exception:
@@ -136,13 +136,13 @@ class InferenceSession(Described):
         """Submits a copy of the inputs; callback(outputs, user_data, "") comes from another thread, or
         callback([], user_data, text) (None instead of [] with an RKNN provider)."""
         if not callable(callback):
-            raise TypeError(f"callback: a function is needed, {type(callback).__name__} was given")
+            raise TypeError(f"callback: expected a function, given {type(callback).__name__}")
         nothing = [] if self._strict else None
         strict = self._strict  # A callback must not keep the session alive.
 
         def done(outputs: Any, problem: StatusError | None) -> None:
             callback(nothing if problem is not None else outputs, user_data,
-                     "" if problem is None else said(problem, strict))
+                     "" if problem is None else callback_text(problem, strict))
 
         terms, batch = read_run_options(run_options)
         if self._strict:
@@ -155,8 +155,7 @@ class InferenceSession(Described):
             raised = self._wording.explained(error, output_names, input_feed)
             if not self._strict or error.code not in _LATE:
                 raise raised from None
-            # onnxruntime looks at names, shapes, types and the terminate flag when the work starts.
-            text = str(raised).split(" : ", 3)[-1]
+            text = getattr(raised, "text", str(raised))
             refused = functools.partial(callback, nothing, user_data, text)
             threading.Thread(target=_native.call_guarded, args=(refused,), name="corelane-refused").start()
 
@@ -164,12 +163,12 @@ class InferenceSession(Described):
                       user_data: Any = None, run_options: Any = None) -> int | None:
         """run_async without waiting: the task's number, or None when it is too early or full."""
         if not callable(callback):
-            raise TypeError(f"callback: a function is needed, {type(callback).__name__} was given")
+            raise TypeError(f"callback: expected a function, given {type(callback).__name__}")
         terms = single(read_run_options(run_options))
         strict = self._strict  # A callback must not keep the session alive.
 
         def done(outputs: Any, problem: StatusError | None) -> None:
-            callback(outputs, user_data, "" if problem is None else said(problem, strict))
+            callback(outputs, user_data, "" if problem is None else callback_text(problem, strict))
 
         try:
             return self._native.try_run_async(output_names, input_feed, done, terms)
@@ -189,46 +188,27 @@ class InferenceSession(Described):
     async def run_awaitable(self, output_names: Sequence[str] | None, input_feed: Any,
                             run_options: Any = None) -> list:
         """The same for asyncio. While the queue is full a thread of the loop's executor waits. A cancelled
-        await takes its task along, unless that runs."""
-        terms, batch = read_run_options(run_options)
-        own = _native.Terms() if terms is None else None
-
-        def submit() -> RunFuture:
-            native = self._native.submit(output_names, input_feed, terms or own, batch)
-            return RunFuture(native, self._strict)
-
+        await cancels its task, unless that runs."""
+        given, batch = read_run_options(run_options)
+        terms = given or _native.Terms()
+        submit = functools.partial(self._native.submit, output_names, input_feed, terms, batch)
         try:
-            future = None
-            if own is not None:
-                future = self._submitted_at_once(own, submit)
-            if future is None:
-                future = await asyncio.get_running_loop().run_in_executor(None, submit)
+            native = None if batch else self._native.try_submit(output_names, input_feed, terms)
+            if native is None:
+                native = await asyncio.get_running_loop().run_in_executor(None, submit)
         except StatusError as error:
             raise self._wording.explained(error, output_names, input_feed) from None
         except asyncio.CancelledError:
-            if own is not None:
-                own.terminate()  # The thread that waits for room gives up.
+            if given is None:
+                terms.terminate()  # The thread that waits for room gives up.
             raise
-        return await asyncio.wrap_future(future)
-
-    @staticmethod
-    def _submitted_at_once(terms: Any, submit: Callable[[], RunFuture]) -> RunFuture | None:
-        """None when there is no room for it."""
-        terms.submit_timeout_us = _RETRY
-        try:
-            return submit()
-        except StatusError as error:
-            if error.code != 401:
-                raise
-            return None
-        finally:
-            terms.submit_timeout_us = 0
+        return await asyncio.wrap_future(RunFuture(native, self._strict))
 
     def run_pipeline(self, input_feed: Any, depth: int = 3, reset: bool = False,
                      output_names: Sequence[str] | None = None, run_options: Any = None) -> list | None:
-        """Submits, and returns the outputs of the call `depth` calls ago; None for the first ones."""
+        """Submits, and returns the outputs of the call `depth` calls ago, None for the first calls."""
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
-            raise TypeError(f"depth: a positive integer is needed, {depth!r} was given")
+            raise TypeError(f"depth: expected a positive integer, given {depth!r}")
         terms = single(read_run_options(run_options))
         try:
             return self._native.run_pipeline(output_names, input_feed, int(depth), bool(reset), terms)
@@ -253,15 +233,19 @@ class InferenceSession(Described):
     def run_with_ort_values(self, output_names: Sequence[str] | None,
                             input_dict_ort_values: Mapping[str, OrtValue],
                             run_options: Any = None) -> list[OrtValue]:
+        """run() on OrtValues."""
         return [OrtValue(a) for a in self.run(output_names, dict(input_dict_ort_values), run_options)]
 
     def run_with_ortvaluevector(self, *_: Any, **__: Any) -> None:
+        """Not served: NotImplemented."""
         raise NotSupported("run_with_ortvaluevector is not served; use io_binding()")
 
     def io_binding(self) -> IOBinding:
+        """A binding for this session."""
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
+        """Runs with bound memory; ValueError for a binding of another session."""
         if not isinstance(iobinding, IOBinding) or iobinding._session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
         iobinding._run(read_run_options(run_options)[0])
@@ -273,7 +257,7 @@ class InferenceSession(Described):
         `timeout` seconds."""
         number = isinstance(timeout, (int, float, np.number)) and not isinstance(timeout, bool)
         if timeout is not None and (not number or timeout != timeout):
-            raise TypeError(f"timeout: seconds or None are needed, {timeout!r} was given")
+            raise TypeError(f"timeout: expected seconds or None, given {timeout!r}")
         try:
             self._native.close(timeout)
         except StatusError as error:
@@ -281,6 +265,7 @@ class InferenceSession(Described):
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called, or the session belongs to the parent of a fork."""
         return self._native.closed
 
     def __enter__(self) -> "InferenceSession":

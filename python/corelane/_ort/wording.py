@@ -1,12 +1,17 @@
-"""How a session speaks of what is wrong with a call: as onnxruntime does, or as RKNN's driver does."""
+"""The words for what is wrong with a call: onnxruntime's, or those of RKNN's driver."""
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from .. import _arrays
-from .._errors import InvalidArgument, StatusError, driver_text, numbered, translated
+from .._errors import InvalidArgument, StatusError, driver_text, numbered, strict_text, translated
+from .._native import Code
 from .values import NodeArg, OrtValue
+
+# Failures of what the caller gave, which onnxruntime finds in an order and in words of its own.
+_OF_INPUTS = (Code.SHAPE_MISMATCH, Code.TYPE_MISMATCH)
+_OF_ARGUMENTS = (Code.INVALID_ARGUMENT, Code.NOT_FOUND, *_OF_INPUTS)
 
 
 class Wording:
@@ -16,14 +21,14 @@ class Wording:
         self.strict, self.inputs, self.outputs = strict, inputs, outputs
 
     def check_missing(self, input_feed: Any) -> None:
-        """What onnxruntime finds wrong before anything else."""
+        """Raises for a missing input, which onnxruntime looks for first."""
         if isinstance(input_feed, Mapping):
             missing = [node.name for node in self.inputs if node.name not in input_feed]
             if missing:
                 raise self._missing(missing, input_feed)
 
     def check_names(self, output_names: Any, input_feed: Any) -> None:
-        """What onnxruntime finds wrong before it starts."""
+        """Raises for names that onnxruntime refuses before it starts."""
         self.check_missing(input_feed)
         if isinstance(input_feed, Mapping):
             names = {node.name for node in self.inputs}
@@ -48,14 +53,14 @@ class Wording:
         return numbered(kind, text) if self.strict else kind(text)
 
     def explained(self, error: StatusError, output_names: Any, feed: Any) -> Exception:
-        """A failure of a call in the words of onnxruntime, where it has some."""
-        if error.code not in (101, 102, 106, 107):
+        """The exception for a failure of a call, in onnxruntime's words where it has some."""
+        if error.code not in _OF_ARGUMENTS:
             return translated(error, self.strict)
         try:
             self.check_names(output_names, feed)
         except (ValueError, RuntimeError) as found:
             return found
-        if self.strict and isinstance(feed, Mapping) and error.code in (106, 107):
+        if self.strict and isinstance(feed, Mapping) and error.code in _OF_INPUTS:
             for node in self.inputs:
                 text = mismatch(node, feed[node.name])
                 if text:
@@ -63,11 +68,9 @@ class Wording:
         return translated(error, self.strict)
 
 
-def said(problem: StatusError, strict: bool) -> str:
-    """A failure as callbacks are told of it."""
-    if strict:
-        return str(translated(problem, strict)).split(" : ", 3)[-1]  # Without the number and name.
-    return driver_text(problem, "rknn_run")
+def callback_text(problem: StatusError, strict: bool) -> str:
+    """The text with which callbacks report a failure."""
+    return strict_text(problem) if strict else driver_text(problem, "rknn_run")
 
 
 def single(options: tuple[Any, bool]) -> Any:
@@ -80,7 +83,7 @@ def single(options: tuple[Any, bool]) -> Any:
 
 
 def mismatch(node: NodeArg, value: Any) -> str | None:
-    """What onnxruntime says of an input that does not fit; None when it fits."""
+    """onnxruntime's message for an input that does not fit; None when it fits."""
     if not hasattr(value, "dtype"):
         value = (value.numpy() if isinstance(value, OrtValue)
                  else _arrays.from_list(value, node.name, node.type))
@@ -88,16 +91,21 @@ def mismatch(node: NodeArg, value: Any) -> str | None:
         actual = _arrays.type_name(_arrays.number_of(value.dtype))
     except RuntimeError:
         actual = "tensor(string)" if value.dtype.kind in "OUST" else str(value.dtype)
-    if actual != node.type:
-        return f"Unexpected input data type. Actual: ({actual}) , expected: ({node.type})"
-    shape = value.shape
-    if len(shape) != len(node.shape):
-        return (f"Invalid rank for input: {node.name} Got: {len(shape)} Expected: {len(node.shape)} "
+    return misfit("input", node.name, (actual, value.shape), (node.type, node.shape))
+
+
+def misfit(what: str, name: str, given: tuple[str, Sequence], wanted: tuple[str, Sequence]) -> str | None:
+    """onnxruntime's message where a (type, shape) does not fit that of an "input" or "output"; None where it
+    fits."""
+    (actual, shape), (type_text, sizes) = given, wanted
+    if actual != type_text:
+        return f"Unexpected {what} data type. Actual: ({actual}) , expected: ({type_text})"
+    if len(shape) != len(sizes):
+        return (f"Invalid rank for {what}: {name} Got: {len(shape)} Expected: {len(sizes)} "
                 "Please fix either the inputs/outputs or the model.")
     wrong = [f" index: {i} Got: {got} Expected: {want}"
-             for i, (got, want) in enumerate(zip(shape, node.shape))
-             if isinstance(want, int) and got != want]
+             for i, (got, want) in enumerate(zip(shape, sizes)) if isinstance(want, int) and got != want]
     if wrong:
-        return (f"Got invalid dimensions for input: {node.name} for the following indices\n"
+        return (f"Got invalid dimensions for {what}: {name} for the following indices\n"
                 + "\n".join(wrong) + "\n Please fix either the inputs/outputs or the model.")
     return None

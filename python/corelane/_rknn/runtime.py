@@ -9,8 +9,9 @@ from typing import Any, Sequence
 import numpy as np
 
 from .. import _native
-from . import inputs as _rknn_inputs
 from .._errors import StatusError
+from .._native import Code
+from .inputs import as_computed, flags, hint, prepare
 from .log import Log, UsageError
 
 NPU_CORE_AUTO = 0
@@ -22,7 +23,6 @@ NPU_CORE_0_1_2 = 7
 NPU_CORE_ALL = 0xffff
 _MODES = {NPU_CORE_AUTO: "auto", NPU_CORE_0: "0", NPU_CORE_1: "1", NPU_CORE_2: "2", NPU_CORE_0_1: "0,1",
           NPU_CORE_0_1_2: "0,1,2", NPU_CORE_ALL: "all"}
-_SHAPE_MISMATCH = 106
 _POLL = 0.05  # Seconds between looks for Ctrl-C.
 
 
@@ -40,9 +40,10 @@ class Runtime:
         try:
             self.session = _native.Session(model, self._options)
         except StatusError as error:
-            if "tp_mode" not in str(error):
+            if error.code is not Code.OUT_OF_CORES or "limit" not in error.details:
                 raise
-            raise UsageError(f"core_mask {mask}: {str(error).replace('tp_mode', 'core list')}") from None
+            raise UsageError(f"core_mask {mask} ({_MODES[mask]}): the device has {error.details['limit']}, "
+                             "numbered from 0") from None
         self.inputs = self.session.inputs()
         self._natives = self.session.native_inputs()
         self._lock = threading.Lock()
@@ -51,17 +52,17 @@ class Runtime:
 
     def infer(self, inputs: Any, data_type: Any, data_format: Any, pass_through: Any) -> tuple[list, int]:
         """(outputs, number of the frame they belong to)."""
-        passed = _rknn_inputs.flags(pass_through, len(self.inputs))
-        arrays = _rknn_inputs.prepare(inputs, self.inputs, data_type, data_format, self._log)
+        passed = flags(pass_through, len(self.inputs))
+        arrays = prepare(inputs, self.inputs, data_type, data_format, self._log)
         session = self.session
         if any(passed):
             session = self._pass_through_session()
-            arrays = [_rknn_inputs.as_computed(a, p, d) for a, p, d in zip(arrays, passed, self._natives)]
+            arrays = [as_computed(a, p, d) for a, p, d in zip(arrays, passed, self._natives)]
         try:
             return self._run(session, arrays)
         except StatusError as error:
-            if error.code == _SHAPE_MISMATCH:
-                raise UsageError(f"{error}{_rknn_inputs.hint(arrays, self.inputs)}") from None
+            if error.code is Code.SHAPE_MISMATCH:
+                raise UsageError(f"{error}{hint(arrays, self.inputs)}") from None
             raise
 
     def _run(self, session: Any, arrays: Sequence) -> tuple[list, int]:

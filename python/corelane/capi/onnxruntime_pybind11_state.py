@@ -4,8 +4,8 @@ from typing import Any
 
 from .._errors import (Busy, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf,
                        ModelLoaded, NoModel, NoSuchFile, NotImplemented, RuntimeException, Timeout)
-from .._ort.settings import (ExecutionMode, GraphOptimizationLevel, OrtAllocatorType, OrtMemType, RunOptions,
-                         SessionOptions)
+from .._ort.settings import (ExecutionMode, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
+                             RunOptions, SessionOptions)
 from .._ort.values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue
 
 __all__ = ["Busy", "EPFail", "EngineError", "ExecutionMode", "Fail", "GraphOptimizationLevel",

@@ -8,6 +8,8 @@
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_gate.h"
 #include "adapters/python/py_once.h"
+#include "adapters/python/py_package.h"
+#include "adapters/python/py_values.h"
 
 namespace corelane::python {
 
@@ -133,9 +135,8 @@ const Numpy& numpy() {
   return made_once(known, [] {
     auto* made = new Numpy;
     made->ndarray = nb::module_::import_("numpy").attr("ndarray");
-    const nb::object find = nb::module_::import_("corelane._arrays").attr("dtype_of");
     for (std::size_t i = 0; i < kOnnxTypes.size(); ++i) {
-      made->dtypes[i] = find(kOnnxTypes[i].second);
+      made->dtypes[i] = package().dtype_of(kOnnxTypes[i].second);
     }
     return made;
   });
@@ -169,15 +170,13 @@ DType dtype_of(int onnx_type) noexcept {
 ArrayView read_array(nb::handle value, const TensorDesc& desc) {
   ArrayView array;
   if (view_buffer(value, kReading, array)) return array;
-  // Gives an array that shows its memory, and its element type where numpy's says less.
+  // An array that shows its memory, and its element type where numpy's format does not say it.
   const nb::object plain = parked_at_end([&] {
-    return nb::module_::import_("corelane._arrays")
-        .attr("coerce")(value, nb::str(desc.name.c_str()), onnx_type(desc.dtype),
-                        desc.shape.rank());
+    return package().coerce(value, text(desc.name), onnx_type(desc.dtype), desc.shape.rank());
   });
   const nb::tuple pair = nb::cast<nb::tuple>(plain);
   if (!view_buffer(pair[0], kReading, array)) {
-    raise(error(Code::kTypeMismatch, "input '{}': numpy type {} is no element type of a tensor",
+    raise(error(Code::kTypeMismatch, "input '{}': numpy type {} is not an element type of a tensor",
                 desc.name, nb::str(nb::object(pair[0].attr("dtype"))).c_str()));
   }
   if (const int type = nb::cast<int>(pair[1]); type != 0) array.view.dtype = dtype_of(type);

@@ -12,20 +12,21 @@
 
 namespace corelane::python {
 
+/// The ONNX number of a type; 0 where it has none.
 int onnx_type(DType type) noexcept;
-/// kUndefined for numbers that no tensor of ours has.
+/// kUndefined for numbers that no tensor of Corelane has.
 DType dtype_of(int onnx_type) noexcept;
 
 struct ArrayView {
   TensorView view;
-  std::shared_ptr<const void> keep_alive;  ///< May be dropped in any thread.
+  std::shared_ptr<const void> keep_alive;  ///< Any thread may drop it.
 };
 
 /// A view of any C-contiguous buffer of native byte order. Everything else (lists, OrtValues,
-/// strides, bfloat16) goes through corelane._arrays.coerce first, which may copy, or raise.
+/// strides, bfloat16) goes through the package's coerce() first, which may copy, or raise.
 ArrayView read_array(nanobind::handle value, const TensorDesc& desc);
-/// The same for memory that is written: nothing is coerced. Raises for what is not a writable
-/// buffer.
+/// The same for memory that is written: nothing is coerced. StatusError (kInvalidArgument) for
+/// anything but a writable buffer.
 ArrayView read_writable(nanobind::handle value);
 
 /// A numpy array that shares the tensor's memory.

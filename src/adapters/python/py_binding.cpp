@@ -34,12 +34,8 @@ struct NativeBinding {
   std::shared_ptr<Tags> tags;
   IoBinding binding;
 
-  const TensorDesc& desc(const std::string& name) const {
-    for (const TensorDesc& input : inputs) {
-      if (input.name == name) return input;
-    }
-    static const TensorDesc none;
-    return none;
+  ArrayView read(const std::string& name, nb::handle array) const {
+    return read_array(array, input_desc(inputs, name));
   }
 };
 
@@ -51,6 +47,17 @@ MutableTensorView raw_view(std::uintptr_t address, int type, std::vector<std::in
   view.shape = Shape(std::move(shape));
   view.size = value_of(storage_bytes(view.shape, view.dtype, view.layout));
   return view;
+}
+
+/// `type` 0: what the array's format says.
+void bind_output_array(NativeBinding& self, const std::string& name, nb::handle array, int type) {
+  ArrayView read = read_writable(array);
+  MutableTensorView view;
+  view.data = const_cast<void*>(read.view.data);
+  view.size = read.view.size;
+  view.dtype = type == 0 ? read.view.dtype : dtype_of(type);
+  view.shape = read.view.shape;
+  check(self.binding.bind_output(name, view, std::move(read.keep_alive)));
 }
 
 std::vector<std::string> strings(const std::vector<std::string_view>& views) {
@@ -70,12 +77,12 @@ void bind_binding(nb::module_& module) {
           arg("session"))
       .def("bind_input",
            [](NativeBinding& self, const std::string& name, nb::handle array) {
-             ArrayView read = read_array(array, self.desc(name));
+             ArrayView read = self.read(name, array);
              check(self.binding.bind_input(name, read.view, std::move(read.keep_alive)));
            })
       .def("copy_input",
            [](NativeBinding& self, const std::string& name, nb::handle array) {
-             check(self.binding.copy_input(name, read_array(array, self.desc(name)).view));
+             check(self.binding.copy_input(name, self.read(name, array).view));
            })
       .def("bind_raw_input",
            [](NativeBinding& self, const std::string& name, std::uintptr_t address, int type,
@@ -84,17 +91,8 @@ void bind_binding(nb::module_& module) {
            })
       .def("bind_output", [](NativeBinding& self,
                              const std::string& name) { check(self.binding.bind_output(name)); })
-      .def("bind_output_array",
-           [](NativeBinding& self, const std::string& name, nb::handle array, int type) {
-             ArrayView read = read_writable(array);
-             MutableTensorView view{const_cast<void*>(read.view.data),
-                                    read.view.size,
-                                    type == 0 ? read.view.dtype : dtype_of(type),
-                                    read.view.shape,
-                                    {},
-                                    {}};
-             check(self.binding.bind_output(name, view, std::move(read.keep_alive)));
-           })
+      .def("bind_output_array", [](NativeBinding& self, const std::string& name, nb::handle array,
+                                   int type) { bind_output_array(self, name, array, type); })
       .def("bind_raw_output",
            [](NativeBinding& self, const std::string& name, std::uintptr_t address, int type,
               std::vector<std::int64_t> shape) {
@@ -111,13 +109,7 @@ void bind_binding(nb::module_& module) {
           "run",
           [](NativeBinding& self, nb::handle terms) {
             const CallOptions options = self.tags->apply(read_call(nb::none(), terms));
-            Status status;
-            {
-              const Released released;
-              status = self.session.run(self.binding, options);
-            }
-            if (!status.ok() && PyErr_Occurred() != nullptr) throw nb::python_error();
-            check(status);
+            check(without_lock([&] { return self.session.run(self.binding, options); }));
           },
           arg("terms").none() = nb::none());
 }

@@ -11,6 +11,7 @@
 
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_gate.h"
+#include "adapters/python/py_values.h"
 #include "corelane/base/file.h"
 #include "corelane/runtime/program.h"
 
@@ -34,21 +35,6 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-/// Leaves `target` as it is where the key is absent or None.
-template <class T>
-void take(const nb::dict& given, const char* key, T& target) {
-  if (!given.contains(key)) return;
-  const nb::object value = given[key];
-  if (!value.is_none()) target = nb::cast<T>(value);
-}
-
-template <class T>
-T taken(const nb::dict& given, const char* key) {
-  T value{};
-  take(given, key, value);
-  return value;
-}
-
 LayoutKind layout_of(const std::string& name) {
   const auto kind = layout_from_name(name == "nchw" ? "plain" : name);
   if (!kind || *kind == LayoutKind::kNC1HWC2) {
@@ -62,7 +48,7 @@ DType io_dtype_of(const std::string& name) {
   const auto type = dtype_from_name(name);
   if (!type) {
     raise(error(Code::kInvalidArgument,
-                "io_dtype '{}' is no element type; allowed are f32, f16, bf16 and f64", name));
+                "io_dtype '{}' is not an element type; allowed are f32, f16, bf16 and f64", name));
   }
   return *type;
 }
@@ -107,23 +93,15 @@ CompileOptions compile_options(const nb::dict& given) {
   return options;
 }
 
-template <class F>
-auto released(F&& call) {
-  return value_of([&] {
-    const Released lock;
-    return call();
-  }());
-}
-
 nb::bytes as_bytes(const ByteVector& bytes) { return nb::bytes(bytes.data(), bytes.size()); }
 
 nb::bytes compile(nb::handle model, const nb::dict& given) {
   const ModelSource source(model);
   const CompileOptions options = compile_options(given);
-  return as_bytes(released([&] {
+  return as_bytes(value_of(without_lock([&] {
     return source.is_path() ? compile_file(source.path(), options)
                             : compile_bytes(source.bytes(), options);
-  }));
+  })));
 }
 
 Result<std::shared_ptr<const ProgramFile>> open_program(const ModelSource& source) {
@@ -156,7 +134,8 @@ Result<ProgramDescription> description_of(const ModelSource& source, const Impor
 nb::dict describe(nb::handle model, const nb::dict& given) {
   const ModelSource source(model);
   const ImportOptions options = import_options(given);
-  const ProgramDescription description = released([&] { return description_of(source, options); });
+  const ProgramDescription description =
+      value_of(without_lock([&] { return description_of(source, options); }));
   nb::dict shown = show_description(description);
   shown["inputs"] = show_entries(description.inputs);
   shown["outputs"] = show_entries(description.outputs);
@@ -182,7 +161,7 @@ Result<ByteVector> network_of(const ModelSource& source, const ImportOptions& op
 nb::bytes network(nb::handle model, const nb::dict& given) {
   const ModelSource source(model);
   const ImportOptions options = import_options(given);
-  return as_bytes(released([&] { return network_of(source, options); }));
+  return as_bytes(value_of(without_lock([&] { return network_of(source, options); })));
 }
 
 }  // namespace

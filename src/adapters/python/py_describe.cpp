@@ -1,4 +1,4 @@
-// What a session says of itself, as dicts and lists of plain values.
+// Descriptions and figures of a session, as dicts and lists of plain values.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -9,6 +9,7 @@
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_options.h"
 #include "adapters/python/py_session.h"
+#include "adapters/python/py_values.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::python {
@@ -16,8 +17,6 @@ namespace corelane::python {
 namespace nb = nanobind;
 
 namespace {
-
-nb::str text(std::string_view s) { return nb::str(s.data(), s.size()); }
 
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 std::int64_t nanoseconds(TimePoint t) { return t.time_since_epoch() / std::chrono::nanoseconds(1); }

@@ -3,25 +3,27 @@
 #include <string>
 
 #include "adapters/python/py_gate.h"
+#include "adapters/python/py_package.h"
+#include "adapters/python/py_values.h"
 
 namespace corelane::python {
 
 namespace nb = nanobind;
 
 nb::object status_error(const Status& status) {
-  std::string text = status.message();
+  std::string message = status.message();
   for (Status cause = status.cause(); !cause.ok(); cause = cause.cause()) {
-    text += ": " + cause.message();
+    message += ": " + cause.message();
   }
-  const std::string_view name = code_name(status.code());
+  nb::dict details;
+  for (const auto& [key, value] : status.details()) details[text(detail_name(key))] = text(value);
   return parked_at_end([&] {
-    return nb::module_::import_("corelane._errors")
-        .attr("StatusError")(static_cast<int>(status.code()), nb::str(name.data(), name.size()),
-                             nb::str(text.data(), text.size()));
+    return package().status_error(static_cast<int>(status.code()), text(message), details);
   });
 }
 
 void raise(const Status& status) {
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   const nb::object error = status_error(status);
   PyErr_SetObject(error.type().ptr(), error.ptr());
   throw nb::python_error();

@@ -15,13 +15,11 @@ namespace corelane::python {
 namespace nb = nanobind;
 
 OutputsCallback::OutputsCallback(nb::object callback)
-    : callback_(callback.release().ptr(), [](PyObject* object) {
-        if (const Entered lock; lock) Py_DECREF(object);
-      }) {}
+    : callback_(shared(callback.release().ptr())) {}
 
 namespace {
 
-/// What a callback raised: to sys.unraisablehook.
+/// Hands what a callback raised to sys.unraisablehook.
 void report(nb::python_error& raised, nb::handle callback) {
   parked_at_end([&] {
     raised.restore();
@@ -29,9 +27,8 @@ void report(nb::python_error& raised, nb::handle callback) {
   });
 }
 
-/// A child that a callback has forked, and that has returned from it, has no thread but this one,
-/// and nothing left to do: it ends as the last thread of a process does. `raised` may be
-/// SystemExit.
+/// Ends a child that a callback has forked and that has returned from the callback: it has no other
+/// thread, so it ends as the last thread of a process does. `raised` may be SystemExit.
 [[noreturn]] void end_forked_child(nb::python_error* raised) noexcept {
   int code = raised == nullptr ? 0 : 1;
   try {
@@ -43,7 +40,7 @@ void report(nb::python_error& raised, nb::handle callback) {
     sys.attr("stdout").attr("flush")();
     sys.attr("stderr").attr("flush")();
   } catch (...) {
-    // Streams that cannot be written, or no int: it ends all the same.
+    // The streams cannot be written, or the code is not an int: end all the same.
     code = code == 0 ? 1 : code;
   }
   _exit(code);
@@ -72,7 +69,7 @@ void OutputsCallback::operator()(const Result<Outputs>& result) const {
 }
 
 void bind_futures(nb::module_& module) {
-  // Calls a function as callbacks are called: what it raises goes to the unraisable hook.
+  // Calls a function as callbacks are called: what it raises goes to sys.unraisablehook.
   module.def("call_guarded", [](const nb::callable& function) {
     try {
       function();
@@ -89,29 +86,22 @@ void bind_futures(nb::module_& module) {
              const Future future = self;
              const auto limit = std::chrono::duration_cast<Duration>(
                  std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e6)));
-             const Released released;
-             return future.wait(real_clock()->now() + limit);
+             return without_lock([&] { return future.wait(real_clock()->now() + limit); });
            })
       .def("get",
            [](const Future& self) {
              const Future future = self;
-             const Result<Outputs> result = [&] {
-               const Released released;
-               return future.get();
-             }();
-             return make_outputs(value_of(result));
+             return make_outputs(value_of(without_lock([&] { return future.get(); })));
            })
       .def("cancel",
            [](Future& self) {
              Future future = self;
-             const Released released;
-             return future.cancel();
+             return without_lock([&] { return future.cancel(); });
            })
       .def("then", [](const Future& self, nb::object callback) {
         const Future future = self;
         const OutputsCallback call(std::move(callback));
-        const Released released;
-        future.then([call](const Result<Outputs>& result) { call(result); });
+        without_lock([&] { future.then([call](const Result<Outputs>& result) { call(result); }); });
       });
 }
 

@@ -1,4 +1,4 @@
-/// Results that come later, handed to Python functions.
+/// Delivery of results to Python functions.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,10 +10,10 @@
 namespace corelane::python {
 
 /// Calls a Python function with (outputs, None) or (None, StatusError), in any thread. What it
-/// raises goes to sys.unraisablehook. Copies share the function, which the last one gives up.
+/// raises goes to sys.unraisablehook. Copies share the function; the last one drops it.
 class OutputsCallback {
  public:
-  /// With the lock held.
+  /// Needs the lock.
   explicit OutputsCallback(nanobind::object callback);
   void operator()(const Result<Outputs>& result) const;
 

@@ -18,10 +18,11 @@ constexpr std::chrono::seconds kThreadsTimeout{2};
 
 std::atomic<bool> closed{false};
 std::atomic<int> inside{0};
-/// Valid once closed: the thread that ends the interpreter, whose last objects may still call.
+/// Written before `closed`: the thread that ends the interpreter, whose last objects may still
+/// call.
 std::thread::id closer;
 
-/// The other threads stay behind in the parent.
+/// In a forked child the other threads do not exist.
 void forget_threads_after_fork() {
   [[maybe_unused]] static const bool kRegistered =
       (call_in_forked_child([] { inside.store(0, std::memory_order_relaxed); }), true);
@@ -55,6 +56,13 @@ Entered::~Entered() {
   if (!in_) return;
   PyGILState_Release(state_);
   inside.fetch_sub(1);
+}
+
+std::shared_ptr<PyObject> shared(PyObject* reference) {
+  return {reference, [](PyObject* object) {
+            // Too late otherwise: the interpreter has taken its objects with it.
+            if (const Entered lock; lock) Py_DECREF(object);
+          }};
 }
 
 void park() noexcept {

@@ -1,19 +1,21 @@
-/// The way in and out of the interpreter: who holds its lock, and when it is too late for it.
+/// The way in and out of the interpreter: giving its lock away, taking it, and the end of both.
 ///
-/// A thread that asks for the lock of an interpreter that has ended never comes back. So every
-/// thread that has left the lock, or is about to take it, is counted, and shutdown() waits for them
-/// while the interpreter still lives; whoever comes later is turned away.
+/// A thread that asks for the lock of an interpreter that has ended never returns. So every thread
+/// that has given the lock away, or is about to take it, is counted, and shutdown() waits for them
+/// while the interpreter still lives; later ones are turned away.
 #pragma once
 
 #include <Python.h>
 #include <cxxabi.h>
 
+#include <memory>
 #include <utility>
 
 namespace corelane::python {
 
 /// Gives the lock away until the end of the scope. The thread must hold it. Once the interpreter is
-/// ending, only the thread that ends it gets the lock back; others stay there for ever.
+/// ending, only the thread that ends it gets the lock back; others stay there until the process
+/// ends.
 class Released {
  public:
   Released() noexcept;
@@ -40,11 +42,21 @@ class Entered {
   PyGILState_STATE state_{};
 };
 
-/// Never returns. The thread counts no longer.
+/// What `f` returns, called without the lock.
+template <class F>
+auto without_lock(F&& f) {
+  const Released released;
+  return std::forward<F>(f)();
+}
+
+/// Shares a reference that any thread may drop. Takes it over; needs the lock.
+std::shared_ptr<PyObject> shared(PyObject* reference);
+
+/// Never returns. The thread is no longer counted.
 [[noreturn]] void park() noexcept;
 
-/// Calls what runs Python code. CPython unwinds the stack of a thread that comes back to an
-/// interpreter that has ended; frames that hold Python objects, or throw nothing, do not survive
+/// Calls `f`, which runs Python code. CPython unwinds the stack of a thread that returns to an
+/// interpreter that has ended; frames that hold Python objects, or are noexcept, do not survive
 /// that, so such a thread stays here instead.
 template <class F>
 decltype(auto) parked_at_end(F&& f) {

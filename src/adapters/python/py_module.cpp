@@ -8,13 +8,14 @@
 #include "adapters/python/py_compile.h"
 #include "adapters/python/py_gate.h"
 #include "adapters/python/py_options.h"
+#include "adapters/python/py_package.h"
 #include "adapters/python/py_session.h"
 #include "corelane/base/api.h"
 #include "corelane/base/log.h"
 
 namespace {
 
-/// Set when the module has been made, which goes once a process.
+/// Set when the module has been made, which a process can do once.
 bool made = false;
 
 }  // namespace
@@ -29,8 +30,9 @@ NB_MODULE(native_parts, module) {
                              "LD_LIBRARY_PATH";
     throw nanobind::import_error(text.c_str());
   }
-  // Objects that live on in other modules at exit are no concern of the user's.
+  // Objects that other modules still hold at exit do not concern the user.
   nanobind::set_leak_warnings(false);
+  python::bind_package(module);
   python::bind_arrays(module);
   python::bind_options(module);
   python::bind_futures(module);
@@ -45,13 +47,13 @@ NB_MODULE(native_parts, module) {
   made = true;
 }
 
-// Refuses before anything of nanobind's is touched, which all interpreters of a process share.
+// Refuses before it touches nanobind's state, which all interpreters of a process share.
 extern "C" NB_EXPORT PyObject* PyInit__native() {
   if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
     PyErr_SetString(
         PyExc_ImportError,
-        "corelane works in the main interpreter alone; a program of subinterpreters needs "
-        "a process of its own for it");
+        "corelane works only in the main interpreter; run it in a process of its own where a "
+        "program uses subinterpreters");
     return nullptr;
   }
   if (made) {

@@ -90,9 +90,7 @@ std::shared_ptr<device::HostOperatorTable> read_operators(const nb::dict& functi
   auto table = std::make_shared<device::HostOperatorTable>();
   for (const auto& [key, value] : functions) {
     const auto name = nb::cast<std::string>(key);
-    std::shared_ptr<PyObject> held(nb::borrow(value).release().ptr(), [](PyObject* object) {
-      if (const Entered lock; lock) Py_DECREF(object);
-    });
+    std::shared_ptr<PyObject> held = shared(nb::borrow(value).release().ptr());
     // The table goes by the type alone; the domain only chooses nodes.
     check(table->add(name.substr(name.rfind('.') + 1),
                      [held = std::move(held)](const device::HostOperatorCall& call) {

@@ -7,26 +7,13 @@
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_gate.h"
 #include "adapters/python/py_operators.h"
+#include "adapters/python/py_values.h"
 
 namespace corelane::python {
 
 namespace nb = nanobind;
 
 namespace {
-
-/// Calls `use` with the value of a key that is there and not None.
-template <class T, class F>
-void with(const nb::dict& given, const char* key, F use) {
-  if (!given.contains(key)) return;
-  const nb::object value = given[key];
-  if (value.is_none()) return;
-  use(nb::cast<T>(value));
-}
-
-template <class T>
-void take(const nb::dict& given, const char* key, T& target) {
-  with<T>(given, key, [&](T value) { target = std::move(value); });
-}
 
 OutputForm output_form(const std::string& name) {
   if (name == "declared") return OutputForm::kDeclared;
@@ -117,14 +104,13 @@ SessionOptions read_options(const nb::dict& given) {
 
 nb::dict show_options(const SessionOptions& options) {
   const auto limit = [](std::int64_t n) { return n == kUnlimited ? std::int64_t{-1} : n; };
-  const auto text = [](std::string_view s) { return nb::str(s.data(), s.size()); };
   nb::dict shown;
   nb::list schedule;
   for (const std::size_t core : options.schedule) schedule.append(core);
   if (!options.schedule.empty()) shown["schedule"] = schedule;
   if (options.tp_mode) shown["tp_mode"] = text(tp_mode_name(*options.tp_mode));
   shown["threads_per_core"] = options.threads_per_core;
-  shown["placement"] = nb::str(placement_name(options.placement).data());
+  shown["placement"] = text(placement_name(options.placement));
   shown["enable_pacing"] = options.enable_pacing;
   shown["disable_dup_context"] = options.disable_dup_context;
   shown["max_queue_size"] = limit(options.max_queue_size);
@@ -176,8 +162,7 @@ void bind_options(nb::module_& module) {
       .def("terminate",
            [](Terms& terms) {
              CallControl control = terms.control;
-             const Released released;
-             control.terminate();
+             without_lock([&] { control.terminate(); });
            })
       .def("reset", [](Terms& terms) { terms.control.reset(); })
       .def_prop_ro("terminated", [](const Terms& terms) { return terms.control.terminated(); });

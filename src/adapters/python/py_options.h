@@ -1,4 +1,4 @@
-/// Options of a session and of a call, as corelane/_options.py hands them over: checked values in a
+/// Options of a session and of a call, as corelane/_ort/options.py passes them: checked values in a
 /// dict, and one object for the terms of a call.
 #pragma once
 
@@ -16,7 +16,7 @@ SessionOptions read_options(const nanobind::dict& given);
 /// What is in force, under the same keys.
 nanobind::dict show_options(const SessionOptions& options);
 
-/// The terms of a call that Python code may change: see CallOptions.
+/// The options of a call that Python code may change while it waits or between calls; CallOptions.
 struct Terms {
   CallControl control;
   std::int64_t timeout_us = 0;

@@ -1,4 +1,4 @@
-// corelane._native.Probe: a program with its inner values and the times of its layers on show. One
+// corelane._native.Probe: a program that shows its inner values and the times of its layers. One
 // context, one caller at a time; sessions are for everything else.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -7,6 +7,8 @@
 #include "adapters/python/py_compile.h"
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_gate.h"
+#include "adapters/python/py_session.h"
+#include "adapters/python/py_values.h"
 #include "corelane/runtime/program.h"
 
 namespace corelane::python {
@@ -14,8 +16,6 @@ namespace corelane::python {
 namespace nb = nanobind;
 
 namespace {
-
-nb::str text(std::string_view s) { return nb::str(s.data(), s.size()); }
 
 class Probe {
  public:
@@ -26,17 +26,11 @@ class Probe {
     options.device = device;
     options.exposed_values = std::move(exposed);
     options.profile_layers = profile;
-    auto program = [&] {
-      const Released released;
+    program_ = value_of(without_lock([&] {
       return source.is_path() ? Program::load(source.path(), options)
                               : Program::load(source.bytes(), options);
-    }();
-    program_ = value_of(std::move(program));
-    auto context = [&] {
-      const Released released;
-      return program_.new_context();
-    }();
-    context_ = value_of(std::move(context));
+    }));
+    context_ = value_of(without_lock([&] { return program_.new_context(); }));
   }
 
   /// Inputs by position, of the types that the network has, or what converts to them; outputs of
@@ -50,14 +44,8 @@ class Probe {
     std::vector<ArrayView> held;
     for (const nb::handle value : inputs) held.push_back(read_array(value, descs[held.size()]));
     std::vector<Tensor> outputs;
-    const Status status = [&] {
-      const Released released;
-      return run_released(held, outputs);
-    }();
-    check(status);
-    nb::list list;
-    for (const Tensor& output : outputs) list.append(make_array(output));
-    return list;
+    check(without_lock([&] { return run_released(held, outputs); }));
+    return make_outputs(outputs);
   }
 
   nb::list output_names() const {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "adapters/python/py_arrays.h"
+#include "adapters/python/py_compile.h"
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_future.h"
 #include "adapters/python/py_gate.h"
@@ -28,38 +29,23 @@ NativeSession::~NativeSession() {
   session = {};
 }
 
-namespace {
-
-/// A failure of a call; Ctrl-C left an exception behind.
-[[noreturn]] void raise_call(const Status& status) {
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  raise(status);
-}
-
-template <class F>
-auto call_released(F&& call) {
-  auto result = [&] {
-    const Released released;
-    return call();
-  }();
-  if (!result) raise_call(result.error());
-  return std::move(*result);
-}
-
-const TensorDesc& desc_of(const NativeSession& self, std::string_view name, std::size_t index) {
-  for (const TensorDesc& desc : self.inputs) {
+const TensorDesc& input_desc(const std::vector<TensorDesc>& inputs, std::string_view name,
+                             std::size_t index) {
+  for (const TensorDesc& desc : inputs) {
     if (desc.name == name) return desc;
   }
   static const TensorDesc none;
-  return name.empty() && index < self.inputs.size() ? self.inputs[index] : none;
+  return name.empty() && index < inputs.size() ? inputs[index] : none;
 }
 
+namespace {
+
 void add_item(const NativeSession& self, HeldFeed& held, std::string_view name, nb::handle value) {
-  ArrayView array = read_array(value, desc_of(self, name, held.feed.size()));
+  ArrayView array = read_array(value, input_desc(self.inputs, name, held.feed.size()));
   held.feed.push_back({name, std::move(array.view), std::move(array.keep_alive)});
 }
 
-std::string_view text_of(nb::handle name) {
+std::string_view name_of(nb::handle name) {
   Py_ssize_t size = 0;
   if (!PyUnicode_Check(name.ptr())) throw nb::type_error("names of inputs are strings");
   const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
@@ -67,87 +53,85 @@ std::string_view text_of(nb::handle name) {
   return {text, static_cast<std::size_t>(size)};
 }
 
-void make_session(NativeSession* self, nb::handle source, const nb::dict& given,
+void make_session(NativeSession* self, nb::handle model, const nb::dict& given,
                   const NativeSession* weights_from) {
   const SessionOptions options = read_options(given);
   const Session* weights = weights_from == nullptr ? nullptr : &weights_from->session;
-  if (PyUnicode_Check(source.ptr())) {
-    const std::filesystem::path path(text_of(source));
-    new (self)
-        NativeSession(call_released([&] { return Session::create(path, options, weights); }));
-    return;
-  }
-  Py_buffer buffer{};
-  if (PyObject_GetBuffer(source.ptr(), &buffer, PyBUF_SIMPLE) != 0) throw nb::python_error();
-  const ByteSpan bytes(static_cast<const std::byte*>(buffer.buf),
-                       static_cast<std::size_t>(buffer.len));
-  auto made = [&] {
-    const Released released;
-    return Session::create(bytes, options, weights);
-  }();
-  PyBuffer_Release(&buffer);
-  new (self) NativeSession(value_of(std::move(made)));
+  const ModelSource source(model);
+  new (self) NativeSession(value_of(without_lock([&] {
+    return source.is_path() ? Session::create(source.path(), options, weights)
+                            : Session::create(source.bytes(), options, weights);
+  })));
+}
+
+/// What all ways to run have in common. Lives until the call returns: asynchronous ones copy.
+struct Call {
+  Call(const NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms)
+      : held(read_feed(self, feed)), options(self.options_of(outputs, terms)) {}
+  const HeldFeed held;
+  const CallOptions options;
+};
+
+RunCallback run_callback(nb::object callback) {
+  return [call = OutputsCallback(std::move(callback))](std::uint64_t, Result<Outputs> result) {
+    call(result);
+  };
 }
 
 nb::list run(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
              bool batch) {
-  const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = self.options_of(outputs, terms);
-  return make_outputs(call_released([&] {
-    return batch ? self.session.run_batch(held.feed, options)
-                 : self.session.run(held.feed, options);
-  }));
+  const Call call(self, outputs, feed, terms);
+  return make_outputs(value_of(without_lock([&] {
+    return batch ? self.session.run_batch(call.held.feed, call.options)
+                 : self.session.run(call.held.feed, call.options);
+  })));
 }
 
 std::uint64_t run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
                         nb::object callback, nb::handle terms, bool batch) {
-  const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = self.options_of(outputs, terms);
-  RunCallback done = [call = OutputsCallback(std::move(callback))](
-                         std::uint64_t, Result<Outputs> result) { call(result); };
-  return call_released([&] {
-    return batch ? self.session.run_batch_async(held.feed, std::move(done), options)
-                 : self.session.run_async(held.feed, std::move(done), options);
-  });
+  const Call call(self, outputs, feed, terms);
+  RunCallback done = run_callback(std::move(callback));
+  return value_of(without_lock([&] {
+    return batch ? self.session.run_batch_async(call.held.feed, std::move(done), call.options)
+                 : self.session.run_async(call.held.feed, std::move(done), call.options);
+  }));
 }
 
-nb::object try_run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
-                         nb::object callback, nb::handle terms) {
-  const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = self.options_of(outputs, terms);
-  RunCallback done = [call = OutputsCallback(std::move(callback))](
-                         std::uint64_t, Result<Outputs> result) { call(result); };
-  const auto task = call_released(
-      [&] { return self.session.try_run_async(held.feed, std::move(done), options); });
-  return task ? nb::object(nb::int_(*task)) : nb::none();
+std::optional<std::uint64_t> try_run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
+                                           nb::object callback, nb::handle terms) {
+  const Call call(self, outputs, feed, terms);
+  RunCallback done = run_callback(std::move(callback));
+  return value_of(without_lock(
+      [&] { return self.session.try_run_async(call.held.feed, std::move(done), call.options); }));
 }
 
 Future submit(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
               bool batch) {
-  const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = self.options_of(outputs, terms);
-  return call_released([&] {
-    return batch ? self.session.submit_batch(held.feed, options)
-                 : self.session.submit(held.feed, options);
-  });
+  const Call call(self, outputs, feed, terms);
+  return value_of(without_lock([&] {
+    return batch ? self.session.submit_batch(call.held.feed, call.options)
+                 : self.session.submit(call.held.feed, call.options);
+  }));
+}
+
+std::optional<Future> try_submit(NativeSession& self, nb::handle outputs, nb::handle feed,
+                                 nb::handle terms) {
+  const Call call(self, outputs, feed, terms);
+  return value_of(
+      without_lock([&] { return self.session.try_submit(call.held.feed, call.options); }));
 }
 
 nb::object run_pipeline(NativeSession& self, nb::handle outputs, nb::handle feed, std::size_t depth,
                         bool reset, nb::handle terms) {
-  const HeldFeed held = read_feed(self, feed);
-  const CallOptions options = self.options_of(outputs, terms);
-  const auto result =
-      call_released([&] { return self.session.run_pipeline(held.feed, depth, reset, options); });
+  const Call call(self, outputs, feed, terms);
+  const auto result = value_of(without_lock(
+      [&] { return self.session.run_pipeline(call.held.feed, depth, reset, call.options); }));
   return result ? nb::object(make_outputs(*result)) : nb::none();
 }
 
 /// One entry for each pending call: its outputs, or the error.
 nb::list flush(NativeSession& self) {
-  std::vector<Result<Outputs>> results;
-  {
-    const Released released;
-    results = self.session.flush(&interrupted);
-  }
+  const auto results = without_lock([&] { return self.session.flush(&interrupted); });
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   nb::list list;
   for (const Result<Outputs>& result : results) {
@@ -162,17 +146,13 @@ Duration seconds(std::optional<double> value) {
 }
 
 void close(NativeSession& self, std::optional<double> timeout) {
-  Status status;
-  {
-    const Released released;
-    status = self.session.close(seconds(timeout), &interrupted);
-  }
-  if (!status.ok()) raise_call(status);
+  check(without_lock([&] { return self.session.close(seconds(timeout), &interrupted); }));
 }
 
 bool wait_callbacks(NativeSession& self, std::optional<double> timeout) {
-  const Released released;
-  return self.session.wait_callbacks(later(self.session.clock()->now(), seconds(timeout)));
+  return without_lock([&] {
+    return self.session.wait_callbacks(later(self.session.clock()->now(), seconds(timeout)));
+  });
 }
 
 bool is_mapping(nb::handle value) {
@@ -195,15 +175,14 @@ HeldFeed read_feed(const NativeSession& self, nb::handle feed) {
     const nb::object items = nb::steal(PyDict_Items(feed.ptr()));
     for (const nb::handle item : items) {
       held.names.push_back(nb::borrow(PyTuple_GET_ITEM(item.ptr(), 0)));
-      add_item(self, held, text_of(held.names.back()), PyTuple_GET_ITEM(item.ptr(), 1));
+      add_item(self, held, name_of(held.names.back()), PyTuple_GET_ITEM(item.ptr(), 1));
     }
   } else if (PyList_Check(feed.ptr()) || PyTuple_Check(feed.ptr())) {
     for (const nb::handle value : feed) add_item(self, held, {}, value);
   } else if (feed.is_none()) {
     throw nb::type_error(
         "input_feed: a dict of arrays by name, a list of them in order or one array is needed, "
-        "None "
-        "was given");
+        "None was given");
   } else if (PyObject_CheckBuffer(feed.ptr()) == 0 && is_mapping(feed)) {
     PyObject* const dict = parked_at_end(
         [&] { return PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), feed.ptr()); });
@@ -235,6 +214,8 @@ void bind_session(nb::module_& module) {
            arg("callback"), arg("terms").none() = nb::none())
       .def("submit", &submit, arg("outputs").none(), arg("feed").none(),
            arg("terms").none() = nb::none(), arg("batch") = false)
+      .def("try_submit", &try_submit, arg("outputs").none(), arg("feed").none(),
+           arg("terms").none() = nb::none())
       .def("run_pipeline", &run_pipeline, arg("outputs").none(), arg("feed").none(), arg("depth"),
            arg("reset"), arg("terms").none() = nb::none())
       .def("flush", &flush)

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "corelane/session/session.h"
@@ -21,31 +22,36 @@ struct HeldFeed {
 /// Numbers the calls of a profiled session in the records of its device, which other sessions may
 /// share. Any thread.
 struct Tags {
-  /// 0: calls go by their task's number.
-  std::atomic<std::uint64_t> first{0};
+  std::atomic<std::uint64_t> first{0};  ///< 0: a call has its task's number.
   std::atomic<std::uint64_t> next{0};
 
+  /// With the tag of the next call.
   CallOptions apply(CallOptions options) {
     if (first.load() != 0) options.tag = first.load() + next.fetch_add(1);
     return options;
   }
 };
 
-/// A session whose last owner may be the garbage collector: it is closed with the lock given away,
-/// because callbacks that are still due need it.
+/// A session whose last owner may be the garbage collector: it is closed without the lock, because
+/// callbacks that are still due need it.
 struct NativeSession {
   explicit NativeSession(Session made);
   ~NativeSession();
   NativeSession(const NativeSession&) = delete;
   NativeSession& operator=(const NativeSession&) = delete;
 
-  /// As the session's own options, with the tag of the next call where the session is profiled.
+  /// See read_call(); with the tag of the next call where the session is profiled.
   CallOptions options_of(nanobind::handle outputs, nanobind::handle terms) const;
 
   Session session;
   std::vector<TensorDesc> inputs;
   std::shared_ptr<Tags> tags = std::make_shared<Tags>();
 };
+
+/// The description of an input by name, or with an empty name by position; an empty one where there
+/// is none.
+const TensorDesc& input_desc(const std::vector<TensorDesc>& inputs, std::string_view name,
+                             std::size_t index = 0);
 
 /// From a dict of arrays by name, a list or tuple of arrays in order, or one array.
 HeldFeed read_feed(const NativeSession& self, nanobind::handle feed);

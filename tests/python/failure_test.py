@@ -1,0 +1,55 @@
+"""Failures: Python reads their codes and details, and never a message."""
+import re
+import unittest
+from pathlib import Path
+
+import corelane
+from corelane import _errors, _native
+from corelane._errors import StatusError, translated
+from corelane._native import Code
+from python_support import X, relu_model
+
+MESSAGES = ("", "some other words", "cannot be prepared with open dimensions", "terminated by CallControl")
+
+
+class Failures(unittest.TestCase):
+    def failure_of(self, **options):
+        with self.assertRaises(StatusError) as caught:
+            _native.Session(relu_model(), {"device": "null:rk3566", **options})
+        return caught.exception
+
+    def test_every_code_has_an_exception(self):
+        self.assertEqual(set(_errors._BY_CODE), set(Code) - {Code.OK})
+
+    def test_code_and_details_come_from_the_library(self):
+        unknown = self.failure_of(dims={"Q": 1})
+        self.assertIs(unknown.code, Code.NOT_FOUND)
+        self.assertEqual(unknown.details["dimension"], "Q")
+        missing = self.failure_of(tp_mode="0,1")
+        self.assertIs(missing.code, Code.OUT_OF_CORES)
+        self.assertEqual(missing.details, {"given": "tp_mode 0,1", "limit": "1 core"})
+        terms = _native.Terms()
+        terms.terminate()
+        session = _native.Session(relu_model(), {"device": "null:rk3566"})
+        with self.assertRaises(StatusError) as caught:
+            session.run(None, {"x": X}, terms)
+        self.assertTrue(caught.exception.terminated)
+
+    def test_messages_decide_nothing(self):
+        for message in MESSAGES:
+            with self.subTest(message=message):
+                for code, details, text in (
+                        (Code.CANCELLED, {"given": "terminate"}, "terminate flag"),
+                        (Code.UNSUPPORTED_MODEL, {"dimension": "N"}, "add_free_dimension_override_by_name")):
+                    self.assertIn(text, str(translated(StatusError(code, message, details), strict=True)))
+                    self.assertNotIn(text, str(translated(StatusError(code, message), strict=True)))
+
+    def test_no_module_looks_into_a_message(self):
+        looks = re.compile(r"\bin str\(|str\(\w+\)\.(find|split|startswith|endswith|replace)|\bimport re\b")
+        for path in sorted(Path(corelane.__file__).parent.rglob("*.py")):
+            with self.subTest(path=path.name):
+                self.assertIsNone(looks.search(path.read_text(encoding="utf-8")))
+
+
+if __name__ == "__main__":
+    unittest.main()
