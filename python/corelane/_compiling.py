@@ -58,12 +58,12 @@ def _source(model: Any) -> Any:
         return path
     if isinstance(model, (bytes, bytearray, memoryview)):
         return model
-    raise TypeError(f"model: a path or bytes of an ONNX model is needed, {type(model).__name__} was given")
+    raise TypeError(f"model: expected a path or bytes of an ONNX model, given {type(model).__name__}")
 
 
 def write_program(path: str, program: bytes, source: Any) -> None:
-    """At once or not at all: who reads the file meanwhile sees the old one. InvalidArgument when it would
-    take the place of `source`, the path of the model."""
+    """Writes the file as a whole or not at all: readers see the old one until then. InvalidArgument when it
+    would replace `source`, the path of the model."""
     if isinstance(source, str) and os.path.exists(path) and os.path.samefile(source, path):
         raise InvalidArgument(f"output {path} is the model itself; give another name so that it is kept")
     draft = f"{path}.{os.getpid()}.part"
@@ -96,13 +96,13 @@ def _channels(name: str, values: Any) -> dict[str, list[float]]:
     try:
         return {str(key): [float(v) for v in channels] for key, channels in by_input.items()}
     except (TypeError, ValueError):
-        raise InvalidArgument(f"{name}: a list with one number for each channel is needed, or a dict of "
-                              f"them by input name; {values!r} was given") from None
+        raise InvalidArgument(f"{name}: expected a list with one number for each channel, or a dict of them "
+                              f"by input name; given {values!r}") from None
 
 
 def _annotated(source: Any, metadata: Mapping[str, str], data_root: Any) -> tuple[bytes, Any]:
-    """The model's bytes with more entries of metadata_props: protobuf merges messages that stand one
-    behind the other."""
+    """The model's bytes with more entries of metadata_props, and the folder of its external data: protobuf
+    merges messages that follow one another."""
     if isinstance(source, str):
         if data_root is None:
             data_root = os.path.dirname(os.path.realpath(source))

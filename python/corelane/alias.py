@@ -35,7 +35,7 @@ def _onnxruntime() -> dict[str, ModuleType]:
 
 
 def _package(name: str, module: str) -> dict[str, ModuleType]:
-    """A package whose submodule `api` is a module of ours."""
+    """A package whose submodule `api` is that module of Corelane."""
     package = ModuleType(name, f"Stands for {name}: its api is {module}.")
     package.__path__ = []
     package.api = importlib.import_module(module)
@@ -49,22 +49,21 @@ NAMES: dict[str, Callable[[], dict[str, ModuleType]]] = {
     "ztu_somemodelruntime_ez_rknn_async": lambda: {
         "ztu_somemodelruntime_ez_rknn_async": importlib.import_module("corelane.ez_rknn_async")},
 }
-# What stood in sys.modules before, by alias.
+# What sys.modules held before, by alias.
 _replaced: dict[str, dict[str, ModuleType | None]] = {}
 
 
 def install(*names: str, force: bool = False) -> None:
     """Makes `import NAME` give Corelane's module in this process; without names, onnxruntime. ValueError
     for a name that is not in NAMES; RuntimeError when the real one has been imported already, unless
-    `force`: who holds it keeps it. Installing twice changes nothing."""
-    if names and isinstance(names[0], bool):  # install(True) of old.
+    `force`: modules that hold it keep it. Installing twice changes nothing."""
+    if names and isinstance(names[0], bool):  # install(force) of earlier versions.
         names, force = names[1:], names[0]
     wanted = _checked(names or ("onnxruntime",))
     for name in wanted:
         if name not in _replaced and name in sys.modules and not force:
-            raise RuntimeError(f"{name} is imported already; call corelane.alias.install({name!r}) before "
-                               "that, "
-                               "or with force=True")
+            raise RuntimeError(f"{name} is imported already; call corelane.alias.install({name!r}) before it "
+                               "is, or with force=True")
     for name in wanted:
         if name not in _replaced:
             _install(name)
@@ -73,7 +72,7 @@ def install(*names: str, force: bool = False) -> None:
 def _checked(names: tuple[str, ...]) -> list[str]:
     for name in names:
         if name not in NAMES:
-            raise ValueError(f"{name!r} is no alias; there are {', '.join(NAMES)}")
+            raise ValueError(f"{name!r} is not an alias; there are {', '.join(NAMES)}")
     return list(dict.fromkeys(names))
 
 

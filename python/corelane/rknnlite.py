@@ -1,4 +1,4 @@
-"""The API of `rknnlite.api.RKNNLite` over a session: what runs on a board, on any device of ours.
+"""The API of `rknnlite.api.RKNNLite` over a session: code for a board runs on any device of Corelane.
 
     from corelane.rknnlite import RKNNLite
     lite = RKNNLite()
@@ -20,8 +20,8 @@ __all__ = ["RKNNLite"]
 
 
 class RKNNLite(RuntimeDoor):
-    """One model on one core set. Any number of objects in any threads; one object may be called by many
-    threads too. Failures are 0 and -1 (or None) and a line in the log, as in the original."""
+    """One model on one core set. Any number of objects in any threads; many threads may call one object.
+    Functions return 0, or -1 (or None) with a line in the log, as in the original."""
 
     def __init__(self, verbose: bool = False, verbose_file: Any = None):
         super().__init__("corelane.rknnlite", verbose, verbose_file)
@@ -34,5 +34,5 @@ class RKNNLite(RuntimeDoor):
                                                              async_mode))
 
     def list_devices(self) -> tuple[list, list]:
-        """Boards at cables: none are looked for."""
+        """Boards attached by USB or adb are not searched for: two empty lists."""
         return [], []

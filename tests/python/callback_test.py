@@ -1,4 +1,4 @@
-"""Callbacks: what they are given, what they may do, what they may not break (A28, A30; tests 9, 11, 12)."""
+"""Callbacks: their arguments, what they may do, what they must not break."""
 import gc
 import sys
 import threading

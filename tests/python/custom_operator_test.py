@@ -1,4 +1,4 @@
-"""Custom operators written in Python (A18, A35)."""
+"""Custom operators written in Python."""
 import gc
 import threading
 import unittest

@@ -1,4 +1,4 @@
-"""Many calls: nothing lost, nothing mixed up, no stall, no memory (A29; tests 7, 13, 14)."""
+"""Many calls: nothing lost, nothing mixed up, no stall, no growth of memory."""
 import gc
 import random
 import threading

@@ -1,4 +1,4 @@
-"""Futures and asyncio, cancellation, termination, pipelines (A27, A28; test 17)."""
+"""Futures and asyncio, cancellation, termination, pipelines."""
 import asyncio
 import concurrent.futures
 import threading

@@ -1,4 +1,4 @@
-"""Memory of callers: read and written where it lies, copied where it must be (A20, A21, A23, A34, DLPack)."""
+"""Memory of callers: read and written in place, copied where it must be."""
 import ctypes
 import gc
 import threading

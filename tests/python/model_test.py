@@ -1,5 +1,4 @@
-"""Models: sources, shapes, layouts, quantised outputs, batches, shared weights, what they say of themselves
-(A22, A24 to A26, A31 to A33, A35, A36; test 19)."""
+"""Models: sources, shapes, layouts, quantised outputs, batches, shared weights, metadata."""
 import os
 import pathlib
 import tempfile
@@ -79,7 +78,7 @@ class Sources(unittest.TestCase):
         made.close()
         self.assertRegex(said.entries[0][2], r"^rknn_run failed: RKNN_ERR_FAIL \(-1\): ")
 
-    def test_names_of_files_that_are_no_utf8_are_told(self):
+    def test_names_of_files_that_are_not_utf8_are_reported(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(os.fsencode(folder), b"m\xff.onnx")
             with open(path, "wb") as file:

@@ -1,5 +1,4 @@
-"""Where tasks run and when: mapping, contexts, order, pace and pressure (A4, A5, A9, A10, A12 to A17;
-tests 2 to 8)."""
+"""Where tasks run and when: mapping, contexts, order, pace and pressure."""
 import time
 import unittest
 

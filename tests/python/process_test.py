@@ -1,4 +1,4 @@
-"""The package and its process: import, the interpreter's lock, fork, Ctrl-C, exit (tests 10, 16, 17)."""
+"""The package and its process: import, the interpreter's lock, fork, Ctrl-C, exit."""
 import threading
 import unittest
 

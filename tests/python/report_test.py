@@ -1,4 +1,4 @@
-"""What a session reports: the per-task log, the trace, the profile, remarks (A19, A36; test 20)."""
+"""What a session reports: the per-task log, the trace, the profile, warnings."""
 import json
 import os
 import re

@@ -1,5 +1,4 @@
-"""Sessions on a librknnrt.so: a stub of the vendor's, whose calls are counted, and our own (A5, A10;
-tests 2, 3).
+"""Sessions on a librknnrt.so: a stub of the vendor's, whose calls are counted, and Corelane's own.
 
 CORELANE_TEST_LIBRARIES is the folder with librknnrt.so and stub/."""
 import ctypes
@@ -19,7 +18,8 @@ IMAGE = b"RKNN\0\0\0\0STUB0001\nin x f32 undef none 0 1 1,4\nout y f32 undef non
 class Counts(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint32) for name in (
         "inits", "dups", "destroys", "inputs_sets", "refused_inputs", "runs", "outputs_gets",
-        "outputs_releases", "core_masks", "last_mask", "shape_sets", "model_size")] + [("model_sum", ctypes.c_uint64)]
+        "outputs_releases", "core_masks", "last_mask", "shape_sets", "model_size")
+    ] + [("model_sum", ctypes.c_uint64)]
 
 
 class Stub(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""Names of onnxruntime that are there so that code imports, and raise NotImplemented when used."""
+"""Names of onnxruntime that exist so that code can import them, and raise NotImplemented when used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session says of itself: inputs and outputs, providers, figures, records."""
+"""The descriptive part of a session: inputs and outputs, providers, figures, records."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from . import options as _options
 from .._errors import NotImplemented as NotSupported
 from .._errors import StatusError, translated
+from .options import CPU_PROVIDER, RKNN_PROVIDERS, split_providers
 from .profile import Profile, own_number
 from .settings import SessionOptions
 from .values import ModelMetadata, NodeArg, OrtValue, check_device
@@ -32,17 +32,21 @@ class Described:
         return NodeArg(description, ("NHWC" if nhwc else "NCHW") if four else "UNDEFINED")
 
     def get_inputs(self) -> list[NodeArg]:
+        """In model order, as run() takes them."""
         return list(self._inputs)
 
     def get_outputs(self) -> list[NodeArg]:
+        """In model order, as run() returns them."""
         return list(self._outputs)
 
     @property
     def input_names(self) -> list[str]:
+        """Names of get_inputs()."""
         return [node.name for node in self._inputs]
 
     @property
     def output_names(self) -> list[str]:
+        """Names of get_outputs()."""
         return [node.name for node in self._outputs]
 
     def get_native_inputs(self) -> list[NodeArg]:
@@ -50,12 +54,15 @@ class Described:
         return [self._node(d) for d in self._native.native_inputs()]
 
     def get_native_outputs(self) -> list[NodeArg]:
+        """The same for outputs."""
         return [self._node(d) for d in self._native.native_outputs()]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
+        """None: a feed cannot override initializers."""
         return []
 
     def get_modelmeta(self) -> ModelMetadata:
+        """The model's own metadata; with an RKNN provider also "rknn_custom_string"."""
         description = self._native.description()
         meta = ModelMetadata()
         meta.custom_metadata_map = dict(description["metadata"])
@@ -71,10 +78,11 @@ class Described:
         return meta
 
     def get_providers(self) -> list[str]:
+        """Names, the deciding provider first."""
         return list(self._providers)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """What is in force, as texts."""
+        """The options in force by provider, as texts."""
         effective: dict[str, str] = {}
         if not self._strict:
             for key, value in self._native.options().items():
@@ -85,12 +93,12 @@ class Described:
         return {name: effective if name == self._provider else {} for name in self._providers}
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
-        """Only providers of the same rules: a session stays on its device."""
-        pairs = _options.split_providers(providers, provider_options)
+        """NotImplemented for providers of other rules: a session stays on its device."""
+        pairs = split_providers(providers, provider_options)
         for name, _ in pairs:
-            if name not in _options.RKNN_PROVIDERS and name != _options.CPU_PROVIDER:
+            if name not in RKNN_PROVIDERS and name != CPU_PROVIDER:
                 raise RuntimeError(f"Unknown Provider Type: {name}")
-        if pairs and (pairs[0][0] in _options.RKNN_PROVIDERS) == self._strict:
+        if pairs and (pairs[0][0] in RKNN_PROVIDERS) == self._strict:
             raise NotSupported("a session cannot change its provider; make a new one")
 
     def disable_fallback(self) -> None:
@@ -100,9 +108,11 @@ class Described:
         """There is nothing to fall back to."""
 
     def get_session_options(self) -> SessionOptions:
+        """The object that the session was made with."""
         return self._options
 
     def get_profiling_start_time_ns(self) -> int:
+        """On the clock of time.monotonic_ns(); 0 when off."""
         return 0 if self._profile is None else self._profile.started_ns
 
     def end_profiling(self) -> str:
@@ -119,7 +129,7 @@ class Described:
         """Keeps the last `records` records of each core of the device; 0 switches it off. The ring is the
         device's: sessions that share it see each other's tasks."""
         if not isinstance(records, (int, np.integer)) or not 0 <= records < 2**63:
-            raise ValueError(f"records: an integer from 0 on is needed, {records!r} was given")
+            raise ValueError(f"records: expected an integer from 0 on, given {records!r}")
         self._traced(self._native.set_trace, int(records))
 
     def read_trace(self) -> list[dict[str, Any]]:
@@ -136,9 +146,11 @@ class Described:
             raise translated(error, self._strict) from None
 
     def device(self) -> dict[str, Any]:
+        """kind, profile, instance, engine (texts) and cores (a number) of the session's device."""
         return self._native.device()
 
     def get_input_memory_infos(self) -> list:
+        """Not served: NotImplemented."""
         raise NotSupported("memory infos are not served: inputs and outputs are in 'cpu' memory")
 
     get_output_memory_infos = get_input_epdevices = get_input_memory_infos
@@ -152,5 +164,6 @@ class Described:
 
     def create_ortvalue_from_shape_and_type(self, shape: Sequence[int], element_type: Any, device_type: str,
                                             device_id: int = 0, vendor_id: int = -1) -> OrtValue:
+        """Fresh memory; see OrtValue.ortvalue_from_shape_and_type()."""
         check_device(device_type, device_id)
         return OrtValue.ortvalue_from_shape_and_type(shape, element_type)

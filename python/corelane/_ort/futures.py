@@ -18,51 +18,55 @@ class RunFuture(concurrent.futures.Future):
     def __init__(self, native: Any, strict: bool):
         super().__init__()
         self._native, self._strict = native, strict
-        self._withdrawing = threading.RLock()  # Never held while anything is called back.
-        self._withdrawn = False
-        self.add_done_callback(_tell_waiters)
-        native.then(self._settle)
+        self._cancelling = threading.RLock()  # Never held during a callback.
+        self._cancelled_task = False
+        self.add_done_callback(_notify_cancelled)
+        native.then(self._resolve)
 
     @property
     def task_id(self) -> int:
+        """The task's number in its session; of a batch, that of the first sample."""
         return self._native.task_id
 
     def cancel(self) -> bool:
+        """True when the task was taken out of the queue, now or before."""
         if not self.done():
-            with self._withdrawing:
-                self._withdrawn = self._withdrawn or self._native.cancel()
-            if self._withdrawn:
+            with self._cancelling:
+                self._cancelled_task = self._cancelled_task or self._native.cancel()
+            if self._cancelled_task:
                 super().cancel()
         return self.cancelled()
 
     def result(self, timeout: float | None = None) -> list:
+        """Waits for the outputs, at most `timeout` seconds (TimeoutError); raises the call's failure."""
         self._wait(timeout)
         return super().result(0 if timeout is not None else None)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Waits as result() does, and returns the call's failure or None."""
         self._wait(timeout)
         return super().exception(0 if timeout is not None else None)
 
     def _wait(self, timeout: float | None) -> None:
-        """Waits for the task itself, so that a callback, whose thread settles futures, may wait too."""
+        """Waits for the task itself, so that a callback, whose thread resolves futures, may wait too."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self.done():
             left = _POLL if end is None else min(_POLL, end - time.monotonic())
             if self._native.wait(max(left, 0)):
                 try:
-                    self._settle(self._native.get(), None)
+                    self._resolve(self._native.get(), None)
                 except StatusError as problem:
-                    self._settle(None, problem)
+                    self._resolve(None, problem)
             elif left <= 0:
                 return
 
-    def _settle(self, outputs: Any, problem: Any) -> None:
-        with self._withdrawing:  # What cancel() has been told of the task stands.
-            withdrawn = self._withdrawn
-        if withdrawn:
+    def _resolve(self, outputs: Any, problem: Any) -> None:
+        with self._cancelling:  # Where cancel() has returned True, it holds.
+            cancelled = self._cancelled_task
+        if cancelled:
             super().cancel()
             return
-        try:  # The callback thread and those that wait meet here: the first one decides.
+        try:  # The callback thread and waiting threads race here: the first one decides.
             if problem is None:
                 self.set_result(outputs)
             else:
@@ -71,7 +75,7 @@ class RunFuture(concurrent.futures.Future):
             pass
 
 
-def _tell_waiters(future: concurrent.futures.Future) -> None:
-    """concurrent.futures.wait() and as_completed() hear of a cancelled future only this way."""
+def _notify_cancelled(future: concurrent.futures.Future) -> None:
+    """concurrent.futures.wait() and as_completed() learn of a cancelled future only this way."""
     if future.cancelled():
         future.set_running_or_notify_cancel()

@@ -16,6 +16,8 @@ from .._errors import NotImplemented as NotSupported
 
 
 class GraphOptimizationLevel(enum.IntEnum):
+    """Accepted and ignored: the device decides."""
+
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
     ORT_ENABLE_EXTENDED = 2
@@ -24,23 +26,31 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 
 class ExecutionMode(enum.IntEnum):
+    """Accepted and ignored: the device decides."""
+
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(enum.IntEnum):
+    """Accepted and ignored: the device decides."""
+
     DEFAULT = 0
     PRIORITY_BASED = 1
     MEMORY_EFFICIENT = 2
 
 
 class OrtAllocatorType(enum.IntEnum):
+    """Of OrtMemoryInfo."""
+
     INVALID = -1
     ORT_DEVICE_ALLOCATOR = 0
     ORT_ARENA_ALLOCATOR = 1
 
 
 class OrtMemType(enum.IntEnum):
+    """Of OrtMemoryInfo."""
+
     CPU_INPUT = -2
     CPU_OUTPUT = -1
     CPU = -1
@@ -50,18 +60,18 @@ class OrtMemType(enum.IntEnum):
 def _read(kind: type, value: Any) -> Any:
     if kind is int:
         if isinstance(value, (str, bytes, float)):
-            raise TypeError(f"an int is needed, {value!r} was given")
+            raise TypeError(f"expected an int, given {value!r}")
         return operator.index(value)
     if kind is bool:
         if not isinstance(value, (bool, int)) and type(value).__name__ != "bool":
-            raise TypeError(f"a bool is needed, {value!r} was given")
+            raise TypeError(f"expected a bool, given {value!r}")
         return bool(value)
     if kind is str:
         if not isinstance(value, str):
-            raise TypeError(f"a str is needed, {value!r} was given")
+            raise TypeError(f"expected a str, given {value!r}")
         return value
     if not isinstance(value, kind):
-        raise TypeError(f"a {kind.__name__} is needed, {value!r} was given")
+        raise TypeError(f"expected a {kind.__name__}, given {value!r}")
     return value
 
 
@@ -111,28 +121,32 @@ class SessionOptions:
         self._operators: dict[str, Callable] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
+        """Sets an entry; TypeError unless both are texts."""
         self._entries[_read(str, key)] = _read(str, value)
 
     def get_session_config_entry(self, key: str) -> str:
+        """RuntimeError for a key that was not added."""
         if key not in self._entries:
             raise RuntimeError(f"SessionOptions does not have configuration with key: {key}")
         return self._entries[key]
 
     def has_providers(self) -> bool:
+        """False: providers are given to InferenceSession."""
         return False
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Fixes the open dimension of that name."""
+        """Fixes the open dimension `name`; ignored where no input has one."""
         self._dims[_read(str, name)] = _read(int, size)
 
     def add_custom_operator(self, op_type: str, function: Callable) -> None:
         """Not onnxruntime's: a Python function computes the operators of that type ("MyOp" or
         "domain.MyOp"). See docs/apis/python.md."""
         if not callable(function):
-            raise TypeError(f"a function is needed, {function!r} was given")
+            raise TypeError(f"expected a function, given {function!r}")
         self._operators[_read(str, op_type)] = function
 
     def set_load_cancellation_flag(self, flag: bool) -> None:
+        """NotImplemented for True."""
         if flag:
             raise NotSupported("loading a model cannot be cancelled")
 
@@ -157,9 +171,9 @@ _TRUE = ("1", "true", "on", "yes")
 
 
 class RunOptions:
-    """How one call runs. terminate may be set from another thread: calls that wait fail at once.
+    """How one call runs. Any thread may set terminate: calls that wait then fail at once.
 
-    Entries of our own: "ztu_modelrt_dispatch_batch" (true: dimension 0 is split into tasks),
+    Corelane's own entries: "ztu_modelrt_dispatch_batch" (true: dimension 0 is split into tasks),
     "corelane.timeout_ms", "corelane.submit_timeout_ms", "corelane.priority"."""
 
     __slots__ = ("_values", "_entries", "_terms", "_batch", "__weakref__")
@@ -177,6 +191,7 @@ class RunOptions:
 
     @property
     def terminate(self) -> bool:
+        """Whether calls with these options are terminated."""
         return self._terms.terminated
 
     @terminate.setter
@@ -187,6 +202,7 @@ class RunOptions:
             self._terms.reset()
 
     def add_run_config_entry(self, key: str, value: str) -> None:
+        """Sets an entry; RuntimeError for a number of Corelane's entries that is not allowed."""
         key, value = _read(str, key), _read(str, value)
         if key == "ztu_modelrt_dispatch_batch":
             self._batch = value.strip().lower() in _TRUE
@@ -200,7 +216,7 @@ class RunOptions:
         except ValueError:
             number = math.nan
         if not abs(number) <= 2**43:  # Microseconds of some hundred years.
-            raise RuntimeError(f"{key}: {value!r} is no number that is allowed")
+            raise RuntimeError(f"{key}: {value!r} is not an allowed number")
         if key == "corelane.priority":
             self._terms.priority = int(number)
         elif key == "corelane.timeout_ms":
@@ -209,11 +225,13 @@ class RunOptions:
             self._terms.submit_timeout_us = int(number * 1000)
 
     def get_run_config_entry(self, key: str) -> str:
+        """RuntimeError for a key that was not added."""
         if key not in self._entries:
             raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
         return self._entries[key]
 
     def add_active_adapter(self, adapter: Any) -> None:
+        """Not served: NotImplemented."""
         raise NotSupported("LoRA adapters are not supported")
 
 
@@ -228,4 +246,4 @@ def read_run_options(options: Any) -> tuple[Any, bool]:
         for key, value in options.items():
             made.add_run_config_entry(str(key), str(value))
         return made._terms, made._batch
-    raise TypeError(f"run_options: RunOptions, a dict or None is needed, {type(options).__name__} was given")
+    raise TypeError(f"run_options: expected RunOptions, a dict or None, given {type(options).__name__}")

@@ -14,6 +14,7 @@ _HOST = ("cpu", "host")
 
 
 def check_device(device_type: str, device_id: int = 0) -> None:
+    """RuntimeError for anything but the memory of the host."""
     if str(device_type).lower() not in _HOST:
         raise RuntimeError(f"Unsupported device type: {device_type}; memory of sessions is 'cpu'")
     if device_id != 0:
@@ -32,6 +33,7 @@ class OrtValue:
     @classmethod
     def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, /, device_type: str = "cpu",
                             device_id: int = 0, vendor_id: int = -1) -> "OrtValue":
+        """Shares the array's memory; a copy where the array is not contiguous."""
         check_device(device_type, device_id)
         array = np.asarray(numpy_obj)
         if not array.dtype.isnative:
@@ -50,6 +52,7 @@ class OrtValue:
     @classmethod
     def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu",
                                      device_id: int = 0, vendor_id: int = -1) -> "OrtValue":
+        """Fresh memory, all zeros."""
         check_device(device_type, device_id)
         number = _arrays.number_of(element_type)
         dtype = _arrays.dtype_of(number)
@@ -59,7 +62,7 @@ class OrtValue:
 
     @classmethod
     def from_dlpack(cls, data: Any, /) -> "OrtValue":
-        """Shares the memory of anything with __dlpack__ on the CPU."""
+        """Shares the memory of an object with __dlpack__ on the CPU."""
         return cls.ortvalue_from_numpy(np.from_dlpack(data))
 
     def __dlpack__(self, **kwargs: Any) -> Any:
@@ -72,18 +75,22 @@ class OrtValue:
         return np.array(self._array, dtype=dtype, copy=bool(copy)) if dtype or copy else self._array
 
     def numpy(self) -> np.ndarray:
+        """A view of the memory."""
         return self._array.view()
 
     def shape(self) -> list[int]:
         return list(self._array.shape)
 
     def data_ptr(self) -> int:
+        """The address of the memory."""
         return self._array.ctypes.data
 
     def data_type(self) -> str:
+        """Such as 'tensor(float)'."""
         return _arrays.type_name(self._type)
 
     def element_type(self) -> int:
+        """The ONNX number of the element type."""
         return self._type
 
     def device_name(self) -> str:
@@ -105,6 +112,7 @@ class OrtValue:
         return self._array.nbytes
 
     def update_inplace(self, data: np.ndarray) -> None:
+        """Overwrites the memory; RuntimeError for another type or shape."""
         given = np.asarray(data)
         if given.shape != self._array.shape or given.dtype != self._array.dtype:
             raise RuntimeError(f"The input array is {given.dtype} {list(given.shape)}, the OrtValue "
@@ -125,7 +133,7 @@ class OrtValue:
 
 
 class OrtDevice:
-    """Memory of the host: the only one that callers name."""
+    """Memory of the host, the only kind."""
 
     def __init__(self, device_type: Any = "cpu", device_id: int = 0):
         check_device(device_type, device_id)
@@ -150,6 +158,8 @@ class OrtDevice:
 
 
 class OrtMemoryInfo:
+    """Name and kind of an allocator's memory, as given."""
+
     def __init__(self, name: str, allocator_type: OrtAllocatorType = OrtAllocatorType.ORT_DEVICE_ALLOCATOR,
                  device_id: int = 0, mem_type: OrtMemType = OrtMemType.DEFAULT):
         self.name, self.allocator_type = name, allocator_type
@@ -159,9 +169,9 @@ class OrtMemoryInfo:
 class NodeArg:
     """An input or output: name, shape (a str or None where open) and type, such as 'tensor(float)'.
 
-    layout says in which order the dimensions of the shape stand, strides (in elements) are those of
-    a contiguous array. Of native inputs: quant, and mean and std by channel (empty: none), which the
-    option normalize applies."""
+    layout is the order of the shape's dimensions, strides (in elements) are those of a contiguous array.
+    Native inputs also have quant, and mean and std by channel (empty: none), which the option normalize
+    applies."""
 
     __slots__ = ("_name", "_shape", "_type", "layout", "quant", "mean", "std")
 
@@ -201,10 +211,10 @@ class NodeArg:
 
 
 class ModelMetadata:
-    """What a model says of itself."""
+    """Metadata of a model: names, version and a dict of texts."""
 
     def __init__(self) -> None:
         self.custom_metadata_map: dict[str, str] = {}
         self.description = self.domain = self.graph_description = ""
         self.graph_name = self.producer_name = ""
-        self.version = 9223372036854775807  # onnxruntime's word for "not given".
+        self.version = 9223372036854775807  # onnxruntime's value for "not given".

@@ -7,11 +7,12 @@ from collections import OrderedDict
 from typing import Any, Callable
 
 from .. import _native
-from . import runtime as _rknn_runtime
 from .._errors import StatusError
+from . import runtime as cores
 from .log import Log, UsageError
+from .runtime import Runtime
 
-# What a call may fail with; anything else is a defect and comes out.
+# What a call may fail with; anything else is a defect and is not caught.
 FAILURES = (StatusError, OSError, UsageError, RuntimeError, TypeError, ValueError)
 PLATFORM_KEY = "corelane.target_platform"
 PLATFORMS = ("rk3562", "rk3566", "rk3568", "rk3576", "rk3588")
@@ -20,18 +21,18 @@ PLATFORMS = ("rk3562", "rk3566", "rk3568", "rk3576", "rk3588")
 class RuntimeDoor:
     """Loading, running and releasing, under the names of RKNN's Python packages."""
 
-    NPU_CORE_AUTO = _rknn_runtime.NPU_CORE_AUTO
-    NPU_CORE_0 = _rknn_runtime.NPU_CORE_0
-    NPU_CORE_1 = _rknn_runtime.NPU_CORE_1
-    NPU_CORE_2 = _rknn_runtime.NPU_CORE_2
-    NPU_CORE_0_1 = _rknn_runtime.NPU_CORE_0_1
-    NPU_CORE_0_1_2 = _rknn_runtime.NPU_CORE_0_1_2
-    NPU_CORE_ALL = _rknn_runtime.NPU_CORE_ALL
+    NPU_CORE_AUTO = cores.NPU_CORE_AUTO
+    NPU_CORE_0 = cores.NPU_CORE_0
+    NPU_CORE_1 = cores.NPU_CORE_1
+    NPU_CORE_2 = cores.NPU_CORE_2
+    NPU_CORE_0_1 = cores.NPU_CORE_0_1
+    NPU_CORE_0_1_2 = cores.NPU_CORE_0_1_2
+    NPU_CORE_ALL = cores.NPU_CORE_ALL
 
     def __init__(self, logger: str, verbose: bool, verbose_file: Any):
         self._log = Log(logger, bool(verbose), verbose_file)
         self._model: Any = None
-        self._runtime: _rknn_runtime.Runtime | None = None
+        self._runtime: Runtime | None = None
 
     def _code(self, where: str, work: Callable[[], None]) -> int:
         """0, or -1 and the reason in the log."""
@@ -43,13 +44,13 @@ class RuntimeDoor:
         return 0
 
     def load_rknn(self, path: Any) -> int:
-        """Takes a program file, an ONNX model or, on devices that read it, a vendor-compiled file. It is
-        opened by init_runtime()."""
+        """Takes a program file, an ONNX model or, on devices that read it, a vendor-compiled file, which
+        init_runtime() opens."""
         return self._code("load_rknn", lambda: self._load(path))
 
     def _load(self, path: Any) -> None:
         if not isinstance(path, (str, os.PathLike)):
-            raise UsageError(f"path: a path is needed, {type(path).__name__} was given")
+            raise UsageError(f"path: expected a path, given {type(path).__name__}")
         name = os.fsdecode(path)
         if not os.path.isfile(name):
             raise UsageError(f"{name!r}: there is no such file; `corelane compile` makes one of an ONNX "
@@ -60,14 +61,12 @@ class RuntimeDoor:
         self._model = name
 
     def _device(self, target: Any, device_id: Any, platform: str = "rk3588") -> str:
-        """The text of the device: what `target` says, else CORELANE_DEVICE, else the simulator."""
+        """The device's text: `target` where that is a device, else CORELANE_DEVICE, else the simulator."""
         if device_id is not None:
-            self._log.warning("init_runtime", f"device_id {device_id!r} has no effect: boards are not "
-                                              "reached by "
-                              "cable; CORELANE_DEVICE names the device")
+            self._log.warning("init_runtime", f"device_id {device_id!r} has no effect: boards attached by "
+                              "USB or adb are not searched for; CORELANE_DEVICE names the device")
         if target is not None and not isinstance(target, str):
-            raise UsageError(f"target: a platform such as rk3588, or a device, is needed, {target!r} was "
-                             "given")
+            raise UsageError(f"target: expected a platform such as rk3588 or a device, given {target!r}")
         if target and ":" in target:
             return target
         chosen = os.environ.get("CORELANE_DEVICE") or f"virtual:{(target or platform).lower()}"
@@ -79,17 +78,17 @@ class RuntimeDoor:
         if self._model is None:
             raise UsageError("there is no model yet; call load_rknn() first")
         self.release()
-        self._runtime = _rknn_runtime.Runtime(self._model, device, core_mask, bool(async_mode), self._log)
+        self._runtime = Runtime(self._model, device, core_mask, bool(async_mode), self._log)
         self._log.info("init_runtime", f"on {self._runtime.session.device()['instance']}")
 
     def inference(self, inputs: Any, data_type: Any = None, data_format: Any = None,
                   inputs_pass_through: Any = None, get_frame_id: bool = False) -> list | None:
         """Float32 arrays, one for each output; None, and the reason in the log, when it fails.
 
-        inputs: a list of arrays. Those of 4-D inputs are N, H, W, C (or H, W, C) unless data_format says
+        inputs: a list of arrays. Those of 4-D inputs are N, H, W, C (or H, W, C) unless data_format is
         "nchw", and are normalised with the program's mean and std. inputs_pass_through: 1 for inputs that
-        are as the network computes with them already. In async mode the outputs are those of the call
-        before; with get_frame_id the number of their frame stands behind them."""
+        already have the values the network computes with. In async mode the outputs are those of the
+        previous call; with get_frame_id the number of their frame follows them."""
         runtime = self._runtime  # release() may come from another thread.
         if runtime is None:
             self._log.error("inference", "there is no runtime; call init_runtime() first")
@@ -126,7 +125,7 @@ class RuntimeDoor:
         return found
 
     def release(self) -> None:
-        """Ends the runtime when its calls are done; the object may load and start anew."""
+        """Ends the runtime once its calls are done; the object may load and start again."""
         runtime, self._runtime = self._runtime, None
         if runtime is not None:
             runtime.close()

@@ -1,4 +1,4 @@
-"""Inputs as RKNN users give them, made into what a session takes: 4-D ones as N, H, W, C."""
+"""Inputs as RKNN users give them, converted to what a session takes: 4-D ones as N, H, W, C."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float1
 
 
 def prepare(inputs: Any, descriptions: Sequence[dict], data_type: Any, data_format: Any, log: Log) -> list:
-    """One array for each input. UsageError for what cannot be meant."""
+    """One array for each input. UsageError for anything that cannot be converted."""
     if not isinstance(inputs, (list, tuple)):
-        raise UsageError(f"inputs: a list with one array for each input is needed, {type(inputs).__name__} "
-                         "was "
-                         "given; put a single array into a list, [array]")
+        raise UsageError("inputs: expected a list with one array for each input, given "
+                         f"{type(inputs).__name__}; put a single array into a list, [array]")
     if len(inputs) != len(descriptions):
         names = ", ".join(repr(d["name"]) for d in descriptions)
         raise UsageError(f"inputs: the model has {len(descriptions)} ({names}), {len(inputs)} were given")
@@ -35,8 +34,8 @@ def flags(inputs_pass_through: Any, count: int) -> list[bool]:
         inputs_pass_through = inputs_pass_through.tolist()
     if not isinstance(inputs_pass_through, (list, tuple)) or len(inputs_pass_through) != count or any(
             flag not in (0, 1) for flag in inputs_pass_through):
-        raise UsageError(f"inputs_pass_through: a list of {count} (one for each input) of 0 or 1 is needed, "
-                         f"{inputs_pass_through!r} was given")
+        raise UsageError(f"inputs_pass_through: expected a list of {count} (one for each input) of 0 or 1, "
+                         f"given {inputs_pass_through!r}")
     return [bool(flag) for flag in inputs_pass_through]
 
 
@@ -55,10 +54,10 @@ def _per_input(name: str, given: Any, count: int, allowed: Sequence[str]) -> lis
 def _array(value: Any, desc: dict, kind: str | None, form: str | None, log: Log) -> np.ndarray:
     name = desc["name"]
     if isinstance(value, (str, bytes)) or value is None:
-        raise UsageError(f"input {name!r}: a numpy array is needed, {type(value).__name__} was given")
+        raise UsageError(f"input {name!r}: expected a numpy array, given {type(value).__name__}")
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
-        raise UsageError(f"input {name!r}: numbers are needed, an array of {array.dtype} was given")
+        raise UsageError(f"input {name!r}: expected numbers, given an array of {array.dtype}")
     if kind is not None and array.dtype != kind:
         array = array.astype(kind)
     elif array.dtype == np.float64:
@@ -74,7 +73,7 @@ def _array(value: Any, desc: dict, kind: str | None, form: str | None, log: Log)
 
 
 def hint(arrays: Sequence[np.ndarray], descriptions: Sequence[dict]) -> str:
-    """What to do about shapes that do not fit because N, C, H, W was given."""
+    """The remedy where shapes do not fit because N, C, H, W was given, else an empty text."""
     for array, desc in zip(arrays, descriptions):
         shape = desc["shape"]
         if len(shape) == 4 and array.ndim == 4:
@@ -85,8 +84,8 @@ def hint(arrays: Sequence[np.ndarray], descriptions: Sequence[dict]) -> str:
 
 
 def as_computed(array: np.ndarray, passed: bool, description: dict) -> np.ndarray:
-    """An input as the network computes with it: normalised, or passed through as it is (integers of a
-    quantized input: real)."""
+    """An input with the values that the network computes with: normalised, or passed through (integers of
+    a quantized input as real numbers)."""
     if passed:
         quant = description["quant"]
         if quant is None or array.dtype.kind not in "iu":

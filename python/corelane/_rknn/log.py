@@ -1,4 +1,4 @@
-"""What an object of the RKNN doors says: a logger of its own, with the letters that RKNN users know."""
+"""The log of an object of the RKNN doors: a logger of its own, with the letters that RKNN users know."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class UsageError(ValueError):
 
 
 class Log:
-    """Warnings and errors go to Python's logger `name` (without a handler of the program's: to
-    stderr). verbose: everything, to stderr, and to `file` too. Nothing goes to stdout."""
+    """Warnings and errors go to Python's logger `name` (to stderr where the program has set no handler).
+    verbose: everything goes to stderr, and to `file` too. Nothing goes to stdout."""
 
     def __init__(self, name: str, verbose: bool, file: Any = None):
         self._logger = logging.Logger(name, logging.INFO if verbose else logging.WARNING)
@@ -42,7 +42,7 @@ class Log:
         self._logger.warning("W %s: %s", where, text)
 
     def error(self, where: str, text: Any) -> None:
-        """An exception shows its trace too where everything is shown."""
+        """With verbose an exception is logged with its trace."""
         self._logger.error("E %s: %s", where, text)
         if isinstance(text, BaseException):
             self._logger.info("".join(traceback.format_exception(type(text), text, text.__traceback__)))

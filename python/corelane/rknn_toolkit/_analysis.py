@@ -16,11 +16,11 @@ _PURPOSE = "accuracy_analysis()"
 
 
 def inner_values(model: Any, program: bytes) -> tuple[list[str], list[str]]:
-    """(values between the nodes of the float model that the program has too, those it lost)."""
+    """(values between the nodes of the float model that the program has too, and those it has not)."""
     onnx = real_onnx(_PURPOSE)
-    ours = onnx.load_model_from_string(_native.network(program))
-    known = {value for node in ours.graph.node for value in node.output}
-    known -= {output.name for output in ours.graph.output}
+    network = onnx.load_model_from_string(_native.network(program))
+    known = {value for node in network.graph.node for value in node.output}
+    known -= {output.name for output in network.graph.output}
     graph = _load(onnx, model).graph
     done = {output.name for output in graph.output}
     shared, lost = [], []
@@ -51,13 +51,13 @@ def _load(onnx: Any, model: Any) -> Any:
     return onnx.load(model) if isinstance(model, str) else onnx.load_model_from_string(bytes(model))
 
 
-def compare(reference: dict[str, np.ndarray], ours: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+def compare(reference: dict[str, np.ndarray], results: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """A row for each value, in order: cosine, Euclidean distance, largest difference."""
     rows = []
     for name, expected in reference.items():
-        if name not in ours:
-            raise UsageError(f"the program has no value {name!r}; it was built of another model")
-        found = ours[name]
+        if name not in results:
+            raise UsageError(f"the program has no value {name!r}; it was built from another model")
+        found = results[name]
         row: dict[str, Any] = {"name": name, "shape": list(expected.shape)}
         if found.size != expected.size:
             row["found_shape"] = list(found.shape)

@@ -66,7 +66,7 @@ def _text(name: str, value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise UsageError(f"{name}: a text is needed, {value!r} was given")
+        raise UsageError(f"{name}: expected a text, given {value!r}")
     if len(value.encode()) > 1024:
         raise UsageError(f"{name}: {len(value.encode())} bytes are more than the 1024 that a program keeps")
     return value
@@ -91,25 +91,25 @@ def _channels(name: str, values: Any) -> list | None:
     if hasattr(values, "tolist"):
         values = values.tolist()
     if not isinstance(values, (list, tuple)) or not values:
-        raise UsageError(f"{name}: a list with the channels of each input is needed, such as [[0, 0, 0]]; "
-                         f"{values!r} was given")
+        raise UsageError(f"{name}: expected a list with the channels of each input, such as [[0, 0, 0]]; "
+                         f"given {values!r}")
     if all(_is_number(v) for v in values):
         values = [values]
     for one in values:
         if one is not None and (not isinstance(one, (list, tuple)) or not all(_is_number(v) for v in one)):
-            raise UsageError(f"{name}: {one!r} is no list of numbers; [[0, 0, 0]] has one for each channel")
+            raise UsageError(f"{name}: {one!r} is not a list of numbers; [[0, 0, 0]] has one for each "
+                             "channel")
     return [None if one is None else [float(v) for v in one] for one in values]
 
 
 def shapes(name: str, values: Any) -> list[list[int]]:
     """A list of shapes of positive dimensions."""
     if not isinstance(values, (list, tuple)) or not values:
-        raise UsageError(f"{name}: a list of shapes is needed, such as [[1, 3, 224, 224]]; {values!r} was "
-                         "given")
+        raise UsageError(f"{name}: expected a list of shapes, such as [[1, 3, 224, 224]]; given {values!r}")
     for shape in values:
         if not isinstance(shape, (list, tuple)) or not all(
                 isinstance(d, numbers.Integral) and not isinstance(d, bool) and d > 0 for d in shape):
-            raise UsageError(f"{name}: {shape!r} is no shape of positive numbers")
+            raise UsageError(f"{name}: {shape!r} is not a shape of positive numbers")
     return [[int(d) for d in shape] for shape in values]
 
 
@@ -117,9 +117,8 @@ def _shape_sets(values: Any) -> list[list[list[int]]]:
     if values is None:
         return []
     if not isinstance(values, (list, tuple)) or not values:
-        raise UsageError("dynamic_input: a list of sets is needed, each with the shapes of all inputs, such "
-                         "as "
-                         f"[[[1, 3, 224, 224]], [[1, 3, 192, 192]]]; {values!r} was given")
+        raise UsageError("dynamic_input: expected a list of sets, each with the shapes of all inputs, such "
+                         f"as [[[1, 3, 224, 224]], [[1, 3, 192, 192]]]; given {values!r}")
     return [shapes("dynamic_input", one) for one in values]
 
 
@@ -129,15 +128,13 @@ def by_input(name: str, values: Sequence | None, inputs: Sequence[dict]) -> dict
         return {}
     if len(values) != len(inputs):
         raise UsageError(f"{name}: {len(values)} lists for {len(inputs)} inputs; give one for each, None for "
-                         "those "
-                         "that have none")
+                         "those that have none")
     found = {}
     for channels, desc in zip(values, inputs):
         if channels is None:
             continue
         if len(desc["shape"]) != 4:
             raise UsageError(f"{name}: input {desc['name']!r} has shape {desc['shape']}; only inputs of rank "
-                             "4 are "
-                             "normalised, give None for it")
+                             "4 are normalised, give None for it")
         found[desc["name"]] = channels
     return found

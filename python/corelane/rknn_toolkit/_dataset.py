@@ -15,7 +15,8 @@ def read_dataset(path: Any, inputs: int) -> list[list[str]]:
     """Samples, one a line: the file of each input, separated by blanks. Relative paths are looked for
     beside the dataset, then in the working folder."""
     if not isinstance(path, (str, os.PathLike)) or not os.path.isfile(path):
-        raise UsageError(f"dataset: {path!r} is no file; it lists pictures or .npy files, one sample a line")
+        raise UsageError(f"dataset: {path!r} is not a file; it lists pictures or .npy files, one sample a "
+                         "line")
     base = os.path.dirname(os.path.abspath(path))
     samples = []
     with open(path, encoding="utf-8") as file:
@@ -25,8 +26,7 @@ def read_dataset(path: Any, inputs: int) -> list[list[str]]:
                 continue
             if len(words) != inputs:
                 raise UsageError(f"dataset {path}, line {number}: {len(words)} files for {inputs} inputs; "
-                                 "separate "
-                                 "them by blanks")
+                                 "separate them by blanks")
             samples.append([_find(word, base, f"dataset {path}, line {number}") for word in words])
     if not samples:
         raise UsageError(f"dataset {path}: it has no line with a file")
@@ -37,7 +37,7 @@ def _find(name: str, base: str, where: str) -> str:
     for path in (os.path.join(base, name), os.path.abspath(name)):
         if os.path.isfile(path):
             return path
-    raise UsageError(f"{where}: {name!r} is no file, neither under {base} nor in the working folder")
+    raise UsageError(f"{where}: {name!r} is not a file, neither under {base} nor in the working folder")
 
 
 class SampleReader:
@@ -61,7 +61,7 @@ class SampleReader:
             return self._fitted(item, desc, f"input {desc['name']!r}")
         path = os.fsdecode(item) if isinstance(item, (str, os.PathLike)) else ""
         if not os.path.isfile(path):
-            raise UsageError(f"input {desc['name']!r}: {item!r} is no file (a picture or .npy)")
+            raise UsageError(f"input {desc['name']!r}: {item!r} is not a file (a picture or .npy)")
         if path.lower().endswith(".npy"):
             return self._fitted(np.load(path, allow_pickle=False), desc, path)
         return self._picture(path, desc)
@@ -70,7 +70,7 @@ class SampleReader:
         """Model order is tried first, then N, H, W, C; a missing batch dimension is added."""
         shape = tuple(desc["shape"])
         if array.dtype.kind not in "biuf":
-            raise UsageError(f"{where}: numbers are needed, an array of {array.dtype} was found")
+            raise UsageError(f"{where}: expected numbers, found an array of {array.dtype}")
         if array.ndim == len(shape) - 1:
             array = array[np.newaxis]
         if array.shape == shape:
@@ -88,8 +88,7 @@ class SampleReader:
         if picture.size != (shape[3], shape[2]):
             if not self._resized:
                 self._log.warning("dataset", f"{path} is {picture.size[0]}x{picture.size[1]} and is resized "
-                                             "to "
-                                  f"{shape[3]}x{shape[2]}, as are others")
+                                             f"to {shape[3]}x{shape[2]}, as are others")
             self._resized = True
             picture = picture.resize((shape[3], shape[2]), resample=2)  # Bilinear.
         pixels = np.asarray(picture).reshape(shape[2], shape[3], shape[1])

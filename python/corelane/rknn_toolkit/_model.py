@@ -44,7 +44,7 @@ class LoadedModel:
         return options
 
     def sample_inputs(self, config: Config, log: Log) -> list[dict]:
-        """Descriptions with static shapes and mean and std, for those who read samples."""
+        """Descriptions with static shapes and mean and std, for SampleReader."""
         sets = config.shape_sets
         fixed = dict(zip(_names(self.inputs), sets[0])) if sets else self._fixed(log)
         means = by_input("mean_values", config.means, self.inputs)
@@ -73,7 +73,7 @@ def _source(model: Any) -> Any:
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model)
     if not isinstance(model, (str, os.PathLike)):
-        raise UsageError(f"model: a path is needed, {type(model).__name__} was given")
+        raise UsageError(f"model: expected a path, given {type(model).__name__}")
     path = os.fsdecode(model)
     if not os.path.isfile(path):
         raise UsageError(f"model {path!r}: there is no such file")
@@ -88,7 +88,7 @@ def _differs(names: Any, descriptions: Sequence[dict]) -> bool:
     if names is None:
         return False
     if isinstance(names, str) or not all(isinstance(n, str) for n in names):
-        raise UsageError(f"inputs and outputs: lists of names are needed, {names!r} was given")
+        raise UsageError(f"inputs and outputs: expected lists of names, given {names!r}")
     return list(names) != _names(descriptions)
 
 
@@ -101,6 +101,5 @@ def _part(source: Any, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
     for name in (*inputs, *outputs):
         if name not in known:
             raise UsageError(f"the model has no value {name!r} of known shape; names are those of the edges "
-                             "of "
-                             "the graph, not of its nodes")
+                             "of the graph, not of its nodes")
     return onnx.utils.Extractor(model).extract_model(list(inputs), list(outputs)).SerializeToString()

@@ -24,8 +24,8 @@ def real_onnxruntime(purpose: str) -> Any:
 
     if sys.modules.get("onnxruntime") is corelane:
         raise UsageError(f"{purpose} needs onnxruntime itself, and corelane.alias stands in its place; call "
-                         "it in a "
-                         "process without that alias, or after corelane.alias.uninstall(\"onnxruntime\")")
+                         "it in a process without that alias, or after "
+                         "corelane.alias.uninstall('onnxruntime')")
     try:
         import onnxruntime
     except ImportError as problem:

@@ -83,8 +83,8 @@ class RKNN(RuntimeDoor):
             raise UsageError("there is no model yet; call load_onnx() first")
         counted = isinstance(batch, (int, np.integer)) and not isinstance(batch, bool) and batch >= 1
         if batch is not None and not counted:
-            raise UsageError(f"rknn_batch_size: a number of samples from 1 on, or None, is needed, {batch!r} "
-                             "was given")
+            raise UsageError("rknn_batch_size: expected a number of samples from 1 on, or None, given "
+                             f"{batch!r}")
         if auto_hybrid:
             raise UsageError("auto_hybrid is not served; leave it out")
         source: Any = self._loaded.source
@@ -103,8 +103,7 @@ class RKNN(RuntimeDoor):
         assert self._loaded is not None
         if dataset is None:
             raise UsageError("do_quantization needs a dataset: a text file that lists pictures or .npy "
-                             "files; "
-                             "build(do_quantization=False) makes a float program")
+                             "files; build(do_quantization=False) makes a float program")
         reader = self._reader()
         samples = _dataset.read_dataset(dataset, len(self._loaded.inputs))
         self._log.info("build", f"int8, calibrated by {len(samples)} samples")
@@ -149,9 +148,9 @@ class RKNN(RuntimeDoor):
                   is_print: bool = True, loop_cnt: int = _RUNS, fix_freq: bool = True) -> str | None:
         """A text with the time of one inference, and with init_runtime(perf_debug=True) of its layers. It is
         measured where the device runs: on the simulator it is this machine's time, not a chip's."""
-        return self._told("eval_perf", is_print, lambda: self._perf_text(int(loop_cnt)))
+        return self._report("eval_perf", is_print, lambda: self._perf_text(int(loop_cnt)))
 
-    def _told(self, where: str, is_print: bool, work: Callable[[], Any]) -> Any:
+    def _report(self, where: str, is_print: bool, work: Callable[[], Any]) -> Any:
         if self._runtime is None:
             self._log.error(where, "there is no runtime; call init_runtime() first")
             return None
@@ -198,7 +197,7 @@ class RKNN(RuntimeDoor):
             found["model_size"] = size
             return "\n".join(f"{key}: {value / 2**20:.2f} MiB" for key, value in found.items())
 
-        return None if self._told("eval_memory", is_print, work) is None else found
+        return None if self._report("eval_memory", is_print, work) is None else found
 
     def accuracy_analysis(self, inputs: Any, output_dir: Any = "./snapshot", target: Any = None,
                           device_id: Any = None) -> int:
@@ -214,21 +213,21 @@ class RKNN(RuntimeDoor):
         if isinstance(inputs, (str, os.PathLike)) and str(inputs).endswith(".txt"):
             inputs = _dataset.read_dataset(inputs, len(self._loaded.inputs))[0]
         if not isinstance(inputs, (list, tuple)):
-            raise UsageError(f"inputs: a list with one file or array for each input is needed, {inputs!r} "
-                             "was given")
+            raise UsageError("inputs: expected a list with one file or array for each input, given "
+                             f"{inputs!r}")
         device = self._device(target, device_id, self._platform())
         feed = self._reader().read(inputs)
         shared, lost = _analysis.inner_values(self._loaded.source, self._built)
         reference = _analysis.golden(self._loaded.source, feed, shared)
-        ours = _analysis.run_program(self._built, device, feed, shared)
-        rows = _analysis.compare(reference, ours)
+        found = _analysis.run_program(self._built, device, feed, shared)
+        rows = _analysis.compare(reference, found)
         inner = len(rows) - len(shared)
         text = _analysis.write_report(os.fsdecode(folder or "./snapshot"), rows[:inner], rows[inner:], lost,
                                       f"program on {device} against onnxruntime's float results")
         self._log.info("accuracy_analysis", "\n" + text)
 
     def list_devices(self) -> tuple[list, list]:
-        """Boards at cables (adb, ntb): none are looked for."""
+        """Boards attached by USB or adb are not searched for: two empty lists."""
         return [], []
 
     # --- What is not served.
@@ -239,9 +238,9 @@ class RKNN(RuntimeDoor):
 
     def hybrid_quantization_step1(self, *_: Any, **__: Any) -> int:
         """Not served: -1."""
-        return self._refused("hybrid_quantization_step1", "quantize the ONNX model with nodes_to_exclude of "
-                                                          "ONNX "
-                             "Runtime's quantizer, and build(do_quantization=False)")
+        return self._refused("hybrid_quantization_step1",
+                             "quantize the ONNX model with nodes_to_exclude of ONNX Runtime's quantizer, and "
+                             "build(do_quantization=False)")
 
     def hybrid_quantization_step2(self, *_: Any, **__: Any) -> int:
         """Not served: -1."""
@@ -249,8 +248,8 @@ class RKNN(RuntimeDoor):
 
     def export_encrypted_rknn_model(self, *_: Any, **__: Any) -> int:
         """Not served: -1."""
-        return self._refused("export_encrypted_rknn_model", "program files are not encrypted; use "
-                                                            "export_rknn()")
+        return self._refused("export_encrypted_rknn_model",
+                             "program files are not encrypted; use export_rknn()")
 
     def codegen(self, *_: Any, **__: Any) -> int:
         """Not served: -1."""
@@ -258,8 +257,8 @@ class RKNN(RuntimeDoor):
 
     def reg_custom_op(self, *_: Any, **__: Any) -> int:
         """Not served: -1."""
-        return self._refused("reg_custom_op", "compile with corelane.compile(custom_operators=[...]) and "
-                                              "implement the "
+        return self._refused("reg_custom_op",
+                             "compile with corelane.compile(custom_operators=[...]) and implement the "
                              "operator in the program that runs it")
 
 
