@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from cli_support import CliTest, custom_model, main, run, small_model
+from cli_support import CliTest, custom_model, main, run
 
 
 class Cli(CliTest):

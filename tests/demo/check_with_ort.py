@@ -173,7 +173,7 @@ def decode_layout(outputs, labels, page):
         if all(label != other[1] or iou(box, other[2]) <= 0.5 for other in kept):
             kept.append((score, label, box))
     limit = np.tile(page, 2)
-    return [(s, l, np.clip(b / np.tile(scale, 2), 0, limit)) for s, l, b in kept]
+    return [(score, label, np.clip(box / np.tile(scale, 2), 0, limit)) for score, label, box in kept]
 
 
 def iou(a, b):

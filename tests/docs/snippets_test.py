@@ -39,7 +39,8 @@ CONTEXT = {
          "array = np.full((1, 3), 2, np.float32)\nassert (session.run(None, {'x': array})[0] == 6).all()\n"),
     ],
     ("docs/apis/rknn-python.md", "python"): [
-        ("import numpy as np\npicture = np.zeros((1, 224, 224, 3), np.uint8)\n", "assert outputs[0].shape == (1, 1000)\n"),
+        ("import numpy as np\npicture = np.zeros((1, 224, 224, 3), np.uint8)\n",
+         "assert outputs[0].shape == (1, 1000)\n"),
         ("", "import rknnlite.api, rknn.api\n"),
     ],
 }
@@ -68,7 +69,8 @@ def make_files(folder):
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), Path(folder, name))
 
     weights = numpy.random.default_rng(1).normal(size=(3, 1000)).astype(numpy.float32)
-    save("model.onnx", [helper.make_node("GlobalAveragePool", ["x"], ["mean"]), helper.make_node("Flatten", ["mean"], ["flat"]),
+    save("model.onnx", [helper.make_node("GlobalAveragePool", ["x"], ["mean"]),
+                        helper.make_node("Flatten", ["mean"], ["flat"]),
                         helper.make_node("MatMul", ["flat", "w"], ["y"])],
          [1, 3, 224, 224], [1, 1000], [numpy_helper.from_array(weights, "w")])
     save("scaled.onnx", [helper.make_node("Scale", ["x"], ["y"], domain="my.domain", factor=3.0)], [1, 3], [1, 3])
@@ -105,8 +107,8 @@ class Snippets(unittest.TestCase):
     def run_in_folder(cls, command, **more):
         environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "LD_LIBRARY_PATH": str(BUILD / "lib"),
                        "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, cwd=cls.folder.name, env=environment, capture_output=True, text=True, timeout=300,
-                              **more)
+        done = subprocess.run(command, cwd=cls.folder.name, env=environment, capture_output=True, text=True,
+                              timeout=300, **more)
         if done.returncode:
             raise AssertionError(f"{command} ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
         return done.stdout

@@ -6,6 +6,8 @@ import re
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
+AFTER_PARAMETERS = re.compile(
+    r"\)\s*(const|noexcept(\(.*\))?|override|final|mutable|->.*|CORELANE_\w+(\(.*?\))?|&&?|\s)*$", re.S)
 NOT_A_FUNCTION = re.compile(r"\b(if|for|while|switch|catch|do|else|return|try)\s*(\(|$)")
 
 
@@ -38,10 +40,9 @@ def kind_of(head, parent):
         return "scope"
     if re.search(r"\benum\b", bare):
         return "other"
-    if re.search(r"\)\s*(const|noexcept(\(.*\))?|override|final|mutable|->.*|CORELANE_\w+(\(.*?\))?|&&?|\s)*$", bare, re.S) \
-            or re.search(r"\)\s*(noexcept\s*)?:[^:].*$", bare, re.S):
-        return "other" if NOT_A_FUNCTION.match(bare) or "=" in bare.split("(")[0].replace("==", "").replace("operator=", "") \
-            else "function"
+    if AFTER_PARAMETERS.search(bare) or re.search(r"\)\s*(noexcept\s*)?:[^:].*$", bare, re.S):
+        assigned = "=" in bare.split("(")[0].replace("==", "").replace("operator=", "")
+        return "other" if NOT_A_FUNCTION.match(bare) or assigned else "function"
     if SCOPE.search(bare) and "(" not in re.sub(r"\w+\([^()]*\)", "", bare):
         return "scope"
     return "other"

@@ -51,7 +51,8 @@ class CountTests(unittest.TestCase):
         self.assertEqual((1, "3 passed, 2 failed"), self.closing_line(("fail", out, "")))
 
     def test_skipped_test_is_neither(self):
-        self.assertEqual((0, "1 passed, 0 failed"), self.closing_line(("run", "", ""), ("notrun", "", "SKIP_RETURN_CODE=77"), ("disabled", "Disabled", "")))
+        self.assertEqual((0, "1 passed, 0 failed"), self.closing_line(
+            ("run", "", ""), ("notrun", "", "SKIP_RETURN_CODE=77"), ("disabled", "Disabled", "")))
 
     def test_program_that_is_missing_is_a_failure(self):
         self.assertEqual((1, "0 passed, 1 failed"), self.closing_line(("notrun", "", "Unable to find executable")))
