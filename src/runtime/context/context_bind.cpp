@@ -214,8 +214,8 @@ void ContextState::refresh() {
 
 Status ContextState::bind_input(std::size_t index, const TensorView& view,
                                 const ConvertOptions& convert) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(check_input_index(index));
   const bool plain = convert.mean.empty() && convert.std.empty();
   if (plain && is_bound(inputs_[index], view)) return {};
@@ -231,8 +231,8 @@ Status ContextState::bind_input(std::size_t index, const TensorView& view,
 
 Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                                 std::size_t offset) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(check_input_index(index));
   const TensorDesc desc = input_desc(index);
   if (!desc.shape.is_static()) {
@@ -250,8 +250,8 @@ Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffe
 }
 
 Status ContextState::bind_output(std::size_t index, const MutableTensorView& view) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(check_output_index(index));
   if (is_bound(outputs_[index], view)) return {};
   const TensorDesc desc = output_desc(index);
@@ -276,8 +276,8 @@ Status ContextState::bind_output(std::size_t index, const MutableTensorView& vie
 
 Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                                  std::size_t offset) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(check_output_index(index));
   const TensorDesc desc = output_desc(index);
   Slot slot;
@@ -293,8 +293,8 @@ Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buff
 
 Status ContextState::set_input(std::size_t index, const TensorView& view,
                                const ConvertOptions& convert) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(check_input_index(index));
   CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
   CORELANE_TRY(take_shape(index, view.shape));
@@ -307,22 +307,22 @@ Status ContextState::set_input(std::size_t index, const TensorView& view,
 }
 
 Status ContextState::unbind_input(std::size_t index) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(check_input_index(index));
   return put_input(index, {});
 }
 
 Status ContextState::unbind_output(std::size_t index) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(check_output_index(index));
   return put_output(index, {});
 }
 
 Result<MutableTensorView> ContextState::input(std::size_t index) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(check_input_index(index));
   const Slot& slot = inputs_[index];
   if (slot.mode != SlotMode::kOwn) return slot.view;
@@ -331,8 +331,8 @@ Result<MutableTensorView> ContextState::input(std::size_t index) {
 }
 
 Result<TensorView> ContextState::output(std::size_t index) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(check_output_index(index));
   if (!has_result_) {
     return error(Code::kWrongState,

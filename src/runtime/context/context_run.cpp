@@ -125,8 +125,8 @@ std::vector<OutputCopy> ContextState::output_copies() const {
 }
 
 Status ContextState::run(const RunOptions& options) {
-  const Claim claim(*this);
-  if (!claim) return busy();
+  const CallLock call(*this);
+  if (!call) return busy();
   if (pending_ != nullptr) CORELANE_TRY(take_pending());
   if (!ready_) return not_ready();
   has_result_ = false;
@@ -144,8 +144,8 @@ Status ContextState::run(const RunOptions& options) {
   return status;
 }
 
-/// With conversions, fences or a deadline. The claim is held throughout: a second caller gets kBusy
-/// and does not wait.
+/// With conversions, fences or a deadline. The call lock is held throughout: a second caller gets
+/// kBusy and does not wait.
 Status ContextState::run_slowly(const RunOptions& options) {
   CORELANE_TRY(check_options(options));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
@@ -193,8 +193,8 @@ Status ContextState::run_slowly(const RunOptions& options) {
 
 Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<ContextState> self,
                                                              const RunOptions& options) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   if (!ready_) return error(not_ready());
   CORELANE_TRY(check_options(options));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
@@ -233,22 +233,22 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
 }
 
 device::JobRecord ContextState::record() const {
-  const Claim claim(*this);
-  if (!claim) return {};
+  const CallLock call(*this);
+  if (!call) return {};
   return pending_ != nullptr ? pending_->record() : record_;
 }
 
 RunTimes ContextState::times() const {
-  const Claim claim(*this);
-  if (!claim) return {};
+  const CallLock call(*this);
+  if (!call) return {};
   const bool open = pending_finish_ != nullptr && pending_finish_->finished();
   return runtime::run_times(pending_ != nullptr ? pending_->record() : record_, copy_in_,
                             open ? pending_finish_->spent() : copy_out_);
 }
 
 Result<std::vector<device::LayerTime>> ContextState::layer_times() {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   if (bindings_ == nullptr) return error(not_ready());
   return bindings_->layer_times();
 }

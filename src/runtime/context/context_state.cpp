@@ -53,7 +53,7 @@ device::MemoryFigures Context::memory() const { return state().memory(); }
 
 ContextState& ContextState::none() noexcept {
   static Leaked<ContextState> none;
-  none->claimed_.store(true, std::memory_order_relaxed);
+  none->in_call_.store(true, std::memory_order_relaxed);
   return *none;
 }
 
@@ -97,7 +97,7 @@ Status ContextState::busy() const {
                program_->description.name);
 }
 
-Status ContextState::enter(const Claim& claim) { return claim ? take_pending() : busy(); }
+Status ContextState::enter(const CallLock& call) { return call ? take_pending() : busy(); }
 
 Status ContextState::take_pending() {
   if (pending_ == nullptr) return {};
@@ -199,8 +199,8 @@ Status ContextState::reshape(std::vector<Shape> shapes) {
 }
 
 Status ContextState::set_input_shapes(const std::vector<Shape>& shapes) {
-  const Claim claim(*this);
-  CORELANE_TRY(enter(claim));
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
   CORELANE_TRY(runtime::check_shapes(program_->description, shapes));
   return reshape(shapes);
 }
@@ -254,10 +254,10 @@ device::MemoryFigures ContextState::memory() const {
   runtime::ExecutableSet::Entry entry;
   std::size_t own = 0;
   {
-    const Claim claim(*this);
+    const CallLock call(*this);
     const MutexLock lock(mutex_);
     entry = entry_;
-    if (claim) {
+    if (call) {
       for (const runtime::Slot& slot : inputs_) own += slot.foreign_own ? slot.own.size : 0;
     }
   }

@@ -21,12 +21,13 @@ namespace corelane {
 
 struct ProgramState;
 
-/// Every function that may meet a second caller takes the claim, one atomic flag; a caller that
-/// does not get it gets kBusy. `shapes_`, `entry_` and `bindings_` are written under claim and
-/// mutex both, so either is enough to read them. The rest is read and written under the claim.
+/// Every function that may meet a second caller takes the call lock, one atomic flag that is not
+/// waited for: without it the caller gets kBusy. `shapes_`, `entry_` and `bindings_` are written
+/// under the call lock and the mutex both, so either is enough to read them. All other members but
+/// the published descriptions belong to the call lock alone.
 struct ContextState {
-  /// The state of a handle that was never made or was moved from: no program, and claimed for good,
-  /// so that busy() answers every call.
+  /// The state of a handle that was never made or was moved from: no program, and its
+  /// call lock is taken for good, so that busy() answers every call.
   static ContextState& none() noexcept;
   static Result<std::shared_ptr<ContextState>> create(std::shared_ptr<ProgramState> program);
   Result<std::shared_ptr<ContextState>> duplicate() const;
@@ -55,16 +56,16 @@ struct ContextState {
   device::MemoryFigures memory() const;
 
  private:
-  /// The claim of one call.
-  class Claim {
+  /// Held by one call at a time; false where another has it.
+  class CallLock {
    public:
-    explicit Claim(const ContextState& state) noexcept
-        : state_(state), held_(!state.claimed_.exchange(true, std::memory_order_acquire)) {}
-    ~Claim() {
-      if (held_) state_.claimed_.store(false, std::memory_order_release);
+    explicit CallLock(const ContextState& state) noexcept
+        : state_(state), held_(!state.in_call_.exchange(true, std::memory_order_acquire)) {}
+    ~CallLock() {
+      if (held_) state_.in_call_.store(false, std::memory_order_release);
     }
-    Claim(const Claim&) = delete;
-    Claim& operator=(const Claim&) = delete;
+    CallLock(const CallLock&) = delete;
+    CallLock& operator=(const CallLock&) = delete;
     explicit operator bool() const noexcept { return held_; }
 
    private:
@@ -72,15 +73,15 @@ struct ContextState {
     bool held_;
   };
 
-  // context_state.cpp: shapes and executables. All need the claim.
+  // context_state.cpp: shapes and executables. All need the call lock.
   /// kBusy; of none(), kWrongState.
   Status busy() const;
   /// Takes over the result of an earlier inference. kBusy while it runs. One that was abandoned
   /// leaves its tensors to the engine and new ones take their place, unless memory of the caller is
   /// still in use: then kBusy too.
   Status take_pending();
-  /// What most calls begin with: the claim is held, and no inference is pending.
-  Status enter(const Claim& claim);
+  /// What most calls begin with: the call lock, and no inference is pending.
+  Status enter(const CallLock& call);
   Status use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes, bool fresh = false);
   /// Every slot to new bindings; `kept` is the content of own inputs from before.
   Status apply_all(const std::vector<device::TensorRef>& kept);
@@ -92,7 +93,7 @@ struct ContextState {
   Status check_input_index(std::size_t index) const;
   Status check_output_index(std::size_t index) const;
 
-  // context_bind.cpp: slots to the device. All need the claim.
+  // context_bind.cpp: slots to the device. All need the call lock.
   Status apply_input(std::size_t index);
   Status apply_output(std::size_t index);
   /// Replaces a slot and applies it; the old one is restored when that fails.
@@ -115,7 +116,7 @@ struct ContextState {
   Status run_slowly(const RunOptions& options);
 
   std::shared_ptr<ProgramState> program_;
-  mutable std::atomic<bool> claimed_{false};
+  mutable std::atomic<bool> in_call_{false};
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<TensorDesc> published_inputs_ CORELANE_GUARDED_BY(mutex_);
   std::vector<TensorDesc> published_outputs_ CORELANE_GUARDED_BY(mutex_);
