@@ -126,6 +126,7 @@ Result<device::TensorRef> ContextState::own_input(std::size_t index) {
   return slot.own;
 }
 
+/// Brings the bindings in line with a slot; called again for every slot when bindings are new.
 Status ContextState::apply_input(std::size_t index) {
   Slot& slot = inputs_[index];
   if (bindings_ == nullptr) return {};
@@ -139,6 +140,7 @@ Status ContextState::apply_input(std::size_t index) {
   return bindings_->set_input(index, own);
 }
 
+/// A converted output is computed in the bindings' own memory first.
 Status ContextState::apply_output(std::size_t index) {
   if (bindings_ == nullptr) return {};
   const Slot& slot = outputs_[index];
@@ -176,6 +178,7 @@ Status ContextState::take_shape(std::size_t index, const Shape& shape) {
   return reshape(std::move(shapes));
 }
 
+/// Own memory that is still valid goes along to the new slot, and is there again after unbinding.
 Status ContextState::put_input(std::size_t index, Slot slot) {
   const bool own_in_place =
       inputs_[index].mode == SlotMode::kOwn || inputs_[index].mode == SlotMode::kConverted;
@@ -188,6 +191,7 @@ Status ContextState::put_input(std::size_t index, Slot slot) {
   return exchange(inputs_[index], std::move(slot), [&] { return apply_input(index); });
 }
 
+/// The result of the last run lies in memory that may be gone, so it is dropped.
 Status ContextState::put_output(std::size_t index, Slot slot) {
   has_result_ = false;
   Status status = exchange(outputs_[index], std::move(slot), [&] { return apply_output(index); });
@@ -212,6 +216,8 @@ void ContextState::refresh() {
   for (const Slot& slot : outputs_) look(slot);
 }
 
+/// Memory in the program's form is passed to the device as it is; anything else goes through own
+/// memory and a conversion at each run.
 Status ContextState::bind_input(std::size_t index, const TensorView& view,
                                 const ConvertOptions& convert) {
   const CallLock call(*this);
@@ -229,6 +235,7 @@ Status ContextState::bind_input(std::size_t index, const TensorView& view,
   return put_input(index, std::move(slot));
 }
 
+/// Buffers have no shape of their own, so the input's must be known.
 Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                                 std::size_t offset) {
   const CallLock call(*this);
@@ -249,6 +256,7 @@ Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffe
   return put_input(index, std::move(slot));
 }
 
+/// A view of unknown shape takes whatever the run produces, as far as it fits.
 Status ContextState::bind_output(std::size_t index, const MutableTensorView& view) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call));
@@ -291,6 +299,7 @@ Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buff
   return put_output(index, std::move(slot));
 }
 
+/// Converted now, so `view` may go when this returns.
 Status ContextState::set_input(std::size_t index, const TensorView& view,
                                const ConvertOptions& convert) {
   const CallLock call(*this);
@@ -330,6 +339,7 @@ Result<MutableTensorView> ContextState::input(std::size_t index) {
   return MutableTensorView{own.data, own.size, input_desc(index).dtype, own.shape, {}, {}};
 }
 
+/// A result belongs to the bindings until the next run or binding, so it is not copied.
 Result<TensorView> ContextState::output(std::size_t index) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call));

@@ -72,6 +72,7 @@ Status ContextState::not_ready() const {
                program_->description.name, runtime::allowed_shapes(program_->description));
 }
 
+/// Only what changes from run to run is set; the rest is in `job_`.
 device::Submission ContextState::submission(const RunOptions& options, TimePoint now) const {
   device::Submission job = job_;
   if (options.cores == device::CoreSet()) {
@@ -90,6 +91,7 @@ device::Submission ContextState::submission(const RunOptions& options, TimePoint
   return job;
 }
 
+/// Buffers count too: the device writes them without a copy in between.
 bool ContextState::reaches_outside(const device::Submission& job) const {
   const bool shielded = job.deadline != kNever && !job.direct_user_memory;
   if (user_memory_ && !shielded) return true;
@@ -98,6 +100,7 @@ bool ContextState::reaches_outside(const device::Submission& job) const {
   });
 }
 
+/// Into own memory, which nothing else uses: no job is pending.
 Status ContextState::copy_in(Duration& spent) {
   const TimePoint start = program_->device->clock()->now();
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -114,6 +117,7 @@ Status ContextState::copy_in(Duration& spent) {
   return {};
 }
 
+/// By value: the slots may change before an abandoned job ends.
 std::vector<OutputCopy> ContextState::output_copies() const {
   std::vector<OutputCopy> copies;
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
@@ -191,6 +195,8 @@ Status ContextState::run_slowly(const RunOptions& options) {
   return status;
 }
 
+/// What must be read before the job starts is read here, in the caller's thread; outputs are
+/// converted in the thread that completes the job.
 Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<ContextState> self,
                                                              const RunOptions& options) {
   const CallLock call(*this);
@@ -232,6 +238,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   return inference;
 }
 
+/// Of the pending job as far as it got; empty while another call holds the context.
 device::JobRecord ContextState::record() const {
   const CallLock call(*this);
   if (!call) return {};

@@ -57,6 +57,7 @@ ContextState& ContextState::none() noexcept {
   return *none;
 }
 
+/// Prepares nothing: the program has its first executable since it was loaded.
 Result<std::shared_ptr<ContextState>> ContextState::create(std::shared_ptr<ProgramState> program) {
   auto state = std::make_shared<ContextState>();
   state->program_ = std::move(program);
@@ -70,6 +71,7 @@ Result<std::shared_ptr<ContextState>> ContextState::create(std::shared_ptr<Progr
   return state;
 }
 
+/// The copy has the shapes, not the bindings; it does not wait for a run of the original.
 Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
   if (program_ == nullptr) return error(busy());
   auto copy = std::make_shared<ContextState>();
@@ -99,6 +101,7 @@ Status ContextState::busy() const {
 
 Status ContextState::enter(const CallLock& call) { return call ? take_pending() : busy(); }
 
+/// A job that was abandoned keeps its bindings, so `use` makes new ones for the next run.
 Status ContextState::take_pending() {
   if (pending_ == nullptr) return {};
   const bool done = pending_->done() && (pending_finish_ == nullptr || pending_finish_->finished());
@@ -120,6 +123,8 @@ Status ContextState::take_pending() {
   return released ? Status() : use(entry_, shapes_, true);
 }
 
+/// Makes an executable current. New bindings come first, since they may fail; from then on the
+/// context changes, and it is ready only when every slot is applied.
 Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes,
                          bool fresh) {
   const bool changed = fresh || entry.executable != entry_.executable || bindings_ == nullptr;
@@ -185,6 +190,8 @@ Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
   return {};
 }
 
+/// An executable for all static shapes may be prepared here, which takes long and holds no lock but
+/// this context's.
 Status ContextState::reshape(std::vector<Shape> shapes) {
   if (shapes == shapes_ && entry_.executable != nullptr && ready_) return {};
   if (!runtime::all_static(shapes)) {
@@ -205,6 +212,7 @@ Status ContextState::set_input_shapes(const std::vector<Shape>& shapes) {
   return reshape(shapes);
 }
 
+/// With the shapes of now, and the dtype that the device computes with.
 TensorDesc ContextState::input_desc(std::size_t index) const {
   TensorDesc desc = program_->description.inputs[index].desc;
   if (entry_.executable != nullptr) desc.dtype = entry_.executable->inputs()[index].dtype;
@@ -212,6 +220,7 @@ TensorDesc ContextState::input_desc(std::size_t index) const {
   return desc;
 }
 
+/// Exposed values come after the declared outputs and are known to the executable alone.
 TensorDesc ContextState::output_desc(std::size_t index) const {
   const auto& declared = program_->description.outputs;
   const std::string name = index < declared.size() ? declared[index].desc.name : "";
@@ -224,6 +233,7 @@ TensorDesc ContextState::output_desc(std::size_t index) const {
   return desc;
 }
 
+/// For readers of descriptions, which do not take the call lock and so never see a call half done.
 void ContextState::publish() {
   std::vector<TensorDesc> in;
   std::vector<TensorDesc> out;
@@ -250,6 +260,7 @@ std::vector<TensorDesc> ContextState::output_descs() const {
   return published_outputs_;
 }
 
+/// Activations and weights belong to the executable: each of its contexts counts an equal part.
 device::MemoryFigures ContextState::memory() const {
   runtime::ExecutableSet::Entry entry;
   std::size_t own = 0;

@@ -30,6 +30,7 @@ bool Inference::wait_released(TimePoint until) {
          (state_->finish == nullptr || state_->finish->wait(until));
 }
 
+/// A job that was removed completes like any other, so its fences and callbacks follow.
 bool Inference::cancel() { return state_ != nullptr && state_->completion->cancel(); }
 
 void Inference::on_done(std::function<void(const Status&)> f) {

@@ -10,6 +10,7 @@ namespace corelane::runtime {
 
 namespace {
 
+/// Stops at the first output that does not fit.
 Status convert_all(device::Bindings& bindings, std::span<const OutputCopy> copies) {
   for (const OutputCopy& copy : copies) {
     CORELANE_ASSIGN(const device::TensorRef from, bindings.output(copy.index));
@@ -46,6 +47,7 @@ OutputFinish::OutputFinish(std::shared_ptr<Clock> clock, std::shared_ptr<device:
       copies_(std::move(copies)),
       signal_(std::move(signal)) {}
 
+/// Callbacks and fences come last, without the lock: they may start the next inference.
 void OutputFinish::run(device::Completion& completion) {
   Status status = completion.status();
   Duration spent{};
@@ -90,6 +92,7 @@ Duration OutputFinish::spent() const {
   return spent_;
 }
 
+/// A callback that is registered later than the end is called in the registering thread.
 void OutputFinish::on_finished(std::function<void(const Status&)> f) {
   Status status;
   {

@@ -5,10 +5,12 @@
 namespace corelane::runtime {
 namespace {
 
+/// Types that convert() knows.
 bool known(DType t) noexcept { return t != DType::kUndefined && t != DType::kString; }
 
 }  // namespace
 
+/// The device reads elements at their natural alignment, which user memory need not have.
 bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept {
   if (view.dtype != desc.dtype || view.quant.kind != QuantKind::kNone) return false;
   if (view.layout.kind != LayoutKind::kPlain) return false;

@@ -25,6 +25,7 @@ ShapeKey dims_of(const std::vector<Shape>& shapes) {
   return dims;
 }
 
+/// By name: the engine may have dropped or reordered inputs.
 std::map<ov::Output<ov::Node>, ov::PartialShape> wanted_shapes(const ov::Model& network,
                                                                std::span<const TensorDesc> inputs,
                                                                const std::vector<Shape>& shapes) {
@@ -39,6 +40,7 @@ std::map<ov::Output<ov::Node>, ov::PartialShape> wanted_shapes(const ov::Model& 
   return wanted;
 }
 
+/// A network of static shapes is tried at once; one of open shapes may fit for some of them.
 std::unique_ptr<DirectForms> DirectForms::make(std::shared_ptr<ov::Model> network,
                                                std::vector<TensorDesc> inputs) {
   if (!all_known(*network)) return nullptr;

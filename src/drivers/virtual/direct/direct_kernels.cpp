@@ -76,6 +76,7 @@ const DirectOperator* find_elementwise(const ov::Node& node) {
   return found == operators.end() ? nullptr : &found->second;
 }
 
+/// Row by row of B, so that the inner loop runs along memory and can be vectorised.
 void direct_matmul(const DirectStep& step, const float* a, const float* b, float* y) {
   for (std::size_t i = 0; i < step.m; ++i) {
     float* row = y + i * step.n;
@@ -88,6 +89,7 @@ void direct_matmul(const DirectStep& step, const float* a, const float* b, float
   }
 }
 
+/// With the largest value subtracted, so that no exponential overflows.
 void direct_softmax(const DirectStep& step, const float* a, const float*, float* y) {
   for (std::size_t first = 0; first < step.count; first += step.n) {
     const float* x = a + first;

@@ -34,6 +34,7 @@ bool is_reshape(std::string_view type) {
 }
 
 /// For each value of `y`, the value of an operand of shape `x` that it is computed from.
+/// Dimensions are aligned at the last one, and one of size 1 repeats, as ONNX broadcasts.
 std::vector<std::uint32_t> broadcast_table(const ov::Shape& x, const ov::Shape& y) {
   std::vector<std::uint32_t> table(ov::shape_size(y));
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -93,6 +94,7 @@ class DirectBuilder {
   }
 
  private:
+  /// Operands are indexes, not pointers: the constants may still move while the network is built.
   static Value value_of(const ov::Node& node, std::size_t input) {
     const auto source = node.input_value(input);
     return {source.get_node(), source.get_index()};
@@ -101,6 +103,7 @@ class DirectBuilder {
     return values_.at(value_of(node, input));
   }
 
+  /// Steps come in the engine's order, so that an operand is always there before it is read.
   bool add(const ov::Node& node) {
     const std::string_view type = node.get_type_name();
     if (type == "Result") return true;
@@ -133,6 +136,7 @@ class DirectBuilder {
     return true;
   }
 
+  /// Every step writes memory of its own: no step overwrites what a later one or a result reads.
   void add_step(const ov::Node& node, DirectStep step, std::size_t cost) {
     step.count = ov::shape_size(node.output(0).get_shape());
     step.out = made_->scratch_;
@@ -142,6 +146,7 @@ class DirectBuilder {
     made_->steps_.push_back(std::move(step));
   }
 
+  /// Shapes that differ cost more, since each value is looked up in a table.
   bool add_elementwise(const ov::Node& node) {
     const DirectOperator* found = find_elementwise(node);
     if (found == nullptr || node.get_input_size() != found->operands) return false;
@@ -173,6 +178,8 @@ class DirectBuilder {
     return true;
   }
 
+  /// Plain matrices only. A transposed constant is turned once, here; other transposed operands are
+  /// left to the engine.
   bool add_matmul(const ov::Node& node) {
     const auto* product = dynamic_cast<const ov::op::v0::MatMul*>(&node);
     const ov::Shape& a = node.input_value(0).get_shape();
@@ -209,6 +216,7 @@ class DirectBuilder {
     return copy;
   }
 
+  /// Over the last axis only, where the values of a row lie side by side.
   bool add_softmax(const ov::Node& node) {
     const ov::Shape& shape = node.output(0).get_shape();
     const auto last = static_cast<std::int64_t>(shape.size()) - 1;

@@ -17,6 +17,7 @@ DirectRequest::DirectRequest(std::shared_ptr<const device::LaneProgram> program,
       input_data_(inputs_.size()),
       output_data_(outputs_.size()) {}
 
+/// Shapes are compared at the next run, not here: setting a tensor must cost next to nothing.
 Status DirectRequest::set_input(std::size_t index, const device::TensorRef& tensor) {
   if (index >= inputs_.size()) return bad_index("input", index, inputs_.size());
   inputs_[index] = tensor;
@@ -56,6 +57,7 @@ void DirectRequest::choose_form() {
   if (network_) scratch_.resize(network_->scratch());
 }
 
+/// After choose_form(): sizes of outputs are known only with the shapes of the inputs.
 Status DirectRequest::place_outputs() {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const std::size_t count = network_->output_elements(i);
@@ -73,6 +75,7 @@ Status DirectRequest::place_outputs() {
   return {};
 }
 
+/// The engine's request gets all bindings anew, since it has not followed them.
 Status DirectRequest::run_engine(std::uint64_t core_bits) {
   ran_ = false;
   if (!engine_) {
@@ -88,6 +91,7 @@ Status DirectRequest::run_engine(std::uint64_t core_bits) {
   return engine_->run(core_bits);
 }
 
+/// Computes in the calling thread; nothing is allocated while the bindings stay the same.
 Status DirectRequest::run(std::uint64_t core_bits) {
   if (changed_) {
     choose_form();
@@ -101,6 +105,7 @@ Status DirectRequest::run(std::uint64_t core_bits) {
   return {};
 }
 
+/// Before the first run a static output has its shape and memory already.
 Result<device::TensorRef> DirectRequest::output(std::size_t index) {
   if (index >= outputs_.size()) {
     return error(bad_index("output", index, outputs_.size()));

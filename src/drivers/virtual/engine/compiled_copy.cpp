@@ -19,11 +19,13 @@ namespace {
 
 constexpr std::string_view kPart = "virtual";
 
+/// 0 for sizes that are known only at the run.
 std::size_t output_bytes(const ov::Output<const ov::Node>& output) {
   if (output.get_partial_shape().is_dynamic()) return 0;
   return (ov::shape_size(output.get_shape()) * output.get_element_type().bitwidth() + 7) / 8;
 }
 
+/// The engine's name for the kind of a node in its own graph.
 std::string layer_type(const ov::Node& node) {
   const auto found = node.get_rt_info().find("layerType");
   return found == node.get_rt_info().end() ? std::string{} : found->second.as<std::string>();
@@ -63,6 +65,7 @@ GraphFigures measure_graph(const ov::Model& runtime) {
   return figures;
 }
 
+/// Bytes of the constants in the network as it was read.
 std::size_t constants_of(const ov::Model& network) {
   std::size_t bytes = 0;
   for (const auto& node : network.get_ops())
@@ -110,6 +113,7 @@ class VectorBuffer : public std::streambuf {
 
 }  // namespace
 
+/// Computed at the first call: most programs are never asked.
 CompiledCopy::Figures CompiledCopy::figures() const {
   std::call_once(measured_, [this] {
     GraphFigures graph;
@@ -147,6 +151,7 @@ Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<o
   }
 }
 
+/// The engine reads the blob in place, so the copy holds it.
 Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Blob> blob,
                                                         const CopySettings& settings,
                                                         const device::PrepareOptions& options) {
@@ -167,6 +172,7 @@ Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Bl
   }
 }
 
+/// The form holds the constants too: a copy that is imported from it reads them there.
 Result<std::shared_ptr<const Blob>> export_blob(const CompiledCopy& copy) {
   try {
     auto bytes = std::make_shared<ByteVector>();

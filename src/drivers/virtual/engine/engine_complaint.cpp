@@ -55,6 +55,7 @@ std::string_view without_places(std::string_view line) {
   return line;
 }
 
+/// Several patterns may name operator and node; the more exact ones come first.
 void note_names(std::string_view line, Complaint& complaint) {
   if (const auto onnx = between(line, "While validating ONNX node '<Node(", ">'")) {
     const auto split = onnx->find("): ");
@@ -79,6 +80,7 @@ void note_names(std::string_view line, Complaint& complaint) {
   }
 }
 
+/// Trimmed, without control characters, and bounded: an engine's text may be pages long.
 void append_line(std::string_view line, std::string& detail) {
   while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0)
     line.remove_suffix(1);
@@ -92,6 +94,7 @@ void append_line(std::string_view line, std::string& detail) {
 
 }  // namespace
 
+/// Line by line, since the engine nests messages in each other.
 Complaint read_complaint(std::string_view what) {
   Complaint complaint;
   while (!what.empty()) {

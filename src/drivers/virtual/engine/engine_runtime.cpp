@@ -51,6 +51,7 @@ ov::element::Type precision_of(device::Precision precision) {
   return ov::element::f32;
 }
 
+/// The engine reports a lack of memory in several texts.
 bool says_out_of_memory(std::string_view what) {
   return what.find("bad_alloc") != std::string_view::npos ||
          what.find("out_of_memory") != std::string_view::npos ||

@@ -27,6 +27,8 @@ TensorView view_of(const ov::Tensor& tensor) {
 
 }  // namespace
 
+/// Called from the engine's threads, one call for each run of the node; what the callback throws
+/// stays here.
 Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs,
                            std::span<const MutableTensorView> outputs) const {
   const CustomNode& node = nodes_[index];
@@ -49,6 +51,7 @@ Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs
   }
 }
 
+/// Where no job takes them, the oldest are dropped.
 std::string HostOperators::keep(Status status) {
   const MutexLock lock(mutex_);
   if (failures_.size() >= kMaxKept) failures_.erase(failures_.begin());
@@ -57,6 +60,7 @@ std::string HostOperators::keep(Status status) {
   return std::string(kMarker) + std::to_string(id) + ";";
 }
 
+/// An engine's message may quote the marker anywhere.
 Status HostOperators::take(std::string_view what) {
   const auto at = what.find(kMarker);
   if (at == std::string_view::npos) return {};
@@ -89,6 +93,7 @@ ov::element::Type HostNode::declared_input_type(std::size_t input) const {
   return type.is_dynamic() ? get_input_element_type(input) : type;
 }
 
+/// Declared dimensions win; open ones follow input 0 where the ranks agree.
 ov::PartialShape HostNode::output_shape(std::size_t output, const ov::PartialShape* input) const {
   const CustomNode& node = operators_->nodes()[index_];
   if (output >= node.output_shapes.size())
@@ -142,6 +147,7 @@ bool HostNode::visit_attributes(ov::AttributeVisitor& visitor) {
   return true;
 }
 
+/// The engine narrows 64-bit types before it calls; the callback gets the declared ones back.
 bool HostNode::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const {
   std::vector<ByteVector> widened;
   const auto fail = [&](Status status) {

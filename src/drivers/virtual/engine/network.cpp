@@ -30,6 +30,7 @@ class MemoryBuffer : public std::streambuf {
   }
 
  protected:
+  // The engine's reader seeks.
   pos_type seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode) override {
     char* base = from == std::ios_base::beg   ? eback()
                  : from == std::ios_base::cur ? gptr()
@@ -52,6 +53,8 @@ ov::frontend::FrontEnd::Ptr new_reader() {
   return manager->load_by_framework("onnx");
 }
 
+/// One conversion for each operator type: the node is found by the index that the patch has written
+/// into it.
 void add_custom_operators(ov::frontend::FrontEnd& reader,
                           const std::shared_ptr<HostOperators>& operators) {
   std::set<std::pair<std::string, std::string>> added;
@@ -123,6 +126,7 @@ constexpr std::string_view kDataIndependent =
     " Unsqueeze VariadicSplit"
     " ";
 
+/// True where a kernel cannot fail for the values it is given.
 bool is_data_independent(std::string_view type) {
   return kDataIndependent.find(fmt::format(" {} ", type)) != std::string_view::npos;
 }
@@ -144,6 +148,7 @@ std::unordered_set<const ov::Node*> varying_nodes(const ov::Model& network) {
 
 }  // namespace
 
+/// The message of the engine gets a remedy: what a user can change about the model.
 Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
                                                 const std::shared_ptr<HostOperators>& operators) {
   constexpr std::string_view kContext = "the engine cannot read the network";
@@ -177,6 +182,8 @@ bool all_static(const ov::Model& network) {
   return true;
 }
 
+/// By the operators of the network as read: the compiler fuses them, and is taken to add no checks
+/// of data.
 Throwing throwing_of(const ov::Model& network) {
   for (const auto& input : network.inputs())
     if (input.get_partial_shape().is_dynamic()) return Throwing::kMaybe;

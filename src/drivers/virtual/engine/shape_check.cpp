@@ -15,6 +15,7 @@ constexpr std::size_t kSmallConstant = 64;  ///< Elements; shapes and axes are f
 
 }  // namespace
 
+/// Values that shapes may be computed from are small constants and integers; they are kept.
 ShapeCheck::ShapeCheck(const std::shared_ptr<ov::Model>& network, std::vector<TensorDesc> inputs)
     : inputs_(std::move(inputs)),
       network_(network->clone()),
@@ -30,6 +31,7 @@ ShapeCheck::ShapeCheck(const std::shared_ptr<ov::Model>& network, std::vector<Te
   }
 }
 
+/// The engine's own shape inference on a copy: reshape() throws where shapes contradict each other.
 Status ShapeCheck::check(const std::vector<Shape>& shapes) {
   const auto good = good_.get(dims_of(shapes), [&]() -> Result<std::monostate> {
     try {

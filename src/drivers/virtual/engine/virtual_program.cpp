@@ -29,6 +29,7 @@ Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType
   return dtype;
 }
 
+/// A program without shapes cannot have its tensors described, so they are asked for here.
 Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& values) {
   std::vector<TensorDesc> descs;
   for (const GraphValue& value : values) {
@@ -45,6 +46,7 @@ Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& v
   return descs;
 }
 
+/// "1x3x224x224;?": part of the tag.
 std::string shapes_text(const std::vector<TensorDesc>& descs) {
   std::string text;
   for (const TensorDesc& desc : descs) {
@@ -74,6 +76,8 @@ Result<std::shared_ptr<VirtualProgram>> VirtualProgram::create(
   return program;
 }
 
+/// Writes the program's members; after it they are constant, and any thread may read them without a
+/// lock.
 Status VirtualProgram::build(bool direct) {
   CORELANE_ASSIGN(const PatchedModel patched, patch());
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs));
@@ -96,6 +100,8 @@ Status VirtualProgram::build(bool direct) {
   return {};
 }
 
+/// Only what DirectNetwork computes as the engine does: f32, without custom operators or layer
+/// times.
 void VirtualProgram::find_direct(const PatchedModel& patched) {
   if (operators_ || options_.profile_layers || options_.precision != device::Precision::kF32 ||
       patched.nodes > kDirectNodes || patched.constant_bytes > kDirectConstantBytes) {
@@ -128,6 +134,7 @@ std::string VirtualProgram::tag() const {
   return text;
 }
 
+/// A form that does not fit is no failure: the network is compiled instead.
 std::optional<VirtualProgram::FirstCopy> VirtualProgram::import_first(const PatchedModel& patched,
                                                                       bool large) const {
   if (image_.precompiled.empty()) return std::nullopt;
@@ -156,6 +163,8 @@ std::optional<VirtualProgram::FirstCopy> VirtualProgram::import_first(const Patc
   return first;
 }
 
+/// The first copy is made for inline runs where the network cannot throw, as far as that is known
+/// before it is compiled.
 Result<VirtualProgram::FirstCopy> VirtualProgram::compile_first(const PatchedModel& patched,
                                                                 bool large) {
   CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
@@ -185,6 +194,8 @@ Result<VirtualProgram::FirstCopy> VirtualProgram::compile_first(const PatchedMod
   return first;
 }
 
+/// The engine drops inputs that no node reads and may reorder the rest, so they are matched by
+/// name.
 Result<VirtualProgram::Ports> VirtualProgram::describe(const PatchedModel& patched,
                                                        const ov::CompiledModel& model) const {
   try {
@@ -241,6 +252,7 @@ Result<VirtualProgram::CopyPtr> VirtualProgram::copy_for(std::size_t width, std:
                      [&] { return make_copy(*first_, settings_for(width, shared_)); });
 }
 
+/// The blob is exported once, at the first need. Custom operators cannot be stored in one.
 Result<VirtualProgram::CopyPtr> VirtualProgram::make_copy(const CompiledCopy& first,
                                                           const CopySettings& settings) {
   if (!operators_) {
@@ -255,6 +267,7 @@ Result<VirtualProgram::CopyPtr> VirtualProgram::make_copy(const CompiledCopy& fi
   return compile_copy(network, settings, options_, patched.first_node);
 }
 
+/// A direct request makes the engine's only for shapes that have no direct form.
 Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::new_request(std::size_t width,
                                                                          std::size_t core) {
   if (width == 0 || width > lanes_ || core >= lanes_)
@@ -271,6 +284,7 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::engine_request(std:
   return VirtualRequest::create(shared_from_this(), std::move(copy), never_throws_);
 }
 
+/// Reads the network once more, without its large constants, at the first run of open shapes.
 Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
   Status made;
   std::call_once(shape_check_made_, [&] {
@@ -303,6 +317,7 @@ Status VirtualProgram::reserve(std::size_t width, std::size_t requests) {
   return {};
 }
 
+/// What is there by now: copies that are being made are counted when they are done.
 device::MemoryFigures VirtualProgram::memory() const {
   device::MemoryFigures figures;
   figures.internal = run_bytes_;
@@ -316,6 +331,7 @@ device::MemoryFigures VirtualProgram::memory() const {
   return figures;
 }
 
+/// From the blob where there is one; else exported without being kept.
 Result<device::Executable::Precompiled> VirtualProgram::export_precompiled() const {
   if (operators_)
     return error(Code::kUnsupported,

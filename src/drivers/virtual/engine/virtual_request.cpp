@@ -13,6 +13,7 @@
 namespace corelane::drivers::virtual_npu {
 namespace {
 
+/// True when the engine has this memory in this shape already.
 bool same_memory(const device::TensorRef& a, const device::TensorRef& b) {
   return a.data == b.data && a.shape == b.shape;
 }
@@ -35,6 +36,7 @@ ov::Tensor wrap(const TensorDesc& desc, const device::TensorRef& tensor) {
   return {engine_type(desc.dtype), engine_shape(tensor.shape), tensor.data};
 }
 
+/// Positions of the tensors with open dimensions.
 std::vector<std::size_t> open_ones(const std::vector<TensorDesc>& descs) {
   std::vector<std::size_t> result;
   for (std::size_t i = 0; i < descs.size(); ++i)
@@ -70,6 +72,7 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualRequest::create(
   }
 }
 
+/// An input that no node reads has no port: it is remembered, not passed on.
 Status VirtualRequest::set_input(std::size_t index, const device::TensorRef& tensor) {
   if (index >= inputs_.size()) return bad_index("input", index, inputs_.size());
   Slot& slot = inputs_[index];
@@ -91,6 +94,7 @@ Status VirtualRequest::set_input(std::size_t index, const device::TensorRef& ten
   }
 }
 
+/// An open output is not bound: the engine must be free to allocate the size that comes out.
 Status VirtualRequest::set_output(std::size_t index, const device::TensorRef& tensor) {
   if (index >= outputs_.size()) return bad_index("output", index, outputs_.size());
   Slot& slot = outputs_[index];
@@ -132,6 +136,7 @@ Status VirtualRequest::check_inputs() {
   return status;
 }
 
+/// A custom operator's failure comes as an exception's text; the table has the Status for it.
 [[gnu::noinline]] Status VirtualRequest::infer() {
   try {
     call_engine(request_, through_queue_);
@@ -145,6 +150,8 @@ Status VirtualRequest::check_inputs() {
   }
 }
 
+/// Static programs run without any check. With open shapes the first run's growth of the heap
+/// counts as the program's memory, which the engine does not report.
 Status VirtualRequest::run(std::uint64_t) {
   const bool open = !open_inputs_.empty() || !open_outputs_.empty();
   if (!open) {
@@ -186,6 +193,7 @@ Status VirtualRequest::fetch_open_outputs() {
   return {};
 }
 
+/// The engine's tensor is kept once it was asked for.
 Result<device::TensorRef> VirtualRequest::output(std::size_t index) {
   if (index >= outputs_.size()) return error(bad_index("output", index, outputs_.size()));
   Slot& slot = outputs_[index];
@@ -233,6 +241,7 @@ Result<std::vector<device::LayerTime>> VirtualRequest::layer_times() const {
   }
 }
 
+/// From the ending of the kernel's name, in upper or lower case.
 DType kernel_dtype(std::string_view kernel) noexcept {
   static constexpr std::array<std::pair<std::string_view, DType>, 16> kNames = {{
       {"FP32", DType::kF32},

@@ -38,6 +38,8 @@ HWY_INLINE void for_sums(const FinishRow& row, Body body) {
   std::size_t i = 0;
   for (; i + kLanes <= row.count; i += kLanes) body(i, kLanes, whole(i));
   if (i == row.count) return;
+  // The rest by itself: sums, unlike factors, have no slack after them. Unsigned, since sums may
+  // wrap before the correction brings them back.
   const std::size_t rest = row.count - i;
   HWY_ALIGN std::int32_t copy[kLanes] = {};
   std::memcpy(copy, sums + i, rest * sizeof(std::int32_t));
@@ -78,6 +80,7 @@ HWY_INLINE void store_i8(const FinishRow& row, std::size_t i, std::size_t count,
   const hn::Rebind<double, DHalf> dd;
   const hn::Rebind<hn::TFromV<V>, DHalf> ds;
   constexpr std::size_t kHalf = kLanes / 2;
+  // In halves: a vector of f64 has half as many lanes.
   const auto load = [&](std::size_t at) HWY_ATTR {
     return row.factors == nullptr ? hn::Set(dd, row.factor) : hn::LoadU(dd, row.factors + at);
   };
@@ -117,6 +120,7 @@ void finish_i8(const FinishRow& row, std::int8_t* out) {
                     HWY_ATTR { store_i8(row, i, count, s, out); });
 }
 
+/// The same for sums that are f32 already.
 template <class Body>
 HWY_INLINE void for_floats(const FinishRow& row, Body body) {
   const auto* sums = static_cast<const float*>(row.sums);

@@ -50,12 +50,14 @@ dnnl::engine& gemm_engine() {
   return *engine;
 }
 
+/// Asked for with one thread: packed B must fit the products of every M and number of threads.
 dnnl::memory::desc packed_layout(GemmForm form, std::int64_t k, std::int64_t n) {
   const ThreadScope one(1);
   const dnnl::memory::desc any({k, n}, types_of(form).ab, Tag::any);
   return describe(form, kLayoutM, n, k, any).weights_desc();
 }
 
+/// By the name of the kernel that oneDNN would choose, since it does not say whether sums saturate.
 GemmForm integer_form(std::int64_t k, std::int64_t n) {
   constexpr auto kNeeded = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_vnni);
   const auto isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
@@ -93,6 +95,7 @@ Gemm::Gemm(GemmForm form, std::int64_t m, std::int64_t k, std::int64_t n, std::s
   scratch_bytes_ = made.scratchpad_desc().get_size();
   product_ = dnnl::matmul(made);
   stream_ = dnnl::stream(gemm_engine());
+  // The memory objects are made once; a run changes their addresses only.
   a_ = dnnl::memory(made.src_desc(), gemm_engine(), DNNL_MEMORY_NONE);
   c_ = dnnl::memory(made.dst_desc(), gemm_engine(), DNNL_MEMORY_NONE);
   arguments_ = {{DNNL_ARG_SRC, a_},
@@ -113,6 +116,7 @@ void Gemm::run(const void* a, const PackedB& b, void* c) {
   stream_.wait();
 }
 
+/// Rows of A are paired first, so that each panel of B is multiplied with i16 pairs.
 void Gemm::run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
   const std::size_t pairs = (k_ + 1) / 2;
   for_ranges(threads_, m_, 16, [&](std::size_t begin, std::size_t end) {
@@ -125,6 +129,7 @@ void Gemm::run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
              [&](std::size_t first, std::size_t last) { multiply_i8(product, first, last); });
 }
 
+/// Split by columns: with few rows all threads read A, and each reads its own part of B.
 void Gemm::run_lean(const float* a, const PackedB& b, float* c) const {
   MultiplyLean product;
   product.a = a;

@@ -14,6 +14,9 @@ HWY_BEFORE_NAMESPACE();
 namespace corelane::drivers::virtual_npu {
 namespace HWY_NAMESPACE {
 
+// Each function is compiled once for each instruction set, in HWY_NAMESPACE, and chosen by the CPU
+// at its first call (the exports at the end).
+
 namespace hn = hwy::HWY_NAMESPACE;
 using DI = hn::CappedTag<std::int32_t, kPanelColumns>;
 using DF = hn::Rebind<float, DI>;
@@ -21,6 +24,7 @@ using VI = hn::Vec<DI>;
 constexpr std::size_t kLanes = hn::MaxLanes(DI());
 
 void unpack_i4(const std::uint8_t* packed, std::size_t first, std::size_t count, std::int8_t* out) {
+  // A nibble with its sign: flipping bit 3 and subtracting 8 extends it.
   const auto one = [&](std::size_t i) {
     const unsigned nibble = packed[i / 2] >> (i % 2 * 4) & 0xFU;
     return static_cast<std::int8_t>(static_cast<int>(nibble ^ 8U) - 8);
@@ -63,6 +67,7 @@ void widen_f16(const std::uint16_t* in, std::size_t count, float* out) {
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) hn::StoreU(load_f16(in + i), d, out + i);
   if (i == count) return;
+  // The rest in a vector of its own: nothing is read beyond `in`.
   HWY_ALIGN std::uint16_t rest[kLanes] = {};
   HWY_ALIGN float wide[kLanes];
   std::copy(in + i, in + count, rest);
@@ -137,6 +142,7 @@ HWY_INLINE void panel_rows(const MultiplyI8& p, std::size_t panel, std::size_t r
   const std::size_t pairs = (p.k + 1) / 2;
   const std::int8_t* b = p.panels + panel * panel_bytes(p.k);
   const std::int32_t* a = p.pairs + row * pairs;
+  // Odd and even products gather in two sums each, which are brought together at the end.
   VI low[R][kParts];
   VI high[R][kParts];
   for (std::size_t r = 0; r < R; ++r)
@@ -206,6 +212,7 @@ HWY_INLINE void lean_tile(const MultiplyLean& p, std::size_t panel, std::size_t 
     zero[v] = hn::Zero(DI());
     for (std::size_t r = 0; r < R; ++r) total[r][v] = hn::Zero(d);
   }
+  // Sums of a group first, then scaled: the scale is applied once for `group` products.
   const std::size_t group = p.scales == nullptr ? p.k : p.group;
   for (std::size_t first = 0, g = 0; first < p.k; first += group, ++g) {
     for (std::size_t v = 0; v < kLeanVectors; ++v) {
@@ -230,6 +237,7 @@ HWY_INLINE void lean_tile(const MultiplyLean& p, std::size_t panel, std::size_t 
                              total[r][v]);
   }
   HWY_ALIGN float sums[kLeanVectors * kLanes];
+  // A tile wholly beyond N has been computed on padding.
   if (column >= p.n) return;
   for (std::size_t r = 0; r < R; ++r) {
     for (std::size_t v = 0; v < kLeanVectors; ++v) hn::Store(total[r][v], d, sums + v * kLanes);

@@ -25,6 +25,9 @@ struct PlainB {
   Block owned;
 };
 
+/// One packing of B, in two steps: read() undoes the layout and the nibbles, then one of the
+/// pack_*() functions writes what a kernel reads. Blocks are freed as soon as the next one exists,
+/// so that at most two copies of B live beside the caller's.
 class Packer {
  public:
   Packer(const MatmulDesc& desc, GemmForm form, ByteSpan bytes, std::size_t threads)
@@ -77,6 +80,7 @@ class Packer {
     return plain;
   }
 
+  /// Elements of B as it was given, padding of the native layout included.
   std::size_t elements() const {
     if (desc_.b_layout != MatmulLayoutB::kNative) return k_ * n_;
     const std::size_t nb = desc_.b_block_n;
@@ -104,6 +108,7 @@ class Packer {
     plain.k_rows = false;
   }
 
+  /// With scales and zero points applied, since sums of floats cannot take them afterwards.
   PlainB to_f32(PlainB from) {
     PlainB to;
     to.k_rows = from.k_rows;
@@ -130,6 +135,7 @@ class Packer {
     return desc_.b_zero_points.empty() ? 0 : desc_.b_zero_points[i];
   }
 
+  /// A row of one k: its elements have a scale each, of their channel or of their group's channel.
   void dequantize_k_row(const std::int8_t* in, std::size_t k, float* out) const {
     if (desc_.b_quant == MatmulQuantB::kLayer) return dequantize(in, n_, 0, out);
     const std::size_t first = desc_.b_quant == MatmulQuantB::kGroup ? k / desc_.group_size * n_ : 0;
@@ -142,6 +148,7 @@ class Packer {
     for (std::size_t n = 0; n < n_; ++n) out[n] = static_cast<float>(in[n] - zeros[n]) * scales[n];
   }
 
+  /// A row of one n: one scale for all of it, or one for each group of k.
   void dequantize_n_row(const std::int8_t* in, std::size_t n, float* out) const {
     if (desc_.b_quant == MatmulQuantB::kLayer) return dequantize(in, k_, 0, out);
     if (desc_.b_quant == MatmulQuantB::kChannel) return dequantize(in, k_, n, out);
@@ -156,6 +163,8 @@ class Packer {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i] - z) * s;
   }
 
+  /// oneDNN moves B into the layout of its kernel. The layout does not depend on M or on threads,
+  /// so one packed copy serves all products with this B.
   void reorder(const PlainB& plain, PackedB& packed) {
     const dnnl::memory::desc layout = packed_layout(form_, desc_.k, desc_.n);
     packed.bytes = layout.get_size();
@@ -177,6 +186,7 @@ class Packer {
     stream.wait();
   }
 
+  /// Zeros beyond K and N, so that the kernel needs no borders.
   void pack_panels(const PlainB& plain, PackedB& packed) {
     const std::size_t panels = panels_of(n_);
     packed.bytes = panels * panel_bytes(k_);
@@ -197,6 +207,7 @@ class Packer {
     });
   }
 
+  /// B keeps the width of its elements; the scales go along and are applied to the sums of a group.
   void pack_lean(const PlainB& plain, PackedB& packed) {
     packed.halves = desc_.b == DType::kF16;
     packed.bytes = lean_columns(n_) * k_ * (packed.halves ? 2 : 1);
@@ -231,6 +242,7 @@ class Packer {
         T* const to = reinterpret_cast<T*>(packed.block.get()) + panel * k_ * kLeanColumns;
         const std::size_t first = panel * kLeanColumns;
         const std::size_t columns = std::min(kLeanColumns, n_ - first);
+        // Full panels are written whole; only the last one may have columns to clear.
         std::fill(to, to + (columns == kLeanColumns ? 0 : k_ * kLeanColumns), T{0});
         for (std::size_t k = 0; k < k_; ++k)
           for (std::size_t c = 0; c < columns; ++c)
@@ -239,6 +251,7 @@ class Packer {
     });
   }
 
+  /// For the zero point of A, whose part in a column is za * sum(b).
   std::vector<std::int32_t> sum_columns(const PlainB& plain) const {
     std::vector<std::int32_t> sums(n_);
     const auto* from = static_cast<const std::int8_t*>(plain.data);

@@ -82,10 +82,12 @@ Result<std::shared_ptr<device::KeptContent>> MatmulProgram::kept_content(
   }
 }
 
+/// The entry of B that all programs of this device with the same memory and meaning share.
 std::shared_ptr<SharedB> MatmulProgram::shared_b(const device::TensorRef& b) {
   return store_->use(key_of(b), this);
 }
 
+/// Requests are alike for all cores and widths: threads are chosen at the run.
 Result<std::unique_ptr<device::LaneRequest>> MatmulProgram::new_request(std::size_t, std::size_t) {
   return std::make_unique<MatmulRequest>(shared_from_this());
 }

@@ -69,6 +69,7 @@ MatmulRequest::MatmulRequest(std::shared_ptr<MatmulProgram> program)
   if (scaled(desc_)) make_factors();
 }
 
+/// Each part is computed in f64 once, so that every element takes one multiplication.
 void MatmulRequest::make_factors() {
   const auto a = static_cast<double>(desc_.a_scale);
   const double c = desc_.c == DType::kI8 ? static_cast<double>(desc_.c_scale) : 1.0;
@@ -126,6 +127,7 @@ Result<std::vector<device::LayerTime>> MatmulRequest::layer_times() const {
   return std::vector<device::LayerTime>{time};
 }
 
+/// The bindings have checked sizes and shapes; alignment matters to the kernels alone.
 Status MatmulRequest::check_bound() const {
   const auto one = [](const TensorDesc& desc, const device::TensorRef& tensor) -> Status {
     if (tensor.data == nullptr)
@@ -144,6 +146,9 @@ Status MatmulRequest::check_bound() const {
   return one(program_->outputs()[0], c_);
 }
 
+/// The threads follow the cores of the job, which may change from run to run: then the scratch
+/// memory is made again. Nothing may throw inside a parallel part, so all of it is allocated
+/// before.
 Status MatmulRequest::run(std::uint64_t core_bits) {
   CORELANE_TRY(check_bound());
   const std::size_t threads = matmul_threads(static_cast<std::size_t>(std::popcount(core_bits)));
@@ -197,6 +202,7 @@ void MatmulRequest::make_corrections(const std::shared_ptr<const PackedB>& b) {
   corrected_ = b;
 }
 
+/// Row by row on the pool of this thread; a row is read once.
 const void* MatmulRequest::plain_a() {
   if (a_direct_) return a_.data;
   const std::size_t bytes = k_ * (integer_ ? 1 : sizeof(float));
@@ -237,6 +243,8 @@ void MatmulRequest::make_a_row(std::size_t row, std::byte* out) const {
   }
 }
 
+/// In parts of whole rows, one for each thread, since a part needs a row of its own where C has
+/// blocks.
 void MatmulRequest::make_c(const void* a) {
   const std::size_t most = std::max<std::size_t>(1, m_ * n_ / kLeastElementsOfC);
   const std::size_t parts = std::min({gemm_->threads(), m_, most});
@@ -255,9 +263,11 @@ void MatmulRequest::make_c(const void* a) {
       scatter_row(row, plain);
     }
   });
+  // There is no memory for a conversion: reported here, outside of the parallel part.
   if (narrow_failed_.exchange(false)) throw std::bad_alloc();
 }
 
+/// One row of sums to C's type. The vector kernels may read kFinishSlack factors beyond N.
 void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) {
   FinishRow finish;
   // Sums of 4 bytes each, which may be overwritten.
@@ -289,6 +299,7 @@ void MatmulRequest::finish_row(std::size_t row, const void* a, std::byte* out) {
   }
 }
 
+/// A plain row of C into blocks of columns; the padding of the last block is zeroed.
 void MatmulRequest::scatter_row(std::size_t row, const std::byte* values) const {
   auto* const c = static_cast<std::byte*>(c_.data);
   const std::size_t block = desc_.c_block;

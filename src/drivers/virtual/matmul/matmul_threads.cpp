@@ -26,6 +26,7 @@ namespace {
 constexpr std::uint64_t kNoPool = ~std::uint64_t{0};
 thread_local std::uint64_t pool_forks = kNoPool;
 
+/// One parallel loop: threads take parts until none is left.
 struct Loop {
   void (*body)(void*, std::size_t);
   void* closure;
@@ -49,6 +50,7 @@ std::size_t matmul_threads(std::size_t cores) {
   return pool_forks == now ? threads : 1;
 }
 
+/// libgomp may lower the number on its own ("dynamic"); oneDNN has divided its work by then.
 ThreadScope::ThreadScope(std::size_t threads) noexcept
     : before_(omp_get_max_threads()), now_(static_cast<int>(threads)), dynamic_(omp_get_dynamic()) {
   if (dynamic_ != 0) omp_set_dynamic(0);
