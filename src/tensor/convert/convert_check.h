@@ -223,16 +223,16 @@ inline CheckResult check_case(ConvertCase k, const Pick& pick) {
   std::string problem = difference(expected, actual, *dst_bytes);
   if (!problem.empty() || !has_kernel) return {problem, has_kernel};
   // Once more as if the tensors were larger than the caches.
-  GuardedMemory far(*dst_bytes, pick(2) * pick(64), std::byte{0x3C});
+  GuardedMemory streamed(*dst_bytes, pick(2) * pick(64), std::byte{0x3C});
   auto plan = detail::make_convert_plan(
-      src, {far.data(), *dst_bytes, k.dst.dtype, k.dst.shape, k.dst.layout, k.dst.quant},
+      src, {streamed.data(), *dst_bytes, k.dst.dtype, k.dst.shape, k.dst.layout, k.dst.quant},
       k.options);
   if (!plan) return {plan.error().to_string(), true};
   plan->cache_bytes = 0;
   if (*dst_bytes == 0 || !detail::convert_fast(*plan)) return {"", true};
-  if (!far.intact()) return {"the far path wrote outside of its memory", true};
-  problem = difference(expected, far, *dst_bytes);
-  return {problem.empty() ? problem : "far: " + problem, true};
+  if (!streamed.intact()) return {"the streaming path wrote outside of its memory", true};
+  problem = difference(expected, streamed, *dst_bytes);
+  return {problem.empty() ? problem : "streamed: " + problem, true};
 }
 
 }  // namespace corelane::testing

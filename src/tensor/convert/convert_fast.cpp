@@ -46,11 +46,11 @@ void fill_row_gaps(const Walk& w, std::size_t n) {
 
 /// `count` neighbouring elements with the parameters of channel c.
 void convert_run(const Walk& w, std::size_t c, const std::byte* src, std::byte* dst,
-                 std::size_t count, bool far) {
+                 std::size_t count, bool stream) {
   if (!w.kernel) {
     std::memcpy(dst, src, count * w.dst.size);
   } else {
-    w.kernel(w.params(c), src, dst, count, far);
+    w.kernel(w.params(c), src, dst, count, stream);
   }
 }
 
@@ -61,12 +61,13 @@ void convert_planes(const Walk& w, std::size_t n) {
   };
   const bool dense = is_dense(w.src) && is_dense(w.dst);
   if (dense && w.uniform) {
-    convert_run(w, 0, w.src.at(n, 0, 0), w.dst.at(n, 0, 0), w.channels * w.rows * w.pixels, w.far);
+    convert_run(w, 0, w.src.at(n, 0, 0), w.dst.at(n, 0, 0), w.channels * w.rows * w.pixels,
+                w.exceeds_cache);
     return;
   }
   for (std::size_t c = 0; c < w.channels; ++c) {
     for (std::size_t row = 0; row < w.rows; ++row) {
-      convert_run(w, c, w.src.at(n, c, row), w.dst.at(n, c, row), w.pixels, w.far);
+      convert_run(w, c, w.src.at(n, c, row), w.dst.at(n, c, row), w.pixels, w.exceeds_cache);
     }
   }
 }
@@ -99,7 +100,7 @@ class Regroup {
       const bool whole = same && (b + 1) * s.block <= w_.channels;
       std::byte* to = whole ? d.at(n, b, row) + p * d.pixel_step() : staged(b);
       convert_run(w_, 0, s.at(n, b, row) + p * s.pixel_step(), to, count * s.block,
-                  whole && w_.far);
+                  whole && w_.exceeds_cache);
     }
     if (moves_whole_blocks()) {
       move_blocks(n, row, p, count);
@@ -227,8 +228,8 @@ class Tiles {
     const std::size_t size =
         std::max(w_.src.planar ? 0 : w_.src.size, w_.dst.planar ? 0 : w_.dst.size);
     std::size_t bytes = kTileBytes;
-    // Rows that are read from memory should be long; what is stored past the caches may be short.
-    if (w_.kernel && w_.far) bytes = w_.src.planar ? 2 * kTileBytes : kTileBytes / 2;
+    // Rows that are read from memory should be long; what is streamed may be short.
+    if (w_.kernel && w_.exceeds_cache) bytes = w_.src.planar ? 2 * kTileBytes : kTileBytes / 2;
     return std::clamp(bytes / (channels * size) / kMinPixels * kMinPixels, kMinPixels, kMaxPixels);
   }
 
@@ -264,8 +265,9 @@ class Tiles {
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
         fetch(at, c, valid);
         std::fill(rows_ + valid, rows_ + group, padding_.data());
-        put_together_.interleave(rows_, group, to + first * d.size, d.block, at.count,
-                                 {w_.far && !w_.kernel && w_.src.planar, w_.far});
+        put_together_.interleave(
+            rows_, group, to + first * d.size, d.block, at.count,
+            {w_.exceeds_cache && !w_.kernel && w_.src.planar, w_.exceeds_cache});
       }
     }
   }
@@ -289,7 +291,7 @@ class Tiles {
     }
     if (!w_.kernel) return;
     for (std::size_t i = 0; i < count; ++i) {
-      w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count, w_.far && d.planar,
+      w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count, w_.exceeds_cache && d.planar,
                 s.planar ? row_after(at, first, i, count) : nullptr);
       rows_[i] = targets[i];
     }
@@ -323,7 +325,7 @@ class Tiles {
       const std::size_t run = std::min(count - i, s.block - within);
       const std::byte* from = s.at(at.n, b, at.row) + at.pixel * s.pixel_step() + within * s.size;
       take_apart_.deinterleave(from, s.block, planes + i, run, at.count,
-                               {w_.far, w_.far && direct});
+                               {w_.exceeds_cache, w_.exceeds_cache && direct});
       i += run;
     }
   }
@@ -348,7 +350,7 @@ void for_each_image(Walk& w, F convert_image) {
     convert_image(n);
     fill_row_gaps(w, n);
   }
-  if (w.far) finish_far_rows();
+  if (w.exceeds_cache) finish_streaming();
 }
 
 }  // namespace

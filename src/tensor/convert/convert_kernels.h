@@ -17,8 +17,8 @@ struct RowParams {
   bool dequantize = false;
   bool normalise = false;
   bool quantize = false;
-  bool far = false;               ///< The tensors fit no cache: results are stored past it.
-  std::ptrdiff_t ahead = 0;       ///< Of f32s that are read: bytes to what is fetched for later.
+  bool stream = false;            ///< Results are stored with non-temporal stores.
+  std::ptrdiff_t prefetch = 0;    ///< Bytes from an f32 that is read to one that is prefetched.
   float src_scale = 1;            ///< Multiplied, when `dequantize`.
   float mean = 0;                 ///< Subtracted, when `normalise`.
   float std = 1;                  ///< Divided by, when `normalise`.
@@ -43,14 +43,15 @@ struct RowKernel {
   std::size_t src_size = 0;
   std::size_t dst_size = 0;
   explicit operator bool() const noexcept { return normalise != nullptr; }
-  /// Converts `count` elements. The memories do not overlap. Rows stored with `far` become visible
-  /// to other threads with finish_far_rows(). `next`, if not null, is as long as the source and
-  /// read later; it is fetched meanwhile.
+  /// Converts `count` elements. The memories do not overlap. Rows stored with `stream` become
+  /// visible to other threads with finish_streaming(). `next`, if not null, is as long as the
+  /// source and read later; it is prefetched meanwhile.
   void operator()(const RowParams& params, const std::byte* src, std::byte* dst, std::size_t count,
-                  bool far = false, const std::byte* next = nullptr) const;
+                  bool stream = false, const std::byte* next = nullptr) const;
 };
 
-void finish_far_rows() noexcept;
+/// The fence after non-temporal stores, before another thread may read what they wrote.
+void finish_streaming() noexcept;
 
 /// The kernel for two element types; false where there is none. Types: f32 f16 bf16 i8 u8 i16 u16.
 RowKernel find_row_kernel(DType src, DType dst) noexcept;
@@ -62,12 +63,10 @@ struct Segment {
   std::size_t bytes;     ///< Bytes of the run.
 };
 
-/// Which memory of a call belongs to tensors that fit no cache: of the source what comes next is
-/// fetched ahead, results are stored past the caches; finish_far_rows() makes them visible to other
-/// threads.
-struct Far {
-  bool src = false;
-  bool dst = false;
+/// How a call treats tensors that fit no cache.
+struct Streaming {
+  bool prefetch = false;  ///< The source: the next part is prefetched.
+  bool store = false;     ///< The destination: non-temporal stores, see finish_streaming().
 };
 
 /// Kernels for elements of one size. Counts and strides in elements, except where bytes are named.
@@ -75,10 +74,10 @@ struct TileKernels {
   /// dst[p * stride + c] = rows[c][p] for c < channels, p < count. Between two pixels nothing is
   /// written beyond `channels`.
   void (*interleave)(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                     std::size_t stride, std::size_t count, Far far);
+                     std::size_t stride, std::size_t count, Streaming streaming);
   /// rows[c][p] = src[p * stride + c].
   void (*deinterleave)(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                       std::size_t channels, std::size_t count, Far far);
+                       std::size_t channels, std::size_t count, Streaming streaming);
 };
 
 /// For elements of 1, 2, 4, 8 or 16 bytes.

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "tensor/convert/convert_squares_inl.h"
+#include "tensor/convert/convert_transpose_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace corelane::detail {
@@ -25,9 +25,9 @@ constexpr std::size_t kMaxPanels = 8;  ///< Side by side: two lines of a row in 
 
 /// Stores one pixel of a whole vector, or two pixels of half a vector each.
 template <std::size_t kPixels, class D, class T = hn::TFromD<D>>
-HWY_INLINE void store_column(D d, hn::Vec<D> v, T* dst, std::size_t stride, bool past) {
+HWY_INLINE void store_column(D d, hn::Vec<D> v, T* dst, std::size_t stride, bool stream) {
   if (kPixels == 1 || stride * kPixels == hn::MaxLanes(d)) {
-    store(d, v, dst, past);
+    store(d, v, dst, stream);
     return;
   }
   const hn::Half<D> half;
@@ -44,7 +44,7 @@ HWY_INLINE hn::Vec<D> load_column(D d, const T* src, std::size_t stride) {
 /// kGroups * kSide channels x Lanes(d) pixels, `panels` times side by side.
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                  std::size_t stride, std::size_t panels, Far far) {
+                                  std::size_t stride, std::size_t panels, Streaming streaming) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
   HWY_ALIGN T buffer[kMaxPanels * kPanel];
@@ -53,7 +53,7 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
       const std::size_t at = pixel + k * kLanes;
       hn::Vec<D> v[kSide<T>];
       const std::byte* const* row = rows + g * kSide<T>;
-      if (far.src) {
+      if (streaming.prefetch) {
         // The next group, or the first one of the next panels: so few lines that they do not
         // displace each other although planes often lie a power of two apart.
         const bool last = g + 1 == kGroups;
@@ -69,7 +69,7 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
       }
     }
   }
-  const bool past = far.dst && begins_line(dst) && stride % (kGroups * kSide<T>) == 0;
+  const bool stream = streaming.store && begins_line(dst) && stride % (kGroups * kSide<T>) == 0;
   for (std::size_t k = 0; k < panels; ++k) {
     // A column: the vectors of all groups for one pixel per block, or for as many as fill a vector.
     constexpr std::size_t kColumn = kBlocks<D> / kGroups;
@@ -83,7 +83,7 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
       T* const to = dst + (k * kLanes + j) * stride;
 #pragma GCC unroll 4
       for (std::size_t b = 0; b < kBlocks<D>; ++b) {
-        store_column<kColumn>(d, v[b], to + b * kSide<T> * stride, stride, past);
+        store_column<kColumn>(d, v[b], to + b * kSide<T> * stride, stride, stream);
       }
     }
   }
@@ -93,7 +93,8 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
 /// them than the CPU's prefetchers follow would wait for every line.
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                    std::size_t pixel, std::size_t panels, bool ahead, bool past) {
+                                    std::size_t pixel, std::size_t panels, bool prefetch,
+                                    bool stream) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
   constexpr std::size_t kColumn = kBlocks<D> / kGroups;
@@ -106,7 +107,7 @@ HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::
       for (std::size_t b = 0; b < kBlocks<D>; ++b) {
         v[b] = load_column<kColumn>(d, from + (b * kSide<T> + j) * stride, stride);
         // The next panel in the order of its lines, which the loads of a panel do not keep.
-        if (ahead) {
+        if (prefetch) {
           __builtin_prefetch(from + (kLanes + j * kBlocks<D> + b * kColumn) * stride, 0, 3);
         }
       }
@@ -127,7 +128,7 @@ HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::
       transpose_in_blocks(d, v);
 #pragma GCC unroll 16
       for (std::size_t c = 0; c < kSide<T>; ++c) {
-        store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel + k * kLanes, past);
+        store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel + k * kLanes, stream);
       }
     }
   }

@@ -15,27 +15,27 @@
 #include <cstring>
 #include <type_traits>
 
-#include "tensor/convert/convert_halves_inl.h"
+#include "tensor/convert/convert_float16_inl.h"
 #include "tensor/convert/convert_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace corelane::detail {
 namespace HWY_NAMESPACE {
 
-/// Stores a vector, past the caches where it is a whole line of a far tensor.
+/// Stores a vector; with a non-temporal store where `stream` asks for it and it is a whole line.
 template <class D>
-HWY_INLINE void store_line(D d, hn::Vec<D> v, std::byte* p, bool far) {
+HWY_INLINE void store_line(D d, hn::Vec<D> v, std::byte* p, bool stream) {
   constexpr std::size_t kLine = 64;
   if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine) {
-    if (far && reinterpret_cast<std::uintptr_t>(p) % kLine == 0) {
+    if (stream && reinterpret_cast<std::uintptr_t>(p) % kLine == 0) {
       hn::Stream(v, d, reinterpret_cast<hn::TFromD<D>*>(p));
       return;
     }
   }
-  (void)far;
+  (void)stream;
   store_at(d, v, p);
 }
-HWY_INLINE void store_f32(VF x, std::byte* p, bool far) { store_line(DF(), x, p, far); }
+HWY_INLINE void store_f32(VF x, std::byte* p, bool stream) { store_line(DF(), x, p, stream); }
 
 /// Applies f(source, destination) to whole vectors of Lanes(DF()) elements. The last one overlaps
 /// its neighbour, or goes through a buffer where there is none.
@@ -56,8 +56,8 @@ HWY_INLINE void for_vectors(const std::byte* src, std::byte* dst, std::size_t co
 }
 
 /// Loads f32s and asks for those that are read later.
-HWY_INLINE VF load_f32(const std::byte* p, std::ptrdiff_t ahead) {
-  __builtin_prefetch(p + ahead, 0, 3);
+HWY_INLINE VF load_f32(const std::byte* p, std::ptrdiff_t prefetch) {
+  __builtin_prefetch(p + prefetch, 0, 3);
   return load_at(DF(), p);
 }
 
@@ -113,9 +113,9 @@ class Rounding {
     store_at(d, hn::BitCast(d, hn::TruncateTo(du, hn::BitCast(DU(), q))), p);
   }
 #if HWY_TARGET != HWY_SCALAR
-  /// As many vectors as make a whole one of the integers; `past` the caches where it is a line.
+  /// As many vectors as make a whole one of the integers; non-temporal where it is a line.
   HWY_INLINE void store_whole(const VF (&shifted)[kVectorsOfWhole<I>], std::byte* p,
-                              bool past) const {
+                              bool stream) const {
     const hn::Repartition<std::uint16_t, DF> d16;
     const auto half = [&](std::size_t i) HWY_ATTR {
       return hn::ConcatEven(d16, hn::BitCast(d16, shifted[2 * i + 1]),
@@ -125,10 +125,10 @@ class Rounding {
     // The zero point is added to what is left of the integers: the bits above do not reach down.
     const auto zero = hn::Set(d, static_cast<std::make_unsigned_t<I>>(zero_));
     if constexpr (sizeof(I) == 2) {
-      store_line(d, hn::Add(half(0), zero), p, past);
+      store_line(d, hn::Add(half(0), zero), p, stream);
     } else {
       const auto q = hn::ConcatEven(d, hn::BitCast(d, half(1)), hn::BitCast(d, half(0)));
-      store_line(d, hn::Add(q, zero), p, past);
+      store_line(d, hn::Add(q, zero), p, stream);
     }
   }
 #endif
@@ -164,10 +164,10 @@ HWY_INLINE void store_integers(const Rounding<I>& r, const RowParams& params, co
       if (!group(in, v)) {
 #pragma GCC unroll 4
         for (std::size_t k = 0; k < kVectors; ++k) {
-          v[k] = f(load_f32(in + k * lanes * sizeof(float), params.ahead));
+          v[k] = f(load_f32(in + k * lanes * sizeof(float), params.prefetch));
         }
       }
-      r.store_whole(v, dst + i * sizeof(I), params.far);
+      r.store_whole(v, dst + i * sizeof(I), params.stream);
     }
     if (i == count) return;
   }
@@ -201,7 +201,7 @@ void quantize_row(const RowParams& params, const std::byte* src, std::byte* dst,
     store_integers(r, params, src, dst, count, exact, NoGroup());
     return;
   }
-  const std::ptrdiff_t ahead = params.ahead;
+  const std::ptrdiff_t prefetch = params.prefetch;
   const VF certain = hn::Set(df, 0.5F - 0x1p-12F);
   // Where ties are frequent, trying costs more than it gains: after each failure twice as many
   // vectors are divided untried.
@@ -216,7 +216,7 @@ void quantize_row(const RowParams& params, const std::byte* src, std::byte* dst,
 #pragma GCC unroll 4
     for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) {
       const std::byte* const p = in + k * hn::Lanes(df) * sizeof(float);
-      const VF q = hn::Mul(load_f32(p, ahead), reciprocal);
+      const VF q = hn::Mul(load_f32(p, prefetch), reciprocal);
       const VF s = r.shifted(q);
       sure = hn::And(sure, hn::Lt(hn::Abs(hn::Sub(q, r.unshifted(s))), certain));  // Not if NaN.
       v[k] = r.clamp_shifted(s);

@@ -21,30 +21,30 @@ namespace HWY_NAMESPACE {
 
 void pass_f16_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
                      std::size_t count) {
-  const bool far = params.far;
+  const bool stream = params.stream;
   for_vectors<2, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-    store_f32(load_f16(in), out, far);
+    store_f32(load_f16(in), out, stream);
   });
 }
 void pass_bf16_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
                       std::size_t count) {
-  const bool far = params.far;
+  const bool stream = params.stream;
   for_vectors<2, 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-    store_f32(load_bf16(in), out, far);
+    store_f32(load_bf16(in), out, stream);
   });
 }
 void pass_f32_to_f16(const RowParams& params, const std::byte* src, std::byte* dst,
                      std::size_t count) {
-  const std::ptrdiff_t ahead = params.ahead;
+  const std::ptrdiff_t prefetch = params.prefetch;
   for_vectors<4, 2>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-    store_f16(load_f32(in, ahead), out);
+    store_f16(load_f32(in, prefetch), out);
   });
 }
 void pass_f32_to_bf16(const RowParams& params, const std::byte* src, std::byte* dst,
                       std::size_t count) {
-  const std::ptrdiff_t ahead = params.ahead;
+  const std::ptrdiff_t prefetch = params.prefetch;
   for_vectors<4, 2>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-    store_bf16(load_f32(in, ahead), out);
+    store_bf16(load_f32(in, prefetch), out);
   });
 }
 
@@ -60,10 +60,10 @@ template <class I>
 void pass_integer_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
                          std::size_t count) {
   const DF df;
-  const bool far = params.far;
+  const bool stream = params.stream;
   if (!params.dequantize) {
     for_vectors<sizeof(I), 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-      store_f32(hn::ConvertTo(df, load_integer<I>(in)), out, far);
+      store_f32(hn::ConvertTo(df, load_integer<I>(in)), out, stream);
     });
     return;
   }
@@ -71,7 +71,7 @@ void pass_integer_to_f32(const RowParams& params, const std::byte* src, std::byt
   const VF scale = hn::Set(df, params.src_scale);
   for_vectors<sizeof(I), 4>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
     const VF q = hn::ConvertTo(df, hn::Sub(load_integer<I>(in), zero));
-    store_f32(hn::Mul(q, scale), out, far);
+    store_f32(hn::Mul(q, scale), out, stream);
   });
 }
 
@@ -89,7 +89,7 @@ void pass_normalise(const RowParams& params, const std::byte* src, std::byte* ds
     });
     return;
   }
-  const bool far = params.far;
+  const bool stream = params.stream;
   const VF y = hn::Set(df, params.std_reciprocal);
   const VF least = hn::Set(df, 0x1p-60F);
   const VF most = hn::Set(df, 0x1p60F);
@@ -100,7 +100,7 @@ void pass_normalise(const RowParams& params, const std::byte* src, std::byte* ds
     const auto usual = hn::And(hn::Gt(size, least), hn::Lt(size, most));
     if (HWY_LIKELY(hn::AllTrue(df, hn::Or(usual, zero)))) {
       // Of a zero the product has the right sign, the corrected quotient has not.
-      store_f32(hn::IfThenElse(zero, hn::Mul(a, y), divide(a, b, y)), out, far);
+      store_f32(hn::IfThenElse(zero, hn::Mul(a, y), divide(a, b, y)), out, stream);
     } else {
       store_at(df, hn::Div(a, b), out);
     }
@@ -179,11 +179,11 @@ static void prefetch(const std::byte* p, std::size_t bytes) {
 }
 
 void RowKernel::operator()(const RowParams& params, const std::byte* src, std::byte* dst,
-                           std::size_t count, bool far, const std::byte* next) const {
+                           std::size_t count, bool stream, const std::byte* next) const {
   RowParams last = params;
-  last.far = far;
+  last.stream = stream;
   if (!params.normalise && (load == nullptr || store == nullptr)) {
-    if (next != nullptr) last.ahead = next - src;
+    if (next != nullptr) last.prefetch = next - src;
     (load != nullptr ? load : store)(last, src, dst, count);
     return;
   }
@@ -208,7 +208,7 @@ void RowKernel::operator()(const RowParams& params, const std::byte* src, std::b
   }
 }
 
-void finish_far_rows() noexcept { hwy::FlushStream(); }
+void finish_streaming() noexcept { hwy::FlushStream(); }
 
 }  // namespace corelane::detail
 #endif

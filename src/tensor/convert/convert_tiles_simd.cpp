@@ -47,17 +47,18 @@ constexpr bool has_panels = sizeof(hn::TFromD<D>) <= 2 && kBlocks<D> >= 2;
 
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_by_panels(D d, const std::byte* const* rows, std::size_t channels,
-                                     T* dst, std::size_t stride, std::size_t count, Far far) {
+                                     T* dst, std::size_t stride, std::size_t count,
+                                     Streaming streaming) {
   if constexpr (has_panels<D>) {
     for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_panels(hn::Lanes(d), count, [&](std::size_t p, std::size_t panels) HWY_ATTR {
-        interleave_panels<kGroups>(d, rows + c, p, dst + p * stride + c, stride, panels, far);
+        interleave_panels<kGroups>(d, rows + c, p, dst + p * stride + c, stride, panels, streaming);
       });
     });
   }
 }
 
-/// True when whole vectors in rows may be stored past the caches, but for overlapping ones.
+/// True when whole vectors in rows may be stored with non-temporal stores, overlapping ones excepted.
 HWY_INLINE bool rows_begin_lines(std::byte* const* rows, std::size_t count) {
   std::uintptr_t all = 0;
   for (std::size_t i = 0; i < count; ++i) all |= reinterpret_cast<std::uintptr_t>(rows[i]);
@@ -67,11 +68,11 @@ HWY_INLINE bool rows_begin_lines(std::byte* const* rows, std::size_t count) {
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_by_panels(D d, const T* src, std::size_t stride,
                                        std::byte* const* rows, std::size_t channels,
-                                       std::size_t count, bool far, bool lines) {
+                                       std::size_t count, bool prefetch, bool lines) {
   if constexpr (has_panels<D>) {
     for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_panels(hn::Lanes(d), count, [&](std::size_t p, std::size_t panels) HWY_ATTR {
-        deinterleave_panels<kGroups>(d, src + p * stride + c, stride, rows + c, p, panels, far,
+        deinterleave_panels<kGroups>(d, src + p * stride + c, stride, rows + c, p, panels, prefetch,
                                      lines && p % hn::Lanes(d) == 0);
       });
     });
@@ -82,7 +83,7 @@ HWY_INLINE void deinterleave_by_panels(D d, const T* src, std::size_t stride,
 /// are what the CPU's prefetchers follow best.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_t channels, T* dst,
-                                   std::size_t stride, std::size_t count, Far far) {
+                                   std::size_t stride, std::size_t count, Streaming streaming) {
   const std::size_t lanes = hn::Lanes(d);
   const auto row = [&](std::size_t c, std::size_t p)
                        HWY_ATTR { return hn::LoadU(d, typed<T>(rows[c]) + p); };
@@ -100,24 +101,24 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
     });
   } else if (channels == kSide<T> && stride == kSide<T> && kSide<T> >= kBlocks<D>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      interleave_packed(d, rows, p, dst + p * stride, far);
+      interleave_packed(d, rows, p, dst + p * stride, streaming);
     });
   } else if (sizeof(T) == 4 && channels >= lanes) {
     for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
         if constexpr (sizeof(T) == 4) {
-          interleave_lanes(d, rows + c, p, dst + p * stride + c, stride, far);
+          interleave_lanes(d, rows + c, p, dst + p * stride + c, stride, streaming);
         }
       });
     });
   } else if (has_panels<D> && channels >= lanes) {
-    interleave_by_panels<kBlocks<D>>(d, rows, channels, dst, stride, count, far);
+    interleave_by_panels<kBlocks<D>>(d, rows, channels, dst, stride, count, streaming);
   } else if (has_panels<D> && kBlocks<D> == 4 && channels >= lanes / 2) {
-    interleave_by_panels<kBlocks<D> / 2>(d, rows, channels, dst, stride, count, far);
+    interleave_by_panels<kBlocks<D> / 2>(d, rows, channels, dst, stride, count, streaming);
   } else if (channels >= kSide<T>) {
     for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if (far.src) prefetch_rows(rows + c, kSide<T>, p * sizeof(T) + kAheadOfFew);
+        if (streaming.prefetch) prefetch_rows(rows + c, kSide<T>, p * sizeof(T) + kPrefetchRows);
         interleave_square(d, rows + c, p, dst + p * stride + c, stride);
       });
     });
@@ -130,12 +131,12 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                     std::size_t channels, std::size_t count, Far far) {
+                                     std::size_t channels, std::size_t count, Streaming streaming) {
   const std::size_t lanes = hn::Lanes(d);
   const auto store = [&](std::size_t c, std::size_t p, hn::Vec<D> v)
                          HWY_ATTR { hn::StoreU(v, d, typed<T>(rows[c]) + p); };
-  const bool lines = far.dst && rows_begin_lines(rows, channels);
-  const auto past = [&](std::size_t p) HWY_ATTR { return lines && p % lanes == 0; };
+  const bool lines = streaming.store && rows_begin_lines(rows, channels);
+  const auto stream = [&](std::size_t p) HWY_ATTR { return lines && p % lanes == 0; };
   hn::Vec<D> v0;
   hn::Vec<D> v1;
   hn::Vec<D> v2;
@@ -164,21 +165,21 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
   } else if (stride == kSide<T> && channels <= kSide<T> && kSide<T> >= kBlocks<D>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       if (channels == kSide<T>) {
-        deinterleave_packed(d, src + p * stride, rows, p, kSide<T>, far.src, past(p));
+        deinterleave_packed(d, src + p * stride, rows, p, kSide<T>, streaming.prefetch, stream(p));
       } else if (p + lanes == count) {
         deinterleave_few(d, src + p * stride, stride, rows, channels, p, true);
       } else if (channels <= 4) {  // A bound the compiler knows saves it most of the shuffles.
         deinterleave_packed(d, src + p * stride, rows, p, std::min<std::size_t>(channels, 4),
-                            far.src, past(p));
+                            streaming.prefetch, stream(p));
       } else {
-        deinterleave_packed(d, src + p * stride, rows, p, channels, far.src, past(p));
+        deinterleave_packed(d, src + p * stride, rows, p, channels, streaming.prefetch, stream(p));
       }
     });
   } else if (kBlocks<D> == 4 && sizeof(T) == 4 && channels >= lanes / 2) {
     for_groups(lanes / 2, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
         if constexpr (kBlocks<D> == 4 && sizeof(T) == 4) {
-          deinterleave_half_lanes(d, src + p * stride + c, stride, rows + c, p, past(p));
+          deinterleave_half_lanes(d, src + p * stride + c, stride, rows + c, p, stream(p));
         }
       });
     });
@@ -191,18 +192,21 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
       });
     });
   } else if (has_panels<D> && channels >= lanes) {
-    deinterleave_by_panels<kBlocks<D>>(d, src, stride, rows, channels, count, far.src, lines);
+    deinterleave_by_panels<kBlocks<D>>(d, src, stride, rows, channels, count, streaming.prefetch,
+                                       lines);
   } else if (has_panels<D> && kBlocks<D> == 4 && channels >= lanes / 2) {
-    deinterleave_by_panels<kBlocks<D> / 2>(d, src, stride, rows, channels, count, far.src, lines);
+    deinterleave_by_panels<kBlocks<D> / 2>(d, src, stride, rows, channels, count,
+                                           streaming.prefetch, lines);
   } else if (channels >= kSide<T>) {
     for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        deinterleave_square(d, src + p * stride + c, stride, rows + c, p, kSide<T>, past(p));
+        deinterleave_square(d, src + p * stride + c, stride, rows + c, p, kSide<T>, stream(p));
       });
     });
   } else {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      // A square reads kSide lanes of each pixel, which may reach this far beyond the last one.
+      // A square reads kSide lanes of each pixel, which may reach this streaming beyond the last
+      // one.
       const bool at_end = p + lanes + (kSide<T> + stride - 1) / stride > count;
       deinterleave_few(d, src + p * stride, stride, rows, channels, p, at_end);
     });
@@ -212,11 +216,12 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
 /// Fewer pixels than a vector has lanes go to vectors of one block, fewer than that one by one.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_with(D d, const std::byte* const* rows, std::size_t channels,
-                                std::byte* dst, std::size_t stride, std::size_t count, Far far) {
+                                std::byte* dst, std::size_t stride, std::size_t count,
+                                Streaming streaming) {
   if (count >= hn::Lanes(d)) {
-    interleave_vectors(d, rows, channels, typed<T>(dst), stride, count, far);
+    interleave_vectors(d, rows, channels, typed<T>(dst), stride, count, streaming);
   } else if constexpr (kBlocks<D> > 1) {
-    interleave_with(hn::CappedTag<T, kSide<T>>(), rows, channels, dst, stride, count, far);
+    interleave_with(hn::CappedTag<T, kSide<T>>(), rows, channels, dst, stride, count, streaming);
   } else {
     interleave_each<sizeof(T)>(rows, channels, dst, stride, 0, count);
   }
@@ -225,11 +230,11 @@ HWY_INLINE void interleave_with(D d, const std::byte* const* rows, std::size_t c
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_with(D d, const std::byte* src, std::size_t stride,
                                   std::byte* const* rows, std::size_t channels, std::size_t count,
-                                  Far far) {
+                                  Streaming streaming) {
   if (count >= hn::Lanes(d)) {
-    deinterleave_vectors(d, typed<T>(src), stride, rows, channels, count, far);
+    deinterleave_vectors(d, typed<T>(src), stride, rows, channels, count, streaming);
   } else if constexpr (kBlocks<D> > 1) {
-    deinterleave_with(hn::CappedTag<T, kSide<T>>(), src, stride, rows, channels, count, far);
+    deinterleave_with(hn::CappedTag<T, kSide<T>>(), src, stride, rows, channels, count, streaming);
   } else {
     deinterleave_each<sizeof(T)>(src, stride, rows, channels, 0, count);
   }
@@ -239,33 +244,33 @@ HWY_INLINE void deinterleave_with(D d, const std::byte* src, std::size_t stride,
 
 template <class T>
 void interleave(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                std::size_t stride, std::size_t count, Far far) {
+                std::size_t stride, std::size_t count, Streaming streaming) {
   if (channels == 0) return;
   if (channels == 1 && stride == 1) {
     std::memcpy(dst, rows[0], count * sizeof(T));
     return;
   }
 #if HWY_TARGET == HWY_SCALAR
-  (void)far;
+  (void)streaming;
   interleave_each<sizeof(T)>(rows, channels, dst, stride, 0, count);
 #else
-  interleave_with(hn::ScalableTag<T>(), rows, channels, dst, stride, count, far);
+  interleave_with(hn::ScalableTag<T>(), rows, channels, dst, stride, count, streaming);
 #endif
 }
 
 template <class T>
 void deinterleave(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                  std::size_t channels, std::size_t count, Far far) {
+                  std::size_t channels, std::size_t count, Streaming streaming) {
   if (channels == 0) return;
   if (channels == 1 && stride == 1) {
     std::memcpy(rows[0], src, count * sizeof(T));
     return;
   }
 #if HWY_TARGET == HWY_SCALAR
-  (void)far;
+  (void)streaming;
   deinterleave_each<sizeof(T)>(src, stride, rows, channels, 0, count);
 #else
-  deinterleave_with(hn::ScalableTag<T>(), src, stride, rows, channels, count, far);
+  deinterleave_with(hn::ScalableTag<T>(), src, stride, rows, channels, count, streaming);
 #endif
 }
 
@@ -301,8 +306,8 @@ HWY_INLINE std::size_t move_squares_of_blocks(D d, std::size_t channels, std::si
 #endif
 
 void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                       std::size_t stride, std::size_t count, Far far) {
-  (void)far;
+                       std::size_t stride, std::size_t count, Streaming streaming) {
+  (void)streaming;
   std::size_t done = 0;
 #if HWY_TARGET != HWY_SCALAR
   done = move_squares_of_blocks(
@@ -316,8 +321,8 @@ void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::
 }
 
 void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                         std::size_t channels, std::size_t count, Far far) {
-  (void)far;
+                         std::size_t channels, std::size_t count, Streaming streaming) {
+  (void)streaming;
   std::size_t done = 0;
 #if HWY_TARGET != HWY_SCALAR
   done = move_squares_of_blocks(
@@ -333,14 +338,14 @@ void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* co
 /// Without vectors, for elements that are rarely moved.
 template <std::size_t kSize>
 void interleave_plain(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                      std::size_t stride, std::size_t count, Far far) {
-  (void)far;
+                      std::size_t stride, std::size_t count, Streaming streaming) {
+  (void)streaming;
   interleave_each<kSize>(rows, channels, dst, stride, 0, count);
 }
 template <std::size_t kSize>
 void deinterleave_plain(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                        std::size_t channels, std::size_t count, Far far) {
-  (void)far;
+                        std::size_t channels, std::size_t count, Streaming streaming) {
+  (void)streaming;
   deinterleave_each<kSize>(src, stride, rows, channels, 0, count);
 }
 

@@ -215,7 +215,7 @@ bool make_walk(const ConvertPlan& plan, Walk& w) {
                         all_equal(p.mean) && all_equal(p.std));
   w.src = make_side(p, p.from, p.src_layout.kind, p.src_type, p.src);
   w.dst = make_side(p, p.to, p.dst_layout.kind, p.dst_type, p.dst);
-  w.far = p.from.total * w.src.size + p.to.total * w.dst.size > p.cache_bytes;
+  w.exceeds_cache = p.from.total * w.src.size + p.to.total * w.dst.size > p.cache_bytes;
   see_single_pixels_as_nhwc(w);
   merge_rows(w);
   return true;

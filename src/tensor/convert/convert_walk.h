@@ -32,10 +32,10 @@ struct Walk {
   ConvertPlan plan;
   std::size_t images = 0, channels = 0, rows = 0, pixels = 0;
   Side src, dst;
-  RowKernel kernel;       ///< False: elements are moved unchanged.
-  bool by_image = false;  ///< Parameters depend on the image.
-  bool far = false;       ///< The tensors fit no cache.
-  bool uniform = true;    ///< All channels of an image have the same parameters.
+  RowKernel kernel;            ///< False: elements are moved unchanged.
+  bool by_image = false;       ///< Parameters depend on the image.
+  bool exceeds_cache = false;  ///< Then what is read is prefetched and what is written streamed.
+  bool uniform = true;         ///< All channels of an image have the same parameters.
 
   /// Loads the parameters of image n.
   void set_image(std::size_t n);

@@ -8,7 +8,7 @@
 //
 #include <hwy/highway.h>
 
-#include "tensor/convert/convert_halves_inl.h"
+#include "tensor/convert/convert_float16_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace corelane::drivers::virtual_npu {

@@ -1,10 +1,11 @@
-// Squares of channels x pixels: the kernels between rows and pixels; included once per instruction
-// set. None writes beyond what its comment names.
-#if defined(CORELANE_TENSOR_CONVERT_SQUARES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef CORELANE_TENSOR_CONVERT_SQUARES_INL_H_
-#undef CORELANE_TENSOR_CONVERT_SQUARES_INL_H_
+// Transposes between rows (a row per channel) and pixels (channels side by side); included once per
+// instruction set. The unit is a square: kSide channels x kSide pixels that fill kSide blocks of 16
+// bytes, transposed in registers. No kernel writes beyond what its comment names.
+#if defined(CORELANE_TENSOR_CONVERT_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CORELANE_TENSOR_CONVERT_TRANSPOSE_INL_H_
+#undef CORELANE_TENSOR_CONVERT_TRANSPOSE_INL_H_
 #else
-#define CORELANE_TENSOR_CONVERT_SQUARES_INL_H_
+#define CORELANE_TENSOR_CONVERT_TRANSPOSE_INL_H_
 #endif
 
 #include <hwy/highway.h>
@@ -23,7 +24,7 @@ namespace HWY_NAMESPACE {
 
 constexpr std::size_t kLine = 64;  ///< Bytes of a cache line.
 
-/// Vectors of a whole line may be stored past the caches.
+/// Only vectors of a whole cache line are stored with non-temporal stores.
 template <class D>
 constexpr bool kIsLine = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine;
 
@@ -31,24 +32,25 @@ HWY_INLINE bool begins_line(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % kLine == 0;
 }
 
-/// Stores a vector; `past` the caches only where it is a whole line.
+/// Stores a vector; non-temporal where asked for and it is a whole line.
 template <class D>
-HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* p, bool past) {
+HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* p, bool stream) {
   if constexpr (kIsLine<D>) {
-    if (past) {
+    if (stream) {
       hn::Stream(v, d, p);
       return;
     }
   }
-  (void)past;
+  (void)stream;
   hn::StoreU(v, d, p);
 }
 
-/// Bytes between what is read and what is asked for: the more rows, the less far.
-constexpr std::size_t kAheadOfFew = 1024;
-constexpr std::size_t kAheadOfOne = 4096;
+/// How many bytes before their use lines are prefetched: fewer where many rows are read at once,
+/// since their lines compete for the first cache level.
+constexpr std::size_t kPrefetchRows = 1024;
+constexpr std::size_t kPrefetchStream = 4096;
 
-/// Asks for the lines of rows that are read later.
+/// Prefetches a line of each row.
 HWY_INLINE void prefetch_rows(const std::byte* const* rows, std::size_t count, std::size_t offset) {
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < count; ++i) __builtin_prefetch(rows[i] + offset, 0, 3);
@@ -87,40 +89,40 @@ HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t
 /// The first `channels` of kSide channels x Lanes(d) pixels.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_square(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                    std::size_t pixel, std::size_t channels, bool past) {
+                                    std::size_t pixel, std::size_t channels, bool stream) {
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
   for (std::size_t j = 0; j < kSide<T>; ++j) {
     v[j] = load_blocks(d, src + j * stride, kSide<T> * stride);
   }
   transpose_in_blocks(d, v);
-  for (std::size_t c = 0; c < channels; ++c) store(d, v[c], typed<T>(rows[c]) + pixel, past);
+  for (std::size_t c = 0; c < channels; ++c) store(d, v[c], typed<T>(rows[c]) + pixel, stream);
 }
 
 /// Pixels of exactly one block: whole vectors on both sides.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                  Far far) {
+                                  Streaming streaming) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
-  if (far.src) prefetch_rows(rows, kSide<T>, pixel * sizeof(T) + kAheadOfFew);
+  if (streaming.prefetch) prefetch_rows(rows, kSide<T>, pixel * sizeof(T) + kPrefetchRows);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
   transpose_in_blocks(d, v);
-  const bool past = far.dst && begins_line(dst);
+  const bool stream = streaming.store && begins_line(dst);
 #pragma GCC unroll 16
   for (std::size_t j = 0; j + kBlocks<D> <= kSide<T>; j += kBlocks<D>) {
     transpose_blocks(d, v + j, 1);
 #pragma GCC unroll 4
     for (std::size_t b = 0; b < kBlocks<D>; ++b) {
-      store(d, v[j + b], dst + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes, past);
+      store(d, v[j + b], dst + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes, stream);
     }
   }
 }
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, std::size_t pixel,
-                                    std::size_t channels, bool ahead, bool past) {
+                                    std::size_t channels, bool prefetch, bool stream) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
@@ -128,14 +130,14 @@ HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, s
 #pragma GCC unroll 4
     for (std::size_t b = 0; b < kBlocks<D>; ++b) {
       v[j + b] = hn::LoadU(d, src + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes);
-      if (ahead) __builtin_prefetch(src + kAheadOfOne / sizeof(T) + (j + b) * kLanes, 0, 3);
+      if (prefetch) __builtin_prefetch(src + kPrefetchStream / sizeof(T) + (j + b) * kLanes, 0, 3);
     }
     transpose_blocks(d, v + j, 1);
   }
   transpose_in_blocks(d, v);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kSide<T>; ++c) {
-    if (c < channels) store(d, v[c], typed<T>(rows[c]) + pixel, past);
+    if (c < channels) store(d, v[c], typed<T>(rows[c]) + pixel, stream);
   }
 }
 
@@ -160,16 +162,16 @@ HWY_INLINE void transpose_lanes(D d, V (&v)[kLanes]) {
 /// Lanes(d) channels x Lanes(d) pixels: whole vectors on both sides.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_lanes(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                 std::size_t stride, Far far) {
+                                 std::size_t stride, Streaming streaming) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kLanes];
-  if (far.src) prefetch_rows(rows, kLanes, pixel * sizeof(T) + kAheadOfFew);
+  if (streaming.prefetch) prefetch_rows(rows, kLanes, pixel * sizeof(T) + kPrefetchRows);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kLanes; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
   transpose_lanes(d, v);
-  const bool past = far.dst && begins_line(dst) && stride % kLanes == 0;
+  const bool stream = streaming.store && begins_line(dst) && stride % kLanes == 0;
 #pragma GCC unroll 16
-  for (std::size_t p = 0; p < kLanes; ++p) store(d, v[p], dst + p * stride, past);
+  for (std::size_t p = 0; p < kLanes; ++p) store(d, v[p], dst + p * stride, stream);
 }
 
 template <class D, class T = hn::TFromD<D>>
@@ -188,7 +190,7 @@ HWY_INLINE void deinterleave_lanes(D d, const T* src, std::size_t stride, std::b
 /// that they can share a set of the first cache level, as the planes of many images do.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
-                                        std::byte* const* rows, std::size_t pixel, bool past) {
+                                        std::byte* const* rows, std::size_t pixel, bool stream) {
   constexpr std::size_t kRows = hn::MaxLanes(D()) / 2;
   const hn::Half<D> half;
   hn::Vec<D> v[kRows];
@@ -212,8 +214,8 @@ HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
   for (std::size_t i = 0; i < kPart; ++i) {
     const auto lower = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b[i]), a[i]);
     const auto upper = hn::OddEvenBlocks(b[i], hn::SwapAdjacentBlocks(a[i]));
-    store(d, lower, typed<T>(rows[i]) + pixel, past);
-    store(d, upper, typed<T>(rows[i + kPart]) + pixel, past);
+    store(d, lower, typed<T>(rows[i]) + pixel, stream);
+    store(d, upper, typed<T>(rows[i + kPart]) + pixel, stream);
   }
 }
 
