@@ -14,7 +14,7 @@ Result<ByteSpan> ByteReader::read_bytes(std::size_t n) {
 
 Status ByteReader::seek(std::size_t offset) {
   if (offset > bytes_.size()) {
-    return error(Code::kMalformed, "offset {} lies behind the end of {} bytes", offset,
+    return error(Code::kMalformed, "offset {} lies beyond the end of {} bytes", offset,
                  bytes_.size());
   }
   offset_ = offset;

@@ -1,4 +1,4 @@
-/// The two implementations behind crc32c(), apart so that tests can hold them against each other.
+/// The two implementations of crc32c(), apart so that tests can compare them.
 /// Both take and return the running register, without the inversions at the ends.
 #pragma once
 

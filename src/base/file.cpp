@@ -69,7 +69,7 @@ fs::path temporary_name(const fs::path& path) {
 }
 
 /// Where a write to `path` ends: symbolic links are followed, also one to a file not yet there.
-Result<fs::path> behind_links(fs::path path) {
+Result<fs::path> resolve_links(fs::path path) {
   constexpr int kMostLinks = 40;  // As the kernel.
   for (int i = 0; i < kMostLinks; ++i) {
     std::error_code ec;
@@ -200,7 +200,7 @@ Status write_file_atomic(const fs::path& path, ByteSpan bytes) {
   const bool exists = ::stat(path.c_str(), &before) == 0;
   if (exists && S_ISDIR(before.st_mode)) return os_failure("cannot replace it", path, EISDIR);
   if (exists && !S_ISREG(before.st_mode)) return write_in_place(path, bytes);
-  CORELANE_ASSIGN(const fs::path target, behind_links(path));
+  CORELANE_ASSIGN(const fs::path target, resolve_links(path));
   if (target.has_parent_path()) {
     std::error_code made;
     fs::create_directories(target.parent_path(), made);

@@ -1,4 +1,4 @@
-/// Values that are dear to make, made once for each key.
+/// Values that are expensive to make, made once for each key.
 #pragma once
 
 #include <chrono>

@@ -21,7 +21,7 @@ void note_lock(LockRank rank) noexcept {
   }
   for (const LockRank other : held) {
     if (other <= rank) {
-      // A broken order is a defect of the house that only a debug build looks for: stop at it.
+      // A broken order is a defect; only debug builds check for it, and they stop here.
       std::fprintf(stderr, "corelane: a mutex of rank %u is taken while one of rank %u is held\n",
                    static_cast<unsigned>(rank), static_cast<unsigned>(other));
       std::abort();

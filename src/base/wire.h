@@ -17,8 +17,8 @@ namespace corelane {
 /// so that a walk and a parse refuse the same files.
 inline constexpr int kMaxWireDepth = 100;
 
-/// kMalformed where a message lies `depth` messages deep and that is more than kMaxWireDepth. A
-/// recursive walk checks it once per level.
+/// kMalformed where `depth`, the number of messages around one, is over kMaxWireDepth. A recursive
+/// walk checks it once per level.
 Status check_wire_depth(int depth);
 
 /// A varint at the front of `bytes`, taken off; nullopt, and nothing taken, where it is cut off or
