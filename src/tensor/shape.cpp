@@ -72,7 +72,7 @@ Result<Shape> parse_shape(std::string_view text) {
     const auto dimension = parse_dimension(token);
     if (!dimension) {
       return error(Code::kInvalidArgument,
-                   "shape '{}': '{}' is no dimension; give numbers such as 1,3,224,224 or "
+                   "shape '{}': '{}' is not a dimension; give numbers such as 1,3,224,224 or "
                    "1x3x224x224, with ? or -1 for an open one",
                    text, token);
     }

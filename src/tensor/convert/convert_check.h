@@ -147,7 +147,7 @@ inline void fill_elements(const ConvertCase& k, std::byte* data, std::size_t byt
   }
 }
 
-/// Memory of a destination, `shift` bytes behind the begin of a cache line, with red zones around.
+/// Memory of a destination, `shift` bytes after the start of a cache line, with red zones around it.
 class GuardedMemory {
  public:
   GuardedMemory(std::size_t bytes, std::size_t shift, std::byte before)
@@ -190,7 +190,7 @@ struct CheckResult {
 };
 
 /// Runs the case on both paths. The source ends with its allocation, so that AddressSanitizer sees
-/// a read behind it.
+/// a read beyond it.
 inline CheckResult check_case(ConvertCase k, const Pick& pick) {
   const auto src_bytes = k.src.bytes();
   const auto dst_bytes = k.dst.bytes();

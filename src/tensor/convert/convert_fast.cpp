@@ -1,6 +1,7 @@
 // The fast conversion: walks images in tiles that stay in the first cache level and leaves the
-// elements to the vector kernels. A tile's channels are taken as planes (out of pixels where they
-// are not), each plane is converted as a row with its channel's parameters, and put together again.
+// elements to the vector kernels. A tile's channels are taken as planes (deinterleaved where the
+// source is in pixels), each plane is converted as a row with its channel's parameters, and the
+// planes are interleaved again where the destination is in pixels.
 #include <cstdlib>
 #include <cstring>
 
@@ -10,8 +11,8 @@ namespace corelane::detail {
 
 namespace {
 
-constexpr std::size_t kMaxChannels = 128;      ///< Handled together.
-constexpr std::size_t kTileBytes = 32 * 1024;  ///< What a tile's channels may take.
+constexpr std::size_t kMaxChannels = 128;      ///< Of a tile.
+constexpr std::size_t kTileBytes = 32 * 1024;  ///< Of a tile's channels together.
 constexpr std::size_t kMinPixels = 64;         ///< Whole vectors of every type.
 constexpr std::size_t kMaxPixels = 2048;
 constexpr std::size_t kCacheLine = 64;
@@ -221,7 +222,7 @@ class Tiles {
     if (!w_.kernel && by_block_ && (pixel <= kBlockBytes || pixel % kCacheLine == 0)) {
       return pixel <= kBlockBytes ? kMaxPixels : kMaxPixels / 2;
     }
-    // What passes through the cache is the side that lies in pixels.
+    // The side that is in pixels passes through the cache.
     const std::size_t channels =
         by_block_ ? blocked.block
                   : std::max(w_.src.blocks * w_.src.block, w_.dst.blocks * w_.dst.block);
@@ -297,7 +298,7 @@ class Tiles {
     }
   }
 
-  /// The row to be fetched while row i is converted: rows are too short and too far apart for the
+  /// The row to be prefetched while row i is converted: rows are too short and too far apart for the
   /// CPU to foresee the next ones.
   const std::byte* row_after(const Place& at, std::size_t first, std::size_t i,
                              std::size_t count) const {

@@ -14,7 +14,7 @@ bool is_wide_integer(DType t) {
 
 bool is_64_bit(DType t) { return t == DType::kI64 || t == DType::kU64 || t == DType::kF64; }
 
-/// Quantization speaks of integers only; on other types it is ignored.
+/// Quantization applies to integers only; it is ignored on other types.
 Quant effective(const Quant& quant, DType type) { return is_integer(type) ? quant : Quant::none(); }
 
 QuantPlan plan_quant(const Quant& quant, const Shape& shape) {

@@ -38,7 +38,7 @@ struct Addressing {
   }
 };
 
-/// How an element's value travels.
+/// In which arithmetic an element is converted.
 enum class Arithmetic : std::uint8_t {
   kMoveBits,      ///< Equal types and quantizations.
   kExactInteger,  ///< i32, u32, i64, u64 without quantization: exact, saturating.
@@ -68,7 +68,7 @@ struct ConvertPlan {
   }
 };
 
-/// Checks everything convert() promises to check.
+/// Makes all the checks that convert() documents.
 Result<ConvertPlan> make_convert_plan(const TensorView& src, const MutableTensorView& dst,
                                       const ConvertOptions& options);
 

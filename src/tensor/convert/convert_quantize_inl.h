@@ -55,7 +55,7 @@ HWY_INLINE void for_vectors(const std::byte* src, std::byte* dst, std::size_t co
   std::memcpy(dst, out, count * kDst);
 }
 
-/// Loads f32s and asks for those that are read later.
+/// Loads f32s and prefetches those that are read later.
 HWY_INLINE VF load_f32(const std::byte* p, std::ptrdiff_t prefetch) {
   __builtin_prefetch(p + prefetch, 0, 3);
   return load_at(DF(), p);

@@ -10,7 +10,7 @@ namespace corelane::detail {
 
 namespace {
 
-/// An integer of any of our types: sign and magnitude, so that i64 and u64 share one path.
+/// An integer of any element type: sign and magnitude, so that i64 and u64 share one path.
 struct Wide {
   bool negative = false;
   std::uint64_t magnitude = 0;

@@ -172,7 +172,7 @@ RowKernel find_row_kernel(DType src, DType dst) noexcept {
   return HWY_DYNAMIC_DISPATCH(row_kernel)(src, dst);
 }
 
-/// Asks for memory that is read next.
+/// Prefetches memory that is read next.
 static void prefetch(const std::byte* p, std::size_t bytes) {
   constexpr std::size_t kLine = 64;
   for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(p + i, 0, 3);

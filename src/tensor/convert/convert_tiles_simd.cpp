@@ -1,4 +1,4 @@
-// Movement of tiles between planes and pixels, compiled once per instruction set. Whole cache
+// Moves tiles between planes and pixels, compiled once per instruction set. Whole cache
 // lines are written wherever the shapes allow it; partial writes of lines that are not in the
 // first cache level cost most of a memory-bound conversion's time.
 #include <algorithm>
@@ -58,7 +58,7 @@ HWY_INLINE void interleave_by_panels(D d, const std::byte* const* rows, std::siz
   }
 }
 
-/// True when whole vectors in rows may be stored with non-temporal stores, overlapping ones excepted.
+/// True when non-temporal stores may write the rows, except for vectors that overlap.
 HWY_INLINE bool rows_begin_lines(std::byte* const* rows, std::size_t count) {
   std::uintptr_t all = 0;
   for (std::size_t i = 0; i < count; ++i) all |= reinterpret_cast<std::uintptr_t>(rows[i]);
@@ -205,8 +205,8 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
     });
   } else {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      // A square reads kSide lanes of each pixel, which may reach this streaming beyond the last
-      // one.
+      // A square reads kSide lanes of each pixel, which may reach this many bytes beyond the
+      // last one.
       const bool at_end = p + lanes + (kSide<T> + stride - 1) / stride > count;
       deinterleave_few(d, src + p * stride, stride, rows, channels, p, at_end);
     });
@@ -275,7 +275,7 @@ void deinterleave(const std::byte* src, std::size_t stride, std::byte* const* ro
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// Elements of one block each: only whole blocks change places. Copies element (channel, pixel)
+/// Elements of one block each: only whole blocks are moved. Copies element (channel, pixel)
 /// from from(channel, pixel, i) to to(..., i) in squares, of which i counts the vectors. Returns
 /// how many pixels were copied.
 template <class D, class From, class To>

@@ -43,7 +43,7 @@ bool is_dense_plain(const Layout& layout, const ConvertPlan& p) {
 }
 
 /// A tensor that is plain on both sides has no structure but its quantization axis: images before
-/// it, channels along it, pixels behind it. False when the sides have different axes.
+/// it, channels along it, pixels after it. False when the sides have different axes.
 bool restructure(ConvertPlan& p) {
   QuantPlan& axis = p.dequant.count > 1 ? p.dequant : p.quant;
   if (p.dequant.count > 1 && p.quant.count > 1 &&
@@ -78,7 +78,7 @@ Side make_side(const ConvertPlan& p, const Addressing& a, LayoutKind kind, DType
   Side s;
   s.data = const_cast<std::byte*>(data);
   s.size = dtype_bits(type) / 8;
-  // One channel per pixel lies as a plane does, whatever the layout is called.
+  // With one channel per pixel the layouts are the same in memory.
   const std::size_t block = kind == LayoutKind::kNHWC ? p.c : a.c2;
   s.planar = kind == LayoutKind::kPlain || block == 1;
   s.block = s.planar ? 1 : block;
@@ -89,7 +89,7 @@ Side make_side(const ConvertPlan& p, const Addressing& a, LayoutKind kind, DType
   return s;
 }
 
-/// A plane of one pixel lies as NHWC does.
+/// A plane of one pixel is the same in memory as NHWC.
 void see_single_pixels_as_nhwc(Walk& w) {
   if (w.rows * w.pixels != 1 || w.channels == 1 || (!w.src.planar && !w.dst.planar)) return;
   for (Side* s : {&w.src, &w.dst}) {
