@@ -1,123 +1,8 @@
 #include "common/npy.h"
 
-#include <fmt/format.h>
-
-#include <array>
-#include <cctype>
-#include <charconv>
-#include <utility>
-
 #include "corelane/base/file.h"
-#include "corelane/tensor/convert.h"
 
 namespace corelane::common {
-namespace {
-
-constexpr std::array<std::pair<std::string_view, DType>, 14> kDescr{{{"<f4", DType::kF32},
-                                                                     {"<f2", DType::kF16},
-                                                                     {"<f8", DType::kF64},
-                                                                     {"<V2", DType::kBF16},
-                                                                     {"|i1", DType::kI8},
-                                                                     {"|u1", DType::kU8},
-                                                                     {"<i2", DType::kI16},
-                                                                     {"<u2", DType::kU16},
-                                                                     {"<i4", DType::kI32},
-                                                                     {"<u4", DType::kU32},
-                                                                     {"<i8", DType::kI64},
-                                                                     {"<u8", DType::kU64},
-                                                                     {"|b1", DType::kBool},
-                                                                     {"|V2", DType::kBF16}}};
-
-/// The text between the quotes (or up to the next comma) after 'key'.
-std::string_view field(std::string_view header, std::string_view key) {
-  const auto at = header.find(fmt::format("'{}':", key));
-  if (at == std::string_view::npos) return {};
-  auto rest = header.substr(at + key.size() + 3);
-  while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-  return rest;
-}
-
-Result<Shape> parse_tuple(std::string_view text, const std::string& name) {
-  std::vector<std::int64_t> dims;
-  const auto close = text.find(')');
-  if (text.empty() || text.front() != '(' || close == std::string_view::npos) {
-    return error(Code::kMalformed, "{}: .npy header without a shape tuple", name);
-  }
-  text = text.substr(1, close - 1);
-  const char* p = text.data();
-  const char* end = p + text.size();
-  while (p != end) {
-    if (*p == ' ' || *p == ',') {
-      ++p;
-      continue;
-    }
-    std::int64_t v = 0;
-    const auto [next, ec] = std::from_chars(p, end, v);
-    if (ec != std::errc() || v < 0) {
-      return error(Code::kMalformed, "{}: .npy shape '({})' is not a tuple of sizes", name, text);
-    }
-    dims.push_back(v);
-    p = next;
-  }
-  return Shape(std::move(dims));
-}
-
-Result<std::string_view> read_header_fields(ByteReader& reader) {
-  CORELANE_ASSIGN(auto magic, reader.read_bytes(6));
-  if (as_string_view(magic) != "\x93NUMPY") {
-    return error(Code::kMalformed, "magic bytes missing");
-  }
-  CORELANE_ASSIGN(auto major, reader.read<std::uint8_t>());
-  CORELANE_ASSIGN([[maybe_unused]] auto minor, reader.read<std::uint8_t>());
-  std::size_t length = 0;
-  if (major == 1) {
-    CORELANE_ASSIGN(length, reader.read<std::uint16_t>());
-  } else {
-    CORELANE_ASSIGN(length, reader.read<std::uint32_t>());
-  }
-  CORELANE_ASSIGN(auto header, reader.read_bytes(length));
-  return as_string_view(header);
-}
-
-Result<std::string_view> read_header(ByteReader& reader, const std::string& name) {
-  auto header = read_header_fields(reader);
-  if (!header) {
-    return error(
-        header.error().wrap(fmt::format("{}: not a .npy file; numpy.save writes one", name)));
-  }
-  return header;
-}
-
-}  // namespace
-
-Result<Array> parse_npy(ByteSpan bytes, const std::string& name) {
-  ByteReader reader(bytes);
-  CORELANE_ASSIGN(auto header, read_header(reader, name));
-  const auto descr = field(header, "descr");
-  Array array;
-  for (const auto& [text, dtype] : kDescr) {
-    if (descr.size() > 4 && descr.substr(1, 3) == text) array.dtype = dtype;
-  }
-  if (array.dtype == DType::kUndefined) {
-    return error(Code::kUnsupported,
-                 "{}: .npy type {} is not read; little-endian numbers and bool are (convert with "
-                 "astype)",
-                 name, descr.substr(0, descr.find(',')));
-  }
-  if (field(header, "fortran_order").starts_with("True")) {
-    return error(Code::kUnsupported, "{}: .npy is in Fortran order; save numpy.ascontiguousarray",
-                 name);
-  }
-  CORELANE_ASSIGN(array.shape, parse_tuple(field(header, "shape"), name));
-  const auto count = array.shape.elements();
-  if (!count || *count > reader.remaining()) {
-    return error(Code::kMalformed, "{}: .npy of shape {} has only {} bytes of data", name,
-                 array.shape.to_string(), reader.remaining());
-  }
-  CORELANE_ASSIGN(auto data, reader.read_bytes(dtype_bytes(array.dtype, *count)));
-  array.bytes.assign(data.begin(), data.end());
-  return array;
-}
 
 Result<Array> read_npy(const std::filesystem::path& path) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
@@ -125,40 +10,9 @@ Result<Array> read_npy(const std::filesystem::path& path) {
 }
 
 Status write_npy(const std::filesystem::path& path, const TensorView& view) {
-  const auto count = view.shape.elements();
-  if (!count) {
-    return error(Code::kInvalidArgument, "{}: shape {} has open dimensions", path.string(),
-                 view.shape.to_string());
-  }
-  TensorView source = view;
-  ByteVector wide;
-  if (dtype_bits(view.dtype) == 4) {
-    source.dtype = view.dtype == DType::kI4 ? DType::kI8 : DType::kU8;
-    wide.resize(*count);
-    CORELANE_TRY(convert(view, {wide.data(), wide.size(), source.dtype, view.shape, {}, {}}));
-    source.data = wide.data();
-  }
-  std::string_view descr;
-  for (const auto& [text, dtype] : kDescr) {
-    if (dtype == source.dtype && descr.empty()) descr = text;
-  }
-  if (descr.empty()) {
-    return error(Code::kUnsupported, "{}: {} has no .npy type", path.string(),
-                 dtype_name(view.dtype));
-  }
-  std::string dims;
-  for (auto d : view.shape.dims()) dims += fmt::format("{},", d);
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, dims);
-  header.append(63 - (10 + header.size()) % 64, ' ');
-  header += '\n';
-  std::string file("\x93NUMPY\x01\x00", 8);
-  file += static_cast<char>(header.size() & 0xFF);
-  file += static_cast<char>(header.size() >> 8);
-  file += header;
-  const auto n = dtype_bytes(source.dtype, *count);
-  file.append(static_cast<const char*>(source.data), n);
-  return write_file_atomic(path, as_byte_span(file));
+  auto file = format_npy(view);
+  if (!file) return file.error().wrap(path.string());
+  return write_file_atomic(path, as_byte_span(*file));
 }
 
 }  // namespace corelane::common
