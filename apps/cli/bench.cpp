@@ -1,4 +1,6 @@
-// `corelane bench`: latency and throughput of a model under a chosen load.
+// `corelane bench`: latency and throughput of a model under a chosen load, for each point of a
+// sweep over callers and rates; reports as text, JSON, CSV, HTML page and trace. Failed inferences
+// are counted; only where none worked is the first failure the command's outcome.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -59,7 +61,7 @@ std::string point_text(const Json& point) {
   return text + "\n";
 }
 
-/// A file that cannot be written is found before the measurement, not behind it.
+/// A file that cannot be written is found before the measurement, not after it.
 Status check_outputs(const Arguments& a) {
   CORELANE_TRY(check_output(a.out_json, "--out-json"));
   CORELANE_TRY(check_output(a.out_csv, "--out-csv"));

@@ -82,7 +82,8 @@ Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>
 }
 
 void add_open_options(CLI::App& app, OpenArguments& a) {
-  app.add_option("model", a.model, "Program file (.rknn of ours), ONNX model, or foreign image")
+  app.add_option("model", a.model,
+                 "Program file (from corelane compile), ONNX model, or a vendor's image")
       ->required();
   app.add_option("-d,--device", a.device,
                  "Device, such as virtual:rk3588, virtual:generic:4 or null:rk3588 "
@@ -134,15 +135,18 @@ Result<Context> open_context(const Program& program, const OpenArguments& a) {
     open = open || !(shape == inputs[i].desc.shape);
     if (!shape.is_static()) {
       return error(Code::kShapeMismatch, "input '{}' is {}: give its shape with --shape {}=...",
-                   inputs[i].desc.name, shape.to_string(), inputs[i].desc.name);
+                   inputs[i].desc.name, shape.to_string(), inputs[i].desc.name)
+          .with(Detail::kInput, inputs[i].desc.name);
     }
     shapes.push_back(std::move(shape));
   }
   if (!wanted.empty()) {
     std::string names;
     for (const auto& input : inputs) names += (names.empty() ? "'" : ", '") + input.desc.name + "'";
-    return error(Code::kNotFound, "--shape names '{}', which is no input; the program has {}",
-                 wanted.begin()->first, names);
+    return error(Code::kNotFound, "--shape names '{}', which is not an input; the program has {}",
+                 wanted.begin()->first, names)
+        .with(Detail::kGiven, wanted.begin()->first)
+        .with(Detail::kAllowed, names);
   }
   if (open) CORELANE_TRY(context.set_input_shapes(shapes));
   return context;

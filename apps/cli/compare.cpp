@@ -1,4 +1,5 @@
-// `corelane compare`: a model on a device against ONNX Runtime on the same inputs.
+// `corelane compare`: runs a model on a device and in ONNX Runtime on the same inputs, and compares
+// output by output (with --layers inner values as well). Exit code 1 where one is beyond tolerance.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,11 +24,11 @@ struct Arguments {
   bool layers = false;
 };
 
-Json difference(const std::vector<double>& ours, const std::vector<double>& theirs) {
+Json difference(const std::vector<double>& actual, const std::vector<double>& expected) {
   double worst = 0, peak = 0, dot = 0, a2 = 0, b2 = 0;
   std::size_t bad = 0;
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    const double a = ours[i], b = theirs[i];
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double a = actual[i], b = expected[i];
     if (std::isnan(a) != std::isnan(b) || (std::isinf(a) != std::isinf(b))) {
       ++bad;
       continue;
@@ -121,7 +122,7 @@ std::string as_text(const Json& out) {
 }
 
 Result<int> run(const Global& global, Arguments a) {
-  const Interrupts interrupts;  // So that the reference's temporary folder goes in any case.
+  const Interrupts interrupts;  // So that the reference's temporary folder is removed in any case.
   CORELANE_ASSIGN(auto options, load_options(a.open));
   CORELANE_ASSIGN(auto reference, ReferenceEngine::make({a.python, a.script, a.open.model, a.onnx,
                                                          std::move(options.import)}));

@@ -1,4 +1,5 @@
-// `corelane compile`: an ONNX model to a program file.
+// `corelane compile`: writes the program file of an ONNX model, reads it back whole, and prints
+// what the import changed or warns of.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -73,7 +74,7 @@ Result<CompileOptions> options_of(const Arguments& a) {
     const auto t = dtype_from_name(a.io_dtype);
     if (!t)
       return error(Code::kInvalidArgument,
-                   "--io-dtype '{}' is no element type; allowed are f32, f16, bf16 and f64",
+                   "--io-dtype '{}' is not an element type; allowed are f32, f16, bf16 and f64",
                    a.io_dtype);
     o.import.io_dtype = *t;
   }

@@ -1,4 +1,5 @@
-// `corelane devices`: the drivers this installation has, and what an opened device says of itself.
+// `corelane devices`: lists the drivers of this installation, opens one device and prints its
+// cores, engine, health and capabilities.
 #include <fmt/format.h>
 
 #include "cli/command.h"

@@ -1,4 +1,5 @@
-// `corelane doctor`: what this machine and installation have, what does not fit, and the mend.
+// `corelane doctor`: checks the machine, the installation, the cache folder, a device and
+// optionally a program file; each failed check comes with its remedy. Exit code 1 where one failed.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -97,10 +98,10 @@ void check_program(Report& report, const std::string& path, const std::string& s
     return;
   }
   const auto& d = (*file)->description();
-  const std::string ours = fmt::format("corelane {}", version());
+  const std::string current = fmt::format("corelane {}", version());
   report.add("program", true, fmt::format("{}: intact, written by {}", path, d.compiler_version));
-  report.add("program version", d.compiler_version == ours,
-             fmt::format("{} here, {} in the file", ours, d.compiler_version),
+  report.add("program version", d.compiler_version == current,
+             fmt::format("{} here, {} in the file", current, d.compiler_version),
              "it still runs; compile it again to get this version's rewrites");
   LoadOptions options;
   options.device = spec;

@@ -1,4 +1,5 @@
-// `corelane inspect`: what a program file (or an ONNX model) holds, without running it.
+// `corelane inspect`: prints what a program file or an ONNX model holds, without running it; with
+// --load also how a device takes it.
 #include <fmt/format.h>
 
 #include "cli/command.h"

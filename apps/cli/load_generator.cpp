@@ -56,7 +56,7 @@ void call(Shared& shared, Caller& caller) {
   }
 }
 
-/// Failures of the device (timeouts, resets) are part of what is measured; a call that cannot work
+/// Failures of the device (timeouts, resets) are part of the measurement; a call that cannot work
 /// at all ends the benchmark here.
 Status warm_up(std::vector<Caller>& callers, const LoadSettings& settings) {
   const auto until = real_clock()->now() + settings.warm_up;

@@ -15,9 +15,11 @@ using corelane::cli::Action;
 
 int report(const corelane::Status& status, bool json) {
   if (json) {
-    const corelane::cli::Json j{{"error", corelane::code_name(status.code())},
-                                {"code", static_cast<int>(status.code())},
-                                {"message", status.to_string()}};
+    corelane::cli::Json j{{"error", corelane::code_name(status.code())},
+                          {"code", static_cast<int>(status.code())},
+                          {"message", status.to_string()}};
+    for (const auto& [key, value] : status.details())
+      j["details"][std::string(corelane::detail_name(key))] = value;
     corelane::cli::print_json(j);
   }
   std::fputs(fmt::format("corelane: {}\n", status.to_string()).c_str(), stderr);
@@ -40,7 +42,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& problem, int argc, 
   }
   for (int i = 1; chosen == nullptr && i < argc; ++i) {
     if (argv[i][0] == '-') continue;
-    text = fmt::format("'{}' is no subcommand", argv[i]);
+    text = fmt::format("'{}' is not a subcommand", argv[i]);
     break;
   }
   if (chosen == nullptr) text += fmt::format("; allowed are {}", names);

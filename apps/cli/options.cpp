@@ -34,7 +34,7 @@ CLI::Validator between(double low, double high) {
         const bool number = end != text.c_str() && *end == '\0';
         if (number && value >= low && value <= high) return std::string();
         return fmt::format("'{}' is {}; allowed are numbers from {}", text,
-                           number ? "out of range" : "no number", range);
+                           number ? "out of range" : "not a number", range);
       },
       range);
 }
@@ -47,7 +47,7 @@ Status check_output(const std::string& path, const std::string& option) {
     return error(Code::kInvalidArgument, "{} '{}' is a folder; give the name of a file", option,
                  path);
   }
-  if (fs::exists(path, ec) && !fs::is_regular_file(path, ec)) {  // Is written to, not replaced.
+  if (fs::exists(path, ec) && !fs::is_regular_file(path, ec)) {  // It is written to, not replaced.
     if (::access(path.c_str(), W_OK) == 0) return {};
     return error(Code::kIo, "{} '{}' cannot be written: {}", option, path, std::strerror(errno));
   }
@@ -55,7 +55,7 @@ Status check_output(const std::string& path, const std::string& option) {
   fs::path folder = fs::absolute(path, ec).parent_path();
   while (!fs::exists(folder, ec) && folder != folder.root_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, ec)) {
-    return error(Code::kIo, "{} '{}' cannot be written: '{}' is no folder", option, path,
+    return error(Code::kIo, "{} '{}' cannot be written: '{}' is not a folder", option, path,
                  folder.string());
   }
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {

@@ -9,7 +9,7 @@
 
 namespace corelane::cli {
 
-/// A repeatable option of one value each. (CLI11's own lists would take the words behind as well:
+/// A repeatable option of one value each. (CLI11's own lists would take the words after it too:
 /// in `run -i x.npy model.rknn` the model.)
 CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                       const std::string& help);
@@ -32,7 +32,7 @@ class Interrupts {
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
-  /// Whether a signal came since the newest one was made. Any thread.
+  /// Whether a signal came since the latest Interrupts was made. Any thread.
   static bool pending() noexcept;
 };
 

@@ -21,7 +21,7 @@ Status run_process(const std::vector<std::string>& words) {
   for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
   pid_t child = 0;
-  // Our stdout may be a JSON document: what the child prints goes to stderr.
+  // The command's stdout may be a JSON document: what the child prints goes to stderr.
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
@@ -62,7 +62,7 @@ Result<std::string> find_script(const std::string& given) {
   if (!given.empty()) {
     if (is_file(given)) return given;
     return error(Code::kNotFound,
-                 "--script '{}' is no file; it is tools/ort_reference.py of the "
+                 "--script '{}' is not a file; it is tools/ort_reference.py of the "
                  "source tree, share/corelane/ort_reference.py of an installation",
                  given);
   }
@@ -103,7 +103,7 @@ Result<TemporaryFolder> TemporaryFolder::make() {
   const auto parent = std::filesystem::temp_directory_path(ec);
   if (ec) {
     const char* given = std::getenv("TMPDIR");
-    return error(Code::kIo, "TMPDIR '{}' is no folder for temporary files: {}",
+    return error(Code::kIo, "TMPDIR '{}' does not serve as the folder for temporary files: {}",
                  given != nullptr ? given : "/tmp", ec.message());
   }
   std::string name = (parent / "corelane-XXXXXX").string();

@@ -1,7 +1,7 @@
 /// The other side of `corelane compare`: ONNX Runtime in a Python process.
 ///
-/// ONNX Runtime is a tool dependency, not a library of ours: tools/ort_reference.py runs the model
-/// and exchanges .npy files through a temporary folder, which goes with the ReferenceEngine.
+/// ONNX Runtime is a tool dependency, not linked: tools/ort_reference.py runs the model
+/// and exchanges .npy files through a temporary folder, which is removed with the ReferenceEngine.
 #pragma once
 
 #include <filesystem>
@@ -55,7 +55,7 @@ class ReferenceEngine {
   const std::string& source() const noexcept { return source_; }
   /// kNotFound / kEngineFailed when the reference process does not do its work.
   Result<InnerValues> inner_values() const;
-  /// Runs the reference on `inputs` (by position); `exposed` become outputs behind its own.
+  /// Runs the reference on `inputs` (by position); `exposed` become outputs after its own.
   Status run(const std::vector<common::Array>& inputs, const std::vector<std::string>& exposed);
   /// The i-th output; nullopt when the reference has fewer.
   Result<std::optional<common::Array>> output(std::size_t i) const;

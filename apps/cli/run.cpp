@@ -1,4 +1,5 @@
-// `corelane run`: one inference from files to files.
+// `corelane run`: one inference. Inputs come from files (.npy, pictures, raw bytes) or are random;
+// outputs go to .npy files, and figures of them with the times of the run to stdout.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -34,6 +34,13 @@ class Mistakes(CliTest):
         out = json.loads(self.fails(2, "--json", "nonsense").stdout)
         self.assertEqual(out["error"], "invalid_argument")
 
+    def test_json_failures_carry_details_for_programs(self):
+        out = json.loads(self.fails(3, "--json", "run", self.program, "--random", "--shape",
+                                    "nothere=1,3,8,8").stdout)
+        self.assertEqual(out["error"], "not_found")
+        self.assertEqual(out["details"]["given"], "nothere")
+        self.assertIn("'x'", out["details"]["allowed"])
+
     def test_a_repeatable_option_does_not_take_the_model(self):
         self.ok("run", "-i", self.path / "x.npy", self.program)
         self.ok("compile", "--shape", "x=2,3,8,8", self.path / "small.onnx", "-o",
@@ -90,7 +97,7 @@ class Mistakes(CliTest):
                       ("compare", missing), ("compile", missing)):
             self.fails(3, *words, parts=("missing.rknn", "No such file"))
         self.fails(4, "run", self.path, "--random", parts=("directory", "regular file"))
-        (self.path / "text.onnx").write_text("hello, this is no model")
+        (self.path / "text.onnx").write_text("hello, this is not a model")
         self.fails(4, "run", self.path / "text.onnx", "--random", parts=("text.onnx", "ONNX"))
         bytes_ = bytearray(self.program.read_bytes())
         bytes_[200] ^= 0x10
