@@ -1,6 +1,7 @@
 #include "model_list.h"
 
 #include <cstdio>
+#include <random>
 
 namespace corelane::bench {
 
@@ -23,6 +24,17 @@ std::vector<RealModel> real_models(const std::filesystem::path& site_packages) {
     }
   }
   return found;
+}
+
+std::vector<std::vector<float>> make_inputs(const RealModel& model) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
+  std::vector<std::vector<float>> inputs;
+  for (const auto& shape : model.shapes) {
+    inputs.emplace_back(*shape.elements());
+    for (auto& v : inputs.back()) v = uniform(random);
+  }
+  return inputs;
 }
 
 }  // namespace corelane::bench

@@ -18,4 +18,7 @@ struct RealModel {
 /// Those that are installed below `site_packages`; the others are left out with a line on stderr.
 std::vector<RealModel> real_models(const std::filesystem::path& site_packages);
 
+/// Values in [-1, 1) for each input; the same in every call, for all contenders.
+std::vector<std::vector<float>> make_inputs(const RealModel& model);
+
 }  // namespace corelane::bench

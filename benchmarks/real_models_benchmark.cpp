@@ -6,7 +6,6 @@
 #include <memory>
 #include <numeric>
 #include <openvino/openvino.hpp>
-#include <random>
 #include <stdexcept>
 #include <thread>
 
@@ -17,18 +16,6 @@
 
 namespace corelane::bench {
 namespace {
-
-/// Input bytes, the same for all contenders.
-std::vector<std::vector<float>> make_inputs(const RealModel& model) {
-  std::mt19937 random(7);
-  std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
-  std::vector<std::vector<float>> inputs;
-  for (const auto& shape : model.shapes) {
-    inputs.emplace_back(*shape.elements());
-    for (auto& v : inputs.back()) v = uniform(random);
-  }
-  return inputs;
-}
 
 ov::CompiledModel compile(ov::Core& core, const RealModel& model, bool throughput) {
   const auto network = read_static(core, model);

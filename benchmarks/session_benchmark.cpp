@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <openvino/openvino.hpp>
-#include <random>
 
 #include "corelane/session/session.h"
 #include "harness.h"
@@ -126,13 +125,7 @@ double submit_all(Session& session, const Feed& feed, Duration block) {
 }
 
 Json one_model(ov::Core& core, const RealModel& model, const Settings& base) {
-  std::mt19937 random(7);
-  std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
-  std::vector<std::vector<float>> inputs;
-  for (const auto& shape : model.shapes) {
-    inputs.emplace_back(*shape.elements());
-    for (auto& v : inputs.back()) v = uniform(random);
-  }
+  const std::vector<std::vector<float>> inputs = make_inputs(model);
   Session session = open_session(model, PlacementPolicy::kFormula);
   Session free = open_session(model, PlacementPolicy::kLeastLoaded);
   const Feed feed = feed_of(model, inputs);
