@@ -156,7 +156,7 @@ TEST_F(FileTest, APipeIsWrittenToAndStaysAPipe) {
   EXPECT_EQ(entries(), 1U);
 }
 
-TEST_F(FileTest, ADeviceBehindALinkIsWrittenTo) {
+TEST_F(FileTest, ADeviceThroughALinkIsWrittenTo) {
   // A link, so that a failure of this test replaces no device of the machine.
   fs::create_symlink("/dev/null", folder_ / "null");
   EXPECT_TRUE(write_file_atomic(folder_ / "null", as_byte_span("x")).ok());

@@ -102,7 +102,7 @@ TEST(Quant, CheckNamesWhatDoesNotFit) {
   }
 }
 
-TEST(TensorDesc, TextTellsEverything) {
+TEST(TensorDesc, TextNamesEveryProperty) {
   TensorDesc d;
   d.name = "x";
   d.dtype = DType::kF32;

@@ -46,7 +46,7 @@ TEST(ParseShape, ReadsBothSpellingsAndItsOwnText) {
   }
 }
 
-TEST(ParseShape, NamesTheTokenThatIsNoDimension) {
+TEST(ParseShape, NamesTheTokenThatIsNotADimension) {
   for (const char* bad : {"", "1,,2", "1,a", "1.5", "-2", "1,2,", "99999999999999999999", "1 2"}) {
     const auto r = parse_shape(bad);
     ASSERT_FALSE(r) << bad;

@@ -244,7 +244,7 @@ class Cli(CliTest):
         self.assertIn("1 inner value", text)
         self.assertIn("before", text)
 
-    def test_compare_leaves_out_layers_that_are_no_tensors(self):
+    def test_compare_leaves_out_layers_that_are_not_tensors(self):
         source = self.path / "sequence.onnx"
         value = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 4]) for n in ("x", "y")]
         zero = helper.make_tensor("zero", TensorProto.INT64, [], [0])
