@@ -25,7 +25,7 @@ _MOST = 2**53  # Of any number.
 _TEN_YEARS_MS = 10 * 365 * 24 * 3600 * 1000
 
 
-def _integer(name: str, value: Any, least: int) -> int:
+def _integer(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, str):
         try:
             number = int(value.strip())
@@ -60,71 +60,53 @@ def _text(name: str, value: Any) -> str:
     return os.fspath(value)
 
 
-def _cores(value: Any) -> list[int]:
+def _cores(name: str, value: Any) -> list[int]:
     """The cores of a schedule: from one core, a text such as "0,1,2", or a sequence of cores."""
     if isinstance(value, str):
         return list(_native.parse_schedule(value))
     if isinstance(value, (bool, np.bool_, bytes, bytearray, set, frozenset, Mapping)):
-        raise RuntimeError(f"schedule: expected a core, a text or a list of cores, given {value!r}")
+        raise RuntimeError(f"{name}: expected a core, a text or a list of cores, given {value!r}")
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "iu" or value.ndim > 1:
-            raise RuntimeError(f"schedule: expected an array of integers, given {value!r}")
+            raise RuntimeError(f"{name}: expected an array of integers, given {value!r}")
         value = value.tolist()
     if not isinstance(value, (list, tuple, range)):
         value = [value]
     if not value:
-        raise RuntimeError("schedule: must not be empty; name cores such as [0, 1, 2]")
+        raise RuntimeError(f"{name}: must not be empty; name cores such as [0, 1, 2]")
     cores = []
     for item in value:
         if isinstance(item, (bool, np.bool_)):
-            raise RuntimeError(f"schedule: {item!r} is not a core number")
-        cores.append(_integer("schedule", item, 0))
+            raise RuntimeError(f"{name}: {item!r} is not a core number")
+        cores.append(_integer(name, item, 0))
     return cores
 
 
-def _tp_mode(value: Any) -> str:
+def _tp_mode(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise RuntimeError(f"tp_mode: expected a text such as 'auto' or '0,1', given {value!r}")
+        raise RuntimeError(f"{name}: expected a text such as 'auto' or '0,1', given {value!r}")
     return _native.parse_tp_mode(value)
 
 
-def _operators(value: Any) -> dict[str, Any]:
+def _operators(name: str, value: Any) -> dict[str, Any]:
     """Functions by operator type."""
     if not isinstance(value, Mapping):
-        raise RuntimeError("custom_operators: expected a dict of functions by operator type, given "
-                           f"{value!r}")
+        raise RuntimeError(f"{name}: expected a dict of functions by operator type, given {value!r}")
     for kind, function in value.items():
         if not isinstance(kind, str) or not kind:
-            raise RuntimeError(f"custom_operators: {kind!r} is not an operator type")
+            raise RuntimeError(f"{name}: {kind!r} is not an operator type")
         if not callable(function):
-            raise RuntimeError(f"custom_operators: expected a function for {kind!r}, given {function!r}")
+            raise RuntimeError(f"{name}: expected a function for {kind!r}, given {function!r}")
     return dict(value)
 
 
-def _queue_size(value: Any) -> int:
-    return _integer("max_queue_size", value, 1)
-
-
+# By name: a function of (name, value) that checks the value.
 _READERS = {
-    "schedule": _cores,
-    "tp_mode": _tp_mode,
-    "threads_per_core": lambda v: _integer("threads_per_core", v, 1),
-    "placement": lambda v: _text("placement", v),
-    "enable_pacing": lambda v: _flag("enable_pacing", v),
-    "disable_dup_context": lambda v: _flag("disable_dup_context", v),
-    "max_queue_size": _queue_size,
-    "submit_timeout_ms": lambda v: _integer("submit_timeout_ms", v, 1),
-    "sequential_callbacks": lambda v: _flag("sequential_callbacks", v),
-    "max_pending_callbacks": lambda v: _integer("max_pending_callbacks", v, 1),
-    "layout": lambda v: _text("layout", v),
-    "device": lambda v: _text("device", v),
-    "profile": lambda v: _text("profile", v),
-    "precision": lambda v: _text("precision", v),
-    "fast_math": lambda v: _flag("fast_math", v),
-    "output_form": lambda v: _text("output_form", v),
-    "normalize": lambda v: _flag("normalize", v),
-    "cache": lambda v: _flag("cache", v),
-    "custom_operators": _operators,
+    "schedule": _cores, "tp_mode": _tp_mode, "threads_per_core": _integer, "placement": _text,
+    "enable_pacing": _flag, "disable_dup_context": _flag, "max_queue_size": _integer,
+    "submit_timeout_ms": _integer, "sequential_callbacks": _flag, "max_pending_callbacks": _integer,
+    "layout": _text, "device": _text, "profile": _text, "precision": _text, "fast_math": _flag,
+    "output_form": _text, "normalize": _flag, "cache": _flag, "custom_operators": _operators,
 }
 # None means "not given" for these; elsewhere it is an error, as in the original.
 _OPTIONAL = ("schedule", "tp_mode", "device", "profile")
@@ -152,7 +134,7 @@ def read_provider_options(options: Mapping[str, Any]) -> dict[str, Any]:
         if value is None and name in _OPTIONAL:
             continue
         try:
-            read[name] = _READERS[name](value)
+            read[name] = _READERS[name](name, value)
         except StatusError as error:
             raise RuntimeError(f"{name}: {error}") from None
     if "schedule" in read and "tp_mode" in read:

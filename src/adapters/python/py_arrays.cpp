@@ -36,7 +36,7 @@ constexpr std::array<std::pair<DType, int>, 16> kOnnxTypes = {{
     {DType::kI4, 22},
 }};
 
-/// A buffer that Python holds for us.
+/// A buffer that Python keeps alive while this lives.
 class HeldBuffer {
  public:
   HeldBuffer() = default;
@@ -44,7 +44,7 @@ class HeldBuffer {
   HeldBuffer& operator=(const HeldBuffer&) = delete;
   ~HeldBuffer() {
     if (buffer.obj == nullptr) return;
-    // Too late: the interpreter takes its objects with it.
+    // Otherwise too late: the interpreter has taken its objects with it.
     if (const Entered lock; lock) PyBuffer_Release(&buffer);
   }
   Py_buffer buffer{};
@@ -58,7 +58,7 @@ DType by_size(Py_ssize_t size, DType one, DType two, DType four, DType eight) no
                      : DType::kUndefined;
 }
 
-/// What numpy means by a format; kUndefined for other byte orders and for structures.
+/// The element type of a buffer's format; kUndefined for other byte orders and for structures.
 DType dtype_of_format(const char* format, Py_ssize_t size) noexcept {
   std::string_view text = format == nullptr ? "B" : format;
   if (text.size() == 2 && (text[0] == '@' || text[0] == '=' || text[0] == '<')) {
@@ -110,7 +110,7 @@ bool view_buffer(nb::handle value, int flags, ArrayView& array) {
 
 constexpr int kReading = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT;
 
-/// Memory of a tensor, for numpy to hold on to.
+/// Memory of a tensor, which arrays keep alive.
 struct Memory {
   Tensor tensor;
 };
@@ -124,7 +124,7 @@ int get_memory(PyObject* self, Py_buffer* view, int flags) {
 PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_memory)},
                               {0, nullptr}};
 
-/// numpy.ndarray and the dtypes, looked up once and kept for good.
+/// numpy.ndarray and the dtypes, looked up once and never dropped.
 struct Numpy {
   nb::object ndarray;
   std::array<nb::object, kOnnxTypes.size()> dtypes;
@@ -154,15 +154,15 @@ nb::handle numpy_dtype(DType type) {
 }  // namespace
 
 int onnx_type(DType type) noexcept {
-  for (const auto& [ours, theirs] : kOnnxTypes) {
-    if (ours == type) return theirs;
+  for (const auto& [known, number] : kOnnxTypes) {
+    if (known == type) return number;
   }
   return 0;
 }
 
 DType dtype_of(int onnx_type) noexcept {
-  for (const auto& [ours, theirs] : kOnnxTypes) {
-    if (theirs == onnx_type) return ours;
+  for (const auto& [type, number] : kOnnxTypes) {
+    if (number == onnx_type) return type;
   }
   return DType::kUndefined;
 }

@@ -91,7 +91,7 @@ std::shared_ptr<device::HostOperatorTable> read_operators(const nb::dict& functi
   for (const auto& [key, value] : functions) {
     const auto name = nb::cast<std::string>(key);
     std::shared_ptr<PyObject> held = shared(nb::borrow(value).release().ptr());
-    // The table goes by the type alone; the domain only chooses nodes.
+    // The key of the table is the type; the domain only selects nodes.
     check(table->add(name.substr(name.rfind('.') + 1),
                      [held = std::move(held)](const device::HostOperatorCall& call) {
                        return run_function(held.get(), call);

@@ -16,7 +16,8 @@ SessionOptions read_options(const nanobind::dict& given);
 /// What is in force, under the same keys.
 nanobind::dict show_options(const SessionOptions& options);
 
-/// The options of a call that Python code may change while it waits or between calls; CallOptions.
+/// The options that calls may share (see CallOptions). Python code changes them between calls, and
+/// may terminate calls that wait.
 struct Terms {
   CallControl control;
   std::int64_t timeout_us = 0;
