@@ -41,7 +41,7 @@ class Given(unittest.TestCase):
         self.assertEqual(len(said.entries), 1)
         np.testing.assert_array_equal(said.entries[0][0][0], Y.repeat(5, 0))
 
-    def test_what_is_no_function_is_refused(self):
+    def test_callbacks_that_are_not_functions_are_refused(self):
         with self.assertRaises(TypeError):
             session().run_async(None, {"x": X}, None, None)
 
@@ -141,7 +141,7 @@ class Inside(unittest.TestCase):
 
 
 class Raising(unittest.TestCase):
-    def test_a_thousand_exceptions_harm_nobody(self):
+    def test_a_thousand_exceptions_do_no_harm(self):
         made, seen = session("null:rk3588", max_queue_size=64), []
 
         def bad(*_):

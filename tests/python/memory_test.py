@@ -69,7 +69,7 @@ class Inputs(unittest.TestCase):
         np.testing.assert_array_equal(strict(()).run(None, {"x": np.float32(-3)})[0], 0)
         self.assertEqual(strict().run(None, {"x": np.ones((0, 4), np.float32)})[0].shape, (0, 4))
 
-    def test_what_is_no_array_is_named(self):
+    def test_values_that_are_not_arrays_are_named(self):
         for value in (object(), np.array(["a"]), np.array([None]), X.astype(">f4"), {"a": 1}):
             with self.assertRaises((TypeError, RuntimeError)) as caught:
                 session().run(None, {"x": value})

@@ -56,7 +56,7 @@ class Sources(unittest.TestCase):
         np.testing.assert_array_equal(made.run(None, {"x": X})[0], Y)
         self.assertEqual(made.get_modelmeta().custom_metadata_map["rknn_custom_string"], "hello")
 
-    def test_what_is_no_model_is_refused(self):
+    def test_bytes_that_are_not_a_model_are_refused(self):
         for source, kind, text in ((b"", RuntimeError, "model data must not be empty"),
                                    (b"abcdefgh", RuntimeError, "61 62 63 64"),
                                    ("nope.onnx", RuntimeError, "nope.onnx"),

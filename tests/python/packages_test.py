@@ -50,13 +50,13 @@ def flat(value) -> list:
 class Packages(unittest.TestCase):
     def check(self, name: str, found: int, score: float = 1e-3, box: float = 1.0) -> None:
         """found: how many texts or scores there are at least; score and box: allowed differences."""
-        reference, ours = result(name, alias=False), result(name, alias=True)
-        self.assertEqual((reference["engine"], ours["engine"]), ("onnxruntime", "corelane"))
+        reference, found = result(name, alias=False), result(name, alias=True)
+        self.assertEqual((reference["engine"], found["engine"]), ("onnxruntime", "corelane"))
         there = len(reference.get("texts", [])) + len(flat(reference.get("scores", [])))
         self.assertGreaterEqual(there, found)
-        self.assertEqual(ours.get("texts"), reference.get("texts"))
+        self.assertEqual(found.get("texts"), reference.get("texts"))
         for kind, limit in (("scores", score), ("boxes", box)):
-            one, other = flat(reference.get(kind, [])), flat(ours.get(kind, []))
+            one, other = flat(reference.get(kind, [])), flat(found.get(kind, []))
             self.assertEqual(len(one), len(other), kind)
             worst = max((abs(a - b) for a, b in zip(one, other)), default=0.0)
             self.assertLessEqual(worst, limit, kind)
@@ -70,7 +70,7 @@ class Packages(unittest.TestCase):
     def test_rapid_layout_finds_the_same_blocks(self):
         self.check("page_blocks", found=4)
 
-    def test_magika_tells_the_same_types(self):
+    def test_magika_finds_the_same_types(self):
         self.check("file_types", found=8)
 
     def test_faster_whisper_hears_the_same_spans(self):

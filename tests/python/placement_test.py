@@ -171,7 +171,7 @@ class Pace(unittest.TestCase):
                 made.submit(None, {"x": X})
         self.assertIn("pace", str(caught.exception))
 
-    def test_failed_tasks_are_no_samples(self):
+    def test_failed_tasks_do_not_count_in_the_average(self):
         made = session("null:rk3588?a=5ms&fail=1&name=failed", enable_pacing=True)
         for _ in range(3):
             with self.assertRaises(RuntimeError):

@@ -59,7 +59,7 @@ class Exit(unittest.TestCase):
             sys.exit(0)
         """, "called\n")
 
-    def test_with_futures_nobody_asked(self):
+    def test_with_futures_that_are_never_read(self):
         self.clean("""
             s = session("null:rk3588?a=20ms")
             futures = [s.submit(None, {"x": X}) for _ in range(3)]

@@ -218,7 +218,7 @@ class Life(LiteCase):
                 lite.inference([self.x])
             self.assertEqual([record["core_bits"] for record in session.read_trace()], [mask] * 3)
 
-    def test_async_mode_is_one_frame_behind(self):
+    def test_async_mode_lags_by_one_frame(self):
         lite = started(self.model, async_mode=True)
         results = [lite.inference([np.full((1, 4), k, np.float32)], get_frame_id=True) for k in range(5)]
         self.assertEqual([int(outputs[0][0, 0]) for outputs in results], [0, 0, 1, 2, 3])

@@ -62,12 +62,12 @@ class SwapMemory(unittest.TestCase):
         np.testing.assert_array_equal(outputs[0], np.maximum(X, 0))
         self.assertEqual((data, text), (7, ""))
 
-    def test_run_async_tells_wrong_shapes_by_callback(self):
+    def test_run_async_reports_wrong_shapes_by_callback(self):
         outputs, data, text = self.call_back({"x": X[0]})
         self.assertEqual((outputs, data), ([], 7))
         self.assertIn("Invalid rank for input: x Got: 1 Expected: 2", text)
 
-    def test_run_async_tells_other_mistakes_by_callback(self):
+    def test_run_async_reports_other_mistakes_by_callback(self):
         stopped = ort.RunOptions()
         stopped.terminate = True
         for arguments, said in ((({"x": X}, ["q"]), "Invalid output name:"),

@@ -26,7 +26,7 @@ state = importlib.import_module(f"{ENGINE}.capi.onnxruntime_pybind11_state")
 DIFFERENCES = {
     "test_bytearray_is_refused": "buffers of bytes are accepted",
     "test_feed_must_be_a_dict": "lists in order and single arrays are accepted",
-    "test_exceptions_derive_from_exception_only": "ours are RuntimeErrors too, for code of RKNN users",
+    "test_exceptions_derive_from_exception_only": "Corelane's are RuntimeErrors too, for code of RKNN users",
     "test_one_thread_session_refuses_run_async": "the threads that run tasks are the device's",
 }
 
@@ -282,7 +282,7 @@ class Differences(unittest.TestCase):
         for name in DIFFERENCES:
             self.assertTrue(hasattr(Swap, name), name)
 
-    @unittest.skipIf(ENGINE == "onnxruntime", "ours")
+    @unittest.skipIf(ENGINE == "onnxruntime", "only Corelane has it")
     def test_ours(self):
         session = ort.InferenceSession(bytearray(relu_model()))
         np.testing.assert_array_equal(session.run(None, [X])[0], np.maximum(X, 0))
