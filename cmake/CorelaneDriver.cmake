@@ -1,21 +1,25 @@
-# corelane_driver(<kind> BUILTIN|MODULE PROFILES <texts>... [LIBS <targets>...])
-# One driver from the sources of the current folder, and its unit tests `<kind>_tests`.
+# corelane_driver(<kind> BUILTIN|MODULE [LIBS <targets>...])
+# One driver from the sources of the current folder, and its unit tests `<kind>_tests`. Its file
+# `<kind>_description.cpp` defines `const DriverDescription& corelane::device::describe_<kind>()` and
+# needs nothing but the library's headers: the library has it even where it has not the module.
 #  - BUILTIN: static library `corelane_driver_<kind>` that defines
-#    `const DriverModule* corelane::device::driver_<kind>()`, named in the generated table.
+#    `const DriverModule& corelane::device::driver_<kind>()`, named in the generated table.
 #  - MODULE: shared object `lib/corelane/libcorelane_<kind>.so` (target `corelane_driver_<kind>`)
 #    that exports `corelane_driver_module_v1`. Its code is a static library
 #    `corelane_driver_<kind>_code` too, which its tests link.
-# PROFILES are texts that open it, for list_drivers().
 include_guard()
 
 function(corelane_driver kind)
-  cmake_parse_arguments(D "BUILTIN;MODULE" "" "PROFILES;LIBS" ${ARGN})
+  cmake_parse_arguments(D "BUILTIN;MODULE" "" "LIBS" ${ARGN})
   corelane_sources(sources tests "${CMAKE_CURRENT_SOURCE_DIR}")
-  list(JOIN D_PROFILES "," profiles)
+  list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/${kind}_description.cpp")
+  set(description corelane_driver_${kind}_description)
+  add_library(${description} STATIC ${kind}_description.cpp)
+  target_link_libraries(${description} PUBLIC corelane_device PRIVATE corelane_options)
   if(D_BUILTIN)
     set(code corelane_driver_${kind})
     add_library(${code} STATIC ${sources})
-    set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_ROWS "${kind}|builtin|${profiles}")
+    set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_ROWS "${kind}|builtin")
   else()
     set(code corelane_driver_${kind}_code)
     set(entry ${sources})
@@ -29,10 +33,10 @@ function(corelane_driver kind)
     target_link_options(corelane_driver_${kind} PRIVATE -Wl,--exclude-libs,ALL)
     install(TARGETS corelane_driver_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/corelane
       COMPONENT runtime)
-    set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_ROWS "${kind}|module|${profiles}")
+    set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_ROWS "${kind}|module")
     set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_MODULES corelane_driver_${kind})
   endif()
-  target_link_libraries(${code} PUBLIC corelane_lanes PRIVATE ${D_LIBS} corelane_options)
+  target_link_libraries(${code} PUBLIC corelane_device ${description} PRIVATE ${D_LIBS} corelane_options)
   if(tests)
     corelane_test(${kind}_tests SOURCES ${tests} LIBS ${code} ${D_LIBS} LABELS unit)
   endif()
@@ -49,15 +53,17 @@ function(corelane_driver_table)
     string(REPLACE "|" ";" row "${row}")
     list(GET row 0 kind)
     list(GET row 1 where)
-    list(GET row 2 profiles)
+    string(APPEND declarations "const DriverDescription& describe_${kind}();\n")
+    list(APPEND libraries corelane_driver_${kind}_description)
+    set(entry nullptr)
     if(where STREQUAL "builtin")
-      string(APPEND declarations "const DriverModule* driver_${kind}();\n")
-      string(APPEND table "    {\"${kind}\", \"${profiles}\", &driver_${kind}},\n")
+      string(APPEND declarations "const DriverModule& driver_${kind}();\n")
+      set(entry "&driver_${kind}")
       list(APPEND libraries corelane_driver_${kind})
-    else()
-      string(APPEND table "    {\"${kind}\", \"${profiles}\", nullptr},\n")
     endif()
+    string(APPEND table "    {&describe_${kind}, ${entry}},\n")
   endforeach()
+  list(GET CORELANE_DRIVERS 0 default_kind)
   list(LENGTH rows count)
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/driver_table.cpp" @ONLY CONTENT [[
 // Generated from CORELANE_DRIVERS.
@@ -68,14 +74,16 @@ namespace corelane::device {
 @declarations@
 std::span<const DriverRow> driver_table() noexcept {
   static constexpr DriverRow kRows[] = {
-@table@    {nullptr, nullptr, nullptr}};
+@table@    {nullptr, nullptr}};
   return {kRows, @count@};
 }
+
+const char* default_kind() noexcept { return "@default_kind@"; }
 
 }  // namespace corelane::device
 ]])
   add_library(corelane_drivers STATIC "${CMAKE_CURRENT_BINARY_DIR}/driver_table.cpp")
-  target_link_libraries(corelane_drivers PUBLIC corelane_device ${libraries}
+  target_link_libraries(corelane_drivers PUBLIC corelane_device corelane_lanes ${libraries}
     corelane_validating corelane_faulty PRIVATE corelane_options)
   # The registry reads the table: two static libraries that need each other.
   target_link_libraries(corelane_device PUBLIC corelane_drivers)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "corelane/driver/lane_engine.h"
+#include "device/registry/device_wrappers.h"
 
 namespace corelane::lanes {
 

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "corelane/driver/lane_engine.h"
+#include "device/registry/device_wrappers.h"
 #include "lanes/lane_job.h"
 #include "lanes/trace_ring.h"
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "corelane/driver/lane_engine.h"
+#include "device/registry/device_wrappers.h"
 #include "lanes/lane_scheduler.h"
 
 namespace corelane::lanes {

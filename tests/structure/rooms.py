@@ -13,10 +13,10 @@ ROOMS = {
     "onnx": "base tensor program",
     "device": "base tensor",
     # floor 5
-    "driver": "base tensor device",
-    "lanes": "base tensor dispatch device driver",
+    "lanes": "base tensor dispatch device",
     # floor 6
-    "drivers/*": "base tensor device driver lanes",
+    "drivers/chips": "base tensor device",
+    "drivers/*": "base tensor device drivers/chips",
     "runtime": "base tensor program onnx device",
     # floor 7
     "session": "base tensor dispatch program device runtime",

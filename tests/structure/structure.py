@@ -22,10 +22,12 @@ GENERATED = re.compile(r"(\.pb|_generated)\.h$")
 BESIDE = re.compile(r"_(test|benchmark|fuzz)$")
 
 # Floors, lowest first. A unit is a folder of a floor; `drivers/*`, `adapters/*` and `apps/*` hold one
-# unit for each subfolder. What the programs share lies below the programs.
-FLOORS = {"base": 1, "tensor": 2, "dispatch": 2, "program": 3, "onnx": 4, "device": 4, "driver": 4.5, "lanes": 5,
+# unit for each subfolder.
+FLOORS = {"base": 1, "tensor": 2, "dispatch": 2, "program": 3, "onnx": 4, "device": 4, "lanes": 5,
           "drivers": 6, "runtime": 6, "session": 7, "scheduler": 7, "edge": 8, "adapters": 9, "apps": 10}
 SPLIT = ("drivers", "adapters", "apps")
+# What the units of a split floor share lies below them.
+SHARED = {"drivers/chips": 5.5, "apps/common": 9.5}
 # Headers that a foreign API is spoken by stand below everything; check_foreign says who may take them.
 SPOKEN = ("include/rknn/",)
 # The face for drivers, inside the tree or outside, is the device's second public folder.
@@ -123,7 +125,7 @@ def unit_of(path):
     if rest[0] not in FLOORS:
         return (None, rest[0])
     if rest[0] in SPLIT and len(rest) > 2:
-        floor = 9.5 if rest[:2] == ["apps", "common"] else FLOORS[rest[0]]
+        floor = SHARED.get("/".join(rest[:2]), FLOORS[rest[0]])
         return (floor, "/".join(rest[:2]))
     return (FLOORS[rest[0]], rest[0])
 

@@ -7,6 +7,7 @@
 /// `../lib/corelane/`). They are opened RTLD_LOCAL at the first use.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,14 +35,20 @@ CORELANE_API Result<DeviceSpec> parse_device_spec(std::string_view text);
 struct OpenOptions {
   std::shared_ptr<Clock> clock;             ///< Null: the real clock.
   std::shared_ptr<FaultPoint> fault_point;  ///< Null: from CORELANE_FAULTS, else none.
-  /// False: one device per text in this process, shared by all who open it (so they share cores).
-  /// True, or with a clock or fault point: an instance of its own.
+  /// False: one device per complete text in this process, shared by all that open it (so they share
+  /// cores). True, or with a clock or fault point: an instance of its own.
   bool own_instance = false;
   /// Wraps the device so that each argument is checked once. Leave on.
   bool validate = true;
 };
 
-/// Opens `spec`; an empty text means `CORELANE_DEVICE`, and without it "virtual:rk3588".
+/// The text that is opened where neither the caller nor `CORELANE_DEVICE` names a device: the first
+/// kind of CORELANE_DRIVERS with its first profile, "virtual:rk3588". Any thread.
+CORELANE_API std::string default_device();
+
+/// Opens `spec`; an empty text means `CORELANE_DEVICE`, and without it default_device(). A text may
+/// leave out the profile: "virtual" and "virtual:rk3588" are one device. Two devices open at the
+/// same time; of callers with one text, one opens it and the others wait. Any thread.
 /// kNotFound (unknown kind, with the known ones and where modules were looked for),
 /// kInvalidArgument (profile, option), kVersionMismatch (a module of another build), kIo.
 CORELANE_API Result<std::shared_ptr<Device>> open_device(std::string_view spec = {},
@@ -53,7 +60,20 @@ struct DriverInfo {
   std::string origin;                 ///< "built in" or the path of the module.
   std::vector<std::string> profiles;  ///< Examples of texts that open.
 };
-/// Built-in drivers and the modules that were found; nothing is opened. Any thread.
+/// Built-in drivers and the modules that were found, by kind. No device or engine is opened; a
+/// module from outside the tree is loaded for its description, and listed with its kind alone where
+/// that fails. Any thread.
 CORELANE_API std::vector<DriverInfo> list_drivers();
+
+/// How files of one kind begin that a driver takes as they are.
+struct FileMagic {
+  std::string kind;        ///< Image::kind of such a file.
+  std::string bytes;       ///< What stands in the file at `offset`; not empty.
+  std::size_t offset = 0;  ///< Bytes from the beginning of the file.
+  bool encrypted = false;  ///< A form that is recognised only to say so.
+};
+/// The files of all drivers, in the order of the drivers' kinds. Opens what list_drivers() opens.
+/// Any thread.
+CORELANE_API std::vector<FileMagic> list_file_magics();
 
 }  // namespace corelane::device

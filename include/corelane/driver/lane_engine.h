@@ -1,6 +1,18 @@
-/// What a driver of "lanes" supplies: the part that differs between the virtual NPU, the null
-/// device and the next one. Queues, order, priorities, deadlines, reset, shadow buffers and traces
-/// are done once, in LanedDevice; a driver implements these three classes and nothing else.
+/// What a driver of lanes supplies: the part that differs between the virtual NPU, the null device
+/// and the next one. The library makes a device of it: queues, order, priorities, deadlines,
+/// resets, shadow buffers and traces are done there once. A driver implements these three classes.
+///
+/// Ownership: the device owns the engine; an executable owns its program and keeps the engine
+/// alive; bindings own their requests and keep the program alive. Memory that is bound stays with
+/// whoever bound it, and is valid until it is replaced or the request is destroyed.
+///
+/// Threads: LaneEngine and LaneProgram are called from any thread, from several at once, while
+/// requests run. A LaneRequest is used by one thread at a time, not always the same one. No lock of
+/// the library is held during a call. Nothing here throws: exceptions of an engine's library become
+/// a Status.
+///
+/// A job is abandoned at its deadline, but run() is not interrupted: it goes on in its thread, and
+/// its request and memory are kept until it returns.
 #pragma once
 
 #include <cstddef>
@@ -16,78 +28,85 @@
 
 namespace corelane::device {
 
-/// Tensors bound for one width (number of cores) on the engine. Used by one job at a time.
+/// Tensors bound on the engine for one width (number of cores).
 class LaneRequest {
  public:
   virtual ~LaneRequest() = default;
-  /// Plain layout, executable's dtype, checked by the caller. Kept until changed. For an input that
-  /// the program keeps also a null reference: let go of the memory and of the form of it; another
-  /// is set before the next run.
+  /// The memory that runs read from now on: plain layout, the program's dtype, a static shape that
+  /// the description accepts, and at least its bytes (the caller has checked all this). Not copied.
+  /// For an input that the program keeps (keeps_input) also an empty reference: release the memory
+  /// and the form made of it; another is set before the next run. Fails with kUnsupported or
+  /// kOutOfMemory where the engine cannot take it.
   virtual Status set_input(std::size_t index, const TensorRef& tensor) = 0;
+  /// The memory that runs write. For an output with an open shape `tensor` may have the size the
+  /// caller guessed, or be empty: the engine's own memory. Fails like set_input().
   virtual Status set_output(std::size_t index, const TensorRef& tensor) = 0;
-  /// Samples in the runs to come, for engines that script their time; called when it changes
-  /// from 1.
+  /// Samples in the runs to come, for engines whose time depends on it. Called when it changes; it
+  /// is 1 before.
   virtual void set_batch(std::uint32_t /*batch*/) {}
-  /// Runs and blocks. `core_bits` are the granted ones. Never throws.
+  /// Runs and blocks. `core_bits` are the cores granted, as many as the request's width. Fails with
+  /// kEngineFailed, kOutOfMemory (an open output that does not fit; nothing is written past the
+  /// end), or the code of a host operator. kDeviceReset means that the core must be made anew.
   virtual Status run(std::uint64_t core_bits) = 0;
-  /// Event-driven engines only: starts the job and calls `done` later from the clock.
+  /// Event-driven engines only: starts the job and calls `done` once, now or later from the clock,
+  /// with what run() would return.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): an override keeps it.
   virtual void start(std::uint64_t core_bits, std::function<void(Status)> done) {
     done(run(core_bits));
   }
-  /// The result with its actual shape. Valid until the next run or set_output.
+  /// The result of the last run with its actual shape. Valid until the next run or set_output().
   virtual Result<TensorRef> output(std::size_t index) = 0;
+  /// Of the last run. kUnsupported unless it was prepared with profile_layers.
   virtual Result<std::vector<LayerTime>> layer_times() const = 0;
 };
 
+/// An image, ready to run. Immutable.
 class LaneProgram {
  public:
   virtual ~LaneProgram() = default;
+  /// In the order of the image; the same objects at each call.
   virtual const std::vector<TensorDesc>& inputs() const noexcept = 0;
+  /// Declared outputs, then the exposed values; the same objects at each call.
   virtual const std::vector<TensorDesc>& outputs() const noexcept = 0;
+  /// Whether each core has constants of its own.
   virtual Placement placement() const noexcept = 0;
   /// True when prepare() took Image::precompiled.
   virtual bool from_precompiled() const noexcept { return false; }
+  /// Bytes of this program and its live requests, without what was bound.
   virtual MemoryFigures memory() const = 0;
   /// True for an input of which the program keeps a form of its own between runs. Its content is
   /// copied to a shadow only when it is new, and setting the same memory again is not left out.
   virtual bool keeps_input(std::size_t /*index*/) const noexcept { return false; }
-  /// Of such an input, the content of this memory. Any thread. Bindings hold it while they use the
-  /// memory, and renew it when the memory is set, and once more when fences that the first job
-  /// after that waits for are signalled.
+  /// Of such an input, the content of this memory. Bindings hold it while they use the memory, and
+  /// renew it when the memory is set, and once more when fences that the first job after that waits
+  /// for are signalled. kUnsupported for an input that is not kept.
   virtual Result<std::shared_ptr<KeptContent>> kept_content(std::size_t /*index*/,
                                                             const TensorRef& /*tensor*/) {
     return error(Code::kUnsupported, "this program keeps no input");
   }
   /// A request that runs on `width` cores at once; with width 1 and replicated placement, on the
   /// copy of core `core`. May compile (a copy for that width or core) at its first use.
+  /// kOutOfMemory or kEngineFailed.
   virtual Result<std::unique_ptr<LaneRequest>> new_request(std::size_t width, std::size_t core) = 0;
   /// Makes now what `requests` jobs of `width` cores each need to run at once, so that no job has
-  /// to.
+  /// to. Fails like new_request().
   virtual Status reserve(std::size_t /*width*/, std::size_t /*requests*/) { return {}; }
+  /// A form that prepares faster, and its tag; kUnsupported when there is none.
   virtual Result<Executable::Precompiled> export_precompiled() const = 0;
 };
 
+/// What prepares images. One for each device.
 class LaneEngine {
  public:
   virtual ~LaneEngine() = default;
+  /// Keeps image.keep_alive while it uses the bytes. kForeignImage (a kind that the engine does not
+  /// take, with those it does), kMalformed (the bytes), kUnsupportedModel or kUnsupported (an
+  /// operator or option), kShapeMismatch (input_shapes), kNotFound (an exposed value),
+  /// kOutOfMemory, kEngineFailed.
   virtual Result<std::shared_ptr<LaneProgram>> prepare(const Image& image,
                                                        const PrepareOptions& options) = 0;
-  /// True: jobs take no thread; LaneRequest::start is called and completes on the clock.
+  /// True: jobs take no thread; LaneRequest::start is called and completes on the clock. Constant.
   virtual bool event_driven() const noexcept { return false; }
 };
-
-struct LaneOptions {
-  std::shared_ptr<Clock> clock = real_clock();
-  std::shared_ptr<FaultPoint> fault_point;  ///< May be null.
-  /// How long an idle lane's thread spins for the next job before it sleeps. At most one lane
-  /// spins at a time, none on a machine with one CPU.
-  Duration spin = std::chrono::microseconds(30);
-};
-
-/// A device of info.cores.size() lanes over the engine.
-Result<std::shared_ptr<Device>> make_laned_device(DeviceInfo info,
-                                                  std::shared_ptr<LaneEngine> engine,
-                                                  const LaneOptions& options);
 
 }  // namespace corelane::device

@@ -1,57 +1,77 @@
-#include <charconv>
+#include "device/registry/device_profile.h"
 
-#include "corelane/driver/module.h"
+#include <algorithm>
+#include <charconv>
 
 namespace corelane::device {
 namespace {
 
-struct Profile {
-  std::string_view name;
-  std::size_t cores;
-  std::uint64_t clock_hz;
-};
-constexpr Profile kProfiles[] = {{"rk3588", 3, 1'000'000'000}, {"rk3576", 2, 950'000'000},
-                                 {"rk3568", 1, 600'000'000},   {"rk3566", 1, 600'000'000},
-                                 {"rk3562", 1, 1'000'000'000}, {"aic100", 16, 1'450'000'000}};
+constexpr std::string_view kGeneric = "generic:";
 
-DeviceInfo describe(std::string_view kind, std::string_view profile, std::size_t cores,
-                    std::uint64_t clock_hz) {
-  DeviceInfo info;
-  info.kind = kind;
-  info.profile = profile;
-  info.instance = fmt::format("{}:{}#0", kind, profile);
-  for (std::size_t i = 0; i < cores; ++i)
-    info.cores.push_back({"core" + std::to_string(i), clock_hz});
-  return info;
+/// N of "generic:N"; 0 for anything else.
+std::size_t generic_cores(const DriverDescription& driver, std::string_view profile) {
+  if (!profile.starts_with(kGeneric)) return 0;
+  const std::string_view digits = profile.substr(kGeneric.size());
+  std::size_t cores = 0;
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), cores);
+  const bool whole = problem == std::errc() && end == digits.data() + digits.size();
+  return whole && cores <= driver.most_generic_cores ? cores : 0;
+}
+
+const ChipRow* find_chip(const DriverDescription& driver, std::string_view profile) {
+  const auto found = std::find_if(driver.chips.begin(), driver.chips.end(),
+                                  [&](const ChipRow& chip) { return chip.name == profile; });
+  return found == driver.chips.end() ? nullptr : &*found;
+}
+
+std::string known_profiles(const DriverDescription& driver) {
+  std::string text;
+  for (const ChipRow& chip : driver.chips) text += (text.empty() ? "" : ", ") + chip.name;
+  if (driver.most_generic_cores == 0) return text;
+  return fmt::format("{}{}{}N with N from 1 to {}", text, text.empty() ? "" : " or ", kGeneric,
+                     driver.most_generic_cores);
 }
 
 }  // namespace
 
-Result<DeviceInfo> device_profile(std::string_view kind, std::string_view profile) {
-  if (profile.empty()) profile = kProfiles[0].name;
-  for (const Profile& p : kProfiles)
-    if (p.name == profile) return describe(kind, profile, p.cores, p.clock_hz);
-  constexpr std::string_view kGeneric = "generic:";
-  if (profile.substr(0, kGeneric.size()) == kGeneric) {
-    const std::string_view digits = profile.substr(kGeneric.size());
-    std::size_t cores = 0;
-    const auto [end, problem] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), cores);
-    if (problem == std::errc() && end == digits.data() + digits.size() && cores >= 1 &&
-        cores <= CoreSet::kMaxCores)
-      return describe(kind, profile, cores, 0);
+Result<DeviceSpec> complete(const DriverDescription& driver, DeviceSpec spec) {
+  if (spec.profile.empty())
+    spec.profile = driver.chips.empty() ? fmt::format("{}1", kGeneric) : driver.chips.front().name;
+  if (find_chip(driver, spec.profile) == nullptr) {
+    const std::size_t cores = generic_cores(driver, spec.profile);
+    if (cores == 0)
+      return error(Code::kInvalidArgument, "device profile '{}' is not known to '{}'; use {}",
+                   spec.profile, driver.kind, known_profiles(driver));
+    spec.profile = fmt::format("{}{}", kGeneric, cores);
   }
-  return error(
-      Code::kInvalidArgument,
-      "device profile '{}' is not known; use rk3588, rk3576, rk3568, rk3566, rk3562, aic100 "
-      "or generic:N with N from 1 to {}",
-      profile, CoreSet::kMaxCores);
+  const auto name = spec.options.find("name");
+  if (name != spec.options.end() && name->second == "0") spec.options.erase(name);
+  return spec;
 }
 
-std::string instance_name(const DeviceSpec& spec) {
+DeviceInfo describe(const DriverDescription& driver, const DeviceSpec& spec) {
+  const ChipRow* chip = find_chip(driver, spec.profile);
+  const std::size_t cores = chip == nullptr ? generic_cores(driver, spec.profile) : chip->cores;
   const auto name = spec.options.find("name");
-  return fmt::format("{}:{}#{}", spec.kind, spec.profile.empty() ? "rk3588" : spec.profile,
-                     name == spec.options.end() ? "0" : name->second);
+  DeviceInfo info;
+  info.kind = spec.kind;
+  info.profile = spec.profile;
+  info.instance = fmt::format("{}:{}#{}", spec.kind, spec.profile,
+                              name == spec.options.end() ? "0" : name->second);
+  for (std::size_t i = 0; i < cores; ++i)
+    info.cores.push_back({"core" + std::to_string(i), chip == nullptr ? 0 : chip->clock_hz});
+  info.capabilities = driver.capabilities;
+  return info;
+}
+
+std::vector<std::string> example_texts(const DriverDescription& driver) {
+  std::vector<std::string> texts;
+  for (const ChipRow& chip : driver.chips) texts.push_back(driver.kind + ":" + chip.name);
+  if (driver.most_generic_cores > 0)
+    texts.push_back(fmt::format("{}:{}{}", driver.kind, kGeneric,
+                                std::min<std::size_t>(driver.most_generic_cores, 4)));
+  texts.insert(texts.end(), driver.examples.begin(), driver.examples.end());
+  return texts;
 }
 
 }  // namespace corelane::device

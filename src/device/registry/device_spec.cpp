@@ -3,8 +3,10 @@
 namespace corelane::device {
 namespace {
 
-constexpr std::string_view kExample =
-    "write kind[:profile][?key=value&...], for instance virtual:rk3588 or null:generic:4?a=1ms";
+std::string example() {
+  return fmt::format("write kind[:profile][?key=value&...], for instance {}?name=left",
+                     default_device());
+}
 
 bool is_word(std::string_view text) {
   if (text.empty()) return false;
@@ -33,11 +35,11 @@ Result<DeviceSpec> parse_device_spec(std::string_view text) {
   const std::size_t colon = head.find(':');
   spec.kind = head.substr(0, colon);
   if (!is_word(spec.kind))
-    return error(Code::kInvalidArgument, "device '{}' has no kind; {}", text, kExample);
+    return error(Code::kInvalidArgument, "device '{}' has no kind; {}", text, example());
   if (colon != std::string_view::npos) {
     spec.profile = head.substr(colon + 1);
     if (spec.profile.empty())
-      return error(Code::kInvalidArgument, "device '{}' has an empty profile; {}", text, kExample);
+      return error(Code::kInvalidArgument, "device '{}' has an empty profile; {}", text, example());
   }
   if (question == text.size()) return spec;
   const std::string_view tail = text.substr(question + 1);
@@ -47,11 +49,11 @@ Result<DeviceSpec> parse_device_spec(std::string_view text) {
     const std::size_t equals = token.find('=');
     if (equals == std::string_view::npos || equals == 0)
       return error(Code::kInvalidArgument, "device '{}': '{}' is not key=value; {}", text, token,
-                   kExample);
+                   example());
     const std::string key(token.substr(0, equals));
     if (!spec.options.emplace(key, token.substr(equals + 1)).second)
       return error(Code::kInvalidArgument, "device '{}': option '{}' is given twice; {}", text, key,
-                   kExample);
+                   example());
     at = end + 1;
   }
   return spec;

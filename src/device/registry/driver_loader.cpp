@@ -33,7 +33,7 @@ Result<const DriverModule*> open_module(const fs::path& path, std::string_view k
   void* symbol = dlsym(handle, kDriverModuleSymbol);
   if (symbol == nullptr) {
     dlclose(handle);
-    return error(Code::kIo, "'{}' is no driver: it does not export {}", path.string(),
+    return error(Code::kIo, "'{}' is not a driver: it does not export {}", path.string(),
                  kDriverModuleSymbol);
   }
   const DriverModule* module = reinterpret_cast<DriverModuleEntry>(symbol)();
@@ -44,8 +44,8 @@ Result<const DriverModule*> open_module(const fs::path& path, std::string_view k
                  "driver '{}' was built as '{}', this library as '{}'; install both from one build",
                  path.string(), build, CORELANE_DRIVER_BUILD);
   }
-  if (module->kind != kind) {
-    const std::string actual = module->kind;
+  if (module->describe().kind != kind) {
+    const std::string actual = module->describe().kind;
     dlclose(handle);
     return error(Code::kIo, "driver '{}' is for devices '{}', not '{}'; rename the file",
                  path.string(), actual, kind);

@@ -20,7 +20,7 @@ struct FoundModule {
 std::vector<FoundModule> find_modules();
 
 /// Opens the module of `kind`. kNotFound when no folder has it, kIo when the loader refuses it,
-/// kVersionMismatch when it was built from another tree. A module stays open for ever: threads and
+/// kVersionMismatch when it was built from another tree. A module is never closed: threads and
 /// objects of its devices run its code.
 Result<const DriverModule*> load_module(std::string_view kind);
 

@@ -8,11 +8,12 @@
 namespace corelane::device {
 
 struct DriverRow {
-  const char* kind;
-  const char* profiles;            ///< Comma-separated texts that open it.
-  const DriverModule* (*entry)();  ///< Null: built as a module beside the library.
+  const DriverDescription& (*describe)();
+  const DriverModule& (*module)();  ///< Null: in a shared object beside the library.
 };
 
 std::span<const DriverRow> driver_table() noexcept;
+/// The kind of device that is opened where nobody names one: the first of CORELANE_DRIVERS.
+const char* default_kind() noexcept;
 
 }  // namespace corelane::device

@@ -1,11 +1,14 @@
 #include "corelane/device/registry.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <mutex>
+#include <pthread.h>
 
-#include "base/fork.h"
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+
+#include "base/sync.h"
 #include "corelane/base/log.h"
+#include "device/registry/device_profile.h"
 #include "device/registry/device_wrappers.h"
 #include "device/registry/driver_loader.h"
 #include "device/registry/driver_table.h"
@@ -13,33 +16,64 @@
 namespace corelane::device {
 namespace {
 
-constexpr std::string_view kDefaultDevice = "virtual:rk3588";
-
-std::vector<std::string> split_profiles(std::string_view text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    parts.emplace_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return parts;
-}
-
 std::string known_kinds() {
   std::string text;
   for (const DriverInfo& driver : list_drivers()) text += (text.empty() ? "" : ", ") + driver.kind;
   return text.empty() ? "none" : text;
 }
 
-Result<const DriverModule*> find_driver(const std::string& kind) {
+const DriverRow* find_row(std::string_view kind) {
   for (const DriverRow& row : driver_table())
-    if (row.entry != nullptr && kind == row.kind) return row.entry();
+    if (row.describe().kind == kind) return &row;
+  return nullptr;
+}
+
+Result<const DriverModule*> find_driver(const std::string& kind) {
+  const DriverRow* row = find_row(kind);
+  if (row != nullptr && row->module != nullptr) return &row->module();
   auto module = load_module(kind);
   if (module || module.error().code() != Code::kNotFound) return module;
   return error(Code::kNotFound,
                "no driver for devices '{}'; known kinds: {}; looked in the library and for {}. Set "
                "CORELANE_DEVICE or CORELANE_DRIVER_PATH",
                kind, known_kinds(), module.error().message());
+}
+
+/// That of a driver of the tree is here even where its module is not.
+Result<const DriverDescription*> find_description(const std::string& kind) {
+  if (const DriverRow* row = find_row(kind)) return &row->describe();
+  CORELANE_ASSIGN(const DriverModule* module, find_driver(kind));
+  return &module->describe();
+}
+
+/// All drivers that are here, by kind; `description` is null where the module cannot be loaded.
+struct FoundDriver {
+  std::string kind;
+  std::string origin;
+  const DriverDescription* description;
+};
+std::vector<FoundDriver> find_drivers() {
+  std::vector<FoundDriver> found;
+  for (const DriverRow& row : driver_table())
+    if (row.module != nullptr) found.push_back({row.describe().kind, "built in", &row.describe()});
+  for (const FoundModule& module : find_modules()) {
+    const auto same = [&](const FoundDriver& d) { return d.kind == module.kind; };
+    if (std::any_of(found.begin(), found.end(), same)) continue;
+    const auto description = find_description(module.kind);
+    found.push_back({module.kind, module.path.string(), description ? *description : nullptr});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const FoundDriver& a, const FoundDriver& b) { return a.kind < b.kind; });
+  return found;
+}
+
+/// "*" among the image kinds becomes the kinds of files of all drivers.
+void fill_image_kinds(std::vector<std::string>& kinds) {
+  const auto star = std::find(kinds.begin(), kinds.end(), "*");
+  if (star == kinds.end()) return;
+  kinds.erase(star);
+  for (const FileMagic& file : list_file_magics())
+    if (std::find(kinds.begin(), kinds.end(), file.kind) == kinds.end()) kinds.push_back(file.kind);
 }
 
 HostServices host_services() {
@@ -57,87 +91,128 @@ Result<FaultPlan> environment_faults() {
   return plan;
 }
 
+Result<std::shared_ptr<Device>> open_driver(const OpenRequest& request) try {
+  CORELANE_ASSIGN(const DriverModule* driver, find_driver(request.spec.kind));
+  if (driver->open_device != nullptr) return driver->open_device(request);
+  CORELANE_ASSIGN(OpenedEngine opened, driver->open_engine(request));
+  LaneOptions lanes;
+  lanes.clock = request.clock;
+  lanes.fault_point = request.fault_point;
+  return make_laned_device(std::move(opened.info), std::move(opened.engine), lanes);
+} catch (const std::exception& problem) {
+  return error(Code::kInternal, "the driver of '{}' threw: {}", request.info.instance,
+               problem.what());
+}
+
 /// The device without the validating wrapper.
-Result<std::shared_ptr<Device>> open_bare(const DeviceSpec& spec, OpenOptions options) {
+Result<std::shared_ptr<Device>> open_bare(const DriverDescription& driver, const DeviceSpec& spec,
+                                          const OpenOptions& options) {
+  OpenRequest request{spec, describe(driver, spec), options.clock, options.fault_point,
+                      host_services()};
+  fill_image_kinds(request.info.capabilities.image_kinds);
   FaultPlan plan;
-  if (options.fault_point == nullptr) {
+  if (request.fault_point == nullptr) {
     CORELANE_ASSIGN(plan, environment_faults());
-    if (plan.hang + plan.crash + plan.slow > 0) options.fault_point = planned_faults(plan);
+    if (plan.hang + plan.crash + plan.slow > 0) request.fault_point = planned_faults(plan);
   }
-  if (options.clock == nullptr) options.clock = real_clock();
-  CORELANE_ASSIGN(const DriverModule* driver, find_driver(spec.kind));
-  CORELANE_ASSIGN(std::shared_ptr<Device> device, driver->open(spec, options, host_services()));
+  if (request.clock == nullptr) request.clock = real_clock();
+  CORELANE_ASSIGN(std::shared_ptr<Device> device, open_driver(request));
   if (plan.short_result + plan.flip + plan.oom > 0) device = wrap_faulty(std::move(device), plan);
   return device;
 }
 
-/// Devices of this process by text, so that all who open one share its cores. An executable keeps
-/// the bare device alive and not the wrapper, so each is remembered. The threads of devices stay in
-/// the parent of a fork: a child opens its own.
-struct SharedDevices {
+/// The shared devices of this process, by complete text.
+class SharedDevices {
+ public:
+  static SharedDevices& instance() {
+    static SharedDevices* devices = [] {
+      // The threads of devices stay in the parent: a forked child opens its own.
+      pthread_atfork(nullptr, nullptr, [] { devices = new SharedDevices; });
+      return new SharedDevices;
+    }();
+    return *devices;
+  }
+
+  /// Devices of different texts open at the same time; of callers with the same text one opens it,
+  /// the others wait. Where that fails, each of them tries in turn.
+  template <class Open>
+  Result<std::shared_ptr<Device>> get(const std::string& text, bool validating, Open&& open) {
+    MutexLock lock(mutex_);
+    std::erase_if(by_text_, [](const auto& entry) {
+      return !entry.second.opening && entry.second.bare.expired();
+    });
+    while (by_text_[text].opening) opened_.wait(lock.native());
+    std::shared_ptr<Device> bare = by_text_[text].bare.lock();
+    if (bare == nullptr) {
+      by_text_[text].opening = true;
+      lock.unlock();
+      Result<std::shared_ptr<Device>> result = open();
+      lock.lock();
+      by_text_[text].opening = false;
+      opened_.notify_all();
+      CORELANE_ASSIGN(bare, std::move(result));
+      by_text_[text].bare = bare;
+    }
+    if (!validating) return bare;
+    Entry& entry = by_text_[text];
+    if (auto device = entry.validating.lock()) return device;
+    auto device = wrap_validating(std::move(bare));
+    entry.validating = device;
+    return device;
+  }
+
+ private:
+  /// An executable keeps the bare device alive and not the wrapper, so each is remembered.
   struct Entry {
+    bool opening = false;
     std::weak_ptr<Device> bare;
     std::weak_ptr<Device> validating;
   };
-  std::mutex mutex;
-  std::map<std::string, Entry> by_text;
+  Mutex mutex_{LockRank::kLeaf};
+  std::condition_variable opened_;
+  std::map<std::string, Entry> by_text_ CORELANE_GUARDED_BY(mutex_);
 };
 
-Result<std::shared_ptr<Device>> open_shared(const DeviceSpec& spec, const OpenOptions& options) {
-  SharedDevices& shared = per_process<SharedDevices>();
-  // Held while the driver opens: two threads that open one text get one device.
-  std::lock_guard guard(shared.mutex);
-  std::erase_if(shared.by_text, [](const auto& entry) { return entry.second.bare.expired(); });
-  const std::string key = spec.to_string();
-  const auto place = shared.by_text.find(key);
-  std::shared_ptr<Device> bare =
-      place == shared.by_text.end() ? nullptr : place->second.bare.lock();
-  if (bare == nullptr) {
-    CORELANE_ASSIGN(bare, open_bare(spec, options));
-    shared.by_text[key] = {bare, {}};
-  }
-  if (!options.validate) return bare;
-  SharedDevices::Entry& entry = shared.by_text[key];
-  if (auto device = entry.validating.lock()) return device;
-  auto device = wrap_validating(std::move(bare));
-  entry.validating = device;
-  return device;
-}
-
 }  // namespace
+
+std::string default_device() {
+  const DriverRow* row = find_row(default_kind());
+  return row == nullptr ? default_kind() : example_texts(row->describe()).front();
+}
 
 Result<std::shared_ptr<Device>> open_device(std::string_view text, const OpenOptions& options) {
   std::string chosen(text);
   if (chosen.empty()) {
     const char* from_environment = std::getenv("CORELANE_DEVICE");
     chosen = from_environment != nullptr && *from_environment != '\0' ? from_environment
-                                                                      : kDefaultDevice;
+                                                                      : default_device();
   }
-  CORELANE_ASSIGN(const DeviceSpec spec, parse_device_spec(chosen));
+  CORELANE_ASSIGN(DeviceSpec spec, parse_device_spec(chosen));
+  CORELANE_ASSIGN(const DriverDescription* driver, find_description(spec.kind));
+  CORELANE_ASSIGN(spec, complete(*driver, std::move(spec)));
   const bool own =
       options.own_instance || options.clock != nullptr || options.fault_point != nullptr;
-  if (!own) return open_shared(spec, options);
-  CORELANE_ASSIGN(std::shared_ptr<Device> device, open_bare(spec, options));
+  const auto open = [&] { return open_bare(*driver, spec, options); };
+  if (!own) return SharedDevices::instance().get(spec.to_string(), options.validate, open);
+  CORELANE_ASSIGN(std::shared_ptr<Device> device, open());
   return options.validate ? wrap_validating(std::move(device)) : device;
 }
 
 std::vector<DriverInfo> list_drivers() {
   std::vector<DriverInfo> drivers;
-  const std::vector<FoundModule> modules = find_modules();
-  for (const DriverRow& row : driver_table())
-    if (row.entry != nullptr)
-      drivers.push_back({row.kind, "built in", split_profiles(row.profiles)});
-  for (const FoundModule& module : modules) {
-    const auto same = [&](const DriverInfo& d) { return d.kind == module.kind; };
-    if (std::any_of(drivers.begin(), drivers.end(), same)) continue;
-    std::vector<std::string> profiles = {module.kind};
-    for (const DriverRow& row : driver_table())
-      if (module.kind == row.kind) profiles = split_profiles(row.profiles);
-    drivers.push_back({module.kind, module.path.string(), std::move(profiles)});
-  }
-  std::sort(drivers.begin(), drivers.end(),
-            [](const DriverInfo& a, const DriverInfo& b) { return a.kind < b.kind; });
+  for (const FoundDriver& found : find_drivers())
+    drivers.push_back({found.kind, found.origin,
+                       found.description == nullptr ? std::vector{found.kind}
+                                                    : example_texts(*found.description)});
   return drivers;
+}
+
+std::vector<FileMagic> list_file_magics() {
+  std::vector<FileMagic> files;
+  for (const FoundDriver& found : find_drivers())
+    if (found.description != nullptr)
+      files.insert(files.end(), found.description->files.begin(), found.description->files.end());
+  return files;
 }
 
 }  // namespace corelane::device

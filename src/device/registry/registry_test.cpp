@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "corelane/device/device.h"
 
@@ -44,7 +45,7 @@ TEST(Registry, SpecIsReadAndWritten) {
     const auto bad = parse_device_spec(text);
     ASSERT_FALSE(bad.has_value()) << text;
     EXPECT_EQ(bad.error().code(), Code::kInvalidArgument);
-    EXPECT_THAT(bad.error().message(), testing::HasSubstr("virtual:rk3588"));
+    EXPECT_THAT(bad.error().message(), testing::HasSubstr(default_device()));
   }
 }
 
@@ -59,6 +60,35 @@ TEST(Registry, OneTextIsOneDeviceWhileSomebodyHoldsIt) {
   own.own_instance = false;
   own.clock = std::make_shared<VirtualClock>();
   EXPECT_NE(one, *open_device("null:rk3588?a=1ms&b=2ms", own));
+}
+
+TEST(Registry, TextsOfOneDeviceAreOneDevice) {
+  auto device = *open_device("null:rk3588");
+  for (const char* same : {"null", "null:rk3588?name=0", "null?name=0"})
+    EXPECT_EQ(*open_device(same), device) << same;
+  EXPECT_EQ(*open_device("null:generic:3"), *open_device("null:generic:03"));
+  EXPECT_NE(*open_device("null:generic:3"), device);
+  EXPECT_NE(*open_device("null?name=other"), device);
+}
+
+TEST(Registry, CallersOfOneTextGetOneDeviceAtTheSameTime) {
+  std::vector<std::shared_ptr<Device>> devices(8);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    threads.emplace_back(
+        [&devices, i] { devices[i] = *open_device(i % 2 == 0 ? "null?name=race" : "null?b=1ns"); });
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 2; i < devices.size(); ++i) EXPECT_EQ(devices[i], devices[i % 2]);
+  EXPECT_NE(devices[0], devices[1]);
+}
+
+TEST(Registry, FilesOfAllDriversAreKnownWithoutOpeningADevice) {
+  for (const FileMagic& file : list_file_magics()) {
+    EXPECT_FALSE(file.kind.empty());
+    EXPECT_FALSE(file.bytes.empty());
+    EXPECT_THAT((*open_device("null"))->info().capabilities.image_kinds,
+                testing::Contains(file.kind));
+  }
 }
 
 TEST(Registry, ExecutableKeepsTheSharedDevice) {

@@ -1,7 +1,6 @@
 // The RKNN device's entry in the registration table: what its text says, and what it presents.
 #include <cstdlib>
 
-#include "corelane/driver/lane_engine.h"
 #include "corelane/driver/module.h"
 #include "drivers/rknn/vendor_program.h"
 
@@ -10,11 +9,6 @@ namespace {
 
 using drivers::rknn::Library;
 using drivers::rknn::VendorProgram;
-
-constexpr const char* kProfiles =
-    "rknn:rk3588,rknn:rk3576,rknn:rk3566,rknn?library=/path/librknnrt.so";
-/// The API's core masks name three.
-constexpr std::size_t kMostCores = 3;
 
 class VendorEngine final : public LaneEngine {
  public:
@@ -71,39 +65,29 @@ std::string library_path(const DeviceSpec& spec) {
   return variable == nullptr || *variable == '\0' ? "librknnrt.so" : variable;
 }
 
-Result<std::shared_ptr<Device>> open_rknn(const DeviceSpec& spec, const OpenOptions& options,
-                                          const HostServices&) {
-  CORELANE_TRY(check_options(spec));
-  CORELANE_ASSIGN(DeviceInfo info, device_profile(spec.kind, spec.profile));
-  const std::size_t cores = info.cores.size();
-  if (cores > kMostCores)
-    return error(
-        Code::kInvalidArgument,
-        "device '{}' has {} cores; the RKNN API knows {}: use rk3588, rk3576, a one-core chip or "
-        "generic:N with N up to {}",
-        spec.to_string(), cores, kMostCores, kMostCores);
-  CORELANE_ASSIGN(auto library, Library::load(library_path(spec)));
+Result<OpenedEngine> open_rknn(const OpenRequest& request) {
+  CORELANE_TRY(check_options(request.spec));
+  const std::size_t cores = request.info.cores.size();
+  CORELANE_ASSIGN(auto library, Library::load(library_path(request.spec)));
   if (cores > 1 && library->api().set_core_mask == nullptr)
     return error(library->missing("rknn_set_core_mask",
                                   "to choose among several cores (without it, open rknn:rk3566)"));
-  info.instance = instance_name(spec);
+  DeviceInfo info = request.info;
   info.engine = library->name();
   info.isa = "npu";
   info.capabilities.multi_core_jobs = cores > 1;
-  info.capabilities.layer_times = true;
-  info.capabilities.image_kinds = {"rknn"};
   if (library->takes_programs()) info.capabilities.image_kinds.emplace_back("program");
-  LaneOptions lanes;
-  lanes.clock = options.clock;
-  lanes.fault_point = options.fault_point;
-  return make_laned_device(std::move(info), std::make_shared<VendorEngine>(library, cores), lanes);
+  return OpenedEngine{std::move(info), std::make_shared<VendorEngine>(library, cores)};
 }
-
-constexpr DriverModule kModule = {CORELANE_DRIVER_BUILD, "rknn", kProfiles, &open_rknn};
 
 }  // namespace
 
-const DriverModule* driver_rknn();
-const DriverModule* driver_rknn() { return &kModule; }
+const DriverDescription& describe_rknn();
+
+const DriverModule& driver_rknn();
+const DriverModule& driver_rknn() {
+  static constexpr DriverModule module = {CORELANE_DRIVER_BUILD, &describe_rknn, &open_rknn};
+  return module;
+}
 
 }  // namespace corelane::device

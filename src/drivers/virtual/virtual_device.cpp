@@ -2,29 +2,20 @@
 
 #include <utility>
 
-#include "corelane/driver/module.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/virtual_engine.h"
 
 namespace corelane::drivers::virtual_npu {
 
-Result<std::shared_ptr<device::Device>> open_virtual_device(const device::DeviceSpec& spec,
-                                                            const device::OpenOptions& options) {
+Result<device::OpenedEngine> open_virtual_engine(const device::OpenRequest& request) {
   try {
-    for (const auto& [key, value] : spec.options)
+    for (const auto& [key, value] : request.spec.options)
       if (key != "name")
         return error(Code::kInvalidArgument, "option '{}={}' is unknown; 'virtual' takes name=...",
                      key, value);
-    CORELANE_ASSIGN(
-        device::DeviceInfo info,
-        device::device_profile("virtual", spec.profile.empty() ? "rk3588" : spec.profile));
-    info.instance = device::instance_name(spec);
-    describe_engine(info);
-    device::LaneOptions lanes;
-    if (options.clock) lanes.clock = options.clock;
-    lanes.fault_point = options.fault_point;
-    auto engine = make_virtual_engine(info.cores.size());
-    return device::make_laned_device(std::move(info), std::move(engine), lanes);
+    device::OpenedEngine opened{request.info, make_virtual_engine(request.info.cores.size())};
+    describe_engine(opened.info);
+    return opened;
   } catch (...) {
     return error(status_of_exception(Code::kInternal, "opening the virtual NPU"));
   }

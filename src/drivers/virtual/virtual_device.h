@@ -1,15 +1,16 @@
-/// The virtual NPU as a device: profile, engine, lanes.
+/// The virtual NPU as a device of lanes.
 #pragma once
 
-#include <memory>
-
 #include "corelane/base/status.h"
-#include "corelane/device/registry.h"
+#include "corelane/driver/module.h"
+
+namespace corelane::device {
+const DriverDescription& describe_virtual();
+}  // namespace corelane::device
 
 namespace corelane::drivers::virtual_npu {
 
-/// kInvalidArgument for a profile or option it does not know. Never throws.
-Result<std::shared_ptr<device::Device>> open_virtual_device(const device::DeviceSpec& spec,
-                                                            const device::OpenOptions& options);
+/// kInvalidArgument for an option it does not know. Any thread; never throws.
+Result<device::OpenedEngine> open_virtual_engine(const device::OpenRequest& request);
 
 }  // namespace corelane::drivers::virtual_npu

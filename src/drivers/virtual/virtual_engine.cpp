@@ -55,12 +55,6 @@ void describe_engine(device::DeviceInfo& info) {
   info.engine = "OpenVINO " + engine_version();
   info.isa = engine_isa();
   info.capabilities.multi_core_jobs = info.cores.size() > 1;
-  info.capabilities.dynamic_shapes = true;
-  info.capabilities.exposed_values = true;
-  info.capabilities.host_operators = true;
-  info.capabilities.layer_times = true;
-  info.capabilities.precompiled = true;
-  info.capabilities.image_kinds = {"onnx", std::string(device::kMatmulKind)};
 }
 
 }  // namespace corelane::drivers::virtual_npu

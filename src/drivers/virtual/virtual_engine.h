@@ -13,7 +13,7 @@ namespace corelane::drivers::virtual_npu {
 /// networks run without OpenVINO (direct_network.h); tests of the way through it switch that off.
 std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes, bool direct = true);
 
-/// Fills the engine's part of `info`: name, instruction set, capabilities.
+/// Fills the engine's part of `info`: name, instruction set, whether jobs can take several cores.
 void describe_engine(device::DeviceInfo& info);
 
 }  // namespace corelane::drivers::virtual_npu

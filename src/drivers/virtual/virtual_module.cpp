@@ -13,20 +13,14 @@ void take_services(const corelane::device::HostServices& services) {
   if (services.log) corelane::log::set_callback(services.log);
 }
 
-corelane::Result<std::shared_ptr<corelane::device::Device>> open_module_device(
-    const corelane::device::DeviceSpec& spec, const corelane::device::OpenOptions& options,
-    const corelane::device::HostServices& services) {
-  take_services(services);
-  return corelane::drivers::virtual_npu::open_virtual_device(spec, options);
+corelane::Result<corelane::device::OpenedEngine> open_engine(
+    const corelane::device::OpenRequest& request) {
+  take_services(request.services);
+  return corelane::drivers::virtual_npu::open_virtual_engine(request);
 }
 
 constexpr corelane::device::DriverModule kModule = {
-    CORELANE_DRIVER_BUILD,
-    "virtual",
-    "virtual:rk3588,virtual:rk3576,virtual:rk3568,virtual:rk3566,virtual:rk3562,virtual:aic100,"
-    "virtual:generic:4",
-    &open_module_device,
-};
+    CORELANE_DRIVER_BUILD, &corelane::device::describe_virtual, &open_engine};
 
 }  // namespace
 

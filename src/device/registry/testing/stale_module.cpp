@@ -3,8 +3,8 @@
 
 namespace {
 
-constexpr corelane::device::DriverModule kModule = {"another tree/another compiler", "stale",
-                                                    "stale:rk3588", nullptr};
+constexpr corelane::device::DriverModule kModule = {"another tree/another compiler", nullptr,
+                                                    nullptr};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "corelane/device/device.h"
+#include "device/registry/device_wrappers.h"
 #include "drivers/virtual/matmul/matmul_reference.h"
 #include "drivers/virtual/matmul/matmul_types.h"
 #include "drivers/virtual/virtual_device.h"
@@ -23,10 +24,12 @@ constexpr MatmulTypes kBytes{DType::kI8, DType::kI8, DType::kI32};
 constexpr MatmulTypes kHalves{DType::kF16, DType::kF16, DType::kF32};
 
 std::shared_ptr<device::Device> open_npu() {
-  device::DeviceSpec spec;
-  spec.kind = "virtual";
-  spec.profile = "rk3588";
-  auto npu = open_virtual_device(spec, {});
+  device::OpenRequest request;
+  request.info.instance = "virtual:rk3588#0";
+  request.info.cores.resize(3);
+  request.info.capabilities = device::describe_virtual().capabilities;
+  auto opened = *open_virtual_engine(request);
+  auto npu = device::make_laned_device(std::move(opened.info), std::move(opened.engine), {});
   EXPECT_TRUE(npu) << npu.error().to_string();
   return *npu;
 }
