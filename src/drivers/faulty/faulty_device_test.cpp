@@ -6,15 +6,25 @@
 #include "corelane/device/registry.h"
 #include "device/registry/device_wrappers.h"
 
-namespace corelane::device {
+namespace corelane::drivers::faulty {
 namespace {
+
+using device::Completion;
+using device::Executable;
+using device::Fence;
+using device::Image;
+using device::OpenOptions;
+using device::parse_faults;
+using device::Submission;
+using device::TensorRef;
+using device::wrap_faulty;
 
 /// The null device, which copies its input, below a faulty one.
 struct Bench {
   explicit Bench(std::string_view faults) {
     OpenOptions own;
     own.own_instance = true;
-    device = wrap_faulty(*open_device("null:rk3588", own), *parse_faults(faults));
+    device = wrap_faulty(*device::open_device("null:rk3588", own), *parse_faults(faults));
     Image image;
     image.kind = "null";
     image.bytes = as_byte_span("input x f32 1,4\noutput y f32 1,4\n");
@@ -27,9 +37,9 @@ struct Bench {
     submission.bindings = *executable->new_bindings();
     return submission;
   }
-  std::shared_ptr<Device> device;
+  std::shared_ptr<device::Device> device;
   std::shared_ptr<Executable> executable;
-  std::shared_ptr<Queue> queue;
+  std::shared_ptr<device::Queue> queue;
 };
 
 int bits_set(const TensorRef& tensor) {
@@ -87,4 +97,4 @@ TEST(FaultyDevice, ObjectsOfTheDeviceBelowAreRefused) {
 }
 
 }  // namespace
-}  // namespace corelane::device
+}  // namespace corelane::drivers::faulty

@@ -1,9 +1,9 @@
 #include "drivers/faulty/faulty_objects.h"
 
-namespace corelane::device {
+namespace corelane::drivers::faulty {
 
 double FaultDice::draw() {
-  std::lock_guard guard(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<double>(random_() >> 11) * 0x1p-53;
 }
 
@@ -17,7 +17,7 @@ ResultFault FaultDice::for_job() {
 bool FaultDice::for_allocation() { return plan_.oom > 0 && draw() < plan_.oom; }
 
 std::uint64_t FaultDice::number() {
-  std::lock_guard guard(mutex_);
+  const MutexLock lock(mutex_);
   return random_();
 }
 
@@ -66,4 +66,4 @@ void FaultyCompletion::on_done(std::function<void(Completion&)> f) {
   done_.on_signal([self = shared_from_this(), f = std::move(f)](const Status&) { f(*self); });
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::drivers::faulty

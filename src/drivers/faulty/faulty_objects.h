@@ -3,13 +3,26 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <random>
 
+#include "base/sync.h"
 #include "corelane/device/device.h"
 #include "corelane/device/fault.h"
 
-namespace corelane::device {
+namespace corelane::drivers::faulty {
+
+using device::Bindings;
+using device::Completion;
+using device::CoreSet;
+using device::Executable;
+using device::FaultPlan;
+using device::Fence;
+using device::JobRecord;
+using device::LayerTime;
+using device::MemoryFigures;
+using device::Placement;
+using device::Residency;
+using device::TensorRef;
 
 /// What strikes one job's result.
 enum class ResultFault : std::uint8_t { kNone, kShort, kFlip };
@@ -26,8 +39,8 @@ class FaultDice {
  private:
   double draw();
   const FaultPlan plan_;
-  std::mutex mutex_;
-  std::mt19937_64 random_;
+  Mutex mutex_{LockRank::kLeaf};
+  std::mt19937_64 random_ CORELANE_GUARDED_BY(mutex_);
 };
 
 /// Passes on to the bindings of the device below. After a "short" job output() reports half of the
@@ -109,4 +122,4 @@ class FaultyCompletion final : public Completion,
   Fence done_;
 };
 
-}  // namespace corelane::device
+}  // namespace corelane::drivers::faulty

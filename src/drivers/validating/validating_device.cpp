@@ -1,8 +1,13 @@
+#include "corelane/driver/forwarding_device.h"
 #include "device/registry/device_wrappers.h"
 #include "drivers/validating/validating_queue.h"
 
-namespace corelane::device {
+namespace corelane::drivers::validating {
 namespace {
+
+using device::BufferOptions;
+using device::Image;
+using device::PrepareOptions;
 
 constexpr std::size_t kMaxTrace = std::size_t{1} << 20;
 
@@ -37,73 +42,63 @@ Status check_options(const PrepareOptions& options) {
   return {};
 }
 
-class ValidatingDevice final : public Device {
+class ValidatingDevice final : public device::ForwardingDevice {
  public:
-  explicit ValidatingDevice(std::shared_ptr<Device> inner) : inner_(std::move(inner)) {}
+  using ForwardingDevice::ForwardingDevice;
 
-  const DeviceInfo& info() const noexcept override { return inner_->info(); }
-  Health health() const noexcept override { return inner_->health(); }
-  const std::shared_ptr<Clock>& clock() const noexcept override { return inner_->clock(); }
-  MemoryFigures memory() const override { return inner_->memory(); }
-  DeviceCounters counters() const override { return inner_->counters(); }
-
-  Result<std::shared_ptr<Buffer>> create_buffer(std::size_t size,
-                                                const BufferOptions& options) override {
+  Result<std::shared_ptr<device::Buffer>> create_buffer(std::size_t size,
+                                                        const BufferOptions& options) override {
     if (size == 0)
       return error(Code::kInvalidArgument, "a buffer of 0 bytes; ask for at least 1 byte");
-    return inner_->create_buffer(size, options);
+    return inner()->create_buffer(size, options);
   }
-  Result<std::shared_ptr<Buffer>> import_fd(int fd, std::size_t size, std::size_t offset) override {
+  Result<std::shared_ptr<device::Buffer>> import_fd(int fd, std::size_t size,
+                                                    std::size_t offset) override {
     if (fd < 0 || size == 0)
       return error(Code::kInvalidArgument,
                    "import of {} bytes of descriptor {}; pass an open descriptor and a size", size,
                    fd);
-    return inner_->import_fd(fd, size, offset);
+    return inner()->import_fd(fd, size, offset);
   }
-  Result<std::shared_ptr<Buffer>> import_user(void* data, std::size_t size) override {
+  Result<std::shared_ptr<device::Buffer>> import_user(void* data, std::size_t size) override {
     if (data == nullptr || size == 0)
       return error(Code::kInvalidArgument,
                    "import of {} bytes of user memory at {}; pass an address and a size", size,
                    data);
-    return inner_->import_user(data, size);
+    return inner()->import_user(data, size);
   }
-  Result<std::shared_ptr<Executable>> prepare(const Image& image,
-                                              const PrepareOptions& options) override {
+  Result<std::shared_ptr<device::Executable>> prepare(const Image& image,
+                                                      const PrepareOptions& options) override {
     CORELANE_TRY(check_image(image));
     CORELANE_TRY(check_options(options));
-    return inner_->prepare(image, options);
+    return inner()->prepare(image, options);
   }
-  Result<std::shared_ptr<Queue>> make_queue(const QueueOptions& options) override {
+  Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions& options) override {
     if (options.priority < -128 || options.priority > 127)
       return error(Code::kInvalidArgument, "queue priority {} is not from -128 to 127",
                    options.priority);
-    CORELANE_ASSIGN(std::shared_ptr<Queue> queue, inner_->make_queue(options));
-    return std::make_shared<ValidatingQueue>(std::move(queue), inner_);
+    CORELANE_ASSIGN(std::shared_ptr<device::Queue> queue, inner()->make_queue(options));
+    return std::make_shared<ValidatingQueue>(std::move(queue), inner());
   }
-  Status reset(const CoreSet& cores) override {
+  Status reset(const device::CoreSet& cores) override {
     CORELANE_TRY(cores.check(info().cores.size()));
-    return inner_->reset(cores);
+    return inner()->reset(cores);
   }
-  Status set_arbiter(std::shared_ptr<const Arbiter> arbiter) override {
-    return inner_->set_arbiter(std::move(arbiter));
-  }
-  Status set_event_sink(EventSink sink) override { return inner_->set_event_sink(std::move(sink)); }
   Status set_trace(std::size_t records_per_core) override {
     if (records_per_core > kMaxTrace)
       return error(Code::kInvalidArgument, "a trace of {} records per core; at most {}",
                    records_per_core, kMaxTrace);
-    return inner_->set_trace(records_per_core);
+    return inner()->set_trace(records_per_core);
   }
-  Result<std::vector<JobRecord>> read_trace() const override { return inner_->read_trace(); }
-
- private:
-  const std::shared_ptr<Device> inner_;
 };
 
 }  // namespace
+}  // namespace corelane::drivers::validating
+
+namespace corelane::device {
 
 std::shared_ptr<Device> wrap_validating(std::shared_ptr<Device> inner) {
-  return std::make_shared<ValidatingDevice>(std::move(inner));
+  return std::make_shared<drivers::validating::ValidatingDevice>(std::move(inner));
 }
 
 }  // namespace corelane::device

@@ -3,14 +3,22 @@
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 
-namespace corelane::device {
+namespace corelane::drivers::validating {
 namespace {
+
+using device::CoreSet;
+using device::Fence;
+using device::Image;
+using device::OpenOptions;
+using device::PrepareOptions;
+using device::QueueOptions;
+using device::Submission;
 
 struct Bench {
   Bench() {
     OpenOptions own;
     own.own_instance = true;
-    device = *open_device("null:rk3588", own);
+    device = *device::open_device("null:rk3588", own);
     image.kind = "null";
     image.bytes = as_byte_span("input x f32 1,4\noutput y f32 1,4\n");
     job.executable = *device->prepare(image, {});
@@ -22,8 +30,8 @@ struct Bench {
     EXPECT_EQ(queue->run(bad).code(), Code::kInvalidArgument);
     EXPECT_EQ(queue->submit(bad).error().code(), Code::kInvalidArgument);
   }
-  std::shared_ptr<Device> device;
-  std::shared_ptr<Queue> queue;
+  std::shared_ptr<device::Device> device;
+  std::shared_ptr<device::Queue> queue;
   Image image;
   Submission job;
 };
@@ -86,4 +94,4 @@ TEST(ValidatingDevice, OtherArgumentsAreChecked) {
 }
 
 }  // namespace
-}  // namespace corelane::device
+}  // namespace corelane::drivers::validating

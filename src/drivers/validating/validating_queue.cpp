@@ -2,9 +2,9 @@
 
 #include "device/fence_list.h"
 
-namespace corelane::device {
+namespace corelane::drivers::validating {
 
-Status ValidatingQueue::check(const Submission& job) const {
+Status ValidatingQueue::check(const device::Submission& job) const {
   if (job.executable == nullptr || job.bindings == nullptr)
     return error(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
                  job.executable == nullptr ? "an executable" : "bindings");
@@ -13,18 +13,18 @@ Status ValidatingQueue::check(const Submission& job) const {
     return error(Code::kInvalidArgument, "priority {} is not from -128 to 127", job.priority);
   if (job.batch == 0)
     return error(Code::kInvalidArgument, "a job of 0 samples; batch is 1 or more");
-  CORELANE_TRY(check_fences(job.wait, "wait"));
-  return check_fences(job.signal, "signal");
+  CORELANE_TRY(device::check_fences(job.wait, "wait"));
+  return device::check_fences(job.signal, "signal");
 }
 
-Result<std::shared_ptr<Completion>> ValidatingQueue::submit(const Submission& job) {
+Result<std::shared_ptr<device::Completion>> ValidatingQueue::submit(const device::Submission& job) {
   CORELANE_TRY(check(job));
-  return inner_->submit(job);
+  return inner().submit(job);
 }
 
-Status ValidatingQueue::run(const Submission& job, JobRecord* record) {
+Status ValidatingQueue::run(const device::Submission& job, device::JobRecord* record) {
   CORELANE_TRY(check(job));
-  return inner_->run(job, record);
+  return inner().run(job, record);
 }
 
-}  // namespace corelane::device
+}  // namespace corelane::drivers::validating

@@ -3,29 +3,23 @@
 
 #include <memory>
 
-#include "corelane/device/device.h"
+#include "corelane/driver/forwarding_device.h"
 
-namespace corelane::device {
+namespace corelane::drivers::validating {
 
-/// What needs the device's own knowledge (whether executable and bindings are its) is left to it.
-class ValidatingQueue final : public Queue {
+/// Leaves to the device what only it knows: whether executable and bindings are its own.
+class ValidatingQueue final : public device::ForwardingQueue {
  public:
-  ValidatingQueue(std::shared_ptr<Queue> inner, std::shared_ptr<Device> device)
-      : inner_(std::move(inner)),
-        device_(std::move(device)),
-        cores_(device_->info().cores.size()) {}
+  ValidatingQueue(std::shared_ptr<device::Queue> inner, std::shared_ptr<device::Device> device)
+      : ForwardingQueue(std::move(inner), device), cores_(device->info().cores.size()) {}
 
-  Result<std::shared_ptr<Completion>> submit(const Submission& job) override;
-  Status run(const Submission& job, JobRecord* record) override;
-  std::size_t depth() const override { return inner_->depth(); }
-  bool drain(TimePoint until) override { return inner_->drain(until); }
+  Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override;
+  Status run(const device::Submission& job, device::JobRecord* record) override;
 
  private:
-  Status check(const Submission& job) const;
+  Status check(const device::Submission& job) const;
 
-  const std::shared_ptr<Queue> inner_;
-  const std::shared_ptr<Device> device_;
   const std::size_t cores_;
 };
 
-}  // namespace corelane::device
+}  // namespace corelane::drivers::validating
