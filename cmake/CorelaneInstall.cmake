@@ -59,13 +59,22 @@ endif()
 
 # --- For CMake: find_package(corelane).
 install(EXPORT corelaneTargets NAMESPACE corelane:: DESTINATION ${package_dir} COMPONENT dev)
+set(conformance_dir "${CMAKE_INSTALL_DATADIR}/corelane/conformance")
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/corelaneConfig.cmake.in"
-  "${PROJECT_BINARY_DIR}/corelaneConfig.cmake" INSTALL_DESTINATION ${package_dir})
+  "${PROJECT_BINARY_DIR}/corelaneConfig.cmake" INSTALL_DESTINATION ${package_dir}
+  PATH_VARS conformance_dir)
 # Before 1.0 a new minor version may change the interface.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/corelaneConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/corelaneConfig.cmake"
-  "${PROJECT_BINARY_DIR}/corelaneConfigVersion.cmake" DESTINATION ${package_dir} COMPONENT dev)
+  "${PROJECT_BINARY_DIR}/corelaneConfigVersion.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/corelaneAddDriver.cmake" DESTINATION ${package_dir} COMPONENT dev)
+
+# --- For drivers outside the tree: the suite that every driver passes, as sources.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/conformance/" DESTINATION ${conformance_dir} COMPONENT dev
+  FILES_MATCHING PATTERN "*_suite.cpp" PATTERN "conformance_*" PATTERN "fixture.h")
+install(FILES "${PROJECT_SOURCE_DIR}/src/device/registry/testing/listed_faults.h"
+  DESTINATION ${conformance_dir} COMPONENT dev)
 
 # --- For pkg-config. The prefix is told from the file's own place, so the tree can be moved.
 file(RELATIVE_PATH corelane_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
@@ -74,4 +83,9 @@ configure_file("${CMAKE_CURRENT_LIST_DIR}/corelane.pc.in" "${PROJECT_BINARY_DIR}
 install(FILES "${PROJECT_BINARY_DIR}/corelane.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
 
 # --- The doors.
-include("${PROJECT_SOURCE_DIR}/src/adapters/rknn/install/CorelaneRknnInstall.cmake")
+foreach(adapter IN LISTS CORELANE_ADAPTERS)
+  file(GLOB parts "${PROJECT_SOURCE_DIR}/src/adapters/${adapter}/install/*.cmake")
+  foreach(part IN LISTS parts)
+    include("${part}")
+  endforeach()
+endforeach()

@@ -12,8 +12,8 @@
 
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
-#include "device/registry/testing/listed_faults.h"
 #include "fixture.h"
+#include "listed_faults.h"
 
 namespace corelane::conformance {
 

@@ -80,6 +80,20 @@ elseif(STEP STREQUAL "tool")
   if(NOT EXISTS "${tree}/share/corelane/ort_reference.py")
     message(FATAL_ERROR "share/corelane/ort_reference.py, which `corelane compare` starts, is missing")
   endif()
+elseif(STEP STREQUAL "driver")
+  # A driver from outside the tree: built against the installed tree, held to the installed suite, and
+  # found by the installed tool.
+  set(build "${WORK_DIR}/driver")
+  file(REMOVE_RECURSE "${build}")
+  step_run(COMMAND "${CMAKE_COMMAND}" -S "${DRIVER_DIR}" -B "${build}" -G Ninja
+    "-DCMAKE_PREFIX_PATH=${tree}" "-DCMAKE_CXX_COMPILER=${CXX}")
+  step_run(COMMAND "${CMAKE_COMMAND}" --build "${build}")
+  step_run(COMMAND ctest --test-dir "${build}" --output-on-failure --no-tests=error)
+  step_run(COMMAND "${CMAKE_COMMAND}" -E env "CORELANE_DRIVER_PATH=${build}"
+    "${tree}/bin/corelane" devices gain OUT devices)
+  if(NOT devices MATCHES "gain:generic:4" OR NOT devices MATCHES "Device gain:duo#0")
+    message(FATAL_ERROR "the installed tool does not list the driver from outside:\n${devices}")
+  endif()
 elseif(STEP STREQUAL "rknn_tree")
   foreach(header rknn_api rknn_matmul_api rknn_custom_op)
     need_file("include/rknn/${header}.h")
