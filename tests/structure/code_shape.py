@@ -137,7 +137,7 @@ def uncommented(text):
                                       "__attribute__", "CORELANE_THREAD_ATTRIBUTE_"):
             continue
         above = number - 2
-        while above >= 0 and re.match(r"\s*(template\b|\[\[|CORELANE_API\s*$)", rows[above]):
+        while above >= 0 and re.match(r"\s*(template\b|\[\[|CORELANE_API\s*$|// NOLINT)", rows[above]):
             above -= 1
         # A declaration that goes on from the line before is not one of its own.
         before = code[above].strip() if above >= 0 else ""

@@ -39,7 +39,7 @@ struct Grant {
 
 /// Decides. `pick` must be pure: the same arguments give the same answer. Called with the device's
 /// lock held: it must not call the device. When it throws, or grants what cannot be had,
-/// fifo_arbiter() decides instead and the log says so.
+/// fifo_arbiter() decides instead, and that is logged.
 class CORELANE_API Arbiter {
  public:
   virtual ~Arbiter() = default;

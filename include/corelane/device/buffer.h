@@ -24,28 +24,36 @@ struct BufferOptions {
 class CORELANE_API Buffer {
  public:
   virtual ~Buffer() = default;
+  /// The first byte; the same address while the buffer lives. Any thread.
   virtual void* data() const noexcept = 0;
+  /// Bytes from data(), not from the beginning of the block. Any thread.
   virtual std::size_t size() const noexcept = 0;
-  /// A descriptor that maps the block (memfd for memory of ours), or -1. Owned by the buffer.
+  /// A descriptor that maps the block (a memfd where the library allocated it), or -1. Owned by the
+  /// buffer: duplicate it to keep it. Any thread.
   virtual int fd() const noexcept = 0;
-  /// Where data() lies inside the block of fd().
+  /// Bytes from the beginning of the block of fd() to data(). Any thread.
   virtual std::size_t offset() const noexcept = 0;
+  /// As it was created; kCacheable for imported memory. Any thread.
   virtual Cache cache() const noexcept = 0;
+  /// Where the memory came from. Any thread.
   virtual BufferOrigin origin() const noexcept = 0;
   /// Makes writes of one side visible to the other; a check only on devices that share the CPU's
-  /// caches. kOutOfRange when the range leaves the buffer.
+  /// caches. kOutOfRange when the range leaves the buffer. Any thread.
   virtual Status sync(SyncDirection direction, std::size_t offset, std::size_t size) = 0;
 };
 
 /// Buffers every CPU-side device uses: memfd-backed, page-aligned, zeroed.
-/// kInvalidArgument for size 0 or a bad alignment, kOutOfMemory when the system refuses.
+/// kInvalidArgument for size 0 or a bad alignment, kOutOfMemory when the system refuses. Any
+/// thread.
 CORELANE_API Result<std::shared_ptr<Buffer>> create_host_buffer(std::size_t size,
                                                                 const BufferOptions& options = {});
 /// Maps `size` bytes at `offset` of a descriptor, which is duplicated. kInvalidArgument for a bad
-/// descriptor, kOutOfRange when the block is shorter.
+/// descriptor or size 0, kOutOfRange when the block is shorter, kIo when it cannot be mapped. Any
+/// thread.
 CORELANE_API Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size,
                                                               std::size_t offset);
-/// Wraps memory of the caller, who keeps it alive while the buffer or a job with it lives.
+/// Wraps memory of the caller, which must stay valid while the buffer or a job with it lives.
+/// kInvalidArgument for null or size 0. Any thread.
 CORELANE_API Result<std::shared_ptr<Buffer>> import_user_buffer(void* data, std::size_t size);
 
 }  // namespace corelane::device

@@ -35,11 +35,14 @@ struct JobRecord {
 class CORELANE_API Completion {
  public:
   virtual ~Completion() = default;
+  /// True once there is a result; stays true. Does not wait.
   virtual bool done() const noexcept = 0;
+  /// True once the device no longer touches the memory of the bindings; stays true. Does not wait.
   virtual bool released() const noexcept = 0;
   /// Waits for *done*; false when `until` came first (the job goes on). Without an end, the calling
   /// thread may be used to run the job when its core is idle and it has no deadline.
   virtual bool wait(TimePoint until = kNever) = 0;
+  /// Waits for *released* (and so for *done*); false when `until` came first.
   virtual bool wait_released(TimePoint until = kNever) = 0;
   /// The result; kWrongState while not done.
   virtual Status status() const = 0;

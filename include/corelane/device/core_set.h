@@ -30,27 +30,35 @@ class CORELANE_API CoreSet {
   static CoreSet platform() noexcept;
   /// Exactly these cores; indices above 63 are ignored.
   static CoreSet of(std::initializer_list<std::size_t> cores) noexcept;
+  /// Bit i is core i. 0 is the empty mask.
   static CoreSet mask(std::uint64_t bits) noexcept;
   /// Cores 0..count-1.
   static CoreSet first(std::size_t count) noexcept;
 
+  /// Which of the three kinds.
   Kind kind() const noexcept { return kind_; }
+  /// True for a fixed mask, the empty one too.
   bool is_mask() const noexcept { return kind_ == Kind::kMask; }
   /// The bits of a mask; 0 for the other kinds.
   std::uint64_t bits() const noexcept { return kind_ == Kind::kMask ? value_ : 0; }
   /// How many cores a job takes; 0 for the platform's choice and the empty mask.
   std::size_t count() const noexcept;
+  /// True when a mask has the core; false for the other kinds.
   bool contains(std::size_t core) const noexcept {
     return core < 64 && ((bits() >> core) & 1U) != 0;
   }
+  /// True for the mask without cores; a job cannot run on it.
   bool empty() const noexcept { return kind_ == Kind::kMask && value_ == 0; }
 
-  /// Set operations on masks; the other kinds count as empty.
+  /// Union of masks; the other kinds count as empty, here and below.
   CoreSet operator|(const CoreSet& o) const noexcept { return mask(bits() | o.bits()); }
+  /// Intersection of masks.
   CoreSet operator&(const CoreSet& o) const noexcept { return mask(bits() & o.bits()); }
+  /// The cores of this mask that are not in the other one.
   CoreSet operator-(const CoreSet& o) const noexcept { return mask(bits() & ~o.bits()); }
 
-  /// kInvalidArgument when the set is empty or asks for more than `cores` or for one behind them.
+  /// kInvalidArgument when the set is empty or asks for more than `cores` cores, or for one with a
+  /// higher index.
   Status check(std::size_t cores) const;
   /// "any", "any:2", "platform", "0,2".
   std::string to_string() const;
@@ -61,7 +69,8 @@ class CORELANE_API CoreSet {
   std::uint64_t value_ = 1;  // kAny: count; kMask: bits.
 };
 
-/// Parses what to_string() writes, and "all" as the platform's choice.
+/// Parses what to_string() writes, and "all" as the platform's choice. kInvalidArgument with the
+/// text and what is allowed. Any thread.
 CORELANE_API Result<CoreSet> parse_core_set(std::string_view text);
 
 }  // namespace corelane::device

@@ -42,17 +42,20 @@ struct CoreInfo {
   std::uint64_t clock_hz = 0;  ///< 0 when unknown.
 };
 
-/// What a device is. Fixed while it is open.
+/// What a device is. Does not change while it is open.
 struct DeviceInfo {
   std::string kind;      ///< Driver: "virtual", "null", "rknn".
   std::string profile;   ///< "rk3588", "generic:4".
   std::string instance;  ///< Names this instance in leases and traces, "virtual:rk3588#0".
   std::string engine;    ///< "OpenVINO 2026.4.1", "none".
-  std::string isa;       ///< Instruction set the engine uses, as it says it.
+  std::string isa;       ///< Instruction set the engine uses, as the engine reports it.
   std::vector<CoreInfo> cores;
   Capabilities capabilities;
 };
 
+/// kDegraded: abandoned jobs are still in the engine; their cores run others. kLost: no job can run
+/// any more. No driver of the tree reports kLost so far: a device loses its engine only where that
+/// runs in another process.
 enum class Health : std::uint8_t { kGood, kDegraded, kLost };
 
 /// One job. Members left alone mean: any core, no deadline, priority 0, no fences.
@@ -79,8 +82,8 @@ struct QueueOptions {
   std::int32_t priority = 0;  ///< Added to that of each submission.
 };
 
-/// A stream of submissions. Jobs of one queue start in order only as far as the arbiter, cores and
-/// fences say so. Destruction does not cancel its jobs.
+/// A stream of submissions. Jobs of one queue start in order only where the arbiter, cores and
+/// fences require it. Destruction does not cancel its jobs.
 class CORELANE_API Queue {
  public:
   virtual ~Queue() = default;
@@ -96,12 +99,16 @@ class CORELANE_API Queue {
   virtual bool drain(TimePoint until = kNever) = 0;
 };
 
+/// kCoreReset: cores were reset, by a job's deadline, a crash or reset(). kLost, kBack (the device
+/// went away, and is there again) and kLog (a line of the device's own log) are reserved for
+/// devices in other processes and on boards: no driver of the tree sends them so far.
 enum class EventKind : std::uint8_t { kCoreReset, kLost, kBack, kLog };
+/// Something that happened to a device, not to one job.
 struct Event {
   EventKind kind = EventKind::kLog;
   TimePoint stamp{};            ///< The device's.
   std::uint64_t core_bits = 0;  ///< Cores concerned.
-  std::string text;
+  std::string text;             ///< For people; one line.
 };
 /// Called from a thread of the device with no lock held; may call the device.
 using EventSink = std::function<void(const Event&)>;
@@ -116,38 +123,54 @@ struct DeviceCounters {
   std::vector<Duration> busy;  ///< Per core.
 };
 
+/// A device that is open. Shared by shared_ptr; closed with the last one, after the jobs and the
+/// objects that it made. All methods from any thread.
 class CORELANE_API Device {
  public:
   virtual ~Device() = default;
+  /// What it is and what it can do. The same object at each call.
   virtual const DeviceInfo& info() const noexcept = 0;
+  /// Whether jobs can run on it now.
   virtual Health health() const noexcept = 0;
+  /// The clock of all its deadlines and stamps; never null.
   virtual const std::shared_ptr<Clock>& clock() const noexcept = 0;
-  /// What all living objects of this device hold.
+  /// What all living objects of this device hold, in bytes.
   virtual MemoryFigures memory() const = 0;
+  /// What happened since it was opened.
   virtual DeviceCounters counters() const = 0;
 
+  /// New zeroed memory of the device. kInvalidArgument (size 0, alignment), kOutOfMemory.
   virtual Result<std::shared_ptr<Buffer>> create_buffer(std::size_t size,
                                                         const BufferOptions& options) = 0;
+  /// Maps `size` bytes at `offset` of a descriptor, which is duplicated. kInvalidArgument (the
+  /// descriptor, size 0), kOutOfRange (the block is shorter), kIo, kUnsupported where the device
+  /// cannot reach such memory.
   virtual Result<std::shared_ptr<Buffer>> import_fd(int fd, std::size_t size,
                                                     std::size_t offset) = 0;
+  /// Wraps memory of the caller, which must stay valid while the buffer or a job with it lives.
+  /// kInvalidArgument (null, size 0), kUnsupported.
   virtual Result<std::shared_ptr<Buffer>> import_user(void* data, std::size_t size) = 0;
 
   /// kForeignImage when the kind is not taken, kUnsupportedModel when the engine refuses the
-  /// network (with operator and node where it says them), kMalformed, kInvalidArgument.
+  /// network (with operator and node where it names them), kUnsupported for an option that the
+  /// capabilities exclude, kMalformed, kInvalidArgument, kOutOfMemory.
   virtual Result<std::shared_ptr<Executable>> prepare(const Image& image,
                                                       const PrepareOptions& options) = 0;
+  /// A queue of its own. kInvalidArgument when the priority is not from -128 to 127.
   virtual Result<std::shared_ptr<Queue>> make_queue(const QueueOptions& options) = 0;
 
-  /// Abandons what runs on these cores (kDeviceReset) and makes them new. Others go on.
+  /// Abandons what runs on these cores (kDeviceReset) and makes them new. Others go on. "Any" cores
+  /// and cores that do not exist are kInvalidArgument.
   virtual Status reset(const CoreSet& cores) = 0;
-  /// Replaces the arbiter; null restores fifo_arbiter().
+  /// Replaces the arbiter; null restores fifo_arbiter(). kUnsupported where the device decides
+  /// itself.
   virtual Status set_arbiter(std::shared_ptr<const Arbiter> arbiter) = 0;
   /// Replaces the event sink; an empty one drops events. The one before may still be running in
-  /// another thread when this returns.
+  /// another thread when this returns. kUnsupported where the device has no events.
   virtual Status set_event_sink(EventSink sink) = 0;
 
   /// Starts recording the last `records_per_core` jobs of each core anew; 0 stops and drops the
-  /// records. Off by default, at the cost of a branch.
+  /// records. Off by default, at the cost of a branch. kInvalidArgument for more than 2^20.
   virtual Status set_trace(std::size_t records_per_core) = 0;
   /// The records so far, in order of start; kWrongState when tracing was never on.
   virtual Result<std::vector<JobRecord>> read_trace() const = 0;

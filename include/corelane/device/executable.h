@@ -20,8 +20,8 @@ namespace corelane::device {
 
 class HostOperatorTable;
 
-/// What a device prepares. Opaque to everything but the driver: `kind` says which driver-side
-/// reader takes it ("onnx": an ONNX model whose large initialisers are external data with the
+/// What a device prepares. Opaque to everything but the driver: `kind` names the driver-side
+/// reader that takes it ("onnx": an ONNX model whose large initialisers are external data with the
 /// location "corelane:constants", offset and length pointing into `constants`; "program": a whole
 /// program file; "rknn": a vendor-compiled file, handed over unparsed).
 struct Image {
@@ -53,7 +53,7 @@ struct PrepareOptions {
   bool fast_math = false;
   /// Measure each layer; costs speed. Executable::layer_times is an error without it.
   bool profile_layers = false;
-  /// Names of inner values to add as outputs behind the declared ones; kNotFound when unknown.
+  /// Names of inner values to add as outputs after the declared ones; kNotFound when unknown.
   std::vector<std::string> exposed_values;
   /// Custom operators that the image declares, with their output descriptions.
   struct CustomOperator {
@@ -131,26 +131,30 @@ class CORELANE_API Bindings {
 class CORELANE_API Executable {
  public:
   virtual ~Executable() = default;
+  /// In the order of the image. The same objects at each call.
   virtual const std::vector<TensorDesc>& inputs() const noexcept = 0;
-  /// Declared outputs, then the exposed values.
+  /// Declared outputs, then the exposed values. The same objects at each call.
   virtual const std::vector<TensorDesc>& outputs() const noexcept = 0;
+  /// Whether each core has constants of its own; kOpaque where the device does not report it.
   virtual Placement placement() const noexcept = 0;
   /// True when it was made from Image::precompiled (the tag fitted and the form was taken).
   virtual bool from_precompiled() const noexcept { return false; }
   /// Weights once, copies for other core sets when made, activations of live bindings.
   virtual MemoryFigures memory() const = 0;
-  /// New tensors; weights are shared with all others of this executable.
+  /// New tensors; weights are shared with all others of this executable. kOutOfMemory.
   virtual Result<std::shared_ptr<Bindings>> new_bindings() = 0;
   /// Holds cores for this executable: kExclusive keeps other executables off them. kOutOfCores when
   /// a core is held exclusively by another. Given back by release_residency() or destruction.
   virtual Status make_resident(const CoreSet& cores, Residency residency) = 0;
+  /// Gives the cores back; nothing where none are held.
   virtual void release_residency() = 0;
-  /// A form that prepares faster, for Image::precompiled, and its tag; kUnsupported when there is
-  /// none (custom operators, opaque images).
+  /// What export_precompiled() gives.
   struct Precompiled {
     ByteVector bytes;
     std::string tag;
   };
+  /// A form that prepares faster, for Image::precompiled, and its tag; kUnsupported when there is
+  /// none (custom operators, opaque images).
   virtual Result<Precompiled> export_precompiled() const = 0;
 };
 

@@ -17,14 +17,16 @@
 
 namespace corelane::device {
 
+/// Probabilities from 0 to 1, of each fault.
 struct FaultPlan {
   double hang = 0, crash = 0, slow = 0, short_result = 0, flip = 0, oom = 0;
   Duration slow_by = std::chrono::milliseconds(5);
   std::uint64_t seed = 1;
+  /// True when some fault can strike.
   bool any() const noexcept { return hang + crash + slow + short_result + flip + oom > 0; }
 };
 
-/// kInvalidArgument with the token and the known keys.
+/// Reads the grammar above. kInvalidArgument with the token and the known keys. Any thread.
 CORELANE_API Result<FaultPlan> parse_faults(std::string_view text);
 
 enum class Fault : std::uint8_t { kNone, kHang, kCrash, kSlow };
@@ -33,7 +35,9 @@ enum class Fault : std::uint8_t { kNone, kHang, kCrash, kSlow };
 class CORELANE_API FaultPoint {
  public:
   virtual ~FaultPoint() = default;
+  /// What strikes this run. `job` is JobRecord::id. Does not call the device.
   virtual Fault at_run(std::uint64_t job, std::uint64_t core_bits) = 0;
+  /// How much longer a run takes that kSlow strikes.
   virtual Duration slow_by() const = 0;
 };
 

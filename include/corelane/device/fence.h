@@ -14,6 +14,7 @@ namespace corelane::device {
 /// Shared by shared_ptr; all methods from any thread.
 class CORELANE_API Fence {
  public:
+  /// Not signalled. `clock` is the one that wait() uses; not null.
   explicit Fence(std::shared_ptr<Clock> clock = real_clock());
   ~Fence();
   Fence(const Fence&) = delete;
@@ -21,6 +22,7 @@ class CORELANE_API Fence {
 
   /// Signals; the first call decides, later ones are ignored. Callbacks run in this thread.
   void signal(Status status = {});
+  /// True once signal() was called; stays true.
   bool signalled() const noexcept;
   /// What it was signalled with; ok while it is not.
   Status status() const;

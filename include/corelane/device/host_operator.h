@@ -40,6 +40,7 @@ class CORELANE_API HostOperatorTable {
  public:
   /// kWrongState when the type has one already; kInvalidArgument for an empty type or callback.
   Status add(std::string type, HostOperator op);
+  /// Nothing where there is none.
   void remove(std::string_view type);
   /// Empty when there is none. The callback may run after remove() while a job holds it.
   HostOperator find(std::string_view type) const;

@@ -1,5 +1,6 @@
 /// A lease: cores of a named device instance held by a lock that the kernel releases when the
-/// holder dies. Works between threads and between processes.
+/// holder dies. Works between threads and between processes. No device or server of the tree takes
+/// one yet: cores are shared by the devices of one process only.
 #pragma once
 
 #include <memory>
@@ -15,13 +16,16 @@ namespace corelane::device {
 class CORELANE_API Lease {
  public:
   /// Takes exactly the cores of a mask, or any free ones of `count` (platform: all). `total` is
-  /// how many cores the instance has. kOutOfCores at once when they are not free, with who holds
-  /// them (process id); kIo when the lock folder (`CORELANE_RUN_DIR`, else `$XDG_RUNTIME_DIR`, else
+  /// how many cores the instance has. kOutOfCores at once when they are not free, with the process
+  /// that holds them; kIo when the lock folder (`CORELANE_RUN_DIR`, else `$XDG_RUNTIME_DIR`, else
   /// the temporary directory) cannot be used.
   static Result<Lease> acquire(const std::string& instance, std::size_t total,
                                const CoreSet& cores);
+  /// Takes over; the other one holds nothing.
   Lease(Lease&&) noexcept;
+  /// Gives back what it held, then takes over.
   Lease& operator=(Lease&&) noexcept;
+  /// Gives the cores back.
   ~Lease();
   /// The mask of the cores held.
   CoreSet cores() const noexcept;

@@ -6,16 +6,16 @@
 /// Capabilities::image_kinds. Preparing one is cheap (no matrix is touched): a caller with several
 /// M prepares one executable for each.
 ///
-/// **B is kept.** Bindings::set_input(1, ref) says "B is new", also when `ref` is the one that is
+/// **B is kept.** Bindings::set_input(1, ref) announces a new B, also when `ref` is the one that is
 /// bound already. The next run reads the memory of `ref` and keeps a form of its own ("packed");
 /// runs after it do not look at the memory again, so that what is written there afterwards has no
-/// effect until set_input(1) is called again. For a job that waits for fences, B is what lies there
-/// when they are signalled. Executables and bindings of one device that use the
+/// effect until set_input(1) is called again. For a job that waits for fences, B is the content of
+/// the memory when they are signalled. Executables and bindings of one device that use the
 /// same B share one packed copy, whatever their core sets, C and M (but one for M up to 4 and one
 /// for more where the sums are floats): same address, byte count, K, N, type, layout and, for
 /// floats, quantization. A set_input(1) by any of them makes the copy stale for all; a run that has
-/// begun finishes with the old one. The copy goes with its last user (bindings that are destroyed
-/// or given another B) and is counted once, in MemoryFigures::weights of one of the
+/// begun finishes with the old one. The copy is freed with its last user (bindings that are
+/// destroyed or given another B) and is counted once, in MemoryFigures::weights of one of the
 /// executables that use it. A and C are used where they lie, aligned to their element type; they
 /// must not overlap.
 ///
@@ -64,14 +64,14 @@ enum class MatmulQuantB : std::uint8_t {
                  ///< major, length ceil(K / group_size) * N.
 };
 
-/// A matrix product. A value; check() says whether it makes sense.
+/// A matrix product. A value; check() tests whether it makes sense.
 ///
 /// Types (A x B -> C): f16 f16 -> f32, f16; i8 i8 -> i32, i8, f32; f16 i8 -> f32, f16;
 /// f16 i4 -> f32, f16, bf16; i8 i4 -> i32, f16; i4 i4 -> i16.
 ///
-/// Blocked ("native") forms are padded where K or N is no multiple of the block: padding of A and B
-/// is not read as numbers, padding of C is written as 0. 4-bit elements lie two to a byte over the
-/// whole array in memory order, the even one in the low nibble.
+/// Blocked ("native") forms are padded where K or N is not a multiple of the block: padding of A
+/// and B is not read as numbers, padding of C is written as 0. 4-bit elements lie two to a byte
+/// over the whole array in memory order, the even one in the low nibble.
 struct CORELANE_API MatmulDesc {
   std::int64_t m = 0;  ///< Each of m, k, n: 1 to 2^24; all arrays together below 2^40 bytes.
   std::int64_t k = 0;  ///< For integer A at most 32768.
@@ -87,7 +87,7 @@ struct CORELANE_API MatmulDesc {
   MatmulLayoutB b_layout = MatmulLayoutB::kNormal;
   std::uint32_t b_block_n = 0;  ///< kNative: nb, 1 to 1024.
   std::uint32_t b_block_k = 0;  ///< kNative: kb, 1 to 1024.
-  /// kNative: K is cut into segments of this many rows, each laid out by itself, one behind the
+  /// kNative: K is cut into segments of this many rows, each laid out by itself, one after the
   /// other; a multiple of b_block_k, or 0 for one segment. The last may be shorter.
   std::uint32_t k_segment = 0;
 
@@ -98,7 +98,7 @@ struct CORELANE_API MatmulDesc {
 
   MatmulQuantB b_quant = MatmulQuantB::kLayer;  ///< kGroup: not with C of i32 or i16.
   std::uint32_t group_size = 0;                 ///< kGroup: rows per group, 1 to K; else 0.
-  /// As many as b_quant says; empty: 1 (kLayer only). Finite, > 0. Integer B only.
+  /// As many as b_quant asks for; empty: 1 (kLayer only). Finite, > 0. Integer B only.
   std::vector<float> b_scales;
   /// As many as b_scales, each within the type of B, or empty for 0 (symmetric). Integer B only.
   std::vector<std::int32_t> b_zero_points;
@@ -129,7 +129,9 @@ CORELANE_API Result<MatmulTensors> describe(const MatmulDesc& desc);
 /// Index of an element in its array in memory order (4-bit: two to a byte). The description is
 /// valid and the indices within it.
 CORELANE_API std::size_t a_index(const MatmulDesc& desc, std::int64_t m, std::int64_t k) noexcept;
+/// The same for B.
 CORELANE_API std::size_t b_index(const MatmulDesc& desc, std::int64_t k, std::int64_t n) noexcept;
+/// The same for C.
 CORELANE_API std::size_t c_index(const MatmulDesc& desc, std::int64_t m, std::int64_t n) noexcept;
 
 /// Moves B from the layout of `from` to that of `to`, which have the same k, n and b; m, A and C
@@ -139,8 +141,8 @@ CORELANE_API Status relayout_b(const MatmulDesc& from, ByteSpan source, const Ma
 
 /// The bytes of Image::bytes. The description is not checked: prepare() does.
 CORELANE_API ByteVector encode(const MatmulDesc& desc);
-/// The inverse, checked: kMalformed for bytes that are no such image (with the offset),
-/// kVersionMismatch, or what check() says.
+/// The inverse, checked: kMalformed for bytes that are not such an image (with the offset),
+/// kVersionMismatch, or the failure of check().
 CORELANE_API Result<MatmulDesc> decode_matmul(ByteSpan bytes);
 
 }  // namespace corelane::device

@@ -23,15 +23,19 @@ namespace corelane::device {
 
 class Device;
 
+/// A device's text, taken apart.
 struct DeviceSpec {
   std::string kind;
   std::string profile;  ///< Everything between the first ':' and '?', may hold ':'.
   std::map<std::string, std::string> options;
+  /// The text again, options in order of their keys. Any thread.
   std::string to_string() const;
 };
-/// kInvalidArgument with the text and an example.
+/// Reads the grammar above; does not look whether there is such a device. kInvalidArgument with the
+/// text and an example.
 CORELANE_API Result<DeviceSpec> parse_device_spec(std::string_view text);
 
+/// How a device is opened.
 struct OpenOptions {
   std::shared_ptr<Clock> clock;             ///< Null: the real clock.
   std::shared_ptr<FaultPoint> fault_point;  ///< Null: from CORELANE_FAULTS, else none.
@@ -68,9 +72,9 @@ CORELANE_API std::vector<DriverInfo> list_drivers();
 /// How files of one kind begin that a driver takes as they are.
 struct FileMagic {
   std::string kind;        ///< Image::kind of such a file.
-  std::string bytes;       ///< What stands in the file at `offset`; not empty.
+  std::string bytes;       ///< The bytes of the file at `offset`; not empty.
   std::size_t offset = 0;  ///< Bytes from the beginning of the file.
-  bool encrypted = false;  ///< A form that is recognised only to say so.
+  bool encrypted = false;  ///< Recognised only to report that it cannot be read.
 };
 /// The files of all drivers, in the order of the drivers' kinds. Opens what list_drivers() opens.
 /// Any thread.

@@ -45,7 +45,7 @@ struct DriverDescription {
   std::vector<std::string> examples;  ///< Texts with options, for list_drivers().
 };
 
-/// What the library lends a module that has its own copy of the library's base.
+/// What a module that has its own copy of the library's base needs of the library's.
 struct HostServices {
   log::Callback log;
   log::Level log_level = log::Level::kWarn;
