@@ -16,7 +16,7 @@ struct FoundModule {
   std::string kind;
   std::filesystem::path path;
 };
-/// The modules that lie there, first of each kind; nothing is opened.
+/// The modules in these folders, the first of each kind; nothing is opened.
 std::vector<FoundModule> find_modules();
 
 /// Opens the module of `kind`. kNotFound when no folder has it, kIo when the loader refuses it,

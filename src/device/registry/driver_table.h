@@ -13,7 +13,7 @@ struct DriverRow {
 };
 
 std::span<const DriverRow> driver_table() noexcept;
-/// The kind of device that is opened where nobody names one: the first of CORELANE_DRIVERS.
+/// The kind of device that is opened by default: the first of CORELANE_DRIVERS.
 const char* default_kind() noexcept;
 
 }  // namespace corelane::device

@@ -1,11 +1,11 @@
 #include "corelane/device/registry.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 
+#include "base/fork.h"
+#include "base/guard.h"
 #include "base/sync.h"
 #include "corelane/base/log.h"
 #include "device/registry/device_profile.h"
@@ -91,17 +91,17 @@ Result<FaultPlan> environment_faults() {
   return plan;
 }
 
-Result<std::shared_ptr<Device>> open_driver(const OpenRequest& request) try {
-  CORELANE_ASSIGN(const DriverModule* driver, find_driver(request.spec.kind));
-  if (driver->open_device != nullptr) return driver->open_device(request);
-  CORELANE_ASSIGN(OpenedEngine opened, driver->open_engine(request));
-  LaneOptions lanes;
-  lanes.clock = request.clock;
-  lanes.fault_point = request.fault_point;
-  return make_laned_device(std::move(opened.info), std::move(opened.engine), lanes);
-} catch (const std::exception& problem) {
-  return error(Code::kInternal, "the driver of '{}' threw: {}", request.info.instance,
-               problem.what());
+/// A driver may come from outside the tree, and throw.
+Result<std::shared_ptr<Device>> open_driver(const OpenRequest& request) {
+  return no_throw("opening " + request.info.instance, [&]() -> Result<std::shared_ptr<Device>> {
+    CORELANE_ASSIGN(const DriverModule* driver, find_driver(request.spec.kind));
+    if (driver->open_device != nullptr) return driver->open_device(request);
+    CORELANE_ASSIGN(OpenedEngine opened, driver->open_engine(request));
+    LaneOptions lanes;
+    lanes.clock = request.clock;
+    lanes.fault_point = request.fault_point;
+    return make_laned_device(std::move(opened.info), std::move(opened.engine), lanes);
+  });
 }
 
 /// The device without the validating wrapper.
@@ -121,18 +121,10 @@ Result<std::shared_ptr<Device>> open_bare(const DriverDescription& driver, const
   return device;
 }
 
-/// The shared devices of this process, by complete text.
+/// The shared devices of this process, by complete text. The threads of devices stay in the parent:
+/// a forked child opens its own.
 class SharedDevices {
  public:
-  static SharedDevices& instance() {
-    static SharedDevices* devices = [] {
-      // The threads of devices stay in the parent: a forked child opens its own.
-      pthread_atfork(nullptr, nullptr, [] { devices = new SharedDevices; });
-      return new SharedDevices;
-    }();
-    return *devices;
-  }
-
   /// Devices of different texts open at the same time; of callers with the same text one opens it,
   /// the others wait. Where that fails, each of them tries in turn.
   template <class Open>
@@ -193,7 +185,7 @@ Result<std::shared_ptr<Device>> open_device(std::string_view text, const OpenOpt
   const bool own =
       options.own_instance || options.clock != nullptr || options.fault_point != nullptr;
   const auto open = [&] { return open_bare(*driver, spec, options); };
-  if (!own) return SharedDevices::instance().get(spec.to_string(), options.validate, open);
+  if (!own) return per_process<SharedDevices>().get(spec.to_string(), options.validate, open);
   CORELANE_ASSIGN(std::shared_ptr<Device> device, open());
   return options.validate ? wrap_validating(std::move(device)) : device;
 }

@@ -154,11 +154,11 @@ TEST(Registry, BuiltInDriversAreListed) {
   for (const std::string& text : null->profiles) EXPECT_TRUE(open_device(text).has_value()) << text;
 }
 
-TEST(Registry, FilesThatAreNoDriversAreRefused) {
+TEST(Registry, FilesThatAreNotDriversAreRefused) {
   std::string pattern = testing::TempDir() + "corelane-modules-XXXXXX";
   const std::filesystem::path folder = mkdtemp(pattern.data());
   const Environment path("CORELANE_DRIVER_PATH", folder.c_str());
-  std::ofstream(folder / "libcorelane_junk.so") << "this is no library";
+  std::ofstream(folder / "libcorelane_junk.so") << "this is not a library";
   const auto junk = open_device("junk");
   ASSERT_FALSE(junk.has_value());
   EXPECT_EQ(junk.error().code(), Code::kIo);

@@ -1,6 +1,9 @@
 #include "drivers/null/null_request.h"
 
+#include <condition_variable>
 #include <cstring>
+
+#include "base/sync.h"
 
 namespace corelane::drivers::null {
 namespace {
@@ -31,10 +34,10 @@ class NullRequest final : public device::LaneRequest {
     const Duration time = time_on(core_bits);
     if (time > Duration{}) {
       const TimePoint until = state_->clock->now() + time;
-      std::mutex mutex;
+      Mutex mutex(LockRank::kUnranked);  // The clock takes its own.
       std::condition_variable never;
-      std::unique_lock lock(mutex);
-      while (state_->clock->wait_until(lock, never, until)) {
+      MutexLock lock(mutex);
+      while (state_->clock->wait_until(lock.native(), never, until)) {
       }
     }
     return compute();

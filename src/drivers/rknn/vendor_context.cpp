@@ -9,7 +9,7 @@
 namespace corelane::drivers::rknn {
 namespace {
 
-/// More inputs or outputs than any model has: the answer is no number.
+/// More inputs or outputs than any model has: the answer is not a number of tensors.
 constexpr std::uint32_t kMostTensors = 4096;
 
 template <std::size_t kSize>

@@ -38,9 +38,9 @@ class VendorContext {
 
   /// Inputs and outputs in their current shapes.
   Result<Attributes> attributes() const;
-  /// "2.3.2 (429f97ae6b) driver 0.9.8"; empty when it does not say.
+  /// "2.3.2 (429f97ae6b) driver 0.9.8"; empty when the library does not report it.
   std::string version() const;
-  /// Weights and internal memory; zeros when the library does not say.
+  /// Weights and internal memory; zeros when the library does not report them.
   rknn_mem_size memory() const;
   /// The text of layer times of the last run; empty unless it was opened to collect them.
   Result<std::string> layer_text() const;

@@ -1,4 +1,4 @@
-// The RKNN device's entry in the registration table: what its text says, and what it presents.
+// The RKNN device's entry in the registration table: the options of its text, and what it presents.
 #include <cstdlib>
 
 #include "corelane/driver/module.h"
@@ -18,12 +18,12 @@ class VendorEngine final : public LaneEngine {
   Result<std::shared_ptr<LaneProgram>> prepare(const Image& image,
                                                const PrepareOptions& options) override {
     if (image.kind != "rknn" && !(image.kind == "program" && library_->takes_programs()))
-      return error(
-          Code::kForeignImage,
-          "an image of kind '{}' is nothing for {}, which takes '{}'; attach an image that "
-          "the vendor's tool compiled (compile --attach rknn=FILE), or choose another "
-          "device",
-          image.kind, library_->name(), library_->takes_programs() ? "program' and 'rknn" : "rknn");
+      return error(Code::kForeignImage,
+                   "an image of kind '{}' cannot run on {}, which takes '{}'; attach an image that "
+                   "the vendor's tool compiled (compile --attach rknn=FILE), or choose another "
+                   "device",
+                   image.kind, library_->name(),
+                   library_->takes_programs() ? "program' and 'rknn" : "rknn");
     CORELANE_TRY(check(options));
     return VendorProgram::create(library_, image, options, cores_);
   }

@@ -30,7 +30,7 @@ std::optional<T> number_in(std::string_view text) {
   return value;
 }
 
-/// Where the columns stand; behind the last one when the table has none of that name.
+/// The indices of the columns; past the last one when the table has none of that name.
 struct Columns {
   std::size_t type = 0, dtype = 0, target = 0, time = 0, name = 0;
 

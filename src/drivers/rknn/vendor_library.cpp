@@ -107,7 +107,7 @@ std::string version_in_text(std::string_view bytes) {
     std::size_t length = 0;
     while (length < text.size() && text[length] >= ' ' && text[length] <= '~') ++length;
     text = text.substr(0, length);
-    // A format for printing it is no version.
+    // A format for printing a version is not one.
     if (!text.empty() && text[0] >= '0' && text[0] <= '9') return std::string(text);
   }
   return {};
@@ -125,8 +125,9 @@ Result<std::shared_ptr<const Library>> Library::load(const std::string& path) {
   std::shared_ptr<Library> library(new Library);
   library->path_ = resolved_path(handle, path);
   if (const auto file = MappedFile::open(library->path_)) {
-    library->version_ = version_in_text(as_string_view(file->bytes()));
-    library->takes_programs_ = library->version_.find("corelane") != std::string::npos;
+    std::string version = version_in_text(as_string_view(file->bytes()));
+    library->takes_programs_ = version.find("corelane") != std::string::npos;
+    library->note_version(std::move(version));
   }
   if (const char* function = find_functions(handle, library->api_))
     return error(library->missing(function, "to run anything"));
@@ -134,12 +135,12 @@ Result<std::shared_ptr<const Library>> Library::load(const std::string& path) {
 }
 
 std::string Library::name() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return version_.empty() ? "librknnrt of unknown version" : "librknnrt " + version_;
 }
 
 void Library::note_version(std::string version) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!version.empty()) version_ = std::move(version);
 }
 

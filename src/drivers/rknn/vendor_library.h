@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/sync.h"
 #include "corelane/base/status.h"
 #include "rknn_api.h"
 
@@ -40,14 +40,14 @@ class Library {
   const std::string& path() const noexcept { return path_; }
   /// "librknnrt 2.3.2 (429f97ae6b)", from its text or its first context; else without the number.
   std::string name() const;
-  /// True for a library of ours, which takes program files and ONNX bytes too.
+  /// True for a Corelane library, which takes program files and ONNX bytes too.
   bool takes_programs() const noexcept { return takes_programs_; }
   /// What a living context answers to the version query, for name().
   void note_version(std::string version) const;
 
   /// kUnsupported: what for, the function, and the library's version.
   Status missing(std::string_view function, std::string_view purpose) const;
-  /// The Status of a negative return value. RKNN_ERR_FAIL says nothing of its own and becomes
+  /// The Status of a negative return value. RKNN_ERR_FAIL has no meaning of its own and becomes
   /// `general`; `subject` names what the call was about.
   Status failed(std::string_view function, int code, Code general, std::string_view subject) const;
 
@@ -57,8 +57,8 @@ class Library {
   std::string path_;
   Functions api_;
   bool takes_programs_ = false;
-  mutable std::mutex mutex_;  ///< Guards version_.
-  mutable std::string version_;
+  mutable Mutex mutex_{LockRank::kLeaf};
+  mutable std::string version_ CORELANE_GUARDED_BY(mutex_);
 };
 
 /// The version that a library carries as text, "2.3.2 (429f97ae6b@2025-04-09)"; empty when it does

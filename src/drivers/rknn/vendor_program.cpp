@@ -85,13 +85,15 @@ Status VendorProgram::describe(const Attributes& reported, const device::Image& 
 
 /// A duplicate of the first context, or another load of the image where that is refused.
 Result<std::unique_ptr<VendorContext>> VendorProgram::another_context() {
-  const std::lock_guard lock(mutex_);
-  if (duplicates_) {
-    auto made = first_->duplicate();
-    if (made) return made;
-    duplicates_ = false;
-    log::info("rknn", "every context loads the image again, with weights of its own: {}",
-              made.error().message());
+  {
+    const MutexLock lock(mutex_);
+    if (duplicates_) {
+      auto made = first_->duplicate();
+      if (made) return made;
+      duplicates_ = false;
+      log::info("rknn", "every context loads the image again, with weights of its own: {}",
+                made.error().message());
+    }
   }
   return VendorContext::open(library_, bytes_, flags_);
 }

@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
 #include "drivers/rknn/vendor_context.h"
 #include "drivers/rknn/vendor_tensor.h"
@@ -69,8 +69,10 @@ class VendorProgram final : public device::LaneProgram,
   std::vector<rknn_tensor_attr> shapes_;  ///< For each context; empty: as the image has them.
   rknn_mem_size figures_{};
   std::unique_ptr<VendorContext> first_;
-  std::mutex mutex_;  ///< Guards duplicates_ and use of first_.
-  bool duplicates_ = true;
+  /// Also held while first_ is duplicated: a context is used by one thread at a time. Without a
+  /// rank, since the library may be a Corelane of its own, with all of its mutexes.
+  Mutex mutex_{LockRank::kUnranked};
+  bool duplicates_ CORELANE_GUARDED_BY(mutex_) = true;
   std::atomic<std::size_t> loads_{1};     ///< Contexts that hold weights of their own.
   std::atomic<std::size_t> requests_{0};  ///< Contexts beside the first.
   std::atomic<bool> remarked_{false};

@@ -155,7 +155,7 @@ Result<Port> output_port(const rknn_tensor_attr& attr, const TensorDesc* declare
   if (port.as_float && (!is_float(port.desc.dtype) || !stands_for_reals(attr, own)))
     return error(type_mismatch(port, "output"));
   port.wire_dtype = port.as_float ? DType::kF32 : own;
-  // As floats the library gives model order; raw elements lie as reported.
+  // As floats the library gives model order; raw elements are in the reported order.
   if (!port.as_float && is_nhwc(attr)) port.wire_layout.kind = LayoutKind::kNHWC;
   return finish(std::move(port), "output");
 }

@@ -48,7 +48,7 @@ Result<rknn_tensor_attr> reshaped(const rknn_tensor_attr& like, const Shape& sha
 /// Declared inputs are the network's own: a mean and standard deviation were applied before, so
 /// the library must not apply those of the image again. It leaves them out for the format
 /// UNDEFINED, which means the order it reports. Of an image that declares nothing, f32 and bytes
-/// are what its compiler was told: pixels before normalisation.
+/// mean what its compiler was configured for: pixels before normalisation.
 Result<Port> input_port(const rknn_tensor_attr& attr, const TensorDesc* declared);
 Result<Port> output_port(const rknn_tensor_attr& attr, const TensorDesc* declared);
 

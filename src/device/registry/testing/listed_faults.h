@@ -11,7 +11,7 @@
 
 namespace corelane::device {
 
-/// Faults by order of runs; none behind the end. Any thread.
+/// Faults by order of runs; none after the last. Any thread.
 class ListedFaults final : public FaultPoint {
  public:
   explicit ListedFaults(std::vector<Fault> faults) : faults_(std::move(faults)) {}
