@@ -86,8 +86,8 @@ void add_open_options(CLI::App& app, OpenArguments& a) {
                  "Program file (from corelane compile), ONNX model, or a vendor's image")
       ->required();
   app.add_option("-d,--device", a.device,
-                 "Device, such as virtual:rk3588, virtual:generic:4 or null:rk3588 "
-                 "(default: CORELANE_DEVICE, else virtual:rk3588)");
+                 "Device, such as virtual, virtual:generic:4 or null; `corelane devices` lists them "
+                 "(default: CORELANE_DEVICE, else virtual)");
   app.add_option("--precision", a.precision, "f32, f16 or bf16")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}))
       ->capture_default_str();

@@ -297,6 +297,48 @@ def check_drivers(tree):
                 yield f"{path}: knows the driver {name}; only its folder and CORELANE_DRIVERS may"
 
 
+def check_adapters(tree):
+    """An API is one folder and one name in the list CORELANE_ADAPTERS."""
+    found = re.search(r"^set\(CORELANE_ADAPTERS\s+([^)]*?)\s+CACHE\b", tree.texts.get("CMakeLists.txt", ""), re.M)
+    listed = set(found.group(1).split()) if found else set()
+    folders = {m.group(1) for m in (re.fullmatch(r"src/adapters/(\w+)/CMakeLists\.txt", p) for p in tree.texts) if m}
+    for name in sorted(folders ^ listed):
+        yield f"src/adapters/{name}: one of the folder and its name in CORELANE_ADAPTERS is missing"
+    for path, text in sorted(tree.texts.items()):
+        if path.startswith(("cmake/", "CMakeLists.txt", "src/CMakeLists.txt", "src/adapters/CMakeLists.txt")):
+            bare = re.sub(r"#.*|set\(CORELANE_ADAPTERS[^\n]*", "", text)
+            for name in sorted(folders):
+                if re.search(rf"\badapters/{name}\b|add_subdirectory\(\s*{name}\s*\)", bare):
+                    yield f"{path}: knows the adapter {name}; only its folder and CORELANE_ADAPTERS may"
+
+
+# Doors whose API speaks of chips, and the folder of what the drivers share.
+CHIP_HOMES = ("src/drivers/", "src/adapters/rknn/")
+CHIP_ROWS = re.compile(r'\{"(\w+)",\s*\d+,\s*[\d\']+\}')
+FILE_ROWS = re.compile(r'\.files\s*=\s*\{(.*?)\};', re.S)
+
+
+def check_rows(tree):
+    """Rule 5: what a driver brings as rows, its chips and the kinds of its files, stands in its folder alone."""
+    rows = {}
+    for path, text in tree.texts.items():
+        if path.startswith("src/drivers/") and path.endswith(CODE):
+            for chip in CHIP_ROWS.findall(text):
+                rows[chip] = (re.compile(rf"\b{chip}\b"), "a chip of")
+            for files in FILE_ROWS.findall(text):
+                for kind in re.findall(r'\{"(\w+)"', files):
+                    rows[f'"{kind}"'] = (re.compile(rf'"{kind}"'), "a kind of file of")
+    for path in tree.product:
+        if path.startswith(CHIP_HOMES) or "/testing/" in path:
+            continue
+        code = code_shape.without_comments(tree.texts[path])
+        for name, (pattern, what) in sorted(rows.items()):
+            match = pattern.search(code)
+            if match:
+                line = code.count("\n", 0, match.start()) + 1
+                yield f"{path}:{line}: names {name}, {what} a driver; it stands in src/drivers"
+
+
 def include_graph(tree):
     return {p: sorted({t for _, _, t in tree.includes[p] if t and t != p}) for p in tree.code}
 
@@ -404,7 +446,7 @@ def check_locks(tree):
         if f"LockRank::{name}" not in used.replace(ranks, ""):
             yield f"src/base/lock_rank.h: no mutex has the rank {name}"
     for path in tree.product:
-        if path.startswith("src/") and path != "src/base/sync.h":
+        if path.startswith("src/") and path != "src/base/sync.h" and "/testing/" not in path:
             for match in BARE_MUTEX.finditer(strip(tree.texts[path])):
                 line = strip(tree.texts[path]).count("\n", 0, match.start()) + 1
                 yield f"{path}:{line}: {match.group(0)}: take a Mutex of base/sync.h, with its rank"
@@ -488,9 +530,9 @@ def check_headers(tree):
 
 
 CHECKS = (check_floors, check_rooms, check_foreign, check_contract, check_engine, check_package, check_drivers,
-          check_cycles, check_sizes, check_room_sizes, check_stems, check_names, check_headers)
+          check_adapters, check_cycles, check_sizes, check_room_sizes, check_stems, check_names, check_headers)
 # What the tree does not meet yet: printed, not counted.
-COMING = (check_words, check_functions, check_classes, check_comments, check_locks, check_walks)
+COMING = (check_rows, check_words, check_functions, check_classes, check_comments, check_locks, check_walks)
 
 
 def main(root):

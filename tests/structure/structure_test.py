@@ -194,6 +194,23 @@ class StructureTest(TreeTest):
                            ("apps/cli/devices.cpp", '#include "drivers/null/null_device.h"\n')):
             self.assert_caught(structure.check_drivers, {path: text}, "knows the driver null")
 
+    def test_adapter_is_a_folder_and_a_name(self):
+        root = 'set(CORELANE_DRIVERS null virtual CACHE STRING "")\nset(CORELANE_ADAPTERS door CACHE STRING "")\n'
+        door = {"CMakeLists.txt": root, "src/adapters/door/CMakeLists.txt": "\n"}
+        self.assertEqual([], self.violations(structure.check_adapters, door))
+        self.assert_caught(structure.check_adapters, {"CMakeLists.txt": root}, "door")
+        self.assert_caught(structure.check_adapters, {"src/adapters/gate/CMakeLists.txt": "\n"}, "gate")
+        self.assert_caught(structure.check_adapters, {
+            **door, "cmake/Install.cmake": 'include("src/adapters/door/install/x.cmake")\n'}, "knows the adapter door")
+
+    def test_rows_of_a_driver_outside_its_folder_are_caught(self):
+        rows = {"src/drivers/null/rows.cpp": 'auto c = {{"npu2", 2, 1\'000}};\nd.files = {{"blob", "BLOB"}};\n'}
+        self.assertEqual([], self.violations(structure.check_rows, rows))
+        for text, name in (('auto t = "null:npu2";\n', "npu2"), ('auto k = "blob";\n', '"blob"')):
+            self.assert_caught(structure.check_rows, {**rows, "src/runtime/trace.cpp": text}, name)
+        self.assertEqual([], self.violations(structure.check_rows, {
+            **rows, "src/runtime/trace.cpp": "// as npu2\n", "src/runtime/trace_test.cpp": 'auto t = "npu2";\n'}))
+
     # Rule 9.
     def test_include_cycle_is_caught(self):
         self.assert_caught(structure.check_cycles, {
