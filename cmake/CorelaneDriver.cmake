@@ -1,7 +1,7 @@
 # corelane_driver(<kind> BUILTIN|MODULE [LIBS <targets>...])
 # One driver from the sources of the current folder, and its unit tests `<kind>_tests`. Its file
 # `<kind>_description.cpp` defines `const DriverDescription& corelane::device::describe_<kind>()` and
-# needs nothing but the library's headers: the library has it even where it has not the module.
+# needs nothing but the library's headers: the library has it even where the module is missing.
 #  - BUILTIN: static library `corelane_driver_<kind>` that defines
 #    `const DriverModule& corelane::device::driver_<kind>()`, named in the generated table.
 #  - MODULE: shared object `lib/corelane/libcorelane_<kind>.so` (target `corelane_driver_<kind>`)

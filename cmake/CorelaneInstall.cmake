@@ -76,7 +76,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/conformance/" DESTINATION ${confo
 install(FILES "${PROJECT_SOURCE_DIR}/src/device/registry/testing/listed_faults.h"
   DESTINATION ${conformance_dir} COMPONENT dev)
 
-# --- For pkg-config. The prefix is told from the file's own place, so the tree can be moved.
+# --- For pkg-config. The prefix is derived from the file's own place, so the tree can be moved.
 file(RELATIVE_PATH corelane_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" corelane_pc_prefix "${corelane_pc_prefix}")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/corelane.pc.in" "${PROJECT_BINARY_DIR}/corelane.pc" @ONLY)

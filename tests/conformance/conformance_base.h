@@ -107,7 +107,7 @@ class Conformance : public testing::Test {
   }
   /// Submits all while core 0 is occupied. On a busy machine the occupying job may end before the
   /// last one is in; then all is done again.
-  std::vector<std::shared_ptr<Completion>> submit_behind_core_0(
+  std::vector<std::shared_ptr<Completion>> submit_while_core_0_is_busy(
       const std::vector<std::pair<Submission, std::shared_ptr<Queue>>>& made) {
     for (int attempt = 0; attempt < 20; ++attempt) {
       const auto blocker = occupy(CoreSet::of({0}));

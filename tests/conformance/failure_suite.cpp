@@ -83,7 +83,7 @@ TEST_F(Failure, ResetAbandonsWhatRunsAndNothingElse) {
   Submission made = job(CoreSet::of({0}));
   auto stuck = submit(made);
   faults_->await(1);
-  auto behind = submit(job(CoreSet::of({0})));
+  auto queued = submit(job(CoreSet::of({0})));
   const std::size_t last = cores() - 1;
   auto beside = cores() > 1 ? submit(job(CoreSet::of({last}))) : nullptr;
   if (beside != nullptr) {
@@ -94,8 +94,8 @@ TEST_F(Failure, ResetAbandonsWhatRunsAndNothingElse) {
   ASSERT_TRUE(device_->reset(CoreSet::of({0})).ok());
   ASSERT_TRUE(stuck->wait_released());
   EXPECT_EQ(stuck->status().code(), Code::kDeviceReset);
-  ASSERT_TRUE(behind->wait());
-  EXPECT_TRUE(behind->status().ok());
+  ASSERT_TRUE(queued->wait());
+  EXPECT_TRUE(queued->status().ok());
   ASSERT_EQ(events.all().size(), 1U);
   EXPECT_EQ(device_->reset(CoreSet::of({cores()})).code(), Code::kInvalidArgument);
 }

@@ -1,4 +1,4 @@
-// What a device says of itself, and what it refuses.
+// What a device reports of itself, and what it refuses.
 #include <set>
 
 #include "conformance_base.h"

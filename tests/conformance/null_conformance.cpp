@@ -33,7 +33,7 @@ class NullFixture final : public DriverFixture {
   Image image_malformed() const override { return text_image("input x f31\n"); }
   std::vector<Exemption> exemptions() const override {
     return {{"Identity.ImageOfAnUnknownKindIsForeign", Exemption::Kind::kNever,
-             "the null device takes every kind of image, to stand in for any device"}};
+             "the null device takes every kind of image, so that it can replace any device"}};
   }
 };
 

@@ -64,7 +64,7 @@ TEST_F(Order, FirstInFirstOutWithinAPriority) {
     made.emplace_back(job(CoreSet::of({0})), queue_);
     made.back().first.priority = priority;
   }
-  const auto jobs = submit_behind_core_0(made);
+  const auto jobs = submit_while_core_0_is_busy(made);
   ASSERT_EQ(jobs.size(), made.size());
   for (const auto& completion : jobs) ASSERT_TRUE(completion->wait());
   std::vector<std::size_t> order = {0, 1, 2, 3, 4};
@@ -79,8 +79,8 @@ TEST_F(Order, QueuePriorityIsAdded) {
   device::QueueOptions options;
   options.priority = 10;
   const auto urgent = *device_->make_queue(options);
-  const auto jobs =
-      submit_behind_core_0({{job(CoreSet::of({0})), queue_}, {job(CoreSet::of({0})), urgent}});
+  const auto jobs = submit_while_core_0_is_busy(
+      {{job(CoreSet::of({0})), queue_}, {job(CoreSet::of({0})), urgent}});
   ASSERT_EQ(jobs.size(), 2U);
   const auto& normal = jobs[0];
   const auto& first = jobs[1];
@@ -114,11 +114,11 @@ TEST_F(Order, DepthFallsToZero) {
 
 TEST_F(Order, WaitAndDrainGiveUpAtTheirTime) {
   auto blocker = occupy(CoreSet::of({0}));
-  auto behind = submit(job(CoreSet::of({0})));
-  EXPECT_FALSE(behind->wait(now()));
-  EXPECT_FALSE(behind->wait_released(now()));
+  auto queued = submit(job(CoreSet::of({0})));
+  EXPECT_FALSE(queued->wait(now()));
+  EXPECT_FALSE(queued->wait_released(now()));
   EXPECT_FALSE(queue_->drain(now()));
-  EXPECT_TRUE(behind->wait());
+  EXPECT_TRUE(queued->wait());
 }
 
 TEST_F(Order, FencesOrderJobs) {
@@ -144,7 +144,7 @@ TEST_F(Order, FailedFenceFailsItsJobAndThoseBehind) {
   made.wait = {first};
   made.signal = {second};
   auto completion = submit(made);
-  first->signal(error(Code::kIo, "a test says so"));
+  first->signal(error(Code::kIo, "signalled by a test"));
   ASSERT_TRUE(completion->wait());
   EXPECT_EQ(completion->status().code(), Code::kIo);
   ASSERT_TRUE(second->wait());

@@ -1,5 +1,5 @@
-// The RKNN device held to the suite, over a librknnrt.so of ours: it opens ONNX bytes, on the
-// device of CORELANE_RKNN_INNER.
+// The RKNN device held to the suite, over the librknnrt.so of this tree: it opens ONNX bytes, on
+// the device of CORELANE_RKNN_INNER.
 #include <fmt/core.h>
 
 #include "corelane/device/device.h"
@@ -26,7 +26,7 @@ class RknnFixture final : public DriverFixture {
  public:
   /// A context that lives as long as the suite, so that the library's own device, which all its
   /// contexts share, is open before any test sets CORELANE_FAULTS: faults are injected into the
-  /// device under test, not behind it too, where no deadline reaches them.
+  /// device under test, not into the inner device too, where no deadline applies.
   RknnFixture() {
     device::OpenOptions own;
     own.own_instance = true;

@@ -167,7 +167,7 @@ TEST_F(Run, OpenOutputThatDoesNotFitIsOutOfMemory) {
   ASSERT_TRUE(made.bindings->set_input(0, {x.data(), 64, {4, 4}, nullptr}).ok());
   ASSERT_TRUE(made.bindings->set_output(0, {y.data(), 32, {}, nullptr}).ok());
   EXPECT_EQ(queue_->run(made).code(), Code::kOutOfMemory);
-  for (std::size_t i = 8; i < y.size(); ++i) EXPECT_EQ(y[i], -7) << "written behind the end";
+  for (std::size_t i = 8; i < y.size(); ++i) EXPECT_EQ(y[i], -7) << "written past the end";
   Submission timed = made;
   timed.deadline = now() + hours(1);
   EXPECT_EQ(queue_->run(timed).code(), Code::kOutOfMemory);

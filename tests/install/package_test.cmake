@@ -1,5 +1,5 @@
 # The Debian packages as a stranger gets them: unpacked, a C program built against them and run.
-# PACKAGES: the folder they lie in, or BUILD_DIR: a build folder to make them from. WORK_DIR, CC,
+# PACKAGES: the folder with the packages, or BUILD_DIR: a build folder to make them from. WORK_DIR, CC,
 # PKG_CONFIG, CPACK, CONSUMER_DIR; RUN: arguments of the program; EMULATOR: what starts it, for packages
 # of another architecture, and LINK_OPTIONS.
 cmake_minimum_required(VERSION 3.25)
@@ -31,7 +31,7 @@ foreach(name corelane-rknnrt corelane-rknnrt-dev)
   set(depends_${name} "${depends}")
 endforeach()
 
-# What it depends on is told from what its libraries need.
+# Its dependencies are derived from what its libraries need.
 foreach(wanted libc6 libstdc\\+\\+6 libfmt9)
   if(NOT depends_corelane-rknnrt MATCHES "(^|, )${wanted}( |,|$)")
     message(FATAL_ERROR "corelane-rknnrt does not depend on ${wanted}: ${depends_corelane-rknnrt}")

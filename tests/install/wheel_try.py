@@ -22,7 +22,7 @@ import numpy as np
 
 WHEEL, SDIST, WORK, SOURCE = (Path(argument).resolve() for argument in sys.argv[1:5])
 PYTHON = WORK / "environment" / "bin" / "python"
-# What a package of ours could wrongly lean on.
+# What the wheel could wrongly depend on.
 LEAKS = ("PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME", "CORELANE_PACKAGES_DIR")
 
 RUN = """
@@ -108,7 +108,7 @@ class Files(unittest.TestCase):
         listed = subprocess.run(["git", "-C", SOURCE, "ls-files", *read], capture_output=True, text=True,
                                 check=False)
         if listed.returncode != 0:
-            self.skipTest("the source tree is no git tree")
+            self.skipTest("the source tree is not a git tree")
         with tarfile.open(SDIST) as sources:
             held = {name.partition("/")[2] for name in sources.getnames()}
         there = {name for name in listed.stdout.split() if (SOURCE / name).exists()}

@@ -82,9 +82,10 @@ Status check_layout(const MatmulDesc& desc) {
                    "native B has a block of {} along {}; allowed is 1 to {}", block, name,
                    kMaxBlock);
   if (desc.k_segment % desc.b_block_k != 0)
-    return error(Code::kInvalidArgument,
-                 "native B is cut along K after each {} rows, which is no multiple of its block {}",
-                 desc.k_segment, desc.b_block_k);
+    return error(
+        Code::kInvalidArgument,
+        "native B is cut along K after each {} rows, which is not a multiple of its block {}",
+        desc.k_segment, desc.b_block_k);
   return {};
 }
 
