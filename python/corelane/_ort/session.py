@@ -135,15 +135,8 @@ class InferenceSession(Described):
                   user_data: Any, run_options: Any = None) -> None:
         """Submits a copy of the inputs; callback(outputs, user_data, "") comes from another thread, or
         callback([], user_data, text) (None instead of [] with an RKNN provider)."""
-        if not callable(callback):
-            raise TypeError(f"callback: expected a function, given {type(callback).__name__}")
         nothing = [] if self._strict else None
-        strict = self._strict  # A callback must not keep the session alive.
-
-        def done(outputs: Any, problem: StatusError | None) -> None:
-            callback(nothing if problem is not None else outputs, user_data,
-                     "" if problem is None else callback_text(problem, strict))
-
+        done = self._reporting(callback, user_data, nothing)
         terms, batch = read_run_options(run_options)
         if self._strict:
             self._wording.check_missing(input_feed)
@@ -159,17 +152,23 @@ class InferenceSession(Described):
             refused = functools.partial(callback, nothing, user_data, text)
             threading.Thread(target=_native.call_guarded, args=(refused,), name="corelane-refused").start()
 
-    def try_run_async(self, output_names: Sequence[str] | None, input_feed: Any, callback: Callable,
-                      user_data: Any = None, run_options: Any = None) -> int | None:
-        """run_async without waiting: the task's number, or None when it is too early or full."""
+    def _reporting(self, callback: Callable, user_data: Any, nothing: Any) -> Callable:
+        """Calls `callback` with what the native module gives: outputs, or `nothing` and a text."""
         if not callable(callback):
             raise TypeError(f"callback: expected a function, given {type(callback).__name__}")
-        terms = single(read_run_options(run_options))
         strict = self._strict  # A callback must not keep the session alive.
 
         def done(outputs: Any, problem: StatusError | None) -> None:
-            callback(outputs, user_data, "" if problem is None else callback_text(problem, strict))
+            failed = problem is not None
+            callback(nothing if failed else outputs, user_data, callback_text(problem, strict) if failed else "")
 
+        return done
+
+    def try_run_async(self, output_names: Sequence[str] | None, input_feed: Any, callback: Callable,
+                      user_data: Any = None, run_options: Any = None) -> int | None:
+        """run_async without waiting: the task's number, or None when it is too early or full."""
+        done = self._reporting(callback, user_data, None)
+        terms = single(read_run_options(run_options))
         try:
             return self._native.try_run_async(output_names, input_feed, done, terms)
         except StatusError as error:
