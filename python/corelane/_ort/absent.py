@@ -28,6 +28,8 @@ OrtSyncStream = _refused("OrtSyncStream")
 
 
 class OrtSparseFormat(enum.IntEnum):
+    """onnxruntime's numbers; sparse tensors are not served."""
+
     ORT_SPARSE_UNDEFINED = 0
     ORT_SPARSE_COO = 1
     ORT_SPARSE_CSRC = 2
@@ -35,22 +37,30 @@ class OrtSparseFormat(enum.IntEnum):
 
 
 class OrtCompileApiFlags(enum.IntFlag):
+    """onnxruntime's numbers; ModelCompiler is not served."""
+
     NONE = 0
     ERROR_IF_NO_NODES_COMPILED = 1
     ERROR_IF_OUTPUT_FILE_EXISTS = 2
 
 
 class OrtHardwareDeviceType(enum.IntEnum):
+    """onnxruntime's numbers; OrtHardwareDevice is not served."""
+
     CPU = 0
     GPU = 1
     NPU = 2
 
 
 class OrtDeviceVendorId(enum.IntEnum):
+    """onnxruntime's numbers; memory is always the host's."""
+
     NONE = 0
 
 
 class OrtExecutionProviderDevicePolicy(enum.IntEnum):
+    """onnxruntime's numbers; device policies are not served."""
+
     DEFAULT = 0
     PREFER_CPU = 1
     PREFER_NPU = 2
@@ -86,4 +96,5 @@ def set_global_thread_pool_sizes(intra_op_num_threads: int, inter_op_num_threads
 
 
 def has_collective_ops() -> bool:
+    """False: there are none."""
     return False

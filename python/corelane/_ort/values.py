@@ -79,6 +79,7 @@ class OrtValue:
         return self._array.view()
 
     def shape(self) -> list[int]:
+        """Sizes, the slowest dimension first."""
         return list(self._array.shape)
 
     def data_ptr(self) -> int:
@@ -94,21 +95,27 @@ class OrtValue:
         return self._type
 
     def device_name(self) -> str:
+        """'cpu'."""
         return "cpu"
 
     def is_tensor(self) -> bool:
+        """True."""
         return True
 
     def is_sparse_tensor(self) -> bool:
+        """False."""
         return False
 
     def is_tensor_sequence(self) -> bool:
+        """False."""
         return False
 
     def has_value(self) -> bool:
+        """True."""
         return True
 
     def tensor_size_in_bytes(self) -> int:
+        """Bytes of the memory."""
         return self._array.nbytes
 
     def update_inplace(self, data: np.ndarray) -> None:
@@ -120,10 +127,12 @@ class OrtValue:
         self._array[...] = given
 
     def as_sparse_tensor(self) -> Any:
+        """Not served: NotImplemented."""
         raise NotSupported("sparse tensors are not supported")
 
     @staticmethod
     def ort_value_from_sparse_tensor(sparse: Any) -> Any:
+        """Not served: NotImplemented."""
         raise NotSupported("sparse tensors are not supported")
 
     def _get_c_value(self) -> "OrtValue":
@@ -140,20 +149,25 @@ class OrtDevice:
 
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> "OrtDevice":
+        """The host's memory; RuntimeError for any other."""
         return OrtDevice(ort_device_name, device_id)
 
     @staticmethod
     def cpu() -> int:
+        """The number of the kind."""
         return 0
 
     @staticmethod
     def default_memory() -> int:
+        """The number of the kind."""
         return 0
 
     def device_type(self) -> str:
+        """'cpu'."""
         return "cpu"
 
     def device_id(self) -> int:
+        """0."""
         return 0
 
 
@@ -186,18 +200,22 @@ class NodeArg:
 
     @property
     def name(self) -> str:
+        """The name of the input or output."""
         return self._name
 
     @property
     def shape(self) -> list:
+        """Sizes; a str or None where a dimension is open."""
         return list(self._shape)
 
     @property
     def type(self) -> str:
+        """Such as 'tensor(float)'."""
         return self._type
 
     @property
     def strides(self) -> list[int] | None:
+        """In elements, of a contiguous array; None where a dimension is open."""
         if any(not isinstance(d, int) for d in self._shape):
             return None
         strides, step = [], 1

@@ -36,9 +36,11 @@ class Log:
         self._logger.addHandler(handler)
 
     def info(self, where: str, text: str) -> None:
+        """Shown with verbose."""
         self._logger.info("I %s: %s", where, text)
 
     def warning(self, where: str, text: str) -> None:
+        """Always shown."""
         self._logger.warning("W %s: %s", where, text)
 
     def error(self, where: str, text: Any) -> None:

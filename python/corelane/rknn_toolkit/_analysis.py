@@ -80,6 +80,7 @@ def _distance(found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
 
 def run_program(program: bytes, device: str, feed: dict[str, np.ndarray],
                 values: Sequence[str]) -> dict[str, np.ndarray]:
+    """Outputs and the inner values `values` of the program on `device`, by name."""
     probe = _native.Probe(program, device, list(values), False)
     return dict(zip(probe.output_names, probe.run(list(feed.values()))))
 

@@ -35,6 +35,7 @@ def real_onnxruntime(purpose: str) -> Any:
 
 
 def real_onnx(purpose: str) -> Any:
+    """The onnx package. UsageError when absent."""
     try:
         import onnx
     except ImportError as problem:
