@@ -28,6 +28,7 @@ struct Arguments {
   std::string out_json, out_csv, out_trace, out_html;
 };
 
+/// Every number of callers with every rate.
 std::vector<LoadPoint> points_of(const Arguments& a) {
   std::vector<LoadPoint> points;
   for (const auto c : a.concurrency) {

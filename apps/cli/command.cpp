@@ -53,6 +53,7 @@ Result<std::pair<std::string, std::string>> split_assignment(const std::string& 
   return std::pair{text.substr(0, at), text.substr(at + 1)};
 }
 
+// from_chars, not strtof: the locale must not change what a comma means.
 Result<std::vector<float>> parse_floats(const std::string& text, const std::string& option) {
   std::vector<float> values;
   const char* p = text.data();
@@ -85,9 +86,10 @@ void add_open_options(CLI::App& app, OpenArguments& a) {
   app.add_option("model", a.model,
                  "Program file (from corelane compile), ONNX model, or a vendor's image")
       ->required();
-  app.add_option("-d,--device", a.device,
-                 "Device, such as virtual, virtual:generic:4 or null; `corelane devices` lists them "
-                 "(default: CORELANE_DEVICE, else virtual)");
+  app.add_option(
+      "-d,--device", a.device,
+      "Device, such as virtual, virtual:generic:4 or null; `corelane devices` lists them "
+      "(default: CORELANE_DEVICE, else virtual)");
   app.add_option("--precision", a.precision, "f32, f16 or bf16")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}))
       ->capture_default_str();
@@ -162,6 +164,7 @@ Json to_json(const TensorDesc& desc) {
 }
 
 namespace {
+/// Quantization, mean and std are left out where the entry has none.
 Json to_json(const IoEntry& e) {
   Json j = cli::to_json(e.desc);
   j["reported_dtype"] = dtype_name(e.reported_dtype);

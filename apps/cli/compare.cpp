@@ -24,6 +24,9 @@ struct Arguments {
   bool layers = false;
 };
 
+/// Errors over the elements that are finite on both sides; the relative one is measured against the
+/// largest expected element, so that values near 0 do not decide. Where NaN or infinity meets
+/// another value, the element is counted apart.
 Json difference(const std::vector<double>& actual, const std::vector<double>& expected) {
   double worst = 0, peak = 0, dot = 0, a2 = 0, b2 = 0;
   std::size_t bad = 0;

@@ -28,6 +28,7 @@ struct Arguments {
   std::string data_root;
 };
 
+/// Shapes of all inputs, separated by semicolons.
 Result<std::vector<Shape>> parse_set(const std::string& text) {
   std::vector<Shape> set;
   std::size_t begin = 0;
@@ -40,6 +41,7 @@ Result<std::vector<Shape>> parse_set(const std::string& text) {
   return set;
 }
 
+/// "[NAME=]1,2,3" items; without a name they are for all rank-4 inputs.
 Status parse_channels(const std::vector<std::string>& items, const std::string& option,
                       std::map<std::string, std::vector<float>>& out) {
   for (const auto& item : items) {

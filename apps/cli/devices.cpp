@@ -66,7 +66,9 @@ Result<int> run(const Global& global, const std::string& spec) {
 Action add_devices(CLI::App& parent, Global& global) {
   auto* app = parent.add_subcommand("devices", "List drivers and show a device");
   auto spec = std::make_shared<std::string>();
-  app->add_option("device", *spec, "Device to open (default: CORELANE_DEVICE, else " + device::default_device() + ")");
+  app->add_option(
+      "device", *spec,
+      "Device to open (default: CORELANE_DEVICE, else " + device::default_device() + ")");
   return [&global, spec] { return run(global, *spec); };
 }
 

@@ -17,6 +17,7 @@
 namespace corelane::cli {
 namespace {
 
+/// The checks in order; one that is not ok makes the command fail.
 struct Report {
   Json checks = Json::array();
   bool failed = false;
@@ -40,6 +41,7 @@ std::string cpu_field(const std::string& key) {
   return {};
 }
 
+/// Those of the instruction sets that the kernels and the engine choose by.
 std::string cpu_features() {
   static const std::set<std::string> kShown{
       "sse4_2",   "avx2",  "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "amx_int8",
@@ -67,6 +69,7 @@ void check_machine(Report& report) {
              "free at least 256 MiB: models are compiled in memory");
 }
 
+/// Makes the folder where it is missing: the first compile would do so too.
 void check_folder(Report& report, const std::string& name, const std::filesystem::path& path,
                   const std::string& variable) {
   std::error_code ec;

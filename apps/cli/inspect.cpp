@@ -87,6 +87,7 @@ std::string describe(const ProgramDescription& d) {
   return text;
 }
 
+/// The report as JSON, and as `text` for people.
 Result<Json> inspect_file(const Arguments& a, std::string& text) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(a.model));
   const auto kind = detect_file_kind(mapped.bytes());

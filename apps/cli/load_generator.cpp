@@ -40,6 +40,7 @@ std::optional<TimePoint> due_time(const Shared& shared, std::uint64_t n) {
   return over ? std::nullopt : std::optional(now);
 }
 
+/// One caller's thread: takes the next inference of the point until none is left.
 void call(Shared& shared, Caller& caller) {
   for (;;) {
     const auto due = due_time(shared, shared.next.fetch_add(1));

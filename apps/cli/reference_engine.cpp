@@ -16,6 +16,7 @@ extern char** environ;  // POSIX: the environment of this process.
 namespace corelane::cli {
 namespace {
 
+/// Waits for the process; kCancelled where a signal interrupted it.
 Status run_process(const std::vector<std::string>& words) {
   std::vector<char*> argv;
   for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));

@@ -42,6 +42,7 @@ Result<std::vector<std::string>> read_labels(const std::string& path) {
   return labels;
 }
 
+/// The k largest elements, the largest first.
 Json top_k(const std::vector<double>& values, std::size_t k,
            const std::vector<std::string>& labels) {
   std::vector<std::size_t> order(values.size());
@@ -130,6 +131,7 @@ Json layer_json(const std::vector<device::LayerTime>& layers) {
   return list;
 }
 
+/// Layers that the engine fused into others took no time of their own and are not shown.
 std::string layer_text(const Json& layers) {
   std::string text = fmt::format("{:>10}  {:<24} {:<28} {}\n", "us", "type", "kernel", "layer");
   for (const auto& l : layers) {

@@ -6,6 +6,7 @@
 namespace corelane::cli {
 namespace {
 
+/// Every option of a command, long and short.
 std::string words(const CLI::App& app) {
   std::string text;
   for (const auto* option : app.get_options()) {
@@ -15,6 +16,8 @@ std::string words(const CLI::App& app) {
   return text;
 }
 
+/// The first word that is a subcommand decides which options are offered; zsh reads the same
+/// script.
 std::string bash(const CLI::App& root) {
   std::string cases;
   std::string names;

@@ -12,6 +12,8 @@
 namespace corelane::cli {
 namespace {
 
+/// Feeds a picture in 8 bits and NHWC, resized to the input and repeated for the batch; the runtime
+/// normalises it with the program's mean and std.
 Status feed_picture(Context& context, std::size_t index, const IoEntry& entry,
                     const std::filesystem::path& path) {
   const auto desc = context.inputs()[index];
@@ -33,6 +35,7 @@ Status feed_picture(Context& context, std::size_t index, const IoEntry& entry,
   return context.set_input(index, view, {entry.mean, entry.std, ConvertPath::kAuto});
 }
 
+/// The extension decides how `path` is read.
 Status feed_file(Context& context, std::size_t index, const IoEntry& entry,
                  const std::filesystem::path& path) {
   const auto extension = path.extension().string();
@@ -93,6 +96,7 @@ Result<std::vector<bool>> feed_files(Context& context, const ProgramDescription&
   return fed;
 }
 
+/// The same seed gives the same values on every machine: mt19937_64, one stream for all inputs.
 Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (std::size_t i = 0; i < context.inputs().size(); ++i) {
