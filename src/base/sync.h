@@ -36,8 +36,8 @@ namespace corelane {
 #if defined(CORELANE_CHECK_LOCKS)
 namespace detail {
 /// Notes that this thread takes a mutex; prints both ranks and aborts where the order is broken.
-void note_lock(LockRank rank) noexcept;
-void note_unlock(LockRank rank) noexcept;
+CORELANE_API void note_lock(LockRank rank) noexcept;
+CORELANE_API void note_unlock(LockRank rank) noexcept;
 }  // namespace detail
 #else
 namespace detail {
