@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::rknn {

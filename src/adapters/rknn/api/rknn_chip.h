@@ -1,4 +1,4 @@
-/// What the API tells of the chip: which device stands behind it, cores, alignments.
+/// What the API says of the chip: which device it is, its cores and alignments.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,16 @@
 
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
-#include "corelane/device/device.h"
 #include "rknn_api.h"
+
+namespace corelane::device {
+struct DeviceInfo;
+}  // namespace corelane::device
 
 namespace corelane::rknn {
 
-/// Alignments of native layouts, of the contract's table per chip.
+/// Cores of the device, and alignments of native layouts by chip, as docs/apis/rknn.md lists them
+/// ("Types, layouts, quantization", "Cores and batch").
 struct Chip {
   std::uint32_t row_pixels = 16;   ///< Rows of NHWC inputs are padded to this many pixels.
   std::uint32_t block_bytes = 16;  ///< Bytes of one C2 block.
@@ -20,7 +24,7 @@ struct Chip {
 };
 Chip chip_of(const device::DeviceInfo& info);
 
-/// The device behind this library: `CORELANE_RKNN_INNER`, else `CORELANE_DEVICE`, else the virtual
+/// The device of this library: `CORELANE_RKNN_INNER`, else `CORELANE_DEVICE`, else the virtual
 /// RK3588. A device of kind "rknn" would load a library like this one again: an error in the first,
 /// the virtual NPU instead in the second.
 Result<std::string> device_text();

@@ -59,7 +59,7 @@ TEST(RknnCores, OneCoreHasNoMasks) {
 TEST(RknnCores, TheMaskIsWhereTheRunIsDone) {
   const Model model(doubling({1, 3, 32, 32}), RKNN_FLAG_COLLECT_PERF_MASK);
   ASSERT_EQ(model.set(ramp(3 * 32 * 32)), RKNN_SUCC);
-  // The table's column tells the load of each core.
+  // The table's column has the load of each core.
   const auto table = [&] {
     rknn_perf_detail detail{};
     EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail), RKNN_SUCC);

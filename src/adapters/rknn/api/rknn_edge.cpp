@@ -1,37 +1,43 @@
 #include "adapters/rknn/api/rknn_edge.h"
 
-#include <exception>
-#include <new>
+#include "adapters/rknn/api/rknn_log.h"
+#include "edge/code_table.h"
 
 namespace corelane::rknn {
+namespace {
 
-int code_of(const Status& status) noexcept {
-  switch (status.code()) {
-    case Code::kOk:
-      return RKNN_SUCC;
-    case Code::kInvalidArgument:
-    case Code::kNotFound:
-    case Code::kOutOfRange:
-    case Code::kShapeMismatch:
-    case Code::kTypeMismatch:
-      return RKNN_ERR_PARAM_INVALID;
-    case Code::kMalformed:
-    case Code::kCorrupted:
-    case Code::kVersionMismatch:
-    case Code::kUnsupportedModel:
-      return RKNN_ERR_MODEL_INVALID;
-    case Code::kForeignImage:
-      return RKNN_ERR_TARGET_PLATFORM_UNMATCH;
-    case Code::kOutOfMemory:
-      return RKNN_ERR_MALLOC_FAIL;
-    case Code::kTimeout:
-      return RKNN_ERR_TIMEOUT;
-    case Code::kDeviceLost:
-      return RKNN_ERR_DEVICE_UNAVAILABLE;
-    default:
-      return RKNN_ERR_FAIL;
-  }
-}
+constexpr edge::CodeTable<int> kTable({
+    {Code::kOk, RKNN_SUCC},
+    {Code::kInvalidArgument, RKNN_ERR_PARAM_INVALID},
+    {Code::kNotFound, RKNN_ERR_PARAM_INVALID},
+    {Code::kOutOfRange, RKNN_ERR_PARAM_INVALID},
+    {Code::kWrongState, RKNN_ERR_FAIL},
+    {Code::kUnsupported, RKNN_ERR_FAIL},
+    {Code::kShapeMismatch, RKNN_ERR_PARAM_INVALID},
+    {Code::kTypeMismatch, RKNN_ERR_PARAM_INVALID},
+    {Code::kMalformed, RKNN_ERR_MODEL_INVALID},
+    {Code::kCorrupted, RKNN_ERR_MODEL_INVALID},
+    {Code::kVersionMismatch, RKNN_ERR_MODEL_INVALID},
+    {Code::kUnsupportedModel, RKNN_ERR_MODEL_INVALID},
+    {Code::kForeignImage, RKNN_ERR_TARGET_PLATFORM_UNMATCH},
+    {Code::kOutOfMemory, RKNN_ERR_MALLOC_FAIL},
+    {Code::kOutOfCores, RKNN_ERR_FAIL},
+    {Code::kBusy, RKNN_ERR_FAIL},
+    {Code::kIo, RKNN_ERR_FAIL},
+    {Code::kTimeout, RKNN_ERR_TIMEOUT},
+    {Code::kCancelled, RKNN_ERR_FAIL},
+    {Code::kDeviceReset, RKNN_ERR_FAIL},
+    {Code::kDeviceLost, RKNN_ERR_DEVICE_UNAVAILABLE},
+    {Code::kBadResult, RKNN_ERR_FAIL},
+    {Code::kHostOperatorMissing, RKNN_ERR_FAIL},
+    {Code::kHostOperatorFailed, RKNN_ERR_FAIL},
+    {Code::kEngineFailed, RKNN_ERR_FAIL},
+    {Code::kInternal, RKNN_ERR_FAIL},
+});
+
+}  // namespace
+
+int code_of(const Status& status) noexcept { return kTable[status.code()]; }
 
 Outcome::Outcome(Status status) : code_(code_of(status)), status_(std::move(status)) {}
 
@@ -43,29 +49,6 @@ int report(std::string_view function, const Outcome& outcome) noexcept {
     log::write(log::Level::kError, "out of memory while reporting a failure");
   }
   return outcome.code();
-}
-
-namespace {
-// Made when the library is loaded: there may be no memory to make them later.
-const Status kOutOfMemory(Code::kOutOfMemory,
-                          "no memory; free contexts or memory objects and call again");
-const Status kUnknownException(Code::kInternal, "something was thrown that is no std::exception");
-}  // namespace
-
-Outcome current_exception_outcome() noexcept {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return {RKNN_ERR_MALLOC_FAIL, kOutOfMemory};
-  } catch (const std::exception& problem) {
-    try {
-      return {RKNN_ERR_FAIL, Status(Code::kInternal, problem.what())};
-    } catch (...) {
-      return {RKNN_ERR_MALLOC_FAIL, kOutOfMemory};
-    }
-  } catch (...) {
-    return {RKNN_ERR_FAIL, kUnknownException};
-  }
 }
 
 }  // namespace corelane::rknn

@@ -1,21 +1,22 @@
-/// Where a Status becomes a code of the API: one table, one log line, one catch-all.
+/// Where a Status becomes a code of the API: one table, one log line, one frame for each function.
 #pragma once
 
-#include <source_location>
 #include <string_view>
 #include <utility>
 
 #include "adapters/rknn/checks/rknn_check.h"
-#include "adapters/rknn/api/rknn_log.h"
 #include "corelane/base/status.h"
+#include "edge/entry.h"
 #include "rknn_api.h"
 
-/// Stands before the definition of each function of the API: they alone leave the library.
+/// Precedes the definition of each function of the API: they alone leave the library.
 #define RKNN_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace corelane::rknn {
 
-/// What a function of the API ends with: RKNN_SUCC, or a code and the reason.
+/// What a function of the API ends with: RKNN_SUCC, or a code and the reason. A Status and what
+/// error() makes convert to it, so that CORELANE_TRY and CORELANE_ASSIGN work in functions that
+/// return it.
 class [[nodiscard]] Outcome {
  public:
   Outcome() noexcept = default;
@@ -23,6 +24,7 @@ class [[nodiscard]] Outcome {
   Outcome(Status status);                  // NOLINT(google-explicit-constructor)
   Outcome(tl::unexpected<Status> failure)  // NOLINT(google-explicit-constructor)
       : Outcome(std::move(failure).value()) {}
+  /// A code that differs from the table's.
   Outcome(int code, Status status) noexcept : code_(code), status_(std::move(status)) {}
   int code() const noexcept { return code_; }
   const Status& status() const noexcept { return status_; }
@@ -44,43 +46,23 @@ Outcome outcome(int code, detail::FormatAt<std::type_identity_t<Args>...> at, Ar
 
 /// Writes "<function>: <reason>" as an error line and gives the code.
 int report(std::string_view function, const Outcome& outcome) noexcept;
-/// The exception in flight as an outcome.
-Outcome current_exception_outcome() noexcept;
 
 /// The frame of each function of the API that returns a code: nothing leaves it but the code.
 template <class Body>
 int guard(const char* function, Body&& body) noexcept {
-  const check::Scope scope(function);
-  Outcome outcome;
-  try {
-    outcome = body();
-  } catch (...) {
-    outcome = current_exception_outcome();
-  }
+  const Outcome outcome =
+      edge::entry(check::enabled(), function, [&]() -> Outcome { return body(); });
   if (outcome.code() == RKNN_SUCC) [[likely]]
     return RKNN_SUCC;
   return report(function, outcome);
 }
 
-/// The same for functions that take a context: `body` gets the live one of `handle`, as Found (or
-/// its twin for matrix products) looks it up.
-template <class Found, class Body>
-int on_context(const char* function, rknn_context handle, Body&& body) noexcept {
-  return guard(function, [&]() -> Outcome {
-    const Found context(handle);
-    if (!context) return context.failure();
-    return body(context);
-  });
-}
-
-/// The same for functions that return memory: null with a line that tells why.
+/// The same for functions that return memory: null after a line with the reason.
 template <class Body>
 rknn_tensor_mem* guard_memory(const char* function, Body&& body) noexcept {
   rknn_tensor_mem* memory = nullptr;
   (void)guard(function, [&]() -> Outcome {
-    Result<rknn_tensor_mem*> result = body();
-    if (!result) return std::move(result).error();
-    memory = *result;
+    CORELANE_ASSIGN(memory, body());
     return {};
   });
   return memory;

@@ -1,12 +1,15 @@
 /// The functions of rknn_api.h: each checks its handle and pointers, delegates, and turns what
 /// comes back into a code.
 #include <cstring>
+#include <optional>
 
 #include "adapters/rknn/api/rknn_edge.h"
 #include "adapters/rknn/model/rknn_model.h"
 
+using corelane::Status;
 using corelane::rknn::Found;
 using corelane::rknn::guard;
+using corelane::rknn::inside_operator;
 using corelane::rknn::ModelContext;
 using corelane::rknn::on_context;
 using corelane::rknn::outcome;
@@ -15,7 +18,7 @@ using corelane::rknn::Outcome;
 namespace {
 
 /// Codes of rknn_init differ where the device is missing.
-Outcome init_outcome(const corelane::Status& status) {
+Outcome init_outcome(const Status& status) {
   using corelane::Code;
   if (status.code() == Code::kNotFound || status.code() == Code::kIo)
     return {RKNN_ERR_FAIL, status};
@@ -30,26 +33,20 @@ RKNN_EXPORT int rknn_init(rknn_context* context, void* model, uint32_t size, uin
     if (context == nullptr)
       return outcome(RKNN_ERR_PARAM_INVALID, "context is null; pass where the handle goes");
     *context = 0;
-    if (corelane::rknn::after_fork())
-      return outcome(RKNN_ERR_DEVICE_UNAVAILABLE,
-                     "the parent of this process had used the library before fork(), and the "
-                     "device's threads did not come along; start workers with exec or spawn, or "
-                     "fork before the first call");
-    std::shared_ptr<ModelContext> weights_of;
+    if (Status forked = corelane::rknn::check_process(); !forked.ok())
+      return {RKNN_ERR_DEVICE_UNAVAILABLE, forked};
+    std::optional<Found<ModelContext>> weights_of;
     if ((flag & RKNN_FLAG_SHARE_WEIGHT_MEM) != 0) {
       if (extend == nullptr || extend->ctx == 0)
         return outcome(RKNN_ERR_PARAM_INVALID,
                        "RKNN_FLAG_SHARE_WEIGHT_MEM needs extend->ctx, the context whose weights "
                        "are shared");
-      const Found other(extend->ctx);
-      if (!other) return other.failure();
-      weights_of = other.shared();
+      weights_of.emplace(extend->ctx);
+      if (!*weights_of) return weights_of->failure();
     }
-    auto made = ModelContext::open(model, size, flag, extend, weights_of.get());
+    auto made = ModelContext::open(model, size, flag, extend, weights_of ? &**weights_of : nullptr);
     if (!made) return init_outcome(made.error());
-    const rknn_context number = corelane::rknn::add_handle(*made);
-    (*made)->set_number(number);
-    *context = number;
+    *context = ModelContext::publish(*std::move(made));
     return {};
   });
 }
@@ -59,111 +56,111 @@ RKNN_EXPORT int rknn_dup_context(rknn_context* context_in, rknn_context* context
     if (context_in == nullptr || context_out == nullptr)
       return outcome(RKNN_ERR_PARAM_INVALID, "{} is null; pass the addresses of two handles",
                      context_in == nullptr ? "context_in" : "context_out");
-    const Found from(*context_in);
+    const Found<ModelContext> from(*context_in);
     if (!from) return from.failure();
-    auto made = from->duplicate();
-    if (!made) return made.error();
-    const rknn_context number = corelane::rknn::add_handle(*made);
-    (*made)->set_number(number);
-    *context_out = number;
+    CORELANE_ASSIGN(std::shared_ptr<ModelContext> made, from->duplicate());
+    *context_out = ModelContext::publish(std::move(made));
     return {};
   });
 }
 
 RKNN_EXPORT int rknn_destroy(rknn_context context) {
-  return on_context<Found>("rknn_destroy", context, [&](const Found& found) -> Outcome {
-    if (ModelContext::inside_operator != nullptr)
+  return on_context<ModelContext>("rknn_destroy", context, [&](ModelContext& model) -> Outcome {
+    if (inside_operator())
       return outcome(RKNN_ERR_FAIL,
                      "called from inside a custom operator; destroy contexts when the run is over");
     // Of two callers one gets it.
     if (corelane::rknn::take_handle(context) == nullptr)
       return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(context)};
-    found->close();
+    model.close();
     return {};
   });
 }
 
 RKNN_EXPORT int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info, uint32_t size) {
-  return on_context<Found>("rknn_query", context, [&](const Found& found) {
-    // Programs in C may pass any number, which is then no value of the type: its bits are read.
+  return on_context<ModelContext>("rknn_query", context, [&](ModelContext& model) {
+    // Programs in C may pass any number, which may not be a value of the type: its bits are read.
     std::uint32_t number = 0;
     std::memcpy(&number, &cmd, sizeof number);
-    return found->query(number, info, size);
+    return model.queries().query(number, info, size);
   });
 }
 
 RKNN_EXPORT int rknn_inputs_set(rknn_context context, uint32_t n_inputs, rknn_input* inputs) {
-  return on_context<Found>("rknn_inputs_set", context,
-                           [&](const Found& found) { return found->set_inputs(n_inputs, inputs); });
+  return on_context<ModelContext>("rknn_inputs_set", context, [&](ModelContext& model) {
+    return model.tensors().set_inputs(n_inputs, inputs);
+  });
 }
 
 RKNN_EXPORT int rknn_set_batch_core_num(rknn_context context, int core_num) {
-  return on_context<Found>("rknn_set_batch_core_num", context,
-                           [&](const Found& found) { return found->set_batch_cores(core_num); });
+  return on_context<ModelContext>("rknn_set_batch_core_num", context, [&](ModelContext& model) {
+    return model.runs().set_batch_cores(core_num);
+  });
 }
 
 RKNN_EXPORT int rknn_set_core_mask(rknn_context context, rknn_core_mask core_mask) {
-  return on_context<Found>("rknn_set_core_mask", context,
-                           [&](const Found& found) { return found->set_core_mask(core_mask); });
+  return on_context<ModelContext>("rknn_set_core_mask", context, [&](ModelContext& model) {
+    return model.runs().set_core_mask(core_mask);
+  });
 }
 
 RKNN_EXPORT int rknn_run(rknn_context context, rknn_run_extend* extend) {
-  return on_context<Found>("rknn_run", context,
-                           [&](const Found& found) { return found->run(extend); });
+  return on_context<ModelContext>("rknn_run", context,
+                                  [&](ModelContext& model) { return model.runs().run(extend); });
 }
 
 RKNN_EXPORT int rknn_wait(rknn_context context, rknn_run_extend* extend) {
-  return on_context<Found>("rknn_wait", context,
-                           [&](const Found& found) { return found->wait(extend); });
+  return on_context<ModelContext>("rknn_wait", context,
+                                  [&](ModelContext& model) { return model.runs().wait(extend); });
 }
 
 RKNN_EXPORT int rknn_outputs_get(rknn_context context, uint32_t n_outputs, rknn_output* outputs,
                                  rknn_output_extend* extend) {
-  return on_context<Found>("rknn_outputs_get", context, [&](const Found& found) {
-    return found->get_outputs(n_outputs, outputs, extend);
+  return on_context<ModelContext>("rknn_outputs_get", context, [&](ModelContext& model) {
+    return model.tensors().get_outputs(n_outputs, outputs, extend);
   });
 }
 
 RKNN_EXPORT int rknn_outputs_release(rknn_context context, uint32_t n_ouputs,
                                      rknn_output* outputs) {
-  return on_context<Found>("rknn_outputs_release", context, [&](const Found& found) {
-    return found->release_outputs(n_ouputs, outputs);
+  return on_context<ModelContext>("rknn_outputs_release", context, [&](ModelContext& model) {
+    return model.tensors().release_outputs(n_ouputs, outputs);
   });
 }
 
 RKNN_EXPORT int rknn_set_weight_mem(rknn_context ctx, rknn_tensor_mem* mem) {
-  return on_context<Found>("rknn_set_weight_mem", ctx,
-                           [&](const Found& found) { return found->set_weight_mem(mem); });
+  return on_context<ModelContext>("rknn_set_weight_mem", ctx,
+                                  [&](ModelContext& model) { return model.set_weight_mem(mem); });
 }
 
 RKNN_EXPORT int rknn_set_internal_mem(rknn_context ctx, rknn_tensor_mem* mem) {
-  return on_context<Found>("rknn_set_internal_mem", ctx,
-                           [&](const Found& found) { return found->set_internal_mem(mem); });
+  return on_context<ModelContext>("rknn_set_internal_mem", ctx,
+                                  [&](ModelContext& model) { return model.set_internal_mem(mem); });
 }
 
 RKNN_EXPORT int rknn_set_io_mem(rknn_context ctx, rknn_tensor_mem* mem, rknn_tensor_attr* attr) {
-  return on_context<Found>("rknn_set_io_mem", ctx, [&](const Found& found) -> Outcome {
+  return on_context<ModelContext>("rknn_set_io_mem", ctx, [&](ModelContext& model) -> Outcome {
     if (attr == nullptr)
       return outcome(RKNN_ERR_PARAM_INVALID,
                      "attr is null; pass the one that rknn_query filled in");
-    return found->set_io_mem(mem, *attr);
+    return model.tensors().set_io_mem(mem, *attr);
   });
 }
 
 RKNN_EXPORT int rknn_set_input_shapes(rknn_context ctx, uint32_t n_inputs, rknn_tensor_attr* attr) {
-  return on_context<Found>("rknn_set_input_shapes", ctx, [&](const Found& found) {
-    return found->set_input_shapes(n_inputs, attr);
+  return on_context<ModelContext>("rknn_set_input_shapes", ctx, [&](ModelContext& model) {
+    return model.tensors().set_input_shapes(n_inputs, attr);
   });
 }
 
 RKNN_EXPORT int rknn_set_input_shape(rknn_context ctx, rknn_tensor_attr* attr) {
-  return on_context<Found>("rknn_set_input_shape", ctx, [&](const Found& found) -> Outcome {
+  return on_context<ModelContext>("rknn_set_input_shape", ctx, [&](ModelContext& model) -> Outcome {
     // Old programs call it for models of one input; for others it has never had a clear meaning.
-    if (found->description().inputs.size() != 1)
+    if (model.description().inputs.size() != 1)
       return outcome(RKNN_ERR_FAIL,
                      "the model has {} inputs, whose shapes are chosen together; use "
                      "rknn_set_input_shapes",
-                     found->description().inputs.size());
-    return found->set_input_shapes(1, attr);
+                     model.description().inputs.size());
+    return model.tensors().set_input_shapes(1, attr);
   });
 }

@@ -1,16 +1,16 @@
 /// The functions of rknn_custom_op.h.
-#include "adapters/rknn/custom/rknn_custom.h"
 #include "adapters/rknn/api/rknn_edge.h"
+#include "adapters/rknn/custom/rknn_custom.h"
 #include "adapters/rknn/model/rknn_model.h"
 #include "rknn_custom_op.h"
 
-using corelane::rknn::Found;
+using corelane::rknn::ModelContext;
 using corelane::rknn::on_context;
 
 RKNN_EXPORT int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op* op,
                                          uint32_t custom_op_num) {
-  return on_context<Found>("rknn_register_custom_ops", ctx, [&](const Found& found) {
-    return found->register_custom_ops(op, custom_op_num);
+  return on_context<ModelContext>("rknn_register_custom_ops", ctx, [&](ModelContext& model) {
+    return model.register_custom_ops(op, custom_op_num);
   });
 }
 

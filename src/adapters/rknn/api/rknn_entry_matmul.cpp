@@ -5,11 +5,10 @@
 #include "adapters/rknn/api/rknn_edge.h"
 #include "adapters/rknn/api/rknn_handle.h"
 #include "adapters/rknn/matmul/rknn_matmul.h"
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/model/rknn_context_lock.h"
 
 using corelane::Code;
 using corelane::Status;
-using corelane::rknn::FoundMatmul;
 using corelane::rknn::guard;
 using corelane::rknn::MatmulContext;
 using corelane::rknn::on_context;
@@ -30,11 +29,8 @@ Outcome create_outcome(const Status& status) {
 
 Outcome create(rknn_matmul_ctx* ctx, const void* info, std::vector<rknn_matmul_shape> shapes,
                bool dynamic, rknn_matmul_io_attr* io) {
-  if (corelane::rknn::after_fork())
-    return outcome(RKNN_ERR_DEVICE_UNAVAILABLE,
-                   "the parent of this process had used the library before fork(), and the "
-                   "device's threads did not come along; start workers with exec or spawn, or "
-                   "fork before the first call");
+  if (Status forked = corelane::rknn::check_process(); !forked.ok())
+    return {RKNN_ERR_DEVICE_UNAVAILABLE, forked};
   auto made = MatmulContext::create(info, std::move(shapes), dynamic, io);
   if (!made) return create_outcome(made.error());
   *ctx = corelane::rknn::add_handle(*std::move(made));
@@ -64,7 +60,7 @@ RKNN_EXPORT int rknn_matmul_create(rknn_matmul_ctx* ctx, rknn_matmul_info* info,
     if (ctx == nullptr) return null_argument("ctx", "where the handle goes");
     *ctx = 0;
     if (info == nullptr) return null_argument("info", "what product to make");
-    if (io_attr == nullptr) return null_argument("io_attr", "where the matrices are told");
+    if (io_attr == nullptr) return null_argument("io_attr", "where the matrices are described");
     return create(ctx, info, {corelane::rknn::shape_of(info)}, false, io_attr);
   });
 }
@@ -89,56 +85,56 @@ RKNN_EXPORT int rknn_matmul_create_dyn_shape(rknn_matmul_ctx* ctx, rknn_matmul_i
 
 RKNN_EXPORT int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem* mem,
                                        rknn_matmul_tensor_attr* attr) {
-  return on_context<FoundMatmul>(
-      "rknn_matmul_set_io_mem", ctx, [&](const FoundMatmul& found) -> Outcome {
+  return on_context<MatmulContext>(
+      "rknn_matmul_set_io_mem", ctx, [&](MatmulContext& product) -> Outcome {
         if (attr == nullptr)
           return null_argument("attr", "the one of A, B or C that rknn_matmul_create filled in");
-        return found->set_io_mem(mem, *attr);
+        return product.set_io_mem(mem, *attr);
       });
 }
 
 RKNN_EXPORT int rknn_matmul_set_core_mask(rknn_matmul_ctx context, rknn_core_mask core_mask) {
-  return on_context<FoundMatmul>(
+  return on_context<MatmulContext>(
       "rknn_matmul_set_core_mask", context,
-      [&](const FoundMatmul& found) { return found->set_core_mask(core_mask); });
+      [&](MatmulContext& product) { return product.set_core_mask(core_mask); });
 }
 
 RKNN_EXPORT int rknn_matmul_set_quant_params(rknn_matmul_ctx context, rknn_quant_params* params) {
-  return on_context<FoundMatmul>(
-      "rknn_matmul_set_quant_params", context, [&](const FoundMatmul& found) -> Outcome {
+  return on_context<MatmulContext>(
+      "rknn_matmul_set_quant_params", context, [&](MatmulContext& product) -> Outcome {
         if (params == nullptr)
           return null_argument("params", "the name of a matrix and its scales");
-        return found->set_quant_params(*params);
+        return product.set_quant_params(*params);
       });
 }
 
 RKNN_EXPORT int rknn_matmul_get_quant_params(rknn_matmul_ctx ctx, rknn_quant_params* params,
                                              float* scale) {
-  return on_context<FoundMatmul>("rknn_matmul_get_quant_params", ctx,
-                                 [&](const FoundMatmul& found) -> Outcome {
-                                   if (params == nullptr)
-                                     return null_argument("params", "the name of a matrix");
-                                   return found->get_quant_params(*params, scale);
-                                 });
+  return on_context<MatmulContext>("rknn_matmul_get_quant_params", ctx,
+                                   [&](MatmulContext& product) -> Outcome {
+                                     if (params == nullptr)
+                                       return null_argument("params", "the name of a matrix");
+                                     return product.get_quant_params(*params, scale);
+                                   });
 }
 
 RKNN_EXPORT int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape* shape) {
-  return on_context<FoundMatmul>(
-      "rknn_matmul_set_dynamic_shape", ctx, [&](const FoundMatmul& found) -> Outcome {
+  return on_context<MatmulContext>(
+      "rknn_matmul_set_dynamic_shape", ctx, [&](MatmulContext& product) -> Outcome {
         if (shape == nullptr) return null_argument("shape", "one of those given at creation");
-        return found->set_dynamic_shape(*shape);
+        return product.set_dynamic_shape(*shape);
       });
 }
 
 RKNN_EXPORT int rknn_matmul_run(rknn_matmul_ctx ctx) {
-  return on_context<FoundMatmul>("rknn_matmul_run", ctx,
-                                 [](const FoundMatmul& found) { return found->run(); });
+  return on_context<MatmulContext>("rknn_matmul_run", ctx,
+                                   [](MatmulContext& product) { return product.run(); });
 }
 
 RKNN_EXPORT int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
-  return on_context<FoundMatmul>(
-      "rknn_matmul_destroy", ctx, [&](const FoundMatmul& found) -> Outcome {
-        if (corelane::rknn::ModelContext::inside_operator != nullptr)
+  return on_context<MatmulContext>(
+      "rknn_matmul_destroy", ctx, [&](MatmulContext& product) -> Outcome {
+        if (corelane::rknn::inside_operator())
           return outcome(
               RKNN_ERR_FAIL,
               "called from inside a custom operator; destroy products when the model's run "
@@ -146,7 +142,7 @@ RKNN_EXPORT int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
         // Of two callers one gets it.
         if (corelane::rknn::take_handle(ctx) == nullptr)
           return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(ctx)};
-        found->close(ctx);
+        product.close(ctx);
         return {};
       });
 }

@@ -14,26 +14,19 @@ using corelane::Code;
 using corelane::error;
 using corelane::Result;
 using corelane::Status;
+using corelane::rknn::check_process;
 using corelane::rknn::guard;
 using corelane::rknn::guard_memory;
 using corelane::rknn::Memory;
 using corelane::rknn::outcome;
 using corelane::rknn::Outcome;
+using corelane::rknn::stale_handle;
 
 namespace {
 
-/// The table of memory objects may have been locked by a thread that fork() left behind.
-Status check_process() {
-  if (!corelane::rknn::after_fork()) return {};
-  return Status(Code::kWrongState,
-                "this process is a fork of one that used the library; start workers with exec or "
-                "spawn, or fork before the first call");
-}
-
 Status check_context(rknn_context ctx) {
   CORELANE_TRY(check_process());
-  if (corelane::rknn::find_handle(ctx) != nullptr) return {};
-  return corelane::rknn::stale_handle(ctx);
+  return corelane::rknn::find_handle(ctx) != nullptr ? Status() : stale_handle(ctx);
 }
 
 Result<rknn_tensor_mem*> create(rknn_context ctx, std::uint64_t size,
@@ -56,10 +49,10 @@ Result<rknn_tensor_mem*> create(rknn_context ctx, std::uint64_t size,
                                         static_cast<std::uint32_t>(size));
 }
 
-/// Bytes of the block behind a descriptor; 0 where the system does not tell.
+/// Bytes of the block that a descriptor stands for; 0 where the system does not know.
 std::uint64_t block_size(int fd, const struct stat& info) {
   if (info.st_size > 0) return static_cast<std::uint64_t>(info.st_size);
-  // A DMA buffer tells its size this way only. The place in it is shared with the caller.
+  // A DMA buffer has its size at its end only. The place in it is shared with the caller.
   const off_t place = lseek(fd, 0, SEEK_CUR);
   const off_t end = lseek(fd, 0, SEEK_END);
   if (place >= 0) lseek(fd, place, SEEK_SET);
@@ -70,7 +63,7 @@ Result<rknn_tensor_mem*> create_from_fd(rknn_context ctx, std::int32_t fd, void*
                                         std::uint32_t size, std::int32_t offset) {
   struct stat info {};
   if (fd < 0 || fstat(fd, &info) != 0)
-    return error(Code::kInvalidArgument, "fd {} is no open descriptor: {}", fd,
+    return error(Code::kInvalidArgument, "fd {} is not an open descriptor: {}", fd,
                  std::strerror(fd < 0 ? EBADF : errno));
   if (offset < 0 || size == 0)
     return error(Code::kInvalidArgument,
@@ -81,7 +74,7 @@ Result<rknn_tensor_mem*> create_from_fd(rknn_context ctx, std::int32_t fd, void*
   std::uint64_t usable = size;
   if (block != 0) {
     if (static_cast<std::uint64_t>(offset) >= block)
-      return error(Code::kOutOfRange, "offset {} lies behind the {} bytes of fd {}", offset, block,
+      return error(Code::kOutOfRange, "offset {} lies past the {} bytes of fd {}", offset, block,
                    fd);
     // Callers pass the tensor's size or that of the whole block.
     const std::uint64_t rest = block - static_cast<std::uint64_t>(offset);
@@ -163,35 +156,33 @@ RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_mb_blk(rknn_context ctx, void*
 
 RKNN_EXPORT int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem) {
   return guard("rknn_destroy_mem", [&]() -> Outcome {
-    // Memory may outlive its context and needs none; a wrong context is told all the same.
-    if (Status status = check_process(); !status.ok()) return status;
-    if (Status status = corelane::rknn::destroy_memory(mem); !status.ok()) return status;
+    // Memory may outlive its context and needs none; a wrong context is still reported.
+    CORELANE_TRY(check_process());
+    CORELANE_TRY(corelane::rknn::destroy_memory(mem));
     if (ctx == 0) return {};
     if (Status status = check_context(ctx); !status.ok())
-      return {RKNN_ERR_CTX_INVALID, status.wrap("the memory was freed all the same")};
+      return {RKNN_ERR_CTX_INVALID, status.wrap("the memory was freed nevertheless")};
     return {};
   });
 }
 
 RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_mem_sync_mode mode) {
   return guard("rknn_mem_sync", [&]() -> Outcome {
-    if (Status status = check_process(); !status.ok()) return status;
+    CORELANE_TRY(check_process());
     if (context != 0)
       if (Status status = check_context(context); !status.ok())
         return {RKNN_ERR_CTX_INVALID, status};
     const auto number = static_cast<std::uint32_t>(mode);
     if (number < RKNN_MEMORY_SYNC_TO_DEVICE || number > RKNN_MEMORY_SYNC_BIDIRECTIONAL)
       return outcome(RKNN_ERR_PARAM_INVALID,
-                     "mode {} is none; use 1 (to the device), 2 (from it) or 3 (both)", number);
-    auto memory = corelane::rknn::find_memory(mem);
-    if (!memory) return memory.error();
-    corelane::rknn::check::synced(**memory, mode);
-    if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0) corelane::rknn::note_written(**memory);
-    if ((number & RKNN_MEMORY_SYNC_FROM_DEVICE) != 0)
-      (*memory)->reads.fetch_add(1, std::memory_order_acq_rel);
-    if ((*memory)->buffer == nullptr) return {};
-    return (*memory)->buffer->sync(static_cast<corelane::device::SyncDirection>(number), 0,
-                                   (*memory)->size);
+                     "mode {} does not exist; use 1 (to the device), 2 (from it) or 3 (both)",
+                     number);
+    CORELANE_ASSIGN(const std::shared_ptr<Memory> memory, corelane::rknn::find_memory(mem));
+    corelane::rknn::check::synced(*memory, mode);
+    if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0) corelane::rknn::note_written(*memory);
+    if (memory->buffer == nullptr) return {};
+    return memory->buffer->sync(static_cast<corelane::device::SyncDirection>(number), 0,
+                                memory->size);
   });
 }
 

@@ -1,67 +1,36 @@
 #include "adapters/rknn/api/rknn_handle.h"
 
-#include <atomic>
-#include <mutex>
-#include <shared_mutex>
-#include <unordered_map>
-
 #include "adapters/rknn/checks/rknn_check.h"
-#include "base/fork.h"
 #include "base/leaked.h"
+#include "edge/handle_table.h"
 
 namespace corelane::rknn {
 namespace {
 
-std::atomic<bool> forked{false};
-
-struct Table {
-  Table() {
-    call_in_forked_child([] { forked.store(true, std::memory_order_relaxed); });
-  }
-  std::shared_mutex mutex;
-  std::unordered_map<rknn_context, std::shared_ptr<Handle>> objects;
-  rknn_context next = 0x1001;
-};
-
-// Contexts that are left at exit may still be in use by other threads.
-Table& table() {
-  static Leaked<Table> table;
+// Never destroyed: contexts that are left at exit may still be in use by other threads.
+edge::HandleTable<Handle>& table() {
+  static Leaked<edge::HandleTable<Handle>> table(0x1001);
   return *table;
 }
 
 }  // namespace
 
 rknn_context add_handle(std::shared_ptr<Handle> object) {
-  Table& t = table();
-  const std::unique_lock lock(t.mutex);
-  const rknn_context handle = t.next++;
-  t.objects.emplace(handle, std::move(object));
+  const rknn_context handle = table().add(std::move(object));
   check::context_made(handle);
   return handle;
 }
 
-std::shared_ptr<Handle> find_handle(rknn_context handle) noexcept {
-  if (handle == 0 || forked.load(std::memory_order_relaxed)) return nullptr;
-  Table& t = table();
-  const std::shared_lock lock(t.mutex);
-  const auto found = t.objects.find(handle);
-  return found == t.objects.end() ? nullptr : found->second;
-}
+std::shared_ptr<Handle> find_handle(rknn_context handle) noexcept { return table().find(handle); }
 
 std::shared_ptr<Handle> take_handle(rknn_context handle) noexcept {
-  if (handle == 0 || forked.load(std::memory_order_relaxed)) return nullptr;
-  Table& t = table();
-  const std::unique_lock lock(t.mutex);
-  const auto found = t.objects.find(handle);
-  if (found == t.objects.end()) return nullptr;
-  std::shared_ptr<Handle> object = std::move(found->second);
-  t.objects.erase(found);
-  check::context_gone(handle);
+  std::shared_ptr<Handle> object = table().take(handle);
+  if (object != nullptr) check::context_gone(handle);
   return object;
 }
 
 Status stale_handle(rknn_context handle) {
-  if (forked.load(std::memory_order_relaxed))
+  if (table().after_fork())
     return error(Code::kWrongState,
                  "context {:#x} was made before fork(), and the device's threads did not come "
                  "along; make contexts in the child only, or start it with exec or spawn",
@@ -69,22 +38,25 @@ Status stale_handle(rknn_context handle) {
   if (handle == 0)
     return error(Code::kInvalidArgument,
                  "the context is 0; pass the one that rknn_init or rknn_matmul_create gave");
-  Table& t = table();
-  const std::shared_lock lock(t.mutex);
   return error(Code::kInvalidArgument, "context {:#x} {}", handle,
-               handle < t.next && handle > 0x1000
-                   ? "was destroyed; do not use it after rknn_destroy or rknn_matmul_destroy"
-                   : "is none that rknn_init or rknn_matmul_create gave out");
+               table().state(handle) == edge::HandleState::kUnknown
+                   ? "was not given out by rknn_init or rknn_matmul_create"
+                   : "was destroyed; do not use it after rknn_destroy or rknn_matmul_destroy");
 }
 
-bool after_fork() noexcept { return forked.load(std::memory_order_relaxed); }
+Status wrong_kind(rknn_context handle, HandleKind kind) {
+  const bool model = kind == HandleKind::kModel;
+  return error(
+      Code::kInvalidArgument, "context {:#x} is one of {}; this function takes those of {}", handle,
+      model ? "rknn_init" : "rknn_matmul_create", model ? "rknn_matmul_create" : "rknn_init");
+}
 
-std::vector<rknn_context> live_handles() {
-  Table& t = table();
-  const std::shared_lock lock(t.mutex);
-  std::vector<rknn_context> handles;
-  for (const auto& [handle, object] : t.objects) handles.push_back(handle);
-  return handles;
+Status check_process() {
+  if (!table().after_fork()) return {};
+  return error(Code::kWrongState,
+               "the parent of this process had used the library before fork(), and the device's "
+               "threads did not come along; start workers with exec or spawn, or fork before the "
+               "first call");
 }
 
 }  // namespace corelane::rknn

@@ -1,12 +1,11 @@
-/// Handles: numbers that stand for contexts. They are looked up, never followed, and never used
-/// twice, so a stale one is always told from a live one. All functions from any thread.
+/// The contexts of the API by their handles. All functions from any thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
-#include <vector>
+#include <utility>
 
+#include "adapters/rknn/api/rknn_edge.h"
 #include "corelane/base/status.h"
 #include "rknn_api.h"
 
@@ -14,7 +13,7 @@ namespace corelane::rknn {
 
 enum class HandleKind : unsigned char { kModel, kMatmul };
 
-/// What a handle stands for.
+/// What a handle stands for. Each kind is one class, with the kind as its `kKind`.
 class Handle {
  public:
   explicit Handle(HandleKind kind) noexcept : kind_(kind) {}
@@ -27,17 +26,51 @@ class Handle {
   HandleKind kind_;
 };
 
-/// A new number for `object`.
+/// A new handle for `object`.
 rknn_context add_handle(std::shared_ptr<Handle> object);
 /// Null for a number that was never given out, was destroyed, or came through fork().
 std::shared_ptr<Handle> find_handle(rknn_context handle) noexcept;
-/// Takes it out of the table; null as in find_handle().
+/// Takes it out of the table; null as in find_handle(). Of two callers one gets it.
 std::shared_ptr<Handle> take_handle(rknn_context handle) noexcept;
 /// Why find_handle() gave null, with the next step.
 Status stale_handle(rknn_context handle);
-/// True in a child of fork() whose parent had used the library.
-bool after_fork() noexcept;
-/// The handles that live now.
-std::vector<rknn_context> live_handles();
+/// That the handle is of the other `kind`.
+Status wrong_kind(rknn_context handle, HandleKind kind);
+/// kWrongState in a child of fork() whose parent had used the library.
+Status check_process();
+
+/// The live context of a handle, of the kind that a function takes, or the reason why there is
+/// none.
+template <class Context>
+class Found {
+ public:
+  explicit Found(rknn_context handle) {
+    std::shared_ptr<Handle> object = find_handle(handle);
+    if (object == nullptr)
+      status_ = stale_handle(handle);
+    else if (object->kind() != Context::kKind)
+      status_ = wrong_kind(handle, object->kind());
+    else
+      context_ = std::static_pointer_cast<Context>(std::move(object));
+  }
+  explicit operator bool() const noexcept { return context_ != nullptr; }
+  Context& operator*() const noexcept { return *context_; }
+  Context* operator->() const noexcept { return context_.get(); }
+  Outcome failure() const { return {RKNN_ERR_CTX_INVALID, status_}; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  Status status_;
+};
+
+/// guard() for functions that take a context: `body` gets the live one of `handle`.
+template <class Context, class Body>
+int on_context(const char* function, rknn_context handle, Body&& body) noexcept {
+  return guard(function, [&]() -> Outcome {
+    const Found<Context> context(handle);
+    if (!context) return context.failure();
+    return body(*context);
+  });
+}
 
 }  // namespace corelane::rknn

@@ -18,8 +18,8 @@ Level level() noexcept {
   return kLevel;
 }
 
-void tell_environment() {
-  static const bool kTold = [] {
+void log_environment() {
+  static const bool kLogged = [] {
     for (const char* name :
          {"RKNN_INTERNAL_MEM_TYPE", "RKNN_SEPARATE_WEIGHT_MEM", "RKNN_WEIGHT_MEM_TYPE"})
       if (const char* value = std::getenv(name))
@@ -27,7 +27,7 @@ void tell_environment() {
              name, value);
     return true;
   }();
-  (void)kTold;
+  (void)kLogged;
 }
 
 void write(Level level, std::string_view text) noexcept {

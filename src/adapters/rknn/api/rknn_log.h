@@ -15,10 +15,10 @@ enum class Level : int { kError = 0, kWarn = 1, kInfo = 2, kDebug = 3, kLayers =
 /// `RKNN_LOG_LEVEL` as it was when the library was first used; out of range is clamped.
 Level level() noexcept;
 inline bool enabled(Level l) noexcept { return static_cast<int>(l) <= static_cast<int>(level()); }
-/// Tells once, as information, which variables of the environment are set that choose memory of the
+/// Logs once, as information, which variables of the environment are set that choose memory of the
 /// vendor's chips (`RKNN_INTERNAL_MEM_TYPE`, `RKNN_SEPARATE_WEIGHT_MEM`, `RKNN_WEIGHT_MEM_TYPE`):
 /// accepted, without effect.
-void tell_environment();
+void log_environment();
 /// One line, whatever the level says. Never throws.
 void write(Level level, std::string_view text) noexcept;
 

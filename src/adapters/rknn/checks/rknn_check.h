@@ -1,7 +1,7 @@
-/// The checking mode, `CORELANE_RKNN_CHECK=1`: tells what works here and would not on a board, or
-/// is lost: syncs that are missing, sizes that are stale, results that are touched before they are
-/// there, what is left at exit. A warning line each, whatever RKNN_LOG_LEVEL says, with the call
-/// that caused it. Off, each hook costs a branch. All functions from any thread.
+/// The checking mode, `CORELANE_RKNN_CHECK=1`: reports misuse that would fail on hardware, and
+/// leaks: missing syncs, stale sizes, results that are touched before they are there, what is left
+/// at exit. A warning line each, whatever RKNN_LOG_LEVEL says, with the call that caused it. Off,
+/// each hook costs a branch. All functions from any thread.
 #pragma once
 
 #include <fmt/core.h>
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "edge/call_site.h"
 #include "rknn_api.h"
 
 namespace corelane::rknn {
@@ -27,43 +28,11 @@ inline bool enabled() noexcept {
   return kEnabled;
 }
 
-/// One call of a function of the API.
-struct Call {
-  const char* function = nullptr;  ///< Null: none.
-  const void* caller = nullptr;    ///< Where in the program it stands; null when not known.
-  std::uint64_t number = 0;        ///< Calls are counted from 1 over the whole process.
-};
-/// "rknn_run (call 12, from demo+0x11a3 in main)".
-std::string text(const Call& call);
-/// The innermost call of this thread.
-Call current() noexcept;
-
-/// The length of one call; made by guard().
-class Scope {
- public:
-  explicit Scope(const char* function) noexcept : on_(enabled()) {
-    if (on_) [[unlikely]]
-      enter(function);
-  }
-  ~Scope() {
-    if (on_) [[unlikely]]
-      leave();
-  }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
-
- private:
-  void enter(const char* function) noexcept;
-  void leave() noexcept;
-  bool on_;
-  Call before_;
-};
-
 /// "check: <what>; caused by <call>".
-void tell(const std::string& what, const Call& cause) noexcept;
+void write(const std::string& what, const edge::CallSite& cause) noexcept;
 template <class... Args>
-void report(const Call& cause, fmt::format_string<Args...> f, Args&&... args) {
-  tell(fmt::format(f, std::forward<Args>(args)...), cause);
+void report(const edge::CallSite& cause, fmt::format_string<Args...> f, Args&&... args) {
+  write(fmt::format(f, std::forward<Args>(args)...), cause);
 }
 
 std::uint64_t hash_of(const void* data, std::size_t bytes) noexcept;
@@ -72,7 +41,7 @@ std::uint64_t hash_of(const void* data, std::size_t bytes) noexcept;
 void context_made(rknn_context handle);
 void context_gone(rknn_context handle);
 void memory_made(const Memory& memory);
-/// Also tells results that nobody synced, and a run that still uses it.
+/// Also reports results that nobody synced, and a run that still uses it.
 void memory_gone(const Memory& memory);
 void buffer_given(const void* buffer);
 void buffer_back(const void* buffer);

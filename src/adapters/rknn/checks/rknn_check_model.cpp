@@ -1,11 +1,13 @@
 /// What the checking mode looks at in a model's context. Called only while the mode is on, with the
-/// context's order held.
+/// context's lock held.
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "adapters/rknn/checks/rknn_check.h"
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/memory/rknn_io_mem.h"
+#include "adapters/rknn/model/rknn_frame.h"
+#include "adapters/rknn/model/rknn_model_facts.h"
 
 namespace corelane::rknn {
 namespace {
@@ -27,14 +29,15 @@ std::string label(const char* side, std::size_t index, const IoEntry& entry) {
 
 }  // namespace
 
-void ModelContext::check_attr(const IoTensor& io, const rknn_tensor_attr& attr) const {
-  const std::string what = label(io.side == Side::kInput ? "input" : "output", io.index, *io.entry);
+void IoMemory::check_attr(const IoTensor& io, const rknn_tensor_attr& attr) const {
+  const std::string what = label(side_name(io.side), io.index, *io.entry);
   if (attr.n_dims == 0 || attr.n_dims > RKNN_MAX_DIMS) return;
-  const std::array<rknn_tensor_attr, 3> now = {normal_attr(io, chip_), native_attr(io, chip_),
-                                               native_nhwc_attr(io, chip_)};
+  const std::array<rknn_tensor_attr, 3> now = {normal_attr(io, facts_.chip),
+                                               native_attr(io, facts_.chip),
+                                               native_nhwc_attr(io, facts_.chip)};
   const auto fits = [&](const rknn_tensor_attr& own) { return same_dims(attr, own); };
   if (std::none_of(now.begin(), now.end(), fits)) {
-    check::report(check::current(),
+    check::report(edge::current_call(),
                   "attr.dims {} of {} are stale: it has {} now; query the attr again "
                   "(RKNN_QUERY_CURRENT_INPUT_ATTR, ..._OUTPUT_ATTR)",
                   dims_text(attr), what, dims_text(now[0]));
@@ -46,57 +49,56 @@ void ModelContext::check_attr(const IoTensor& io, const rknn_tensor_attr& attr) 
   for (std::uint32_t i = 0; i < attr.n_dims; ++i) elements *= attr.dims[i];
   const std::size_t bytes = dtype_bytes(*dtype, elements);
   if (attr.size != bytes)
-    check::report(check::current(),
+    check::report(edge::current_call(),
                   "attr.size {} of {} is stale: dims {} of {} are {} bytes; set it when `type` "
                   "changes",
                   attr.size, what, dims_text(attr), type_name(attr.type), bytes);
 }
 
 /// The vendor's runtime wants memory bound again after the shapes have changed.
-void ModelContext::check_binding(Bound& bound, const std::string& what) const {
+void IoMemory::check_binding(Bound& bound, const std::string& what) const {
   if (bound.call.number == 0 || bound.call.number > shapes_call_.number) return;
   check::report(shapes_call_,
                 "the memory of {} is stale: it was bound by {}, before the shapes were set; bind "
                 "it again with the current attr",
-                what, check::text(bound.call));
-  bound.call.number = 0;  // Told once.
+                what, edge::text(bound.call));
+  bound.call.number = 0;  // Reported once.
 }
 
-void ModelContext::check_before_run(Frame& frame) {
-  const bool reads = (flags_ & RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE) != 0;
-  for (std::size_t i = 0; i < bound_inputs_.size(); ++i) {
-    if (!bound_inputs_[i]) continue;
-    Bound& bound = *bound_inputs_[i];
-    const std::string what = label("input", i, description_->inputs[i]);
+void IoMemory::check_before_run(Frame& frame) {
+  const bool reads = facts_.has(RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE);
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!inputs_[i]) continue;
+    Bound& bound = *inputs_[i];
+    const std::string what = label("input", i, facts_.description->inputs[i]);
     check_binding(bound, what);
     if (reads && !bound.memory->uncached)
       check::input_read(*bound.memory, bound.memory->size, what);
     check::run_begins(*bound.memory, what, false);
     frame.checked.push_back(bound.memory);
   }
-  for (std::size_t i = 0; i < bound_outputs_.size(); ++i) {
-    if (!bound_outputs_[i]) continue;
-    Bound& bound = *bound_outputs_[i];
-    const std::string what = label("output", i, description_->outputs[i]);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (!outputs_[i]) continue;
+    Bound& bound = *outputs_[i];
+    const std::string what = label("output", i, facts_.description->outputs[i]);
     check_binding(bound, what);
     check::output_given_up(*bound.memory, "the next run");
     check::run_begins(*bound.memory, what, true);
     frame.checked.push_back(bound.memory);
-    // The call that caused it is this one, whoever waits for the end.
-    if ((flags_ & RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE) != 0 && !bound.memory->uncached)
+    // This call is the cause, even where another one waits for the end.
+    if (facts_.has(RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE) && !bound.memory->uncached)
       check::output_written(*bound.memory, what);
   }
 }
 
-void ModelContext::check_after_run(Frame& frame) {
+void check_after_run(Frame& frame) {
   for (const auto& memory : frame.checked) check::run_ends(*memory);
   frame.checked.clear();
 }
 
-void ModelContext::check_close() {
-  for (const std::optional<Bound>& bound : bound_outputs_)
+void IoMemory::check_close() {
+  for (const std::optional<Bound>& bound : outputs_)
     if (bound) check::output_given_up(*bound->memory, "the context was destroyed");
-  for (void* buffer : given_out_) check::buffer_left(buffer);
 }
 
 }  // namespace corelane::rknn

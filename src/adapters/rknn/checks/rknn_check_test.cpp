@@ -61,7 +61,7 @@ void correct_program(std::uint32_t flags) {
   }
 }
 
-TEST_F(RknnCheck, ACorrectProgramIsToldNothing) {
+TEST_F(RknnCheck, ACorrectProgramGetsNoReports) {
   EXPECT_CHECKED([] { correct_program(kOwnSyncs); }, Not(HasSubstr("check:")));
   EXPECT_CHECKED([] { correct_program(0); }, Not(HasSubstr("check:")));
 }
@@ -76,7 +76,7 @@ TEST_F(RknnCheck, WithoutTheFlagsTheLibraryFlushesAndNoSyncIsMissed) {
   EXPECT_CHECKED(child, Not(HasSubstr("check:")));
 }
 
-TEST_F(RknnCheck, AnInputThatWasWrittenAndNotSyncedIsTold) {
+TEST_F(RknnCheck, AnInputThatWasWrittenAndNotSyncedIsReported) {
   const auto child = [] {
     InPlace p(RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE);
     p.in.fill(ramp(16, 1));
@@ -87,7 +87,7 @@ TEST_F(RknnCheck, AnInputThatWasWrittenAndNotSyncedIsTold) {
                               HasSubstr("caused by rknn_run (call ")));
 }
 
-TEST_F(RknnCheck, AnInputThatWasWrittenAfterItsSyncIsToldOncePerContent) {
+TEST_F(RknnCheck, AnInputThatWasWrittenAfterItsSyncIsReportedOncePerContent) {
   const auto child = [] {
     InPlace p(RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE);
     p.in.fill(ramp(16, 1));
@@ -116,7 +116,7 @@ TEST_F(RknnCheck, ASyncBeforeTheBindingCounts) {
   EXPECT_CHECKED(child, Not(HasSubstr("check:")));
 }
 
-TEST_F(RknnCheck, ResultsThatNobodySyncedAreToldAtTheNextRunAndAtTheEnd) {
+TEST_F(RknnCheck, ResultsThatNobodySyncedAreReportedAtTheNextRunAndAtTheEnd) {
   const auto child = [] {
     InPlace p(RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE);
     p.in.fill(ramp(16, 1));
@@ -130,7 +130,7 @@ TEST_F(RknnCheck, ResultsThatNobodySyncedAreToldAtTheNextRunAndAtTheEnd) {
   EXPECT_CHECKED(child, "");
 }
 
-TEST_F(RknnCheck, ASizeThatDoesNotFollowTheTypeIsTold) {
+TEST_F(RknnCheck, ASizeThatDoesNotFollowTheTypeIsReported) {
   const auto child = [] {
     Model model(doubling({2, 8}));
     const Mem mem(model.ctx, 64);
@@ -176,7 +176,7 @@ TEST_F(RknnCheck, MemoryAndAttrsFromBeforeNewShapesAreStale) {
   EXPECT_CHECKED(child, "");
 }
 
-TEST_F(RknnCheck, MemoryThatIsTouchedBeforeItsRunIsOverIsTold) {
+TEST_F(RknnCheck, MemoryThatIsTouchedBeforeItsRunIsOverIsReported) {
   const auto child = [] {
     InPlace p(0);
     p.in.fill(ramp(16, 1));
@@ -197,7 +197,7 @@ TEST_F(RknnCheck, MemoryThatIsTouchedBeforeItsRunIsOverIsTold) {
   EXPECT_CHECKED(child, "");
 }
 
-TEST_F(RknnCheck, WhatIsLeftAtExitIsToldWithTheCallThatMadeIt) {
+TEST_F(RknnCheck, WhatIsLeftAtExitIsReportedWithTheCallThatMadeIt) {
   const auto child = [] {
     std::string bytes = doubling({2, 8});
     rknn_context context = 0;
@@ -216,7 +216,7 @@ TEST_F(RknnCheck, WhatIsLeftAtExitIsToldWithTheCallThatMadeIt) {
             Not(HasSubstr("memory of 64 bytes"))));
 }
 
-TEST_F(RknnCheck, OutputBuffersThatWereNotReleasedAreTold) {
+TEST_F(RknnCheck, OutputBuffersThatWereNotReleasedAreReported) {
   const auto child = [] {
     Model model(doubling({2, 8}));
     EXPECT_EQ(model.set(ramp(16)), RKNN_SUCC);
@@ -231,7 +231,7 @@ TEST_F(RknnCheck, OutputBuffersThatWereNotReleasedAreTold) {
   EXPECT_CHECKED(child, "");
 }
 
-TEST_F(RknnCheck, BOfAProductThatWasWrittenWithoutASyncIsTold) {
+TEST_F(RknnCheck, BOfAProductThatWasWrittenWithoutASyncIsReported) {
   const auto child = [] {
     rknn_matmul_info info{};
     info.M = 1;

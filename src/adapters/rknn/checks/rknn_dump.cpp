@@ -5,20 +5,23 @@
 #include <set>
 
 #include "adapters/rknn/api/rknn_log.h"
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/memory/rknn_io_mem.h"
+#include "adapters/rknn/model/rknn_frame.h"
+#include "adapters/rknn/model/rknn_model_facts.h"
+#include "adapters/rknn/model/rknn_query.h"
 #include "corelane/tensor/convert.h"
 
 namespace corelane::rknn {
 namespace {
 
-/// Values of these are no tensors.
+/// Values of these nodes may not be tensors.
 bool may_be_no_tensor(const NetworkNode& node) {
   return node.type.find("Sequence") != std::string::npos || node.type.starts_with("Optional") ||
          node.type == "Loop" || node.type == "If" || node.type == "Scan" ||
          node.type.starts_with("String");
 }
 
-/// One file, and the integer form beside it.
+/// One file for each tensor, and a second one for its integer form.
 class FrameFiles {
  public:
   FrameFiles(std::filesystem::path folder, std::uint64_t frame)
@@ -112,9 +115,8 @@ std::vector<std::string> dumped_values(const std::vector<NetworkNode>& nodes,
   return values;
 }
 
-/// With `load`; when tensors are dumped, the values of nodes become outputs behind those of the
-/// network, where the device can give them.
-Result<Program> ModelContext::load_program(const LoadOptions& options, const Loader& load) const {
+Result<Program> load_dumped(const LoadOptions& options,
+                            const std::function<Result<Program>(const LoadOptions&)>& load) {
   auto program = load(options);
   if (!program || !log::enabled(log::Level::kDump)) return program;
   auto nodes = program->nodes();
@@ -133,36 +135,48 @@ Result<Program> ModelContext::load_program(const LoadOptions& options, const Loa
   return program;
 }
 
-void ModelContext::dump(Frame& frame) {
-  const std::filesystem::path folder = dump_directory() / fmt::format("rknn_dump_{:x}", number_);
+namespace {
+
+void dump_inputs(FrameFiles& files, const ModelFacts& facts, const IoMemory& io_memory,
+                 Frame& frame) {
+  for (std::size_t i = 0; i < facts.description->inputs.size(); ++i) {
+    const IoEntry& entry = facts.description->inputs[i];
+    const auto bound = io_memory.input_plan(i);
+    if (!bound)
+      files.note(bound.error());
+    else if (*bound)
+      files.note(write_own_form(files, (*bound)->view, (*bound)->convert, entry));
+    else if (auto view = frame.context.input(i))
+      files.note(write_own_form(files, *view, {}, entry));
+  }
+}
+
+/// Values of nodes first, in the order of the network.
+void dump_outputs(FrameFiles& files, const ModelFacts& facts, const Frame& frame) {
+  const std::size_t own = facts.description->outputs.size();
+  const std::vector<TensorDesc> descs = frame.context.outputs();
+  for (std::size_t k = 0; k < descs.size(); ++k) {
+    const std::size_t i = (own + k) % descs.size();
+    const auto view = frame.context.output(i);
+    if (view)
+      files.write(i < own ? "output" : "layer", descs[i].name, *view,
+                  i < own ? &facts.description->outputs[i] : nullptr);
+    else
+      files.note(view.error());
+  }
+}
+
+void dump(const ModelFacts& facts, const IoMemory& io_memory, Frame& frame) {
+  const std::filesystem::path folder =
+      dump_directory() / fmt::format("rknn_dump_{:x}", facts.number);
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
   FrameFiles files(folder, frame.id);
-  if (problem)
+  if (problem) {
     files.note(error(Code::kIo, "'{}' cannot be made: {}", folder.string(), problem.message()));
-  for (std::size_t i = 0; i < description_->inputs.size() && !problem; ++i) {
-    const IoEntry& entry = description_->inputs[i];
-    if (bound_inputs_[i]) {
-      auto plan = plan_view(current_input(i), bound_inputs_[i]->form, chip_);
-      if (!plan) files.note(plan.error());
-      if (!plan) continue;
-      plan->view.data = bound_inputs_[i]->memory->data;
-      plan->view.size = plan->bytes;
-      files.note(write_own_form(files, plan->view, plan->convert, entry));
-    } else if (auto view = frame.context.input(i)) {
-      files.note(write_own_form(files, *view, {}, entry));
-    }
-  }
-  const std::size_t own = description_->outputs.size();
-  const std::vector<TensorDesc> descs = frame.context.outputs();
-  for (std::size_t k = 0; k < descs.size() && !problem; ++k) {
-    // Values of nodes first, in the order of the network.
-    const std::size_t i = (own + k) % descs.size();
-    const auto view = frame.context.output(i);
-    if (!view) files.note(view.error());
-    if (!view) continue;
-    files.write(i < own ? "output" : "layer", descs[i].name, *view,
-                i < own ? &description_->outputs[i] : nullptr);
+  } else {
+    dump_inputs(files, facts, io_memory, frame);
+    dump_outputs(files, facts, frame);
   }
   if (!files.status().ok())
     log::line(log::Level::kWarn, "dump of frame {}: {}", frame.id, files.status().to_string());
@@ -170,19 +184,17 @@ void ModelContext::dump(Frame& frame) {
             folder.string());
 }
 
-/// RKNN_LOG_LEVEL 4 and 5, after a run.
-void ModelContext::tell_run(Frame& frame) {
-  std::string table;
-  {
-    const std::lock_guard lock(state_);
-    table = layer_table();
-  }
+}  // namespace
+
+void log_run(const ModelFacts& facts, const Queries& queries, const IoMemory& io_memory,
+             Frame& frame) {
+  const std::string table = queries.layer_table();
   for (std::size_t at = 0; at < table.size();) {
     const std::size_t end = std::min(table.find('\n', at), table.size());
     log::line(log::Level::kLayers, "{}", std::string_view(table).substr(at, end - at));
     at = end + 1;
   }
-  if (log::enabled(log::Level::kDump)) dump(frame);
+  if (log::enabled(log::Level::kDump)) dump(facts, io_memory, frame);
 }
 
 }  // namespace corelane::rknn

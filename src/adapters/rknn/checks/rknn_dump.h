@@ -8,16 +8,31 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "corelane/base/status.h"
-#include "corelane/program/description.h"
 #include "corelane/onnx/network_nodes.h"
+#include "corelane/program/description.h"
+#include "corelane/runtime/program.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane::rknn {
+
+struct Frame;
+struct ModelFacts;
+class IoMemory;
+class Queries;
+
+/// With `load`. When tensors are dumped, the values of nodes become outputs after those of the
+/// network, where the device can give them; it is a warning where it cannot.
+Result<Program> load_dumped(const LoadOptions& options,
+                            const std::function<Result<Program>(const LoadOptions&)>& load);
+/// RKNN_LOG_LEVEL 4 and 5, after a run: its layers as lines, its tensors as files.
+void log_run(const ModelFacts& facts, const Queries& queries, const IoMemory& io_memory,
+             Frame& frame);
 
 /// `RKNN_DUMP_DIR`, and whether `RKNN_DUMP_QUANT` asks for integers.
 std::filesystem::path dump_directory();
@@ -28,7 +43,7 @@ bool dump_quantized();
 std::vector<std::string> dumped_values(const std::vector<NetworkNode>& nodes,
                                        const ProgramDescription& description);
 
-/// Writes a plain tensor; types that the format has none for (bf16, 4 bits) as the next larger one.
+/// Writes a plain tensor; types that the format lacks (bf16, 4 bits) as the next larger one.
 Status write_npy(const std::filesystem::path& path, const TensorView& tensor);
 
 /// A name as part of a file's name.

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <unordered_map>
 #include <utility>
 
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/custom/rknn_custom_node.h"
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/model/rknn_context_lock.h"
 #include "base/guard.h"
 #include "base/leaked.h"
+#include "edge/handle_table.h"
 
 namespace corelane::rknn {
 
@@ -28,7 +28,7 @@ struct CustomOps::Node {
   Attributes attributes;
   std::vector<TensorDesc> inputs, outputs;
   std::shared_ptr<const NodeAttributes> answers;
-  std::vector<std::unique_ptr<Instance>> instances;  ///< Guarded by the mutex of CustomOps.
+  Instances instances;  ///< Guarded by the mutex of CustomOps.
 };
 
 struct CustomOps::Instance {
@@ -50,40 +50,24 @@ struct CustomOps::Instance {
 namespace {
 
 /// Answers by rknn_custom_op_context::internal_ctx, which is looked up and never followed.
-struct AnswerTable {
-  std::mutex mutex;
-  std::unordered_map<rknn_custom_op_interal_context, std::shared_ptr<const NodeAttributes>> answers;
-  rknn_custom_op_interal_context next = 1;
-};
-
-AnswerTable& answer_table() {
-  static Leaked<AnswerTable> table;  // Contexts may be left at exit.
-  return *table;
+edge::HandleTable<const NodeAttributes>& answers() {
+  // Never destroyed: contexts may be left at exit.
+  static Leaked<edge::HandleTable<const NodeAttributes>> answers(1);
+  return *answers;
 }
 
-/// Marks this thread as being inside a callback.
-class Inside {
- public:
-  explicit Inside(const void* whose)
-      : before_(std::exchange(ModelContext::inside_operator, whose)) {}
-  ~Inside() { ModelContext::inside_operator = before_; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-
- private:
-  const void* before_;
-};
-
-/// Calls back; an exception is reported as an error code.
+/// Calls back; what is thrown is reported like a code.
 template <class F>
-Status call_operator(const char* what, int* code, F&& call) {
-  *code = RKNN_ERR_FAIL;
-  const auto checked = [&]() -> Status {
-    *code = call();
-    if (*code == RKNN_SUCC) return {};
-    return error(Code::kHostOperatorFailed, "{} returned {}", what, *code);
-  };
-  return no_throw(what, checked, Code::kHostOperatorFailed);
+Status call_back(const char* what, int* code, F&& call) {
+  *code = RKNN_ERR_FAIL;  // Where it throws.
+  return no_throw(
+      what,
+      [&]() -> Status {
+        *code = call();
+        if (*code == RKNN_SUCC) return {};
+        return error(Code::kHostOperatorFailed, "{} returned {}", what, *code);
+      },
+      Code::kHostOperatorFailed);
 }
 
 std::string type_of_operator(const rknn_custom_op& op) {
@@ -96,7 +80,7 @@ Status CustomOps::Instance::call(const char* what, Callback callback, int* code)
   *code = RKNN_SUCC;
   if (callback == nullptr) return {};
   context.internal_ctx = number;
-  Status status = call_operator(what, code, [&] {
+  Status status = call_back(what, code, [&] {
     return callback(&context, tensors.inputs(), tensors.input_count(), tensors.outputs(),
                     tensors.output_count());
   });
@@ -108,17 +92,15 @@ Status CustomOps::Instance::call(const char* what, Callback callback, int* code)
 CustomOps::Instance::~Instance() {
   if (number == 0) return;
   if (op->op.destroy != nullptr && !skipped) {
-    const Inside inside(this);
+    const OperatorScope scope;
     int code = RKNN_SUCC;
     context.internal_ctx = number;
-    const Status status = call_operator("destroy", &code, [&] { return op->op.destroy(&context); });
+    const Status status = call_back("destroy", &code, [&] { return op->op.destroy(&context); });
     if (!status.ok())
       log::line(log::Level::kWarn, "custom operator '{}' (node '{}'): {}", op->type, node,
                 status.message());
   }
-  AnswerTable& table = answer_table();
-  const std::lock_guard lock(table.mutex);
-  table.answers.erase(number);
+  answers().take(number);
 }
 
 /// An instance for the length of one call.
@@ -141,7 +123,7 @@ Result<std::shared_ptr<const void>> CustomOps::join() {
   std::vector<Node*> nodes;
   std::size_t wanted = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     wanted = ++contexts_;
     for (const auto& node : nodes_) nodes.push_back(node.get());
   }
@@ -155,7 +137,7 @@ void CustomOps::leave() {
   std::vector<Node*> nodes;
   std::size_t wanted = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     wanted = --contexts_;
     for (const auto& node : nodes_) nodes.push_back(node.get());
   }
@@ -165,31 +147,34 @@ void CustomOps::leave() {
 Status CustomOps::grow(Node& node, std::size_t wanted) {
   for (;;) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (node.instances.size() >= wanted) return {};
     }
     CORELANE_ASSIGN(std::unique_ptr<Instance> made, make_instance(node));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Should another thread have been faster, it is one that leave() takes away.
     node.instances.push_back(std::move(made));
     free_.notify_all();
   }
 }
 
+CustomOps::Instances::iterator CustomOps::wait_for_free(Node& node, MutexLock& lock) {
+  for (;;) {
+    const auto found = std::find_if(node.instances.begin(), node.instances.end(),
+                                    [](const auto& instance) { return !instance->busy; });
+    if (found != node.instances.end()) return found;
+    free_.wait(lock.native());
+  }
+}
+
 void CustomOps::shrink(Node& node, std::size_t wanted) noexcept {
   for (;;) {
-    std::unique_ptr<Instance> gone;  // Its `destroy` runs without the lock.
-    std::unique_lock lock(mutex_);
+    std::unique_ptr<Instance> gone;  // Its `destroy` runs after the lock.
+    MutexLock lock(mutex_);
     if (node.instances.size() <= wanted) return;
-    const auto is_free = [](const std::unique_ptr<Instance>& i) { return !i->busy; };
-    auto found = node.instances.end();
-    free_.wait(lock, [&] {
-      found = std::find_if(node.instances.begin(), node.instances.end(), is_free);
-      return found != node.instances.end();
-    });
+    const auto found = wait_for_free(node, lock);
     gone = std::move(*found);
     node.instances.erase(found);
-    lock.unlock();
   }
 }
 
@@ -199,14 +184,9 @@ Result<std::unique_ptr<CustomOps::Instance>> CustomOps::make_instance(const Node
   instance.op = node.op;
   instance.node = node.name;
   instance.context.target = node.op->op.target;
-  AnswerTable& table = answer_table();
-  {
-    const std::lock_guard lock(table.mutex);
-    instance.number = table.next++;
-    table.answers.emplace(instance.number, node.answers);
-  }
+  instance.number = answers().add(node.answers);
   instance.tensors.describe(node.inputs, node.outputs);
-  const Inside inside(this);
+  const OperatorScope scope;
   int code = RKNN_SUCC;
   const Status status = instance.call("init", node.op->op.init, &code);
   if (status.ok()) return made;
@@ -225,23 +205,23 @@ Status CustomOps::reserve(const rknn_custom_op* ops, std::uint32_t count, Operat
   if (ops == nullptr || count == 0)
     return error(Code::kInvalidArgument,
                  "no operators given; pass an array of rknn_custom_op and its length");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::uint32_t i = 0; i < count; ++i) {
     const rknn_custom_op& op = ops[i];
     const std::string type = type_of_operator(op);
     if (type.empty() || type.size() == sizeof op.op_type)
       return error(Code::kInvalidArgument,
-                   "op[{}].op_type has {} characters; 1 to {} and a zero behind them are allowed",
-                   i, type.size(), sizeof op.op_type - 1);
+                   "op[{}].op_type has {} characters; 1 to {} and a zero after them are allowed", i,
+                   type.size(), sizeof op.op_type - 1);
     if (op.target == RKNN_TARGET_TYPE_GPU)
       return error(Code::kInvalidArgument,
                    "op[{}] '{}': target is the GPU, which this device does not have; give "
                    "RKNN_TARGET_TYPE_CPU and a compute callback",
                    i, type);
     if (op.target != RKNN_TARGET_TYPE_CPU)
-      return error(Code::kInvalidArgument, "op[{}] '{}': target {} is none; use {} (the CPU)", i,
-                   type, static_cast<std::uint32_t>(op.target),
-                   static_cast<int>(RKNN_TARGET_TYPE_CPU));
+      return error(Code::kInvalidArgument,
+                   "op[{}] '{}': target {} does not exist; use {} (the CPU)", i, type,
+                   static_cast<std::uint32_t>(op.target), static_cast<int>(RKNN_TARGET_TYPE_CPU));
     if (op.compute == nullptr)
       return error(Code::kInvalidArgument,
                    "op[{}] '{}' has no compute callback{}; give `compute`, which gets float "
@@ -267,7 +247,7 @@ Status CustomOps::publish(const Operators& added, Nodes& nodes, device::HostOper
       CORELANE_TRY(grow(*node, wanted));
       shrink(*node, wanted);
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Contexts that came or went meanwhile did not see these nodes.
     if (std::exchange(wanted, contexts_) != contexts_) continue;
     for (std::size_t i = 0; i < added.size(); ++i) {
@@ -309,7 +289,7 @@ Status CustomOps::add(const rknn_custom_op* ops, std::uint32_t count,
   }
   Status status = publish(added, own, table);
   if (status.ok()) return status;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& op : added) operators_.erase(op->type);
   return status;
 }
@@ -318,7 +298,7 @@ Status CustomOps::add(const rknn_custom_op* ops, std::uint32_t count,
 /// its first run.
 CustomOps::Node& CustomOps::node_of(const std::shared_ptr<const Operator>& op,
                                     const device::HostOperatorCall& call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& node : nodes_)
     if (node->op == op && node->name == call.name && node->attributes == call.attributes)
       return *node;
@@ -335,7 +315,7 @@ CustomOps::Node& CustomOps::node_of(const std::shared_ptr<const Operator>& op,
 }
 
 Result<CustomOps::Instance*> CustomOps::take(Node& node) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (node.instances.empty()) {
     const std::size_t wanted = std::max<std::size_t>(contexts_, 1);
     lock.unlock();
@@ -343,18 +323,13 @@ Result<CustomOps::Instance*> CustomOps::take(Node& node) {
     lock.lock();
   }
   // There are as many as contexts; two runs of one context (ASYNC_MASK) wait for each other.
-  auto found = node.instances.end();
-  free_.wait(lock, [&] {
-    found = std::find_if(node.instances.begin(), node.instances.end(),
-                         [](const std::unique_ptr<Instance>& i) { return !i->busy; });
-    return found != node.instances.end();
-  });
-  (*found)->busy = true;
-  return found->get();
+  Instance* const found = wait_for_free(node, lock)->get();
+  found->busy = true;
+  return found;
 }
 
 void CustomOps::give_back(Instance& instance) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   instance.busy = false;
   free_.notify_all();
 }
@@ -371,7 +346,7 @@ Status CustomOps::call(const std::shared_ptr<const Operator>& op,
                  RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE);
   CallTensors& tensors = instance->tensors;
   CORELANE_TRY(tensors.fill(call, node.inputs, node.outputs));
-  const Inside inside(this);
+  const OperatorScope scope;
   int code = RKNN_SUCC;
   CORELANE_TRY(instance->call("prepare", op->op.prepare, &code));
   CORELANE_TRY(instance->call("compute", op->op.compute, &code));
@@ -385,15 +360,7 @@ void CustomOps::answer(const rknn_custom_op_context* context, const char* name,
   if (name == nullptr) return;
   std::strncpy(out->name, name, sizeof out->name - 1);
   if (context == nullptr) return;
-  std::shared_ptr<const NodeAttributes> answers;
-  AnswerTable& table = answer_table();
-  {
-    const std::lock_guard lock(table.mutex);
-    const auto found = table.answers.find(context->internal_ctx);
-    if (found == table.answers.end()) return;
-    answers = found->second;
-  }
-  answers->answer(name, out);
+  if (const auto node = answers().find(context->internal_ctx)) node->answer(name, out);
 }
 
 }  // namespace corelane::rknn

@@ -1,5 +1,5 @@
-/// Custom operators: the callbacks of rknn_register_custom_ops behind the host operators of the
-/// runtime.
+/// Custom operators: the host operators of the runtime that call what rknn_register_custom_ops
+/// registered.
 ///
 /// One CustomOps is shared by a context and its duplicates, as they share the compiled model. Each
 /// node has as many instances (rknn_custom_op_context) as there are contexts, so that every context
@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/sync.h"
 #include "corelane/base/status.h"
 #include "corelane/device/host_operator.h"
 #include "corelane/onnx/network_nodes.h"
@@ -49,6 +49,7 @@ class CustomOps : public std::enable_shared_from_this<CustomOps> {
 
   using Operators = std::vector<std::shared_ptr<const Operator>>;
   using Nodes = std::vector<std::unique_ptr<Node>>;
+  using Instances = std::vector<std::unique_ptr<Instance>>;
 
   /// Checks `ops` and takes their types, so that nobody else registers them meanwhile.
   Status reserve(const rknn_custom_op* ops, std::uint32_t count, Operators& reserved);
@@ -61,15 +62,19 @@ class CustomOps : public std::enable_shared_from_this<CustomOps> {
   void give_back(Instance& instance) noexcept;
   Node& node_of(const std::shared_ptr<const Operator>& op, const device::HostOperatorCall& call);
   Status grow(Node& node, std::size_t wanted);
+  Instances::iterator wait_for_free(Node& node, MutexLock& lock) CORELANE_REQUIRES(mutex_);
   void shrink(Node& node, std::size_t wanted) noexcept;
   void leave();
 
-  mutable std::mutex mutex_;
+  /// Taken under a context's lock and by workers of the device; held while functions are added to
+  /// the table of host operators, never while a callback runs.
+  mutable Mutex mutex_{LockRank::kRknnCustomOps};
   std::condition_variable free_;
-  std::size_t contexts_ = 0;
-  std::map<std::string, std::shared_ptr<const Operator>, std::less<>>
-      operators_;  ///< Those being registered too.
-  Nodes nodes_;
+  std::size_t contexts_ CORELANE_GUARDED_BY(mutex_) = 0;
+  /// Those being registered too.
+  std::map<std::string, std::shared_ptr<const Operator>, std::less<>> operators_
+      CORELANE_GUARDED_BY(mutex_);
+  Nodes nodes_ CORELANE_GUARDED_BY(mutex_);
 };
 
 }  // namespace corelane::rknn

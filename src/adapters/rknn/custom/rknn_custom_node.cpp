@@ -61,9 +61,8 @@ bool is_widened(DType dtype) { return is_float(dtype) && dtype != DType::kF32; }
 Status check_rank(const device::HostOperatorCall& call, const char* what, std::size_t index,
                   const Shape& shape) {
   if (shape.rank() <= RKNN_MAX_DIMS) return {};
-  return error(Code::kUnsupported,
-               "{} {} of node '{}' has {} dimensions, this API tells at most {}", what, index,
-               call.name, shape.rank(), RKNN_MAX_DIMS);
+  return error(Code::kUnsupported, "{} {} of node '{}' has {} dimensions, this API has at most {}",
+               what, index, call.name, shape.rank(), RKNN_MAX_DIMS);
 }
 
 MutableTensorView wide_view(ByteVector& memory, const Shape& shape, std::size_t elements) {

@@ -17,7 +17,7 @@ namespace corelane::rknn {
 using Attributes = std::map<std::string, device::Attribute, std::less<>>;
 
 /// Answers of rknn_custom_op_get_op_attr: INT64, FLOAT32, or UINT8 for text (its bytes, a zero
-/// behind them that n_elems does not count; of a list of texts the zeros between them count).
+/// after them that n_elems does not count; of a list of texts the zeros between them count).
 class NodeAttributes {
  public:
   explicit NodeAttributes(const Attributes& attributes);
@@ -42,7 +42,7 @@ class CallTensors {
   /// kUnsupported for a tensor of more dimensions than the API has.
   Status fill(const device::HostOperatorCall& call, const std::vector<TensorDesc>& inputs,
               const std::vector<TensorDesc>& outputs);
-  /// After `compute`: outputs that are no FLOAT32 in the network take what was computed.
+  /// After `compute`: outputs that are not FLOAT32 in the network take what was computed.
   Status store(const device::HostOperatorCall& call);
 
   rknn_custom_op_tensor* inputs() noexcept { return inputs_.data(); }

@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// What the callbacks, which get no pointer of the test's, leave behind.
+/// Where the callbacks, which get no pointer from the test, write what they saw.
 struct Seen {
   std::atomic<int> inits{0}, prepares{0}, computes{0}, destroys{0};
   std::vector<rknn_custom_op_tensor> at_init, at_compute;
@@ -106,7 +106,7 @@ TEST_F(RknnCustom, InitOnceThenPrepareAndComputeEachRunThenDestroyOnce) {
     seen_.inits = seen_.prepares = seen_.computes = seen_.destroys = 0;
     Model model(bytes);
     {
-      // The struct is copied: what the caller does with it afterwards is his own.
+      // The struct is copied: the caller may change it afterwards.
       auto op = std::make_unique<rknn_custom_op>(add_one_op());
       ASSERT_EQ(rknn_register_custom_ops(model.ctx, op.get(), 1), RKNN_SUCC);
       std::memset(op.get(), 0xEE, sizeof *op);

@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
-#include "adapters/rknn/custom/rknn_custom.h"
 #include "adapters/rknn/api/rknn_log.h"
+#include "adapters/rknn/custom/rknn_custom.h"
 #include "adapters/rknn/model/rknn_model.h"
 
 namespace corelane::rknn {
@@ -20,13 +20,15 @@ Status load_plugin(const std::string& path,
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
-    return error(Code::kNotFound, "cannot be opened: {}", why == nullptr ? "no reason" : why);
+    return error(Code::kNotFound, "cannot be opened: {}",
+                 why == nullptr ? "no reason is known" : why);
   }
   const auto entry = reinterpret_cast<get_custom_op_func>(dlsym(library, "get_rknn_custom_op"));
   if (entry == nullptr)
-    return error(Code::kNotFound,
-                 "exports no get_rknn_custom_op; declare it with RKNN_CUSTOM_OP_EXPORT and, in "
-                 "C++, extern \"C\"");
+    return error(
+        Code::kNotFound,
+        "does not export get_rknn_custom_op; declare it with RKNN_CUSTOM_OP_EXPORT and, in "
+        "C++, extern \"C\"");
   const rknn_custom_op* const op = entry();
   if (op == nullptr) return error(Code::kInvalidArgument, "get_rknn_custom_op gave null");
   return add(op);
@@ -55,27 +57,23 @@ void load_plugins(const std::function<Status(const rknn_custom_op*)>& add) {
 }  // namespace
 
 Status ModelContext::join_custom_ops() {
-  if (custom_share_ != nullptr) return {};  // The same context with its weights from outside.
-  if (custom_ops_ == nullptr) {
-    custom_ops_ = std::make_shared<CustomOps>();
-    CORELANE_ASSIGN(custom_share_, custom_ops_->join());
-    load_plugins([this](const rknn_custom_op* op) { return add_custom_ops(op, 1); });
-    return {};
-  }
+  const bool first = custom_ops_ == nullptr;
+  if (first) custom_ops_ = std::make_shared<CustomOps>();
   CORELANE_ASSIGN(custom_share_, custom_ops_->join());
+  if (first) load_plugins([this](const rknn_custom_op* op) { return add_custom_ops(op, 1); });
   return {};
 }
 
 Status ModelContext::add_custom_ops(const rknn_custom_op* ops, std::uint32_t count) {
   std::vector<NetworkNode> nodes;
-  if (auto known = program().nodes()) nodes = *std::move(known);
-  return custom_ops_->add(ops, count, nodes, *operators_);
+  if (auto known = queries_.program().nodes()) nodes = *std::move(known);
+  return custom_ops_->add(ops, count, nodes, *facts_.operators);
 }
 
 Outcome ModelContext::register_custom_ops(const rknn_custom_op* ops, std::uint32_t count) {
-  const Order order(*this);
-  if (!order.ok()) return order.refused();
-  if ((flags_ & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0) return ready();
+  const ContextLock lock(runs_.mutex());
+  if (!lock.ok()) return lock.refused();
+  if (facts_.has(RKNN_FLAG_COLLECT_MODEL_INFO_ONLY)) return runs_.ready();
   return add_custom_ops(ops, count);
 }
 

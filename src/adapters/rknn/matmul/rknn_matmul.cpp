@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/api/rknn_log.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::rknn {
@@ -14,10 +14,11 @@ namespace {
 Status check_device(const device::Device& device) {
   const auto& kinds = device.info().capabilities.image_kinds;
   if (std::find(kinds.begin(), kinds.end(), device::kMatmulKind) != kinds.end()) return {};
-  return error(Code::kDeviceLost,
-               "device {} computes no matrix products of its own; set CORELANE_DEVICE=virtual, "
-               "or put the product into a model",
-               device.info().instance);
+  return error(
+      Code::kDeviceLost,
+      "device {} does not compute matrix products by themselves; set CORELANE_DEVICE=virtual, "
+      "or put the product into a model",
+      device.info().instance);
 }
 
 std::string shape_text(const rknn_matmul_shape& shape) {
@@ -37,12 +38,40 @@ std::size_t index_of(Matrix matrix) { return static_cast<std::size_t>(matrix); }
 Result<Matrix> matrix_of(const char (&name)[RKNN_MAX_NAME_LEN]) {
   for (const Matrix matrix : {Matrix::kA, Matrix::kB, Matrix::kC})
     if (name[0] == matrix_name(matrix)[0] && name[1] == '\0') return matrix;
-  return error(Code::kNotFound, "name '{}' is no matrix; use \"A\", \"B\" or \"C\"",
+  return error(Code::kNotFound, "name '{}' is not a matrix; use \"A\", \"B\" or \"C\"",
                std::string_view(name, strnlen(name, sizeof name)));
 }
 
 std::string_view matrix_name(Matrix matrix) noexcept {
   return matrix == Matrix::kA ? "A" : matrix == Matrix::kB ? "B" : "C";
+}
+
+MatmulContext::MatmulContext()
+    : Handle(kKind),
+      // A run of another thread holds the lock while it waits for a core.
+      mutex_(
+          "called from inside a custom operator while another thread works with this product, "
+          "whose run may wait for the core that the operator holds; call it before or after "
+          "the model's run") {}
+
+Status MatmulContext::add_shapes(const std::vector<rknn_matmul_shape>& shapes,
+                                 rknn_matmul_io_attr* io) {
+  const bool same_b = plan_.b_layout == RKNN_MM_LAYOUT_NATIVE;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (same_b && (shapes[i].K != shapes[0].K || shapes[i].N != shapes[0].N))
+      return error(Code::kInvalidArgument,
+                   "shape {} (M, K, N) = {} has another K or N than {}; with native B all shapes "
+                   "share it, use the normal layout for others",
+                   i, shape_text(shapes[i]), shape_text(shapes[0]));
+    auto desc = describe_matmul(plan_, shapes[i]);
+    if (!desc)
+      return dynamic_ ? desc.error().wrap(fmt::format("shape {} of the list", i)) : desc.error();
+    rknn_matmul_io_attr attr;
+    CORELANE_TRY(fill_matmul_attr(*desc, attr));
+    io[i] = attr;
+    sizes_.push_back({*std::move(desc), {attr.A.size, attr.B.size, attr.C.size}, {}});
+  }
+  return {};
 }
 
 Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
@@ -57,24 +86,11 @@ Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
   context->dynamic_ = dynamic;
   CORELANE_ASSIGN(context->plan_,
                   plan_matmul(info, matmul_chip(context->device_->info().profile), dynamic));
-  const bool same_b = context->plan_.b_layout == RKNN_MM_LAYOUT_NATIVE;
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    if (same_b && (shapes[i].K != shapes[0].K || shapes[i].N != shapes[0].N))
-      return error(Code::kInvalidArgument,
-                   "shape {} (M, K, N) = {} has another K or N than {}; with native B all shapes "
-                   "share it, use the normal layout for others",
-                   i, shape_text(shapes[i]), shape_text(shapes[0]));
-    auto desc = describe_matmul(context->plan_, shapes[i]);
-    if (!desc && dynamic) return error(desc.error().wrap(fmt::format("shape {} of the list", i)));
-    if (!desc) return error(desc.error());
-    rknn_matmul_io_attr attr;
-    CORELANE_TRY(fill_matmul_attr(*desc, attr));
-    io[i] = attr;
-    context->sizes_.push_back({*std::move(desc), {attr.A.size, attr.B.size, attr.C.size}, {}});
-  }
+  const ContextLock lock(context->mutex_);
+  CORELANE_TRY(context->add_shapes(shapes, io));
   if (!dynamic) {
     context->chosen_ = 0;
-    // Here, so that what the device refuses is told now.
+    // Here, so that what the device refuses is reported now.
     CORELANE_TRY(context->prepare(context->sizes_[0]));
   }
   CORELANE_ASSIGN(context->queue_, context->device_->make_queue({.name = "matmul"}));
@@ -82,30 +98,11 @@ Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
 }
 
 void MatmulContext::close(rknn_context number) {
-  const std::lock_guard lock(mutex_);
-  closed_ = number;
+  mutex_.close(number);
   sizes_.clear();
   b_watch_.reset();
   bound_ = {};
-}
-
-MatmulContext::Turn::Turn(MatmulContext& context) : lock(context.mutex_, std::defer_lock) {
-  // A run of another thread keeps the lock while it waits for a core, and this may be the operator
-  // that holds it.
-  if (ModelContext::inside_operator == nullptr)
-    lock.lock();
-  else if (!lock.try_lock())
-    return;
-  closed = context.closed_;
-}
-
-Outcome MatmulContext::Turn::failure() const {
-  if (lock.owns_lock()) return {RKNN_ERR_CTX_INVALID, stale_handle(closed)};
-  return Status(
-      Code::kWrongState,
-      "called from inside a custom operator while another thread works with this product, "
-      "whose run may wait for the core that the operator holds; call it before or after "
-      "the model's run");
+  mutex_.unlock();
 }
 
 Result<MatmulContext::Size*> MatmulContext::current() {
@@ -128,40 +125,37 @@ DType MatmulContext::type_of(Matrix matrix) const noexcept {
 }
 
 Outcome MatmulContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_matmul_tensor_attr& attr) {
-  const auto matrix = matrix_of(attr.name);
-  if (!matrix) return matrix.error();
-  auto memory = find_memory(mem);
-  if (!memory) return memory.error();
-  const Turn turn(*this);
-  if (!turn.ok()) return turn.failure();
-  const auto size = current();
-  if (!size) return size.error();
-  const std::size_t needed = (*size)->bytes[index_of(*matrix)];
-  if ((*memory)->size < needed)
+  CORELANE_ASSIGN(const Matrix matrix, matrix_of(attr.name));
+  CORELANE_ASSIGN(std::shared_ptr<Memory> memory, find_memory(mem));
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
+  CORELANE_ASSIGN(Size* const size, current());
+  const std::size_t needed = size->bytes[index_of(matrix)];
+  if (memory->size < needed)
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "mem of {} has {} bytes, {} takes {}; create it with attr->size of the {} that "
                    "rknn_matmul_create filled in",
-                   matrix_name(*matrix), (*memory)->size, (*size)->desc.to_string(), needed,
-                   matrix_name(*matrix));
-  const std::size_t alignment = std::max<std::size_t>(1, dtype_bits(type_of(*matrix)) / 8);
-  if (reinterpret_cast<std::uintptr_t>((*memory)->data) % alignment != 0)
+                   matrix_name(matrix), memory->size, size->desc.to_string(), needed,
+                   matrix_name(matrix));
+  const std::size_t alignment = std::max<std::size_t>(1, dtype_bits(type_of(matrix)) / 8);
+  if (reinterpret_cast<std::uintptr_t>(memory->data) % alignment != 0)
     return outcome(RKNN_ERR_PARAM_INVALID,
-                   "mem of {} begins at {}, which is no multiple of the {} bytes of an element; "
+                   "mem of {} begins at {}, which is not a multiple of the {} bytes of an element; "
                    "choose another offset in the block",
-                   matrix_name(*matrix), (*memory)->data, alignment);
-  if (attr.type != tensor_type(type_of(*matrix)) || attr.size != needed)
+                   matrix_name(matrix), memory->data, alignment);
+  if (attr.type != tensor_type(type_of(matrix)) || attr.size != needed)
     log::line(log::Level::kWarn,
               "rknn_matmul_set_io_mem: attr of {} says {} bytes of type {}, the product takes {} "
               "bytes of type {}; only its name counts, nothing is converted",
-              matrix_name(*matrix), attr.size, static_cast<int>(attr.type), needed,
-              static_cast<int>(tensor_type(type_of(*matrix))));
-  Bound& bound = bound_[index_of(*matrix)];
-  if (bound.memory != *memory)
+              matrix_name(matrix), attr.size, static_cast<int>(attr.type), needed,
+              static_cast<int>(tensor_type(type_of(matrix))));
+  BoundMatrix& bound = bound_[index_of(matrix)];
+  if (bound.memory != memory)
     // Or the tensors of other shapes would keep the old memory, and what was packed of it.
     for (Size& other : sizes_)
-      if (&other != *size) other.ready.forget_bindings();
-  bound = {*std::move(memory), ++age_};
-  if (*matrix == Matrix::kB)
+      if (&other != size) other.ready.forget_bindings();
+  bound = {std::move(memory), ++age_};
+  if (matrix == Matrix::kB)
     b_watch_ = std::make_unique<Watch>(bound.memory, std::min(bound.memory->size, largest_b()));
   return {};
 }
@@ -169,15 +163,15 @@ Outcome MatmulContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_matmul_
 Outcome MatmulContext::set_core_mask(rknn_core_mask mask) {
   auto cores = cores_of(mask, chip_);
   if (!cores) return {RKNN_ERR_FAIL, cores.error()};
-  const Turn turn(*this);
-  if (!turn.ok()) return turn.failure();
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
   cores_ = *cores;
   return {};
 }
 
 Outcome MatmulContext::set_dynamic_shape(const rknn_matmul_shape& shape) {
-  const Turn turn(*this);
-  if (!turn.ok()) return turn.failure();
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
   if (!dynamic_)
     return Status(Code::kWrongState,
                   "this product has one shape; make it with rknn_matmul_create_dynamic_shape to "
@@ -192,14 +186,14 @@ Outcome MatmulContext::set_dynamic_shape(const rknn_matmul_shape& shape) {
     if (i < 16) known += fmt::format(" ({}, {}, {})", desc.m, desc.k, desc.n);
   }
   return outcome(RKNN_ERR_PARAM_INVALID,
-                 "shape (M, K, N) = {} is none of the {} that rknn_matmul_create_dynamic_shape was "
-                 "given:{}{}",
+                 "shape (M, K, N) = {} is not one of the {} that rknn_matmul_create_dynamic_shape "
+                 "was given:{}{}",
                  shape_text(shape), sizes_.size(), known, sizes_.size() > 16 ? " ..." : "");
 }
 
 Status MatmulContext::check_bound(const Size& size) const {
   for (const Matrix matrix : {Matrix::kA, Matrix::kB, Matrix::kC}) {
-    const Bound& bound = bound_[index_of(matrix)];
+    const BoundMatrix& bound = bound_[index_of(matrix)];
     const std::size_t needed = size.bytes[index_of(matrix)];
     if (bound.memory == nullptr)
       return error(Code::kWrongState,
@@ -216,7 +210,7 @@ Status MatmulContext::check_bound(const Size& size) const {
                    "rknn_matmul_set_dynamic_shape",
                    matrix_name(matrix), bound.memory->size, size.desc.to_string(), needed);
   }
-  const Bound& c = bound_[2];
+  const BoundMatrix& c = bound_[2];
   for (const Matrix matrix : {Matrix::kA, Matrix::kB})
     if (overlap(*bound_[index_of(matrix)].memory, size.bytes[index_of(matrix)], *c.memory,
                 size.bytes[2]))
@@ -245,16 +239,16 @@ Status MatmulContext::prepare(Size& size) {
 Status MatmulContext::bind_one(Size& size, Matrix matrix) {
   const std::size_t i = index_of(matrix);
   Ready& ready = size.ready;
-  const Bound& bound = bound_[i];
+  const BoundMatrix& bound = bound_[i];
   const std::uint64_t writes =
       matrix == Matrix::kB ? bound.memory->writes.load(std::memory_order_acquire) : 0;
   const bool checked = matrix == Matrix::kB && check::enabled();
   const std::uint64_t hash = checked ? check::hash_of(bound.memory->data, size.bytes[i]) : 0;
   if (ready.ages[i] == bound.age && (matrix != Matrix::kB || writes == ready.b_writes)) {
     if (checked && hash != std::exchange(ready.b_hash, hash))
-      check::report(check::current(),
+      check::report(edge::current_call(),
                     "B was written after it was last announced, and the product may use the copy "
-                    "that was made then; call rknn_mem_sync(TO_DEVICE) behind the writing");
+                    "that was made then; call rknn_mem_sync(TO_DEVICE) after writing");
     return {};
   }
   const bool output = matrix == Matrix::kC;
@@ -276,37 +270,22 @@ Status MatmulContext::bind(Size& size) {
 }
 
 Outcome MatmulContext::run() {
-  if (ModelContext::inside_operator != nullptr)
+  if (inside_operator())
     return outcome(RKNN_ERR_FAIL,
                    "called from inside a custom operator, which holds the core that this product "
                    "might wait for; multiply before or after the model's run");
-  const Turn turn(*this);
-  if (!turn.ok()) return turn.failure();
-  const auto size = current();
-  if (!size) return size.error();
-  if (Status status = prepare(**size); !status.ok()) return status;
-  if (Status status = bind(**size); !status.ok()) return status;
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
+  CORELANE_ASSIGN(Size* const size, current());
+  CORELANE_TRY(prepare(*size));
+  CORELANE_TRY(bind(*size));
   device::Submission job;
-  job.executable = (*size)->ready.executable;
-  job.bindings = (*size)->ready.bindings;
+  job.executable = size->ready.executable;
+  job.bindings = size->ready.bindings;
   job.cores = cores_;
-  if (Status status = queue_->run(job); !status.ok()) return status;
-  if (normalizes()) normalize(**size);
+  CORELANE_TRY(queue_->run(job));
+  if (normalizes()) normalize(*size);
   return {};
-}
-
-FoundMatmul::FoundMatmul(rknn_context handle) {
-  std::shared_ptr<Handle> object = find_handle(handle);
-  if (object == nullptr) {
-    status_ = stale_handle(handle);
-  } else if (object->kind() != HandleKind::kMatmul) {
-    status_ = corelane::error(Code::kInvalidArgument,
-                              "context {:#x} is one of rknn_init; this function takes those of "
-                              "rknn_matmul_create",
-                              handle);
-  } else {
-    context_ = std::static_pointer_cast<MatmulContext>(std::move(object));
-  }
 }
 
 }  // namespace corelane::rknn

@@ -1,4 +1,4 @@
-/// What rknn_matmul_create tells of each type, chip and layout, and what it refuses.
+/// What rknn_matmul_create reports of each type, chip and layout, and what it refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -154,18 +154,18 @@ TEST(RknnMatmulCreate, SizesThatTheStructCannotTellAreRefused) {
 
 TEST(RknnMatmulCreate, UnknownTypesLayoutsAndQuantizationsAreRefused) {
   EXPECT_THAT(refused(product_info(static_cast<rknn_matmul_type>(13), 4, 64, 64)),
-              HasSubstr("type 13 is no rknn_matmul_type"));
+              HasSubstr("type 13 is not a rknn_matmul_type"));
   EXPECT_THAT(refused(product_info(static_cast<rknn_matmul_type>(0), 4, 64, 64)),
               HasSubstr("there are 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15"));
   auto info = product_info(RKNN_INT8_MM_INT8_TO_INT32, 4, 64, 64);
   info.B_layout = 3;
-  EXPECT_THAT(refused(info), HasSubstr("B_layout 3 is none"));
+  EXPECT_THAT(refused(info), HasSubstr("B_layout 3 does not exist"));
   info.B_layout = 0;
   info.AC_layout = 2;
-  EXPECT_THAT(refused(info), HasSubstr("AC_layout 2 is none for A and C"));
+  EXPECT_THAT(refused(info), HasSubstr("AC_layout 2 does not exist for A and C"));
   info.AC_layout = 0;
   info.B_quant_type = 6;
-  EXPECT_THAT(refused(info), HasSubstr("B_quant_type 6 is none"));
+  EXPECT_THAT(refused(info), HasSubstr("B_quant_type 6 does not exist"));
   info.B_quant_type = 4;
   EXPECT_THAT(refused(info), HasSubstr("plain sums of integers"));
   info.B_quant_type = 0;
@@ -206,7 +206,7 @@ TEST(RknnMatmulCreate, ADeviceWithoutProductsIsUnavailable) {
   const InnerDevice inner("null:rk3588");
   EXPECT_THAT(
       refused(product_info(RKNN_INT8_MM_INT8_TO_INT32, 4, 64, 64), RKNN_ERR_DEVICE_UNAVAILABLE),
-      HasSubstr("computes no matrix products"));
+      HasSubstr("does not compute matrix products"));
 }
 
 TEST(RknnMatmulCreate, NullPointersAreNamed) {

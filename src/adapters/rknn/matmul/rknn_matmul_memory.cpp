@@ -4,11 +4,11 @@
 #include <array>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <tuple>
 
 #include "adapters/rknn/matmul/rknn_matmul.h"
 #include "base/leaked.h"
+#include "base/sync.h"
 
 namespace corelane::rknn {
 namespace {
@@ -19,7 +19,7 @@ using Place = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
 Place place_of(const Memory& memory) {
   return {memory.block.device, memory.block.inode, memory.block.offset};
 }
-Place behind(const Place& place, std::uint64_t bytes) {
+Place end_of(const Place& place, std::uint64_t bytes) {
   return {std::get<0>(place), std::get<1>(place), std::get<2>(place) + bytes};
 }
 
@@ -30,12 +30,13 @@ struct Watched {
 };
 
 struct Watches {
-  std::mutex mutex;
-  std::multimap<Place, Watched> by_place;
-  std::uint64_t longest = 0;  ///< Of all there ever were.
+  Mutex mutex{LockRank::kLeaf};
+  std::multimap<Place, Watched> by_place CORELANE_GUARDED_BY(mutex);
+  std::uint64_t longest CORELANE_GUARDED_BY(mutex) = 0;  ///< Of all there ever were.
   std::atomic<std::size_t> count{0};
 };
 
+// Never destroyed: contexts may be left at exit.
 Watches& watches() {
   static Leaked<Watches> watches;
   return *watches;
@@ -50,7 +51,7 @@ std::array<std::atomic<std::uint64_t>, kMatmulDomains>& domains() {
 
 Watch::Watch(std::shared_ptr<Memory> memory, std::size_t bytes) : memory_(std::move(memory)) {
   Watches& w = watches();
-  const std::lock_guard lock(w.mutex);
+  const MutexLock lock(w.mutex);
   w.by_place.emplace(place_of(*memory_), Watched{this, memory_.get(), bytes});
   w.longest = std::max<std::uint64_t>(w.longest, bytes);
   w.count.fetch_add(1, std::memory_order_relaxed);
@@ -58,7 +59,7 @@ Watch::Watch(std::shared_ptr<Memory> memory, std::size_t bytes) : memory_(std::m
 
 Watch::~Watch() {
   Watches& w = watches();
-  const std::lock_guard lock(w.mutex);
+  const MutexLock lock(w.mutex);
   auto [at, end] = w.by_place.equal_range(place_of(*memory_));
   while (at != end && at->second.owner != this) ++at;
   if (at == end) return;
@@ -71,14 +72,14 @@ void note_written(Memory& memory) {
   Watches& w = watches();
   if (w.count.load(std::memory_order_relaxed) == 0) return;
   const Place begin = place_of(memory);
-  const Place end = behind(begin, memory.size);
+  const Place end = end_of(begin, memory.size);
   const std::uint64_t offset = std::get<2>(begin);
-  const std::lock_guard lock(w.mutex);
+  const MutexLock lock(w.mutex);
   Place first = begin;
   std::get<2>(first) = offset > w.longest ? offset - w.longest : 0;
   for (auto at = w.by_place.lower_bound(first); at != w.by_place.end() && at->first < end; ++at) {
     const Watched& watched = at->second;
-    if (watched.memory != &memory && begin < behind(at->first, watched.bytes))
+    if (watched.memory != &memory && begin < end_of(at->first, watched.bytes))
       watched.memory->writes.fetch_add(1, std::memory_order_acq_rel);
   }
 }

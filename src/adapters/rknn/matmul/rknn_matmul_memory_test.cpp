@@ -19,9 +19,9 @@ using ::testing::HasSubstr;
 
 constexpr rknn_matmul_type kInts = RKNN_INT8_MM_INT8_TO_INT32;
 
-/// A product whose C tells which B it was computed with: A is the unit matrix, B is all `value`.
-struct Telling : Product {
-  Telling() : Product(product_info(kInts, 32, 32, 32)) {
+/// A product whose C shows which B it was computed with: A is the unit matrix, B is all `value`.
+struct Revealing : Product {
+  Revealing() : Product(product_info(kInts, 32, 32, 32)) {
     for (int i = 0; i < 32; ++i) a[size(i) * 33] = 1;
     write_a();
     b_is(1);
@@ -36,7 +36,7 @@ struct Telling : Product {
 };
 
 TEST(RknnMatmulMemory, AIsReadAtEachRun) {
-  Telling product;
+  Revealing product;
   EXPECT_EQ(product.ran_with(), 1);
   product.a.assign(product.a.size(), 0);
   product.write_a();
@@ -44,7 +44,7 @@ TEST(RknnMatmulMemory, AIsReadAtEachRun) {
 }
 
 TEST(RknnMatmulMemory, BIsKeptUntilItIsSynchronised) {
-  Telling product;
+  Revealing product;
   EXPECT_EQ(product.ran_with(), 1);
   product.b_is(2);
   EXPECT_EQ(product.ran_with(), 1) << "documented: without a sync the copy stays";
@@ -58,7 +58,7 @@ TEST(RknnMatmulMemory, BIsKeptUntilItIsSynchronised) {
 }
 
 TEST(RknnMatmulMemory, BIsReadAnewWhenItIsSetAgain) {
-  Telling product;
+  Revealing product;
   EXPECT_EQ(product.ran_with(), 1);
   product.b_is(2);
   EXPECT_EQ(rknn_matmul_set_io_mem(product.ctx, product.b_mem, &product.io.B), RKNN_SUCC);
@@ -66,8 +66,8 @@ TEST(RknnMatmulMemory, BIsReadAnewWhenItIsSetAgain) {
 }
 
 TEST(RknnMatmulMemory, AnotherContextOfTheSameMemorySeesWhatWasSynchronised) {
-  Telling one;
-  Telling two;
+  Revealing one;
+  Revealing two;
   EXPECT_EQ(rknn_matmul_set_io_mem(two.ctx, one.b_mem, &two.io.B), RKNN_SUCC);
   EXPECT_EQ(one.ran_with(), 1);
   EXPECT_EQ(two.ran_with(), 1);
@@ -78,7 +78,7 @@ TEST(RknnMatmulMemory, AnotherContextOfTheSameMemorySeesWhatWasSynchronised) {
 }
 
 TEST(RknnMatmulMemory, NewMemoryAtAnOldAddressIsNew) {
-  Telling product;
+  Revealing product;
   EXPECT_EQ(product.ran_with(), 1);
   for (int value = 2; value < 6; ++value) {
     EXPECT_EQ(rknn_destroy_mem(product.ctx, product.b_mem), RKNN_SUCC);
@@ -90,14 +90,14 @@ TEST(RknnMatmulMemory, NewMemoryAtAnOldAddressIsNew) {
 }
 
 TEST(RknnMatmulMemory, OfTheLibraryOutlivesItsStructWhileItIsBound) {
-  Telling product;
+  Revealing product;
   EXPECT_EQ(rknn_destroy_mem(product.ctx, product.b_mem), RKNN_SUCC);
   product.b_mem = nullptr;
   EXPECT_EQ(product.ran_with(), 1);
 }
 
 TEST(RknnMatmulMemory, OfTheCallerIsNotTouchedAfterItsStructWasDestroyed) {
-  Telling product;
+  Revealing product;
   const int fd = memfd_create("block", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(fd, 4096), 0);
   void* block = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -117,7 +117,7 @@ TEST(RknnMatmulMemory, OfTheCallerIsNotTouchedAfterItsStructWasDestroyed) {
 }
 
 /// One block, a slice of it as B.
-struct Sliced : Telling {
+struct Sliced : Revealing {
   static constexpr std::int32_t kOffset = 4096;
   explicit Sliced(bool own_mapping) {
     block = rknn_create_mem(ctx, 3 * kOffset);
@@ -212,7 +212,7 @@ TEST(RknnMatmulMemory, ASyncOfWhatOnlyALargerShapeReadsReachesIt) {
 }
 
 TEST(RknnMatmulMemory, BTakesTheSizeOfAnySliceThatHoldsIt) {
-  Telling product;
+  Revealing product;
   rknn_tensor_mem* large = rknn_create_mem(product.ctx, product.io.B.size * 2);
   rknn_tensor_mem* small = rknn_create_mem(product.ctx, product.io.B.size - 1);
   EXPECT_EQ(rknn_matmul_set_io_mem(product.ctx, large, &product.io.B), RKNN_SUCC);
@@ -234,13 +234,13 @@ TEST(RknnMatmulMemory, ElementsLieOnTheirAlignment) {
                 EXPECT_EQ(rknn_matmul_set_io_mem(product.ctx, odd, &product.io.A),
                           RKNN_ERR_PARAM_INVALID);
               }),
-              HasSubstr("no multiple of the 2 bytes of an element"));
+              HasSubstr("not a multiple of the 2 bytes of an element"));
   EXPECT_EQ(rknn_destroy_mem(product.ctx, odd), RKNN_SUCC);
   EXPECT_EQ(rknn_destroy_mem(product.ctx, block), RKNN_SUCC);
 }
 
 TEST(RknnMatmulMemory, CLiesOverNeitherANorB) {
-  Telling product;
+  Revealing product;
   rknn_tensor_mem* shared = rknn_create_mem(product.ctx, 4096);
   EXPECT_EQ(rknn_matmul_set_io_mem(product.ctx, shared, &product.io.C), RKNN_SUCC);
   EXPECT_EQ(rknn_matmul_set_io_mem(product.ctx, shared, &product.io.A), RKNN_SUCC);
@@ -253,8 +253,8 @@ TEST(RknnMatmulMemory, CLiesOverNeitherANorB) {
 }
 
 TEST(RknnMatmulMemory, CanComeFromAnyContextOrNone) {
-  Telling one;
-  Telling two;
+  Revealing one;
+  Revealing two;
   rknn_tensor_mem* none = rknn_create_mem2(0, 4096, RKNN_MEM_FLAG_ALLOC_NO_CONTEXT);
   EXPECT_EQ(rknn_matmul_set_io_mem(one.ctx, two.a_mem, &one.io.A), RKNN_SUCC);
   EXPECT_EQ(rknn_matmul_set_io_mem(one.ctx, none, &one.io.C), RKNN_SUCC);

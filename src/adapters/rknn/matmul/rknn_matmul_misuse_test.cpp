@@ -1,5 +1,5 @@
 /// Each function of rknn_matmul_api.h with what a program may get wrong: a code, one line, never a
-/// crash. Null pointers, names, sizes and values that belong to one function stand in its own
+/// crash. Null pointers, names, sizes and values that belong to one function are in its own
 /// tests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ std::vector<std::pair<std::string, std::function<int(rknn_matmul_ctx)>>> functio
   };
 }
 
-TEST(RknnMatmulMisuse, HandlesThatAreNoneAreTold) {
+TEST(RknnMatmulMisuse, HandlesThatWereNeverGivenOutAreRefused) {
   Product other(small());
   rknn_matmul_ctx destroyed = 0;
   {
@@ -65,8 +65,8 @@ TEST(RknnMatmulMisuse, HandlesThatAreNoneAreTold) {
   const std::vector<std::pair<rknn_matmul_ctx, const char*>> handles = {
       {0, "the context is 0"},
       {destroyed, "was destroyed"},
-      {0xDEADBEEF00000001, "is none that"},
-      {static_cast<rknn_matmul_ctx>(-1), "is none that"}};
+      {0xDEADBEEF00000001, "was not given out"},
+      {static_cast<rknn_matmul_ctx>(-1), "was not given out"}};
   for (const auto& [name, call] : functions(other))
     for (const auto& [handle, reason] : handles) {
       SCOPED_TRACE(name + ": " + reason);
@@ -94,7 +94,7 @@ TEST(RknnMatmulMisuse, ContextsOfModelsAreNoProducts) {
   EXPECT_EQ(rknn_destroy(ctx), RKNN_SUCC);
 }
 
-TEST(RknnMatmulMisuse, ASecondDestroyIsTold) {
+TEST(RknnMatmulMisuse, ASecondDestroyIsRefused) {
   rknn_matmul_info info = small();
   rknn_matmul_ctx ctx = 0;
   rknn_matmul_io_attr io;
@@ -104,13 +104,15 @@ TEST(RknnMatmulMisuse, ASecondDestroyIsTold) {
               HasSubstr("was destroyed"));
 }
 
-TEST(RknnMatmulMisuse, MemoryThatIsNoneIsTold) {
+TEST(RknnMatmulMisuse, MemoryOfAnotherOriginIsRefused) {
   Product product(small());
   rknn_tensor_mem copy = *product.a_mem;
   rknn_tensor_mem* gone = rknn_create_mem(product.ctx, 4096);
   ASSERT_EQ(rknn_destroy_mem(product.ctx, gone), RKNN_SUCC);
   const std::vector<std::pair<rknn_tensor_mem*, const char*>> mems = {
-      {nullptr, "mem is null"}, {&copy, "is none of this library"}, {gone, "was destroyed"}};
+      {nullptr, "mem is null"},
+      {&copy, "was not allocated by this library"},
+      {gone, "was destroyed"}};
   for (const auto& [mem, reason] : mems)
     EXPECT_THAT(log_of([&, m = mem] {
                   EXPECT_EQ(rknn_matmul_set_io_mem(product.ctx, m, &product.io.A),
@@ -119,7 +121,7 @@ TEST(RknnMatmulMisuse, MemoryThatIsNoneIsTold) {
                 HasSubstr(reason));
 }
 
-TEST(RknnMatmulMisuse, NamesThatAreNoneAreTold) {
+TEST(RknnMatmulMisuse, UnknownNamesAreRefused) {
   Product product(small());
   EXPECT_THAT(log_of([&] {
                 EXPECT_EQ(rknn_matmul_set_io_mem(product.ctx, product.a_mem, nullptr),
@@ -134,7 +136,7 @@ TEST(RknnMatmulMisuse, NamesThatAreNoneAreTold) {
                   EXPECT_EQ(rknn_matmul_set_io_mem(product.ctx, product.a_mem, &attr),
                             RKNN_ERR_PARAM_INVALID);
                 }),
-                HasSubstr("name '" + name + "' is no matrix"));
+                HasSubstr("name '" + name + "' is not a matrix"));
   }
   rknn_matmul_tensor_attr attr = product.io.A;
   std::memset(attr.name, 'x', sizeof attr.name);  // Not terminated.

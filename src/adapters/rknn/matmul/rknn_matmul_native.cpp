@@ -51,7 +51,7 @@ void write_nibbles(const device::MatmulDesc& desc, const void* input, void* outp
 Outcome native_b(const void* input, void* output, int k, int n, std::uint32_t type) {
   const MatmulTypes* types = matmul_types(type);
   if (types == nullptr)
-    return outcome(RKNN_ERR_PARAM_INVALID, "info->type {} is no rknn_matmul_type; there are {}",
+    return outcome(RKNN_ERR_PARAM_INVALID, "info->type {} is not a rknn_matmul_type; there are {}",
                    type, matmul_type_list());
   if (k < 1 || n < 1)
     return outcome(RKNN_ERR_PARAM_INVALID, "K is {} and N is {}; both are 1 or more", k, n);
@@ -81,8 +81,8 @@ Outcome native_b(const void* input, void* output, int k, int n, std::uint32_t ty
     write_whole<std::uint16_t>(desc, input, output);
   else
     return outcome(RKNN_ERR_PARAM_INVALID,
-                   "B_input {} or B_output {} is no multiple of the 2 bytes of an element", input,
-                   output);
+                   "B_input {} or B_output {} is not a multiple of the 2 bytes of an element",
+                   input, output);
   return {};
 }
 

@@ -144,7 +144,7 @@ TEST(RknnMatmulParallel, OneContextFromSeveralThreadsTakesTurns) {
   EXPECT_EQ(product.wrong(), 0);
 }
 
-TEST(RknnMatmulParallel, DestroyWaitsForTheRunAndLaterOnesAreTold) {
+TEST(RknnMatmulParallel, DestroyWaitsForTheRunAndLaterOnesAreRefused) {
   for (int round = 0; round < 20; ++round) {
     rknn_matmul_info info = product_info(kInts, 16, 512, 256);
     rknn_matmul_ctx ctx = 0;

@@ -109,21 +109,24 @@ __attribute__((no_sanitize_address, noinline)) std::int32_t doubtful_domain(
 Status check_layouts(const Head& head) {
   if (head.b_layout < RKNN_MM_LAYOUT_NORM || head.b_layout > RKNN_MM_LAYOUT_TP_NORM)
     return error(Code::kInvalidArgument,
-                 "B_layout {} is none; use 0 (normal), 1 (native) or 2 (TP_NORM)", head.b_layout);
+                 "B_layout {} does not exist; use 0 (normal), 1 (native) or 2 (TP_NORM)",
+                 head.b_layout);
   if (head.ac_layout != RKNN_MM_LAYOUT_NORM && head.ac_layout != RKNN_MM_LAYOUT_NATIVE)
-    return error(Code::kInvalidArgument,
-                 "AC_layout {} is none for A and C; use 0 (normal) or 1 (native); TP_NORM is for "
-                 "B only",
-                 head.ac_layout);
+    return error(
+        Code::kInvalidArgument,
+        "AC_layout {} does not exist for A and C; use 0 (normal) or 1 (native); TP_NORM is for "
+        "B only",
+        head.ac_layout);
   return {};
 }
 
 Status check_b_quant(const Head& head, const MatmulTypes& types) {
   if (head.b_quant < RKNN_QUANT_TYPE_PER_LAYER_SYM || head.b_quant > RKNN_QUANT_TYPE_PER_GROUP_ASYM)
-    return error(Code::kInvalidArgument,
-                 "B_quant_type {} is none; use 0/1 (layer), 2/3 (channel) or 4 (group), even "
-                 "numbers for symmetric",
-                 head.b_quant);
+    return error(
+        Code::kInvalidArgument,
+        "B_quant_type {} does not exist; use 0/1 (layer), 2/3 (channel) or 4 (group), even "
+        "numbers for symmetric",
+        head.b_quant);
   if (head.b_quant == RKNN_QUANT_TYPE_PER_GROUP_ASYM)
     return error(Code::kInvalidArgument,
                  "B_quant_type 5 (group, asymmetric): groups have no zero points; use 4");
@@ -267,8 +270,8 @@ Result<MatmulPlan> plan_matmul(const void* info, const MatmulChip& chip, bool to
   const Head head = head_of(info);
   const MatmulTypes* types = matmul_types(head.type);
   if (types == nullptr)
-    return error(Code::kInvalidArgument, "type {} is no rknn_matmul_type; there are {}", head.type,
-                 matmul_type_list());
+    return error(Code::kInvalidArgument, "type {} is not a rknn_matmul_type; there are {}",
+                 head.type, matmul_type_list());
   CORELANE_TRY(check_layouts(head));
   CORELANE_TRY(check_b_quant(head, *types));
   CORELANE_TRY(check_ac_quant(head));
@@ -328,7 +331,7 @@ Status fill_matmul_attr(const device::MatmulDesc& desc, rknn_matmul_io_attr& io)
     CORELANE_ASSIGN(const std::size_t bytes, tensor->bytes());
     if (bytes > UINT32_MAX)
       return error(Code::kInvalidArgument,
-                   "{} takes {} bytes; this API tells at most {}: cut the product into parts",
+                   "{} takes {} bytes; this API has room for {}: cut the product into parts",
                    tensor->name, bytes, UINT32_MAX);
     fill_one(*tensor, bytes, *attr);
   }

@@ -43,7 +43,7 @@ struct MatmulTypes {
   DType b;
   DType c;
 };
-/// Null for a number that is none.
+/// Null for any other number.
 const MatmulTypes* matmul_types(std::uint32_t type) noexcept;
 /// The numbers there are: "1, 2, 3".
 std::string matmul_type_list();
@@ -66,7 +66,7 @@ inline constexpr std::int32_t kMatmulDomains = 16;
 inline constexpr std::int32_t kMatmulMaxK = 10240;
 
 /// Reads `info` as far as its caller has it: programs of 1.5 and 1.6 pass 24 bytes, and nothing
-/// says so. What lies behind them is looked at only where the first 24 bytes, or `today` (a
+/// says so. What follows them is looked at only where the first 24 bytes, or `today` (a
 /// function that those releases lack), show a later program; kInvalidArgument says what is allowed.
 Result<MatmulPlan> plan_matmul(const void* info, const MatmulChip& chip, bool today);
 /// M, K and N of a rknn_matmul_info.

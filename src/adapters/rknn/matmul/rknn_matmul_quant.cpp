@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 
+#include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/matmul/rknn_matmul.h"
 
 namespace corelane::rknn {
@@ -55,7 +56,7 @@ bool all_zero(const std::vector<std::int32_t>& values) {
 
 }  // namespace
 
-Status MatmulContext::check_lengths(Matrix matrix, const rknn_quant_params& params) const {
+Status MatmulContext::check_lengths(Matrix matrix, const rknn_quant_params& params) {
   const Size& size = sizes_[chosen_ < sizes_.size() ? chosen_ : 0];
   const bool b = matrix == Matrix::kB;
   const std::size_t wanted = b ? scale_count(plan_, size.desc) : 1;
@@ -77,39 +78,37 @@ Status MatmulContext::check_lengths(Matrix matrix, const rknn_quant_params& para
 }
 
 Outcome MatmulContext::set_quant_params(const rknn_quant_params& params) {
-  const auto matrix = matrix_of(params.name);
-  if (!matrix) return matrix.error();
-  const Turn turn(*this);
-  if (!turn.ok()) return turn.failure();
-  if (Status status = check_lengths(*matrix, params); !status.ok()) return status;
+  CORELANE_ASSIGN(const Matrix matrix, matrix_of(params.name));
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
+  CORELANE_TRY(check_lengths(matrix, params));
   const std::span scales(params.scale, static_cast<std::size_t>(params.scale_len));
   const std::span zero_points(params.zp, static_cast<std::size_t>(params.zp_len));
-  const DType type = type_of(*matrix);
+  const DType type = type_of(matrix);
   if (type != DType::kI4 && type != DType::kI8)
-    return check_none(*matrix, type, scales, zero_points);
-  if (Status status = check_values(*matrix, type, scales, zero_points); !status.ok()) return status;
+    return check_none(matrix, type, scales, zero_points);
+  CORELANE_TRY(check_values(matrix, type, scales, zero_points));
   Scales set{{scales.begin(), scales.end()}, {zero_points.begin(), zero_points.end()}};
-  const bool asymmetric = *matrix == Matrix::kB ? plan_.b_zero_points : plan_.ac_zero_points;
+  const bool asymmetric = matrix == Matrix::kB ? plan_.b_zero_points : plan_.ac_zero_points;
   if (!asymmetric && !all_zero(set.zero_points))
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "zp of {} is not 0, but {} says symmetric; create the product with the odd "
                    "(asymmetric) quantization type",
-                   matrix_name(*matrix), *matrix == Matrix::kB ? "B_quant_type" : "AC_quant_type");
+                   matrix_name(matrix), matrix == Matrix::kB ? "B_quant_type" : "AC_quant_type");
   if (all_zero(set.zero_points)) set.zero_points.clear();
-  quant_[static_cast<std::size_t>(*matrix)] = std::move(set);
+  quant_[static_cast<std::size_t>(matrix)] = std::move(set);
   for (Size& size : sizes_) size.ready = {};
   return {};
 }
 
 Outcome MatmulContext::get_quant_params(const rknn_quant_params& params, float* scale) {
-  const auto matrix = matrix_of(params.name);
-  if (!matrix) return matrix.error();
+  CORELANE_ASSIGN(const Matrix matrix, matrix_of(params.name));
   if (scale == nullptr)
     return outcome(RKNN_ERR_PARAM_INVALID, "scale is null; pass where the number goes");
-  const Turn turn(*this);
-  if (!turn.ok()) return turn.failure();
-  const Scales& quant = quant_[static_cast<std::size_t>(*matrix)];
-  if (*matrix == Matrix::kB && plan_.b_quant != device::MatmulQuantB::kLayer &&
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
+  const Scales& quant = quant_[static_cast<std::size_t>(matrix)];
+  if (matrix == Matrix::kB && plan_.b_quant != device::MatmulQuantB::kLayer &&
       plan_.types.number != RKNN_INT8_MM_INT8_TO_INT32)
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "B has a scale for each {}, and type {} has none that stands for all; only type "

@@ -164,8 +164,8 @@ TEST(RknnMatmulQuant, ValuesAreChecked) {
     EXPECT_THAT(refused(product, "A", {scale}, {}), HasSubstr("it is finite and above 0"));
   EXPECT_THAT(refused(product, "A", {1}, {128}), HasSubstr("i8 holds -128 to 127"));
   EXPECT_THAT(refused(product, "B", {1}, {-129}), HasSubstr("zp[0] of B is -129"));
-  EXPECT_THAT(refused(product, "D", {1}, {}), HasSubstr("name 'D' is no matrix"));
-  EXPECT_THAT(refused(product, "", {1}, {}), HasSubstr("name '' is no matrix"));
+  EXPECT_THAT(refused(product, "D", {1}, {}), HasSubstr("name 'D' is not a matrix"));
+  EXPECT_THAT(refused(product, "", {1}, {}), HasSubstr("name '' is not a matrix"));
   EXPECT_THAT(refused(product, "C", {2}, {}), HasSubstr("C is f32 and not quantized"));
   EXPECT_EQ(product.set_quant("C", {1}, {0}), RKNN_SUCC);
   Product symmetric(with_quant(RKNN_INT8_MM_INT8_TO_FLOAT32, RKNN_QUANT_TYPE_PER_LAYER_SYM));
@@ -302,7 +302,7 @@ TEST(RknnMatmulDynamic, AProductOfOneShapeHasNoneToChoose) {
       HasSubstr("this product has one shape"));
 }
 
-TEST(RknnMatmulDynamic, MemoryThatWasBoundForASmallerShapeIsTold) {
+TEST(RknnMatmulDynamic, MemoryThatWasBoundForASmallerShapeIsReported) {
   Dynamic dynamic(product_info(RKNN_INT8_MM_INT8_TO_INT32, 0, 0, 0), {{1, 64, 32}, {4, 64, 32}});
   ASSERT_EQ(rknn_matmul_set_dynamic_shape(dynamic.ctx, &dynamic.shapes[0]), RKNN_SUCC);
   ASSERT_EQ(dynamic.bind(0), RKNN_SUCC);

@@ -194,7 +194,7 @@ class Product {
     }
   }
 
-  /// How many elements of C are not what they must be; tells the first.
+  /// How many elements of C are not what they must be; reports the first.
   int wrong() const {
     const Elements from{c_mem->virt_addr, io.C.type};
     int count = 0;

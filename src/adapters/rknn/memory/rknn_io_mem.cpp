@@ -1,7 +1,12 @@
-/// rknn_set_io_mem: memory of the caller that runs read and write in place.
+#include "adapters/rknn/memory/rknn_io_mem.h"
+
+#include <algorithm>
 #include <cstring>
 
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/api/rknn_log.h"
+#include "adapters/rknn/model/rknn_frame.h"
+#include "adapters/rknn/model/rknn_model_facts.h"
+#include "adapters/rknn/model/rknn_query.h"
 
 namespace corelane::rknn {
 namespace {
@@ -31,21 +36,21 @@ int likeness(const rknn_tensor_attr& attr, const IoTensor& io, const Chip& chip)
   return best;
 }
 
-/// The row pitch after a change of shape: the one that INPUT_ATTR tells and the one without padding
-/// follow the width, one of the caller's own stays.
-std::uint32_t next_stride(const Bound& bound, const IoTensor& now, const Chip& chip) {
-  const std::uint32_t stride = bound.form.w_stride;
-  if (stride == 0 || bound.shape.rank() != 4) return stride;
+/// The row pitch after a change of shape: the one that INPUT_ATTR reports and the one without
+/// padding follow the width, one of the caller's own stays.
+std::uint32_t next_stride(std::uint32_t stride, const Shape& shape, const IoTensor& now,
+                          const Chip& chip) {
+  if (stride == 0 || shape.rank() != 4) return stride;
   IoTensor before = now;
-  before.shape = bound.shape;
+  before.shape = shape;
   if (stride == normal_attr(before, chip).w_stride) return normal_attr(now, chip).w_stride;
-  return stride == static_cast<std::uint64_t>(bound.shape[3]) ? 0 : stride;
+  return stride == static_cast<std::uint64_t>(shape[3]) ? 0 : stride;
 }
 
 }  // namespace
 
 /// Inputs and outputs share their numbers: the name decides, then number and dimensions.
-Result<IoTensor> ModelContext::resolve(const rknn_tensor_attr& attr) const {
+Result<IoTensor> IoMemory::resolve(const rknn_tensor_attr& attr) const {
   const std::string name = name_of(attr);
   std::vector<IoTensor> named, numbered;
   auto collect = [&](const IoTensor& io) {
@@ -53,11 +58,11 @@ Result<IoTensor> ModelContext::resolve(const rknn_tensor_attr& attr) const {
     if (!name.empty() && own.compare(0, sizeof attr.name - 1, name) == 0) named.push_back(io);
     if (io.index == attr.index) numbered.push_back(io);
   };
-  for (std::size_t i = 0; i < description_->inputs.size(); ++i) collect(current_input(i));
-  for (std::size_t i = 0; i < description_->outputs.size(); ++i) collect(current_output(i));
+  for (std::size_t i = 0; i < facts_.description->inputs.size(); ++i) collect(queries_.input(i));
+  for (std::size_t i = 0; i < facts_.description->outputs.size(); ++i) collect(queries_.output(i));
   if (!name.empty() && named.empty()) {
     std::string known;
-    for (const auto* side : {&description_->inputs, &description_->outputs})
+    for (const auto* side : {&facts_.description->inputs, &facts_.description->outputs})
       for (const IoEntry& entry : *side) known += " '" + entry.desc.name + "'";
     return error(Code::kNotFound, "no input or output is named '{}'; there are{}", name, known);
   }
@@ -67,27 +72,27 @@ Result<IoTensor> ModelContext::resolve(const rknn_tensor_attr& attr) const {
   int best_points = 0;
   bool tie = false;
   for (const IoTensor& io : candidates) {
-    const int points = 2 * likeness(attr, io, chip_) + (io.index == attr.index ? 1 : 0);
+    const int points = 2 * likeness(attr, io, facts_.chip) + (io.index == attr.index ? 1 : 0);
     if (points == best_points) tie = true;
     if (points > best_points) best = &io, best_points = points, tie = false;
   }
-  if (best == nullptr || tie || likeness(attr, *best, chip_) == 0)
+  if (best == nullptr || tie || likeness(attr, *best, facts_.chip) == 0)
     return error(Code::kInvalidArgument,
-                 "name '{}' and index {} do not tell which input or output is meant ({} fit); pass "
+                 "name '{}' and index {} do not say which input or output is meant ({} fit); pass "
                  "the attr that rknn_query filled in, with its name and dims",
                  name, attr.index, candidates.size());
   return *best;
 }
 
-Status ModelContext::bind(const IoTensor& io, const Bound& bound) {
-  CORELANE_ASSIGN(ViewPlan plan, plan_view(io, bound.form, chip_));
+Status IoMemory::bind(std::vector<Frame>& frames, const IoTensor& io, const Bound& bound) const {
+  CORELANE_ASSIGN(ViewPlan plan, plan_view(io, bound.form, facts_.chip));
   const Memory& memory = *bound.memory;
   if (memory.size < plan.bytes)
     return error(Code::kInvalidArgument,
                  "{} {} '{}' takes {} bytes as {}{}, mem has {}; allocate size_with_stride of "
                  "the queried attr, or n_elems x the bytes of the type",
-                 io.side == Side::kInput ? "input" : "output", io.index, io.entry->desc.name,
-                 plan.bytes, type_name(bound.form.type),
+                 side_name(io.side), io.index, io.entry->desc.name, plan.bytes,
+                 type_name(bound.form.type),
                  bound.form.w_stride == 0
                      ? std::string()
                      : fmt::format(" with rows of w_stride {} pixels", bound.form.w_stride),
@@ -99,7 +104,7 @@ Status ModelContext::bind(const IoTensor& io, const Bound& bound) {
   const bool untouched = plan.view.dtype == own.dtype && plan.view.layout == Layout{} &&
                          plan.view.quant == Quant{} && plan.convert.mean.empty() &&
                          plan.convert.std.empty() && memory.buffer != nullptr;
-  for (Frame& frame : frames_) {
+  for (Frame& frame : frames) {
     Context& context = frame.context;
     if (io.side == Side::kInput) {
       CORELANE_TRY(untouched ? context.bind_input(io.index, memory.buffer, memory.buffer_offset)
@@ -112,63 +117,95 @@ Status ModelContext::bind(const IoTensor& io, const Bound& bound) {
   return {};
 }
 
-Outcome ModelContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_attr& attr) {
-  auto memory = find_memory(mem);
-  if (!memory) return memory.error();
-  const Order order(*this);
-  if (!order.ok()) return order.refused();
-  if (Status status = ready(); !status.ok() && pending_ != nullptr) return status;
-  (void)settle_all();
-  auto io = resolve(attr);
-  if (!io) return io.error();
+Outcome IoMemory::set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory,
+                      const rknn_tensor_attr& attr) {
+  CORELANE_ASSIGN(const IoTensor io, resolve(attr));
   // Looked at last: the attr of a program of 1.2.0 ends before it.
-  if (io->shape.rank() == 4 && io->shape[0] > 1 && attr.h_stride != 0 &&
-      attr.h_stride != static_cast<std::uint64_t>(io->shape[2]))
+  if (io.shape.rank() == 4 && io.shape[0] > 1 && attr.h_stride != 0 &&
+      attr.h_stride != static_cast<std::uint64_t>(io.shape[2]))
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "h_stride {} differs from the height {}, which is not supported for batches; "
                    "leave it 0",
-                   attr.h_stride, io->shape[2]);
-  Bound bound{*std::move(memory), {attr.type, attr.fmt, attr.pass_through != 0, 0}};
+                   attr.h_stride, io.shape[2]);
+  Bound bound{std::move(memory), {attr.type, attr.fmt, attr.pass_through != 0, 0}};
   // The row pitch is an input's; blocks of channels have none.
-  if (io->side == Side::kInput && attr.fmt != RKNN_TENSOR_NC1HWC2)
+  if (io.side == Side::kInput && attr.fmt != RKNN_TENSOR_NC1HWC2)
     bound.form.w_stride = attr.w_stride;
   if (attr.fmt == RKNN_TENSOR_NC1HWC2) bound.form.pass_through = true;
   if (attr.fmt == RKNN_TENSOR_NCHW) bound.form.w_stride = 0;
   if (check::enabled()) [[unlikely]] {
-    check_attr(*io, attr);
-    bound.call = check::current();
+    check_attr(io, attr);
+    bound.call = edge::current_call();
   }
-  bound.shape = io->shape;
-  if (Status status = bind(*io, bound); !status.ok()) return status;
-  (io->side == Side::kInput ? bound_inputs_ : bound_outputs_)[io->index] = std::move(bound);
+  bound.shape = io.shape;
+  CORELANE_TRY(bind(frames, io, bound));
+  Bounds& bounds = io.side == Side::kInput ? inputs_ : outputs_;
+  bounds.resize(std::max<std::size_t>(bounds.size(), io.index + 1));
+  bounds[io.index] = std::move(bound);
   return {};
 }
 
-/// After the shapes have changed: memory that still fits stays bound.
-Status ModelContext::rebind_all(std::string_view function) {
-  auto again = [this, function](std::vector<std::optional<Bound>>& bounds, bool input) {
-    for (std::size_t i = 0; i < bounds.size(); ++i) {
-      if (!bounds[i]) continue;
-      const IoTensor io = input ? current_input(i) : current_output(i);
-      bounds[i]->form.w_stride = next_stride(*bounds[i], io, chip_);
-      bounds[i]->shape = io.shape;
-      const Status status = bind(io, *bounds[i]);
-      if (status.ok()) continue;
-      log::line(
-          log::Level::kWarn,
-          "{}: {}; it is not bound any more, call rknn_set_io_mem again with the CURRENT attr",
-          function, status.to_string());
-      if (check::enabled())
-        check::report(check::current(), "memory bound by {} is stale: {}; it is not bound any more",
-                      check::text(bounds[i]->call), status.message());
-      bounds[i].reset();
-      for (Frame& frame : frames_)
-        CORELANE_TRY(input ? frame.context.unbind_input(i) : frame.context.unbind_output(i));
+Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view function) {
+  const bool input = side == Side::kInput;
+  Bounds& bounds = input ? inputs_ : outputs_;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    if (!bounds[i]) continue;
+    const IoTensor io = input ? queries_.input(i) : queries_.output(i);
+    bounds[i]->form.w_stride =
+        next_stride(bounds[i]->form.w_stride, bounds[i]->shape, io, facts_.chip);
+    bounds[i]->shape = io.shape;
+    const Status status = bind(frames, io, *bounds[i]);
+    if (status.ok()) continue;
+    log::line(log::Level::kWarn,
+              "{}: {}; it is not bound any more, call rknn_set_io_mem again with the CURRENT attr",
+              function, status.to_string());
+    if (check::enabled())
+      check::report(edge::current_call(),
+                    "memory bound by {} is stale: {}; it is not bound any more",
+                    edge::text(bounds[i]->call), status.message());
+    bounds[i].reset();
+    for (Frame& frame : frames)
+      CORELANE_TRY(input ? frame.context.unbind_input(i) : frame.context.unbind_output(i));
+  }
+  return {};
+}
+
+Status IoMemory::rebind_all(std::vector<Frame>& frames, std::string_view function) {
+  CORELANE_TRY(rebind(frames, Side::kInput, function));
+  return rebind(frames, Side::kOutput, function);
+}
+
+bool IoMemory::binds_output() const noexcept {
+  return std::any_of(outputs_.begin(), outputs_.end(), [](const auto& b) { return b.has_value(); });
+}
+
+bool IoMemory::binds() const noexcept {
+  return binds_output() ||
+         std::any_of(inputs_.begin(), inputs_.end(), [](const auto& b) { return b.has_value(); });
+}
+
+Status IoMemory::check_alive() const {
+  for (const Bounds* bounds : {&inputs_, &outputs_})
+    for (std::size_t i = 0; i < bounds->size(); ++i) {
+      const std::optional<Bound>& bound = (*bounds)[i];
+      if (!bound || bound->memory->buffer != nullptr ||
+          !bound->memory->destroyed.load(std::memory_order_acquire))
+        continue;
+      return error(Code::kWrongState,
+                   "mem of {} {} was destroyed by rknn_destroy_mem, and its memory is the "
+                   "caller's; call rknn_set_io_mem with another before the run",
+                   side_name(bounds == &inputs_ ? Side::kInput : Side::kOutput), i);
     }
-    return Status();
-  };
-  CORELANE_TRY(again(bound_inputs_, true));
-  return again(bound_outputs_, false);
+  return {};
+}
+
+Result<std::optional<ViewPlan>> IoMemory::input_plan(std::size_t index) const {
+  if (!input_bound(index)) return std::nullopt;
+  CORELANE_ASSIGN(ViewPlan plan,
+                  plan_view(queries_.input(index), inputs_[index]->form, facts_.chip));
+  plan.view.data = inputs_[index]->memory->data;
+  plan.view.size = plan.bytes;
+  return plan;
 }
 
 }  // namespace corelane::rknn

@@ -277,11 +277,11 @@ TEST(RknnIoMem, OneMemoryIsOutputOfOneModelAndInputOfTheNext) {
 TEST(RknnIoMem, TheNameDecidesBetweenInputAndOutputOfOneNumber) {
   const Model model(two_by_two({1, 2}));
   std::vector<std::unique_ptr<Mem>> mems;
-  auto bind = [&](rknn_query_cmd cmd, std::uint32_t index, std::uint32_t told) {
+  auto bind = [&](rknn_query_cmd cmd, std::uint32_t index, std::uint32_t given) {
     mems.push_back(std::make_unique<Mem>(model.ctx, 8));
     rknn_tensor_attr attr =
         with(model.attr(cmd, index), RKNN_TENSOR_FLOAT32, RKNN_TENSOR_UNDEFINED);
-    attr.index = told;  // Clients get it wrong; the name counts.
+    attr.index = given;  // Clients get it wrong; the name counts.
     ASSERT_EQ(rknn_set_io_mem(model.ctx, mems.back()->mem, &attr), RKNN_SUCC);
   };
   bind(RKNN_QUERY_OUTPUT_ATTR, 0, 0);
@@ -345,7 +345,7 @@ TEST(RknnIoMem, AnInputAndAnOutputOfOneNameAreToldApartByShapeOrStride) {
   EXPECT_EQ(out.values<float>(60), std::vector<float>(60, 6));
 }
 
-// --- Where memory comes from, and who outlives whom.
+// --- Where memory comes from, and how long it lives.
 // --------------------------------------------
 
 TEST(RknnIoMem, SlicesOfOneBlockByItsDescriptor) {

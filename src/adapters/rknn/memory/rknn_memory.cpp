@@ -3,26 +3,29 @@
 #include <sys/stat.h>
 
 #include <deque>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "adapters/rknn/checks/rknn_check.h"
 #include "base/leaked.h"
+#include "base/sync.h"
 
 namespace corelane::rknn {
 namespace {
 
-/// How many structs wait before one is used again: a stale pointer is told for that long.
+/// How many structs wait before one is used again: the quarantine in which stale pointers are
+/// detected.
 constexpr std::size_t kQuarantine = 1024;
 
 struct Pool {
-  std::mutex mutex;
-  std::deque<rknn_tensor_mem> structs;
-  std::deque<rknn_tensor_mem*> free;
-  std::unordered_map<const rknn_tensor_mem*, std::shared_ptr<Memory>> live;
+  Mutex mutex{LockRank::kLeaf};
+  std::deque<rknn_tensor_mem> structs CORELANE_GUARDED_BY(mutex);
+  std::deque<rknn_tensor_mem*> free CORELANE_GUARDED_BY(mutex);
+  std::unordered_map<const rknn_tensor_mem*, std::shared_ptr<Memory>> live
+      CORELANE_GUARDED_BY(mutex);
 };
 
+// Never destroyed: programs may leave memory at exit that other threads use.
 Pool& pool() {
   static Leaked<Pool> pool;
   return *pool;
@@ -36,18 +39,19 @@ Memory::Block block_of(const Memory& memory, int fd, std::int32_t offset) {
           static_cast<std::uint64_t>(offset)};
 }
 
-Status unknown_memory(const Pool& pool, const rknn_tensor_mem* mem) {
+Failure unknown_memory(const Pool& pool, const rknn_tensor_mem* mem) CORELANE_REQUIRES(pool.mutex) {
   if (mem == nullptr)
-    return error(Code::kInvalidArgument,
-                 "mem is null; pass what rknn_create_mem or one of its kin gave");
+    return error(
+        Code::kInvalidArgument,
+        "mem is null; pass what rknn_create_mem or another rknn_create_mem* function gave");
   for (const rknn_tensor_mem& known : pool.structs)
     if (&known == mem)
       return error(Code::kInvalidArgument,
                    "mem {} was destroyed; do not use it after rknn_destroy_mem",
                    static_cast<const void*>(mem));
   return error(Code::kInvalidArgument,
-               "mem {} is none of this library; pass the pointer that rknn_create_mem gave, not "
-               "a copy of what it points to",
+               "mem {} was not allocated by this library; pass the pointer that rknn_create_mem "
+               "gave, not a copy of what it points to",
                static_cast<const void*>(mem));
 }
 
@@ -56,8 +60,9 @@ Status unknown_memory(const Pool& pool, const rknn_tensor_mem* mem) {
 rknn_tensor_mem* publish_memory(std::shared_ptr<Memory> memory, int fd, std::int32_t offset,
                                 void* virt_addr, std::uint32_t size) {
   memory->block = block_of(*memory, fd, offset);
+  check::memory_made(*memory);
   Pool& p = pool();
-  const std::lock_guard lock(p.mutex);
+  const MutexLock lock(p.mutex);
   rknn_tensor_mem* mem = nullptr;
   if (p.free.size() > kQuarantine) {
     mem = p.free.front();
@@ -72,38 +77,39 @@ rknn_tensor_mem* publish_memory(std::shared_ptr<Memory> memory, int fd, std::int
   mem->size = size;
   mem->flags = memory->flags;
   mem->priv_data = memory.get();
-  check::memory_made(*memory);
   p.live.emplace(mem, std::move(memory));
   return mem;
 }
 
 Result<std::shared_ptr<Memory>> find_memory(const rknn_tensor_mem* mem) {
   Pool& p = pool();
-  const std::lock_guard lock(p.mutex);
+  const MutexLock lock(p.mutex);
   const auto found = p.live.find(mem);
-  if (found == p.live.end()) return error(unknown_memory(p, mem));
+  if (found == p.live.end()) return unknown_memory(p, mem);
   return found->second;
 }
 
 Status destroy_memory(rknn_tensor_mem* mem) {
   Pool& p = pool();
-  std::shared_ptr<Memory> memory;  // Given back after the lock.
-  const std::lock_guard lock(p.mutex);
-  const auto found = p.live.find(mem);
-  if (found == p.live.end()) return unknown_memory(p, mem);
-  memory = std::move(found->second);
+  std::shared_ptr<Memory> memory;
+  {
+    const MutexLock lock(p.mutex);
+    const auto found = p.live.find(mem);
+    if (found == p.live.end()) return unknown_memory(p, mem);
+    memory = std::move(found->second);
+    memory->destroyed.store(true, std::memory_order_release);
+    p.live.erase(found);
+    *mem = {};
+    mem->fd = -1;
+    p.free.push_back(mem);
+  }
   check::memory_gone(*memory);
-  memory->destroyed.store(true, std::memory_order_release);
-  p.live.erase(found);
-  *mem = {};
-  mem->fd = -1;
-  p.free.push_back(mem);
   return {};
 }
 
 std::size_t live_memories(rknn_context owner) {
   Pool& p = pool();
-  const std::lock_guard lock(p.mutex);
+  const MutexLock lock(p.mutex);
   if (owner == 0) return p.live.size();
   std::size_t count = 0;
   for (const auto& [mem, memory] : p.live) count += memory->owner == owner ? 1 : 0;

@@ -1,7 +1,8 @@
-/// Memory objects: what stands behind a rknn_tensor_mem.
+/// Memory objects: what a rknn_tensor_mem stands for.
 ///
 /// The public structs live in blocks that are never given back to the system, so that one that was
-/// destroyed can be told without reading freed memory. Any thread; one caller at a time per object.
+/// destroyed is recognised without reading freed memory. Any thread; one caller at a time per
+/// object.
 #pragma once
 
 #include <atomic>
@@ -36,19 +37,18 @@ struct Memory {
   bool uncached = false;               ///< Made past the CPU's caches, so that it needs no syncs.
   /// Counts the syncs to the device: copies made of the content are old when it has changed.
   std::atomic<std::uint64_t> writes{0};
-  std::atomic<std::uint64_t> reads{0};  ///< Syncs from the device.
-  std::atomic<bool> destroyed{false};   ///< Its struct went; contexts may still hold it.
+  std::atomic<bool> destroyed{false};  ///< Its struct went; contexts may still hold it.
 };
 
 /// A struct for `memory`, its members filled in.
 rknn_tensor_mem* publish_memory(std::shared_ptr<Memory> memory, int fd, std::int32_t offset,
                                 void* virt_addr, std::uint32_t size);
-/// What stands behind a struct; kInvalidArgument for null, one that was destroyed, or one that is
-/// none of ours.
+/// What a struct stands for; kInvalidArgument for null, one that was destroyed, or one that this
+/// library did not allocate.
 Result<std::shared_ptr<Memory>> find_memory(const rknn_tensor_mem* mem);
 /// Takes the struct back; same failures.
 Status destroy_memory(rknn_tensor_mem* mem);
-/// Structs that live now, those of `owner` only unless 0.
+/// Structs that live now, those of `owner` only unless it is 0.
 std::size_t live_memories(rknn_context owner);
 /// A new block with a descriptor (memfd) that other contexts and processes can map, as every device
 /// of the CPU uses it.

@@ -1,4 +1,4 @@
-/// rknn_create_mem and its kin: descriptors, sizes, flags, syncs, and that nothing is left behind.
+/// The rknn_create_mem* functions: descriptors, sizes, flags, syncs, and that nothing leaks.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

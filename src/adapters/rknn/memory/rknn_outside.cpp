@@ -1,97 +1,92 @@
-/// Memory of the caller for weights and activations: RKNN_FLAG_MEM_ALLOC_OUTSIDE and
-/// RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE.
-///
-/// Weight memory holds the whole program, from where it is read in place. Activation memory is
-/// checked and held; the device decides whether it computes there (the virtual NPU does not).
-#include <algorithm>
+#include "adapters/rknn/memory/rknn_outside.h"
+
 #include <cstring>
 
+#include "adapters/rknn/checks/rknn_dump.h"
 #include "adapters/rknn/model/rknn_model.h"
 
 namespace corelane::rknn {
-namespace {
-constexpr std::size_t kPage = 4096;
-std::size_t pages(std::size_t bytes) {
-  return std::max((bytes + kPage - 1) / kPage * kPage, kPage);
-}
-}  // namespace
 
-/// What RKNN_QUERY_MEM_SIZE tells and memory from outside must have.
-Result<std::size_t> ModelContext::outside_size(bool internal) {
-  if (!internal) return pages(file_bytes_);
-  {
-    const std::lock_guard lock(state_);
-    if (internal_bytes_ != 0) return internal_bytes_;
-  }
-  CORELANE_ASSIGN(const Context probe, program().new_context());
-  const std::size_t bytes = pages(probe.memory().internal);
-  const std::lock_guard lock(state_);
-  internal_bytes_ = bytes;
-  return bytes;
+Status OutsideMemory::ready(std::uint32_t flags) const {
+  if (pending != nullptr)
+    return error(Code::kWrongState,
+                 "the context was made with RKNN_FLAG_MEM_ALLOC_OUTSIDE and has no weights yet; "
+                 "call rknn_set_weight_mem first");
+  if ((flags & (RKNN_FLAG_MEM_ALLOC_OUTSIDE | RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE)) != 0 &&
+      internal == nullptr)
+    return error(Code::kWrongState,
+                 "internal memory comes from the caller by the flags of rknn_init and is not "
+                 "there yet; call rknn_set_internal_mem first");
+  if ((flags & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0)
+    return error(Code::kWrongState,
+                 "the context was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and answers "
+                 "RKNN_QUERY_MEM_SIZE only; make another one to run");
+  return {};
+}
+
+Status OutsideMemory::copy_program(Memory& to, std::size_t bytes) const {
+  if (weights != nullptr && weights->buffer == nullptr &&
+      weights->destroyed.load(std::memory_order_acquire))
+    return error(Code::kWrongState,
+                 "the weight memory before this was destroyed by rknn_destroy_mem and was the "
+                 "caller's, so the program is gone; make another context");
+  const auto* const from =
+      pending != nullptr ? pending->data() : static_cast<const std::byte*>(weights->data);
+  auto* const begin = static_cast<std::byte*>(to.data);
+  if (begin == from) return {};
+  if (begin < from + bytes && from < begin + bytes)
+    return error(Code::kOutOfRange,
+                 "the new weight memory overlaps the old one, which is in use; give memory of "
+                 "its own");
+  std::memcpy(begin, from, bytes);
+  return {};
 }
 
 Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
-  auto memory = find_memory(mem);
-  if (!memory) return memory.error();
-  const Order order(*this);
-  if (!order.ok()) return order.refused();
-  if ((flags_ & RKNN_FLAG_MEM_ALLOC_OUTSIDE) == 0)
+  CORELANE_ASSIGN(const std::shared_ptr<Memory> memory, find_memory(mem));
+  const ContextLock lock(runs_.mutex());
+  if (!lock.ok()) return lock.refused();
+  if (!facts_.has(RKNN_FLAG_MEM_ALLOC_OUTSIDE))
     return outcome(RKNN_ERR_FAIL,
                    "the context was made without RKNN_FLAG_MEM_ALLOC_OUTSIDE and has its weights; "
                    "pass the flag to rknn_init to bring the memory");
-  if (pending_ == nullptr && weight_memory_ == nullptr)
+  OutsideMemory& outside = runs_.outside();
+  if (outside.pending == nullptr && outside.weights == nullptr)
     return outcome(RKNN_ERR_FAIL, "a duplicate shares the weights of its first context");
-  const std::size_t needed = pages(file_bytes_);
-  if ((*memory)->size < needed)
+  CORELANE_ASSIGN(const std::size_t needed, queries_.outside_size(false));
+  if (memory->size < needed)
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "weight memory has {} bytes, {} are needed: total_weight_size of "
                    "RKNN_QUERY_MEM_SIZE",
-                   (*memory)->size, needed);
-  (void)settle_all();
-  const ByteSpan from =
-      pending_ != nullptr
-          ? ByteSpan(*pending_)
-          : ByteSpan(static_cast<const std::byte*>(weight_memory_->data), file_bytes_);
-  if (weight_memory_ != nullptr && weight_memory_->buffer == nullptr &&
-      weight_memory_->destroyed.load(std::memory_order_acquire))
-    return outcome(RKNN_ERR_FAIL,
-                   "the weight memory before this was destroyed by rknn_destroy_mem and was the "
-                   "caller's, so the program is gone; make another context");
-  auto* const to = static_cast<std::byte*>((*memory)->data);
-  if (to != from.data() && to < from.data() + from.size() && from.data() < to + from.size())
-    return outcome(RKNN_ERR_PARAM_INVALID,
-                   "the new weight memory overlaps the old one, which is in use; give memory of "
-                   "its own");
-  if (to != from.data()) std::memcpy(to, from.data(), from.size());
-  const ByteSpan bytes(static_cast<const std::byte*>((*memory)->data), from.size());
-  auto program = load_program(load_options(), [&](const LoadOptions& options) {
-    return Program::load(bytes, options, *memory);
-  });
-  if (!program) return program.error();
-  if (Status status = adopt(*std::move(program)); !status.ok()) return status;
-  weight_memory_ = *std::move(memory);
-  pending_.reset();
-  return rebind_all("rknn_set_weight_mem");
+                   memory->size, needed);
+  (void)runs_.complete_all();
+  CORELANE_TRY(outside.copy_program(*memory, facts_.program_bytes));
+  const ByteSpan bytes(static_cast<const std::byte*>(memory->data), facts_.program_bytes);
+  CORELANE_ASSIGN(Program program, load_dumped(load_options(), [&](const LoadOptions& options) {
+                    return Program::load(bytes, options, memory);
+                  }));
+  CORELANE_TRY(adopt(std::move(program)));
+  outside.weights = memory;
+  outside.pending.reset();
+  return runs_.io_memory().rebind_all(runs_.frames(), "rknn_set_weight_mem");
 }
 
 Outcome ModelContext::set_internal_mem(const rknn_tensor_mem* mem) {
-  auto memory = find_memory(mem);
-  if (!memory) return memory.error();
-  const Order order(*this);
-  if (!order.ok()) return order.refused();
-  if ((flags_ & (RKNN_FLAG_MEM_ALLOC_OUTSIDE | RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE)) == 0)
+  CORELANE_ASSIGN(std::shared_ptr<Memory> memory, find_memory(mem));
+  const ContextLock lock(runs_.mutex());
+  if (!lock.ok()) return lock.refused();
+  if (!facts_.has(RKNN_FLAG_MEM_ALLOC_OUTSIDE | RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE))
     return outcome(RKNN_ERR_FAIL,
                    "the context was made without RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE and has its "
                    "internal memory; pass the flag to rknn_init to bring it");
-  auto needed = outside_size(true);
-  if (!needed) return needed.error();
-  if ((*memory)->size < *needed)
+  CORELANE_ASSIGN(const std::size_t needed, queries_.outside_size(true));
+  if (memory->size < needed)
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "internal memory has {} bytes, {} are needed: total_internal_size of "
                    "RKNN_QUERY_MEM_SIZE",
-                   (*memory)->size, *needed);
-  (void)settle_all();
-  internal_memory_ = *std::move(memory);
+                   memory->size, needed);
+  (void)runs_.complete_all();
+  runs_.outside().internal = std::move(memory);
   return {};
 }
 

@@ -144,7 +144,7 @@ Result<DType> dtype_of(rknn_tensor_type type) {
   const auto number = static_cast<std::uint32_t>(type);
   for (const TypeRow& row : kTypes)
     if (static_cast<std::uint32_t>(row.type) == number) return row.dtype;
-  return error(Code::kInvalidArgument, "tensor type {} is none; types are 0 (FLOAT32) to {}",
+  return error(Code::kInvalidArgument, "tensor type {} does not exist; types are 0 (FLOAT32) to {}",
                number, RKNN_TENSOR_TYPE_MAX - 1);
 }
 
@@ -208,7 +208,7 @@ namespace {
 
 Result<Layout> layout_of(const IoTensor& io, const Form& form, DType dtype, const Chip& chip) {
   rknn_tensor_format fmt = form.fmt;
-  // No order named: the one INPUT_ATTR and OUTPUT_ATTR tell.
+  // No order named: the one that INPUT_ATTR and OUTPUT_ATTR report.
   if (fmt == RKNN_TENSOR_UNDEFINED) fmt = normal_attr(io, chip).fmt;
   if (!is_picture(io)) return Layout{};
   const auto width = static_cast<std::uint32_t>(io.shape[3]);
@@ -225,13 +225,13 @@ Result<Layout> layout_of(const IoTensor& io, const Form& form, DType dtype, cons
       return Layout{LayoutKind::kNC1HWC2, block_of(dtype, chip), 0};
     default:
       return error(Code::kInvalidArgument,
-                   "fmt {} is none; use RKNN_TENSOR_NCHW (0), NHWC (1), NC1HWC2 (2) or "
+                   "fmt {} does not exist; use RKNN_TENSOR_NCHW (0), NHWC (1), NC1HWC2 (2) or "
                    "UNDEFINED (3)",
                    static_cast<std::uint32_t>(fmt));
   }
 }
 
-/// Bool and 64-bit integers are only themselves: a number that is none of them
+/// Bool and 64-bit integers are only themselves: another number
 /// would be read wrongly.
 Status check_type(const IoTensor& io, DType dtype) {
   const DType own = io.entry->reported_dtype;
@@ -249,7 +249,7 @@ Status check_type(const IoTensor& io, DType dtype) {
 }
 
 /// True where the bytes are pixels or real values that mean and std apply to.
-/// Halves of a model that is told as FLOAT16 are its own form, as INT8 is that
+/// Halves of a model that is reported as FLOAT16 are its own form, as INT8 is that
 /// of a quantised one.
 bool is_normalised(const IoTensor& io, const Form& form, DType dtype) {
   if (io.side != Side::kInput || form.pass_through || !is_picture(io)) return false;
@@ -262,7 +262,7 @@ bool is_normalised(const IoTensor& io, const Form& form, DType dtype) {
 
 Result<ViewPlan> plan_view(const IoTensor& io, const Form& form, const Chip& chip) {
   const IoEntry& entry = *io.entry;
-  const char* what = io.side == Side::kInput ? "input" : "output";
+  const char* what = side_name(io.side);
   if (!io.shape.is_static())
     return error(Code::kWrongState,
                  "{} {} '{}' has open dimensions {}; call rknn_set_input_shapes first", what,

@@ -1,5 +1,5 @@
-/// Attributes of inputs and outputs as the API tells them, and the way back: from what a caller
-/// says of his memory to a view of a tensor.
+/// Attributes of inputs and outputs as the API reports them, and the way back: from what a caller
+/// says of its memory to a view of a tensor.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,11 @@ namespace corelane::rknn {
 
 enum class Side : unsigned char { kInput, kOutput };
 
+/// "input" or "output".
+constexpr const char* side_name(Side side) noexcept {
+  return side == Side::kInput ? "input" : "output";
+}
+
 /// One input or output: what the program says of it, its shape now, its place.
 struct IoTensor {
   const IoEntry* entry = nullptr;
@@ -25,7 +30,7 @@ struct IoTensor {
 
 /// The type the API has for a dtype: f64 as FLOAT32, u64 as INT64, u4 as INT4.
 rknn_tensor_type type_of(DType dtype) noexcept;
-/// kInvalidArgument for a number that is no type.
+/// kInvalidArgument for a number that is not a type.
 Result<DType> dtype_of(rknn_tensor_type type);
 const char* type_name(rknn_tensor_type type) noexcept;
 

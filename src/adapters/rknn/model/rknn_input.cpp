@@ -1,5 +1,9 @@
 /// rknn_inputs_set: data of the caller into the context's own input memory.
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/api/rknn_log.h"
+#include "adapters/rknn/model/rknn_model_facts.h"
+#include "adapters/rknn/model/rknn_query.h"
+#include "adapters/rknn/model/rknn_run.h"
+#include "adapters/rknn/model/rknn_tensors.h"
 
 namespace corelane::rknn {
 namespace {
@@ -24,53 +28,55 @@ Status check_buffer(const IoTensor& io, const rknn_input& input) {
   return {};
 }
 
+/// How the buffer becomes the input. Writes nothing to the input.
+Outcome plan_input(const IoTensor& io, const rknn_input& input, const Chip& chip, ViewPlan& plan) {
+  const bool pass_through = input.pass_through != 0;
+  const Form form = pass_through ? native_form(io, chip) : Form{input.type, input.fmt, false, 0};
+  CORELANE_ASSIGN(plan, plan_view(io, form, chip));
+  CORELANE_TRY(check_buffer(io, input));
+  if (pass_through && input.size < plan.bytes)
+    return outcome(RKNN_ERR_PARAM_INVALID,
+                   "input {} '{}': pass_through takes the native form, {} bytes with rows of {} "
+                   "pixels; size is {}",
+                   io.index, io.entry->desc.name, plan.bytes, form.w_stride, input.size);
+  plan.view.data = input.buf;
+  plan.view.size = input.size;
+  return {};
+}
+
 }  // namespace
 
-Outcome ModelContext::set_inputs(std::uint32_t count, const rknn_input* inputs) {
+Outcome Tensors::set_inputs(std::uint32_t count, const rknn_input* inputs) {
+  const std::size_t known = facts_.description->inputs.size();
   if (inputs == nullptr || count == 0)
     return outcome(RKNN_ERR_PARAM_INVALID, "no inputs given; pass an array of rknn_input");
-  if (count > description_->inputs.size())
-    return outcome(RKNN_ERR_PARAM_INVALID, "{} inputs given, the model has {}", count,
-                   description_->inputs.size());
-  const Order order(*this);
-  if (!order.ok()) return order.refused();
-  if (Status status = ready(); !status.ok()) return status;
-  Frame& frame = next_frame();
+  if (count > known)
+    return outcome(RKNN_ERR_PARAM_INVALID, "{} inputs given, the model has {}", count, known);
+  const ContextLock lock(runs_.mutex());
+  if (!lock.ok()) return lock.refused();
+  CORELANE_TRY(runs_.ready());
+  Frame& frame = runs_.next_frame();
   // A run in progress reads this memory.
-  const bool ran = open(frame);
-  if (Status status = settle(frame); ran && !status.ok())
+  const bool ran = frame.running();
+  if (const Status status = runs_.complete(frame); ran && !status.ok())
     log::line(log::Level::kWarn, "rknn_inputs_set: the run before failed: {}", status.to_string());
-  std::vector<std::pair<IoTensor, ViewPlan>> plans;
+  std::vector<std::pair<IoTensor, ViewPlan>> plans(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const rknn_input& input = inputs[i];
-    if (input.index >= description_->inputs.size())
-      return outcome(RKNN_ERR_INPUT_INVALID, "inputs[{}].index {} is behind the last of {} inputs",
-                     i, input.index, description_->inputs.size());
-    const IoTensor io = current_input(input.index);
-    const bool pass_through = input.pass_through != 0;
-    const Form form = pass_through ? native_form(io, chip_) : Form{input.type, input.fmt, false, 0};
-    auto plan = plan_view(io, form, chip_);
-    if (!plan) return plan.error();
-    if (Status status = check_buffer(io, input); !status.ok()) return status;
-    if (pass_through && input.size < plan->bytes)
-      return outcome(RKNN_ERR_PARAM_INVALID,
-                     "input {} '{}': pass_through takes the native form, {} bytes with rows of {} "
-                     "pixels; size is {}",
-                     io.index, io.entry->desc.name, plan->bytes, form.w_stride, input.size);
-    plan->view.data = input.buf;
-    plan->view.size = input.size;
-    plans.emplace_back(io, *std::move(plan));
+    if (inputs[i].index >= known)
+      return outcome(RKNN_ERR_INPUT_INVALID, "inputs[{}].index {} is past the last of {} inputs", i,
+                     inputs[i].index, known);
+    auto& [io, plan] = plans[i];
+    io = queries_.input(inputs[i].index);
+    if (Outcome bad = plan_input(io, inputs[i], facts_.chip, plan); bad.code() != RKNN_SUCC)
+      return bad;
   }
   // Another run may be using the memory that is bound where data are set now.
-  if (asynchronous() && binds_memory()) (void)settle_all();
-  // Nothing is written before everything was checked.
-  ++age_;
+  if (facts_.asynchronous() && runs_.io_memory().binds()) (void)runs_.complete_all();
+  runs_.begin_inputs();
   for (const auto& [io, plan] : plans) {
-    const Status status = frame.context.set_input(io.index, plan.view, plan.convert);
-    if (!status.ok()) return status;
-    bound_inputs_[io.index].reset();
-    frame.input_age[io.index] = age_;
-    input_age_[io.index] = age_;
+    CORELANE_TRY(frame.context.set_input(io.index, plan.view, plan.convert));
+    runs_.io_memory().forget_input(io.index);
+    runs_.note_input(frame, io.index);
   }
   return {};
 }

@@ -24,7 +24,7 @@ TEST(RknnInput, FloatsAreTakenInEveryLayout) {
   x = ramp(kPicture.size(), 7);
   ASSERT_EQ(model.set(0, kPicture.to_nhwc(x), RKNN_TENSOR_FLOAT32, RKNN_TENSOR_NHWC), RKNN_SUCC);
   EXPECT_EQ(seen(model), x);
-  x = ramp(kPicture.size(), 9);  // As INPUT_ATTR tells: NHWC.
+  x = ramp(kPicture.size(), 9);  // As INPUT_ATTR reports: NHWC.
   ASSERT_EQ(model.set(0, kPicture.to_nhwc(x), RKNN_TENSOR_FLOAT32, RKNN_TENSOR_UNDEFINED),
             RKNN_SUCC);
   EXPECT_EQ(seen(model), x);

@@ -1,4 +1,4 @@
-/// Who outlives whom: contexts that go while others wait, memory that goes while it is bound,
+/// Lifetimes: contexts that go while others wait, memory that goes while it is bound,
 /// weights that come from other memory, texts and descriptors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

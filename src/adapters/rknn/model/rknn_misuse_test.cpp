@@ -147,13 +147,13 @@ TEST(RknnMisuse, NullStaleAndDestroyedContextsAreToldApartAndRefused) {
       int code = 0;
       const std::string lines = lines_of([&] { code = call(context); });
       EXPECT_EQ(code, RKNN_ERR_CTX_INVALID) << name << " with " << context;
-      if (name == "rknn_mem_sync") continue;  // A second context stands beside it.
+      if (name == "rknn_mem_sync") continue;  // There is a second context.
       EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << name << ": " << lines;
       EXPECT_THAT(lines, HasSubstr("E RKNN: ["));
       EXPECT_THAT(lines, HasSubstr(name));
       EXPECT_THAT(lines, HasSubstr(context == 0           ? "the context is 0"
                                    : context == destroyed ? "was destroyed"
-                                                          : "is none that"));
+                                                          : "was not given out"));
     }
   }
 }
@@ -286,7 +286,7 @@ TEST(RknnMisuse, MemoryIsDestroyedOnceAndStalePointersAreKnown) {
   EXPECT_THAT(lines_of([&] { rknn_set_io_mem(m.ctx, &copy, &attr); }), HasSubstr("not a copy"));
 }
 
-TEST(RknnMisuse, MemoryOfADestroyedContextIsFreedAndTold) {
+TEST(RknnMisuse, MemoryOfADestroyedContextIsFreedAndReported) {
   const rknn_context context = make();
   rknn_tensor_mem* mem = rknn_create_mem(context, 64);
   ASSERT_EQ(rknn_destroy(context), RKNN_SUCC);

@@ -1,16 +1,23 @@
 /// rknn_outputs_get and rknn_outputs_release.
 #include <cstdlib>
 
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/model/rknn_model_facts.h"
+#include "adapters/rknn/model/rknn_query.h"
+#include "adapters/rknn/model/rknn_run.h"
+#include "adapters/rknn/model/rknn_tensors.h"
 
 namespace corelane::rknn {
 
-Status ModelContext::copy_output(Frame& frame, rknn_output& output) {
+namespace {
+
+/// One result into memory of the caller, or into a new buffer.
+Status copy_output(const ModelFacts& facts, const Frame& frame, OutputBuffers& buffers,
+                   rknn_output& output) {
   CORELANE_ASSIGN(const TensorView result, frame.context.output(output.index));
-  const IoTensor io = output_tensor(output.index, result.shape);
-  const rknn_tensor_attr attr = normal_attr(io, chip_);
+  const IoTensor io = facts.output(output.index, result.shape);
+  const rknn_tensor_attr attr = normal_attr(io, facts.chip);
   const Form form{output.want_float != 0 ? RKNN_TENSOR_FLOAT32 : attr.type, attr.fmt, false, 0};
-  CORELANE_ASSIGN(ViewPlan plan, plan_view(io, form, chip_));
+  CORELANE_ASSIGN(ViewPlan plan, plan_view(io, form, facts.chip));
   if (output.is_prealloc != 0) {
     if (output.buf == nullptr || output.size < plan.bytes)
       return error(Code::kInvalidArgument,
@@ -23,7 +30,7 @@ Status ModelContext::copy_output(Frame& frame, rknn_output& output) {
     if (output.buf == nullptr)
       return error(Code::kOutOfMemory, "no {} bytes for output {} '{}'", plan.bytes, output.index,
                    io.entry->desc.name);
-    given_out_.insert(output.buf);
+    buffers.malloced.insert(output.buf);
     check::buffer_given(output.buf);
   }
   output.size = static_cast<std::uint32_t>(plan.bytes);
@@ -32,59 +39,62 @@ Status ModelContext::copy_output(Frame& frame, rknn_output& output) {
   return convert(result, plan.view);
 }
 
-Outcome ModelContext::get_outputs(std::uint32_t count, rknn_output* outputs,
-                                  rknn_output_extend* extend) {
+}  // namespace
+
+Outcome Tensors::get_outputs(std::uint32_t count, rknn_output* outputs,
+                             rknn_output_extend* extend) {
   if (outputs == nullptr || count == 0)
     return outcome(RKNN_ERR_PARAM_INVALID, "no outputs given; pass an array of rknn_output");
-  if (count > description_->outputs.size())
+  if (count > facts_.description->outputs.size())
     return outcome(RKNN_ERR_PARAM_INVALID, "{} outputs given, the model has {}", count,
-                   description_->outputs.size());
+                   facts_.description->outputs.size());
   for (std::uint32_t i = 0; i < count; ++i)
-    if (outputs[i].index >= description_->outputs.size())
+    if (outputs[i].index >= facts_.description->outputs.size())
       return outcome(RKNN_ERR_OUTPUT_INVALID,
-                     "outputs[{}].index {} is behind the last of {} outputs; set `index`", i,
-                     outputs[i].index, description_->outputs.size());
-  const Order order(*this);
-  if (!order.ok()) return order.refused();
-  if (runs_ == 0) return outcome(RKNN_ERR_FAIL, "there is no result yet; call rknn_run before");
-  // With ASYNC_MASK the results of the frame before the last one, but for the first.
-  const std::size_t back = asynchronous() && runs_ > 1 ? 2 : 1;
+                     "outputs[{}].index {} is past the last of {} outputs; set `index`", i,
+                     outputs[i].index, facts_.description->outputs.size());
+  const ContextLock lock(runs_.mutex());
+  if (!lock.ok()) return lock.refused();
+  Frame* const frame = runs_.result_frame();
+  if (frame == nullptr)
+    return outcome(RKNN_ERR_FAIL, "there is no result yet; call rknn_run before");
   // Both frames write where outputs are bound: what is there is the last one's.
-  if (asynchronous() && binds_outputs()) (void)settle_all();
-  Frame& frame = frames_[(runs_ - back) % frames_.size()];
-  if (Status status = settle(frame); !status.ok())
-    return status.wrap(fmt::format("frame {} has no result", frame.id));
-  if (Status status = check_bound(); !status.ok()) return status;
+  if (facts_.asynchronous() && runs_.io_memory().binds_output()) (void)runs_.complete_all();
+  if (const Status status = runs_.complete(*frame); !status.ok())
+    return status.wrap(fmt::format("frame {} has no result", frame->id));
+  CORELANE_TRY(runs_.io_memory().check_alive());
+  OutputBuffers& buffers = runs_.buffers();
   std::vector<void*> made;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const Status status = copy_output(frame, outputs[i]);
+    const Status status = copy_output(facts_, *frame, buffers, outputs[i]);
     if (outputs[i].is_prealloc == 0 && outputs[i].buf != nullptr) made.push_back(outputs[i].buf);
     if (status.ok()) continue;
     for (std::uint32_t k = 0; k <= i; ++k)
       if (outputs[k].is_prealloc == 0) outputs[k].buf = nullptr;
     for (void* buffer : made) {
-      given_out_.erase(buffer);
+      buffers.malloced.erase(buffer);
       check::buffer_back(buffer);
       std::free(buffer);
     }
     return status;
   }
-  if (extend != nullptr) extend->frame_id = frame.id;
+  if (extend != nullptr) extend->frame_id = frame->id;
   return {};
 }
 
-Outcome ModelContext::release_outputs(std::uint32_t count, rknn_output* outputs) {
+Outcome Tensors::release_outputs(std::uint32_t count, rknn_output* outputs) {
   if (outputs == nullptr && count != 0)
     return outcome(RKNN_ERR_PARAM_INVALID, "outputs is null; pass those of rknn_outputs_get");
-  const Order order(*this);
-  if (!order.ok()) return order.refused();
+  const ContextLock lock(runs_.mutex());
+  if (!lock.ok()) return lock.refused();
+  OutputBuffers& buffers = runs_.buffers();
   Outcome result;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (outputs[i].is_prealloc != 0 || outputs[i].buf == nullptr) continue;
-    if (given_out_.erase(outputs[i].buf) == 0) {
+    if (buffers.malloced.erase(outputs[i].buf) == 0) {
       result = outcome(RKNN_ERR_PARAM_INVALID,
-                       "outputs[{}].buf {} is none that rknn_outputs_get of this context gave, or "
-                       "was released before",
+                       "outputs[{}].buf {} is not a buffer that rknn_outputs_get of this context "
+                       "gave, or was released before",
                        i, outputs[i].buf);
       continue;
     }

@@ -134,7 +134,7 @@ TEST(RknnOutput, SizeTellsTheBytesWhosesoeverTheMemoryIs) {
   ASSERT_EQ(rknn_outputs_get(model.ctx, 2, outputs.data(), &extend), RKNN_SUCC);
   EXPECT_EQ(outputs[0].size, 12U);
   EXPECT_EQ(outputs[0].buf, mine.data());
-  EXPECT_EQ(mine, (std::vector<float>{-9, -18, -27, -1, -1}));  // Nothing behind it is touched.
+  EXPECT_EQ(mine, (std::vector<float>{-9, -18, -27, -1, -1}));  // Nothing after it is touched.
   EXPECT_EQ(outputs[1].size, 12U);
   EXPECT_EQ(static_cast<float*>(outputs[1].buf)[2], 33);
   EXPECT_EQ(extend.frame_id, 1U);
@@ -182,7 +182,7 @@ TEST(RknnOutput, WhatIsNotReleasedGoesWithTheContext) {
   ASSERT_EQ(model.run(), RKNN_SUCC);
   rknn_output output = wanted(0, true);
   ASSERT_EQ(rknn_outputs_get(model.ctx, 1, &output, nullptr), RKNN_SUCC);
-  model.destroy();  // LeakSanitizer tells the rest.
+  model.destroy();  // LeakSanitizer finds the rest.
 }
 
 TEST(RknnOutput, GetIsTheLastRunHoweverOftenItIsAsked) {

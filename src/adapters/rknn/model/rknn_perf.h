@@ -10,7 +10,7 @@
 
 namespace corelane::rknn {
 
-/// What stands around the layers.
+/// What the text says besides the layers.
 struct PerfFacts {
   const ProgramDescription* description = nullptr;
   std::vector<Shape> inputs, outputs;  ///< Now.
@@ -22,7 +22,7 @@ struct PerfFacts {
 /// by time. Layers that were folded or fused away are left out. Without layers (the context was
 /// made without RKNN_FLAG_COLLECT_PERF_MASK, or has not run) only the frame of the tables. Times
 /// are microseconds of the CPU that computes for the device; cycles and use of multipliers are not
-/// known and told as 0.
+/// known and reported as 0.
 std::string perf_detail_text(const std::vector<device::LayerTime>& layers, const PerfFacts& facts);
 
 }  // namespace corelane::rknn

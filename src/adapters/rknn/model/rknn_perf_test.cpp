@@ -17,7 +17,7 @@ std::vector<std::string> words(const std::string& line) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-/// The rows between the title line of a table and the rule behind them.
+/// The rows between the title line of a table and the rule after them.
 std::vector<std::vector<std::string>> rows_after(const std::string& text,
                                                  const std::string& title) {
   std::istringstream in(text.substr(text.find(title)));

@@ -1,10 +1,11 @@
-/// rknn_query: everything that can be asked. Short structs of old headers are filled as far as they
-/// go.
+#include "adapters/rknn/model/rknn_query.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/model/rknn_model_facts.h"
 #include "adapters/rknn/model/rknn_perf.h"
+#include "corelane/device/device.h"
 
 namespace corelane::rknn {
 namespace {
@@ -17,7 +18,7 @@ constexpr std::uint32_t kOldMemSize = 8;
 constexpr std::size_t kTextsKept = 8;
 
 #define CORELANE_RKNN_VERSION "2.5.0 (corelane " CORELANE_VERSION_STRING ")"
-/// What the file says of itself, to people and to whoever loads it, before there is a context.
+/// The version, for people and loaders who read the file without calling it.
 [[gnu::used]] constexpr char kBanner[] = "librknnrt version: " CORELANE_RKNN_VERSION;
 
 Outcome short_info(std::uint32_t given, const char* name, std::size_t needed) {
@@ -40,6 +41,11 @@ Outcome give(const T& value, void* info, std::uint32_t size, const char* name,
   return {};
 }
 
+constexpr std::size_t kPage = 4096;
+std::size_t pages(std::size_t bytes) {
+  return std::max((bytes + kPage - 1) / kPage * kPage, kPage);
+}
+
 void put_text(char* to, std::size_t room, const std::string& text) {
   const std::size_t length = std::min(text.size(), room - 1);
   std::memcpy(to, text.data(), length);
@@ -48,18 +54,18 @@ void put_text(char* to, std::size_t room, const std::string& text) {
 
 }  // namespace
 
-Outcome ModelContext::query(std::uint32_t cmd, void* info, std::uint32_t size) {
+Outcome Queries::query(std::uint32_t cmd, void* info, std::uint32_t size) {
   if (info == nullptr)
     return outcome(RKNN_ERR_PARAM_INVALID, "info is null; pass the struct of command {}", cmd);
-  if ((flags_ & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0 && cmd != RKNN_QUERY_MEM_SIZE)
+  if (facts_.has(RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) && cmd != RKNN_QUERY_MEM_SIZE)
     return outcome(RKNN_ERR_FAIL,
                    "the context was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and answers "
                    "RKNN_QUERY_MEM_SIZE only; make another one to run");
   switch (cmd) {
     case RKNN_QUERY_IN_OUT_NUM: {
       const rknn_input_output_num count = {
-          static_cast<std::uint32_t>(description_->inputs.size()),
-          static_cast<std::uint32_t>(description_->outputs.size())};
+          static_cast<std::uint32_t>(facts_.description->inputs.size()),
+          static_cast<std::uint32_t>(facts_.description->outputs.size())};
       return give(count, info, size, "rknn_input_output_num");
     }
     case RKNN_QUERY_INPUT_ATTR:
@@ -86,12 +92,13 @@ Outcome ModelContext::query(std::uint32_t cmd, void* info, std::uint32_t size) {
     case RKNN_QUERY_INPUT_DYNAMIC_RANGE:
       return query_range(info, size);
     default:
-      return outcome(RKNN_ERR_PARAM_INVALID, "query command {} is none; commands are 0 to {}", cmd,
+      return outcome(RKNN_ERR_PARAM_INVALID,
+                     "query command {} does not exist; commands are 0 to {}", cmd,
                      RKNN_QUERY_CMD_MAX - 1);
   }
 }
 
-Outcome ModelContext::query_attr(std::uint32_t cmd, void* info, std::uint32_t size) {
+Outcome Queries::query_attr(std::uint32_t cmd, void* info, std::uint32_t size) {
   if (size < kOldAttr) return short_info(size, "rknn_tensor_attr", sizeof(rknn_tensor_attr));
   std::uint32_t index = 0;
   std::memcpy(&index, info, sizeof index);
@@ -100,39 +107,45 @@ Outcome ModelContext::query_attr(std::uint32_t cmd, void* info, std::uint32_t si
                      cmd == RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR ||
                      cmd == RKNN_QUERY_CURRENT_INPUT_ATTR ||
                      cmd == RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR;
-  const std::size_t count = input ? description_->inputs.size() : description_->outputs.size();
+  const std::size_t count =
+      input ? facts_.description->inputs.size() : facts_.description->outputs.size();
   if (index >= count)
     return outcome(RKNN_ERR_PARAM_INVALID,
-                   "index {} is behind the last of {} {}; set `index` before the call", index,
-                   count, input ? "inputs" : "outputs");
-  const IoTensor io = current ? input ? current_input(index) : current_output(index)
-                      : input ? input_tensor(index, first_inputs_[index])
-                              : output_tensor(index, first_outputs_[index]);
+                   "index {} is past the last of {} {}; set `index` before the call", index, count,
+                   input ? "inputs" : "outputs");
+  Shape shape;
+  {
+    const MutexLock lock(mutex_);
+    shape = (current ? input ? input_shapes_ : output_shapes_
+             : input ? first_inputs_
+                     : first_outputs_)[index];
+  }
+  const IoTensor io = input ? facts_.input(index, shape) : facts_.output(index, shape);
   rknn_tensor_attr attr;
   switch (cmd) {
     case RKNN_QUERY_NATIVE_INPUT_ATTR:
     case RKNN_QUERY_NATIVE_OUTPUT_ATTR:
     case RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR:
     case RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR:
-      attr = native_attr(io, chip_);
+      attr = native_attr(io, facts_.chip);
       break;
     case RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR:
     case RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR:
-      attr = native_nhwc_attr(io, chip_);
+      attr = native_nhwc_attr(io, facts_.chip);
       break;
     default:
-      attr = normal_attr(io, chip_);
+      attr = normal_attr(io, facts_.chip);
   }
   return give(attr, info, size, "rknn_tensor_attr", kOldAttr);
 }
 
-Outcome ModelContext::query_text(std::uint32_t cmd, void* info, std::uint32_t size) {
+Outcome Queries::query_text(std::uint32_t cmd, void* info, std::uint32_t size) {
   if (cmd == RKNN_QUERY_CUSTOM_STRING) {
     rknn_custom_string text{};
-    put_text(text.string, sizeof text.string, description_->custom_string);
+    put_text(text.string, sizeof text.string, facts_.description->custom_string);
     return give(text, info, size, "rknn_custom_string");
   }
-  const device::DeviceInfo& device = device_->info();
+  const device::DeviceInfo& device = facts_.device->info();
   rknn_sdk_version version{};
   // Read from the left: clients compare the number and print the rest.
   put_text(version.api_version, sizeof version.api_version, CORELANE_RKNN_VERSION);
@@ -141,50 +154,48 @@ Outcome ModelContext::query_text(std::uint32_t cmd, void* info, std::uint32_t si
   return give(version, info, size, "rknn_sdk_version");
 }
 
-Outcome ModelContext::query_mem_size(void* info, std::uint32_t size) {
-  auto weights = outside_size(false);
-  if (!weights) return weights.error();
-  auto internal = outside_size(true);
-  if (!internal) return internal.error();
+Outcome Queries::query_mem_size(void* info, std::uint32_t size) {
+  CORELANE_ASSIGN(const std::size_t weights, outside_size(false));
+  CORELANE_ASSIGN(const std::size_t internal, outside_size(true));
   const device::MemoryFigures all = program().memory();
   rknn_mem_size figures{};
   figures.total_weight_size =
-      static_cast<std::uint32_t>(std::min<std::size_t>(*weights, UINT32_MAX));
+      static_cast<std::uint32_t>(std::min<std::size_t>(weights, UINT32_MAX));
   figures.total_internal_size =
-      static_cast<std::uint32_t>(std::min<std::size_t>(*internal, UINT32_MAX));
+      static_cast<std::uint32_t>(std::min<std::size_t>(internal, UINT32_MAX));
   figures.total_dma_allocated_size = all.total();
   return give(figures, info, size, "rknn_mem_size", kOldMemSize);
 }
 
-Outcome ModelContext::query_memory_info(void* info, std::uint32_t size) {
+Outcome Queries::query_memory_info(void* info, std::uint32_t size) {
   rknn_tensor_mem memory{};
   memory.fd = -1;
   memory.flags = RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE;
-  memory.size =
-      static_cast<std::uint32_t>(std::min<std::size_t>(device_->memory().total(), UINT32_MAX));
+  memory.size = static_cast<std::uint32_t>(
+      std::min<std::size_t>(facts_.device->memory().total(), UINT32_MAX));
   return give(memory, info, size, "rknn_tensor_mem");
 }
 
-Outcome ModelContext::query_range(void* info, std::uint32_t size) {
+Outcome Queries::query_range(void* info, std::uint32_t size) {
   if (size < sizeof(rknn_input_range))
     return short_info(size, "rknn_input_range", sizeof(rknn_input_range));
   std::uint32_t index = 0;
   std::memcpy(&index, info, sizeof index);
-  if (index >= description_->inputs.size())
-    return outcome(RKNN_ERR_PARAM_INVALID, "index {} is behind the last of {} inputs", index,
-                   description_->inputs.size());
-  if (description_->shape_sets.empty())
+  if (index >= facts_.description->inputs.size())
+    return outcome(RKNN_ERR_PARAM_INVALID, "index {} is past the last of {} inputs", index,
+                   facts_.description->inputs.size());
+  if (facts_.description->shape_sets.empty())
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "the model has no list of input shapes; compile it with `corelane compile "
                    "--shape-set` to allow several");
   const auto range = std::make_unique<rknn_input_range>();
   range->index = index;
   const std::size_t sets =
-      std::min<std::size_t>(description_->shape_sets.size(), RKNN_MAX_DYNAMIC_SHAPE_NUM);
+      std::min<std::size_t>(facts_.description->shape_sets.size(), RKNN_MAX_DYNAMIC_SHAPE_NUM);
   range->shape_number = static_cast<std::uint32_t>(sets);
   for (std::size_t k = 0; k < sets; ++k) {
     const rknn_tensor_attr attr =
-        normal_attr(input_tensor(index, description_->shape_sets[k][index]), chip_);
+        normal_attr(facts_.input(index, facts_.description->shape_sets[k][index]), facts_.chip);
     if (k == 0) {
       range->fmt = attr.fmt;
       range->n_dims = attr.n_dims;
@@ -195,20 +206,25 @@ Outcome ModelContext::query_range(void* info, std::uint32_t size) {
   return give(*range, info, size, "rknn_input_range");
 }
 
-std::string ModelContext::layer_table() const {
+std::string Queries::layer_table() const {
   PerfFacts facts;
-  facts.description = description_.get();
-  facts.inputs = input_shapes_;
-  facts.outputs = output_shapes_;
-  facts.bytes_read = last_record_.bytes_in;
-  facts.bytes_written = last_record_.bytes_out;
-  facts.core_bits = last_record_.core_bits;
-  return perf_detail_text(layers_, facts);
+  facts.description = facts_.description.get();
+  std::vector<device::LayerTime> layers;
+  {
+    const MutexLock lock(mutex_);
+    facts.inputs = input_shapes_;
+    facts.outputs = output_shapes_;
+    facts.bytes_read = last_record_.bytes_in;
+    facts.bytes_written = last_record_.bytes_out;
+    facts.core_bits = last_record_.core_bits;
+    layers = layers_;
+  }
+  return perf_detail_text(layers, facts);
 }
 
-Outcome ModelContext::query_perf(std::uint32_t cmd, void* info, std::uint32_t size) {
-  const std::lock_guard lock(state_);
+Outcome Queries::query_perf(std::uint32_t cmd, void* info, std::uint32_t size) {
   if (cmd == RKNN_QUERY_PERF_RUN) {
+    const MutexLock lock(mutex_);
     const rknn_perf_run run = {std::chrono::duration_cast<std::chrono::microseconds>(
                                    last_record_.ended - last_record_.started)
                                    .count()};
@@ -216,12 +232,67 @@ Outcome ModelContext::query_perf(std::uint32_t cmd, void* info, std::uint32_t si
   }
   if (size < sizeof(rknn_perf_detail))
     return short_info(size, "rknn_perf_detail", sizeof(rknn_perf_detail));
+  std::string table = layer_table();
+  const MutexLock lock(mutex_);
   if (perf_texts_.size() == kTextsKept) perf_texts_.pop_front();
-  const std::string& text = perf_texts_.emplace_back(layer_table());
+  const std::string& text = perf_texts_.emplace_back(std::move(table));
   rknn_perf_detail detail{};
   detail.perf_data = const_cast<char*>(text.data());  // The API has no const.
   detail.data_len = text.size();
   return give(detail, info, size, "rknn_perf_detail");
+}
+
+Program Queries::program() const {
+  const MutexLock lock(mutex_);
+  return *program_;
+}
+
+void Queries::set_program(Program program) {
+  const MutexLock lock(mutex_);
+  program_ = std::move(program);
+}
+
+void Queries::set_shapes(std::vector<Shape> inputs, std::vector<Shape> outputs) {
+  const MutexLock lock(mutex_);
+  if (first_inputs_.empty() && first_outputs_.empty()) {
+    first_inputs_ = inputs;
+    first_outputs_ = outputs;
+  }
+  input_shapes_ = std::move(inputs);
+  output_shapes_ = std::move(outputs);
+}
+
+void Queries::set_run(const device::JobRecord& record,
+                      const std::vector<std::pair<std::size_t, Shape>>& outputs,
+                      std::optional<std::vector<device::LayerTime>> layers) {
+  const MutexLock lock(mutex_);
+  last_record_ = record;
+  for (const auto& [index, shape] : outputs) output_shapes_[index] = shape;
+  if (layers) layers_ = *std::move(layers);
+}
+
+IoTensor Queries::input(std::size_t index) const {
+  const MutexLock lock(mutex_);
+  return facts_.input(index, input_shapes_[index]);
+}
+
+IoTensor Queries::output(std::size_t index) const {
+  const MutexLock lock(mutex_);
+  return facts_.output(index, output_shapes_[index]);
+}
+
+Result<std::size_t> Queries::outside_size(bool internal) {
+  if (!internal) return pages(facts_.program_bytes);
+  {
+    const MutexLock lock(mutex_);
+    if (internal_bytes_ != 0) return internal_bytes_;
+  }
+  // Compiles, where the program was not run before: without the lock.
+  CORELANE_ASSIGN(const Context probe, program().new_context());
+  const std::size_t bytes = pages(probe.memory().internal);
+  const MutexLock lock(mutex_);
+  internal_bytes_ = bytes;
+  return bytes;
 }
 
 }  // namespace corelane::rknn

@@ -1,4 +1,4 @@
-/// rknn_query over whole models: what the commands tell, and that the figures
+/// rknn_query over whole models: what the commands report, and that the figures
 /// fit each other.
 #include "adapters/rknn/api/rknn_test_support.h"
 
@@ -121,7 +121,7 @@ TEST(RknnQuery, ShortStructsAreRefusedButForOldOnes) {
   attr.index = 0;
   ASSERT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_ATTR, &attr, 372), RKNN_SUCC);
   EXPECT_EQ(attr.w_stride, 16U);
-  EXPECT_EQ(attr.h_stride, 0xEEEEEEEEU);  // Behind the old struct: not ours.
+  EXPECT_EQ(attr.h_stride, 0xEEEEEEEEU);  // After the old struct: the caller's.
   rknn_mem_size size{};
   size.total_dma_allocated_size = 77;
   ASSERT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &size, 8), RKNN_SUCC);

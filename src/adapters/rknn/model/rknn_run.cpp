@@ -1,10 +1,16 @@
-/// rknn_run and rknn_wait.
+/// rknn_run, rknn_wait, and where a run goes. How runs end: rknn_complete.cpp.
+#include "adapters/rknn/model/rknn_run.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "adapters/rknn/model/rknn_model.h"
+#include "adapters/rknn/api/rknn_handle.h"
+#include "adapters/rknn/model/rknn_model_facts.h"
+#include "adapters/rknn/model/rknn_query.h"
+#include "base/guard.h"
 #include "base/later.h"
+#include "corelane/device/device.h"
 
 namespace corelane::rknn {
 namespace {
@@ -14,128 +20,53 @@ Duration timeout_of(const rknn_run_extend* extend) {
   return std::chrono::milliseconds(extend->timeout_ms);
 }
 
-TimePoint end_of(Duration timeout, const Clock& clock) {
+TimePoint end_of(const rknn_run_extend* extend, const Clock& clock) {
+  const Duration timeout = timeout_of(extend);
   return timeout == Duration{0} ? kNever : later(clock.now(), timeout);
 }
 
-constexpr std::size_t kFailuresKept = 16;
+/// The fence that is signalled for the caller at a run's end, and its descriptor.
+struct OutFence {
+  std::shared_ptr<device::Fence> fence;  ///< Null: the caller wants none.
+  int fd = -1;
+};
+
+Result<OutFence> make_out_fence(const ModelFacts& facts, const rknn_run_extend* extend) {
+  OutFence out;
+  if (!facts.has(RKNN_FLAG_FENCE_OUT_OUTSIDE) || extend == nullptr) return out;
+  out.fence = std::make_shared<device::Fence>();
+  CORELANE_ASSIGN(out.fd, out.fence->export_fd());
+  return out;
+}
 
 }  // namespace
 
-DeferredRun::DeferredRun(Context context, RunOptions options, const Clock& clock)
-    : in_(options.wait) {
-  const TimePoint until = end_of(options.timeout, clock);
-  thread_ = std::thread(
-      [this, context = std::move(context), options = std::move(options), until]() mutable {
-        const std::vector<std::shared_ptr<device::Fence>> out = options.signal;
-        Status status;
-        try {
-          status = run(context, std::move(options), until);
-        } catch (...) {
-          status = current_exception_outcome().status();
-        }
-        for (const auto& fence : out) fence->signal(status);
-        over_.signal(std::move(status));
-      });
+RunOptions Runs::run_options(const rknn_run_extend* extend) const {
+  RunOptions options;
+  options.cores = cores_;
+  options.priority = priority_of(facts_.flags);
+  options.timeout = timeout_of(extend);
+  return options;
 }
 
-Status DeferredRun::run(Context& context, RunOptions options, TimePoint until) {
-  for (const auto& fence : in_) {
-    if (!fence->wait(until))
-      return error(Code::kTimeout, "the fence did not come before the run's time was over");
-    if (Status status = fence->status(); !status.ok()) return status;
-  }
-  // What is left of the time begins to count anew: the fence came within it.
-  options.wait.clear();
-  options.signal.clear();
-  auto flight = context.submit(options);
-  if (!flight) return flight.error();
-  Status status = flight->wait();
-  if (!status.ok()) abandoned_ = *std::move(flight);
-  return status;
+/// What the frame ran before is over first; how it ended was for rknn_wait or rknn_outputs_get to
+/// ask.
+Status Runs::make_room(Frame& frame, const rknn_run_extend* extend) {
+  if (frame.state == RunState::kOver) return {};
+  const Status before = complete(frame, end_of(extend, *facts_.device->clock()));
+  if (frame.state == RunState::kOver) return {};
+  return before.wrap("this run was not started");
 }
 
-std::optional<Inference> DeferredRun::finish() {
-  for (const auto& fence : in_)
-    fence->signal(error(Code::kCancelled, "the context was destroyed before the fence came"));
-  over_.wait();
-  return std::move(abandoned_);
-}
-
-DeferredRun::~DeferredRun() {
-  (void)finish();
-  thread_.join();
-}
-
-void ModelContext::finish(Frame& frame, const Status& status) {
-  frame.result = status;
-  if (!frame.checked.empty()) check_after_run(frame);
-  if (!status.ok()) {
-    if (failed_.size() == kFailuresKept) failed_.pop_front();
-    failed_.emplace_back(frame.id, status);
-  }
-  const device::JobRecord record = frame.context.record();
-  note_run(frame, record);
-  if (status.ok() && log::enabled(log::Level::kLayers)) tell_run(frame);
-}
-
-/// What queries tell of the last run.
-void ModelContext::note_run(Frame& frame, const device::JobRecord& record) {
-  const std::lock_guard lock(state_);
-  last_record_ = record;
-  if (!frame.result.ok()) return;
-  // Outputs with open dimensions have their shape now.
-  for (std::size_t i = 0; i < output_shapes_.size(); ++i)
-    if (!output_shapes_[i].is_static() || !description_->outputs[i].desc.shape.is_static())
-      if (auto view = frame.context.output(i)) output_shapes_[i] = view->shape;
-  if ((flags_ & RKNN_FLAG_COLLECT_PERF_MASK) != 0 || log::enabled(log::Level::kLayers))
-    if (auto layers = frame.context.layer_times()) layers_ = *std::move(layers);
-}
-
-Status ModelContext::settle(Frame& frame, TimePoint until) {
-  // One that was given up at its deadline may use bound memory until the device
-  // lets go of it.
-  if (frame.abandoned) {
-    if (binds_memory() && !frame.abandoned->wait_released(until))
-      return error(Code::kTimeout, "frame {} was given up and is not over yet", frame.id);
-    frame.abandoned.reset();
-  }
-  if (!open(frame)) return frame.result;
-  Status status;
-  if (frame.deferred) {
-    if (!frame.deferred->wait(until))
-      return error(Code::kTimeout, "frame {} is not done yet; wait for it again", frame.id);
-    status = frame.deferred->status();
-    frame.abandoned = frame.deferred->finish();
-    frame.deferred.reset();
-  } else {
-    status = frame.flight->wait(until);
-    if (status.code() == Code::kTimeout && !frame.flight->done()) return status;
-    if (!status.ok()) frame.abandoned = std::move(frame.flight);
-    frame.flight.reset();
-  }
-  finish(frame, status);
-  return status;
-}
-
-Status ModelContext::settle_all() {
-  Status first;
-  for (Frame& frame : frames_) {
-    Status status = settle(frame);
-    if (first.ok()) first = std::move(status);
-  }
-  return first;
-}
-
-/// With two frames that take turns, inputs that were not set since the other
-/// frame ran come from there.
-Status ModelContext::bring_inputs(Frame& frame) {
+/// With two frames that take turns, inputs that were not set since the other frame ran come from
+/// there.
+Status Runs::bring_inputs(Frame& frame) {
   if (frames_.size() == 1) return {};
   for (std::size_t i = 0; i < input_age_.size(); ++i) {
-    if (frame.input_age[i] == input_age_[i] || bound_inputs_[i]) continue;
+    if (frame.input_age[i] == input_age_[i] || io_memory_.input_bound(i)) continue;
     for (Frame& other : frames_) {
       if (&other == &frame || other.input_age[i] != input_age_[i]) continue;
-      (void)settle(other);  // Its memory is its run's.
+      (void)complete(other);  // Its run reads this memory.
       CORELANE_ASSIGN(const MutableTensorView view, other.context.input(i));
       CORELANE_TRY(frame.context.set_input(i, view));
       frame.input_age[i] = input_age_[i];
@@ -144,144 +75,134 @@ Status ModelContext::bring_inputs(Frame& frame) {
   return {};
 }
 
-RunOptions ModelContext::run_options(const rknn_run_extend* extend) const {
-  RunOptions options;
-  options.cores = cores_;
-  options.priority = priority_of(flags_);
-  options.timeout = timeout_of(extend);
-  return options;
+Outcome Runs::add_in_fence(const rknn_run_extend* extend, RunOptions& options) {
+  if (!facts_.has(RKNN_FLAG_FENCE_IN_OUTSIDE) || extend == nullptr || extend->fence_fd < 0)
+    return {};
+  CORELANE_ASSIGN(std::shared_ptr<device::Fence> fence, device::import_fence_fd(extend->fence_fd));
+  const std::size_t kept = frames_.size();
+  std::shared_ptr<device::Fence> oldest;  // Let go of after the lock.
+  const MutexLock lock(fence_mutex_);
+  if (closing_) return {RKNN_ERR_CTX_INVALID, stale_handle(facts_.number)};
+  if (in_fences_.size() >= kept) {
+    oldest = std::move(in_fences_.front());
+    in_fences_.erase(in_fences_.begin());
+  }
+  in_fences_.push_back(fence);
+  options.wait.push_back(std::move(fence));
+  return {};
 }
 
-/// A run of `frame`, over on return unless it goes on in the background.
-Status ModelContext::start(Frame& frame, RunOptions options, bool background) {
-  // With a deadline what is given up may hold bound memory; only Inference
-  // tells when it is free.
-  const bool submits = background || options.timeout != Duration{0};
-  if (!submits) {
-    const Status status = frame.context.run(options);
-    finish(frame, status);
-    return status;
+/// Runs `frame`, and leaves it running where `background`, or a deadline, asks for that.
+Status Runs::start(Frame& frame, RunOptions options, bool background) {
+  // A run with a deadline may be abandoned and hold bound memory; only an Inference knows when that
+  // is free.
+  if (!background && options.timeout == Duration{0}) return frame.context.run(options);
+  auto inference = frame.context.submit(options);
+  if (inference) {
+    frame.inference = *std::move(inference);
+    frame.state = RunState::kSubmitted;
+    return {};
   }
-  auto flight = frame.context.submit(options);
-  if (flight) {
-    frame.flight = *std::move(flight);
-    return background ? Status() : settle(frame);
-  }
-  if (flight.error().code() != Code::kUnsupported || options.wait.empty()) {
-    finish(frame, flight.error());
-    return flight.error();
-  }
-  // Inputs that are converted are read by the thread that submits, after the
-  // fence.
-  frame.deferred =
-      std::make_shared<DeferredRun>(frame.context, std::move(options), *device_->clock());
-  return background ? Status() : settle(frame);
+  if (inference.error().code() != Code::kUnsupported || options.wait.empty())
+    return inference.error();
+  // Inputs that are converted are read by the thread that submits, after the fence.
+  CORELANE_ASSIGN(frame.deferred,
+                  DeferredRun::start(frame.context, std::move(options), *facts_.device->clock()));
+  frame.state = RunState::kDeferred;
+  return {};
 }
 
-Outcome ModelContext::run(rknn_run_extend* extend) {
-  if (inside_operator != nullptr)
+Outcome Runs::run(rknn_run_extend* extend) {
+  if (inside_operator())
     return outcome(RKNN_ERR_FAIL,
-                   "called from inside a custom operator, which "
-                   "holds the core that this run might "
+                   "called from inside a custom operator, which holds the core that this run might "
                    "wait for; run models before or after it");
-  const Order order(*this);
-  if (!order.ok()) return order.refused();
-  if (Status status = ready(); !status.ok()) return status;
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
+  CORELANE_TRY(ready());
   Frame& frame = next_frame();
-  if (open(frame) || frame.abandoned) {
-    // What ran before is over first; how it ended was for rknn_wait or
-    // rknn_outputs_get to ask.
-    const Status before = settle(frame, end_of(timeout_of(extend), *device_->clock()));
-    if (open(frame) || frame.abandoned) return before.wrap("this run was not started");
-  }
-  if (Status status = bring_inputs(frame); !status.ok()) return status;
-  if (Status status = check_bound(); !status.ok()) return status;
+  CORELANE_TRY(make_room(frame, extend));
+  CORELANE_TRY(bring_inputs(frame));
+  CORELANE_TRY(io_memory_.check_alive());
   // Two runs would write bound outputs at once.
-  if (asynchronous() && binds_outputs()) (void)settle_all();
+  if (facts_.asynchronous() && io_memory_.binds_output()) (void)complete_all();
   RunOptions options = run_options(extend);
-  const bool background = asynchronous() || (extend != nullptr && extend->non_block != 0);
-  if ((flags_ & RKNN_FLAG_FENCE_IN_OUTSIDE) != 0 && extend != nullptr && extend->fence_fd >= 0) {
-    auto fence = device::import_fence_fd(extend->fence_fd);
-    if (!fence) return fence.error();
-    const std::lock_guard lock(state_);
-    if (closing_) return {RKNN_ERR_CTX_INVALID, stale_handle(number_)};
-    if (in_fences_.size() >= frames_.size()) in_fences_.erase(in_fences_.begin());
-    in_fences_.push_back(*fence);
-    options.wait.push_back(*std::move(fence));
-  }
-  std::shared_ptr<device::Fence> out;
-  int out_fd = -1;
-  if ((flags_ & RKNN_FLAG_FENCE_OUT_OUTSIDE) != 0 && extend != nullptr) {
-    out = std::make_shared<device::Fence>();
-    auto fd = out->export_fd();
-    if (!fd) return fd.error();
-    out_fd = *fd;
-    options.signal.push_back(out);
-  }
+  const bool background = facts_.asynchronous() || (extend != nullptr && extend->non_block != 0);
+  if (Outcome failed = add_in_fence(extend, options); failed.code() != RKNN_SUCC) return failed;
+  CORELANE_ASSIGN(const OutFence out, make_out_fence(facts_, extend));
+  if (out.fence != nullptr) options.signal.push_back(out.fence);
   if (check::enabled()) [[unlikely]]
-    check_before_run(frame);
-  frame.id = options.tag = ++last_run_;
-  ++runs_;
-  Status status;
-  try {
-    status = start(frame, std::move(options), background);
-  } catch (...) {
-    status = current_exception_outcome().status();
-    finish(frame, status);
-  }
-  // Who waits on a fence knows the end without telling.
-  if (!frame.checked.empty() && (!open(frame) || out)) check_after_run(frame);
+    io_memory_.check_before_run(frame);
+  frame.id = options.tag = ++runs_;
+  Status status =
+      no_throw("rknn_run", [&] { return start(frame, std::move(options), background); });
+  if (!frame.running())
+    note_end(frame, status);
+  else if (!background)
+    status = complete(frame);
+  // A fence waiter need not call rknn_wait: what is checked ends now.
+  if (!frame.checked.empty() && (!frame.running() || out.fence != nullptr)) check_after_run(frame);
   if (extend != nullptr) extend->frame_id = frame.id;
-  if (out == nullptr) return status;
+  if (out.fence == nullptr) return status;
   if (status.ok()) {
-    extend->fence_fd = out_fd;
+    extend->fence_fd = out.fd;
   } else {
-    // Who is told of a failure has no reason to look for a descriptor.
-    ::close(out_fd);
-    if ((flags_ & RKNN_FLAG_FENCE_IN_OUTSIDE) == 0) extend->fence_fd = -1;
+    // On failure the caller gets no descriptor.
+    ::close(out.fd);
+    if (!facts_.has(RKNN_FLAG_FENCE_IN_OUTSIDE)) extend->fence_fd = -1;
   }
   return status;
 }
 
-Status ModelContext::check_bound() const {
-  for (const auto* bounds : {&bound_inputs_, &bound_outputs_})
-    for (std::size_t i = 0; i < bounds->size(); ++i) {
-      const std::optional<Bound>& bound = (*bounds)[i];
-      if (!bound || bound->memory->buffer != nullptr ||
-          !bound->memory->destroyed.load(std::memory_order_acquire))
-        continue;
-      return error(Code::kWrongState,
-                   "mem of {} {} was destroyed by rknn_destroy_mem, and its memory is the "
-                   "caller's; call rknn_set_io_mem with another before the run",
-                   bounds == &bound_inputs_ ? "input" : "output", i);
-    }
-  return {};
-}
-
-Status ModelContext::past_result(std::uint64_t id) const {
+/// How a run ended that is in no frame any more.
+Status Runs::past_result(std::uint64_t id) const {
   const auto found = std::find_if(failed_.begin(), failed_.end(),
                                   [id](const auto& failed) { return failed.first == id; });
   return found == failed_.end() ? Status() : found->second;
 }
 
-Outcome ModelContext::wait(rknn_run_extend* extend) {
-  const Order order(*this);
-  if (!order.ok()) return order.refused();
+Outcome Runs::wait(rknn_run_extend* extend) {
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
   if (runs_ == 0)
     return outcome(RKNN_ERR_FAIL, "there is nothing to wait for; call rknn_run before");
   std::uint64_t id = extend == nullptr ? 0 : extend->frame_id;
-  if (id > last_run_)
+  if (id > runs_)
     return outcome(RKNN_ERR_PARAM_INVALID,
-                   "there is no frame {} yet; the last one is {}, 0 names it as well", id,
-                   last_run_);
-  if (id == 0) id = last_run_;
+                   "there is no frame {} yet; the last one is {}, 0 also means the last one", id,
+                   runs_);
+  if (id == 0) id = runs_;
   if (extend != nullptr) extend->frame_id = id;
   const auto named =
       std::find_if(frames_.begin(), frames_.end(), [&](const Frame& f) { return f.id == id; });
   // Frames that later ones took the place of are over.
   if (named == frames_.end()) return past_result(id);
-  if (!open(*named)) return named->result;
-  return settle(*named, end_of(timeout_of(extend), *device_->clock()));
+  if (!named->running()) return named->result;
+  return complete(*named, end_of(extend, *facts_.device->clock()));
+}
+
+Outcome Runs::set_core_mask(rknn_core_mask mask) {
+  auto cores = cores_of(mask, facts_.chip);
+  if (!cores) return {RKNN_ERR_FAIL, cores.error()};
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
+  cores_ = *cores;
+  return {};
+}
+
+Outcome Runs::set_batch_cores(int cores) {
+  if (cores < 1 || static_cast<std::uint32_t>(cores) > facts_.chip.cores)
+    return outcome(RKNN_ERR_PARAM_INVALID,
+                   "core_num {} is not within 1 and {}, the cores there are", cores,
+                   facts_.chip.cores);
+  if (facts_.description->batch <= 1)
+    return outcome(RKNN_ERR_PARAM_INVALID,
+                   "the model was built for single samples, so there is no batch to spread; build "
+                   "it with `corelane compile --batch N`");
+  const ContextLock lock(mutex_);
+  if (!lock.ok()) return lock.refused();
+  cores_ = device::CoreSet::any(static_cast<std::size_t>(cores));
+  return {};
 }
 
 }  // namespace corelane::rknn

@@ -120,7 +120,7 @@ TEST(RknnRun, DestroyDuringARunInTheBackgroundIsClean) {
   }
 }
 
-TEST(RknnRun, TimesOfARunAreTold) {
+TEST(RknnRun, TimesOfARunAreReported) {
   const Model model(doubling({1, 3, 64, 64}));
   ASSERT_EQ(model.set(ramp(3 * 64 * 64)), RKNN_SUCC);
   rknn_run_extend extend = background();

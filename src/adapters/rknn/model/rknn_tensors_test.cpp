@@ -98,7 +98,7 @@ TEST(RknnShapes, AtFirstTheLargestIsCurrentAndIsWhatTheAttrsTell) {
   EXPECT_EQ(dims(model.attr(RKNN_QUERY_INPUT_ATTR)), (Dims{1, 8, 10, 3}));
   EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 8, 10, 3}));
   ASSERT_EQ(choose(model, {1, 4, 6, 3}), RKNN_SUCC);
-  // INPUT_ATTR goes on telling the largest: memory is made by it.
+  // INPUT_ATTR still reports the largest: memory is made by it.
   EXPECT_EQ(dims(model.attr(RKNN_QUERY_INPUT_ATTR)), (Dims{1, 8, 10, 3}));
   EXPECT_EQ(dims(model.attr(RKNN_QUERY_OUTPUT_ATTR)), (Dims{1, 3, 8, 10}));
 }
@@ -108,7 +108,7 @@ TEST(RknnShapes, ShapesMayBeGivenInEitherOrder) {
   rknn_tensor_attr attr = shaped(model, 0, {1, 3, 4, 6}, RKNN_TENSOR_NCHW);
   ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
   EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 4, 6, 3}));
-  // Without an order they are as INPUT_ATTR tells them.
+  // Without an order they are as INPUT_ATTR reports them.
   attr = shaped(model, 0, {1, 2, 2, 3}, RKNN_TENSOR_UNDEFINED);
   ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
   EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 2, 2, 3}));
@@ -260,7 +260,7 @@ TEST(RknnShapes, OpenDimensionsTakeAnyShape) {
     const std::vector<float> x = ramp(static_cast<std::size_t>(n));
     ASSERT_EQ(model.set(x), RKNN_SUCC);
     ASSERT_EQ(model.run(), RKNN_SUCC);
-    // Without a list of shapes the result tells its own.
+    // Without a list of shapes the result has its own.
     EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR)), (Dims{1, n}));
     EXPECT_EQ(model.floats(), times(x, -1));
   }

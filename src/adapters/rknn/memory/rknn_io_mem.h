@@ -1,0 +1,76 @@
+/// Memory that rknn_set_io_mem bound: runs read and write it in place.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/rknn/api/rknn_edge.h"
+#include "adapters/rknn/memory/rknn_memory.h"
+#include "adapters/rknn/model/rknn_attr.h"
+
+namespace corelane::rknn {
+
+struct Frame;
+struct ModelFacts;
+class Queries;
+
+/// The bound memory of one context. Ordered by the context's lock.
+class IoMemory {
+ public:
+  IoMemory(const ModelFacts& facts, const Queries& queries) : facts_(facts), queries_(queries) {}
+
+  /// Binds `memory` in all frames to the tensor that `attr` means, in the form that it says.
+  Outcome set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory,
+              const rknn_tensor_attr& attr);
+  /// After the shapes or the program have changed: memory that still fits stays bound, other
+  /// memory is let go with a warning of `function`.
+  Status rebind_all(std::vector<Frame>& frames, std::string_view function);
+  /// The input has memory of its own again.
+  void forget_input(std::size_t index) noexcept {
+    if (input_bound(index)) inputs_[index].reset();
+  }
+
+  bool input_bound(std::size_t index) const noexcept {
+    return index < inputs_.size() && inputs_[index].has_value();
+  }
+  bool binds_output() const noexcept;
+  bool binds() const noexcept;
+  /// kWrongState when memory that is bound was the caller's and rknn_destroy_mem ended it.
+  Status check_alive() const;
+  /// How the memory of an input is read; nothing where none is bound.
+  Result<std::optional<ViewPlan>> input_plan(std::size_t index) const;
+
+  // rknn_check_model.cpp: while the checking mode is on.
+  void check_before_run(Frame& frame);
+  void check_close();
+  /// The shapes were set by this thread's current call.
+  void note_shapes_call() { shapes_call_ = edge::current_call(); }
+
+ private:
+  struct Bound {
+    std::shared_ptr<Memory> memory;
+    Form form;
+    Shape shape{};          ///< The tensor's, when it was bound.
+    edge::CallSite call{};  ///< That bound it, in the checking mode.
+  };
+  using Bounds = std::vector<std::optional<Bound>>;
+
+  Result<IoTensor> resolve(const rknn_tensor_attr& attr) const;
+  Status bind(std::vector<Frame>& frames, const IoTensor& io, const Bound& bound) const;
+  Status rebind(std::vector<Frame>& frames, Side side, std::string_view function);
+  void check_attr(const IoTensor& io, const rknn_tensor_attr& attr) const;
+  void check_binding(Bound& bound, const std::string& what) const;
+
+  const ModelFacts& facts_;
+  const Queries& queries_;
+  Bounds inputs_, outputs_;     ///< As long as the highest index that was bound asks.
+  edge::CallSite shapes_call_;  ///< The last that set shapes, in the checking mode.
+};
+
+/// The frame's run is over: its memory may be touched, in the checking mode.
+void check_after_run(Frame& frame);
+
+}  // namespace corelane::rknn

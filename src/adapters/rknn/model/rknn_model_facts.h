@@ -1,0 +1,41 @@
+/// What the parts of a model's context share, and no part changes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "adapters/rknn/api/rknn_chip.h"
+#include "adapters/rknn/model/rknn_attr.h"
+#include "corelane/device/host_operator.h"
+#include "corelane/program/description.h"
+#include "rknn_api.h"
+
+namespace corelane::device {
+class Device;
+}  // namespace corelane::device
+
+namespace corelane::rknn {
+
+/// Constant once rknn_init or rknn_dup_context has returned; read from any thread.
+struct ModelFacts {
+  std::uint32_t flags = 0;  ///< RKNN_FLAG_*.
+  rknn_context number = 0;  ///< The context's handle.
+  std::shared_ptr<device::Device> device;
+  Chip chip;
+  std::shared_ptr<const ProgramDescription> description;
+  std::size_t program_bytes = 0;  ///< Of the program: what rknn_set_weight_mem must hold.
+  std::shared_ptr<device::HostOperatorTable> operators =
+      std::make_shared<device::HostOperatorTable>();
+
+  bool has(std::uint32_t flag) const noexcept { return (flags & flag) != 0; }
+  /// Two frames that take turns.
+  bool asynchronous() const noexcept { return has(RKNN_FLAG_ASYNC_MASK); }
+  IoTensor input(std::size_t index, const Shape& shape) const {
+    return {&description->inputs[index], shape, Side::kInput, static_cast<std::uint32_t>(index)};
+  }
+  IoTensor output(std::size_t index, const Shape& shape) const {
+    return {&description->outputs[index], shape, Side::kOutput, static_cast<std::uint32_t>(index)};
+  }
+};
+
+}  // namespace corelane::rknn

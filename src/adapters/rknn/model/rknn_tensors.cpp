@@ -1,0 +1,99 @@
+/// rknn_set_input_shapes and rknn_set_io_mem. Inputs and outputs: rknn_input.cpp, rknn_output.cpp.
+#include "adapters/rknn/model/rknn_tensors.h"
+
+#include <cstring>
+
+#include "adapters/rknn/model/rknn_model_facts.h"
+#include "adapters/rknn/model/rknn_query.h"
+#include "adapters/rknn/model/rknn_run.h"
+
+namespace corelane::rknn {
+namespace {
+
+/// Dimensions in the order of the model. Where no order is named it is that of INPUT_ATTR.
+Result<Shape> shape_of(const rknn_tensor_attr& attr, const IoTensor& io, const Chip& chip) {
+  const IoEntry& entry = *io.entry;
+  if (attr.n_dims > RKNN_MAX_DIMS)
+    return error(Code::kInvalidArgument, "input '{}': n_dims {} is more than {}", entry.desc.name,
+                 attr.n_dims, RKNN_MAX_DIMS);
+  std::vector<std::int64_t> dims(attr.dims, attr.dims + attr.n_dims);
+  const rknn_tensor_format fmt =
+      attr.fmt == RKNN_TENSOR_UNDEFINED ? normal_attr(io, chip).fmt : attr.fmt;
+  if (fmt == RKNN_TENSOR_NHWC && dims.size() == 4) dims = {dims[0], dims[3], dims[1], dims[2]};
+  if (entry.desc.shape.rank() == 0 && dims == std::vector<std::int64_t>{1}) dims.clear();
+  return Shape(std::move(dims));
+}
+
+std::string allowed_shapes(const ProgramDescription& description) {
+  std::string text;
+  for (const std::vector<Shape>& set : description.shape_sets) {
+    text += text.empty() ? " " : " or ";
+    for (const Shape& shape : set) text += shape.to_string();
+  }
+  return text;
+}
+
+}  // namespace
+
+Outcome Tensors::shapes_of(std::uint32_t count, const rknn_tensor_attr* attrs,
+                           std::vector<Shape>& shapes) const {
+  std::vector<bool> chosen(count);
+  shapes.resize(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::size_t place = attrs[i].index;
+    const std::string name(attrs[i].name, strnlen(attrs[i].name, sizeof attrs[i].name));
+    for (std::size_t k = 0; k < count && !name.empty(); ++k)
+      if (facts_.description->inputs[k].desc.name.compare(0, sizeof attrs[i].name - 1, name) == 0)
+        place = k;
+    if (place >= count || chosen[place])
+      return outcome(RKNN_ERR_INPUT_INVALID,
+                     "attr[{}] with name '{}' and index {} names {}; set index and name of each "
+                     "input once",
+                     i, name, attrs[i].index,
+                     place >= count ? "no input" : "an input that another attr names");
+    CORELANE_ASSIGN(shapes[place], shape_of(attrs[i], queries_.input(place), facts_.chip));
+    chosen[place] = true;
+  }
+  return {};
+}
+
+Outcome Tensors::set_input_shapes(std::uint32_t count, const rknn_tensor_attr* attrs) {
+  if (attrs == nullptr)
+    return outcome(RKNN_ERR_PARAM_INVALID,
+                   "attr is null; pass one rknn_tensor_attr for each input");
+  if (count != facts_.description->inputs.size())
+    return outcome(RKNN_ERR_PARAM_INVALID, "{} inputs given; the shapes of all {} are set together",
+                   count, facts_.description->inputs.size());
+  std::vector<Shape> shapes;
+  if (Outcome bad = shapes_of(count, attrs, shapes); bad.code() != RKNN_SUCC) return bad;
+  const ContextLock lock(runs_.mutex());
+  if (!lock.ok()) return lock.refused();
+  CORELANE_TRY(runs_.ready());
+  (void)runs_.complete_all();
+  for (Frame& frame : runs_.frames()) {
+    const Status status = frame.context.set_input_shapes(shapes);
+    if (status.ok()) continue;
+    if (facts_.description->shape_sets.empty() || status.code() != Code::kShapeMismatch)
+      return Outcome(RKNN_ERR_FAIL, status);
+    std::string given;
+    for (const Shape& shape : shapes) given += shape.to_string();
+    return outcome(RKNN_ERR_FAIL,
+                   "the model was not compiled for the shapes {}; in the model's order it was "
+                   "compiled for{}",
+                   given, allowed_shapes(*facts_.description));
+  }
+  runs_.note_shapes();
+  if (check::enabled()) runs_.io_memory().note_shapes_call();
+  return runs_.io_memory().rebind_all(runs_.frames(), "rknn_set_input_shapes");
+}
+
+Outcome Tensors::set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_attr& attr) {
+  CORELANE_ASSIGN(std::shared_ptr<Memory> memory, find_memory(mem));
+  const ContextLock lock(runs_.mutex());
+  if (!lock.ok()) return lock.refused();
+  if (runs_.outside().pending != nullptr) CORELANE_TRY(runs_.ready());
+  (void)runs_.complete_all();
+  return runs_.io_memory().set(runs_.frames(), std::move(memory), attr);
+}
+
+}  // namespace corelane::rknn
