@@ -84,7 +84,7 @@ extern "C" {
 #define RKNN_ERR_DEVICE_UNAVAILABLE (-3)  ///< No device, or it does not answer any more.
 #define RKNN_ERR_MALLOC_FAIL (-4)         ///< No memory of host or device, or a mapping failed.
 #define RKNN_ERR_PARAM_INVALID (-5)       ///< An argument outside what is allowed.
-#define RKNN_ERR_MODEL_INVALID (-6)       ///< The bytes are no model that can be run.
+#define RKNN_ERR_MODEL_INVALID (-6)       ///< The bytes are not a model that can be run.
 #define RKNN_ERR_CTX_INVALID (-7)         ///< No such context, or it is destroyed.
 #define RKNN_ERR_INPUT_INVALID (-8)       ///< An input's index, type, layout or size is wrong.
 #define RKNN_ERR_OUTPUT_INVALID (-9)      ///< An output's index, type, layout or size is wrong.
@@ -101,7 +101,7 @@ extern "C" {
 #define RKNN_MAX_NAME_LEN 256           ///< Bytes of a name, with the closing 0.
 #define RKNN_MAX_DYNAMIC_SHAPE_NUM 512  ///< Shapes that an input of a dynamic model can list.
 
-/// An opened model. 0 is no context.
+/// An opened model; never 0.
 #ifdef __arm__
 typedef uint32_t rknn_context;
 #else
@@ -119,7 +119,7 @@ typedef enum _rknn_tensor_format {
   RKNN_TENSOR_FORMAT_MAX = 4,
 } rknn_tensor_format;
 
-/// Name of a layout, such as "NHWC"; "UNKNOW" for a value that is none. Static text.
+/// Name of a layout, such as "NHWC"; "UNKNOW" for any other value. Static text.
 inline static const char* get_format_string(rknn_tensor_format type) {
   switch (type) {
     case RKNN_TENSOR_NCHW:
@@ -152,7 +152,7 @@ typedef enum _rknn_tensor_type {
   RKNN_TENSOR_TYPE_MAX = 12,
 } rknn_tensor_type;
 
-/// Short name of an element type, such as "FP16"; "UNKNOW" for a value that is none. Static text.
+/// Short name of an element type, such as "FP16"; "UNKNOW" for any other value. Static text.
 inline static const char* get_type_string(rknn_tensor_type type) {
   switch (type) {
     case RKNN_TENSOR_FLOAT32:
@@ -192,7 +192,7 @@ typedef enum _rknn_tensor_qnt_type {
   RKNN_TENSOR_QNT_MAX = 3,
 } rknn_tensor_qnt_type;
 
-/// Name of a quantization; "UNKNOW" for a value that is none. Static text.
+/// Name of a quantization; "UNKNOW" for any other value. Static text.
 inline static const char* get_qnt_type_string(rknn_tensor_qnt_type type) {
   switch (type) {
     case RKNN_TENSOR_QNT_NONE:
@@ -291,7 +291,7 @@ typedef struct _rknn_tensor_attr {
   rknn_tensor_format fmt;         ///< Order of dims.
   rknn_tensor_type type;          ///< Of the elements in the model.
   rknn_tensor_qnt_type qnt_type;  ///< Which of fl, zp and scale count.
-  int8_t fl;                      ///< RKNN_TENSOR_QNT_DFP: bits behind the point.
+  int8_t fl;                      ///< RKNN_TENSOR_QNT_DFP: bits after the point.
   int32_t zp;                     ///< RKNN_TENSOR_QNT_AFFINE_ASYMMETRIC: the element that means 0.
   float scale;                    ///< The same: step between two elements. 1.0 for float models.
   /// Pixels from one row to the next, padding included, of a 4-D input; 0 for everything else.
@@ -347,7 +347,7 @@ typedef struct _rknn_custom_string {
 } rknn_custom_string;
 
 /// Memory that caller and device share. Made by rknn_create_mem* and freed by rknn_destroy_mem,
-/// which also frees the structure. The tensor begins `offset` bytes behind `virt_addr`.
+/// which also frees the structure. The tensor begins `offset` bytes after `virt_addr`.
 typedef struct _rknn_tensor_memory {
   void* virt_addr;     ///< Start of the block in this process.
   uint64_t phys_addr;  ///< On the device's bus; for printing only.
@@ -395,7 +395,7 @@ typedef struct _rknn_run_extend {
   int32_t fence_fd;    ///< See RKNN_FLAG_FENCE_IN_OUTSIDE and RKNN_FLAG_FENCE_OUT_OUTSIDE.
 } rknn_run_extend;
 
-/// What rknn_outputs_get tells besides the outputs. May be NULL there.
+/// What rknn_outputs_get reports besides the outputs. May be NULL there.
 typedef struct _rknn_output_extend {
   uint64_t frame_id;  ///< Set to the number of the run that the outputs are of.
 } rknn_output_extend;
@@ -474,7 +474,7 @@ int rknn_outputs_release(rknn_context context, uint32_t n_ouputs, rknn_output* o
 rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_t phys_addr, void* virt_addr,
                                            uint32_t size);
 
-/// Wraps `size` bytes from `offset` of the block behind `fd`. `virt_addr`: where the whole block is
+/// Wraps `size` bytes from `offset` of the block that `fd` stands for. `virt_addr`: where the whole block is
 /// mapped here; NULL: the library maps it. Descriptor and mapping stay the caller's.
 rknn_tensor_mem* rknn_create_mem_from_fd(rknn_context ctx, int32_t fd, void* virt_addr,
                                          uint32_t size, int32_t offset);

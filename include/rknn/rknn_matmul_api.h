@@ -8,7 +8,7 @@
 /// packed copy that is kept of B follows its memory: after B has been written again call
 /// rknn_mem_sync to the device, or rknn_matmul_set_io_mem.
 ///
-/// Layouts, with s, n, k the blocks of chip and type (told by dims of the native attributes):
+/// Layouts, with s, n, k the blocks of chip and type (see dims of the native attributes):
 ///   normal  A (M, K)                B (K, N)                   C (M, N)
 ///   TP_NORM                         B (N, K)
 ///   native  A (K / s, M, s)         B (N / n, K / k, n, k)     C (N / s, M, s)
@@ -47,7 +47,7 @@ typedef enum _rknn_matmul_type {
   RKNN_INT8_MM_INT4_TO_FLOAT16 = 15,
 } rknn_matmul_type;
 
-/// The enumerator as text; "UNKNOW" for type 15 and for values that are no type. Static text.
+/// The enumerator as text; "UNKNOW" for type 15 and for values that are not a type. Static text.
 inline static const char* get_matmul_type_string(rknn_matmul_type type) {
   switch (type) {
     case RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32:
@@ -180,7 +180,7 @@ int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape* shape)
 /// TIMEOUT, DEVICE_UNAVAILABLE.
 int rknn_matmul_run(rknn_matmul_ctx ctx);
 
-/// Destroys a product; its memory stays with those who made it. Errors: CTX_INVALID.
+/// Destroys a product; its memory stays until rknn_destroy_mem. Errors: CTX_INVALID.
 int rknn_matmul_destroy(rknn_matmul_ctx ctx);
 
 /// Brings B from normal to native layout on the CPU, without a context. `B_input`: (K, N) of the

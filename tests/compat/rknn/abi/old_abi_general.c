@@ -1,5 +1,5 @@
 /* A program of release 1.2.0: its shorter structures are filled as far as they reach, and nothing
- * behind them is touched. Sizes that no release had are refused. */
+ * after them is touched. Sizes that no release had are refused. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -111,7 +111,7 @@ static void it_runs(old_context context) {
   CHECK(rknn_outputs_release(context, 1, &output) == 0);
 }
 
-/* A copy of `attr` with nothing behind it that can be read. */
+/* A copy of `attr` with nothing after it that can be read. */
 static old_tensor_attr* at_the_edge(unsigned char* pages, size_t page,
                                     const old_tensor_attr* attr) {
   unsigned char* last = pages + page - sizeof *attr;

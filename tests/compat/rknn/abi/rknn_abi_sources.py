@@ -63,7 +63,7 @@ def typedefs(facts):
         for name, kinds in widths.items():
             kind = next(v for k, v in kinds.items() if k.startswith(wide))
             yield f"struct abi_{name} {{ {name} a; }};"
-            yield f'ABI_ASSERT(sizeof({name}) == sizeof({kind}), "{name} is no {kind}");'
+            yield f'ABI_ASSERT(sizeof({name}) == sizeof({kind}), "{name} is not a {kind}");'
     yield "#endif"
     yield 'ABI_ASSERT(sizeof(rknn_matmul_ctx) == sizeof(rknn_context), "rknn_matmul_ctx");'
     yield 'ABI_ASSERT(sizeof(get_custom_op_func) == sizeof(void*), "get_custom_op_func");'

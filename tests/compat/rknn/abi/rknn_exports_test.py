@@ -32,7 +32,7 @@ def findings(text, facts):
     for name in sorted(wanted - set(found)):
         yield f"{name} is not exported"
     for name in sorted(set(found) - wanted - allowed):
-        yield f"{name} is exported and is no function of the API"
+        yield f"{name} is exported and is not a function of the API"
     for name in sorted(set(found) & (wanted | allowed)):
         if found[name] != "T":
             yield f"{name} is exported as {found[name]}, not as a function"
@@ -77,7 +77,7 @@ class FindingsTest(unittest.TestCase):
         listing = "0001 T rknn_init\n0002 T _ZN8corelane3fooEv\n0003 D rknn_destory_mem\n"
         self.assertEqual(list(findings(listing, self.FACTS)), [
             "rknn_run is not exported",
-            "_ZN8corelane3fooEv is exported and is no function of the API",
+            "_ZN8corelane3fooEv is exported and is not a function of the API",
             "rknn_destory_mem is exported as D, not as a function"])
 
 

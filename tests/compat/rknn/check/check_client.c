@@ -1,4 +1,4 @@
-/* A C program that forgets to destroy what it made, for the checking mode to tell. */
+/* A C program that forgets to destroy what it made, for the checking mode to report. */
 #include <rknn_api.h>
 #include <stdio.h>
 

@@ -98,8 +98,8 @@ class RknnDevice(unittest.TestCase):
         self.assertIn("foreign_image", corelane("run", model, "--device", self.stub, "--random", expect=4))
 
     def test_missing_library_is_told(self):
-        told = corelane("devices", "rknn?library=/nowhere/librknnrt.so", expect=5)
-        self.assertIn("CORELANE_RKNN_LIBRARY", told)
+        text = corelane("devices", "rknn?library=/nowhere/librknnrt.so", expect=5)
+        self.assertIn("CORELANE_RKNN_LIBRARY", text)
 
 
 class OverOurs(unittest.TestCase):
@@ -107,7 +107,7 @@ class OverOurs(unittest.TestCase):
 
     def setUp(self):
         if not OURS:
-            self.skipTest("no librknnrt.so of ours was built")
+            self.skipTest("librknnrt.so was not built")
         self.folder = tempfile.TemporaryDirectory()
         self.at = pathlib.Path(self.folder.name)
         self.addCleanup(self.folder.cleanup)
@@ -186,9 +186,9 @@ class OverOurs(unittest.TestCase):
     def test_our_library_behind_itself_ends(self):
         model = self.at / "m.onnx"
         picture_net(model)
-        told = corelane("run", model, "--device", "rknn", "--random", expect=3,
+        text = corelane("run", model, "--device", "rknn", "--random", expect=3,
                         CORELANE_RKNN_LIBRARY=OURS, CORELANE_RKNN_INNER="rknn")
-        self.assertIn("CORELANE_RKNN_INNER=rknn", told)
+        self.assertIn("CORELANE_RKNN_INNER=rknn", text)
 
 
 if __name__ == "__main__":

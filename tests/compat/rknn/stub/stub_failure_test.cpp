@@ -141,7 +141,7 @@ TEST_F(StubFailure, SeveralCoresNeedACoreMask) {
   EXPECT_TRUE(run().ok());
 }
 
-TEST_F(StubFailure, ChipWithFewerCoresThanTheProfileIsTold) {
+TEST_F(StubFailure, ChipWithFewerCoresThanTheProfileIsReported) {
   open_stub("one_core", "rk3588");
   prepare(image_text(kFloats));
   const Status status = run();

@@ -31,7 +31,7 @@ inline Result<std::shared_ptr<device::Device>> open(const std::string& variant,
 
 /// An image of the stub: its magic, then the lines.
 inline std::string image_text(const std::string& lines) { return "STUB0001\n" + lines; }
-/// The same behind the first bytes of a vendor's file.
+/// The same after the first bytes of a vendor's file.
 inline std::string vendor_text(const std::string& lines) {
   return std::string("RKNN\0\0\0\0", 8) + image_text(lines);
 }

@@ -13,7 +13,7 @@ TEST(StubText, VersionStandsBehindItsMark) {
             "2.3.2 (429f97ae6b@2025-04-09T09:09:27)");
   EXPECT_EQ(version_in_text(std::string("librknnrt version: %s\0librknnrt version: 1.5.2\0x", 48)),
             "1.5.2")
-      << "a format is no version";
+      << "a format is not a version";
   for (const char* none : {"", "librknnrt version: ", "librknnrt version: %s", "librknnrt"})
     EXPECT_EQ(version_in_text(none), "") << none;
   EXPECT_LE(version_in_text("librknnrt version: 1" + std::string(5000, '2')).size(), 200U);
