@@ -9,8 +9,6 @@
 namespace corelane::rknn {
 namespace {
 
-constexpr std::string_view kDefaultDevice = "virtual:rk3588";
-
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
@@ -40,10 +38,10 @@ Result<std::string> device_text() {
     return inner;
   }
   const std::string chosen = environment("CORELANE_DEVICE");
-  if (chosen.empty()) return std::string(kDefaultDevice);
+  if (chosen.empty()) return device::default_device();
   CORELANE_ASSIGN(const device::DeviceSpec spec, device::parse_device_spec(chosen));
   // Then this library is the one that the device "rknn" loads.
-  if (spec.kind == "rknn") return std::string(kDefaultDevice);
+  if (spec.kind == "rknn") return device::default_device();
   return chosen;
 }
 
