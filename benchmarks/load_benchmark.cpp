@@ -14,6 +14,9 @@
 #include <thread>
 
 #include "corelane/base/file.h"
+#include "corelane/device/device.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/program/program_file.h"
 #include "corelane/runtime/program.h"
 #include "harness.h"
 #include "model_list.h"

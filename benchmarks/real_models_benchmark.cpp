@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "corelane/device/device.h"
+#include "corelane/onnx/onnx_import.h"
 #include "corelane/runtime/program.h"
 #include "harness.h"
 #include "model_list.h"

@@ -14,6 +14,7 @@
 #include <random>
 #include <thread>
 
+#include "corelane/onnx/onnx_import.h"
 #include "corelane/runtime/program.h"
 #include "harness.h"
 #include "model_list.h"

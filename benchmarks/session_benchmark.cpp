@@ -9,6 +9,7 @@
 #include <mutex>
 #include <openvino/openvino.hpp>
 
+#include "corelane/onnx/onnx_import.h"
 #include "corelane/session/session.h"
 #include "harness.h"
 #include "model_list.h"

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <thread>
 
+#include "corelane/device/registry.h"
 #include "corelane/session/session.h"
 #include "harness.h"
 #include "tiny_model.h"

@@ -8,6 +8,7 @@
 #include <openvino/openvino.hpp>
 #include <stdexcept>
 
+#include "corelane/device/device.h"
 #include "corelane/runtime/program.h"
 #include "harness.h"
 #include "tiny_model.h"

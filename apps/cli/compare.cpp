@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/reference_engine.h"
 #include "cli/tensors.h"
+#include "corelane/device/device.h"
 
 namespace corelane::cli {
 namespace {

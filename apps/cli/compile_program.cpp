@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "corelane/base/file.h"
+#include "corelane/program/program_file.h"
 
 namespace corelane::cli {
 namespace {

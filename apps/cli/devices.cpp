@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "corelane/device/device.h"
+#include "corelane/device/registry.h"
 
 namespace corelane::cli {
 namespace {

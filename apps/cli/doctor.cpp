@@ -12,6 +12,9 @@
 
 #include "cli/command.h"
 #include "corelane/base/file.h"
+#include "corelane/device/device.h"
+#include "corelane/device/registry.h"
+#include "corelane/program/program_file.h"
 #include "corelane/tensor/convert.h"
 
 namespace corelane::cli {

@@ -4,6 +4,10 @@
 
 #include "cli/command.h"
 #include "corelane/base/file.h"
+#include "corelane/device/device.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/program/program_file.h"
+#include "corelane/runtime/file_kind.h"
 
 namespace corelane::cli {
 namespace {
@@ -25,6 +29,8 @@ std::string_view segment_name(SegmentKind kind) {
       return "precompiled";
     case SegmentKind::kForeign:
       return "foreign";
+    case SegmentKind::kLowered:
+      return "lowered";
   }
   return "unknown";
 }
@@ -90,7 +96,7 @@ std::string describe(const ProgramDescription& d) {
 /// The report as JSON, and as `text` for people.
 Result<Json> inspect_file(const Arguments& a, std::string& text) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(a.model));
-  const auto kind = detect_file_kind(mapped.bytes());
+  const auto kind = file_kind(mapped.bytes());
   Json out{{"file", a.model}, {"kind", file_kind_name(kind)}, {"bytes", mapped.bytes().size()}};
   text = fmt::format("{}: {} ({})\n", a.model, file_kind_name(kind),
                      human_bytes(mapped.bytes().size()));
@@ -104,12 +110,19 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
     CORELANE_ASSIGN(auto model, import_onnx_file(a.model));
     out["program"] = to_json(model.description);
     text += describe(model.description);
+    out["lowered"] = Json::array();
+    for (const LoweredGraph& form : model.lowered) {
+      out["lowered"].push_back({{"tag", form.tag}, {"bytes", form.graph.size()}});
+      text += fmt::format("Lowered    {}: {}\n", form.tag,
+                          form.graph.empty() ? "as given" : human_bytes(form.graph.size()));
+    }
     return out;
   }
   // What an opaque image holds only its device can say: run() asks it.
   if (kind != FileKind::kProgram && a.load && !a.verify) return out;
   CORELANE_ASSIGN(auto file,
-                  ProgramFile::open(a.model, a.verify ? Verify::kEverything : Verify::kHeader));
+                  ProgramFile::open(a.model, a.verify ? Verify::kEverything : Verify::kHeader,
+                                    foreign_files()));
   out["program"] = to_json(file->description());
   text += describe(file->description());
   out["segments"] = Json::array();

@@ -10,6 +10,9 @@
 
 #include "cli/options.h"
 #include "corelane/base/file.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/program/program_file.h"
+#include "corelane/runtime/file_kind.h"
 
 extern char** environ;  // POSIX: the environment of this process.
 
@@ -88,7 +91,7 @@ Result<ByteVector> program_graph(const std::string& path, const ImportOptions& i
     CORELANE_ASSIGN(auto model, import_onnx_file(path, import));
     return inline_constants(model.graph, model.constants);
   }
-  CORELANE_ASSIGN(auto file, ProgramFile::open(path, Verify::kEverything));
+  CORELANE_ASSIGN(auto file, ProgramFile::open(path, Verify::kEverything, foreign_files()));
   CORELANE_ASSIGN(auto graph, file->find(SegmentKind::kGraph));
   CORELANE_ASSIGN(auto constants, file->find(SegmentKind::kConstants));
   if (!graph) {

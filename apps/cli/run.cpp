@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/tensors.h"
 #include "corelane/base/file.h"
+#include "corelane/device/device.h"
 
 namespace corelane::cli {
 namespace {

@@ -17,7 +17,8 @@ enum class LockRank : std::uint16_t {
   kCallbackThread = 210,  ///< Posted to under the lock of a device or a session.
 
   // 6xx: drivers and runtime.
-  kOutputFinish = 601,  ///< OutputFinish: state of an inference's end; waits on the clock.
+  kOutputFinish = 601,        ///< OutputFinish: state of an inference's end; waits on the clock.
+  kProgramExecutables = 602,  ///< ExecutableSet: which shapes are prepared, or being prepared.
   kOnnxReader = 611,    ///< drivers/virtual: the engine's list of readers, which may load one.
   kPackedMatrix = 612,  ///< drivers/virtual: one packed B, while it is packed.
 

@@ -26,15 +26,11 @@ class CustomOperators {
     for (const auto& f : model.functions()) functions_.insert(f.domain() + ":" + f.name());
   }
 
-  Status graph(::onnx::GraphProto& g) {
-    Types types;
-    for (const auto* list : {&g.value_info(), &g.input(), &g.output()}) {
-      for (const auto& v : *list) types[v.name()] = v.type();
-    }
+  Status graph(const ::onnx::GraphProto& g) {
     for (int i = 0; i < g.node_size(); ++i) {
-      auto& node = *g.mutable_node(i);
+      const auto& node = g.node(i);
       if (is_declared(node)) {
-        CORELANE_TRY(prepare(node, i, types));
+        count(node);
       } else if (!is_engine_domain(node.domain()) &&
                  !functions_.contains(node.domain() + ":" + node.op_type())) {
         return error(Code::kUnsupportedModel,
@@ -42,9 +38,9 @@ class CustomOperators {
                      "operator, declare it: --custom-op {}",
                      node_text(node, i), op_text(node), op_text(node));
       }
-      for (auto& a : *node.mutable_attribute()) {
-        if (a.has_g()) CORELANE_TRY(graph(*a.mutable_g()));
-        for (auto& below : *a.mutable_graphs()) CORELANE_TRY(graph(below));
+      for (const auto& a : node.attribute()) {
+        if (a.has_g()) CORELANE_TRY(graph(a.g()));
+        for (const auto& below : a.graphs()) CORELANE_TRY(graph(below));
       }
     }
     return {};
@@ -61,8 +57,6 @@ class CustomOperators {
   }
 
  private:
-  using Types = std::unordered_map<std::string, ::onnx::TypeProto>;
-
   bool is_declared(const ::onnx::NodeProto& node) {
     for (const auto& text : {node.op_type(), node.domain() + "." + node.op_type()}) {
       if (!declared_.contains(text)) continue;
@@ -79,44 +73,13 @@ class CustomOperators {
     return !is_engine_domain(node.domain());
   }
 
-  Status prepare(::onnx::NodeProto& node, int position, const Types& types) {
-    const auto same = [&](const CustomOperatorDecl& d) {
-      return d.type == node.op_type() && d.domain == node.domain();
-    };
-    auto it = std::find_if(found_.begin(), found_.end(), same);
-    if (it == found_.end()) {
-      it = found_.insert(found_.end(), {node.op_type(), node.domain(), 0});
+  void count(const ::onnx::NodeProto& node) {
+    for (CustomOperatorDecl& found : found_) {
+      if (found.type != node.op_type() || found.domain != node.domain()) continue;
+      ++found.nodes;
+      return;
     }
-    ++it->nodes;
-
-    std::vector<std::int64_t> dtypes;
-    std::vector<std::string> shapes;
-    for (const auto& out : node.output()) {
-      const auto type = types.find(out);
-      const bool known = type != types.end() && elem_type_of(type->second) != 0;
-      const auto shape = known ? shape_of(type->second) : std::nullopt;
-      if (!shape) {
-        // One output without a description is taken to be like input 0.
-        if (node.output_size() == 1 && node.input_size() > 0) return {};
-        return error(Code::kUnsupportedModel,
-                     "node {}: nothing says what type and shape output '{}' of the custom "
-                     "operator {} has; add a value_info for it to the ONNX graph",
-                     node_text(node, position), out, op_text(node));
-      }
-      dtypes.push_back(elem_type_of(type->second));
-      std::string text;
-      for (const auto d : shape->dims()) {
-        text += (text.empty() ? "" : ",") + (d == Shape::kOpen ? "?" : std::to_string(d));
-      }
-      shapes.push_back(std::move(text));
-    }
-    set_attribute(node, "corelane_output_dtypes", dtypes);
-    remove_attribute(node, "corelane_output_shapes");
-    auto& a = *node.add_attribute();
-    a.set_name("corelane_output_shapes");
-    a.set_type(::onnx::AttributeProto::STRINGS);
-    for (auto& s : shapes) a.add_strings(std::move(s));
-    return {};
+    found_.push_back({node.op_type(), node.domain(), 1});
   }
 
   std::set<std::string> declared_;
@@ -126,13 +89,76 @@ class CustomOperators {
   std::vector<CustomOperatorDecl> found_;
 };
 
+using Types = std::unordered_map<std::string, ::onnx::TypeProto>;
+
+Types types_of(const ::onnx::GraphProto& graph) {
+  Types types;
+  for (const auto* list : {&graph.value_info(), &graph.input(), &graph.output()}) {
+    for (const auto& v : *list) types[v.name()] = v.type();
+  }
+  return types;
+}
+
+Status write_outputs(::onnx::NodeProto& node, int position, const Types& types) {
+  std::vector<std::int64_t> dtypes;
+  std::vector<std::string> shapes;
+  for (const auto& out : node.output()) {
+    const auto type = types.find(out);
+    const bool known = type != types.end() && elem_type_of(type->second) != 0;
+    const auto shape = known ? shape_of(type->second) : std::nullopt;
+    if (!shape) {
+      // One output without a description is taken to be like input 0.
+      if (node.output_size() == 1 && node.input_size() > 0) return {};
+      return error(Code::kUnsupportedModel,
+                   "node {}: nothing says what type and shape output '{}' of the custom "
+                   "operator {} has; add a value_info for it to the ONNX graph",
+                   node_text(node, position), out, op_text(node));
+    }
+    dtypes.push_back(elem_type_of(type->second));
+    std::string text;
+    for (const auto d : shape->dims()) {
+      text += (text.empty() ? "" : ",") + (d == Shape::kOpen ? "?" : std::to_string(d));
+    }
+    shapes.push_back(std::move(text));
+  }
+  set_attribute(node, "corelane_output_dtypes", dtypes);
+  remove_attribute(node, "corelane_output_shapes");
+  auto& a = *node.add_attribute();
+  a.set_name("corelane_output_shapes");
+  a.set_type(::onnx::AttributeProto::STRINGS);
+  for (auto& s : shapes) a.add_strings(std::move(s));
+  return {};
+}
+
+Status describe_graph(::onnx::GraphProto& graph, const std::vector<CustomOperatorDecl>& operators) {
+  const Types types = types_of(graph);
+  for (int i = 0; i < graph.node_size(); ++i) {
+    auto& node = *graph.mutable_node(i);
+    const auto is_custom = std::ranges::any_of(operators, [&](const CustomOperatorDecl& op) {
+      return op.type == node.op_type() && op.domain == node.domain();
+    });
+    if (is_custom) CORELANE_TRY(write_outputs(node, i, types));
+    for (auto& a : *node.mutable_attribute()) {
+      if (a.has_g()) CORELANE_TRY(describe_graph(*a.mutable_g(), operators));
+      for (auto& below : *a.mutable_graphs()) CORELANE_TRY(describe_graph(below, operators));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<std::vector<CustomOperatorDecl>> prepare_custom_operators(
-    ::onnx::ModelProto& model, const std::vector<std::string>& declared) {
+Result<std::vector<CustomOperatorDecl>> find_custom_operators(
+    const ::onnx::ModelProto& model, const std::vector<std::string>& declared) {
   CustomOperators operators(model, declared);
-  CORELANE_TRY(operators.graph(*model.mutable_graph()));
+  CORELANE_TRY(operators.graph(model.graph()));
   return operators.finish();
+}
+
+Status describe_custom_outputs(::onnx::ModelProto& model,
+                               const std::vector<CustomOperatorDecl>& operators) {
+  if (operators.empty()) return {};
+  return describe_graph(*model.mutable_graph(), operators);
 }
 
 }  // namespace corelane::onnx

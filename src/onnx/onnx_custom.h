@@ -1,4 +1,4 @@
-/// Custom operators: the ones that were declared are prepared for the engine, others refused.
+/// Custom operators: declared ones are described to the device, others refused.
 #pragma once
 
 #include <string>
@@ -10,12 +10,16 @@
 
 namespace corelane::onnx {
 
-/// For each node of a declared type ("MyOp" or "domain.MyOp"; "*": all that nothing defines): sets
-/// `corelane_output_dtypes` and `corelane_output_shapes` ("1,3,?") from what the graph says of its
-/// outputs, and counts it. kUnsupportedModel names a node whose operator is in no standard domain
-/// and was not declared, or whose outputs have no known type and shape where the engine cannot
-/// assume input 0's.
-Result<std::vector<CustomOperatorDecl>> prepare_custom_operators(
-    ::onnx::ModelProto& model, const std::vector<std::string>& declared);
+/// The operators of declared types ("MyOp" or "domain.MyOp"; "*": all that nothing defines), with
+/// their counts, in a model as the engine gets it. kUnsupportedModel names a node whose operator is
+/// in no standard domain and was not declared, kInvalidArgument a declared type of no node.
+Result<std::vector<CustomOperatorDecl>> find_custom_operators(
+    const ::onnx::ModelProto& model, const std::vector<std::string>& declared);
+
+/// Sets `corelane_output_dtypes` and `corelane_output_shapes` ("1,3,?") of each such node, from
+/// what the graph says of its outputs. kUnsupportedModel names a node whose outputs have no known
+/// type and shape where the engine cannot assume those of input 0.
+Status describe_custom_outputs(::onnx::ModelProto& model,
+                               const std::vector<CustomOperatorDecl>& operators);
 
 }  // namespace corelane::onnx

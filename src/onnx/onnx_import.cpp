@@ -1,16 +1,13 @@
 #include "corelane/onnx/onnx_import.h"
 
-#include <new>
-
 #include "base/guard.h"
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_constants.h"
 #include "onnx/graph/onnx_describe.h"
-#include "onnx/graph/onnx_scan.h"
+#include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
-#include "onnx/lowering/onnx_quantized.h"
-#include "onnx/lowering/onnx_rewriter.h"
+#include "onnx/lowering/onnx_engines.h"
 #include "onnx/onnx_custom.h"
 #include "onnx/shape/onnx_batch.h"
 #include "onnx/shape/onnx_freeze.h"
@@ -31,57 +28,78 @@ Status check_options(const ImportOptions& options) {
   return {};
 }
 
-Status parse(ByteSpan bytes, ::onnx::ModelProto& model) {
-  CORELANE_TRY(check_wire(bytes));
-  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return error(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
-  }
-  return check_structure(model);
-}
-
-Result<ByteVector> serialize(const ::onnx::ModelProto& model) {
-  const std::size_t size = model.ByteSizeLong();
-  if (size > std::size_t{0x7FFFFFFF}) {
-    return error(Code::kUnsupportedModel, "the model takes {} bytes; protobuf allows 2147483647",
-                 size);
-  }
-  ByteVector bytes(size);
-  if (!model.SerializeToArray(bytes.data(), static_cast<int>(size))) {
-    return error(Code::kInternal, "protobuf cannot write the model");
-  }
-  return bytes;
-}
-
 std::uint64_t total_constants(::onnx::ModelProto& model) {
   std::uint64_t total = 0;
   for_each_tensor(model, [&](::onnx::TensorProto& t) { total += tensor_bytes(t).value_or(0); });
   return total;
 }
 
+/// Models of other domains alone name no standard operator set; what a lowering adds needs one.
+void add_standard_opset(::onnx::ModelProto& model) {
+  for (const auto& o : model.opset_import()) {
+    if (is_standard_domain(o.domain())) return;
+  }
+  if (model.opset_import_size() == 0) return;  // An old model: version 1.
+  auto& added = *model.add_opset_import();
+  added.set_domain("");
+  added.set_version(17);
+}
+
+/// What the lowerings find out about the network given, beside their own results.
+struct Lowered {
+  LoweringReport report;
+  std::vector<CustomOperatorDecl> custom_operators;
+};
+
+/// Adds the form for one engine. `model` is the network given, before and after, but for the shapes
+/// of its outputs, of which the lowering may find out more. Lowered in place and read again, since
+/// a copy beside it would take as much memory again.
+Result<Lowered> lower(::onnx::ModelProto& model, const Lowering& lowering,
+                      const ImportOptions& options, ImportedModel& imported) {
+  CORELANE_ASSIGN(const ByteVector given, serialize_model(model));
+  Lowered found;
+  CORELANE_ASSIGN(found.report,
+                  lower_model(model, imported.constants, lowering, options.refuse_known_wrong));
+  CORELANE_ASSIGN(found.custom_operators, find_custom_operators(model, options.custom_operators));
+  LoweredGraph& form = imported.lowered.emplace_back(LoweredGraph{lowering.tag(), {}});
+  if (!found.report.changed) return found;
+  CORELANE_TRY(describe_custom_outputs(model, found.custom_operators));
+  CORELANE_ASSIGN(form.graph, serialize_model(model));
+  auto outputs = std::move(*model.mutable_graph()->mutable_output());
+  model.Clear();
+  if (!model.ParseFromArray(given.data(), static_cast<int>(given.size())))
+    return error(Code::kInternal, "protobuf cannot read what it wrote");
+  *model.mutable_graph()->mutable_output() = std::move(outputs);
+  return found;
+}
+
 Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
                                      const ImportOptions& options) {
   CORELANE_TRY(check_options(options));
   ::onnx::ModelProto model;
-  CORELANE_TRY(parse(bytes, model));
+  CORELANE_TRY(parse_model(bytes, model));
   ImportedModel imported;
   CORELANE_ASSIGN(imported.constants, take_constants(model, external));
   CORELANE_TRY(freeze_dims(*model.mutable_graph(), options));
-  auto& description = imported.description;
   // What is made of a model from here on: kImportRevision (import_revision.h) goes with it.
   std::vector<ImportFinding> batch_findings;
   CORELANE_TRY(apply_batch(model, imported.constants, options.batch, batch_findings));
-  CORELANE_ASSIGN(auto report, rewrite(model, imported.constants, options.refuse_known_wrong));
-  description.findings = std::move(report.findings);
+  add_standard_opset(model);
+  auto& description = imported.description;
+  for (const Lowering& lowering : lowerings()) {
+    CORELANE_ASSIGN(Lowered found, lower(model, lowering, options, imported));
+    description.findings.insert(description.findings.end(), found.report.findings.begin(),
+                                found.report.findings.end());
+    description.macs = found.report.macs;
+    description.custom_operators = std::move(found.custom_operators);
+  }
   description.findings.insert(description.findings.end(), batch_findings.begin(),
                               batch_findings.end());
-  description.macs = report.macs;
-  CORELANE_ASSIGN(description.custom_operators,
-                  prepare_custom_operators(model, options.custom_operators));
+  CORELANE_TRY(describe_custom_outputs(model, description.custom_operators));
   CORELANE_TRY(describe(model, imported.constants, options, description));
-  rewrite_quantized(*model.mutable_graph(), imported.constants, description.findings);
   CORELANE_ASSIGN(description.shape_sets, check_shape_sets(description.inputs, options));
   description.constant_bytes = total_constants(model);
-  CORELANE_ASSIGN(imported.graph, serialize(model));
+  CORELANE_ASSIGN(imported.graph, serialize_model(model));
   return imported;
 }
 
@@ -116,13 +134,13 @@ Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
 Result<ByteVector> inline_constants(ByteSpan graph, ByteSpan constants) {
   return no_throw("the import", [&]() -> Result<ByteVector> {
     ::onnx::ModelProto model;
-    CORELANE_TRY(onnx::parse(graph, model));
+    CORELANE_TRY(onnx::parse_model(graph, model));
     Status status;
     onnx::for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
       if (status.ok()) status = onnx::inline_tensor(tensor, constants);
     });
     CORELANE_TRY(status);
-    return onnx::serialize(model);
+    return onnx::serialize_model(model);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "corelane/base/bytes.h"
@@ -106,11 +107,27 @@ class TestModel {
   ::onnx::ModelProto model_;
 };
 
-/// The graph of an imported model.
-inline ::onnx::GraphProto graph_of(const ImportedModel& imported) {
+/// The network of an imported model as it was given.
+inline ::onnx::GraphProto given_graph_of(const ImportedModel& imported) {
   ::onnx::ModelProto model;
   model.ParseFromArray(imported.graph.data(), static_cast<int>(imported.graph.size()));
   return model.graph();
+}
+
+/// The model as an engine is given it.
+inline ::onnx::ModelProto lowered_model_of(const ImportedModel& imported,
+                                           std::string_view engine = "openvino") {
+  const ByteVector* bytes = &imported.graph;
+  for (const LoweredGraph& form : imported.lowered)
+    if (form.tag.starts_with(engine) && !form.graph.empty()) bytes = &form.graph;
+  ::onnx::ModelProto model;
+  model.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()));
+  return model;
+}
+
+/// The graph of it.
+inline ::onnx::GraphProto graph_of(const ImportedModel& imported) {
+  return lowered_model_of(imported).graph();
 }
 
 /// Operators in order, "Add Relu".

@@ -73,19 +73,25 @@ bool looks_like_onnx(ByteSpan bytes) {
 
 }  // namespace
 
-FileKind detect_file_kind(ByteSpan bytes) noexcept {
-  if (starts_with(bytes, program::kMagic)) {
-    return starts_with(bytes, program::kTag, 4) ? FileKind::kProgram : FileKind::kVendor;
+const ForeignMagic* find_foreign(ByteSpan bytes, std::span<const ForeignMagic> foreign) noexcept {
+  const ForeignMagic* found = nullptr;
+  for (const ForeignMagic& magic : foreign) {
+    if (!starts_with(bytes, magic.bytes, magic.offset)) continue;
+    // What a file begins with counts more than what stands further on.
+    if (found == nullptr || magic.offset < found->offset) found = &magic;
   }
-  if (starts_with(bytes, "CYPTRKNN") || starts_with(bytes, "CRYPTRKNN") ||
-      starts_with(bytes, "RKNE")) {
-    return FileKind::kVendorCrypted;
-  }
+  return found;
+}
+
+FileKind detect_file_kind(ByteSpan bytes, std::span<const ForeignMagic> foreign) noexcept {
+  // Other kinds may begin with the same magic: the tag decides.
+  if (starts_with(bytes, program::kMagic) && starts_with(bytes, program::kTag, 4))
+    return FileKind::kProgram;
+  // Before the others: an ONNX file's producer name may stand where they have a magic.
   if (looks_like_onnx(bytes)) return FileKind::kOnnx;
-  // The vendor's newer tools write a FlatBuffer whose file identifier is RKNN. Asked last: an ONNX
-  // file's producer name may stand at the same place.
-  if (starts_with(bytes, program::kMagic, 4)) return FileKind::kVendor;
-  return FileKind::kUnknown;
+  const ForeignMagic* const row = find_foreign(bytes, foreign);
+  if (row == nullptr) return FileKind::kUnknown;
+  return row->encrypted ? FileKind::kVendorCrypted : FileKind::kVendor;
 }
 
 std::string_view file_kind_name(FileKind kind) noexcept {

@@ -3,13 +3,16 @@
 #include <string>
 
 #include "corelane/program/program_file.h"
+#include "program/testing/foreign_files.h"
 
 namespace corelane {
 namespace {
 
 using namespace std::string_literals;
 
-FileKind kind_of(const std::string& s) { return detect_file_kind(as_byte_span(s)); }
+FileKind kind_of(const std::string& s) {
+  return detect_file_kind(as_byte_span(s), testing::foreign_rows());
+}
 
 TEST(DetectFileKind, OursHasTheMagicAndTheTag) {
   EXPECT_EQ(kind_of("RKNNCLP1..."), FileKind::kProgram);

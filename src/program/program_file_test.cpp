@@ -12,6 +12,7 @@
 
 #include "corelane/base/file.h"
 #include "program/program_format.h"
+#include "program/testing/foreign_files.h"
 #include "program/testing/program_surgery.h"
 #include "program/testing/random_program.h"
 
@@ -232,7 +233,7 @@ TEST(ProgramFile, OtherKindsOfFilesNameTheWayOut) {
   };
   for (const auto& c : cases) {
     ASSERT_TRUE(write_file_atomic(folder / c.name, as_byte_span(c.content)).ok());
-    const auto file = ProgramFile::open(folder / c.name);
+    const auto file = ProgramFile::open(folder / c.name, Verify::kHeader, testing::foreign_rows());
     ASSERT_FALSE(file) << c.name;
     EXPECT_EQ(file.error().code(), c.code) << c.name;
     EXPECT_THAT(file.error().message(), AllOf(HasSubstr(c.name), HasSubstr(c.words)));
@@ -289,12 +290,28 @@ TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
 TEST(ProgramFile, ARequiredFlagOfALaterVersionIsRefused) {
   ByteVector bytes = small_program();
   testing::write_at(bytes, format::kMinorAt, std::uint16_t{9});
-  testing::write_at(bytes, format::kFlagsAt, std::uint32_t{1});
+  testing::write_at(bytes, format::kFlagsAt, std::uint32_t{2});
   testing::repair_fixed_header(bytes);
   EXPECT_EQ(open_status(bytes).code(), Code::kVersionMismatch);
 }
 
-TEST(ProgramFile, ThisVersionHasNoFlagsAndNothingReserved) {
+TEST(ProgramFile, ALoweredFormIsARequiredFlagForEarlierReaders) {
+  const ByteVector one(1);
+  const auto header_of = [&](ByteSpan lowered) {
+    ProgramWriter writer(small_description());
+    writer.add_segment(SegmentKind::kGraph, "", one);
+    writer.add_segment(SegmentKind::kLowered, "engine/1", lowered);
+    const ByteVector bytes = writer.finish().value();
+    EXPECT_TRUE(ProgramFile::from_bytes(bytes, nullptr, Verify::kEverything));
+    return std::pair{testing::read_at<std::uint16_t>(bytes, format::kMinorAt),
+                     testing::read_at<std::uint32_t>(bytes, format::kFlagsAt)};
+  };
+  EXPECT_EQ(header_of(one), (std::pair{std::uint16_t{2}, std::uint32_t{1}}));
+  // Empty: the engine takes the graph as it is, and so may a reader that skips the segment.
+  EXPECT_EQ(header_of({}), (std::pair{std::uint16_t{2}, std::uint32_t{0}}));
+}
+
+TEST(ProgramFile, ThisVersionHasNoOtherFlagsAndNothingReserved) {
   ByteVector bytes = small_program();
   testing::write_at(bytes, format::kFlagsAt, std::uint32_t{0x00010000});
   testing::repair_fixed_header(bytes);
@@ -361,7 +378,10 @@ TEST(ProgramWriter, RefusesSegmentsThatCannotBeTold) {
   EXPECT_FALSE(finish(K::kConstants, "", K::kConstants, "b"));
   EXPECT_FALSE(finish(K::kGraph, "b", K::kConstants, ""));
   EXPECT_FALSE(finish(static_cast<K>(0), "", K::kConstants, ""));
-  EXPECT_FALSE(finish(static_cast<K>(5), "", K::kConstants, ""));
+  EXPECT_TRUE(finish(K::kLowered, "a/1", K::kLowered, "a/2"));
+  EXPECT_FALSE(finish(K::kLowered, "a/1", K::kLowered, "a/1"));
+  EXPECT_FALSE(finish(K::kLowered, "", K::kConstants, ""));
+  EXPECT_FALSE(finish(static_cast<K>(6), "", K::kConstants, ""));
 }
 
 TEST(ProgramWriter, RefusesMoreThanAReaderWouldTake) {

@@ -32,11 +32,12 @@ Status check_version(const FixedHeader& h, std::string_view name) {
                  "corelane that wrote it",
                  name, h.major, h.minor, CORELANE_VERSION_STRING, kMajor, kRecompile);
   }
-  const std::uint32_t unknown = h.newer() ? h.flags & kRequiredFlags : h.flags;
+  const std::uint32_t unknown = (h.newer() ? h.flags & kRequiredFlags : h.flags) & ~kKnownFlags;
   if (unknown != 0) {
     return error(h.newer() ? Code::kVersionMismatch : Code::kMalformed,
-                 "{} (format {}.{}) sets flags 0x{:08x}, of which corelane {} knows none: {}", name,
-                 h.major, h.minor, h.flags, CORELANE_VERSION_STRING, kRecompile);
+                 "{} (format {}.{}) sets flags 0x{:08x}, of which corelane {} does not know "
+                 "0x{:08x}: {}",
+                 name, h.major, h.minor, h.flags, CORELANE_VERSION_STRING, unknown, kRecompile);
   }
   return {};
 }
@@ -81,6 +82,8 @@ std::string segment_kind_name(SegmentKind kind) {
       return "precompiled";
     case SegmentKind::kForeign:
       return "foreign";
+    case SegmentKind::kLowered:
+      return "lowered";
   }
   return fmt::format("kind {}", static_cast<unsigned>(kind));
 }
@@ -112,7 +115,7 @@ Result<FixedHeader> decode_fixed_header(ByteSpan file, std::string_view name) {
   h.header_size = get<std::uint32_t>(file, kHeaderSizeAt);
   h.header_crc32c = get<std::uint32_t>(file, kHeaderCrcAt);
   // The place of this checksum is the same in every version, so that a flipped bit in the version
-  // is told from another version.
+  // differs from another version.
   const auto stored = get<std::uint32_t>(file, kFixedCrcAt);
   const std::uint32_t computed = crc32c(file.first(kFixedCrcAt));
   if (stored != computed) {

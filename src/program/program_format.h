@@ -14,7 +14,7 @@ namespace corelane::program {
 inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 1;
+inline constexpr std::uint16_t kMinor = 2;
 inline constexpr std::size_t kFixedHeaderBytes = 64;
 /// Offsets inside the fixed header.
 inline constexpr std::size_t kMajorAt = 8;
@@ -27,6 +27,10 @@ inline constexpr std::size_t kReservedAt = 32;
 inline constexpr std::size_t kFixedCrcAt = 60;
 /// Flags of the low half change what the file means: a reader that does not know one must refuse.
 inline constexpr std::uint32_t kRequiredFlags = 0x0000FFFF;
+/// An engine computes the graph segment wrongly and has a lowered form instead. Readers before 1.2
+/// would run the graph.
+inline constexpr std::uint32_t kHasLoweredForm = 0x00000001;
+inline constexpr std::uint32_t kKnownFlags = kHasLoweredForm;
 
 inline constexpr std::size_t kSegmentAlignment = 64;
 inline constexpr std::size_t kConstantsAlignment = 4096;
@@ -46,7 +50,7 @@ constexpr std::size_t alignment_of(SegmentKind kind) noexcept {
   return kind == SegmentKind::kConstants ? kConstantsAlignment : kSegmentAlignment;
 }
 
-/// "graph", "constants", "precompiled", "foreign"; "kind 7".
+/// "graph", "constants", "precompiled", "foreign", "lowered"; "kind 7".
 std::string segment_kind_name(SegmentKind kind);
 
 struct FixedHeader {

@@ -43,8 +43,9 @@ Result<std::shared_ptr<const AlignedCopy>> copy_aligned(ByteSpan bytes) {
 }
 
 /// Refuses what is not ours, with the way out.
-Status check_kind(ByteSpan bytes, std::string_view name, std::string_view argument) {
-  switch (detect_file_kind(bytes)) {
+Status check_kind(ByteSpan bytes, std::string_view name, std::string_view argument,
+                  std::span<const ForeignMagic> foreign) {
+  switch (detect_file_kind(bytes, foreign)) {
     case FileKind::kProgram:
       return {};
     case FileKind::kOnnx:
@@ -55,9 +56,9 @@ Status check_kind(ByteSpan bytes, std::string_view name, std::string_view argume
     case FileKind::kVendor:
       return error(Code::kForeignImage,
                    "{} is a vendor-compiled image, which only the vendor's runtime understands: "
-                   "select that device (CORELANE_DEVICE=rknn), or compile the ONNX model it came "
+                   "select that device (CORELANE_DEVICE={}), or compile the ONNX model it came "
                    "from with `corelane compile model.onnx -o model.rknn`",
-                   name);
+                   name, find_foreign(bytes, foreign)->kind);
     case FileKind::kVendorCrypted:
       return error(Code::kForeignImage,
                    "{} is an encrypted vendor-compiled image, which only the vendor's runtime on "
@@ -68,9 +69,9 @@ Status check_kind(ByteSpan bytes, std::string_view name, std::string_view argume
       break;
   }
   return error(Code::kMalformed,
-               "{} ({} bytes) is not a program file: it does not begin with RKNN CLP1; write one "
-               "with `corelane compile model.onnx -o model.rknn`",
-               name, bytes.size());
+               "{} ({} bytes) is not a program file: it does not begin with {} {}; write one with "
+               "`corelane compile model.onnx -o model.rknn`",
+               name, bytes.size(), format::kMagic, format::kTag);
 }
 
 }  // namespace
@@ -96,8 +97,8 @@ struct ProgramFile::Impl {
                  name, format::segment_kind_name(s.kind), s.size, s.offset, computed, s.crc32c);
   }
 
-  Status parse(std::string_view argument) {
-    CORELANE_TRY(check_kind(bytes, name, argument));
+  /// Of bytes that check_kind() took.
+  Status parse() {
     CORELANE_ASSIGN(const auto fixed, format::decode_fixed_header(bytes, name));
     const ByteSpan header = bytes.subspan(format::kFixedHeaderBytes, fixed.header_size);
     if (const std::uint32_t computed = crc32c(header); computed != fixed.header_crc32c) {
@@ -138,8 +139,8 @@ Status verify_all(const ProgramFile& file) {
 ProgramFile::ProgramFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ProgramFile::~ProgramFile() = default;
 
-Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(const std::filesystem::path& path,
-                                                             Verify verify) {
+Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(
+    const std::filesystem::path& path, Verify verify, std::span<const ForeignMagic> foreign) {
   const std::string name = fmt::format("'{}'", path.string());
   return no_throw(name, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
     CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
@@ -148,7 +149,8 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(const std::filesyst
     impl->name = name;
     impl->bytes = owner->bytes();
     impl->owner = owner;
-    CORELANE_TRY(impl->parse(path.string()));
+    CORELANE_TRY(check_kind(impl->bytes, name, path.string(), foreign));
+    CORELANE_TRY(impl->parse());
     std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
     if (verify == Verify::kEverything) CORELANE_TRY(verify_all(*file));
     return file;
@@ -156,21 +158,22 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(const std::filesyst
 }
 
 Result<std::shared_ptr<const ProgramFile>> ProgramFile::from_bytes(
-    ByteSpan bytes, std::shared_ptr<const void> keep_alive, Verify verify) {
+    ByteSpan bytes, std::shared_ptr<const void> keep_alive, Verify verify,
+    std::span<const ForeignMagic> foreign) {
   constexpr std::string_view kName = "the program in memory";
   return no_throw(kName, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
     auto impl = std::make_unique<Impl>();
     impl->name = kName;
     impl->bytes = bytes;
     impl->owner = std::move(keep_alive);
-    // Looked at before it is copied: what is no program file costs no memory.
-    CORELANE_TRY(check_kind(bytes, kName, "model.onnx"));
+    // Checked before it is copied: what is not a program file costs no memory.
+    CORELANE_TRY(check_kind(bytes, kName, "model.onnx", foreign));
     if (impl->owner == nullptr) {
       CORELANE_ASSIGN(auto copy, copy_aligned(bytes));
       impl->bytes = {copy->data, bytes.size()};
       impl->owner = std::move(copy);
     }
-    CORELANE_TRY(impl->parse("model.onnx"));
+    CORELANE_TRY(impl->parse());
     std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
     if (verify == Verify::kEverything) CORELANE_TRY(verify_all(*file));
     return file;

@@ -13,7 +13,7 @@ namespace {
 namespace format = program;
 
 bool is_known(SegmentKind kind) {
-  return kind >= SegmentKind::kGraph && kind <= SegmentKind::kForeign;
+  return kind >= SegmentKind::kGraph && kind <= SegmentKind::kLowered;
 }
 
 std::size_t align_up(std::size_t n, std::size_t alignment) {
@@ -39,8 +39,8 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
     if (!is_known(s.kind)) {
       if (allow_unknown) continue;
       return error(Code::kInvalidArgument,
-                   "a segment is of {}; graph (1), constants (2), precompiled (3) and foreign "
-                   "(4) are allowed",
+                   "a segment is of {}; graph (1), constants (2), precompiled (3), foreign (4) and "
+                   "lowered (5) are allowed",
                    kind);
     }
     const bool single = s.kind == SegmentKind::kGraph || s.kind == SegmentKind::kConstants;

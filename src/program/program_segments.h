@@ -10,12 +10,12 @@
 
 namespace corelane {
 
-/// Gives each segment (size set) its offset, the first one behind `begin`; returns the file's size.
+/// Gives each segment (size set) its offset, the first one after `begin`; returns the file's size.
 std::size_t place_segments(std::vector<SegmentInfo>& segments, std::size_t begin);
 
-/// The rules on kinds and tags: one graph, not empty; at most one constants; precompiled and
-/// foreign with a tag each, used once. Kinds that this version does not know are an error unless
-/// `allow_unknown`. kInvalidArgument.
+/// The rules on kinds and tags: one graph, not empty; at most one constants; precompiled,
+/// foreign and lowered with a tag each, used once. Kinds that this version does not know are an
+/// error unless `allow_unknown`. kInvalidArgument.
 Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown);
 
 /// The rules on places: in the order of the table, aligned, inside the file, without overlap, with

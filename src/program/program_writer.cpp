@@ -68,6 +68,19 @@ Status check_limits(const ProgramDescription& d, const std::vector<SegmentInfo>&
   return {};
 }
 
+bool has_lowered_form(const std::vector<SegmentInfo>& segments) {
+  return std::ranges::any_of(
+      segments, [](const SegmentInfo& s) { return s.kind == SegmentKind::kLowered && s.size > 0; });
+}
+
+/// The first version that has all that the file holds.
+std::uint16_t minor_of(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
+  const bool lowered = std::ranges::any_of(
+      segments, [](const SegmentInfo& s) { return s.kind == SegmentKind::kLowered; });
+  if (lowered) return 2;
+  return d.origin == ModelOrigin{} ? 0 : 1;
+}
+
 }  // namespace
 
 ProgramWriter::ProgramWriter(ProgramDescription description)
@@ -105,7 +118,8 @@ Result<ByteVector> ProgramWriter::finish() const {
 
   ByteVector file(file_size);
   format::FixedHeader fixed;
-  if (description.origin == ModelOrigin{}) fixed.minor = 0;  // All that it holds is of 1.0.
+  fixed.minor = minor_of(description, segments);
+  if (has_lowered_form(segments)) fixed.flags = format::kHasLoweredForm;
   fixed.file_size = file_size;
   fixed.header_size = static_cast<std::uint32_t>(header_size);
   fixed.header_crc32c = crc32c(header);

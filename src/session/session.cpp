@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/later.h"
+#include "corelane/device/device.h"
 #include "dispatch/interrupt_poll.h"
 #include "session/binding_state.h"
 #include "session/session_create.h"

@@ -4,6 +4,7 @@
 
 #include "base/fork.h"
 #include "corelane/base/log.h"
+#include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 #include "dispatch/placement.h"
 #include "session/session_parts.h"

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "corelane/device/buffer.h"
+#include "corelane/device/device.h"
 #include "session/testing/session_bench.h"
 
 namespace corelane {

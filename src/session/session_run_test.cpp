@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "corelane/device/device.h"
 #include "session/testing/session_bench.h"
 
 namespace corelane {

@@ -23,6 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.custom_operators = {"mine.MyOp"};
   options.refuse_known_wrong = size % 2 == 0;
   if (size % 5 == 0) options.dims = {{"d0", 2}};
+  const auto unchecked = lower_onnx(bytes, {}, lowerings().front());
+  require(unchecked.has_value() || unchecked.error().code() != Code::kInternal,
+          "the lowering failed with an internal error");
   auto model = import_onnx(bytes, options);
   if (!model) {
     // The sample with the custom operator is the only one that uses the option.
@@ -35,9 +38,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(inline_constants(model->graph, model->constants).has_value(),
           "the constants of an imported model cannot be inlined");
+  require(lower_onnx(model->graph, model->constants, lowerings().front()).has_value(),
+          "an imported model cannot be lowered");
   ProgramWriter writer(model->description);
   writer.add_segment(SegmentKind::kGraph, "", model->graph);
   writer.add_segment(SegmentKind::kConstants, "", model->constants);
+  for (const LoweredGraph& form : model->lowered)
+    writer.add_segment(SegmentKind::kLowered, form.tag, form.graph);
   const auto program = writer.finish();
   if (!program) return 0;
   const auto file = ProgramFile::from_bytes(*program, nullptr, Verify::kEverything);

@@ -1,5 +1,5 @@
-// Any bytes as a program file. The mutator mends the checksums most of the time, so that what lies
-// behind them is reached.
+// Any bytes as a program file. The mutator mends the checksums most of the time, so that the checks
+// after them are reached.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +43,7 @@ void rewrite(const ProgramFile& file) {
   ProgramWriter writer(file.description());
   for (std::size_t i = 0; i < file.segments().size(); ++i) {
     const SegmentInfo& s = file.segments()[i];
-    if (s.kind < SegmentKind::kGraph || s.kind > SegmentKind::kForeign) return;
+    if (s.kind < SegmentKind::kGraph || s.kind > SegmentKind::kLowered) return;
     const auto content = file.segment(i);
     require(content.has_value(), "a segment of a verified file cannot be read");
     writer.add_segment(s.kind, s.tag, *content);

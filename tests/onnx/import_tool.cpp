@@ -60,7 +60,7 @@ int convert_folder(const fs::path& in, const fs::path& out) {
   return 0;
 }
 
-/// False for what is no option.
+/// False for what is not an option.
 bool read_option(const std::string& key, const std::string& value,
                  corelane::ImportOptions& options) {
   const auto equals = value.find('=');

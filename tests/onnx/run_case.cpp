@@ -27,7 +27,7 @@ Status bind_inputs(const Case& c, corelane::Context& context) {
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const CaseTensor& t = c.inputs[i];
     if (t.onnx_type == 0) {
-      return corelane::error(Code::kUnsupportedModel, "input '{}' of the case is no tensor",
+      return corelane::error(Code::kUnsupportedModel, "input '{}' of the case is not a tensor",
                              descs[i].name);
     }
     static const std::byte kNothing{};

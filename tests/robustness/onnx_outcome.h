@@ -16,17 +16,24 @@ inline Result<ByteVector> write_program(const ImportedModel& model) {
   ProgramWriter writer(model.description);
   writer.add_segment(SegmentKind::kGraph, "", model.graph);
   writer.add_segment(SegmentKind::kConstants, "", model.constants);
+  for (const LoweredGraph& form : model.lowered)
+    writer.add_segment(SegmentKind::kLowered, form.tag, form.graph);
   return writer.finish();
 }
 
 /// Imports bytes that lie in memory of exactly their size; what is imported becomes a program file
-/// that opens, and an ONNX model again. True when it was imported.
+/// that opens, and an ONNX model again, and can be lowered from the file. So may the bytes as they
+/// are, which a file may hold unchecked. True when it was imported.
 inline bool import_and_judge(const ByteVector& bytes, const ImportOptions& options) {
   const std::unique_ptr<std::byte[]> exact(new std::byte[std::max<std::size_t>(bytes.size(), 1)]);
   std::copy(bytes.begin(), bytes.end(), exact.get());
   const PeakMemory memory;
   const auto model = import_onnx({exact.get(), bytes.size()}, options);
   expect_bounded(memory, bytes.size());
+  const auto unchecked = lower_onnx({exact.get(), bytes.size()}, {}, lowerings().front());
+  if (!unchecked) {
+    EXPECT_NE(unchecked.error().code(), Code::kInternal) << unchecked.error().to_string();
+  }
   if (!model) {
     EXPECT_NE(model.error().code(), Code::kInternal) << model.error().to_string();
     EXPECT_FALSE(model.error().message().empty());
@@ -40,6 +47,8 @@ inline bool import_and_judge(const ByteVector& bytes, const ImportOptions& optio
   open_and_judge(*program);
   const auto whole = inline_constants(model->graph, model->constants);
   EXPECT_TRUE(whole) << whole.error().to_string();
+  const auto lowered = lower_onnx(model->graph, model->constants, lowerings().front());
+  EXPECT_TRUE(lowered) << lowered.error().to_string();
   return true;
 }
 

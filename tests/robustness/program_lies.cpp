@@ -169,6 +169,7 @@ Parts Parts::random(testing::RandomProgram& random) {
   if (random.chance(70)) add(SegmentKind::kConstants, "", random.below(2000));
   if (random.chance(50)) add(SegmentKind::kPrecompiled, "engine", random.below(100));
   if (random.chance(50)) add(SegmentKind::kForeign, "rknn", random.below(100));
+  if (random.chance(50)) add(SegmentKind::kLowered, "engine/1", random.below(100));
   p.place();
   return p;
 }

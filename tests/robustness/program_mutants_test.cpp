@@ -1,4 +1,4 @@
-// 10,000 damaged program files, and lies told with right checksums.
+// 10,000 damaged program files, and false descriptions with right checksums.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -57,7 +57,7 @@ TEST(ProgramMutants, ThreeThousandDescriptionsWithRightChecksumsDoNoHarm) {
     valid += open_and_judge(mutant) ? 1 : 0;
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
   }
-  // Some say something else and are valid: proof that the checks behind the checksums are reached.
+  // Some say something else and are valid: proof that the checks after the checksums are reached.
   EXPECT_GT(valid, 100U);
   EXPECT_LT(valid, 2900U);
 }

@@ -16,7 +16,7 @@ struct SampleModel {
 /// A few hundred bytes to a few kilobytes each; every one can be imported.
 std::vector<SampleModel> sample_models();
 
-/// One node each, for every operator that the import rewrites. Some can be imported, some not: they
+/// One node each, for every operator that is lowered. Some can be imported, some not: they
 /// are where damage begins.
 std::vector<SampleModel> rule_models();
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "corelane/device/device.h"
 #include "smoke_support.h"
 
 extern char** environ;

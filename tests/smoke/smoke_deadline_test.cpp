@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "corelane/device/device.h"
 #include "smoke_support.h"
 
 namespace corelane {

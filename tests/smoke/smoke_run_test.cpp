@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "corelane/device/host_operator.h"
+#include "corelane/program/program_file.h"
 #include "smoke_support.h"
 
 namespace corelane {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <future>
 
+#include "corelane/device/device.h"
 #include "corelane/session/session.h"
 #include "smoke_support.h"
 

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "corelane/device/device.h"
+#include "corelane/device/host_operator.h"
 #include "corelane/session/session.h"
 #include "smoke_support.h"
 

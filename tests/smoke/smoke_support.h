@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "corelane/device/device.h"
 #include "corelane/device/fault.h"
 #include "corelane/device/registry.h"
 #include "corelane/runtime/program.h"

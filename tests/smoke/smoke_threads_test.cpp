@@ -1,6 +1,7 @@
 #include <array>
 #include <thread>
 
+#include "corelane/device/device.h"
 #include "process_figures.h"
 #include "smoke_support.h"
 

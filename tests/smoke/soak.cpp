@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "corelane/base/file.h"
+#include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 #include "corelane/runtime/program.h"
 #include "process_figures.h"

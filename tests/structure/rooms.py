@@ -25,8 +25,8 @@ ROOMS = {
     "edge": "base",
     # floor 9
     "adapters/rknn": "base tensor program onnx device runtime edge",
-    "adapters/*": "base tensor program device runtime session scheduler edge",
+    "adapters/*": "base tensor program onnx device runtime session scheduler edge",
     # floor 10
     "apps/common": "base tensor",
-    "apps/*": "base tensor program runtime session scheduler apps/common",
+    "apps/*": "base tensor program onnx device runtime session scheduler apps/common",
 }

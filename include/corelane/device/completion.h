@@ -8,24 +8,9 @@
 #include "corelane/base/api.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
+#include "corelane/device/figures.h"
 
 namespace corelane::device {
-
-/// What happened to one job; also the record in the trace. Times are of the device's clock.
-struct JobRecord {
-  std::uint64_t id = 0;           ///< Unique per device.
-  std::uint64_t tag = 0;          ///< As submitted.
-  std::uint64_t core_bits = 0;    ///< Cores it ran on; 0 when it never started.
-  std::uint32_t queue_depth = 0;  ///< Jobs waiting when it was submitted.
-  std::uint32_t batch = 1;
-  std::int32_t priority = 0;
-  Code code = Code::kOk;
-  TimePoint queued{};
-  TimePoint started{};
-  TimePoint ended{};
-  std::uint64_t bytes_in = 0;
-  std::uint64_t bytes_out = 0;
-};
 
 /// All methods from any thread. Dropping the last reference does not cancel the job.
 ///

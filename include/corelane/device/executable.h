@@ -14,6 +14,7 @@
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
+#include "corelane/device/figures.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane::device {
@@ -39,12 +40,6 @@ struct Image {
   std::vector<TensorDesc> outputs;
 };
 
-enum class Precision : std::uint8_t { kF32, kF16, kBF16 };
-/// "f32", "f16", "bf16".
-constexpr std::string_view precision_name(Precision precision) noexcept {
-  return precision == Precision::kF16 ? "f16" : precision == Precision::kBF16 ? "bf16" : "f32";
-}
-
 struct PrepareOptions {
   /// One shape per input, in order; may have open dimensions. Empty: as declared in the image.
   std::vector<Shape> input_shapes;
@@ -64,38 +59,10 @@ struct PrepareOptions {
   std::shared_ptr<HostOperatorTable> host_operators;
   /// Each core gets constants of its own (Placement::kReplicated) while the copies beyond the first
   /// take at most this many bytes together, (cores - 1) x constants; larger programs share one.
-  std::size_t replicate_limit = std::size_t{64} << 20;
+  std::size_t replicate_limit = kReplicateLimit;
 };
 
-enum class Placement : std::uint8_t { kReplicated, kShared, kOpaque };
 enum class Residency : std::uint8_t { kShared, kExclusive };
-
-/// Bytes, as far as the device can tell them apart. Each figure is measured or computed, not a
-/// guess; 0 where the device has none of that kind.
-struct MemoryFigures {
-  std::size_t weights = 0;   ///< Constants held for this object, copies included.
-  std::size_t internal = 0;  ///< Activations.
-  std::size_t code = 0;      ///< The compiled form around the constants: graph, kernels, scratch.
-  std::size_t buffers = 0;   ///< Input and output buffers the library allocated.
-  std::size_t total() const noexcept { return weights + internal + code + buffers; }
-  MemoryFigures& operator+=(const MemoryFigures& other) noexcept {
-    weights += other.weights;
-    internal += other.internal;
-    code += other.code;
-    buffers += other.buffers;
-    return *this;
-  }
-};
-
-/// Time of one layer in the last run with profile_layers.
-struct LayerTime {
-  std::string name;    ///< Node name.
-  std::string type;    ///< Operator type.
-  std::string kernel;  ///< The engine's implementation, such as "jit_avx512_I8".
-  DType dtype = DType::kUndefined;
-  Duration duration{};    ///< Wall time.
-  bool executed = false;  ///< False for layers that were folded or fused away.
-};
 
 /// Memory of one tensor as bound or produced. `keep_alive` may hold its owner.
 struct TensorRef {

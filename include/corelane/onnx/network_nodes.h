@@ -1,4 +1,4 @@
-/// The nodes of a network: what a program computes, for those who dump, register or explain it.
+/// The nodes of a network: what a program computes, to be shown, registered or explained.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace corelane {
 struct NetworkNode {
   std::string type;
   std::string domain;
-  std::string name;  ///< The first output's where the node has none: as host operators are told.
+  std::string name;  ///< The first output's where the node has none, as in HostOperatorCall.
   /// By position, "" for one that is left out. Dtype kUndefined and a shape of rank 0 where the
   /// network does not say; open dimensions -1.
   std::vector<TensorDesc> inputs;
@@ -32,8 +32,8 @@ struct NetworkNode {
       attributes;
 };
 
-/// In the order of the network (each behind what it reads). `network` is the graph segment of a
-/// program file. kMalformed when it is no ONNX graph. Any thread.
+/// In the order of the network (each after what it reads). `network` is the graph segment of a
+/// program file. kMalformed when it is not an ONNX graph. Any thread.
 CORELANE_API Result<std::vector<NetworkNode>> network_nodes(ByteSpan network);
 
 }  // namespace corelane

@@ -18,12 +18,13 @@ struct CORELANE_API IoEntry {
   /// type, plain layout, no quantization. Data of this form go to the device untouched.
   TensorDesc desc;
   /// The integer form in which the same tensor is offered when the network quantises it at the
-  /// boundary (a QuantizeLinear right behind an input, a DequantizeLinear right before an output):
+  /// boundary (a QuantizeLinear right after an input, a DequantizeLinear right before an output):
   /// i8, u8, i16 or u16 with scale and zero point. Bit-exact with the float path.
   DType quant_dtype = DType::kUndefined;
   Quant quant;
-  /// What the RKNN API reports: quant_dtype when quantised, f16 for a float tensor (scale 1, as a
-  /// vendor build does), or what `compile --io-dtype` asked for, else desc.dtype.
+  /// What a door reports whose clients know integers and f16 only: quant_dtype when quantized, f16
+  /// for a float tensor (scale 1, as a vendor build does), or what `compile --io-dtype` asked for,
+  /// else desc.dtype.
   DType reported_dtype = DType::kUndefined;
   /// Inputs of rank 4: (x - mean) / std per channel, applied by those doors that normalise (u8 or
   /// real pixels in; desc form data are taken as normalised). Empty: none.
@@ -72,7 +73,7 @@ struct CORELANE_API ProgramDescription {
   /// Closed list of allowed input shapes: shape_sets[k][i] is input i's shape in set k. Empty: the
   /// descs alone decide (static, or open dimensions).
   std::vector<std::vector<Shape>> shape_sets;
-  std::uint32_t batch = 1;    ///< rknn_batch_size: how many copies of dim 0 it was built for.
+  std::uint32_t batch = 1;    ///< How many copies of dimension 0 it was built for.
   std::uint32_t cores = 1;    ///< Cores wanted by default.
   std::string custom_string;  ///< At most 1024 bytes.
   std::vector<CustomOperatorDecl> custom_operators;

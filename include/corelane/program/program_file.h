@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,37 +17,52 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
 #include "corelane/program/description.h"
+#include "corelane/program/verify.h"
 
 namespace corelane {
 
 /// What a file is by its first bytes.
 enum class FileKind : std::uint8_t {
-  kProgram,        ///< Ours.
+  kProgram,        ///< A program file.
   kOnnx,           ///< Looks like an ONNX protobuf.
-  kVendor,         ///< A vendor-compiled .rknn: opaque.
-  kVendorCrypted,  ///< The vendor's encrypted form.
+  kVendor,         ///< Of a driver's kind: opaque.
+  kVendorCrypted,  ///< The encrypted form of one.
   kUnknown,
 };
-CORELANE_API FileKind detect_file_kind(ByteSpan bytes) noexcept;
-CORELANE_API std::string_view file_kind_name(FileKind kind) noexcept;
 
-/// How deeply a file is verified when opened.
-enum class Verify : std::uint8_t {
-  kHeader,      ///< Header, descriptors, segment table; segments' CRC when first read.
-  kEverything,  ///< And the CRC of every segment.
+/// How files of a driver's kind begin. Drivers bring these; corelane/runtime/file_kind.h lists
+/// them.
+struct ForeignMagic {
+  std::string kind;        ///< Image kind of such a file.
+  std::string bytes;       ///< What stands in the file at `offset`; not empty.
+  std::size_t offset = 0;  ///< Bytes from the beginning of the file.
+  bool encrypted = false;  ///< A form that is recognised only to say so.
 };
 
+/// The kind by the first bytes, of which there may be few: a program file, else ONNX, else a row of
+/// `foreign`. Any thread.
+CORELANE_API FileKind detect_file_kind(ByteSpan bytes,
+                                       std::span<const ForeignMagic> foreign = {}) noexcept;
+/// The row that fits with the smallest offset, whatever the bytes may be besides; null when none
+/// does. Any thread.
+CORELANE_API const ForeignMagic* find_foreign(ByteSpan bytes,
+                                              std::span<const ForeignMagic> foreign) noexcept;
+/// "program", "onnx", "vendor", "vendor-crypted", "unknown". Any thread.
+CORELANE_API std::string_view file_kind_name(FileKind kind) noexcept;
+
+/// docs/formats/program-file.md says what each holds.
 enum class SegmentKind : std::uint8_t {
-  kGraph = 1,
-  kConstants = 2,
-  kPrecompiled = 3,
-  kForeign = 4,
+  kGraph = 1,        ///< The network as it was given.
+  kConstants = 2,    ///< Its large initialisers.
+  kPrecompiled = 3,  ///< What an engine made of it.
+  kForeign = 4,      ///< An image for another device.
+  kLowered = 5,      ///< The network as one engine is given it; empty: as it was given.
 };
 
 /// One entry of the segment table.
 struct SegmentInfo {
   SegmentKind kind{};
-  std::string tag;  ///< kPrecompiled: engine tag. kForeign: device kind.
+  std::string tag;  ///< kPrecompiled: engine tag. kForeign: device kind. kLowered: Lowering::tag().
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::uint32_t crc32c = 0;
@@ -55,20 +71,25 @@ struct SegmentInfo {
 /// An open program file. Immutable; any thread; shared by shared_ptr. Spans live as long as it.
 class CORELANE_API ProgramFile {
  public:
-  /// Maps the file. kForeignImage for a vendor file, kMalformed / kCorrupted / kVersionMismatch
-  /// else; the message names the file and the next step.
-  static Result<std::shared_ptr<const ProgramFile>> open(const std::filesystem::path& path,
-                                                         Verify verify = Verify::kHeader);
+  /// Maps the file. kForeignImage for a file that `foreign` knows, kMalformed / kCorrupted /
+  /// kVersionMismatch else; the message names the file and the next step.
+  static Result<std::shared_ptr<const ProgramFile>> open(
+      const std::filesystem::path& path, Verify verify = Verify::kHeader,
+      std::span<const ForeignMagic> foreign = {});
   /// From memory, which `keep_alive` holds (null: the bytes are copied).
   static Result<std::shared_ptr<const ProgramFile>> from_bytes(
       ByteSpan bytes, std::shared_ptr<const void> keep_alive = nullptr,
-      Verify verify = Verify::kHeader);
+      Verify verify = Verify::kHeader, std::span<const ForeignMagic> foreign = {});
   ~ProgramFile();
 
+  /// What the file says of its program; checked against the rules of the format.
   const ProgramDescription& description() const noexcept;
+  /// The segment table, in the order of the file. Kinds that this version does not know stay in it.
   const std::vector<SegmentInfo>& segments() const noexcept;
+  /// Bytes of the whole file.
   std::size_t file_size() const noexcept;
-  /// The whole file as it is, for those who hand it on; CRCs are checked by whoever opens it there.
+  /// The whole file as it is, to be handed on. Segments whose CRC was not checked here are checked
+  /// where the bytes are opened.
   ByteSpan bytes() const noexcept;
   /// The bytes of segment `index`, its CRC checked once: kCorrupted when it does not match.
   Result<ByteSpan> segment(std::size_t index) const;
@@ -83,12 +104,15 @@ class CORELANE_API ProgramFile {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Puts a program file together.
+/// Puts a program file together. One thread at a time.
 class CORELANE_API ProgramWriter {
  public:
+  /// The description is checked by finish().
   explicit ProgramWriter(ProgramDescription description);
   ~ProgramWriter();
+  /// The moved-from writer may only be destroyed or assigned to.
   ProgramWriter(ProgramWriter&&) noexcept;
+  /// As the move constructor.
   ProgramWriter& operator=(ProgramWriter&&) noexcept;
   /// Borrowed until finish().
   void add_segment(SegmentKind kind, std::string tag, ByteSpan bytes);

@@ -11,9 +11,8 @@
 #include "corelane/base/api.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
-#include "corelane/device/completion.h"
 #include "corelane/device/core_set.h"
-#include "corelane/device/executable.h"
+#include "corelane/device/figures.h"
 #include "corelane/tensor/convert.h"
 #include "corelane/tensor/desc.h"
 

@@ -12,53 +12,29 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "corelane/base/api.h"
 #include "corelane/base/bytes.h"
-#include "corelane/base/clock.h"
 #include "corelane/base/status.h"
-#include "corelane/device/device.h"
-#include "corelane/device/host_operator.h"
-#include "corelane/device/registry.h"
-#include "corelane/program/description.h"
+#include "corelane/device/figures.h"
+#include "corelane/onnx/import_options.h"
 #include "corelane/onnx/network_nodes.h"
-#include "corelane/onnx/onnx_import.h"
-#include "corelane/program/program_file.h"
+#include "corelane/program/description.h"
 #include "corelane/runtime/context.h"
+#include "corelane/runtime/load_options.h"
 
 namespace corelane {
 
-struct ProgramState;
-class Program;
+namespace device {
+class Device;
+class HostOperatorTable;
+}  // namespace device
 
-/// How a program is loaded; the defaults suit most uses.
-struct LoadOptions {
-  /// Device text; empty: CORELANE_DEVICE, else "virtual:rk3588". Ignored when `on` is set.
-  std::string device;
-  std::shared_ptr<device::Device> on;
-  device::Precision precision = device::Precision::kF32;
-  bool fast_math = false;
-  bool profile_layers = false;
-  std::vector<std::string> exposed_values;
-  /// Operators by type; may be filled later.
-  std::shared_ptr<device::HostOperatorTable> host_operators;
-  /// As device::PrepareOptions::replicate_limit, which says what it means.
-  std::size_t replicate_limit = device::PrepareOptions{}.replicate_limit;
-  Verify verify = Verify::kHeader;
-  /// ONNX given instead of a program file: how it is compiled in memory.
-  ImportOptions import;
-  /// Use the compile cache on disk (`CORELANE_CACHE_DIR`; `CORELANE_CACHE=0` switches it off).
-  bool cache = true;
-  /// Where a program that was compiled without its constants takes them from: one of the same
-  /// constants, such as the same network for another input size. Not looked at for others.
-  std::shared_ptr<const Program> weights_of;
-};
+struct ProgramState;
 
 /// A cheap handle; a default-made one stands for no program (kWrongState). Any thread.
 class CORELANE_API Program {
@@ -77,7 +53,8 @@ class CORELANE_API Program {
   /// library.
   device::MemoryFigures memory() const;
   std::shared_ptr<device::HostOperatorTable> host_operators() const;
-  /// What it computes, in order. kUnsupported for images that only their device can read.
+  /// What it computes, in order, as its device was given it. kUnsupported for images that only
+  /// their device can read.
   Result<std::vector<NetworkNode>> nodes() const;
   /// True when the program came from a pre-compiled form (file or cache).
   bool precompiled() const noexcept;

@@ -13,6 +13,9 @@
 #include "adapters/python/py_gate.h"
 #include "adapters/python/py_values.h"
 #include "corelane/base/file.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/program/program_file.h"
+#include "corelane/runtime/file_kind.h"
 #include "corelane/runtime/program.h"
 
 namespace corelane::python {
@@ -105,8 +108,10 @@ nb::bytes compile(nb::handle model, const nb::dict& given) {
 }
 
 Result<std::shared_ptr<const ProgramFile>> open_program(const ModelSource& source) {
-  return source.is_path() ? ProgramFile::open(source.path())
-                          : ProgramFile::from_bytes(source.bytes());
+  const auto foreign = foreign_files();
+  return source.is_path()
+             ? ProgramFile::open(source.path(), Verify::kHeader, foreign)
+             : ProgramFile::from_bytes(source.bytes(), nullptr, Verify::kHeader, foreign);
 }
 
 Result<FileKind> kind_of(const ModelSource& source) {

@@ -10,6 +10,7 @@
 #include "adapters/python/py_options.h"
 #include "adapters/python/py_session.h"
 #include "adapters/python/py_values.h"
+#include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::python {

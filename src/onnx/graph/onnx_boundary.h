@@ -1,4 +1,4 @@
-/// Quantization at the boundary of a graph: a QuantizeLinear right behind an input, a
+/// Quantization at the boundary of a graph: a QuantizeLinear right after an input, a
 /// DequantizeLinear right before an output.
 #pragma once
 

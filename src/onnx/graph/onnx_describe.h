@@ -9,11 +9,11 @@
 
 namespace corelane::onnx {
 
-/// Inputs that are no initialisers, by position in the graph.
+/// Inputs that are not initialisers, by position in the graph.
 std::vector<int> real_inputs(const ::onnx::GraphProto& graph);
 
 /// Fills name, producer, opset, inputs, outputs (with boundary quantization), metadata, counts.
-/// kUnsupportedModel for inputs or outputs that are no tensors of a known type; kInvalidArgument
+/// kUnsupportedModel for inputs or outputs that are not tensors of a known type; kInvalidArgument
 /// for mean/std or io_dtype that do not fit.
 Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
                 ProgramDescription& description);

@@ -1,4 +1,5 @@
-/// Look-ups in one graph: who makes a value, who reads it, which values are constant.
+/// Look-ups in one graph: the node that makes a value, the nodes that read it, which values are
+/// constant.
 #pragma once
 
 #include <optional>

@@ -53,7 +53,7 @@ class FreeNames {
   FreeNames(const ::onnx::GraphProto& graph, const GraphIndex& index) : index_(index) {
     for (const auto& input : graph.input()) inputs_.insert(input.name());
   }
-  /// `wanted`, or with a number behind it.
+  /// `wanted`, or with a number after it.
   std::string like(const std::string& wanted) const {
     std::string name = wanted;
     for (int k = 1; taken(name); ++k) name = fmt::format("{}_{}", wanted, k);
@@ -149,7 +149,7 @@ class UnsignedPairs {
   std::vector<T> tensors_;
 };
 
-// --- Pairs behind a Concat as pairs before it. --------------------------------------------------
+// --- Pairs after a Concat as pairs before it. ---------------------------------------------------
 
 /// Identities and Relus between a Concat and a pair, beyond which a model is not honest.
 constexpr std::size_t kLongestChain = 8;
@@ -175,7 +175,7 @@ class PairsBeforeConcat {
     }
     if (first == nullptr) return false;
     add_finding(findings, *first,
-                fmt::format("{} pairs of QuantizeLinear and DequantizeLinear behind a Concat are "
+                fmt::format("{} pairs of QuantizeLinear and DequantizeLinear after a Concat are "
                             "computed before it, with equal results",
                             count));
     rebuild();

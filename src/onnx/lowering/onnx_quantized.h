@@ -1,18 +1,15 @@
 /// Quantized values inside of a graph, in the form that the engine gets right.
 ///
-/// OpenVINO 2026.4.1 computes convolutions behind a Concat of signed 8-bit values wrongly, by a
+/// OpenVINO 2026.4.1 computes convolutions after a Concat of signed 8-bit values wrongly, by a
 /// fifth of the largest value, and ends the process where such a Concat is quantized on both sides.
 /// Both are written in another way, with results that are equal bit for bit:
 ///  - signed 8-bit pairs of QuantizeLinear and DequantizeLinear as unsigned ones, zero points 128
 ///    higher;
-///  - a pair behind a Concat (and Relu between) as one pair before it for each part.
-/// Graph inputs and outputs keep their types, so a description made before or after is the same but
-/// for the quantization at the boundary: describe() comes first. Values inside do not: behind a
-/// Concat the integers between a moved pair are gone, and so are the Concat's and the Relus' own
-/// where nothing else reads them; asked for by name (exposed_values), they are not found. What the
-/// DequantizeLinear gives keeps its name.
-///
-/// Every change of what is made here, or of another rewrite: kImportRevision is raised.
+///  - a pair after a Concat (and Relu between) as one pair before it for each part.
+/// Graph inputs and outputs keep their types; the quantization at the boundary is that of the
+/// network given. Values inside do not: after a Concat the integers between a moved pair are gone,
+/// and so are the Concat's and the Relus' own where nothing else reads them; asked for by name
+/// (exposed_values), they are not found. What the DequantizeLinear gives keeps its name.
 #pragma once
 
 #include <vector>

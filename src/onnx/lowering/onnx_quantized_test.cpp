@@ -12,11 +12,7 @@ namespace {
 
 using T = ::onnx::TensorProto;
 
-::onnx::ModelProto graph_of(const ImportedModel& imported) {
-  ::onnx::ModelProto model;
-  EXPECT_TRUE(model.ParseFromArray(imported.graph.data(), static_cast<int>(imported.graph.size())));
-  return model;
-}
+::onnx::ModelProto graph_of(const ImportedModel& imported) { return lowered_model_of(imported); }
 
 std::vector<std::string> operators(const ::onnx::ModelProto& model) {
   std::vector<std::string> ops;
@@ -44,7 +40,7 @@ TestModel signed_pair() {
 }
 
 /// (a, b) -> Concat -> Relu -> pair -> Sigmoid -> y
-TestModel pair_behind_concat() {
+TestModel pair_after_concat() {
   TestModel m;
   m.input("a", {1, 4}).input("b", {1, 4}).output("y", {1, 8});
   m.floats("s", {}, {0.5}).typed("z", T::UINT8, {}, {3});
@@ -107,8 +103,8 @@ TEST(OnnxQuantized, IntegersThatTheModelReturnsStay) {
   EXPECT_EQ(GraphIndex(model.graph()).producer("q")->input(2), "z");
 }
 
-TEST(OnnxQuantized, PairsBehindAConcatComeBeforeIt) {
-  const auto imported = pair_behind_concat().import();
+TEST(OnnxQuantized, PairsAfterAConcatComeBeforeIt) {
+  const auto imported = pair_after_concat().import();
   ASSERT_TRUE(imported) << imported.error().to_string();
   const ::onnx::ModelProto model = graph_of(*imported);
   EXPECT_THAT(operators(model), testing::ElementsAre("Relu", "QuantizeLinear", "DequantizeLinear",
@@ -123,7 +119,7 @@ TEST(OnnxQuantized, PairsBehindAConcatComeBeforeIt) {
 }
 
 TEST(OnnxQuantized, AConcatThatIsReadElsewhereStaysToo) {
-  TestModel m = pair_behind_concat();
+  TestModel m = pair_after_concat();
   m.output("w", {1, 8});
   m.node("Sigmoid", {"c"}, {"w"});
   const auto imported = m.import();
@@ -134,7 +130,7 @@ TEST(OnnxQuantized, AConcatThatIsReadElsewhereStaysToo) {
 }
 
 TEST(OnnxQuantized, AConcatOfAConcatIsTakenApart) {
-  TestModel m = pair_behind_concat();
+  TestModel m = pair_after_concat();
   // a is itself a Concat.
   m.graph().mutable_node(0)->set_input(0, "e");
   auto& inner = m.node("Concat", {"a", "b"}, {"e"});
@@ -162,7 +158,7 @@ TEST(OnnxQuantized, AConcatOfAConcatIsTakenApart) {
 }
 
 TEST(OnnxQuantized, ScalesPerChannelStayBehindTheConcat) {
-  TestModel m = pair_behind_concat();
+  TestModel m = pair_after_concat();
   m.floats("ss", {8}, {1, 1, 1, 1, 1, 1, 1, 1})
       .typed("zz", T::UINT8, {8}, {0, 0, 0, 0, 0, 0, 0, 0});
   for (int i : {2, 3}) {

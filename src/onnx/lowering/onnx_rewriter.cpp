@@ -61,17 +61,6 @@ std::string free_prefix(::onnx::GraphProto& graph) {
   return prefix;
 }
 
-/// Models of other domains alone name no standard operator set; what the rules add needs one.
-void add_standard_opset(::onnx::ModelProto& model) {
-  for (const auto& o : model.opset_import()) {
-    if (is_standard_domain(o.domain())) return;
-  }
-  if (model.opset_import_size() == 0) return;  // An old model: version 1.
-  auto& added = *model.add_opset_import();
-  added.set_domain("");
-  added.set_version(17);
-}
-
 }  // namespace
 
 std::optional<std::vector<double>> Rewriter::constant_values(const std::string& name) const {
@@ -113,7 +102,7 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
   if (depth > 0 && !take_room(kPerNode + node.ByteSizeLong())) return;
   failed_ = subgraphs(node);
   if (!failed_.ok()) return;
-  for (const Rule* rule : rules_for(node)) {
+  for (const Rule* rule : state_.rules.rules_for(node)) {
     const int outer_depth = depth_;
     depth_ = depth + 1;
     auto done = rule->apply(*this, node);
@@ -200,7 +189,6 @@ Names Rewriter::add_many(std::string_view op, std::size_t n, const Names& inputs
 std::string Rewriter::constant(::onnx::TensorProto tensor) {
   std::string name = tensor.name();
   if (!take_room(kPerNode + tensor.ByteSizeLong())) return name;
-  place_tensor(tensor, state_.constants);
   facts_.learn(name, tensor, state_.constants);
   auto& kept = *graph_->add_initializer();
   kept = std::move(tensor);
@@ -323,13 +311,13 @@ void Rewriter::declare_outputs(::onnx::GraphProto& graph) const {
   }
 }
 
-Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteVector& constants,
+Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteSpan constants, const RuleTable& rules,
                               bool refuse_known_wrong) {
   RewriteReport report;
-  add_standard_opset(model);
   RewriteState state{opset_of(model),
                      refuse_known_wrong,
                      constants,
+                     rules,
                      report.findings,
                      free_prefix(*model.mutable_graph()),
                      0,

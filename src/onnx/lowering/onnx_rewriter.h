@@ -36,6 +36,7 @@ struct Attr {
 using Attrs = std::vector<Attr>;
 
 class Rewriter;
+class RuleTable;
 
 /// Replaces one node: adds nodes that make all its outputs and returns true, or adds nothing and
 /// returns false.
@@ -49,7 +50,8 @@ struct Rule {
 struct RewriteState {
   std::int64_t opset = 0;
   bool refuse_known_wrong = true;
-  ByteVector& constants;
+  ByteSpan constants;
+  const RuleTable& rules;
   std::vector<ImportFinding>& findings;
   std::string prefix;  ///< Of new names; no name of the model begins with it.
   std::uint64_t next_name = 0;
@@ -148,9 +150,9 @@ struct RewriteReport {
   std::uint64_t macs = 0;  ///< 0 when a shape is not known.
 };
 
-/// Applies all rules to the model's graph, and fills open dimensions of its outputs where they
-/// follow from the inputs.
-Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteVector& constants,
+/// Applies the rules to the model's graph, and fills open dimensions of its outputs where they
+/// follow from the inputs. The model names a standard operator set.
+Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteSpan constants, const RuleTable& rules,
                               bool refuse_known_wrong);
 
 }  // namespace corelane::onnx

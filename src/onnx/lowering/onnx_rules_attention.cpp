@@ -221,6 +221,35 @@ Result<bool> causal_conv(Rewriter& r, const ::onnx::NodeProto& node) {
   return true;
 }
 
+/// What the steps of LinearAttention read: f32, [B, H, steps, D].
+struct LinearInputs {
+  std::string queries, keys, values;
+  std::string decay;  ///< "" where the update rule has no gate.
+  std::string beta;   ///< "" where it has no delta.
+  std::int64_t steps = 0;
+  std::int64_t group = 1;  ///< Query heads for each head of the state.
+};
+
+/// The outputs of all steps; `state`, [B, H, key size, value size], goes from step to step.
+Names linear_steps(Rewriter& r, const LinearInputs& in, std::string& state) {
+  Names outputs;
+  for (std::int64_t t = 0; t < in.steps; ++t) {
+    const auto step = [&](const std::string& x) { return r.slice(x, 2, t, t + 1); };
+    // Rows are [B, H, 1, D]; columns [B, H, D, 1].
+    const auto column = [&](const std::string& row) { return r.transpose(row, {0, 1, 3, 2}); };
+    if (!in.decay.empty()) state = r.add("Mul", {state, column(r.add("Exp", {step(in.decay)}))});
+    const std::string key = step(in.keys);
+    std::string value = step(in.values);
+    if (!in.beta.empty()) {
+      const std::string known = r.add("MatMul", {key, state});
+      value = r.add("Mul", {step(in.beta), r.add("Sub", {value, known})});
+    }
+    state = r.add("Add", {state, r.add("MatMul", {column(key), value})});
+    outputs.push_back(r.add("MatMul", {step(in.queries), repeat_heads(r, state, in.group)}));
+  }
+  return outputs;
+}
+
 /// One step per token, in f32.
 Result<bool> linear_attention(Rewriter& r, const ::onnx::NodeProto& node) {
   constexpr std::int64_t kMostSteps = 512;
@@ -264,21 +293,8 @@ Result<bool> linear_attention(Rewriter& r, const ::onnx::NodeProto& node) {
       past ? r.cast(node.input(3), T::FLOAT) : r.filled(T::FLOAT, state_shape.dims(), 0.0);
   const float given = float_attribute(node, "scale", 0.0f);
   const double scale = given != 0.0f ? given : 1.0 / std::sqrt(static_cast<double>(key_size));
-  Names outputs;
-  for (std::int64_t t = 0; t < steps; ++t) {
-    const auto step = [&](const std::string& x) { return r.slice(x, 2, t, t + 1); };
-    // Rows are [B, H, 1, D]; columns [B, H, D, 1].
-    const auto column = [&](const std::string& row) { return r.transpose(row, {0, 1, 3, 2}); };
-    if (gated) state = r.add("Mul", {state, column(r.add("Exp", {step(decay)}))});
-    const std::string key = step(keys);
-    std::string value = step(values);
-    if (delta) {
-      const std::string known = r.add("MatMul", {key, state});
-      value = r.add("Mul", {step(beta), r.add("Sub", {value, known})});
-    }
-    state = r.add("Add", {state, r.add("MatMul", {column(key), value})});
-    outputs.push_back(r.add("MatMul", {step(queries), repeat_heads(r, state, heads / kv_heads)}));
-  }
+  const Names outputs =
+      linear_steps(r, {queries, keys, values, decay, beta, steps, heads / kv_heads}, state);
   const std::string all = r.add("Mul", {r.concat(outputs, 2), r.scalar(T::FLOAT, scale)});
   const std::string packed =
       r.reshape(r.transpose(all, {0, 2, 1, 3}), {batch, steps, heads * value_size});

@@ -72,14 +72,17 @@ Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& sym
   return {};
 }
 
-}  // namespace
+void replace_everywhere(::onnx::GraphProto& graph, const Symbols& symbols) {
+  if (symbols.empty()) return;
+  replace_symbols(*graph.mutable_input(), symbols);
+  replace_symbols(*graph.mutable_output(), symbols);
+  replace_symbols(*graph.mutable_value_info(), symbols);
+}
 
-Status freeze_dims(::onnx::GraphProto& graph, const ImportOptions& options) {
-  std::set<std::string> names;
+/// The sizes that `options.dims` gives to symbols of the inputs.
+Result<Symbols> given_symbols(const ::onnx::GraphProto& graph, const ImportOptions& options) {
   std::set<std::string> known_symbols;
-  const auto inputs = real_inputs(graph);
-  for (const int i : inputs) {
-    names.insert(graph.input(i).name());
+  for (const int i : real_inputs(graph)) {
     for (const auto& d : graph.input(i).type().tensor_type().shape().dim()) {
       if (is_symbol(d.dim_param())) known_symbols.insert(d.dim_param());
     }
@@ -100,6 +103,37 @@ Status freeze_dims(::onnx::GraphProto& graph, const ImportOptions& options) {
     }
     symbols.emplace(symbol, value);
   }
+  return symbols;
+}
+
+/// Fixes dimension 0 of all inputs at once, or of none: where another dimension stays open, the
+/// model is run with several shapes anyway.
+Status fix_open_batch(::onnx::GraphProto& graph, std::uint32_t batch) {
+  if (batch == 0) return {};
+  std::vector<std::pair<int, Shape>> fixed;
+  for (const int i : real_inputs(graph)) {
+    auto shape = shape_of(graph.input(i).type());
+    if (!shape) return {};
+    if (shape->is_static()) continue;
+    (*shape)[0] = batch;
+    if (!shape->is_static()) return {};
+    fixed.emplace_back(i, *std::move(shape));
+  }
+  Symbols symbols;
+  for (const auto& [i, shape] : fixed) {
+    CORELANE_TRY(fix_input(*graph.mutable_input(i), shape, symbols));
+  }
+  replace_everywhere(graph, symbols);
+  return {};
+}
+
+}  // namespace
+
+Status freeze_dims(::onnx::GraphProto& graph, const ImportOptions& options) {
+  CORELANE_ASSIGN(Symbols symbols, given_symbols(graph, options));
+  const auto inputs = real_inputs(graph);
+  std::set<std::string> names;
+  for (const int i : inputs) names.insert(graph.input(i).name());
   for (const auto& [name, shape] : options.input_shapes) {
     if (!names.contains(name)) {
       return error(Code::kInvalidArgument, "a shape for '{}'; the inputs are: {}", name,
@@ -113,12 +147,8 @@ Status freeze_dims(::onnx::GraphProto& graph, const ImportOptions& options) {
       CORELANE_TRY(fix_input(input, it->second, symbols));
     }
   }
-  if (!symbols.empty()) {
-    replace_symbols(*graph.mutable_input(), symbols);
-    replace_symbols(*graph.mutable_output(), symbols);
-    replace_symbols(*graph.mutable_value_info(), symbols);
-  }
-  return {};
+  replace_everywhere(graph, symbols);
+  return fix_open_batch(graph, options.open_batch);
 }
 
 Result<std::vector<std::vector<Shape>>> check_shape_sets(const std::vector<IoEntry>& inputs,

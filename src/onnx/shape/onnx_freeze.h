@@ -9,8 +9,9 @@
 namespace corelane::onnx {
 
 /// Writes input_shapes and dims into the graph's inputs; a symbol that gets a value is replaced
-/// everywhere (outputs and inner values too). kInvalidArgument for a name that is no input or
+/// everywhere (outputs and inner values too). kInvalidArgument for a name that is not an input or
 /// symbol (the message lists them), kShapeMismatch for a shape that the declared one refuses.
+/// Then open_batch, where it applies.
 Status freeze_dims(::onnx::GraphProto& graph, const ImportOptions& options);
 
 /// Checks and deduplicates options.shape_sets against the inputs. kShapeMismatch names the set and

@@ -45,6 +45,21 @@ TEST(OnnxFreeze, OpenDimensionsMayStay) {
   EXPECT_EQ(imported->description.inputs[0].desc.shape, (Shape{-1, 7}));
 }
 
+TEST(OnnxFreeze, AnOpenBatchIsFixedWhereNothingElseIsOpen) {
+  ImportOptions options;
+  options.open_batch = 1;
+  const auto open = two_inputs().import(options);
+  ASSERT_TRUE(open) << open.error().to_string();
+  EXPECT_EQ(open->description.inputs[1].desc.shape, (Shape{-1, 4}));
+
+  options.dims["S"] = 7;
+  const auto fixed = two_inputs().import(options);
+  ASSERT_TRUE(fixed) << fixed.error().to_string();
+  EXPECT_EQ(fixed->description.inputs[0].desc.shape, (Shape{1, 7}));
+  EXPECT_EQ(fixed->description.inputs[1].desc.shape, (Shape{1, 4}));
+  EXPECT_EQ(fixed->description.outputs[0].desc.shape, (Shape{1, 7}));
+}
+
 TEST(OnnxFreeze, UnknownNamesAreListed) {
   ImportOptions options;
   options.dims["M"] = 2;

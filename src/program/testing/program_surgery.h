@@ -1,4 +1,4 @@
-/// Changes to a program file's bytes that keep its checksums right, so that what lies behind them
+/// Changes to a program file's bytes that keep its checksums right, so that the checks after them
 /// is reached. For tests.
 #pragma once
 

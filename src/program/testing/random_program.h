@@ -77,7 +77,7 @@ class RandomProgram {
   /// A file with this description, a graph, and perhaps constants and other segments.
   Result<ByteVector> file(const ProgramDescription& d) {
     std::vector<ByteVector> contents;
-    contents.reserve(6);
+    contents.reserve(7);
     ProgramWriter writer(d);
     const auto add = [&](SegmentKind kind, std::string tag, std::size_t size) {
       writer.add_segment(kind, std::move(tag), contents.emplace_back(bytes(size)));
@@ -87,6 +87,7 @@ class RandomProgram {
     if (chance(40)) add(SegmentKind::kPrecompiled, "engine " + text(), below(200));
     if (chance(40)) add(SegmentKind::kForeign, "rknn", below(200));
     if (chance(20)) add(SegmentKind::kForeign, "other", below(200));
+    if (chance(30)) add(SegmentKind::kLowered, "engine/1", below(2) * below(200));
     return writer.finish();
   }
 

@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
 #include "corelane/base/file.h"
+#include "corelane/device/host_operator.h"
+#include "corelane/device/registry.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/runtime/file_kind.h"
 #include "corelane/runtime/program.h"
 #include "runtime/program/executable_set.h"
 #include "runtime/program/program_load.h"
@@ -9,7 +13,7 @@ namespace corelane {
 namespace {
 
 Status check_onnx(ByteSpan bytes, const std::string& name) {
-  const FileKind kind = detect_file_kind(bytes);
+  const FileKind kind = file_kind(bytes);
   if (kind == FileKind::kOnnx) return {};
   return error(Code::kMalformed, "{} is not an ONNX model but: {}", name, file_kind_name(kind));
 }
@@ -26,8 +30,8 @@ Result<std::vector<device::Executable::Precompiled>> precompile(
   const ProgramDescription& description = model->description;
   CORELANE_ASSIGN(auto prepare, runtime::prepare_options(info, description, {}));
   prepare.host_operators = std::make_shared<device::HostOperatorTable>();
-  runtime::ExecutableSet executables(device, runtime::network_source(model), std::move(prepare),
-                                     description);
+  runtime::ExecutableSet executables(device, runtime::network_source(model, info),
+                                     std::move(prepare), description);
   CORELANE_TRY(executables.prepare_first());
   for (const auto& set : description.shape_sets) {
     CORELANE_ASSIGN(const auto entry, executables.for_shapes(set));
@@ -57,12 +61,10 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
     attached.emplace_back(kind, std::move(mapped));
   }
   ProgramWriter writer(model->description);
-  writer.add_segment(SegmentKind::kGraph, "", model->graph);
   if (options.remove_weights) {
-    writer.add_segment(SegmentKind::kConstants, runtime::removed_weights_tag(model->constants),
-                       ByteSpan());
+    runtime::add_network(writer, *model, {}, runtime::removed_weights_tag(model->constants));
   } else {
-    writer.add_segment(SegmentKind::kConstants, "", model->constants);
+    runtime::add_network(writer, *model, model->constants);
   }
   for (const auto& form : forms)
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);

@@ -45,7 +45,7 @@ bool is_unfinished_entry(std::string_view name) {
 }
 
 /// The entries in the folder; leftovers of writers that died are removed on the way. Whatever has
-/// another name, or is no file, is somebody else's.
+/// another name, or is not a file, belongs to somebody else.
 std::vector<CachedFile> list_entries(const fs::path& folder) {
   std::vector<CachedFile> files;
   std::error_code ec;

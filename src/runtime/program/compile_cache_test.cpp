@@ -50,7 +50,7 @@ ByteVector program() {
   return testing::fake_file(testing::fake_description(testing::one_in_one_out(Shape{1})));
 }
 
-/// A key, told by its first digit.
+/// A key that begins with this digit.
 std::string key(const std::string& digit) { return digit + std::string(31, '0'); }
 
 TEST_F(CompileCacheTest, StoredEntriesAreFound) {
@@ -196,6 +196,7 @@ TEST(CompileKey, EverythingThatChangesTheProgramChangesTheKey) {
   with([](LoadOptions& o) { o.import.custom_string = "c"; });
   with([](LoadOptions& o) { o.import.custom_operators = {"MyOp"}; });
   with([](LoadOptions& o) { o.import.batch = 2; });
+  with([](LoadOptions& o) { o.import.open_batch = 1; });
   with([](LoadOptions& o) { o.import.cores = 2; });
   with([](LoadOptions& o) { o.import.io_dtype = DType::kF32; });
   with([](LoadOptions& o) { o.import.refuse_known_wrong = false; });

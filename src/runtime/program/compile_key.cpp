@@ -5,6 +5,7 @@
 
 #include "corelane/base/file.h"
 #include "corelane/onnx/import_revision.h"
+#include "corelane/onnx/onnx_lowering.h"
 #include "runtime/program/compile_cache.h"
 #include "runtime/program/external_data.h"
 
@@ -22,9 +23,10 @@ void add_floats(std::string& text, std::string_view what,
 }
 
 std::string import_text(const ImportOptions& o) {
-  std::string text = fmt::format(
-      "io {} batch {} cores {} refuse {} layout {}\ncustom {}\n", static_cast<int>(o.io_dtype),
-      o.batch, o.cores, o.refuse_known_wrong, static_cast<int>(o.input_layout), o.custom_string);
+  std::string text =
+      fmt::format("io {} batch {} open {} cores {} refuse {} layout {}\ncustom {}\n",
+                  static_cast<int>(o.io_dtype), o.batch, o.open_batch, o.cores,
+                  o.refuse_known_wrong, static_cast<int>(o.input_layout), o.custom_string);
   for (const auto& [name, shape] : o.input_shapes) {
     text += fmt::format("shape {} {}\n", name, shape.to_string());
   }
@@ -71,9 +73,11 @@ Result<std::string> external_text(ByteSpan model, const fs::path& root,
 Result<std::string> compile_key(ByteSpan model, const fs::path& root, const LoadOptions& options,
                                 const device::DeviceInfo& info) {
   CORELANE_ASSIGN(const std::string external, external_text(model, root, options.import));
-  std::string text = fmt::format("corelane {} import {} device {} engine {} isa {}\nmodel {} {}\n",
-                                 version(), kImportRevision, info.kind, info.engine, info.isa,
-                                 model.size(), content_hash(model));
+  const Lowering* const lowering = lowering_for(info.engine);
+  std::string text =
+      fmt::format("corelane {} import {} lowering {} device {} engine {} isa {}\nmodel {} {}\n",
+                  version(), kImportRevision, lowering == nullptr ? "none" : lowering->tag(),
+                  info.kind, info.engine, info.isa, model.size(), content_hash(model));
   text += external;
   text += import_text(options.import);
   text += fmt::format("precision {} fast {} profile {} replicate {}\n",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "corelane/base/log.h"
+#include "corelane/device/device.h"
 #include "runtime/program/shape_choice.h"
 
 namespace corelane::runtime {
@@ -34,10 +35,8 @@ std::string open_dimension(const ProgramDescription& description) {
 
 /// What an image must hold for as long as its bytes are read: an abandoned job outlives programs.
 std::shared_ptr<const void> owner_of(const ImageSource& source) {
-  if (source.weights_of == nullptr) return source.keep_alive;
-  return std::make_shared<
-      const std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(source.keep_alive,
-                                                                                 source.weights_of);
+  if (source.owners.size() == 1) return source.owners.front();
+  return std::make_shared<const std::vector<std::shared_ptr<const void>>>(source.owners);
 }
 
 }  // namespace
@@ -58,7 +57,6 @@ ExecutableSet::ExecutableSet(std::shared_ptr<device::Device> device, ImageSource
       description_(description) {}
 
 Status ExecutableSet::prepare_first() {
-  const std::lock_guard preparing(prepare_mutex_);
   if (!description_.shape_sets.empty()) {
     CORELANE_ASSIGN(auto executable, prepare(description_.shape_sets.front()));
     remember(description_.shape_sets.front(), std::move(executable));
@@ -109,13 +107,51 @@ Status ExecutableSet::prepare_dynamic() {
       .with(Detail::kDimension, open_dimension(description_));
 }
 
+/// The right to prepare some shapes, held by one thread at a time.
+class ExecutableSet::Preparation {
+ public:
+  /// Waits for another thread's preparation of the same shapes. `found` is set where it came to an
+  /// executable; nothing is held then.
+  Preparation(ExecutableSet& set, std::vector<Shape> shapes, Entry& found)
+      : set_(set), shapes_(std::move(shapes)) {
+    MutexLock lock(set_.mutex_);
+    while (true) {
+      found = set_.find(shapes_);
+      if (found.executable != nullptr) return;
+      if (std::ranges::find(set_.preparing_, shapes_) == set_.preparing_.end()) break;
+      set_.prepared_.wait(lock.native());
+    }
+    set_.preparing_.push_back(shapes_);
+    held_ = true;
+  }
+  ~Preparation() {
+    if (!held_) return;
+    const MutexLock lock(set_.mutex_);
+    std::erase(set_.preparing_, shapes_);
+    set_.prepared_.notify_all();
+  }
+  Preparation(const Preparation&) = delete;
+  Preparation& operator=(const Preparation&) = delete;
+
+  const std::vector<Shape>& shapes() const noexcept { return shapes_; }
+
+ private:
+  ExecutableSet& set_;
+  const std::vector<Shape> shapes_;
+  bool held_ = false;
+};
+
 Result<ExecutableSet::Entry> ExecutableSet::for_shapes(std::span<const Shape> shapes) {
-  if (Entry found = find(shapes); found.executable != nullptr) return found;
-  const std::lock_guard preparing(prepare_mutex_);
-  if (Entry found = find(shapes); found.executable != nullptr) return found;
-  std::vector<Shape> wanted(shapes.begin(), shapes.end());
-  CORELANE_ASSIGN(auto executable, prepare(wanted));
-  return remember(std::move(wanted), std::move(executable));
+  Entry found;
+  {
+    const MutexLock lock(mutex_);
+    found = find(shapes);
+  }
+  if (found.executable != nullptr) return found;
+  const Preparation preparation(*this, {shapes.begin(), shapes.end()}, found);
+  if (found.executable != nullptr) return found;
+  CORELANE_ASSIGN(auto executable, prepare(preparation.shapes()));
+  return remember(preparation.shapes(), std::move(executable));
 }
 
 const PrecompiledForm* ExecutableSet::form_for(const std::vector<Shape>& shapes) const {
@@ -162,7 +198,6 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
 }
 
 ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) const {
-  const std::lock_guard lock(mutex_);
   const Entry* best = nullptr;
   for (const Entry& entry : entries_) {
     if (!accepts_all(entry.shapes, shapes)) continue;
@@ -173,8 +208,10 @@ ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) const {
 
 ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
                                              std::shared_ptr<device::Executable> executable) {
-  const std::lock_guard lock(mutex_);
+  Entry dropped;  // Its executable may end here, which takes locks of the device.
+  const MutexLock lock(mutex_);
   if (description_.shape_sets.empty() && entries_.size() >= kKeptExecutables) {
+    dropped = std::move(entries_[1]);
     entries_.erase(entries_.begin() + 1);
   }
   entries_.push_back({std::move(shapes), std::move(executable), std::make_shared<const char>()});
@@ -182,12 +219,12 @@ ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
 }
 
 ExecutableSet::Entry ExecutableSet::first() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return entries_.empty() ? Entry{} : entries_.front();
 }
 
 std::vector<std::shared_ptr<device::Executable>> ExecutableSet::all() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::shared_ptr<device::Executable>> executables;
   for (const Entry& entry : entries_) executables.push_back(entry.executable);
   return executables;
@@ -196,7 +233,7 @@ std::vector<std::shared_ptr<device::Executable>> ExecutableSet::all() const {
 Result<std::vector<device::Executable::Precompiled>> ExecutableSet::export_all() const {
   std::vector<Entry> entries;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     entries = entries_;
   }
   std::vector<device::Executable::Precompiled> forms;

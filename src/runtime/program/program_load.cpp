@@ -6,14 +6,17 @@
 
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
+#include "corelane/device/host_operator.h"
 #include "corelane/device/registry.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/runtime/file_kind.h"
 #include "runtime/program/compile_cache.h"
 
 namespace corelane::runtime {
 namespace fs = std::filesystem;
 namespace {
 
-/// The image kind of devices behind which the library opens program files itself.
+/// The image kind of devices that open program files themselves.
 constexpr const char* kWholeProgram = "program";
 
 bool takes(const device::DeviceInfo& info, std::string_view kind) {
@@ -72,61 +75,16 @@ Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device
                                                   std::optional<ProgramDescription> description,
                                                   const std::string& name,
                                                   const LoadOptions& options) {
-  ImageSource source{kind, bytes, {}, {}, std::move(keep_alive)};
+  ImageSource source{kind, bytes, {}, {}, {keep_alive}};
   if (!description) {
     device::PrepareOptions prepare;
     prepare.profile_layers = options.profile_layers;
-    const device::Image image{kind, bytes, {}, {}, {}, source.keep_alive};
+    const device::Image image{kind, bytes, {}, {}, {}, std::move(keep_alive)};
     CORELANE_ASSIGN(const auto probe, device->prepare(image, prepare));
     description = described_by(*probe, name);
     source.declares = false;
   }
   return make_state(std::move(device), std::move(*description), std::move(source), options);
-}
-
-/// Constants that a program was compiled without, from another that has the same.
-Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other, const std::string& tag) {
-  if (other == nullptr)
-    return error(Code::kWrongState,
-                 "the program was compiled without its weights; load it with a program that has "
-                 "them (weights_of, RKNN_FLAG_SHARE_WEIGHT_MEM), or compile it whole");
-  const ByteSpan constants = other->constants();
-  if (removed_weights_tag(constants) != tag)
-    return error(Code::kMalformed,
-                 "the weights of program '{}' ({} bytes) are not those that this one was compiled "
-                 "with ({}); both must come from the same ONNX weights",
-                 other->description().name, constants.size(), tag);
-  return constants;
-}
-
-/// Without a look at their CRC, which is left to who reads them: the device, in the file, or
-/// weights_from().
-ByteSpan unchecked_constants(const ProgramFile& file) {
-  for (const SegmentInfo& segment : file.segments())
-    if (segment.kind == SegmentKind::kConstants)
-      return file.bytes().subspan(segment.offset, segment.size);
-  return {};
-}
-
-/// The file with the constants that it was compiled without, for devices that open it themselves.
-Result<std::shared_ptr<const ProgramFile>> with_weights(
-    std::shared_ptr<const ProgramFile> file, const std::shared_ptr<const Program>& weights_of) {
-  const auto& segments = file->segments();
-  const auto removed = std::find_if(segments.begin(), segments.end(), [](const SegmentInfo& s) {
-    return s.kind == SegmentKind::kConstants && !s.tag.empty();
-  });
-  if (removed == segments.end()) return file;
-  CORELANE_ASSIGN(const ByteSpan constants, weights_from(weights_of, removed->tag));
-  ProgramWriter writer(file->description());
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].kind == SegmentKind::kConstants) continue;
-    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
-    writer.add_segment(segments[i].kind, segments[i].tag, bytes);
-  }
-  writer.add_segment(SegmentKind::kConstants, "", constants);
-  CORELANE_ASSIGN(ByteVector bytes, writer.finish());
-  const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
-  return ProgramFile::from_bytes(*keep, keep);
 }
 
 Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFile> file,
@@ -137,7 +95,7 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
   if (takes(info, kWholeProgram)) {
     CORELANE_ASSIGN(file, with_weights(std::move(file), options.weights_of));
     return make_state(std::move(device), file->description(),
-                      {kWholeProgram, file->bytes(), unchecked_constants(*file), {}, file, nullptr},
+                      {kWholeProgram, file->bytes(), unchecked_constants(*file), {}, {file}},
                       options);
   }
   CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind));
@@ -155,7 +113,7 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
         name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
   }
   ProgramDescription description = file->description();
-  CORELANE_ASSIGN(ImageSource source, network_source(std::move(file), options.weights_of));
+  CORELANE_ASSIGN(ImageSource source, network_source(std::move(file), options.weights_of, info));
   return make_state(std::move(device), std::move(description), std::move(source), options);
 }
 
@@ -163,8 +121,7 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
 Result<ByteVector> file_of(const ImportedModel& model,
                            const std::vector<device::Executable::Precompiled>& forms) {
   ProgramWriter writer(model.description);
-  writer.add_segment(SegmentKind::kGraph, "", as_bytes(std::span(model.graph)));
-  writer.add_segment(SegmentKind::kConstants, "", as_bytes(std::span(model.constants)));
+  add_network(writer, model, model.constants);
   for (const auto& form : forms)
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
   return writer.finish();
@@ -192,8 +149,10 @@ void store_in_cache(const CompileCache& cache, const std::string& key, const Imp
 Result<std::shared_ptr<ProgramState>> load_imported(
     const std::shared_ptr<const ImportedModel>& model, std::shared_ptr<device::Device> device,
     const std::string& name, const LoadOptions& options) {
-  if (takes(device->info(), "onnx"))
-    return make_state(std::move(device), model->description, network_source(model), options);
+  if (takes(device->info(), "onnx")) {
+    ImageSource source = network_source(model, device->info());
+    return make_state(std::move(device), model->description, std::move(source), options);
+  }
   CORELANE_ASSIGN(ByteVector bytes, file_of(*model, {}));
   const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
   CORELANE_ASSIGN(auto file, ProgramFile::from_bytes(*keep, keep));
@@ -238,17 +197,44 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
   return state;
 }
 
-Result<std::shared_ptr<ProgramState>> load_vendor(const LoadInput& input,
-                                                  std::shared_ptr<device::Device> device,
-                                                  const LoadOptions& options) {
+/// The first four, in hexadecimal.
+std::string first_bytes(ByteSpan bytes) {
+  std::string text;
+  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 4))) {
+    text += fmt::format("{}{:02x}", text.empty() ? "" : " ", std::to_integer<unsigned>(b));
+  }
+  return text;
+}
+
+/// The first kind of files of a driver that the device takes; "" when it takes none.
+std::string taken_kind(const device::DeviceInfo& info, const std::vector<ForeignMagic>& files) {
+  for (const ForeignMagic& file : files)
+    if (takes(info, file.kind)) return file.kind;
+  return {};
+}
+
+/// Bytes that are neither a program file nor ONNX: handed over unparsed where the device takes
+/// them. A device of opaque images knows its own forms, so bytes of no known kind are left to it as
+/// well.
+Result<std::shared_ptr<ProgramState>> load_foreign(const LoadInput& input,
+                                                   std::shared_ptr<device::Device> device,
+                                                   const LoadOptions& options) {
   const device::DeviceInfo& info = device->info();
-  if (!takes(info, "rknn")) {
+  const std::vector<ForeignMagic> files = foreign_files();
+  const ForeignMagic* const known = find_foreign(input.bytes, files);
+  const std::string kind = known != nullptr ? known->kind : taken_kind(info, files);
+  if (kind.empty())
+    return error(Code::kMalformed,
+                 "{} is neither a program file (corelane compile writes one), an ONNX model nor a "
+                 "vendor-compiled file, by its first bytes ({})",
+                 input.name(), first_bytes(input.bytes));
+  if (!takes(info, kind)) {
     return error(
         Code::kForeignImage,
-        "{} is compiled by the vendor's tool and opaque to device '{}'; compile the ONNX "
-        "model it came from (corelane compile model.onnx), attach this file to that program "
-        "(--attach rknn=FILE), or run it on its board with the vendor's librknnrt.so (device rknn)",
-        input.name(), info.instance);
+        "{} is compiled by the vendor's tool and opaque to device '{}'; compile the ONNX model it "
+        "came from (corelane compile model.onnx), attach this file to that program (--attach "
+        "{}=FILE), or run it on its board with the vendor's library (device {})",
+        input.name(), info.instance, kind, kind);
   }
   std::shared_ptr<const void> keep_alive = input.keep_alive;
   ByteSpan bytes = input.bytes;
@@ -257,7 +243,7 @@ Result<std::shared_ptr<ProgramState>> load_vendor(const LoadInput& input,
     bytes = *copy;
     keep_alive = std::move(copy);
   }
-  return load_opaque(std::move(device), bytes, "rknn", std::move(keep_alive), std::nullopt,
+  return load_opaque(std::move(device), bytes, kind, std::move(keep_alive), std::nullopt,
                      input.path.stem().string(), options);
 }
 
@@ -295,64 +281,6 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
   return prepare;
 }
 
-std::string removed_weights_tag(ByteSpan constants) {
-  return fmt::format("removed:{}:{:08x}", constants.size(), crc32c(constants));
-}
-
-Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
-                                   const std::shared_ptr<const Program>& weights_of) {
-  ImageSource source;
-  source.kind = "onnx";
-  const auto& segments = file->segments();
-  bool has_graph = false;
-  std::string removed;
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].kind == SegmentKind::kForeign) continue;
-    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
-    switch (segments[i].kind) {
-      case SegmentKind::kGraph:
-        source.graph = bytes;
-        has_graph = true;
-        break;
-      case SegmentKind::kConstants:
-        source.constants = bytes;
-        removed = segments[i].tag;
-        break;
-      case SegmentKind::kPrecompiled:
-        source.precompiled.push_back({segments[i].tag, bytes});
-        break;
-      case SegmentKind::kForeign:
-        break;
-    }
-  }
-  if (!has_graph)
-    return error(Code::kMalformed, "the program file holds no network (graph segment)");
-  if (!removed.empty()) {
-    CORELANE_ASSIGN(source.constants, weights_from(weights_of, removed));
-    source.weights_of = weights_of;
-  }
-  source.keep_alive = std::move(file);
-  return source;
-}
-
-ImageSource network_source(std::shared_ptr<const ImportedModel> model) {
-  ImageSource source;
-  source.kind = "onnx";
-  source.graph = as_bytes(std::span(model->graph));
-  source.constants = as_bytes(std::span(model->constants));
-  source.keep_alive = std::move(model);
-  return source;
-}
-
-/// The first four, in hexadecimal.
-std::string first_bytes(ByteSpan bytes) {
-  std::string text;
-  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 4))) {
-    text += fmt::format("{}{:02x}", text.empty() ? "" : " ", std::to_integer<unsigned>(b));
-  }
-  return text;
-}
-
 Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
                                                    const LoadOptions& options) {
   std::shared_ptr<device::Device> device = options.on;
@@ -369,18 +297,9 @@ Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
     }
     case FileKind::kOnnx:
       return load_onnx(input, std::move(device), options);
-    case FileKind::kVendor:
-    case FileKind::kVendorCrypted:
-      return load_vendor(input, std::move(device), options);
-    case FileKind::kUnknown:
-      // A device of opaque images knows its own forms: only it can say.
-      if (takes(device->info(), "rknn")) return load_vendor(input, std::move(device), options);
-      break;
+    default:
+      return load_foreign(input, std::move(device), options);
   }
-  return error(Code::kMalformed,
-               "{} is neither a program file (corelane compile writes one), an ONNX model nor a "
-               "vendor-compiled file, by its first bytes ({})",
-               input.name(), first_bytes(input.bytes));
 }
 
 }  // namespace corelane::runtime

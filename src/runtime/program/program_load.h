@@ -29,15 +29,4 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
                                                const ProgramDescription& description,
                                                const LoadOptions& options);
 
-/// The network of a program file with the pre-compiled forms it carries; constants that were left
-/// out come from `weights_of`. kWrongState without it, kMalformed when they are others.
-Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
-                                   const std::shared_ptr<const Program>& weights_of);
-
-/// The tag of a constants segment that was left out of a program.
-std::string removed_weights_tag(ByteSpan constants);
-
-/// The network of a model that was just imported.
-ImageSource network_source(std::shared_ptr<const ImportedModel> model);
-
 }  // namespace corelane::runtime

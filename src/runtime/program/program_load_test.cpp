@@ -9,6 +9,7 @@
 
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
+#include "corelane/onnx/onnx_import.h"
 #include "runtime/testing/fake_program.h"
 #include "runtime/testing/onnx_builder.h"
 
@@ -260,6 +261,79 @@ TEST_F(ProgramLoadTest, AnImageWithOtherInputsThanDeclaredIsRefused) {
   const auto refused = Program::load(fake_file(description), on(d));
   EXPECT_EQ(refused.error().code(), Code::kMalformed);
   EXPECT_EQ(d->images[0].inputs[0].name, "x");
+}
+
+/// y = Dropout(x): the engine "openvino" is given an Identity.
+std::string dropout_model() {
+  return testing::OnnxBuilder()
+      .input("x", {4})
+      .output("y", {4})
+      .node("Dropout", {"x"}, {"y"})
+      .build("dropout");
+}
+
+FakeConfig openvino_config() {
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.engine = "OpenVINO 1.2";
+  return config;
+}
+
+bool holds(ByteSpan bytes, std::string_view text) {
+  return as_string_view(bytes).find(text) != std::string_view::npos;
+}
+
+TEST_F(ProgramLoadTest, ADeviceGetsTheNetworkAsItsEngineTakesIt) {
+  const auto plain = device();
+  const auto lowered = device(openvino_config());
+  for (int round = 0; round < 2; ++round) {  // The second is a hit of the cache.
+    ASSERT_TRUE(Program::load(as_byte_span(dropout_model()), on(plain)));
+    ASSERT_TRUE(Program::load(as_byte_span(dropout_model()), on(lowered)));
+    EXPECT_TRUE(holds(plain->images.back().bytes, "Dropout"));
+    EXPECT_TRUE(holds(lowered->images.back().bytes, "Identity"));
+  }
+  const ByteVector file = compile_bytes(as_byte_span(dropout_model())).value();
+  ASSERT_TRUE(Program::load(file, on(plain)));
+  const auto program = Program::load(file, on(lowered));
+  ASSERT_TRUE(program) << program.error().to_string();
+  EXPECT_TRUE(holds(plain->images.back().bytes, "Dropout"));
+  EXPECT_TRUE(holds(lowered->images.back().bytes, "Identity"));
+  EXPECT_EQ(program->nodes().value()[0].type, "Identity");
+}
+
+/// A file of a model with a lowered form of any bytes, and a pre-compiled form.
+ByteVector file_with_form(const std::string& model, const std::string& tag,
+                          std::string_view lowered) {
+  const ImportedModel imported = import_onnx(as_byte_span(model)).value();
+  ProgramWriter writer(imported.description);
+  const ByteVector form(16, std::byte{1});
+  writer.add_segment(SegmentKind::kGraph, "", imported.graph);
+  writer.add_segment(SegmentKind::kPrecompiled, "fake-tag#f32[4]", form);
+  if (!tag.empty()) writer.add_segment(SegmentKind::kLowered, tag, as_byte_span(lowered));
+  return writer.finish().value();
+}
+
+TEST_F(ProgramLoadTest, AStoredFormOfTheCurrentRevisionIsHandedOverAsItIs) {
+  const auto d = device(openvino_config());
+  const std::string tag = lowering_for(d->info().engine)->tag();
+  const auto program = Program::load(file_with_form(dropout_model(), tag, "lowered bytes"), on(d));
+  ASSERT_TRUE(program) << program.error().to_string();
+  EXPECT_EQ(as_string_view(d->images.back().bytes), "lowered bytes");
+  EXPECT_TRUE(program->precompiled());
+  ASSERT_TRUE(Program::load(file_with_form(dropout_model(), tag, ""), on(d)));
+  EXPECT_TRUE(holds(d->images.back().bytes, "Dropout")) << "an empty form: as given";
+}
+
+TEST_F(ProgramLoadTest, AFormOfAnotherRevisionIsMadeAgain) {
+  const auto d = device(openvino_config());
+  const auto program =
+      Program::load(file_with_form(dropout_model(), "openvino/0", "old form"), on(d));
+  ASSERT_TRUE(program) << program.error().to_string();
+  EXPECT_TRUE(holds(d->images.back().bytes, "Identity"));
+  EXPECT_FALSE(program->precompiled()) << "made of the old form";
+  // A file of before has no form; its network was lowered, so nothing changes.
+  const auto before = Program::load(file_with_form(testing::relu_model({4}), "", ""), on(d));
+  ASSERT_TRUE(before) << before.error().to_string();
+  EXPECT_TRUE(before->precompiled());
 }
 
 /// A file with these constants, or without them.

@@ -201,6 +201,8 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   std::shared_ptr<VirtualClock> time = std::make_shared<VirtualClock>();
   std::vector<device::PrepareOptions> prepared;  ///< Arguments of every prepare().
   std::vector<device::Image> images;
+  /// Called first by every prepare(), in its thread; a failure is its result.
+  std::function<Status(const device::PrepareOptions&)> on_prepare;
   device::Submission last;  ///< The last job submitted or run.
   std::deque<std::pair<device::Submission, std::shared_ptr<FakeCompletion>>> held;
   Status next_status;  ///< What the next job ends with; nothing is computed when it is a failure.
@@ -232,8 +234,12 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   }
   Result<std::shared_ptr<device::Executable>> prepare(
       const device::Image& image, const device::PrepareOptions& options) override {
-    prepared.push_back(options);
-    images.push_back(image);
+    if (on_prepare) CORELANE_TRY(on_prepare(options));
+    {
+      const std::lock_guard lock(prepared_mutex_);
+      prepared.push_back(options);
+      images.push_back(image);
+    }
     auto executable = std::make_shared<FakeExecutable>();
     executable->in = config.inputs;
     executable->out = config.outputs;
@@ -285,6 +291,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   }
 
  private:
+  std::mutex prepared_mutex_;  ///< Guards `prepared` and `images` while threads prepare.
   device::DeviceInfo info_;
   std::shared_ptr<Clock> clock_ = time;
   std::uint64_t jobs_ = 0;

@@ -1,9 +1,9 @@
 // A batch call: one task for each sample.
 #include <algorithm>
 
+#include "dispatch/interrupt_poll.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
-#include "dispatch/interrupt_poll.h"
 #include "session/tasks/session_core.h"
 
 namespace corelane::session {

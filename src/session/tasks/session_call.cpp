@@ -4,6 +4,7 @@
 
 #include "base/guard.h"
 #include "base/later.h"
+#include "corelane/device/device.h"
 #include "dispatch/interrupt_poll.h"
 #include "session/tasks/future_state.h"
 #include "session/tasks/perf_line.h"

@@ -7,6 +7,7 @@
 #include "base/guard.h"
 #include "base/later.h"
 #include "base/leaked.h"
+#include "corelane/device/device.h"
 #include "dispatch/placement.h"
 #include "session/fork_guard.h"
 #include "session/session_parts.h"

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/sync.h"
+#include "corelane/device/device.h"
 #include "corelane/session/session.h"
 #include "dispatch/admission.h"
 #include "dispatch/callback_order.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 #include "corelane/session/session.h"
 #include "runtime/testing/onnx_builder.h"

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "corelane/onnx/onnx_import.h"
 #include "corelane/program/program_file.h"
 #include "corelane/runtime/program.h"
 #include "rknn_api.h"

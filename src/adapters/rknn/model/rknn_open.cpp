@@ -13,6 +13,8 @@
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/program/program_file.h"
 
 namespace corelane::rknn {
 namespace {

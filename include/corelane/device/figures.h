@@ -1,0 +1,70 @@
+/// Figures of a device's work: plain values that every floor above it passes on. A user of programs
+/// and sessions needs these and core_set.h, not the contract (device.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/tensor/dtype.h"
+
+namespace corelane::device {
+
+enum class Precision : std::uint8_t { kF32, kF16, kBF16 };
+/// "f32", "f16", "bf16".
+constexpr std::string_view precision_name(Precision precision) noexcept {
+  return precision == Precision::kF16 ? "f16" : precision == Precision::kBF16 ? "bf16" : "f32";
+}
+
+/// Default of PrepareOptions::replicate_limit, in bytes.
+inline constexpr std::size_t kReplicateLimit = std::size_t{64} << 20;
+
+enum class Placement : std::uint8_t { kReplicated, kShared, kOpaque };
+
+/// Bytes, as far as the device can tell them apart. Each figure is measured or computed, not a
+/// guess; 0 where the device has none of that kind.
+struct MemoryFigures {
+  std::size_t weights = 0;   ///< Constants held for this object, copies included.
+  std::size_t internal = 0;  ///< Activations.
+  std::size_t code = 0;      ///< The compiled form around the constants: graph, kernels, scratch.
+  std::size_t buffers = 0;   ///< Input and output buffers the library allocated.
+  std::size_t total() const noexcept { return weights + internal + code + buffers; }
+  MemoryFigures& operator+=(const MemoryFigures& other) noexcept {
+    weights += other.weights;
+    internal += other.internal;
+    code += other.code;
+    buffers += other.buffers;
+    return *this;
+  }
+};
+
+/// Time of one layer in the last run with profile_layers.
+struct LayerTime {
+  std::string name;    ///< Node name.
+  std::string type;    ///< Operator type.
+  std::string kernel;  ///< The engine's implementation, such as "jit_avx512_I8".
+  DType dtype = DType::kUndefined;
+  Duration duration{};    ///< Wall time.
+  bool executed = false;  ///< False for layers that were folded or fused away.
+};
+
+/// What happened to one job; also the record in the trace. Times are of the device's clock.
+struct JobRecord {
+  std::uint64_t id = 0;           ///< Unique per device.
+  std::uint64_t tag = 0;          ///< As submitted.
+  std::uint64_t core_bits = 0;    ///< Cores it ran on; 0 when it never started.
+  std::uint32_t queue_depth = 0;  ///< Jobs waiting when it was submitted.
+  std::uint32_t batch = 1;
+  std::int32_t priority = 0;
+  Code code = Code::kOk;
+  TimePoint queued{};
+  TimePoint started{};
+  TimePoint ended{};
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+};
+
+}  // namespace corelane::device

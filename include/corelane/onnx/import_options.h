@@ -1,0 +1,50 @@
+/// How an ONNX model is imported. A value; the defaults keep what the model says.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/tensor/dtype.h"
+#include "corelane/tensor/layout.h"
+#include "corelane/tensor/shape.h"
+
+namespace corelane {
+
+/// In ImportOptions::custom_operators: every operator that neither a standard nor the model
+/// defines.
+inline constexpr std::string_view kEveryCustomOperator = "*";
+
+struct ImportOptions {
+  /// Fix the shape of inputs by name; open dimensions may stay.
+  std::map<std::string, Shape> input_shapes;
+  /// Fix symbolic dimensions by their name, such as {"batch", 1}.
+  std::map<std::string, std::int64_t> dims;
+  /// What an open dimension 0 of the inputs is fixed to, where no input has another open dimension
+  /// after input_shapes and dims; 0: it stays open.
+  std::uint32_t open_batch = 0;
+  /// Closed list: each set gives a static shape for every input, by position.
+  std::vector<std::vector<Shape>> shape_sets;
+  /// Operator types to run as host operators ("MyOp" or "domain.MyOp"), or kEveryCustomOperator.
+  std::vector<std::string> custom_operators;
+  std::map<std::string, std::vector<float>> mean;  ///< By input name; "" for all rank-4 inputs.
+  std::map<std::string, std::vector<float>> std;
+  DType io_dtype = DType::kUndefined;  ///< What float inputs/outputs report; kUndefined: f16.
+  LayoutKind input_layout = LayoutKind::kNHWC;  ///< What rank-4 float inputs are offered in.
+  std::string custom_string;
+  std::uint32_t batch = 1;  ///< > 1: dim 0 of every input and output is multiplied.
+  std::uint32_t cores = 1;
+  /// True: a pattern the engine is known to compute wrongly is an error; false: a finding where it
+  /// cannot be rewritten but only warned about.
+  bool refuse_known_wrong = true;
+  /// Where relative external data files are looked for; empty: they are refused. Resolved files
+  /// must lie under it.
+  std::filesystem::path external_data_root;
+  /// Refuse external data reached through any symbolic link.
+  bool strict_links = false;
+};
+
+}  // namespace corelane

@@ -1,0 +1,45 @@
+/// How a program is loaded, and how an ONNX model given instead is compiled.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "corelane/device/figures.h"
+#include "corelane/onnx/import_options.h"
+#include "corelane/program/verify.h"
+
+namespace corelane {
+
+namespace device {
+class Device;
+class HostOperatorTable;
+}  // namespace device
+
+class Program;
+
+/// How a program is loaded; the defaults suit most uses.
+struct LoadOptions {
+  /// Device text; empty: CORELANE_DEVICE, else "virtual:rk3588". Ignored when `on` is set.
+  std::string device;
+  std::shared_ptr<device::Device> on;
+  device::Precision precision = device::Precision::kF32;
+  bool fast_math = false;
+  bool profile_layers = false;
+  std::vector<std::string> exposed_values;
+  /// Operators by type; may be filled later.
+  std::shared_ptr<device::HostOperatorTable> host_operators;
+  /// As device::PrepareOptions::replicate_limit, which says what it means.
+  std::size_t replicate_limit = device::kReplicateLimit;
+  Verify verify = Verify::kHeader;
+  /// ONNX given instead of a program file: how it is compiled in memory.
+  ImportOptions import;
+  /// Use the compile cache on disk (`CORELANE_CACHE_DIR`; `CORELANE_CACHE=0` switches it off).
+  bool cache = true;
+  /// Where a program that was compiled without its constants takes them from: one of the same
+  /// constants, such as the same network for another input size. Ignored otherwise.
+  std::shared_ptr<const Program> weights_of;
+};
+
+}  // namespace corelane

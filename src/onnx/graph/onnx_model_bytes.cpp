@@ -1,0 +1,29 @@
+#include "onnx/graph/onnx_model_bytes.h"
+
+#include "onnx/graph/onnx_check.h"
+#include "onnx/graph/onnx_scan.h"
+
+namespace corelane::onnx {
+
+Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model) {
+  CORELANE_TRY(check_wire(bytes));
+  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return error(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
+  }
+  return check_structure(model);
+}
+
+Result<ByteVector> serialize_model(const ::onnx::ModelProto& model) {
+  const std::size_t size = model.ByteSizeLong();
+  if (size > std::size_t{0x7FFFFFFF}) {
+    return error(Code::kUnsupportedModel, "the model takes {} bytes; protobuf allows 2147483647",
+                 size);
+  }
+  ByteVector bytes(size);
+  if (!model.SerializeToArray(bytes.data(), static_cast<int>(size))) {
+    return error(Code::kInternal, "protobuf cannot write the model");
+  }
+  return bytes;
+}
+
+}  // namespace corelane::onnx

@@ -1,0 +1,97 @@
+#include "corelane/onnx/onnx_lowering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include "base/guard.h"
+#include "corelane/base/log.h"
+#include "onnx/graph/onnx_model_bytes.h"
+#include "onnx/graph/onnx_tensor.h"
+#include "onnx/graph/onnx_walk.h"
+#include "onnx/lowering/onnx_engines.h"
+#include "onnx/lowering/onnx_quantized.h"
+#include "onnx/lowering/onnx_rewriter.h"
+
+namespace corelane {
+namespace onnx {
+namespace {
+
+/// Revisions of "openvino":
+///  1  as the import wrote it until its revision 3, for OpenVINO 2026.4.1
+constexpr std::array kLowerings{Lowering{"openvino", 1}};
+
+/// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
+/// cannot be made any more.
+const EngineRules* rules_of(const Lowering& lowering) {
+  static const EngineRules kOpenVino{openvino_rules(), rewrite_quantized};
+  return lowering.tag() == kLowerings[0].tag() ? &kOpenVino : nullptr;
+}
+
+/// What the import makes sure of, for a graph that comes from a file: each tensor has the bytes
+/// that its shape needs, raw, in the graph or inside the constants.
+Status check_tensors(::onnx::ModelProto& model, ByteSpan constants) {
+  Status status;
+  for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
+    if (status.ok()) status = check_tensor(tensor, "the network");
+    if (!status.ok()) return;
+    if (!is_external(tensor)) return make_raw(tensor);
+    if (auto slice = constants_slice(tensor, constants); !slice) status = slice.error();
+  });
+  return status;
+}
+
+}  // namespace
+
+Result<LoweringReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
+                                   const Lowering& lowering, bool refuse_known_wrong) {
+  const EngineRules* const rules = rules_of(lowering);
+  if (rules == nullptr)
+    return error(Code::kInvalidArgument, "there is no lowering '{}'", lowering.tag());
+  LoweringReport report;
+  CORELANE_ASSIGN(RewriteReport rewritten,
+                  rewrite(model, constants, rules->nodes, refuse_known_wrong));
+  report.macs = rewritten.macs;
+  report.findings = std::move(rewritten.findings);
+  rules->graph(*model.mutable_graph(), constants, report.findings);
+  report.changed = std::ranges::any_of(report.findings, [](const ImportFinding& finding) {
+    return finding.kind == ImportFinding::Kind::kRewritten;
+  });
+  return report;
+}
+
+}  // namespace onnx
+
+std::string Lowering::tag() const { return fmt::format("{}/{}", engine, revision); }
+
+std::span<const Lowering> lowerings() noexcept { return onnx::kLowerings; }
+
+const Lowering* lowering_for(std::string_view engine) noexcept {
+  const std::string_view name = engine.substr(0, engine.find(' '));
+  const auto same = [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); };
+  for (const Lowering& lowering : onnx::kLowerings)
+    if (std::ranges::equal(lowering.engine, name, same)) return &lowering;
+  return nullptr;
+}
+
+Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Lowering& lowering) {
+  return no_throw("the lowering", [&]() -> Result<LoweredGraph> {
+    ::onnx::ModelProto model;
+    CORELANE_TRY(onnx::parse_model(graph, model));
+    CORELANE_TRY(onnx::check_tensors(model, constants));
+    CORELANE_ASSIGN(const auto report, onnx::lower_model(model, constants, lowering, false));
+    for (const ImportFinding& finding : report.findings)
+      if (finding.kind == ImportFinding::Kind::kWarning)
+        log::warn("onnx", "node {} ({}): {}", finding.node, finding.op, finding.text);
+    LoweredGraph lowered{lowering.tag(), {}};
+    if (report.changed) {
+      CORELANE_ASSIGN(lowered.graph, onnx::serialize_model(model));
+    }
+    return lowered;
+  });
+}
+
+}  // namespace corelane

@@ -1,0 +1,93 @@
+#include "runtime/program/executable_set.h"
+
+#include <gtest/gtest.h>
+
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include "runtime/testing/fake_program.h"
+
+namespace corelane::runtime {
+namespace {
+
+/// A set over a device whose first dimension is open; nothing is prepared yet.
+struct Open {
+  testing::FakeConfig config = testing::one_in_one_out({Shape::kOpen, 4});
+  std::shared_ptr<testing::FakeDevice> device = std::make_shared<testing::FakeDevice>(config);
+  ProgramDescription description = testing::fake_description(config);
+  ByteVector graph = ByteVector(16, std::byte{1});
+  ExecutableSet set{device, {"onnx", graph, {}, {}, {}}, {}, description};
+
+  std::shared_ptr<device::Executable> rows(std::int64_t n) {
+    auto entry = set.for_shapes(std::vector<Shape>{{n, 4}});
+    EXPECT_TRUE(entry) << entry.error().to_string();
+    return entry ? entry->executable : nullptr;
+  }
+};
+
+TEST(ExecutableSet, TwoShapesArePreparedAtTheSameTime) {
+  Open open;
+  std::latch inside(2);  // Opens only while both are in prepare().
+  open.device->on_prepare = [&](const device::PrepareOptions&) {
+    inside.arrive_and_wait();
+    return Status();
+  };
+  std::thread other([&] { EXPECT_NE(open.rows(1), nullptr); });
+  EXPECT_NE(open.rows(2), nullptr);
+  other.join();
+  EXPECT_EQ(open.device->prepared.size(), 2U);
+}
+
+TEST(ExecutableSet, WhatIsPreparedIsServedWhileAnotherShapeIsPrepared) {
+  Open open;
+  const auto first = open.rows(1);
+  std::latch inside(1);
+  std::latch served(1);
+  open.device->on_prepare = [&](const device::PrepareOptions&) {
+    inside.count_down();
+    served.wait();
+    return Status();
+  };
+  std::thread other([&] { EXPECT_NE(open.rows(2), nullptr); });
+  inside.wait();
+  EXPECT_EQ(open.rows(1), first);
+  EXPECT_EQ(open.set.all().size(), 1U);
+  served.count_down();
+  other.join();
+  EXPECT_EQ(open.set.all().size(), 2U);
+}
+
+TEST(ExecutableSet, TheSameShapesArePreparedOnce) {
+  Open open;
+  constexpr int kThreads = 4;
+  std::latch asked(kThreads);
+  open.device->on_prepare = [&](const device::PrepareOptions&) {
+    asked.wait();
+    return Status();
+  };
+  std::vector<std::shared_ptr<device::Executable>> made(kThreads);
+  std::vector<std::thread> threads;
+  for (auto& executable : made)
+    threads.emplace_back([&] {
+      asked.count_down();
+      executable = open.rows(3);
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(open.device->prepared.size(), 1U);
+  for (const auto& executable : made) EXPECT_EQ(executable, made[0]);
+}
+
+TEST(ExecutableSet, ShapesThatFailedMayBeAskedForAgain) {
+  Open open;
+  open.device->on_prepare = [](const device::PrepareOptions&) -> Status {
+    return error(Code::kOutOfMemory, "none left");
+  };
+  const std::vector<Shape> shapes{{5, 4}};
+  EXPECT_EQ(open.set.for_shapes(shapes).error().code(), Code::kOutOfMemory);
+  open.device->on_prepare = nullptr;
+  EXPECT_NE(open.rows(5), nullptr);
+}
+
+}  // namespace
+}  // namespace corelane::runtime

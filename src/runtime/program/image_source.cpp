@@ -1,0 +1,146 @@
+#include "runtime/program/image_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "corelane/device/device.h"
+#include "corelane/onnx/onnx_import.h"
+#include "corelane/onnx/onnx_lowering.h"
+#include "corelane/program/program_file.h"
+#include "corelane/runtime/program.h"
+
+namespace corelane::runtime {
+namespace {
+
+/// Constants that a program was compiled without, from another that has the same.
+Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other, const std::string& tag) {
+  if (other == nullptr)
+    return error(Code::kWrongState,
+                 "the program was compiled without its weights; load it with a program that has "
+                 "them (LoadOptions::weights_of), or compile it whole");
+  const ByteSpan constants = other->constants();
+  if (removed_weights_tag(constants) != tag)
+    return error(Code::kMalformed,
+                 "the weights of program '{}' ({} bytes) are not those that this one was compiled "
+                 "with ({}); both must come from the same ONNX weights",
+                 other->description().name, constants.size(), tag);
+  return constants;
+}
+
+/// Gives `source` the form of its network for the device's engine: `stored`, of the tag that is
+/// wanted, or one that is made here.
+Status take_lowered(const Lowering& lowering, std::optional<ByteSpan> stored, ImageSource& source) {
+  if (stored) {
+    if (!stored->empty()) source.graph = *stored;
+    return {};
+  }
+  CORELANE_ASSIGN(LoweredGraph lowered, lower_onnx(source.graph, source.constants, lowering));
+  if (lowered.graph.empty()) return {};
+  const auto form = std::make_shared<const ByteVector>(std::move(lowered.graph));
+  source.graph = *form;
+  source.owners.push_back(form);
+  source.precompiled.clear();  // They were made of another form of the network.
+  return {};
+}
+
+}  // namespace
+
+std::string removed_weights_tag(ByteSpan constants) {
+  return fmt::format("removed:{}:{:08x}", constants.size(), crc32c(constants));
+}
+
+Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
+                                   const std::shared_ptr<const Program>& weights_of,
+                                   const device::DeviceInfo& info) {
+  const Lowering* const lowering = lowering_for(info.engine);
+  const std::string wanted = lowering == nullptr ? std::string() : lowering->tag();
+  ImageSource source;
+  source.kind = "onnx";
+  const auto& segments = file->segments();
+  std::optional<ByteSpan> lowered;
+  std::string removed;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const SegmentInfo& segment = segments[i];
+    if (segment.kind == SegmentKind::kForeign) continue;
+    if (segment.kind == SegmentKind::kLowered && segment.tag != wanted) continue;
+    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
+    switch (segment.kind) {
+      case SegmentKind::kGraph:
+        source.graph = bytes;
+        break;
+      case SegmentKind::kLowered:
+        lowered = bytes;
+        break;
+      case SegmentKind::kConstants:
+        source.constants = bytes;
+        removed = segment.tag;
+        break;
+      case SegmentKind::kPrecompiled:
+        source.precompiled.push_back({segment.tag, bytes});
+        break;
+      case SegmentKind::kForeign:
+        break;
+    }
+  }
+  source.owners.push_back(std::move(file));
+  if (!removed.empty()) {
+    CORELANE_ASSIGN(source.constants, weights_from(weights_of, removed));
+    source.owners.push_back(weights_of);
+  }
+  if (lowering != nullptr) CORELANE_TRY(take_lowered(*lowering, lowered, source));
+  return source;
+}
+
+ImageSource network_source(std::shared_ptr<const ImportedModel> model,
+                           const device::DeviceInfo& info) {
+  ImageSource source;
+  source.kind = "onnx";
+  source.graph = as_bytes(std::span(model->graph));
+  source.constants = as_bytes(std::span(model->constants));
+  if (const Lowering* const lowering = lowering_for(info.engine))
+    for (const LoweredGraph& form : model->lowered)
+      if (form.tag == lowering->tag() && !form.graph.empty())
+        source.graph = as_bytes(std::span(form.graph));
+  source.owners.push_back(std::move(model));
+  return source;
+}
+
+ByteSpan unchecked_constants(const ProgramFile& file) {
+  for (const SegmentInfo& segment : file.segments())
+    if (segment.kind == SegmentKind::kConstants)
+      return file.bytes().subspan(segment.offset, segment.size);
+  return {};
+}
+
+Result<std::shared_ptr<const ProgramFile>> with_weights(
+    std::shared_ptr<const ProgramFile> file, const std::shared_ptr<const Program>& weights_of) {
+  const auto& segments = file->segments();
+  const auto removed = std::find_if(segments.begin(), segments.end(), [](const SegmentInfo& s) {
+    return s.kind == SegmentKind::kConstants && !s.tag.empty();
+  });
+  if (removed == segments.end()) return file;
+  CORELANE_ASSIGN(const ByteSpan constants, weights_from(weights_of, removed->tag));
+  ProgramWriter writer(file->description());
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].kind == SegmentKind::kConstants) continue;
+    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
+    writer.add_segment(segments[i].kind, segments[i].tag, bytes);
+  }
+  writer.add_segment(SegmentKind::kConstants, "", constants);
+  CORELANE_ASSIGN(ByteVector bytes, writer.finish());
+  const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
+  return ProgramFile::from_bytes(*keep, keep);
+}
+
+void add_network(ProgramWriter& writer, const ImportedModel& model, ByteSpan constants,
+                 const std::string& constants_tag) {
+  writer.add_segment(SegmentKind::kGraph, "", model.graph);
+  writer.add_segment(SegmentKind::kConstants, constants_tag, constants);
+  for (const LoweredGraph& form : model.lowered)
+    writer.add_segment(SegmentKind::kLowered, form.tag, form.graph);
+}
+
+}  // namespace corelane::runtime

@@ -1,0 +1,73 @@
+/// What of a program a device is given: its network in the form for the device's engine, with
+/// constants and pre-compiled forms, or an image that only the device can read.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+
+namespace corelane {
+
+class Program;
+class ProgramFile;
+class ProgramWriter;
+struct ImportedModel;
+
+namespace device {
+struct DeviceInfo;
+}
+
+namespace runtime {
+
+/// A pre-compiled form as a program file holds it: its segment tag is "<driver tag>#<variant>",
+/// the variant naming the options and shapes it was made for.
+struct PrecompiledForm {
+  std::string tag;
+  ByteSpan bytes;
+};
+
+/// What executables are prepared from.
+struct ImageSource {
+  std::string kind;
+  ByteSpan graph;  ///< Of kind "onnx": as the device's engine takes it.
+  ByteSpan constants;
+  std::vector<PrecompiledForm> precompiled;
+  /// The owners of all these bytes.
+  std::vector<std::shared_ptr<const void>> owners;
+  /// False: the inputs and outputs are not passed on to the device, which has reported them.
+  bool declares = true;
+};
+
+/// The network of a program file for a device, with the pre-compiled forms it carries. It is
+/// lowered here where the device's engine needs that and the file has no form of the current
+/// revision. Constants that were left out come from `weights_of`: kWrongState without it,
+/// kMalformed when they are others. Codes of lower_onnx().
+Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
+                                   const std::shared_ptr<const Program>& weights_of,
+                                   const device::DeviceInfo& info);
+
+/// The network of a model that was just imported.
+ImageSource network_source(std::shared_ptr<const ImportedModel> model,
+                           const device::DeviceInfo& info);
+
+/// The file with the constants that it was compiled without, for devices that open it themselves.
+/// `file` itself where nothing was left out.
+Result<std::shared_ptr<const ProgramFile>> with_weights(
+    std::shared_ptr<const ProgramFile> file, const std::shared_ptr<const Program>& weights_of);
+
+/// The constants of a file, their CRC unchecked: that is left to the reader of the whole file.
+ByteSpan unchecked_constants(const ProgramFile& file);
+
+/// Adds the network in all its forms. `constants_tag` is not empty where `constants` were left out.
+/// Borrowed until finish().
+void add_network(ProgramWriter& writer, const ImportedModel& model, ByteSpan constants,
+                 const std::string& constants_tag = {});
+
+/// The tag of a constants segment that was left out of a program.
+std::string removed_weights_tag(ByteSpan constants);
+
+}  // namespace runtime
+}  // namespace corelane
