@@ -16,6 +16,16 @@ enum class LockRank : std::uint16_t {
   // 2xx: dispatch.
   kCallbackThread = 210,  ///< Posted to under the lock of a device or a session.
 
+  // 4xx: device.
+  kFaultPlan = 401,      ///< A plan's random numbers.
+  kHostOperators = 402,  ///< HostOperatorTable.
+  kFence = 410,          ///< One fence; waits on the clock.
+  kFenceWatcher = 411,   ///< The descriptors of all imported fences.
+
+  // 5xx: lanes.
+  kLaneExecutables = 510,  ///< LanedDevice: its executables.
+  kLaneScheduler = 520,    ///< LaneScheduler: all jobs and cores of a device; waits on the clock.
+
   // 6xx: drivers and runtime.
   kOutputFinish = 601,        ///< OutputFinish: state of an inference's end; waits on the clock.
   kProgramExecutables = 602,  ///< ExecutableSet: which shapes are prepared, or being prepared.

@@ -1,7 +1,7 @@
 #include <charconv>
-#include <mutex>
 #include <random>
 
+#include "base/sync.h"
 #include "corelane/device/fault.h"
 
 namespace corelane::device {
@@ -56,13 +56,13 @@ class PlannedFaults final : public FaultPoint {
 
  private:
   double draw() {
-    std::lock_guard guard(mutex_);
+    const MutexLock lock(mutex_);
     return static_cast<double>(random_() >> 11) * 0x1p-53;
   }
 
   const FaultPlan plan_;
-  std::mutex mutex_;
-  std::mt19937_64 random_;
+  Mutex mutex_{LockRank::kFaultPlan};
+  std::mt19937_64 random_ CORELANE_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -9,18 +9,20 @@
 #include <vector>
 
 #include "base/guard.h"
+#include "base/sync.h"
 #include "device/unique_fd.h"
 
 namespace corelane::device {
 
 struct Fence::Impl {
   std::shared_ptr<Clock> clock;
-  std::mutex mutex;
+  Mutex mutex{LockRank::kFence};
   std::condition_variable changed;
   std::atomic<bool> signalled{false};
-  Status status;
-  std::vector<std::function<void(const Status&)>> callbacks;
-  std::vector<UniqueFd> exported;  ///< Our duplicates of descriptors to make readable.
+  Status status CORELANE_GUARDED_BY(mutex);
+  std::vector<std::function<void(const Status&)>> callbacks CORELANE_GUARDED_BY(mutex);
+  /// Duplicates of exported descriptors, to make readable.
+  std::vector<UniqueFd> exported CORELANE_GUARDED_BY(mutex);
 };
 
 Fence::Fence(std::shared_ptr<Clock> clock) : impl_(std::make_unique<Impl>()) {
@@ -34,7 +36,7 @@ void Fence::signal(Status status) {
   std::vector<UniqueFd> exported;
   Status result;
   {
-    std::lock_guard guard(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     if (impl_->signalled.load(std::memory_order_relaxed)) return;
     impl_->status = std::move(status);
     if (!impl_->callbacks.empty()) result = impl_->status;
@@ -52,21 +54,21 @@ void Fence::signal(Status status) {
 bool Fence::signalled() const noexcept { return impl_->signalled.load(std::memory_order_acquire); }
 
 Status Fence::status() const {
-  std::lock_guard guard(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return impl_->status;
 }
 
 bool Fence::wait(TimePoint until) const {
   if (signalled()) return true;
-  std::unique_lock lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   while (!signalled())
-    if (!impl_->clock->wait_until(lock, impl_->changed, until)) return signalled();
+    if (!impl_->clock->wait_until(lock.native(), impl_->changed, until)) return signalled();
   return true;
 }
 
 void Fence::on_signal(std::function<void(const Status&)> f) {
   {
-    std::lock_guard guard(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     if (!impl_->signalled.load(std::memory_order_relaxed)) {
       impl_->callbacks.push_back(std::move(f));
       return;
@@ -81,7 +83,7 @@ Result<int> Fence::export_fd() {
   if (!ours)
     return error(Code::kIo, "the system gives no descriptor for a fence: {} (see ulimit -n)",
                  std::generic_category().message(errno));
-  std::lock_guard guard(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   if (impl_->signalled.load(std::memory_order_relaxed))
     eventfd_write(ours.get(), 1);
   else

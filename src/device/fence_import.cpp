@@ -3,10 +3,10 @@
 
 #include <cerrno>
 #include <map>
-#include <mutex>
 #include <system_error>
 
 #include "base/leaked.h"
+#include "base/sync.h"
 #include "base/thread.h"
 #include "corelane/device/fence.h"
 #include "device/unique_fd.h"
@@ -20,14 +20,13 @@ namespace {
 class Watcher {
  public:
   static Watcher& instance() {
-    // Its thread may run while the process's static destructors do.
     static Leaked<Watcher> watcher;
     return *watcher;
   }
 
   /// The number to remove() it by. `given` is the descriptor as its caller knows it.
   Result<std::uint64_t> add(UniqueFd fd, std::weak_ptr<Fence> fence, int given) {
-    std::lock_guard guard(mutex_);
+    const MutexLock lock(mutex_);
     CORELANE_TRY(start());
     const std::uint64_t id = ++last_id_;
     epoll_event event{};
@@ -44,7 +43,7 @@ class Watcher {
 
   /// Nothing happens when it is gone already.
   void remove(std::uint64_t id) noexcept {
-    std::lock_guard guard(mutex_);
+    const MutexLock lock(mutex_);
     const auto place = watched_.find(id);
     if (place != watched_.end()) (void)take(place);
   }
@@ -56,7 +55,7 @@ class Watcher {
   };
   using Table = std::map<std::uint64_t, Watched>;
 
-  Watched take(Table::iterator place) noexcept {
+  Watched take(Table::iterator place) noexcept CORELANE_REQUIRES(mutex_) {
     Watched taken = std::move(place->second);
     watched_.erase(place);
     // Closing is not enough: the caller's descriptor keeps the file open, and the file is watched.
@@ -64,7 +63,7 @@ class Watcher {
     return taken;
   }
 
-  Status start() {
+  Status start() CORELANE_REQUIRES(mutex_) {
     if (epoll_) return {};
     UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
     if (!epoll)
@@ -77,13 +76,13 @@ class Watcher {
     return {};
   }
 
-  void run(int epoll) {
+  void run(int epoll) noexcept {
     for (;;) {
       epoll_event event{};
       if (epoll_wait(epoll, &event, 1, -1) != 1) continue;
       Watched found;
       {
-        std::lock_guard guard(mutex_);
+        const MutexLock lock(mutex_);
         const auto place = watched_.find(event.data.u64);
         if (place == watched_.end()) continue;
         found = take(place);
@@ -101,10 +100,10 @@ class Watcher {
     }
   }
 
-  std::mutex mutex_;
-  UniqueFd epoll_;
-  std::uint64_t last_id_ = 0;
-  Table watched_;
+  Mutex mutex_{LockRank::kFenceWatcher};
+  UniqueFd epoll_ CORELANE_GUARDED_BY(mutex_);
+  std::uint64_t last_id_ CORELANE_GUARDED_BY(mutex_) = 0;
+  Table watched_ CORELANE_GUARDED_BY(mutex_);
 };
 
 /// A fence whose descriptor is watched for as long as it lives.

@@ -1,6 +1,17 @@
 #include "corelane/device/host_operator.h"
 
+#include "base/sync.h"
+
 namespace corelane::device {
+
+struct HostOperatorTable::Impl {
+  Mutex mutex{LockRank::kHostOperators};
+  std::map<std::string, HostOperator, std::less<>> operators CORELANE_GUARDED_BY(mutex);
+};
+
+HostOperatorTable::HostOperatorTable() : impl_(std::make_unique<Impl>()) {}
+
+HostOperatorTable::~HostOperatorTable() = default;
 
 Status HostOperatorTable::add(std::string type, HostOperator op) {
   if (type.empty())
@@ -9,8 +20,8 @@ Status HostOperatorTable::add(std::string type, HostOperator op) {
   if (!op)
     return error(Code::kInvalidArgument, "host operator '{}' has no callback; pass a function",
                  type);
-  std::lock_guard guard(mutex_);
-  const auto [place, added] = operators_.try_emplace(std::move(type), std::move(op));
+  const MutexLock lock(impl_->mutex);
+  const auto [place, added] = impl_->operators.try_emplace(std::move(type), std::move(op));
   if (added) return {};
   return error(Code::kWrongState,
                "host operator '{}' is registered already; remove it before adding another",
@@ -19,17 +30,17 @@ Status HostOperatorTable::add(std::string type, HostOperator op) {
 
 void HostOperatorTable::remove(std::string_view type) {
   HostOperator removed;  // Destroyed after the lock: it may own anything.
-  std::lock_guard guard(mutex_);
-  const auto place = operators_.find(type);
-  if (place == operators_.end()) return;
+  const MutexLock lock(impl_->mutex);
+  const auto place = impl_->operators.find(type);
+  if (place == impl_->operators.end()) return;
   removed = std::move(place->second);
-  operators_.erase(place);
+  impl_->operators.erase(place);
 }
 
 HostOperator HostOperatorTable::find(std::string_view type) const {
-  std::lock_guard guard(mutex_);
-  const auto place = operators_.find(type);
-  return place == operators_.end() ? HostOperator() : place->second;
+  const MutexLock lock(impl_->mutex);
+  const auto place = impl_->operators.find(type);
+  return place == impl_->operators.end() ? HostOperator() : place->second;
 }
 
 }  // namespace corelane::device

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +37,11 @@ using HostOperator = std::function<Status(const HostOperatorCall&)>;
 /// missing when a job runs fails that job with kHostOperatorMissing. Any thread.
 class CORELANE_API HostOperatorTable {
  public:
+  HostOperatorTable();
+  ~HostOperatorTable();
+  HostOperatorTable(const HostOperatorTable&) = delete;
+  HostOperatorTable& operator=(const HostOperatorTable&) = delete;
+
   /// kWrongState when the type has one already; kInvalidArgument for an empty type or callback.
   Status add(std::string type, HostOperator op);
   /// Nothing where there is none.
@@ -46,8 +50,8 @@ class CORELANE_API HostOperatorTable {
   HostOperator find(std::string_view type) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::string, HostOperator, std::less<>> operators_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace corelane::device
