@@ -16,7 +16,7 @@ namespace {
 
 /// One thread that waits for all imported descriptors. It starts with the first import and lives
 /// as long as the process. Fences are held weakly: a descriptor is watched until it turns readable,
-/// its fence is signalled otherwise, or nobody holds the fence any more.
+/// its fence is signalled otherwise, or the last reference to the fence is gone.
 class Watcher {
  public:
   static Watcher& instance() {

@@ -1,4 +1,4 @@
-/// The check of a job's fences, by whoever uses them first: a queue, or a caller that waits itself.
+/// The check of a job's fences, made by their first user: a queue, or a caller that waits itself.
 #pragma once
 
 #include <memory>

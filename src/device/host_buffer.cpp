@@ -125,7 +125,7 @@ Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size, std::
 Result<std::shared_ptr<Buffer>> import_user_buffer(void* data, std::size_t size) {
   if (data == nullptr || size == 0)
     return error(Code::kInvalidArgument,
-                 "user memory at {} of {} bytes is no buffer; pass an address and a size", data,
+                 "user memory at {} of {} bytes is not a buffer; pass an address and a size", data,
                  size);
   HostBuffer::Block block;
   block.data = data;

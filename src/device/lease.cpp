@@ -39,7 +39,7 @@ std::string file_stem(const std::string& instance) {
 
 struct Attempt {
   UniqueFd fd;         ///< Holds the lock when valid.
-  std::string holder;  ///< Who has it otherwise.
+  std::string holder;  ///< The process that has it otherwise.
 };
 
 std::string read_holder(int fd) {

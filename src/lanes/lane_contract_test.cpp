@@ -136,6 +136,84 @@ TEST(LaneContract, SettingAKeptInputLetsGoOfTheOldOneOnAllCores) {
   EXPECT_EQ(FakeDevice::result(job), 42);
 }
 
+TEST(LaneContract, InputsAreCopiedWithoutTheDevicesLock) {
+  FakeDevice fake(1);
+  fake.state->keeps_input = true;
+  device::Submission job = fake.job();
+  std::vector<float> x(4, 21.0F);
+  ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
+  auto fence = std::make_shared<device::Fence>();
+  job.wait = {fence};
+  job.deadline = fake.device->clock()->now() + std::chrono::hours(1);
+  auto completion = *fake.queue->submit(job);
+  int asked = 0;
+  fake.state->on_renew = [&] {
+    asked += fake.device->counters().submitted == 1 ? 1 : 0;
+    EXPECT_FALSE(completion->done());
+  };
+  fence->signal();
+  // The memory that was set, and its shadow.
+  EXPECT_EQ(asked, 2);
+  ASSERT_TRUE(completion->wait());
+  EXPECT_EQ(FakeDevice::result(job), 42);
+}
+
+TEST(LaneContract, CancelWaitsForACopyOfTheInputs) {
+  FakeDevice fake(1);
+  fake.state->keeps_input = true;
+  device::Submission job = fake.job();
+  std::vector<float> x(4, 21.0F);
+  ASSERT_TRUE(job.bindings->set_input(0, {x.data(), 16, {1, 4}, nullptr}).ok());
+  auto fence = std::make_shared<device::Fence>();
+  job.wait = {fence};
+  auto completion = *fake.queue->submit(job);
+  Gate gate;
+  fake.state->on_renew = [&] { gate.pass(); };
+  std::thread signaller([&] { fence->signal(); });
+  gate.await(1);
+  std::atomic<bool> copied = false;
+  std::thread canceller([&] {
+    const bool cancelled = completion->cancel();
+    EXPECT_TRUE(copied);
+    EXPECT_EQ(cancelled, completion->wait() && completion->status().code() == Code::kCancelled);
+  });
+  EXPECT_FALSE(completion->done());
+  copied = true;
+  gate.open();
+  signaller.join();
+  canceller.join();
+}
+
+TEST(LaneContract, JobWhoseEngineIsLostRunsAgainOnceOnANewRequest) {
+  for (const bool event_driven : {false, true}) {
+    for (const int lost : {1, 2}) {
+      FakeDevice fake(1, {}, event_driven);
+      device::Submission job = fake.job({}, 21);
+      std::vector<float> y(4);
+      ASSERT_TRUE(job.bindings->set_output(0, {y.data(), 16, {1, 4}, nullptr}).ok());
+      for (const bool blocking : {true, false}) {
+        const int requests = fake.state->requests;
+        fake.state->lose = lost;
+        job.deadline = blocking ? kNever : fake.device->clock()->now() + std::chrono::hours(1);
+        Status status;
+        if (blocking) {
+          status = fake.queue->run(job);
+        } else {
+          auto completion = *fake.queue->submit(job);
+          ASSERT_TRUE(completion->wait_released());
+          status = completion->status();
+        }
+        EXPECT_EQ(status.code(), lost == 1 ? Code::kOk : Code::kDeviceLost);
+        EXPECT_GT(fake.state->requests, requests);
+        EXPECT_EQ(y[0], lost == 1 ? 42 : 0);
+      }
+      EXPECT_EQ(fake.device->counters().resets, 2U * static_cast<unsigned>(lost));
+      EXPECT_EQ(fake.device->counters().completed, 2U);
+      EXPECT_TRUE(fake.queue->run(job).ok());
+    }
+  }
+}
+
 TEST(LaneContract, CallbackOfATimedOutJobDoesNotHoldUpOtherDeadlines) {
   FakeDevice fake(2);
   Gate engine;
@@ -169,7 +247,7 @@ TEST(LaneContract, BoundedWaitDoesNotRunTheJob) {
   EXPECT_TRUE(completion->wait());
 }
 
-TEST(LaneContract, JobsBehindOneThatResidencyEndsGoOn) {
+TEST(LaneContract, JobsAfterOneThatResidencyEndsGoOn) {
   FakeDevice fake(2);
   Gate gate;
   fake.state->before_run = [&](std::uint64_t bits) {
@@ -179,13 +257,13 @@ TEST(LaneContract, JobsBehindOneThatResidencyEndsGoOn) {
   auto running = *fake.queue->submit(fake.job(device::CoreSet::of({0})));
   gate.await(1);
   auto both = *fake.queue->submit(fake.job(device::CoreSet::first(2)));
-  auto behind = *fake.queue->submit(fake.job(device::CoreSet::of({1})));
+  auto after_it = *fake.queue->submit(fake.job(device::CoreSet::of({1})));
   const auto other = *fake.device->prepare({}, {});
   ASSERT_TRUE(other->make_resident(device::CoreSet::of({0}), device::Residency::kExclusive).ok());
   ASSERT_TRUE(both->wait());
   EXPECT_EQ(both->status().code(), Code::kOutOfCores);
-  EXPECT_TRUE(behind->wait());
-  EXPECT_TRUE(behind->status().ok());
+  EXPECT_TRUE(after_it->wait());
+  EXPECT_TRUE(after_it->status().ok());
   gate.open();
   EXPECT_TRUE(running->wait());
 }

@@ -57,17 +57,23 @@ struct FakeEngineState {
     };
   }
   std::atomic<int> runs{0};
+  std::atomic<int> lose{0};      ///< So many runs are lost with their request.
+  std::atomic<int> requests{0};  ///< Made so far.
   std::atomic<int> binds{0};
   std::atomic<bool> keeps_input{false};  ///< Read when bindings are made.
   std::atomic<int> renewed{0};           ///< Calls of KeptContent::renew.
+  std::function<void()> on_renew;        ///< In each of them.
   std::atomic<int> let_go{0};            ///< Inputs set to null.
+  bool event_driven = false;             ///< Runs start and end in the thread that submits.
   std::atomic<int> on_core[64] = {};
   std::atomic<bool> overlap{false};  ///< Two runs were on one core at once.
 };
 
 class FakeRequest final : public device::LaneRequest {
  public:
-  explicit FakeRequest(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {}
+  explicit FakeRequest(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {
+    ++state_->requests;
+  }
   Status set_input(std::size_t, const device::TensorRef& tensor) override {
     ++(tensor.data == nullptr ? state_->let_go : state_->binds);
     input_ = tensor;
@@ -80,6 +86,11 @@ class FakeRequest final : public device::LaneRequest {
   }
   Status run(std::uint64_t core_bits) override {
     ++state_->runs;
+    lost_ = state_->lose > 0;
+    if (lost_) {
+      --state_->lose;
+      return error(Code::kDeviceLost, "the engine's process ended");
+    }
     enter(core_bits, 1);
     Status status = state_->before_run ? state_->before_run(core_bits) : Status();
     if (status.ok()) {
@@ -91,6 +102,7 @@ class FakeRequest final : public device::LaneRequest {
     enter(core_bits, -1);
     return status;
   }
+  bool lost() const noexcept override { return lost_; }
   Result<device::TensorRef> output(std::size_t) override { return output_; }
   Result<std::vector<device::LayerTime>> layer_times() const override {
     return error(Code::kUnsupported, "no layers");
@@ -105,6 +117,7 @@ class FakeRequest final : public device::LaneRequest {
   const std::shared_ptr<FakeEngineState> state_;
   device::TensorRef input_;
   device::TensorRef output_;
+  bool lost_ = false;
 };
 
 class FakeContent final : public device::KeptContent {
@@ -112,6 +125,7 @@ class FakeContent final : public device::KeptContent {
   explicit FakeContent(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {}
   void renew() noexcept override {
     ++state_->renewed;
+    if (state_->on_renew) state_->on_renew();
     ++stamp_;
   }
   std::uint64_t stamp() const noexcept override { return stamp_; }
@@ -162,6 +176,7 @@ class FakeEngine final : public device::LaneEngine {
     return std::make_shared<FakeProgram>(
         state_, options.input_shapes.empty() ? Shape{1, 4} : options.input_shapes.front());
   }
+  bool event_driven() const noexcept override { return state_->event_driven; }
 
  private:
   const std::shared_ptr<FakeEngineState> state_;
@@ -177,7 +192,9 @@ inline device::LaneOptions on_virtual_clock(std::shared_ptr<VirtualClock> clock,
 
 /// A device over the fake engine with one executable and one queue.
 struct FakeDevice {
-  explicit FakeDevice(std::size_t cores = 3, device::LaneOptions options = {}) {
+  explicit FakeDevice(std::size_t cores = 3, device::LaneOptions options = {},
+                      bool event_driven = false) {
+    state->event_driven = event_driven;
     device::DeviceInfo info;
     info.kind = "fake";
     info.instance = "fake:" + std::to_string(cores);

@@ -105,7 +105,7 @@ TEST(LaneFailure, ResetAbandonsOnlyWhatRunsOnTheCores) {
   auto pair = *fake.queue->submit(fake.job(device::CoreSet::of({0, 1})));
   auto other = *fake.queue->submit(fake.job(device::CoreSet::of({2}), 4));
   gate.await(2);
-  auto behind = *fake.queue->submit(fake.job(device::CoreSet::of({0})));
+  auto after_it = *fake.queue->submit(fake.job(device::CoreSet::of({0})));
   EXPECT_EQ(fake.device->reset(device::CoreSet::any()).code(), Code::kInvalidArgument);
   ASSERT_TRUE(fake.device->reset(device::CoreSet::of({1})).ok());
   EXPECT_EQ(pair->status().code(), Code::kDeviceReset);
@@ -115,8 +115,8 @@ TEST(LaneFailure, ResetAbandonsOnlyWhatRunsOnTheCores) {
   gate.open();
   ASSERT_TRUE(other->wait());
   EXPECT_TRUE(other->status().ok());
-  ASSERT_TRUE(behind->wait());
-  EXPECT_TRUE(behind->status().ok());
+  ASSERT_TRUE(after_it->wait());
+  EXPECT_TRUE(after_it->status().ok());
   ASSERT_TRUE(pair->wait_released());
 }
 

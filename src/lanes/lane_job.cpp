@@ -1,5 +1,6 @@
 #include "lanes/lane_job.h"
 
+#include "base/guard.h"
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
 
@@ -14,12 +15,16 @@ LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
       deadline(submission.deadline),
       waits(submission.wait),
       signals(submission.signal) {
+  bound = bindings.get();
+  job = this;
   record_.tag = submission.tag;
   record_.batch = submission.batch;
   record_.priority = submission.priority + queue->priority;
 }
 
 LanedJob::~LanedJob() = default;
+
+LanedExecutable& LanedJob::executable() const noexcept { return bindings->executable(); }
 
 bool LanedJob::wait(TimePoint until) { return scheduler.wait(*this, until); }
 
@@ -35,7 +40,14 @@ device::JobRecord LanedJob::record() const { return done() ? record_ : device::J
 bool LanedJob::cancel() { return scheduler.cancel(*this); }
 
 void LanedJob::on_done(std::function<void(device::Completion&)> f) {
-  scheduler.on_done(*this, std::move(f));
+  if (!scheduler.add_callback(*this, f))
+    run_callback("device", "a completion's callback", f, *this);
+}
+
+void LanedJob::call_back() {
+  for (const auto& fence : signals) fence->signal(status_);
+  for (const auto& f : callbacks_) run_callback("device", "a completion's callback", f, *this);
+  callbacks_.clear();
 }
 
 }  // namespace corelane::lanes

@@ -5,15 +5,16 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "corelane/device/device.h"
+#include "lanes/job_state.h"
 
 namespace corelane::lanes {
 
 class LanedBindings;
+class LanedExecutable;
 class LanedJob;
 class LaneScheduler;
 
@@ -22,32 +23,38 @@ struct QueueAccount {
   std::uint64_t id = 0;
   std::int32_t priority = 0;
   std::string name;
-  std::size_t depth = 0;
-  std::condition_variable drained;
+  std::size_t depth = 0;            ///< Jobs that are not done.
+  std::condition_variable drained;  ///< `depth` has become 0.
 };
 
-/// What occupies lanes: a LanedJob, or a blocking run on its caller's stack. Guarded by the lock.
+/// What occupies cores: a LanedJob, or a blocking run on its caller's stack. What the engine is
+/// called with does not change while it runs.
 struct LaneOccupant {
   std::uint64_t id = 0;
   std::uint64_t core_bits = 0;
   TimePoint started{};
   LanedBindings* bound = nullptr;
   LanedJob* job = nullptr;  ///< Null for a blocking run.
-  bool abandoned = false;
-  Status abandon_status;
+
+ private:
+  friend class LaneTable;
+  JobProgress progress_;
+  Status abandon_status_;  ///< Set when it is abandoned.
 };
 
-/// Blocked (on fences) -> queued -> granted (has cores) -> running -> finishing (the result is
-/// being copied out) -> done. Cancelling, a deadline or a reset leads to done from any of the first
-/// four; from running it leaves an abandoned job, which is released when the engine returns.
-enum class JobState : std::uint8_t { kBlocked, kQueued, kGranted, kRunning, kFinishing, kDone };
+/// What became of one call of the engine.
+struct Outcome {
+  Status status;
+  bool crashed = false;  ///< The cores were reset.
+  bool lost = false;     ///< The engine lost the request: the job may run on a new one.
+};
 
 class LanedJob final : public device::Completion,
                        public LaneOccupant,
                        public std::enable_shared_from_this<LanedJob> {
  public:
-  LanedJob(LaneScheduler& scheduler, std::shared_ptr<QueueAccount> queue,
-           std::shared_ptr<LanedBindings> bindings, const device::Submission& submission);
+  LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
+           std::shared_ptr<LanedBindings> tensors, const device::Submission& submission);
   ~LanedJob() override;
 
   bool done() const noexcept override { return done_.load(std::memory_order_acquire); }
@@ -60,6 +67,14 @@ class LanedJob final : public device::Completion,
   void on_done(std::function<void(device::Completion&)> f) override;
 
   bool has_deadline() const noexcept { return deadline != kNever; }
+  /// done(), for a thread that spins on it.
+  const std::atomic<bool>& done_flag() const noexcept { return done_; }
+  LanedExecutable& executable() const noexcept;
+  /// Signals the fences and calls the callbacks of a job that has become done, once, with no lock
+  /// held.
+  void call_back();
+  /// True when call_back() may run a user's code. Only while it has not been called.
+  bool calls_back() const noexcept { return !callbacks_.empty() || !signals.empty(); }
 
   // Fixed before submission.
   LaneScheduler& scheduler;
@@ -67,24 +82,23 @@ class LanedJob final : public device::Completion,
   const std::shared_ptr<LanedBindings> bindings;  ///< Keeps executable, device and scheduler alive.
   const device::CoreSet cores;
   const TimePoint deadline;
-  std::vector<std::shared_ptr<device::Fence>> waits;
-  std::vector<std::shared_ptr<device::Fence>> signals;
-  bool shadow = false;  ///< Runs on copies of user memory.
+  const std::vector<std::shared_ptr<device::Fence>> waits;
+  const std::vector<std::shared_ptr<device::Fence>> signals;
+  bool shadow = false;              ///< Runs on copies of user memory.
+  Clock::TimerId timer = 0;         ///< Of the deadline; 0: none.
+  std::condition_variable changed;  ///< Its state; waited on with the scheduler's lock.
 
  private:
-  friend class LaneScheduler;
-
-  // Guarded by the scheduler's lock; what is read after done_ no longer changes then.
-  JobState state_ = JobState::kQueued;
+  // The table is guarded by the scheduler's lock, and so is what only the table may change. What
+  // is read after done_ no longer changes then.
+  friend class LaneTable;
   device::JobRecord record_;
   Status status_;
   std::size_t pending_fences_ = 0;
-  std::size_t waiters_ = 0;
-  Clock::TimerId timer_ = 0;
+  std::size_t waiters_ = 0;  ///< Threads that wait without an end, and may run it.
   std::vector<std::function<void(device::Completion&)>> callbacks_;
-  std::condition_variable changed_;
-  std::atomic<bool> done_{false};
-  std::atomic<bool> released_{false};
+  std::atomic<bool> done_{false};      ///< kAbandoned or kDone.
+  std::atomic<bool> released_{false};  ///< kDone.
 };
 
 }  // namespace corelane::lanes

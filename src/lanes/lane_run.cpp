@@ -1,14 +1,37 @@
-// Calling the engine: in a worker, in the thread that waits, or by starting it on the clock.
-#include <bit>
+// The threads that run jobs, and the calls of the engine.
 #include <utility>
 
+#include "base/thread.h"
 #include "corelane/base/log.h"
+#include "corelane/device/fault.h"
+#include "lanes/aftermath.h"
+#include "lanes/lane_job.h"
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
-#include "lanes/laned_executable.h"
 
 namespace corelane::lanes {
 namespace {
+
+/// The scheduler this thread works for.
+thread_local const LaneScheduler* working_for = nullptr;
+
+void pause_cpu() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Spins until `flag` is set or `until` has come.
+void spin_on(const std::atomic<bool>& flag, const Clock& clock, TimePoint until) {
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (flag.load(std::memory_order_acquire)) return;
+      pause_cpu();
+    }
+  } while (clock.now() < until);
+}
 
 /// The scheduler whose starts this thread is draining further up its stack.
 thread_local const LaneScheduler* draining = nullptr;
@@ -18,7 +41,7 @@ Status crash_status(const LaneOccupant& occupant) {
                device::CoreSet::mask(occupant.core_bits).to_string(), occupant.id);
 }
 
-/// What the injected fault of a test is; none when it cannot say.
+/// The fault that a test injects here; none when its fault point throws.
 device::Fault fault_at(device::FaultPoint* point, const LaneOccupant& occupant) noexcept {
   if (point == nullptr) return device::Fault::kNone;
   try {
@@ -29,61 +52,85 @@ device::Fault fault_at(device::FaultPoint* point, const LaneOccupant& occupant) 
   }
 }
 
-/// A running average that follows within some ten runs.
-void average(Duration& mean, Duration sample) {
-  mean = mean == Duration{} ? sample : mean + (sample - mean) / 8;
-}
-
 }  // namespace
 
-LaneScheduler::Outcome LaneScheduler::run_engine(LaneOccupant& occupant, bool shadow) {
-  switch (fault_at(fault_point_.get(), occupant)) {
-    case device::Fault::kHang: {
-      Lock lock(mutex_);
-      await_release_locked(lock, occupant, kNever);
-      return {occupant.abandon_status};
-    }
-    case device::Fault::kCrash:
-      return {crash_status(occupant), true};
-    case device::Fault::kSlow: {
-      Outcome outcome{occupant.bound->run(occupant.core_bits, shadow)};
-      const TimePoint until = clock_->now() + fault_point_->slow_by();
-      Lock lock(mutex_);
-      await_release_locked(lock, occupant, until);
-      return outcome;
-    }
-    case device::Fault::kNone:
+std::thread LaneScheduler::start_worker(LaneWorkers::Worker& worker, Aftermath& after) {
+  auto thread =
+      start_thread("corelane-lane", [keep = shared_from_this(), &worker] { keep->work(worker); });
+  if (thread) return std::move(*thread);
+  after.complaints.push_back(thread.error().message());
+  return {};
+}
+
+void LaneScheduler::work(LaneWorkers::Worker& self) {
+  working_for = this;
+  MutexLock lock(mutex_);
+  workers_.looks();
+  for (;;) {
+    if (std::shared_ptr<LanedJob> job = table_.run_next(clock_->now())) {
+      note_ready();
+      lock.unlock();
+      const bool comes = execute(job, true);
+      job.reset();  // May be the last reference to the device.
+      lock.lock();
+      if (comes) workers_.looks();
+    } else if (workers_.surplus(table_.abandoned_count())) {
       break;
+    } else if (workers_.begin_spin(table_.busy_cores())) {
+      lock.unlock();
+      spin_on(ready_, *clock_, clock_->now() + spin_);
+      lock.lock();
+      workers_.end_spin();
+      if (table_.ready_count() == 0) workers_.sleep(self, lock);
+    } else {
+      workers_.sleep(self, lock);
+    }
   }
-  return {occupant.bound->run(occupant.core_bits, shadow)};
+  workers_.ended(self);
 }
 
-void LaneScheduler::await_release_locked(Lock& lock, const LaneOccupant& occupant,
-                                         TimePoint until) {
-  while (!occupant.abandoned)
-    if (!clock_->wait_until(lock, abandoned_, until)) return;
-}
-
-/// The cores a blocking run gets at once; 0 when it must queue.
-std::uint64_t LaneScheduler::cores_here_locked(const device::CoreSet& asked,
-                                               std::uint64_t last_bits) const {
-  if (!waiting_.empty() || arbiter_ != nullptr || exclusive_lanes_ != 0) return 0;
-  const std::uint64_t idle = all_bits_ & ~busy_bits_.load(std::memory_order_relaxed);
-  if (asked.is_mask()) return (asked.bits() & ~idle) == 0 ? asked.bits() : 0;
-  if (asked.count() > 1) return 0;
-  // The core it ran on last has its tensors bound.
-  const std::uint64_t same = last_bits & idle;
-  return std::has_single_bit(same) ? same : idle & (~idle + 1);
-}
-
-void LaneScheduler::occupy_locked(LaneOccupant& occupant, TimePoint free_at) {
-  busy_bits_.store(busy_bits_.load(std::memory_order_relaxed) | occupant.core_bits,
-                   std::memory_order_relaxed);
-  for (std::uint64_t bits = occupant.core_bits; bits != 0; bits &= bits - 1) {
-    const auto core = static_cast<std::size_t>(std::countr_zero(bits));
-    lanes_[core].running = &occupant;
-    states_[core] = {true, true, free_at};
+bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
+  if (job.done()) return true;
+  const bool helps = until == kNever;  // A bounded wait never runs the job itself.
+  if (event_driven_) drain_starts(true);
+  bool spun = false;
+  MutexLock lock(mutex_);
+  while (!job.done()) {
+    if (helps && !job.has_deadline() && table_.is(job, JobState::kGranted)) {
+      const std::shared_ptr<LanedJob> keep = job.shared_from_this();
+      table_.run(job, clock_->now());
+      note_ready();
+      lock.unlock();
+      execute(keep, false);
+      lock.lock();
+      continue;
+    }
+    if (!spun && !event_driven_ && table_.is(job, JobState::kRunning) &&
+        workers_.may_spin(table_.busy_cores())) {
+      spun = true;
+      workers_.waiter_spins(true);
+      lock.unlock();
+      spin_on(job.done_flag(), *clock_, clock_->now() + spin_);
+      lock.lock();
+      workers_.waiter_spins(false);
+      continue;
+    }
+    if (helps) table_.add_waiter(job);
+    const bool more = clock_->wait_until(lock.native(), job.changed, until);
+    if (helps) table_.remove_waiter(job);
+    if (!more) return job.done();
   }
+  return true;
+}
+
+bool LaneScheduler::wait_released(LanedJob& job, TimePoint until) {
+  if (job.released()) return true;
+  if (!wait(job, until)) return false;
+  MutexLock lock(mutex_);
+  while (!job.released()) {
+    if (!clock_->wait_until(lock.native(), job.changed, until)) return job.released();
+  }
+  return true;
 }
 
 std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBindings& bindings,
@@ -93,104 +140,83 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
   self.bound = &bindings;
   self.started = clock_->now();
   {
-    Lock lock(mutex_);
-    self.core_bits = cores_here_locked(submission.cores, bindings.last_core_bits());
-    if (self.core_bits == 0) return std::nullopt;
-    self.id = ++last_job_;
-    ++counters_.submitted;
-    ++queue.depth;
-    occupy_locked(self, self.started + bindings.executable().average_run);
+    MutexLock lock(mutex_);
+    if (!table_.begin_here(self, queue, submission.cores)) return std::nullopt;
   }
   bindings.set_batch(submission.batch);
-  Outcome outcome = run_engine(self, false);
-  const TimePoint ended = clock_->now();
   Aftermath after;
+  Outcome outcome = run_engine(self, false);
+  if (outcome.lost) {
+    bool again = false;
+    {
+      MutexLock lock(mutex_);
+      again = table_.repeat_here(self, outcome, clock_->now(), after);
+    }
+    if (again) outcome = run_engine(self, false);
+  }
+  const TimePoint ended = clock_->now();
   {
-    Lock lock(mutex_);
-    if (self.abandoned) {
-      --zombies_;
-      outcome = {std::move(self.abandon_status)};
-    } else {
-      ran_locked(self, outcome, ended, after);
-    }
-    ++counters_.completed;
-    if (!outcome.status.ok()) ++counters_.failed;
-    if (--queue.depth == 0) queue.drained.notify_all();
-    if (record != nullptr || tracing_) {
-      const device::JobRecord made{self.id,
-                                   submission.tag,
-                                   self.core_bits,
-                                   0,
-                                   submission.batch,
-                                   submission.priority + queue.priority,
-                                   outcome.status.code(),
-                                   self.started,
-                                   self.started,
-                                   ended,
-                                   bindings.bytes_in(),
-                                   bindings.bytes_out()};
-      trace_locked(made);
-      if (record != nullptr) *record = made;
-    }
-    bindings.release();
-    if (!waiting_.empty()) {
-      schedule_locked(ended);
-      wake_workers_locked(after);
-    }
+    MutexLock lock(mutex_);
+    table_.end_here(self, queue, submission, outcome, ended, record, after);
+    if (table_.ready_count() != 0) call_workers(after);
   }
   if (!after.empty()) settle(after);
   return std::move(outcome.status);
 }
 
-/// The engine came back from a job that was not abandoned: its lanes are free.
-void LaneScheduler::ran_locked(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
-                               Aftermath& after) {
-  const Duration ran = now - occupant.started;
-  free_lanes_locked(occupant, ran);
-  if (outcome.status.ok()) average(occupant.bound->executable().average_run, ran);
-  if (outcome.crashed)
-    report_reset_locked(occupant.core_bits, outcome.status.message(), now, after);
+Outcome LaneScheduler::run_engine(LaneOccupant& occupant, bool shadow) {
+  switch (fault_at(fault_point_.get(), occupant)) {
+    case device::Fault::kHang:
+      await_abandoned(occupant, kNever);
+      return {error(Code::kDeviceReset, "job {} hung until it was abandoned", occupant.id)};
+    case device::Fault::kCrash:
+      return {crash_status(occupant), true};
+    case device::Fault::kSlow: {
+      Outcome outcome = occupant.bound->run(occupant.core_bits, shadow);
+      await_abandoned(occupant, clock_->now() + fault_point_->slow_by());
+      return outcome;
+    }
+    case device::Fault::kNone:
+      break;
+  }
+  return occupant.bound->run(occupant.core_bits, shadow);
 }
 
-void LaneScheduler::trace_locked(const device::JobRecord& record) {
-  if (!tracing_) return;
-  for (std::uint64_t bits = record.core_bits; bits != 0; bits &= bits - 1)
-    lanes_[static_cast<std::size_t>(std::countr_zero(bits))].trace.add(record);
+void LaneScheduler::await_abandoned(const LaneOccupant& occupant, TimePoint until) {
+  MutexLock lock(mutex_);
+  while (!table_.is(occupant, JobState::kAbandoned)) {
+    if (!clock_->wait_until(lock.native(), abandoned_, until)) return;
+  }
 }
 
 bool LaneScheduler::execute(const std::shared_ptr<LanedJob>& job, bool by_worker) {
-  return finish(job, run_engine(*job, job->shadow), by_worker);
+  return returned(job, run_engine(*job, job->shadow), by_worker);
 }
 
-/// True when the calling worker is counted on to take the next granted job at once.
-bool LaneScheduler::finish(const std::shared_ptr<LanedJob>& job, Outcome outcome, bool by_worker) {
+/// True when the calling worker is coming: it takes the next granted job at once.
+bool LaneScheduler::returned(const std::shared_ptr<LanedJob>& job, Outcome outcome,
+                             bool by_worker) {
   if (outcome.status.ok() && job->shadow) {
+    bool in_time = false;
     {
-      Lock lock(mutex_);
-      // From here on the deadline comes too late: what is copied out is a result.
-      if (!job->abandoned) job->state_ = JobState::kFinishing;
+      MutexLock lock(mutex_);
+      in_time = table_.begin_copy_out(*job);
     }
-    if (job->state_ == JobState::kFinishing) outcome.status = job->bindings->copy_out();
+    if (in_time) outcome.status = job->bindings->copy_out();
   }
   const TimePoint now = clock_->now();
   Aftermath after;
-  bool claims = false;
+  bool comes = false;
   {
-    Lock lock(mutex_);
-    if (job->abandoned) {
-      release_abandoned_locked(*job, after);
-    } else {
-      ran_locked(*job, outcome, now, after);
-      complete_locked(*job, std::move(outcome.status), now, true, after);
-      schedule_locked(now);
-    }
-    // A worker that goes into a user's code first may be away for long: others take over.
-    claims = by_worker && after.events.empty() && job->callbacks_.empty() && job->signals.empty();
-    if (claims) ++claimed_;
-    wake_workers_locked(after);
+    MutexLock lock(mutex_);
+    table_.returned(*job, std::move(outcome), now, after);
+    // A worker that runs a user's code first may be away for long: others take over.
+    comes = by_worker && !after.calls_back();
+    if (comes) workers_.comes();
+    call_workers(after);
   }
   settle(after);
-  return claims;
+  return comes;
 }
 
 /// Starts what was granted. A start may complete at once and lead here again: the outer call goes
@@ -201,11 +227,10 @@ void LaneScheduler::drain_starts(bool about_to_wait) {
   for (;;) {
     std::shared_ptr<LanedJob> job;
     {
-      Lock lock(mutex_);
-      if (starts_.empty()) break;
-      job = std::move(starts_.front());
-      starts_.pop_front();
+      MutexLock lock(mutex_);
+      job = table_.next_start();
     }
+    if (job == nullptr) break;
     start_engine(job);
   }
   draining = outer;
@@ -214,27 +239,44 @@ void LaneScheduler::drain_starts(bool about_to_wait) {
 void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
   const device::Fault fault = fault_at(fault_point_.get(), *job);
   Aftermath after;
+  bool starts = false;
   {
-    Lock lock(mutex_);
-    if (job->abandoned) release_abandoned_locked(*job, after);
-    if (!job->abandoned && fault == device::Fault::kHang) hung_.push_back(job);
+    MutexLock lock(mutex_);
+    starts = table_.may_start(job, fault == device::Fault::kHang, after);
   }
   settle(after);
-  if (!after.empty() || fault == device::Fault::kHang) return;
+  if (!starts) return;
   if (fault == device::Fault::kCrash) {
-    finish(job, {crash_status(*job), true}, false);
+    returned(job, {crash_status(*job), true}, false);
     return;
   }
   const Duration slow = fault == device::Fault::kSlow ? fault_point_->slow_by() : Duration{};
   job->bindings->start(
-      job->core_bits, job->shadow, [keep = shared_from_this(), job, slow](Status status) {
+      job->core_bits, job->shadow, [keep = shared_from_this(), job, slow](Outcome outcome) {
         if (slow == Duration{}) {
-          keep->finish(job, {std::move(status)}, false);
+          keep->returned(job, std::move(outcome), false);
           return;
         }
         keep->clock_->call_at(keep->clock_->now() + slow,
-                              [keep, job, status] { keep->finish(job, {status}, false); });
+                              [keep, job, outcome] { keep->returned(job, outcome, false); });
       });
+}
+
+void LaneScheduler::shutdown() {
+  const bool inside = working_for == this || notifier_->is_current();
+  std::vector<std::thread> threads;
+  {
+    MutexLock lock(mutex_);
+    threads = workers_.stop();
+    ready_.store(true, std::memory_order_release);
+  }
+  if (inside) {
+    for (std::thread& thread : threads) thread.detach();
+    notifier_->stop();
+  } else {
+    for (std::thread& thread : threads) thread.join();
+    notifier_->stop_and_join();
+  }
 }
 
 }  // namespace corelane::lanes

@@ -1,36 +1,37 @@
-/// Order, lanes, threads and failures of a LanedDevice: everything between "submitted" and "done".
-///
-/// One mutex guards the state. An arbiter decides which waiting job gets which cores (granted);
-/// granted jobs are run by any of the worker threads, by the thread that waits for them, or, on an
-/// event-driven engine, by nobody: they are started and complete on the clock. Engine, callbacks,
-/// fences and events are called without the lock.
-///
-/// Threads: workers are interchangeable, so a lane whose thread is stuck in an abandoned job or in
-/// a user's callback is "replaced" by using another one. At most one idle worker spins. Callbacks
-/// of jobs that end at their deadline run on a thread of their own, the notifier: the clock's
-/// thread has other deadlines to keep.
+/// Order, cores, threads and failures of a LanedDevice: everything between "submitted" and "done".
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <string>
-#include <thread>
 #include <vector>
 
-#include "corelane/driver/lane_engine.h"
-#include "device/registry/device_wrappers.h"
-#include "lanes/lane_job.h"
-#include "lanes/trace_ring.h"
+#include "base/sync.h"
+#include "dispatch/callback_thread.h"
+#include "lanes/lane_table.h"
+#include "lanes/lane_workers.h"
+
+namespace corelane::device {
+class FaultPoint;
+struct LaneOptions;
+}  // namespace corelane::device
 
 namespace corelane::lanes {
 
-class LanedExecutable;
+class LanedBindings;
 
+/// The lock around the LaneTable, and what needs none: the engine's calls, copies, waiting, and
+/// what follows from a change. All functions from any thread.
+///
+/// A granted job is run by a worker or by the thread that waits for it; on an event-driven engine
+/// it is started and completes on the clock. Each change of the table goes: lock, change, call
+/// workers, unlock, settle. Under the lock only the clock and a user's arbiter are called; engine,
+/// callbacks, fences, events and the log are not.
+///
+/// Callbacks of jobs that end at their deadline run in a thread of their own, the notifier: the
+/// clock's thread has other deadlines to keep.
 class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
  public:
   LaneScheduler(std::size_t cores, const device::LaneOptions& options, bool event_driven);
@@ -39,10 +40,11 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   LaneScheduler& operator=(const LaneScheduler&) = delete;
 
   const std::shared_ptr<Clock>& clock() const noexcept { return clock_; }
-  std::size_t cores() const noexcept { return lanes_.size(); }
+  std::size_t cores() const noexcept { return cores_; }
 
-  /// Takes a job whose bindings are acquired. kOutOfCores leaves it and the bindings to the caller.
-  /// `caller_waits`: the caller calls wait() next, so no worker is woken for it.
+  /// Takes a job whose bindings are acquired and, unless it waits for fences, copied. kOutOfCores
+  /// leaves it and the bindings to the caller. `caller_waits`: the caller calls wait() next, so no
+  /// worker is woken for it.
   Status submit(const std::shared_ptr<LanedJob>& job, bool caller_waits);
   /// A blocking run in this thread when nothing waits and the cores are idle; nullopt when the job
   /// must be submitted instead. The bindings are acquired; released here when it ran.
@@ -53,13 +55,14 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   bool wait(LanedJob& job, TimePoint until);
   bool wait_released(LanedJob& job, TimePoint until);
   bool cancel(LanedJob& job);
-  void on_done(LanedJob& job, std::function<void(device::Completion&)> f);
+  /// False when the job is done: the caller calls `f`.
+  bool add_callback(LanedJob& job, std::function<void(device::Completion&)>& f);
 
   std::shared_ptr<QueueAccount> make_queue(const device::QueueOptions& options);
   std::size_t depth(const QueueAccount& queue) const;
   bool drain(QueueAccount& queue, TimePoint until);
 
-  Status reset(std::uint64_t core_bits);
+  void reset(std::uint64_t core_bits);
   void set_arbiter(std::shared_ptr<const device::Arbiter> arbiter);
   void set_event_sink(device::EventSink sink);
   void set_trace(std::size_t records_per_core);
@@ -75,138 +78,43 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void shutdown();
 
  private:
-  struct Lane {
-    LaneOccupant* running = nullptr;
-    const LanedExecutable* owner = nullptr;  ///< Holds it exclusively.
-    Duration busy{};
-    TraceRing trace;
-  };
-  struct Worker {
-    std::condition_variable wake;
-    bool notified = false;
-    bool finished = false;
-    std::thread thread;
-  };
-  /// What is left to do when the lock is gone.
-  struct Aftermath {
-    std::vector<std::shared_ptr<LanedJob>> completed;
-    std::vector<std::shared_ptr<LanedJob>> released;
-    std::vector<std::shared_ptr<LanedJob>> offered;  ///< To the threads that wait for them.
-    std::vector<Worker*> woken;
-    std::vector<device::Event> events;
-    std::vector<std::shared_ptr<LanedJob>> kept;  ///< Let go of where the rest is settled.
-    bool empty() const noexcept {
-      return completed.empty() && released.empty() && offered.empty() && woken.empty() &&
-             events.empty();
-    }
-  };
-  /// What became of one call of the engine.
-  struct Outcome {
-    Status status;
-    bool crashed = false;
-  };
-  using Lock = std::unique_lock<std::mutex>;
-
-  // lane_scheduler.cpp: submission, grants, completion. "_locked": the lock is held.
+  // lane_scheduler.cpp: the table's changes, and what follows from them.
+  template <class F>
+  void change(const F& f);
+  void call_workers(Aftermath& after) CORELANE_REQUIRES(mutex_);
+  void note_ready() CORELANE_REQUIRES(mutex_);
   void await_fences(const std::shared_ptr<LanedJob>& job);
   void fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status);
-  void enqueue_locked(const std::shared_ptr<LanedJob>& job);
-  void schedule_locked(TimePoint now);
-  void place_locked(const std::shared_ptr<LanedJob>& job, TimePoint now);
-  void grant_locked(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits, TimePoint now);
-  void start_locked(LanedJob& job, TimePoint now);
-  void complete_locked(LanedJob& job, Status status, TimePoint now, bool release, Aftermath& after);
-  void free_lanes_locked(const LaneOccupant& occupant, Duration ran);
-  bool withdraw_locked(LanedJob& job);
+  void deadline_passed(std::shared_ptr<LanedJob> job);
   void settle(Aftermath& after);
+  void settle_elsewhere(Aftermath after);
   void wake(Aftermath& after);
-  void tell(Aftermath& after);
-  void complain_locked(std::string text) const;
-  void complain();
+  void report(Aftermath& after);
+  std::thread start_worker(LaneWorkers::Worker& worker, Aftermath& after);
 
-  // lane_pick.cpp: the arbiter and exclusive cores.
-  std::optional<device::Grant> pick_locked(TimePoint now) const;
-  std::optional<device::Grant> pick_among_exclusive_locked(TimePoint now) const;
-  std::optional<device::Grant> ask_arbiter_locked(const std::vector<device::WaitingJob>& waiting,
-                                                  const std::vector<device::CoreState>& cores,
-                                                  TimePoint now) const;
-  std::uint64_t allowed_bits_locked(const LanedExecutable* executable) const;
-  Status check_cores_locked(const device::CoreSet& cores, const LanedExecutable* executable) const;
-
-  // lane_run.cpp: calling the engine.
-  std::uint64_t cores_here_locked(const device::CoreSet& asked, std::uint64_t last_bits) const;
-  void occupy_locked(LaneOccupant& occupant, TimePoint free_at);
-  void ran_locked(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
-                  Aftermath& after);
-  void trace_locked(const device::JobRecord& record);
-  bool execute(const std::shared_ptr<LanedJob>& job, bool by_worker);
+  // lane_run.cpp: the threads that run jobs, and the calls of the engine.
+  void work(LaneWorkers::Worker& self);
   Outcome run_engine(LaneOccupant& occupant, bool shadow);
-  void await_release_locked(Lock& lock, const LaneOccupant& occupant, TimePoint until);
-  bool finish(const std::shared_ptr<LanedJob>& job, Outcome outcome, bool by_worker);
+  void await_abandoned(const LaneOccupant& occupant, TimePoint until);
+  bool execute(const std::shared_ptr<LanedJob>& job, bool by_worker);
+  bool returned(const std::shared_ptr<LanedJob>& job, Outcome outcome, bool by_worker);
   void drain_starts(bool about_to_wait);
   void start_engine(const std::shared_ptr<LanedJob>& job);
-
-  // lane_failure.cpp: deadlines, resets.
-  void deadline_passed(std::shared_ptr<LanedJob> job);
-  void settle_elsewhere(Aftermath after);
-  bool start_notifier_locked();
-  void notify();
-  void abandon_locked(LaneOccupant& occupant, Status status, TimePoint now, Aftermath& after);
-  void report_reset_locked(std::uint64_t bits, std::string text, TimePoint now, Aftermath& after);
-  void release_abandoned_locked(LanedJob& job, Aftermath& after);
-
-  // lane_worker.cpp
-  void wake_workers_locked(Aftermath& after);
-  std::thread new_thread_locked(const char* name, std::function<void()> body) const;
-  Worker* new_worker_locked();
-  void work(Worker& self);
-  bool worker_spins_locked(Lock& lock);
-  bool may_spin_locked() const noexcept;
-  void spin_for(const std::atomic<bool>& flag) const;
-  std::shared_ptr<LanedJob> pop_ready_locked();
-  bool take_ready_locked(LanedJob& job);
 
   const std::shared_ptr<Clock> clock_;
   const std::shared_ptr<device::FaultPoint> fault_point_;
   const Duration spin_;
   const bool event_driven_;
-  const std::uint64_t all_bits_;
-  const unsigned cpus_;
+  const std::size_t cores_;
+  const std::shared_ptr<dispatch::CallbackThread> notifier_;
 
-  mutable std::mutex mutex_;
-  std::vector<Lane> lanes_;
-  std::vector<device::CoreState> states_;
-  std::atomic<std::uint64_t> busy_bits_{0};
-  std::size_t exclusive_lanes_ = 0;
-  std::shared_ptr<const device::Arbiter> arbiter_;  ///< Null: the first-in-first-out one.
-  std::vector<device::WaitingJob> waiting_;         ///< Same order as waiting_jobs_.
-  std::vector<std::shared_ptr<LanedJob>> waiting_jobs_;
-  std::vector<std::shared_ptr<LanedJob>> blocked_;
-  std::deque<std::shared_ptr<LanedJob>> ready_;   ///< Granted, not started.
-  std::deque<std::shared_ptr<LanedJob>> starts_;  ///< Event-driven: to be started.
-  std::vector<std::shared_ptr<LanedJob>> hung_;   ///< Event-driven: never started, by a fault.
-  std::atomic<std::size_t> ready_count_{0};
-  std::condition_variable abandoned_;  ///< Wakes injected hangs and delays.
-  std::uint64_t last_job_ = 0;
-  std::uint64_t last_queue_ = 0;
-  std::size_t zombies_ = 0;  ///< Abandoned jobs the engine still has.
-  device::DeviceCounters counters_;
-  bool tracing_ = false;
-  bool traced_ = false;
-  std::shared_ptr<const device::EventSink> sink_;
-
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Worker*> idle_;
-  std::size_t live_workers_ = 0;
-  std::size_t claimed_ = 0;  ///< Workers notified, or about to look, that will each take one job.
-  bool spinning_ = false;    ///< An idle worker spins.
-  unsigned spinning_waiters_ = 0;
-  std::deque<Aftermath> deferred_;  ///< For the notifier.
-  std::condition_variable deferred_changed_;
-  std::thread notifier_;
-  mutable std::vector<std::string> complaints_;  ///< For the log, once the lock is gone.
-  mutable std::atomic<bool> complained_{false};
-  std::atomic<bool> stop_{false};
+  mutable Mutex mutex_{LockRank::kLaneScheduler};
+  LaneTable table_ CORELANE_GUARDED_BY(mutex_);
+  LaneWorkers workers_ CORELANE_GUARDED_BY(mutex_);
+  std::shared_ptr<const device::EventSink> sink_ CORELANE_GUARDED_BY(mutex_);
+  std::condition_variable abandoned_;  ///< A job was: injected hangs and delays end.
+  /// A job is ready, or the workers are to end: the spinning worker looks without the lock.
+  std::atomic<bool> ready_{false};
 };
 
 }  // namespace corelane::lanes

@@ -84,12 +84,12 @@ TEST(LaneScheduler, JobOnSeveralCoresTakesThemTogether) {
   // Core 1 is reserved for the pair; core 2 is not concerned.
   auto beside = *fake.queue->submit(fake.job(device::CoreSet::of({2})));
   ASSERT_TRUE(beside->wait());
-  auto behind = *fake.queue->submit(fake.job(device::CoreSet::of({1})));
-  EXPECT_FALSE(behind->done());
+  auto after_it = *fake.queue->submit(fake.job(device::CoreSet::of({1})));
+  EXPECT_FALSE(after_it->done());
   gate.open();
-  ASSERT_TRUE(behind->wait());
+  ASSERT_TRUE(after_it->wait());
   EXPECT_EQ(pair->record().core_bits, 3U);
-  EXPECT_LE(pair->record().ended, behind->record().started);
+  EXPECT_LE(pair->record().ended, after_it->record().started);
   EXPECT_FALSE(fake.state->overlap);
 }
 

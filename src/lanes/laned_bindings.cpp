@@ -35,10 +35,10 @@ Status no_such(std::string_view what, std::size_t index, std::size_t count) {
 LanedBindings::LanedBindings(std::shared_ptr<LanedExecutable> executable)
     : executable_(std::move(executable)),
       inputs_(executable_->inputs().size()),
-      outputs_(executable_->outputs().size()) {
+      outputs_(executable_->outputs().size()),
+      kept_(executable_->program()) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i].kept = kept_.keeps(i);
   executable_->live_bindings.fetch_add(1, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    inputs_[i].kept = executable_->program().keeps_input(i);
   for (const TensorDesc& desc : executable_->outputs())
     open_outputs_ = open_outputs_ || !desc.shape.is_static();
 }
@@ -83,7 +83,7 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
   }
   device::TensorRef bound = bind ? tensor : device::TensorRef{};
   if (!bind && mine.own != nullptr) bound = {mine.own.get(), mine.own_size, desc.shape, mine.own};
-  CORELANE_TRY(set_content(mine, bound));
+  CORELANE_TRY(set_kept(mine, bound));
   mine.user = bind;
   mine.bound = std::move(bound);
   mine.has_result = false;
@@ -93,41 +93,23 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
   return {};
 }
 
-/// The content of memory that is about to be bound; null unless the program keeps a form of it.
-Result<std::shared_ptr<device::KeptContent>> LanedBindings::content_of(
-    const Tensor& tensor, const device::TensorRef& ref) {
-  if (!tensor.kept || ref.data == nullptr) return nullptr;
-  return executable_->program().kept_content(static_cast<std::size_t>(&tensor - inputs_.data()),
-                                             ref);
+/// Before `ref` is bound to a tensor; nothing to do unless it is an input that the program keeps.
+Status LanedBindings::set_kept(const Tensor& tensor, const device::TensorRef& ref) {
+  if (!tensor.kept) return {};
+  CORELANE_TRY(drop_from_requests(index_of(tensor)));
+  return kept_.set(index_of(tensor), ref);
 }
 
-/// No request holds what the tensor was, nor a form of it, until the next run on its cores.
-Status LanedBindings::let_go(const Tensor& tensor) {
-  const auto index = static_cast<std::size_t>(&tensor - inputs_.data());
+/// No request holds the input's memory, nor a form of it, until the next run on its cores.
+Status LanedBindings::drop_from_requests(std::size_t input) {
   for (const auto& slot : slots_) {
+    if (slot->lost) continue;
     slot->stamp = 0;
-    if (std::exchange(slot->inputs[index], 0) != 0)
-      CORELANE_TRY(slot->request->set_input(index, {}));
+    if (std::exchange(slot->inputs[input], 0) != 0) {
+      CORELANE_TRY(slot->request->set_input(input, {}));
+    }
   }
   return {};
-}
-
-/// Of a kept input, before `ref` is bound. Other bindings may have a form of what the memory held
-/// before.
-Status LanedBindings::set_content(Tensor& tensor, const device::TensorRef& ref) {
-  if (!tensor.kept) return {};
-  CORELANE_ASSIGN(auto content, content_of(tensor, ref));
-  CORELANE_TRY(let_go(tensor));
-  tensor.content = std::move(content);
-  if (tensor.content != nullptr) tensor.content->renew();
-  tensor.fresh = fresh_ = true;
-  return {};
-}
-
-void LanedBindings::renew_kept() noexcept {
-  if (!fresh_) return;
-  for (const Tensor& tensor : inputs_)
-    if (tensor.fresh && tensor.content != nullptr) tensor.content->renew();
 }
 
 Status LanedBindings::allocate(std::shared_ptr<std::byte>& memory, std::size_t& held,
@@ -149,7 +131,7 @@ Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
   if (tensor.own == nullptr)
     CORELANE_TRY(allocate(tensor.own, tensor.own_size, bytes_of(desc, desc.shape), desc));
   device::TensorRef bound{tensor.own.get(), tensor.own_size, desc.shape, tensor.own};
-  CORELANE_TRY(set_content(tensor, bound));
+  CORELANE_TRY(set_kept(tensor, bound));
   tensor.bound = std::move(bound);
   ++tensor.version;
   ++changes_;
@@ -206,6 +188,8 @@ Result<std::vector<device::LayerTime>> LanedBindings::layer_times() const {
 
 Status LanedBindings::complete_tensors() {
   if (complete_) return {};
+  if (last_ != nullptr && last_->lost) last_ = nullptr;
+  std::erase_if(slots_, [](const auto& slot) { return slot->lost; });
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const TensorDesc& desc = executable_->inputs()[i];
     if (inputs_[i].bound.data == nullptr && !desc.shape.is_static())
@@ -236,20 +220,19 @@ void LanedBindings::count_bytes() {
 }
 
 Status LanedBindings::ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size) {
-  const bool has_content = !tensor.kept || tensor.shadow_content != nullptr;
+  const bool has_content = !tensor.kept || kept_.has_shadow(index_of(tensor));
   if (tensor.shadow != nullptr && tensor.shadow_size == size && has_content) return {};
   // The engine may still have the tensor of the old block.
   ++tensor.version;
   ++changes_;
   if (tensor.kept) {
-    CORELANE_TRY(let_go(tensor));
-    tensor.shadow_content.reset();
+    CORELANE_TRY(drop_from_requests(index_of(tensor)));
+    CORELANE_TRY(kept_.set_shadow(index_of(tensor), {}));
   }
   CORELANE_TRY(allocate(tensor.shadow, tensor.shadow_size, size, desc));
   if (!tensor.kept) return {};
-  CORELANE_ASSIGN(tensor.shadow_content, content_of(tensor, {tensor.shadow.get(), size,
-                                                             tensor.bound.shape, tensor.shadow}));
-  return {};
+  return kept_.set_shadow(index_of(tensor),
+                          {tensor.shadow.get(), size, tensor.bound.shape, tensor.shadow});
 }
 
 Result<bool> LanedBindings::make_shadows() {
@@ -271,19 +254,12 @@ Result<bool> LanedBindings::make_shadows() {
 }
 
 void LanedBindings::copy_in() noexcept {
-  for (Tensor& tensor : inputs_) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const Tensor& tensor = inputs_[i];
     if (!tensor.shadowable() || tensor.shadow_size == 0) continue;
-    if (!tensor.kept) {
-      std::memcpy(tensor.shadow.get(), tensor.bound.data, tensor.shadow_size);
-      continue;
-    }
-    // Other bindings may have renewed what lies in the user's memory. Read before the memory is.
-    const std::uint64_t stamp = tensor.content->stamp();
-    if (tensor.shadow_version == tensor.version && tensor.shadow_stamp == stamp) continue;
+    if (tensor.kept && !kept_.begin_copy(i)) continue;
     std::memcpy(tensor.shadow.get(), tensor.bound.data, tensor.shadow_size);
-    tensor.shadow_version = tensor.version;
-    tensor.shadow_stamp = stamp;
-    tensor.shadow_content->renew();
+    if (tensor.kept) kept_.end_copy(i);
   }
 }
 
@@ -321,7 +297,7 @@ Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bo
     const bool per_core = width == 1 && executable_->placement() == device::Placement::kReplicated;
     const auto core = per_core ? static_cast<std::size_t>(std::countr_zero(core_bits)) : 0;
     for (const auto& other : slots_)
-      if (other->width == width && other->core == core) slot = other.get();
+      if (other->width == width && other->core == core && !other->lost) slot = other.get();
     if (slot == nullptr) {
       CORELANE_ASSIGN(slot, new_slot(width, core));
     }
@@ -365,37 +341,44 @@ Status LanedBindings::apply(Slot& slot, bool shadow) {
   });
 }
 
-void LanedBindings::ran(Slot& slot, std::uint64_t core_bits, bool ok) {
+Outcome LanedBindings::ran(Slot& slot, std::uint64_t core_bits, Status status) {
   last_ = &slot;
   last_core_bits_ = core_bits;
-  if (fresh_) {
-    for (Tensor& tensor : inputs_) tensor.fresh = false;
-    fresh_ = false;
-  }
+  kept_.ran();
+  const bool ok = status.ok();
   for (Tensor& tensor : outputs_) tensor.has_result = ok;
-  if (!ok || !open_outputs_) return;
-  bytes_out_ = 0;
-  for (std::size_t i = 0; i < outputs_.size(); ++i)
-    if (const auto result = slot.request->output(i)) bytes_out_ += result->size;
+  if (!ok && slot.request->lost()) {
+    slot.lost = true;
+    last_core_bits_ = 0;
+    complete_ = false;
+  }
+  if (ok && open_outputs_) {
+    bytes_out_ = 0;
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      if (const auto result = slot.request->output(i)) bytes_out_ += result->size;
+    }
+  }
+  return {std::move(status), slot.lost, slot.lost};
 }
 
-Status LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
+Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
+  Outcome outcome;
   const auto run_slot = [&]() -> Status {
     CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
-    Status status = slot->request->run(core_bits);
-    ran(*slot, core_bits, status.ok());
-    return status;
+    outcome = ran(*slot, core_bits, slot->request->run(core_bits));
+    return {};
   };
-  return no_throw("the engine", run_slot, Code::kEngineFailed);
+  Status status = no_throw("the engine", run_slot, Code::kEngineFailed);
+  if (!status.ok()) return {std::move(status)};
+  return outcome;
 }
 
-void LanedBindings::start(std::uint64_t core_bits, bool shadow, std::function<void(Status)> done) {
+void LanedBindings::start(std::uint64_t core_bits, bool shadow, std::function<void(Outcome)> done) {
   auto slot = slot_for(core_bits, shadow);
-  if (!slot) return done(std::move(slot).error());
+  if (!slot) return done({std::move(slot).error()});
   (*slot)->request->start(core_bits,
                           [this, slot = *slot, core_bits, done = std::move(done)](Status status) {
-                            ran(*slot, core_bits, status.ok());
-                            done(std::move(status));
+                            done(ran(*slot, core_bits, std::move(status)));
                           });
 }
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "corelane/driver/lane_engine.h"
+#include "lanes/kept_inputs.h"
+#include "lanes/lane_job.h"
 
 namespace corelane::lanes {
 
@@ -30,19 +32,21 @@ class LanedBindings final : public device::Bindings {
   bool acquire() noexcept { return !busy_.exchange(true, std::memory_order_acq_rel); }
   void release() noexcept { busy_.store(false, std::memory_order_release); }
 
-  /// Acquired, before the job: all inputs have memory. kWrongState names one that cannot have.
+  /// Acquired, before the job: gives all inputs memory. kWrongState names one of open shape that
+  /// the caller must bind.
   Status complete_tensors();
-  /// Memory of ours for each tensor in user memory that nothing keeps alive; true when there is
-  /// any, then run with `shadow`.
+  /// Makes a shadow for each tensor in user memory that nothing keeps alive; true when there is
+  /// one: then run with `shadow`.
   Result<bool> make_shadows();
-  /// The fences that the job waited for are signalled: what was set meanwhile is there only now.
-  void renew_kept() noexcept;
-  /// The inputs' content to their shadows; of a kept one only when it is new.
+  /// The fences that the job waited for are signalled: its inputs have their content only now.
+  void fences_signalled() noexcept { kept_.fences_signalled(); }
+  /// Copies the inputs to their shadows; a kept one only when it is new.
   void copy_in() noexcept;
+  /// Copies the results from their shadows.
   Status copy_out();
   void set_batch(std::uint32_t batch) noexcept { batch_ = batch; }
-  Status run(std::uint64_t core_bits, bool shadow) noexcept;
-  void start(std::uint64_t core_bits, bool shadow, std::function<void(Status)> done);
+  Outcome run(std::uint64_t core_bits, bool shadow) noexcept;
+  void start(std::uint64_t core_bits, bool shadow, std::function<void(Outcome)> done);
 
   std::uint64_t last_core_bits() const noexcept { return last_core_bits_; }
   std::uint64_t bytes_in() const noexcept { return bytes_in_; }
@@ -50,7 +54,7 @@ class LanedBindings final : public device::Bindings {
 
  private:
   struct Tensor {
-    device::TensorRef bound;  ///< Of the user, or `own`; null while neither.
+    device::TensorRef bound;  ///< Memory of the user, or `own`; null while there is neither.
     bool user = false;
     bool has_result = false;    ///< Output: the last run succeeded with this memory.
     std::uint64_t version = 1;  ///< Of `bound`.
@@ -58,12 +62,7 @@ class LanedBindings final : public device::Bindings {
     std::size_t own_size = 0;
     std::shared_ptr<std::byte> shadow;  ///< Stands in for user memory that may go away.
     std::size_t shadow_size = 0;
-    bool kept = false;                                    ///< LaneProgram::keeps_input(). If so:
-    bool fresh = false;                                   ///< no job has run since `bound` was set,
-    std::shared_ptr<device::KeptContent> content;         ///< of `bound`,
-    std::shared_ptr<device::KeptContent> shadow_content;  ///< and of `shadow`,
-    std::uint64_t shadow_version = 0;  ///< the version whose content the shadow has,
-    std::uint64_t shadow_stamp = 0;    ///< and the content's stamp then.
+    bool kept = false;  ///< An input that the program keeps a form of.
     bool shadowable() const noexcept { return user && bound.keep_alive == nullptr; }
   };
   /// One request of the engine, with the versions of the tensors it has.
@@ -75,38 +74,40 @@ class LanedBindings final : public device::Bindings {
     std::vector<std::uint64_t> inputs;
     std::vector<std::uint64_t> outputs;
     std::unique_ptr<device::LaneRequest> request;
+    bool lost = false;  ///< Not run again; destroyed before the next job, when no call is in it.
   };
 
   Status set_tensor(std::vector<Tensor>& tensors, const std::vector<TensorDesc>& descs,
                     std::string_view what, std::size_t index, const device::TensorRef& tensor);
   Status ensure_own(Tensor& tensor, const TensorDesc& desc);
-  Result<std::shared_ptr<device::KeptContent>> content_of(const Tensor& tensor,
-                                                          const device::TensorRef& ref);
-  Status set_content(Tensor& tensor, const device::TensorRef& ref);
-  Status let_go(const Tensor& tensor);
+  std::size_t index_of(const Tensor& input) const noexcept {
+    return static_cast<std::size_t>(&input - inputs_.data());
+  }
+  Status set_kept(const Tensor& tensor, const device::TensorRef& ref);
+  Status drop_from_requests(std::size_t input);
   Status ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size);
   Status allocate(std::shared_ptr<std::byte>& memory, std::size_t& held, std::size_t size,
                   const TensorDesc& desc);
   Result<Slot*> slot_for(std::uint64_t core_bits, bool shadow);
   Result<Slot*> new_slot(std::size_t width, std::size_t core);
   Status apply(Slot& slot, bool shadow);
-  void ran(Slot& slot, std::uint64_t core_bits, bool ok);
+  Outcome ran(Slot& slot, std::uint64_t core_bits, Status status);
   void count_bytes();
 
   const std::shared_ptr<LanedExecutable> executable_;
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
+  KeptInputs kept_;
   std::vector<std::unique_ptr<Slot>> slots_;
   Slot* last_ = nullptr;  ///< Of the last run.
   bool complete_ = false;
-  bool fresh_ = false;         ///< A kept input is.
   bool open_outputs_ = false;  ///< The size of a result is known after the run only.
   std::uint64_t changes_ = 1;
   std::uint64_t last_core_bits_ = 0;
   std::uint64_t bytes_in_ = 0;
   std::uint64_t bytes_out_ = 0;
   std::uint32_t batch_ = 1;
-  std::size_t held_ = 0;  ///< Bytes of ours, reported to the executable.
+  std::size_t held_ = 0;  ///< Bytes allocated here, counted in the executable.
   std::atomic<bool> busy_{false};
 };
 

@@ -1,5 +1,7 @@
 #include "lanes/laned_device.h"
 
+#include "device/registry/device_wrappers.h"
+#include "lanes/lane_scheduler.h"
 #include "lanes/laned_executable.h"
 #include "lanes/laned_queue.h"
 
@@ -14,11 +16,23 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
 
+device::Health LanedDevice::health() const noexcept { return scheduler_->health(); }
+
+const std::shared_ptr<Clock>& LanedDevice::clock() const noexcept { return scheduler_->clock(); }
+
+device::DeviceCounters LanedDevice::counters() const { return scheduler_->counters(); }
+
 device::MemoryFigures LanedDevice::memory() const {
   device::MemoryFigures sum;
   sum.buffers = buffer_bytes_.load(std::memory_order_relaxed);
-  std::lock_guard guard(executables_mutex_);
-  for (const LanedExecutable* executable : executables_) sum += executable->memory();
+  std::vector<std::shared_ptr<const LanedExecutable>> alive;
+  {
+    const MutexLock lock(executables_mutex_);
+    for (const LanedExecutable* executable : executables_) {
+      if (auto keep = executable->weak_from_this().lock()) alive.push_back(std::move(keep));
+    }
+  }
+  for (const auto& executable : alive) sum += executable->memory();
   return sum;
 }
 
@@ -57,8 +71,11 @@ Result<std::shared_ptr<device::Buffer>> LanedDevice::import_user(void* data, std
 Result<std::shared_ptr<device::Executable>> LanedDevice::prepare(
     const device::Image& image, const device::PrepareOptions& options) {
   CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, engine_->prepare(image, options));
-  return std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),
-                                           options.profile_layers);
+  auto executable = std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),
+                                                      options.profile_layers);
+  const MutexLock lock(executables_mutex_);
+  executables_.insert(executable.get());
+  return executable;
 }
 
 Result<std::shared_ptr<device::Queue>> LanedDevice::make_queue(
@@ -73,8 +90,9 @@ Status LanedDevice::reset(const device::CoreSet& cores) {
                  "reset of '{}' does not say which cores; name them, such as '0,1', or use "
                  "'platform' for all",
                  cores.to_string());
-  return scheduler_->reset(cores.is_mask() ? cores.bits()
-                                           : device::CoreSet::first(info_.cores.size()).bits());
+  scheduler_->reset(cores.is_mask() ? cores.bits()
+                                    : device::CoreSet::first(info_.cores.size()).bits());
+  return {};
 }
 
 Status LanedDevice::set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) {
@@ -96,13 +114,8 @@ Result<std::vector<device::JobRecord>> LanedDevice::read_trace() const {
   return scheduler_->read_trace();
 }
 
-void LanedDevice::add(const LanedExecutable* executable) {
-  std::lock_guard guard(executables_mutex_);
-  executables_.insert(executable);
-}
-
 void LanedDevice::remove(const LanedExecutable* executable) {
-  std::lock_guard guard(executables_mutex_);
+  const MutexLock lock(executables_mutex_);
   executables_.erase(executable);
 }
 

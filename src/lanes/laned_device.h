@@ -4,16 +4,19 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <set>
 
+#include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
-#include "device/registry/device_wrappers.h"
-#include "lanes/lane_scheduler.h"
+
+namespace corelane::device {
+struct LaneOptions;
+}  // namespace corelane::device
 
 namespace corelane::lanes {
 
 class LanedExecutable;
+class LaneScheduler;
 
 class LanedDevice final : public device::Device, public std::enable_shared_from_this<LanedDevice> {
  public:
@@ -22,10 +25,10 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   ~LanedDevice() override;
 
   const device::DeviceInfo& info() const noexcept override { return info_; }
-  device::Health health() const noexcept override { return scheduler_->health(); }
-  const std::shared_ptr<Clock>& clock() const noexcept override { return scheduler_->clock(); }
+  device::Health health() const noexcept override;
+  const std::shared_ptr<Clock>& clock() const noexcept override;
   device::MemoryFigures memory() const override;
-  device::DeviceCounters counters() const override { return scheduler_->counters(); }
+  device::DeviceCounters counters() const override;
   Result<std::shared_ptr<device::Buffer>> create_buffer(
       std::size_t size, const device::BufferOptions& options) override;
   Result<std::shared_ptr<device::Buffer>> import_fd(int fd, std::size_t size,
@@ -42,7 +45,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
 
   LaneScheduler& scheduler() const noexcept { return *scheduler_; }
   bool event_driven() const noexcept { return event_driven_; }
-  void add(const LanedExecutable* executable);
+  /// In the executable's destructor.
   void remove(const LanedExecutable* executable);
 
  private:
@@ -53,8 +56,8 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   const bool event_driven_;
   const std::shared_ptr<LaneScheduler> scheduler_;
   std::atomic<std::size_t> buffer_bytes_{0};
-  mutable std::mutex executables_mutex_;
-  std::set<const LanedExecutable*> executables_;
+  mutable Mutex executables_mutex_{LockRank::kLaneExecutables};
+  std::set<const LanedExecutable*> executables_ CORELANE_GUARDED_BY(executables_mutex_);
 };
 
 }  // namespace corelane::lanes

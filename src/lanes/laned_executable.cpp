@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_device.h"
 
@@ -9,9 +10,7 @@ namespace corelane::lanes {
 
 LanedExecutable::LanedExecutable(std::shared_ptr<LanedDevice> device,
                                  std::shared_ptr<device::LaneProgram> program, bool profiled)
-    : device_(std::move(device)), program_(std::move(program)), profiled_(profiled) {
-  device_->add(this);
-}
+    : device_(std::move(device)), program_(std::move(program)), profiled_(profiled) {}
 
 LanedExecutable::~LanedExecutable() {
   device_->scheduler().release_residency(this);

@@ -2,31 +2,32 @@
 
 #include <typeinfo>
 
+#include "lanes/lane_scheduler.h"
 #include "lanes/laned_device.h"
 #include "lanes/laned_executable.h"
 
 namespace corelane::lanes {
 
+/// What only the device can know. The members themselves are checked by the validating wrapper; a
+/// submission without one must not lead outside the device's own objects either.
 Status LanedQueue::check(const device::Submission& job) const {
   // The exact types: drivers and wrappers bring executables of their own.
   const device::Executable* executable = job.executable.get();
   const device::Bindings* bindings = job.bindings.get();
-  if (executable == nullptr || bindings == nullptr)
-    return error(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
-                 executable == nullptr ? "an executable" : "bindings");
-  if (typeid(*executable) != typeid(LanedExecutable) ||
-      static_cast<const LanedExecutable*>(executable)->device() != device_.get())
+  if (executable == nullptr || typeid(*executable) != typeid(LanedExecutable) ||
+      static_cast<const LanedExecutable*>(executable)->device() != device_.get()) {
     return error(Code::kInvalidArgument,
-                 "the executable was prepared by another device than '{}'; prepare it on the one "
-                 "that runs it",
+                 "the executable was not prepared by device '{}'; prepare it on the device that "
+                 "runs it",
                  device_->info().instance);
-  if (typeid(*bindings) != typeid(LanedBindings) ||
-      &static_cast<const LanedBindings*>(bindings)->executable() != executable)
+  }
+  if (bindings == nullptr || typeid(*bindings) != typeid(LanedBindings) ||
+      &static_cast<const LanedBindings*>(bindings)->executable() != executable) {
     return error(Code::kInvalidArgument,
                  "the bindings were not made by the executable of this submission; use its "
                  "new_bindings()");
-  const std::size_t cores = device_->scheduler().cores();
-  CORELANE_TRY(job.cores.check(cores));
+  }
+  CORELANE_TRY(job.cores.check(device_->scheduler().cores()));
   if (job.cores.count() > 1 && !device_->info().capabilities.multi_core_jobs)
     return error(Code::kUnsupported,
                  "device '{}' runs jobs on single cores only, not on '{}'; ask for one core",
@@ -45,7 +46,7 @@ Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const device::Submission& 
       return error(std::move(result).error());
     }
     shadowed = *result;
-    // With fences to wait for, the inputs are not there yet: the last fence copies them.
+    // With fences to wait for, the inputs are not there yet: they are copied after the last one.
     if (submission.wait.empty()) bindings.copy_in();
   }
   bindings.set_batch(submission.batch);
@@ -66,7 +67,7 @@ Status acquire(LanedBindings& bindings) {
   if (!bindings.acquire())
     return error(Code::kBusy,
                  "the bindings are in use by another job; wait until it is released, or use "
-                 "bindings of its own for each job in flight");
+                 "separate bindings for each job in flight");
   Status status = bindings.complete_tensors();
   if (!status.ok()) bindings.release();
   return status;

@@ -37,9 +37,9 @@ struct Grant {
   std::uint64_t core_bits = 0;  ///< Usable idle cores it gets.
 };
 
-/// Decides. `pick` must be pure: the same arguments give the same answer. Called with the device's
-/// lock held: it must not call the device. When it throws, or grants what cannot be had,
-/// fifo_arbiter() decides instead, and that is logged.
+/// Decides. `pick` must be pure: the same arguments give the same answer. It is the one foreign
+/// function that runs under the device's lock, so it must not call the device, block or log. When
+/// it throws, or grants what cannot be had, fifo_arbiter() decides instead, and that is logged.
 class CORELANE_API Arbiter {
  public:
   virtual ~Arbiter() = default;

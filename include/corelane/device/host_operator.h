@@ -37,6 +37,7 @@ using HostOperator = std::function<Status(const HostOperatorCall&)>;
 /// missing when a job runs fails that job with kHostOperatorMissing. Any thread.
 class CORELANE_API HostOperatorTable {
  public:
+  /// Has no operators.
   HostOperatorTable();
   ~HostOperatorTable();
   HostOperatorTable(const HostOperatorTable&) = delete;

@@ -58,6 +58,10 @@ class LaneRequest {
   virtual Result<TensorRef> output(std::size_t index) = 0;
   /// Of the last run. kUnsupported unless it was prepared with profile_layers.
   virtual Result<std::vector<LayerTime>> layer_times() const = 0;
+  /// After a run that failed: true when what held this request is gone, such as a process that
+  /// ended, so that another request may succeed. The job then goes back into the line, once, and
+  /// runs on a new request; this one is not used any more.
+  virtual bool lost() const noexcept { return false; }
 };
 
 /// An image, ready to run. Immutable.

@@ -1,0 +1,32 @@
+/// What a change of the LaneTable leads to, as data: done once the lock is released.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "corelane/device/device.h"
+
+namespace corelane::lanes {
+
+class LanedJob;
+
+struct Aftermath {
+  using Jobs = std::vector<std::shared_ptr<LanedJob>>;
+  Jobs completed;                               ///< To be reported.
+  Jobs released;                                ///< Abandoned before; the engine has returned.
+  Jobs offered;                                 ///< To be run by the threads that wait for them.
+  std::vector<std::condition_variable*> woken;  ///< Of workers, which live as long as their pool.
+  std::vector<device::Event> events;
+  std::vector<std::string> complaints;  ///< For the log.
+  bool abandoned = false;               ///< A job was: injected hangs end.
+  /// A reference that must not be the last one to go where the clock calls.
+  std::shared_ptr<LanedJob> kept;
+
+  /// True when code of a user will be called.
+  bool calls_back() const noexcept;
+  bool empty() const noexcept;
+};
+
+}  // namespace corelane::lanes

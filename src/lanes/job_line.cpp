@@ -1,0 +1,132 @@
+#include "lanes/job_line.h"
+
+#include <algorithm>
+
+#include "lanes/lane_job.h"
+
+namespace corelane::lanes {
+namespace {
+
+bool fits(const device::Grant& grant, const std::vector<device::WaitingJob>& waiting,
+          const std::vector<device::CoreState>& cores) {
+  if (grant.job >= waiting.size() || grant.core_bits == 0) return false;
+  for (std::uint64_t bits = grant.core_bits; bits != 0; bits &= bits - 1) {
+    const auto core = static_cast<std::size_t>(std::countr_zero(bits));
+    if (core >= cores.size() || cores[core].busy || !cores[core].usable) return false;
+  }
+  const device::CoreSet& asked = waiting[grant.job].cores;
+  const auto given = static_cast<std::size_t>(std::popcount(grant.core_bits));
+  if (asked.is_mask()) return asked.bits() == grant.core_bits;
+  return asked.count() == 0 || asked.count() == given;
+}
+
+}  // namespace
+
+void JobLine::add(device::WaitingJob facts, std::shared_ptr<LanedJob> job) {
+  waiting_.push_back(std::move(facts));
+  jobs_.push_back(std::move(job));
+}
+
+void JobLine::put_back(device::WaitingJob facts, std::shared_ptr<LanedJob> job) {
+  const auto later = std::find_if(jobs_.begin(), jobs_.end(),
+                                  [&](const auto& other) { return other->id > job->id; });
+  waiting_.insert(waiting_.begin() + (later - jobs_.begin()), std::move(facts));
+  jobs_.insert(later, std::move(job));
+}
+
+void JobLine::remove(const LanedJob& job) {
+  const auto place = std::find_if(jobs_.begin(), jobs_.end(),
+                                  [&](const auto& other) { return other.get() == &job; });
+  waiting_.erase(waiting_.begin() + (place - jobs_.begin()));
+  jobs_.erase(place);
+}
+
+std::vector<std::shared_ptr<LanedJob>> JobLine::remove_if(
+    const std::function<bool(LanedJob&)>& gone) {
+  std::vector<std::shared_ptr<LanedJob>> removed;
+  for (std::size_t i = 0; i < jobs_.size();) {
+    if (gone(*jobs_[i])) {
+      removed.push_back(take({i, 0}).job);
+    } else {
+      ++i;
+    }
+  }
+  return removed;
+}
+
+JobLine::Choice JobLine::take(const device::Grant& grant) {
+  const auto at = static_cast<std::ptrdiff_t>(grant.job);
+  Choice choice{std::move(jobs_[grant.job]), grant.core_bits};
+  jobs_.erase(jobs_.begin() + at);
+  waiting_.erase(waiting_.begin() + at);
+  return choice;
+}
+
+std::optional<JobLine::Choice> JobLine::next(const LaneCores& cores, TimePoint now,
+                                             std::vector<std::string>& complaints) {
+  if (jobs_.empty() || cores.idle_bits() == 0) return std::nullopt;
+  const auto grant = cores.any_exclusive() ? decide_by_group(cores, now, complaints)
+                                           : decide(waiting_, cores.states(), now, complaints);
+  if (!grant) return std::nullopt;
+  return take(*grant);
+}
+
+std::optional<device::Grant> JobLine::decide(const std::vector<device::WaitingJob>& waiting,
+                                             const std::vector<device::CoreState>& cores,
+                                             TimePoint now,
+                                             std::vector<std::string>& complaints) const {
+  if (arbiter_ == nullptr) return device::fifo_arbiter()->pick(waiting, cores, now);
+  try {
+    auto grant = arbiter_->pick(waiting, cores, now);
+    if (!grant || fits(*grant, waiting, cores)) return grant;
+    complaints.push_back(fmt::format(
+        "the arbiter granted job {} the cores {:#x}, which it cannot have; first-in-first-out "
+        "decides instead",
+        grant->job, grant->core_bits));
+  } catch (const std::exception& e) {
+    complaints.push_back(
+        fmt::format("the arbiter threw: {}; first-in-first-out decides", e.what()));
+  } catch (...) {
+    complaints.emplace_back("the arbiter threw something that is not a std::exception");
+  }
+  return device::fifo_arbiter()->pick(waiting, cores, now);
+}
+
+/// The arbiter sees one `usable` per core, but an exclusive core is usable for one executable
+/// only. So it is asked once per group of jobs that may use the same cores, in order of each
+/// group's highest priority.
+std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, TimePoint now,
+                                                      std::vector<std::string>& complaints) const {
+  struct Group {
+    std::uint64_t allowed;
+    std::int32_t priority;
+    std::vector<device::WaitingJob> jobs;
+    std::vector<std::size_t> indices;
+  };
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    const std::uint64_t allowed = cores.allowed_bits(&jobs_[i]->executable());
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const Group& g) { return g.allowed == allowed; });
+    if (group == groups.end()) {
+      group = groups.insert(groups.end(), {allowed, waiting_[i].priority, {}, {}});
+    }
+    group->priority = std::max(group->priority, waiting_[i].priority);
+    group->jobs.push_back(waiting_[i]);
+    group->indices.push_back(i);
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.priority > b.priority; });
+  for (const Group& group : groups) {
+    std::vector<device::CoreState> states = cores.states();
+    for (std::size_t core = 0; core < states.size(); ++core) {
+      states[core].usable = ((group.allowed >> core) & 1U) != 0;
+    }
+    if (auto grant = decide(group.jobs, states, now, complaints)) {
+      return device::Grant{group.indices[grant->job], grant->core_bits};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace corelane::lanes

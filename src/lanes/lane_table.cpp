@@ -1,0 +1,438 @@
+#include "lanes/lane_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+#include "lanes/aftermath.h"
+#include "lanes/lane_job.h"
+#include "lanes/laned_bindings.h"
+#include "lanes/laned_executable.h"
+
+namespace corelane::lanes {
+namespace {
+
+/// "job 7", with the name of its queue where it has one.
+std::string job_text(const LanedJob& job) {
+  if (job.queue->name.empty()) return fmt::format("job {}", job.id);
+  return fmt::format("job {} of queue '{}'", job.id, job.queue->name);
+}
+
+std::string cores_text(std::uint64_t core_bits) {
+  return device::CoreSet::mask(core_bits).to_string();
+}
+
+void advance(JobProgress& progress, JobState next) {
+  [[maybe_unused]] const bool allowed = progress.advance(next);
+  assert(allowed);
+}
+
+/// A running average that follows within some ten runs.
+void average(Duration& mean, Duration sample) {
+  mean = mean == Duration{} ? sample : mean + (sample - mean) / 8;
+}
+
+template <class Jobs>
+bool erase_job(Jobs& jobs, const LanedJob& job) {
+  const auto place = std::find_if(jobs.begin(), jobs.end(),
+                                  [&](const auto& other) { return other.get() == &job; });
+  if (place == jobs.end()) return false;
+  jobs.erase(place);
+  return true;
+}
+
+std::shared_ptr<LanedJob> pop(std::deque<std::shared_ptr<LanedJob>>& jobs) {
+  if (jobs.empty()) return nullptr;
+  std::shared_ptr<LanedJob> job = std::move(jobs.front());
+  jobs.pop_front();
+  return job;
+}
+
+}  // namespace
+
+Status LaneTable::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
+                         Aftermath& after) {
+  CORELANE_TRY(cores_.check(job->cores, &job->executable()));
+  job->id = ++last_job_;
+  job->record_.id = job->id;
+  job->record_.queued = now;
+  job->record_.bytes_in = job->bindings->bytes_in();
+  job->record_.queue_depth = static_cast<std::uint32_t>(line_.size());
+  ++counters_.submitted;
+  ++job->queue->depth;
+  if (caller_waits) ++job->waiters_;
+  if (job->deadline <= now) {
+    complete(
+        *job,
+        error(Code::kTimeout, "the deadline of job {} had passed when it was submitted", job->id),
+        now, after);
+  } else if (job->waits.empty()) {
+    place(job, now, after);
+  } else {
+    advance(job->progress_, JobState::kBlocked);
+    job->pending_fences_ = job->waits.size();
+    blocked_.push_back(job);
+  }
+  return {};
+}
+
+bool LaneTable::fence_signalled(LanedJob& job, const Status& status, TimePoint now,
+                                Aftermath& after) {
+  if (!job.progress_.is(JobState::kBlocked)) return false;
+  if (status.ok() && --job.pending_fences_ > 0) return false;
+  erase_job(blocked_, job);
+  if (status.ok()) {
+    advance(job.progress_, JobState::kCopyingIn);
+    return true;
+  }
+  complete(job, status.wrap("a fence that the job waits for was signalled as failed"), now, after);
+  return false;
+}
+
+void LaneTable::inputs_copied(LanedJob& job, TimePoint now, Aftermath& after) {
+  Status allowed = cores_.check(job.cores, &job.executable());
+  if (job.deadline <= now) {
+    time_out(job, now, after);
+  } else if (!allowed.ok()) {
+    complete(job, std::move(allowed), now, after);
+  } else {
+    advance(job.progress_, JobState::kWaiting);
+    line_.add(facts_of(job), job.shared_from_this());
+  }
+  schedule(now, after);
+}
+
+device::WaitingJob LaneTable::facts_of(const LanedJob& job) const {
+  return {job.id,
+          job.queue->id,
+          job.record_.priority,
+          job.cores,
+          job.record_.queued,
+          job.deadline,
+          job.executable().average_run};
+}
+
+/// The cores that a newcomer gets at once; 0 when it must join the line.
+std::uint64_t LaneTable::cores_now(const device::CoreSet& asked, std::uint64_t last_bits) const {
+  if (!line_.empty() || line_.has_arbiter() || cores_.any_exclusive()) return 0;
+  const std::uint64_t idle = cores_.idle_bits();
+  if (asked.is_mask()) return (asked.bits() & ~idle) == 0 ? asked.bits() : 0;
+  if (asked.count() > 1) return 0;
+  // The core it ran on last has its tensors bound.
+  const std::uint64_t same = last_bits & idle;
+  return std::has_single_bit(same) ? same : idle & (~idle + 1);
+}
+
+void LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after) {
+  const std::uint64_t bits = cores_now(job->cores, job->bindings->last_core_bits());
+  if (bits != 0) return grant(job, bits, now);
+  advance(job->progress_, JobState::kWaiting);
+  line_.add(facts_of(*job), job);
+  schedule(now, after);
+}
+
+void LaneTable::schedule(TimePoint now, Aftermath& after) {
+  while (const auto next = line_.next(cores_, now, after.complaints)) {
+    grant(next->job, next->core_bits, now);
+  }
+}
+
+void LaneTable::grant(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits,
+                      TimePoint now) {
+  job->core_bits = core_bits;
+  cores_.occupy(*job, now + job->executable().average_run);
+  advance(job->progress_, JobState::kGranted);
+  if (event_driven_) {
+    start(*job, now);
+    starts_.push_back(job);
+  } else {
+    ready_.push_back(job);
+  }
+}
+
+void LaneTable::start(LanedJob& job, TimePoint now) {
+  advance(job.progress_, JobState::kRunning);
+  job.started = now;
+  job.record_.started = now;
+  job.record_.core_bits = job.core_bits;
+}
+
+std::shared_ptr<LanedJob> LaneTable::run_next(TimePoint now) {
+  std::shared_ptr<LanedJob> job = pop(ready_);
+  if (job != nullptr) start(*job, now);
+  return job;
+}
+
+bool LaneTable::run(LanedJob& job, TimePoint now) {
+  if (!job.progress_.is(JobState::kGranted)) return false;
+  erase_job(ready_, job);
+  start(job, now);
+  return true;
+}
+
+std::shared_ptr<LanedJob> LaneTable::next_start() { return pop(starts_); }
+
+bool LaneTable::may_start(const std::shared_ptr<LanedJob>& job, bool hangs, Aftermath& after) {
+  if (job->progress_.is(JobState::kAbandoned)) {
+    release(*job, after);
+    return false;
+  }
+  if (hangs) hung_.push_back(job);
+  return !hangs;
+}
+
+bool LaneTable::begin_copy_out(LanedJob& job) {
+  return job.progress_.advance(JobState::kCopyingOut);
+}
+
+void LaneTable::returned(LanedJob& job, Outcome outcome, TimePoint now, Aftermath& after) {
+  if (job.progress_.is(JobState::kAbandoned)) return release(job, after);
+  leave_cores(job, outcome, now, after);
+  if (outcome.lost && job.progress_.advance(JobState::kWaiting)) {
+    line_.put_back(facts_of(job), job.shared_from_this());
+  } else {
+    complete(job, std::move(outcome.status), now, after);
+  }
+  schedule(now, after);
+}
+
+/// The engine has returned from what was not abandoned: its cores are free.
+void LaneTable::leave_cores(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
+                            Aftermath& after) {
+  const Duration ran = now - occupant.started;
+  cores_.free(occupant, ran);
+  if (outcome.status.ok()) average(occupant.bound->executable().average_run, ran);
+  if (outcome.crashed) report_reset(occupant.core_bits, outcome.status.message(), now, after);
+}
+
+void LaneTable::count_completed(QueueAccount& queue, const Status& status) {
+  ++counters_.completed;
+  if (!status.ok()) ++counters_.failed;
+  // A notification needs no lock, but a queue may be gone once the lock is released.
+  if (--queue.depth == 0) queue.drained.notify_all();
+}
+
+/// The job has its result, and unless it is abandoned its bindings are released.
+void LaneTable::complete(LanedJob& job, Status status, TimePoint now, Aftermath& after) {
+  const bool released = !job.progress_.is(JobState::kAbandoned);
+  if (released) advance(job.progress_, JobState::kDone);
+  job.record_.code = status.code();
+  job.record_.ended = now;
+  if (released) job.record_.bytes_out = job.bindings->bytes_out();
+  count_completed(*job.queue, status);
+  trace_.add(job.record_);
+  job.status_ = std::move(status);
+  if (released) {
+    job.bindings->release();
+    job.released_.store(true, std::memory_order_release);
+  }
+  job.done_.store(true, std::memory_order_release);
+  after.completed.push_back(job.shared_from_this());
+}
+
+/// Takes a job that has not started out of the list of its state; false when it has.
+bool LaneTable::withdraw(LanedJob& job) {
+  switch (job.progress_.state()) {
+    case JobState::kBlocked:
+      return erase_job(blocked_, job);
+    case JobState::kWaiting:
+      line_.remove(job);
+      return true;
+    case JobState::kGranted:
+      cores_.free(job, Duration{});
+      return erase_job(ready_, job);
+    default:
+      return false;
+  }
+}
+
+bool LaneTable::cancel(LanedJob& job, TimePoint now, Aftermath& after) {
+  const auto keep = job.shared_from_this();
+  if (!withdraw(job)) return false;
+  complete(job, error(Code::kCancelled, "job {} was cancelled before it started", job.id), now,
+           after);
+  schedule(now, after);
+  return true;
+}
+
+void LaneTable::time_out(LanedJob& job, TimePoint now, Aftermath& after) {
+  complete(job,
+           error(Code::kTimeout,
+                 "{} did not start before its deadline: its cores '{}' were busy or its fences not "
+                 "signalled",
+                 job_text(job), job.cores.to_string()),
+           now, after);
+}
+
+void LaneTable::deadline_passed(LanedJob& job, TimePoint now, Aftermath& after) {
+  const auto keep = job.shared_from_this();
+  if (withdraw(job)) {
+    time_out(job, now, after);
+  } else if (job.progress_.is(JobState::kRunning)) {
+    abandon(job,
+            error(Code::kTimeout,
+                  "{} still ran on core set '{}' at its deadline; it was abandoned and the cores "
+                  "were reset",
+                  job_text(job), cores_text(job.core_bits)),
+            now, after);
+    report_reset(job.core_bits, fmt::format("{} was abandoned at its deadline", job_text(job)), now,
+                 after);
+  }
+  schedule(now, after);
+}
+
+/// Gives the cores of what runs to others. The engine may still be busy with it: its bindings stay
+/// acquired until it returns.
+void LaneTable::abandon(LaneOccupant& occupant, Status status, TimePoint now, Aftermath& after) {
+  cores_.free(occupant, now - occupant.started);
+  advance(occupant.progress_, JobState::kAbandoned);
+  ++counters_.abandoned;
+  ++abandoned_;
+  after.abandoned = true;
+  occupant.abandon_status_ = status;
+  if (occupant.job == nullptr) return;  // Its own thread reports it when the engine returns.
+  LanedJob& job = *occupant.job;
+  complete(job, std::move(status), now, after);
+  if (erase_job(hung_, job)) release(job, after);
+}
+
+/// The engine does not have the abandoned job any more.
+void LaneTable::release(LanedJob& job, Aftermath& after) {
+  advance(job.progress_, JobState::kDone);
+  --abandoned_;
+  job.bindings->release();
+  job.released_.store(true, std::memory_order_release);
+  after.released.push_back(job.shared_from_this());
+}
+
+void LaneTable::report_reset(std::uint64_t core_bits, std::string text, TimePoint now,
+                             Aftermath& after) {
+  ++counters_.resets;
+  after.events.push_back({device::EventKind::kCoreReset, now, core_bits, std::move(text)});
+}
+
+bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue, const device::CoreSet& cores) {
+  run.core_bits = cores_now(cores, run.bound->last_core_bits());
+  if (run.core_bits == 0) return false;
+  run.id = ++last_job_;
+  ++counters_.submitted;
+  ++queue.depth;
+  advance(run.progress_, JobState::kRunning);
+  cores_.occupy(run, run.started + run.bound->executable().average_run);
+  return true;
+}
+
+bool LaneTable::repeat_here(LaneOccupant& run, const Outcome& outcome, TimePoint now,
+                            Aftermath& after) {
+  if (!run.progress_.is(JobState::kRunning) || !run.progress_.advance(JobState::kWaiting)) {
+    return false;
+  }
+  advance(run.progress_, JobState::kGranted);
+  advance(run.progress_, JobState::kRunning);
+  report_reset(run.core_bits, outcome.status.message(), now, after);
+  return true;
+}
+
+void LaneTable::end_here(LaneOccupant& run, QueueAccount& queue,
+                         const device::Submission& submission, Outcome& outcome, TimePoint now,
+                         device::JobRecord* record, Aftermath& after) {
+  if (run.progress_.is(JobState::kAbandoned)) {
+    --abandoned_;
+    outcome = {std::move(run.abandon_status_)};
+  } else {
+    leave_cores(run, outcome, now, after);
+  }
+  advance(run.progress_, JobState::kDone);
+  count_completed(queue, outcome.status);
+  if (record != nullptr || trace_.on()) {
+    const device::JobRecord made{run.id,
+                                 submission.tag,
+                                 run.core_bits,
+                                 0,
+                                 submission.batch,
+                                 submission.priority + queue.priority,
+                                 outcome.status.code(),
+                                 run.started,
+                                 run.started,
+                                 now,
+                                 run.bound->bytes_in(),
+                                 run.bound->bytes_out()};
+    trace_.add(made);
+    if (record != nullptr) *record = made;
+  }
+  run.bound->release();
+  if (!line_.empty()) schedule(now, after);
+}
+
+void LaneTable::reset(std::uint64_t core_bits, TimePoint now, Aftermath& after) {
+  for (LaneOccupant* occupant : cores_.occupants(core_bits)) {
+    if (!occupant->progress_.is(JobState::kRunning)) continue;
+    abandon(*occupant,
+            error(Code::kDeviceReset, "job {} was abandoned: its cores '{}' were reset",
+                  occupant->id, cores_text(occupant->core_bits)),
+            now, after);
+  }
+  report_reset(core_bits, "reset was asked for", now, after);
+  schedule(now, after);
+}
+
+Status LaneTable::make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
+                                device::Residency residency, TimePoint now, Aftermath& after) {
+  CORELANE_TRY(cores_.check(cores, owner));
+  if (residency == device::Residency::kShared) return {};
+  cores_.hold(cores, owner);
+  // Jobs whose cores others hold now can never start.
+  const auto stranded = line_.remove_if(
+      [&](LanedJob& job) { return !cores_.check(job.cores, &job.executable()).ok(); });
+  for (const auto& job : stranded) {
+    complete(*job, cores_.check(job->cores, &job->executable()), now, after);
+  }
+  schedule(now, after);
+  return {};
+}
+
+void LaneTable::release_residency(const LanedExecutable* owner, TimePoint now, Aftermath& after) {
+  if (!cores_.any_exclusive()) return;
+  cores_.release(owner);
+  schedule(now, after);
+}
+
+void LaneTable::swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, TimePoint now,
+                             Aftermath& after) {
+  line_.swap_arbiter(arbiter);
+  schedule(now, after);
+}
+
+std::size_t LaneTable::needed_workers(Aftermath& after) const {
+  std::size_t needed = 0;
+  for (const auto& job : ready_) {
+    if (job->waiters_ > 0 && !job->has_deadline()) {
+      after.offered.push_back(job);
+    } else {
+      ++needed;
+    }
+  }
+  return needed;
+}
+
+bool LaneTable::is(const LaneOccupant& occupant, JobState state) const noexcept {
+  return occupant.progress_.is(state);
+}
+
+void LaneTable::add_waiter(LanedJob& job) noexcept { ++job.waiters_; }
+
+void LaneTable::remove_waiter(LanedJob& job) noexcept { --job.waiters_; }
+
+bool LaneTable::add_callback(LanedJob& job, std::function<void(device::Completion&)>& f) {
+  if (job.done()) return false;
+  job.callbacks_.push_back(std::move(f));
+  return true;
+}
+
+device::DeviceCounters LaneTable::counters() const {
+  device::DeviceCounters counters = counters_;
+  counters.busy = cores_.busy_times();
+  return counters;
+}
+
+}  // namespace corelane::lanes

@@ -1,0 +1,133 @@
+/// All jobs and cores of a LanedDevice: who runs what next, and why.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "corelane/device/device.h"
+#include "lanes/job_line.h"
+#include "lanes/job_state.h"
+#include "lanes/job_trace.h"
+
+namespace corelane::lanes {
+
+struct Aftermath;
+struct LaneOccupant;
+struct Outcome;
+struct QueueAccount;
+
+/// Plain data without a lock, a thread, a clock or an engine: each function takes the time, changes
+/// the table, and adds to `after` what must happen once its caller has released the lock. The
+/// scheduler guards it with its mutex; tests drive it alone.
+///
+/// A job is in the list of its state: blocked, the line, ready (granted), starts (running on an
+/// event-driven engine that has not been called yet). A running job is held by the thread that
+/// runs it, or by the engine's callback.
+class LaneTable {
+ public:
+  /// `event_driven`: granted jobs need no thread, and count as running at once.
+  LaneTable(std::size_t cores, bool event_driven)
+      : event_driven_(event_driven), cores_(cores), trace_(cores) {}
+
+  // Jobs, in the order of their states.
+
+  /// Takes a job. kOutOfCores leaves it to the caller. `caller_waits`: its caller goes on to wait
+  /// for it, and can run it.
+  Status submit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
+                Aftermath& after);
+  /// One of the job's fences is signalled. True when it was the last: the caller copies the inputs
+  /// and calls inputs_copied().
+  bool fence_signalled(LanedJob& job, const Status& status, TimePoint now, Aftermath& after);
+  void inputs_copied(LanedJob& job, TimePoint now, Aftermath& after);
+  /// Ends a job that has not started; false when it has.
+  bool cancel(LanedJob& job, TimePoint now, Aftermath& after);
+  void deadline_passed(LanedJob& job, TimePoint now, Aftermath& after);
+  /// A granted job, which is running now; null when there is none.
+  std::shared_ptr<LanedJob> run_next(TimePoint now);
+  /// The same for this one; false when it is not granted.
+  bool run(LanedJob& job, TimePoint now);
+  /// A job of an event-driven engine to start; null when there is none.
+  std::shared_ptr<LanedJob> next_start();
+  /// False when the job has been abandoned before its start, or `hangs`: then the engine is not
+  /// called.
+  bool may_start(const std::shared_ptr<LanedJob>& job, bool hangs, Aftermath& after);
+  /// The engine has a result that is to be copied out; false when it came too late. From here on
+  /// the deadline comes too late.
+  bool begin_copy_out(LanedJob& job);
+  void returned(LanedJob& job, Outcome outcome, TimePoint now, Aftermath& after);
+
+  // Blocking runs in their caller's thread: taken only while nobody waits.
+
+  /// False when it must be submitted as a job.
+  bool begin_here(LaneOccupant& run, QueueAccount& queue, const device::CoreSet& cores);
+  /// The engine lost the request: true when the run may be repeated, on the cores that it has.
+  bool repeat_here(LaneOccupant& run, const Outcome& outcome, TimePoint now, Aftermath& after);
+  /// Releases the bindings. The status of an abandoned run replaces its outcome.
+  void end_here(LaneOccupant& run, QueueAccount& queue, const device::Submission& submission,
+                Outcome& outcome, TimePoint now, device::JobRecord* record, Aftermath& after);
+
+  // Cores.
+
+  /// Abandons what runs on these cores.
+  void reset(std::uint64_t core_bits, TimePoint now, Aftermath& after);
+  Status make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
+                       device::Residency residency, TimePoint now, Aftermath& after);
+  void release_residency(const LanedExecutable* owner, TimePoint now, Aftermath& after);
+  /// Null: the first-in-first-out one. Gives back the one before, which is the user's to destroy.
+  void swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, TimePoint now,
+                    Aftermath& after);
+
+  // Questions.
+
+  std::size_t cores() const noexcept { return cores_.count(); }
+  std::size_t busy_cores() const noexcept { return cores_.busy_count(); }
+  std::size_t ready_count() const noexcept { return ready_.size(); }
+  /// Granted jobs that need a worker. The others are offered to the threads that wait for them.
+  std::size_t needed_workers(Aftermath& after) const;
+  /// Abandoned jobs that the engine still has.
+  std::size_t abandoned_count() const noexcept { return abandoned_; }
+  bool is(const LaneOccupant& occupant, JobState state) const noexcept;
+  /// A thread begins or ends to wait for the job, and can run it.
+  void add_waiter(LanedJob& job) noexcept;
+  void remove_waiter(LanedJob& job) noexcept;
+  /// False when the job is done: the caller calls `f`.
+  bool add_callback(LanedJob& job, std::function<void(device::Completion&)>& f);
+  std::uint64_t new_queue() noexcept { return ++last_queue_; }
+  device::DeviceCounters counters() const;
+  JobTrace& trace() noexcept { return trace_; }
+  const JobTrace& trace() const noexcept { return trace_; }
+
+ private:
+  device::WaitingJob facts_of(const LanedJob& job) const;
+  std::uint64_t cores_now(const device::CoreSet& asked, std::uint64_t last_bits) const;
+  void place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after);
+  void schedule(TimePoint now, Aftermath& after);
+  void grant(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits, TimePoint now);
+  void start(LanedJob& job, TimePoint now);
+  void leave_cores(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
+                   Aftermath& after);
+  void complete(LanedJob& job, Status status, TimePoint now, Aftermath& after);
+  void count_completed(QueueAccount& queue, const Status& status);
+  bool withdraw(LanedJob& job);
+  void time_out(LanedJob& job, TimePoint now, Aftermath& after);
+  void abandon(LaneOccupant& occupant, Status status, TimePoint now, Aftermath& after);
+  void release(LanedJob& job, Aftermath& after);
+  void report_reset(std::uint64_t core_bits, std::string text, TimePoint now, Aftermath& after);
+
+  const bool event_driven_;
+  LaneCores cores_;
+  JobLine line_;
+  std::vector<std::shared_ptr<LanedJob>> blocked_;
+  std::deque<std::shared_ptr<LanedJob>> ready_;
+  std::deque<std::shared_ptr<LanedJob>> starts_;
+  std::vector<std::shared_ptr<LanedJob>> hung_;  ///< Event-driven: a fault keeps the engine off.
+  std::size_t abandoned_ = 0;
+  std::uint64_t last_job_ = 0;
+  std::uint64_t last_queue_ = 0;
+  device::DeviceCounters counters_;
+  JobTrace trace_;
+};
+
+}  // namespace corelane::lanes

@@ -1,0 +1,220 @@
+// Who runs what next, without threads: a test plays the engine and the clock.
+#include "lanes/lane_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lanes/aftermath.h"
+#include "lanes/lane_engine_fake.h"
+#include "lanes/lane_job.h"
+#include "lanes/laned_bindings.h"
+#include "lanes/laned_device.h"
+
+namespace corelane::lanes {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+
+TimePoint at(int ms) { return TimePoint{} + milliseconds(ms); }
+
+/// A table, and jobs for it that no scheduler knows.
+struct Bench {
+  explicit Bench(std::size_t cores = 3, bool event_driven = false)
+      : fake(cores), table(cores, event_driven) {}
+
+  std::shared_ptr<LanedJob> job(device::CoreSet cores = {}, int priority = 0,
+                                TimePoint deadline = kNever) {
+    device::Submission submission = fake.job(cores);
+    submission.priority = priority;
+    submission.deadline = deadline;
+    submission.wait = waits;
+    auto bindings = std::static_pointer_cast<LanedBindings>(submission.bindings);
+    EXPECT_TRUE(bindings->acquire());
+    return std::make_shared<LanedJob>(static_cast<LanedDevice&>(*fake.device).scheduler(), queue,
+                                      std::move(bindings), submission);
+  }
+  std::shared_ptr<LanedJob> submit(device::CoreSet cores = {}, int priority = 0,
+                                   TimePoint deadline = kNever) {
+    auto made = job(cores, priority, deadline);
+    EXPECT_TRUE(table.submit(made, false, now, after).ok());
+    return made;
+  }
+  /// The ids of the jobs that start now, in order.
+  std::vector<std::uint64_t> run_all() {
+    std::vector<std::uint64_t> ids;
+    while (auto job = table.run_next(now)) {
+      ids.push_back(job->id);
+      running.push_back(std::move(job));
+    }
+    return ids;
+  }
+  void returns(LanedJob& job, Outcome outcome = {}) {
+    table.returned(job, std::move(outcome), now, after);
+  }
+  static Outcome lost() { return {error(Code::kDeviceLost, "lost"), true, true}; }
+
+  FakeDevice fake;
+  LaneTable table;
+  std::shared_ptr<QueueAccount> queue = std::make_shared<QueueAccount>();
+  std::vector<std::shared_ptr<device::Fence>> waits;
+  std::vector<std::shared_ptr<LanedJob>> running;
+  TimePoint now = at(1);
+  Aftermath after;
+};
+
+TEST(LaneTable, WhatIsSubmittedRunsInThisOrder) {
+  struct Case {
+    const char* what;
+    std::vector<std::pair<device::CoreSet, int>> jobs;  ///< Cores and priority, on three cores.
+    std::vector<std::uint64_t> first;                   ///< Ids of those that start at once.
+    std::vector<std::uint64_t> next;                    ///< Of those that start when 1 returns.
+  };
+  const auto any = device::CoreSet::any();
+  const auto core = [](std::size_t index) { return device::CoreSet::of({index}); };
+  const auto all = device::CoreSet::first(3);
+  const std::vector<Case> cases = {
+      {"any core, in order", {{any, 0}, {any, 0}, {any, 0}, {any, 0}}, {1, 2, 3}, {4}},
+      {"higher priority first", {{all, 0}, {any, 0}, {any, 5}}, {1}, {3, 2}},
+      {"one core", {{core(0), 0}, {core(0), 0}, {core(1), 0}}, {1, 3}, {2}},
+      {"all cores together", {{core(0), 0}, {all, 0}, {core(2), 0}}, {1}, {2}},
+      {"two of any", {{core(0), 0}, {device::CoreSet::any(2), 0}}, {1, 2}, {}},
+  };
+  for (const Case& c : cases) {
+    Bench bench;
+    for (const auto& [cores, priority] : c.jobs) bench.submit(cores, priority);
+    EXPECT_EQ(bench.run_all(), c.first) << c.what;
+    bench.returns(*bench.running.front());
+    EXPECT_EQ(bench.run_all(), c.next) << c.what;
+  }
+}
+
+TEST(LaneTable, JobThatTheEngineLostGoesBackBeforeLaterOnesOnce) {
+  Bench bench(1);
+  const auto first = bench.submit();
+  EXPECT_THAT(bench.run_all(), ElementsAre(1));
+  const auto second = bench.submit();
+  bench.returns(*first, Bench::lost());
+  EXPECT_FALSE(first->done());
+  EXPECT_EQ(bench.after.events.size(), 1U);
+  EXPECT_THAT(bench.run_all(), ElementsAre(1));
+  bench.returns(*first, Bench::lost());
+  EXPECT_TRUE(first->done());
+  EXPECT_EQ(first->status().code(), Code::kDeviceLost);
+  EXPECT_THAT(bench.run_all(), ElementsAre(2));
+  EXPECT_EQ(bench.table.counters().completed, 1U);
+}
+
+TEST(LaneTable, JobThatWentBackMayBeCancelledOrTimeOut) {
+  Bench bench(1);
+  const auto one = bench.submit({}, 0, at(9));
+  const auto two = bench.submit();
+  bench.run_all();
+  const auto blocker = bench.submit({}, 9);
+  bench.returns(*one, Bench::lost());
+  EXPECT_THAT(bench.run_all(), ElementsAre(3));
+  bench.table.deadline_passed(*one, at(9), bench.after);
+  EXPECT_EQ(one->status().code(), Code::kTimeout);
+  EXPECT_TRUE(one->released());
+  bench.returns(*blocker);
+  bench.run_all();
+  bench.submit({}, 9);
+  bench.returns(*two, Bench::lost());
+  EXPECT_TRUE(bench.table.cancel(*two, bench.now, bench.after));
+  EXPECT_EQ(two->status().code(), Code::kCancelled);
+}
+
+TEST(LaneTable, JobWhoseInputsAreCopiedCanNeitherEndNorStart) {
+  for (const int copied : {5, 9}) {
+    Bench bench(1);
+    bench.waits = {std::make_shared<device::Fence>(), std::make_shared<device::Fence>()};
+    const auto job = bench.submit({}, 0, at(9));
+    EXPECT_FALSE(bench.table.fence_signalled(*job, {}, bench.now, bench.after));
+    EXPECT_TRUE(bench.table.fence_signalled(*job, {}, bench.now, bench.after));
+    EXPECT_TRUE(bench.table.is(*job, JobState::kCopyingIn));
+    EXPECT_FALSE(bench.table.cancel(*job, bench.now, bench.after));
+    bench.table.deadline_passed(*job, at(9), bench.after);
+    EXPECT_FALSE(job->done());
+    EXPECT_TRUE(bench.run_all().empty());
+    bench.table.inputs_copied(*job, at(copied), bench.after);
+    // The deadline that passed meanwhile counts when the copy is done.
+    EXPECT_EQ(job->done(), copied == 9);
+    EXPECT_EQ(bench.run_all().size(), copied == 9 ? 0U : 1U);
+  }
+}
+
+TEST(LaneTable, AbandonedJobIsDoneAtOnceAndReleasedWhenTheEngineReturns) {
+  Bench bench(1);
+  const auto job = bench.submit({}, 0, at(3));
+  bench.run_all();
+  bench.table.deadline_passed(*job, at(3), bench.after);
+  EXPECT_TRUE(job->done());
+  EXPECT_FALSE(job->released());
+  EXPECT_TRUE(bench.after.abandoned);
+  EXPECT_EQ(bench.table.abandoned_count(), 1U);
+  EXPECT_FALSE(bench.table.begin_copy_out(*job));
+  bench.submit();
+  EXPECT_THAT(bench.run_all(), ElementsAre(2));
+  bench.returns(*job);
+  EXPECT_TRUE(job->released());
+  EXPECT_EQ(job->status().code(), Code::kTimeout);
+  EXPECT_EQ(bench.table.abandoned_count(), 0U);
+}
+
+TEST(LaneTable, ResultThatIsCopiedOutIsInTime) {
+  Bench bench(1);
+  const auto job = bench.submit({}, 0, at(3));
+  bench.run_all();
+  EXPECT_TRUE(bench.table.begin_copy_out(*job));
+  bench.table.deadline_passed(*job, at(3), bench.after);
+  bench.table.reset(1, at(3), bench.after);
+  EXPECT_FALSE(job->done());
+  bench.returns(*job);
+  EXPECT_TRUE(job->status().ok());
+}
+
+TEST(LaneTable, GrantedJobNeedsAWorkerUnlessAThreadThatMayRunItWaits) {
+  Bench bench(3);
+  const auto alone = bench.submit();
+  const auto awaited = bench.submit();
+  const auto timed = bench.submit({}, 0, at(9));
+  bench.table.add_waiter(*awaited);
+  bench.table.add_waiter(*timed);
+  EXPECT_EQ(bench.table.needed_workers(bench.after), 2U);
+  EXPECT_THAT(bench.after.offered, ElementsAre(awaited));
+  EXPECT_TRUE(bench.table.run(*awaited, bench.now));
+  EXPECT_FALSE(bench.table.run(*awaited, bench.now));
+  EXPECT_THAT(bench.run_all(), ElementsAre(alone->id, timed->id));
+}
+
+TEST(LaneTable, BlockingRunTakesIdleCoresOnlyWhileNobodyWaits) {
+  Bench bench(1);
+  const auto tensors = bench.job();
+  LaneOccupant here;
+  here.bound = tensors->bindings.get();
+  ASSERT_TRUE(bench.table.begin_here(here, *bench.queue, {}));
+  LaneOccupant other;
+  other.bound = here.bound;
+  EXPECT_FALSE(bench.table.begin_here(other, *bench.queue, {}));
+  // Lost once, it repeats on the cores that it has; lost twice, it fails.
+  EXPECT_TRUE(bench.table.repeat_here(here, Bench::lost(), bench.now, bench.after));
+  EXPECT_FALSE(bench.table.repeat_here(here, Bench::lost(), bench.now, bench.after));
+  const auto waiting = bench.submit();
+  Outcome outcome;
+  bench.table.end_here(here, *bench.queue, {}, outcome, bench.now, nullptr, bench.after);
+  EXPECT_FALSE(bench.table.begin_here(other, *bench.queue, {}));
+  EXPECT_THAT(bench.run_all(), ElementsAre(waiting->id));
+}
+
+TEST(LaneTable, EventDrivenJobThatIsAbandonedBeforeItsStartIsNotStarted) {
+  Bench bench(1, true);
+  const auto job = bench.submit();
+  bench.table.reset(1, bench.now, bench.after);
+  EXPECT_TRUE(job->done());
+  ASSERT_EQ(bench.table.next_start(), job);
+  EXPECT_FALSE(bench.table.may_start(job, false, bench.after));
+  EXPECT_TRUE(job->released());
+}
+
+}  // namespace
+}  // namespace corelane::lanes
