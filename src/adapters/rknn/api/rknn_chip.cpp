@@ -40,7 +40,7 @@ Result<std::string> device_text() {
   const std::string chosen = environment("CORELANE_DEVICE");
   if (chosen.empty()) return device::default_device();
   CORELANE_ASSIGN(const device::DeviceSpec spec, device::parse_device_spec(chosen));
-  // Then this library is the one that the device "rknn" loads.
+  // The program uses the device "rknn", which has loaded this library: take the default.
   if (spec.kind == "rknn") return device::default_device();
   return chosen;
 }

@@ -69,7 +69,7 @@ RKNN_EXPORT int rknn_destroy(rknn_context context) {
     if (inside_operator())
       return outcome(RKNN_ERR_FAIL,
                      "called from inside a custom operator; destroy contexts when the run is over");
-    // Of two callers one gets it.
+    // Of two callers, one succeeds.
     if (corelane::rknn::take_handle(context) == nullptr)
       return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(context)};
     model.close();

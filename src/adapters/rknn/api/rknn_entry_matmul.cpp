@@ -139,7 +139,7 @@ RKNN_EXPORT int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
               RKNN_ERR_FAIL,
               "called from inside a custom operator; destroy products when the model's run "
               "is over");
-        // Of two callers one gets it.
+        // Of two callers, one succeeds.
         if (corelane::rknn::take_handle(ctx) == nullptr)
           return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(ctx)};
         product.close(ctx);

@@ -52,7 +52,8 @@ Result<rknn_tensor_mem*> create(rknn_context ctx, std::uint64_t size,
 /// Bytes of the block that a descriptor stands for; 0 where the system does not know.
 std::uint64_t block_size(int fd, const struct stat& info) {
   if (info.st_size > 0) return static_cast<std::uint64_t>(info.st_size);
-  // A DMA buffer has its size at its end only. The place in it is shared with the caller.
+  // The size of a DMA buffer is found by seeking to its end. The position is shared with the
+  // caller, so it is put back.
   const off_t place = lseek(fd, 0, SEEK_CUR);
   const off_t end = lseek(fd, 0, SEEK_END);
   if (place >= 0) lseek(fd, place, SEEK_SET);

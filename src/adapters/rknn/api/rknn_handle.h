@@ -30,11 +30,11 @@ class Handle {
 rknn_context add_handle(std::shared_ptr<Handle> object);
 /// Null for a number that was never given out, was destroyed, or came through fork().
 std::shared_ptr<Handle> find_handle(rknn_context handle) noexcept;
-/// Takes it out of the table; null as in find_handle(). Of two callers one gets it.
+/// Takes it out of the table; null as in find_handle(). Of two callers, one gets it.
 std::shared_ptr<Handle> take_handle(rknn_context handle) noexcept;
 /// Why find_handle() gave null, with the next step.
 Status stale_handle(rknn_context handle);
-/// That the handle is of the other `kind`.
+/// The failure of a function that takes contexts of another kind than `kind`.
 Status wrong_kind(rknn_context handle, HandleKind kind);
 /// kWrongState in a child of fork() whose parent had used the library.
 Status check_process();

@@ -42,7 +42,7 @@ Ledgers& ledgers() {
   return *ledgers;
 }
 
-/// What is found while a ledger is locked is written when it is not.
+/// Collects reports while a ledger is locked, and writes them afterwards.
 class Findings {
  public:
   template <class... Args>
@@ -198,7 +198,7 @@ void input_bound(const Memory& memory, std::size_t bytes) {
     const std::size_t before = m.watched == 0 ? memory.size : m.watched;
     const bool still = m.synced && m.clean == hash_of(memory.data, before);
     m.watched = std::min(bytes, memory.size);
-    // A sync before the binding was one of these bytes as well.
+    // A sync before the binding covered these bytes as well.
     if (m.synced) m.clean = still ? hash_of(memory.data, m.watched) : ~m.clean;
   });
 }

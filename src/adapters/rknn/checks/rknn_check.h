@@ -37,7 +37,7 @@ void report(const edge::CallSite& cause, fmt::format_string<Args...> f, Args&&..
 
 std::uint64_t hash_of(const void* data, std::size_t bytes) noexcept;
 
-// What lives. The functions below do nothing when the mode is off.
+// What was given out. The functions below do nothing when the mode is off.
 void context_made(rknn_context handle);
 void context_gone(rknn_context handle);
 void memory_made(const Memory& memory);
@@ -50,16 +50,16 @@ void buffer_left(const void* buffer);
 
 // Syncs of memory. `what` names what it is bound to.
 void synced(const Memory& memory, rknn_mem_sync_mode mode);
-/// Bound as an input of this many bytes: those that count.
+/// It was bound as an input that takes its first `bytes` bytes.
 void input_bound(const Memory& memory, std::size_t bytes);
 /// A run reads it and does not flush the CPU's caches by itself.
 void input_read(const Memory& memory, std::size_t bytes, std::string_view what);
 /// A run has written it and does not drop what the caches hold by itself.
 void output_written(const Memory& memory, std::string_view what);
-/// It is written anew, or let go.
+/// Its results are about to be lost; `before` names by what.
 void output_given_up(const Memory& memory, const char* before);
 
-// Runs that use memory, from their call until somebody knows that they are over.
+// Runs that use memory: from rknn_run until a call of the program has seen their end.
 void run_begins(const Memory& memory, std::string_view what, bool output);
 void run_ends(const Memory& memory);
 

@@ -1,4 +1,4 @@
-/// What the checking mode looks at in a model's context. Called only while the mode is on, with the
+/// The checking mode's view of a model's context. Called only while the mode is on, with the
 /// context's lock held.
 #include <algorithm>
 #include <array>

@@ -67,7 +67,7 @@ class FrameFiles {
   Status first_;
 };
 
-/// In the network's own form: what a converted binding holds becomes what the network gets.
+/// Writes an input as the network gets it: bound memory is converted first.
 Status write_own_form(FrameFiles& files, const TensorView& view, const ConvertOptions& options,
                       const IoEntry& entry) {
   MutableTensorView own;

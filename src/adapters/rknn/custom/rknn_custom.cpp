@@ -43,7 +43,7 @@ struct CustomOps::Instance {
   bool busy = false;     ///< Guarded by the mutex of CustomOps.
   bool skipped = false;  ///< `init` left the node to the library.
   ~Instance();
-  /// Calls back; `code` is what was returned. Nothing happens where there is no callback.
+  /// Calls back, if there is a callback; `code` is what it returned.
   Status call(const char* what, Callback callback, int* code);
 };
 
@@ -56,10 +56,10 @@ edge::HandleTable<const NodeAttributes>& answers() {
   return *answers;
 }
 
-/// Calls back; what is thrown is reported like a code.
+/// Calls back; an exception is reported as an error code.
 template <class F>
 Status call_back(const char* what, int* code, F&& call) {
-  *code = RKNN_ERR_FAIL;  // Where it throws.
+  *code = RKNN_ERR_FAIL;  // If it throws.
   return no_throw(
       what,
       [&]() -> Status {
@@ -152,7 +152,7 @@ Status CustomOps::grow(Node& node, std::size_t wanted) {
     }
     CORELANE_ASSIGN(std::unique_ptr<Instance> made, make_instance(node));
     const MutexLock lock(mutex_);
-    // Should another thread have been faster, it is one that leave() takes away.
+    // If another thread was faster, there is one too many until leave() removes it.
     node.instances.push_back(std::move(made));
     free_.notify_all();
   }
@@ -248,7 +248,7 @@ Status CustomOps::publish(const Operators& added, Nodes& nodes, device::HostOper
       shrink(*node, wanted);
     }
     const MutexLock lock(mutex_);
-    // Contexts that came or went meanwhile did not see these nodes.
+    // Contexts that joined or left meanwhile did not see these nodes: count again.
     if (std::exchange(wanted, contexts_) != contexts_) continue;
     for (std::size_t i = 0; i < added.size(); ++i) {
       Status status = table.add(added[i]->type, [self = shared_from_this(), op = added[i]](
@@ -294,8 +294,8 @@ Status CustomOps::add(const rknn_custom_op* ops, std::uint32_t count,
   return status;
 }
 
-/// One that the graph does not show (it lies in a function, or in the graph of a loop) is made at
-/// its first run.
+/// A node that the graph does not show (it is inside a function or a loop) is added at its first
+/// run.
 CustomOps::Node& CustomOps::node_of(const std::shared_ptr<const Operator>& op,
                                     const device::HostOperatorCall& call) {
   const MutexLock lock(mutex_);
@@ -322,7 +322,7 @@ Result<CustomOps::Instance*> CustomOps::take(Node& node) {
     CORELANE_TRY(grow(node, wanted));
     lock.lock();
   }
-  // There are as many as contexts; two runs of one context (ASYNC_MASK) wait for each other.
+  // There is one for each context; two runs of one context (ASYNC_MASK) wait for each other.
   Instance* const found = wait_for_free(node, lock)->get();
   found->busy = true;
   return found;

@@ -30,7 +30,7 @@ class CustomOps : public std::enable_shared_from_this<CustomOps> {
   CustomOps(const CustomOps&) = delete;
   CustomOps& operator=(const CustomOps&) = delete;
 
-  /// One context more; it leaves with the last copy of what is returned, which calls `destroy`.
+  /// Adds a context. It leaves with the last copy of what is returned; `destroy` is called then.
   Result<std::shared_ptr<const void>> join();
   /// Checks `ops`, calls `init` for each node of their types and makes them known in `table`. All
   /// or nothing.
@@ -51,7 +51,7 @@ class CustomOps : public std::enable_shared_from_this<CustomOps> {
   using Nodes = std::vector<std::unique_ptr<Node>>;
   using Instances = std::vector<std::unique_ptr<Instance>>;
 
-  /// Checks `ops` and takes their types, so that nobody else registers them meanwhile.
+  /// Checks `ops` and takes their types, so that no other call registers them meanwhile.
   Status reserve(const rknn_custom_op* ops, std::uint32_t count, Operators& reserved);
   /// Makes the instances of `nodes` for the contexts there are, then both known at once, or
   /// nothing.
@@ -71,7 +71,7 @@ class CustomOps : public std::enable_shared_from_this<CustomOps> {
   mutable Mutex mutex_{LockRank::kRknnCustomOps};
   std::condition_variable free_;
   std::size_t contexts_ CORELANE_GUARDED_BY(mutex_) = 0;
-  /// Those being registered too.
+  /// Includes those that are being registered.
   std::map<std::string, std::shared_ptr<const Operator>, std::less<>> operators_
       CORELANE_GUARDED_BY(mutex_);
   Nodes nodes_ CORELANE_GUARDED_BY(mutex_);

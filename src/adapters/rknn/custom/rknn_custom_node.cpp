@@ -122,7 +122,7 @@ void CallTensors::describe(const std::vector<TensorDesc>& inputs,
                        std::vector<rknn_custom_op_tensor>& to) {
     to.clear();
     for (const TensorDesc& desc : descs) {
-      // What nothing is known of is a float tensor without dimensions.
+      // An unknown tensor is described as float, without dimensions.
       const bool known = desc.dtype != DType::kUndefined;
       to.push_back(tensor_of(to.size(), desc.name, known ? desc.dtype : DType::kF32, desc.shape));
       if (known) continue;

@@ -21,7 +21,7 @@ using Attributes = std::map<std::string, device::Attribute, std::less<>>;
 class NodeAttributes {
  public:
   explicit NodeAttributes(const Attributes& attributes);
-  /// n_elems 0 and null data when there is none of that name.
+  /// n_elems 0 and null data when the node has no attribute of that name.
   void answer(const char* name, rknn_custom_op_attr* out) const noexcept;
 
  private:

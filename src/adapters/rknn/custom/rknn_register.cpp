@@ -16,7 +16,8 @@ namespace {
 
 Status load_plugin(const std::string& path,
                    const std::function<Status(const rknn_custom_op*)>& add) {
-  // Never closed: what a callback points to must outlive the contexts. Opening it again counts.
+  // Never closed: what a callback points to must outlive the contexts. Opening it again only adds a
+  // reference.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
@@ -35,7 +36,7 @@ Status load_plugin(const std::string& path,
 }
 
 /// Gives `add` the operator of each plug-in that `CORELANE_RKNN_PLUGINS` lists (paths, separated by
-/// colons); what fails is a warning.
+/// colons); one that fails is a warning.
 void load_plugins(const std::function<Status(const rknn_custom_op*)>& add) {
   const char* const list = std::getenv("CORELANE_RKNN_PLUGINS");
   if (list == nullptr) return;

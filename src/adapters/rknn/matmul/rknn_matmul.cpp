@@ -90,7 +90,7 @@ Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
   CORELANE_TRY(context->add_shapes(shapes, io));
   if (!dynamic) {
     context->chosen_ = 0;
-    // Here, so that what the device refuses is reported now.
+    // Prepared here, so that a product that the device refuses fails now.
     CORELANE_TRY(context->prepare(context->sizes_[0]));
   }
   CORELANE_ASSIGN(context->queue_, context->device_->make_queue({.name = "matmul"}));
@@ -151,7 +151,7 @@ Outcome MatmulContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_matmul_
               static_cast<int>(tensor_type(type_of(matrix))));
   BoundMatrix& bound = bound_[index_of(matrix)];
   if (bound.memory != memory)
-    // Or the tensors of other shapes would keep the old memory, and what was packed of it.
+    // Otherwise the bindings of other shapes would keep the old memory and its packed copy.
     for (Size& other : sizes_)
       if (&other != size) other.ready.forget_bindings();
   bound = {std::move(memory), ++age_};

@@ -1,5 +1,5 @@
-/// What matrix products ask of memory: which bytes their kept copies were made of, and what each
-/// IOMMU domain holds. All functions from any thread.
+/// What matrix products need to know of memory: whether the bytes of packed copies have changed,
+/// and how much each IOMMU domain holds. All functions from any thread.
 #pragma once
 
 #include <cstddef>

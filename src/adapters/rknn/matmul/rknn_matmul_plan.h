@@ -45,7 +45,7 @@ struct MatmulTypes {
 };
 /// Null for any other number.
 const MatmulTypes* matmul_types(std::uint32_t type) noexcept;
-/// The numbers there are: "1, 2, 3".
+/// All numbers, as text: "1, 2, 3".
 std::string matmul_type_list();
 rknn_tensor_type tensor_type(DType type) noexcept;
 

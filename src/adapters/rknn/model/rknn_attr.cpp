@@ -40,7 +40,7 @@ std::uint32_t align_up(std::uint32_t x, std::uint32_t to) noexcept {
   return to == 0 ? x : (x + to - 1) / to * to;
 }
 
-/// Types that have no picture order on this API.
+/// Types that this API never reorders to NHWC.
 bool keeps_order(DType dtype) noexcept { return dtype == DType::kBool || dtype == DType::kI64; }
 
 std::size_t bits_of(const IoTensor& io) noexcept {
@@ -231,8 +231,7 @@ Result<Layout> layout_of(const IoTensor& io, const Form& form, DType dtype, cons
   }
 }
 
-/// Bool and 64-bit integers are only themselves: another number
-/// would be read wrongly.
+/// Bool and 64-bit integers are never converted: other types could not hold their values.
 Status check_type(const IoTensor& io, DType dtype) {
   const DType own = io.entry->reported_dtype;
   const bool exact = own == DType::kBool || own == DType::kI64 || own == DType::kU64;

@@ -8,7 +8,7 @@
 namespace corelane::rknn {
 namespace {
 
-/// The size that is asked of a buffer, whether or not its bytes pass through untouched.
+/// Checks the size that every buffer must have, with pass_through or without.
 Status check_buffer(const IoTensor& io, const rknn_input& input) {
   const std::string& name = io.entry->desc.name;
   if (input.buf == nullptr)
@@ -28,7 +28,7 @@ Status check_buffer(const IoTensor& io, const rknn_input& input) {
   return {};
 }
 
-/// How the buffer becomes the input. Writes nothing to the input.
+/// Checks the buffer and plans how it becomes the input; the input is not written yet.
 Outcome plan_input(const IoTensor& io, const rknn_input& input, const Chip& chip, ViewPlan& plan) {
   const bool pass_through = input.pass_through != 0;
   const Form form = pass_through ? native_form(io, chip) : Form{input.type, input.fmt, false, 0};

@@ -86,7 +86,8 @@ Status fix_batch(const Result<ImportedModel>& model, ImportOptions& import) {
 }
 
 /// Of several allowed shapes the largest is current first, so that memory for it serves all. Where
-/// only dimension 0 is open it is 1. Empty: nothing to choose, or nothing that could be.
+/// only dimension 0 is open it is 1. Empty: there is no choice, or none
+/// that could be made here.
 std::vector<Shape> first_shapes(const ProgramDescription& description) {
   const auto elements = [](const std::vector<Shape>& set) {
     std::size_t sum = 0;
@@ -150,7 +151,7 @@ LoadOptions ModelContext::load_options() const {
 }
 
 Status ModelContext::adopt(Program program) {
-  // The same again when its weights come from other memory: queries may be reading it.
+  // Kept when weights come from other memory: it is the same, and queries may be reading it.
   if (facts_.description == nullptr)
     facts_.description = std::make_shared<const ProgramDescription>(program.description());
   for (const auto* side : {&facts_.description->inputs, &facts_.description->outputs})
@@ -195,7 +196,7 @@ Status ModelContext::load_file(const std::string& path) {
   return adopt(std::move(program));
 }
 
-/// The bytes that rknn_init means, and whether they may be used where they lie.
+/// Finds the bytes that rknn_init means, and whether they may be used in place.
 Status ModelContext::open_model(const void* model, std::uint32_t size,
                                 const rknn_init_extend* extend) {
   const bool zero_copy = facts_.has(RKNN_FLAG_MODEL_BUFFER_ZERO_COPY);
@@ -284,7 +285,7 @@ rknn_context ModelContext::publish(std::shared_ptr<ModelContext> context) {
 
 void ModelContext::close() {
   runs_.close();
-  // Here, where no function has the context any more: `destroy` of custom operators is called.
+  // Calls `destroy` of custom operators, without the lock: no function uses the context any more.
   custom_share_.reset();
 }
 

@@ -58,7 +58,7 @@ Outcome Tensors::get_outputs(std::uint32_t count, rknn_output* outputs,
   Frame* const frame = runs_.result_frame();
   if (frame == nullptr)
     return outcome(RKNN_ERR_FAIL, "there is no result yet; call rknn_run before");
-  // Both frames write where outputs are bound: what is there is the last one's.
+  // Both frames write to the memory that is bound: wait for the last, whose results it holds.
   if (facts_.asynchronous() && runs_.io_memory().binds_output()) (void)runs_.complete_all();
   if (const Status status = runs_.complete(*frame); !status.ok())
     return status.wrap(fmt::format("frame {} has no result", frame->id));
