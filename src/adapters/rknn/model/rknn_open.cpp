@@ -13,8 +13,6 @@
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
-#include "corelane/onnx/onnx_import.h"
-#include "corelane/program/program_file.h"
 
 namespace corelane::rknn {
 namespace {
@@ -66,23 +64,6 @@ Result<std::shared_ptr<MappedFd>> map_fd(int fd) {
   if (mapped->data == MAP_FAILED)
     return error(Code::kIo, "model_buffer_fd {} cannot be mapped: {}", fd, std::strerror(errno));
   return mapped;
-}
-
-/// Models of the vendor's converter have a batch, 1 unless it is asked for. ONNX models that leave
-/// dimension 0 open, and nothing else, are given the same here; they run faster for it.
-Status fix_batch(const Result<ImportedModel>& model, ImportOptions& import) {
-  if (!model) return error(model.error());
-  for (const IoEntry& input : model->description.inputs) {
-    Shape shape = input.desc.shape;
-    if (shape.is_static()) continue;
-    shape[0] = 1;
-    if (!shape.is_static()) {
-      import.input_shapes.clear();
-      return {};
-    }
-    import.input_shapes.emplace(input.desc.name, std::move(shape));
-  }
-  return {};
 }
 
 /// Of several allowed shapes the largest is current first, so that memory for it serves all. Where
@@ -146,6 +127,9 @@ LoadOptions ModelContext::load_options() const {
   options.host_operators = facts_.operators;
   // Operators are registered after rknn_init: one that nobody registers fails the runs only.
   options.import.custom_operators = {std::string(kEveryCustomOperator)};
+  // Models of the vendor's converter have a batch, 1 unless it is asked for. ONNX models that leave
+  // dimension 0 open, and nothing else, are given the same; they run faster for it.
+  options.import.open_batch = 1;
   options.weights_of = weights_of_;
   return options;
 }
@@ -170,10 +154,7 @@ Status ModelContext::adopt(Program program) {
 Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive) {
   facts_.program_bytes = bytes.size();
   const bool outside = facts_.has(RKNN_FLAG_MEM_ALLOC_OUTSIDE);
-  LoadOptions options = load_options();
-  if (detect_file_kind(bytes) == FileKind::kOnnx)
-    CORELANE_TRY(fix_batch(import_onnx(bytes, options.import), options.import));
-  CORELANE_ASSIGN(Program program, load_dumped(options, [&](const LoadOptions& o) {
+  CORELANE_ASSIGN(Program program, load_dumped(load_options(), [&](const LoadOptions& o) {
                     return Program::load(bytes, o, outside ? nullptr : keep_alive);
                   }));
   const ContextLock lock(runs_.mutex());
@@ -186,10 +167,7 @@ Status ModelContext::load_file(const std::string& path) {
   CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
   if (facts_.has(RKNN_FLAG_MEM_ALLOC_OUTSIDE)) return load(mapped.bytes(), nullptr);
   facts_.program_bytes = mapped.bytes().size();
-  LoadOptions options = load_options();
-  if (detect_file_kind(mapped.bytes()) == FileKind::kOnnx)
-    CORELANE_TRY(fix_batch(import_onnx_file(path, options.import), options.import));
-  CORELANE_ASSIGN(Program program, load_dumped(options, [&](const LoadOptions& o) {
+  CORELANE_ASSIGN(Program program, load_dumped(load_options(), [&](const LoadOptions& o) {
                     return Program::load(std::filesystem::path(path), o);
                   }));
   const ContextLock lock(runs_.mutex());
