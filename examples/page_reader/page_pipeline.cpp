@@ -16,7 +16,6 @@ namespace {
 using corelane::Code;
 using corelane::Context;
 using corelane::error;
-using corelane::failure;
 using corelane::Result;
 using corelane::Status;
 using Json = nlohmann::json;

@@ -16,7 +16,6 @@ namespace {
 using corelane::ByteSpan;
 using corelane::Code;
 using corelane::error;
-using corelane::failure;
 using corelane::Result;
 using corelane::Status;
 

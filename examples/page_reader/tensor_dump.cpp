@@ -12,7 +12,6 @@ namespace {
 
 using corelane::Code;
 using corelane::DType;
-using corelane::failure;
 using corelane::Result;
 using corelane::Status;
 
