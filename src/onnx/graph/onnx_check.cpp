@@ -43,6 +43,8 @@ class ScopeChecker {
     for (const auto& out : g.output()) {
       if (top) CORELANE_TRY(declared_dims(out));
     }
+    // An initialiser may have the name of an input, whose default it is: initialisers are compared
+    // among themselves only.
     Names constants;
     for (const auto& t : g.initializer()) {
       if (t.name().empty() || !constants.insert(t.name()).second) {
@@ -70,6 +72,7 @@ class ScopeChecker {
     return {};
   }
 
+  /// A subgraph sees the values of all graphs around it.
   bool known(std::string_view name) const {
     for (const Names& n : scopes_) {
       if (n.contains(name)) return true;
@@ -92,6 +95,7 @@ class ScopeChecker {
       if (a.has_g()) CORELANE_TRY(graph(a.g(), false));
       for (const auto& g : a.graphs()) CORELANE_TRY(graph(g, false));
     }
+    // After the subgraphs, which must not read what their own node makes.
     for (const auto& out : n.output()) {
       if (!out.empty() && !scopes_.back().insert(out).second) {
         return error(Code::kMalformed, "node {} ({}) makes '{}', which exists already",
@@ -113,6 +117,7 @@ std::int64_t opset_of(const ::onnx::ModelProto& model) {
   for (const auto& o : model.opset_import()) {
     if (is_standard_domain(o.domain())) return o.version();
   }
+  // ONNX: a model that imports no operator set is of version 1.
   return 1;
 }
 

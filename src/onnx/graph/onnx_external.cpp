@@ -10,6 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Both canonical. By parts, so that /a/bc does not lie under /a/b.
 bool lies_under(const fs::path& file, const fs::path& folder) {
   if (folder.empty()) return false;
   const auto [f, end] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
@@ -32,6 +33,7 @@ Result<std::uint64_t> number(const std::string& text, const std::string& key,
 ExternalData::ExternalData(const fs::path& root, const fs::path& linked_root, bool strict_links)
     : strict_links_(strict_links) {
   std::error_code ec;
+  // A folder that does not exist leaves its root empty: nothing lies under it.
   if (!root.empty()) root_ = fs::canonical(root, ec);
   if (!linked_root.empty()) linked_root_ = fs::canonical(linked_root, ec);
 }
@@ -86,6 +88,7 @@ Result<const MappedFile*> ExternalData::open(const std::string& location,
   const auto known = by_location_.find(location);
   if (known != by_location_.end()) return known->second;
   CORELANE_ASSIGN(const fs::path path, resolve(location, tensor));
+  // Two names of one file share its mapping and count once against the bound on memory.
   if (const auto same = files_.find(path); same != files_.end()) {
     return by_location_[location] = &same->second;
   }

@@ -3,6 +3,7 @@
 namespace corelane::onnx {
 namespace {
 
+/// Replaces: protobuf would keep both attributes, and readers take the first.
 ::onnx::AttributeProto& fresh_attribute(::onnx::NodeProto& node, const std::string& name) {
   remove_attribute(node, name);
   auto* a = node.add_attribute();
@@ -62,6 +63,7 @@ void set_attribute(::onnx::NodeProto& node, const std::string& name,
 }
 
 void remove_attribute(::onnx::NodeProto& node, std::string_view name) {
+  // From the back, so that the indices still to come stay right.
   for (int i = node.attribute_size() - 1; i >= 0; --i) {
     if (node.attribute(i).name() == name) node.mutable_attribute()->DeleteSubrange(i, 1);
   }
@@ -87,6 +89,7 @@ GraphIndex::GraphIndex(const ::onnx::GraphProto& graph) {
   for (const auto& out : graph.output()) outputs_.emplace(out.name(), true);
 }
 
+/// What a subgraph reads its node reads: a rewrite of the graph above has to see it.
 void GraphIndex::add_readers(const ::onnx::NodeProto& reader, const ::onnx::NodeProto& node) {
   for (const auto& in : node.input()) {
     if (!in.empty()) readers_[in].push_back(&reader);

@@ -15,6 +15,7 @@ bool is_any(std::string_view op, const std::set<std::string_view>& names) {
   return names.contains(op);
 }
 
+/// Their output has the shape of input 0.
 const std::set<std::string_view> kSameAsInput{// clang-format off
     "CumSum", "CumProd", "Hardmax", "LogSoftmax", "LRN", "LpNormalization",
     "MeanVarianceNormalization", "Softmax", "Trilu", "BitwiseNot", "ScatterElements",
@@ -27,6 +28,7 @@ const std::set<std::string_view> kArithmetic{
 const std::set<std::string_view> kCompare{"Equal", "Less", "Greater", "LessOrEqual",
                                           "GreaterOrEqual"};
 
+/// An overflow is unknown, not a value: engines differ in what they compute there.
 std::int64_t fold_one(std::string_view op, std::int64_t a, std::int64_t b) {
   if (a == kUnknownInt || b == kUnknownInt) return kUnknownInt;
   std::int64_t r = 0;
@@ -225,6 +227,7 @@ void infer_node(const ::onnx::NodeProto& node, std::int64_t opset, ByteSpan cons
   const InferContext c{node, opset, constants, facts};
   const bool contrib = node.domain() == "com.microsoft" &&
                        (node.op_type() == "QuantizeLinear" || node.op_type() == "DequantizeLinear");
+  // Of an operator that is not known here nothing is claimed but what the file declares.
   if (!is_standard_domain(node.domain()) && !contrib) return;
   if (node.output_size() == 0) return;
   if (infer_elementwise(c) || infer_shape_ops(c)) return;

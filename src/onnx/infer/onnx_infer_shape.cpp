@@ -68,6 +68,7 @@ void infer_reshape(const InferContext& c) {
   std::optional<std::size_t> free_at;
   bool unknown = false;
   for (std::size_t i = 0; i < dims.size(); ++i) {
+    // 0 takes the input's size at this place, one -1 what is left of all elements.
     if (dims[i] == kUnknownInt) {
       dims[i] = kOpen;
       unknown = true;
@@ -199,6 +200,7 @@ std::int64_t slice_size(std::int64_t dim, std::int64_t& begin, std::int64_t end,
   if (dim < 0 || begin == kUnknownInt || end == kUnknownInt || step == kUnknownInt || step == 0) {
     return kOpen;
   }
+  // ONNX clamps both ends; going backwards, -1 is the end before element 0.
   const auto bound = [&](std::int64_t v) {
     v = v < -dim ? -dim - 1 : std::min(v, dim);
     if (v < 0) v += dim;
@@ -240,6 +242,7 @@ void infer_slice(const InferContext& c) {
     auto& dim = (*result.shape)[*axis];
     dim = slice_size((*from)[*axis], begins[i], (*ends)[i], (*steps)[i]);
   }
+  // Values are followed along the first axis only: lists that describe shapes have one.
   const bool first_axis = axes->size() == 1 && normal_axis(axes->front(), from->rank()) == 0u;
   if (c.in(0).ints && first_axis && from->is_static() && (*from)[0] > 0) {
     const std::int64_t row = product(from->dims(), 1, from->rank());
@@ -296,6 +299,7 @@ void infer_split(const InferContext& c) {
       shape[*axis] = part == kUnknownInt ? kOpen : part;
     } else if (!given && total >= 0) {
       const std::int64_t n = int_attribute(c.node, "num_outputs", outputs);
+      // Rounded up, so that the last parts may be shorter, or empty.
       const std::int64_t part = n > 0 ? total / n + (total % n != 0 ? 1 : 0) : 0;
       const Checked before = Checked(part) * i;
       shape[*axis] = before.is_within(0, total) ? std::min(total - before.or_open(), part) : 0;

@@ -42,6 +42,7 @@ std::vector<Pair> find_pairs(const ::onnx::GraphProto& graph, const GraphIndex& 
              input_of(*reader, 1) == input_of(node, 1) &&
              input_of(*reader, 2) == input_of(node, 2) &&
              int_attribute(*reader, "axis", 1) == int_attribute(node, "axis", 1);
+    // Only whole pairs: with one other reader the integers have to stay as they are.
     if (good) pairs.push_back({&node, {readers.begin(), readers.end()}});
   }
   return pairs;

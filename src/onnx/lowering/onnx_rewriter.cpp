@@ -83,6 +83,8 @@ Status Rewriter::run(::onnx::GraphProto& graph) {
   for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()}) {
     for (const auto& v : *list) facts_.learn(v);
   }
+  // The nodes move out and come back one by one, in order: a rule sees what was made before its
+  // node, and nothing after it.
   google::protobuf::RepeatedPtrField<::onnx::NodeProto> old;
   old.Swap(graph.mutable_node());
   graph.mutable_node()->Reserve(old.size());
@@ -100,6 +102,7 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
     return;
   }
   if (depth > 0 && !take_room(kPerNode + node.ByteSizeLong())) return;
+  // Inner graphs first: a rule may put their nodes into this one.
   failed_ = subgraphs(node);
   if (!failed_.ok()) return;
   for (const Rule* rule : state_.rules.rules_for(node)) {
@@ -112,6 +115,7 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
       return;
     }
     if (!failed_.ok()) return;
+    // A rule that does not apply has added nothing, so the next one starts from the same graph.
     if (!*done) continue;
     if (depth == 0) {
       state_.findings.push_back({ImportFinding::Kind::kRewritten, position_text(node),
@@ -119,6 +123,7 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
     }
     return;
   }
+  // Kept: no rule applies to it, so its facts are those of the operator itself.
   infer_node(node, state_.opset, state_.constants, facts_);
   if (top_) {
     const auto macs = macs_of(node, facts_);
@@ -220,6 +225,7 @@ std::string Rewriter::scalar(std::int32_t elem, double value) {
 
 std::string Rewriter::sequence(std::int32_t elem, const Ints& dims,
                                const std::function<double(std::int64_t)>& value) {
+  // Checked before the list of doubles is made, which is the larger of the two copies.
   const Checked bytes = checked_product(dims) * std::int64_t{sizeof(double)};
   const bool fits = bytes.is_within(0, static_cast<std::int64_t>(state_.room));
   if (!fits) {
@@ -232,6 +238,7 @@ std::string Rewriter::sequence(std::int32_t elem, const Ints& dims,
 }
 
 std::string Rewriter::filled(std::int32_t elem, const Ints& dims, double value) {
+  // A large one is left to the engine: it takes no room in the file.
   if (checked_product(dims).is_within(0, kMostFilled)) {
     return sequence(elem, dims, [&](std::int64_t) { return value; });
   }

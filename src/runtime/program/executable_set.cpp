@@ -124,6 +124,7 @@ class ExecutableSet::Preparation {
     set_.preparing_.push_back(shapes_);
     held_ = true;
   }
+  /// Waiting threads go on whatever ended the preparation, an exception included.
   ~Preparation() {
     if (!held_) return;
     const MutexLock lock(set_.mutex_);

@@ -85,6 +85,7 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
         break;
     }
   }
+  // After the loop: the spans above point into the file.
   source.owners.push_back(std::move(file));
   if (!removed.empty()) {
     CORELANE_ASSIGN(source.constants, weights_from(weights_of, removed));
