@@ -36,6 +36,12 @@ struct AdmissionAnswer {
   TimePoint wait_until{};
 };
 
+/// Whether the deadline came before the submission could enter.
+inline bool is_refusal(Admission what) noexcept {
+  return what == Admission::kQueueFull || what == Admission::kPaced ||
+         what == Admission::kCallbacksPending;
+}
+
 inline AdmissionAnswer admit(const AdmissionView& view, TimePoint now) noexcept {
   const bool full = view.waiting >= view.max_waiting;
   const bool behind = !view.in_callback && view.pending >= view.max_pending;

@@ -1,4 +1,4 @@
-/// In which order finished tasks are called back. Not shared between threads.
+/// In which order tasks that are done are called back. Not shared between threads.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace corelane::dispatch {
 
-/// Each task that is to be called back draws a ticket when it is accepted and finishes it once,
+/// Each task that is to be called back draws a ticket when it is accepted and completes it once,
 /// whatever became of it.
 template <class T>
 class CallbackOrder {
@@ -17,7 +17,7 @@ class CallbackOrder {
 
   std::uint64_t draw() noexcept { return drawn_++; }
   /// What may be called back now, in order. Sequential: nothing passes an earlier ticket.
-  std::vector<T> finish(std::uint64_t ticket, T value) {
+  std::vector<T> complete(std::uint64_t ticket, T value) {
     std::vector<T> ready;
     if (!sequential_) {
       ready.push_back(std::move(value));

@@ -1,4 +1,4 @@
-/// Whether this process has forked since: threads and locks do not come along.
+/// How a forked child refuses the sessions and calls of its parent.
 #pragma once
 
 #include <string_view>

@@ -1,11 +1,12 @@
 #include "corelane/session/future.h"
 
-#include "base/fork.h"
 #include "base/guard.h"
 #include "dispatch/callback_thread.h"
 #include "dispatch/interrupt_poll.h"
+#include "session/fork_guard.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
+#include "session/tasks/session_batch.h"
 #include "session/tasks/session_core.h"
 
 namespace corelane {
@@ -50,7 +51,7 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
 }
 
 void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
-  if (fork_count() != generation) {  // The callback thread is not of this process.
+  if (fork_count() != made_after_forks) {  // The callback thread is not of this process.
     const Result<Outputs> value = resolved() ? result : error(lost_status());
     run_callback("session", "a callback", [&] { f(value); });
     return;
@@ -89,7 +90,7 @@ bool Future::cancel() {
   if (state_ == nullptr) return false;
   const auto core = state_->core.lock();
   if (core == nullptr || core->forked()) return false;
-  if (const auto batch = state_->batch.lock()) return core->cancel_batch(*batch);
+  if (const auto batch = state_->batch.lock()) return session::cancel_batch(*core, *batch);
   const auto task = state_->task.lock();
   return task != nullptr && core->cancel(task);
 }

@@ -2,17 +2,19 @@
 
 #include <deque>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "base/later.h"
+#include "base/sync.h"
 #include "corelane/device/device.h"
 #include "dispatch/interrupt_poll.h"
 #include "session/binding_state.h"
 #include "session/session_create.h"
 #include "session/session_parts.h"
 #include "session/tasks/batch_call.h"
+#include "session/tasks/control_state.h"
 #include "session/tasks/future_state.h"
+#include "session/tasks/session_batch.h"
 #include "session/tasks/session_core.h"
 
 namespace corelane {
@@ -35,16 +37,16 @@ class SessionOwner {
 
   const std::shared_ptr<SessionCore> core;
 
-  std::mutex mutex;  ///< Guards the pipeline.
-  std::deque<Future> pipeline;
-  std::size_t depth = 0;
+  Mutex mutex{LockRank::kLeaf};
+  std::deque<Future> pipeline CORELANE_GUARDED_BY(mutex);
+  std::size_t depth CORELANE_GUARDED_BY(mutex) = 0;
 };
 
 }  // namespace session
 
 using session::Call;
+using session::Caller;
 using session::SessionCore;
-using Caller = session::SessionCore::Caller;
 
 namespace {
 
@@ -96,9 +98,9 @@ std::shared_ptr<const Program> program_of(const std::shared_ptr<session::Session
 CallControl::CallControl() : state_(std::make_shared<session::ControlState>()) {}
 
 void CallControl::terminate() {
-  decltype(state_->calls) calls;
+  std::vector<std::pair<std::weak_ptr<SessionCore>, std::weak_ptr<session::SessionTask>>> calls;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->terminated.store(true, std::memory_order_release);
     calls.swap(state_->calls);
   }
@@ -210,10 +212,10 @@ Session::Awaitable Session::run_awaitable(const Feed& feed, const CallOptions& o
 Result<Outputs> Session::run_batch(const Feed& feed, const CallOptions& options) {
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   CORELANE_ASSIGN(auto inputs, core->model().check_feed(feed, true));
-  CORELANE_ASSIGN(const auto future,
-                  core->submit_batch(std::move(inputs), options, Caller::kWaits, nullptr));
-  if (future->wait(options.interrupted)) return std::move(future->result);
-  if (const auto batch = future->batch.lock()) core->cancel_batch(*batch);
+  CORELANE_ASSIGN(const auto future, session::submit_batch(*core, std::move(inputs), options,
+                                                           Caller::kWaits, nullptr));
+  if (future->wait(options.interrupted)) return future->take();
+  if (const auto batch = future->batch.lock()) session::cancel_batch(*core, *batch);
   return error(dispatch::interrupted_status());
 }
 
@@ -221,8 +223,8 @@ Result<Future> Session::submit_batch(const Feed& feed, const CallOptions& option
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   CORELANE_ASSIGN(auto inputs, core->model().check_feed(feed, true));
   Future future;
-  CORELANE_ASSIGN(future.state_,
-                  core->submit_batch(std::move(inputs), options, Caller::kGoesOn, nullptr));
+  CORELANE_ASSIGN(future.state_, session::submit_batch(*core, std::move(inputs), options,
+                                                       Caller::kGoesOn, nullptr));
   return future;
 }
 
@@ -231,8 +233,8 @@ Result<std::uint64_t> Session::run_batch_async(const Feed& feed, RunCallback cal
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   if (!callback) return error(Code::kInvalidArgument, "run_batch_async needs a callback");
   CORELANE_ASSIGN(auto inputs, core->model().check_feed(feed, true));
-  CORELANE_ASSIGN(const auto future, core->submit_batch(std::move(inputs), options, Caller::kGoesOn,
-                                                        std::move(callback)));
+  CORELANE_ASSIGN(const auto future, session::submit_batch(*core, std::move(inputs), options,
+                                                           Caller::kGoesOn, std::move(callback)));
   return future->task_id.load(std::memory_order_relaxed);
 }
 
@@ -245,7 +247,7 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
   std::deque<Future> dropped;
   Future oldest;
   {
-    const std::lock_guard lock(owner_->mutex);
+    const MutexLock lock(owner_->mutex);
     if (reset || depth != owner_->depth) dropped.swap(owner_->pipeline);
     owner_->depth = depth;
     owner_->pipeline.push_back(newest);
@@ -256,7 +258,7 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
   if (!oldest.state_->wait(options.interrupted)) {
     {
       // As if this call had not been.
-      const std::lock_guard lock(owner_->mutex);
+      const MutexLock lock(owner_->mutex);
       std::erase_if(owner_->pipeline, [&](const Future& f) { return f.state_ == newest.state_; });
       owner_->pipeline.push_front(std::move(oldest));
     }
@@ -276,12 +278,12 @@ std::vector<Result<Outputs>> Session::flush(const std::function<bool()>& interru
   }
   std::deque<Future> pending;
   {
-    const std::lock_guard lock(owner_->mutex);
+    const MutexLock lock(owner_->mutex);
     pending.swap(owner_->pipeline);
   }
   for (const Future& future : pending) {
     if (future.state_->wait(interrupted)) continue;
-    const std::lock_guard lock(owner_->mutex);
+    const MutexLock lock(owner_->mutex);
     owner_->pipeline.insert(owner_->pipeline.begin(), pending.begin(), pending.end());
     return results;
   }

@@ -1,8 +1,7 @@
 #include "session/session_create.h"
 
-#include <mutex>
-
 #include "base/fork.h"
+#include "base/sync.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
@@ -14,10 +13,10 @@
 namespace corelane::session {
 namespace {
 
-/// Sessions may be closed while the process ends, and a forked child cannot close its parent's.
-struct Living {
-  std::mutex mutex;
-  std::vector<std::weak_ptr<SessionCore>> cores;
+/// A forked child cannot close the sessions of its parent: it has a list of its own.
+struct LivingSessions {
+  Mutex mutex{LockRank::kLeaf};
+  std::vector<std::weak_ptr<SessionCore>> cores CORELANE_GUARDED_BY(mutex);
 };
 
 Result<Program> load(const ModelSource& source, const LoadOptions& options) {
@@ -99,15 +98,15 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
 }
 
 void remember(const std::shared_ptr<SessionCore>& core) {
-  Living& all = per_process<Living>();
-  const std::lock_guard lock(all.mutex);
+  auto& all = per_process<LivingSessions>();
+  const MutexLock lock(all.mutex);
   std::erase_if(all.cores, [](const auto& weak) { return weak.expired(); });
   all.cores.push_back(core);
 }
 
 std::vector<std::shared_ptr<SessionCore>> living_sessions() {
-  Living& all = per_process<Living>();
-  const std::lock_guard lock(all.mutex);
+  auto& all = per_process<LivingSessions>();
+  const MutexLock lock(all.mutex);
   std::vector<std::shared_ptr<SessionCore>> cores;
   for (const auto& weak : all.cores) {
     if (auto core = weak.lock()) cores.push_back(std::move(core));

@@ -10,7 +10,7 @@
 namespace corelane::session {
 namespace {
 
-/// Parts of equal shape, one behind the other along dimension 0.
+/// Parts of equal shape, one after the other along dimension 0.
 Result<Tensor> concatenate(const std::vector<std::vector<Tensor>>& parts, std::size_t output) {
   const Tensor& first = parts.front()[output];
   Shape shape = first.shape;
@@ -41,27 +41,45 @@ Result<Tensor> concatenate(const std::vector<std::vector<Tensor>>& parts, std::s
 
 }  // namespace
 
-bool BatchCall::finish(std::size_t sample, Call& call, const Status& status) {
-  const std::lock_guard lock(mutex);
-  if (!status.ok() && failed.ok()) failed = status.wrap(fmt::format("sample {}", sample));
+void BatchCall::add(const std::weak_ptr<SessionTask>& task) {
+  const MutexLock lock(mutex_);
+  ++added_;
+  tasks_.push_back(task);
+}
+
+void BatchCall::remove_last() {
+  const MutexLock lock(mutex_);
+  --added_;
+  tasks_.pop_back();
+}
+
+bool BatchCall::complete(std::size_t sample, Call& call, const Status& status) {
+  std::vector<Tensor> part;
   if (status.ok() && outputs.empty()) {
-    std::vector<Tensor>& part = parts[sample];
     for (CallOutput& output : call.outputs) part.push_back(std::move(output.tensor));
   }
-  ++finished;
-  return closed && finished == accepted;
+  const MutexLock lock(mutex_);
+  if (!status.ok() && failed_.ok()) failed_ = status.wrap(fmt::format("sample {}", sample));
+  if (parts_.size() < samples) parts_.resize(samples);
+  parts_[sample] = std::move(part);
+  ++done_;
+  return closed_ && done_ == added_;
 }
 
 bool BatchCall::close(const Status& status) {
-  const std::lock_guard lock(mutex);
-  if (!status.ok() && failed.ok()) failed = status;
-  closed = true;
-  return finished == accepted;
+  const MutexLock lock(mutex_);
+  if (!status.ok() && failed_.ok()) failed_ = status;
+  closed_ = true;
+  return done_ == added_;
 }
 
 Result<Outputs> BatchCall::result() {
-  const std::lock_guard lock(mutex);
-  if (!failed.ok()) return error(failed);
+  std::vector<std::vector<Tensor>> parts;
+  {
+    const MutexLock lock(mutex_);
+    if (!failed_.ok()) return error(failed_);
+    parts.swap(parts_);
+  }
   Outputs whole;
   if (outputs.empty()) {
     for (std::size_t i = 0; i < parts.front().size(); ++i) {
@@ -75,6 +93,11 @@ Result<Outputs> BatchCall::result() {
   Outputs ordered;
   for (const std::size_t i : order) ordered.push_back(whole[i]);
   return ordered;
+}
+
+std::vector<std::weak_ptr<SessionTask>> BatchCall::tasks() const {
+  const MutexLock lock(mutex_);
+  return tasks_;
 }
 
 Result<std::size_t> count_samples(const SessionModel& model, const std::vector<CallInput>& inputs) {

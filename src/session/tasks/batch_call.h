@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <vector>
 
+#include "base/sync.h"
 #include "corelane/base/status.h"
 #include "corelane/session/future.h"
 #include "session/tasks/call.h"
@@ -17,30 +17,39 @@ class SessionModel;
 struct FutureState;
 struct SessionTask;
 
-/// Guarded by its own mutex, but for what is set before the first sample is accepted.
-struct BatchCall {
+class BatchCall {
+ public:
+  /// A sample is about to be submitted.
+  void add(const std::weak_ptr<SessionTask>& task);
+  /// The sample added last was refused.
+  void remove_last();
+  /// A sample is done; true when it was the last one of a closed batch.
+  bool complete(std::size_t sample, Call& call, const Status& status);
+  /// No more samples come; true when all that were added are done.
+  bool close(const Status& status);
+  /// The outputs, or the failure. Once, after complete() or close() has answered true.
+  Result<Outputs> result();
+  std::vector<std::weak_ptr<SessionTask>> tasks() const;
+
+  // Set before the first sample is added, and the same from then on.
   std::size_t samples = 0;
   std::vector<CallOutput> outputs;  ///< Whole outputs, where their size is known before.
   std::vector<std::size_t> order;   ///< As in Call.
   std::shared_ptr<FutureState> future;
+  // Read by the thread that delivers, after the last sample was added.
   RunCallback callback;
-
-  std::mutex mutex;
-  std::size_t accepted = 0;
-  std::size_t finished = 0;
-  bool closed = false;                     ///< No more samples will be accepted.
-  Status failed;                           ///< The first failure.
-  std::vector<std::vector<Tensor>> parts;  ///< By sample, where outputs are put together later.
-  std::vector<std::weak_ptr<SessionTask>> tasks;
   std::uint64_t first_id = 0;
   std::uint64_t ticket = 0;
 
-  /// A sample is done; true when that was the last one.
-  bool finish(std::size_t sample, Call& call, const Status& status);
-  /// No more samples come; true when all accepted ones are done.
-  bool close(const Status& status);
-  /// The outputs, or the failure. After the last sample.
-  Result<Outputs> result();
+ private:
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::size_t added_ CORELANE_GUARDED_BY(mutex_) = 0;
+  std::size_t done_ CORELANE_GUARDED_BY(mutex_) = 0;
+  bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
+  Status failed_ CORELANE_GUARDED_BY(mutex_);  ///< The first failure.
+  /// By sample, where outputs are put together when all are done.
+  std::vector<std::vector<Tensor>> parts_ CORELANE_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<SessionTask>> tasks_ CORELANE_GUARDED_BY(mutex_);
 };
 
 /// How many samples a checked feed holds; kInvalidArgument where its inputs disagree, hold none, or

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -14,18 +15,21 @@ class Buffer;
 
 namespace corelane::session {
 
+/// Whether the caller of a call stays until its result is delivered.
+enum class Caller : std::uint8_t { kWaits, kGoesOn };
+
 struct CallInput {
-  TensorView view;  ///< Model order; the layout says how it lies.
+  TensorView view;  ///< Dimensions in the model's order; the layout says how they lie.
   std::shared_ptr<const void> keep;
   std::shared_ptr<device::Buffer> buffer;  ///< Instead of the view's data.
   std::size_t offset = 0;
-  bool captured = false;  ///< A copy of ours in the program's own form, normalised.
+  bool captured = false;  ///< The session's own copy, in the program's form and normalised.
 };
 
 struct CallOutput {
   std::size_t index = 0;
-  Tensor tensor;       ///< The result; with `given`, memory that was there before.
-  bool given = false;  ///< `tensor` is to be written, not made.
+  Tensor tensor;       ///< The result.
+  bool given = false;  ///< `tensor` is memory of the caller, to be written.
   std::shared_ptr<device::Buffer> buffer;
   std::size_t offset = 0;
 };

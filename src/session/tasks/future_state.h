@@ -1,4 +1,4 @@
-/// What the handles of one call share: its result, and who waits for it.
+/// What the handles of one call share: its result, and the threads that wait for it.
 #pragma once
 
 #include <atomic>
@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/fork.h"
 #include "base/sync.h"
 #include "corelane/base/clock.h"
 #include "corelane/session/future.h"
-#include "session/fork_guard.h"
 
 namespace corelane::dispatch {
 class CallbackThread;
@@ -20,9 +20,9 @@ class CallbackThread;
 
 namespace corelane::session {
 
+class BatchCall;
 class SessionCore;
 struct SessionTask;
-struct BatchCall;
 
 struct FutureState {
   FutureState(std::shared_ptr<Clock> c, std::shared_ptr<dispatch::CallbackThread> t)
@@ -32,18 +32,21 @@ struct FutureState {
   bool resolve(Result<Outputs> value);
   bool resolved() const noexcept { return done.load(std::memory_order_acquire); }
   /// Of a call whose session stayed in the parent process: it cannot be resolved any more, and its
-  /// mutex may be locked for ever.
-  bool lost() const noexcept { return !resolved() && fork_count() != generation; }
+  /// mutex may be held by a thread that does not exist here.
+  bool lost() const noexcept { return !resolved() && fork_count() != made_after_forks; }
   /// True at once when it is lost.
   bool wait(TimePoint until);
   /// Waits until it is resolved, and asks meanwhile; false when it was interrupted. A null function
   /// never interrupts.
   bool wait(const std::function<bool()>& interrupted);
+  /// Calls `f` in the callback thread once it is resolved; where it is lost, here and now.
   void then(std::function<void(const Result<Outputs>&)> f);
+  /// Moves the result out: for the only holder of a resolved future.
+  Result<Outputs> take() { return std::move(result); }
 
   const std::shared_ptr<Clock> clock;
   const std::shared_ptr<dispatch::CallbackThread> callbacks;
-  const std::uint64_t generation = fork_count();
+  const std::uint64_t made_after_forks = fork_count();
   std::atomic<std::uint64_t> task_id{0};
   /// Set before the future is handed out.
   std::weak_ptr<SessionCore> core;
@@ -53,8 +56,8 @@ struct FutureState {
   Mutex mutex{LockRank::kFuture};
   std::condition_variable changed;
   std::atomic<bool> done{false};
-  Result<Outputs> result = error(Code::kWrongState, "the call is not resolved yet");
-  std::vector<std::function<void(const Result<Outputs>&)>> continuations;
+  Result<Outputs> result;  ///< Written under the mutex before `done`, and the same from then on.
+  std::vector<std::function<void(const Result<Outputs>&)>> continuations CORELANE_GUARDED_BY(mutex);
 };
 
 }  // namespace corelane::session

@@ -1,14 +1,14 @@
-// One call: blocking, with a callback, with a future, as a batch.
+// The calls of a session: blocking, with a callback, with a future.
 #include <algorithm>
 #include <cstring>
 
 #include "base/guard.h"
 #include "base/later.h"
 #include "corelane/device/device.h"
-#include "dispatch/interrupt_poll.h"
+#include "session/tasks/control_state.h"
 #include "session/tasks/future_state.h"
-#include "session/tasks/perf_line.h"
 #include "session/tasks/session_core.h"
+#include "session/tasks/session_task.h"
 #include "session/tasks/session_worker.h"
 
 namespace corelane::session {
@@ -17,8 +17,8 @@ namespace {
 /// Blocking calls that may be interrupted run in the caller's thread only where they are short.
 constexpr Duration kShort = std::chrono::milliseconds(50);
 
-/// Outputs bound to memory that nobody keeps, while their call may be left before its end: written
-/// into memory of ours, and copied when it is done.
+/// Outputs bound to memory without a keep_alive, for a call whose caller may return before its end:
+/// they are written to memory of the session, and copied when the call is done.
 class LentOutputs {
  public:
   void replace(Call& call) {
@@ -49,7 +49,7 @@ Status terminated_status() {
 
 }  // namespace
 
-Status SessionCore::check_terms(const CallOptions& options) const {
+Status SessionCore::check(const CallOptions& options) const {
   if (options.timeout < Duration{0} || options.submit_timeout < Duration{0}) {
     return error(Code::kInvalidArgument, "a timeout is negative; 0 means none");
   }
@@ -61,13 +61,12 @@ Status SessionCore::check_terms(const CallOptions& options) const {
   return {};
 }
 
-/// Copies what the caller may change or free while the task is not resolved.
 Status SessionCore::own_inputs(Call& call, const CallOptions& options, Caller caller) const {
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     CallInput& input = call.inputs[i];
     if (input.buffer != nullptr || input.captured) continue;
     const bool direct = model_.is_direct(i, input.view);
-    // Whoever may leave before the end lends only what is kept.
+    // A caller that may return early must have given a keep_alive, or its input is copied.
     const bool stays = caller == Caller::kWaits && options.interrupted
                            ? input.keep != nullptr
                            : caller == Caller::kWaits || options.borrow;
@@ -86,10 +85,16 @@ std::shared_ptr<SessionTask> SessionCore::make_task(Call call, const CallOptions
   return task;
 }
 
+std::shared_ptr<FutureState> SessionCore::make_future() {
+  auto future = std::make_shared<FutureState>(clock_, callbacks_);
+  future->core = weak_from_this();
+  return future;
+}
+
 Status SessionCore::attach(const std::shared_ptr<SessionTask>& task, const CallOptions& options) {
   if (!options.control) return {};
   ControlState& control = *options.control->state_;
-  const std::lock_guard lock(control.mutex);
+  const MutexLock lock(control.mutex);
   if (control.terminated.load(std::memory_order_relaxed)) return terminated_status();
   if (control.calls.size() >= 64 && control.calls.size() == control.calls.capacity()) {
     std::erase_if(control.calls, [](const auto& c) { return c.second.expired(); });
@@ -98,8 +103,9 @@ Status SessionCore::attach(const std::shared_ptr<SessionTask>& task, const CallO
   return {};
 }
 
-/// Nobody can stop a call that waits in its own thread for a core that another session has.
-bool SessionCore::may_run_here(const CallOptions& options) const {
+/// A call in its caller's thread cannot be cancelled: one that may have to wait there, for a core
+/// that another session uses, becomes a task if its caller may want to stop it.
+bool SessionCore::may_run_in_place(const CallOptions& options) const {
   if (!options.interrupted && !options.control) return true;
   const device::DeviceCounters counters = device_->counters();
   if (counters.submitted > counters.completed) return false;
@@ -109,57 +115,49 @@ bool SessionCore::may_run_here(const CallOptions& options) const {
 }
 
 Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
-  CORELANE_TRY(check_terms(options));
-  if (!may_run_here(options)) return run_queued(std::move(call), options);
-  SessionWorker* worker = nullptr;
-  std::uint64_t id = 0;
-  {
-    Lock lock(mutex_);
-    // Who has to wait does so as a task that can be cancelled.
-    const bool room = waiting_ == 0 && pending_callbacks_ < options_.max_pending_callbacks &&
-                      !closing_ &&
-                      (!options_.enable_pacing || pacer_.admit(clock_->now()) <= clock_->now());
-    std::int32_t wanted = -1;
-    const std::size_t lane = lane_of(next_id_, wanted);
-    if (room) worker = take_idle(lanes_[lane], wanted, 0);
-    if (worker != nullptr) {
-      id = next_id_++;
-      ++counted_.accepted;
-      ++live_;
-      if (options_.enable_pacing) pacer_.submitted(clock_->now());
-    }
+  CORELANE_TRY(check(options));
+  std::optional<Start> start;
+  if (may_run_in_place(options)) {
+    const TimePoint now = options_.enable_pacing ? clock_->now() : TimePoint{};
+    const MutexLock lock(mutex_);
+    if (auto taken = queue_.start_in_place(now)) start = start_of(std::move(*taken));
   }
-  if (worker == nullptr) return run_queued(std::move(call), options);
-  return run_here(std::move(call), options, *worker, id);
+  // If it must wait, it does so as a task, so that it can be cancelled.
+  if (!start) return run_queued(std::move(call), options);
+  return run_in_place(std::move(call), options, *start);
 }
 
-Result<Outputs> SessionCore::run_here(Call call, const CallOptions& options, SessionWorker& worker,
-                                      std::uint64_t id) {
-  CallTerms terms{options.tag.value_or(id), kNever, options.priority};
+Result<Outputs> SessionCore::run_in_place(Call call, const CallOptions& options,
+                                          const Start& start) {
+  SessionWorker& worker = *start.worker;
+  RunOptions run;
+  run.tag = options.tag.value_or(start.id);
+  run.priority = options.priority;
   const bool timed = perf_ || options.timeout > Duration{0};
   const TimePoint begin = timed ? clock_->now() : TimePoint{};
-  if (options.timeout > Duration{0}) terms.deadline = later(begin, options.timeout);
-  Status status = no_throw("a task", [&] { return worker.run(call, terms, *clock_); });
+  const TimePoint deadline = options.timeout > Duration{0} ? later(begin, options.timeout) : kNever;
+  Status status = no_throw("running a call",
+                           [&] { return worker.run(call, std::move(run), deadline, *clock_); });
   const TimePoint end = perf_ ? clock_->now() : TimePoint{};
   const RunTimes times = worker.times();
   Duration copied{};
   if (status.ok()) {
-    status = no_throw("reading the outputs", [&] { return worker.collect(call, copied, *clock_); });
+    status = no_throw("collecting outputs", [&] { return worker.collect(call, copied, *clock_); });
   }
   if (perf_) {
     const Duration in = end - begin - times.queue - times.device - times.copy_out;
-    print({id, worker.index(), std::max(worker.core(), 0), std::max(in, Duration{}), times.device,
-           status.ok() ? times.copy_out + copied : Duration{}});
+    print({start.id, worker.index(), std::max(worker.core(), 0), std::max(in, Duration{}),
+           times.device, status.ok() ? times.copy_out + copied : Duration{}});
   }
-  bool more = false;
+  std::optional<Start> next;
   {
-    const Lock lock(mutex_);
-    give_back(worker, status, times.device);
-    count(status);
-    settled();
-    more = waiting_ > 0;
+    const MutexLock lock(mutex_);
+    release(worker, status, times.device);
+    queue_.complete_in_place(status);
+    if (queue_.quiet()) quiet_.notify_all();
+    next = next_start_here();
   }
-  if (more) pump();
+  start_tasks(std::move(next));
   return outputs_of(call, status);
 }
 
@@ -169,104 +167,91 @@ Result<Outputs> SessionCore::run_queued(Call call, const CallOptions& options) {
   if (options.interrupted) lent.replace(call);
   const auto task = make_task(std::move(call), options);
   task->maker_waits = true;
-  const auto future = std::make_shared<FutureState>(clock_, callbacks_);
+  const auto future = make_future();
   task->future = future;
-  CORELANE_TRY(attach(task, options));
-  Entrance entrance(options);
-  CORELANE_TRY(accept(task, options, entrance));
-  Result<Outputs> result = wait_for(task, future, options);
+  Submission submission(options);
+  CORELANE_TRY(submit_task(task, submission));
+  Result<Outputs> result = wait_for(task, *future, options);
   if (result) lent.give(*result);
   return result;
 }
 
-Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task,
-                                      const std::shared_ptr<FutureState>& future,
+Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task, FutureState& future,
                                       const CallOptions& options) {
-  const bool resolved = future->wait(options.interrupted);
-  if (!resolved) cancel(task);
-  std::vector<CallInput> inputs;  // Given up in this thread.
-  {
-    const Lock lock(mutex_);
-    task->maker_waits = false;
-    if (task->resolved) inputs.swap(task->call.inputs);
+  if (future.wait(options.interrupted)) {
+    task->call.inputs.clear();  // Released in this thread: the session is through with the task.
+    return future.take();
   }
-  if (resolved) return std::move(future->result);
+  cancel(task);
+  std::vector<CallInput> inputs;
+  {
+    const MutexLock lock(mutex_);
+    task->maker_waits = false;
+    if (task->progress.state() == TaskState::kDone) inputs.swap(task->call.inputs);
+  }
   return error(dispatch::interrupted_status());
+}
+
+Status SessionCore::submit_call(const std::shared_ptr<SessionTask>& task, Submission& submission) {
+  CORELANE_TRY(own_inputs(task->call, submission.options, Caller::kGoesOn));
+  return submit_task(task, submission);
+}
+
+Result<bool> SessionCore::submit_at_once(const std::shared_ptr<SessionTask>& task,
+                                         const CallOptions& options) {
+  Submission submission(options, false);
+  Status status;
+  {
+    MutexLock lock(mutex_);  // Inputs are copied only when there is room for them.
+    status = enter(lock, submission, nullptr);
+  }
+  if (status.ok()) status = submit_call(task, submission);
+  if (status.code() == Code::kTimeout) return false;
+  CORELANE_TRY(status);
+  return true;
 }
 
 Result<std::uint64_t> SessionCore::run_async(Call call, RunCallback callback,
                                              const CallOptions& options) {
-  CORELANE_TRY(check_terms(options));
-  CORELANE_TRY(own_inputs(call, options, Caller::kGoesOn));
+  CORELANE_TRY(check(options));
   const auto task = make_task(std::move(call), options);
   task->callback = std::move(callback);
   task->draws_ticket = true;
-  CORELANE_TRY(attach(task, options));
-  Entrance entrance(options);
-  CORELANE_TRY(accept(task, options, entrance));
+  Submission submission(options);
+  CORELANE_TRY(submit_call(task, submission));
   return task->id;
-}
-
-Result<bool> SessionCore::try_accept(
-    Call call, const CallOptions& options,
-    const std::function<void(const std::shared_ptr<SessionTask>&)>& prepare) {
-  CORELANE_TRY(check_terms(options));
-  Entrance entrance(options);
-  entrance.wait = false;
-  {
-    // Inputs are copied only when there is room for them.
-    Lock lock(mutex_);
-    const Status room = enter(lock, options, entrance, nullptr);
-    if (room.code() == Code::kTimeout) return false;
-    CORELANE_TRY(room);
-  }
-  CORELANE_TRY(own_inputs(call, options, Caller::kGoesOn));
-  const auto task = make_task(std::move(call), options);
-  prepare(task);
-  CORELANE_TRY(attach(task, options));
-  const Status accepted = accept(task, options, entrance);
-  if (accepted.code() == Code::kTimeout) return false;
-  CORELANE_TRY(accepted);
-  return true;
 }
 
 Result<std::optional<std::uint64_t>> SessionCore::try_run_async(Call call, RunCallback callback,
                                                                 const CallOptions& options) {
-  std::shared_ptr<SessionTask> made;
-  CORELANE_ASSIGN(const bool accepted, try_accept(std::move(call), options, [&](const auto& task) {
-                    task->callback = std::move(callback);
-                    task->draws_ticket = true;
-                    made = task;
-                  }));
-  return accepted ? std::optional(made->id) : std::nullopt;
-}
-
-std::shared_ptr<FutureState> SessionCore::make_future(const std::shared_ptr<SessionTask>& task) {
-  auto future = std::make_shared<FutureState>(clock_, callbacks_);
-  future->core = weak_from_this();
-  future->task = task;
-  task->future = future;
-  return future;
+  CORELANE_TRY(check(options));
+  const auto task = make_task(std::move(call), options);
+  task->callback = std::move(callback);
+  task->draws_ticket = true;
+  CORELANE_ASSIGN(const bool taken, submit_at_once(task, options));
+  return taken ? std::optional(task->id) : std::nullopt;
 }
 
 Result<std::shared_ptr<FutureState>> SessionCore::submit(Call call, const CallOptions& options) {
-  CORELANE_TRY(check_terms(options));
-  CORELANE_TRY(own_inputs(call, options, Caller::kGoesOn));
+  CORELANE_TRY(check(options));
   const auto task = make_task(std::move(call), options);
-  auto future = make_future(task);
-  CORELANE_TRY(attach(task, options));
-  Entrance entrance(options);
-  CORELANE_TRY(accept(task, options, entrance));
+  task->future = make_future();
+  task->future->task = task;
+  const auto future = task->future;
+  Submission submission(options);
+  CORELANE_TRY(submit_call(task, submission));
   return future;
 }
 
 Result<std::shared_ptr<FutureState>> SessionCore::try_submit(Call call,
                                                              const CallOptions& options) {
-  std::shared_ptr<FutureState> future;
-  CORELANE_ASSIGN(const bool accepted, try_accept(std::move(call), options, [&](const auto& task) {
-                    future = make_future(task);
-                  }));
-  return accepted ? future : nullptr;
+  CORELANE_TRY(check(options));
+  const auto task = make_task(std::move(call), options);
+  task->future = make_future();
+  task->future->task = task;
+  const auto future = task->future;
+  CORELANE_ASSIGN(const bool taken, submit_at_once(task, options));
+  return taken ? future : nullptr;
 }
 
 }  // namespace corelane::session

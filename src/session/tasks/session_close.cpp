@@ -1,64 +1,16 @@
 // The end of a session, and its figures.
-#include "dispatch/interrupt_poll.h"
-#include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
 #include "session/tasks/session_core.h"
+#include "session/tasks/session_task.h"
 #include "session/tasks/session_worker.h"
 
 namespace corelane::session {
 
 Status SessionCore::close(TimePoint deadline, const std::function<bool()>& interrupted) {
-  std::vector<std::unique_ptr<SessionWorker>> workers;
-  std::vector<Program> programs;
-  std::vector<std::shared_ptr<SessionTask>> cancelled;
   const bool in_callback = dispatch::CallbackThread::any_is_current();
-  {
-    Lock lock(mutex_);
-    closing_ = true;
-    room_.notify_all();
-    if (in_callback && !quiet()) {
-      // Whoever waits here waits for itself, or for one that waits for it. The rest ends on its
-      // own.
-      lock.unlock();
-      callbacks_->stop();
-      return {};
-    }
-    dispatch::InterruptPoll poll(interrupted, "session");
-    while (!quiet() && clock_->now() < deadline) {
-      CORELANE_TRY(poll.wait(*clock_, lock, quiet_, deadline));
-    }
-    if (quiet()) {
-      workers.swap(workers_);
-      programs.swap(programs_);
-      for (Lane& lane : lanes_) lane.idle.clear();
-    } else {
-      for (Lane& lane : lanes_) {
-        while (!lane.waiting.empty()) {
-          cancelled.push_back(lane.waiting.front());
-          withdraw(*cancelled.back());
-        }
-      }
-    }
-  }
-  for (const auto& task : cancelled) {
-    resolve(task, error(Code::kCancelled, "the session was closed before the task started"));
-  }
-  if (workers.empty() && !cancelled.empty()) {
-    return error(Code::kTimeout, "{} waiting tasks were cancelled; others still run",
-                 cancelled.size());
-  }
-  {
-    const Lock lock(mutex_);
-    if (!quiet()) {
-      return error(Code::kTimeout,
-                   "{} tasks still run and {} callbacks have not returned; close again to wait "
-                   "for them",
-                   live_, pending_callbacks_);
-    }
-  }
-  workers.clear();
-  programs.clear();
-  if (in_callback) {  // A continuation, or a callback of another session.
+  CORELANE_ASSIGN(const bool quiet, wait_quiet(deadline, interrupted, in_callback));
+  if (!quiet && !in_callback) CORELANE_TRY(cancel_waiting());
+  if (in_callback) {
     callbacks_->stop();
     return {};
   }
@@ -69,10 +21,53 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
   return {};
 }
 
+/// Refuses new tasks, and waits until the others are delivered; then releases contexts and
+/// programs. False when they are not by the deadline. A callback thread does not wait: that would
+/// deadlock, and the rest completes asynchronously.
+Result<bool> SessionCore::wait_quiet(TimePoint deadline, const std::function<bool()>& interrupted,
+                                     bool in_callback) {
+  std::vector<std::unique_ptr<SessionWorker>> workers;  // Released without the lock.
+  std::vector<Program> programs;
+  MutexLock lock(mutex_);
+  queue_.close();
+  room_.notify_all();
+  dispatch::InterruptPoll poll(interrupted, kLogPart);
+  while (!queue_.quiet() && !in_callback && clock_->now() < deadline) {
+    CORELANE_TRY(poll.wait(*clock_, lock, quiet_, deadline));
+  }
+  if (!queue_.quiet()) return false;
+  workers.swap(workers_);
+  programs.swap(programs_);
+  return true;
+}
+
+/// For a close() whose deadline has come: cancels the waiting tasks. kTimeout while any are left.
+Status SessionCore::cancel_waiting() {
+  std::vector<std::shared_ptr<SessionTask>> cancelled;
+  {
+    const MutexLock lock(mutex_);
+    cancelled = queue_.withdraw_all();
+  }
+  for (const auto& task : cancelled) {
+    deliver_withdrawn(task,
+                      error(Code::kCancelled, "the session was closed before the task started"));
+  }
+  if (!cancelled.empty()) {
+    return error(Code::kTimeout, "{} waiting tasks were cancelled; others still run",
+                 cancelled.size());
+  }
+  const MutexLock lock(mutex_);
+  if (queue_.quiet()) return {};
+  return error(Code::kTimeout,
+               "{} tasks still run and {} callbacks have not returned; close again to wait for "
+               "them",
+               queue_.undelivered(), queue_.pending_callbacks());
+}
+
 bool SessionCore::closed() const {
   if (forked()) return true;
-  const Lock lock(mutex_);
-  return closing_;
+  const MutexLock lock(mutex_);
+  return queue_.closed();
 }
 
 bool SessionCore::wait_callbacks(TimePoint until) {
@@ -81,17 +76,13 @@ bool SessionCore::wait_callbacks(TimePoint until) {
 
 SessionStatistics SessionCore::statistics() const {
   SessionStatistics s;
-  if (forked()) {  // The lock may be held for ever.
-    s.tasks_by_context.resize(contexts_);
+  if (forked()) {  // The mutex may be held by a thread that does not exist here.
+    s.tasks_by_context.resize(context_cores_.size());
   } else {
-    const Lock lock(mutex_);
-    s = counted_;
-    s.waiting = static_cast<std::size_t>(waiting_);
-    s.running = running_;
-    s.pending_callbacks = static_cast<std::size_t>(pending_callbacks_);
-    s.average_device_time = pacer_.average();
+    const MutexLock lock(mutex_);
+    s = queue_.statistics();
   }
-  s.contexts = contexts_;
+  s.contexts = context_cores_.size();
   s.duplicated = duplicated_;
   s.core_of_context = context_cores_;
   return s;
@@ -99,7 +90,7 @@ SessionStatistics SessionCore::statistics() const {
 
 std::shared_ptr<const Program> SessionCore::first_program() const {
   if (forked()) return nullptr;
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return programs_.empty() ? nullptr : std::make_shared<const Program>(programs_.front());
 }
 
@@ -107,7 +98,7 @@ device::MemoryFigures SessionCore::memory() const {
   if (forked()) return {};
   std::vector<Program> programs;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     programs = programs_;
   }
   device::MemoryFigures sum;

@@ -19,18 +19,13 @@ SessionWorker::SessionWorker(Context context, const SessionModel& model, device:
   for (const TensorDesc& desc : context_.inputs()) shapes_.push_back(desc.shape);
 }
 
-Result<RunOptions> SessionWorker::options_of(const CallTerms& terms, const Clock& clock) const {
-  RunOptions options;
+Status SessionWorker::set_limits(RunOptions& options, TimePoint deadline,
+                                 const Clock& clock) const {
   options.cores = wide_.value_or(cores_);
-  if (terms.deadline != kNever) {
-    options.timeout = terms.deadline - clock.now();
-    if (options.timeout <= Duration{0}) {
-      return error(Code::kTimeout, "the task's time was over before it started");
-    }
-  }
-  options.priority = terms.priority;
-  options.tag = terms.tag;
-  return options;
+  if (deadline == kNever) return {};
+  options.timeout = deadline - clock.now();
+  if (options.timeout > Duration{0}) return {};
+  return error(Code::kTimeout, "the task's time was over before it started");
 }
 
 Status SessionWorker::choose_shapes(const Call& call) {
@@ -120,16 +115,17 @@ Status SessionWorker::bind_or_renew(Call& call) {
   return bind(call);
 }
 
-Result<Inference> SessionWorker::start(Call& call, const CallTerms& terms, const Clock& clock) {
+Result<Inference> SessionWorker::start(Call& call, RunOptions options, TimePoint deadline,
+                                       const Clock& clock) {
   CORELANE_TRY(bind_or_renew(call));
-  CORELANE_ASSIGN(const RunOptions options, options_of(terms, clock));
+  CORELANE_TRY(set_limits(options, deadline, clock));
   return context_.submit(options);
 }
 
-Status SessionWorker::run(Call& call, const CallTerms& terms, const Clock& clock) {
+Status SessionWorker::run(Call& call, RunOptions options, TimePoint deadline, const Clock& clock) {
   times_ = {};
   CORELANE_TRY(bind_or_renew(call));
-  CORELANE_ASSIGN(const RunOptions options, options_of(terms, clock));
+  CORELANE_TRY(set_limits(options, deadline, clock));
   Status status = context_.run(options);
   times_ = context_.times();
   return status;

@@ -1,27 +1,20 @@
-/// One context of a session, and the core it stands for: binds what a call brings, runs it, and
-/// collects what it gives.
+/// One context of a session, and the core it stands for: binds the tensors of a call, runs it, and
+/// collects its outputs.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "corelane/runtime/context.h"
-#include "session/tasks/call.h"
 #include "session/session_model.h"
+#include "session/tasks/call.h"
 
 namespace corelane::session {
 
-/// How one call runs on a device.
-struct CallTerms {
-  std::uint64_t tag = 0;
-  TimePoint deadline = kNever;  ///< Binding, which may prepare a new shape, counts too.
-  std::int32_t priority = 0;
-};
-
-/// Used by whoever took it from the list of idle ones: one call at a time.
+/// Used by the thread that took it from the idle ones: one call at a time. A deadline counts the
+/// time of binding too, which may prepare a new shape.
 class SessionWorker {
  public:
   SessionWorker(Context context, const SessionModel& model, device::CoreSet cores,
@@ -32,11 +25,12 @@ class SessionWorker {
 
   /// Cores of the runs to come; without them, its own again.
   void widen(std::optional<device::CoreSet> cores) noexcept { wide_ = cores; }
-  /// Binds and submits; collect() is to follow when the inference is done.
-  Result<Inference> start(Call& call, const CallTerms& terms, const Clock& clock);
-  /// Binds, runs in this thread where the core is idle, and collects.
-  Status run(Call& call, const CallTerms& terms, const Clock& clock);
-  /// Takes what was not written in place. `copied`: what that took.
+  /// Binds and submits; collect() follows when the inference is done. Cores and timeout of
+  /// `options` are set here.
+  Result<Inference> start(Call& call, RunOptions options, TimePoint deadline, const Clock& clock);
+  /// Binds, and runs in this thread where the core is idle; collect() follows.
+  Status run(Call& call, RunOptions options, TimePoint deadline, const Clock& clock);
+  /// Copies the outputs that were not written in place. `copied`: the time that took.
   Status collect(Call& call, Duration& copied, const Clock& clock);
 
   device::JobRecord record() const { return context_.record(); }
@@ -50,7 +44,7 @@ class SessionWorker {
   Status bind_output(CallOutput& output);
   Status choose_shapes(const Call& call);
   /// kTimeout when the deadline has passed.
-  Result<RunOptions> options_of(const CallTerms& terms, const Clock& clock) const;
+  Status set_limits(RunOptions& options, TimePoint deadline, const Clock& clock) const;
   Status bind_or_renew(Call& call);
   /// A new context where an abandoned inference keeps this one.
   Status renew();
