@@ -44,15 +44,15 @@ inline bool is_refusal(Admission what) noexcept {
 
 inline AdmissionAnswer admit(const AdmissionView& view, TimePoint now) noexcept {
   const bool full = view.waiting >= view.max_waiting;
-  const bool behind = !view.in_callback && view.pending >= view.max_pending;
+  const bool delayed = !view.in_callback && view.pending >= view.max_pending;
   const bool early = view.pace > now;
-  if (!full && !behind && !early) return {Admission::kEnter, now};
+  if (!full && !delayed && !early) return {Admission::kEnter, now};
   if (now >= view.deadline) {
     return {
-        full ? Admission::kQueueFull : (behind ? Admission::kCallbacksPending : Admission::kPaced),
+        full ? Admission::kQueueFull : (delayed ? Admission::kCallbacksPending : Admission::kPaced),
         now};
   }
-  if (full || behind) return {Admission::kWaitForRoom, view.deadline};
+  if (full || delayed) return {Admission::kWaitForRoom, view.deadline};
   return {Admission::kWaitForPace, std::min(view.pace, view.deadline)};
 }
 

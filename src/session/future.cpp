@@ -63,7 +63,8 @@ void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
       return;
     }
   }
-  // The result never changes now. The job must not keep this state: whoever waits does.
+  // The result never changes now. The job holds a copy of it, not this state, which its handles
+  // keep.
   callbacks->post_or_call([value = result, call = std::move(f)] { call(value); });
 }
 

@@ -20,7 +20,7 @@ using testing::floats_of;
 using testing::milliseconds;
 using testing::SessionBench;
 
-/// A coroutine that starts at once and that nobody waits for.
+/// A coroutine that starts at once; no caller waits for it.
 struct Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }
@@ -54,9 +54,9 @@ TEST(Future, OutlivesItsSession) {
   EXPECT_TRUE(future.done());
   EXPECT_TRUE(future.get());
   EXPECT_FALSE(future.cancel());
-  std::promise<bool> told;
-  future.then([&](const Result<Outputs>& outputs) { told.set_value(outputs.has_value()); });
-  EXPECT_TRUE(told.get_future().get());
+  std::promise<bool> called;
+  future.then([&](const Result<Outputs>& outputs) { called.set_value(outputs.has_value()); });
+  EXPECT_TRUE(called.get_future().get());
 }
 
 TEST(Future, OfNoCallSaysSo) {

@@ -53,7 +53,7 @@ Status IoBinding::bind_input(std::string_view name, std::shared_ptr<device::Buff
   CORELANE_ASSIGN(const std::size_t index, core->model().input_index(name));
   if (buffer == nullptr) return no_buffer("input", name);
   if (offset > buffer->size()) {
-    return error(Code::kOutOfRange, "input '{}': offset {} lies behind the buffer's {} bytes", name,
+    return error(Code::kOutOfRange, "input '{}': offset {} is beyond the buffer's {} bytes", name,
                  offset, buffer->size());
   }
   const TensorDesc& desc = core->model().native_inputs()[index];
@@ -120,8 +120,8 @@ Status IoBinding::bind_output(std::string_view name, std::shared_ptr<device::Buf
   CORELANE_ASSIGN(output.index, core->model().output_index(name));
   if (buffer == nullptr) return no_buffer("output", name);
   if (offset > buffer->size()) {
-    return error(Code::kOutOfRange, "output '{}': offset {} lies behind the buffer's {} bytes",
-                 name, offset, buffer->size());
+    return error(Code::kOutOfRange, "output '{}': offset {} is beyond the buffer's {} bytes", name,
+                 offset, buffer->size());
   }
   const TensorDesc& desc = core->model().native_outputs()[output.index];
   output.given = true;

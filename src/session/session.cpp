@@ -257,7 +257,7 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
   }
   if (!oldest.state_->wait(options.interrupted)) {
     {
-      // As if this call had not been.
+      // Undo this submission.
       const MutexLock lock(owner_->mutex);
       std::erase_if(owner_->pipeline, [&](const Future& f) { return f.state_ == newest.state_; });
       owner_->pipeline.push_front(std::move(oldest));

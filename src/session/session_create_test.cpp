@@ -190,7 +190,7 @@ TEST(SessionOneCore, EveryTaskOfEveryMaskRunsThere) {
   EXPECT_THAT(cores, ElementsAre(1U));
 }
 
-/// x -> Q -> DQ -> y: f32 at both ends, with int8 and scale 0.5, zero point 3 behind them.
+/// x -> Q -> DQ -> y: f32 at both ends, with int8 and scale 0.5, zero point 3 inside.
 std::string quantized_ends() {
   const std::vector<OnnxBuilder::Dim> dims = {std::int64_t{1}, std::int64_t{4}};
   return OnnxBuilder()

@@ -1,4 +1,4 @@
-// What a forked child of a process with sessions sees of them: it is told, and never waits.
+// What a forked child of a process with sessions sees of them: every call is refused, and none waits.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -71,7 +71,7 @@ Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
   if (rest.starts_with('[')) rest = trimmed(rest.substr(1, rest.size() - 2));
   if (rest.empty()) return bad_schedule(text, "must not be empty");
   std::vector<std::size_t> cores;
-  bool separated = true;  // A comma or the start lies before.
+  bool separated = true;  // After a comma, or at the start.
   while (!rest.empty()) {
     const std::string_view token = rest.substr(0, rest.find_first_of(", \t\n\r"));
     if (token.empty()) {  // At a comma.
@@ -83,7 +83,7 @@ Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
     std::size_t core = 0;
     const auto [end, code] = std::from_chars(token.data(), token.data() + token.size(), core);
     if (code != std::errc() || end != token.data() + token.size()) {
-      return bad_schedule(text, fmt::format("has '{}', which is no core number", token));
+      return bad_schedule(text, fmt::format("has '{}', which is not a core number", token));
     }
     cores.push_back(core);
     separated = false;
@@ -99,7 +99,8 @@ Result<TpMode> parse_tp_mode(std::string_view text) {
     if (word == name) return mode;
   }
   return error(Code::kInvalidArgument,
-               "tp_mode '{}' is none of auto, all, 0, 1, 2, \"0,1\" and \"0,1,2\"", text);
+               "tp_mode '{}' is unknown; allowed are auto, all, 0, 1, 2, \"0,1\" and \"0,1,2\"",
+               text);
 }
 
 std::string_view tp_mode_name(TpMode mode) noexcept {
@@ -115,8 +116,8 @@ Result<InputLayout> parse_input_layout(std::string_view text) {
     if (word == name) return layout;
   }
   return error(Code::kInvalidArgument,
-               "layout '{}' is none of original (nchw), original_software (nchw_software), nhwc "
-               "and any",
+               "layout '{}' is unknown; allowed are original (nchw), original_software "
+               "(nchw_software), nhwc and any",
                text);
 }
 
@@ -133,7 +134,7 @@ Result<PlacementPolicy> parse_placement(std::string_view text) {
   if (word == "least_loaded") return PlacementPolicy::kLeastLoaded;
   if (word == "adaptive") return PlacementPolicy::kAdaptive;
   return error(Code::kInvalidArgument,
-               "placement '{}' is none of formula, least_loaded and adaptive", text);
+               "placement '{}' is unknown; allowed are formula, least_loaded and adaptive", text);
 }
 
 std::string_view placement_name(PlacementPolicy policy) noexcept {
@@ -142,30 +143,24 @@ std::string_view placement_name(PlacementPolicy policy) noexcept {
                                                    : "adaptive";
 }
 
-std::uint32_t mask_of(TpMode mode) noexcept {
+device::CoreSet cores_of(TpMode mode) noexcept {
   switch (mode) {
     case TpMode::kAuto:
-      return 0;
+      return device::CoreSet::any();
     case TpMode::kAll:
-      return 0xffff;
+      return device::CoreSet::platform();
     case TpMode::kCore0:
-      return 1;
+      return device::CoreSet::of({0});
     case TpMode::kCore1:
-      return 2;
+      return device::CoreSet::of({1});
     case TpMode::kCore2:
-      return 4;
+      return device::CoreSet::of({2});
     case TpMode::kCores01:
-      return 3;
+      return device::CoreSet::of({0, 1});
     case TpMode::kCores012:
-      return 7;
+      return device::CoreSet::of({0, 1, 2});
   }
-  return 0;
-}
-
-device::CoreSet cores_of(TpMode mode) noexcept {
-  if (mode == TpMode::kAuto) return device::CoreSet::any();
-  if (mode == TpMode::kAll) return device::CoreSet::platform();
-  return device::CoreSet::mask(mask_of(mode));
+  return device::CoreSet::any();
 }
 
 Status check(const SessionOptions& options, std::size_t cores) {

@@ -32,13 +32,16 @@ TEST(Schedule, EverythingElseIsRefusedByItsToken) {
   EXPECT_THAT(parse_schedule("").error().message(), HasSubstr("must not be empty"));
 }
 
-TEST(TpModeText, SevenModesAndTheirMasks) {
-  const std::vector<std::pair<const char*, std::uint32_t>> known = {
-      {"auto", 0}, {"all", 0xffff}, {"0", 1}, {"1", 2}, {"2", 4}, {"0,1", 3}, {"0,1,2", 7}};
-  for (const auto& [text, mask] : known) {
+TEST(TpModeText, SevenModesAndTheirCores) {
+  using device::CoreSet;
+  const std::vector<std::pair<const char*, CoreSet>> known = {
+      {"auto", CoreSet::any()},   {"all", CoreSet::platform()}, {"0", CoreSet::mask(1)},
+      {"1", CoreSet::mask(2)},    {"2", CoreSet::mask(4)},      {"0,1", CoreSet::mask(3)},
+      {"0,1,2", CoreSet::mask(7)}};
+  for (const auto& [text, cores] : known) {
     const auto mode = parse_tp_mode(text);
     ASSERT_TRUE(mode) << text;
-    EXPECT_EQ(mask_of(*mode), mask) << text;
+    EXPECT_EQ(cores_of(*mode), cores) << text;
     EXPECT_EQ(tp_mode_name(*mode), text);
   }
   EXPECT_EQ(parse_tp_mode(" AUTO "), TpMode::kAuto);

@@ -34,16 +34,19 @@ struct FutureState;
 class CORELANE_API Future {
  public:
   Future() = default;
+  /// Whether it stands for a call.
   bool valid() const noexcept { return state_ != nullptr; }
+  /// Whether get() returns at once.
   bool done() const noexcept;
   /// Number of the task, from 0; of a batch, that of its first sample.
   std::uint64_t task_id() const noexcept;
   /// Waits for the result; false when `until` (on the device's clock) came first.
   bool wait(TimePoint until = kNever) const;
-  /// Waits for the result and returns it, as often as it is asked. A process that was forked while
-  /// the call went on never gets it: there the future is done, with kWrongState.
+  /// Waits for the result and returns it, at every call. In a process that was forked while the
+  /// call went on the result never comes: there the future is done, with kWrongState.
   Result<Outputs> get() const;
-  /// True when the task had not started: it resolves with kCancelled.
+  /// Cancels a task that has not started: true, and it resolves with kCancelled. False when it is
+  /// too late; the result then comes as if this had not been called.
   bool cancel();
   /// Calls `f` once when resolved, on the session's callback thread (never on a core's), in no
   /// particular order with other callbacks. It may call any function; an exception goes to the log.
@@ -52,6 +55,7 @@ class CORELANE_API Future {
 
   /// Suspends until resolved; the coroutine goes on in the session's callback thread.
   struct Awaiter;
+  /// `co_await future` gives what get() returns.
   Awaiter operator co_await() const;
 
  private:
@@ -59,17 +63,22 @@ class CORELANE_API Future {
   std::shared_ptr<session::FutureState> state_;
 };
 
+/// What `co_await` asks of a future; not for other use.
 struct Future::Awaiter {
   Future future;
+  /// Whether the coroutine need not suspend.
   bool await_ready() const { return future.done() || !future.valid(); }
+  /// Resumes the coroutine in the callback thread once the future is resolved.
   void await_suspend(std::coroutine_handle<> waiting) const {
     // The coroutine may be over, and this awaiter with it, before then() returns.
     const Future keep = future;
     keep.then([waiting](const Result<Outputs>&) { waiting.resume(); });
   }
+  /// The result, as Future::get.
   Result<Outputs> await_resume() const { return future.get(); }
 };
 
+/// Awaits a copy of this future.
 inline Future::Awaiter Future::operator co_await() const { return {*this}; }
 
 }  // namespace corelane

@@ -87,8 +87,8 @@ struct SessionOptions {
   bool normalize = false;
   OutputForm output_form = OutputForm::kDeclared;
 
-  /// Per-task lines: to stderr when unset and `CORELANE_PRINT_PERF` (or its alias
-  /// `ZTU_EZRKNN_ASYNC_PRINT_PERF`) is 1, true, on or yes at creation; false: never; true: always.
+  /// Per-task lines: to stderr when unset and `CORELANE_PRINT_PERF` is 1, true, on or yes at
+  /// creation; false: never; true: always.
   std::optional<bool> print_perf;
   /// Receives the per-task lines instead of stderr. Called in a thread of the session; must not
   /// block or call the session.
@@ -98,7 +98,7 @@ struct SessionOptions {
 /// One input of a call. The memory is the caller's: run() reads it until it returns; the
 /// asynchronous calls copy it, or, with CallOptions::borrow, read it until the call is resolved.
 struct FeedItem {
-  std::string_view name;  ///< Empty: by position; then all are.
+  std::string_view name;  ///< Empty: by position (all items or none).
   TensorView view;
   std::shared_ptr<const void> keep_alive;  ///< Held while the memory is read; may be null.
 };
@@ -109,9 +109,13 @@ using Feed = std::vector<FeedItem>;
 /// A cheap handle; any thread.
 class CORELANE_API CallControl {
  public:
+  /// A switch that stops nothing yet.
   CallControl();
+  /// Cancels waiting tasks, and refuses later calls.
   void terminate();
+  /// Lets later calls run again.
   void reset();
+  /// Whether later calls are refused.
   bool terminated() const noexcept;
 
  private:
@@ -126,7 +130,7 @@ struct CallOptions {
   std::vector<std::string> outputs;
   /// From acceptance to result; 0: none. kTimeout then; a task that runs is abandoned.
   Duration timeout{0};
-  /// Instead of SessionOptions::submit_timeout; 0: that one.
+  /// How long the submission waits for room and pace. 0 inherits SessionOptions::submit_timeout.
   Duration submit_timeout{0};
   /// For the records of the device; without it, the task's number.
   std::optional<std::uint64_t> tag;
@@ -136,7 +140,7 @@ struct CallOptions {
   bool borrow = false;
   /// Asked about every 20 ms while the call waits, for room, pace or its result, in the calling
   /// thread. True ends the wait with kCancelled: a waiting task is dropped, a running one goes on
-  /// without us, so blocking calls copy inputs without `keep_alive`.
+  /// without its caller, so blocking calls copy inputs that have no `keep_alive`.
   std::function<bool()> interrupted;
 };
 
@@ -155,6 +159,7 @@ class CORELANE_API Session {
                                 const Session* weights_from = nullptr);
 
   Session() = default;
+  /// Whether it stands for a session.
   bool valid() const noexcept { return owner_ != nullptr; }
 
   /// Runs and waits. Errors of the call: kNotFound, kInvalidArgument (names; all are listed),
@@ -179,13 +184,16 @@ class CORELANE_API Session {
   /// Submits when it is called; `co_await` gives the Result<Outputs>. The coroutine goes on in the
   /// callback thread. A failure to submit comes out of co_await too.
   class Awaitable;
+  /// Errors as submit().
   Awaitable run_awaitable(const Feed& feed, const CallOptions& options = {});
 
   /// Splits dimension 0 of every input into single tasks and puts their outputs together in order.
   /// The model's dimension 0 must be 1 or open, the inputs' equal and at least 1. One failed sample
   /// fails the call, after all are done. Not with InputLayout other than a leading N.
   Result<Outputs> run_batch(const Feed& feed, const CallOptions& options = {});
+  /// The same without waiting for the result; one future for the whole batch.
   Result<Future> submit_batch(const Feed& feed, const CallOptions& options = {});
+  /// The same with one callback for the whole batch; the number of its first task.
   Result<std::uint64_t> run_batch_async(const Feed& feed, RunCallback callback,
                                         const CallOptions& options = {});
 
@@ -202,6 +210,7 @@ class CORELANE_API Session {
   /// Waits for what the pipeline still holds and drops it; the first failure of it.
   Status drain();
 
+  /// A binding of this session, with nothing bound. kWrongState in a forked child.
   Result<IoBinding> io_binding();
 
   /// Refuses new calls (kWrongState), and waits until accepted tasks are done and called back, at
@@ -210,6 +219,7 @@ class CORELANE_API Session {
   /// finished afterwards. Closed contexts are freed. `interrupted` as in CallOptions: kCancelled,
   /// tasks go on, and a later call waits for them.
   Status close(Duration timeout = Duration::max(), const std::function<bool()>& interrupted = {});
+  /// Whether new calls are refused; also true in a forked child, and without a session.
   bool closed() const noexcept;
   /// Waits until no callback is due or running; false when `until` came first. Inside a callback
   /// it does not wait; false in a forked child.
@@ -218,25 +228,33 @@ class CORELANE_API Session {
   /// close(). Leaves those of the parent of a fork alone.
   static Status close_all(Duration timeout = Duration::max());
 
-  /// Inputs and outputs as run() takes and gives them: names, types, shapes in the order of the
-  /// session's layout.
+  /// The inputs as run() takes them: names, types, shapes in the order of the session's layout.
   std::vector<TensorDesc> inputs() const;
+  /// The outputs as run() gives them: names, types and quantization, shapes in model order.
   std::vector<TensorDesc> outputs() const;
   /// As the program declares them: native types, quantization, mean and std.
   const ProgramDescription& description() const;
+  /// The inputs of description(): native types, quantization, mean and std.
   std::vector<IoEntry> native_inputs() const;
+  /// The outputs of description().
   std::vector<IoEntry> native_outputs() const;
   /// What is in force: defaults filled in, tp_mode set where there is no schedule.
   const SessionOptions& options() const;
   /// Remarks at creation, such as contexts that could not be duplicated.
   const std::vector<std::string>& warnings() const;
+  /// The device that runs its tasks; null without a session.
   const std::shared_ptr<device::Device>& device() const;
+  /// The device's clock, on which time limits are measured; the machine's without a session.
   const std::shared_ptr<Clock>& clock() const;
+  /// Figures of one moment; zeros in a forked child.
   SessionStatistics statistics() const;
+  /// Of all programs of the session, in bytes; zeros once it is closed.
   device::MemoryFigures memory() const;
 
-  /// The device's ring of records; the tag of each is the task's number.
+  /// Sizes the device's ring of records, which all its users share; 0 switches it off. Errors are
+  /// those of the device.
   Status set_trace(std::size_t records_per_core);
+  /// The records in the ring; the tag of each is the task's number, unless the call gave one.
   Result<std::vector<device::JobRecord>> read_trace() const;
 
   bool operator==(const Session&) const = default;
@@ -245,13 +263,18 @@ class CORELANE_API Session {
   std::shared_ptr<session::SessionOwner> owner_;
 };
 
+/// What Session::run_awaitable returns, to be awaited once.
 class Session::Awaitable {
  public:
+  /// Of a call that was submitted, or of the failure to submit it.
   explicit Awaitable(Result<Future> future) : future_(std::move(future)) {}
+  /// Whether the coroutine need not suspend.
   bool await_ready() const { return !future_ || future_->done(); }
+  /// Resumes the coroutine in the callback thread once the call is resolved.
   void await_suspend(std::coroutine_handle<> waiting) const {
     Future::Awaiter{*future_}.await_suspend(waiting);
   }
+  /// The outputs, or why there are none.
   Result<Outputs> await_resume() const {
     if (!future_) return error(future_.error());
     return future_->get();

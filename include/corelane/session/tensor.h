@@ -28,7 +28,9 @@ struct CORELANE_API Tensor {
   /// Fresh memory with a copy of what `view` shows, as it is.
   static Result<Tensor> copy_of(std::string name, const TensorView& view);
 
+  /// What it holds, to be read; valid as long as the memory.
   TensorView view() const { return {data.get(), size, dtype, shape, layout, quant}; }
+  /// The same, to be written.
   MutableTensorView mutable_view() { return {data.get(), size, dtype, shape, layout, quant}; }
 };
 

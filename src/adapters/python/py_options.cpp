@@ -2,6 +2,10 @@
 
 #include <nanobind/stl/string.h>
 
+#include <strings.h>
+
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "adapters/python/py_errors.h"
@@ -66,6 +70,20 @@ bool interrupted() {
   return !lock || PyErr_CheckSignals() != 0;
 }
 
+namespace {
+
+/// What the variable of the original package says; nullopt where it is not set, or ours decides.
+std::optional<bool> perf_from_alias() {
+  const char* const value = std::getenv("ZTU_EZRKNN_ASYNC_PRINT_PERF");
+  if (value == nullptr || std::getenv("CORELANE_PRINT_PERF") != nullptr) return std::nullopt;
+  for (const char* on : {"1", "true", "on", "yes"}) {
+    if (strcasecmp(value, on) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 SessionOptions read_options(const nb::dict& given) {
   SessionOptions options;
   read_load_options(given, options.load);
@@ -86,6 +104,7 @@ SessionOptions read_options(const nb::dict& given) {
   with<bool>(given, "lenient", [&](bool on) {
     options.input_rules = on ? InputRules::kLenient : InputRules::kStrict;
   });
+  options.print_perf = perf_from_alias();
   with<bool>(given, "print_perf", [&](bool on) { options.print_perf = on; });
   take(given, "threads_per_core", options.threads_per_core);
   take(given, "enable_pacing", options.enable_pacing);

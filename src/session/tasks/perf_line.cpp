@@ -30,8 +30,7 @@ bool is_switched_on(const char* value) noexcept {
 }
 
 bool perf_from_environment() noexcept {
-  if (const char* own = std::getenv("CORELANE_PRINT_PERF")) return is_switched_on(own);
-  return is_switched_on(std::getenv("ZTU_EZRKNN_ASYNC_PRINT_PERF"));
+  return is_switched_on(std::getenv("CORELANE_PRINT_PERF"));
 }
 
 }  // namespace corelane::session

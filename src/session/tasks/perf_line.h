@@ -1,4 +1,4 @@
-/// The per-task line that users of the original know, under our prefix.
+/// The line that a session prints for each task.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct PerfFigures {
 /// total_us=6", without a line end. The total is the sum of the figures as printed.
 std::string perf_line(const PerfFigures& figures);
 
-/// 1, true, on, yes in any case.
+/// Whether an option says 1, true, on or yes, in any letter case.
 bool is_switched_on(const char* value) noexcept;
-/// What the environment says now: `CORELANE_PRINT_PERF`, else its alias.
+/// Whether `CORELANE_PRINT_PERF` switches the lines on now.
 bool perf_from_environment() noexcept;
 
 }  // namespace corelane::session

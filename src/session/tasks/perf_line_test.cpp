@@ -31,13 +31,12 @@ TEST(PerfLine, TheEnvironmentIsReadWhenASessionIsMade) {
   testing::SessionBench bench("null:rk3588");
   SessionOptions options = bench.options();
   options.print_perf.reset();
-  for (const char* name : {"CORELANE_PRINT_PERF", "ZTU_EZRKNN_ASYNC_PRINT_PERF"}) {
-    unsetenv(name);
-    EXPECT_FALSE(*bench.session(options).options().print_perf);
-    setenv(name, "Yes", 1);
-    EXPECT_TRUE(*bench.session(options).options().print_perf);
-    unsetenv(name);
-  }
+  const char* const name = "CORELANE_PRINT_PERF";
+  unsetenv(name);
+  EXPECT_FALSE(*bench.session(options).options().print_perf);
+  setenv(name, "Yes", 1);
+  EXPECT_TRUE(*bench.session(options).options().print_perf);
+  unsetenv(name);
 }
 
 TEST(PerfLine, EveryTaskHasOneAndFailedOnesToo) {

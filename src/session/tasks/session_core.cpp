@@ -230,7 +230,7 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
     inputs = take_inputs(*task);
     next = next_start_here();
   }
-  start_tasks(std::move(next));  // The core has work before anybody learns of the result.
+  start_tasks(std::move(next));  // The core gets its next task before the result is delivered.
   deliver(*task, status);
   drop(std::move(inputs));
 }
