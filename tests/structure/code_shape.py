@@ -16,6 +16,11 @@ def strip(text):
     return TOKEN.sub(lambda m: "\n" * m.group(0).count("\n") if m.group(0)[0] == "/" else '""', text)
 
 
+def strip_all(text):
+    """strip(), and without the lines of the preprocessor."""
+    return re.sub(r"^[ \t]*#(?:\\\n|[^\n])*$", lambda m: "\n" * m.group(0).count("\n"), strip(text), flags=re.M)
+
+
 def without_comments(text):
     """The code with its literals: only comments are gone, line ends stay."""
     return TOKEN.sub(lambda m: "\n" * m.group(0).count("\n") if m.group(0)[0] == "/" else m.group(0), text)
@@ -50,7 +55,7 @@ def kind_of(head, parent):
 
 def blocks(text):
     """Every Block of a C++ text, outermost first."""
-    code = re.sub(r"^[ \t]*#.*(?:\\\n.*)*$", lambda m: "\n" * m.group(0).count("\n"), strip(text), flags=re.M)
+    code = strip_all(text)
     found, stack, start, line = [], [], 0, 1
     depth = 0  # Of round brackets: braces inside of them belong to an expression.
     for at, char in enumerate(code):
@@ -111,7 +116,7 @@ def uncommented(text):
     """(name, line) of each public function of a header that has no comment of its own: `///` above it, or
     `///<` behind it. Overrides, defaulted and deleted functions and destructors speak for themselves."""
     rows = text.split("\n")
-    code = strip(text).split("\n")
+    code = strip_all(text).split("\n")
     inside = {}
     for block in blocks(text):
         if block.kind != "scope":

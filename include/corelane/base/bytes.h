@@ -19,7 +19,9 @@ using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
 using ByteVector = std::vector<std::byte>;
 
+/// The bytes of a text, which must outlive the span.
 inline ByteSpan as_byte_span(std::string_view s) noexcept { return std::as_bytes(std::span(s)); }
+/// The bytes as text, which they must outlive.
 inline std::string_view as_string_view(ByteSpan b) noexcept {
   return {reinterpret_cast<const char*>(b.data()), b.size()};
 }
@@ -28,8 +30,11 @@ inline std::string_view as_string_view(ByteSpan b) noexcept {
 /// between threads. The bytes must outlive the reader.
 class CORELANE_API ByteReader {
  public:
+  /// Reads from the start of `bytes`, which must outlive the reader.
   explicit ByteReader(ByteSpan bytes) noexcept : bytes_(bytes) {}
+  /// Bytes read so far.
   std::size_t offset() const noexcept { return offset_; }
+  /// Bytes left to read.
   std::size_t remaining() const noexcept { return bytes_.size() - offset_; }
 
   /// The next sizeof(T) bytes as a scalar; kMalformed past the end, with the offset in the message.

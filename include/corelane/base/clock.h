@@ -26,6 +26,7 @@ class CORELANE_API Clock {
   using TimerId = std::uint64_t;
 
   virtual ~Clock() = default;
+  /// The time now. Never goes back.
   virtual TimePoint now() const noexcept = 0;
   /// Waits on `cv` until it is notified (or wakes spuriously) or `until` has come; false when the
   /// time has come. `lock` is held on entry and on return. kNever waits for the notification alone.
@@ -48,6 +49,7 @@ CORELANE_API const std::shared_ptr<Clock>& real_clock();
 /// in the thread that advances, with now() equal to their time.
 class CORELANE_API VirtualClock final : public Clock {
  public:
+  /// A clock that stands at zero.
   VirtualClock();
   ~VirtualClock() override;
   TimePoint now() const noexcept override;
@@ -59,6 +61,7 @@ class CORELANE_API VirtualClock final : public Clock {
 
   /// Moves to `t`, running each timer that falls due, also those that timers create.
   void advance_to(TimePoint t);
+  /// advance_to() a time `d` from now.
   void advance(Duration d) { advance_to(now() + d); }
   /// Runs timers until none is left or `limit` timers ran; the number that ran.
   std::size_t run_all(std::size_t limit = 1'000'000);

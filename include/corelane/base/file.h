@@ -20,11 +20,15 @@ class CORELANE_API MappedFile {
   /// directory or not a regular file. An empty file gives an empty span.
   static Result<MappedFile> open(const std::filesystem::path& path);
 
+  /// Takes the mapping; `other` is empty afterwards.
   MappedFile(MappedFile&& other) noexcept;
+  /// Unmaps what was mapped and takes the mapping of `other`.
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
 
+  /// The bytes of the file; valid as long as this object.
   ByteSpan bytes() const noexcept { return {data_, size_}; }
+  /// The path that open() was given.
   const std::filesystem::path& path() const noexcept { return path_; }
 
  private:

@@ -18,7 +18,9 @@ enum class Level : int { kOff = 0, kError = 1, kWarn = 2, kInfo = 3, kDebug = 4,
 /// One line: level, the part that speaks ("device", "runtime", ...), the text without newline.
 using Callback = std::function<void(Level, std::string_view part, std::string_view text)>;
 
+/// Lines below `level` are dropped from now on. Any thread.
 CORELANE_API void set_level(Level level) noexcept;
+/// The level in force: `CORELANE_LOG`, or what set_level() was given. Any thread.
 CORELANE_API Level level() noexcept;
 /// True when a line of that level would be delivered.
 inline bool enabled(Level l) noexcept { return static_cast<int>(l) <= static_cast<int>(level()); }
@@ -29,22 +31,27 @@ CORELANE_API void write(Level level, std::string_view part, std::string_view tex
 /// "error", "warn", ... ; "off".
 CORELANE_API std::string_view level_name(Level level) noexcept;
 
+/// Writes a line of level `l`. `part` names the room. Never throws. Any thread.
 template <class... Args>
 void line(Level l, std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
   if (enabled(l)) write(l, part, fmt::format(f, std::forward<Args>(args)...));
 }
+/// A failure that no caller gets to see. As line().
 template <class... Args>
 void error(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
   line(Level::kError, part, f, std::forward<Args>(args)...);
 }
+/// Something that works differently from what was asked. As line().
 template <class... Args>
 void warn(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
   line(Level::kWarn, part, f, std::forward<Args>(args)...);
 }
+/// A fact for operators. As line().
 template <class... Args>
 void info(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
   line(Level::kInfo, part, f, std::forward<Args>(args)...);
 }
+/// A fact for developers. As line().
 template <class... Args>
 void debug(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
   line(Level::kDebug, part, f, std::forward<Args>(args)...);

@@ -88,8 +88,11 @@ class [[nodiscard]] CORELANE_API Status {
   Status(Code code, std::string message,
          std::source_location where = std::source_location::current());
 
+  /// True for success.
   bool ok() const noexcept { return rep_ == nullptr; }
+  /// As ok().
   explicit operator bool() const noexcept { return ok(); }
+  /// The code; kOk for success.
   Code code() const noexcept;
   /// The message of this failure alone; empty when ok.
   const std::string& message() const noexcept;
@@ -108,6 +111,7 @@ class [[nodiscard]] CORELANE_API Status {
   /// A new failure with the same code (or `code`), this one as its cause. Ok stays ok.
   Status wrap(std::string message,
               std::source_location where = std::source_location::current()) const;
+  /// The same with another code; kOk becomes kInternal.
   Status wrap(Code code, std::string message,
               std::source_location where = std::source_location::current()) const;
 
@@ -127,6 +131,7 @@ namespace detail {
 /// A format string together with the place of the call.
 template <class... Args>
 struct FormatAt {
+  /// Takes the format string, checked at compile time, and the place of the call.
   template <class S>
   consteval FormatAt(const S& s,  // NOLINT(google-explicit-constructor)
                      std::source_location w = std::source_location::current())
@@ -139,6 +144,7 @@ struct FormatAt {
 /// A failure on its way out of a function: converts to Status and to every Result.
 class [[nodiscard]] Failure : public tl::unexpected<Status> {
  public:
+  /// A failure of this status, which must not be ok.
   explicit Failure(Status status) : tl::unexpected<Status>(std::move(status)) {}
   /// Adds a fact for programs: `error(...).with(Detail::kInput, name)`. `value` is formatted by
   /// fmt.

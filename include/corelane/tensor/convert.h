@@ -40,8 +40,11 @@ CORELANE_API std::string_view convert_isa() noexcept;
 
 /// Scalar conversions, for tests and single values. Round to nearest even.
 CORELANE_API std::uint16_t f32_to_f16(float x) noexcept;
+/// The f32 of a binary16 number; exact. Any thread.
 CORELANE_API float f16_to_f32(std::uint16_t h) noexcept;
+/// The nearest bfloat16, ties to even; NaN stays NaN. Any thread.
 CORELANE_API std::uint16_t f32_to_bf16(float x) noexcept;
+/// The f32 of a bfloat16; exact. Any thread.
 CORELANE_API float bf16_to_f32(std::uint16_t b) noexcept;
 
 }  // namespace corelane

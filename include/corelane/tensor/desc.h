@@ -49,6 +49,7 @@ struct MutableTensorView {
   Shape shape;
   Layout layout;
   Quant quant;
+  /// The same memory, to be read only.
   operator TensorView() const {  // NOLINT(google-explicit-constructor)
     return {data, size, dtype, shape, layout, quant};
   }

@@ -41,6 +41,7 @@ CORELANE_API std::size_t dtype_bytes(DType t, std::size_t count) noexcept;
 CORELANE_API std::string_view dtype_name(DType t) noexcept;
 /// The inverse of dtype_name; also accepts "float32", "int8", "float16", "uint8", "boolean", ....
 CORELANE_API std::optional<DType> dtype_from_name(std::string_view name) noexcept;
+/// True for f16, bf16, f32 and f64.
 CORELANE_API bool is_float(DType t) noexcept;
 /// Integers of any width; not bool.
 CORELANE_API bool is_integer(DType t) noexcept;

@@ -33,6 +33,7 @@ struct Layout {
 
 /// "plain", "nhwc", "nc1hwc2".
 CORELANE_API std::string_view layout_name(LayoutKind kind) noexcept;
+/// The layout that layout_name() gives this name; nullopt for none.
 CORELANE_API std::optional<LayoutKind> layout_from_name(std::string_view name) noexcept;
 
 /// Bytes of a static `shape` of `dtype` in `layout`, padding included. kInvalidArgument when the

@@ -15,6 +15,7 @@ struct NpyArray {
   DType dtype = DType::kUndefined;
   Shape shape;
   ByteVector bytes;
+  /// The array as a view; valid as long as this object.
   TensorView view() const { return {bytes.data(), bytes.size(), dtype, shape, {}, {}}; }
 };
 

@@ -20,13 +20,20 @@ class CORELANE_API Shape {
   static constexpr std::int64_t kOpen = -1;
 
   Shape() = default;
+  /// From dimensions, the slowest first; kOpen marks an open one.
   Shape(std::initializer_list<std::int64_t> dims) : dims_(dims) {}
+  /// As above.
   explicit Shape(std::vector<std::int64_t> dims) : dims_(std::move(dims)) {}
+  /// As above, copied.
   explicit Shape(std::span<const std::int64_t> dims) : dims_(dims.begin(), dims.end()) {}
 
+  /// The number of dimensions; 0 for a scalar.
   std::size_t rank() const noexcept { return dims_.size(); }
+  /// Dimension `i`, which must be below rank().
   std::int64_t operator[](std::size_t i) const noexcept { return dims_[i]; }
+  /// Dimension `i`, to be changed.
   std::int64_t& operator[](std::size_t i) noexcept { return dims_[i]; }
+  /// All dimensions.
   const std::vector<std::int64_t>& dims() const noexcept { return dims_; }
 
   /// True when no dimension is open.
