@@ -89,9 +89,8 @@ Json report_ratio(const std::string& name, const Ratio& r, const Ratio& control,
 Json environment() {
   std::ifstream in("/proc/cpuinfo");
   std::string cpu;
-  for (std::string line; std::getline(in, line);) {
+  for (std::string line; std::getline(in, line);)
     if (line.rfind("model name", 0) == 0) cpu = line.substr(line.find(':') + 2);
-  }
   return {{"cpu", cpu},
           {"processors", std::thread::hardware_concurrency()},
           {"corelane", version()},
@@ -99,20 +98,18 @@ Json environment() {
 }
 
 std::string argument(int argc, char** argv, const std::string& name, const std::string& fallback) {
-  for (int i = 1; i + 1 < argc; ++i) {
+  for (int i = 1; i + 1 < argc; ++i)
     if (argv[i] == name) return argv[i + 1];
-  }
   return fallback;
 }
 
 int finish(int argc, char** argv, const Json& report) {
   const auto text = report.dump(2) + "\n";
   const auto path = argument(argc, argv, "--out", "");
-  if (!path.empty()) {
+  if (!path.empty())
     std::ofstream(path) << text;
-  } else {
+  else
     std::fputs(text.c_str(), stdout);
-  }
   return 0;
 }
 

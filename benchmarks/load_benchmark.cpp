@@ -27,9 +27,8 @@ namespace {
 std::uint64_t anonymous_bytes() {
   ::malloc_trim(0);
   std::ifstream in("/proc/self/smaps_rollup");
-  for (std::string line; std::getline(in, line);) {
+  for (std::string line; std::getline(in, line);)
     if (line.rfind("Anonymous:", 0) == 0) return std::stoull(line.substr(10)) * 1024;
-  }
   fail("no /proc/self/smaps_rollup");
 }
 
@@ -90,9 +89,8 @@ Json in_child(const std::function<Json()>& f) {
   ::close(fds[1]);
   std::string text;
   char block[4096];
-  for (ssize_t n = 0; (n = ::read(fds[0], block, sizeof(block))) > 0;) {
+  for (ssize_t n = 0; (n = ::read(fds[0], block, sizeof(block))) > 0;)
     text.append(block, static_cast<std::size_t>(n));
-  }
   ::close(fds[0]);
   ::waitpid(child, nullptr, 0);
   return Json::parse(text.empty() ? R"({"error":"the child died"})" : text);
@@ -103,9 +101,8 @@ std::filesystem::path make_program(const RealModel& model, const std::filesystem
   options.precompile = true;
   options.import.shape_sets = {};
   const auto program = take(import_onnx_file(model.path));
-  for (std::size_t i = 0; i < model.shapes.size(); ++i) {
+  for (std::size_t i = 0; i < model.shapes.size(); ++i)
     options.import.input_shapes[program.description.inputs[i].desc.name] = model.shapes[i];
-  }
   const auto bytes = take(compile_file(model.path, options));
   const auto path = folder / (model.name + ".rknn");
   check(write_file_atomic(path, bytes));
@@ -116,9 +113,8 @@ Json opening_of(const RealModel& model, const std::filesystem::path& file, const
   const auto names = take(ProgramFile::open(file))->description();
   LoadOptions plain;
   plain.cache = false;
-  for (std::size_t i = 0; i < model.shapes.size(); ++i) {
+  for (std::size_t i = 0; i < model.shapes.size(); ++i)
     plain.import.input_shapes[names.inputs[i].desc.name] = model.shapes[i];
-  }
   LoadOptions opened;
   opened.cache = false;
   if (!take(Program::load(file, opened)).precompiled()) fail("the pre-compiled form was not used");

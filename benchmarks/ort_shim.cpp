@@ -31,9 +31,8 @@ CORELANE_API void* clb_open(const char* path, const std::int64_t* dims, std::siz
   const corelane::Shape shape(std::vector<std::int64_t>(dims, dims + rank));
   if (!context->set_input_shapes({shape}).ok()) return nullptr;
   const auto bytes = *shape.elements() * sizeof(float);
-  if (!context->bind_input(0, {input, bytes, corelane::DType::kF32, shape, {}, {}}).ok()) {
+  if (!context->bind_input(0, {input, bytes, corelane::DType::kF32, shape, {}, {}}).ok())
     return nullptr;
-  }
   return new Handle{std::move(*context), {}};
 }
 

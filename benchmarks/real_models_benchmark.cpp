@@ -118,9 +118,8 @@ Json one_model(ov::Core& core, const RealModel& model, const Settings& base,
   options.replicate_limit = replicate_limit;
   // Both sides know the shapes when they compile.
   const auto described = take(import_onnx_file(model.path)).description;
-  for (std::size_t i = 0; i < model.shapes.size(); ++i) {
+  for (std::size_t i = 0; i < model.shapes.size(); ++i)
     options.import.input_shapes[described.inputs[i].desc.name] = model.shapes[i];
-  }
   const auto program = take(Program::load(model.path, options));
   const auto cores = program.device()->info().cores.size();
   auto single = compile(core, model, false);

@@ -107,9 +107,8 @@ Session open_session(const RealModel& model, PlacementPolicy placement) {
   options.schedule = {0, 1};
   options.placement = placement;
   const auto described = take(import_onnx_file(model.path)).description;
-  for (std::size_t i = 0; i < model.shapes.size(); ++i) {
+  for (std::size_t i = 0; i < model.shapes.size(); ++i)
     options.load.import.input_shapes[described.inputs[i].desc.name] = model.shapes[i];
-  }
   return take(Session::create(model.path, options));
 }
 
@@ -248,9 +247,8 @@ Json run(int argc, char** argv) {
   Json report{{"benchmark", "session"}, {"environment", environment()}};
   if (only.empty() || only == "calls") report["calls"] = small_calls(core, settings);
   auto& list = report["models"] = Json::array();
-  for (const auto& model : models) {
+  for (const auto& model : models)
     if (only.empty() || model.name == only) list.push_back(one_model(core, model, settings));
-  }
   return report;
 }
 

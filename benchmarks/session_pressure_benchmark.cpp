@@ -163,9 +163,8 @@ void pace(Json& list, const std::vector<std::size_t>& schedule, double gap_ms) {
   check(session.close());
   if (called != 61) fail("a paced task was lost");
   std::vector<double> gaps;
-  for (std::size_t i = 1; i < accepted.size(); ++i) {
+  for (std::size_t i = 1; i < accepted.size(); ++i)
     gaps.push_back(Seconds(accepted[i] - accepted[i - 1]).count() * 1e3);
-  }
   const std::string text = "pace, schedule of " + std::to_string(schedule.size()) + ", gap " +
                            std::to_string(gap_ms).substr(0, 4) + " ms: ";
   list.push_back(
@@ -226,9 +225,8 @@ void slow_core(Json& list, PlacementPolicy placement, std::int64_t queue) {
 std::uint64_t kilobytes(const char* key) {
   ::malloc_trim(0);
   std::ifstream in("/proc/self/smaps_rollup");
-  for (std::string line; std::getline(in, line);) {
+  for (std::string line; std::getline(in, line);)
     if (line.rfind(key, 0) == 0) return std::stoull(line.substr(line.find(':') + 1));
-  }
   fail("no /proc/self/smaps_rollup");
 }
 
@@ -281,9 +279,8 @@ Json run(int argc, char** argv) {
   pace(paced, {0, 1, 2}, 20.0 / 3);
   pace(paced, {0, 0, 1}, 10);
   auto& queue = report["queue"] = Json::array();
-  for (const char* device : {"null:rk3588", "null:rk3588?threads=1", "virtual:rk3588"}) {
+  for (const char* device : {"null:rk3588", "null:rk3588?threads=1", "virtual:rk3588"})
     submissions(queue, device);
-  }
   slow_core(queue, PlacementPolicy::kFormula, 16);
   slow_core(queue, PlacementPolicy::kLeastLoaded, 3);
   return report;

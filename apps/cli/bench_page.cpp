@@ -15,21 +15,19 @@ constexpr std::array kColours{"#2a6fdb", "#d9822b", "#3a9b5c", "#8e44ad", "#c039
 
 std::string escape(const std::string& text) {
   std::string out;
-  for (const char c : text) {
-    if (c == '<') {
+  for (const char c : text)
+    if (c == '<')
       out += "&lt;";
-    } else if (c == '>') {
+    else if (c == '>')
       out += "&gt;";
-    } else if (c == '\'') {
+    else if (c == '\'')
       out += "&#39;";
-    } else if (c == '"') {
+    else if (c == '"')
       out += "&quot;";
-    } else if (c == '&') {
+    else if (c == '&')
       out += "&amp;";
-    } else {
+    else
       out += c;
-    }
-  }
   return out;
 }
 
@@ -45,9 +43,8 @@ std::string histogram(const std::vector<Sample>& samples) {
   const double hi = std::max(
       us[static_cast<std::size_t>(static_cast<double>(us.size() - 1) * 0.995)], lo * 1.001 + 1e-3);
   std::array<std::size_t, kBins> bins{};
-  for (const double v : us) {
+  for (const double v : us)
     bins[static_cast<std::size_t>(std::clamp((v - lo) / (hi - lo) * kBins, 0.0, kBins - 1.0))]++;
-  }
   const double top = static_cast<double>(*std::max_element(bins.begin(), bins.end()));
   std::string svg =
       fmt::format("<svg viewBox='0 0 {} {}' width='{}'>", kWidth, kHeight + 22, kWidth);
@@ -70,9 +67,8 @@ std::string timeline(const std::vector<Sample>& samples, const std::vector<std::
   if (samples.empty()) return {};
   const auto t0 = samples[first].due;
   TimePoint t1 = t0;
-  for (std::size_t i = first; i < samples.size(); ++i) {
+  for (std::size_t i = first; i < samples.size(); ++i)
     t1 = std::max(t1, samples[i].due + samples[i].latency);
-  }
   const double scale = (kWidth - 70) / std::max(1.0, to_us(t1 - t0));
   const int height = static_cast<int>(cores.size()) * kRow + 20;
   std::string svg = fmt::format("<svg viewBox='0 0 {} {}' width='{}'>", kWidth, height, kWidth);
@@ -98,9 +94,8 @@ std::string table(const Json& report) {
   for (const auto& column : bench_columns()) html += fmt::format("<th>{}</th>", column.title);
   for (const auto& point : report["points"]) {
     html += "</tr><tr>";
-    for (const auto& column : bench_columns()) {
+    for (const auto& column : bench_columns())
       html += fmt::format("<td>{}</td>", column.text(point));
-    }
   }
   return html + "</tr></table><p>Times are in us; queue to copy out are medians.</p>";
 }

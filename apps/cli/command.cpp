@@ -203,9 +203,8 @@ Json to_json(const ProgramDescription& d) {
     j["shape_sets"].push_back(std::move(s));
   }
   j["custom_operators"] = Json::array();
-  for (const auto& c : d.custom_operators) {
+  for (const auto& c : d.custom_operators)
     j["custom_operators"].push_back({{"type", c.type}, {"domain", c.domain}, {"nodes", c.nodes}});
-  }
   j["findings"] = Json::array();
   for (const auto& f : d.findings) {
     j["findings"].push_back(

@@ -102,9 +102,8 @@ std::string left_out_text(const Json& left_out) {
     text += fmt::format("  {}: {}\n", left_out[i]["name"].get<std::string>(),
                         left_out[i]["reason"].get<std::string>());
   }
-  if (left_out.size() > kShown) {
+  if (left_out.size() > kShown)
     text += fmt::format("  and {} more; --json lists them\n", left_out.size() - kShown);
-  }
   return text;
 }
 
@@ -134,9 +133,8 @@ Result<int> run(const Global& global, Arguments a) {
   if (a.layers) {
     CORELANE_ASSIGN(auto values, reference.inner_values());
     a.open.exposed = std::move(values.shared);
-    for (const auto& v : values.left_out) {
+    for (const auto& v : values.left_out)
       left_out.push_back({{"name", v.name}, {"reason", v.reason}});
-    }
   }
   CORELANE_ASSIGN(auto program, open_program(a.open));
   CORELANE_ASSIGN(auto context, open_context(program, a.open));
@@ -154,11 +152,10 @@ Result<int> run(const Global& global, Arguments a) {
                  {"outputs", list},
                  {"left_out", left_out},
                  {"left_out_count", left_out.size()}};
-  if (global.json) {
+  if (global.json)
     print_json(out);
-  } else {
+  else
     print(as_text(out));
-  }
   return ok ? kExitOk : kExitCheckFailed;
 }
 

@@ -47,9 +47,7 @@ Status parse_channels(const std::vector<std::string>& items, const std::string& 
                       std::map<std::string, std::vector<float>>& out) {
   for (const auto& item : items) {
     std::pair<std::string, std::string> pair{"", item};
-    if (item.find('=') != std::string::npos) {
-      CORELANE_ASSIGN(pair, split_assignment(item, option));
-    }
+    if (item.find('=') != std::string::npos) CORELANE_ASSIGN(pair, split_assignment(item, option));
     CORELANE_ASSIGN(out[pair.first], parse_floats(pair.second, option));
   }
   return {};
@@ -61,9 +59,8 @@ Result<CompileOptions> options_of(const Arguments& a) {
   for (const auto& d : a.dims) {
     CORELANE_ASSIGN(auto pair, split_assignment(d, "--dim"));
     CORELANE_ASSIGN(auto value, parse_shape(pair.second));
-    if (value.rank() != 1 || !value.is_static()) {
+    if (value.rank() != 1 || !value.is_static())
       return error(Code::kInvalidArgument, "--dim '{}': expected NAME=NUMBER", d);
-    }
     o.import.dims[pair.first] = value[0];
   }
   for (const auto& s : a.sets) {

@@ -35,9 +35,8 @@ Json describe(const device::Device& dev) {
 Result<int> run(const Global& global, const std::string& spec) {
   Json out;
   out["drivers"] = Json::array();
-  for (const auto& d : device::list_drivers()) {
+  for (const auto& d : device::list_drivers())
     out["drivers"].push_back({{"kind", d.kind}, {"origin", d.origin}, {"examples", d.profiles}});
-  }
   CORELANE_ASSIGN(auto dev, device::open_device(spec));
   out["device"] = describe(*dev);
   if (global.json) {
@@ -56,9 +55,8 @@ Result<int> run(const Global& global, const std::string& spec) {
       fmt::format("Device {}\n  engine  {} ({})\n  cores   {}\n  health  {}\n  can     ",
                   v["instance"].get<std::string>(), v["engine"].get<std::string>(),
                   v["isa"].get<std::string>(), v["cores"].size(), v["health"].get<std::string>());
-  for (const auto& [key, value] : v["capabilities"].items()) {
+  for (const auto& [key, value] : v["capabilities"].items())
     if (value.get<bool>()) text += key + " ";
-  }
   print(text + "\n");
   return kExitOk;
 }

@@ -53,9 +53,8 @@ std::string cpu_features() {
   if (flags.empty()) flags = cpu_field("Features");
   std::istringstream in(flags);
   std::string found;
-  for (std::string word; in >> word;) {
+  for (std::string word; in >> word;)
     if (kShown.count(word) != 0) found += word + " ";
-  }
   return found;
 }
 

@@ -40,9 +40,8 @@ std::string describe_io(const char* title, const std::vector<IoEntry>& entries) 
   for (const auto& e : entries) {
     text += fmt::format("  {}  reported {} {}", e.desc.to_string(), dtype_name(e.reported_dtype),
                         layout_name(e.preferred_layout));
-    if (e.quant.kind != QuantKind::kNone) {
+    if (e.quant.kind != QuantKind::kNone)
       text += fmt::format("  offered as {} {}", dtype_name(e.quant_dtype), e.quant.to_string());
-    }
     if (!e.mean.empty()) text += fmt::format("  mean/std of {} channels", e.mean.size());
     text += "\n";
   }
@@ -53,13 +52,11 @@ std::string describe_io(const char* title, const std::vector<IoEntry>& entries) 
 std::string one_line(const std::string& text) {
   constexpr std::size_t kLongest = 60;
   std::string line;
-  for (const char c : text.substr(0, kLongest)) {
-    if (c == '\n') {
+  for (const char c : text.substr(0, kLongest))
+    if (c == '\n')
       line += "\\n";
-    } else {
+    else
       line += static_cast<unsigned char>(c) < ' ' ? '?' : c;
-    }
-  }
   return text.size() > kLongest ? line + "..." : line;
 }
 
@@ -79,17 +76,15 @@ std::string describe(const ProgramDescription& d) {
     for (const auto& s : d.shape_sets[k]) text += " " + s.to_string();
     text += "\n";
   }
-  for (const auto& c : d.custom_operators) {
+  for (const auto& c : d.custom_operators)
     text += fmt::format("Custom operator {} ({} nodes)\n", c.type, c.nodes);
-  }
   for (const auto& f : d.findings) {
     text += fmt::format("{} {} '{}': {}\n",
                         f.kind == ImportFinding::Kind::kRewritten ? "Rewritten" : "Warning", f.op,
                         f.node, f.text);
   }
-  for (const auto& [key, value] : d.metadata) {
+  for (const auto& [key, value] : d.metadata)
     text += fmt::format("Metadata {} = {}\n", one_line(key), one_line(value));
-  }
   return text;
 }
 
@@ -166,11 +161,10 @@ Result<int> run(const Global& global, const Arguments& a) {
                         human_bytes(memory.weights), human_bytes(memory.internal),
                         human_bytes(memory.code));
   }
-  if (global.json) {
+  if (global.json)
     print_json(out);
-  } else {
+  else
     print(text);
-  }
   return kExitOk;
 }
 

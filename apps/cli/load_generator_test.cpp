@@ -42,9 +42,8 @@ TEST(Summary, CountsFailuresApart) {
   result.wall = std::chrono::seconds(1);
   result.failed = 2;
   result.first_error = Status(Code::kTimeout, "late");
-  for (int i = 1; i <= 100; ++i) {
+  for (int i = 1; i <= 100; ++i)
     result.samples.push_back({TimePoint(Duration(i)), std::chrono::microseconds(i), {}, 1});
-  }
   const auto j = summarize_load(result);
   EXPECT_EQ(j["failed"], 2);
   EXPECT_DOUBLE_EQ(j["throughput"].get<double>(), 100.0);

@@ -56,9 +56,8 @@ bool is_file(const std::filesystem::path& path) {
 std::string find_python(const std::string& given) {
   if (!given.empty()) return given;
   if (const char* env = std::getenv("CORELANE_PYTHON"); env != nullptr && *env != '\0') return env;
-  for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path()) {
+  for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path())
     if (is_file(dir / ".venv/bin/python")) return (dir / ".venv/bin/python").string();
-  }
   return "python3";
 }
 
@@ -71,9 +70,8 @@ Result<std::string> find_script(const std::string& given) {
                  given);
   }
   for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path()) {
-    for (const char* rel : {"share/corelane/ort_reference.py", "tools/ort_reference.py"}) {
+    for (const char* rel : {"share/corelane/ort_reference.py", "tools/ort_reference.py"})
       if (is_file(dir / rel)) return (dir / rel).string();
-    }
   }
   return error(Code::kNotFound, "tools/ort_reference.py was not found; give --script");
 }
@@ -94,9 +92,8 @@ Result<ByteVector> program_graph(const std::string& path, const ImportOptions& i
   CORELANE_ASSIGN(auto file, ProgramFile::open(path, Verify::kEverything, foreign_files()));
   CORELANE_ASSIGN(auto graph, file->find(SegmentKind::kGraph));
   CORELANE_ASSIGN(auto constants, file->find(SegmentKind::kConstants));
-  if (!graph) {
+  if (!graph)
     return error(Code::kUnsupported, "{} holds no graph to compare with; give --onnx", path);
-  }
   return inline_constants(*graph, constants.value_or(ByteSpan{}));
 }
 
@@ -111,9 +108,8 @@ Result<TemporaryFolder> TemporaryFolder::make() {
                  given != nullptr ? given : "/tmp", ec.message());
   }
   std::string name = (parent / "corelane-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
+  if (::mkdtemp(name.data()) == nullptr)
     return error(Code::kIo, "{}: cannot make a temporary folder: {}", name, std::strerror(errno));
-  }
   return TemporaryFolder(name);
 }
 
@@ -133,9 +129,7 @@ Result<ReferenceEngine> ReferenceEngine::make(Options options) {
     // The model as it was given, beside its external data: the rewrites are under test too.
     engine.source_ = o.onnx.empty() ? o.model : o.onnx;
     CORELANE_ASSIGN(const bool fits, is_onnx(engine.source_));
-    if (!fits) {
-      return error(Code::kInvalidArgument, "--onnx {}: not an ONNX model", engine.source_);
-    }
+    if (!fits) return error(Code::kInvalidArgument, "--onnx {}: not an ONNX model", engine.source_);
     engine.reference_ = std::filesystem::absolute(engine.source_);
     return engine;
   }
@@ -158,17 +152,15 @@ Result<InnerValues> ReferenceEngine::inner_values() const {
   if (!parsed.is_object()) return error(Code::kInternal, "values.json is not an object");
   InnerValues values;
   values.shared = parsed.at("shared").get<std::vector<std::string>>();
-  for (const auto& v : parsed.at("left_out")) {
+  for (const auto& v : parsed.at("left_out"))
     values.left_out.push_back({v.at("name").get<std::string>(), v.at("reason").get<std::string>()});
-  }
   return values;
 }
 
 Status ReferenceEngine::run(const std::vector<common::Array>& inputs,
                             const std::vector<std::string>& exposed) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
     CORELANE_TRY(common::write_npy(folder_.path() / fmt::format("in{}.npy", i), inputs[i].view()));
-  }
   std::vector<std::string> words{options_.python, options_.script, reference_.string(),
                                  folder_.path().string()};
   words.insert(words.end(), exposed.begin(), exposed.end());

@@ -176,11 +176,10 @@ Result<int> run(const Global& global, const Arguments& a) {
     CORELANE_ASSIGN(auto layers, context.layer_times());
     out["layers"] = layer_json(layers);
   }
-  if (global.json) {
+  if (global.json)
     print_json(out);
-  } else {
+  else
     print(as_text(out) + (a.open.profile ? layer_text(out["layers"]) : ""));
-  }
   return kExitOk;
 }
 

@@ -62,18 +62,16 @@ Action add_completion(CLI::App& parent, Global& global) {
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   return [&parent, &global, shell]() -> Result<int> {
     std::string script;
-    if (*shell == "fish") {
+    if (*shell == "fish")
       script = fish(parent);
-    } else if (*shell == "zsh") {
+    else if (*shell == "zsh")
       script = "#compdef corelane\nautoload -U +X bashcompinit && bashcompinit\n" + bash(parent);
-    } else {
+    else
       script = bash(parent);
-    }
-    if (global.json) {
+    if (global.json)
       print_json({{"shell", *shell}, {"script", script}});
-    } else {
+    else
       print(script);
-    }
     return kExitOk;
   };
 }

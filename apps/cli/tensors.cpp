@@ -27,9 +27,8 @@ Status feed_picture(Context& context, std::size_t index, const IoEntry& entry,
   const auto resized = common::resize_bilinear(picture, static_cast<int>(desc.shape[3]),
                                                static_cast<int>(desc.shape[2]));
   std::vector<std::uint8_t> batch;
-  for (std::int64_t n = 0; n < desc.shape[0]; ++n) {
+  for (std::int64_t n = 0; n < desc.shape[0]; ++n)
     batch.insert(batch.end(), resized.pixels.begin(), resized.pixels.end());
-  }
   TensorView view{
       batch.data(), batch.size(), DType::kU8, desc.shape, Layout{LayoutKind::kNHWC, 0, 0}, {}};
   return context.set_input(index, view, {entry.mean, entry.std, ConvertPath::kAuto});
@@ -43,9 +42,8 @@ Status feed_file(Context& context, std::size_t index, const IoEntry& entry,
     CORELANE_ASSIGN(auto array, common::read_npy(path));
     return context.set_input(index, array.view());
   }
-  if (extension == ".png" || extension == ".jpg" || extension == ".jpeg") {
+  if (extension == ".png" || extension == ".jpg" || extension == ".jpeg")
     return feed_picture(context, index, entry, path);
-  }
   if (extension == ".raw" || extension == ".bin") {
     CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
     const auto desc = context.inputs()[index];
@@ -164,9 +162,8 @@ Result<std::vector<double>> as_doubles(const TensorView& view) {
 
 std::string safe_name(const std::string& name) {
   std::string safe = name.empty() ? "unnamed" : name;
-  for (auto& c : safe) {
+  for (auto& c : safe)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
-  }
   return safe;
 }
 

@@ -18,9 +18,8 @@ namespace {
 Result<Image> decode_png(ByteSpan bytes, const std::string& name, int channels) {
   png_image png{};
   png.version = PNG_IMAGE_VERSION;
-  if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0) {
+  if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
     return error(Code::kMalformed, "{}: {}", name, png.message);
-  }
   if (static_cast<std::int64_t>(png.width) * png.height > kMaxPixels) {
     png_image_free(&png);
     return error(Code::kMalformed, "{}: {}x{} is more than {} pixels", name, png.width, png.height,
@@ -30,9 +29,8 @@ Result<Image> decode_png(ByteSpan bytes, const std::string& name, int channels) 
   Image image{static_cast<int>(png.width), static_cast<int>(png.height), channels, {}};
   image.pixels.resize(PNG_IMAGE_SIZE(png));
   const png_color white{255, 255, 255};
-  if (png_image_finish_read(&png, &white, image.pixels.data(), 0, nullptr) == 0) {
+  if (png_image_finish_read(&png, &white, image.pixels.data(), 0, nullptr) == 0)
     return error(Code::kMalformed, "{}: {}", name, png.message);
-  }
   return image;
 }
 
@@ -90,15 +88,13 @@ Result<Image> decode_image(ByteSpan bytes, const std::string& name, int channels
     return error(Code::kInvalidArgument, "{}: {} channels asked for, 1 or 3 are allowed", name,
                  channels);
   }
-  if (bytes.size() >= 8 && std::memcmp(bytes.data(), "\x89PNG\r\n\x1a\n", 8) == 0) {
+  if (bytes.size() >= 8 && std::memcmp(bytes.data(), "\x89PNG\r\n\x1a\n", 8) == 0)
     return decode_png(bytes, name, channels);
-  }
   if (bytes.size() >= 2 && std::memcmp(bytes.data(), "\xff\xd8", 2) == 0) {
     JpegError failure{};
     Image image{0, 0, channels, {}};
-    if (!decode_jpeg_into(bytes, failure, image)) {
+    if (!decode_jpeg_into(bytes, failure, image))
       return error(Code::kMalformed, "{}: {}", name, failure.text);
-    }
     return image;
   }
   return error(Code::kMalformed, "{}: neither PNG nor JPEG", name);
@@ -149,9 +145,8 @@ Status save_png(const std::filesystem::path& path, const Image& image) {
   png.format = image.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   std::error_code ec;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ec);
-  if (png_image_write_to_file(&png, path.c_str(), 0, image.pixels.data(), 0, nullptr) == 0) {
+  if (png_image_write_to_file(&png, path.c_str(), 0, image.pixels.data(), 0, nullptr) == 0)
     return error(Code::kIo, "{}: {}", path.string(), png.message);
-  }
   return {};
 }
 

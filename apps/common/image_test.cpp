@@ -11,9 +11,8 @@ namespace {
 Image gradient(int width, int height) {
   Image image{width, height, 3, {}};
   for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < width; ++x) {
+    for (int x = 0; x < width; ++x)
       for (const int v : {x * 3, y * 5, 7}) image.pixels.push_back(static_cast<std::uint8_t>(v));
-    }
   }
   return image;
 }
@@ -31,9 +30,7 @@ TEST(Image, PngRoundTripKeepsPixels) {
   const auto bytes = read_file(path);
   for (std::size_t n = 0; n < bytes->size(); ++n) {  // A cut file is an error or the same picture.
     const auto cut = decode_image(ByteSpan(*bytes).first(n), "cut", 3);
-    if (cut) {
-      EXPECT_EQ(cut->pixels, image.pixels);
-    }
+    if (cut) EXPECT_EQ(cut->pixels, image.pixels);
   }
   std::filesystem::remove(path);
 }

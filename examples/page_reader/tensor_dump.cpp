@@ -80,9 +80,8 @@ TensorDump::~TensorDump() = default;
 Result<std::unique_ptr<TensorDump>> TensorDump::create(const fs::path& folder) {
   std::error_code problem;
   fs::create_directories(folder, problem);
-  if (problem) {
+  if (problem)
     return corelane::error(Code::kIo, "cannot create '{}': {}", folder.string(), problem.message());
-  }
   auto impl = std::make_unique<Impl>();
   impl->folder = folder;
   return std::unique_ptr<TensorDump>(new TensorDump(std::move(impl)));

@@ -36,23 +36,21 @@ static int usage(const char* name) {
 static int parse(int argc, char** argv, options* out) {
   memset(out, 0, sizeof *out);
   out->top = 5;
-  for (int i = 1; i < argc; ++i) {
-    if (strcmp(argv[i], "--bgr") == 0) {
+  for (int i = 1; i < argc; ++i)
+    if (strcmp(argv[i], "--bgr") == 0)
       out->bgr = 1;
-    } else if (strcmp(argv[i], "--top") == 0 && i + 1 < argc) {
+    else if (strcmp(argv[i], "--top") == 0 && i + 1 < argc)
       out->top = atoi(argv[++i]);
-    } else if (strcmp(argv[i], "--dump") == 0 && i + 1 < argc) {
+    else if (strcmp(argv[i], "--dump") == 0 && i + 1 < argc)
       out->dump = argv[++i];
-    } else if (argv[i][0] == '-') {
+    else if (argv[i][0] == '-')
       return -1;
-    } else if (out->model == NULL) {
+    else if (out->model == NULL)
       out->model = argv[i];
-    } else if (out->picture == NULL) {
+    else if (out->picture == NULL)
       out->picture = argv[i];
-    } else {
+    else
       return -1;
-    }
-  }
   return out->picture == NULL || out->top < 1 ? -1 : 0;
 }
 

@@ -33,21 +33,20 @@ bool parse(int argc, char** argv, Options* out) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool more = i + 1 < argc;
-    if (word == "--threads" && more) {
+    if (word == "--threads" && more)
       out->threads = std::atoi(argv[++i]);
-    } else if (word == "--repeat" && more) {
+    else if (word == "--repeat" && more)
       out->repeat = std::atoi(argv[++i]);
-    } else if (word == "--dump" && more) {
+    else if (word == "--dump" && more)
       out->dump = argv[++i];
-    } else if (word == "--bgr") {
+    else if (word == "--bgr")
       out->bgr = true;
-    } else if (word[0] == '-') {
+    else if (word[0] == '-')
       return false;
-    } else if (out->model == nullptr) {
+    else if (out->model == nullptr)
       out->model = argv[i];
-    } else {
+    else
       out->pictures.push_back(word);
-    }
   }
   return !out->pictures.empty() && out->threads > 0 && out->repeat > 0;
 }
@@ -146,11 +145,10 @@ void work_through(Worker* worker, Work* work) {
   const std::size_t all = count * static_cast<std::size_t>(work->options->repeat);
   for (std::size_t job = work->next++; job < all && work->good; job = work->next++) {
     std::vector<float> scores;
-    if (worker->classify(work->images[job % count], &scores) < 0) {
+    if (worker->classify(work->images[job % count], &scores) < 0)
       work->good = false;
-    } else if (job < count) {
+    else if (job < count)
       work->scores[job] = scores;  // Each place has one writer.
-    }
   }
 }
 

@@ -34,21 +34,20 @@ bool parse(int argc, char** argv, Options* out) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool more = i + 1 < argc;
-    if (word == "--dump" && more) {
+    if (word == "--dump" && more)
       out->dump = argv[++i];
-    } else if (word == "--mean" && more) {
+    else if (word == "--mean" && more)
       out->mean = static_cast<float>(std::atof(argv[++i]));
-    } else if (word == "--std" && more) {
+    else if (word == "--std" && more)
       out->std = static_cast<float>(std::atof(argv[++i]));
-    } else if (word[0] == '-') {
+    else if (word[0] == '-')
       return false;
-    } else if (out->model == nullptr) {
+    else if (out->model == nullptr)
       out->model = argv[i];
-    } else if (out->picture == nullptr) {
+    else if (out->picture == nullptr)
       out->picture = argv[i];
-    } else {
+    else
       return false;
-    }
   }
   return out->picture != nullptr && out->std != 0;
 }

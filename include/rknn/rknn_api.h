@@ -474,8 +474,8 @@ int rknn_outputs_release(rknn_context context, uint32_t n_ouputs, rknn_output* o
 rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_t phys_addr, void* virt_addr,
                                            uint32_t size);
 
-/// Wraps `size` bytes from `offset` of the block that `fd` stands for. `virt_addr`: where the whole block is
-/// mapped here; NULL: the library maps it. Descriptor and mapping stay the caller's.
+/// Wraps `size` bytes from `offset` of the block that `fd` stands for. `virt_addr`: where the whole
+/// block is mapped here; NULL: the library maps it. Descriptor and mapping stay the caller's.
 rknn_tensor_mem* rknn_create_mem_from_fd(rknn_context ctx, int32_t fd, void* virt_addr,
                                          uint32_t size, int32_t offset);
 

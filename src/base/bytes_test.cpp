@@ -72,9 +72,8 @@ TEST(Crc32c, MatchesTheVectorsOfRfc3720) {
 
 TEST(Crc32c, ContinuesFromASeed) {
   const ByteSpan all = as_byte_span("the quick brown fox jumps");
-  for (std::size_t cut = 0; cut <= all.size(); ++cut) {
+  for (std::size_t cut = 0; cut <= all.size(); ++cut)
     EXPECT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), crc32c(all));
-  }
 }
 
 TEST(Crc32c, TableAndInstructionsAgreeAtEveryLengthAndAlignment) {

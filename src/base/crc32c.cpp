@@ -27,11 +27,8 @@ constexpr Tables make_tables() {
     for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
     t[0][b] = crc;
   }
-  for (std::size_t k = 1; k < 8; ++k) {
-    for (std::size_t b = 0; b < 256; ++b) {
-      t[k][b] = (t[k - 1][b] >> 8) ^ t[0][t[k - 1][b] & 0xFF];
-    }
-  }
+  for (std::size_t k = 1; k < 8; ++k)
+    for (std::size_t b = 0; b < 256; ++b) t[k][b] = (t[k - 1][b] >> 8) ^ t[0][t[k - 1][b] & 0xFF];
   return t;
 }
 

@@ -101,16 +101,13 @@ Status replace_file(const fs::path& path, std::optional<mode_t> mode, ByteSpan b
   Descriptor fd(opened);
   if (fd.get() < 0) return os_failure("cannot create a temporary file beside it", path, errno);
   Status status = write_all(fd.get(), temporary, bytes);
-  if (status.ok() && mode && ::fchmod(fd.get(), *mode) != 0) {
+  if (status.ok() && mode && ::fchmod(fd.get(), *mode) != 0)
     status = os_failure("cannot set the permissions", temporary, errno);
-  }
   // close() reports what a full network file system could not write.
-  if (::close(fd.release()) != 0 && status.ok()) {
+  if (::close(fd.release()) != 0 && status.ok())
     status = os_failure("cannot write", temporary, errno);
-  }
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
     status = os_failure("cannot replace it", path, errno);
-  }
   if (!status.ok()) ::unlink(temporary.c_str());
   return status;
 }
@@ -122,9 +119,7 @@ Result<MappedFile> MappedFile::open(const fs::path& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return error(os_failure("cannot open", path, errno));
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) {
-    return error(os_failure("cannot query", path, errno));
-  }
+  if (::fstat(fd.get(), &info) != 0) return error(os_failure("cannot query", path, errno));
   if (!S_ISREG(info.st_mode)) {
     return error(Code::kMalformed, "'{}' is {}; a regular file is needed", path.string(),
                  S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
@@ -162,12 +157,9 @@ Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return error(os_failure("cannot open", path, errno));
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) {
-    return error(os_failure("cannot query", path, errno));
-  }
-  if (S_ISDIR(info.st_mode)) {
+  if (::fstat(fd.get(), &info) != 0) return error(os_failure("cannot query", path, errno));
+  if (S_ISDIR(info.st_mode))
     return error(Code::kMalformed, "'{}' is a directory; a file is needed", path.string());
-  }
   const auto too_long = [&] {
     return error(Code::kMalformed, "'{}' is longer than the allowed {} bytes", path.string(),
                  limit);

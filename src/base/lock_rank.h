@@ -37,9 +37,9 @@ enum class LockRank : std::uint16_t {
   kSession = 720,  ///< Queue and states of a session; posts to the callback thread, sets timers.
 
   // 9xx: adapters.
-  kRknnCustomOps = 920,  ///< CustomOps: instances and registrations. Held while the table of host
-                         ///< operators is changed.
-  kRknnContext = 990,    ///< Orders the functions of one context. Anything may be taken under it.
+  kDoorOperators = 920,  ///< A door's operators and their registrations. Held while the table of
+                         ///< host operators is changed.
+  kDoorContext = 990,  ///< Orders the functions of one context. Anything may be taken under it.
 
   kUnranked = 0xffff,  ///< Not checked: mutexes of tests.
 };

@@ -71,9 +71,8 @@ class CallbackSink final : public spdlog::sinks::sink {
 };
 
 std::optional<Level> level_from_name(std::string_view name) noexcept {
-  for (int l = static_cast<int>(Level::kOff); l <= static_cast<int>(Level::kTrace); ++l) {
+  for (int l = static_cast<int>(Level::kOff); l <= static_cast<int>(Level::kTrace); ++l)
     if (name == level_name(static_cast<Level>(l))) return static_cast<Level>(l);
-  }
   return std::nullopt;
 }
 

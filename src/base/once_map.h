@@ -32,9 +32,8 @@ class OnceMap {
   Result<Value> get(const Key& key, Make&& make) {
     if (const Future found = find(key); found.valid()) return found.get();
     std::promise<Result<Value>> promise;
-    if (const Future other = add(key, promise.get_future().share()); other.valid()) {
+    if (const Future other = add(key, promise.get_future().share()); other.valid())
       return other.get();
-    }
     try {
       Result<Value> made = make();
       if (!made) drop(key);

@@ -72,9 +72,8 @@ TEST(OnceMap, CallersThatWaitForAValueGetTheOneThatIsMade) {
 
 TEST(OnceMap, AllValuesAreDroppedPastTheLimit) {
   Numbers numbers(LockRank::kLeaf, 2);
-  for (int key = 1; key <= 3; ++key) {
+  for (int key = 1; key <= 3; ++key)
     EXPECT_EQ(*numbers.get(key, [&] { return Result<int>(key); }), key);
-  }
   EXPECT_EQ(numbers.values(), (std::vector<int>{3}));
 }
 

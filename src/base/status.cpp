@@ -25,9 +25,8 @@ const std::string& empty_string() noexcept {
 
 std::string place_of(const std::source_location& where) {
   std::string_view file = where.file_name();
-  if (const auto slash = file.rfind('/'); slash != std::string_view::npos) {
+  if (const auto slash = file.rfind('/'); slash != std::string_view::npos)
     file.remove_prefix(slash + 1);
-  }
   return fmt::format("{}:{}", file, where.line());
 }
 
@@ -120,18 +119,16 @@ Status Status::cause() const noexcept {
 
 std::string_view Status::detail(Detail key) const noexcept {
   for (const Rep* rep = rep_.get(); rep != nullptr; rep = rep->cause.get()) {
-    for (const auto& [known, value] : rep->details) {
+    for (const auto& [known, value] : rep->details)
       if (known == key) return value;
-    }
   }
   return {};
 }
 
 std::vector<std::pair<Detail, std::string>> Status::details() const {
   std::map<Detail, std::string> all;
-  for (const Rep* rep = rep_.get(); rep != nullptr; rep = rep->cause.get()) {
+  for (const Rep* rep = rep_.get(); rep != nullptr; rep = rep->cause.get())
     all.insert(rep->details.begin(), rep->details.end());  // Keeps what is there: outermost first.
-  }
   return {all.begin(), all.end()};
 }
 

@@ -68,9 +68,8 @@ TEST(Status, DetailsAreFoundThroughCausesOutermostFirst) {
 
 TEST(Status, DetailNamesAreUniqueAndStable) {
   std::set<std::string_view> names;
-  for (int key = 0; key <= static_cast<int>(Detail::kOperator); ++key) {
+  for (int key = 0; key <= static_cast<int>(Detail::kOperator); ++key)
     names.insert(detail_name(static_cast<Detail>(key)));
-  }
   EXPECT_EQ(names, (std::set<std::string_view>{"input", "output", "dimension", "given", "allowed",
                                                "limit", "node", "operator"}));
   EXPECT_EQ(detail_name(static_cast<Detail>(200)), "unknown");

@@ -16,9 +16,7 @@ thread_local std::vector<LockRank> held;
 }  // namespace
 
 void note_lock(LockRank rank) noexcept {
-  if (rank == LockRank::kUnranked) {
-    return;
-  }
+  if (rank == LockRank::kUnranked) return;
   for (const LockRank other : held) {
     if (other <= rank) {
       // A broken order is a defect; only debug builds check for it, and they stop here.
@@ -32,9 +30,7 @@ void note_lock(LockRank rank) noexcept {
 
 void note_unlock(LockRank rank) noexcept {
   const auto last = std::find(held.rbegin(), held.rend(), rank);
-  if (last != held.rend()) {
-    held.erase(std::next(last).base());
-  }
+  if (last != held.rend()) held.erase(std::next(last).base());
 }
 
 }  // namespace corelane::detail

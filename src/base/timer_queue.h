@@ -50,8 +50,8 @@ class TimerQueue {
   Clock::TimerId last_id_ = 0;
 };
 
-/// Runs a timer's call. A call must not throw; what it throws goes to the log, since no caller could
-/// handle it.
+/// Runs a timer's call. A call must not throw; what it throws goes to the log, since no caller
+/// could handle it.
 void run_timer_call(TimerQueue::Call& call) noexcept;
 
 }  // namespace corelane

@@ -20,9 +20,8 @@ std::vector<WireField> read_all(std::string_view message) {
 
 Code code_of(std::string_view message) {
   WireReader fields(as_byte_span(message));
-  while (!fields.at_end()) {
+  while (!fields.at_end())
     if (const auto field = fields.next(); !field) return field.error().code();
-  }
   return Code::kOk;
 }
 

@@ -43,9 +43,8 @@ TEST(Pacer, IntervalIsTheAverageOverTheCores) {
       if (i > 0) gaps.push_back(now - last);
       last = now;
     }
-    for (const Duration gap : gaps) {
+    for (const Duration gap : gaps)
       EXPECT_EQ(std::chrono::duration_cast<microseconds>(gap).count(), us);
-    }
   }
 }
 

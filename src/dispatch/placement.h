@@ -38,9 +38,8 @@ inline std::size_t least_loaded(std::span<const IdleContext> idle, std::int32_t 
   const auto rank = [&](std::size_t i) {
     return std::tuple(idle[i].running, idle[i].core != wanted, i);
   };
-  for (std::size_t i = 1; i < idle.size(); ++i) {
+  for (std::size_t i = 1; i < idle.size(); ++i)
     if (rank(i) < rank(best)) best = i;
-  }
   return best;
 }
 

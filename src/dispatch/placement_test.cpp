@@ -11,9 +11,8 @@ using ::testing::ElementsAre;
 TEST(Placement, TaskTGoesToTheScheduleModuloItsLength) {
   for (const std::vector<std::size_t>& schedule :
        std::vector<std::vector<std::size_t>>{{0, 1, 2}, {0, 0, 1}, {2, 0}, {1}}) {
-    for (std::uint64_t t = 0; t < 300; ++t) {
+    for (std::uint64_t t = 0; t < 300; ++t)
       EXPECT_EQ(core_of_task(schedule, t), schedule[t % schedule.size()]);
-    }
   }
 }
 

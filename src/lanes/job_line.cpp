@@ -44,13 +44,11 @@ void JobLine::remove(const LanedJob& job) {
 std::vector<std::shared_ptr<LanedJob>> JobLine::remove_if(
     const std::function<bool(LanedJob&)>& gone) {
   std::vector<std::shared_ptr<LanedJob>> removed;
-  for (std::size_t i = 0; i < jobs_.size();) {
-    if (gone(*jobs_[i])) {
+  for (std::size_t i = 0; i < jobs_.size();)
+    if (gone(*jobs_[i]))
       removed.push_back(take({i, 0}).job);
-    } else {
+    else
       ++i;
-    }
-  }
   return removed;
 }
 
@@ -108,9 +106,8 @@ std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, Ti
     const std::uint64_t allowed = cores.allowed_bits(&jobs_[i]->executable());
     auto group = std::find_if(groups.begin(), groups.end(),
                               [&](const Group& g) { return g.allowed == allowed; });
-    if (group == groups.end()) {
+    if (group == groups.end())
       group = groups.insert(groups.end(), {allowed, waiting_[i].priority, {}, {}});
-    }
     group->priority = std::max(group->priority, waiting_[i].priority);
     group->jobs.push_back(waiting_[i]);
     group->indices.push_back(i);
@@ -119,12 +116,10 @@ std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, Ti
                    [](const Group& a, const Group& b) { return a.priority > b.priority; });
   for (const Group& group : groups) {
     std::vector<device::CoreState> states = cores.states();
-    for (std::size_t core = 0; core < states.size(); ++core) {
+    for (std::size_t core = 0; core < states.size(); ++core)
       states[core].usable = ((group.allowed >> core) & 1U) != 0;
-    }
-    if (auto grant = decide(group.jobs, states, now, complaints)) {
+    if (auto grant = decide(group.jobs, states, now, complaints))
       return device::Grant{group.indices[grant->job], grant->core_bits};
-    }
   }
   return std::nullopt;
 }

@@ -31,9 +31,8 @@ Result<std::vector<device::JobRecord>> JobTrace::read() const {
   if (!was_on_)
     return error(Code::kWrongState, "tracing was never on; call set_trace(records_per_core)");
   std::vector<device::JobRecord> records;
-  for (const Ring& ring : rings_) {
+  for (const Ring& ring : rings_)
     records.insert(records.end(), ring.records.begin(), ring.records.end());
-  }
   using Record = device::JobRecord;
   std::sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
     return a.started != b.started ? a.started < b.started : a.id < b.id;

@@ -30,9 +30,8 @@ Status KeptInputs::set(std::size_t index, const device::TensorRef& memory) {
 
 void KeptInputs::fences_signalled() noexcept {
   if (!fresh_) return;
-  for (const Input& input : inputs_) {
+  for (const Input& input : inputs_)
     if (input.fresh && input.content != nullptr) input.content->renew();
-  }
 }
 
 void KeptInputs::ran() noexcept {

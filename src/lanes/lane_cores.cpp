@@ -51,9 +51,8 @@ std::vector<LaneOccupant*> LaneCores::occupants(std::uint64_t core_bits) const {
   std::vector<LaneOccupant*> found;
   for_each_core(core_bits, [&](std::size_t core) {
     LaneOccupant* occupant = lanes_[core].occupant;
-    if (occupant != nullptr && std::find(found.begin(), found.end(), occupant) == found.end()) {
+    if (occupant != nullptr && std::find(found.begin(), found.end(), occupant) == found.end())
       found.push_back(occupant);
-    }
   });
   return found;
 }

@@ -127,9 +127,8 @@ bool LaneScheduler::wait_released(LanedJob& job, TimePoint until) {
   if (job.released()) return true;
   if (!wait(job, until)) return false;
   MutexLock lock(mutex_);
-  while (!job.released()) {
+  while (!job.released())
     if (!clock_->wait_until(lock.native(), job.changed, until)) return job.released();
-  }
   return true;
 }
 
@@ -184,9 +183,8 @@ Outcome LaneScheduler::run_engine(LaneOccupant& occupant, bool shadow) {
 
 void LaneScheduler::await_abandoned(const LaneOccupant& occupant, TimePoint until) {
   MutexLock lock(mutex_);
-  while (!table_.is(occupant, JobState::kAbandoned)) {
+  while (!table_.is(occupant, JobState::kAbandoned))
     if (!clock_->wait_until(lock.native(), abandoned_, until)) return;
-  }
 }
 
 bool LaneScheduler::execute(const std::shared_ptr<LanedJob>& job, bool by_worker) {

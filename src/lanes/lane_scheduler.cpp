@@ -156,9 +156,8 @@ void LaneScheduler::report(Aftermath& after) {
       MutexLock lock(mutex_);
       sink = sink_;
     }
-    for (const device::Event& event : after.events) {
+    for (const device::Event& event : after.events)
       if (sink != nullptr) run_callback("device", "an event sink", *sink, event);
-    }
   }
   for (const auto& job : after.completed) job->call_back();
 }
@@ -185,9 +184,8 @@ std::size_t LaneScheduler::depth(const QueueAccount& queue) const {
 bool LaneScheduler::drain(QueueAccount& queue, TimePoint until) {
   if (event_driven_) drain_starts(true);
   MutexLock lock(mutex_);
-  while (queue.depth != 0) {
+  while (queue.depth != 0)
     if (!clock_->wait_until(lock.native(), queue.drained, until)) return queue.depth == 0;
-  }
   return true;
 }
 

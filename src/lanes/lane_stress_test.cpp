@@ -47,9 +47,8 @@ TEST(LaneStress, EightThreadsOnThreeCores) {
       pending[slot]->on_done([&](device::Completion&) { ++completions; });
       if (random() % 8 == 0) pending[slot]->cancel();
     }
-    for (const auto& completion : pending) {
+    for (const auto& completion : pending)
       EXPECT_TRUE(completion == nullptr || completion->wait_released());
-    }
   };
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < 8; ++i) threads.emplace_back(work, i);

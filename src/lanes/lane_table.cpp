@@ -132,9 +132,8 @@ void LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, After
 }
 
 void LaneTable::schedule(TimePoint now, Aftermath& after) {
-  while (const auto next = line_.next(cores_, now, after.complaints)) {
+  while (const auto next = line_.next(cores_, now, after.complaints))
     grant(next->job, next->core_bits, now);
-  }
 }
 
 void LaneTable::grant(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits,
@@ -188,11 +187,10 @@ bool LaneTable::begin_copy_out(LanedJob& job) {
 void LaneTable::returned(LanedJob& job, Outcome outcome, TimePoint now, Aftermath& after) {
   if (job.progress_.is(JobState::kAbandoned)) return release(job, after);
   leave_cores(job, outcome, now, after);
-  if (outcome.lost && job.progress_.advance(JobState::kWaiting)) {
+  if (outcome.lost && job.progress_.advance(JobState::kWaiting))
     line_.put_back(facts_of(job), job.shared_from_this());
-  } else {
+  else
     complete(job, std::move(outcome.status), now, after);
-  }
   schedule(now, after);
 }
 
@@ -324,9 +322,8 @@ bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue, const device:
 
 bool LaneTable::repeat_here(LaneOccupant& run, const Outcome& outcome, TimePoint now,
                             Aftermath& after) {
-  if (!run.progress_.is(JobState::kRunning) || !run.progress_.advance(JobState::kWaiting)) {
+  if (!run.progress_.is(JobState::kRunning) || !run.progress_.advance(JobState::kWaiting))
     return false;
-  }
   advance(run.progress_, JobState::kGranted);
   advance(run.progress_, JobState::kRunning);
   report_reset(run.core_bits, outcome.status.message(), now, after);
@@ -384,9 +381,8 @@ Status LaneTable::make_resident(const LanedExecutable* owner, const device::Core
   // Jobs whose cores others hold now can never start.
   const auto stranded = line_.remove_if(
       [&](LanedJob& job) { return !cores_.check(job.cores, &job.executable()).ok(); });
-  for (const auto& job : stranded) {
+  for (const auto& job : stranded)
     complete(*job, cores_.check(job->cores, &job->executable()), now, after);
-  }
   schedule(now, after);
   return {};
 }
@@ -405,13 +401,11 @@ void LaneTable::swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, Ti
 
 std::size_t LaneTable::needed_workers(Aftermath& after) const {
   std::size_t needed = 0;
-  for (const auto& job : ready_) {
-    if (job->waiters_ > 0 && !job->has_deadline()) {
+  for (const auto& job : ready_)
+    if (job->waiters_ > 0 && !job->has_deadline())
       after.offered.push_back(job);
-    } else {
+    else
       ++needed;
-    }
-  }
   return needed;
 }
 

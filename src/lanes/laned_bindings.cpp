@@ -105,9 +105,8 @@ Status LanedBindings::drop_from_requests(std::size_t input) {
   for (const auto& slot : slots_) {
     if (slot->lost) continue;
     slot->stamp = 0;
-    if (std::exchange(slot->inputs[input], 0) != 0) {
+    if (std::exchange(slot->inputs[input], 0) != 0)
       CORELANE_TRY(slot->request->set_input(input, {}));
-    }
   }
   return {};
 }
@@ -298,9 +297,7 @@ Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bo
     const auto core = per_core ? static_cast<std::size_t>(std::countr_zero(core_bits)) : 0;
     for (const auto& other : slots_)
       if (other->width == width && other->core == core && !other->lost) slot = other.get();
-    if (slot == nullptr) {
-      CORELANE_ASSIGN(slot, new_slot(width, core));
-    }
+    if (slot == nullptr) CORELANE_ASSIGN(slot, new_slot(width, core));
   }
   const std::uint64_t stamp = changes_ << 1 | static_cast<std::uint64_t>(shadow);
   if (slot->stamp != stamp) {
@@ -354,9 +351,8 @@ Outcome LanedBindings::ran(Slot& slot, std::uint64_t core_bits, Status status) {
   }
   if (ok && open_outputs_) {
     bytes_out_ = 0;
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
       if (const auto result = slot.request->output(i)) bytes_out_ += result->size;
-    }
   }
   return {std::move(status), slot.lost, slot.lost};
 }

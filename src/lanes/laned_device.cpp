@@ -28,9 +28,8 @@ device::MemoryFigures LanedDevice::memory() const {
   std::vector<std::shared_ptr<const LanedExecutable>> alive;
   {
     const MutexLock lock(executables_mutex_);
-    for (const LanedExecutable* executable : executables_) {
+    for (const LanedExecutable* executable : executables_)
       if (auto keep = executable->weak_from_this().lock()) alive.push_back(std::move(keep));
-    }
   }
   for (const auto& executable : alive) sum += executable->memory();
   return sum;

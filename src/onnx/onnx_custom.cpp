@@ -93,9 +93,8 @@ using Types = std::unordered_map<std::string, ::onnx::TypeProto>;
 
 Types types_of(const ::onnx::GraphProto& graph) {
   Types types;
-  for (const auto* list : {&graph.value_info(), &graph.input(), &graph.output()}) {
+  for (const auto* list : {&graph.value_info(), &graph.input(), &graph.output()})
     for (const auto& v : *list) types[v.name()] = v.type();
-  }
   return types;
 }
 
@@ -116,9 +115,8 @@ Status write_outputs(::onnx::NodeProto& node, int position, const Types& types) 
     }
     dtypes.push_back(elem_type_of(type->second));
     std::string text;
-    for (const auto d : shape->dims()) {
+    for (const auto d : shape->dims())
       text += (text.empty() ? "" : ",") + (d == Shape::kOpen ? "?" : std::to_string(d));
-    }
     shapes.push_back(std::move(text));
   }
   set_attribute(node, "corelane_output_dtypes", dtypes);

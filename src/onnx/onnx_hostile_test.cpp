@@ -117,9 +117,8 @@ TEST(OnnxHostile, SizesThatOverflowAreOpen) {
   set_int(back, "group", most);
   m.node("Range", {"from", "to", "step"}, {"range"});
   const FactsTable facts = facts_of(m);
-  for (const char* name : {"tile", "pad", "concat", "up", "conv", "back"}) {
+  for (const char* name : {"tile", "pad", "concat", "up", "conv", "back"})
     EXPECT_EQ((*facts.of(name).shape)[2], Shape::kOpen) << name;
-  }
 }
 
 // Rules: what does not fit is left to the engine, which says no, or refused.

@@ -36,9 +36,8 @@ std::uint64_t total_constants(::onnx::ModelProto& model) {
 
 /// Models of other domains alone name no standard operator set; what a lowering adds needs one.
 void add_standard_opset(::onnx::ModelProto& model) {
-  for (const auto& o : model.opset_import()) {
+  for (const auto& o : model.opset_import())
     if (is_standard_domain(o.domain())) return;
-  }
   if (model.opset_import_size() == 0) return;  // An old model: version 1.
   auto& added = *model.add_opset_import();
   added.set_domain("");

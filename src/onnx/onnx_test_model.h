@@ -96,11 +96,10 @@ class TestModel {
     tensor.mutable_shape();
     for (const auto& d : dims) {
       auto& dim = *tensor.mutable_shape()->add_dim();
-      if (!d.symbol.empty()) {
+      if (!d.symbol.empty())
         dim.set_dim_param(d.symbol);
-      } else if (d.value >= 0) {
+      else if (d.value >= 0)
         dim.set_dim_value(d.value);
-      }
     }
   }
 

@@ -177,9 +177,7 @@ Status check_types(const Where& where, const IoEntry& io) {
 
 Status check_entry(std::string_view side, const IoEntry& io) {
   const Where where{side, io.desc.name};
-  if (io.desc.name.empty()) {
-    return error(Code::kInvalidArgument, "an {} has no name", side);
-  }
+  if (io.desc.name.empty()) return error(Code::kInvalidArgument, "an {} has no name", side);
   CORELANE_TRY(check_shape(where, io.desc.shape));
   CORELANE_TRY(check_types(where, io));
   CORELANE_TRY(check_layout(where, io.desc));

@@ -117,9 +117,8 @@ class Decoder {
     }
     out.desc.dtype = static_cast<DType>(io.dtype());
     out.desc.shape = Shape(numbers(io.dims()));
-    for (std::size_t i = 0; i < names; ++i) {
+    for (std::size_t i = 0; i < names; ++i)
       out.desc.dim_names.push_back(text(io.dim_names()->Get(static_cast<fb::uoffset_t>(i))));
-    }
     out.desc.layout = {static_cast<LayoutKind>(io.layout()), io.c2(), io.w_stride()};
     out.desc.quant = quant(io.quant());
     out.quant_dtype = static_cast<DType>(io.boundary_dtype());
@@ -169,9 +168,7 @@ class Decoder {
     each(p.metadata(), [&](const schema::Property& property) {
       std::string key = text(property.key());
       const auto [at, is_new] = d.metadata.emplace(std::move(key), text(property.value()));
-      if (!is_new) {
-        status = error(Code::kMalformed, "metadata key '{}' is given twice", at->first);
-      }
+      if (!is_new) status = error(Code::kMalformed, "metadata key '{}' is given twice", at->first);
     });
     return status;
   }
@@ -199,9 +196,8 @@ Status verify_and_decode(ByteSpan bytes, DecodedHeader& out) {
   options.max_depth = format::kMaxDepth;
   options.max_tables = format::kMaxTables;
   fb::Verifier verifier(data, bytes.size(), options);
-  if (!schema::VerifyProgramBuffer(verifier)) {
+  if (!schema::VerifyProgramBuffer(verifier))
     return error(Code::kMalformed, "the FlatBuffer of {} bytes does not verify", bytes.size());
-  }
   CORELANE_TRY(Decoder(bytes.size()).decode(*schema::GetProgram(data), out));
   return check_description(out.description);
 }

@@ -93,9 +93,8 @@ class Encoder {
     Offsets<schema::ShapeSet> sets;
     for (const std::vector<Shape>& set : d.shape_sets) {
       Offsets<schema::Dims> shapes;
-      for (const Shape& shape : set) {
+      for (const Shape& shape : set)
         shapes.push_back(schema::CreateDims(builder_, builder_.CreateVector(shape.dims())));
-      }
       sets.push_back(schema::CreateShapeSet(builder_, builder_.CreateVector(shapes)));
     }
     return builder_.CreateVector(sets);

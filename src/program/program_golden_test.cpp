@@ -37,9 +37,8 @@ constexpr std::string_view kFormat10 =
 
 ByteVector from_hex(std::string_view hex) {
   ByteVector out;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
     out.push_back(static_cast<std::byte>(std::stoul(std::string(hex.substr(i, 2)), nullptr, 16)));
-  }
   return out;
 }
 

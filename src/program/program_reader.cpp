@@ -35,9 +35,8 @@ struct AlignedCopy {
 Result<std::shared_ptr<const AlignedCopy>> copy_aligned(ByteSpan bytes) {
   void* memory =
       ::operator new(std::max<std::size_t>(bytes.size(), 1), AlignedCopy::kAlignment, std::nothrow);
-  if (memory == nullptr) {
+  if (memory == nullptr)
     return error(Code::kOutOfMemory, "no memory for a copy of a program of {} bytes", bytes.size());
-  }
   if (!bytes.empty()) std::memcpy(memory, bytes.data(), bytes.size());
   return std::make_shared<const AlignedCopy>(static_cast<std::byte*>(memory));
 }
@@ -128,9 +127,8 @@ struct ProgramFile::Impl {
 namespace {
 
 Status verify_all(const ProgramFile& file) {
-  for (std::size_t i = 0; i < file.segments().size(); ++i) {
+  for (std::size_t i = 0; i < file.segments().size(); ++i)
     if (auto segment = file.segment(i); !segment) return segment.error();
-  }
   return {};
 }
 
@@ -195,9 +193,7 @@ Result<ByteSpan> ProgramFile::segment(std::size_t index) const {
   const ByteSpan content = impl_->span(info);
   SegmentCheck& check = impl_->checks[index];
   std::call_once(check.once, [&] { check.computed = crc32c(content); });
-  if (check.computed != info.crc32c) {
-    return error(impl_->corrupted(info, check.computed));
-  }
+  if (check.computed != info.crc32c) return error(impl_->corrupted(info, check.computed));
   return content;
 }
 

@@ -84,14 +84,12 @@ Status check_segment_places(const std::vector<SegmentInfo>& segments, ByteSpan f
                    s.offset - end, name, format::kMaxGap);
     }
     const ByteSpan gap = file.subspan(end, s.offset - end);
-    if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{}; })) {
+    if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{}; }))
       return error(Code::kMalformed, "the bytes between {} and {} are not zero", end, s.offset);
-    }
     end = s.offset + s.size;
   }
-  if (end != file.size()) {
+  if (end != file.size())
     return error(Code::kMalformed, "the last segment ends at {}, the file at {}", end, file.size());
-  }
   return {};
 }
 

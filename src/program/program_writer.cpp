@@ -33,13 +33,10 @@ std::size_t content_bytes(const ProgramDescription& d, const std::vector<Segment
       n += 8 * (io.quant.scales.size() + io.desc.quant.scales.size());
     }
   }
-  for (const auto& set : d.shape_sets) {
+  for (const auto& set : d.shape_sets)
     for (const Shape& shape : set) n += 12 + 8 * shape.rank();
-  }
   for (const auto& [key, value] : d.metadata) n += 8 + key.size() + value.size();
-  for (const ImportFinding& f : d.findings) {
-    n += 12 + f.node.size() + f.op.size() + f.text.size();
-  }
+  for (const ImportFinding& f : d.findings) n += 12 + f.node.size() + f.op.size() + f.text.size();
   for (const CustomOperatorDecl& op : d.custom_operators) n += op.type.size() + op.domain.size();
   for (const SegmentInfo& s : segments) n += s.tag.size();
   return n;
@@ -108,13 +105,10 @@ Result<ByteVector> ProgramWriter::finish() const {
                  header_size, format::kMaxHeaderBytes);
   }
   const std::size_t file_size = place_segments(segments, format::kFixedHeaderBytes + header_size);
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    segments[i].crc32c = crc32c(impl_->contents[i]);
-  }
+  for (std::size_t i = 0; i < segments.size(); ++i) segments[i].crc32c = crc32c(impl_->contents[i]);
   const ByteVector header = encode_header(description, segments);
-  if (header.size() != header_size) {
+  if (header.size() != header_size)
     return error(Code::kInternal, "the header took {} bytes, then {}", header_size, header.size());
-  }
 
   ByteVector file(file_size);
   format::FixedHeader fixed;

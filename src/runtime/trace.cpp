@@ -68,11 +68,10 @@ std::string prometheus_label(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n') {
+    if (c == '\n')
       out += "\\n";
-    } else {
+    else
       out += c;
-    }
   }
   return out;
 }
@@ -91,9 +90,8 @@ std::string chrome_trace(const device::DeviceInfo& info, std::span<const TraceSp
 
   Json events = Json::array();
   events.push_back(metadata("process_name", 0, info.instance));
-  for (std::size_t i = 0; i < info.cores.size(); ++i) {
+  for (std::size_t i = 0; i < info.cores.size(); ++i)
     events.push_back(metadata("thread_name", static_cast<int>(i), info.cores[i].name));
-  }
   for (const TraceSpan& span : sorted) {
     add_wait(events, span, origin);
     add_bars(events, span, origin, info.cores.size());
@@ -144,10 +142,9 @@ std::vector<double> core_shares(std::span<const device::JobRecord> records, std:
   if (last <= first) return shares;
   const double whole = microseconds(last - first);
   for (const device::JobRecord& r : records) {
-    for (std::size_t core = 0; core < cores; ++core) {
+    for (std::size_t core = 0; core < cores; ++core)
       if (((r.core_bits >> core) & 1U) != 0)
         shares[core] += microseconds(r.ended - r.started) / whole;
-    }
   }
   return shares;
 }

@@ -31,9 +31,8 @@ device::JobRecord job(std::uint64_t id, std::uint64_t cores, Duration queued, Du
 
 std::vector<Json> of_phase(const Json& trace, const std::string& phase) {
   std::vector<Json> events;
-  for (const Json& e : trace["traceEvents"]) {
+  for (const Json& e : trace["traceEvents"])
     if (e["ph"] == phase) events.push_back(e);
-  }
   return events;
 }
 

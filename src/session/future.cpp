@@ -34,9 +34,8 @@ bool FutureState::resolve(Result<Outputs> value) {
 bool FutureState::wait(TimePoint until) {
   if (resolved() || lost()) return true;
   MutexLock lock(mutex);
-  while (!resolved()) {
+  while (!resolved())
     if (!clock->wait_until(lock.native(), changed, until)) break;
-  }
   return resolved();
 }
 
@@ -44,9 +43,8 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
   if (resolved() || lost()) return true;
   MutexLock lock(mutex);
   dispatch::InterruptPoll poll(interrupted, "session");
-  while (!resolved()) {
+  while (!resolved())
     if (!poll.wait(*clock, lock, changed, kNever).ok()) return false;
-  }
   return true;
 }
 

@@ -11,9 +11,8 @@ namespace {
 
 Result<std::shared_ptr<session::SessionCore>> core_of(
     const std::shared_ptr<session::BindingState>& state) {
-  if (state == nullptr) {
+  if (state == nullptr)
     return error(Code::kWrongState, "this binding was never made; use Session::io_binding");
-  }
   auto core = state->core.lock();
   if (core == nullptr) return error(Code::kWrongState, "the session of this binding is gone");
   return core;
@@ -27,11 +26,10 @@ Status no_buffer(std::string_view what, std::string_view name) {
 void put(std::vector<session::CallOutput>& outputs, session::CallOutput output) {
   const auto same = std::find_if(outputs.begin(), outputs.end(),
                                  [&](const auto& o) { return o.index == output.index; });
-  if (same != outputs.end()) {
+  if (same != outputs.end())
     *same = std::move(output);
-  } else {
+  else
     outputs.push_back(std::move(output));
-  }
 }
 
 }  // namespace
@@ -90,9 +88,8 @@ Status IoBinding::bind_output(std::string_view name, const MutableTensorView& vi
   CORELANE_ASSIGN(const auto core, core_of(state_));
   session::CallOutput output;
   CORELANE_ASSIGN(output.index, core->model().output_index(name));
-  if (view.data == nullptr) {
+  if (view.data == nullptr)
     return error(Code::kInvalidArgument, "output '{}': the memory is null", name);
-  }
   const Shape& declared = core->model().native_outputs()[output.index].shape;
   if (view.shape.is_static() && !core->model().has_open_shapes() && !declared.accepts(view.shape)) {
     return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", name,
@@ -106,9 +103,8 @@ Status IoBinding::bind_output(std::string_view name, const MutableTensorView& vi
   output.tensor.quant = view.quant;
   output.tensor.size = view.size;
   output.tensor.data = std::shared_ptr<void>(std::move(keep_alive), view.data);
-  if (output.tensor.data == nullptr) {
+  if (output.tensor.data == nullptr)
     output.tensor.data = std::shared_ptr<void>(std::shared_ptr<void>(), view.data);
-  }
   put(state_->outputs, std::move(output));
   return {};
 }
@@ -165,9 +161,8 @@ std::vector<std::string_view> IoBinding::input_names() const {
   std::vector<std::string_view> names;
   const auto core = core_of(state_);
   if (!core) return names;
-  for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
+  for (std::size_t i = 0; i < state_->inputs.size(); ++i)
     if (state_->inputs[i]) names.emplace_back((*core)->model().native_inputs()[i].name);
-  }
   return names;
 }
 
@@ -175,9 +170,8 @@ std::vector<std::string_view> IoBinding::output_names() const {
   std::vector<std::string_view> names;
   const auto core = core_of(state_);
   if (!core) return names;
-  for (const session::CallOutput& output : state_->outputs) {
+  for (const session::CallOutput& output : state_->outputs)
     names.emplace_back((*core)->model().native_outputs()[output.index].name);
-  }
   return names;
 }
 

@@ -80,9 +80,8 @@ Result<std::shared_ptr<session::SessionCore>> make_core(const session::ModelSour
                                                         const SessionOptions& options,
                                                         const Session* weights_from,
                                                         std::shared_ptr<const Program> weights) {
-  if (weights_from != nullptr && weights == nullptr) {
+  if (weights_from != nullptr && weights == nullptr)
     return error(Code::kWrongState, "the session to take weights from is closed or was never made");
-  }
   CORELANE_ASSIGN(auto parts, session::make_parts(source, options, std::move(weights)));
   auto core = std::make_shared<SessionCore>(std::move(parts));
   session::remember(core);
@@ -145,9 +144,8 @@ Result<Outputs> Session::run(const Feed& feed, const CallOptions& options) {
 
 Status Session::run(IoBinding& binding, const CallOptions& options) {
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
-  if (binding.state_ == nullptr || binding.state_->core.lock() != core) {
+  if (binding.state_ == nullptr || binding.state_->core.lock() != core)
     return error(Code::kInvalidArgument, "the binding is not of this session; use io_binding()");
-  }
   session::BindingState& state = *binding.state_;
   state.results.clear();
   Call call;
@@ -163,11 +161,10 @@ Status Session::run(IoBinding& binding, const CallOptions& options) {
     return error(Code::kInvalidArgument,
                  "a run with a binding gives the bound outputs; leave CallOptions::outputs empty");
   }
-  if (state.outputs.empty()) {
+  if (state.outputs.empty())
     CORELANE_TRY(core->model().choose_outputs({}, call));
-  } else {
+  else
     call.outputs = state.outputs;
-  }
   CORELANE_ASSIGN(state.results, core->run(std::move(call), options));
   return {};
 }
@@ -240,9 +237,8 @@ Result<std::uint64_t> Session::run_batch_async(const Feed& feed, RunCallback cal
 
 Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size_t depth,
                                                      bool reset, const CallOptions& options) {
-  if (depth == 0) {
+  if (depth == 0)
     return error(Code::kInvalidArgument, "the depth of a pipeline is at least 1; 0 is run()");
-  }
   CORELANE_ASSIGN(Future newest, submit(feed, options));
   std::deque<Future> dropped;
   Future oldest;
@@ -293,9 +289,8 @@ std::vector<Result<Outputs>> Session::flush(const std::function<bool()>& interru
 
 Status Session::drain() {
   Status first;
-  for (const Result<Outputs>& result : flush()) {
+  for (const Result<Outputs>& result : flush())
     if (!result && first.ok()) first = result.error();
-  }
   return first;
 }
 
@@ -323,9 +318,8 @@ Status Session::close_all(Duration timeout) {
   const auto cores = session::living_sessions();
   // One time limit for all, on each of their clocks.
   std::map<std::shared_ptr<Clock>, TimePoint> deadlines;
-  for (const auto& core : cores) {
+  for (const auto& core : cores)
     deadlines.try_emplace(core->clock(), deadline_of(*core->clock(), timeout));
-  }
   Status first;
   for (const auto& core : cores) {
     const Status status = core->close(deadlines.at(core->clock()));

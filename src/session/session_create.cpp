@@ -66,9 +66,8 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
                                 std::shared_ptr<const Program> weights_of) {
   // What no device could do is refused before one is opened.
   CORELANE_TRY(check(options, device::CoreSet::kMaxCores));
-  if (options.load.on == nullptr) {
+  if (options.load.on == nullptr)
     CORELANE_ASSIGN(options.load.on, device::open_device(options.load.device));
-  }
   CORELANE_TRY(check(options, options.load.on->info().cores.size()));
   if (options.schedule.empty() && !options.tp_mode) options.tp_mode = TpMode::kAuto;
   if (!options.print_perf) options.print_perf = perf_from_environment();
@@ -87,9 +86,8 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
   const std::vector<std::size_t> cores = dispatch::unique_cores(options.schedule);
   const auto threads = static_cast<std::size_t>(options.threads_per_core);
   const std::size_t contexts = threads * std::max<std::size_t>(cores.size(), 1);
-  for (std::size_t i = 0; i < contexts; ++i) {
+  for (std::size_t i = 0; i < contexts; ++i)
     parts.cores.push_back(cores.empty() ? -1 : static_cast<std::int32_t>(cores[i % cores.size()]));
-  }
   if (options.tp_mode) parts.any_cores = cores_of(*options.tp_mode);
   parts.options = std::move(options);
   decide_duplication(parts, shares_weights);
@@ -108,9 +106,8 @@ std::vector<std::shared_ptr<SessionCore>> living_sessions() {
   auto& all = per_process<LivingSessions>();
   const MutexLock lock(all.mutex);
   std::vector<std::shared_ptr<SessionCore>> cores;
-  for (const auto& weak : all.cores) {
+  for (const auto& weak : all.cores)
     if (auto core = weak.lock()) cores.push_back(std::move(core));
-  }
   return cores;
 }
 

@@ -1,4 +1,5 @@
-// What a forked child of a process with sessions sees of them: every call is refused, and none waits.
+// What a forked child of a process with sessions sees of them: every call is refused, and none
+// waits.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

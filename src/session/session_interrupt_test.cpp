@@ -1,6 +1,5 @@
 // Every wait of a session can be interrupted, and loses nothing.
 #include "dispatch/interrupt_poll.h"
-
 #include "session/testing/session_bench.h"
 
 namespace corelane {

@@ -19,17 +19,15 @@ std::string names_of(const std::vector<TensorDesc>& descs) {
 
 std::string names_of(const Feed& feed) {
   std::string names;
-  for (const FeedItem& item : feed) {
+  for (const FeedItem& item : feed)
     names += (names.empty() ? "'" : ", '") + std::string(item.name) + "'";
-  }
   return names.empty() ? "none" : names;
 }
 
 Result<std::size_t> index_of(const std::vector<TensorDesc>& descs, std::string_view name,
                              std::string_view what) {
-  for (std::size_t i = 0; i < descs.size(); ++i) {
+  for (std::size_t i = 0; i < descs.size(); ++i)
     if (descs[i].name == name) return i;
-  }
   return error(Code::kNotFound, "there is no {} '{}'; the model has {}", what, name,
                names_of(descs));
 }
@@ -131,9 +129,8 @@ Status SessionModel::check_dtype(std::size_t index, const TensorView& given) con
                            given.dtype == entry.quant_dtype && given.quant == entry.quant;
     if (quantized) return {};
   }
-  if (rules_ == InputRules::kLenient && is_lenient(given.dtype) && desc.dtype != DType::kString) {
+  if (rules_ == InputRules::kLenient && is_lenient(given.dtype) && desc.dtype != DType::kString)
     return {};
-  }
   return error(Code::kTypeMismatch, "input '{}' takes {}, given {}{}", desc.name,
                dtype_name(desc.dtype), dtype_name(given.dtype),
                rules_ == InputRules::kLenient
@@ -195,12 +192,9 @@ Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool s
                    names_of(inputs_));
     }
     std::size_t index = k;
-    if (!positional) {
-      CORELANE_ASSIGN(index, input_index(item.name));
-    }
-    if (seen[index]) {
+    if (!positional) CORELANE_ASSIGN(index, input_index(item.name));
+    if (seen[index])
       return error(Code::kInvalidArgument, "input '{}' is given twice", inputs_[index].name);
-    }
     seen[index] = true;
     CORELANE_ASSIGN(inputs[index].view, check_sample(index, item.view, samples));
     inputs[index].keep = item.keep_alive;
@@ -216,9 +210,8 @@ Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool s
     return inputs;
   }
   std::vector<CallInput> sample = inputs;
-  for (CallInput& input : sample) {
+  for (CallInput& input : sample)
     if (input.view.shape.rank() > 0) input.view.shape[0] = 1;
-  }
   CORELANE_TRY(check_shapes(sample));
   return inputs;
 }

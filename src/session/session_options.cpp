@@ -65,9 +65,8 @@ Status positive(std::string_view name, std::int64_t value) {
 
 Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
   std::string_view rest = trimmed(text);
-  if (rest.starts_with('[') != rest.ends_with(']') || rest == "[") {
+  if (rest.starts_with('[') != rest.ends_with(']') || rest == "[")
     return bad_schedule(text, "has one bracket only");
-  }
   if (rest.starts_with('[')) rest = trimmed(rest.substr(1, rest.size() - 2));
   if (rest.empty()) return bad_schedule(text, "must not be empty");
   std::vector<std::size_t> cores;
@@ -82,9 +81,8 @@ Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
     }
     std::size_t core = 0;
     const auto [end, code] = std::from_chars(token.data(), token.data() + token.size(), core);
-    if (code != std::errc() || end != token.data() + token.size()) {
+    if (code != std::errc() || end != token.data() + token.size())
       return bad_schedule(text, fmt::format("has '{}', which is not a core number", token));
-    }
     cores.push_back(core);
     separated = false;
     rest = trimmed(rest.substr(token.size()));
@@ -95,26 +93,23 @@ Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
 
 Result<TpMode> parse_tp_mode(std::string_view text) {
   const std::string word = squeezed(text);
-  for (const auto& [mode, name] : kTpModes) {
+  for (const auto& [mode, name] : kTpModes)
     if (word == name) return mode;
-  }
   return error(Code::kInvalidArgument,
                "tp_mode '{}' is unknown; allowed are auto, all, 0, 1, 2, \"0,1\" and \"0,1,2\"",
                text);
 }
 
 std::string_view tp_mode_name(TpMode mode) noexcept {
-  for (const auto& [known, name] : kTpModes) {
+  for (const auto& [known, name] : kTpModes)
     if (known == mode) return name;
-  }
   return "auto";
 }
 
 Result<InputLayout> parse_input_layout(std::string_view text) {
   const std::string word = squeezed(text);
-  for (const auto& [layout, name] : kLayouts) {
+  for (const auto& [layout, name] : kLayouts)
     if (word == name) return layout;
-  }
   return error(Code::kInvalidArgument,
                "layout '{}' is unknown; allowed are original (nchw), original_software "
                "(nchw_software), nhwc and any",
@@ -122,9 +117,8 @@ Result<InputLayout> parse_input_layout(std::string_view text) {
 }
 
 std::string_view input_layout_name(InputLayout layout) noexcept {
-  for (const auto& [known, name] : kLayouts) {
+  for (const auto& [known, name] : kLayouts)
     if (known == layout) return name;
-  }
   return "original";
 }
 

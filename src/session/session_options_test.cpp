@@ -49,9 +49,8 @@ TEST(TpModeText, SevenModesAndTheirCores) {
 }
 
 TEST(TpModeText, UnknownSetsAreRefused) {
-  for (const char* text : {"", "1,0", "0,2", "1,2", "3", "none", "0,1,2,3"}) {
+  for (const char* text : {"", "1,0", "0,2", "1,2", "3", "none", "0,1,2,3"})
     EXPECT_FALSE(parse_tp_mode(text)) << text;
-  }
 }
 
 TEST(TpModeText, AutoIsAnyCoreAndNotCoreZero) {

@@ -44,9 +44,8 @@ TEST(SessionMapping, EveryTaskRunsOnTheCoreOfTheFormula) {
     ASSERT_TRUE(session.wait_callbacks());
     const auto cores = cores_used(session);
     ASSERT_EQ(cores.size(), 300U);
-    for (std::size_t t = 0; t < 300; ++t) {
+    for (std::size_t t = 0; t < 300; ++t)
       EXPECT_EQ(cores[t], std::uint64_t{1} << schedule[t % schedule.size()]) << t;
-    }
   }
 }
 
@@ -59,9 +58,8 @@ TEST(SessionMapping, AdaptiveGivesATaskThatIsAloneAllCores) {
   ASSERT_TRUE(session.set_trace(100).ok());
   CallbackLog log;
   const auto submit = [&](int tasks) {
-    for (int i = 0; i < tasks; ++i) {
+    for (int i = 0; i < tasks; ++i)
       ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
-    }
     bench.run_out(session);
   };
   submit(1);  // Nothing is known of its time yet.
@@ -197,9 +195,8 @@ TEST(SessionOrder, ASlowCoreDelaysNoOtherWhileTheQueueHasRoom) {
   options.max_queue_size = 16;
   Session session = bench.session(options);
   CallbackLog log;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 10; ++i)
     ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
-  }
   bench.run_out(session);
   const auto tasks = log.tasks();
   EXPECT_THAT(std::vector(tasks.begin(), tasks.begin() + 5), ElementsAre(1, 3, 5, 7, 9));
@@ -216,9 +213,8 @@ TEST(SessionOrder, LeastLoadedPlacementUsesWhatIsIdle) {
   options.max_queue_size = 16;
   Session session = bench.session(options);
   CallbackLog log;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 10; ++i)
     ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
-  }
   bench.run_out(session);
   EXPECT_EQ(log.times()[8], 9);    // Nine on core 1, one after the other.
   EXPECT_EQ(log.times()[9], 100);  // Task 0 alone on core 0.

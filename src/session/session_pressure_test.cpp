@@ -92,9 +92,8 @@ TEST(SessionQueue, UnlimitedTakesEverythingAtOnce) {
   options.max_pending_callbacks = kUnlimited;
   Session session = bench.session(options);
   CallbackLog log;
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 500; ++i)
     ASSERT_TRUE(session.try_run_async(feed_of(bench.x), log.callback(bench))->has_value());
-  }
   EXPECT_EQ(session.statistics().waiting, 499U);
   bench.run_out(session);
   EXPECT_EQ(log.entries.size(), 500U);
@@ -114,9 +113,8 @@ TEST(SessionQueue, SlowCallbacksHoldSubmissionUp) {
     ++called;
   };
   // Tasks take no time: the eighth is the last that finds fewer than eight pending.
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 8; ++i)
     EXPECT_TRUE(session.try_run_async(feed_of(bench.x), slow)->has_value()) << i;
-  }
   EXPECT_FALSE(session.try_run_async(feed_of(bench.x), slow)->has_value());
   EXPECT_EQ(session.statistics().pending_callbacks, 8U);
   gate.set_value();
@@ -176,19 +174,16 @@ std::int64_t median_gap(const std::vector<std::size_t>& schedule, int threads) {
   EXPECT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
   bench.run_out(session);  // The first sample.
   std::vector<TimePoint> accepted;
-  while (accepted.size() < 31) {
-    if (session.try_run_async(feed_of(bench.x), log.callback(bench))->has_value()) {
+  while (accepted.size() < 31)
+    if (session.try_run_async(feed_of(bench.x), log.callback(bench))->has_value())
       accepted.push_back(bench.clock->now());
-    } else {
+    else
       bench.clock->advance(microseconds(10));
-    }
-  }
   bench.run_out(session);
   EXPECT_EQ(log.entries.size(), 32U);  // None is lost.
   std::vector<std::int64_t> gaps;
-  for (std::size_t i = 1; i < accepted.size(); ++i) {
+  for (std::size_t i = 1; i < accepted.size(); ++i)
     gaps.push_back((accepted[i] - accepted[i - 1]).count() / 1000);
-  }
   std::sort(gaps.begin(), gaps.end());
   return gaps[gaps.size() / 2];
 }

@@ -31,18 +31,16 @@ TEST(DType, BytesPadNibblesAndSaturate) {
 }
 
 TEST(DType, IntegersAndFloatsAreDisjoint) {
-  for (int i = 0; i <= static_cast<int>(DType::kString); ++i) {
+  for (int i = 0; i <= static_cast<int>(DType::kString); ++i)
     EXPECT_FALSE(is_float(static_cast<DType>(i)) && is_integer(static_cast<DType>(i)));
-  }
   EXPECT_TRUE(is_integer(DType::kU4));
   EXPECT_FALSE(is_integer(DType::kBool));
   EXPECT_TRUE(is_float(DType::kBF16));
 }
 
 TEST(Layout, NamesRoundTrip) {
-  for (const auto k : {LayoutKind::kPlain, LayoutKind::kNHWC, LayoutKind::kNC1HWC2}) {
+  for (const auto k : {LayoutKind::kPlain, LayoutKind::kNHWC, LayoutKind::kNC1HWC2})
     EXPECT_EQ(layout_from_name(layout_name(k)), k);
-  }
   EXPECT_EQ(layout_from_name("chwn"), std::nullopt);
 }
 
@@ -97,9 +95,8 @@ TEST(Quant, CheckNamesWhatDoesNotFit) {
   EXPECT_EQ(q.check(s).code(), Code::kInvalidArgument);
   q.axis = -1;
   EXPECT_EQ(q.check(s).code(), Code::kInvalidArgument);
-  for (const float bad : {0.0F, -1.0F, std::numeric_limits<float>::infinity(), std::nanf("")}) {
+  for (const float bad : {0.0F, -1.0F, std::numeric_limits<float>::infinity(), std::nanf("")})
     EXPECT_EQ(Quant::affine(bad, 0).check(s).code(), Code::kInvalidArgument) << bad;
-  }
 }
 
 TEST(TensorDesc, TextNamesEveryProperty) {

@@ -39,9 +39,8 @@ const Row& row_of(DType t) noexcept {
 }
 
 constexpr bool rows_are_indexed_by_type() {
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
     if (static_cast<std::size_t>(kRows[i].type) != i) return false;
-  }
   return true;
 }
 static_assert(rows_are_indexed_by_type());
@@ -61,9 +60,8 @@ std::size_t dtype_bytes(DType t, std::size_t count) noexcept {
 std::string_view dtype_name(DType t) noexcept { return row_of(t).name; }
 
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
-  for (const Row& row : kRows) {
+  for (const Row& row : kRows)
     if (name == row.name || name == row.alias) return row.type;
-  }
   if (name == "float") return DType::kF32;
   if (name == "double") return DType::kF64;
   if (name == "half") return DType::kF16;

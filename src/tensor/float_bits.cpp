@@ -28,15 +28,14 @@ float f16_to_f32(std::uint16_t h) noexcept {
   const std::uint32_t sign = (h & 0x8000U) << 16;
   const std::uint32_t magnitude = h & 0x7FFFU;
   std::uint32_t bits;
-  if (magnitude > 0x7C00U) {  // NaN, made quiet as the CPU's own instructions do.
+  if (magnitude > 0x7C00U)  // NaN, made quiet as the CPU's own instructions do.
     bits = 0x7FC00000U | (magnitude << 13);
-  } else if (magnitude == 0x7C00U) {
+  else if (magnitude == 0x7C00U)
     bits = 0x7F800000U;
-  } else if (magnitude >= 0x400U) {
+  else if (magnitude >= 0x400U)
     bits = (magnitude << 13) + 0x38000000U;
-  } else {  // Denormal: magnitude * 2^-24, exact.
+  else  // Denormal: magnitude * 2^-24, exact.
     bits = std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-24F);
-  }
   return std::bit_cast<float>(sign | bits);
 }
 

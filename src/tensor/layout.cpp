@@ -17,9 +17,8 @@ std::string_view layout_name(LayoutKind kind) noexcept {
 }
 
 std::optional<LayoutKind> layout_from_name(std::string_view name) noexcept {
-  for (const LayoutKind kind : {LayoutKind::kPlain, LayoutKind::kNHWC, LayoutKind::kNC1HWC2}) {
+  for (const LayoutKind kind : {LayoutKind::kPlain, LayoutKind::kNHWC, LayoutKind::kNC1HWC2})
     if (name == layout_name(kind)) return kind;
-  }
   return std::nullopt;
 }
 
@@ -37,9 +36,8 @@ Status check_layout(const Shape& shape, DType dtype, const Layout& layout) {
                  "layout {}{} needs a 4-D shape, given {}; use plain without a row stride", name,
                  plain ? " with a row stride" : "", shape.to_string());
   }
-  if (layout.kind == LayoutKind::kNC1HWC2 && layout.c2 == 0) {
+  if (layout.kind == LayoutKind::kNC1HWC2 && layout.c2 == 0)
     return error(Code::kInvalidArgument, "layout nc1hwc2 needs c2 >= 1, given 0");
-  }
   if (layout.w_stride != 0 && static_cast<std::int64_t>(layout.w_stride) < shape[3]) {
     return error(Code::kInvalidArgument,
                  "w_stride {} is below the width of {}; give at least {}, or 0 for the width",
@@ -56,13 +54,11 @@ Status check_layout(const Shape& shape, DType dtype, const Layout& layout) {
 
 /// The product, or nullopt when it overflows. 0 when any factor is.
 std::optional<std::size_t> product(std::initializer_list<std::size_t> factors) {
-  for (const std::size_t f : factors) {
+  for (const std::size_t f : factors)
     if (f == 0) return 0;
-  }
   std::size_t result = 1;
-  for (const std::size_t f : factors) {
+  for (const std::size_t f : factors)
     if (__builtin_mul_overflow(result, f, &result)) return std::nullopt;
-  }
   return result;
 }
 
@@ -78,9 +74,8 @@ std::optional<std::size_t> stored_elements(const Shape& shape, const Layout& lay
 }  // namespace
 
 Result<std::size_t> storage_bytes(const Shape& shape, DType dtype, const Layout& layout) {
-  if (dtype == DType::kString) {
+  if (dtype == DType::kString)
     return error(Code::kUnsupported, "string tensors have no fixed size and are not supported");
-  }
   if (dtype_bits(dtype) == 0) {
     return error(Code::kInvalidArgument, "element type {} has no size; name one such as f32",
                  dtype_name(dtype));

@@ -38,9 +38,8 @@ std::string_view field(std::string_view header, std::string_view key) {
 Result<Shape> parse_tuple(std::string_view text, const std::string& name) {
   std::vector<std::int64_t> dims;
   const auto close = text.find(')');
-  if (text.empty() || text.front() != '(' || close == std::string_view::npos) {
+  if (text.empty() || text.front() != '(' || close == std::string_view::npos)
     return error(Code::kMalformed, "{}: .npy header without a shape tuple", name);
-  }
   text = text.substr(1, close - 1);
   const char* p = text.data();
   const char* end = p + text.size();
@@ -51,9 +50,8 @@ Result<Shape> parse_tuple(std::string_view text, const std::string& name) {
     }
     std::int64_t v = 0;
     const auto [next, ec] = std::from_chars(p, end, v);
-    if (ec != std::errc() || v < 0) {
+    if (ec != std::errc() || v < 0)
       return error(Code::kMalformed, "{}: .npy shape '({})' is not a tuple of sizes", name, text);
-    }
     dims.push_back(v);
     p = next;
   }
@@ -62,17 +60,14 @@ Result<Shape> parse_tuple(std::string_view text, const std::string& name) {
 
 Result<std::string_view> read_header_fields(ByteReader& reader) {
   CORELANE_ASSIGN(auto magic, reader.read_bytes(6));
-  if (as_string_view(magic) != "\x93NUMPY") {
-    return error(Code::kMalformed, "magic bytes missing");
-  }
+  if (as_string_view(magic) != "\x93NUMPY") return error(Code::kMalformed, "magic bytes missing");
   CORELANE_ASSIGN(auto major, reader.read<std::uint8_t>());
   CORELANE_ASSIGN([[maybe_unused]] auto minor, reader.read<std::uint8_t>());
   std::size_t length = 0;
-  if (major == 1) {
+  if (major == 1)
     CORELANE_ASSIGN(length, reader.read<std::uint16_t>());
-  } else {
+  else
     CORELANE_ASSIGN(length, reader.read<std::uint32_t>());
-  }
   CORELANE_ASSIGN(auto header, reader.read_bytes(length));
   return as_string_view(header);
 }
@@ -93,9 +88,8 @@ Result<NpyArray> parse_npy(ByteSpan bytes, const std::string& name) {
   CORELANE_ASSIGN(auto header, read_header(reader, name));
   const auto descr = field(header, "descr");
   NpyArray array;
-  for (const auto& [text, dtype] : kDescr) {
+  for (const auto& [text, dtype] : kDescr)
     if (descr.size() > 4 && descr.substr(1, 3) == text) array.dtype = dtype;
-  }
   if (array.dtype == DType::kUndefined) {
     return error(Code::kUnsupported,
                  "{}: .npy type {} is not read; little-endian numbers and bool are (convert with "
@@ -132,12 +126,10 @@ Result<std::string> format_npy(const TensorView& view) {
     source.data = wide.data();
   }
   std::string_view descr;
-  for (const auto& [text, dtype] : kDescr) {
+  for (const auto& [text, dtype] : kDescr)
     if (dtype == source.dtype && descr.empty()) descr = text;
-  }
-  if (descr.empty()) {
+  if (descr.empty())
     return error(Code::kUnsupported, "{} has no .npy type", dtype_name(view.dtype));
-  }
   std::string dims;
   for (auto d : view.shape.dims()) dims += fmt::format("{},", d);
   std::string header =

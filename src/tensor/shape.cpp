@@ -10,15 +10,13 @@ bool Shape::is_static() const noexcept {
 }
 
 std::optional<std::size_t> Shape::elements() const noexcept {
-  if (std::any_of(dims_.begin(), dims_.end(), [](std::int64_t d) { return d < 0; })) {
+  if (std::any_of(dims_.begin(), dims_.end(), [](std::int64_t d) { return d < 0; }))
     return std::nullopt;
-  }
   // An empty tensor is empty however large its other dimensions are.
   if (std::find(dims_.begin(), dims_.end(), 0) != dims_.end()) return 0;
   std::size_t count = 1;
-  for (const std::int64_t d : dims_) {
+  for (const std::int64_t d : dims_)
     if (__builtin_mul_overflow(count, static_cast<std::size_t>(d), &count)) return std::nullopt;
-  }
   return count;
 }
 
@@ -51,9 +49,8 @@ std::optional<std::int64_t> parse_dimension(std::string_view token) {
   if (token == "?") return Shape::kOpen;
   std::int64_t value = 0;
   const auto [end, failed] = std::from_chars(token.data(), token.data() + token.size(), value);
-  if (failed != std::errc() || end != token.data() + token.size() || value < Shape::kOpen) {
+  if (failed != std::errc() || end != token.data() + token.size() || value < Shape::kOpen)
     return std::nullopt;
-  }
   return value;
 }
 

@@ -41,9 +41,8 @@ TEST(ParseShape, ReadsBothSpellingsAndItsOwnText) {
   EXPECT_EQ(parse_shape("1x3x224x224").value(), Shape({1, 3, 224, 224}));
   EXPECT_EQ(parse_shape(" ?, -1 ,0 ").value(), Shape({-1, -1, 0}));
   EXPECT_EQ(parse_shape("7").value(), Shape({7}));
-  for (const Shape& s : {Shape(), Shape({1, -1, 7}), Shape({9})}) {
+  for (const Shape& s : {Shape(), Shape({1, -1, 7}), Shape({9})})
     EXPECT_EQ(parse_shape(s.to_string()).value(), s);
-  }
 }
 
 TEST(ParseShape, NamesTheTokenThatIsNotADimension) {

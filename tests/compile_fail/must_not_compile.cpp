@@ -1,6 +1,6 @@
-// Misuse that the public headers refuse at compile time. Each case is compiled alone (CASE = its number)
-// and must fail with an error that matches the pattern behind its `//`; with CASE 0 the file compiles.
-// The headers come from must_not_compile.h, which the test compiles once.
+// Misuse that the public headers refuse at compile time. Each case is compiled alone (CASE = its
+// number) and must fail with an error that matches the pattern behind its `//`; with CASE 0 the
+// file compiles. The headers come from must_not_compile.h, which the test compiles once.
 
 using namespace corelane;  // NOLINT(google-build-using-namespace)
 
@@ -9,29 +9,27 @@ Result<int> number();
 
 void uses(const Program& program, Session& session, IoBinding& binding) {
 #if CASE == 0
-  if (!fails().ok()) {
-    return;
-  }
+  if (!fails().ok()) return;
   const Shape shape({1, 3});
   const device::CoreSet cores = device::CoreSet::of({0});
   (void)shape, (void)cores, (void)program, (void)session, (void)binding;
-#elif CASE == 1  // ignoring return|nodiscard
+#elif CASE == 1   // ignoring return|nodiscard
   fails();
-#elif CASE == 2  // convert|conversion|no viable
+#elif CASE == 2   // convert|conversion|no viable
   const Status status = false;
-#elif CASE == 3  // ignoring return|nodiscard
+#elif CASE == 3   // ignoring return|nodiscard
   error(Code::kIo, "dropped");
-#elif CASE == 4  // consteval|constant expression|constexpr
+#elif CASE == 4   // consteval|constant expression|constexpr
   const Status status = error(Code::kIo, "{} {}", 1);
-#elif CASE == 5  // convert|conversion|no viable
+#elif CASE == 5   // convert|conversion|no viable
   const int value = number();
-#elif CASE == 6  // convert|conversion|no viable
+#elif CASE == 6   // convert|conversion|no viable
   const Result<int> value = fails();
-#elif CASE == 7  // private
+#elif CASE == 7   // private
   program.state_->description;
-#elif CASE == 8  // discards qualifiers|const
+#elif CASE == 8   // discards qualifiers|const
   program.description().inputs.clear();
-#elif CASE == 9  // no matching function|constructor|matching
+#elif CASE == 9   // no matching function|constructor|matching
   const Context context(program);
 #elif CASE == 10  // ignoring return|nodiscard
   Context().run();

@@ -252,15 +252,9 @@ TEST_P(Faults, KeepTheInvariants) {
   } else {
     EXPECT_EQ(sum.wrong, 0);
   }
-  if (faults.find("crash") != std::string::npos) {
-    EXPECT_GT(sum.codes[Code::kDeviceReset], 0);
-  }
-  if (faults.find("hang") != std::string::npos) {
-    EXPECT_GT(sum.codes[Code::kTimeout], 0);
-  }
-  if (faults.find("oom") != std::string::npos) {
-    EXPECT_GT(sum.codes[Code::kOutOfMemory], 0);
-  }
+  if (faults.find("crash") != std::string::npos) EXPECT_GT(sum.codes[Code::kDeviceReset], 0);
+  if (faults.find("hang") != std::string::npos) EXPECT_GT(sum.codes[Code::kTimeout], 0);
+  if (faults.find("oom") != std::string::npos) EXPECT_GT(sum.codes[Code::kOutOfMemory], 0);
   EXPECT_TRUE(rounds.queue_->drain());
   EXPECT_EQ(rounds.device_->health(), device::Health::kGood);
 }

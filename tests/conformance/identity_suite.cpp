@@ -63,12 +63,10 @@ TEST_F(Identity, WhatTheDeviceCannotDoIsAnError) {
     options.exposed_values = {"something"};
     EXPECT_EQ(device_->prepare(image, options).error().code(), Code::kUnsupported);
   }
-  if (!can.precompiled) {
+  if (!can.precompiled)
     EXPECT_EQ(executable_->export_precompiled().error().code(), Code::kUnsupported);
-  }
-  if (!can.multi_core_jobs && cores() > 1) {
+  if (!can.multi_core_jobs && cores() > 1)
     EXPECT_EQ(queue_->run(job(CoreSet::any(2))).code(), Code::kUnsupported);
-  }
   EXPECT_EQ(job().bindings->layer_times().error().code(), Code::kUnsupported);
 }
 

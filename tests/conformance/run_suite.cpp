@@ -49,11 +49,10 @@ TEST_F(Run, BindingsAreUsedAgainWithNewValues) {
   const Submission made = job();
   for (int i = 0; i < 20; ++i) {
     fill(made, static_cast<float>(-i));
-    if (i % 2 == 0) {
+    if (i % 2 == 0)
       ASSERT_TRUE(queue_->run(made).ok());
-    } else {
+    else
       ASSERT_TRUE(submit(made)->wait());
-    }
     expect_result(made, static_cast<float>(-i));
   }
 }

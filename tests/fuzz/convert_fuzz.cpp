@@ -10,9 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const corelane::testing::Pick pick = [&](std::uint32_t bound) {
     std::uint32_t value = 0;
     // As many bytes as the choice needs, so that one byte of the input is mostly one choice.
-    for (std::uint32_t rest = bound - 1; rest != 0; rest >>= 8) {
+    for (std::uint32_t rest = bound - 1; rest != 0; rest >>= 8)
       value = value << 8 | (used < size ? data[used++] : 0U);
-    }
     return value % bound;
   };
   const corelane::testing::ConvertCase k = corelane::testing::random_case(pick);

@@ -30,10 +30,9 @@ void mend_segments(ByteVector& file) {
   if (size > file.size() - format::kFixedHeaderBytes) return;
   auto decoded = decode_header(ByteSpan(file).subspan(format::kFixedHeaderBytes, size), "fuzz");
   if (!decoded) return;
-  for (SegmentInfo& s : decoded->segments) {
+  for (SegmentInfo& s : decoded->segments)
     if (const auto slice = checked_slice(file, s.offset, s.size, "segment"))
       s.crc32c = crc32c(*slice);
-  }
   const ByteVector header = encode_header(decoded->description, decoded->segments);
   if (header.size() != size) return;
   std::memcpy(file.data() + format::kFixedHeaderBytes, header.data(), size);
@@ -67,9 +66,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(header.has_value() || !whole.has_value(), "the deeper check accepts more");
   if (header) {
     bool sound = true;
-    for (std::size_t i = 0; i < (*header)->segments().size(); ++i) {
+    for (std::size_t i = 0; i < (*header)->segments().size(); ++i)
       sound = sound && (*header)->segment(i).has_value();
-    }
     require(sound == whole.has_value(), "the two levels disagree on the segments");
     require(detect_file_kind(bytes) == FileKind::kProgram, "a program is not detected as one");
   }

@@ -75,9 +75,8 @@ bool close(double expected, double got, double rtol, double atol) {
 std::vector<std::string> list_cases(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   std::error_code ec;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ec)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ec))
     if (entry.path().extension() == ".data") names.push_back(entry.path().stem().string());
-  }
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -90,9 +89,8 @@ Result<Case> read_case(const std::filesystem::path& folder, const std::string& n
   corelane::ByteReader reader(bytes);
   CORELANE_ASSIGN(const auto magic, reader.read<std::uint32_t>());
   CORELANE_ASSIGN(const auto version, reader.read<std::uint32_t>());
-  if (std::memcmp(&magic, "CLTC", 4) != 0 || version != 1) {
+  if (std::memcmp(&magic, "CLTC", 4) != 0 || version != 1)
     return error(corelane::Code::kMalformed, "{}.data is not a case of version 1", name);
-  }
   CORELANE_ASSIGN(c.opset, reader.read<std::int64_t>());
   CORELANE_ASSIGN(c.rtol, reader.read<double>());
   CORELANE_ASSIGN(c.atol, reader.read<double>());
@@ -114,9 +112,8 @@ std::string compare(const CaseTensor& expected, const CaseTensor& got, double rt
     return fmt::format("has shape {}, expected {}", got.shape.to_string(),
                        expected.shape.to_string());
   }
-  if (expected.data.size() > got.data.size()) {
+  if (expected.data.size() > got.data.size())
     return fmt::format("has {} bytes, expected {}", got.data.size(), expected.data.size());
-  }
   const std::size_t elements = expected.shape.elements().value_or(0);
   if (corelane::is_float(expected.dtype)) {
     // Two units in the last place of a bfloat16, as the onnx package's own runner has it.

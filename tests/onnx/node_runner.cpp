@@ -71,9 +71,8 @@ std::string complaint(const std::string& name, Outcome outcome, const List& refu
     if (w != wrong.end() && !random) return "it passes: remove it from known_wrong.txt";
     return "";
   }
-  if (outcome == Outcome::kRefused) {
+  if (outcome == Outcome::kRefused)
     return refused.contains(name) ? "" : "it is refused, but not in refused.txt";
-  }
   if (outcome == Outcome::kWrong && w != wrong.end()) return "";
   return outcome == Outcome::kWrong ? "its result is wrong, but it is not in known_wrong.txt"
                                     : "it failed";

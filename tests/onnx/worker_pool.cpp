@@ -111,9 +111,8 @@ Result receive(Worker& worker) {
 
 int wait_milliseconds(const std::vector<Worker>& pool) {
   auto next = Time::now() + std::chrono::seconds(10);
-  for (const auto& w : pool) {
+  for (const auto& w : pool)
     if (w.job) next = std::min(next, w.until);
-  }
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - Time::now());
   return static_cast<int>(std::max<std::int64_t>(left.count(), 0)) + 1;
 }
@@ -142,20 +141,18 @@ std::vector<Result> run_forked(std::size_t count, std::size_t workers, int limit
     for (std::size_t i = 0; i < pool.size(); ++i) {
       Worker& w = pool[i];
       if (!w.job) continue;
-      if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+      if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
         results[*w.job] = receive(w);
-      } else if (Time::now() >= w.until) {
+      else if (Time::now() >= w.until)
         results[*w.job] = {Outcome::kError, stop(w, true), ""};
-      } else {
+      else
         continue;
-      }
       w.job.reset();
       ++done;
     }
   }
-  for (auto& w : pool) {
+  for (auto& w : pool)
     if (w.pid > 0) stop(w, false);
-  }
   return results;
 }
 

@@ -87,9 +87,8 @@ std::vector<ByteVector> packaged_models(std::size_t at_least, std::size_t at_mos
   }
   std::sort(paths.begin(), paths.end());
   std::vector<ByteVector> models;
-  for (const fs::path& path : paths) {
+  for (const fs::path& path : paths)
     if (auto bytes = read_file(path)) models.push_back(std::move(*bytes));
-  }
   return models;
 }
 

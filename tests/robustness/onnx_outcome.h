@@ -31,9 +31,8 @@ inline bool import_and_judge(const ByteVector& bytes, const ImportOptions& optio
   const auto model = import_onnx({exact.get(), bytes.size()}, options);
   expect_bounded(memory, bytes.size());
   const auto unchecked = lower_onnx({exact.get(), bytes.size()}, {}, lowerings().front());
-  if (!unchecked) {
+  if (!unchecked)
     EXPECT_NE(unchecked.error().code(), Code::kInternal) << unchecked.error().to_string();
-  }
   if (!model) {
     EXPECT_NE(model.error().code(), Code::kInternal) << model.error().to_string();
     EXPECT_FALSE(model.error().message().empty());

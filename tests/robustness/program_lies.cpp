@@ -18,9 +18,8 @@ namespace {
 std::vector<SegmentInfo> placed(const ProgramDescription& description,
                                 std::vector<SegmentInfo> segments,
                                 const std::vector<ByteVector>& contents, std::size_t* file_size) {
-  for (std::size_t i = 0; i < segments.size() && i < contents.size(); ++i) {
+  for (std::size_t i = 0; i < segments.size() && i < contents.size(); ++i)
     segments[i].size = contents[i].size();
-  }
   const std::size_t header = encode_header(description, segments).size();
   *file_size = place_segments(segments, format::kFixedHeaderBytes + header);
   return segments;

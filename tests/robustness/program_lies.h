@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "corelane/program/program_file.h"
-#include "program/testing/random_program.h"
 #include "mutator.h"
+#include "program/testing/random_program.h"
 
 namespace corelane::robustness {
 

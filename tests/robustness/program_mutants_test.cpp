@@ -67,11 +67,10 @@ TEST(ProgramMutants, AThousandHeadersWithRightChecksumsDoNoHarm) {
     Mutator mutator(seed);
     const ByteVector& file = samples()[mutator.below(kSamples)];
     ByteVector mutant = mutator.mutate(file, samples()[0], 8, format::kFixedHeaderBytes);
-    if (mutator.below(2) == 0) {
+    if (mutator.below(2) == 0)
       testing::repair_header(mutant);
-    } else {
+    else
       testing::repair_fixed_header(mutant);
-    }
     open_and_judge(mutant);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
   }
@@ -87,11 +86,10 @@ TEST(ProgramMutants, TwoThousandLiesDoNoHarm) {
     Parts parts = Parts::random(random);
     const std::string lie = tell_lie(parts, mutator);
     const ByteVector mutant = parts.assemble();
-    if (open_and_judge(mutant)) {
+    if (open_and_judge(mutant))
       ++valid;
-    } else {
+    else
       ++refused[lie];
-    }
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed << ": " << lie;
   }
   EXPECT_GE(refused.size(), 15U);
@@ -139,9 +137,8 @@ TEST(ProgramMutants, ManySmallPartsStayWithinTheMemoryBound) {
     Parts parts = Parts::random(random);
     ProgramDescription& d = parts.description;
     if (form == 0) d.findings.assign(200'000, {ImportFinding::Kind::kWarning, "", "", ""});
-    if (form == 1) {
+    if (form == 1)
       for (int i = 0; i < 100'000; ++i) d.metadata[std::to_string(i)];
-    }
     if (form == 2) d.shape_sets.assign(100'000, std::vector<Shape>(d.inputs.size()));
     parts.place();
     open_and_judge(parts.assemble());

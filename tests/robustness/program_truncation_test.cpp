@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "corelane/base/file.h"
+#include "outcome.h"
 #include "program/testing/program_surgery.h"
 #include "program/testing/random_program.h"
-#include "outcome.h"
 
 namespace corelane::robustness {
 namespace {

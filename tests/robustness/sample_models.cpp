@@ -23,11 +23,10 @@ void set_type(::onnx::ValueInfoProto& value, const char* name, int type, Dims di
   int index = 0;
   for (const std::int64_t d : dims) {
     auto& dim = *shape.add_dim();
-    if (d < 0) {
+    if (d < 0)
       dim.set_dim_param("d" + std::to_string(index));
-    } else {
+    else
       dim.set_dim_value(d);
-    }
     ++index;
   }
 }
@@ -316,9 +315,8 @@ void add_text(::onnx::NodeProto& node, const char* name, const char* value) {
 
 std::vector<SampleModel> rule_models() {
   std::vector<SampleModel> models;
-  for (const RuleNode& rule : kRuleNodes) {
+  for (const RuleNode& rule : kRuleNodes)
     models.push_back({std::string(rule.op) + "_" + rule.inputs, bytes_of(rule_model(rule))});
-  }
   return models;
 }
 

@@ -91,9 +91,8 @@ TEST_F(SmokeCache, ConcurrentProcessesAllGetAWholeProgram) {
   char* arguments[] = {const_cast<char*>(self.c_str()), filter.data(), also.data(), brief.data(),
                        nullptr};
   std::vector<pid_t> children(4);
-  for (pid_t& child : children) {
+  for (pid_t& child : children)
     ASSERT_EQ(::posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ), 0);
-  }
   for (const pid_t child : children) {
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -66,13 +66,11 @@ TEST(SmokeSession, TasksRunOnTheCoresOfTheSchedule) {
   ASSERT_TRUE(session.set_trace(64).ok());
   const std::vector<float> x(4, 1);
   const Feed feed = {{"x", in_view(x, Shape{4}), nullptr}};
-  for (int i = 0; i < 20; ++i) {
-    if (i % 2 == 0) {
+  for (int i = 0; i < 20; ++i)
+    if (i % 2 == 0)
       ASSERT_TRUE(session.run(feed));
-    } else {
+    else
       ASSERT_TRUE(session.submit(feed)->get());
-    }
-  }
   const auto records = session.read_trace().value();
   ASSERT_EQ(records.size(), 20U);
   for (const auto& record : records) EXPECT_EQ(record.core_bits, record.tag % 2 == 0 ? 4U : 1U);

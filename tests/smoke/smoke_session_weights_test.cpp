@@ -56,20 +56,18 @@ TEST(SmokeSessionWeights, TheyOutliveTheSessionTheyCameFrom) {
   EXPECT_THAT(second->warnings(), ElementsAre(HasSubstr("another session's")));
   const std::vector<float> x(4096, 2);
   const Feed feed = {{"x", in_view(x, Shape{2, 2048}), nullptr}};
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 6; ++i)
     EXPECT_EQ(values_of(second->run(feed)->front()), std::vector<float>(4096, 6));
-  }
 }
 
 /// x -> Relu -> Negate (a custom operator) -> y, of 4 floats.
 std::string custom_model(bool with_weights) {
   OnnxBuilder model;
   model.input("x", {4}).output("y", {4});
-  if (with_weights) {
+  if (with_weights)
     model.constant<float>("w", {4}, kOnnxFloat, {1, 1, 1, 1}).node("Mul", {"x", "w"}, {"r"});
-  } else {
+  else
     model.node("Relu", {"x"}, {"r"});
-  }
   return model.node("Negate", {"r"}, {"y"}, "test.ops").build("custom");
 }
 
@@ -181,9 +179,8 @@ TEST(SmokeSessionOutputForm, RawIntegersAreTheFloatsInAnotherForm) {
   ASSERT_EQ(q.size, 8U);
   EXPECT_EQ(q.quant, Quant::affine(0.25F, -7));
   const auto* bytes = static_cast<const std::int8_t*>(q.data.get());
-  for (std::size_t i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 8; ++i)
     EXPECT_EQ((static_cast<float>(bytes[i]) + 7) * 0.25F, y[i]) << i;
-  }
   EXPECT_THAT(y, ElementsAre(0, 0, 0.5F, 1, 2.5F, 7, 20, 33.5F));
 }
 

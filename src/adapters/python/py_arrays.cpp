@@ -61,9 +61,8 @@ DType by_size(Py_ssize_t size, DType one, DType two, DType four, DType eight) no
 /// The element type of a buffer's format; kUndefined for other byte orders and for structures.
 DType dtype_of_format(const char* format, Py_ssize_t size) noexcept {
   std::string_view text = format == nullptr ? "B" : format;
-  if (text.size() == 2 && (text[0] == '@' || text[0] == '=' || text[0] == '<')) {
+  if (text.size() == 2 && (text[0] == '@' || text[0] == '=' || text[0] == '<'))
     text.remove_prefix(1);
-  }
   if (text.size() != 1) return DType::kUndefined;
   switch (text[0]) {
     case 'f':
@@ -135,9 +134,8 @@ const Numpy& numpy() {
   return made_once(known, [] {
     auto* made = new Numpy;
     made->ndarray = nb::module_::import_("numpy").attr("ndarray");
-    for (std::size_t i = 0; i < kOnnxTypes.size(); ++i) {
+    for (std::size_t i = 0; i < kOnnxTypes.size(); ++i)
       made->dtypes[i] = package().dtype_of(kOnnxTypes[i].second);
-    }
     return made;
   });
 }
@@ -154,16 +152,14 @@ nb::handle numpy_dtype(DType type) {
 }  // namespace
 
 int onnx_type(DType type) noexcept {
-  for (const auto& [known, number] : kOnnxTypes) {
+  for (const auto& [known, number] : kOnnxTypes)
     if (known == type) return number;
-  }
   return 0;
 }
 
 DType dtype_of(int onnx_type) noexcept {
-  for (const auto& [type, number] : kOnnxTypes) {
+  for (const auto& [type, number] : kOnnxTypes)
     if (number == onnx_type) return type;
-  }
   return DType::kUndefined;
 }
 
@@ -194,9 +190,8 @@ nb::object make_array(const Tensor& tensor) {
   const nb::handle dtype = numpy_dtype(tensor.dtype);
   const std::size_t rank = tensor.shape.rank();
   const nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(rank)));
-  for (std::size_t i = 0; i < rank; ++i) {
+  for (std::size_t i = 0; i < rank; ++i)
     PyTuple_SET_ITEM(shape.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(tensor.shape[i]));
-  }
   const nb::object memory = nb::cast(Memory{tensor});
   PyObject* const arguments[] = {shape.ptr(), dtype.ptr(), memory.ptr()};
   PyObject* const array = PyObject_Vectorcall(numpy().ndarray.ptr(), arguments, 3, nullptr);

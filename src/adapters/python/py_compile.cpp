@@ -23,11 +23,10 @@ namespace corelane::python {
 namespace nb = nanobind;
 
 ModelSource::ModelSource(nb::handle source) {
-  if (PyUnicode_Check(source.ptr())) {
+  if (PyUnicode_Check(source.ptr()))
     path_ = nb::cast<std::string>(source);
-  } else if (PyObject_GetBuffer(source.ptr(), &buffer_, PyBUF_SIMPLE) != 0) {
+  else if (PyObject_GetBuffer(source.ptr(), &buffer_, PyBUF_SIMPLE) != 0)
     throw nb::python_error();
-  }
 }
 
 ModelSource::~ModelSource() {
@@ -58,9 +57,8 @@ DType io_dtype_of(const std::string& name) {
 
 ImportOptions import_options(const nb::dict& given) {
   ImportOptions import;
-  for (auto& [name, dims] : taken<std::map<std::string, Dims>>(given, "input_shapes")) {
+  for (auto& [name, dims] : taken<std::map<std::string, Dims>>(given, "input_shapes"))
     import.input_shapes.emplace(name, Shape(std::move(dims)));
-  }
   for (auto& set : taken<std::vector<std::vector<Dims>>>(given, "shape_sets")) {
     std::vector<Shape>& shapes = import.shape_sets.emplace_back();
     for (Dims& dims : set) shapes.emplace_back(std::move(dims));
@@ -73,12 +71,10 @@ ImportOptions import_options(const nb::dict& given) {
   take(given, "batch", import.batch);
   take(given, "cores", import.cores);
   take(given, "strict_links", import.strict_links);
-  if (const auto name = taken<std::string>(given, "io_dtype"); !name.empty()) {
+  if (const auto name = taken<std::string>(given, "io_dtype"); !name.empty())
     import.io_dtype = io_dtype_of(name);
-  }
-  if (const auto name = taken<std::string>(given, "layout"); !name.empty()) {
+  if (const auto name = taken<std::string>(given, "layout"); !name.empty())
     import.input_layout = layout_of(name);
-  }
   import.refuse_known_wrong = !taken<bool>(given, "allow_known_wrong");
   import.external_data_root = taken<std::string>(given, "data_root");
   return import;
@@ -90,9 +86,8 @@ CompileOptions compile_options(const nb::dict& given) {
   take(given, "precompile", options.precompile);
   take(given, "device", options.device);
   take(given, "remove_weights", options.remove_weights);
-  for (auto& [kind, path] : taken<std::map<std::string, std::string>>(given, "attach")) {
+  for (auto& [kind, path] : taken<std::map<std::string, std::string>>(given, "attach"))
     options.attach.emplace_back(kind, path);
-  }
   return options;
 }
 

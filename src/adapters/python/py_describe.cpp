@@ -34,15 +34,13 @@ nb::dict show_quant(const Quant& quant) {
 nb::dict show_desc(const TensorDesc& desc) {
   nb::dict shown;
   nb::list shape;
-  for (std::size_t i = 0; i < desc.shape.rank(); ++i) {
-    if (desc.shape[i] != Shape::kOpen) {
+  for (std::size_t i = 0; i < desc.shape.rank(); ++i)
+    if (desc.shape[i] != Shape::kOpen)
       shape.append(desc.shape[i]);
-    } else if (i < desc.dim_names.size() && !desc.dim_names[i].empty()) {
+    else if (i < desc.dim_names.size() && !desc.dim_names[i].empty())
       shape.append(text(desc.dim_names[i]));
-    } else {
+    else
       shape.append(nb::none());
-    }
-  }
   shown["name"] = text(desc.name);
   shown["type"] = onnx_type(desc.dtype);
   shown["shape"] = shape;

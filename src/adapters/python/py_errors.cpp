@@ -12,9 +12,8 @@ namespace nb = nanobind;
 
 nb::object status_error(const Status& status) {
   std::string message = status.message();
-  for (Status cause = status.cause(); !cause.ok(); cause = cause.cause()) {
+  for (Status cause = status.cause(); !cause.ok(); cause = cause.cause())
     message += ": " + cause.message();
-  }
   nb::dict details;
   for (const auto& [key, value] : status.details()) details[text(detail_name(key))] = text(value);
   return parked_at_end([&] {

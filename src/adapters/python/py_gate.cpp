@@ -45,11 +45,10 @@ Entered::Entered() noexcept {
   forget_threads_after_fork();
   inside.fetch_add(1);
   in_ = !closed.load();
-  if (in_) {
+  if (in_)
     parked_at_end([this] { state_ = PyGILState_Ensure(); });
-  } else {
+  else
     inside.fetch_sub(1);
-  }
 }
 
 Entered::~Entered() {
@@ -77,9 +76,8 @@ void shutdown() {
   closer = std::this_thread::get_id();
   closed.store(true);
   const auto limit = std::chrono::steady_clock::now() + kThreadsTimeout;
-  while (inside.load() > 0 && std::chrono::steady_clock::now() < limit) {
+  while (inside.load() > 0 && std::chrono::steady_clock::now() < limit)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
   PyEval_RestoreThread(state);
 }
 

@@ -27,9 +27,8 @@ nb::object input_array(const TensorView& view) {
 
 nb::dict attributes_of(const device::HostOperatorCall& call) {
   nb::dict attributes;
-  for (const auto& [name, value] : call.attributes) {
+  for (const auto& [name, value] : call.attributes)
     attributes[name.c_str()] = std::visit([](const auto& v) { return nb::cast(v); }, value);
-  }
   return attributes;
 }
 

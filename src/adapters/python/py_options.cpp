@@ -1,7 +1,6 @@
 #include "adapters/python/py_options.h"
 
 #include <nanobind/stl/string.h>
-
 #include <strings.h>
 
 #include <cstdlib>
@@ -51,15 +50,13 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
   with<std::string>(given, "precision",
                     [&](const std::string& name) { load.precision = precision(name); });
   with<nb::dict>(given, "dims", [&](const nb::dict& dims) {
-    for (const auto& [name, size] : dims) {
+    for (const auto& [name, size] : dims)
       load.import.dims[nb::cast<std::string>(name)] = nb::cast<std::int64_t>(size);
-    }
   });
   with<nb::dict>(given, "custom_operators", [&](const nb::dict& functions) {
     load.host_operators = read_operators(functions);
-    for (const nb::handle type : functions.keys()) {
+    for (const nb::handle type : functions.keys())
       load.import.custom_operators.push_back(nb::cast<std::string>(type));
-    }
   });
 }
 
@@ -76,9 +73,8 @@ namespace {
 std::optional<bool> perf_from_alias() {
   const char* const value = std::getenv("ZTU_EZRKNN_ASYNC_PRINT_PERF");
   if (value == nullptr || std::getenv("CORELANE_PRINT_PERF") != nullptr) return std::nullopt;
-  for (const char* on : {"1", "true", "on", "yes"}) {
+  for (const char* on : {"1", "true", "on", "yes"})
     if (strcasecmp(value, on) == 0) return true;
-  }
   return false;
 }
 
@@ -143,9 +139,7 @@ nb::dict show_options(const SessionOptions& options) {
   shown["fast_math"] = options.load.fast_math;
   shown["cache"] = options.load.cache;
   nb::list operators;
-  for (const std::string& type : options.load.import.custom_operators) {
-    operators.append(text(type));
-  }
+  for (const std::string& type : options.load.import.custom_operators) operators.append(text(type));
   if (operators.size() > 0) shown["custom_operators"] = operators;
   return shown;
 }
@@ -153,9 +147,8 @@ nb::dict show_options(const SessionOptions& options) {
 CallOptions read_call(nb::handle outputs, nb::handle terms) {
   CallOptions options;
   if (!outputs.is_none()) {
-    if (nb::isinstance<nb::str>(outputs)) {
+    if (nb::isinstance<nb::str>(outputs))
       throw nb::type_error("output_names is a list of names, or None for all; a str was given");
-    }
     for (const nb::handle name : outputs) {
       if (!nb::isinstance<nb::str>(name)) throw nb::type_error("names of outputs are strings");
       options.outputs.push_back(nb::cast<std::string>(name));

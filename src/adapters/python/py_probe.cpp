@@ -75,9 +75,8 @@ class Probe {
 
  private:
   Status run_released(const std::vector<ArrayView>& inputs, std::vector<Tensor>& outputs) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
       CORELANE_TRY(context_.set_input(i, inputs[i].view));
-    }
     CORELANE_TRY(context_.run());
     const std::vector<TensorDesc> descs = context_.outputs();
     for (std::size_t i = 0; i < descs.size(); ++i) {

@@ -31,9 +31,8 @@ NativeSession::~NativeSession() {
 
 const TensorDesc& input_desc(const std::vector<TensorDesc>& inputs, std::string_view name,
                              std::size_t index) {
-  for (const TensorDesc& desc : inputs) {
+  for (const TensorDesc& desc : inputs)
     if (desc.name == name) return desc;
-  }
   static const TensorDesc none;
   return name.empty() && index < inputs.size() ? inputs[index] : none;
 }
@@ -134,9 +133,8 @@ nb::list flush(NativeSession& self) {
   const auto results = without_lock([&] { return self.session.flush(&interrupted); });
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   nb::list list;
-  for (const Result<Outputs>& result : results) {
+  for (const Result<Outputs>& result : results)
     list.append(result ? nb::object(make_outputs(*result)) : status_error(result.error()));
-  }
   return list;
 }
 

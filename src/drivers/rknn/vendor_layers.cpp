@@ -84,13 +84,12 @@ std::vector<device::LayerTime> read_layers(std::string_view text) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const Words row = words_of(text.substr(at, end - at));
     at = end + 1;
-    if (!columns) {
+    if (!columns)
       columns = Columns::of(row);
-    } else if (auto layer = layer_of(row, *columns)) {
+    else if (auto layer = layer_of(row, *columns))
       layers.push_back(std::move(*layer));
-    } else if (!layers.empty()) {
+    else if (!layers.empty())
       break;  // The table ends; others follow.
-    }
   }
   return layers;
 }

@@ -40,9 +40,8 @@ class ScopeChecker {
       }
       if (top) CORELANE_TRY(declared_dims(in));
     }
-    for (const auto& out : g.output()) {
+    for (const auto& out : g.output())
       if (top) CORELANE_TRY(declared_dims(out));
-    }
     // An initialiser may have the name of an input, whose default it is: initialisers are compared
     // among themselves only.
     Names constants;
@@ -60,9 +59,8 @@ class ScopeChecker {
 
   static Status declared_dims(const ::onnx::ValueInfoProto& value) {
     if (!value.type().has_tensor_type()) return {};
-    if (value.type().tensor_type().shape().dim_size() > 64) {
+    if (value.type().tensor_type().shape().dim_size() > 64)
       return error(Code::kMalformed, "'{}' declares more than 64 dimensions", value.name());
-    }
     for (const auto& d : value.type().tensor_type().shape().dim()) {
       if (d.has_dim_value() && d.dim_value() < -1) {
         return error(Code::kMalformed, "'{}' declares the dimension {}; 0 or more is allowed",
@@ -74,16 +72,14 @@ class ScopeChecker {
 
   /// A subgraph sees the values of all graphs around it.
   bool known(std::string_view name) const {
-    for (const Names& n : scopes_) {
+    for (const Names& n : scopes_)
       if (n.contains(name)) return true;
-    }
     return false;
   }
 
   Status node(const ::onnx::NodeProto& n, int position) {
-    if (n.op_type().empty()) {
+    if (n.op_type().empty())
       return error(Code::kMalformed, "node {} has no operator type", node_text(n, position));
-    }
     CORELANE_TRY(check_arity(n, position));
     for (const auto& in : n.input()) {
       if (!in.empty() && !known(in)) {
@@ -114,27 +110,21 @@ class ScopeChecker {
 bool is_standard_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
 std::int64_t opset_of(const ::onnx::ModelProto& model) {
-  for (const auto& o : model.opset_import()) {
+  for (const auto& o : model.opset_import())
     if (is_standard_domain(o.domain())) return o.version();
-  }
   // ONNX: a model that imports no operator set is of version 1.
   return 1;
 }
 
 Status check_structure(const ::onnx::ModelProto& model) {
-  if (!model.has_graph()) {
-    return error(Code::kMalformed, "not an ONNX model: it holds no graph");
-  }
+  if (!model.has_graph()) return error(Code::kMalformed, "not an ONNX model: it holds no graph");
   const auto& graph = model.graph();
-  if (graph.output_size() == 0) {
+  if (graph.output_size() == 0)
     return error(Code::kMalformed, "the graph '{}' has no output", graph.name());
-  }
   std::unordered_set<std::string_view> outputs;
-  for (const auto& out : graph.output()) {
-    if (out.name().empty() || !outputs.insert(out.name()).second) {
+  for (const auto& out : graph.output())
+    if (out.name().empty() || !outputs.insert(out.name()).second)
       return error(Code::kMalformed, "the output name '{}' is empty or used twice", out.name());
-    }
-  }
   return ScopeChecker().graph(graph, true);
 }
 

@@ -108,11 +108,10 @@ Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& exter
       status = bytes.error();
     } else if (bytes->size() >= kExternalFrom) {
       const Slice slice{bytes->data(), bytes->size()};
-      if (const auto known = offsets.find(slice); known != offsets.end()) {
+      if (const auto known = offsets.find(slice); known != offsets.end())
         refer(tensor, known->second, bytes->size());
-      } else {
+      else
         offsets[slice] = append(tensor, *bytes, constants);
-      }
     } else {
       tensor.set_raw_data(bytes->data(), bytes->size());
       tensor.clear_external_data();

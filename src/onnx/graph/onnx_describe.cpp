@@ -33,22 +33,20 @@ Result<IoEntry> describe_value(const ::onnx::ValueInfoProto& value, const char* 
                  value.name(), value.name());
   }
   entry.desc.shape = shape.value_or(Shape{});
-  for (const auto& d : type.tensor_type().shape().dim()) {
+  for (const auto& d : type.tensor_type().shape().dim())
     entry.desc.dim_names.push_back(d.dim_param());
-  }
   return entry;
 }
 
 void set_reported(const ImportOptions& options, IoEntry& entry) {
-  if (!is_float(entry.desc.dtype)) {
+  if (!is_float(entry.desc.dtype))
     entry.reported_dtype = entry.desc.dtype;
-  } else if (options.io_dtype != DType::kUndefined) {
+  else if (options.io_dtype != DType::kUndefined)
     entry.reported_dtype = options.io_dtype;
-  } else if (entry.quant_dtype != DType::kUndefined) {
+  else if (entry.quant_dtype != DType::kUndefined)
     entry.reported_dtype = entry.quant_dtype;
-  } else {
+  else
     entry.reported_dtype = DType::kF16;
-  }
 }
 
 /// The list for an input: its own, or the one for all rank-4 inputs.
@@ -93,9 +91,8 @@ Status set_normalisation(const ImportOptions& options, IoEntry& entry) {
 
 Status check_names(const ImportOptions& options, const ProgramDescription& description) {
   const auto known = [&](const std::string& name) {
-    for (const auto& in : description.inputs) {
+    for (const auto& in : description.inputs)
       if (in.desc.name == name) return true;
-    }
     return name.empty();
   };
   std::string names;
@@ -127,9 +124,8 @@ void describe_model(const ::onnx::ModelProto& model, const ImportOptions& option
                     ProgramDescription& d) {
   d.name = model.graph().name();
   d.producer = model.producer_name();
-  if (!model.producer_version().empty()) {
+  if (!model.producer_version().empty())
     d.producer += (d.producer.empty() ? "" : " ") + model.producer_version();
-  }
   d.origin = {model.producer_name(), model.producer_version(),   model.domain(),
               model.doc_string(),    model.graph().doc_string(), {}};
   if (model.has_model_version()) d.origin.version = model.model_version();
@@ -149,9 +145,8 @@ std::vector<int> real_inputs(const ::onnx::GraphProto& graph) {
   for (const auto& t : graph.initializer()) constants.insert(t.name());
   for (const auto& t : graph.sparse_initializer()) constants.insert(t.values().name());
   std::vector<int> inputs;
-  for (int i = 0; i < graph.input_size(); ++i) {
+  for (int i = 0; i < graph.input_size(); ++i)
     if (!constants.contains(graph.input(i).name())) inputs.push_back(i);
-  }
   return inputs;
 }
 

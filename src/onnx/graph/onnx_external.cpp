@@ -89,9 +89,8 @@ Result<const MappedFile*> ExternalData::open(const std::string& location,
   if (known != by_location_.end()) return known->second;
   CORELANE_ASSIGN(const fs::path path, resolve(location, tensor));
   // Two names of one file share its mapping and count once against the bound on memory.
-  if (const auto same = files_.find(path); same != files_.end()) {
+  if (const auto same = files_.find(path); same != files_.end())
     return by_location_[location] = &same->second;
-  }
   auto file = MappedFile::open(path);
   if (!file) return error(file.error().wrap(fmt::format("tensor '{}'", tensor)));
   size_of_files_ += file->bytes().size();
@@ -105,16 +104,11 @@ Result<ByteSpan> ExternalData::bytes_of(const ::onnx::TensorProto& tensor) {
   std::optional<std::uint64_t> length;
   for (const auto& entry : tensor.external_data()) {
     if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset") {
-      CORELANE_ASSIGN(offset, number(entry.value(), "offset", name));
-    }
-    if (entry.key() == "length") {
-      CORELANE_ASSIGN(length, number(entry.value(), "length", name));
-    }
+    if (entry.key() == "offset") CORELANE_ASSIGN(offset, number(entry.value(), "offset", name));
+    if (entry.key() == "length") CORELANE_ASSIGN(length, number(entry.value(), "length", name));
   }
-  if (tensor.data_type() == ::onnx::TensorProto::STRING) {
+  if (tensor.data_type() == ::onnx::TensorProto::STRING)
     return error(Code::kMalformed, "tensor '{}': strings cannot be external data", name);
-  }
   CORELANE_ASSIGN(const std::size_t wanted, tensor_bytes(tensor));
   if (length && *length != wanted) {
     return error(Code::kMalformed,

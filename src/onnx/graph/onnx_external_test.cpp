@@ -150,9 +150,8 @@ TEST_F(OnnxExternal, TensorsThatShareBytesShareTheConstants) {
   add_external(m, "again", "w.bin", 0, 2048);
   add_external(m, "named otherwise", "./w.bin", 0, 2048);
   add_external(m, "other bytes", "w.bin", 2048, 2048);
-  for (const char* name : {"again", "named otherwise", "other bytes"}) {
+  for (const char* name : {"again", "named otherwise", "other bytes"})
     m.node("Add", {"x", name}, {std::string(name) + "/y"});
-  }
   const auto imported = import(m);
   ASSERT_TRUE(imported) << imported.error().to_string();
   EXPECT_EQ(imported->constants.size(), 4096U);

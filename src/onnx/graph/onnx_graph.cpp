@@ -14,9 +14,8 @@ namespace {
 }  // namespace
 
 const ::onnx::AttributeProto* find_attribute(const ::onnx::NodeProto& node, std::string_view name) {
-  for (const auto& a : node.attribute()) {
+  for (const auto& a : node.attribute())
     if (a.name() == name) return &a;
-  }
   return nullptr;
 }
 
@@ -64,9 +63,8 @@ void set_attribute(::onnx::NodeProto& node, const std::string& name,
 
 void remove_attribute(::onnx::NodeProto& node, std::string_view name) {
   // From the back, so that the indices still to come stay right.
-  for (int i = node.attribute_size() - 1; i >= 0; --i) {
+  for (int i = node.attribute_size() - 1; i >= 0; --i)
     if (node.attribute(i).name() == name) node.mutable_attribute()->DeleteSubrange(i, 1);
-  }
 }
 
 const std::string& input_of(const ::onnx::NodeProto& node, int i) {
@@ -77,9 +75,8 @@ const std::string& input_of(const ::onnx::NodeProto& node, int i) {
 GraphIndex::GraphIndex(const ::onnx::GraphProto& graph) {
   for (const auto& t : graph.initializer()) constants_.emplace(t.name(), &t);
   for (const auto& node : graph.node()) {
-    for (const auto& out : node.output()) {
+    for (const auto& out : node.output())
       if (!out.empty()) producers_.emplace(out, &node);
-    }
     if (node.op_type() == "Constant" && node.output_size() == 1) {
       const auto* value = find_attribute(node, "value");
       if (value != nullptr && value->has_t()) constants_.emplace(node.output(0), &value->t());
@@ -91,9 +88,8 @@ GraphIndex::GraphIndex(const ::onnx::GraphProto& graph) {
 
 /// What a subgraph reads its node reads: a rewrite of the graph above has to see it.
 void GraphIndex::add_readers(const ::onnx::NodeProto& reader, const ::onnx::NodeProto& node) {
-  for (const auto& in : node.input()) {
+  for (const auto& in : node.input())
     if (!in.empty()) readers_[in].push_back(&reader);
-  }
   const auto below = [&](const ::onnx::GraphProto& g) {
     for (const auto& n : g.node()) add_readers(reader, n);
     for (const auto& out : g.output()) readers_[out.name()].push_back(&reader);

@@ -7,9 +7,8 @@ namespace corelane::onnx {
 
 Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model) {
   CORELANE_TRY(check_wire(bytes));
-  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return error(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
-  }
   return check_structure(model);
 }
 
@@ -20,9 +19,8 @@ Result<ByteVector> serialize_model(const ::onnx::ModelProto& model) {
                  size);
   }
   ByteVector bytes(size);
-  if (!model.SerializeToArray(bytes.data(), static_cast<int>(size))) {
+  if (!model.SerializeToArray(bytes.data(), static_cast<int>(size)))
     return error(Code::kInternal, "protobuf cannot write the model");
-  }
   return bytes;
 }
 

@@ -131,9 +131,7 @@ std::size_t onnx_type_bits(std::int32_t onnx_type) noexcept {
 }
 
 std::string onnx_type_name(std::int32_t onnx_type) {
-  if (T::DataType_IsValid(onnx_type)) {
-    return T::DataType_Name(static_cast<T::DataType>(onnx_type));
-  }
+  if (T::DataType_IsValid(onnx_type)) return T::DataType_Name(static_cast<T::DataType>(onnx_type));
   return fmt::format("type {}", onnx_type);
 }
 
@@ -158,9 +156,8 @@ std::string op_text(const ::onnx::NodeProto& node) {
 
 std::string node_text(const ::onnx::NodeProto& node, int position) {
   if (!node.name().empty()) return node.name();
-  for (const auto& out : node.output()) {
+  for (const auto& out : node.output())
     if (!out.empty()) return fmt::format("#{} (-> {})", position, out);
-  }
   return fmt::format("#{}", position);
 }
 

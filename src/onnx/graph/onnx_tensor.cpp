@@ -128,9 +128,8 @@ Result<std::size_t> tensor_bytes(const T& tensor) {
                  onnx_type_name(tensor.data_type()));
   }
   std::size_t total = 0;
-  if (__builtin_mul_overflow(n, bits, &total) || total > SIZE_MAX - 7) {
+  if (__builtin_mul_overflow(n, bits, &total) || total > SIZE_MAX - 7)
     return error(Code::kMalformed, "tensor '{}': its size overflows", tensor.name());
-  }
   return (total + 7) / 8;
 }
 

@@ -29,9 +29,8 @@ void visit_graph_tensors(::onnx::GraphProto& graph, const F& f) {
     f(*s.mutable_values());
     f(*s.mutable_indices());
   }
-  for (auto& node : *graph.mutable_node()) {
+  for (auto& node : *graph.mutable_node())
     for (auto& a : *node.mutable_attribute()) visit_attribute_tensors(a, f);
-  }
 }
 
 template <class F>
@@ -55,15 +54,13 @@ template <class F>
 void for_each_tensor(::onnx::ModelProto& model, const F& f) {
   if (model.has_graph()) detail::visit_graph_tensors(*model.mutable_graph(), f);
   for (auto& training : *model.mutable_training_info()) {
-    if (training.has_initialization()) {
+    if (training.has_initialization())
       detail::visit_graph_tensors(*training.mutable_initialization(), f);
-    }
     if (training.has_algorithm()) detail::visit_graph_tensors(*training.mutable_algorithm(), f);
   }
   for (auto& function : *model.mutable_functions()) {
-    for (auto& node : *function.mutable_node()) {
+    for (auto& node : *function.mutable_node())
       for (auto& a : *node.mutable_attribute()) detail::visit_attribute_tensors(a, f);
-    }
     for (auto& a : *function.mutable_attribute_proto()) detail::visit_attribute_tensors(a, f);
   }
 }

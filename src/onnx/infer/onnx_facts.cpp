@@ -40,9 +40,8 @@ void FactsTable::learn(const std::string& name, const ::onnx::TensorProto& tenso
   const auto elements = facts.shape->elements();
   if (elements && *elements <= most_values(tensor.data_type())) {
     facts.ints = read_ints(tensor, constants);
-    if (!facts.ints && facts.shape->rank() <= 1 && onnx_type_bits(tensor.data_type()) > 8) {
+    if (!facts.ints && facts.shape->rank() <= 1 && onnx_type_bits(tensor.data_type()) > 8)
       facts.floats = read_floats(tensor, constants);
-    }
   }
   facts_[name] = std::move(facts);
 }

@@ -61,9 +61,8 @@ void fold(const InferContext& c, ValueFacts& result) {
     return;
   }
   std::vector<std::int64_t> values(n);
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < n; ++i)
     values[i] = fold_one(c.node.op_type(), a[a.size() == 1 ? 0 : i], b[b.size() == 1 ? 0 : i]);
-  }
   result.ints = std::move(values);
 }
 
@@ -125,14 +124,12 @@ void InferContext::set(int output, ValueFacts known) const {
   if (!known.shape) known.shape = declared.shape;
   // What the file declares fills dimensions that stay open here.
   if (declared.shape && known.shape && declared.shape->rank() == known.shape->rank()) {
-    for (std::size_t i = 0; i < known.shape->rank(); ++i) {
+    for (std::size_t i = 0; i < known.shape->rank(); ++i)
       if ((*known.shape)[i] == Shape::kOpen) (*known.shape)[i] = (*declared.shape)[i];
-    }
   }
   if (known.shape && known.shape->rank() > kMostDims) known.shape.reset();
-  for (std::size_t i = 0; known.shape && i < known.shape->rank(); ++i) {
+  for (std::size_t i = 0; known.shape && i < known.shape->rank(); ++i)
     if ((*known.shape)[i] < 0) (*known.shape)[i] = Shape::kOpen;
-  }
   const auto elements = known.shape ? known.shape->elements() : std::nullopt;
   const auto fits = [&](const auto& list) {
     return elements == list->size() && list->size() <= kMostKept;
@@ -145,9 +142,8 @@ void InferContext::set(int output, ValueFacts known) const {
 std::optional<std::vector<std::int64_t>> InferContext::ints_of(int i,
                                                                std::string_view attribute) const {
   if (!input_of(node, i).empty()) return in(i).ints;
-  if (const auto* a = find_attribute(node, attribute); a != nullptr) {
+  if (const auto* a = find_attribute(node, attribute); a != nullptr)
     return std::vector<std::int64_t>(a->ints().begin(), a->ints().end());
-  }
   return std::nullopt;
 }
 
@@ -181,9 +177,8 @@ bool infer_elementwise(const InferContext& c) {
       same.ints.reset();
       same.floats.reset();
     }
-    if (op == "EyeLike" || op == "Bernoulli") {
+    if (op == "EyeLike" || op == "Bernoulli")
       same.elem = static_cast<std::int32_t>(int_attribute(c.node, "dtype", same.elem));
-    }
     c.set(0, std::move(same));
   } else if (is_any(op, kArithmetic)) {
     infer_broadcast(c, c.in(0).elem, 0);
@@ -198,11 +193,10 @@ bool infer_elementwise(const InferContext& c) {
     ValueFacts cast = c.in(0);
     cast.elem = static_cast<std::int32_t>(int_attribute(c.node, "to", 0));
     const DType to = dtype_of(cast.elem);
-    if (to == DType::kBool && cast.ints) {
+    if (to == DType::kBool && cast.ints)
       for (auto& v : *cast.ints) v = v == kUnknownInt ? v : (v == 0 ? 0 : 1);
-    } else if (to != DType::kI64 && to != DType::kI32) {
+    else if (to != DType::kI64 && to != DType::kI32)
       cast.ints.reset();
-    }
     if (!is_float(to)) cast.floats.reset();
     c.set(0, std::move(cast));
   } else if (op == "CastLike") {

@@ -74,18 +74,16 @@ void infer_conv(const InferContext& c) {
 void infer_pool(const InferContext& c) {
   const auto& x = c.in(0).shape;
   const Ints kernel = ints_attribute(c.node, "kernel_shape");
-  if (!x || x->rank() < 3 || kernel.size() != x->rank() - 2) {
+  if (!x || x->rank() < 3 || kernel.size() != x->rank() - 2)
     return c.set(0, c.in(0).elem, std::nullopt);
-  }
   infer_window(c, 0, kernel, c.in(0).elem);
 }
 
 void infer_conv_transpose(const InferContext& c) {
   const auto& x = c.in(0).shape;
   const auto& w = c.in(1).shape;
-  if (!x || !w || x->rank() < 3 || w->rank() != x->rank()) {
+  if (!x || !w || x->rank() < 3 || w->rank() != x->rank())
     return c.set(0, c.in(0).elem, std::nullopt);
-  }
   const std::size_t n = x->rank() - 2;
   const Ints strides = ints_or(c.node, "strides", n, 1);
   const Ints dilations = ints_or(c.node, "dilations", n, 1);
@@ -114,9 +112,8 @@ void infer_conv_transpose(const InferContext& c) {
 
 void infer_global_pool(const InferContext& c) {
   auto shape = c.in(0).shape;
-  if (shape) {
+  if (shape)
     for (std::size_t i = 2; i < shape->rank(); ++i) (*shape)[i] = 1;
-  }
   c.set(0, c.in(0).elem, shape);
 }
 
@@ -148,9 +145,8 @@ std::optional<Shape> product_shape(const std::optional<Shape>& a, const std::opt
 
 void infer_matmul(const InferContext& c) {
   const std::string& op = c.node.op_type();
-  if (op == "QLinearMatMul") {
+  if (op == "QLinearMatMul")
     return c.set(0, c.in(7).elem, product_shape(c.in(0).shape, c.in(3).shape));
-  }
   c.set(0, op == "MatMulInteger" ? static_cast<std::int32_t>(T::INT32) : c.in(0).elem,
         product_shape(c.in(0).shape, c.in(1).shape));
 }
@@ -184,13 +180,11 @@ void infer_reduce(const InferContext& c) {
     }
   }
   Ints dims;
-  for (std::size_t i = 0; i < from->rank(); ++i) {
-    if (!reduced[i]) {
+  for (std::size_t i = 0; i < from->rank(); ++i)
+    if (!reduced[i])
       dims.push_back((*from)[i]);
-    } else if (keep) {
+    else if (keep)
       dims.push_back(1);
-    }
-  }
   c.set(0, elem, Shape(std::move(dims)));
 }
 
@@ -228,13 +222,11 @@ void infer_resize(const InferContext& c) {
       ints_attribute(c.node, "axes").empty() &&
       string_attribute(c.node, "keep_aspect_ratio_policy", "stretch") == "stretch" &&
       string_attribute(c.node, "coordinate_transformation_mode", "") != "tf_crop_and_resize";
-  for (std::size_t i = 0; plain && i < x->rank(); ++i) {
-    if (!old && sizes && sizes->size() == x->rank()) {
+  for (std::size_t i = 0; plain && i < x->rank(); ++i)
+    if (!old && sizes && sizes->size() == x->rank())
       shape[i] = (*sizes)[i] == kUnknownInt ? kOpen : (*sizes)[i];
-    } else if (scales && scales->size() == x->rank() && (*x)[i] >= 0) {
+    else if (scales && scales->size() == x->rank() && (*x)[i] >= 0)
       shape[i] = size_from(std::floor(static_cast<double>((*x)[i]) * (*scales)[i]));
-    }
-  }
   c.set(0, c.in(0).elem, shape);
 }
 
@@ -248,11 +240,10 @@ void infer_space_depth(const InferContext& c) {
     if (shape[i] < 0) continue;
     const bool grows = (i == 1) != to_space;
     const std::int64_t factor = (i == 1 ? Checked(b) * b : Checked(b)).or_open();
-    if (factor < 1) {
+    if (factor < 1)
       shape[i] = kOpen;
-    } else {
+    else
       shape[i] = grows ? (Checked(shape[i]) * factor).or_open() : shape[i] / factor;
-    }
   }
   c.set(0, c.in(0).elem, shape);
 }
@@ -321,9 +312,8 @@ void infer_indexed(const InferContext& c) {
       static_cast<std::size_t>(std::max<std::int64_t>(0, int_attribute(c.node, "batch_dims", 0)));
   if (!data || !index || index->rank() == 0) return c.set(0, c.in(0).elem, std::nullopt);
   const std::int64_t last = (*index)[index->rank() - 1];
-  if (last < 0 || batch + static_cast<std::size_t>(last) > data->rank()) {
+  if (last < 0 || batch + static_cast<std::size_t>(last) > data->rank())
     return c.set(0, c.in(0).elem, std::nullopt);
-  }
   Ints dims(index->dims().begin(), index->dims().end() - 1);
   dims.insert(dims.end(), data->dims().begin() + static_cast<std::ptrdiff_t>(batch) + last,
               data->dims().end());

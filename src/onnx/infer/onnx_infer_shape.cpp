@@ -16,9 +16,8 @@ constexpr std::int64_t kOpen = Shape::kOpen;
 
 std::int64_t product(const Ints& dims, std::size_t from, std::size_t to) {
   std::int64_t n = 1;
-  for (std::size_t i = from; i < to; ++i) {
+  for (std::size_t i = from; i < to; ++i)
     if (dims[i] < 0 || __builtin_mul_overflow(n, dims[i], &n)) return kOpen;
-  }
   return n;
 }
 
@@ -49,9 +48,8 @@ std::optional<Shape> shape_from(const std::optional<Ints>& ints) {
 }
 
 std::optional<Shape> open_shape_of_length(const ValueFacts& list) {
-  if (!list.shape || list.shape->rank() != 1 || (*list.shape)[0] < 0 || (*list.shape)[0] > 64) {
+  if (!list.shape || list.shape->rank() != 1 || (*list.shape)[0] < 0 || (*list.shape)[0] > 64)
     return std::nullopt;
-  }
   return Shape(Ints(static_cast<std::size_t>((*list.shape)[0]), kOpen));
 }
 
@@ -111,9 +109,8 @@ void infer_squeeze(const InferContext& c) {
     for (std::size_t i = 0; i < from->rank(); ++i) drop[i] = (*from)[i] == 1;
   }
   Ints dims;
-  for (std::size_t i = 0; i < from->rank(); ++i) {
+  for (std::size_t i = 0; i < from->rank(); ++i)
     if (!drop[i]) dims.push_back((*from)[i]);
-  }
   result.shape = Shape(std::move(dims));
   c.set(0, std::move(result));
 }
@@ -158,9 +155,8 @@ void infer_transpose(const InferContext& c) {
     const auto rows = static_cast<std::size_t>((*from)[0]);
     const auto columns = static_cast<std::size_t>((*from)[1]);
     Ints values;
-    for (std::size_t j = 0; turned && j < columns; ++j) {
+    for (std::size_t j = 0; turned && j < columns; ++j)
       for (std::size_t i = 0; i < rows; ++i) values.push_back((*c.in(0).ints)[i * columns + j]);
-    }
     result.ints = turned ? values : *c.in(0).ints;
   }
   c.set(0, std::move(result));
@@ -170,19 +166,17 @@ void infer_concat(const InferContext& c) {
   ValueFacts result{c.in(0).elem, c.in(0).shape, c.in(0).ints, std::nullopt};
   for (int i = 1; i < c.node.input_size(); ++i) {
     const auto& next = c.in(i);
-    if (!next.shape || !result.shape || next.shape->rank() != result.shape->rank()) {
+    if (!next.shape || !result.shape || next.shape->rank() != result.shape->rank())
       return c.set(0, result.elem, std::nullopt);
-    }
     const auto axis = normal_axis(int_attribute(c.node, "axis", 1), next.shape->rank());
     if (!axis) return;
     for (std::size_t d = 0; d < next.shape->rank(); ++d) {
       auto& dim = (*result.shape)[d];
       const std::int64_t other = (*next.shape)[d];
-      if (d == *axis) {
+      if (d == *axis)
         dim = dim < 0 || other < 0 ? kOpen : (Checked(dim) + other).or_open();
-      } else if (dim == kOpen) {
+      else if (dim == kOpen)
         dim = other;
-      }
     }
     if (result.ints && next.ints && *axis == 0 &&
         result.ints->size() + next.ints->size() <= kMostKept) {
@@ -197,9 +191,8 @@ void infer_concat(const InferContext& c) {
 /// Number of elements of begin:end:step over a dimension; open when something is unknown.
 std::int64_t slice_size(std::int64_t dim, std::int64_t& begin, std::int64_t end,
                         std::int64_t step) {
-  if (dim < 0 || begin == kUnknownInt || end == kUnknownInt || step == kUnknownInt || step == 0) {
+  if (dim < 0 || begin == kUnknownInt || end == kUnknownInt || step == kUnknownInt || step == 0)
     return kOpen;
-  }
   // ONNX clamps both ends; going backwards, -1 is the end before element 0.
   const auto bound = [&](std::int64_t v) {
     v = v < -dim ? -dim - 1 : std::min(v, dim);
@@ -338,9 +331,8 @@ void infer_pad(const InferContext& c) {
     for (std::size_t i = 0; i < from->rank(); ++i) {
       const std::int64_t a = (*pads)[i];
       const std::int64_t b = (*pads)[i + from->rank()];
-      if (a != kUnknownInt && b != kUnknownInt && (*from)[i] >= 0) {
+      if (a != kUnknownInt && b != kUnknownInt && (*from)[i] >= 0)
         shape[i] = (Checked((*from)[i]) + a + b).or_open();
-      }
     }
   }
   c.set(0, c.in(0).elem, shape);

@@ -3,14 +3,12 @@
 namespace corelane::onnx {
 
 void rename_reads(::onnx::NodeProto& node, const Renames& renames) {
-  for (auto& in : *node.mutable_input()) {
+  for (auto& in : *node.mutable_input())
     if (const auto it = renames.find(in); it != renames.end()) in = it->second;
-  }
   const auto below = [&](::onnx::GraphProto& g) {
     for (auto& n : *g.mutable_node()) rename_reads(n, renames);
-    for (auto& out : *g.mutable_output()) {
+    for (auto& out : *g.mutable_output())
       if (const auto it = renames.find(out.name()); it != renames.end()) out.set_name(it->second);
-    }
   };
   for (auto& a : *node.mutable_attribute()) {
     if (a.has_g()) below(*a.mutable_g());
@@ -26,9 +24,8 @@ Renames inline_constants(Rewriter& r, const ::onnx::GraphProto& graph) {
 
 Names inline_graph(Rewriter& r, const ::onnx::GraphProto& graph, const Names& inputs,
                    Renames renames) {
-  for (int i = 0; i < graph.input_size(); ++i) {
+  for (int i = 0; i < graph.input_size(); ++i)
     renames[graph.input(i).name()] = inputs[static_cast<std::size_t>(i)];
-  }
   for (const auto& original : graph.node()) {
     ::onnx::NodeProto inner = original;
     rename_reads(inner, renames);

@@ -84,9 +84,7 @@ TEST(OnnxLowering, NewConstantsLieInTheLoweredGraphAndOthersAreShared) {
   const ::onnx::GraphProto graph = graph_of(*imported);
   for (const auto& tensor : graph.initializer()) {
     inside += tensor.raw_data().size();
-    if (tensor.name() == "w") {
-      EXPECT_EQ(tensor.external_data(0).value(), kConstantsLocation);
-    }
+    if (tensor.name() == "w") EXPECT_EQ(tensor.external_data(0).value(), kConstantsLocation);
   }
   EXPECT_GE(inside, 64U * 64 * sizeof(float)) << "the matrix of the transform";
 }

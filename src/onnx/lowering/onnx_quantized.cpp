@@ -286,11 +286,10 @@ class PairsBeforeConcat {
     google::protobuf::RepeatedPtrField<Node> nodes;
     for (Node& node : *graph_.mutable_node()) {
       const auto found = instead_.find(&node);
-      if (found == instead_.end()) {
+      if (found == instead_.end())
         *nodes.Add() = std::move(node);
-      } else {
+      else
         for (Node& other : found->second) *nodes.Add() = std::move(other);
-      }
     }
     graph_.mutable_node()->Swap(&nodes);
   }

@@ -47,14 +47,12 @@ std::string free_prefix(::onnx::GraphProto& graph) {
     if (name.starts_with("corelane") && end != name.npos) taken.insert(name.substr(0, end + 1));
   };
   for_each_graph(graph, [&](const ::onnx::GraphProto& g) {
-    for (const auto* list : {&g.input(), &g.output(), &g.value_info()}) {
+    for (const auto* list : {&g.input(), &g.output(), &g.value_info()})
       for (const auto& v : *list) add(v.name());
-    }
     for (const auto& t : g.initializer()) add(t.name());
     for (const auto& t : g.sparse_initializer()) add(t.values().name());
-    for (const auto& node : g.node()) {
+    for (const auto& node : g.node())
       for (const auto& out : node.output()) add(out);
-    }
   });
   std::string prefix = "corelane/";
   for (int k = 1; taken.contains(prefix); ++k) prefix = fmt::format("corelane{}/", k);
@@ -80,9 +78,8 @@ Status Rewriter::run(::onnx::GraphProto& graph) {
     facts_.learn(t.name(), t, state_.constants);
     tensors_.emplace(t.name(), &t);
   }
-  for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()}) {
+  for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()})
     for (const auto& v : *list) facts_.learn(v);
-  }
   // The nodes move out and come back one by one, in order: a rule sees what was made before its
   // node, and nothing after it.
   google::protobuf::RepeatedPtrField<::onnx::NodeProto> old;
@@ -239,9 +236,8 @@ std::string Rewriter::sequence(std::int32_t elem, const Ints& dims,
 
 std::string Rewriter::filled(std::int32_t elem, const Ints& dims, double value) {
   // A large one is left to the engine: it takes no room in the file.
-  if (checked_product(dims).is_within(0, kMostFilled)) {
+  if (checked_product(dims).is_within(0, kMostFilled))
     return sequence(elem, dims, [&](std::int64_t) { return value; });
-  }
   return add("Expand", {scalar(elem, value), ints(dims)});
 }
 
@@ -264,9 +260,8 @@ std::string Rewriter::reduce(std::string_view op, const std::string& x, const In
 
 std::string Rewriter::slice(const std::string& x, std::int64_t axis, std::int64_t begin,
                             std::int64_t end) {
-  if (opset() < 10) {
+  if (opset() < 10)
     return add("Slice", {x}, {{"starts", Ints{begin}}, {"ends", Ints{end}}, {"axes", Ints{axis}}});
-  }
   return add("Slice", {x, ints({begin}), ints({end}), ints({axis})});
 }
 

@@ -27,9 +27,8 @@ std::string cropped_axes(const std::vector<double>& roi) {
   if (!imported) return imported.error().to_string();
   std::string axes;
   const ::onnx::GraphProto graph = graph_of(*imported);
-  for (const auto& n : graph.node()) {
+  for (const auto& n : graph.node())
     if (n.op_type() == "Gather") axes += std::to_string(int_attribute(n, "axis", 0));
-  }
   return axes;
 }
 

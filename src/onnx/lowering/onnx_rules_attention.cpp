@@ -41,9 +41,8 @@ std::string unpack_heads(Rewriter& r, const std::string& x, std::int64_t heads) 
 std::optional<AttentionParts> attention_parts(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int64_t rank = r.of(node.input(0)).rank();
   if (rank != 3 && rank != 4) return std::nullopt;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i)
     if (!is_usual(r.of(node.input(i)), rank)) return std::nullopt;
-  }
   const Shape q = *r.of(node.input(0)).shape;
   const Shape k = *r.of(node.input(1)).shape;
   AttentionParts p;
@@ -77,9 +76,8 @@ std::string mask_bias(Rewriter& r, const ::onnx::NodeProto& node, const Attentio
   std::string mask = input_of(node, 3);
   if (mask.empty()) return "";
   const ValueFacts facts = r.of(mask);
-  if (facts.elem == T::BOOL) {
+  if (facts.elem == T::BOOL)
     mask = r.add("Where", {mask, r.scalar(p.elem, 0), r.scalar(p.elem, kNegInf)});
-  }
   const std::int64_t have = (*facts.shape)[facts.shape->rank() - 1];
   if (have < p.columns) {
     Shape missing = *facts.shape;
@@ -185,11 +183,10 @@ Result<bool> attention(Rewriter& r, const ::onnx::NodeProto& node) {
   if (mode == 3) shown = probabilities;
   if (has_output(node, 3)) r.define({node.output(3)}, "Identity", {shown});
   const std::string y = r.add("MatMul", {probabilities, values});
-  if (p.packed) {
+  if (p.packed)
     r.define({node.output(0)}, "Reshape", {r.transpose(y, {0, 2, 1, 3}), r.ints({0, 0, -1})});
-  } else {
+  else
     r.define({node.output(0)}, "Identity", {y});
-  }
   return true;
 }
 
@@ -326,9 +323,8 @@ Result<bool> tensor_scatter(Rewriter& r, const ::onnx::NodeProto& node) {
     first[0] = -1;
     indices = r.add("Add", {indices, r.reshape(node.input(2), first)});
   }
-  if (string_attribute(node, "mode", "linear") == "circular") {
+  if (string_attribute(node, "mode", "linear") == "circular")
     indices = r.add("Mod", {indices, r.scalar_int(length)});
-  }
   indices = r.add("Expand", {indices, r.ints(update.shape->dims())});
   r.define({node.output(0)}, "ScatterElements", {node.input(0), indices, node.input(1)},
            {{"axis", axis}});

@@ -14,9 +14,8 @@ Result<bool> cast_like(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t to = r.of(input_of(node, 1)).elem;
   if (to == 0) return false;
   Attrs attrs{{"to", to}};
-  for (const char* name : {"saturate"}) {
+  for (const char* name : {"saturate"})
     if (const auto* a = find_attribute(node, name)) attrs.emplace_back(name, a->i());
-  }
   if (const auto* a = find_attribute(node, "round_mode")) attrs.emplace_back("round_mode", a->s());
   r.define({node.output(0)}, "Cast", {node.input(0)}, attrs);
   return true;
@@ -57,9 +56,8 @@ bool is_flex(const ::onnx::NodeProto& node) { return node.domain() == "ai.onnx.p
 std::string apply_modifier(Rewriter& r, const ::onnx::NodeProto& node, const char* name,
                            const std::string& x) {
   const auto* a = find_attribute(node, name);
-  if (a == nullptr || !a->has_g() || a->g().input_size() != 1 || a->g().output_size() != 1) {
+  if (a == nullptr || !a->has_g() || a->g().input_size() != 1 || a->g().output_size() != 1)
     return x;
-  }
   return inline_graph(r, a->g(), {x}, inline_constants(r, a->g())).front();
 }
 
@@ -67,9 +65,8 @@ Result<bool> flex_attention(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& q = r.of(node.input(0));
   const auto& k = r.of(node.input(1));
   const auto& v = r.of(node.input(2));
-  if (!is_flex(node) || q.rank() != 4 || !k.is_static() || !v.is_static() || !q.is_static()) {
+  if (!is_flex(node) || q.rank() != 4 || !k.is_static() || !v.is_static() || !q.is_static())
     return false;
-  }
   const auto serves = [&](const ValueFacts& x) {
     return x.rank() == 4 && (*x.shape)[1] > 0 && (*q.shape)[1] % (*x.shape)[1] == 0;
   };

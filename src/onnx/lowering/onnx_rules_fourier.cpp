@@ -59,15 +59,13 @@ std::string apply(Rewriter& r, const std::string& x, const ValueFacts& facts, st
                   const Transform& t) {
   const std::size_t rank = facts.shape->rank();
   Ints perm;
-  for (std::size_t i = 0; i + 1 < rank; ++i) {
+  for (std::size_t i = 0; i + 1 < rank; ++i)
     if (i != axis) perm.push_back(static_cast<std::int64_t>(i));
-  }
   perm.push_back(static_cast<std::int64_t>(axis));
   perm.push_back(static_cast<std::int64_t>(rank) - 1);
   Ints back(rank);
-  for (std::size_t i = 0; i < rank; ++i) {
+  for (std::size_t i = 0; i < rank; ++i)
     back[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
-  }
   Ints flat(rank - 1, 0);
   flat.back() = t.in * t.parts;
   Ints wide(rank, 0);
@@ -133,9 +131,8 @@ Result<bool> dft(Rewriter& r, const ::onnx::NodeProto& node) {
   }
   const auto axes = known ? candidate_axes(r, node, x, length) : std::vector<std::size_t>{};
   std::vector<Transform> transforms;
-  for (const std::size_t a : axes) {
+  for (const std::size_t a : axes)
     if (const auto t = transform_along(node, x, a, length)) transforms.push_back(*t);
-  }
   if (axes.empty() || transforms.size() != axes.size()) {
     if (int_attribute(node, "onesided", 0) == 0) return false;
     return r.refuse(node,

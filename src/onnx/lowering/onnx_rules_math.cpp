@@ -204,11 +204,10 @@ Result<bool> nll_loss(Rewriter& r, const ::onnx::NodeProto& node) {
   Ints all;
   for (std::int64_t i = 0; i < std::max<std::int64_t>(target.rank(), 1); ++i) all.push_back(i);
   const std::string sum = r.reduce("ReduceSum", loss, all, false);
-  if (reduction == "sum") {
+  if (reduction == "sum")
     r.define({node.output(0)}, "Identity", {sum});
-  } else {
+  else
     r.define({node.output(0)}, "Div", {sum, r.reduce("ReduceSum", weights, all, false)});
-  }
   return true;
 }
 

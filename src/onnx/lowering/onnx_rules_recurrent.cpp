@@ -15,19 +15,16 @@ bool has_output(const ::onnx::NodeProto& node, int i) {
 }
 
 Result<bool> batch_first(Rewriter& r, const ::onnx::NodeProto& node) {
-  if (node.op_type() == "LSTM" && !input_of(node, 7).empty()) {
+  if (node.op_type() == "LSTM" && !input_of(node, 7).empty())
     return r.refuse(node, "peepholes are computed wrongly by the engine");
-  }
   if (int_attribute(node, "layout", 0) == 0) return false;
   ::onnx::NodeProto plain = node;
   set_attribute(plain, "layout", std::int64_t{0});
   plain.set_input(0, r.transpose(node.input(0), {1, 0, 2}));
-  for (const int i : {5, 6}) {
+  for (const int i : {5, 6})
     if (!input_of(node, i).empty()) plain.set_input(i, r.transpose(node.input(i), {1, 0, 2}));
-  }
-  for (int i = 0; i < node.output_size(); ++i) {
+  for (int i = 0; i < node.output_size(); ++i)
     if (has_output(node, i)) plain.set_output(i, r.fresh_name("steps_first"));
-  }
   r.emit(plain);
   for (int i = 0; i < node.output_size(); ++i) {
     if (!has_output(node, i)) continue;
@@ -44,9 +41,8 @@ void collect_captures(const ::onnx::GraphProto& graph, std::set<std::string> kno
   for (const auto& t : graph.initializer()) known.insert(t.name());
   const auto read = [&](const std::string& name) {
     if (name.empty() || known.contains(name)) return;
-    if (std::find(captures.begin(), captures.end(), name) == captures.end()) {
+    if (std::find(captures.begin(), captures.end(), name) == captures.end())
       captures.push_back(name);
-    }
   };
   for (const auto& node : graph.node()) {
     for (const auto& in : node.input()) read(in);

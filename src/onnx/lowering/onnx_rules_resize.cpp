@@ -150,9 +150,8 @@ std::optional<ResizeParts> resize_parts(Rewriter& r, const ::onnx::NodeProto& no
 std::string axis_scale(Rewriter& r, const ResizeParts& p, std::size_t entry) {
   if (!p.scales.empty()) return pick(r, p.scales, entry);
   const std::size_t axis = p.axes[entry];
-  if (p.policy == "stretch") {
+  if (p.policy == "stretch")
     return number(r, static_cast<double>(p.out[axis]) / static_cast<double>(p.in[axis]));
-  }
   std::string ratio;
   for (std::size_t i = 0; i < p.axes.size(); ++i) {
     const std::string q =
@@ -284,10 +283,8 @@ Result<bool> resize(Rewriter& r, const ::onnx::NodeProto& node) {
   std::string outside;
   for (std::size_t entry = 0; entry < p.axes.size(); ++entry) {
     AxisParts a{p.axes[entry], p.in[p.axes[entry]], p.out[p.axes[entry]], {}, {}, {}};
-    if (a.in == a.out && (a.axis < 2 || a.in == 1) && rank > 2 &&
-        (!crop || takes_all(r, p, entry))) {
+    if (a.in == a.out && (a.axis < 2 || a.in == 1) && rank > 2 && (!crop || takes_all(r, p, entry)))
       continue;
-    }
     a.scale = axis_scale(r, p, entry);
     if (crop) {
       a.begin = pick(r, p.roi, entry);

@@ -152,9 +152,8 @@ Result<bool> wrap_pad(Rewriter& r, const ::onnx::NodeProto& node) {
   if (string_attribute(node, "mode", "constant") != "wrap") return false;
   const auto x = r.of(node.input(0));
   const auto pads = r.of(input_of(node, 1));
-  if (x.is_static() && !pads.known_ints() && input_of(node, 3).empty()) {
+  if (x.is_static() && !pads.known_ints() && input_of(node, 3).empty())
     return wrap_pad_at_run_time(r, node, x);
-  }
   if (!x.is_static() || !pads.known_ints() || x.rank() < 1) return false;
   Ints axes;
   if (!input_of(node, 3).empty()) {
@@ -208,20 +207,17 @@ Result<bool> ceil_pool(Rewriter& r, const ::onnx::NodeProto& node) {
 /// Squeeze without axes of a value whose shape is known: with them.
 Result<bool> squeeze_known(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
-  if (!input_of(node, 1).empty() || find_attribute(node, "axes") != nullptr || !x.is_static()) {
+  if (!input_of(node, 1).empty() || find_attribute(node, "axes") != nullptr || !x.is_static())
     return false;
-  }
   Ints axes;
-  for (std::size_t i = 0; i < x.shape->rank(); ++i) {
+  for (std::size_t i = 0; i < x.shape->rank(); ++i)
     if ((*x.shape)[i] == 1) axes.push_back(static_cast<std::int64_t>(i));
-  }
-  if (axes.empty()) {
+  if (axes.empty())
     r.define({node.output(0)}, "Identity", {node.input(0)});
-  } else if (r.opset() < 13) {
+  else if (r.opset() < 13)
     r.define({node.output(0)}, "Squeeze", {node.input(0)}, {{"axes", axes}});
-  } else {
+  else
     r.define({node.output(0)}, "Squeeze", {node.input(0), r.ints(axes)});
-  }
   return true;
 }
 

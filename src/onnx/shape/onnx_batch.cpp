@@ -124,9 +124,8 @@ class BatchPass {
     auto& shape = *out.mutable_type()->mutable_tensor_type()->mutable_shape();
     if (axis != axes_.end() && shape.dim_size() > 0) {
       CORELANE_TRY(widen(out, "output"));
-      if (!known || known->rank() == 0 || (*known)[0] == Shape::kOpen || (*known)[0] == batch_) {
+      if (!known || known->rank() == 0 || (*known)[0] == Shape::kOpen || (*known)[0] == batch_)
         return {};
-      }
       return error(Code::kUnsupportedModel,
                    "batch {}: dimension 0 of the output '{}' is {}, so the network fixes the "
                    "number of copies",

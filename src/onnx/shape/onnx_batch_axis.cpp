@@ -168,9 +168,8 @@ BatchStep reshape(const Follower& f) {
   if (!from || !to) return unknown();
   const auto in_total = from->elements();
   const auto out_total = to->elements();
-  if (in_total && out_total && *in_total != *out_total) {
+  if (in_total && out_total && *in_total != *out_total)
     return refuse("reshapes to " + to->to_string() + ", which fixes the number of copies");
-  }
   const auto before = product(*from, *axis);
   if (!before) return unknown();
   for (std::size_t j = 0; j < to->rank(); ++j) {
@@ -231,9 +230,8 @@ BatchStep concat(const Follower& f) {
     if (normal_axis(int_attribute(f.node, "axis", 1), f.rank(i)) == axis) return refuse(kAlong);
   }
   if (!result) return unknown();
-  for (int i = 0; i < f.node.input_size(); ++i) {
+  for (int i = 0; i < f.node.input_size(); ++i)
     if (!f.axis(i)) return refuse("joins the copies with a value that has none");
-  }
   return at(f, *result);
 }
 
@@ -273,13 +271,12 @@ BatchStep reduce(const Follower& f) {
   const auto axis = f.axis(0);
   if (!axis || f.rank(0) == 0) return unknown();
   Ints list;
-  if (f.node.op_type().starts_with("Arg")) {
+  if (f.node.op_type().starts_with("Arg"))
     list = {int_attribute(f.node, "axis", 0)};
-  } else if (const auto given = f.ints(1, "axes"); given && !given->empty()) {
+  else if (const auto given = f.ints(1, "axes"); given && !given->empty())
     list = *given;
-  } else if (int_attribute(f.node, "noop_with_empty_axes", 0) == 0) {
+  else if (int_attribute(f.node, "noop_with_empty_axes", 0) == 0)
     return refuse("reduces over all dimensions, the copies included");
-  }
   std::size_t before = 0;
   for (const auto a : list) {
     const auto reduced = normal_axis(a, f.rank(0));
@@ -301,11 +298,9 @@ BatchStep recurrent(const Follower& f) {
   const bool first = int_attribute(f.node, "layout", 0) != 0;
   const auto axis = f.axis(0);
   if (!axis || *axis != (first ? 0u : 1u)) return refuse("steps along the copies");
-  for (const int i : {5, 6}) {
-    if (!input_of(f.node, i).empty() && !f.axis(i)) {
+  for (const int i : {5, 6})
+    if (!input_of(f.node, i).empty() && !f.axis(i))
       return refuse("has a constant initial state, which fixes the number of copies");
-    }
-  }
   BatchStep step;
   step.axes = {first ? 0 : 2, first ? 0 : 1, first ? 0 : 1};
   return step;

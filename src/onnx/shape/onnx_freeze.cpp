@@ -83,9 +83,8 @@ void replace_everywhere(::onnx::GraphProto& graph, const Symbols& symbols) {
 Result<Symbols> given_symbols(const ::onnx::GraphProto& graph, const ImportOptions& options) {
   std::set<std::string> known_symbols;
   for (const int i : real_inputs(graph)) {
-    for (const auto& d : graph.input(i).type().tensor_type().shape().dim()) {
+    for (const auto& d : graph.input(i).type().tensor_type().shape().dim())
       if (is_symbol(d.dim_param())) known_symbols.insert(d.dim_param());
-    }
   }
   Symbols symbols;
   for (const auto& [symbol, value] : options.dims) {
@@ -120,9 +119,8 @@ Status fix_open_batch(::onnx::GraphProto& graph, std::uint32_t batch) {
     fixed.emplace_back(i, *std::move(shape));
   }
   Symbols symbols;
-  for (const auto& [i, shape] : fixed) {
+  for (const auto& [i, shape] : fixed)
     CORELANE_TRY(fix_input(*graph.mutable_input(i), shape, symbols));
-  }
   replace_everywhere(graph, symbols);
   return {};
 }
@@ -143,9 +141,7 @@ Status freeze_dims(::onnx::GraphProto& graph, const ImportOptions& options) {
   for (const int i : inputs) {
     auto& input = *graph.mutable_input(i);
     const auto it = options.input_shapes.find(input.name());
-    if (it != options.input_shapes.end()) {
-      CORELANE_TRY(fix_input(input, it->second, symbols));
-    }
+    if (it != options.input_shapes.end()) CORELANE_TRY(fix_input(input, it->second, symbols));
   }
   replace_everywhere(graph, symbols);
   return fix_open_batch(graph, options.open_batch);

@@ -130,13 +130,11 @@ class RandomProgram {
     io.desc.dtype = dtype();
     const std::size_t rank = chance(50) ? 4 : below(17);
     std::vector<std::int64_t> dims;
-    for (std::size_t i = 0; i < rank; ++i) {
+    for (std::size_t i = 0; i < rank; ++i)
       dims.push_back(chance(25) ? Shape::kOpen : static_cast<std::int64_t>(below(9)));
-    }
     io.desc.shape = Shape(std::move(dims));
-    if (chance(50)) {
+    if (chance(50))
       for (std::size_t i = 0; i < rank; ++i) io.desc.dim_names.push_back(text(6));
-    }
     if (rank == 4 && chance(30)) io.desc.layout = layout();
     if (chance(20)) io.desc.quant = quant(io.desc.shape, DType::kU8);
     if (chance(50)) {
@@ -169,9 +167,8 @@ class RandomProgram {
     std::vector<Shape> set;
     for (const IoEntry& io : d.inputs) {
       Shape shape = io.desc.shape;
-      for (std::size_t i = 0; i < shape.rank(); ++i) {
+      for (std::size_t i = 0; i < shape.rank(); ++i)
         if (shape[i] == Shape::kOpen) shape[i] = static_cast<std::int64_t>(1 + below(8));
-      }
       set.push_back(shape);
     }
     return set;

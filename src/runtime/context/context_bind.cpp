@@ -39,9 +39,8 @@ bool is_bound(const Slot& slot, const TensorView& view) {
 Result<MutableTensorView> buffer_view(const TensorDesc& desc,
                                       const std::shared_ptr<device::Buffer>& buffer,
                                       std::size_t offset, const char* what) {
-  if (buffer == nullptr) {
+  if (buffer == nullptr)
     return error(Code::kInvalidArgument, "{} '{}': the buffer is null", what, desc.name);
-  }
   if (offset > buffer->size()) {
     return error(Code::kOutOfRange, "{} '{}': offset {} lies past the buffer's {} bytes", what,
                  desc.name, offset, buffer->size());
@@ -130,9 +129,8 @@ Result<device::TensorRef> ContextState::own_input(std::size_t index) {
 Status ContextState::apply_input(std::size_t index) {
   Slot& slot = inputs_[index];
   if (bindings_ == nullptr) return {};
-  if (slot.mode == SlotMode::kDirect || slot.mode == SlotMode::kBuffer) {
+  if (slot.mode == SlotMode::kDirect || slot.mode == SlotMode::kBuffer)
     return bindings_->set_input(index, ref_of(slot));
-  }
   // A static input goes back to the memory of the bindings, which is allocated when it is needed.
   if (entry_.executable->inputs()[index].shape.is_static()) return bindings_->set_input(index, {});
   if (!shapes_[index].is_static()) return {};
@@ -274,9 +272,8 @@ Status ContextState::bind_output(std::size_t index, const MutableTensorView& vie
     slot.mode = runtime::is_program_form(desc, view) ? SlotMode::kDirect : SlotMode::kConverted;
   } else {
     // The size is known only after the run: the result is copied where it fits.
-    if (view.data == nullptr) {
+    if (view.data == nullptr)
       return error(Code::kInvalidArgument, "output '{}': the memory is null", desc.name);
-    }
     slot.mode = SlotMode::kConverted;
   }
   return put_output(index, std::move(slot));
@@ -290,9 +287,7 @@ Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buff
   const TensorDesc desc = output_desc(index);
   Slot slot;
   CORELANE_ASSIGN(slot.view, buffer_view(desc, buffer, offset, "output"));
-  if (desc.shape.is_static()) {
-    CORELANE_TRY(runtime::check_view(desc, slot.view, "output"));
-  }
+  if (desc.shape.is_static()) CORELANE_TRY(runtime::check_view(desc, slot.view, "output"));
   const bool in_place = desc.shape.is_static() && runtime::is_program_form(desc, slot.view);
   slot.mode = in_place ? SlotMode::kBuffer : SlotMode::kConverted;
   slot.buffer = std::move(buffer);

@@ -35,9 +35,8 @@ Status check_options(const RunOptions& options) {
 /// The fences a job waits for before memory it depends on is read in this thread.
 Status wait_for(const std::vector<std::shared_ptr<device::Fence>>& fences, TimePoint until) {
   for (const auto& fence : fences) {
-    if (!fence->wait(until)) {
+    if (!fence->wait(until))
       return error(Code::kTimeout, "the deadline passed while waiting for a fence");
-    }
     CORELANE_TRY(fence->status().wrap("a fence to wait for was signalled as failed"));
   }
   return {};
@@ -75,11 +74,10 @@ Status ContextState::not_ready() const {
 /// Only what changes from run to run is set; the rest is in `job_`.
 device::Submission ContextState::submission(const RunOptions& options, TimePoint now) const {
   device::Submission job = job_;
-  if (options.cores == device::CoreSet()) {
+  if (options.cores == device::CoreSet())
     job.cores = program_->default_cores;
-  } else {
+  else
     job.cores = options.cores;
-  }
   job.deadline = deadline_of(options, now);
   job.priority = options.priority;
   job.tag = options.tag;
@@ -109,9 +107,8 @@ Status ContextState::copy_in(Duration& spent) {
     CORELANE_ASSIGN(const device::TensorRef own, own_input(i));
     const MutableTensorView to{own.data,  own.size, entry_.executable->inputs()[i].dtype,
                                own.shape, {},       {}};
-    if (const Status status = convert(slot.view, to, slot.convert); !status.ok()) {
+    if (const Status status = convert(slot.view, to, slot.convert); !status.ok())
       return status.wrap(fmt::format("input '{}'", input_desc(i).name));
-    }
   }
   spent = program_->device->clock()->now() - start;
   return {};
@@ -174,9 +171,8 @@ Status ContextState::run_slowly(const RunOptions& options) {
     status = program_->queue->run(job, &record_);
   } else {
     CORELANE_ASSIGN(const auto completion, program_->queue->submit(job));
-    if (!completion->wait()) {
+    if (!completion->wait())
       return error(Code::kInternal, "a wait without a time limit returned before the job was done");
-    }
     status = completion->status();
     record_ = completion->record();
     // An abandoned job holds its memory until the engine returns.

@@ -90,9 +90,8 @@ Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
 }
 
 Status ContextState::busy() const {
-  if (program_ == nullptr) {
+  if (program_ == nullptr)
     return error(Code::kWrongState, "this context was never made; use Program::new_context");
-  }
   return error(Code::kBusy,
                "the context of program '{}' is in use by another call; give each thread a context "
                "of its own (duplicate)",
@@ -131,9 +130,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   std::shared_ptr<device::Bindings> bindings = bindings_;
   if (changed) {
     bindings = nullptr;
-    if (entry.executable != nullptr) {
-      CORELANE_ASSIGN(bindings, entry.executable->new_bindings());
-    }
+    if (entry.executable != nullptr) CORELANE_ASSIGN(bindings, entry.executable->new_bindings());
   }
   // New bindings have memory of their own, so what the context's inputs hold is copied over, where
   // the shape stays; `before` keeps the old memory until then.
@@ -241,9 +238,8 @@ void ContextState::publish() {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     out.push_back(output_desc(i));
     const runtime::Slot& slot = outputs_[i];
-    if (slot.mode != runtime::SlotMode::kOwn && slot.view.shape.is_static()) {
+    if (slot.mode != runtime::SlotMode::kOwn && slot.view.shape.is_static())
       out.back().shape = slot.view.shape;
-    }
   }
   const MutexLock lock(mutex_);
   published_inputs_.swap(in);
@@ -268,9 +264,8 @@ device::MemoryFigures ContextState::memory() const {
     const CallLock call(*this);
     const MutexLock lock(mutex_);
     entry = entry_;
-    if (call) {
+    if (call)
       for (const runtime::Slot& slot : inputs_) own += slot.foreign_own ? slot.own.size : 0;
-    }
   }
   device::MemoryFigures figures;
   if (entry.executable == nullptr) return figures;

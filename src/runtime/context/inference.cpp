@@ -18,9 +18,8 @@ Status Inference::wait(TimePoint until) {
   // The device's wait may run the job in this thread; the second only waits for the conversion.
   const bool done =
       state_->completion->wait(until) && (state_->finish == nullptr || state_->finish->wait(until));
-  if (!done) {
+  if (!done)
     return error(Code::kTimeout, "the inference is not done yet; it goes on, wait for it again");
-  }
   return state_->finish != nullptr ? state_->finish->status() : state_->completion->status();
 }
 

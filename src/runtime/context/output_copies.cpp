@@ -26,9 +26,8 @@ Status convert_all(device::Bindings& bindings, std::span<const OutputCopy> copie
       }
     }
     const TensorView result{from.data, from.size, copy.desc.dtype, from.shape, {}, {}};
-    if (const Status status = convert(result, to); !status.ok()) {
+    if (const Status status = convert(result, to); !status.ok())
       return status.wrap("output '" + copy.desc.name + "' cannot be written to the bound memory");
-    }
   }
   return {};
 }
@@ -75,9 +74,8 @@ void OutputFinish::run(device::Completion& completion) {
 bool OutputFinish::wait(TimePoint until) {
   if (finished()) return true;
   MutexLock lock(mutex_);
-  while (!finished()) {
+  while (!finished())
     if (!clock_->wait_until(lock.native(), changed_, until)) break;
-  }
   return finished();
 }
 

@@ -11,9 +11,7 @@ constexpr std::align_val_t kAlignment{64};
 Result<std::shared_ptr<void>> allocate_own(std::size_t size,
                                            std::shared_ptr<std::atomic<std::size_t>> counter) {
   void* data = ::operator new(size == 0 ? 1 : size, kAlignment, std::nothrow);
-  if (data == nullptr) {
-    return error(Code::kOutOfMemory, "no memory for a tensor of {} bytes", size);
-  }
+  if (data == nullptr) return error(Code::kOutOfMemory, "no memory for a tensor of {} bytes", size);
   std::memset(data, 0, size == 0 ? 1 : size);
   counter->fetch_add(size, std::memory_order_relaxed);
   return std::shared_ptr<void>(data, [size, counter](void* p) {

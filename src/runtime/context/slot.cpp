@@ -32,18 +32,15 @@ Status check_view(const TensorDesc& desc, const TensorView& view, const char* wh
                  dtype_name(desc.dtype));
   }
   auto needed = storage_bytes(view.shape, view.dtype, view.layout);
-  if (!needed) {
-    return needed.error().wrap(fmt::format("{} '{}': the given view", what, desc.name));
-  }
+  if (!needed) return needed.error().wrap(fmt::format("{} '{}': the given view", what, desc.name));
   if (view.size < *needed) {
     return error(Code::kInvalidArgument,
                  "{} '{}': {} {} in layout {} needs {} bytes, {} were given", what, desc.name,
                  dtype_name(view.dtype), view.shape.to_string(), layout_name(view.layout.kind),
                  *needed, view.size);
   }
-  if (view.data == nullptr && *needed != 0) {
+  if (view.data == nullptr && *needed != 0)
     return error(Code::kInvalidArgument, "{} '{}': the memory is null", what, desc.name);
-  }
   return view.quant.check(view.shape);
 }
 

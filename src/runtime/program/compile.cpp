@@ -33,9 +33,8 @@ Result<std::vector<device::Executable::Precompiled>> precompile(
   runtime::ExecutableSet executables(device, runtime::network_source(model, info),
                                      std::move(prepare), description);
   CORELANE_TRY(executables.prepare_first());
-  for (const auto& set : description.shape_sets) {
+  for (const auto& set : description.shape_sets)
     CORELANE_ASSIGN(const auto entry, executables.for_shapes(set));
-  }
   return executables.export_all();
 }
 
@@ -48,9 +47,7 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
         "of the two");
   }
   std::vector<device::Executable::Precompiled> forms;
-  if (options.precompile) {
-    CORELANE_ASSIGN(forms, precompile(model, options));
-  }
+  if (options.precompile) CORELANE_ASSIGN(forms, precompile(model, options));
   std::vector<std::pair<std::string, MappedFile>> attached;
   for (const auto& [kind, path] : options.attach) {
     if (kind.empty()) {
@@ -61,16 +58,14 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
     attached.emplace_back(kind, std::move(mapped));
   }
   ProgramWriter writer(model->description);
-  if (options.remove_weights) {
+  if (options.remove_weights)
     runtime::add_network(writer, *model, {}, runtime::removed_weights_tag(model->constants));
-  } else {
+  else
     runtime::add_network(writer, *model, model->constants);
-  }
   for (const auto& form : forms)
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
-  for (const auto& [kind, file] : attached) {
+  for (const auto& [kind, file] : attached)
     writer.add_segment(SegmentKind::kForeign, kind, file.bytes());
-  }
   return writer.finish();
 }
 

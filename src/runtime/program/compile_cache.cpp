@@ -57,11 +57,10 @@ std::vector<CachedFile> list_entries(const fs::path& folder) {
     if (!fs::is_regular_file(it->symlink_status(gone))) continue;
     CachedFile file{it->path(), it->last_write_time(gone), it->file_size(gone)};
     if (gone) continue;
-    if (entry) {
+    if (entry)
       files.push_back(std::move(file));
-    } else if (fs::file_time_type::clock::now() - file.time > kStaleAfter) {
+    else if (fs::file_time_type::clock::now() - file.time > kStaleAfter)
       fs::remove(file.path, gone);
-    }
   }
   return files;
 }
@@ -74,12 +73,10 @@ std::string distrust(const fs::path& folder) {
   const fs::path above = folder.parent_path();
   if (::stat(above.empty() ? "." : above.c_str(), &info) != 0) return {};  // Made on the first use.
   if ((info.st_mode & S_IWOTH) == 0) return {};
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     return "it cannot be created: " + std::generic_category().message(errno);
-  }
-  if (::lstat(folder.c_str(), &info) != 0) {
+  if (::lstat(folder.c_str(), &info) != 0)
     return "it cannot be queried: " + std::generic_category().message(errno);
-  }
   if (!S_ISDIR(info.st_mode)) return "it is not a folder";
   if (info.st_uid != ::geteuid()) return "it belongs to another user";
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "other users may write to it";

@@ -206,9 +206,8 @@ TEST(CompileKey, EverythingThatChangesTheProgramChangesTheKey) {
   other = info();
   other.isa = "other";
   keys.push_back(key_of(model, {}, other));
-  for (std::size_t i = 0; i < keys.size(); ++i) {
+  for (std::size_t i = 0; i < keys.size(); ++i)
     for (std::size_t k = i + 1; k < keys.size(); ++k) EXPECT_NE(keys[i], keys[k]) << i << " " << k;
-  }
   EXPECT_EQ(key_of(model), keys[0]);
   // What the cache recognises as an entry of its own.
   EXPECT_EQ(keys[0].size(), 32U);

@@ -27,9 +27,8 @@ std::string import_text(const ImportOptions& o) {
       fmt::format("io {} batch {} open {} cores {} refuse {} layout {}\ncustom {}\n",
                   static_cast<int>(o.io_dtype), o.batch, o.open_batch, o.cores,
                   o.refuse_known_wrong, static_cast<int>(o.input_layout), o.custom_string);
-  for (const auto& [name, shape] : o.input_shapes) {
+  for (const auto& [name, shape] : o.input_shapes)
     text += fmt::format("shape {} {}\n", name, shape.to_string());
-  }
   for (const auto& [name, size] : o.dims) text += fmt::format("dim {} {}\n", name, size);
   for (const auto& set : o.shape_sets) {
     text += "set";
@@ -48,9 +47,8 @@ Result<std::string> external_text(ByteSpan model, const fs::path& root,
   std::string text;
   CORELANE_ASSIGN(const auto locations, external_data_locations(model));
   if (locations.empty()) return text;
-  if (root.empty() || options.strict_links) {
+  if (root.empty() || options.strict_links)
     return error(Code::kUnsupported, "external data are not followed for the cache's key");
-  }
   std::error_code ec;
   const fs::path base = fs::canonical(root, ec);
   if (ec) return error(Code::kNotFound, "{}: {}", root.string(), ec.message());

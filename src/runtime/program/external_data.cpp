@@ -20,10 +20,8 @@ Status read_entry(ByteSpan bytes, std::vector<std::string>& locations) {
     if (field.is_bytes(kEntryKey)) key = field.text();
     if (field.is_bytes(kEntryValue)) value = field.text();
   }
-  if (key == "location" &&
-      std::find(locations.begin(), locations.end(), value) == locations.end()) {
+  if (key == "location" && std::find(locations.begin(), locations.end(), value) == locations.end())
     locations.emplace_back(value);
-  }
   return {};
 }
 
@@ -32,11 +30,10 @@ Status walk(Kind message, ByteSpan bytes, int depth, std::vector<std::string>& l
   for (WireReader fields(bytes); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.type != WireType::kBytes) continue;
-    if (message == Kind::kTensor && field.number == kTensorExternalData) {
+    if (message == Kind::kTensor && field.number == kTensorExternalData)
       CORELANE_TRY(read_entry(field.payload, locations));
-    } else if (const Kind kind = onnx::kind_of(message, field.number); onnx::is_message(kind)) {
+    else if (const Kind kind = onnx::kind_of(message, field.number); onnx::is_message(kind))
       CORELANE_TRY(walk(kind, field.payload, depth + 1, locations));
-    }
   }
   return {};
 }

@@ -36,11 +36,10 @@ TEST(ExternalData, EveryTruncationIsAnErrorOrFindsNoMore) {
   const std::string model = model_with_external();
   for (std::size_t size = 0; size < model.size(); ++size) {
     const auto locations = external_data_locations(as_byte_span(model).first(size));
-    if (locations) {
+    if (locations)
       EXPECT_LE(locations->size(), 2U);
-    } else {
+    else
       EXPECT_EQ(locations.error().code(), Code::kMalformed);
-    }
   }
 }
 

@@ -132,17 +132,15 @@ void store_in_cache(const CompileCache& cache, const std::string& key, const Imp
                     const ProgramState& state) {
   std::vector<device::Executable::Precompiled> forms;
   if (state.device->info().capabilities.precompiled) {
-    if (auto exported = state.executables->export_all()) {
+    if (auto exported = state.executables->export_all())
       forms = std::move(*exported);
-    } else if (exported.error().code() != Code::kUnsupported) {
+    else if (exported.error().code() != Code::kUnsupported)
       log::warn("runtime", "no pre-compiled form for the cache: {}", exported.error().to_string());
-    }
   }
   const auto bytes = file_of(model, forms);
   const Status stored = bytes ? cache.store(key, *bytes) : bytes.error();
-  if (!stored.ok()) {
+  if (!stored.ok())
     log::warn("runtime", "the compiled program is not cached: {}", stored.to_string());
-  }
 }
 
 /// A model that was just imported, as the device takes it: its network, or a whole program file.
@@ -167,7 +165,7 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
     return error(
         Code::kForeignImage,
         "{}: device '{}' takes images of kind {} only, not ONNX; compile the model with the "
-        "vendor's tool, or choose another device (CORELANE_DEVICE=virtual:rk3588)",
+        "vendor's tool, or choose another device (CORELANE_DEVICE; `corelane devices` lists them)",
         input.name(), info.instance, fmt::join(info.capabilities.image_kinds, ", "));
   }
   fs::path root = options.import.external_data_root;
@@ -200,9 +198,8 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
 /// The first four, in hexadecimal.
 std::string first_bytes(ByteSpan bytes) {
   std::string text;
-  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 4))) {
+  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 4)))
     text += fmt::format("{}{:02x}", text.empty() ? "" : " ", std::to_integer<unsigned>(b));
-  }
   return text;
 }
 
@@ -263,30 +260,25 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
                  info.instance, what);
   };
   if (options.profile_layers && !can.layer_times) return refused("measure layers (profile_layers)");
-  if (!options.exposed_values.empty() && !can.exposed_values) {
+  if (!options.exposed_values.empty() && !can.exposed_values)
     return refused("expose inner values (exposed_values)");
-  }
-  if (!description.custom_operators.empty() && !can.host_operators) {
+  if (!description.custom_operators.empty() && !can.host_operators)
     return refused("run the custom operators that the program declares");
-  }
   device::PrepareOptions prepare;
   prepare.precision = options.precision;
   prepare.fast_math = options.fast_math;
   prepare.profile_layers = options.profile_layers;
   prepare.exposed_values = options.exposed_values;
   prepare.replicate_limit = options.replicate_limit;
-  for (const CustomOperatorDecl& op : description.custom_operators) {
+  for (const CustomOperatorDecl& op : description.custom_operators)
     prepare.custom_operators.push_back({op.type, op.domain});
-  }
   return prepare;
 }
 
 Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
                                                    const LoadOptions& options) {
   std::shared_ptr<device::Device> device = options.on;
-  if (device == nullptr) {
-    CORELANE_ASSIGN(device, device::open_device(options.device));
-  }
+  if (device == nullptr) CORELANE_ASSIGN(device, device::open_device(options.device));
   switch (detect_file_kind(input.bytes)) {
     case FileKind::kProgram: {
       auto file = input.path.empty()

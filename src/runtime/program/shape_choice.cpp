@@ -63,9 +63,8 @@ std::string allowed_shapes(const ProgramDescription& description) {
     if (k != 0) text += "; ";
     text += set_text(description, description.shape_sets[k]);
   }
-  if (listed < description.shape_sets.size()) {
+  if (listed < description.shape_sets.size())
     text += fmt::format("; and {} more", description.shape_sets.size() - listed);
-  }
   return text;
 }
 

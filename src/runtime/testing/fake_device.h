@@ -100,17 +100,15 @@ class FakeBindings final : public device::Bindings {
         result(out.size()) {}
 
   Status set_input(std::size_t i, const device::TensorRef& t) override {
-    if (t.data != nullptr && !in_desc[i].shape.accepts(t.shape)) {
+    if (t.data != nullptr && !in_desc[i].shape.accepts(t.shape))
       return error(Code::kShapeMismatch, "fake input {}", t.shape.to_string());
-    }
     in[i] = t;
     ++sets;
     return {};
   }
   Status set_output(std::size_t i, const device::TensorRef& t) override {
-    if (t.data != nullptr && !out_desc[i].shape.accepts(t.shape)) {
+    if (t.data != nullptr && !out_desc[i].shape.accepts(t.shape))
       return error(Code::kShapeMismatch, "fake output {}", t.shape.to_string());
-    }
     out[i] = t;
     ++sets;
     return {};
@@ -128,13 +126,10 @@ class FakeBindings final : public device::Bindings {
     CORELANE_ASSIGN(const device::TensorRef x, input(0));
     for (std::size_t o = 0; o < out.size(); ++o) {
       Shape shape = out_desc[o].shape;
-      for (std::size_t d = 0; d < shape.rank(); ++d) {
+      for (std::size_t d = 0; d < shape.rank(); ++d)
         if (shape[d] == Shape::kOpen) shape[d] = x.shape[d];
-      }
       device::TensorRef y = out[o];
-      if (y.data == nullptr) {
-        CORELANE_ASSIGN(y, own(out_own[o], shape));
-      }
+      if (y.data == nullptr) CORELANE_ASSIGN(y, own(out_own[o], shape));
       const std::size_t count = std::min(*shape.elements(), *x.shape.elements());
       const auto* from = static_cast<const float*>(x.data);
       auto* to = static_cast<float*>(y.data);
@@ -190,9 +185,8 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     info_.instance = config.kind + ":test#0";
     info_.engine = config.engine;
     info_.isa = "none";
-    for (std::size_t i = 0; i < config.cores; ++i) {
+    for (std::size_t i = 0; i < config.cores; ++i)
       info_.cores.push_back({"core" + std::to_string(i), 0});
-    }
     info_.capabilities = {
         true, config.dynamic_shapes, true, true, true, config.precompiled, config.image_kinds};
   }
@@ -245,18 +239,15 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     executable->out = config.outputs;
     for (std::size_t i = 0; i < options.input_shapes.size(); ++i) {
       const Shape& shape = options.input_shapes[i];
-      if (config.refuse_open && !shape.is_static()) {
+      if (config.refuse_open && !shape.is_static())
         return error(Code::kUnsupportedModel, "fake: open dimensions");
-      }
-      if (config.refuse_open_batch && shape[0] == Shape::kOpen) {
+      if (config.refuse_open_batch && shape[0] == Shape::kOpen)
         return error(Code::kUnsupportedModel, "fake: open batch");
-      }
       executable->in[i].shape = shape;
     }
     for (TensorDesc& out : executable->out) {
-      for (std::size_t d = 0; d < out.shape.rank() && !executable->in.empty(); ++d) {
+      for (std::size_t d = 0; d < out.shape.rank() && !executable->in.empty(); ++d)
         if (out.shape[d] == Shape::kOpen) out.shape[d] = executable->in[0].shape[d];
-      }
     }
     for (const std::string& name : options.exposed_values) {
       executable->out.push_back(executable->out.front());

@@ -162,11 +162,10 @@ class OnnxBuilder {
     std::string shape;
     for (const Dim& d : dims) {
       std::string dim;
-      if (const auto* size = std::get_if<std::int64_t>(&d)) {
+      if (const auto* size = std::get_if<std::int64_t>(&d))
         number(dim, 1, static_cast<std::uint64_t>(*size));
-      } else {
+      else
         bytes(dim, 2, std::get<std::string>(d));
-      }
       bytes(shape, 1, dim);
     }
     std::string tensor_type;

@@ -55,9 +55,8 @@ void BatchCall::remove_last() {
 
 bool BatchCall::complete(std::size_t sample, Call& call, const Status& status) {
   std::vector<Tensor> part;
-  if (status.ok() && outputs.empty()) {
+  if (status.ok() && outputs.empty())
     for (CallOutput& output : call.outputs) part.push_back(std::move(output.tensor));
-  }
   const MutexLock lock(mutex_);
   if (!status.ok() && failed_.ok()) failed_ = status.wrap(fmt::format("sample {}", sample));
   if (parts_.size() < samples) parts_.resize(samples);

@@ -23,14 +23,11 @@ std::string perf_line(const PerfFigures& figures) {
 
 bool is_switched_on(const char* value) noexcept {
   if (value == nullptr) return false;
-  for (const char* word : {"1", "true", "on", "yes"}) {
+  for (const char* word : {"1", "true", "on", "yes"})
     if (strcasecmp(value, word) == 0) return true;
-  }
   return false;
 }
 
-bool perf_from_environment() noexcept {
-  return is_switched_on(std::getenv("CORELANE_PRINT_PERF"));
-}
+bool perf_from_environment() noexcept { return is_switched_on(std::getenv("CORELANE_PRINT_PERF")); }
 
 }  // namespace corelane::session

@@ -116,9 +116,8 @@ Result<std::shared_ptr<FutureState>> submit_batch(SessionCore& core, std::vector
 
 bool cancel_batch(SessionCore& core, BatchCall& batch) {
   bool any = false;
-  for (const auto& weak : batch.tasks()) {
+  for (const auto& weak : batch.tasks())
     if (const auto task = weak.lock()) any = core.cancel(task) || any;
-  }
   return any;
 }
 

@@ -50,9 +50,8 @@ Status terminated_status() {
 }  // namespace
 
 Status SessionCore::check(const CallOptions& options) const {
-  if (options.timeout < Duration{0} || options.submit_timeout < Duration{0}) {
+  if (options.timeout < Duration{0} || options.submit_timeout < Duration{0})
     return error(Code::kInvalidArgument, "a timeout is negative; 0 means none");
-  }
   if (options.priority < -128 || options.priority > 127) {
     return error(Code::kInvalidArgument, "the priority is {}; it must be -128 to 127",
                  options.priority);
@@ -96,9 +95,8 @@ Status SessionCore::attach(const std::shared_ptr<SessionTask>& task, const CallO
   ControlState& control = *options.control->state_;
   const MutexLock lock(control.mutex);
   if (control.terminated.load(std::memory_order_relaxed)) return terminated_status();
-  if (control.calls.size() >= 64 && control.calls.size() == control.calls.capacity()) {
+  if (control.calls.size() >= 64 && control.calls.size() == control.calls.capacity())
     std::erase_if(control.calls, [](const auto& c) { return c.second.expired(); });
-  }
   control.calls.emplace_back(weak_from_this(), task);
   return {};
 }
@@ -141,9 +139,8 @@ Result<Outputs> SessionCore::run_in_place(Call call, const CallOptions& options,
   const TimePoint end = perf_ ? clock_->now() : TimePoint{};
   const RunTimes times = worker.times();
   Duration copied{};
-  if (status.ok()) {
+  if (status.ok())
     status = no_throw("collecting outputs", [&] { return worker.collect(call, copied, *clock_); });
-  }
   if (perf_) {
     const Duration in = end - begin - times.queue - times.device - times.copy_out;
     print({start.id, worker.index(), std::max(worker.core(), 0), std::max(in, Duration{}),

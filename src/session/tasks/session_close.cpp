@@ -14,9 +14,8 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
     callbacks_->stop();
     return {};
   }
-  if (!callbacks_->wait_idle(deadline)) {
+  if (!callbacks_->wait_idle(deadline))
     return error(Code::kTimeout, "a continuation has not returned; close again to wait for it");
-  }
   callbacks_->stop_and_join();
   return {};
 }
@@ -32,9 +31,8 @@ Result<bool> SessionCore::wait_quiet(TimePoint deadline, const std::function<boo
   queue_.close();
   room_.notify_all();
   dispatch::InterruptPoll poll(interrupted, kLogPart);
-  while (!queue_.quiet() && !in_callback && clock_->now() < deadline) {
+  while (!queue_.quiet() && !in_callback && clock_->now() < deadline)
     CORELANE_TRY(poll.wait(*clock_, lock, quiet_, deadline));
-  }
   if (!queue_.quiet()) return false;
   workers.swap(workers_);
   programs.swap(programs_);

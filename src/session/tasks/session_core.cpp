@@ -99,12 +99,8 @@ Status SessionCore::enter(MutexLock& lock, Submission& submission, const Session
   Entrance entrance;
   entrance.in_callback = callbacks_->is_current();
   for (bool first = true;; first = false) {
-    if (queue_.closed()) {
-      return error(Code::kWrongState, "the session is closed; make a new one");
-    }
-    if (task != nullptr && task->progress.state() == TaskState::kRefused) {
-      return cancelled_status();
-    }
+    if (queue_.closed()) return error(Code::kWrongState, "the session is closed; make a new one");
+    if (task != nullptr && task->progress.state() == TaskState::kRefused) return cancelled_status();
     if (!options_.enable_pacing && queue_.has_room(entrance.in_callback)) return {};
     const TimePoint now = clock_->now();
     if (first) {
@@ -115,9 +111,8 @@ Status SessionCore::enter(MutexLock& lock, Submission& submission, const Session
     }
     const dispatch::AdmissionAnswer answer = queue_.admit(entrance, now);
     if (answer.what == dispatch::Admission::kEnter) return {};
-    if (dispatch::is_refusal(answer.what)) {
+    if (dispatch::is_refusal(answer.what))
       return queue_.refused(answer.what, now - *submission.since);
-    }
     CORELANE_TRY(submission.poll.wait(*clock_, lock, room_, answer.wait_until));
   }
 }
@@ -286,21 +281,19 @@ Result<Outputs> outputs_of(Call& call, const Status& status) {
   if (!status.ok()) return error(status);
   Outputs outputs;
   outputs.reserve(call.outputs.size());
-  if (call.order.empty()) {
+  if (call.order.empty())
     for (CallOutput& output : call.outputs) outputs.push_back(std::move(output.tensor));
-  } else {
+  else
     for (const std::size_t i : call.order) outputs.push_back(call.outputs[i].tensor);
-  }
   return outputs;
 }
 
 void SessionCore::deliver(SessionTask& task, const Status& status) {
   if (task.batch != nullptr) {
-    if (task.batch->complete(task.sample, task.call, status)) {
+    if (task.batch->complete(task.sample, task.call, status))
       deliver_batch(*task.batch, 1);
-    } else {
+    else
       tasks_delivered(1);
-    }
     return;
   }
   Result<Outputs> result = outputs_of(task.call, status);
@@ -345,9 +338,8 @@ void SessionCore::deliver_to_callback(std::uint64_t ticket, std::uint64_t id, Ru
     queue_.callback_pending();
     queue_.delivered(delivered_tasks);
     // Posted under the lock, so that two threads cannot swap what the order has put in order.
-    for (auto& ready : order_.complete(ticket, std::move(job))) {
+    for (auto& ready : order_.complete(ticket, std::move(job)))
       if (posted = callbacks_->post(ready); !posted.ok()) here.push_back(std::move(ready));
-    }
   }
   if (!here.empty()) log::error(kLogPart, "calling back in place: {}", posted.to_string());
   for (const auto& f : here) run_callback(kLogPart, "a callback", f);

@@ -31,14 +31,11 @@ Status SessionWorker::set_limits(RunOptions& options, TimePoint deadline,
 Status SessionWorker::choose_shapes(const Call& call) {
   if (!model_.has_open_shapes()) return {};
   bool same = true;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
     same = same && call.inputs[i].view.shape == shapes_[i];
-  }
   if (same) return {};
   std::vector<Shape> shapes = shapes_;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    shapes[i] = call.inputs[i].view.shape;
-  }
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) shapes[i] = call.inputs[i].view.shape;
   // Old bindings may be of freed memory: they must not be kept for new shapes.
   for (std::size_t i = 0; i < bound_.size(); ++i) {
     if (!bound_[i]) continue;

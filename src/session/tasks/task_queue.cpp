@@ -32,9 +32,8 @@ TaskQueue::TaskQueue(const SessionOptions& options, std::vector<std::int32_t> co
   const bool one_lane = cores.empty() || placement_ != PlacementPolicy::kFormula;
   lanes_.resize(one_lane ? 1 : cores.size());
   for (std::size_t i = 0; i < cores.size() && !one_lane; ++i) lane_of_core_[cores[i]] = i;
-  for (std::size_t context = context_cores_.size(); context-- > 0;) {
+  for (std::size_t context = context_cores_.size(); context-- > 0;)
     lanes_[lane_of_context(context)].idle.push_back(context);
-  }
   counted_.tasks_by_context.resize(context_cores_.size());
 }
 
@@ -103,9 +102,8 @@ void TaskQueue::accept(const std::shared_ptr<SessionTask>& task, TimePoint now) 
   number(task->id, now);
   task->lane = lane_of_task(task->id, task->wanted_core);
   // Samples of a batch come with the deadline of the first one.
-  if (task->timeout > Duration{0} && task->deadline == kNever) {
+  if (task->timeout > Duration{0} && task->deadline == kNever)
     task->deadline = later(now, task->timeout);
-  }
   task->progress.move_to(TaskState::kWaiting);
   lanes_[task->lane].waiting.push_back(task);
   ++waiting_;

@@ -29,9 +29,8 @@ SessionOptions options_of(std::vector<std::size_t> schedule, PlacementPolicy pla
 /// One context for each core of the schedule.
 TaskQueue queue_of(const SessionOptions& options, bool joins_cores = false) {
   std::vector<std::int32_t> contexts;
-  for (const std::size_t core : dispatch::unique_cores(options.schedule)) {
+  for (const std::size_t core : dispatch::unique_cores(options.schedule))
     contexts.push_back(static_cast<std::int32_t>(core));
-  }
   return {options, std::move(contexts), kDeviceCores, joins_cores};
 }
 

@@ -142,12 +142,12 @@ inline void fill_elements(const ConvertCase& k, std::byte* data, std::size_t byt
   const std::array<std::uint32_t, 10> special{0x7F800000, 0xFF800000, 0x7F800001, 0x7FC00000,
                                               0x80000000, 0x00000001, 0x477FF000, 0x33000001,
                                               0x387FFFFF, 0x7F7FFFFF};
-  for (std::size_t i = 0; i + 4 <= bytes; i += 4 * (1 + next() % 16)) {
+  for (std::size_t i = 0; i + 4 <= bytes; i += 4 * (1 + next() % 16))
     std::memcpy(data + i, &special[next() % special.size()], 4);
-  }
 }
 
-/// Memory of a destination, `shift` bytes after the start of a cache line, with red zones around it.
+/// Memory of a destination, `shift` bytes after the start of a cache line, with red zones around
+/// it.
 class GuardedMemory {
  public:
   GuardedMemory(std::size_t bytes, std::size_t shift, std::byte before)
@@ -194,9 +194,8 @@ struct CheckResult {
 inline CheckResult check_case(ConvertCase k, const Pick& pick) {
   const auto src_bytes = k.src.bytes();
   const auto dst_bytes = k.dst.bytes();
-  if (!src_bytes || !dst_bytes) {
+  if (!src_bytes || !dst_bytes)
     return {"no size: " + (src_bytes ? dst_bytes : src_bytes).error().to_string(), false};
-  }
   const std::size_t shift = pick(2) == 0 ? 0 : pick(64);
   const auto memory = std::make_unique<std::byte[]>(*src_bytes + shift);
   fill_elements(k, memory.get() + shift, *src_bytes);
@@ -214,9 +213,8 @@ inline CheckResult check_case(ConvertCase k, const Pick& pick) {
   Status fast = run(actual, ConvertPath::kFast);
   const bool has_kernel = fast.code() != Code::kUnsupported;
   if (!has_kernel) fast = run(actual, ConvertPath::kAuto);
-  if (reference.code() != fast.code()) {
+  if (reference.code() != fast.code())
     return {"reference: " + reference.to_string() + "; fast: " + fast.to_string(), has_kernel};
-  }
   if (!reference.ok()) return {"", has_kernel};
   if (!expected.intact()) return {"the reference wrote outside of its memory", has_kernel};
   if (!actual.intact()) return {"the fast path wrote outside of its memory", has_kernel};

@@ -20,9 +20,8 @@ constexpr std::size_t kRowsAhead = 2;
 constexpr std::size_t kBlockBytes = 16;
 
 void fill(std::byte* dst, std::size_t bytes, const ZeroPattern& pattern) {
-  for (std::size_t i = 0; i < bytes; i += pattern.size()) {
+  for (std::size_t i = 0; i < bytes; i += pattern.size())
     std::memcpy(dst + i, pattern.data(), std::min(pattern.size(), bytes - i));
-  }
 }
 
 /// Sets the pixels beyond the width of every row of one image.
@@ -38,9 +37,8 @@ void fill_row_gaps(const Walk& w, std::size_t n) {
         fill(gap, bytes, w.zero(b));
         continue;
       }
-      for (std::size_t i = 0; i < bytes / d.size; ++i) {
+      for (std::size_t i = 0; i < bytes / d.size; ++i)
         fill(gap + i * d.size, d.size, w.zero(b * d.block + i % d.block));
-      }
     }
   }
 }
@@ -48,11 +46,10 @@ void fill_row_gaps(const Walk& w, std::size_t n) {
 /// `count` neighbouring elements with the parameters of channel c.
 void convert_run(const Walk& w, std::size_t c, const std::byte* src, std::byte* dst,
                  std::size_t count, bool stream) {
-  if (!w.kernel) {
+  if (!w.kernel)
     std::memcpy(dst, src, count * w.dst.size);
-  } else {
+  else
     w.kernel(w.params(c), src, dst, count, stream);
-  }
 }
 
 /// Both sides planar.
@@ -66,11 +63,9 @@ void convert_planes(const Walk& w, std::size_t n) {
                 w.exceeds_cache);
     return;
   }
-  for (std::size_t c = 0; c < w.channels; ++c) {
-    for (std::size_t row = 0; row < w.rows; ++row) {
+  for (std::size_t c = 0; c < w.channels; ++c)
+    for (std::size_t row = 0; row < w.rows; ++row)
       convert_run(w, c, w.src.at(n, c, row), w.dst.at(n, c, row), w.pixels, w.exceeds_cache);
-    }
-  }
 }
 
 /// Both sides blocked, all channels with the same parameters: pixels are converted as they lie and
@@ -85,11 +80,9 @@ class Regroup {
   }
 
   void image(std::size_t n) {
-    for (std::size_t row = 0; row < w_.rows; ++row) {
-      for (std::size_t p = 0; p < w_.pixels; p += tile_) {
+    for (std::size_t row = 0; row < w_.rows; ++row)
+      for (std::size_t p = 0; p < w_.pixels; p += tile_)
         tile(n, row, p, std::min(tile_, w_.pixels - p));
-      }
-    }
   }
 
  private:
@@ -110,9 +103,8 @@ class Regroup {
     for (std::size_t b = 0; b < d.blocks; ++b) {
       std::byte* to = d.at(n, b, row) + p * d.pixel_step();
       if (same && (b + 1) * d.block <= w_.channels) {
-        if (!w_.kernel) {
+        if (!w_.kernel)
           std::memcpy(to, s.at(n, b, row) + p * s.pixel_step(), count * d.pixel_step());
-        }
         continue;
       }
       find_segments(n, row, p, b);
@@ -202,9 +194,8 @@ class Tiles {
     fill(padding_.data(), padding_.size(), w_.zero(w_.channels - 1));
     const std::size_t blocks = w_.dst.planar ? w_.src.blocks : w_.dst.blocks;
     const std::size_t step = by_block_ ? 1 : blocks;
-    for (std::size_t b = 0; b < blocks; b += step) {
+    for (std::size_t b = 0; b < blocks; b += step)
       for (std::size_t row = 0; row < w_.rows; ++row) row_of_blocks(n, row, b, b + step);
-    }
   }
 
  private:
@@ -219,9 +210,8 @@ class Tiles {
     const std::size_t pixel = by_block_ ? blocked.pixel_step() : 0;
     // Pixels of one block or of whole lines are moved in one pass, so they need no cache between
     // the sides: the longer the better.
-    if (!w_.kernel && by_block_ && (pixel <= kBlockBytes || pixel % kCacheLine == 0)) {
+    if (!w_.kernel && by_block_ && (pixel <= kBlockBytes || pixel % kCacheLine == 0))
       return pixel <= kBlockBytes ? kMaxPixels : kMaxPixels / 2;
-    }
     // The side that is in pixels passes through the cache.
     const std::size_t channels =
         by_block_ ? blocked.block
@@ -251,9 +241,8 @@ class Tiles {
     const Side& d = w_.dst;
     if (d.planar) {
       const std::size_t end = std::min(w_.channels, at.end_block * s.block);
-      for (std::size_t c = at.block * s.block; c < end; c += kMaxChannels) {
+      for (std::size_t c = at.block * s.block; c < end; c += kMaxChannels)
         fetch(at, c, std::min(kMaxChannels, end - c));
-      }
       return;
     }
     const std::size_t group = std::min(d.block, kMaxChannels);
@@ -283,13 +272,11 @@ class Tiles {
                    : w_.kernel ? converted_.data() + i * converted_step_
                                : nullptr;
     }
-    if (s.planar) {
-      for (std::size_t i = 0; i < count; ++i) {
+    if (s.planar)
+      for (std::size_t i = 0; i < count; ++i)
         rows_[i] = s.at(at.n, first + i, at.row) + at.pixel * s.size;
-      }
-    } else {
+    else
       take_apart(at, first, count, targets);
-    }
     if (!w_.kernel) return;
     for (std::size_t i = 0; i < count; ++i) {
       w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count, w_.exceeds_cache && d.planar,
@@ -298,8 +285,8 @@ class Tiles {
     }
   }
 
-  /// The row to be prefetched while row i is converted: rows are too short and too far apart for the
-  /// CPU to foresee the next ones.
+  /// The row to be prefetched while row i is converted: rows are too short and too far apart for
+  /// the CPU to foresee the next ones.
   const std::byte* row_after(const Place& at, std::size_t first, std::size_t i,
                              std::size_t count) const {
     std::size_t row = i + kRowsAhead;

@@ -44,9 +44,8 @@ using Block = hn::CappedTag<std::uint8_t, kBlockBytes>;
 /// Copies `bytes` in whole blocks: reads and writes up to 15 bytes too many.
 HWY_INLINE void copy_blocks(const std::byte* src, std::byte* dst, std::size_t bytes) {
   const Block d;
-  for (std::size_t i = 0; i < bytes; i += kBlockBytes) {
+  for (std::size_t i = 0; i < bytes; i += kBlockBytes)
     hn::StoreU(hn::LoadU(d, typed<std::uint8_t>(src + i)), d, typed<std::uint8_t>(dst + i));
-  }
 }
 
 /// One run and padding make a pixel of one block: several pixels per vector. Returns how many
@@ -129,9 +128,8 @@ void gather(const Segment* segments, std::size_t segment_count, std::byte* dst,
   std::size_t done = 0;
 #if HWY_TARGET != HWY_SCALAR
   std::size_t least_step = dst_step;
-  for (std::size_t s = 0; s < segment_count; ++s) {
+  for (std::size_t s = 0; s < segment_count; ++s)
     least_step = std::min(least_step, segments[s].src_step);
-  }
   // Pixels near the end, where a whole block could leave the memory, are copied exactly.
   done = count - std::min(count, kBlockBytes / least_step + 1);
   const Segment& first = segments[0];

@@ -64,9 +64,8 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
       for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(row[c]) + at);
       transpose_in_blocks(d, v);
 #pragma GCC unroll 16
-      for (std::size_t j = 0; j < kSide<T>; ++j) {
+      for (std::size_t j = 0; j < kSide<T>; ++j)
         hn::Store(v[j], d, buffer + k * kPanel + (j * kGroups + g) * kLanes);
-      }
     }
   }
   const bool stream = streaming.store && begins_line(dst) && stride % (kGroups * kSide<T>) == 0;
@@ -76,15 +75,13 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
     for (std::size_t j = 0; j < kSide<T>; j += kColumn) {
       hn::Vec<D> v[kBlocks<D>];
 #pragma GCC unroll 4
-      for (std::size_t i = 0; i < kBlocks<D>; ++i) {
+      for (std::size_t i = 0; i < kBlocks<D>; ++i)
         v[i] = hn::Load(d, buffer + k * kPanel + (j * kGroups + i) * kLanes);
-      }
       transpose_blocks(d, v, 1);
       T* const to = dst + (k * kLanes + j) * stride;
 #pragma GCC unroll 4
-      for (std::size_t b = 0; b < kBlocks<D>; ++b) {
+      for (std::size_t b = 0; b < kBlocks<D>; ++b)
         store_column<kColumn>(d, v[b], to + b * kSide<T> * stride, stride, stream);
-      }
     }
   }
 }
@@ -107,29 +104,25 @@ HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::
       for (std::size_t b = 0; b < kBlocks<D>; ++b) {
         v[b] = load_column<kColumn>(d, from + (b * kSide<T> + j) * stride, stride);
         // The next panel in the order of its lines, which the loads of a panel do not keep.
-        if (prefetch) {
+        if (prefetch)
           __builtin_prefetch(from + (kLanes + j * kBlocks<D> + b * kColumn) * stride, 0, 3);
-        }
       }
       transpose_blocks(d, v, 1);
 #pragma GCC unroll 4
-      for (std::size_t i = 0; i < kBlocks<D>; ++i) {
+      for (std::size_t i = 0; i < kBlocks<D>; ++i)
         hn::Store(v[i], d, buffer + k * kPanel + (j * kGroups + i) * kLanes);
-      }
     }
   }
   for (std::size_t g = 0; g < kGroups; ++g) {
     for (std::size_t k = 0; k < panels; ++k) {
       hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
-      for (std::size_t j = 0; j < kSide<T>; ++j) {
+      for (std::size_t j = 0; j < kSide<T>; ++j)
         v[j] = hn::Load(d, buffer + k * kPanel + (j * kGroups + g) * kLanes);
-      }
       transpose_in_blocks(d, v);
 #pragma GCC unroll 16
-      for (std::size_t c = 0; c < kSide<T>; ++c) {
+      for (std::size_t c = 0; c < kSide<T>; ++c)
         store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel + k * kLanes, stream);
-      }
     }
   }
 }

@@ -96,9 +96,8 @@ Status check_list(std::string_view name, const std::vector<float>& list, const S
 Result<std::size_t> check_memory(std::string_view name, const TensorView& view) {
   auto needed = storage_bytes(view.shape, view.dtype, view.layout);
   if (!needed) return error(needed.error().wrap(fmt::format("{} of a conversion", name)));
-  if (const Status quant = effective(view.quant, view.dtype).check(view.shape); !quant.ok()) {
+  if (const Status quant = effective(view.quant, view.dtype).check(view.shape); !quant.ok())
     return error(quant.wrap(fmt::format("{} of a conversion", name)));
-  }
   if (*needed > 0 && view.data == nullptr) {
     return error(Code::kInvalidArgument, "the data of the {} is null, {} bytes are needed", name,
                  *needed);
@@ -125,9 +124,8 @@ Arithmetic choose_arithmetic(const ConvertPlan& p, bool same_quant) {
     return Arithmetic::kF64;
   }
   // A quantized 32-bit integer becomes an f32 as ONNX DequantizeLinear makes it.
-  if (is_wide_integer(p.src_type) && !(p.dequant.active && is_float(p.dst_type))) {
+  if (is_wide_integer(p.src_type) && !(p.dequant.active && is_float(p.dst_type)))
     return Arithmetic::kF64;
-  }
   return Arithmetic::kF32;
 }
 

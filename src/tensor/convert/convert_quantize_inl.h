@@ -163,9 +163,8 @@ HWY_INLINE void store_integers(const Rounding<I>& r, const RowParams& params, co
       VF v[kVectors];
       if (!group(in, v)) {
 #pragma GCC unroll 4
-        for (std::size_t k = 0; k < kVectors; ++k) {
+        for (std::size_t k = 0; k < kVectors; ++k)
           v[k] = f(load_f32(in + k * lanes * sizeof(float), params.prefetch));
-        }
       }
       r.store_whole(v, dst + i * sizeof(I), params.stream);
     }
@@ -247,13 +246,12 @@ void pass_f32_to_integer(const RowParams& params, const std::byte* src, std::byt
   };
   const VF scale = hn::Set(df, params.dst_scale);
   const VF reciprocal = hn::Set(df, params.dst_reciprocal);
-  if (!params.quantize) {
+  if (!params.quantize)
     store([](VF x) HWY_ATTR { return x; });
-  } else if (params.dst_reciprocal == 0) {
+  else if (params.dst_reciprocal == 0)
     store([&](VF x) HWY_ATTR { return hn::Div(x, scale); });
-  } else {
+  else
     store([&](VF x) HWY_ATTR { return hn::Mul(x, reciprocal); });
-  }
 }
 
 }  // namespace HWY_NAMESPACE

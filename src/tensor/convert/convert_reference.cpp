@@ -170,9 +170,8 @@ Wide quantize(const QuantPlan& q, std::size_t place, Real x) {
   if (magnitude >= static_cast<Real>(0x1p64)) return {rounded < 0, UINT64_MAX};
   Wide sum{rounded < 0, static_cast<std::uint64_t>(magnitude)};
   if (sum.negative == zero.negative) {
-    if (__builtin_add_overflow(sum.magnitude, zero.magnitude, &sum.magnitude)) {
+    if (__builtin_add_overflow(sum.magnitude, zero.magnitude, &sum.magnitude))
       sum.magnitude = UINT64_MAX;
-    }
   } else if (sum.magnitude >= zero.magnitude) {
     sum.magnitude -= zero.magnitude;
   } else {
@@ -184,11 +183,10 @@ Wide quantize(const QuantPlan& q, std::size_t place, Real x) {
 template <class Real>
 void store_real(const ConvertPlan& p, std::size_t offset, std::size_t place, Real x) {
   float half_source;
-  if constexpr (std::is_same_v<Real, double>) {
+  if constexpr (std::is_same_v<Real, double>)
     half_source = to_f32_odd(x);
-  } else {
+  else
     half_source = x;
-  }
   switch (p.dst_type) {
     case DType::kF32:
       store_as(p.dst, offset, static_cast<float>(x));
@@ -220,9 +218,8 @@ void for_each_element(const ConvertPlan& p, F f) {
         const std::size_t from = p.from.offset(n, c, h, 0);
         const std::size_t to = p.to.offset(n, c, h, 0);
         const std::size_t place = p.place(n, c, h, 0);
-        for (std::size_t w = 0; w < p.w; ++w) {
+        for (std::size_t w = 0; w < p.w; ++w)
           f(c, from + w * p.from.sw, to + w * p.to.sw, place + w);
-        }
       }
     }
   }
@@ -245,9 +242,8 @@ void move_bits(const ConvertPlan& p) {
   if (p.src_layout == p.dst_layout) {
     std::memmove(p.dst, p.src, dtype_bytes(p.src_type, p.to.total));
     // The unused half of the last byte of a 4-bit type.
-    if (dtype_bits(p.src_type) == 4 && p.to.total % 2 != 0) {
+    if (dtype_bits(p.src_type) == 4 && p.to.total % 2 != 0)
       p.dst[p.to.total / 2] &= std::byte{0x0F};
-    }
     return;
   }
   const std::size_t size = dtype_bits(p.src_type) / 8;
@@ -284,9 +280,8 @@ void fill_padding(const ConvertPlan& p) {
   };
   for (std::size_t n = 0; n < p.n; ++n) {
     for (std::size_t c = 0; c < to.stored_c; ++c) {
-      for (std::size_t h = 0; h < p.h; ++h) {
+      for (std::size_t h = 0; h < p.h; ++h)
         for (std::size_t w = c < p.c ? p.w : 0; w < to.stored_w; ++w) fill(n, c, h, w);
-      }
     }
   }
 }

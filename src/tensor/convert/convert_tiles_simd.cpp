@@ -22,21 +22,17 @@ namespace HWY_NAMESPACE {
 template <std::size_t kSize>
 void interleave_each(const std::byte* const* rows, std::size_t channels, std::byte* dst,
                      std::size_t stride, std::size_t first, std::size_t count) {
-  for (std::size_t p = first; p < count; ++p) {
-    for (std::size_t c = 0; c < channels; ++c) {
+  for (std::size_t p = first; p < count; ++p)
+    for (std::size_t c = 0; c < channels; ++c)
       std::memcpy(dst + (p * stride + c) * kSize, rows[c] + p * kSize, kSize);
-    }
-  }
 }
 
 template <std::size_t kSize>
 void deinterleave_each(const std::byte* src, std::size_t stride, std::byte* const* rows,
                        std::size_t channels, std::size_t first, std::size_t count) {
-  for (std::size_t p = first; p < count; ++p) {
-    for (std::size_t c = 0; c < channels; ++c) {
+  for (std::size_t p = first; p < count; ++p)
+    for (std::size_t c = 0; c < channels; ++c)
       std::memcpy(rows[c] + p * kSize, src + (p * stride + c) * kSize, kSize);
-    }
-  }
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -106,9 +102,8 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
   } else if (sizeof(T) == 4 && channels >= lanes) {
     for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (sizeof(T) == 4) {
+        if constexpr (sizeof(T) == 4)
           interleave_lanes(d, rows + c, p, dst + p * stride + c, stride, streaming);
-        }
       });
     });
   } else if (has_panels<D> && channels >= lanes) {
@@ -178,17 +173,15 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
   } else if (kBlocks<D> == 4 && sizeof(T) == 4 && channels >= lanes / 2) {
     for_groups(lanes / 2, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (kBlocks<D> == 4 && sizeof(T) == 4) {
+        if constexpr (kBlocks<D> == 4 && sizeof(T) == 4)
           deinterleave_half_lanes(d, src + p * stride + c, stride, rows + c, p, stream(p));
-        }
       });
     });
   } else if (sizeof(T) == 4 && channels >= lanes) {
     for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
       for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (sizeof(T) == 4) {
+        if constexpr (sizeof(T) == 4)
           deinterleave_lanes(d, src + p * stride + c, stride, rows + c, p);
-        }
       });
     });
   } else if (has_panels<D> && channels >= lanes) {
@@ -218,26 +211,24 @@ template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_with(D d, const std::byte* const* rows, std::size_t channels,
                                 std::byte* dst, std::size_t stride, std::size_t count,
                                 Streaming streaming) {
-  if (count >= hn::Lanes(d)) {
+  if (count >= hn::Lanes(d))
     interleave_vectors(d, rows, channels, typed<T>(dst), stride, count, streaming);
-  } else if constexpr (kBlocks<D> > 1) {
+  else if constexpr (kBlocks<D> > 1)
     interleave_with(hn::CappedTag<T, kSide<T>>(), rows, channels, dst, stride, count, streaming);
-  } else {
+  else
     interleave_each<sizeof(T)>(rows, channels, dst, stride, 0, count);
-  }
 }
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_with(D d, const std::byte* src, std::size_t stride,
                                   std::byte* const* rows, std::size_t channels, std::size_t count,
                                   Streaming streaming) {
-  if (count >= hn::Lanes(d)) {
+  if (count >= hn::Lanes(d))
     deinterleave_vectors(d, typed<T>(src), stride, rows, channels, count, streaming);
-  } else if constexpr (kBlocks<D> > 1) {
+  else if constexpr (kBlocks<D> > 1)
     deinterleave_with(hn::CappedTag<T, kSide<T>>(), src, stride, rows, channels, count, streaming);
-  } else {
+  else
     deinterleave_each<sizeof(T)>(src, stride, rows, channels, 0, count);
-  }
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
@@ -283,22 +274,19 @@ HWY_INLINE std::size_t move_squares_of_blocks(D d, std::size_t channels, std::si
                                               From from, To to) {
   constexpr std::size_t kGroup = kBlocks<D>;
   if (channels < kGroup) {
-    if constexpr (kGroup > 2) {
+    if constexpr (kGroup > 2)
       return move_squares_of_blocks(hn::Half<D>(), channels, count, from, to);
-    }
     return 0;
   }
   const std::size_t done = count / kGroup * kGroup;
   for_groups(kGroup, channels, [&](std::size_t c) HWY_ATTR {
     for (std::size_t p = 0; p < done; p += kGroup) {
       hn::Vec<D> v[kGroup];
-      for (std::size_t i = 0; i < kGroup; ++i) {
+      for (std::size_t i = 0; i < kGroup; ++i)
         v[i] = hn::LoadU(d, typed<std::uint8_t>(from(c, p, i)));
-      }
       transpose_blocks(d, v, 1);
-      for (std::size_t i = 0; i < kGroup; ++i) {
+      for (std::size_t i = 0; i < kGroup; ++i)
         hn::StoreU(v[i], d, typed<std::uint8_t>(to(c, p, i)));
-      }
     }
   });
   return done;

@@ -81,9 +81,8 @@ HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t
   for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
   transpose_in_blocks(d, v);
 #pragma GCC unroll 16
-  for (std::size_t j = 0; j < kSide<T>; ++j) {
+  for (std::size_t j = 0; j < kSide<T>; ++j)
     store_blocks(d, v[j], dst + j * stride, kSide<T> * stride);
-  }
 }
 
 /// The first `channels` of kSide channels x Lanes(d) pixels.
@@ -92,9 +91,8 @@ HWY_INLINE void deinterleave_square(D d, const T* src, std::size_t stride, std::
                                     std::size_t pixel, std::size_t channels, bool stream) {
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
-  for (std::size_t j = 0; j < kSide<T>; ++j) {
+  for (std::size_t j = 0; j < kSide<T>; ++j)
     v[j] = load_blocks(d, src + j * stride, kSide<T> * stride);
-  }
   transpose_in_blocks(d, v);
   for (std::size_t c = 0; c < channels; ++c) store(d, v[c], typed<T>(rows[c]) + pixel, stream);
 }
@@ -114,9 +112,8 @@ HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t
   for (std::size_t j = 0; j + kBlocks<D> <= kSide<T>; j += kBlocks<D>) {
     transpose_blocks(d, v + j, 1);
 #pragma GCC unroll 4
-    for (std::size_t b = 0; b < kBlocks<D>; ++b) {
+    for (std::size_t b = 0; b < kBlocks<D>; ++b)
       store(d, v[j + b], dst + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes, stream);
-    }
   }
 }
 
@@ -136,9 +133,8 @@ HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, s
   }
   transpose_in_blocks(d, v);
 #pragma GCC unroll 16
-  for (std::size_t c = 0; c < kSide<T>; ++c) {
+  for (std::size_t c = 0; c < kSide<T>; ++c)
     if (c < channels) store(d, v[c], typed<T>(rows[c]) + pixel, stream);
-  }
 }
 
 /// Lanes(d) vectors as a square matrix of lanes, transposed. For types of 4 bytes, of which the
@@ -233,13 +229,11 @@ HWY_NOINLINE void interleave_few(D d, const std::byte* const* rows, std::size_t 
   if (stride == channels) {
     // Each pixel is stored whole; the next one overwrites what is too much.
     const hn::CappedTag<T, kSide<T>> block;
-    for (; (p + 1) * stride + kSide<T> <= kPixels * stride; ++p) {
+    for (; (p + 1) * stride + kSide<T> <= kPixels * stride; ++p)
       hn::StoreU(hn::LoadU(block, square + p * kSide<T>), block, dst + p * stride);
-    }
   }
-  for (; p < kPixels; ++p) {
+  for (; p < kPixels; ++p)
     std::memcpy(dst + p * stride, square + p * kSide<T>, channels * sizeof(T));
-  }
 }
 
 template <class D, class T = hn::TFromD<D>>
@@ -252,9 +246,8 @@ HWY_NOINLINE void deinterleave_few(D d, const T* src, std::size_t stride, std::b
   }
   // A whole block read at the last pixels could leave the memory.
   HWY_ALIGN T square[kPixels * kSide<T>] = {};
-  for (std::size_t p = 0; p < kPixels; ++p) {
+  for (std::size_t p = 0; p < kPixels; ++p)
     std::memcpy(square + p * kSide<T>, src + p * stride, channels * sizeof(T));
-  }
   deinterleave_square(d, square, kSide<T>, rows, pixel, channels, false);
 }
 

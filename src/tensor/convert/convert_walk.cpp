@@ -162,9 +162,8 @@ ZeroPattern make_zero(const ConvertPlan& p, std::size_t n, std::size_t c) {
   if (!is_integer(p.dst_type) || !p.quant.active) return pattern;
   const std::int32_t zero = p.quant.zero_points[p.quant.index(p.place(n, c, 0, 0))];
   const std::size_t size = dtype_bits(p.dst_type) / 8;
-  for (std::size_t i = 0; i < pattern.size() / size; ++i) {
+  for (std::size_t i = 0; i < pattern.size() / size; ++i)
     store_zero_point(p.dst_type, pattern.data(), i, zero);
-  }
   return pattern;
 }
 
@@ -175,14 +174,12 @@ void Walk::set_image(std::size_t n) {
   zeros_.clear();
   const bool many_zeros = plan.quant.count > 1 && !depends_on_image(plan, plan.quant) &&
                           !all_equal(plan.quant.zero_points);
-  for (std::size_t c = 0; c < (many_zeros ? channels : 1); ++c) {
+  for (std::size_t c = 0; c < (many_zeros ? channels : 1); ++c)
     zeros_.push_back(make_zero(plan, n, c));
-  }
   if (!kernel) return;
   params_.clear();
-  for (std::size_t c = 0; c < (uniform ? 1 : channels); ++c) {
+  for (std::size_t c = 0; c < (uniform ? 1 : channels); ++c)
     params_.push_back(make_params(plan, n, c));
-  }
 }
 
 bool make_walk(const ConvertPlan& plan, Walk& w) {
@@ -193,9 +190,7 @@ bool make_walk(const ConvertPlan& plan, Walk& w) {
   if (!moves) {
     if (p.arithmetic != Arithmetic::kF32) return false;
     w.kernel = find_row_kernel(p.src_type, p.dst_type);
-    if (!w.kernel || !zero_points_fit(p.dequant) || !zero_points_fit(p.quant)) {
-      return false;
-    }
+    if (!w.kernel || !zero_points_fit(p.dequant) || !zero_points_fit(p.quant)) return false;
   }
   if (!p.normalise && is_dense_plain(p.src_layout, p) && is_dense_plain(p.dst_layout, p)) {
     if (moves) p.dequant = p.quant = QuantPlan();  // No padding, so no zero point either.

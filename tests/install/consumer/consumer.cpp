@@ -46,12 +46,10 @@ int run_relu(const std::string& device) {
   float got[4] = {};
   const corelane::TensorView input{given, sizeof given, corelane::DType::kF32, {4}, {}, {}};
   const corelane::MutableTensorView output{got, sizeof got, corelane::DType::kF32, {4}, {}, {}};
-  if (const auto status = context->bind_input(0, input); !status.ok()) {
+  if (const auto status = context->bind_input(0, input); !status.ok())
     return fail("bind_input", status);
-  }
-  if (const auto status = context->bind_output(0, output); !status.ok()) {
+  if (const auto status = context->bind_output(0, output); !status.ok())
     return fail("bind_output", status);
-  }
   if (const auto status = context->run(); !status.ok()) return fail("run", status);
   const float expected[4] = {0, 2, 0, 4};
   if (std::memcmp(got, expected, sizeof got) != 0) {

@@ -45,9 +45,8 @@ static int run_relu(void) {
   code = rknn_outputs_get(context, 1, &output, NULL);
   if (code != RKNN_SUCC) return failed("rknn_outputs_get", code);
   const float expected[4] = {0, 2, 0, 4};
-  if (output.size != sizeof expected || memcmp(output.buf, expected, sizeof expected) != 0) {
+  if (output.size != sizeof expected || memcmp(output.buf, expected, sizeof expected) != 0)
     return failed("the output is wrong, bytes", (int)output.size);
-  }
   rknn_outputs_release(context, 1, &output);
   printf("%s: right\n", version.api_version);
   return rknn_destroy(context);

@@ -68,7 +68,7 @@ class CustomOps : public std::enable_shared_from_this<CustomOps> {
 
   /// Taken under a context's lock and by workers of the device; held while functions are added to
   /// the table of host operators, never while a callback runs.
-  mutable Mutex mutex_{LockRank::kRknnCustomOps};
+  mutable Mutex mutex_{LockRank::kDoorOperators};
   std::condition_variable free_;
   std::size_t contexts_ CORELANE_GUARDED_BY(mutex_) = 0;
   /// Includes those that are being registered.

@@ -283,11 +283,10 @@ Result<MatmulPlan> plan_matmul(const void* info, const MatmulChip& chip, bool to
   plan.b_quant = static_cast<device::MatmulQuantB>(head.b_quant / 2);
   plan.b_zero_points = head.b_quant % 2 != 0;
   plan.ac_zero_points = head.ac_quant % 2 != 0;
-  if (today || says_today(head)) {
+  if (today || says_today(head))
     CORELANE_TRY(read_tail(info, head, plan));
-  } else {
+  else
     plan.domain = doubtful_domain(info);
-  }
   return plan;
 }
 

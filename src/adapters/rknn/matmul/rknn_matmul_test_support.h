@@ -88,9 +88,7 @@ class Product {
       if (mem == nullptr) continue;
       EXPECT_EQ(rknn_destroy_mem(ctx, mem), RKNN_SUCC);
     }
-    if (code == RKNN_SUCC) {
-      EXPECT_EQ(rknn_matmul_destroy(ctx), RKNN_SUCC);
-    }
+    if (code == RKNN_SUCC) EXPECT_EQ(rknn_matmul_destroy(ctx), RKNN_SUCC);
   }
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;

@@ -145,11 +145,10 @@ void expect_integers_in_place(rknn_tensor_type type, const Picture& picture) {
   ASSERT_EQ(native_in.type, type);
   ASSERT_EQ(native_out.fmt, RKNN_TENSOR_NC1HWC2);
   const Mem in(model.ctx, native_in.size_with_stride), out(model.ctx, native_out.size_with_stride);
-  if (native_in.fmt == RKNN_TENSOR_NHWC) {
+  if (native_in.fmt == RKNN_TENSOR_NHWC)
     in.fill(picture.to_nhwc<T>(q, native_in.w_stride, 55));
-  } else {
+  else
     in.fill(picture.to_blocks<T>(q, 16, 55));
-  }
   rknn_tensor_attr attr = native_in;
   ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
   attr = native_out;

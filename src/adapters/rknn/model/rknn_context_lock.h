@@ -52,7 +52,7 @@ class CORELANE_THREAD_ATTRIBUTE_(capability("mutex")) ContextMutex {
 
   const std::string_view refusal_;
   const std::function<bool()> in_use_;
-  Mutex mutex_{LockRank::kRknnContext};
+  Mutex mutex_{LockRank::kDoorContext};
   std::atomic<std::thread::id> holder_{};  ///< A thread must not try to lock what it holds.
   rknn_context closed_ = 0;                ///< The handle it had, once destroyed. By `mutex_`.
 };

@@ -31,13 +31,12 @@ Outcome short_info(std::uint32_t given, const char* name, std::size_t needed) {
 template <class T>
 Outcome give(const T& value, void* info, std::uint32_t size, const char* name,
              std::uint32_t old = 0) {
-  if (size >= sizeof(T)) {
+  if (size >= sizeof(T))
     std::memcpy(info, &value, sizeof(T));
-  } else if (old != 0 && size == old) {
+  else if (old != 0 && size == old)
     std::memcpy(info, &value, old);
-  } else {
+  else
     return short_info(size, name, sizeof(T));
-  }
   return {};
 }
 

@@ -31,11 +31,9 @@ std::map<ov::Output<ov::Node>, ov::PartialShape> wanted_shapes(const ov::Model& 
                                                                const std::vector<Shape>& shapes) {
   std::map<ov::Output<ov::Node>, ov::PartialShape> wanted;
   for (const auto& parameter : network.get_parameters()) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i].name == parameter->get_friendly_name() && !inputs[i].shape.is_static()) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].name == parameter->get_friendly_name() && !inputs[i].shape.is_static())
         wanted.emplace(parameter->output(0), engine_shape(shapes[i]));
-      }
-    }
   }
   return wanted;
 }

@@ -16,11 +16,10 @@ void unary(const DirectStep& step, const float* a, const float*, float* y) {
 template <auto F>
 void binary(const DirectStep& step, const float* a, const float* b, float* y) {
   const std::size_t count = step.count;
-  if (!step.from_a.empty()) {
+  if (!step.from_a.empty())
     for (std::size_t i = 0; i < count; ++i) y[i] = F(a[step.from_a[i]], b[step.from_b[i]]);
-  } else {
+  else
     for (std::size_t i = 0; i < count; ++i) y[i] = F(a[i], b[i]);
-  }
 }
 
 void clamp(const DirectStep& step, const float* a, const float*, float* y) {

@@ -22,9 +22,8 @@ constexpr std::size_t kMostWork = 4096;
 constexpr std::size_t kMostConstants = kDirectConstantBytes / sizeof(float);
 
 bool is_small_f32(const ov::Output<const ov::Node>& value) {
-  if (value.get_element_type() != ov::element::f32 || value.get_partial_shape().is_dynamic()) {
+  if (value.get_element_type() != ov::element::f32 || value.get_partial_shape().is_dynamic())
     return false;
-  }
   const std::size_t count = ov::shape_size(value.get_shape());
   return count > 0 && count <= kMostConstants;
 }
@@ -75,15 +74,12 @@ class DirectBuilder {
   std::shared_ptr<const DirectNetwork> build(const ov::Model& network,
                                              std::span<const TensorDesc> inputs) {
     for (const auto& parameter : network.get_parameters()) {
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (inputs[i].name == parameter->get_friendly_name()) {
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (inputs[i].name == parameter->get_friendly_name())
           values_[{parameter.get(), 0}] = {DirectOperand::Place::kInput, i};
-        }
-      }
     }
-    for (const auto& node : network.get_ordered_ops()) {
+    for (const auto& node : network.get_ordered_ops())
       if (!add(*node) || work_ > kMostWork) return nullptr;
-    }
     for (const auto& result : network.get_results()) {
       const ov::Node& node = *result;
       if (!is_small_f32(node.output(0))) return nullptr;
@@ -184,9 +180,8 @@ class DirectBuilder {
     const auto* product = dynamic_cast<const ov::op::v0::MatMul*>(&node);
     const ov::Shape& a = node.input_value(0).get_shape();
     const ov::Shape& b = node.input_value(1).get_shape();
-    if (product == nullptr || a.size() != 2 || b.size() != 2 || product->get_transpose_a()) {
+    if (product == nullptr || a.size() != 2 || b.size() != 2 || product->get_transpose_a())
       return false;
-    }
     DirectStep step;
     step.kernel = direct_matmul;
     step.m = a[0];
@@ -209,10 +204,9 @@ class DirectBuilder {
     std::vector<float>& all = made_->constants_;
     const std::size_t copy = all.size();
     all.resize(copy + rows * columns);
-    for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t r = 0; r < rows; ++r)
       for (std::size_t c = 0; c < columns; ++c)
         all[copy + c * rows + r] = all[at + r * columns + c];
-    }
     return copy;
   }
 
@@ -221,11 +215,10 @@ class DirectBuilder {
     const ov::Shape& shape = node.output(0).get_shape();
     const auto last = static_cast<std::int64_t>(shape.size()) - 1;
     std::optional<std::int64_t> axis;
-    if (const auto* old = dynamic_cast<const ov::op::v1::Softmax*>(&node)) {
+    if (const auto* old = dynamic_cast<const ov::op::v1::Softmax*>(&node))
       axis = static_cast<std::int64_t>(old->get_axis());
-    } else if (const auto* now = dynamic_cast<const ov::op::v8::Softmax*>(&node)) {
+    else if (const auto* now = dynamic_cast<const ov::op::v8::Softmax*>(&node))
       axis = now->get_axis() < 0 ? now->get_axis() + last + 1 : now->get_axis();
-    }
     const std::size_t cost = 26 * ov::shape_size(shape);
     if (shape.empty() || axis != last || cost > kMostWork) return false;
     DirectStep step;
@@ -259,13 +252,11 @@ void DirectNetwork::run(std::span<const float* const> inputs, std::span<float* c
     }
     return scratch + operand.at;
   };
-  for (const DirectStep& step : steps_) {
+  for (const DirectStep& step : steps_)
     step.kernel(step, find(step.a), find(step.b), scratch + step.out);
-  }
   // Last, since an output may be the memory of an input.
-  for (std::size_t i = 0; i < results_.size(); ++i) {
+  for (std::size_t i = 0; i < results_.size(); ++i)
     std::memmove(outputs[i], find(results_[i].from), results_[i].count * sizeof(float));
-  }
 }
 
 }  // namespace corelane::drivers::virtual_npu

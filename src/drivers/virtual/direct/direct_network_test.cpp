@@ -96,13 +96,11 @@ void expect_the_engines_results(const std::string& bytes, const std::vector<std:
     const auto a = floats_of(*one, i);
     const auto b = floats_of(*other, i);
     ASSERT_EQ(a.size(), b.size());
-    for (std::size_t k = 0; k < a.size(); ++k) {
-      if (std::isnan(b[k])) {
+    for (std::size_t k = 0; k < a.size(); ++k)
+      if (std::isnan(b[k]))
         EXPECT_TRUE(std::isnan(a[k])) << k;
-      } else {
+      else
         EXPECT_NEAR(a[k], b[k], 2e-6 * std::max(1.0F, std::fabs(b[k]))) << i << "/" << k;
-      }
-    }
   }
 }
 

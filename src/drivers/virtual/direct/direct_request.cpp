@@ -78,16 +78,11 @@ Status DirectRequest::place_outputs() {
 /// The engine's request gets all bindings anew, since it has not followed them.
 Status DirectRequest::run_engine(std::uint64_t core_bits) {
   ran_ = false;
-  if (!engine_) {
-    CORELANE_ASSIGN(engine_, make_engine_());
-  }
+  if (!engine_) CORELANE_ASSIGN(engine_, make_engine_());
   by_engine_ = true;
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    CORELANE_TRY(engine_->set_input(i, inputs_[i]));
-  }
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) CORELANE_TRY(engine_->set_input(i, inputs_[i]));
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
     CORELANE_TRY(engine_->set_output(i, outputs_[i]));
-  }
   return engine_->run(core_bits);
 }
 
@@ -107,14 +102,10 @@ Status DirectRequest::run(std::uint64_t core_bits) {
 
 /// Before the first run a static output has its shape and memory already.
 Result<device::TensorRef> DirectRequest::output(std::size_t index) {
-  if (index >= outputs_.size()) {
-    return error(bad_index("output", index, outputs_.size()));
-  }
+  if (index >= outputs_.size()) return error(bad_index("output", index, outputs_.size()));
   if (by_engine_) return engine_->output(index);
   const TensorDesc& desc = program_->outputs()[index];
-  if (!ran_ && !desc.shape.is_static()) {
-    return error(no_shape_yet(desc));
-  }
+  if (!ran_ && !desc.shape.is_static()) return error(no_shape_yet(desc));
   device::TensorRef result = outputs_[index];
   result.shape = ran_ ? network_->output_shape(index) : desc.shape;
   result.size = result.shape.elements().value_or(0) * sizeof(float);

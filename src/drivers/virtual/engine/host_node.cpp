@@ -102,12 +102,11 @@ ov::PartialShape HostNode::output_shape(std::size_t output, const ov::PartialSha
   ov::PartialShape shape(std::vector<ov::Dimension>(declared.rank()));
   const bool same_rank = input != nullptr && input->rank().is_static() &&
                          input->rank().get_length() == static_cast<std::int64_t>(declared.rank());
-  for (std::size_t i = 0; i < declared.rank(); ++i) {
+  for (std::size_t i = 0; i < declared.rank(); ++i)
     if (declared[i] != Shape::kOpen)
       shape[i] = declared[i];
     else if (same_rank)
       shape[i] = (*input)[i];
-  }
   return shape;
 }
 

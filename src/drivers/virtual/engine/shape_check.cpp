@@ -40,9 +40,8 @@ Status ShapeCheck::check(const std::vector<Shape>& shapes) {
       return std::monostate();
     } catch (...) {
       std::string text;
-      for (std::size_t i = 0; i < shapes.size(); ++i) {
+      for (std::size_t i = 0; i < shapes.size(); ++i)
         text += (i > 0 ? ", " : "") + inputs_[i].name + " " + shapes[i].to_string();
-      }
       return error(status_of_exception(Code::kShapeMismatch,
                                        "the network does not take inputs of the shapes " + text));
     }

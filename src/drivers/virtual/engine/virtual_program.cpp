@@ -87,9 +87,7 @@ Status VirtualProgram::build(bool direct) {
   const bool large = lanes_ > 1 && patched.constant_bytes > options_.replicate_limit / (lanes_ - 1);
   std::optional<FirstCopy> first = import_first(patched, large);
   from_precompiled_ = first.has_value();
-  if (!first) {
-    CORELANE_ASSIGN(first, compile_first(patched, large));
-  }
+  if (!first) CORELANE_ASSIGN(first, compile_first(patched, large));
   first_ = std::move(first->copy);
   ports_ = std::move(first->ports);
   never_throws_ = first->never_throws;
@@ -108,9 +106,8 @@ void VirtualProgram::find_direct(const PatchedModel& patched) {
     return;
   }
   for (const auto* descs : {&inputs_, &ports_.outputs}) {
-    for (const TensorDesc& desc : *descs) {
+    for (const TensorDesc& desc : *descs)
       if (desc.dtype != DType::kF32) return;
-    }
   }
   auto network = read_network(patched, nullptr);
   if (!network) return;  // The engine has compiled it, and runs it.
@@ -292,11 +289,10 @@ Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
       auto patched = patch();
       auto network = patched ? read_network(*patched, operators_)
                              : Result<std::shared_ptr<ov::Model>>(tl::unexpect, patched.error());
-      if (network) {
+      if (network)
         shape_check_ = std::make_unique<ShapeCheck>(*network, inputs_);
-      } else {
+      else
         made = network.error();
-      }
     } catch (...) {
       made = status_of_exception(Code::kInternal, "reading the network for its shapes");
     }
@@ -311,9 +307,8 @@ Status VirtualProgram::reserve(std::size_t width, std::size_t requests) {
   const bool per_core = key_for(width, 1).second == 1;
   const std::size_t copies =
       per_core ? std::min(requests, lanes_) : std::min<std::size_t>(requests, 1);
-  for (std::size_t core = 0; core < copies; ++core) {
+  for (std::size_t core = 0; core < copies; ++core)
     if (auto copy = copy_for(width, core); !copy) return std::move(copy).error();
-  }
   return {};
 }
 

@@ -256,12 +256,11 @@ class Packer {
     std::vector<std::int32_t> sums(n_);
     const auto* from = static_cast<const std::int8_t*>(plain.data);
     for_ranges(threads_, n_, 64, [&](std::size_t begin, std::size_t end) {
-      if (plain.k_rows) {
+      if (plain.k_rows)
         for (std::size_t k = 0; k < k_; ++k)
           add_i8(from + k * n_ + begin, end - begin, sums.data() + begin);
-      } else {
+      else
         for (std::size_t n = begin; n < end; ++n) sums[n] = sum_i8(from + n * k_, k_);
-      }
     });
     return sums;
   }

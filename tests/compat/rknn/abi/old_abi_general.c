@@ -29,9 +29,8 @@ enum {
 };
 
 static int untouched(const unsigned char* bytes, size_t from, size_t to) {
-  for (size_t i = from; i < to; ++i) {
+  for (size_t i = from; i < to; ++i)
     if (bytes[i] != 0xA5) return 0;
-  }
   return 1;
 }
 

@@ -87,7 +87,8 @@ static void nothing_need_follow(uint32_t type) {
   munmap(pages, 2 * page);
 }
 
-/* What only a program of today can mean is read as one of today: bytes that make no sense are refused.
+/* What only a program of today can mean is read as one of today: bytes that make no sense are
+ * refused.
  */
 static void todays_products_are_read_whole(void) {
   enum { kInt8ToFloat = 9 };

@@ -82,9 +82,7 @@ TEST(StubText, EachTypeTravelsAsItself) {
     const auto type = static_cast<rknn_tensor_type>(t);
     const auto dtype = dtype_of(type);
     EXPECT_EQ(dtype.has_value(), type != RKNN_TENSOR_INT4) << t;
-    if (dtype) {
-      EXPECT_EQ(type_of(*dtype), type);
-    }
+    if (dtype) EXPECT_EQ(type_of(*dtype), type);
   }
   EXPECT_FALSE(type_of(DType::kF64));
 }

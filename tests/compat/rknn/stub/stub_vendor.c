@@ -1,4 +1,5 @@
-/* A librknnrt.so that knows images of its own, and nothing of Corelane: it takes the place of the vendor's.
+/* A librknnrt.so that knows images of its own, and nothing of Corelane: it takes the place of the
+ * vendor's.
  *
  * An image is text. Its first 8 bytes are "STUB0001", or "RKNN" and any 4 bytes and "STUB0001".
  *   in NAME TYPE FMT QNT ZP SCALE DIMS      TYPE f32 f16 i8 u8 i32 i64 bool, FMT nchw nhwc undef,
