@@ -31,7 +31,9 @@ struct MemoryFigures {
   std::size_t internal = 0;  ///< Activations.
   std::size_t code = 0;      ///< The compiled form around the constants: graph, kernels, scratch.
   std::size_t buffers = 0;   ///< Input and output buffers the library allocated.
+  /// All of them, in bytes.
   std::size_t total() const noexcept { return weights + internal + code + buffers; }
+  /// Adds each figure.
   MemoryFigures& operator+=(const MemoryFigures& other) noexcept {
     weights += other.weights;
     internal += other.internal;

@@ -45,13 +45,16 @@ class CORELANE_API Program {
   static Result<Program> load(ByteSpan bytes, const LoadOptions& options = {},
                               std::shared_ptr<const void> keep_alive = nullptr);
 
+  /// What the program says of itself; an empty one where it stands for none.
   const ProgramDescription& description() const noexcept;
+  /// The device that it is loaded on; null where it stands for none.
   const std::shared_ptr<device::Device>& device() const noexcept;
   /// How the constants lie on the device, after the first executable was prepared.
   device::Placement placement() const noexcept;
   /// Weights and code of all prepared executables, activations of live contexts, buffers of the
   /// library.
   device::MemoryFigures memory() const;
+  /// LoadOptions::host_operators, or the table made in its place; null where it stands for none.
   std::shared_ptr<device::HostOperatorTable> host_operators() const;
   /// What it computes, in order, as its device was given it. kUnsupported for images that only
   /// their device can read.
@@ -61,6 +64,7 @@ class CORELANE_API Program {
   /// The constants as the device was given them; empty for images that only it can read. Valid as
   /// long as the program.
   ByteSpan constants() const noexcept;
+  /// A context of its own, for one caller at a time; weights are shared with the others.
   Result<Context> new_context() const;
 
  private:
