@@ -49,7 +49,7 @@ class CORELANE_API ByteReader {
   }
   /// The next `n` bytes, not copied.
   Result<ByteSpan> read_bytes(std::size_t n);
-  /// Moves to an absolute offset; kMalformed when it lies behind the end.
+  /// Moves to an absolute offset; kMalformed when it lies beyond the end.
   Status seek(std::size_t offset);
 
  private:

@@ -16,7 +16,7 @@ namespace corelane {
 /// Immutable after open, so it may be read from any thread.
 class CORELANE_API MappedFile {
  public:
-  /// kNotFound when there is no such file, kIo when it cannot be read, kMalformed when it is a
+  /// kNotFound when the file does not exist, kIo when it cannot be read, kMalformed when it is a
   /// directory or not a regular file. An empty file gives an empty span.
   static Result<MappedFile> open(const std::filesystem::path& path);
 
@@ -44,8 +44,8 @@ CORELANE_API Result<ByteVector> read_file(const std::filesystem::path& path,
 
 /// Writes a temporary file in the same folder and renames it, so readers in other processes see
 /// the old file or the whole new one; it keeps the old one's permissions. Creates missing parent
-/// folders. A symbolic link stays and the file it leads to is replaced. What is no file (a device,
-/// a pipe) is not replaced either: the bytes are written to it, which waits for a pipe's reader. A
+/// folders. A symbolic link stays and the file it leads to is replaced. A device or a pipe
+/// is not replaced either: the bytes are written to it, which waits for a pipe's reader. A
 /// directory is kIo.
 CORELANE_API Status write_file_atomic(const std::filesystem::path& path, ByteSpan bytes);
 

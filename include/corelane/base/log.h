@@ -15,7 +15,7 @@ namespace corelane::log {
 
 enum class Level : int { kOff = 0, kError = 1, kWarn = 2, kInfo = 3, kDebug = 4, kTrace = 5 };
 
-/// One line: level, the part that speaks ("device", "runtime", ...), the text without newline.
+/// One line: level, the part that writes it ("device", "runtime", ...), the text without newline.
 using Callback = std::function<void(Level, std::string_view part, std::string_view text)>;
 
 /// Lines below `level` are dropped from now on. Any thread.

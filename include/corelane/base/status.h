@@ -55,7 +55,7 @@ enum class Code : std::int32_t {
   kHostOperatorMissing = 406,  ///< A declared custom operator has no implementation registered.
   kHostOperatorFailed = 407,   ///< A custom operator's callback failed or threw.
   kEngineFailed = 408,         ///< The engine threw while it ran the job.
-  // 5xx: our fault.
+  // 5xx: a defect of Corelane.
   kInternal = 501,  ///< A broken invariant. Please report it.
 };
 
@@ -98,7 +98,7 @@ class [[nodiscard]] CORELANE_API Status {
   const std::string& message() const noexcept;
   /// "file.cpp:42", the place that made it; empty when ok.
   const std::string& place() const noexcept;
-  /// The failure behind this one; ok when there is none.
+  /// The failure that caused this one; ok when there is none.
   Status cause() const noexcept;
   /// What this failure or one of its causes says under `key`, the outermost first; empty when
   /// none does. The view lives as long as a copy of this Status.

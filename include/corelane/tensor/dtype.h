@@ -1,6 +1,6 @@
 /// Element types: f32 f16 bf16 f64 i4 i8 u8 i16 u16 i32 u32 i64 u64 bool.
 ///
-/// The numbers are ours and stored in program files; adapters translate them. Sizes are in bits
+/// The numbers are stored in program files; adapters translate them. Sizes are in bits
 /// because i4 packs two elements to a byte, the even element in the low nibble.
 #pragma once
 

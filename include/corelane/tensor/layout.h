@@ -4,9 +4,9 @@
 /// elements lie in memory:
 ///  - kPlain: row-major in shape order (for 4-D: NCHW).
 ///  - kNHWC:  N, H, W, C; a row holds `w_stride` pixels (0: W).
-///  - kNC1HWC2: C split into C1 = ceil(C / C2) blocks; memory order N, C1, H, W, C2, the tail of
-///  the
-///    last block zero. A row holds `w_stride` pixels (0: W).
+///  - kNC1HWC2: C split into C1 = ceil(C / C2) blocks; memory order N, C1, H, W, C2.
+///    The tail of the last block is zero.
+///    A row holds `w_stride` pixels (0: W).
 #pragma once
 
 #include <cstddef>
