@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "corelane/base/log.h"
-#include "lanes/lane_engine_fake.h"
+#include "lanes/testing/lane_engine_fake.h"
 
 namespace corelane::lanes {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "corelane/device/registry.h"
 #include "device/registry/testing/listed_faults.h"
-#include "lanes/lane_engine_fake.h"
+#include "lanes/testing/lane_engine_fake.h"
 
 namespace corelane::lanes {
 namespace {

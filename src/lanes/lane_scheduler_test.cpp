@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "corelane/base/log.h"
-#include "lanes/lane_engine_fake.h"
+#include "lanes/testing/lane_engine_fake.h"
 
 namespace corelane::lanes {
 namespace {

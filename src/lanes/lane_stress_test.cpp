@@ -3,7 +3,7 @@
 #include <random>
 #include <thread>
 
-#include "lanes/lane_engine_fake.h"
+#include "lanes/testing/lane_engine_fake.h"
 
 namespace corelane::lanes {
 namespace {

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "lanes/aftermath.h"
-#include "lanes/lane_engine_fake.h"
 #include "lanes/lane_job.h"
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_device.h"
+#include "lanes/testing/lane_engine_fake.h"
 
 namespace corelane::lanes {
 namespace {
