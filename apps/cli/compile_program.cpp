@@ -47,7 +47,10 @@ Status parse_channels(const std::vector<std::string>& items, const std::string& 
                       std::map<std::string, std::vector<float>>& out) {
   for (const auto& item : items) {
     std::pair<std::string, std::string> pair{"", item};
-    if (item.find('=') != std::string::npos) CORELANE_ASSIGN(pair, split_assignment(item, option));
+    if (item.find('=') != std::string::npos) {
+      // The macro is two statements.
+      CORELANE_ASSIGN(pair, split_assignment(item, option));
+    }
     CORELANE_ASSIGN(out[pair.first], parse_floats(pair.second, option));
   }
   return {};

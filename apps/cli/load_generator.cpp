@@ -96,7 +96,10 @@ std::vector<Duration> arrival_times(const LoadPoint& point, const LoadSettings& 
 Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings,
                             const std::function<Result<Context>(std::size_t)>& make) {
   std::vector<Caller> callers(std::max<std::size_t>(point.concurrency, 1));
-  for (std::size_t i = 0; i < callers.size(); ++i) CORELANE_ASSIGN(callers[i].context, make(i));
+  for (std::size_t i = 0; i < callers.size(); ++i) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(callers[i].context, make(i));
+  }
   CORELANE_TRY(warm_up(callers, settings));
   Shared shared{point, settings, arrival_times(point, settings), real_clock()->now(), {}};
   std::vector<std::jthread> threads;

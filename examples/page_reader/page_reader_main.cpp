@@ -120,7 +120,10 @@ Status run(const CommandLine& options) {
   CORELANE_ASSIGN(ModelSet models, prepare(options, device));
   CORELANE_ASSIGN(PageReader reader, PageReader::create(models));
   std::unique_ptr<TensorDump> dump;
-  if (!options.dump.empty()) CORELANE_ASSIGN(dump, TensorDump::create(options.dump));
+  if (!options.dump.empty()) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(dump, TensorDump::create(options.dump));
+  }
   CORELANE_TRY(device->set_trace(kTraceRecords));
   const corelane::TimePoint begin = corelane::real_clock()->now();
   CORELANE_ASSIGN(const auto results, read_pages(reader, page, options, dump.get()));

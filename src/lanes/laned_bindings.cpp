@@ -297,7 +297,10 @@ Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bo
     const auto core = per_core ? static_cast<std::size_t>(std::countr_zero(core_bits)) : 0;
     for (const auto& other : slots_)
       if (other->width == width && other->core == core && !other->lost) slot = other.get();
-    if (slot == nullptr) CORELANE_ASSIGN(slot, new_slot(width, core));
+    if (slot == nullptr) {
+      // The macro is two statements.
+      CORELANE_ASSIGN(slot, new_slot(width, core));
+    }
   }
   const std::uint64_t stamp = changes_ << 1 | static_cast<std::uint64_t>(shadow);
   if (slot->stamp != stamp) {

@@ -66,8 +66,10 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
                                 std::shared_ptr<const Program> weights_of) {
   // What no device could do is refused before one is opened.
   CORELANE_TRY(check(options, device::CoreSet::kMaxCores));
-  if (options.load.on == nullptr)
+  if (options.load.on == nullptr) {
+    // The macro is two statements.
     CORELANE_ASSIGN(options.load.on, device::open_device(options.load.device));
+  }
   CORELANE_TRY(check(options, options.load.on->info().cores.size()));
   if (options.schedule.empty() && !options.tp_mode) options.tp_mode = TpMode::kAuto;
   if (!options.print_perf) options.print_perf = perf_from_environment();

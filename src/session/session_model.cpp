@@ -192,7 +192,10 @@ Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool s
                    names_of(inputs_));
     }
     std::size_t index = k;
-    if (!positional) CORELANE_ASSIGN(index, input_index(item.name));
+    if (!positional) {
+      // The macro is two statements.
+      CORELANE_ASSIGN(index, input_index(item.name));
+    }
     if (seen[index])
       return error(Code::kInvalidArgument, "input '{}' is given twice", inputs_[index].name);
     seen[index] = true;

@@ -64,10 +64,13 @@ Result<std::string_view> read_header_fields(ByteReader& reader) {
   CORELANE_ASSIGN(auto major, reader.read<std::uint8_t>());
   CORELANE_ASSIGN([[maybe_unused]] auto minor, reader.read<std::uint8_t>());
   std::size_t length = 0;
-  if (major == 1)
+  if (major == 1) {
+    // The macro is two statements.
     CORELANE_ASSIGN(length, reader.read<std::uint16_t>());
-  else
+  } else {
+    // The macro is two statements.
     CORELANE_ASSIGN(length, reader.read<std::uint32_t>());
+  }
   CORELANE_ASSIGN(auto header, reader.read_bytes(length));
   return as_string_view(header);
 }

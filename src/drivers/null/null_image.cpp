@@ -28,7 +28,10 @@ Result<TensorDesc> read_tensor(const std::vector<std::string_view>& words) {
   TensorDesc desc;
   desc.name = words[1];
   desc.dtype = *dtype;
-  if (words.size() == 4) CORELANE_ASSIGN(desc.shape, parse_shape(words[3]));
+  if (words.size() == 4) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(desc.shape, parse_shape(words[3]));
+  }
   return desc;
 }
 
@@ -43,7 +46,10 @@ Status read_line(std::string_view line, Description& description) {
   if (words[0] == "time" && words.size() >= 2 && words.size() <= 3) {
     CORELANE_ASSIGN(description.a, parse_duration(words[1]));
     description.b = Duration{};
-    if (words.size() == 3) CORELANE_ASSIGN(description.b, parse_duration(words[2]));
+    if (words.size() == 3) {
+      // The macro is two statements.
+      CORELANE_ASSIGN(description.b, parse_duration(words[2]));
+    }
     return {};
   }
   return error(Code::kMalformed,

@@ -98,7 +98,10 @@ Status VendorRequest::hand_over_inputs() {
         context_->handle(), static_cast<std::uint32_t>(list.size()), list.data());
     if (result >= 0) return {};
     bool turned = false;
-    if (again) CORELANE_ASSIGN(turned, turn_to_nhwc());
+    if (again) {
+      // The macro is two statements.
+      CORELANE_ASSIGN(turned, turn_to_nhwc());
+    }
     if (!turned)
       return library.failed("rknn_inputs_set", result, Code::kEngineFailed,
                             "the inputs are refused");

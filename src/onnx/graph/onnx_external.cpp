@@ -104,8 +104,14 @@ Result<ByteSpan> ExternalData::bytes_of(const ::onnx::TensorProto& tensor) {
   std::optional<std::uint64_t> length;
   for (const auto& entry : tensor.external_data()) {
     if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset") CORELANE_ASSIGN(offset, number(entry.value(), "offset", name));
-    if (entry.key() == "length") CORELANE_ASSIGN(length, number(entry.value(), "length", name));
+    if (entry.key() == "offset") {
+      // The macro is two statements.
+      CORELANE_ASSIGN(offset, number(entry.value(), "offset", name));
+    }
+    if (entry.key() == "length") {
+      // The macro is two statements.
+      CORELANE_ASSIGN(length, number(entry.value(), "length", name));
+    }
   }
   if (tensor.data_type() == ::onnx::TensorProto::STRING)
     return error(Code::kMalformed, "tensor '{}': strings cannot be external data", name);

@@ -87,7 +87,10 @@ Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Loweri
       if (finding.kind == ImportFinding::Kind::kWarning)
         log::warn("onnx", "node {} ({}): {}", finding.node, finding.op, finding.text);
     LoweredGraph lowered{lowering.tag(), {}};
-    if (report.changed) CORELANE_ASSIGN(lowered.graph, onnx::serialize_model(model));
+    if (report.changed) {
+      // The macro is two statements.
+      CORELANE_ASSIGN(lowered.graph, onnx::serialize_model(model));
+    }
     return lowered;
   });
 }

@@ -130,7 +130,10 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   std::shared_ptr<device::Bindings> bindings = bindings_;
   if (changed) {
     bindings = nullptr;
-    if (entry.executable != nullptr) CORELANE_ASSIGN(bindings, entry.executable->new_bindings());
+    if (entry.executable != nullptr) {
+      // The macro is two statements.
+      CORELANE_ASSIGN(bindings, entry.executable->new_bindings());
+    }
   }
   // New bindings have memory of their own, so what the context's inputs hold is copied over, where
   // the shape stays; `before` keeps the old memory until then.

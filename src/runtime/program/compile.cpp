@@ -33,8 +33,10 @@ Result<std::vector<device::Executable::Precompiled>> precompile(
   runtime::ExecutableSet executables(device, runtime::network_source(model, info),
                                      std::move(prepare), description);
   CORELANE_TRY(executables.prepare_first());
-  for (const auto& set : description.shape_sets)
+  for (const auto& set : description.shape_sets) {
+    // The macro is two statements.
     CORELANE_ASSIGN(const auto entry, executables.for_shapes(set));
+  }
   return executables.export_all();
 }
 
@@ -47,7 +49,10 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
         "of the two");
   }
   std::vector<device::Executable::Precompiled> forms;
-  if (options.precompile) CORELANE_ASSIGN(forms, precompile(model, options));
+  if (options.precompile) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(forms, precompile(model, options));
+  }
   std::vector<std::pair<std::string, MappedFile>> attached;
   for (const auto& [kind, path] : options.attach) {
     if (kind.empty()) {

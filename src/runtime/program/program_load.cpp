@@ -278,7 +278,10 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
 Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
                                                    const LoadOptions& options) {
   std::shared_ptr<device::Device> device = options.on;
-  if (device == nullptr) CORELANE_ASSIGN(device, device::open_device(options.device));
+  if (device == nullptr) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(device, device::open_device(options.device));
+  }
   switch (detect_file_kind(input.bytes)) {
     case FileKind::kProgram: {
       auto file = input.path.empty()

@@ -129,7 +129,10 @@ class FakeBindings final : public device::Bindings {
       for (std::size_t d = 0; d < shape.rank(); ++d)
         if (shape[d] == Shape::kOpen) shape[d] = x.shape[d];
       device::TensorRef y = out[o];
-      if (y.data == nullptr) CORELANE_ASSIGN(y, own(out_own[o], shape));
+      if (y.data == nullptr) {
+        // The macro is two statements.
+        CORELANE_ASSIGN(y, own(out_own[o], shape));
+      }
       const std::size_t count = std::min(*shape.elements(), *x.shape.elements());
       const auto* from = static_cast<const float*>(x.data);
       auto* to = static_cast<float*>(y.data);

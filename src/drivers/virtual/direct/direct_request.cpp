@@ -78,7 +78,10 @@ Status DirectRequest::place_outputs() {
 /// The engine's request gets all bindings anew, since it has not followed them.
 Status DirectRequest::run_engine(std::uint64_t core_bits) {
   ran_ = false;
-  if (!engine_) CORELANE_ASSIGN(engine_, make_engine_());
+  if (!engine_) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(engine_, make_engine_());
+  }
   by_engine_ = true;
   for (std::size_t i = 0; i < inputs_.size(); ++i) CORELANE_TRY(engine_->set_input(i, inputs_[i]));
   for (std::size_t i = 0; i < outputs_.size(); ++i)

@@ -87,7 +87,10 @@ Status VirtualProgram::build(bool direct) {
   const bool large = lanes_ > 1 && patched.constant_bytes > options_.replicate_limit / (lanes_ - 1);
   std::optional<FirstCopy> first = import_first(patched, large);
   from_precompiled_ = first.has_value();
-  if (!first) CORELANE_ASSIGN(first, compile_first(patched, large));
+  if (!first) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(first, compile_first(patched, large));
+  }
   first_ = std::move(first->copy);
   ports_ = std::move(first->ports);
   never_throws_ = first->never_throws;

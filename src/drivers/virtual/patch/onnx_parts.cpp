@@ -32,8 +32,14 @@ Status read_external_entry(ByteSpan entry, TensorFacts& facts) {
     if (field.is_bytes(kEntryValue)) value = field.text();
   }
   if (key == "location") facts.location = value;
-  if (key == "offset") CORELANE_ASSIGN(facts.offset, parse_number(value, facts.name));
-  if (key == "length") CORELANE_ASSIGN(facts.length, parse_number(value, facts.name));
+  if (key == "offset") {
+    // The macro is two statements.
+    CORELANE_ASSIGN(facts.offset, parse_number(value, facts.name));
+  }
+  if (key == "length") {
+    // The macro is two statements.
+    CORELANE_ASSIGN(facts.length, parse_number(value, facts.name));
+  }
   return {};
 }
 

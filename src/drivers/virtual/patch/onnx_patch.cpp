@@ -294,7 +294,10 @@ class Patcher {
       return {};
     }
     ByteSpan data;
-    if (facts.external) CORELANE_ASSIGN(data, constant_of(facts, elements, bytes));
+    if (facts.external) {
+      // The macro is two statements.
+      CORELANE_ASSIGN(data, constant_of(facts, elements, bytes));
+    }
     std::string patched;
     for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
