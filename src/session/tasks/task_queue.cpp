@@ -63,7 +63,7 @@ Status TaskQueue::refused(dispatch::Admission why, Duration waited) const {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
   if (why == dispatch::Admission::kPaced) {
     return error(Code::kTimeout,
-                 "pacing admits one task per {} us, and no slot came within {} ms; raise "
+                 "the pace admits one task per {} us, and no slot came within {} ms; raise "
                  "submit_timeout, or switch enable_pacing off",
                  pacer_.interval().count() / 1000, ms);
   }
