@@ -39,7 +39,7 @@ enum class LockRank : std::uint16_t {
   // 9xx: adapters.
   kDoorOperators = 920,  ///< A door's operators and their registrations. Held while the table of
                          ///< host operators is changed.
-  kDoorContext = 990,  ///< Orders the functions of one context. Anything may be taken under it.
+  kDoorContext = 990,    ///< Orders the functions of one context. Anything may be taken under it.
 
   kUnranked = 0xffff,  ///< Not checked: mutexes of tests.
 };
