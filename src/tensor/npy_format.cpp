@@ -134,7 +134,9 @@ Result<std::string> format_npy(const TensorView& view) {
   if (descr.empty())
     return error(Code::kUnsupported, "{} has no .npy type", dtype_name(view.dtype));
   std::string dims;
-  for (auto d : view.shape.dims()) dims += fmt::format("{},", d);
+  // As numpy writes a tuple: "()", "(4,)", "(2, 3)".
+  for (const auto d : view.shape.dims()) dims += fmt::format("{}{}", dims.empty() ? "" : ", ", d);
+  if (view.shape.rank() == 1) dims += ",";
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, dims);
   header.append(63 - (10 + header.size()) % 64, ' ');
