@@ -50,13 +50,13 @@ def flat(value) -> list:
 class Packages(unittest.TestCase):
     def check(self, name: str, found: int, score: float = 1e-3, box: float = 1.0) -> None:
         """found: how many texts or scores there are at least; score and box: allowed differences."""
-        reference, found = result(name, alias=False), result(name, alias=True)
-        self.assertEqual((reference["engine"], found["engine"]), ("onnxruntime", "corelane"))
+        reference, aliased = result(name, alias=False), result(name, alias=True)
+        self.assertEqual((reference["engine"], aliased["engine"]), ("onnxruntime", "corelane"))
         there = len(reference.get("texts", [])) + len(flat(reference.get("scores", [])))
         self.assertGreaterEqual(there, found)
-        self.assertEqual(found.get("texts"), reference.get("texts"))
+        self.assertEqual(aliased.get("texts"), reference.get("texts"))
         for kind, limit in (("scores", score), ("boxes", box)):
-            one, other = flat(reference.get(kind, [])), flat(found.get(kind, []))
+            one, other = flat(reference.get(kind, [])), flat(aliased.get(kind, []))
             self.assertEqual(len(one), len(other), kind)
             worst = max((abs(a - b) for a, b in zip(one, other)), default=0.0)
             self.assertLessEqual(worst, limit, kind)
