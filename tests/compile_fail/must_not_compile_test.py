@@ -28,7 +28,7 @@ class MustNotCompile(unittest.TestCase):
         self.assertEqual(0, status, errors)
 
     def test_each_misuse_is_refused_for_the_reason_it_names(self):
-        cases = re.findall(r"^#elif CASE == (\d+)  // (.+)$", SOURCE.read_text(encoding="utf-8"), re.M)
+        cases = re.findall(r"^#elif CASE == (\d+) +// (.+)$", SOURCE.read_text(encoding="utf-8"), re.M)
         self.assertEqual([str(n) for n in range(1, len(cases) + 1)], [number for number, _ in cases])
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for (number, reason), (status, errors) in zip(cases, pool.map(compiled, [n for n, _ in cases])):

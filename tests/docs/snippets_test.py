@@ -45,7 +45,10 @@ CONTEXT = {
     ],
 }
 # Models that a block finds under the name `model.onnx`, where it is not the usual one.
-MODEL = {("docs/apis/python.md", "python", 1): "scaled.onnx"}
+MODEL = {
+    ("docs/apis/python.md", "python", 1): "scaled.onnx",
+    ("docs/apis/session.md", "cpp", 0): "images.onnx",
+}
 # Commands of the shell blocks that run here: those of the command line tool, on the same files.
 COMMAND = re.compile(r"^(?:CORELANE_\w+=\S+ )*corelane .*$", re.M)
 
@@ -62,17 +65,17 @@ def make_files(folder):
     from onnx import TensorProto, helper, numpy_helper
     from PIL import Image
 
-    def save(name, nodes, shape, out, constants=()):
-        graph = helper.make_graph(nodes, "snippet", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+    def save(name, nodes, shape, out, constants=(), x="x"):
+        graph = helper.make_graph(nodes, "snippet", [helper.make_tensor_value_info(x, TensorProto.FLOAT, shape)],
                                   [helper.make_tensor_value_info("y", TensorProto.FLOAT, out)], list(constants))
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("my.domain", 1)]
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), Path(folder, name))
 
     weights = numpy.random.default_rng(1).normal(size=(3, 1000)).astype(numpy.float32)
-    save("model.onnx", [helper.make_node("GlobalAveragePool", ["x"], ["mean"]),
-                        helper.make_node("Flatten", ["mean"], ["flat"]),
-                        helper.make_node("MatMul", ["flat", "w"], ["y"])],
-         [1, 3, 224, 224], [1, 1000], [numpy_helper.from_array(weights, "w")])
+    for name, x in (("model.onnx", "x"), ("images.onnx", "images")):
+        nodes = [helper.make_node("GlobalAveragePool", [x], ["mean"]), helper.make_node("Flatten", ["mean"], ["flat"]),
+                 helper.make_node("MatMul", ["flat", "w"], ["y"])]
+        save(name, nodes, [1, 3, 224, 224], [1, 1000], [numpy_helper.from_array(weights, "w")], x)
     save("scaled.onnx", [helper.make_node("Scale", ["x"], ["y"], domain="my.domain", factor=3.0)], [1, 3], [1, 3])
     Image.new("RGB", (224, 224), (200, 100, 50)).save(Path(folder, "picture.png"))
     Path(folder, "dataset.txt").write_text("picture.png\n", encoding="utf-8")
@@ -125,6 +128,7 @@ class Snippets(unittest.TestCase):
 
     def test_cpp_blocks_compile_and_run(self):
         for page, number, block, around in self.each("cpp"):
+            block = block.replace("model.onnx", MODEL.get((page, "cpp", number), "model.onnx"))
             program = block if around is None else cpp_program(around[0], block, around[1])
             name = Path(self.folder.name, f"snippet_{number}")
             name.with_suffix(".cpp").write_text(program, encoding="utf-8")
