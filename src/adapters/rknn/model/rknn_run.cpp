@@ -134,8 +134,10 @@ Outcome Runs::run(rknn_run_extend* extend) {
   if (check::enabled()) [[unlikely]]
     io_memory_.check_before_run(frame);
   frame.id = options.tag = ++runs_;
-  Status status =
-      no_throw("rknn_run", [&] { return start(frame, std::move(options), background); });
+  Status status = no_throw("rknn_run", [&]() CORELANE_NO_THREAD_SAFETY_ANALYSIS {
+    // no_throw() calls it at once, under the lock.
+    return start(frame, std::move(options), background);
+  });
   if (!frame.running())
     note_end(frame, status);
   else if (!background)
