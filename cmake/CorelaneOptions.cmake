@@ -18,7 +18,7 @@ if(CORELANE_CHECK_LOCKS)
 endif()
 
 if(CORELANE_SANITIZE)
-  add_compile_options(-fsanitize=${CORELANE_SANITIZE} -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${CORELANE_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${CORELANE_SANITIZE})
   if(CORELANE_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
