@@ -1,21 +1,10 @@
 #include "corelane/device/core_set.h"
 
 #include <bit>
-#include <charconv>
-#include <optional>
+
+#include "device/text_parts.h"
 
 namespace corelane::device {
-namespace {
-
-std::optional<std::size_t> parse_index(std::string_view text) {
-  std::size_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
 CoreSet CoreSet::any(std::size_t count) noexcept {
   CoreSet set;
   set.value_ = count;
@@ -44,6 +33,7 @@ CoreSet CoreSet::mask(std::uint64_t bits) noexcept {
 }
 
 CoreSet CoreSet::first(std::size_t count) noexcept {
+  // A shift by all 64 bits is undefined.
   return mask(count >= kMaxCores ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1);
 }
 
@@ -53,6 +43,7 @@ std::size_t CoreSet::count() const noexcept {
 }
 
 Status CoreSet::check(std::size_t cores) const {
+  // The platform may choose as few cores as it has, so it fits every device.
   if (kind_ == Kind::kPlatform) return {};
   if (kind_ == Kind::kAny) {
     if (value_ >= 1 && value_ <= cores) return {};
@@ -64,6 +55,7 @@ Status CoreSet::check(std::size_t cores) const {
     return error(Code::kInvalidArgument,
                  "the core set is empty; name at least one core of 0 to {}, or use 'any'",
                  cores - 1);
+  // A mask names cores by index: one that fits a larger device is refused, never moved.
   if ((value_ & ~first(cores).bits()) != 0)
     return error(Code::kInvalidArgument,
                  "core set '{}' names a core that does not exist; the device has cores 0 to {}",
@@ -71,6 +63,7 @@ Status CoreSet::check(std::size_t cores) const {
   return {};
 }
 
+/// The texts that parse_core_set() reads; the empty mask is the empty text, which it refuses.
 std::string CoreSet::to_string() const {
   if (kind_ == Kind::kPlatform) return "platform";
   if (kind_ == Kind::kAny) return value_ == 1 ? "any" : fmt::format("any:{}", value_);
@@ -93,19 +86,17 @@ Result<CoreSet> parse_core_set(std::string_view text) {
   if (text == "any") return CoreSet::any();
   if (text == "platform" || text == "all") return CoreSet::platform();
   if (text.substr(0, 4) == "any:") {
-    const auto count = parse_index(text.substr(4));
+    const auto count = whole_number<std::size_t>(text.substr(4));
     if (!count || *count == 0 || *count > CoreSet::kMaxCores) return wrong(text.substr(4));
     return CoreSet::any(*count);
   }
   std::uint64_t bits = 0;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string_view token = text.substr(at, comma - at);
-    const auto core = parse_index(token);
+  CORELANE_TRY(for_each_part(text, ',', [&](std::string_view token) -> Status {
+    const auto core = whole_number<std::size_t>(token);
     if (!core || *core >= CoreSet::kMaxCores) return wrong(token);
     bits |= std::uint64_t{1} << *core;
-    at = comma + 1;
-  }
+    return {};
+  }));
   return CoreSet::mask(bits);
 }
 

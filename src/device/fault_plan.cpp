@@ -1,24 +1,26 @@
-#include <charconv>
 #include <random>
 
 #include "base/sync.h"
 #include "corelane/device/fault.h"
+#include "device/text_parts.h"
 
 namespace corelane::device {
 namespace {
 
 constexpr std::string_view kKeys = "hang, crash, slow, slow_ms, short, flip, oom, seed";
 
+/// `low` to `high`, both allowed.
 Status read_number(std::string_view key, std::string_view text, double low, double high,
                    double& out) {
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (problem == std::errc() && end == text.data() + text.size() && out >= low && out <= high)
-    return {};
+  const auto number = whole_number<double>(text);
+  out = number.value_or(0);
+  if (number && out >= low && out <= high) return {};
   return error(Code::kInvalidArgument, "faults: '{}={}' is not a number from {} to {}", key, text,
                low, high);
 }
 
 Status read_entry(std::string_view key, std::string_view value, FaultPlan& plan) {
+  // One hour: a slow run of a test must end.
   constexpr double kMaxMs = 3'600'000;
   double number = 0;
   if (key == "hang") return read_number(key, value, 0, 1, plan.hang);
@@ -33,19 +35,22 @@ Status read_entry(std::string_view key, std::string_view value, FaultPlan& plan)
     return {};
   }
   if (key == "seed") {
-    const auto [end, problem] =
-        std::from_chars(value.data(), value.data() + value.size(), plan.seed);
-    if (problem == std::errc() && end == value.data() + value.size()) return {};
+    const auto seed = whole_number<decltype(plan.seed)>(value);
+    plan.seed = seed.value_or(0);
+    if (seed) return {};
     return error(Code::kInvalidArgument, "faults: 'seed={}' is not a whole number", value);
   }
   return error(Code::kInvalidArgument, "faults: unknown key '{}'; known are {}", key, kKeys);
 }
 
+/// Draws one number for each run, so that a seed gives the same faults for the same number of runs.
+/// Which run gets which number depends on the order in which lanes ask.
 class PlannedFaults final : public FaultPoint {
  public:
   explicit PlannedFaults(const FaultPlan& plan) : plan_(plan), random_(plan.seed) {}
 
   Fault at_run(std::uint64_t, std::uint64_t) override {
+    // The chances lie side by side in [0, 1): their sum is at most 1, so at most one holds.
     const double x = draw();
     if (x < plan_.hang) return Fault::kHang;
     if (x < plan_.hang + plan_.crash) return Fault::kCrash;
@@ -57,6 +62,7 @@ class PlannedFaults final : public FaultPoint {
  private:
   double draw() {
     const MutexLock lock(mutex_);
+    // The upper 53 bits as a number in [0, 1): a double holds no more.
     return static_cast<double>(random_() >> 11) * 0x1p-53;
   }
 
@@ -69,17 +75,17 @@ class PlannedFaults final : public FaultPoint {
 
 Result<FaultPlan> parse_faults(std::string_view text) {
   FaultPlan plan;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string_view token = text.substr(at, comma - at);
+  if (text.empty()) return plan;
+  // One comma at the end is allowed, an empty entry elsewhere is not.
+  if (text.ends_with(',')) text.remove_suffix(1);
+  CORELANE_TRY(for_each_part(text, ',', [&](std::string_view token) -> Status {
     const std::size_t equals = token.find('=');
     if (equals == std::string_view::npos)
       return error(Code::kInvalidArgument,
                    "faults: '{}' is not key=value; write for instance hang=0.001,seed=7 (keys: {})",
                    token, kKeys);
-    CORELANE_TRY(read_entry(token.substr(0, equals), token.substr(equals + 1), plan));
-    at = comma + 1;
-  }
+    return read_entry(token.substr(0, equals), token.substr(equals + 1), plan);
+  }));
   if (plan.hang + plan.crash + plan.slow > 1)
     return error(Code::kInvalidArgument,
                  "faults: hang + crash + slow is {}; together they must be at most 1",

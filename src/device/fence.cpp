@@ -14,6 +14,8 @@
 
 namespace corelane::device {
 
+/// `signalled` is set under the mutex and read without it: once true, status and lists never
+/// change.
 struct Fence::Impl {
   std::shared_ptr<Clock> clock;
   Mutex mutex{LockRank::kFence};
@@ -39,6 +41,7 @@ void Fence::signal(Status status) {
     const MutexLock lock(impl_->mutex);
     if (impl_->signalled.load(std::memory_order_relaxed)) return;
     impl_->status = std::move(status);
+    // A copy for the callbacks: the fence may be destroyed by a waiter before they run.
     if (!impl_->callbacks.empty()) result = impl_->status;
     impl_->signalled.store(true, std::memory_order_release);
     callbacks.swap(impl_->callbacks);
@@ -79,6 +82,7 @@ void Fence::on_signal(std::function<void(const Status&)> f) {
 
 Result<int> Fence::export_fd() {
   UniqueFd theirs(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  // The fence writes to a duplicate: the caller may close its own at any time.
   UniqueFd ours(theirs ? fcntl(theirs.get(), F_DUPFD_CLOEXEC, 0) : -1);
   if (!ours)
     return error(Code::kIo, "the system gives no descriptor for a fence: {} (see ulimit -n)",

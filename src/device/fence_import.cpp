@@ -30,6 +30,7 @@ class Watcher {
     CORELANE_TRY(start());
     const std::uint64_t id = ++last_id_;
     epoll_event event{};
+    // Once is enough, and a readable descriptor must not wake the watcher for ever.
     event.events = EPOLLIN | EPOLLONESHOT;
     event.data.u64 = id;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0)
@@ -110,25 +111,27 @@ class Watcher {
 struct Imported {
   Fence fence;
   std::uint64_t id = 0;  ///< 0: not watched.
-  Imported() = default;
   ~Imported() {
     if (id != 0) Watcher::instance().remove(id);
   }
-  Imported(const Imported&) = delete;
-  Imported& operator=(const Imported&) = delete;
 };
 
 }  // namespace
 
 Result<std::shared_ptr<Fence>> import_fence_fd(int fd) {
+  // The caller may close its descriptor at once, and a number that is closed may be given out
+  // again.
   UniqueFd own(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own)
     return error(Code::kInvalidArgument,
                  "descriptor {} is not open; pass one that can be polled, such as an eventfd", fd);
   auto imported = std::make_shared<Imported>();
+  // Shares the life of `imported`, whose destructor ends the watch.
   std::shared_ptr<Fence> fence(imported, &imported->fence);
   CORELANE_ASSIGN(const std::uint64_t id, Watcher::instance().add(std::move(own), fence, fd));
   imported->id = id;
+  // A fence that is signalled otherwise needs no watch. Nothing happens where the watcher was
+  // first.
   fence->on_signal([id](const Status&) { Watcher::instance().remove(id); });
   return fence;
 }

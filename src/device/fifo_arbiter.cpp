@@ -48,11 +48,15 @@ class Decision {
     if (job.cores.is_mask()) {
       const std::uint64_t need = job.cores.bits();
       if (need != 0 && (need & ~free_) == 0) return need;
+      // Its cores are reserved for it; jobs after it may use the others.
       free_ &= ~need;
       return std::nullopt;
     }
+    // The platform's choice (count 0) takes one core here: the others may be wanted by the next
+    // job.
     const std::size_t need = std::max<std::size_t>(job.cores.count(), 1);
     if (static_cast<std::size_t>(std::popcount(free_)) >= need) return choose(free_, need, demand_);
+    // Cores that come free are kept for this job: those after it do not starve it.
     free_ = 0;
     return std::nullopt;
   }
@@ -72,6 +76,7 @@ class FifoArbiter final : public Arbiter {
       if (cores[core].usable && !cores[core].busy) free |= std::uint64_t{1} << core;
     if (free == 0 || waiting.empty()) return std::nullopt;
     Decision decision(waiting, free);
+    // Mostly all jobs have one priority: then nothing is allocated.
     const bool sorted = std::is_sorted(
         waiting.begin(), waiting.end(),
         [](const WaitingJob& a, const WaitingJob& b) { return a.priority > b.priority; });
@@ -87,6 +92,7 @@ class FifoArbiter final : public Arbiter {
 
 }  // namespace
 
+/// One object for all devices: it has no state. Never destroyed, since devices may outlive statics.
 std::shared_ptr<const Arbiter> fifo_arbiter() {
   static Leaked<const std::shared_ptr<const Arbiter>> arbiter(std::make_shared<FifoArbiter>());
   return *arbiter;

@@ -13,7 +13,9 @@
 namespace corelane::device {
 namespace {
 
+/// Bytes of a page; offsets of mmap are multiples of it.
 constexpr std::size_t kPage = 4096;
+/// 2 MiB, a huge page.
 constexpr std::size_t kMaxAlignment = std::size_t{2} << 20;
 
 std::string reason(int code) { return std::generic_category().message(code); }
@@ -35,8 +37,6 @@ class HostBuffer final : public Buffer {
   ~HostBuffer() override {
     if (block_.mapping != nullptr) munmap(block_.mapping, block_.mapped);
   }
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
 
   void* data() const noexcept override { return block_.data; }
   std::size_t size() const noexcept override { return block_.size; }
@@ -72,7 +72,9 @@ Result<std::shared_ptr<Buffer>> create_host_buffer(std::size_t size, const Buffe
   if (!std::has_single_bit(options.alignment) || options.alignment > kMaxAlignment)
     return error(Code::kInvalidArgument, "buffer alignment {} is not a power of two from 1 to {}",
                  options.alignment, kMaxAlignment);
+  // mmap aligns to a page; for more, the block is so much larger that an aligned part lies in it.
   const std::size_t slack = options.alignment > kPage ? options.alignment : 0;
+  // Keeps the sums below from wrapping; the system refuses such a size anyway.
   if (size > SIZE_MAX / 4 - slack)
     return error(Code::kOutOfMemory, "a buffer of {} bytes is more than any system has", size);
   HostBuffer::Block block;
@@ -107,6 +109,7 @@ Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size, std::
   HostBuffer::Block block;
   block.fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!block.fd) return error(Code::kIo, "cannot duplicate descriptor {}: {}", fd, reason(errno));
+  // mmap takes offsets of whole pages: the mapping begins before the buffer.
   const std::size_t start = offset / kPage * kPage;
   block.mapped = offset - start + size;
   void* at = mmap(nullptr, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, block.fd.get(),

@@ -37,6 +37,7 @@ void HostOperatorTable::remove(std::string_view type) {
   impl_->operators.erase(place);
 }
 
+/// A copy: the operator may be removed while it runs.
 HostOperator HostOperatorTable::find(std::string_view type) const {
   const MutexLock lock(impl_->mutex);
   const auto place = impl_->operators.find(type);

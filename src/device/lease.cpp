@@ -16,6 +16,7 @@
 namespace corelane::device {
 namespace {
 
+/// All processes that share a device must find the same folder; CORELANE_RUN_DIR makes them.
 std::filesystem::path run_directory() {
   for (const char* name : {"CORELANE_RUN_DIR", "XDG_RUNTIME_DIR"}) {
     const char* value = std::getenv(name);
@@ -42,6 +43,7 @@ struct Attempt {
   std::string holder;  ///< The process that has it otherwise.
 };
 
+/// For the message only: the number may be of another process by now.
 std::string read_holder(int fd) {
   char text[32] = {};
   const ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
@@ -56,6 +58,8 @@ struct flock whole_file() {
 }
 
 Result<UniqueFd> open_lock_file(const std::filesystem::path& path) {
+  // O_NOFOLLOW: in a folder that others may write to, a link could name any file. 0666, less the
+  // umask: users of one group may share a device.
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (fd) return fd;
   return error(Code::kIo,
@@ -85,6 +89,7 @@ Result<Attempt> try_core(const std::filesystem::path& path) {
   CORELANE_ASSIGN(UniqueFd fd, open_lock_file(path));
   struct flock lock = whole_file();
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
+    // POSIX allows both codes for a lock that another holds.
     if (errno != EAGAIN && errno != EACCES)
       return error(Code::kIo, "cannot lock the lease file '{}': {}", path.string(),
                    std::generic_category().message(errno));
@@ -131,6 +136,7 @@ Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, con
   auto impl = std::make_unique<Impl>();
   std::string holders;
   CORELANE_ASSIGN(const UniqueFd searching, lock_search(folder / (file_stem(instance) + ".lock")));
+  // Locks gained before a failure are dropped with `impl`.
   for (std::size_t core = 0; core < total && impl->locks.size() < wanted; ++core) {
     if (fixed && !cores.contains(core)) continue;
     const auto path = folder / fmt::format("{}-{}.lock", file_stem(instance), core);

@@ -9,9 +9,12 @@
 namespace corelane::device {
 namespace {
 
+/// 16 Mi elements: with kMaxBytes it keeps all products of dimensions within 64 bits.
 constexpr std::int64_t kMaxDimension = std::int64_t{1} << 24;
 constexpr std::int64_t kMaxIntegerK = 32768;  // 255 * 255 * K stays within i32.
+/// 1 TiB for each matrix.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 40;
+/// Keeps padded sizes sane; native blocks are far smaller.
 constexpr std::uint32_t kMaxBlock = 1024;
 
 struct Types {
@@ -19,6 +22,7 @@ struct Types {
   DType b;
   DType c;
 };
+/// The products that the vendor's interface names, in the order of its numbers.
 constexpr std::array kTypes{
     Types{DType::kF16, DType::kF16, DType::kF32}, Types{DType::kI8, DType::kI8, DType::kI32},
     Types{DType::kI8, DType::kI8, DType::kI8},    Types{DType::kF16, DType::kF16, DType::kF16},
@@ -31,6 +35,7 @@ constexpr std::array kTypes{
 
 std::int64_t blocks(std::int64_t count, std::uint32_t block) { return (count + block - 1) / block; }
 
+/// C holds the sums themselves, which only one scale for all of them can turn into numbers.
 bool sums_of_integers(const MatmulDesc& desc) {
   return desc.c == DType::kI32 || desc.c == DType::kI16;
 }
@@ -89,6 +94,7 @@ Status check_layout(const MatmulDesc& desc) {
   return {};
 }
 
+/// The values of a quantized type: those of a signed integer of 4 or 8 bits.
 std::pair<std::int32_t, std::int32_t> range_of(DType type) {
   return type == DType::kI4 ? std::pair{-8, 7} : std::pair{-128, 127};
 }
@@ -143,6 +149,7 @@ Status check_b_quant(const MatmulDesc& desc) {
   }
   CORELANE_TRY(check_group(desc));
   const std::size_t count = desc.b_scale_count();
+  // No scales at all mean a scale of 1 for the whole of B.
   const bool none = desc.b_scales.empty() && desc.b_quant == MatmulQuantB::kLayer;
   if (!none && desc.b_scales.size() != count)
     return error(Code::kInvalidArgument, "B has {} scales; its quantization takes {}",
@@ -168,12 +175,15 @@ Shape rows_shape(std::int64_t rows, std::int64_t columns, std::uint32_t block) {
   return {blocks(columns, block), rows, block};
 }
 
+/// The place of an element in rows_shape(), in elements.
 std::size_t rows_index(std::int64_t rows, std::int64_t columns, std::uint32_t block,
                        std::int64_t row, std::int64_t column) {
   if (block == 0) return static_cast<std::size_t>(row * columns + column);
   return static_cast<std::size_t>((column / block * rows + row) * block + column % block);
 }
 
+/// The dimensions of B as it lies in memory. Native blocks are padded with zeros up to whole
+/// blocks.
 Shape b_shape(const MatmulDesc& desc) {
   switch (desc.b_layout) {
     case MatmulLayoutB::kTransposed:
@@ -186,6 +196,7 @@ Shape b_shape(const MatmulDesc& desc) {
   }
 }
 
+/// Elements are counted with the padding of blocks.
 Status check_bytes(const char* name, DType type, const Shape& shape) {
   const auto elements = shape.elements();
   if (!elements || *elements > kMaxBytes || dtype_bytes(type, *elements) > kMaxBytes)

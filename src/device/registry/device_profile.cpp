@@ -1,21 +1,20 @@
 #include "device/registry/device_profile.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "device/text_parts.h"
 
 namespace corelane::device {
 namespace {
 
+/// A device of N cores that is no chip.
 constexpr std::string_view kGeneric = "generic:";
 
 /// N of "generic:N"; 0 for anything else.
 std::size_t generic_cores(const DriverDescription& driver, std::string_view profile) {
   if (!profile.starts_with(kGeneric)) return 0;
-  const std::string_view digits = profile.substr(kGeneric.size());
-  std::size_t cores = 0;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), cores);
-  const bool whole = problem == std::errc() && end == digits.data() + digits.size();
-  return whole && cores <= driver.most_generic_cores ? cores : 0;
+  const auto cores = whole_number<std::size_t>(profile.substr(kGeneric.size())).value_or(0);
+  return cores <= driver.most_generic_cores ? cores : 0;
 }
 
 const ChipRow* find_chip(const DriverDescription& driver, std::string_view profile) {
@@ -42,6 +41,7 @@ Result<DeviceSpec> complete(const DriverDescription& driver, DeviceSpec spec) {
     if (cores == 0)
       return error(Code::kInvalidArgument, "device profile '{}' is not known to '{}'; use {}",
                    spec.profile, driver.kind, known_profiles(driver));
+    // "generic:04" and "generic:4" are one device.
     spec.profile = fmt::format("{}{}", kGeneric, cores);
   }
   const auto name = spec.options.find("name");

@@ -1,4 +1,5 @@
 #include "corelane/device/registry.h"
+#include "device/text_parts.h"
 
 namespace corelane::device {
 namespace {
@@ -9,14 +10,13 @@ std::string example() {
 }
 
 bool is_word(std::string_view text) {
-  if (text.empty()) return false;
-  for (const char c : text)
-    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-')) return false;
-  return true;
+  return !text.empty() &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
 }
 
 }  // namespace
 
+/// Options in the order of their keys: texts of equal devices are equal, and serve as keys.
 std::string DeviceSpec::to_string() const {
   std::string text = kind;
   if (!profile.empty()) text += ":" + profile;
@@ -30,6 +30,7 @@ std::string DeviceSpec::to_string() const {
 
 Result<DeviceSpec> parse_device_spec(std::string_view text) {
   DeviceSpec spec;
+  // The first '?' ends the head; values may hold any character but '&'.
   const std::size_t question = std::min(text.find('?'), text.size());
   const std::string_view head = text.substr(0, question);
   const std::size_t colon = head.find(':');
@@ -41,11 +42,9 @@ Result<DeviceSpec> parse_device_spec(std::string_view text) {
     if (spec.profile.empty())
       return error(Code::kInvalidArgument, "device '{}' has an empty profile; {}", text, example());
   }
+  // Without a '?'; one with nothing after it is refused below.
   if (question == text.size()) return spec;
-  const std::string_view tail = text.substr(question + 1);
-  for (std::size_t at = 0; at <= tail.size();) {
-    const std::size_t end = std::min(tail.find('&', at), tail.size());
-    const std::string_view token = tail.substr(at, end - at);
+  CORELANE_TRY(for_each_part(text.substr(question + 1), '&', [&](std::string_view token) -> Status {
     const std::size_t equals = token.find('=');
     if (equals == std::string_view::npos || equals == 0)
       return error(Code::kInvalidArgument, "device '{}': '{}' is not key=value; {}", text, token,
@@ -54,8 +53,8 @@ Result<DeviceSpec> parse_device_spec(std::string_view text) {
     if (!spec.options.emplace(key, token.substr(equals + 1)).second)
       return error(Code::kInvalidArgument, "device '{}': option '{}' is given twice; {}", text, key,
                    example());
-    at = end + 1;
-  }
+    return {};
+  }));
   return spec;
 }
 

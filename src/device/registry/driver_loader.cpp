@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "corelane/base/file.h"
+#include "device/text_parts.h"
 
 namespace corelane::device {
 namespace {
@@ -22,6 +23,8 @@ std::string joined(const std::vector<fs::path>& folders) {
 }
 
 Result<const DriverModule*> open_module(const fs::path& path, std::string_view kind) {
+  // RTLD_LOCAL: symbols of the driver's libraries must not meet those of the program. RTLD_NOW: a
+  // missing one is found here and not in a job.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* reason = dlerror();
@@ -37,6 +40,7 @@ Result<const DriverModule*> open_module(const fs::path& path, std::string_view k
                  kDriverModuleSymbol);
   }
   const DriverModule* module = reinterpret_cast<DriverModuleEntry>(symbol)();
+  // Before anything else of the module is called: objects cross its border by C++ types.
   if (module == nullptr || std::string_view(module->build) != CORELANE_DRIVER_BUILD) {
     const std::string build = module == nullptr ? "none" : module->build;
     dlclose(handle);
@@ -53,24 +57,24 @@ Result<const DriverModule*> open_module(const fs::path& path, std::string_view k
   return module;
 }
 
-}  // namespace
-
+/// Folders in order: CORELANE_DRIVER_PATH, then beside the library.
 std::vector<fs::path> driver_folders() {
   std::vector<fs::path> folders;
   if (const char* list = std::getenv("CORELANE_DRIVER_PATH")) {
-    const std::string_view text = list;
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(':', at), text.size());
-      if (end > at) folders.emplace_back(text.substr(at, end - at));
-      at = end + 1;
-    }
+    static_cast<void>(for_each_part(list, ':', [&](std::string_view folder) -> Status {
+      if (!folder.empty()) folders.emplace_back(folder);
+      return {};
+    }));
   }
+  // Beside the library, as it is installed, and as it is built.
   const fs::path own = own_directory();
   folders.push_back(own / "corelane");
   folders.push_back((own / ".." / "lib" / "corelane").lexically_normal());
   folders.push_back(own);
   return folders;
 }
+
+}  // namespace
 
 std::vector<FoundModule> find_modules() {
   std::vector<FoundModule> found;

@@ -9,14 +9,12 @@
 
 namespace corelane::device {
 
-/// Folders in order: CORELANE_DRIVER_PATH, then beside the library.
-std::vector<std::filesystem::path> driver_folders();
-
 struct FoundModule {
   std::string kind;
   std::filesystem::path path;
 };
-/// The modules in these folders, the first of each kind; nothing is opened.
+/// The modules in the folders of CORELANE_DRIVER_PATH and beside the library, the first of each
+/// kind; nothing is opened.
 std::vector<FoundModule> find_modules();
 
 /// Opens the module of `kind`. kNotFound when no folder has it, kIo when the loader refuses it,

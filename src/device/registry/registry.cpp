@@ -59,6 +59,7 @@ std::vector<FoundDriver> find_drivers() {
   for (const FoundModule& module : find_modules()) {
     const auto same = [&](const FoundDriver& d) { return d.kind == module.kind; };
     if (std::any_of(found.begin(), found.end(), same)) continue;
+    // A module that cannot be loaded is listed all the same, so that users see that it is there.
     const auto description = find_description(module.kind);
     found.push_back({module.kind, module.path.string(), description ? *description : nullptr});
   }
@@ -76,6 +77,7 @@ void fill_image_kinds(std::vector<std::string>& kinds) {
     if (std::find(kinds.begin(), kinds.end(), file.kind) == kinds.end()) kinds.push_back(file.kind);
 }
 
+/// A module has a copy of base of its own: it logs through this library's.
 HostServices host_services() {
   return {[](log::Level level, std::string_view part, std::string_view text) {
             if (log::enabled(level)) log::write(level, part, text);
@@ -111,6 +113,7 @@ Result<std::shared_ptr<Device>> open_bare(const DriverDescription& driver, const
                       host_services()};
   fill_image_kinds(request.info.capabilities.image_kinds);
   FaultPlan plan;
+  // A fault point that a test gave replaces the variable's faults altogether.
   if (request.fault_point == nullptr) {
     CORELANE_ASSIGN(plan, environment_faults());
     if (plan.hang + plan.crash + plan.slow > 0) request.fault_point = planned_faults(plan);
@@ -182,6 +185,7 @@ Result<std::shared_ptr<Device>> open_device(std::string_view text, const OpenOpt
   CORELANE_ASSIGN(DeviceSpec spec, parse_device_spec(chosen));
   CORELANE_ASSIGN(const DriverDescription* driver, find_description(spec.kind));
   CORELANE_ASSIGN(spec, complete(*driver, std::move(spec)));
+  // A clock or a fault point belongs to one caller, so the device is not shared.
   const bool own =
       options.own_instance || options.clock != nullptr || options.fault_point != nullptr;
   const auto open = [&] { return open_bare(*driver, spec, options); };
