@@ -1,16 +1,16 @@
 /// What a change of the LaneTable leads to, as data: done once the lock is released.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "corelane/device/device.h"
+#include "lanes/lane_job.h"
 
 namespace corelane::lanes {
-
-class LanedJob;
 
 struct Aftermath {
   using Jobs = std::vector<std::shared_ptr<LanedJob>>;
@@ -25,8 +25,14 @@ struct Aftermath {
   std::shared_ptr<LanedJob> kept;
 
   /// True when code of a user will be called.
-  bool calls_back() const noexcept;
-  bool empty() const noexcept;
+  bool calls_back() const noexcept {
+    return !events.empty() || std::any_of(completed.begin(), completed.end(),
+                                          [](const auto& job) { return job->calls_back(); });
+  }
+  bool empty() const noexcept {
+    return completed.empty() && released.empty() && offered.empty() && woken.empty() &&
+           events.empty() && complaints.empty() && !abandoned;
+  }
 };
 
 }  // namespace corelane::lanes

@@ -7,6 +7,7 @@
 namespace corelane::lanes {
 namespace {
 
+/// What a user's arbiter grants is checked here, so that a wrong one cannot break the table.
 bool fits(const device::Grant& grant, const std::vector<device::WaitingJob>& waiting,
           const std::vector<device::CoreState>& cores) {
   if (grant.job >= waiting.size() || grant.core_bits == 0) return false;
@@ -27,6 +28,7 @@ void JobLine::add(device::WaitingJob facts, std::shared_ptr<LanedJob> job) {
   jobs_.push_back(std::move(job));
 }
 
+/// Ids rise in order of submission, and so does the line.
 void JobLine::put_back(device::WaitingJob facts, std::shared_ptr<LanedJob> job) {
   const auto later = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](const auto& other) { return other->id > job->id; });
@@ -54,6 +56,7 @@ std::vector<std::shared_ptr<LanedJob>> JobLine::remove_if(
 
 JobLine::Choice JobLine::take(const device::Grant& grant) {
   const auto at = static_cast<std::ptrdiff_t>(grant.job);
+  // `jobs_` and `waiting_` always change together: index i of both is one job.
   Choice choice{std::move(jobs_[grant.job]), grant.core_bits};
   jobs_.erase(jobs_.begin() + at);
   waiting_.erase(waiting_.begin() + at);
@@ -69,10 +72,12 @@ std::optional<JobLine::Choice> JobLine::next(const LaneCores& cores, TimePoint n
   return take(*grant);
 }
 
+/// Under the scheduler's lock: an arbiter must be a pure function, and calls nothing of the device.
 std::optional<device::Grant> JobLine::decide(const std::vector<device::WaitingJob>& waiting,
                                              const std::vector<device::CoreState>& cores,
                                              TimePoint now,
                                              std::vector<std::string>& complaints) const {
+  // The device's own arbiter is trusted: no check and no guard.
   if (arbiter_ == nullptr) return device::fifo_arbiter()->pick(waiting, cores, now);
   try {
     auto grant = arbiter_->pick(waiting, cores, now);

@@ -5,6 +5,7 @@
 
 namespace corelane::lanes {
 
+/// All memory is taken here: add() is on the way of each job and allocates nothing.
 void JobTrace::start(std::size_t capacity) {
   capacity_ = capacity;
   was_on_ = was_on_ || on();
@@ -21,12 +22,14 @@ void JobTrace::add(const device::JobRecord& record) {
     if (ring.records.size() < capacity_) {
       ring.records.push_back(record);
     } else {
+      // The ring is full: the oldest record goes.
       ring.records[ring.next] = record;
       ring.next = (ring.next + 1) % capacity_;
     }
   }
 }
 
+/// Records that were kept before tracing was switched off are gone, but to read them is no error.
 Result<std::vector<device::JobRecord>> JobTrace::read() const {
   if (!was_on_)
     return error(Code::kWrongState, "tracing was never on; call set_trace(records_per_core)");
@@ -38,6 +41,7 @@ Result<std::vector<device::JobRecord>> JobTrace::read() const {
     return a.started != b.started ? a.started < b.started : a.id < b.id;
   });
   const auto same = [](const Record& a, const Record& b) { return a.id == b.id; };
+  // A job of several cores is in several rings. Sorting has put its records side by side.
   records.erase(std::unique(records.begin(), records.end(), same), records.end());
   return records;
 }

@@ -15,6 +15,7 @@ void for_each_core(std::uint64_t bits, const F& f) {
 /// The lowest `count` of `bits`.
 std::uint64_t lowest(std::uint64_t bits, std::size_t count) {
   std::uint64_t chosen = 0;
+  // `bits & -bits` is the lowest bit; the loop's end clears it.
   for (std::size_t n = 0; n < count; ++n, bits &= bits - 1) chosen |= bits & (~bits + 1);
   return chosen;
 }
@@ -30,6 +31,7 @@ std::vector<Duration> LaneCores::busy_times() const {
   return times;
 }
 
+/// The cores are idle: an occupant never takes the place of another.
 void LaneCores::occupy(LaneOccupant& occupant, TimePoint free_at) {
   busy_bits_ |= occupant.core_bits;
   for_each_core(occupant.core_bits, [&](std::size_t core) {
@@ -38,6 +40,7 @@ void LaneCores::occupy(LaneOccupant& occupant, TimePoint free_at) {
   });
 }
 
+/// `ran` counts on each core, also where the occupant was abandoned: the core was busy with it.
 void LaneCores::free(const LaneOccupant& occupant, Duration ran) {
   busy_bits_ &= ~occupant.core_bits;
   for_each_core(occupant.core_bits, [&](std::size_t core) {
@@ -69,6 +72,7 @@ std::uint64_t LaneCores::allowed_bits(const LanedExecutable* executable) const {
 Status LaneCores::check(const device::CoreSet& cores, const LanedExecutable* executable) const {
   if (!any_exclusive()) return {};
   const std::uint64_t allowed = allowed_bits(executable);
+  // The platform's choice (count 0) needs one core at least.
   const std::size_t needed = std::max<std::size_t>(cores.count(), 1);
   const bool enough = cores.is_mask() ? (cores.bits() & ~allowed) == 0
                                       : static_cast<std::size_t>(std::popcount(allowed)) >= needed;
@@ -79,12 +83,14 @@ Status LaneCores::check(const device::CoreSet& cores, const LanedExecutable* exe
                cores.to_string(), device::CoreSet::mask(allowed).to_string());
 }
 
+/// Shared use by others may still be running on them: these jobs end as usual.
 void LaneCores::hold(const device::CoreSet& cores, const LanedExecutable* owner) {
   std::uint64_t bits = cores.bits();
   const std::uint64_t allowed = allowed_bits(owner);
   if (cores.kind() == device::CoreSet::Kind::kPlatform) bits = allowed;
   if (cores.kind() == device::CoreSet::Kind::kAny) bits = lowest(allowed, cores.count());
   for_each_core(bits, [&](std::size_t core) {
+    // A core that `owner` holds already counts once.
     if (lanes_[core].owner == nullptr) ++exclusive_;
     lanes_[core].owner = owner;
   });

@@ -17,7 +17,6 @@ class LaneCores {
  public:
   explicit LaneCores(std::size_t count);
 
-  std::size_t count() const noexcept { return lanes_.size(); }
   std::uint64_t idle_bits() const noexcept { return all_bits_ & ~busy_bits_; }
   std::size_t busy_count() const noexcept {
     return static_cast<std::size_t>(std::popcount(busy_bits_));

@@ -15,6 +15,7 @@ LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
       deadline(submission.deadline),
       waits(submission.wait),
       signals(submission.signal) {
+  // The part that a blocking run has too: see LaneOccupant.
   bound = bindings.get();
   job = this;
   record_.tag = submission.tag;
@@ -22,14 +23,13 @@ LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
   record_.priority = submission.priority + queue->priority;
 }
 
-LanedJob::~LanedJob() = default;
-
 LanedExecutable& LanedJob::executable() const noexcept { return bindings->executable(); }
 
 bool LanedJob::wait(TimePoint until) { return scheduler.wait(*this, until); }
 
 bool LanedJob::wait_released(TimePoint until) { return scheduler.wait_released(*this, until); }
 
+/// After done() neither status nor record changes, so they are read without the lock.
 Status LanedJob::status() const {
   if (done()) return status_;
   return error(Code::kWrongState, "the job is not done; wait for it before asking for its status");
@@ -39,14 +39,17 @@ device::JobRecord LanedJob::record() const { return done() ? record_ : device::J
 
 bool LanedJob::cancel() { return scheduler.cancel(*this); }
 
+/// The table takes `f` only while the job is not done: it is called once, here or by call_back().
 void LanedJob::on_done(std::function<void(device::Completion&)> f) {
   if (!scheduler.add_callback(*this, f))
     run_callback("device", "a completion's callback", f, *this);
 }
 
 void LanedJob::call_back() {
+  // Fences before callbacks: jobs of others wait for them, and a callback may take long.
   for (const auto& fence : signals) fence->signal(status_);
   for (const auto& f : callbacks_) run_callback("device", "a completion's callback", f, *this);
+  // What they hold goes now and not with the job, which users keep for its record.
   callbacks_.clear();
 }
 

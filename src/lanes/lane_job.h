@@ -8,8 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "corelane/device/device.h"
+#include "corelane/device/completion.h"
+#include "corelane/device/core_set.h"
+#include "corelane/device/fence.h"
 #include "lanes/job_state.h"
+
+namespace corelane::device {
+struct Submission;
+}
 
 namespace corelane::lanes {
 
@@ -55,7 +61,6 @@ class LanedJob final : public device::Completion,
  public:
   LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
            std::shared_ptr<LanedBindings> tensors, const device::Submission& submission);
-  ~LanedJob() override;
 
   bool done() const noexcept override { return done_.load(std::memory_order_acquire); }
   bool released() const noexcept override { return released_.load(std::memory_order_acquire); }

@@ -25,6 +25,7 @@ void pause_cpu() noexcept {
 
 /// Spins until `flag` is set or `until` has come.
 void spin_on(const std::atomic<bool>& flag, const Clock& clock, TimePoint until) {
+  // The clock is read once for 32 looks: it costs more than they do.
   do {
     for (int i = 0; i < 32; ++i) {
       if (flag.load(std::memory_order_acquire)) return;
@@ -97,6 +98,7 @@ bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
   MutexLock lock(mutex_);
   while (!job.done()) {
     if (helps && !job.has_deadline() && table_.is(job, JobState::kGranted)) {
+      // A callback of the job may release the last reference of its user.
       const std::shared_ptr<LanedJob> keep = job.shared_from_this();
       table_.run(job, clock_->now());
       note_ready();
@@ -105,6 +107,7 @@ bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
       lock.lock();
       continue;
     }
+    // Once for each wait: a job that runs longer than that is waited for asleep.
     if (!spun && !event_driven_ && table_.is(job, JobState::kRunning) &&
         workers_.may_spin(table_.busy_cores())) {
       spun = true;
@@ -115,6 +118,7 @@ bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
       workers_.waiter_spins(false);
       continue;
     }
+    // A granted job with such a waiter needs no worker: it is offered to this thread.
     if (helps) table_.add_waiter(job);
     const bool more = clock_->wait_until(lock.native(), job.changed, until);
     if (helps) table_.remove_waiter(job);
@@ -135,11 +139,13 @@ bool LaneScheduler::wait_released(LanedJob& job, TimePoint until) {
 std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBindings& bindings,
                                                   const device::Submission& submission,
                                                   device::JobRecord* record) {
+  if (event_driven_) return std::nullopt;
   LaneOccupant self;
   self.bound = &bindings;
   self.started = clock_->now();
   {
     MutexLock lock(mutex_);
+    // Only the begin and the end of the run take the lock.
     if (!table_.begin_here(self, queue, submission.cores)) return std::nullopt;
   }
   bindings.set_batch(submission.batch);
@@ -187,6 +193,7 @@ void LaneScheduler::await_abandoned(const LaneOccupant& occupant, TimePoint unti
     if (!clock_->wait_until(lock.native(), abandoned_, until)) return;
 }
 
+/// Without the lock. The result of an abandoned job is dropped by the table.
 bool LaneScheduler::execute(const std::shared_ptr<LanedJob>& job, bool by_worker) {
   return returned(job, run_engine(*job, job->shadow), by_worker);
 }
@@ -248,6 +255,7 @@ void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
     returned(job, {crash_status(*job), true}, false);
     return;
   }
+  // A slow run is complete for the engine at once; its completion comes later.
   const Duration slow = fault == device::Fault::kSlow ? fault_point_->slow_by() : Duration{};
   job->bindings->start(
       job->core_bits, job->shadow, [keep = shared_from_this(), job, slow](Outcome outcome) {
@@ -261,6 +269,7 @@ void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
 }
 
 void LaneScheduler::shutdown() {
+  // The last reference to a device may go in one of its own threads, which cannot join itself.
   const bool inside = working_for == this || notifier_->is_current();
   std::vector<std::thread> threads;
   {

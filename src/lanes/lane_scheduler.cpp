@@ -1,5 +1,9 @@
 #include "lanes/lane_scheduler.h"
 
+#include <type_traits>
+#include <utility>
+#include <variant>
+
 #include "base/guard.h"
 #include "corelane/base/log.h"
 #include "device/registry/device_wrappers.h"
@@ -15,26 +19,29 @@ LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& optio
       fault_point_(options.fault_point),
       spin_(options.spin),
       event_driven_(event_driven),
-      cores_(cores),
       notifier_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-notify", "device")),
       table_(cores, event_driven),
       workers_(cores, *clock_, spin_, [this](LaneWorkers::Worker& worker, Aftermath& after) {
         return start_worker(worker, after);
       }) {}
 
-LaneScheduler::~LaneScheduler() = default;
-
-/// Each change of the table but those on the way of a run: see the class.
-template <class F>
-void LaneScheduler::change(const F& f) {
+/// Each change of the table but those on the way of a run: see the class. The time and the
+/// aftermath are the last arguments of `f`.
+template <class R, class... Parameters, class... Arguments>
+R LaneScheduler::change(R (LaneTable::*f)(Parameters...), Arguments&&... arguments) {
   const TimePoint now = clock_->now();
   Aftermath after;
+  [[maybe_unused]] std::conditional_t<std::is_void_v<R>, std::monostate, R> result{};
   {
     MutexLock lock(mutex_);
-    f(table_, now, after);
+    if constexpr (std::is_void_v<R>)
+      (table_.*f)(std::forward<Arguments>(arguments)..., now, after);
+    else
+      result = (table_.*f)(std::forward<Arguments>(arguments)..., now, after);
     call_workers(after);
   }
   settle(after);
+  if constexpr (!std::is_void_v<R>) return result;
 }
 
 /// Each granted job gets a thread that will run it.
@@ -58,22 +65,16 @@ Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_w
       scheduler.deadline_passed(std::move(alive));
     });
   }
-  Status status;
-  change([&](LaneTable& table, TimePoint now, Aftermath& after) {
-    status = table.submit(job, caller_waits, now, after);
-  });
-  if (!status.ok() && job->has_deadline()) clock_->cancel(job->timer);
-  if (status.ok() && !job->waits.empty()) await_fences(job);
-  return status;
-}
-
-void LaneScheduler::await_fences(const std::shared_ptr<LanedJob>& job) {
+  Status taken = change(&LaneTable::submit, job, caller_waits);
+  if (!taken.ok() && job->has_deadline()) clock_->cancel(job->timer);
+  if (!taken.ok()) return taken;
   // The fence holds the job weakly and the job the fence: no cycle when it is never signalled.
   for (const std::shared_ptr<device::Fence>& fence : job->waits) {
     fence->on_signal([weak = job->weak_from_this()](const Status& status) {
       if (const auto alive = weak.lock()) alive->scheduler.fence_signalled(alive, status);
     });
   }
+  return {};
 }
 
 void LaneScheduler::fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status) {
@@ -89,22 +90,17 @@ void LaneScheduler::fence_signalled(const std::shared_ptr<LanedJob>& job, const 
   // meanwhile, since cancel() waits for the copy.
   job->bindings->fences_signalled();
   if (job->shadow) job->bindings->copy_in();
-  change([&](LaneTable& table, TimePoint copied, Aftermath& ready) {
-    table.inputs_copied(*job, copied, ready);
-  });
+  change(&LaneTable::inputs_copied, *job);
   job->changed.notify_all();
 }
 
 bool LaneScheduler::cancel(LanedJob& job) {
   {
     MutexLock lock(mutex_);
+    // The caller may free the inputs once cancel() returns.
     while (table_.is(job, JobState::kCopyingIn)) job.changed.wait(lock.native());
   }
-  bool cancelled = false;
-  change([&](LaneTable& table, TimePoint now, Aftermath& after) {
-    cancelled = table.cancel(job, now, after);
-  });
-  return cancelled;
+  return change(&LaneTable::cancel, job);
 }
 
 void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) {
@@ -120,6 +116,7 @@ void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) {
   settle_elsewhere(std::move(after));
 }
 
+/// Waiters first: they need no code of a user to go on.
 void LaneScheduler::settle(Aftermath& after) {
   wake(after);
   report(after);
@@ -151,6 +148,7 @@ void LaneScheduler::wake(Aftermath& after) {
 /// Calls the event sink, the fences and the callbacks.
 void LaneScheduler::report(Aftermath& after) {
   if (!after.events.empty()) {
+    // A copy: the sink may be replaced while it is called, and is not called under the lock.
     std::shared_ptr<const device::EventSink> sink;
     {
       MutexLock lock(mutex_);
@@ -189,31 +187,31 @@ bool LaneScheduler::drain(QueueAccount& queue, TimePoint until) {
   return true;
 }
 
-void LaneScheduler::reset(std::uint64_t core_bits) {
-  change([&](LaneTable& table, TimePoint now, Aftermath& after) {
-    table.reset(core_bits, now, after);
-  });
-}
+void LaneScheduler::reset(std::uint64_t core_bits) { change(&LaneTable::reset, core_bits); }
 
-void LaneScheduler::set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) {
+Status LaneScheduler::set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) {
+  // Without one the table decides alike, and a newcomer on idle cores need not be compared.
   if (arbiter == device::fifo_arbiter()) arbiter = nullptr;
-  change([&](LaneTable& table, TimePoint now, Aftermath& after) {
-    table.swap_arbiter(arbiter, now, after);
-  });
+  change(&LaneTable::swap_arbiter, arbiter);
+  return {};
 }
 
-void LaneScheduler::set_event_sink(device::EventSink sink) {
+Status LaneScheduler::set_event_sink(device::EventSink sink) {
   auto next = sink ? std::make_shared<const device::EventSink>(std::move(sink)) : nullptr;
   MutexLock lock(mutex_);
+  // The sink before goes after the lock: its destructor is a user's.
   sink_.swap(next);
+  return {};
 }
 
-void LaneScheduler::set_trace(std::size_t records_per_core) {
+Status LaneScheduler::set_trace(std::size_t records_per_core) {
   MutexLock lock(mutex_);
   table_.trace().start(records_per_core);
+  return {};
 }
 
 Result<std::vector<device::JobRecord>> LaneScheduler::read_trace() const {
+  // Copied under the lock, sorted without it.
   const JobTrace trace = [&] {
     MutexLock lock(mutex_);
     return table_.trace();
@@ -233,18 +231,11 @@ device::Health LaneScheduler::health() const {
 
 Status LaneScheduler::make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
                                     device::Residency residency) {
-  CORELANE_TRY(cores.check(cores_));
-  Status status;
-  change([&](LaneTable& table, TimePoint now, Aftermath& after) {
-    status = table.make_resident(owner, cores, residency, now, after);
-  });
-  return status;
+  return change(&LaneTable::make_resident, owner, cores, residency);
 }
 
 void LaneScheduler::release_residency(const LanedExecutable* owner) {
-  change([&](LaneTable& table, TimePoint now, Aftermath& after) {
-    table.release_residency(owner, now, after);
-  });
+  change(&LaneTable::release_residency, owner);
 }
 
 }  // namespace corelane::lanes

@@ -35,19 +35,16 @@ class LanedBindings;
 class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
  public:
   LaneScheduler(std::size_t cores, const device::LaneOptions& options, bool event_driven);
-  ~LaneScheduler();
-  LaneScheduler(const LaneScheduler&) = delete;
-  LaneScheduler& operator=(const LaneScheduler&) = delete;
 
   const std::shared_ptr<Clock>& clock() const noexcept { return clock_; }
-  std::size_t cores() const noexcept { return cores_; }
 
   /// Takes a job whose bindings are acquired and, unless it waits for fences, copied. kOutOfCores
   /// leaves it and the bindings to the caller. `caller_waits`: the caller calls wait() next, so no
   /// worker is woken for it.
   Status submit(const std::shared_ptr<LanedJob>& job, bool caller_waits);
-  /// A blocking run in this thread when nothing waits and the cores are idle; nullopt when the job
-  /// must be submitted instead. The bindings are acquired; released here when it ran.
+  /// A blocking run in this thread when nothing waits, the cores are idle and the engine is not
+  /// event-driven; nullopt when the job must be submitted instead. The bindings are acquired;
+  /// released here when it ran.
   std::optional<Status> try_run_here(QueueAccount& queue, LanedBindings& bindings,
                                      const device::Submission& submission,
                                      device::JobRecord* record);
@@ -63,9 +60,9 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   bool drain(QueueAccount& queue, TimePoint until);
 
   void reset(std::uint64_t core_bits);
-  void set_arbiter(std::shared_ptr<const device::Arbiter> arbiter);
-  void set_event_sink(device::EventSink sink);
-  void set_trace(std::size_t records_per_core);
+  Status set_arbiter(std::shared_ptr<const device::Arbiter> arbiter);
+  Status set_event_sink(device::EventSink sink);
+  Status set_trace(std::size_t records_per_core);
   Result<std::vector<device::JobRecord>> read_trace() const;
   device::DeviceCounters counters() const;
   device::Health health() const;
@@ -79,11 +76,10 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
 
  private:
   // lane_scheduler.cpp: the table's changes, and what follows from them.
-  template <class F>
-  void change(const F& f);
+  template <class R, class... Parameters, class... Arguments>
+  R change(R (LaneTable::*f)(Parameters...), Arguments&&... arguments);
   void call_workers(Aftermath& after) CORELANE_REQUIRES(mutex_);
   void note_ready() CORELANE_REQUIRES(mutex_);
-  void await_fences(const std::shared_ptr<LanedJob>& job);
   void fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status);
   void deadline_passed(std::shared_ptr<LanedJob> job);
   void settle(Aftermath& after);
@@ -105,7 +101,6 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   const std::shared_ptr<device::FaultPoint> fault_point_;
   const Duration spin_;
   const bool event_driven_;
-  const std::size_t cores_;
   const std::shared_ptr<dispatch::CallbackThread> notifier_;
 
   mutable Mutex mutex_{LockRank::kLaneScheduler};

@@ -5,7 +5,6 @@
 #include <cassert>
 
 #include "lanes/aftermath.h"
-#include "lanes/lane_job.h"
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_executable.h"
 
@@ -22,6 +21,7 @@ std::string cores_text(std::uint64_t core_bits) {
   return device::CoreSet::mask(core_bits).to_string();
 }
 
+/// For ways that the list which held the job makes sure of.
 void advance(JobProgress& progress, JobState next) {
   [[maybe_unused]] const bool allowed = progress.advance(next);
   assert(allowed);
@@ -79,6 +79,7 @@ Status LaneTable::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits
 bool LaneTable::fence_signalled(LanedJob& job, const Status& status, TimePoint now,
                                 Aftermath& after) {
   if (!job.progress_.is(JobState::kBlocked)) return false;
+  // A failed fence ends the job at once; the others find it done.
   if (status.ok() && --job.pending_fences_ > 0) return false;
   erase_job(blocked_, job);
   if (status.ok()) {
@@ -90,6 +91,7 @@ bool LaneTable::fence_signalled(LanedJob& job, const Status& status, TimePoint n
 }
 
 void LaneTable::inputs_copied(LanedJob& job, TimePoint now, Aftermath& after) {
+  // While the job waited for its fences, others may have taken cores exclusively.
   Status allowed = cores_.check(job.cores, &job.executable());
   if (job.deadline <= now) {
     time_out(job, now, after);
@@ -114,9 +116,11 @@ device::WaitingJob LaneTable::facts_of(const LanedJob& job) const {
 
 /// The cores that a newcomer gets at once; 0 when it must join the line.
 std::uint64_t LaneTable::cores_now(const device::CoreSet& asked, std::uint64_t last_bits) const {
+  // Nobody is overtaken, and a user's arbiter and exclusive cores are asked for each job.
   if (!line_.empty() || line_.has_arbiter() || cores_.any_exclusive()) return 0;
   const std::uint64_t idle = cores_.idle_bits();
   if (asked.is_mask()) return (asked.bits() & ~idle) == 0 ? asked.bits() : 0;
+  // Which cores to join is the arbiter's decision.
   if (asked.count() > 1) return 0;
   // The core it ran on last has its tensors bound.
   const std::uint64_t same = last_bits & idle;
@@ -131,6 +135,7 @@ void LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, After
   schedule(now, after);
 }
 
+/// Each grant changes what is idle, so the line is asked until it has nothing that can start.
 void LaneTable::schedule(TimePoint now, Aftermath& after) {
   while (const auto next = line_.next(cores_, now, after.complaints))
     grant(next->job, next->core_bits, now);
@@ -139,6 +144,7 @@ void LaneTable::schedule(TimePoint now, Aftermath& after) {
 void LaneTable::grant(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits,
                       TimePoint now) {
   job->core_bits = core_bits;
+  // The estimate is for arbiters alone: nothing ends because of it.
   cores_.occupy(*job, now + job->executable().average_run);
   advance(job->progress_, JobState::kGranted);
   if (event_driven_) {
@@ -176,10 +182,12 @@ bool LaneTable::may_start(const std::shared_ptr<LanedJob>& job, bool hangs, Afte
     release(*job, after);
     return false;
   }
+  // Nobody calls the engine for it: abandon() finds it here and releases it.
   if (hangs) hung_.push_back(job);
   return !hangs;
 }
 
+/// From kCopyingOut no way leads to kAbandoned: the memory of the caller is being written.
 bool LaneTable::begin_copy_out(LanedJob& job) {
   return job.progress_.advance(JobState::kCopyingOut);
 }
@@ -187,6 +195,7 @@ bool LaneTable::begin_copy_out(LanedJob& job) {
 void LaneTable::returned(LanedJob& job, Outcome outcome, TimePoint now, Aftermath& after) {
   if (job.progress_.is(JobState::kAbandoned)) return release(job, after);
   leave_cores(job, outcome, now, after);
+  // JobProgress allows this way once: a request that is lost again fails the job.
   if (outcome.lost && job.progress_.advance(JobState::kWaiting))
     line_.put_back(facts_of(job), job.shared_from_this());
   else
@@ -216,6 +225,7 @@ void LaneTable::complete(LanedJob& job, Status status, TimePoint now, Aftermath&
   if (released) advance(job.progress_, JobState::kDone);
   job.record_.code = status.code();
   job.record_.ended = now;
+  // An abandoned job has no result, and its bindings belong to the engine.
   if (released) job.record_.bytes_out = job.bindings->bytes_out();
   count_completed(*job.queue, status);
   trace_.add(job.record_);
@@ -224,6 +234,7 @@ void LaneTable::complete(LanedJob& job, Status status, TimePoint now, Aftermath&
     job.bindings->release();
     job.released_.store(true, std::memory_order_release);
   }
+  // Last: a reader that sees it set sees status and record.
   job.done_.store(true, std::memory_order_release);
   after.completed.push_back(job.shared_from_this());
 }
@@ -236,6 +247,7 @@ bool LaneTable::withdraw(LanedJob& job) {
     case JobState::kWaiting:
       line_.remove(job);
       return true;
+    // No thread has taken it: whoever was called for it finds nothing and goes on.
     case JobState::kGranted:
       cores_.free(job, Duration{});
       return erase_job(ready_, job);
@@ -312,6 +324,7 @@ void LaneTable::report_reset(std::uint64_t core_bits, std::string text, TimePoin
 bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue, const device::CoreSet& cores) {
   run.core_bits = cores_now(cores, run.bound->last_core_bits());
   if (run.core_bits == 0) return false;
+  // Blocking runs and jobs are numbered together: a record names one of either.
   run.id = ++last_job_;
   ++counters_.submitted;
   ++queue.depth;
@@ -358,11 +371,13 @@ void LaneTable::end_here(LaneOccupant& run, QueueAccount& queue,
     if (record != nullptr) *record = made;
   }
   run.bound->release();
+  // While it ran, jobs have joined the line for its cores.
   if (!line_.empty()) schedule(now, after);
 }
 
 void LaneTable::reset(std::uint64_t core_bits, TimePoint now, Aftermath& after) {
   for (LaneOccupant* occupant : cores_.occupants(core_bits)) {
+    // A granted job has not reached the engine, and one that is copied out has left it.
     if (!occupant->progress_.is(JobState::kRunning)) continue;
     abandon(*occupant,
             error(Code::kDeviceReset, "job {} was abandoned: its cores '{}' were reset",
@@ -376,6 +391,7 @@ void LaneTable::reset(std::uint64_t core_bits, TimePoint now, Aftermath& after) 
 Status LaneTable::make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
                                 device::Residency residency, TimePoint now, Aftermath& after) {
   CORELANE_TRY(cores_.check(cores, owner));
+  // Shared residence reserves nothing here: any executable may run on the cores.
   if (residency == device::Residency::kShared) return {};
   cores_.hold(cores, owner);
   // Jobs whose cores others hold now can never start.
@@ -402,20 +418,13 @@ void LaneTable::swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, Ti
 std::size_t LaneTable::needed_workers(Aftermath& after) const {
   std::size_t needed = 0;
   for (const auto& job : ready_)
+    // A job with a deadline must not keep its waiter's thread: it may have to be left behind.
     if (job->waiters_ > 0 && !job->has_deadline())
       after.offered.push_back(job);
     else
       ++needed;
   return needed;
 }
-
-bool LaneTable::is(const LaneOccupant& occupant, JobState state) const noexcept {
-  return occupant.progress_.is(state);
-}
-
-void LaneTable::add_waiter(LanedJob& job) noexcept { ++job.waiters_; }
-
-void LaneTable::remove_waiter(LanedJob& job) noexcept { --job.waiters_; }
 
 bool LaneTable::add_callback(LanedJob& job, std::function<void(device::Completion&)>& f) {
   if (job.done()) return false;

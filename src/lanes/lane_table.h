@@ -8,15 +8,12 @@
 
 #include "corelane/device/device.h"
 #include "lanes/job_line.h"
-#include "lanes/job_state.h"
 #include "lanes/job_trace.h"
+#include "lanes/lane_job.h"
 
 namespace corelane::lanes {
 
 struct Aftermath;
-struct LaneOccupant;
-struct Outcome;
-struct QueueAccount;
 
 /// Plain data without a lock, a thread, a clock or an engine: each function takes the time, changes
 /// the table, and adds to `after` what must happen once its caller has released the lock. The
@@ -81,17 +78,18 @@ class LaneTable {
 
   // Questions.
 
-  std::size_t cores() const noexcept { return cores_.count(); }
   std::size_t busy_cores() const noexcept { return cores_.busy_count(); }
   std::size_t ready_count() const noexcept { return ready_.size(); }
   /// Granted jobs that need a worker. The others are offered to the threads that wait for them.
   std::size_t needed_workers(Aftermath& after) const;
   /// Abandoned jobs that the engine still has.
   std::size_t abandoned_count() const noexcept { return abandoned_; }
-  bool is(const LaneOccupant& occupant, JobState state) const noexcept;
+  bool is(const LaneOccupant& occupant, JobState state) const noexcept {
+    return occupant.progress_.is(state);
+  }
   /// A thread begins or ends to wait for the job, and can run it.
-  void add_waiter(LanedJob& job) noexcept;
-  void remove_waiter(LanedJob& job) noexcept;
+  void add_waiter(LanedJob& job) noexcept { ++job.waiters_; }
+  void remove_waiter(LanedJob& job) noexcept { --job.waiters_; }
   /// False when the job is done: the caller calls `f`.
   bool add_callback(LanedJob& job, std::function<void(device::Completion&)>& f);
   std::uint64_t new_queue() noexcept { return ++last_queue_; }

@@ -9,16 +9,20 @@ namespace corelane::lanes {
 LaneWorkers::LaneWorkers(std::size_t cores, const Clock& clock, Duration spin, Start start)
     : cores_(cores),
       cpus_(std::thread::hardware_concurrency()),
+      // With one CPU a spinning thread keeps the one from running that it waits for.
       spins_(spin > Duration{} && cpus_ > 1 && !clock.is_virtual()),
       start_(std::move(start)) {}
 
 void LaneWorkers::call(std::size_t needed, Aftermath& after) {
   while (coming_ < needed) {
     if (!idle_.empty()) {
+      // The one that slept last: its stack is still in the caches.
       Worker* worker = idle_.back();
       idle_.pop_back();
       worker->called = true;
       after.woken.push_back(&worker->wake);
+      // Without a thread the job waits for a worker that comes back; with none alive, for the next
+      // call.
     } else if (start(after) == nullptr) {
       if (live_ == 0)
         after.complaints.emplace_back("a job waits for a thread; the next call tries again");
@@ -33,6 +37,7 @@ LaneWorkers::Worker* LaneWorkers::start(Aftermath& after) {
                             [](const auto& worker) { return worker->ended; });
   if (place == workers_.end()) place = workers_.insert(place, std::make_unique<Worker>());
   Worker& worker = **place;
+  // It has ended under the lock: nothing is left of it but its return.
   if (worker.thread.joinable()) worker.thread.join();
   worker.thread = start_(worker, after);
   worker.ended = !worker.thread.joinable();
@@ -43,11 +48,13 @@ LaneWorkers::Worker* LaneWorkers::start(Aftermath& after) {
 
 void LaneWorkers::sleep(Worker& self, MutexLock& lock) {
   idle_.push_back(&self);
+  // A wake-up without `called` is spurious.
   while (!self.called && !stop_) self.wake.wait(lock.native());
   if (self.called) {
     self.called = false;
     looks();
   } else {
+    // Stopped while it slept: nobody may call it any more.
     std::erase(idle_, &self);
   }
 }
@@ -57,6 +64,7 @@ void LaneWorkers::ended(Worker& self) noexcept {
   self.ended = true;
 }
 
+/// Each busy core, and each thread that spins, has a CPU; one must be left for the others.
 bool LaneWorkers::may_spin(std::size_t busy_cores) const noexcept {
   return spins_ && busy_cores + spinning_waiters_ + (worker_spins_ ? 1 : 0) < cpus_;
 }
@@ -73,6 +81,7 @@ void LaneWorkers::end_spin() noexcept {
   looks();
 }
 
+/// Workers take this lock once more to end, so the caller must not join them under it.
 std::vector<std::thread> LaneWorkers::stop() {
   stop_ = true;
   std::vector<std::thread> threads;

@@ -13,6 +13,7 @@
 namespace corelane::lanes {
 namespace {
 
+/// Bytes; a cache line, and the widest vector of the engines.
 constexpr std::size_t kAlignment = 64;
 
 /// More than any memory has when the product overflows.
@@ -25,22 +26,21 @@ Status in_use() {
                "the bindings are in use by a job; wait until its completion is released");
 }
 
-Status no_such(std::string_view what, std::size_t index, std::size_t count) {
-  return error(Code::kOutOfRange, "{} {} does not exist; the executable has {}", what, index,
-               count);
-}
-
 }  // namespace
 
 LanedBindings::LanedBindings(std::shared_ptr<LanedExecutable> executable)
-    : executable_(std::move(executable)),
-      inputs_(executable_->inputs().size()),
-      outputs_(executable_->outputs().size()),
-      kept_(executable_->program()) {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i].kept = kept_.keeps(i);
-  executable_->live_bindings.fetch_add(1, std::memory_order_relaxed);
-  for (const TensorDesc& desc : executable_->outputs())
+    : executable_(std::move(executable)), kept_(executable_->program()) {
+  for (const TensorDesc& desc : executable_->inputs()) {
+    const bool kept = kept_.keeps(inputs_.size());
+    Tensor& tensor = inputs_.emplace_back();
+    tensor.desc = &desc;
+    tensor.kept = kept;
+  }
+  for (const TensorDesc& desc : executable_->outputs()) {
+    outputs_.emplace_back().desc = &desc;
     open_outputs_ = open_outputs_ || !desc.shape.is_static();
+  }
+  executable_->live_bindings.fetch_add(1, std::memory_order_relaxed);
 }
 
 LanedBindings::~LanedBindings() {
@@ -49,20 +49,26 @@ LanedBindings::~LanedBindings() {
 }
 
 Status LanedBindings::set_input(std::size_t index, const device::TensorRef& tensor) {
-  return set_tensor(inputs_, executable_->inputs(), "input", index, tensor);
+  return set_tensor(inputs_, index, tensor);
 }
 
 Status LanedBindings::set_output(std::size_t index, const device::TensorRef& tensor) {
-  return set_tensor(outputs_, executable_->outputs(), "output", index, tensor);
+  return set_tensor(outputs_, index, tensor);
 }
 
-Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector<TensorDesc>& descs,
-                                 std::string_view what, std::size_t index,
-                                 const device::TensorRef& tensor) {
+Status LanedBindings::check(const std::vector<Tensor>& tensors, std::size_t index) const {
   if (busy_.load(std::memory_order_acquire)) return in_use();
-  if (index >= tensors.size()) return no_such(what, index, tensors.size());
+  if (index < tensors.size()) return {};
+  return error(Code::kOutOfRange, "{} {} does not exist; the executable has {}",
+               &tensors == &inputs_ ? "input" : "output", index, tensors.size());
+}
+
+Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, std::size_t index,
+                                 const device::TensorRef& tensor) {
+  CORELANE_TRY(check(tensors, index));
+  const char* const what = &tensors == &inputs_ ? "input" : "output";
   Tensor& mine = tensors[index];
-  const TensorDesc& desc = descs[index];
+  const TensorDesc& desc = *mine.desc;
   const bool bind = tensor.data != nullptr;
   if (bind) {
     // The caller cannot know the shape of an open output, and may leave it out.
@@ -76,6 +82,8 @@ Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, const std::vector
       return error(Code::kInvalidArgument, "{} '{}' was given {} bytes; shape {} of {} needs {}",
                    what, desc.name, tensor.size, tensor.shape.to_string(), dtype_name(desc.dtype),
                    needed);
+    // The same memory again: requests keep what they have. An input that the program keeps has new
+    // content.
     if (!mine.kept && mine.user && mine.bound.data == tensor.data &&
         mine.bound.size == tensor.size && mine.bound.keep_alive == tensor.keep_alive &&
         mine.bound.shape == tensor.shape)
@@ -102,6 +110,7 @@ Status LanedBindings::set_kept(const Tensor& tensor, const device::TensorRef& re
 
 /// No request holds the input's memory, nor a form of it, until the next run on its cores.
 Status LanedBindings::drop_from_requests(std::size_t input) {
+  // Each request that has it, also those of cores where it does not run now.
   for (const auto& slot : slots_) {
     if (slot->lost) continue;
     slot->stamp = 0;
@@ -114,9 +123,11 @@ Status LanedBindings::drop_from_requests(std::size_t input) {
 Status LanedBindings::allocate(std::shared_ptr<std::byte>& memory, std::size_t& held,
                                std::size_t size, const TensorDesc& desc) {
   const std::size_t rounded = (std::max<std::size_t>(size, 1) + kAlignment - 1) & ~(kAlignment - 1);
+  // The rounding may have wrapped.
   void* block = rounded < size ? nullptr : std::aligned_alloc(kAlignment, rounded);
   if (block == nullptr)
     return error(Code::kOutOfMemory, "no memory for tensor '{}' of {} bytes", desc.name, size);
+  // A user reads nothing of another's memory, and a run without inputs set is the same each time.
   std::memset(block, 0, rounded);
   memory = {static_cast<std::byte*>(block), [](std::byte* p) { std::free(p); }};
   executable_->buffer_bytes.fetch_add(size - held, std::memory_order_relaxed);
@@ -125,8 +136,9 @@ Status LanedBindings::allocate(std::shared_ptr<std::byte>& memory, std::size_t& 
   return {};
 }
 
-Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
+Status LanedBindings::ensure_own(Tensor& tensor) {
   if (tensor.bound.data != nullptr) return {};
+  const TensorDesc& desc = *tensor.desc;
   if (tensor.own == nullptr)
     CORELANE_TRY(allocate(tensor.own, tensor.own_size, bytes_of(desc, desc.shape), desc));
   device::TensorRef bound{tensor.own.get(), tensor.own_size, desc.shape, tensor.own};
@@ -137,23 +149,25 @@ Status LanedBindings::ensure_own(Tensor& tensor, const TensorDesc& desc) {
   return {};
 }
 
-Result<device::TensorRef> LanedBindings::input(std::size_t index) {
-  if (busy_.load(std::memory_order_acquire)) return error(in_use());
-  if (index >= inputs_.size()) return error(no_such("input", index, inputs_.size()));
-  const TensorDesc& desc = executable_->inputs()[index];
-  if (inputs_[index].bound.data == nullptr && !desc.shape.is_static())
+Status LanedBindings::ensure_input(Tensor& tensor) {
+  const TensorDesc& desc = *tensor.desc;
+  if (tensor.bound.data == nullptr && !desc.shape.is_static())
     return error(Code::kWrongState,
                  "input '{}' has the open shape {} and no memory; bind memory with set_input",
                  desc.name, desc.shape.to_string());
-  CORELANE_TRY(ensure_own(inputs_[index], desc));
+  return ensure_own(tensor);
+}
+
+Result<device::TensorRef> LanedBindings::input(std::size_t index) {
+  CORELANE_TRY(check(inputs_, index));
+  CORELANE_TRY(ensure_input(inputs_[index]));
   return inputs_[index].bound;
 }
 
 Result<device::TensorRef> LanedBindings::output(std::size_t index) {
-  if (busy_.load(std::memory_order_acquire)) return error(in_use());
-  if (index >= outputs_.size()) return error(no_such("output", index, outputs_.size()));
-  const TensorDesc& desc = executable_->outputs()[index];
+  CORELANE_TRY(check(outputs_, index));
   Tensor& mine = outputs_[index];
+  const TensorDesc& desc = *mine.desc;
   if (mine.has_result) {
     CORELANE_ASSIGN(device::TensorRef result, last_->request->output(index));
     if (!desc.shape.accepts(result.shape) || result.size < bytes_of(desc, result.shape))
@@ -161,6 +175,7 @@ Result<device::TensorRef> LanedBindings::output(std::size_t index) {
                    "output '{}' came back as {} in {} bytes; declared is {} of {}", desc.name,
                    result.shape.to_string(), result.size, desc.shape.to_string(),
                    dtype_name(desc.dtype));
+    // The engine may have written to the shadow; the result lies in the user's memory.
     if (mine.user) {
       result.data = mine.bound.data;
       result.keep_alive = mine.bound.keep_alive;
@@ -171,7 +186,7 @@ Result<device::TensorRef> LanedBindings::output(std::size_t index) {
     return error(Code::kWrongState,
                  "output '{}' has the open shape {} and no result yet; run a job first", desc.name,
                  desc.shape.to_string());
-  CORELANE_TRY(ensure_own(mine, desc));
+  CORELANE_TRY(ensure_own(mine));
   return mine.bound;
 }
 
@@ -187,20 +202,12 @@ Result<std::vector<device::LayerTime>> LanedBindings::layer_times() const {
 
 Status LanedBindings::complete_tensors() {
   if (complete_) return {};
+  // No call is in a lost request any more: the job that lost it is over.
   if (last_ != nullptr && last_->lost) last_ = nullptr;
   std::erase_if(slots_, [](const auto& slot) { return slot->lost; });
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const TensorDesc& desc = executable_->inputs()[i];
-    if (inputs_[i].bound.data == nullptr && !desc.shape.is_static())
-      return error(Code::kWrongState,
-                   "input '{}' of open shape {} has no memory; bind it with set_input", desc.name,
-                   desc.shape.to_string());
-    CORELANE_TRY(ensure_own(inputs_[i], desc));
-  }
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    const TensorDesc& desc = executable_->outputs()[i];
-    if (desc.shape.is_static()) CORELANE_TRY(ensure_own(outputs_[i], desc));
-  }
+  for (Tensor& tensor : inputs_) CORELANE_TRY(ensure_input(tensor));
+  for (Tensor& tensor : outputs_)
+    if (tensor.desc->shape.is_static()) CORELANE_TRY(ensure_own(tensor));
   count_bytes();
   complete_ = true;
   return {};
@@ -209,16 +216,13 @@ Status LanedBindings::complete_tensors() {
 void LanedBindings::count_bytes() {
   bytes_in_ = 0;
   bytes_out_ = 0;
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    bytes_in_ += bytes_of(executable_->inputs()[i], inputs_[i].bound.shape);
-  for (std::size_t i = 0; i < outputs_.size(); ++i)
-    bytes_out_ += outputs_[i].bound.data == nullptr
-                      ? 0
-                      : std::min(outputs_[i].bound.size,
-                                 bytes_of(executable_->outputs()[i], outputs_[i].bound.shape));
+  for (const Tensor& tensor : inputs_) bytes_in_ += bytes_of(*tensor.desc, tensor.bound.shape);
+  for (const Tensor& tensor : outputs_)
+    if (tensor.bound.data != nullptr)
+      bytes_out_ += std::min(tensor.bound.size, bytes_of(*tensor.desc, tensor.bound.shape));
 }
 
-Status LanedBindings::ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size) {
+Status LanedBindings::ensure_shadow(Tensor& tensor, std::size_t size) {
   const bool has_content = !tensor.kept || kept_.has_shadow(index_of(tensor));
   if (tensor.shadow != nullptr && tensor.shadow_size == size && has_content) return {};
   // The engine may still have the tensor of the old block.
@@ -228,7 +232,7 @@ Status LanedBindings::ensure_shadow(Tensor& tensor, const TensorDesc& desc, std:
     CORELANE_TRY(drop_from_requests(index_of(tensor)));
     CORELANE_TRY(kept_.set_shadow(index_of(tensor), {}));
   }
-  CORELANE_TRY(allocate(tensor.shadow, tensor.shadow_size, size, desc));
+  CORELANE_TRY(allocate(tensor.shadow, tensor.shadow_size, size, *tensor.desc));
   if (!tensor.kept) return {};
   return kept_.set_shadow(index_of(tensor),
                           {tensor.shadow.get(), size, tensor.bound.shape, tensor.shadow});
@@ -236,17 +240,14 @@ Status LanedBindings::ensure_shadow(Tensor& tensor, const TensorDesc& desc, std:
 
 Result<bool> LanedBindings::make_shadows() {
   bool any = false;
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    Tensor& tensor = inputs_[i];
+  for (Tensor& tensor : inputs_) {
     if (!tensor.shadowable()) continue;
-    const TensorDesc& desc = executable_->inputs()[i];
-    CORELANE_TRY(ensure_shadow(tensor, desc, bytes_of(desc, tensor.bound.shape)));
+    CORELANE_TRY(ensure_shadow(tensor, bytes_of(*tensor.desc, tensor.bound.shape)));
     any = true;
   }
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    Tensor& tensor = outputs_[i];
+  for (Tensor& tensor : outputs_) {
     if (!tensor.shadowable()) continue;
-    CORELANE_TRY(ensure_shadow(tensor, executable_->outputs()[i], tensor.bound.size));
+    CORELANE_TRY(ensure_shadow(tensor, tensor.bound.size));
     any = true;
   }
   return any;
@@ -267,41 +268,35 @@ Status LanedBindings::copy_out() {
     Tensor& tensor = outputs_[i];
     if (!tensor.shadowable()) continue;
     CORELANE_ASSIGN(const device::TensorRef result, last_->request->output(i));
-    if (result.size > tensor.bound.size)
-      return error(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
-                   executable_->outputs()[i].name, result.size, tensor.bound.size);
+    // It fits: the shadow is as large as the memory, and a run fails whose result does not fit.
     if (result.size != 0) std::memcpy(tensor.bound.data, result.data, result.size);
   }
   return {};
 }
 
-Result<LanedBindings::Slot*> LanedBindings::new_slot(std::size_t width, std::size_t core) {
-  CORELANE_ASSIGN(std::unique_ptr<device::LaneRequest> request,
-                  executable_->program().new_request(width, core));
-  auto slot = std::make_unique<Slot>();
-  slot->width = width;
-  slot->core = core;
-  slot->inputs.resize(inputs_.size());
-  slot->outputs.resize(outputs_.size());
-  slot->request = std::move(request);
-  slots_.push_back(std::move(slot));
-  return slots_.back().get();
-}
-
 /// The request for these cores, with all tensors bound.
 Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bool shadow) {
+  // Mostly a job runs where the last one ran, with nothing bound anew.
   Slot* slot = core_bits == last_core_bits_ ? last_ : nullptr;
   if (slot == nullptr) {
     const auto width = static_cast<std::size_t>(std::popcount(core_bits));
+    // Requests of shared constants run on any core: one for each width is enough.
     const bool per_core = width == 1 && executable_->placement() == device::Placement::kReplicated;
     const auto core = per_core ? static_cast<std::size_t>(std::countr_zero(core_bits)) : 0;
     for (const auto& other : slots_)
       if (other->width == width && other->core == core && !other->lost) slot = other.get();
     if (slot == nullptr) {
-      // The macro is two statements.
-      CORELANE_ASSIGN(slot, new_slot(width, core));
+      CORELANE_ASSIGN(auto request, executable_->program().new_request(width, core));
+      auto made = std::make_unique<Slot>();
+      made->width = width;
+      made->core = core;
+      made->inputs.resize(inputs_.size());
+      made->outputs.resize(outputs_.size());
+      made->request = std::move(request);
+      slot = slots_.emplace_back(std::move(made)).get();
     }
   }
+  // What a request must have: all bindings as of now, with or without shadows.
   const std::uint64_t stamp = changes_ << 1 | static_cast<std::uint64_t>(shadow);
   if (slot->stamp != stamp) {
     slot->stamp = 0;
@@ -325,6 +320,7 @@ Status LanedBindings::apply(Slot& slot, bool shadow) {
       if (applied[i] == tag) continue;
       // An output that never had memory stays with the engine.
       if (tensor.bound.data == nullptr && applied[i] == 0) continue;
+      // Until it is set the request has neither: a failure must not leave the old tag.
       applied[i] = 0;
       CORELANE_TRY(set(i, stand_in ? device::TensorRef{tensor.shadow.get(), tensor.shadow_size,
                                                        tensor.bound.shape, tensor.shadow}
@@ -349,9 +345,11 @@ Outcome LanedBindings::ran(Slot& slot, std::uint64_t core_bits, Status status) {
   for (Tensor& tensor : outputs_) tensor.has_result = ok;
   if (!ok && slot.request->lost()) {
     slot.lost = true;
+    // The next job looks for a request, and finds none that is lost.
     last_core_bits_ = 0;
     complete_ = false;
   }
+  // Static outputs were counted when they were bound.
   if (ok && open_outputs_) {
     bytes_out_ = 0;
     for (std::size_t i = 0; i < outputs_.size(); ++i)
@@ -367,6 +365,7 @@ Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
     outcome = ran(*slot, core_bits, slot->request->run(core_bits));
     return {};
   };
+  // Engines may throw: a lane must go on.
   Status status = no_throw("the engine", run_slot, Code::kEngineFailed);
   if (!status.ok()) return {std::move(status)};
   return outcome;

@@ -54,6 +54,7 @@ class LanedBindings final : public device::Bindings {
 
  private:
   struct Tensor {
+    const TensorDesc* desc = nullptr;  ///< Of the executable.
     device::TensorRef bound;  ///< Memory of the user, or `own`; null while there is neither.
     bool user = false;
     bool has_result = false;    ///< Output: the last run succeeded with this memory.
@@ -77,19 +78,21 @@ class LanedBindings final : public device::Bindings {
     bool lost = false;  ///< Not run again; destroyed before the next job, when no call is in it.
   };
 
-  Status set_tensor(std::vector<Tensor>& tensors, const std::vector<TensorDesc>& descs,
-                    std::string_view what, std::size_t index, const device::TensorRef& tensor);
-  Status ensure_own(Tensor& tensor, const TensorDesc& desc);
+  /// kBusy, or kOutOfRange, for a call on one of `tensors`, which are inputs_ or outputs_.
+  Status check(const std::vector<Tensor>& tensors, std::size_t index) const;
+  Status set_tensor(std::vector<Tensor>& tensors, std::size_t index,
+                    const device::TensorRef& tensor);
+  Status ensure_own(Tensor& tensor);
+  Status ensure_input(Tensor& tensor);
   std::size_t index_of(const Tensor& input) const noexcept {
     return static_cast<std::size_t>(&input - inputs_.data());
   }
   Status set_kept(const Tensor& tensor, const device::TensorRef& ref);
   Status drop_from_requests(std::size_t input);
-  Status ensure_shadow(Tensor& tensor, const TensorDesc& desc, std::size_t size);
+  Status ensure_shadow(Tensor& tensor, std::size_t size);
   Status allocate(std::shared_ptr<std::byte>& memory, std::size_t& held, std::size_t size,
                   const TensorDesc& desc);
   Result<Slot*> slot_for(std::uint64_t core_bits, bool shadow);
-  Result<Slot*> new_slot(std::size_t width, std::size_t core);
   Status apply(Slot& slot, bool shadow);
   Outcome ran(Slot& slot, std::uint64_t core_bits, Status status);
   void count_bytes();

@@ -11,17 +11,12 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
                          const device::LaneOptions& options)
     : info_(std::move(info)),
       engine_(std::move(engine)),
-      event_driven_(engine_->event_driven()),
-      scheduler_(std::make_shared<LaneScheduler>(info_.cores.size(), options, event_driven_)) {}
+      scheduler_(
+          std::make_shared<LaneScheduler>(info_.cores.size(), options, engine_->event_driven())) {}
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
 
-device::Health LanedDevice::health() const noexcept { return scheduler_->health(); }
-
-const std::shared_ptr<Clock>& LanedDevice::clock() const noexcept { return scheduler_->clock(); }
-
-device::DeviceCounters LanedDevice::counters() const { return scheduler_->counters(); }
-
+/// Executables are asked without the lock: each asks its driver.
 device::MemoryFigures LanedDevice::memory() const {
   device::MemoryFigures sum;
   sum.buffers = buffer_bytes_.load(std::memory_order_relaxed);
@@ -38,6 +33,7 @@ device::MemoryFigures LanedDevice::memory() const {
 /// The buffer with this device kept alive, and `counted` bytes in the figures while it lives.
 std::shared_ptr<device::Buffer> LanedDevice::held(std::shared_ptr<device::Buffer> buffer,
                                                   std::size_t counted) {
+  // The pointer owns `keep` and the device: a buffer may outlive all other handles.
   device::Buffer* plain = buffer.get();
   buffer_bytes_ += counted;
   auto give_back = [device = shared_from_this(), keep = std::move(buffer),
@@ -73,6 +69,7 @@ Result<std::shared_ptr<device::Executable>> LanedDevice::prepare(
   auto executable = std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),
                                                       options.profile_layers);
   const MutexLock lock(executables_mutex_);
+  // Not owned: the executable owns the device, and removes itself.
   executables_.insert(executable.get());
   return executable;
 }
@@ -92,25 +89,6 @@ Status LanedDevice::reset(const device::CoreSet& cores) {
   scheduler_->reset(cores.is_mask() ? cores.bits()
                                     : device::CoreSet::first(info_.cores.size()).bits());
   return {};
-}
-
-Status LanedDevice::set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) {
-  scheduler_->set_arbiter(std::move(arbiter));
-  return {};
-}
-
-Status LanedDevice::set_event_sink(device::EventSink sink) {
-  scheduler_->set_event_sink(std::move(sink));
-  return {};
-}
-
-Status LanedDevice::set_trace(std::size_t records_per_core) {
-  scheduler_->set_trace(records_per_core);
-  return {};
-}
-
-Result<std::vector<device::JobRecord>> LanedDevice::read_trace() const {
-  return scheduler_->read_trace();
 }
 
 void LanedDevice::remove(const LanedExecutable* executable) {

@@ -8,15 +8,11 @@
 
 #include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
-
-namespace corelane::device {
-struct LaneOptions;
-}  // namespace corelane::device
+#include "lanes/lane_scheduler.h"
 
 namespace corelane::lanes {
 
 class LanedExecutable;
-class LaneScheduler;
 
 class LanedDevice final : public device::Device, public std::enable_shared_from_this<LanedDevice> {
  public:
@@ -25,10 +21,10 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   ~LanedDevice() override;
 
   const device::DeviceInfo& info() const noexcept override { return info_; }
-  device::Health health() const noexcept override;
-  const std::shared_ptr<Clock>& clock() const noexcept override;
+  device::Health health() const noexcept override { return scheduler_->health(); }
+  const std::shared_ptr<Clock>& clock() const noexcept override { return scheduler_->clock(); }
   device::MemoryFigures memory() const override;
-  device::DeviceCounters counters() const override;
+  device::DeviceCounters counters() const override { return scheduler_->counters(); }
   Result<std::shared_ptr<device::Buffer>> create_buffer(
       std::size_t size, const device::BufferOptions& options) override;
   Result<std::shared_ptr<device::Buffer>> import_fd(int fd, std::size_t size,
@@ -38,13 +34,18 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
       const device::Image& image, const device::PrepareOptions& options) override;
   Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions& options) override;
   Status reset(const device::CoreSet& cores) override;
-  Status set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) override;
-  Status set_event_sink(device::EventSink sink) override;
-  Status set_trace(std::size_t records_per_core) override;
-  Result<std::vector<device::JobRecord>> read_trace() const override;
+  Status set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) override {
+    return scheduler_->set_arbiter(std::move(arbiter));
+  }
+  Status set_event_sink(device::EventSink sink) override {
+    return scheduler_->set_event_sink(std::move(sink));
+  }
+  Status set_trace(std::size_t records) override { return scheduler_->set_trace(records); }
+  Result<std::vector<device::JobRecord>> read_trace() const override {
+    return scheduler_->read_trace();
+  }
 
   LaneScheduler& scheduler() const noexcept { return *scheduler_; }
-  bool event_driven() const noexcept { return event_driven_; }
   /// In the executable's destructor.
   void remove(const LanedExecutable* executable);
 
@@ -53,7 +54,6 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
 
   const device::DeviceInfo info_;
   const std::shared_ptr<device::LaneEngine> engine_;
-  const bool event_driven_;
   const std::shared_ptr<LaneScheduler> scheduler_;
   std::atomic<std::size_t> buffer_bytes_{0};
   mutable Mutex executables_mutex_{LockRank::kLaneExecutables};

@@ -19,18 +19,21 @@ LanedExecutable::~LanedExecutable() {
 
 device::MemoryFigures LanedExecutable::memory() const {
   device::MemoryFigures figures = program_->memory();
+  // What the bindings allocated is known here, the rest to the driver.
   figures.buffers += buffer_bytes.load(std::memory_order_relaxed);
   return figures;
 }
 
 Result<std::shared_ptr<device::Bindings>> LanedExecutable::new_bindings() {
   auto bindings = std::make_shared<LanedBindings>(shared_from_this());
+  // Copies and requests are made now and not in the first job, whose time users measure.
   CORELANE_TRY(program_->reserve(1, live_bindings.load(std::memory_order_relaxed)));
   return bindings;
 }
 
 Status LanedExecutable::make_resident(const device::CoreSet& cores, device::Residency residency) {
-  CORELANE_TRY(cores.check(device_->scheduler().cores()));
+  CORELANE_TRY(cores.check(device_->info().cores.size()));
+  // Before cores are held: a failure leaves nothing to give back.
   CORELANE_TRY(program_->reserve(std::max<std::size_t>(cores.count(), 1), 1));
   return device_->scheduler().make_resident(this, cores, residency);
 }

@@ -27,7 +27,7 @@ Status LanedQueue::check(const device::Submission& job) const {
                  "the bindings were not made by the executable of this submission; use its "
                  "new_bindings()");
   }
-  CORELANE_TRY(job.cores.check(device_->scheduler().cores()));
+  CORELANE_TRY(job.cores.check(device_->info().cores.size()));
   if (job.cores.count() > 1 && !device_->info().capabilities.multi_core_jobs)
     return error(Code::kUnsupported,
                  "device '{}' runs jobs on single cores only, not on '{}'; ask for one core",
@@ -37,6 +37,7 @@ Status LanedQueue::check(const device::Submission& job) const {
 
 Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const device::Submission& submission,
                                                       LanedBindings& bindings, bool caller_waits) {
+  // Only a job with a deadline can be abandoned while the engine still has its memory.
   const bool shadow = submission.deadline != kNever && !submission.direct_user_memory;
   bool shadowed = false;
   if (shadow) {
@@ -49,6 +50,7 @@ Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const device::Submission& 
     // With fences to wait for, the inputs are not there yet: they are copied after the last one.
     if (submission.wait.empty()) bindings.copy_in();
   }
+  // The bindings are acquired: no other job reads it.
   bindings.set_batch(submission.batch);
   auto job = std::make_shared<LanedJob>(
       device_->scheduler(), account_, std::static_pointer_cast<LanedBindings>(submission.bindings),
@@ -61,25 +63,23 @@ Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const device::Submission& 
   return job;
 }
 
-namespace {
-
-Status acquire(LanedBindings& bindings) {
+Result<LanedBindings*> LanedQueue::acquire(const device::Submission& job) const {
+  CORELANE_TRY(check(job));
+  auto& bindings = static_cast<LanedBindings&>(*job.bindings);
   if (!bindings.acquire())
     return error(Code::kBusy,
                  "the bindings are in use by another job; wait until it is released, or use "
                  "separate bindings for each job in flight");
-  Status status = bindings.complete_tensors();
-  if (!status.ok()) bindings.release();
-  return status;
+  if (Status status = bindings.complete_tensors(); !status.ok()) {
+    bindings.release();
+    return error(std::move(status));
+  }
+  return &bindings;
 }
 
-}  // namespace
-
 Result<std::shared_ptr<device::Completion>> LanedQueue::submit(const device::Submission& job) {
-  CORELANE_TRY(check(job));
-  auto& bindings = static_cast<LanedBindings&>(*job.bindings);
-  CORELANE_TRY(acquire(bindings));
-  return enqueue(job, bindings, false);
+  CORELANE_ASSIGN(LanedBindings* const bindings, acquire(job));
+  return enqueue(job, *bindings, false);
 }
 
 std::size_t LanedQueue::depth() const { return device_->scheduler().depth(*account_); }
@@ -87,15 +87,13 @@ std::size_t LanedQueue::depth() const { return device_->scheduler().depth(*accou
 bool LanedQueue::drain(TimePoint until) { return device_->scheduler().drain(*account_, until); }
 
 Status LanedQueue::run(const device::Submission& job, device::JobRecord* record) {
-  CORELANE_TRY(check(job));
-  auto& bindings = static_cast<LanedBindings&>(*job.bindings);
-  CORELANE_TRY(acquire(bindings));
-  const bool here =
-      job.deadline == kNever && job.wait.empty() && job.signal.empty() && !device_->event_driven();
+  CORELANE_ASSIGN(LanedBindings* const bindings, acquire(job));
+  // Work with a deadline never runs in its caller's thread, which could not leave it.
+  const bool here = job.deadline == kNever && job.wait.empty() && job.signal.empty();
   if (here)
-    if (auto status = device_->scheduler().try_run_here(*account_, bindings, job, record))
+    if (auto status = device_->scheduler().try_run_here(*account_, *bindings, job, record))
       return std::move(*status);
-  CORELANE_ASSIGN(const std::shared_ptr<LanedJob> made, enqueue(job, bindings, true));
+  CORELANE_ASSIGN(const std::shared_ptr<LanedJob> made, enqueue(job, *bindings, true));
   made->wait(kNever);
   // The caller gets no completion to wait on, and may free memory that the job uses directly.
   if (!made->has_deadline() || job.direct_user_memory) made->wait_released(kNever);
