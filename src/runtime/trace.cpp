@@ -8,8 +8,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// One track of processes for the device, one of threads for each core; the numbers are the
+/// trace's.
 constexpr int kProcess = 1;
 
+/// The unit of the trace event format.
 double microseconds(Duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
 bool ran(const device::JobRecord& r) { return r.core_bits != 0; }
@@ -64,6 +67,7 @@ void add_wait(Json& events, const TraceSpan& span, TimePoint origin) {
   event("e", ran(r) ? r.started : r.ended);
 }
 
+/// Escapes of a label value in the text exposition format: backslash, quote, line end.
 std::string prometheus_label(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -85,6 +89,8 @@ std::string chrome_trace(const device::DeviceInfo& info, std::span<const TraceSp
   };
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](const TraceSpan& a, const TraceSpan& b) { return start(a) < start(b); });
+  // Times count from the first event: a clock since boot would leave the viewer with an empty
+  // start.
   TimePoint origin = kNever;
   for (const TraceSpan& s : sorted) origin = std::min({origin, s.record.queued, start(s)});
 
@@ -103,6 +109,7 @@ std::string chrome_trace(const device::DeviceInfo& info, std::span<const TraceSp
                         {"profile", info.profile},
                         {"engine", info.engine},
                         {"isa", info.isa}}}};
+  // Names come from models and may hold any bytes; the viewer needs valid UTF-8.
   return trace.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -124,6 +131,7 @@ DurationSummary summarize(std::vector<Duration> samples) {
   s.p95 = rank(950);
   s.p99 = rank(990);
   s.p999 = rank(999);
+  // Nanoseconds of many samples may exceed 64 bits.
   long double sum = 0;
   for (const Duration d : samples) sum += static_cast<long double>(d.count());
   s.mean = Duration(static_cast<Duration::rep>(sum / static_cast<long double>(samples.size())));
@@ -139,6 +147,7 @@ std::vector<double> core_shares(std::span<const device::JobRecord> records, std:
     first = std::min(first, r.started);
     last = std::max(last, r.ended);
   }
+  // No job ran.
   if (last <= first) return shares;
   const double whole = microseconds(last - first);
   for (const device::JobRecord& r : records) {

@@ -35,22 +35,18 @@ bool is_bound(const Slot& slot, const TensorView& view) {
          view.quant.kind == QuantKind::kNone;
 }
 
-/// A view of a buffer from `offset` on, in the form of `desc`.
-Result<MutableTensorView> buffer_view(const TensorDesc& desc,
-                                      const std::shared_ptr<device::Buffer>& buffer,
-                                      std::size_t offset, const char* what) {
-  if (buffer == nullptr)
-    return error(Code::kInvalidArgument, "{} '{}': the buffer is null", what, desc.name);
-  if (offset > buffer->size()) {
-    return error(Code::kOutOfRange, "{} '{}': offset {} lies past the buffer's {} bytes", what,
-                 desc.name, offset, buffer->size());
-  }
-  return MutableTensorView{static_cast<std::byte*>(buffer->data()) + offset,
-                           buffer->size() - offset,
-                           desc.dtype,
-                           desc.shape,
-                           {},
-                           {}};
+/// A buffer in its place. Where the shape is open, the size is known only after the run: the result
+/// is copied where it fits.
+Result<Slot> buffer_slot(const TensorDesc& desc, std::shared_ptr<device::Buffer> buffer,
+                         std::size_t offset, const char* what) {
+  Slot slot;
+  CORELANE_ASSIGN(slot.view, runtime::buffer_view(desc, buffer, offset, what));
+  const bool sized = desc.shape.is_static();
+  if (sized) CORELANE_TRY(runtime::check_view(desc, slot.view, what));
+  const bool in_place = sized && runtime::is_program_form(desc, slot.view);
+  slot.mode = in_place ? SlotMode::kBuffer : SlotMode::kConverted;
+  slot.buffer = std::move(buffer);
+  return slot;
 }
 
 }  // namespace
@@ -87,16 +83,14 @@ Result<MutableTensorView> Context::input(std::size_t index) { return state().inp
 
 Result<TensorView> Context::output(std::size_t index) const { return state().output(index); }
 
-Status ContextState::check_input_index(std::size_t index) const {
-  if (index < inputs_.size()) return {};
-  return error(Code::kOutOfRange, "input {} of program '{}': it has {} inputs, counted from 0",
-               index, program_->description.name, inputs_.size());
-}
-
-Status ContextState::check_output_index(std::size_t index) const {
-  if (index < outputs_.size()) return {};
-  return error(Code::kOutOfRange, "output {} of program '{}': it has {} outputs, counted from 0",
-               index, program_->description.name, outputs_.size());
+/// What the calls on one tensor begin with: `slots` is inputs_ or outputs_.
+Status ContextState::enter(const CallLock& call, const std::vector<Slot>& slots,
+                           std::size_t index) {
+  CORELANE_TRY(enter(call));
+  if (index < slots.size()) return {};
+  return error(Code::kOutOfRange, "{0} {1} of program '{2}': it has {3} {0}s, counted from 0",
+               &slots == &inputs_ ? "input" : "output", index, program_->description.name,
+               slots.size());
 }
 
 /// From the bindings where the executable's shape is static. Bindings of an executable with open
@@ -129,8 +123,7 @@ Result<device::TensorRef> ContextState::own_input(std::size_t index) {
 Status ContextState::apply_input(std::size_t index) {
   Slot& slot = inputs_[index];
   if (bindings_ == nullptr) return {};
-  if (slot.mode == SlotMode::kDirect || slot.mode == SlotMode::kBuffer)
-    return bindings_->set_input(index, ref_of(slot));
+  if (slot.in_place()) return bindings_->set_input(index, ref_of(slot));
   // A static input goes back to the memory of the bindings, which is allocated when it is needed.
   if (entry_.executable->inputs()[index].shape.is_static()) return bindings_->set_input(index, {});
   if (!shapes_[index].is_static()) return {};
@@ -142,8 +135,7 @@ Status ContextState::apply_input(std::size_t index) {
 Status ContextState::apply_output(std::size_t index) {
   if (bindings_ == nullptr) return {};
   const Slot& slot = outputs_[index];
-  const bool in_place = slot.mode == SlotMode::kDirect || slot.mode == SlotMode::kBuffer;
-  return bindings_->set_output(index, in_place ? ref_of(slot) : device::TensorRef{});
+  return bindings_->set_output(index, slot.in_place() ? ref_of(slot) : device::TensorRef{});
 }
 
 /// The slot is the truth and the bindings follow it, so that a refused binding leaves the earlier
@@ -178,15 +170,14 @@ Status ContextState::take_shape(std::size_t index, const Shape& shape) {
 
 /// Own memory that is still valid goes along to the new slot, and is there again after unbinding.
 Status ContextState::put_input(std::size_t index, Slot slot) {
-  const bool own_in_place =
-      inputs_[index].mode == SlotMode::kOwn || inputs_[index].mode == SlotMode::kConverted;
+  Slot& place = inputs_[index];
   // The bindings may have freed their memory while other memory was bound: then it is asked for
   // again.
-  if (own_in_place || inputs_[index].foreign_own) {
-    slot.own = inputs_[index].own;
-    slot.foreign_own = inputs_[index].foreign_own;
+  if (!place.in_place() || place.foreign_own) {
+    slot.own = place.own;
+    slot.foreign_own = place.foreign_own;
   }
-  return exchange(inputs_[index], std::move(slot), [&] { return apply_input(index); });
+  return exchange(place, std::move(slot), [&] { return apply_input(index); });
 }
 
 /// The result of the last run lies in memory that may be gone, so it is dropped.
@@ -219,8 +210,7 @@ void ContextState::refresh() {
 Status ContextState::bind_input(std::size_t index, const TensorView& view,
                                 const ConvertOptions& convert) {
   const CallLock call(*this);
-  CORELANE_TRY(enter(call));
-  CORELANE_TRY(check_input_index(index));
+  CORELANE_TRY(enter(call, inputs_, index));
   const bool plain = convert.mean.empty() && convert.std.empty();
   if (plain && is_bound(inputs_[index], view)) return {};
   CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
@@ -237,8 +227,7 @@ Status ContextState::bind_input(std::size_t index, const TensorView& view,
 Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                                 std::size_t offset) {
   const CallLock call(*this);
-  CORELANE_TRY(enter(call));
-  CORELANE_TRY(check_input_index(index));
+  CORELANE_TRY(enter(call, inputs_, index));
   const TensorDesc desc = input_desc(index);
   if (!desc.shape.is_static()) {
     return error(Code::kWrongState,
@@ -246,19 +235,14 @@ Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffe
                  "allowed: {}",
                  desc.name, runtime::allowed_shapes(program_->description));
   }
-  Slot slot;
-  CORELANE_ASSIGN(slot.view, buffer_view(desc, buffer, offset, "input"));
-  CORELANE_TRY(runtime::check_view(desc, slot.view, "input"));
-  slot.mode = runtime::is_program_form(desc, slot.view) ? SlotMode::kBuffer : SlotMode::kConverted;
-  slot.buffer = std::move(buffer);
+  CORELANE_ASSIGN(Slot slot, buffer_slot(desc, std::move(buffer), offset, "input"));
   return put_input(index, std::move(slot));
 }
 
 /// A view of unknown shape takes whatever the run produces, as far as it fits.
 Status ContextState::bind_output(std::size_t index, const MutableTensorView& view) {
   const CallLock call(*this);
-  CORELANE_TRY(enter(call));
-  CORELANE_TRY(check_output_index(index));
+  CORELANE_TRY(enter(call, outputs_, index));
   if (is_bound(outputs_[index], view)) return {};
   const TensorDesc desc = output_desc(index);
   if (desc.shape != view.shape && !desc.shape.accepts(view.shape)) {
@@ -282,15 +266,8 @@ Status ContextState::bind_output(std::size_t index, const MutableTensorView& vie
 Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                                  std::size_t offset) {
   const CallLock call(*this);
-  CORELANE_TRY(enter(call));
-  CORELANE_TRY(check_output_index(index));
-  const TensorDesc desc = output_desc(index);
-  Slot slot;
-  CORELANE_ASSIGN(slot.view, buffer_view(desc, buffer, offset, "output"));
-  if (desc.shape.is_static()) CORELANE_TRY(runtime::check_view(desc, slot.view, "output"));
-  const bool in_place = desc.shape.is_static() && runtime::is_program_form(desc, slot.view);
-  slot.mode = in_place ? SlotMode::kBuffer : SlotMode::kConverted;
-  slot.buffer = std::move(buffer);
+  CORELANE_TRY(enter(call, outputs_, index));
+  CORELANE_ASSIGN(Slot slot, buffer_slot(output_desc(index), std::move(buffer), offset, "output"));
   return put_output(index, std::move(slot));
 }
 
@@ -298,8 +275,7 @@ Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buff
 Status ContextState::set_input(std::size_t index, const TensorView& view,
                                const ConvertOptions& convert) {
   const CallLock call(*this);
-  CORELANE_TRY(enter(call));
-  CORELANE_TRY(check_input_index(index));
+  CORELANE_TRY(enter(call, inputs_, index));
   CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
   CORELANE_TRY(take_shape(index, view.shape));
   if (inputs_[index].mode != SlotMode::kOwn) CORELANE_TRY(put_input(index, {}));
@@ -312,22 +288,19 @@ Status ContextState::set_input(std::size_t index, const TensorView& view,
 
 Status ContextState::unbind_input(std::size_t index) {
   const CallLock call(*this);
-  CORELANE_TRY(enter(call));
-  CORELANE_TRY(check_input_index(index));
+  CORELANE_TRY(enter(call, inputs_, index));
   return put_input(index, {});
 }
 
 Status ContextState::unbind_output(std::size_t index) {
   const CallLock call(*this);
-  CORELANE_TRY(enter(call));
-  CORELANE_TRY(check_output_index(index));
+  CORELANE_TRY(enter(call, outputs_, index));
   return put_output(index, {});
 }
 
 Result<MutableTensorView> ContextState::input(std::size_t index) {
   const CallLock call(*this);
-  CORELANE_TRY(enter(call));
-  CORELANE_TRY(check_input_index(index));
+  CORELANE_TRY(enter(call, inputs_, index));
   const Slot& slot = inputs_[index];
   if (slot.mode != SlotMode::kOwn) return slot.view;
   CORELANE_ASSIGN(const device::TensorRef own, own_input(index));
@@ -337,8 +310,7 @@ Result<MutableTensorView> ContextState::input(std::size_t index) {
 /// A result belongs to the bindings until the next run or binding, so it is not copied.
 Result<TensorView> ContextState::output(std::size_t index) {
   const CallLock call(*this);
-  CORELANE_TRY(enter(call));
-  CORELANE_TRY(check_output_index(index));
+  CORELANE_TRY(enter(call, outputs_, index));
   if (!has_result_) {
     return error(Code::kWrongState,
                  "output '{}' has no result: run the context first (a failed run, new bindings and "

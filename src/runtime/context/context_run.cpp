@@ -11,8 +11,8 @@
 
 namespace corelane {
 
+using runtime::OutputConversion;
 using runtime::OutputCopy;
-using runtime::OutputFinish;
 using runtime::Slot;
 using runtime::SlotMode;
 
@@ -22,12 +22,14 @@ TimePoint deadline_of(const RunOptions& options, TimePoint now) {
   return options.timeout == Duration{0} ? kNever : later(now, options.timeout);
 }
 
-/// The options that this thread acts on itself; the queue checks the rest.
-Status check_options(const RunOptions& options) {
+/// The options that this thread acts on itself; the queue checks the rest. Fences are its own where
+/// it `converts`: it waits before it reads, and signals after it has written.
+Status check_options(const RunOptions& options, bool converts) {
   if (options.timeout < Duration{0}) {
     return error(Code::kInvalidArgument, "the timeout is {} ns; 0 means none",
                  options.timeout.count());
   }
+  if (!converts) return {};
   CORELANE_TRY(device::check_fences(options.wait, "wait"));
   return device::check_fences(options.signal, "signal");
 }
@@ -71,13 +73,15 @@ Status ContextState::not_ready() const {
                program_->description.name, runtime::allowed_shapes(program_->description));
 }
 
+/// The program's own wish applies where a run asks for "any".
+const device::CoreSet& ContextState::cores_of(const RunOptions& options) const {
+  return options.cores == device::CoreSet() ? program_->default_cores : options.cores;
+}
+
 /// Only what changes from run to run is set; the rest is in `job_`.
 device::Submission ContextState::submission(const RunOptions& options, TimePoint now) const {
   device::Submission job = job_;
-  if (options.cores == device::CoreSet())
-    job.cores = program_->default_cores;
-  else
-    job.cores = options.cores;
+  job.cores = cores_of(options);
   job.deadline = deadline_of(options, now);
   job.priority = options.priority;
   job.tag = options.tag;
@@ -136,10 +140,11 @@ Status ContextState::run(const RunOptions& options) {
     return run_slowly(options);
   }
   // The fast path: nothing is allocated, copied or locked here.
-  job_.cores = options.cores == device::CoreSet() ? program_->default_cores : options.cores;
+  job_.cores = cores_of(options);
   job_.priority = options.priority;
   job_.tag = options.tag;
   copy_in_ = copy_out_ = {};
+  // The call lock is held, so `job_` and `record_` are this call's.
   Status status = program_->queue->run(job_, &record_);
   has_result_ = status.ok();
   return status;
@@ -148,7 +153,7 @@ Status ContextState::run(const RunOptions& options) {
 /// With conversions, fences or a deadline. The call lock is held throughout: a second caller gets
 /// kBusy and does not wait.
 Status ContextState::run_slowly(const RunOptions& options) {
-  CORELANE_TRY(check_options(options));
+  CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   device::Submission job = submission(options, clock->now());
   copy_in_ = copy_out_ = {};
@@ -198,7 +203,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   const CallLock call(*this);
   CORELANE_TRY(enter(call));
   if (!ready_) return error(not_ready());
-  CORELANE_TRY(check_options(options));
+  CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   auto inference = std::make_shared<InferenceState>();
   device::Submission job = submission(options, clock->now());
@@ -215,8 +220,8 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
     }
     CORELANE_TRY(copy_in(copy_in_));
     if (std::vector<OutputCopy> copies = output_copies(); !copies.empty()) {
-      inference->finish = std::make_shared<OutputFinish>(clock, bindings_, std::move(copies),
-                                                         std::move(job.signal));
+      inference->conversion = std::make_shared<OutputConversion>(
+          clock, bindings_, std::move(copies), std::move(job.signal));
       job.signal.clear();
     }
   }
@@ -225,11 +230,11 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   pending_outside_ = reaches_outside(job);
   inference->copy_in = copy_in_;
   pending_ = inference->completion;
-  pending_finish_ = inference->finish;
+  pending_conversion_ = inference->conversion;
   inference->context = std::move(self);
-  if (inference->finish != nullptr) {
+  if (inference->conversion != nullptr) {
     inference->completion->on_done(
-        [finish = inference->finish](device::Completion& c) { finish->run(c); });
+        [conversion = inference->conversion](device::Completion& c) { conversion->run(c); });
   }
   return inference;
 }
@@ -244,9 +249,9 @@ device::JobRecord ContextState::record() const {
 RunTimes ContextState::times() const {
   const CallLock call(*this);
   if (!call) return {};
-  const bool open = pending_finish_ != nullptr && pending_finish_->finished();
+  const bool open = pending_conversion_ != nullptr && pending_conversion_->finished();
   return runtime::run_times(pending_ != nullptr ? pending_->record() : record_, copy_in_,
-                            open ? pending_finish_->spent() : copy_out_);
+                            open ? pending_conversion_->spent() : copy_out_);
 }
 
 Result<std::vector<device::LayerTime>> ContextState::layer_times() {

@@ -51,9 +51,12 @@ TEST(ContextRun, FencesGetAFailureBeforeTheJob) {
   EXPECT_EQ(options.signal[0]->status().code(), Code::kEngineFailed);
 }
 
-TEST(ContextRun, NullFenceIsNamed) {
+TEST(ContextRun, NullFenceIsNamedByTheContextThatUsesItItself) {
   FakeSetup setup(one_in_one_out(Shape{2}));
   Context context = setup.program.new_context().value();
+  const std::array<std::uint8_t, 2> bytes = {1, 2};
+  ASSERT_TRUE(
+      context.bind_input(0, {bytes.data(), 2, DType::kU8, Shape{2}, {}, {}}).ok());  // Converted.
   RunOptions options;
   options.signal = {std::make_shared<device::Fence>(), nullptr};
   const Status status = context.run(options);

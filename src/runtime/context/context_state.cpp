@@ -103,7 +103,8 @@ Status ContextState::enter(const CallLock& call) { return call ? take_pending() 
 /// A job that was abandoned keeps its bindings, so `use` makes new ones for the next run.
 Status ContextState::take_pending() {
   if (pending_ == nullptr) return {};
-  const bool done = pending_->done() && (pending_finish_ == nullptr || pending_finish_->finished());
+  const bool done =
+      pending_->done() && (pending_conversion_ == nullptr || pending_conversion_->finished());
   const bool released = done && pending_->released();
   if (!done || (!released && pending_outside_)) {
     return error(Code::kBusy,
@@ -114,11 +115,12 @@ Status ContextState::take_pending() {
                  done ? "wait_released" : "wait");
   }
   record_ = pending_->record();
-  const Status status = pending_finish_ != nullptr ? pending_finish_->status() : pending_->status();
+  const Status status =
+      pending_conversion_ != nullptr ? pending_conversion_->status() : pending_->status();
   has_result_ = status.ok();
-  copy_out_ = pending_finish_ != nullptr ? pending_finish_->spent() : Duration{};
+  copy_out_ = pending_conversion_ != nullptr ? pending_conversion_->spent() : Duration{};
   pending_.reset();
-  pending_finish_.reset();
+  pending_conversion_.reset();
   return released ? Status() : use(entry_, shapes_, true);
 }
 

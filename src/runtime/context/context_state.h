@@ -82,6 +82,7 @@ struct ContextState {
   Status take_pending();
   /// What most calls begin with: the call lock, and no inference is pending.
   Status enter(const CallLock& call);
+  Status enter(const CallLock& call, const std::vector<runtime::Slot>& slots, std::size_t index);
   Status use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes, bool fresh = false);
   /// Every slot to new bindings; `kept` is the content of own inputs from before.
   Status apply_all(const std::vector<device::TensorRef>& kept);
@@ -90,8 +91,6 @@ struct ContextState {
   void publish();
   TensorDesc input_desc(std::size_t index) const;
   TensorDesc output_desc(std::size_t index) const;
-  Status check_input_index(std::size_t index) const;
-  Status check_output_index(std::size_t index) const;
 
   // context_bind.cpp: slots to the device. All need the call lock.
   Status apply_input(std::size_t index);
@@ -110,6 +109,7 @@ struct ContextState {
   Status not_ready() const;
   Status copy_in(Duration& spent);
   std::vector<runtime::OutputCopy> output_copies() const;
+  const device::CoreSet& cores_of(const RunOptions& options) const;
   device::Submission submission(const RunOptions& options, TimePoint now) const;
   /// True when `job`, once abandoned, would go on using memory of the caller.
   bool reaches_outside(const device::Submission& job) const;
@@ -133,7 +133,7 @@ struct ContextState {
 
   /// The last job, while it is not taken over: it was submitted, or has not released its memory.
   std::shared_ptr<device::Completion> pending_;
-  std::shared_ptr<runtime::OutputFinish> pending_finish_;
+  std::shared_ptr<runtime::OutputConversion> pending_conversion_;
   bool pending_outside_ = false;  ///< It uses memory of the caller without a shield.
   bool has_result_ = false;
   device::JobRecord record_;

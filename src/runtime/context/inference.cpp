@@ -8,25 +8,29 @@ Status no_inference() { return error(Code::kWrongState, "this inference was neve
 
 }  // namespace
 
+/// The job is done first, and its outputs are converted then: until that is over the inference is
+/// not.
 bool Inference::done() const noexcept {
   if (state_ == nullptr) return false;
-  return state_->finish != nullptr ? state_->finish->finished() : state_->completion->done();
+  return state_->conversion != nullptr ? state_->conversion->finished()
+                                       : state_->completion->done();
 }
 
 Status Inference::wait(TimePoint until) {
   if (state_ == nullptr) return no_inference();
   // The device's wait may run the job in this thread; the second only waits for the conversion.
-  const bool done =
-      state_->completion->wait(until) && (state_->finish == nullptr || state_->finish->wait(until));
+  const bool done = state_->completion->wait(until) &&
+                    (state_->conversion == nullptr || state_->conversion->wait(until));
   if (!done)
     return error(Code::kTimeout, "the inference is not done yet; it goes on, wait for it again");
-  return state_->finish != nullptr ? state_->finish->status() : state_->completion->status();
+  return state_->conversion != nullptr ? state_->conversion->status()
+                                       : state_->completion->status();
 }
 
 bool Inference::wait_released(TimePoint until) {
   if (state_ == nullptr) return true;
   return state_->completion->wait_released(until) &&
-         (state_->finish == nullptr || state_->finish->wait(until));
+         (state_->conversion == nullptr || state_->conversion->wait(until));
 }
 
 /// A job that was removed completes like any other, so its fences and callbacks follow.
@@ -37,10 +41,11 @@ void Inference::on_done(std::function<void(const Status&)> f) {
     runtime::call_back(f, no_inference());
     return;
   }
-  if (state_->finish != nullptr) {
-    state_->finish->on_finished(std::move(f));
+  if (state_->conversion != nullptr) {
+    state_->conversion->on_finished(std::move(f));
     return;
   }
+  // No output is converted, so the device's own completion is the end.
   state_->completion->on_done(
       [call = std::move(f)](device::Completion& c) { runtime::call_back(call, c.status()); });
 }
@@ -51,8 +56,9 @@ device::JobRecord Inference::record() const {
 
 RunTimes Inference::times() const {
   if (state_ == nullptr) return {};
-  return runtime::run_times(state_->completion->record(), state_->copy_in,
-                            state_->finish != nullptr ? state_->finish->spent() : Duration{});
+  return runtime::run_times(
+      state_->completion->record(), state_->copy_in,
+      state_->conversion != nullptr ? state_->conversion->spent() : Duration{});
 }
 
 }  // namespace corelane

@@ -14,7 +14,7 @@ namespace corelane {
 struct InferenceState {
   std::shared_ptr<ContextState> context;
   std::shared_ptr<device::Completion> completion;
-  std::shared_ptr<runtime::OutputFinish> finish;  ///< Null where no output is converted.
+  std::shared_ptr<runtime::OutputConversion> conversion;  ///< Null where no output is converted.
   Duration copy_in{};
 };
 

@@ -16,6 +16,7 @@ Status convert_all(device::Bindings& bindings, std::span<const OutputCopy> copie
     CORELANE_ASSIGN(const device::TensorRef from, bindings.output(copy.index));
     MutableTensorView to = copy.to;
     if (!to.shape.is_static()) {
+      // Of a result with open dimensions the size is known only now.
       to.shape = from.shape;
       auto needed = storage_bytes(to.shape, to.dtype, to.layout);
       if (!needed) return std::move(needed).error();
@@ -35,73 +36,41 @@ Status convert_all(device::Bindings& bindings, std::span<const OutputCopy> copie
 }  // namespace
 
 Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) noexcept {
+  // In a thread of the device, which nothing may leave.
   return no_throw("converting the outputs", [&] { return convert_all(bindings, copies); });
 }
 
-OutputFinish::OutputFinish(std::shared_ptr<Clock> clock, std::shared_ptr<device::Bindings> bindings,
-                           std::vector<OutputCopy> copies,
-                           std::vector<std::shared_ptr<device::Fence>> signal)
-    : clock_(std::move(clock)),
-      bindings_(std::move(bindings)),
-      copies_(std::move(copies)),
-      signal_(std::move(signal)) {}
+OutputConversion::OutputConversion(const std::shared_ptr<Clock>& clock,
+                                   std::shared_ptr<device::Bindings> bindings,
+                                   std::vector<OutputCopy> copies,
+                                   const std::vector<std::shared_ptr<device::Fence>>& signal)
+    : clock_(clock), bindings_(std::move(bindings)), copies_(std::move(copies)), finished_(clock) {
+  // Callbacks of a fence run in the order in which they came: these are the first.
+  for (const auto& fence : signal)
+    finished_.on_signal([fence](const Status& status) { fence->signal(status); });
+}
 
-/// Callbacks and fences come last, without the lock: they may start the next inference.
-void OutputFinish::run(device::Completion& completion) {
+void OutputConversion::run(device::Completion& completion) {
   Status status = completion.status();
-  Duration spent{};
   if (status.ok()) {
     const TimePoint start = clock_->now();
     status = copy_out(*bindings_, copies_);
-    spent = clock_->now() - start;
+    spent_ = clock_->now() - start;
   }
-  // These may be the last references to bindings and buffers: they are freed after the lock.
+  // These may be the last references to bindings and buffers: they are freed after the callbacks,
+  // which may start the next inference.
   const auto bindings = std::move(bindings_);
   const auto copies = std::move(copies_);
-  std::vector<std::function<void(const Status&)>> callbacks;
-  {
-    const MutexLock lock(mutex_);
-    status_ = status;
-    spent_ = spent;
-    finished_.store(true, std::memory_order_release);
-    callbacks.swap(callbacks_);
-    changed_.notify_all();
-  }
-  for (const auto& fence : signal_) fence->signal(status);
-  for (const auto& f : callbacks) call_back(f, status);
+  finished_.signal(std::move(status));
 }
 
-bool OutputFinish::wait(TimePoint until) {
-  if (finished()) return true;
-  MutexLock lock(mutex_);
-  while (!finished())
-    if (!clock_->wait_until(lock.native(), changed_, until)) break;
-  return finished();
-}
-
-Status OutputFinish::status() const {
-  const MutexLock lock(mutex_);
+Status OutputConversion::status() const {
   if (!finished()) return error(Code::kWrongState, "the inference is not done yet");
-  return status_;
+  return finished_.status();
 }
 
-Duration OutputFinish::spent() const {
-  const MutexLock lock(mutex_);
-  return spent_;
-}
-
-/// A callback that is registered later than the end is called in the registering thread.
-void OutputFinish::on_finished(std::function<void(const Status&)> f) {
-  Status status;
-  {
-    const MutexLock lock(mutex_);
-    if (!finished()) {
-      callbacks_.push_back(std::move(f));
-      return;
-    }
-    status = status_;
-  }
-  call_back(f, status);
+void OutputConversion::on_finished(std::function<void(const Status&)> f) {
+  finished_.on_signal([call = std::move(f)](const Status& status) { call_back(call, status); });
 }
 
 void call_back(const std::function<void(const Status&)>& f, const Status& status) noexcept {

@@ -1,8 +1,6 @@
 /// The end of an inference whose outputs are converted: converts, then completes it.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -10,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "base/sync.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/device.h"
+#include "corelane/device/fence.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane::runtime {
@@ -30,19 +28,23 @@ struct OutputCopy {
 /// shape; the outputs before that one are written already.
 Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) noexcept;
 
-/// Runs once, in the thread that completes the job, before the inference counts as done. An
-/// abandoned or failed job writes nothing.
-class OutputFinish {
+/// The end of an inference whose outputs are converted. Any thread.
+class OutputConversion {
  public:
-  OutputFinish(std::shared_ptr<Clock> clock, std::shared_ptr<device::Bindings> bindings,
-               std::vector<OutputCopy> copies, std::vector<std::shared_ptr<device::Fence>> signal);
+  /// `signal` are signalled with the inference, before its callbacks run.
+  OutputConversion(const std::shared_ptr<Clock>& clock, std::shared_ptr<device::Bindings> bindings,
+                   std::vector<OutputCopy> copies,
+                   const std::vector<std::shared_ptr<device::Fence>>& signal);
 
+  /// Once, in the thread that completes the job, before the inference counts as done. An abandoned
+  /// or failed job writes nothing.
   void run(device::Completion& completion);
-  bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
-  bool wait(TimePoint until);
+  bool finished() const noexcept { return finished_.signalled(); }
+  bool wait(TimePoint until) { return finished_.wait(until); }
   /// kWrongState while not finished.
   Status status() const;
-  Duration spent() const;
+  /// The time that the conversion took; 0 while not finished.
+  Duration spent() const { return finished() ? spent_ : Duration{}; }
   /// Calls `f` when finished, at once if it is.
   void on_finished(std::function<void(const Status&)> f);
 
@@ -50,13 +52,8 @@ class OutputFinish {
   const std::shared_ptr<Clock> clock_;
   std::shared_ptr<device::Bindings> bindings_;  ///< Null when finished.
   std::vector<OutputCopy> copies_;
-  std::vector<std::shared_ptr<device::Fence>> signal_;
-  std::atomic<bool> finished_{false};
-  mutable Mutex mutex_{LockRank::kOutputFinish};
-  std::condition_variable changed_;
-  std::vector<std::function<void(const Status&)>> callbacks_ CORELANE_GUARDED_BY(mutex_);
-  Status status_ CORELANE_GUARDED_BY(mutex_);
-  Duration spent_ CORELANE_GUARDED_BY(mutex_){};
+  Duration spent_{};  ///< Written before it is finished, and the same from then on.
+  device::Fence finished_;
 };
 
 /// Calls `f`, logging and dropping what it throws.

@@ -15,6 +15,7 @@ bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept {
   if (view.dtype != desc.dtype || view.quant.kind != QuantKind::kNone) return false;
   if (view.layout.kind != LayoutKind::kPlain) return false;
   const std::size_t rank = view.shape.rank();
+  // A stride that equals the width leaves no gap.
   if (view.layout.w_stride != 0 &&
       (rank == 0 || view.shape[rank - 1] != static_cast<std::int64_t>(view.layout.w_stride))) {
     return false;
@@ -31,6 +32,7 @@ Status check_view(const TensorDesc& desc, const TensorView& view, const char* wh
                  what, desc.name, desc.shape.to_string(), dtype_name(view.dtype),
                  dtype_name(desc.dtype));
   }
+  // Fails for an open shape, a size that overflows, and a stride below the width.
   auto needed = storage_bytes(view.shape, view.dtype, view.layout);
   if (!needed) return needed.error().wrap(fmt::format("{} '{}': the given view", what, desc.name));
   if (view.size < *needed) {
@@ -42,6 +44,19 @@ Status check_view(const TensorDesc& desc, const TensorView& view, const char* wh
   if (view.data == nullptr && *needed != 0)
     return error(Code::kInvalidArgument, "{} '{}': the memory is null", what, desc.name);
   return view.quant.check(view.shape);
+}
+
+Result<MutableTensorView> buffer_view(const TensorDesc& desc,
+                                      const std::shared_ptr<device::Buffer>& buffer,
+                                      std::size_t offset, const char* what) {
+  if (buffer == nullptr)
+    return error(Code::kInvalidArgument, "{} '{}': the buffer is null", what, desc.name);
+  if (offset > buffer->size())
+    return error(Code::kOutOfRange, "{} '{}': offset {} lies past the buffer's {} bytes", what,
+                 desc.name, offset, buffer->size());
+  // All that is left of the buffer: an output of open shape may take any part of it.
+  auto* first = static_cast<std::byte*>(buffer->data()) + offset;
+  return MutableTensorView{first, buffer->size() - offset, desc.dtype, desc.shape, {}, {}};
 }
 
 }  // namespace corelane::runtime

@@ -26,6 +26,9 @@ struct Slot {
   std::shared_ptr<device::Buffer> buffer;
   device::TensorRef own;     ///< Own memory once it is known; null data before.
   bool foreign_own = false;  ///< `own` was allocated here, not by the device's bindings.
+
+  /// True when the device uses what was bound, without a copy in between.
+  bool in_place() const noexcept { return mode == SlotMode::kDirect || mode == SlotMode::kBuffer; }
 };
 
 /// True when the device can compute with `view` as it is: dtype of `desc`, plain layout without
@@ -35,5 +38,11 @@ bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept;
 /// kTypeMismatch, kInvalidArgument (null, size, layout) naming `what` ("input 'x'"), unless the
 /// static `view` can be converted from or to `desc`'s type and holds its shape.
 Status check_view(const TensorDesc& desc, const TensorView& view, const char* what);
+
+/// The part of a buffer from `offset` on, in the form of `desc`; whether it is large enough is for
+/// check_view(). kInvalidArgument (null) or kOutOfRange (offset), naming `what`.
+Result<MutableTensorView> buffer_view(const TensorDesc& desc,
+                                      const std::shared_ptr<device::Buffer>& buffer,
+                                      std::size_t offset, const char* what);
 
 }  // namespace corelane::runtime

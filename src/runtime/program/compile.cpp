@@ -12,6 +12,7 @@
 namespace corelane {
 namespace {
 
+/// Before the import, whose parser would only say that the bytes are malformed.
 Status check_onnx(ByteSpan bytes, const std::string& name) {
   const FileKind kind = file_kind(bytes);
   if (kind == FileKind::kOnnx) return {};
@@ -29,6 +30,7 @@ Result<std::vector<device::Executable::Precompiled>> precompile(
   }
   const ProgramDescription& description = model->description;
   CORELANE_ASSIGN(auto prepare, runtime::prepare_options(info, description, {}));
+  // An empty table: preparing declares custom operators, and only a run calls them.
   prepare.host_operators = std::make_shared<device::HostOperatorTable>();
   runtime::ExecutableSet executables(device, runtime::network_source(model, info),
                                      std::move(prepare), description);
@@ -62,11 +64,9 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
     CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
     attached.emplace_back(kind, std::move(mapped));
   }
+  // The writer borrows all segments until finish(): model, forms and mapped files outlive it.
   ProgramWriter writer(model->description);
-  if (options.remove_weights)
-    runtime::add_network(writer, *model, {}, runtime::removed_weights_tag(model->constants));
-  else
-    runtime::add_network(writer, *model, model->constants);
+  runtime::add_network(writer, *model, options.remove_weights);
   for (const auto& form : forms)
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
   for (const auto& [kind, file] : attached)
@@ -78,6 +78,7 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
 
 Result<ByteVector> compile_file(const std::filesystem::path& onnx, const CompileOptions& options) {
   {
+    // Mapped for the first bytes alone; the import opens the file itself, with its external data.
     CORELANE_ASSIGN(const auto mapped, MappedFile::open(onnx));
     CORELANE_TRY(check_onnx(mapped.bytes(), fmt::format("'{}'", onnx.string())));
   }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
+#include "device/text_parts.h"
 
 namespace corelane::runtime {
 namespace fs = std::filesystem;
@@ -90,13 +90,12 @@ std::optional<CompileCache> CompileCache::from_environment() {
   if (enabled != nullptr && std::string_view(enabled) == "0") return std::nullopt;
   std::uint64_t limit_mb = kDefaultLimitMb;
   if (const char* text = std::getenv("CORELANE_CACHE_LIMIT_MB")) {
-    const std::string_view digits(text);
-    const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), limit_mb);
-    if (ec != std::errc() || end != digits.data() + digits.size() || limit_mb > (1U << 24)) {
-      log::warn("runtime", "CORELANE_CACHE_LIMIT_MB is '{}', not a number of MB; using {}", digits,
+    const auto given = device::whole_number<std::uint64_t>(text);
+    if (given && *given <= (1U << 24))
+      limit_mb = *given;
+    else
+      log::warn("runtime", "CORELANE_CACHE_LIMIT_MB is '{}', not a number of MB; using {}", text,
                 kDefaultLimitMb);
-      limit_mb = kDefaultLimitMb;
-    }
   }
   fs::path folder = cache_directory();
   if (!folder.has_filename()) folder = folder.parent_path();  // A final '/'.

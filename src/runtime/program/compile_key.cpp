@@ -17,11 +17,13 @@ void add_floats(std::string& text, std::string_view what,
                 const std::map<std::string, std::vector<float>>& lists) {
   for (const auto& [name, values] : lists) {
     text += fmt::format("{} {}:", what, name);
+    // In hexadecimal, which is exact.
     for (const float v : values) text += fmt::format(" {:a}", v);
     text += '\n';
   }
 }
 
+/// Each option of the import that changes the program; a new one must be added here.
 std::string import_text(const ImportOptions& o) {
   std::string text =
       fmt::format("io {} batch {} open {} cores {} refuse {} layout {}\ncustom {}\n",
@@ -53,6 +55,7 @@ Result<std::string> external_text(ByteSpan model, const fs::path& root,
   const fs::path base = fs::canonical(root, ec);
   if (ec) return error(Code::kNotFound, "{}: {}", root.string(), ec.message());
   for (const std::string& location : locations) {
+    // Links are followed before the check: what counts is where the file really lies.
     const fs::path file = fs::canonical(base / location, ec);
     if (ec) return error(Code::kNotFound, "external data '{}': {}", location, ec.message());
     const fs::path inside = file.lexically_relative(base);
@@ -71,6 +74,8 @@ Result<std::string> external_text(ByteSpan model, const fs::path& root,
 Result<std::string> compile_key(ByteSpan model, const fs::path& root, const LoadOptions& options,
                                 const device::DeviceInfo& info) {
   CORELANE_ASSIGN(const std::string external, external_text(model, root, options.import));
+  // The engine's version and its lowering's revision are in the key: a new release of either
+  // compiles again.
   const Lowering* const lowering = lowering_for(info.engine);
   std::string text =
       fmt::format("corelane {} import {} lowering {} device {} engine {} isa {}\nmodel {} {}\n",
@@ -82,6 +87,7 @@ Result<std::string> compile_key(ByteSpan model, const fs::path& root, const Load
                       static_cast<int>(options.precision), options.fast_math,
                       options.profile_layers, options.replicate_limit);
   for (const std::string& value : options.exposed_values) text += fmt::format("value {}\n", value);
+  // A hash of the text, so that keys have one length and are file names.
   return content_hash(as_byte_span(text));
 }
 

@@ -39,8 +39,8 @@ std::shared_ptr<const void> owner_of(const ImageSource& source) {
   return std::make_shared<const std::vector<std::shared_ptr<const void>>>(source.owners);
 }
 
-}  // namespace
-
+/// "f32", "f16+fast", ...: the part of a precompiled form's tag that names the options, and the
+/// shapes "[1, 3, 224, 224][?, 4]" it was made for (empty shapes: those of the image).
 std::string precompiled_variant(const device::PrepareOptions& options) {
   std::string text(device::precision_name(options.precision));
   if (options.fast_math) text += "+fast";
@@ -48,6 +48,8 @@ std::string precompiled_variant(const device::PrepareOptions& options) {
   for (const std::string& value : options.exposed_values) text += "+" + value;
   return text + shapes_text(options.input_shapes);
 }
+
+}  // namespace
 
 ExecutableSet::ExecutableSet(std::shared_ptr<device::Device> device, ImageSource source,
                              device::PrepareOptions base, const ProgramDescription& description)
@@ -57,46 +59,32 @@ ExecutableSet::ExecutableSet(std::shared_ptr<device::Device> device, ImageSource
       description_(description) {}
 
 Status ExecutableSet::prepare_first() {
-  if (!description_.shape_sets.empty()) {
-    CORELANE_ASSIGN(auto executable, prepare(description_.shape_sets.front()));
-    remember(description_.shape_sets.front(), std::move(executable));
-    return {};
-  }
+  if (!description_.shape_sets.empty()) return add(description_.shape_sets.front());
   const std::vector<Shape> declared = declared_shapes(description_);
-  if (all_static(declared)) {
-    CORELANE_ASSIGN(auto executable, prepare(declared));
-    remember(declared, std::move(executable));
-    return {};
-  }
+  if (all_static(declared)) return add(declared);
   if (!device_->info().capabilities.dynamic_shapes) return {};
-  return prepare_dynamic();
+  return prepare_dynamic(declared);
 }
 
-Status ExecutableSet::prepare_dynamic() {
-  const std::vector<Shape> declared = declared_shapes(description_);
+Status ExecutableSet::add(const std::vector<Shape>& shapes) {
+  CORELANE_ASSIGN(auto executable, prepare(shapes));
+  remember(shapes, std::move(executable));
+  return {};
+}
+
+Status ExecutableSet::prepare_dynamic(const std::vector<Shape>& declared) {
   const auto frozen = freeze_batch(declared);
   // A form made with the batch fixed says that open dimensions were refused once already.
-  if (frozen && form_for(declared) == nullptr && form_for(*frozen) != nullptr) {
-    if (auto executable = prepare(*frozen)) {
-      remember(*frozen, *executable);
-      return {};
-    }
-  }
-  auto open = prepare(declared);
-  if (open) {
-    remember(declared, *open);
+  if (frozen && form_for(declared) == nullptr && form_for(*frozen) != nullptr && add(*frozen).ok())
     return {};
-  }
-  const Status reason = open.error();
-  if (reason.code() == Code::kWrongState) return reason;  // Other shapes change nothing.
-  if (frozen) {
-    if (auto retry = prepare(*frozen)) {
-      log::info("runtime",
-                "program '{}': the device refused open dimensions, prepared with {} instead ({})",
-                description_.name, shapes_text(*frozen), reason.message());
-      remember(*frozen, *retry);
-      return {};
-    }
+  const Status reason = add(declared);
+  // In a wrong state other shapes change nothing.
+  if (reason.ok() || reason.code() == Code::kWrongState) return reason;
+  if (frozen && add(*frozen).ok()) {
+    log::info("runtime",
+              "program '{}': the device refused open dimensions, prepared with {} instead ({})",
+              description_.name, shapes_text(*frozen), reason.message());
+    return {};
   }
   return reason
       .wrap(fmt::format(
@@ -151,6 +139,7 @@ Result<ExecutableSet::Entry> ExecutableSet::for_shapes(std::span<const Shape> sh
   if (found.executable != nullptr) return found;
   const Preparation preparation(*this, {shapes.begin(), shapes.end()}, found);
   if (found.executable != nullptr) return found;
+  // Without the lock: other shapes may be prepared at the same time.
   CORELANE_ASSIGN(auto executable, prepare(preparation.shapes()));
   return remember(preparation.shapes(), std::move(executable));
 }
@@ -182,6 +171,7 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
   // One form at most: the driver ignores a tag that is not its own.
   if (const PrecompiledForm* form = form_for(shapes)) {
     image.precompiled = form->bytes;
+    // The driver's part of the tag; the variant is this floor's.
     image.precompiled_tag = form->tag.substr(0, form->tag.size() - ending);
   }
   CORELANE_ASSIGN(auto executable, device_->prepare(image, options));
@@ -202,6 +192,7 @@ ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) const {
   const Entry* best = nullptr;
   for (const Entry& entry : entries_) {
     if (!accepts_all(entry.shapes, shapes)) continue;
+    // One made for these shapes goes before one with open dimensions that accepts them too.
     if (best == nullptr || all_static(entry.shapes)) best = &entry;
   }
   return best == nullptr ? Entry{} : *best;
@@ -213,6 +204,7 @@ ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
   const MutexLock lock(mutex_);
   if (description_.shape_sets.empty() && entries_.size() >= kKeptExecutables) {
     dropped = std::move(entries_[1]);
+    // The first one stays: it stands for the program where contexts begin.
     entries_.erase(entries_.begin() + 1);
   }
   entries_.push_back({std::move(shapes), std::move(executable), std::make_shared<const char>()});
@@ -232,6 +224,7 @@ std::vector<std::shared_ptr<device::Executable>> ExecutableSet::all() const {
 }
 
 Result<std::vector<device::Executable::Precompiled>> ExecutableSet::export_all() const {
+  // A copy: exporting takes long, and is done without the lock.
   std::vector<Entry> entries;
   {
     const MutexLock lock(mutex_);

@@ -21,10 +21,6 @@ class Device;
 
 namespace corelane::runtime {
 
-/// "f32", "f16+fast", ...: the part of a precompiled form's tag that names the options, and the
-/// shapes "[1, 3, 224, 224][?, 4]" it was made for (empty shapes: those of the image).
-std::string precompiled_variant(const device::PrepareOptions& options);
-
 /// Any thread. No lock is held while the device prepares: two shapes are prepared at the same time,
 /// the same shapes once, for all contexts that ask for them meanwhile.
 class ExecutableSet {
@@ -59,7 +55,9 @@ class ExecutableSet {
   class Preparation;
 
   Result<std::shared_ptr<device::Executable>> prepare(const std::vector<Shape>& shapes);
-  Status prepare_dynamic();
+  /// Prepares for these shapes, and remembers.
+  Status add(const std::vector<Shape>& shapes);
+  Status prepare_dynamic(const std::vector<Shape>& declared);
   /// The attached form for these shapes under this program's options, or null.
   const PrecompiledForm* form_for(const std::vector<Shape>& shapes) const;
   /// No executable inside when none fits.

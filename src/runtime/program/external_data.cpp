@@ -12,6 +12,7 @@ namespace {
 using onnx::Kind;
 using enum onnx_fields::Number;
 
+/// An entry is a pair of texts (StringStringEntryProto); only its location counts here.
 Status read_entry(ByteSpan bytes, std::vector<std::string>& locations) {
   std::string_view key;
   std::string_view value;
@@ -25,7 +26,9 @@ Status read_entry(ByteSpan bytes, std::vector<std::string>& locations) {
   return {};
 }
 
+/// Fields by their numbers in onnx.proto. Whatever is no message that can hold a tensor is skipped.
 Status walk(Kind message, ByteSpan bytes, int depth, std::vector<std::string>& locations) {
+  // Nested graphs come from outside: without a limit they could exhaust the stack.
   CORELANE_TRY(check_wire_depth(depth));
   for (WireReader fields(bytes); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());

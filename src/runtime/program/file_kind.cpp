@@ -12,6 +12,7 @@ std::vector<ForeignMagic> foreign_files() {
 }
 
 FileKind file_kind(ByteSpan bytes) {
+  // Own kinds first: listing the vendors' may load driver modules.
   const FileKind kind = detect_file_kind(bytes);
   return kind == FileKind::kUnknown ? detect_file_kind(bytes, foreign_files()) : kind;
 }

@@ -34,6 +34,7 @@ Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other, const
 /// wanted, or one that is made here.
 Status take_lowered(const Lowering& lowering, std::optional<ByteSpan> stored, ImageSource& source) {
   if (stored) {
+    // An empty form says that the network needs no change for this engine.
     if (!stored->empty()) source.graph = *stored;
     return {};
   }
@@ -64,7 +65,9 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
   std::string removed;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const SegmentInfo& segment = segments[i];
+    // Not even their checksums are read: they are for other devices, and may be large.
     if (segment.kind == SegmentKind::kForeign) continue;
+    // A form for another engine, or of an older revision.
     if (segment.kind == SegmentKind::kLowered && segment.tag != wanted) continue;
     CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
     switch (segment.kind) {
@@ -87,6 +90,7 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
   }
   // After the loop: the spans above point into the file.
   source.owners.push_back(std::move(file));
+  // A tag on the constants says that they were left out.
   if (!removed.empty()) {
     CORELANE_ASSIGN(source.constants, weights_from(weights_of, removed));
     source.owners.push_back(weights_of);
@@ -133,13 +137,16 @@ Result<std::shared_ptr<const ProgramFile>> with_weights(
   writer.add_segment(SegmentKind::kConstants, "", constants);
   CORELANE_ASSIGN(ByteVector bytes, writer.finish());
   const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
+  // Written as a whole and read again, so that the device gets a file with correct checksums.
   return ProgramFile::from_bytes(*keep, keep);
 }
 
-void add_network(ProgramWriter& writer, const ImportedModel& model, ByteSpan constants,
-                 const std::string& constants_tag) {
+void add_network(ProgramWriter& writer, const ImportedModel& model, bool remove_weights) {
   writer.add_segment(SegmentKind::kGraph, "", model.graph);
-  writer.add_segment(SegmentKind::kConstants, constants_tag, constants);
+  if (remove_weights)
+    writer.add_segment(SegmentKind::kConstants, removed_weights_tag(model.constants), {});
+  else
+    writer.add_segment(SegmentKind::kConstants, "", model.constants);
   for (const LoweredGraph& form : model.lowered)
     writer.add_segment(SegmentKind::kLowered, form.tag, form.graph);
 }

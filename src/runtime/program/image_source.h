@@ -61,10 +61,9 @@ Result<std::shared_ptr<const ProgramFile>> with_weights(
 /// The constants of a file, their CRC unchecked: that is left to the reader of the whole file.
 ByteSpan unchecked_constants(const ProgramFile& file);
 
-/// Adds the network in all its forms. `constants_tag` is not empty where `constants` were left out.
-/// Borrowed until finish().
-void add_network(ProgramWriter& writer, const ImportedModel& model, ByteSpan constants,
-                 const std::string& constants_tag = {});
+/// Adds the network in all its forms; `remove_weights`: a tag instead of its constants. The model
+/// is borrowed until finish().
+void add_network(ProgramWriter& writer, const ImportedModel& model, bool remove_weights = false);
 
 /// The tag of a constants segment that was left out of a program.
 std::string removed_weights_tag(ByteSpan constants);

@@ -9,6 +9,7 @@ namespace corelane {
 
 Result<Program> Program::load(const std::filesystem::path& path, const LoadOptions& options) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
+  // Shared with executables that go on reading the constants from it.
   const auto file = std::make_shared<const MappedFile>(std::move(mapped));
   Program program;
   CORELANE_ASSIGN(program.state_, runtime::load_program({file->bytes(), file, path}, options));
@@ -51,6 +52,7 @@ device::MemoryFigures Program::memory() const {
   device::MemoryFigures sum;
   if (state_ == nullptr) return sum;
   for (const auto& executable : state_->executables->all()) sum += executable->memory();
+  // What contexts allocated beyond the device's own memory.
   sum.buffers += state_->context_bytes->load(std::memory_order_relaxed);
   return sum;
 }

@@ -25,6 +25,7 @@ bool takes(const device::DeviceInfo& info, std::string_view kind) {
 }
 
 device::CoreSet default_cores(const device::DeviceInfo& info, std::uint32_t wanted) {
+  // A wish that the device cannot meet is no error: the program runs on one core.
   if (wanted <= 1 || !info.capabilities.multi_core_jobs) return {};
   return device::CoreSet::any(std::min<std::size_t>(wanted, info.cores.size()));
 }
@@ -46,6 +47,7 @@ Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device>
   CORELANE_ASSIGN(state->queue, state->device->make_queue({state->description.name, 0}));
   state->executables.emplace(state->device, std::move(source), std::move(prepare),
                              state->description);
+  // Errors of the engine surface here, where the program is loaded, and not in the first run.
   CORELANE_TRY(state->executables->prepare_first());
   return state;
 }
@@ -82,6 +84,7 @@ Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device
     const device::Image image{kind, bytes, {}, {}, {}, std::move(keep_alive)};
     CORELANE_ASSIGN(const auto probe, device->prepare(image, prepare));
     description = described_by(*probe, name);
+    // The device has reported the description itself: nothing to compare.
     source.declares = false;
   }
   return make_state(std::move(device), std::move(*description), std::move(source), options);
@@ -92,6 +95,7 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
                                                 const std::string& name,
                                                 const LoadOptions& options) {
   const device::DeviceInfo& info = device->info();
+  // Before foreign images: such a device chooses among the segments itself.
   if (takes(info, kWholeProgram)) {
     CORELANE_ASSIGN(file, with_weights(std::move(file), options.weights_of));
     return make_state(std::move(device), file->description(),
@@ -100,6 +104,8 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
   }
   CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind));
   if (foreign) {
+    // Mostly the kind of image is the kind of device; a device with one kind of another name gets
+    // that.
     const std::string kind = takes(info, info.kind) || info.capabilities.image_kinds.empty()
                                  ? info.kind
                                  : info.capabilities.image_kinds.front();
@@ -121,7 +127,7 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
 Result<ByteVector> file_of(const ImportedModel& model,
                            const std::vector<device::Executable::Precompiled>& forms) {
   ProgramWriter writer(model.description);
-  add_network(writer, model, model.constants);
+  add_network(writer, model);
   for (const auto& form : forms)
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
   return writer.finish();
@@ -170,11 +176,13 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
   }
   fs::path root = options.import.external_data_root;
   std::error_code ec;
+  // Of the real file, not of a link to it: external data lie beside that.
   if (root.empty() && !input.path.empty()) root = fs::canonical(input.path, ec).parent_path();
 
   const auto cache = options.cache ? CompileCache::from_environment() : std::nullopt;
   std::optional<std::string> key;
   if (cache) {
+    // Without a key the model is loaded past the cache; the import says what is wrong.
     if (auto made = compile_key(input.bytes, root, options, info)) key = std::move(*made);
     if (key) {
       if (auto cached = cache->find(*key)) {
@@ -186,11 +194,11 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
       }
     }
   }
-  auto imported = input.path.empty() ? import_onnx(input.bytes, options.import)
-                                     : import_onnx_file(input.path, options.import);
-  if (!imported) return error(std::move(imported).error());
-  const auto model = std::make_shared<const ImportedModel>(std::move(*imported));
+  CORELANE_ASSIGN(auto imported, input.path.empty() ? import_onnx(input.bytes, options.import)
+                                                    : import_onnx_file(input.path, options.import));
+  const auto model = std::make_shared<const ImportedModel>(std::move(imported));
   auto state = load_imported(model, std::move(device), input.name(), options);
+  // After the load: what cannot be prepared is not worth a file.
   if (state && key) store_in_cache(*cache, *key, *model, **state);
   return state;
 }
@@ -236,6 +244,7 @@ Result<std::shared_ptr<ProgramState>> load_foreign(const LoadInput& input,
   std::shared_ptr<const void> keep_alive = input.keep_alive;
   ByteSpan bytes = input.bytes;
   if (keep_alive == nullptr) {
+    // The caller lends the bytes for this call only, and the device keeps them.
     auto copy = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
     bytes = *copy;
     keep_alive = std::move(copy);
@@ -282,13 +291,14 @@ Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
     // The macro is two statements.
     CORELANE_ASSIGN(device, device::open_device(options.device));
   }
+  // By the first bytes; names and endings of files say nothing.
   switch (detect_file_kind(input.bytes)) {
     case FileKind::kProgram: {
-      auto file = input.path.empty()
-                      ? ProgramFile::from_bytes(input.bytes, input.keep_alive, options.verify)
-                      : ProgramFile::open(input.path, options.verify);
-      if (!file) return error(std::move(file).error());
-      return load_file(std::move(*file), std::move(device), input.name(), options);
+      CORELANE_ASSIGN(auto file,
+                      input.path.empty()
+                          ? ProgramFile::from_bytes(input.bytes, input.keep_alive, options.verify)
+                          : ProgramFile::open(input.path, options.verify));
+      return load_file(std::move(file), std::move(device), input.name(), options);
     }
     case FileKind::kOnnx:
       return load_onnx(input, std::move(device), options);

@@ -7,6 +7,7 @@
 namespace corelane::runtime {
 namespace {
 
+/// Messages stay one line that can be read.
 constexpr std::size_t kListedSets = 8;
 
 std::string set_text(const ProgramDescription& description, std::span<const Shape> shapes) {
@@ -39,10 +40,12 @@ bool all_static(std::span<const Shape> shapes) noexcept {
 }
 
 bool accepts_all(std::span<const Shape> pattern, std::span<const Shape> shapes) noexcept {
+  // Equal shapes match also where both are open: accepts() wants a static one.
   return std::equal(pattern.begin(), pattern.end(), shapes.begin(), shapes.end(),
                     [](const Shape& p, const Shape& s) { return p == s || p.accepts(s); });
 }
 
+/// The batch is dimension 0 of an input, as ONNX models have it.
 std::optional<std::vector<Shape>> freeze_batch(std::span<const Shape> shapes) {
   std::vector<Shape> frozen(shapes.begin(), shapes.end());
   bool changed = false;
@@ -109,6 +112,7 @@ Result<std::vector<Shape>> shapes_with_input(const ProgramDescription& descripti
   const std::vector<Shape>* chosen = nullptr;
   for (const auto& set : sets) {
     if (set[index] != shape) continue;
+    // Kept in case none agrees with the other inputs, which are bound one after the other.
     if (chosen == nullptr) chosen = &set;
     bool agrees = true;
     for (std::size_t i = 0; i < set.size(); ++i) agrees &= i == index || set[i] == current[i];

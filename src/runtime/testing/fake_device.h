@@ -23,7 +23,6 @@ struct FakeConfig {
   bool dynamic_shapes = true;
   bool refuse_open = false;        ///< prepare() fails where a shape is open.
   bool refuse_open_batch = false;  ///< prepare() fails where a first dimension is open.
-  std::size_t refuse_rank_above = 100;
   std::vector<std::string> image_kinds = {"onnx"};
   std::string kind = "fake";
   std::string engine = "fake 1";
@@ -162,7 +161,6 @@ class FakeExecutable final : public device::Executable {
  public:
   std::vector<TensorDesc> in, out;
   bool precompiled = false;
-  bool can_export = true;
 
   const std::vector<TensorDesc>& inputs() const noexcept override { return in; }
   const std::vector<TensorDesc>& outputs() const noexcept override { return out; }
@@ -175,7 +173,6 @@ class FakeExecutable final : public device::Executable {
   Status make_resident(const device::CoreSet&, device::Residency) override { return {}; }
   void release_residency() override {}
   Result<Precompiled> export_precompiled() const override {
-    if (!can_export) return error(Code::kUnsupported, "fake");
     return Precompiled{ByteVector(16, std::byte{7}), "fake-tag"};
   }
 };
