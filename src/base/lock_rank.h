@@ -27,7 +27,6 @@ enum class LockRank : std::uint16_t {
   kLaneScheduler = 520,    ///< LaneScheduler: all jobs and cores of a device; waits on the clock.
 
   // 6xx: drivers and runtime.
-  kOutputFinish = 601,        ///< OutputFinish: state of an inference's end; waits on the clock.
   kProgramExecutables = 602,  ///< ExecutableSet: which shapes are prepared, or being prepared.
   kOnnxReader = 611,    ///< drivers/virtual: the engine's list of readers, which may load one.
   kPackedMatrix = 612,  ///< drivers/virtual: one packed B, while it is packed.
