@@ -3,7 +3,6 @@
 #include "base/guard.h"
 #include "dispatch/callback_thread.h"
 #include "dispatch/interrupt_poll.h"
-#include "session/fork_guard.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
 #include "session/tasks/session_batch.h"
@@ -11,11 +10,9 @@
 
 namespace corelane {
 namespace session {
-namespace {
 
-Status lost_status() { return forked_status("the call was submitted"); }
-
-}  // namespace
+/// Of FutureState::lost().
+static Status lost_status() { return forked_status("the call was submitted"); }
 
 bool FutureState::resolve(Result<Outputs> value) {
   std::vector<std::function<void(const Result<Outputs>&)>> ready;
@@ -27,6 +24,7 @@ bool FutureState::resolve(Result<Outputs> value) {
     ready.swap(continuations);
     changed.notify_all();
   }
+  // Without the lock, by the way of a continuation that comes late: so both are posted alike.
   for (auto& f : ready) then(std::move(f));
   return true;
 }
@@ -50,6 +48,7 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
 
 void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
   if (fork_count() != made_after_forks) {  // The callback thread is not of this process.
+    // No lock: a thread of the parent may have held it at the fork. Nothing here changes any more.
     const Result<Outputs> value = resolved() ? result : error(lost_status());
     run_callback("session", "a callback", [&] { f(value); });
     return;
@@ -87,6 +86,7 @@ Result<Outputs> Future::get() const {
 
 bool Future::cancel() {
   if (state_ == nullptr) return false;
+  // A future does not keep its session alive.
   const auto core = state_->core.lock();
   if (core == nullptr || core->forked()) return false;
   if (const auto batch = state_->batch.lock()) return session::cancel_batch(*core, *batch);

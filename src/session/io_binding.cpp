@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "corelane/device/buffer.h"
+#include "runtime/context/slot.h"
 #include "session/binding_state.h"
 #include "session/tasks/session_core.h"
 
 namespace corelane {
 namespace {
 
+/// A binding does not keep its session alive.
 Result<std::shared_ptr<session::SessionCore>> core_of(
     const std::shared_ptr<session::BindingState>& state) {
   if (state == nullptr)
@@ -18,8 +20,16 @@ Result<std::shared_ptr<session::SessionCore>> core_of(
   return core;
 }
 
-Status no_buffer(std::string_view what, std::string_view name) {
-  return error(Code::kInvalidArgument, "{} '{}': the buffer is null", what, name);
+/// An output in memory that was given; nothing holds the memory where `keep` is null.
+session::CallOutput given_output(std::size_t index, std::string_view name,
+                                 const MutableTensorView& view, std::shared_ptr<const void> keep) {
+  session::CallOutput output;
+  output.index = index;
+  output.given = true;
+  output.tensor = {std::string(name), view.dtype, view.shape,
+                   view.layout,       view.quant, std::shared_ptr<void>(std::move(keep), view.data),
+                   view.size};
+  return output;
 }
 
 /// Replaces what was bound to the same output.
@@ -49,24 +59,11 @@ Status IoBinding::bind_input(std::string_view name, std::shared_ptr<device::Buff
                              std::size_t offset) {
   CORELANE_ASSIGN(const auto core, core_of(state_));
   CORELANE_ASSIGN(const std::size_t index, core->model().input_index(name));
-  if (buffer == nullptr) return no_buffer("input", name);
-  if (offset > buffer->size()) {
-    return error(Code::kOutOfRange, "input '{}': offset {} is beyond the buffer's {} bytes", name,
-                 offset, buffer->size());
-  }
   const TensorDesc& desc = core->model().native_inputs()[index];
   session::CallInput input;
-  input.view = {static_cast<const std::byte*>(buffer->data()) + offset,
-                buffer->size() - offset,
-                desc.dtype,
-                desc.shape,
-                {},
-                {}};
-  CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(desc.shape, desc.dtype, {}));
-  if (input.view.size < bytes) {
-    return error(Code::kInvalidArgument, "input '{}' takes {} bytes, the buffer has {} from {}",
-                 name, bytes, input.view.size, offset);
-  }
+  // The native form: a buffer has no type or layout of its own.
+  CORELANE_ASSIGN(input.view, runtime::buffer_view(desc, buffer, offset, "input"));
+  CORELANE_TRY(runtime::check_view(desc, input.view, "input"));
   input.buffer = std::move(buffer);
   input.offset = offset;
   state_->inputs[index] = std::move(input);
@@ -86,47 +83,26 @@ Status IoBinding::copy_input(std::string_view name, const TensorView& view) {
 Status IoBinding::bind_output(std::string_view name, const MutableTensorView& view,
                               std::shared_ptr<const void> keep_alive) {
   CORELANE_ASSIGN(const auto core, core_of(state_));
-  session::CallOutput output;
-  CORELANE_ASSIGN(output.index, core->model().output_index(name));
+  CORELANE_ASSIGN(const std::size_t index, core->model().output_index(name));
   if (view.data == nullptr)
     return error(Code::kInvalidArgument, "output '{}': the memory is null", name);
-  const Shape& declared = core->model().native_outputs()[output.index].shape;
-  if (view.shape.is_static() && !core->model().has_open_shapes() && !declared.accepts(view.shape)) {
+  const Shape& declared = core->model().native_outputs()[index].shape;
+  // With open shapes the size of the result is known after the run, which checks it.
+  if (view.shape.is_static() && !core->model().has_open_shapes() && !declared.accepts(view.shape))
     return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", name,
                  declared.to_string(), view.shape.to_string());
-  }
-  output.given = true;
-  output.tensor.name = name;
-  output.tensor.dtype = view.dtype;
-  output.tensor.shape = view.shape;
-  output.tensor.layout = view.layout;
-  output.tensor.quant = view.quant;
-  output.tensor.size = view.size;
-  output.tensor.data = std::shared_ptr<void>(std::move(keep_alive), view.data);
-  if (output.tensor.data == nullptr)
-    output.tensor.data = std::shared_ptr<void>(std::shared_ptr<void>(), view.data);
-  put(state_->outputs, std::move(output));
+  put(state_->outputs, given_output(index, name, view, std::move(keep_alive)));
   return {};
 }
 
 Status IoBinding::bind_output(std::string_view name, std::shared_ptr<device::Buffer> buffer,
                               std::size_t offset) {
   CORELANE_ASSIGN(const auto core, core_of(state_));
-  session::CallOutput output;
-  CORELANE_ASSIGN(output.index, core->model().output_index(name));
-  if (buffer == nullptr) return no_buffer("output", name);
-  if (offset > buffer->size()) {
-    return error(Code::kOutOfRange, "output '{}': offset {} is beyond the buffer's {} bytes", name,
-                 offset, buffer->size());
-  }
-  const TensorDesc& desc = core->model().native_outputs()[output.index];
-  output.given = true;
-  output.tensor.name = name;
-  output.tensor.dtype = desc.dtype;
-  output.tensor.shape = desc.shape;
-  output.tensor.size = buffer->size() - offset;
-  output.tensor.data =
-      std::shared_ptr<void>(buffer, static_cast<std::byte*>(buffer->data()) + offset);
+  CORELANE_ASSIGN(const std::size_t index, core->model().output_index(name));
+  CORELANE_ASSIGN(
+      const MutableTensorView view,
+      runtime::buffer_view(core->model().native_outputs()[index], buffer, offset, "output"));
+  session::CallOutput output = given_output(index, name, view, buffer);
   output.buffer = std::move(buffer);
   output.offset = offset;
   put(state_->outputs, std::move(output));

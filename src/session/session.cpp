@@ -10,7 +10,6 @@
 #include "dispatch/interrupt_poll.h"
 #include "session/binding_state.h"
 #include "session/session_create.h"
-#include "session/session_parts.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/control_state.h"
 #include "session/tasks/future_state.h"
@@ -32,12 +31,11 @@ class SessionOwner {
     }
     static_cast<void>(core->close(kNever));
   }
-  SessionOwner(const SessionOwner&) = delete;
-  SessionOwner& operator=(const SessionOwner&) = delete;
 
   const std::shared_ptr<SessionCore> core;
 
   Mutex mutex{LockRank::kLeaf};
+  // Calls whose outputs run_pipeline() has not returned, the oldest first.
   std::deque<Future> pipeline CORELANE_GUARDED_BY(mutex);
   std::size_t depth CORELANE_GUARDED_BY(mutex) = 0;
 };
@@ -50,21 +48,12 @@ using session::SessionCore;
 
 namespace {
 
-Status no_session() {
-  return error(Code::kWrongState, "this session was never made; use Session::create");
-}
-
 TimePoint deadline_of(const Clock& clock, Duration timeout) { return later(clock.now(), timeout); }
-
-/// What a session that was never made shows.
-const std::shared_ptr<SessionCore>& core_of(const std::shared_ptr<session::SessionOwner>& owner) {
-  static const std::shared_ptr<SessionCore> none;
-  return owner == nullptr ? none : owner->core;
-}
 
 Result<std::shared_ptr<SessionCore>> usable_core(
     const std::shared_ptr<session::SessionOwner>& owner) {
-  if (owner == nullptr) return error(no_session());
+  if (owner == nullptr)
+    return error(Code::kWrongState, "this session was never made; use Session::create");
   CORELANE_TRY(owner->core->usable());
   return owner->core;
 }
@@ -76,20 +65,26 @@ Result<Call> make_call(const SessionCore& core, const Feed& feed, const CallOpti
   return call;
 }
 
-Result<std::shared_ptr<session::SessionCore>> make_core(const session::ModelSource& source,
-                                                        const SessionOptions& options,
-                                                        const Session* weights_from,
-                                                        std::shared_ptr<const Program> weights) {
+/// `weights_from`: of the session to take weights from; null where no such session was named.
+Result<std::shared_ptr<session::SessionOwner>> make_owner(
+    const session::ModelSource& source, const SessionOptions& options,
+    const std::shared_ptr<session::SessionOwner>* weights_from) {
+  std::shared_ptr<const Program> weights;
+  if (weights_from != nullptr && *weights_from != nullptr)
+    weights = (*weights_from)->core->first_program();
   if (weights_from != nullptr && weights == nullptr)
     return error(Code::kWrongState, "the session to take weights from is closed or was never made");
   CORELANE_ASSIGN(auto parts, session::make_parts(source, options, std::move(weights)));
   auto core = std::make_shared<SessionCore>(std::move(parts));
   session::remember(core);
-  return core;
+  return std::make_shared<session::SessionOwner>(std::move(core));
 }
 
-std::shared_ptr<const Program> program_of(const std::shared_ptr<session::SessionOwner>& owner) {
-  return owner == nullptr ? nullptr : owner->core->first_program();
+/// What a session that was never made shows.
+template <class T>
+const T& none() {
+  static const T value{};
+  return value;
 }
 
 }  // namespace
@@ -101,6 +96,8 @@ void CallControl::terminate() {
   {
     const MutexLock lock(state_->mutex);
     state_->terminated.store(true, std::memory_order_release);
+    // Cancelled without the lock, which a starting call takes. A call that comes later sees the
+    // flag.
     calls.swap(state_->calls);
   }
   for (const auto& [weak_core, weak_task] : calls) {
@@ -118,10 +115,9 @@ bool CallControl::terminated() const noexcept {
 
 Result<Session> Session::create(const std::filesystem::path& path, const SessionOptions& options,
                                 const Session* weights_from) {
-  auto weights = weights_from == nullptr ? nullptr : program_of(weights_from->owner_);
-  CORELANE_ASSIGN(auto core, make_core({path, nullptr}, options, weights_from, std::move(weights)));
   Session session;
-  session.owner_ = std::make_shared<session::SessionOwner>(std::move(core));
+  CORELANE_ASSIGN(session.owner_, make_owner({path, nullptr}, options,
+                                             weights_from ? &weights_from->owner_ : nullptr));
   return session;
 }
 
@@ -129,10 +125,9 @@ Result<Session> Session::create(ByteSpan bytes, const SessionOptions& options,
                                 const Session* weights_from) {
   if (bytes.empty()) return error(Code::kInvalidArgument, "model data must not be empty");
   const auto copy = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
-  auto weights = weights_from == nullptr ? nullptr : program_of(weights_from->owner_);
-  CORELANE_ASSIGN(auto core, make_core({{}, copy}, options, weights_from, std::move(weights)));
   Session session;
-  session.owner_ = std::make_shared<session::SessionOwner>(std::move(core));
+  CORELANE_ASSIGN(session.owner_,
+                  make_owner({{}, copy}, options, weights_from ? &weights_from->owner_ : nullptr));
   return session;
 }
 
@@ -147,6 +142,7 @@ Status Session::run(IoBinding& binding, const CallOptions& options) {
   if (binding.state_ == nullptr || binding.state_->core.lock() != core)
     return error(Code::kInvalidArgument, "the binding is not of this session; use io_binding()");
   session::BindingState& state = *binding.state_;
+  // Before anything can fail: the results of the run before must not pass for this one's.
   state.results.clear();
   Call call;
   for (std::size_t i = 0; i < state.inputs.size(); ++i) {
@@ -174,7 +170,9 @@ Result<std::uint64_t> Session::run_async(const Feed& feed, RunCallback callback,
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   if (!callback) return error(Code::kInvalidArgument, "run_async needs a callback; or use submit");
   CORELANE_ASSIGN(Call call, make_call(*core, feed, options));
-  return core->run_async(std::move(call), std::move(callback), options);
+  CORELANE_ASSIGN(const auto id,
+                  core->run_async(std::move(call), std::move(callback), options, true));
+  return *id;
 }
 
 Result<std::optional<std::uint64_t>> Session::try_run_async(const Feed& feed, RunCallback callback,
@@ -182,14 +180,14 @@ Result<std::optional<std::uint64_t>> Session::try_run_async(const Feed& feed, Ru
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   if (!callback) return error(Code::kInvalidArgument, "try_run_async needs a callback");
   CORELANE_ASSIGN(Call call, make_call(*core, feed, options));
-  return core->try_run_async(std::move(call), std::move(callback), options);
+  return core->run_async(std::move(call), std::move(callback), options, false);
 }
 
 Result<Future> Session::submit(const Feed& feed, const CallOptions& options) {
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   CORELANE_ASSIGN(Call call, make_call(*core, feed, options));
   Future future;
-  CORELANE_ASSIGN(future.state_, core->submit(std::move(call), options));
+  CORELANE_ASSIGN(future.state_, core->submit(std::move(call), options, true));
   return future;
 }
 
@@ -197,7 +195,7 @@ Result<std::optional<Future>> Session::try_submit(const Feed& feed, const CallOp
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
   CORELANE_ASSIGN(Call call, make_call(*core, feed, options));
   Future future;
-  CORELANE_ASSIGN(future.state_, core->try_submit(std::move(call), options));
+  CORELANE_ASSIGN(future.state_, core->submit(std::move(call), options, false));
   if (future.state_ == nullptr) return std::optional<Future>();
   return std::optional<Future>(std::move(future));
 }
@@ -239,6 +237,7 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
                                                      bool reset, const CallOptions& options) {
   if (depth == 0)
     return error(Code::kInvalidArgument, "the depth of a pipeline is at least 1; 0 is run()");
+  // First, so that `depth` calls are in flight while the oldest one is waited for.
   CORELANE_ASSIGN(Future newest, submit(feed, options));
   std::deque<Future> dropped;
   Future oldest;
@@ -280,6 +279,7 @@ std::vector<Result<Outputs>> Session::flush(const std::function<bool()>& interru
   for (const Future& future : pending) {
     if (future.state_->wait(interrupted)) continue;
     const MutexLock lock(owner_->mutex);
+    // Put back as they were, before calls that came meanwhile.
     owner_->pipeline.insert(owner_->pipeline.begin(), pending.begin(), pending.end());
     return results;
   }
@@ -329,36 +329,30 @@ Status Session::close_all(Duration timeout) {
 }
 
 std::vector<TensorDesc> Session::inputs() const {
-  const auto& core = core_of(owner_);
-  return core == nullptr ? std::vector<TensorDesc>() : core->model().shown_inputs();
+  return owner_ == nullptr ? std::vector<TensorDesc>() : owner_->core->model().shown_inputs();
 }
 
 std::vector<TensorDesc> Session::outputs() const {
-  const auto& core = core_of(owner_);
-  return core == nullptr ? std::vector<TensorDesc>() : core->model().shown_outputs();
+  return owner_ == nullptr ? std::vector<TensorDesc>() : owner_->core->model().shown_outputs();
 }
 
 const ProgramDescription& Session::description() const {
-  static const ProgramDescription none;
-  return owner_ == nullptr ? none : owner_->core->model().description();
+  return owner_ == nullptr ? none<ProgramDescription>() : owner_->core->model().description();
 }
 
 std::vector<IoEntry> Session::native_inputs() const { return description().inputs; }
 std::vector<IoEntry> Session::native_outputs() const { return description().outputs; }
 
 const SessionOptions& Session::options() const {
-  static const SessionOptions none;
-  return owner_ == nullptr ? none : owner_->core->options();
+  return owner_ == nullptr ? none<SessionOptions>() : owner_->core->options();
 }
 
 const std::vector<std::string>& Session::warnings() const {
-  static const std::vector<std::string> none;
-  return owner_ == nullptr ? none : owner_->core->warnings();
+  return owner_ == nullptr ? none<std::vector<std::string>>() : owner_->core->warnings();
 }
 
 const std::shared_ptr<device::Device>& Session::device() const {
-  static const std::shared_ptr<device::Device> none;
-  return owner_ == nullptr ? none : owner_->core->device();
+  return owner_ == nullptr ? none<std::shared_ptr<device::Device>>() : owner_->core->device();
 }
 
 const std::shared_ptr<Clock>& Session::clock() const {

@@ -6,7 +6,6 @@
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 #include "dispatch/placement.h"
-#include "session/session_parts.h"
 #include "session/tasks/perf_line.h"
 #include "session/tasks/session_core.h"
 
@@ -35,6 +34,7 @@ void decide_duplication(SessionParts& parts, bool shares_weights) {
   const bool custom = !parts.programs.front().description().custom_operators.empty();
   if (!custom && !shares_weights) return;
   parts.options.disable_dup_context = true;
+  // One context has nothing to share, so nothing is lost.
   if (parts.cores.size() < 2) return;
   warn(parts,
        fmt::format("{}: each of the {} contexts loads the model on its own",
@@ -70,6 +70,7 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
     // The macro is two statements.
     CORELANE_ASSIGN(options.load.on, device::open_device(options.load.device));
   }
+  // Once more, against the cores that there are.
   CORELANE_TRY(check(options, options.load.on->info().cores.size()));
   if (options.schedule.empty() && !options.tp_mode) options.tp_mode = TpMode::kAuto;
   if (!options.print_perf) options.print_perf = perf_from_environment();
@@ -89,6 +90,7 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
   const auto threads = static_cast<std::size_t>(options.threads_per_core);
   const std::size_t contexts = threads * std::max<std::size_t>(cores.size(), 1);
   for (std::size_t i = 0; i < contexts; ++i)
+    // Core by core and then again: the first contexts cover all cores.
     parts.cores.push_back(cores.empty() ? -1 : static_cast<std::int32_t>(cores[i % cores.size()]));
   if (options.tp_mode) parts.any_cores = cores_of(*options.tp_mode);
   parts.options = std::move(options);
@@ -100,6 +102,7 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
 void remember(const std::shared_ptr<SessionCore>& core) {
   auto& all = per_process<LivingSessions>();
   const MutexLock lock(all.mutex);
+  // Here, because nobody is told when a session ends.
   std::erase_if(all.cores, [](const auto& weak) { return weak.expired(); });
   all.cores.push_back(core);
 }

@@ -1,22 +1,24 @@
-/// Makes the parts of a session: device, programs, contexts.
+/// What a session is made of, and how it is made: device, programs, contexts.
 #pragma once
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "corelane/base/bytes.h"
-#include "corelane/base/status.h"
+#include "corelane/session/session.h"
 
-namespace corelane {
+namespace corelane::session {
 
-class Program;
-struct SessionOptions;
-
-namespace session {
-
-class SessionCore;
-struct SessionParts;
+struct SessionParts {
+  SessionOptions options;
+  std::vector<Program> programs;  ///< One, or one for each context.
+  std::vector<Context> contexts;
+  std::vector<std::int32_t> cores;  ///< Of each context; -1: `any_cores`.
+  device::CoreSet any_cores;
+  std::size_t duplicated = 0;
+  std::vector<std::string> warnings;
+};
 
 /// Where a model comes from: a path, or bytes where the path is empty.
 struct ModelSource {
@@ -33,5 +35,4 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
 void remember(const std::shared_ptr<SessionCore>& core);
 std::vector<std::shared_ptr<SessionCore>> living_sessions();
 
-}  // namespace session
-}  // namespace corelane
+}  // namespace corelane::session

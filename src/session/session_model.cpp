@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "corelane/session/session.h"
 #include "runtime/context/slot.h"
@@ -11,16 +12,12 @@
 namespace corelane::session {
 namespace {
 
-std::string names_of(const std::vector<TensorDesc>& descs) {
+/// "'a', 'b'", or "none".
+template <class Named>
+std::string names_of(const std::vector<Named>& list) {
   std::string names;
-  for (const TensorDesc& desc : descs) names += (names.empty() ? "'" : ", '") + desc.name + "'";
-  return names.empty() ? "none" : names;
-}
-
-std::string names_of(const Feed& feed) {
-  std::string names;
-  for (const FeedItem& item : feed)
-    names += (names.empty() ? "'" : ", '") + std::string(item.name) + "'";
+  for (const Named& item : list)
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", item.name);
   return names.empty() ? "none" : names;
 }
 
@@ -32,24 +29,9 @@ Result<std::size_t> index_of(const std::vector<TensorDesc>& descs, std::string_v
                names_of(descs));
 }
 
-/// Whether the driver's side converts from this type.
-bool is_lenient(DType type) noexcept {
-  switch (type) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kI8:
-    case DType::kU8:
-    case DType::kI16:
-    case DType::kU16:
-    case DType::kI32:
-    case DType::kU32:
-    case DType::kI64:
-    case DType::kBool:
-      return true;
-    default:
-      return false;
-  }
-}
+/// What lenient inputs are converted from: the types that the vendor's library takes.
+constexpr DType kLenient[] = {DType::kF32, DType::kF16, DType::kI8,  DType::kU8,  DType::kI16,
+                              DType::kU16, DType::kI32, DType::kU32, DType::kI64, DType::kBool};
 
 Shape nhwc_of(const Shape& s) { return {s[0], s[2], s[3], s[1]}; }
 Shape nchw_of(const Shape& s) { return {s[0], s[3], s[1], s[2]}; }
@@ -70,6 +52,7 @@ SessionModel::SessionModel(ProgramDescription description, std::vector<TensorDes
     if (i >= description_.inputs.size()) continue;
     const IoEntry& entry = description_.inputs[i];
     open_shapes_ |= !entry.desc.shape.is_static();
+    // Mean and std belong to images; the program has them for each input.
     if (options.normalize && entry.desc.shape.rank() == 4) {
       convert_[i].mean = entry.mean;
       convert_[i].std = entry.std;
@@ -119,33 +102,34 @@ Result<std::size_t> SessionModel::output_index(std::string_view name) const {
   return index_of(outputs_, name, "output");
 }
 
+/// The type itself, or the quantized form that the program declares; lenient inputs take more.
 Status SessionModel::check_dtype(std::size_t index, const TensorView& given) const {
   const TensorDesc& desc = inputs_[index];
-  const bool own = given.dtype == desc.dtype && given.quant.kind == QuantKind::kNone;
-  if (own) return {};
+  if (given.dtype == desc.dtype && given.quant.kind == QuantKind::kNone) return {};
   if (index < description_.inputs.size()) {
     const IoEntry& entry = description_.inputs[index];
-    const bool quantized = entry.quant_dtype != DType::kUndefined &&
-                           given.dtype == entry.quant_dtype && given.quant == entry.quant;
-    if (quantized) return {};
+    if (entry.quant_dtype != DType::kUndefined && given.dtype == entry.quant_dtype &&
+        given.quant == entry.quant)
+      return {};
   }
-  if (rules_ == InputRules::kLenient && is_lenient(given.dtype) && desc.dtype != DType::kString)
+  const bool lenient = rules_ == InputRules::kLenient;
+  if (lenient && desc.dtype != DType::kString &&
+      std::ranges::find(kLenient, given.dtype) != std::end(kLenient))
     return {};
   return error(Code::kTypeMismatch, "input '{}' takes {}, given {}{}", desc.name,
                dtype_name(desc.dtype), dtype_name(given.dtype),
-               rules_ == InputRules::kLenient
-                   ? "; f32, f16, i8, u8, i16, u16, i32, u32, i64 and bool are converted"
-                   : "")
+               lenient ? "; f32, f16, i8, u8, i16, u16, i32, u32, i64 and bool are converted" : "")
       .with(Detail::kInput, desc.name)
       .with(Detail::kGiven, dtype_name(given.dtype))
       .with(Detail::kAllowed, dtype_name(desc.dtype));
 }
 
-Result<TensorView> SessionModel::check_sample(std::size_t index, const TensorView& given,
-                                              bool samples) const {
+Result<TensorView> SessionModel::check_input(std::size_t index, const TensorView& given,
+                                             bool samples) const {
   const TensorDesc& desc = inputs_[index];
   CORELANE_TRY(check_dtype(index, given));
   TensorView view = given;
+  // The dimensions are named in model order; the layout says how they lie. Nothing is copied.
   const bool swap = is_nhwc(given.shape) && given.layout.kind == LayoutKind::kPlain;
   if (swap) {
     view.shape = nchw_of(given.shape);
@@ -172,13 +156,10 @@ Result<TensorView> SessionModel::check_sample(std::size_t index, const TensorVie
   return view;
 }
 
-Result<TensorView> SessionModel::check_input(std::size_t index, const TensorView& given) const {
-  return check_sample(index, given, false);
-}
-
 Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool samples) const {
   std::vector<CallInput> inputs(inputs_.size());
   std::vector<bool> seen(inputs_.size());
+  // The first item decides, and the others must follow.
   const bool positional = !feed.empty() && feed.front().name.empty();
   if (positional && feed.size() != inputs_.size()) {
     return error(Code::kInvalidArgument, "the model has {} inputs ({}), given {} by position",
@@ -199,7 +180,7 @@ Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool s
     if (seen[index])
       return error(Code::kInvalidArgument, "input '{}' is given twice", inputs_[index].name);
     seen[index] = true;
-    CORELANE_ASSIGN(inputs[index].view, check_sample(index, item.view, samples));
+    CORELANE_ASSIGN(inputs[index].view, check_input(index, item.view, samples));
     inputs[index].keep = item.keep_alive;
   }
   for (std::size_t i = 0; i < seen.size(); ++i) {
@@ -208,21 +189,17 @@ Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool s
                  inputs_[i].name, names_of(inputs_), names_of(feed))
         .with(Detail::kInput, inputs_[i].name);
   }
-  if (!samples) {
-    CORELANE_TRY(check_shapes(inputs));
-    return inputs;
-  }
-  std::vector<CallInput> sample = inputs;
-  for (CallInput& input : sample)
-    if (input.view.shape.rank() > 0) input.view.shape[0] = 1;
-  CORELANE_TRY(check_shapes(sample));
+  CORELANE_TRY(check_shapes(inputs, samples));
   return inputs;
 }
 
-Status SessionModel::check_shapes(std::span<const CallInput> inputs) const {
+Status SessionModel::check_shapes(std::span<const CallInput> inputs, bool samples) const {
   if (description_.shape_sets.empty()) return {};
   std::vector<Shape> shapes;
-  for (const CallInput& input : inputs) shapes.push_back(input.view.shape);
+  for (const CallInput& input : inputs) {
+    shapes.push_back(input.view.shape);
+    if (samples && shapes.back().rank() > 0) shapes.back()[0] = 1;
+  }
   return runtime::check_shapes(description_, shapes);
 }
 
@@ -234,6 +211,7 @@ Status SessionModel::choose_outputs(const std::vector<std::string>& names, Call&
     for (std::size_t i = 0; i < outputs_.size(); ++i) call.outputs[i].index = i;
     return {};
   }
+  // An output that is asked for twice is computed once.
   for (const std::string& name : names) {
     CORELANE_ASSIGN(const std::size_t index, output_index(name));
     const auto same = std::find_if(call.outputs.begin(), call.outputs.end(),
@@ -249,6 +227,7 @@ bool SessionModel::is_direct(std::size_t index, const TensorView& view) const no
          runtime::is_program_form(inputs_[index], view);
 }
 
+/// Converted and normalised here, so that the run takes it as it is.
 Status SessionModel::capture(std::size_t index, CallInput& input) const {
   const TensorDesc& desc = inputs_[index];
   CORELANE_ASSIGN(Tensor copy, Tensor::allocate(desc.name, desc.dtype, input.view.shape));
@@ -260,20 +239,22 @@ Status SessionModel::capture(std::size_t index, CallInput& input) const {
   return {};
 }
 
+const IoEntry* SessionModel::raw_output(std::size_t index) const noexcept {
+  if (form_ != OutputForm::kRaw || index >= description_.outputs.size()) return nullptr;
+  const IoEntry& entry = description_.outputs[index];
+  return entry.quant_dtype == DType::kUndefined ? nullptr : &entry;
+}
+
 DType SessionModel::result_dtype(std::size_t index, DType native) const noexcept {
   if (form_ == OutputForm::kFloat) return native == DType::kString ? native : DType::kF32;
-  if (form_ == OutputForm::kRaw && index < description_.outputs.size() &&
-      description_.outputs[index].quant_dtype != DType::kUndefined) {
-    return description_.outputs[index].quant_dtype;
-  }
-  return native;
+  const IoEntry* const raw = raw_output(index);
+  return raw == nullptr ? native : raw->quant_dtype;
 }
 
 const Quant& SessionModel::result_quant(std::size_t index) const noexcept {
   static const Quant none;
-  const bool raw = form_ == OutputForm::kRaw && index < description_.outputs.size() &&
-                   description_.outputs[index].quant_dtype != DType::kUndefined;
-  return raw ? description_.outputs[index].quant : none;
+  const IoEntry* const raw = raw_output(index);
+  return raw == nullptr ? none : raw->quant;
 }
 
 }  // namespace corelane::session

@@ -41,11 +41,13 @@ class SessionModel {
   Result<std::size_t> input_index(std::string_view name) const;
   Result<std::size_t> output_index(std::string_view name) const;
   /// One input, in model order; everything but what depends on the other inputs is checked.
-  Result<TensorView> check_input(std::size_t index, const TensorView& given) const;
-  /// All inputs, by position. `samples`: dimension 0 may hold any number of samples.
+  /// `samples`: dimension 0 may hold any number of samples.
+  Result<TensorView> check_input(std::size_t index, const TensorView& given,
+                                 bool samples = false) const;
+  /// All inputs, by position.
   Result<std::vector<CallInput>> check_feed(const Feed& feed, bool samples = false) const;
-  /// kShapeMismatch unless these shapes go together.
-  Status check_shapes(std::span<const CallInput> inputs) const;
+  /// kShapeMismatch unless these shapes, or those of their samples, go together.
+  Status check_shapes(std::span<const CallInput> inputs, bool samples = false) const;
   /// Fills `outputs` and `order` of a call.
   Status choose_outputs(const std::vector<std::string>& names, Call& call) const;
 
@@ -60,9 +62,10 @@ class SessionModel {
   const Quant& result_quant(std::size_t index) const noexcept;
 
  private:
-  Result<TensorView> check_sample(std::size_t index, const TensorView& given, bool samples) const;
   Status check_dtype(std::size_t index, const TensorView& given) const;
   bool is_nhwc(const Shape& shape) const noexcept;
+  /// The description of an output that run() gives in its quantized form; null for others.
+  const IoEntry* raw_output(std::size_t index) const noexcept;
 
   const ProgramDescription description_;
   const std::vector<TensorDesc> inputs_;

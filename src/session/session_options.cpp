@@ -1,35 +1,44 @@
 #include "corelane/session/session_options.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <utility>
+#include <iterator>
 
 #include "corelane/session/session.h"
+#include "device/text_parts.h"
 
 namespace corelane {
 namespace {
 
+/// Contexts take memory: more is a mistake in units rather than a wish.
 constexpr std::int64_t kMaxThreadsPerCore = 64;
 
-constexpr std::array<std::pair<TpMode, std::string_view>, 7> kTpModes = {{
-    {TpMode::kAuto, "auto"},
-    {TpMode::kAll, "all"},
-    {TpMode::kCore0, "0"},
-    {TpMode::kCore1, "1"},
-    {TpMode::kCore2, "2"},
-    {TpMode::kCores01, "0,1"},
-    {TpMode::kCores012, "0,1,2"},
-}};
+template <class T>
+struct Word {
+  T value;
+  std::string_view name;  ///< Of several names of a value, the first one is shown.
+};
 
-constexpr std::array<std::pair<InputLayout, std::string_view>, 6> kLayouts = {{
+constexpr Word<TpMode> kTpModes[] = {
+    {TpMode::kAuto, "auto"},      {TpMode::kAll, "all"}, {TpMode::kCore0, "0"},
+    {TpMode::kCore1, "1"},        {TpMode::kCore2, "2"}, {TpMode::kCores01, "0,1"},
+    {TpMode::kCores012, "0,1,2"},
+};
+
+// kNchwSoftware means kNchw. It is a value of its own because options are shown as they were given.
+constexpr Word<InputLayout> kLayouts[] = {
     {InputLayout::kNchw, "original"},
     {InputLayout::kNchw, "nchw"},
     {InputLayout::kNchwSoftware, "original_software"},
     {InputLayout::kNchwSoftware, "nchw_software"},
     {InputLayout::kNhwc, "nhwc"},
     {InputLayout::kAny, "any"},
-}};
+};
+
+constexpr Word<PlacementPolicy> kPlacements[] = {
+    {PlacementPolicy::kFormula, "formula"},
+    {PlacementPolicy::kLeastLoaded, "least_loaded"},
+    {PlacementPolicy::kAdaptive, "adaptive"},
+};
 
 bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -47,6 +56,23 @@ std::string squeezed(std::string_view text) {
     out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
   return out;
+}
+
+/// `allowed` is what the message lists.
+template <class T, std::size_t N>
+Result<T> read_word(const Word<T> (&words)[N], std::string_view text, std::string_view option,
+                    std::string_view allowed) {
+  const std::string given = squeezed(text);
+  for (const auto& [value, name] : words)
+    if (given == name) return value;
+  return error(Code::kInvalidArgument, "{} '{}' is unknown; allowed are {}", option, text, allowed);
+}
+
+template <class T, std::size_t N>
+std::string_view name_of(const Word<T> (&words)[N], T value) noexcept {
+  const auto found = std::find_if(std::begin(words), std::end(words),
+                                  [&](const Word<T>& word) { return word.value == value; });
+  return found == std::end(words) ? words[0].name : found->name;
 }
 
 Failure bad_schedule(std::string_view text, std::string_view why) {
@@ -79,11 +105,10 @@ Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
       rest = trimmed(rest.substr(1));
       continue;
     }
-    std::size_t core = 0;
-    const auto [end, code] = std::from_chars(token.data(), token.data() + token.size(), core);
-    if (code != std::errc() || end != token.data() + token.size())
+    const auto core = device::whole_number<std::size_t>(token);
+    if (!core)
       return bad_schedule(text, fmt::format("has '{}', which is not a core number", token));
-    cores.push_back(core);
+    cores.push_back(*core);
     separated = false;
     rest = trimmed(rest.substr(token.size()));
   }
@@ -92,69 +117,34 @@ Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
 }
 
 Result<TpMode> parse_tp_mode(std::string_view text) {
-  const std::string word = squeezed(text);
-  for (const auto& [mode, name] : kTpModes)
-    if (word == name) return mode;
-  return error(Code::kInvalidArgument,
-               "tp_mode '{}' is unknown; allowed are auto, all, 0, 1, 2, \"0,1\" and \"0,1,2\"",
-               text);
+  return read_word(kTpModes, text, "tp_mode", "auto, all, 0, 1, 2, \"0,1\" and \"0,1,2\"");
 }
 
-std::string_view tp_mode_name(TpMode mode) noexcept {
-  for (const auto& [known, name] : kTpModes)
-    if (known == mode) return name;
-  return "auto";
-}
+std::string_view tp_mode_name(TpMode mode) noexcept { return name_of(kTpModes, mode); }
 
 Result<InputLayout> parse_input_layout(std::string_view text) {
-  const std::string word = squeezed(text);
-  for (const auto& [layout, name] : kLayouts)
-    if (word == name) return layout;
-  return error(Code::kInvalidArgument,
-               "layout '{}' is unknown; allowed are original (nchw), original_software "
-               "(nchw_software), nhwc and any",
-               text);
+  return read_word(kLayouts, text, "layout",
+                   "original (nchw), original_software (nchw_software), nhwc and any");
 }
 
 std::string_view input_layout_name(InputLayout layout) noexcept {
-  for (const auto& [known, name] : kLayouts)
-    if (known == layout) return name;
-  return "original";
+  return name_of(kLayouts, layout);
 }
 
 Result<PlacementPolicy> parse_placement(std::string_view text) {
-  const std::string word = squeezed(text);
-  if (word == "formula") return PlacementPolicy::kFormula;
-  if (word == "least_loaded") return PlacementPolicy::kLeastLoaded;
-  if (word == "adaptive") return PlacementPolicy::kAdaptive;
-  return error(Code::kInvalidArgument,
-               "placement '{}' is unknown; allowed are formula, least_loaded and adaptive", text);
+  return read_word(kPlacements, text, "placement", "formula, least_loaded and adaptive");
 }
 
 std::string_view placement_name(PlacementPolicy policy) noexcept {
-  return policy == PlacementPolicy::kFormula       ? "formula"
-         : policy == PlacementPolicy::kLeastLoaded ? "least_loaded"
-                                                   : "adaptive";
+  return name_of(kPlacements, policy);
 }
 
 device::CoreSet cores_of(TpMode mode) noexcept {
-  switch (mode) {
-    case TpMode::kAuto:
-      return device::CoreSet::any();
-    case TpMode::kAll:
-      return device::CoreSet::platform();
-    case TpMode::kCore0:
-      return device::CoreSet::of({0});
-    case TpMode::kCore1:
-      return device::CoreSet::of({1});
-    case TpMode::kCore2:
-      return device::CoreSet::of({2});
-    case TpMode::kCores01:
-      return device::CoreSet::of({0, 1});
-    case TpMode::kCores012:
-      return device::CoreSet::of({0, 1, 2});
-  }
-  return device::CoreSet::any();
+  if (mode == TpMode::kAll) return device::CoreSet::platform();
+  // Bit i is core i.
+  static constexpr std::uint64_t kMasks[] = {0, 0, 0b001, 0b010, 0b100, 0b011, 0b111};
+  const std::uint64_t mask = kMasks[static_cast<std::size_t>(mode)];
+  return mask == 0 ? device::CoreSet::any() : device::CoreSet::mask(mask);
 }
 
 Status check(const SessionOptions& options, std::size_t cores) {
@@ -172,33 +162,31 @@ Status check(const SessionOptions& options, std::size_t cores) {
     return error(Code::kInvalidArgument, "submit_timeout is {} ns; it must be more than 0",
                  options.submit_timeout.count());
   }
+  const std::string there = fmt::format("{} core{}", cores, cores == 1 ? "" : "s");
   for (const std::size_t core : options.schedule) {
     if (core < cores && core < device::CoreSet::kMaxCores) continue;
+    // The check before a device is opened: its cores are not known yet.
     if (cores >= device::CoreSet::kMaxCores) {
       return error(Code::kOutOfCores, "schedule names core {}; no device has more than {} cores",
                    core, device::CoreSet::kMaxCores);
     }
-    return error(Code::kOutOfCores,
-                 "schedule names core {}; the device has {} core{}, numbered from 0", core, cores,
-                 cores == 1 ? "" : "s");
+    return error(Code::kOutOfCores, "schedule names core {}; the device has {}, numbered from 0",
+                 core, there);
   }
-  if (options.tp_mode == TpMode::kAll && cores == 1) {
-    return error(Code::kOutOfCores,
-                 "tp_mode 'all' joins cores and the device has 1 core; use 'auto' or '0'")
-        .with(Detail::kGiven, "tp_mode all")
-        .with(Detail::kLimit, "1 core");
-  }
-  if (options.tp_mode) {
-    const device::CoreSet wanted = cores_of(*options.tp_mode);
-    if (wanted.is_mask() && !wanted.check(cores).ok()) {
-      return error(Code::kOutOfCores,
-                   "tp_mode '{}' names a core that is not there; the device has {} core{}, "
-                   "numbered from 0",
-                   tp_mode_name(*options.tp_mode), cores, cores == 1 ? "" : "s")
-          .with(Detail::kGiven, fmt::format("tp_mode {}", tp_mode_name(*options.tp_mode)))
-          .with(Detail::kLimit, fmt::format("{} core{}", cores, cores == 1 ? "" : "s"));
-    }
-  }
+  if (!options.tp_mode) return {};
+  const auto refused = [&](std::string_view why) {
+    const std::string_view mode = tp_mode_name(*options.tp_mode);
+    return error(Code::kOutOfCores, "tp_mode '{}' {}; the device has {}, numbered from 0", mode,
+                 why, there)
+        .with(Detail::kGiven, fmt::format("tp_mode {}", mode))
+        .with(Detail::kLimit, there);
+  };
+  // A CoreSet of the platform's choice would fit, but the mode promises several cores.
+  if (options.tp_mode == TpMode::kAll && cores == 1)
+    return refused("joins cores, of which there must be two: use 'auto' or '0'");
+  const device::CoreSet wanted = cores_of(*options.tp_mode);
+  if (wanted.is_mask() && !wanted.check(cores).ok())
+    return refused("names a core that is not there");
   return {};
 }
 

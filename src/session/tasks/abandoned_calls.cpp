@@ -16,6 +16,8 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 
 }  // namespace
 
+/// The device may still write to these outputs: memory that is freed could be of somebody else
+/// then.
 AbandonedCalls::~AbandonedCalls() {
   if (calls_.empty()) return;
   struct Kept {
@@ -29,7 +31,9 @@ AbandonedCalls::~AbandonedCalls() {
 
 std::vector<CallInput> AbandonedCalls::keep(const Inference& inference, Call& call) {
   std::vector<CallInput> released;
+  // A copy of the handle, which can be waited for after the task has given up its own.
   Inference abandoned = inference;
+  // Asks without waiting: the time has passed long ago.
   if (abandoned.wait_released(TimePoint{})) return released;
   std::vector<Abandoned> calls;
   {

@@ -13,10 +13,7 @@ namespace corelane::session {
 /// device can no longer report the release.
 class AbandonedCalls {
  public:
-  AbandonedCalls() = default;
   ~AbandonedCalls();
-  AbandonedCalls(const AbandonedCalls&) = delete;
-  AbandonedCalls& operator=(const AbandonedCalls&) = delete;
 
   /// Keeps inputs and outputs of `call` until the device has released them; nothing where it has.
   /// Returns the inputs of earlier calls that were released since.

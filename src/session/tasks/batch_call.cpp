@@ -14,6 +14,7 @@ namespace {
 Result<Tensor> concatenate(const std::vector<std::vector<Tensor>>& parts, std::size_t output) {
   const Tensor& first = parts.front()[output];
   Shape shape = first.shape;
+  // Scalars become a vector with an element for each sample.
   if (shape.rank() == 0) shape = Shape{1};
   std::int64_t rows = 0;
   for (const std::vector<Tensor>& part : parts) {
@@ -53,15 +54,18 @@ void BatchCall::remove_last() {
   tasks_.pop_back();
 }
 
+/// Samples end in any order and in any thread; each has its own place in `parts_`.
 bool BatchCall::complete(std::size_t sample, Call& call, const Status& status) {
   std::vector<Tensor> part;
   if (status.ok() && outputs.empty())
     for (CallOutput& output : call.outputs) part.push_back(std::move(output.tensor));
   const MutexLock lock(mutex_);
+  // The first failure is reported; the samples after it still run.
   if (!status.ok() && failed_.ok()) failed_ = status.wrap(fmt::format("sample {}", sample));
   if (parts_.size() < samples) parts_.resize(samples);
   parts_[sample] = std::move(part);
   ++done_;
+  // Before close() more samples may come, so a batch that happens to be done is not over.
   return closed_ && done_ == added_;
 }
 
@@ -77,6 +81,7 @@ Result<Outputs> BatchCall::result() {
   {
     const MutexLock lock(mutex_);
     if (!failed_.ok()) return error(failed_);
+    // Nobody else needs them: the copying needs no lock.
     parts.swap(parts_);
   }
   Outputs whole;
@@ -135,6 +140,7 @@ std::vector<CallInput> sample_of(const std::vector<CallInput>& inputs, std::size
     const std::size_t bytes =
         storage_bytes(input.view.shape, input.view.dtype, input.view.layout).value_or(0);
     input.view.data = static_cast<const std::byte*>(input.view.data) + k * bytes;
+    // What follows the sample stays readable, as the view said.
     input.view.size -= std::min(input.view.size, k * bytes);
   }
   return sample;

@@ -9,6 +9,7 @@
 namespace corelane::session {
 
 std::string perf_line(const PerfFigures& figures) {
+  // Cut to microseconds first and summed then, so that the printed figures add up.
   const auto us = [](Duration d) {
     return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
   };

@@ -51,6 +51,7 @@ Call sample_call(const BatchCall& batch, const Call& prototype,
     part.tensor.shape[0] /= static_cast<std::int64_t>(batch.samples);
     part.tensor.size /= batch.samples;
     auto* first = static_cast<std::byte*>(whole.tensor.data.get());
+    // Each sample writes its rows of the whole: nothing is put together afterwards.
     part.tensor.data = std::shared_ptr<void>(whole.tensor.data, first + sample * part.tensor.size);
   }
   return call;
@@ -73,6 +74,7 @@ Status submit_samples(SessionCore& core, const std::shared_ptr<BatchCall>& batch
     task->batch = batch;
     task->sample = k;
     task->deadline = deadline;
+    // The ticket of the last sample is the batch's place among the callbacks.
     task->draws_ticket = batch->callback != nullptr && k + 1 == batch->samples;
     batch->add(task);
     const Status status = core.submit_task(task, submission);
@@ -80,6 +82,7 @@ Status submit_samples(SessionCore& core, const std::shared_ptr<BatchCall>& batch
       batch->remove_last();
       return status;
     }
+    // The first sample's deadline, counted from its acceptance, is that of all.
     deadline = task->deadline;
     if (k > 0) continue;
     batch->first_id = task->id;
@@ -100,11 +103,13 @@ Result<std::shared_ptr<FutureState>> submit_batch(SessionCore& core, std::vector
   CORELANE_TRY(prepare(core.model(), options, *batch, prototype));
   Call whole;
   whole.inputs = std::move(inputs);
+  // Copied once as a whole; the samples are slices of the copy.
   CORELANE_TRY(core.own_inputs(whole, options, caller));
   batch->future = core.make_future();
   batch->future->batch = batch;
   batch->callback = std::move(callback);
   const Status status = submit_samples(core, batch, prototype, whole.inputs, options);
+  // A failed submission calls nothing back: its status is the answer.
   if (!status.ok()) batch->callback = nullptr;
   if (batch->close(status)) core.deliver_batch(*batch, 0);
   if (status.ok()) return batch->future;

@@ -95,6 +95,7 @@ Status SessionCore::attach(const std::shared_ptr<SessionTask>& task, const CallO
   ControlState& control = *options.control->state_;
   const MutexLock lock(control.mutex);
   if (control.terminated.load(std::memory_order_relaxed)) return terminated_status();
+  // Forgets ended calls only when the list would grow, and not while it is short.
   if (control.calls.size() >= 64 && control.calls.size() == control.calls.capacity())
     std::erase_if(control.calls, [](const auto& c) { return c.second.expired(); });
   control.calls.emplace_back(weak_from_this(), task);
@@ -105,6 +106,7 @@ Status SessionCore::attach(const std::shared_ptr<SessionTask>& task, const CallO
 /// that another session uses, becomes a task if its caller may want to stop it.
 bool SessionCore::may_run_in_place(const CallOptions& options) const {
   if (!options.interrupted && !options.control) return true;
+  // Work of others on the device: this call might have to wait for it.
   const device::DeviceCounters counters = device_->counters();
   if (counters.submitted > counters.completed) return false;
   if (!options.interrupted) return true;
@@ -116,8 +118,11 @@ Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
   CORELANE_TRY(check(options));
   std::optional<Start> start;
   if (may_run_in_place(options)) {
+    // Without a pace the time is not needed, and reading it is not free.
     const TimePoint now = options_.enable_pacing ? clock_->now() : TimePoint{};
     const MutexLock lock(mutex_);
+    // Context and number are taken under one lock: tasks are numbered in the order in which they
+    // start.
     if (auto taken = queue_.start_in_place(now)) start = start_of(std::move(*taken));
   }
   // If it must wait, it does so as a task, so that it can be cancelled.
@@ -134,6 +139,7 @@ Result<Outputs> SessionCore::run_in_place(Call call, const CallOptions& options,
   const bool timed = perf_ || options.timeout > Duration{0};
   const TimePoint begin = timed ? clock_->now() : TimePoint{};
   const TimePoint deadline = options.timeout > Duration{0} ? later(begin, options.timeout) : kNever;
+  // The context must be released whatever the engine throws.
   Status status = no_throw("running a call",
                            [&] { return worker.run(call, std::move(run), deadline, *clock_); });
   const TimePoint end = perf_ ? clock_->now() : TimePoint{};
@@ -163,6 +169,7 @@ Result<Outputs> SessionCore::run_queued(Call call, const CallOptions& options) {
   LentOutputs lent;
   if (options.interrupted) lent.replace(call);
   const auto task = make_task(std::move(call), options);
+  // So that what the caller lent is released in its own thread, by wait_for().
   task->maker_waits = true;
   const auto future = make_future();
   task->future = future;
@@ -184,70 +191,45 @@ Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task, 
   {
     const MutexLock lock(mutex_);
     task->maker_waits = false;
+    // Else the thread that completes the task releases them: it has seen `maker_waits` cleared.
     if (task->progress.state() == TaskState::kDone) inputs.swap(task->call.inputs);
   }
   return error(dispatch::interrupted_status());
 }
 
-Status SessionCore::submit_call(const std::shared_ptr<SessionTask>& task, Submission& submission) {
-  CORELANE_TRY(own_inputs(task->call, submission.options, Caller::kGoesOn));
-  return submit_task(task, submission);
-}
-
-Result<bool> SessionCore::submit_at_once(const std::shared_ptr<SessionTask>& task,
-                                         const CallOptions& options) {
-  Submission submission(options, false);
+Result<bool> SessionCore::submit_call(const std::shared_ptr<SessionTask>& task,
+                                      const CallOptions& options, bool waits) {
+  CORELANE_TRY(check(options));
+  Submission submission(options, waits);
   Status status;
-  {
+  if (!waits) {
     MutexLock lock(mutex_);  // Inputs are copied only when there is room for them.
     status = enter(lock, submission, nullptr);
   }
-  if (status.ok()) status = submit_call(task, submission);
-  if (status.code() == Code::kTimeout) return false;
+  if (status.ok()) status = own_inputs(task->call, options, Caller::kGoesOn);
+  if (status.ok()) status = submit_task(task, submission);
+  if (!waits && status.code() == Code::kTimeout) return false;
   CORELANE_TRY(status);
   return true;
 }
 
-Result<std::uint64_t> SessionCore::run_async(Call call, RunCallback callback,
-                                             const CallOptions& options) {
-  CORELANE_TRY(check(options));
+Result<std::optional<std::uint64_t>> SessionCore::run_async(Call call, RunCallback callback,
+                                                            const CallOptions& options,
+                                                            bool waits) {
   const auto task = make_task(std::move(call), options);
   task->callback = std::move(callback);
   task->draws_ticket = true;
-  Submission submission(options);
-  CORELANE_TRY(submit_call(task, submission));
-  return task->id;
-}
-
-Result<std::optional<std::uint64_t>> SessionCore::try_run_async(Call call, RunCallback callback,
-                                                                const CallOptions& options) {
-  CORELANE_TRY(check(options));
-  const auto task = make_task(std::move(call), options);
-  task->callback = std::move(callback);
-  task->draws_ticket = true;
-  CORELANE_ASSIGN(const bool taken, submit_at_once(task, options));
+  CORELANE_ASSIGN(const bool taken, submit_call(task, options, waits));
   return taken ? std::optional(task->id) : std::nullopt;
 }
 
-Result<std::shared_ptr<FutureState>> SessionCore::submit(Call call, const CallOptions& options) {
-  CORELANE_TRY(check(options));
+Result<std::shared_ptr<FutureState>> SessionCore::submit(Call call, const CallOptions& options,
+                                                         bool waits) {
   const auto task = make_task(std::move(call), options);
-  task->future = make_future();
-  task->future->task = task;
-  const auto future = task->future;
-  Submission submission(options);
-  CORELANE_TRY(submit_call(task, submission));
-  return future;
-}
-
-Result<std::shared_ptr<FutureState>> SessionCore::try_submit(Call call,
-                                                             const CallOptions& options) {
-  CORELANE_TRY(check(options));
-  const auto task = make_task(std::move(call), options);
-  task->future = make_future();
-  task->future->task = task;
-  const auto future = task->future;
-  CORELANE_ASSIGN(const bool taken, submit_at_once(task, options));
+  const auto future = make_future();
+  future->task = task;
+  task->future = future;
+  CORELANE_ASSIGN(const bool taken, submit_call(task, options, waits));
   return taken ? future : nullptr;
 }
 

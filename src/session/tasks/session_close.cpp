@@ -28,6 +28,7 @@ Result<bool> SessionCore::wait_quiet(TimePoint deadline, const std::function<boo
   std::vector<std::unique_ptr<SessionWorker>> workers;  // Released without the lock.
   std::vector<Program> programs;
   MutexLock lock(mutex_);
+  // Callers that wait for room are refused too.
   queue_.close();
   room_.notify_all();
   dispatch::InterruptPoll poll(interrupted, kLogPart);

@@ -10,8 +10,7 @@
 #include "base/later.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
-#include "session/fork_guard.h"
-#include "session/session_parts.h"
+#include "session/session_create.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
 #include "session/tasks/session_task.h"
@@ -48,6 +47,7 @@ Status cancelled_status() {
 /// The cores that one task may take together.
 std::optional<device::CoreSet> joined_cores(const SessionOptions& options,
                                             const device::DeviceInfo& device) {
+  // A schedule may name a core several times.
   const std::vector<std::size_t> cores = dispatch::unique_cores(options.schedule);
   if (options.placement != PlacementPolicy::kAdaptive || cores.size() < 2 ||
       !device.capabilities.multi_core_jobs) {
@@ -85,9 +85,18 @@ SessionCore::SessionCore(SessionParts parts)
   }
 }
 
+/// Not joined: the last reference may go in the callback thread itself.
 SessionCore::~SessionCore() { callbacks_->stop(); }
 
 bool SessionCore::forked() const noexcept { return fork_count() != fork_count_; }
+
+Status forked_status(std::string_view what) {
+  return error(Code::kWrongState,
+               "{} before this process forked, and its threads stayed in the parent; start workers "
+               "by spawn or exec (in Python: multiprocessing's 'spawn'), or fork before the first "
+               "session is made",
+               what);
+}
 
 Status SessionCore::usable() const {
   if (!forked()) return {};
@@ -98,14 +107,17 @@ Status SessionCore::enter(MutexLock& lock, Submission& submission, const Session
   const CallOptions& options = submission.options;
   Entrance entrance;
   entrance.in_callback = callbacks_->is_current();
+  // Decided anew after each wait: others may have entered, or the session been closed.
   for (bool first = true;; first = false) {
     if (queue_.closed()) return error(Code::kWrongState, "the session is closed; make a new one");
     if (task != nullptr && task->progress.state() == TaskState::kRefused) return cancelled_status();
+    // The usual case, without reading the clock.
     if (!options_.enable_pacing && queue_.has_room(entrance.in_callback)) return {};
     const TimePoint now = clock_->now();
     if (first) {
       const Duration limit =
           options.submit_timeout > Duration{0} ? options.submit_timeout : options_.submit_timeout;
+      // For a batch the time limit began with its first sample.
       if (!submission.since) submission.since = now;
       entrance.deadline = submission.waits ? later(*submission.since, limit) : now;
     }
@@ -122,6 +134,7 @@ Status SessionCore::submit_task(const std::shared_ptr<SessionTask>& task, Submis
   std::optional<Start> next;
   {
     MutexLock lock(mutex_);
+    // The number is given only after this, so that refused calls leave no gap.
     CORELANE_TRY(enter(lock, submission, task.get()));
     queue_.accept(task, clock_->now());
     if (task->draws_ticket) {
@@ -130,6 +143,7 @@ Status SessionCore::submit_task(const std::shared_ptr<SessionTask>& task, Submis
     }
     if (task->future != nullptr) task->future->task_id.store(task->id, std::memory_order_relaxed);
     next = next_start_here();
+    // A task that was given a context at once is timed out by the device.
     if (task->timeout > Duration{0} && task->progress.state() == TaskState::kWaiting) {
       task->timer = clock_->call_at(task->deadline, [weak = weak_from_this(), task] {
         if (const auto core = weak.lock()) core->expire(task);
@@ -161,9 +175,12 @@ std::optional<SessionCore::Start> SessionCore::next_start() {
 
 void SessionCore::start_tasks(std::optional<Start> next) {
   if (!next) return;
+  // Completions inside leave their tasks to this loop: a device that completes at once would nest
+  // without end.
   const StartingScope scope(this);
   while (next) {
     next = start(*next);
+    // A completion inside has released a context: look once more.
     if (next || !std::exchange(starting.missed, false)) continue;
     const MutexLock lock(mutex_);
     next = next_start();
@@ -190,10 +207,12 @@ std::optional<SessionCore::Start> SessionCore::start(const Start& start) {
   std::optional<Start> next;
   {
     const MutexLock lock(mutex_);
+    // Before on_done(): the completing thread reads it without the lock.
     task->inference = *started;
     cancelled = !queue_.submitted(*task);
     next = next_start();
   }
+  // cancel() came while the task was being started and found no inference to cancel.
   if (cancelled) started->cancel();
   started->on_done([core = shared_from_this(), &worker, task](const Status& status) {
     const Inference& inference = task->inference;
@@ -221,6 +240,7 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
     const MutexLock lock(mutex_);
     queue_.complete(*task, status, record.core_bits != 0);
     release(worker, status, times.device);
+    // An inference keeps its context: it must not live as long as a future does.
     std::swap(done, task->inference);
     inputs = take_inputs(*task);
     next = next_start_here();
@@ -232,6 +252,7 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
 
 void SessionCore::release(const SessionWorker& worker, const Status& status, Duration device_time) {
   queue_.release(worker.index(), status, device_time);
+  // Read by run() without the lock.
   average_.store(queue_.average_device_time().count(), std::memory_order_relaxed);
 }
 
@@ -256,6 +277,7 @@ void SessionCore::deliver_withdrawn(const std::shared_ptr<SessionTask>& task,
 void SessionCore::expire(const std::shared_ptr<SessionTask>& task) {
   {
     const MutexLock lock(mutex_);
+    // It has been started meanwhile, and the device has the deadline.
     if (!queue_.withdraw(*task)) return;
     room_.notify_all();
   }
@@ -335,6 +357,7 @@ void SessionCore::deliver_to_callback(std::uint64_t ticket, std::uint64_t id, Ru
   std::vector<std::function<void()>> here;
   {
     const MutexLock lock(mutex_);
+    // Pending before it is delivered, so that the session is never quiet in between.
     queue_.callback_pending();
     queue_.delivered(delivered_tasks);
     // Posted under the lock, so that two threads cannot swap what the order has put in order.
@@ -356,6 +379,7 @@ void SessionCore::drop(std::vector<CallInput> inputs) {
   const bool lent = std::any_of(inputs.begin(), inputs.end(), [](const CallInput& input) {
     return input.keep != nullptr && !input.captured;
   });
+  // Memory of the session may be freed anywhere.
   if (!lent) return;
   auto held = std::make_shared<std::vector<CallInput>>(std::move(inputs));
   callbacks_->post_or_call([held] { held->clear(); });

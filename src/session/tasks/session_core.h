@@ -47,8 +47,6 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
  public:
   explicit SessionCore(SessionParts parts);
   ~SessionCore();
-  SessionCore(const SessionCore&) = delete;
-  SessionCore& operator=(const SessionCore&) = delete;
 
   const SessionModel& model() const noexcept { return model_; }
   const SessionOptions& options() const noexcept { return options_; }
@@ -63,12 +61,10 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
 
   // session_call.cpp
   Result<Outputs> run(Call call, const CallOptions& options);
-  Result<std::uint64_t> run_async(Call call, RunCallback callback, const CallOptions& options);
-  Result<std::shared_ptr<FutureState>> submit(Call call, const CallOptions& options);
-  /// The same, but nullopt or null, and nothing copied, when the call would have to wait.
-  Result<std::optional<std::uint64_t>> try_run_async(Call call, RunCallback callback,
-                                                     const CallOptions& options);
-  Result<std::shared_ptr<FutureState>> try_submit(Call call, const CallOptions& options);
+  /// Unless it `waits`: nullopt or null, and nothing copied, when the call would have to wait.
+  Result<std::optional<std::uint64_t>> run_async(Call call, RunCallback callback,
+                                                 const CallOptions& options, bool waits);
+  Result<std::shared_ptr<FutureState>> submit(Call call, const CallOptions& options, bool waits);
 
   // For a batch, which submits a task for each sample: session_call.cpp, session_core.cpp.
   /// One submission, or all those of a batch, whose time limits are the call's.
@@ -117,10 +113,9 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   Result<Outputs> wait_for(const std::shared_ptr<SessionTask>& task, FutureState& future,
                            const CallOptions& options);
   bool may_run_in_place(const CallOptions& options) const;
-  /// submit_task() for a caller that goes on.
-  Status submit_call(const std::shared_ptr<SessionTask>& task, Submission& submission);
-  /// The same without waiting; false when it would have to.
-  Result<bool> submit_at_once(const std::shared_ptr<SessionTask>& task, const CallOptions& options);
+  /// submit_task() for a caller that goes on; false when it would have to wait and may not.
+  Result<bool> submit_call(const std::shared_ptr<SessionTask>& task, const CallOptions& options,
+                           bool waits);
 
   // session_close.cpp
   Result<bool> wait_quiet(TimePoint deadline, const std::function<bool()>& interrupted,
@@ -184,6 +179,10 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   std::vector<Program> programs_ CORELANE_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<SessionWorker>> workers_ CORELANE_GUARDED_BY(mutex_);
 };
+
+/// kWrongState: how a forked child refuses the sessions and calls of its parent. `what`: "the
+/// session was made".
+Status forked_status(std::string_view what);
 
 /// The outputs of a call that is done, or why there are none.
 Result<Outputs> outputs_of(Call& call, const Status& status);

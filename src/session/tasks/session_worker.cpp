@@ -1,6 +1,7 @@
 #include "session/tasks/session_worker.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "corelane/tensor/convert.h"
 
@@ -16,6 +17,7 @@ SessionWorker::SessionWorker(Context context, const SessionModel& model, device:
       outputs_(context_.outputs()),
       bound_(outputs_.size()),
       wanted_(outputs_.size()) {
+  // The shapes of now, which may differ from the declared ones.
   for (const TensorDesc& desc : context_.inputs()) shapes_.push_back(desc.shape);
 }
 
@@ -23,6 +25,7 @@ Status SessionWorker::set_limits(RunOptions& options, TimePoint deadline,
                                  const Clock& clock) const {
   options.cores = wide_.value_or(cores_);
   if (deadline == kNever) return {};
+  // What is left of it: the runtime counts from the submission.
   options.timeout = deadline - clock.now();
   if (options.timeout > Duration{0}) return {};
   return error(Code::kTimeout, "the task's time was over before it started");
@@ -30,21 +33,25 @@ Status SessionWorker::set_limits(RunOptions& options, TimePoint deadline,
 
 Status SessionWorker::choose_shapes(const Call& call) {
   if (!model_.has_open_shapes()) return {};
-  bool same = true;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i)
-    same = same && call.inputs[i].view.shape == shapes_[i];
-  if (same) return {};
-  std::vector<Shape> shapes = shapes_;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) shapes[i] = call.inputs[i].view.shape;
+  const auto shape = [](const CallInput& input) -> const Shape& { return input.view.shape; };
+  if (std::ranges::equal(call.inputs, shapes_, {}, shape)) return {};
+  std::vector<Shape> shapes;
+  std::ranges::transform(call.inputs, std::back_inserter(shapes), shape);
   // Old bindings may be of freed memory: they must not be kept for new shapes.
-  for (std::size_t i = 0; i < bound_.size(); ++i) {
-    if (!bound_[i]) continue;
-    CORELANE_TRY(context_.unbind_output(i));
-    bound_[i] = false;
-  }
+  std::fill(wanted_.begin(), wanted_.end(), false);
+  CORELANE_TRY(unbind_unwanted());
   CORELANE_TRY(context_.set_input_shapes(shapes));
   shapes_ = std::move(shapes);
   outputs_ = context_.outputs();
+  return {};
+}
+
+Status SessionWorker::unbind_unwanted() {
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    if (!bound_[i] || wanted_[i]) continue;
+    CORELANE_TRY(context_.unbind_output(i));
+    bound_[i] = false;
+  }
   return {};
 }
 
@@ -86,29 +93,22 @@ Status SessionWorker::bind_output(CallOutput& output) {
 Status SessionWorker::bind(Call& call) {
   CORELANE_TRY(choose_shapes(call));
   CORELANE_TRY(bind_inputs(call));
+  // Usually all outputs are wanted, and none is to be unbound.
   if (call.outputs.size() != outputs_.size()) {
     std::fill(wanted_.begin(), wanted_.end(), false);
     for (const CallOutput& output : call.outputs) wanted_[output.index] = true;
-    for (std::size_t i = 0; i < bound_.size(); ++i) {
-      if (!bound_[i] || wanted_[i]) continue;
-      CORELANE_TRY(context_.unbind_output(i));
-      bound_[i] = false;
-    }
+    CORELANE_TRY(unbind_unwanted());
   }
   for (CallOutput& output : call.outputs) CORELANE_TRY(bind_output(output));
-  return {};
-}
-
-Status SessionWorker::renew() {
-  CORELANE_ASSIGN(context_, context_.duplicate());
-  std::fill(bound_.begin(), bound_.end(), false);
   return {};
 }
 
 Status SessionWorker::bind_or_renew(Call& call) {
   Status status = bind(call);
   if (status.code() != Code::kBusy) return status;
-  CORELANE_TRY(renew());
+  // An abandoned inference keeps this context.
+  CORELANE_ASSIGN(context_, context_.duplicate());
+  std::fill(bound_.begin(), bound_.end(), false);
   return bind(call);
 }
 

@@ -33,10 +33,8 @@ class SessionWorker {
   /// Copies the outputs that were not written in place. `copied`: the time that took.
   Status collect(Call& call, Duration& copied, const Clock& clock);
 
-  device::JobRecord record() const { return context_.record(); }
   /// Of the last run(); zeros when it did not reach the device.
   const RunTimes& times() const noexcept { return times_; }
-  device::MemoryFigures memory() const { return context_.memory(); }
 
  private:
   Status bind(Call& call);
@@ -45,9 +43,9 @@ class SessionWorker {
   Status choose_shapes(const Call& call);
   /// kTimeout when the deadline has passed.
   Status set_limits(RunOptions& options, TimePoint deadline, const Clock& clock) const;
+  /// Binds, in a new context where an abandoned inference keeps this one.
   Status bind_or_renew(Call& call);
-  /// A new context where an abandoned inference keeps this one.
-  Status renew();
+  Status unbind_unwanted();
 
   Context context_;
   const SessionModel& model_;
@@ -59,7 +57,7 @@ class SessionWorker {
   std::vector<Shape> shapes_;        ///< Of the inputs now; only where they may change.
   std::vector<TensorDesc> outputs_;  ///< For these shapes.
   std::vector<bool> bound_;          ///< Outputs bound by an earlier call.
-  std::vector<bool> wanted_;
+  std::vector<bool> wanted_;         ///< Outputs of this call, which may stay bound.
 };
 
 }  // namespace corelane::session

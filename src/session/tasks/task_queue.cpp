@@ -10,6 +10,7 @@
 namespace corelane::session {
 namespace {
 
+/// How many tasks the pace expects to run at once; without a schedule the device places them.
 std::size_t paced_cores(const SessionOptions& options) {
   return options.schedule.empty() ? 1 : dispatch::unique_cores(options.schedule).size();
 }
@@ -29,9 +30,12 @@ TaskQueue::TaskQueue(const SessionOptions& options, std::vector<std::int32_t> co
       running_by_core_(device_cores + 1),
       pacer_(paced_cores(options)) {
   const std::vector<std::size_t> cores = dispatch::unique_cores(schedule_);
+  // By the formula each core has a line of its own; otherwise the first idle context takes the
+  // first task.
   const bool one_lane = cores.empty() || placement_ != PlacementPolicy::kFormula;
   lanes_.resize(one_lane ? 1 : cores.size());
   for (std::size_t i = 0; i < cores.size() && !one_lane; ++i) lane_of_core_[cores[i]] = i;
+  // Backwards, since the last idle one is taken first: context 0 begins.
   for (std::size_t context = context_cores_.size(); context-- > 0;)
     lanes_[lane_of_context(context)].idle.push_back(context);
   counted_.tasks_by_context.resize(context_cores_.size());
@@ -50,6 +54,7 @@ dispatch::AdmissionAnswer TaskQueue::admit(Entrance& entrance, TimePoint now) {
   view.in_callback = entrance.in_callback;
   view.deadline = entrance.deadline;
   view.pace = paced_ ? pacer_.admit(now) : now;
+  // Counted once for each call, however often it asks.
   if (view.pace > now && !entrance.paced) {
     entrance.paced = true;
     ++counted_.paced;
@@ -93,6 +98,7 @@ std::size_t TaskQueue::lane_of_context(std::size_t context) const {
 
 void TaskQueue::number(std::uint64_t& id, TimePoint now) {
   id = next_id_++;
+  // A number is given in the order of acceptance; run() in place counts for the pace too.
   if (paced_) pacer_.submitted(now);
   ++counted_.accepted;
   ++undelivered_;
@@ -112,6 +118,7 @@ void TaskQueue::accept(const std::shared_ptr<SessionTask>& task, TimePoint now) 
 std::optional<Assignment> TaskQueue::take_context(Lane& lane, std::int32_t wanted_core,
                                                   std::int64_t others) {
   if (lane.idle.empty()) return std::nullopt;
+  // The one that was released last: its memory is still in the caches.
   std::size_t chosen = lane.idle.size() - 1;
   if (placement_ != PlacementPolicy::kFormula && lane.idle.size() > 1) {
     std::vector<dispatch::IdleContext> idle;
@@ -124,6 +131,7 @@ std::optional<Assignment> TaskQueue::take_context(Lane& lane, std::int32_t wante
   Assignment taken;
   taken.context = lane.idle[chosen];
   lane.idle.erase(lane.idle.begin() + static_cast<std::ptrdiff_t>(chosen));
+  // Decided here, where it is known that nothing else runs or waits.
   taken.all_cores = joins_cores_ && alone_.takes_all_cores(running_, others, pacer_.average());
   ++running_;
   ++running_on(context_cores_[taken.context]);
@@ -148,6 +156,7 @@ std::optional<Assignment> TaskQueue::start_next() {
 }
 
 std::optional<Assignment> TaskQueue::start_in_place(TimePoint now) {
+  // A blocking call passes nobody who waits.
   if (closed_ || waiting_ > 0 || pending_callbacks_ >= max_pending_callbacks_) return std::nullopt;
   if (paced_ && pacer_.admit(now) > now) return std::nullopt;
   std::int32_t wanted_core = -1;
@@ -157,6 +166,8 @@ std::optional<Assignment> TaskQueue::start_in_place(TimePoint now) {
   return taken;
 }
 
+/// From kStopping the way to kRunning is the same: the caller cancels the inference that there is
+/// now.
 bool TaskQueue::submitted(SessionTask& task) {
   const bool cancelled = task.progress.state() == TaskState::kStopping;
   task.progress.move_to(TaskState::kRunning);
@@ -167,7 +178,7 @@ Cancellation TaskQueue::cancel(SessionTask& task) {
   switch (task.progress.state()) {
     case TaskState::kEntering:
       task.progress.move_to(TaskState::kRefused);
-      return Cancellation::kRefused;
+      [[fallthrough]];
     case TaskState::kRefused:
       return Cancellation::kRefused;
     case TaskState::kWaiting:
@@ -175,15 +186,14 @@ Cancellation TaskQueue::cancel(SessionTask& task) {
       return Cancellation::kWithdrawn;
     case TaskState::kStarting:
       task.progress.move_to(TaskState::kStopping);
-      return Cancellation::kStopping;
+      [[fallthrough]];
     case TaskState::kStopping:
       return Cancellation::kStopping;
     case TaskState::kRunning:
       return Cancellation::kRunning;
-    case TaskState::kDone:
+    default:
       return Cancellation::kTooLate;
   }
-  return Cancellation::kTooLate;
 }
 
 bool TaskQueue::withdraw(SessionTask& task) {
@@ -216,6 +226,7 @@ void TaskQueue::count(const Status& status) noexcept {
 void TaskQueue::complete(SessionTask& task, const Status& status, bool started) {
   task.progress.move_to(TaskState::kDone);
   count(status);
+  // A task that had begun to run counts as failed, not as cancelled.
   if (status.code() == Code::kCancelled && !started) ++counted_.cancelled;
 }
 
@@ -228,6 +239,7 @@ void TaskQueue::release(std::size_t context, const Status& status, Duration devi
   lanes_[lane_of_context(context)].idle.push_back(context);
   --running_;
   --running_on(context_cores_[context]);
+  // The time of a failure says nothing about the next task.
   if (status.ok()) pacer_.sample(device_time);
 }
 

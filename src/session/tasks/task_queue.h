@@ -95,7 +95,6 @@ class TaskQueue {
   bool closed() const noexcept { return closed_; }
   /// No task is accepted and undelivered, and no callback is pending.
   bool quiet() const noexcept { return undelivered_ == 0 && pending_callbacks_ == 0; }
-  bool has_waiting() const noexcept { return waiting_ > 0; }
   std::size_t undelivered() const noexcept { return undelivered_; }
   std::int64_t pending_callbacks() const noexcept { return pending_callbacks_; }
   Duration average_device_time() const noexcept { return pacer_.average(); }

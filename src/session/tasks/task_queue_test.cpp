@@ -159,7 +159,7 @@ TEST(TaskQueue, CancelAnswersByTheState) {
   ASSERT_TRUE(queue.start_next());
   EXPECT_EQ(queue.cancel(*waiting), Cancellation::kWithdrawn);
   EXPECT_EQ(queue.cancel(*waiting), Cancellation::kTooLate);
-  EXPECT_FALSE(queue.has_waiting());
+  EXPECT_EQ(queue.statistics().waiting, 0U);
   EXPECT_EQ(queue.statistics().cancelled, 1U);
 
   EXPECT_EQ(queue.cancel(*task), Cancellation::kStopping);

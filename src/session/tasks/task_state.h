@@ -24,22 +24,21 @@ enum class TaskState : std::uint8_t {
 
 /// Whether a task may go from one state to the other in one step.
 constexpr bool may_follow(TaskState from, TaskState to) noexcept {
+  using enum TaskState;
   switch (from) {
-    case TaskState::kEntering:
-      return to == TaskState::kWaiting || to == TaskState::kRefused;
-    case TaskState::kWaiting:
-      return to == TaskState::kStarting || to == TaskState::kDone;
-    case TaskState::kStarting:
-      return to == TaskState::kRunning || to == TaskState::kStopping || to == TaskState::kDone;
-    case TaskState::kStopping:
-      return to == TaskState::kRunning || to == TaskState::kDone;
-    case TaskState::kRunning:
-      return to == TaskState::kDone;
-    case TaskState::kRefused:
-    case TaskState::kDone:
+    case kEntering:
+      return to == kWaiting || to == kRefused;
+    case kWaiting:
+      return to == kStarting || to == kDone;
+    case kStarting:
+      return to == kRunning || to == kStopping || to == kDone;
+    case kStopping:
+      return to == kRunning || to == kDone;
+    case kRunning:
+      return to == kDone;
+    default:  // kRefused and kDone are ends.
       return false;
   }
-  return false;
 }
 
 /// Where a task is. A step that the table does not allow ends a checking build's process.
