@@ -1,17 +1,179 @@
+#include <atomic>
+#include <memory>
+#include <random>
 #include <typeinfo>
 
+#include "base/sync.h"
+#include "corelane/device/fault.h"
 #include "corelane/driver/forwarding_device.h"
 #include "device/registry/device_wrappers.h"
-#include "drivers/faulty/faulty_objects.h"
 
 namespace corelane::drivers::faulty {
 namespace {
 
-using device::Device;
-using device::Queue;
-using device::Submission;
+using namespace device;  // A wrapper speaks of the contract alone.
 
-class FaultyQueue final : public device::ForwardingQueue {
+/// What strikes one job's result.
+enum class ResultFault : std::uint8_t { kNone, kShort, kFlip };
+
+/// Draws faults of a plan, reproducibly by order of calls. Any thread.
+class FaultDice {
+ public:
+  explicit FaultDice(const FaultPlan& plan) : plan_(plan), random_(plan.seed + 1) {}
+
+  /// One number for both faults, so that they exclude each other; none where none can strike.
+  ResultFault for_job() {
+    if (!strikes_results()) return ResultFault::kNone;
+    const double x = draw();
+    if (x < plan_.short_result) return ResultFault::kShort;
+    return x < plan_.short_result + plan_.flip ? ResultFault::kFlip : ResultFault::kNone;
+  }
+
+  bool for_allocation() { return plan_.oom > 0 && draw() < plan_.oom; }
+
+  std::uint64_t number() {
+    const MutexLock lock(mutex_);
+    return random_();
+  }
+
+  bool strikes_results() const noexcept { return plan_.short_result + plan_.flip > 0; }
+
+ private:
+  /// 53 random bits, from 0 to below 1.
+  double draw() {
+    const MutexLock lock(mutex_);
+    return static_cast<double>(random_() >> 11) * 0x1p-53;
+  }
+
+  const FaultPlan plan_;
+  Mutex mutex_{LockRank::kLeaf};
+  std::mt19937_64 random_ CORELANE_GUARDED_BY(mutex_);
+};
+
+/// Passes on to the bindings of the device below. After a "short" job output() reports half of the
+/// bytes, as a device does that stopped writing.
+class FaultyBindings final : public Bindings {
+ public:
+  FaultyBindings(std::shared_ptr<Bindings> bindings, std::shared_ptr<const Executable> owner)
+      : inner(std::move(bindings)), executable(std::move(owner)) {}
+
+  Status set_input(std::size_t index, const TensorRef& tensor) override {
+    return inner->set_input(index, tensor);
+  }
+  Status set_output(std::size_t index, const TensorRef& tensor) override {
+    return inner->set_output(index, tensor);
+  }
+  Result<TensorRef> input(std::size_t index) override { return inner->input(index); }
+
+  Result<TensorRef> output(std::size_t index) override {
+    CORELANE_ASSIGN(TensorRef tensor, inner->output(index));
+    if (is_short) tensor.size /= 2;
+    return tensor;
+  }
+
+  Result<std::vector<LayerTime>> layer_times() const override { return inner->layer_times(); }
+
+  /// Inverts one bit of the results.
+  void flip(std::uint64_t random) {
+    const std::size_t count = executable->outputs().size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto tensor = inner->output((random + i) % count);
+      if (!tensor || tensor->size == 0) continue;
+      const std::size_t bit = random % (tensor->size * 8);
+      static_cast<unsigned char*>(tensor->data)[bit / 8] ^=
+          static_cast<unsigned char>(1U << bit % 8);
+      return;
+    }
+  }
+
+  const std::shared_ptr<Bindings> inner;
+  const std::shared_ptr<const Executable> executable;
+  std::atomic<bool> is_short{false};
+};
+
+/// Passes on to the executable below; its bindings are wrapped.
+class FaultyExecutable final : public Executable,
+                               public std::enable_shared_from_this<FaultyExecutable> {
+ public:
+  FaultyExecutable(std::shared_ptr<Executable> executable, std::shared_ptr<FaultDice> dice,
+                   const void* device)
+      : inner(std::move(executable)), owner(device), dice_(std::move(dice)) {}
+
+  const std::vector<TensorDesc>& inputs() const noexcept override { return inner->inputs(); }
+  const std::vector<TensorDesc>& outputs() const noexcept override { return inner->outputs(); }
+  Placement placement() const noexcept override { return inner->placement(); }
+  bool from_precompiled() const noexcept override { return inner->from_precompiled(); }
+  MemoryFigures memory() const override { return inner->memory(); }
+
+  Result<std::shared_ptr<Bindings>> new_bindings() override {
+    if (dice_->for_allocation())
+      return error(Code::kOutOfMemory, "no memory for bindings (injected fault 'oom')");
+    CORELANE_ASSIGN(std::shared_ptr<Bindings> bindings, inner->new_bindings());
+    return std::make_shared<FaultyBindings>(std::move(bindings), shared_from_this());
+  }
+
+  Status make_resident(const CoreSet& cores, Residency residency) override {
+    return inner->make_resident(cores, residency);
+  }
+  void release_residency() override { inner->release_residency(); }
+  Result<Precompiled> export_precompiled() const override { return inner->export_precompiled(); }
+
+  const std::shared_ptr<Executable> inner;
+  const void* const owner;  ///< The device below, for recognition.
+
+ private:
+  const std::shared_ptr<FaultDice> dice_;
+};
+
+/// The completion of a struck job: done once the fault was applied to the result.
+class FaultyCompletion final : public Completion,
+                               public std::enable_shared_from_this<FaultyCompletion> {
+ public:
+  FaultyCompletion(std::shared_ptr<FaultyBindings> bindings, std::shared_ptr<Clock> clock,
+                   std::vector<std::shared_ptr<Fence>> signals)
+      : bindings_(std::move(bindings)), signals_(std::move(signals)), done_(std::move(clock)) {}
+
+  /// Attaches to the job below, which applies `fault` when it succeeded.
+  void watch(std::shared_ptr<Completion> inner, ResultFault fault, std::uint64_t random) {
+    inner_ = std::move(inner);
+    inner_->on_done([self = shared_from_this(), fault, random](Completion& done) {
+      const Status status = done.status();
+      if (status.ok() && fault == ResultFault::kFlip) self->bindings_->flip(random);
+      if (status.ok() && fault == ResultFault::kShort) self->bindings_->is_short = true;
+      self->done_.signal();
+      for (const auto& fence : self->signals_) fence->signal(status);
+    });
+  }
+
+  bool done() const noexcept override { return done_.signalled(); }
+  bool released() const noexcept override { return done() && inner_->released(); }
+  bool wait(TimePoint until) override { return inner_->wait(until) && done_.wait(until); }
+  bool wait_released(TimePoint until) override {
+    return wait(until) && inner_->wait_released(until);
+  }
+
+  Status status() const override {
+    if (done()) return inner_->status();
+    return error(Code::kWrongState,
+                 "the job is not done; wait for it before asking for its status");
+  }
+
+  JobRecord record() const override { return done() ? inner_->record() : JobRecord{}; }
+  bool cancel() override { return inner_->cancel(); }
+
+  void on_done(std::function<void(Completion&)> f) override {
+    done_.on_signal([self = shared_from_this(), f = std::move(f)](const Status&) { f(*self); });
+  }
+
+ private:
+  const std::shared_ptr<FaultyBindings> bindings_;
+  const std::vector<std::shared_ptr<Fence>> signals_;
+  std::shared_ptr<Completion> inner_;
+  Fence done_;
+};
+
+/// Strikes jobs on their way; what it passes on belongs to the device below.
+class FaultyQueue final : public ForwardingQueue {
  public:
   FaultyQueue(std::shared_ptr<Queue> below, std::shared_ptr<Device> device,
               std::shared_ptr<FaultDice> dice)
@@ -46,6 +208,7 @@ class FaultyQueue final : public device::ForwardingQueue {
   }
 
  private:
+  /// Objects of another device would be cast to what they are not.
   Result<Submission> unwrapped(const Submission& job) const {
     const Executable* executable = job.executable.get();
     const Bindings* bindings = job.bindings.get();
@@ -64,6 +227,7 @@ class FaultyQueue final : public device::ForwardingQueue {
     return below;
   }
 
+  /// The job's fences are taken over: they are signalled when the fault is in the result.
   Result<std::shared_ptr<Completion>> submit_struck(const Submission& job, Submission below,
                                                     ResultFault fault) {
     auto bindings = std::static_pointer_cast<FaultyBindings>(job.bindings);
@@ -78,23 +242,23 @@ class FaultyQueue final : public device::ForwardingQueue {
   const std::shared_ptr<FaultDice> dice_;
 };
 
-class FaultyDevice final : public device::ForwardingDevice {
+class FaultyDevice final : public ForwardingDevice {
  public:
   FaultyDevice(std::shared_ptr<Device> below, const FaultPlan& plan)
       : ForwardingDevice(std::move(below)), dice_(std::make_shared<FaultDice>(plan)) {}
 
-  Result<std::shared_ptr<device::Buffer>> create_buffer(
-      std::size_t size, const device::BufferOptions& options) override {
+  Result<std::shared_ptr<Buffer>> create_buffer(std::size_t size,
+                                                const BufferOptions& options) override {
     if (dice_->for_allocation())
       return error(Code::kOutOfMemory, "no memory for {} bytes (injected fault 'oom')", size);
     return inner()->create_buffer(size, options);
   }
-  Result<std::shared_ptr<Executable>> prepare(const device::Image& image,
-                                              const device::PrepareOptions& options) override {
+  Result<std::shared_ptr<Executable>> prepare(const Image& image,
+                                              const PrepareOptions& options) override {
     CORELANE_ASSIGN(std::shared_ptr<Executable> executable, inner()->prepare(image, options));
     return std::make_shared<FaultyExecutable>(std::move(executable), dice_, inner().get());
   }
-  Result<std::shared_ptr<Queue>> make_queue(const device::QueueOptions& options) override {
+  Result<std::shared_ptr<Queue>> make_queue(const QueueOptions& options) override {
     CORELANE_ASSIGN(std::shared_ptr<Queue> queue, inner()->make_queue(options));
     return std::make_shared<FaultyQueue>(std::move(queue), inner(), dice_);
   }

@@ -3,7 +3,6 @@
 
 namespace corelane::device {
 
-const DriverDescription& describe_null();
 const DriverDescription& describe_null() {
   static const DriverDescription description = [] {
     DriverDescription d;

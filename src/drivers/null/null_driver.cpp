@@ -3,7 +3,7 @@
 //  - null_description by what your device is: chips, files, capabilities,
 //  - null_script by the options of your device's text,
 //  - null_image by what reads your images,
-//  - null_engine and null_request by LaneEngine, LaneProgram and LaneRequest over your engine.
+//  - null_engine by LaneEngine, LaneProgram and LaneRequest over your engine.
 // Queues, priorities, deadlines, reset, buffers and traces come from the library. Then hold it to
 // tests/conformance with a fixture of some forty lines.
 #include "corelane/driver/module.h"
@@ -15,17 +15,16 @@ namespace {
 Result<OpenedEngine> open_null(const OpenRequest& request) {
   CORELANE_ASSIGN(drivers::null::Script script,
                   drivers::null::read_script(request.spec, request.info.cores.size()));
-  DeviceInfo info = request.info;
-  info.engine = "none";
-  return OpenedEngine{std::move(info), std::make_shared<drivers::null::NullEngine>(
-                                           std::move(script), request.clock)};
+  auto engine = drivers::null::make_null_engine(std::move(script), request.clock);
+  OpenedEngine opened{request.info, std::move(engine)};
+  opened.info.engine = "none";
+  return opened;
 }
 
 }  // namespace
 
 const DriverDescription& describe_null();
 
-const DriverModule& driver_null();
 const DriverModule& driver_null() {
   static constexpr DriverModule module = {CORELANE_DRIVER_BUILD, &describe_null, &open_null};
   return module;

@@ -1,11 +1,147 @@
 #include "drivers/null/null_engine.h"
 
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+
+#include "base/sync.h"
 #include "drivers/null/null_image.h"
-#include "drivers/null/null_request.h"
 
 namespace corelane::drivers::null {
 namespace {
 
+using device::TensorRef;
+
+/// What all programs of a device share.
+struct NullState {
+  Script script;
+  std::shared_ptr<Clock> clock;
+  std::atomic<std::uint64_t> runs{0};
+};
+
+/// The tensors of one inference.
+class NullRequest final : public device::LaneRequest {
+ public:
+  NullRequest(std::shared_ptr<NullState> state, std::shared_ptr<const Description> description)
+      : state_(std::move(state)),
+        description_(std::move(description)),
+        inputs_(description_->inputs.size()),
+        outputs_(description_->outputs.size()),
+        results_(description_->outputs.size()),
+        own_(description_->outputs.size()) {}
+
+  Status set_input(std::size_t index, const TensorRef& tensor) override {
+    inputs_[index] = tensor;
+    return {};
+  }
+  Status set_output(std::size_t index, const TensorRef& tensor) override {
+    outputs_[index] = tensor;
+    return {};
+  }
+  void set_batch(std::uint32_t batch) override { batch_ = batch; }
+
+  Status run(std::uint64_t core_bits) override {
+    const Duration time = time_on(core_bits);
+    if (time > Duration{}) {
+      const TimePoint until = state_->clock->now() + time;
+      Mutex mutex(LockRank::kUnranked);  // The clock takes its own.
+      std::condition_variable never;
+      MutexLock lock(mutex);
+      while (state_->clock->wait_until(lock.native(), never, until)) {
+      }
+    }
+    return compute();
+  }
+
+  /// On the clock: no thread waits, so that thousands of jobs cost nothing. The lane keeps this
+  /// request until `done` was called.
+  void start(std::uint64_t core_bits, std::function<void(Status)> done) override {
+    const Duration time = time_on(core_bits);
+    if (time == Duration{}) return done(compute());
+    state_->clock->call_at(state_->clock->now() + time,
+                           [this, done = std::move(done)] { done(compute()); });
+  }
+
+  Result<TensorRef> output(std::size_t index) override { return results_[index]; }
+  Result<std::vector<device::LayerTime>> layer_times() const override {
+    return error(Code::kUnsupported, "the null device has no layers");
+  }
+
+ private:
+  /// An image with a time of its own replaces a and b; factors of cores stay the device's.
+  Duration time_on(std::uint64_t core_bits) const {
+    if (!description_->a) return state_->script.time_of(core_bits, batch_);
+    Script own = state_->script;
+    own.a = *description_->a;
+    own.b = description_->b.value_or(Duration{});
+    return own.time_of(core_bits, batch_);
+  }
+
+  /// The declared shape with open dimensions taken from the first input, or 1.
+  Shape actual_shape(const TensorDesc& desc) const {
+    Shape shape = desc.shape;
+    for (std::size_t d = 0; d < shape.rank(); ++d) {
+      if (shape[d] != Shape::kOpen) continue;
+      const bool same = !inputs_.empty() && inputs_[0].shape.rank() == shape.rank();
+      shape[d] = same ? inputs_[0].shape[d] : 1;
+    }
+    return shape;
+  }
+
+  /// Runs are counted over all programs of the device, in the order in which they end.
+  Status compute() {
+    const std::uint64_t run = state_->runs.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (state_->script.fail_every != 0 && run % state_->script.fail_every == 0)
+      return error(Code::kEngineFailed, "run {} of the null device fails by its script (fail={})",
+                   run, state_->script.fail_every);
+    for (std::size_t i = 0; i < outputs_.size(); ++i) CORELANE_TRY(write_output(i));
+    return {};
+  }
+
+  /// A copy of the input at the same place, or the first, where sizes agree; else zeros.
+  Status write_output(std::size_t index) {
+    const TensorDesc& desc = description_->outputs[index];
+    Shape shape = actual_shape(desc);
+    const std::size_t size = dtype_bytes(desc.dtype, shape.elements().value_or(0));
+    TensorRef& target = outputs_[index];
+    if (target.data == nullptr) {
+      own_[index].resize(std::max<std::size_t>(size, 1));
+      results_[index].data = own_[index].data();
+    } else if (target.size < size) {
+      return error(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
+                   desc.name, size, target.size);
+    } else {
+      results_[index].data = target.data;
+      results_[index].keep_alive = target.keep_alive;
+    }
+    results_[index].size = size;
+    results_[index].shape = std::move(shape);
+    if (size == 0) return {};
+    const TensorRef* source =
+        inputs_.empty() ? nullptr : &inputs_[index < inputs_.size() ? index : 0];
+    const bool copy = source != nullptr && input_bytes(*source) == size;
+    if (!copy)
+      std::memset(results_[index].data, 0, size);
+    else if (source->data != results_[index].data)
+      std::memmove(results_[index].data, source->data, size);
+    return {};
+  }
+
+  std::size_t input_bytes(const TensorRef& input) const {
+    const auto index = static_cast<std::size_t>(&input - inputs_.data());
+    return dtype_bytes(description_->inputs[index].dtype, input.shape.elements().value_or(0));
+  }
+
+  const std::shared_ptr<NullState> state_;
+  const std::shared_ptr<const Description> description_;
+  std::vector<TensorRef> inputs_;
+  std::vector<TensorRef> outputs_;
+  std::vector<TensorRef> results_;
+  std::vector<ByteVector> own_;
+  std::uint32_t batch_ = 1;
+};
+
+/// Nothing is compiled: the description is all there is.
 class NullProgram final : public device::LaneProgram {
  public:
   NullProgram(std::shared_ptr<NullState> state, Description description)
@@ -17,7 +153,7 @@ class NullProgram final : public device::LaneProgram {
   device::Placement placement() const noexcept override { return device::Placement::kShared; }
   device::MemoryFigures memory() const override { return {}; }
   Result<std::unique_ptr<device::LaneRequest>> new_request(std::size_t, std::size_t) override {
-    return make_null_request(state_, description_);
+    return std::make_unique<NullRequest>(state_, description_);
   }
   Result<device::Executable::Precompiled> export_precompiled() const override {
     return error(Code::kUnsupported,
@@ -29,26 +165,37 @@ class NullProgram final : public device::LaneProgram {
   const std::shared_ptr<const Description> description_;
 };
 
+class NullEngine final : public device::LaneEngine {
+ public:
+  NullEngine(Script script, std::shared_ptr<Clock> clock) : state_(std::make_shared<NullState>()) {
+    state_->script = std::move(script);
+    state_->clock = std::move(clock);
+  }
+
+  Result<std::shared_ptr<device::LaneProgram>> prepare(
+      const device::Image& image, const device::PrepareOptions& options) override {
+    if (options.profile_layers)
+      return error(Code::kUnsupported, "the null device has no layers to profile");
+    if (!options.exposed_values.empty())
+      return error(Code::kUnsupported, "the null device has no inner value '{}' to expose",
+                   options.exposed_values.front());
+    if (!options.custom_operators.empty())
+      return error(Code::kUnsupported, "the null device runs no operators, so not '{}'",
+                   options.custom_operators.front().type);
+    CORELANE_ASSIGN(Description description, describe(image, options.input_shapes));
+    return std::make_shared<NullProgram>(state_, std::move(description));
+  }
+
+  bool event_driven() const noexcept override { return !state_->script.threads; }
+
+ private:
+  const std::shared_ptr<NullState> state_;
+};
+
 }  // namespace
 
-NullEngine::NullEngine(Script script, std::shared_ptr<Clock> clock)
-    : state_(std::make_shared<NullState>()) {
-  state_->script = std::move(script);
-  state_->clock = std::move(clock);
-}
-
-Result<std::shared_ptr<device::LaneProgram>> NullEngine::prepare(
-    const device::Image& image, const device::PrepareOptions& options) {
-  if (options.profile_layers)
-    return error(Code::kUnsupported, "the null device has no layers to profile");
-  if (!options.exposed_values.empty())
-    return error(Code::kUnsupported, "the null device has no inner value '{}' to expose",
-                 options.exposed_values.front());
-  if (!options.custom_operators.empty())
-    return error(Code::kUnsupported, "the null device runs no operators, so not '{}'",
-                 options.custom_operators.front().type);
-  CORELANE_ASSIGN(Description description, describe(image, options.input_shapes));
-  return std::make_shared<NullProgram>(state_, std::move(description));
+std::shared_ptr<device::LaneEngine> make_null_engine(Script script, std::shared_ptr<Clock> clock) {
+  return std::make_shared<NullEngine>(std::move(script), std::move(clock));
 }
 
 }  // namespace corelane::drivers::null

@@ -2,7 +2,6 @@
 /// copy of the input.
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "corelane/driver/lane_engine.h"
@@ -10,22 +9,6 @@
 
 namespace corelane::drivers::null {
 
-/// What all programs of a device share.
-struct NullState {
-  Script script;
-  std::shared_ptr<Clock> clock;
-  std::atomic<std::uint64_t> runs{0};
-};
-
-class NullEngine final : public device::LaneEngine {
- public:
-  NullEngine(Script script, std::shared_ptr<Clock> clock);
-  Result<std::shared_ptr<device::LaneProgram>> prepare(
-      const device::Image& image, const device::PrepareOptions& options) override;
-  bool event_driven() const noexcept override { return !state_->script.threads; }
-
- private:
-  const std::shared_ptr<NullState> state_;
-};
+std::shared_ptr<device::LaneEngine> make_null_engine(Script script, std::shared_ptr<Clock> clock);
 
 }  // namespace corelane::drivers::null

@@ -8,6 +8,7 @@
 namespace corelane::drivers::null {
 namespace {
 
+/// Words are separated by blanks and tabs; a line may end with a carriage return.
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
   for (std::size_t at = 0; at < line.size();) {
@@ -25,16 +26,11 @@ Result<TensorDesc> read_tensor(const std::vector<std::string_view>& words) {
   if (!dtype || dtype_bits(*dtype) == 0)
     return error(Code::kMalformed, "tensor '{}' has the unknown element type '{}'", words[1],
                  words[2]);
-  TensorDesc desc;
-  desc.name = words[1];
-  desc.dtype = *dtype;
-  if (words.size() == 4) {
-    // The macro is two statements.
-    CORELANE_ASSIGN(desc.shape, parse_shape(words[3]));
-  }
-  return desc;
+  CORELANE_ASSIGN(Shape shape, words.size() == 4 ? parse_shape(words[3]) : Shape());
+  return TensorDesc{.name = std::string(words[1]), .dtype = *dtype, .shape = std::move(shape)};
 }
 
+/// Empty lines and those that begin with '#' say nothing.
 Status read_line(std::string_view line, Description& description) {
   const auto words = words_of(line);
   if (words.empty() || words[0].front() == '#') return {};
@@ -45,11 +41,7 @@ Status read_line(std::string_view line, Description& description) {
   }
   if (words[0] == "time" && words.size() >= 2 && words.size() <= 3) {
     CORELANE_ASSIGN(description.a, parse_duration(words[1]));
-    description.b = Duration{};
-    if (words.size() == 3) {
-      // The macro is two statements.
-      CORELANE_ASSIGN(description.b, parse_duration(words[2]));
-    }
+    CORELANE_ASSIGN(description.b, parse_duration(words.size() == 3 ? words[2] : "0s"));
     return {};
   }
   return error(Code::kMalformed,
@@ -70,6 +62,7 @@ Result<Description> read_text(std::string_view text) {
   return description;
 }
 
+/// A shape may fix open dimensions; it cannot change those that are declared.
 Status choose_shapes(Description& description, const std::vector<Shape>& shapes) {
   if (shapes.empty()) return {};
   if (shapes.size() != description.inputs.size())
@@ -87,6 +80,8 @@ Status choose_shapes(Description& description, const std::vector<Shape>& shapes)
 
 }  // namespace
 
+/// In this order: what the image says itself, what it declares beside its bytes, what the caller
+/// asks for.
 Result<Description> describe(const device::Image& image, const std::vector<Shape>& input_shapes) {
   Description description;
   if (image.kind == "null") {
@@ -100,13 +95,10 @@ Result<Description> describe(const device::Image& image, const std::vector<Shape
     CORELANE_TRY(choose_shapes(description, input_shapes));
     return description;
   }
-  for (const Shape& shape : input_shapes) {
-    TensorDesc input;
-    input.name = "input" + std::to_string(description.inputs.size());
-    input.dtype = DType::kF32;
-    input.shape = shape;
-    description.inputs.push_back(std::move(input));
-  }
+  for (const Shape& shape : input_shapes)
+    description.inputs.push_back({.name = "input" + std::to_string(description.inputs.size()),
+                                  .dtype = DType::kF32,
+                                  .shape = shape});
   if (description.inputs.empty()) return description;
   description.outputs = {description.inputs.front()};
   description.outputs.front().name = "output0";

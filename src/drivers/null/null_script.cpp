@@ -8,6 +8,7 @@
 namespace corelane::drivers::null {
 namespace {
 
+/// All of the text, or nothing.
 template <class T>
 std::optional<T> read_number(std::string_view text) {
   T value{};
@@ -16,6 +17,7 @@ std::optional<T> read_number(std::string_view text) {
   return value;
 }
 
+/// "core1=2.5": core 1 takes 2.5 times as long.
 Status read_factor(std::string_view key, std::string_view value, Script& script) {
   constexpr std::string_view kCore = "core";
   const auto core = read_number<std::size_t>(key.substr(kCore.size()));
@@ -53,6 +55,7 @@ Status read_option(std::string_view key, std::string_view value, Script& script)
 
 }  // namespace
 
+/// Without rounding where no factor applies: tests compare times exactly.
 Duration Script::time_of(std::uint64_t core_bits, std::uint32_t batch) const {
   double slowest = 0;
   for (std::uint64_t bits = core_bits; bits != 0; bits &= bits - 1)

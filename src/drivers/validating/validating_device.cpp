@@ -1,16 +1,21 @@
 #include "corelane/driver/forwarding_device.h"
+#include "device/fence_list.h"
 #include "device/registry/device_wrappers.h"
-#include "drivers/validating/validating_queue.h"
 
 namespace corelane::drivers::validating {
 namespace {
 
-using device::BufferOptions;
-using device::Image;
-using device::PrepareOptions;
+using namespace device;  // A wrapper speaks of the contract alone.
 
+/// Records a core, which a device allocates at once.
 constexpr std::size_t kMaxTrace = std::size_t{1} << 20;
 
+Status check_priority(std::string_view what, std::int32_t priority) {
+  if (priority >= -128 && priority <= 127) return {};
+  return error(Code::kInvalidArgument, "{} {} is not from -128 to 127", what, priority);
+}
+
+/// What no driver can make sense of; the bytes are the driver's to judge.
 Status check_image(const Image& image) {
   if (image.kind.empty())
     return error(Code::kInvalidArgument, "the image has no kind; set it, such as \"onnx\"");
@@ -42,45 +47,75 @@ Status check_options(const PrepareOptions& options) {
   return {};
 }
 
-class ValidatingDevice final : public device::ForwardingDevice {
+/// Leaves to the device what only it knows: whether executable and bindings are its own.
+class ValidatingQueue final : public ForwardingQueue {
+ public:
+  ValidatingQueue(std::shared_ptr<Queue> inner, std::shared_ptr<Device> device)
+      : ForwardingQueue(std::move(inner), device), cores_(device->info().cores.size()) {}
+
+  Result<std::shared_ptr<Completion>> submit(const Submission& job) override {
+    CORELANE_TRY(check(job));
+    return inner().submit(job);
+  }
+
+  Status run(const Submission& job, JobRecord* record) override {
+    CORELANE_TRY(check(job));
+    return inner().run(job, record);
+  }
+
+ private:
+  Status check(const Submission& job) const {
+    if (job.executable == nullptr || job.bindings == nullptr)
+      return error(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
+                   job.executable == nullptr ? "an executable" : "bindings");
+    CORELANE_TRY(job.cores.check(cores_));
+    CORELANE_TRY(check_priority("priority", job.priority));
+    if (job.batch == 0)
+      return error(Code::kInvalidArgument, "a job of 0 samples; batch is 1 or more");
+    CORELANE_TRY(check_fences(job.wait, "wait"));
+    return check_fences(job.signal, "signal");
+  }
+
+  const std::size_t cores_;
+};
+
+/// Checks what the contract asks of callers, so that no driver has to.
+class ValidatingDevice final : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
 
-  Result<std::shared_ptr<device::Buffer>> create_buffer(std::size_t size,
-                                                        const BufferOptions& options) override {
+  Result<std::shared_ptr<Buffer>> create_buffer(std::size_t size,
+                                                const BufferOptions& options) override {
     if (size == 0)
       return error(Code::kInvalidArgument, "a buffer of 0 bytes; ask for at least 1 byte");
     return inner()->create_buffer(size, options);
   }
-  Result<std::shared_ptr<device::Buffer>> import_fd(int fd, std::size_t size,
-                                                    std::size_t offset) override {
+  Result<std::shared_ptr<Buffer>> import_fd(int fd, std::size_t size, std::size_t offset) override {
     if (fd < 0 || size == 0)
       return error(Code::kInvalidArgument,
                    "import of {} bytes of descriptor {}; pass an open descriptor and a size", size,
                    fd);
     return inner()->import_fd(fd, size, offset);
   }
-  Result<std::shared_ptr<device::Buffer>> import_user(void* data, std::size_t size) override {
+  Result<std::shared_ptr<Buffer>> import_user(void* data, std::size_t size) override {
     if (data == nullptr || size == 0)
       return error(Code::kInvalidArgument,
                    "import of {} bytes of user memory at {}; pass an address and a size", size,
                    data);
     return inner()->import_user(data, size);
   }
-  Result<std::shared_ptr<device::Executable>> prepare(const Image& image,
-                                                      const PrepareOptions& options) override {
+  Result<std::shared_ptr<Executable>> prepare(const Image& image,
+                                              const PrepareOptions& options) override {
     CORELANE_TRY(check_image(image));
     CORELANE_TRY(check_options(options));
     return inner()->prepare(image, options);
   }
-  Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions& options) override {
-    if (options.priority < -128 || options.priority > 127)
-      return error(Code::kInvalidArgument, "queue priority {} is not from -128 to 127",
-                   options.priority);
-    CORELANE_ASSIGN(std::shared_ptr<device::Queue> queue, inner()->make_queue(options));
+  Result<std::shared_ptr<Queue>> make_queue(const QueueOptions& options) override {
+    CORELANE_TRY(check_priority("queue priority", options.priority));
+    CORELANE_ASSIGN(std::shared_ptr<Queue> queue, inner()->make_queue(options));
     return std::make_shared<ValidatingQueue>(std::move(queue), inner());
   }
-  Status reset(const device::CoreSet& cores) override {
+  Status reset(const CoreSet& cores) override {
     CORELANE_TRY(cores.check(info().cores.size()));
     return inner()->reset(cores);
   }
