@@ -9,7 +9,6 @@ constexpr std::size_t kMostCores = 3;
 
 }  // namespace
 
-const DriverDescription& describe_rknn();
 const DriverDescription& describe_rknn() {
   static const DriverDescription description = [] {
     DriverDescription d;

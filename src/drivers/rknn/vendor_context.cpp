@@ -48,6 +48,7 @@ Result<std::unique_ptr<VendorContext>> VendorContext::duplicate() const {
   return std::unique_ptr<VendorContext>(new VendorContext(library_, made, false));
 }
 
+/// A failure has no caller any more.
 VendorContext::~VendorContext() {
   const int result = library_->api().destroy(handle_);
   if (result < 0)
@@ -62,6 +63,7 @@ Status VendorContext::query(rknn_query_cmd what, void* answer, std::size_t size,
   return library_->failed("rknn_query", result, Code::kEngineFailed, subject);
 }
 
+/// Once shapes were set, the library tells the new ones by other commands.
 Result<Attributes> VendorContext::attributes() const {
   rknn_input_output_num count{};
   CORELANE_TRY(query(RKNN_QUERY_IN_OUT_NUM, &count, sizeof(count), "the number of inputs"));
@@ -86,6 +88,7 @@ Result<Attributes> VendorContext::attributes() const {
   return result;
 }
 
+/// The text is for people: a library that does not answer is no failure.
 std::string VendorContext::version() const {
   rknn_sdk_version version{};
   if (!query(RKNN_QUERY_SDK_VERSION, &version, sizeof(version), "version").ok()) return {};
@@ -107,6 +110,7 @@ Result<std::string> VendorContext::layer_text() const {
   return std::string(detail.perf_data);  // The API gives a C string, with or without a length.
 }
 
+/// All inputs at once, as the API takes them.
 Status VendorContext::set_input_shapes(std::vector<rknn_tensor_attr>& shapes) {
   if (library_->api().set_input_shapes == nullptr)
     return library_->missing("rknn_set_input_shapes", "to give inputs other shapes");

@@ -15,6 +15,7 @@ class VendorEngine final : public LaneEngine {
   VendorEngine(std::shared_ptr<const Library> library, std::size_t cores)
       : library_(std::move(library)), cores_(cores) {}
 
+  /// "program" is a whole program file, which a Corelane library opens itself.
   Result<std::shared_ptr<LaneProgram>> prepare(const Image& image,
                                                const PrepareOptions& options) override {
     if (image.kind != "rknn" && !(image.kind == "program" && library_->takes_programs()))
@@ -65,6 +66,7 @@ std::string library_path(const DeviceSpec& spec) {
   return variable == nullptr || *variable == '\0' ? "librknnrt.so" : variable;
 }
 
+/// The library is loaded here and nothing is run: whether there is an NPU shows at the first image.
 Result<OpenedEngine> open_rknn(const OpenRequest& request) {
   CORELANE_TRY(check_options(request.spec));
   const std::size_t cores = request.info.cores.size();
@@ -84,7 +86,6 @@ Result<OpenedEngine> open_rknn(const OpenRequest& request) {
 
 const DriverDescription& describe_rknn();
 
-const DriverModule& driver_rknn();
 const DriverModule& driver_rknn() {
   static constexpr DriverModule module = {CORELANE_DRIVER_BUILD, &describe_rknn, &open_rknn};
   return module;

@@ -58,6 +58,7 @@ std::string_view word_at(const Words& row, std::size_t column) {
   return column < row.size() && row[column] != "\\" ? row[column] : std::string_view();
 }
 
+/// Times above 1e12 us, eleven days, are no times.
 std::optional<device::LayerTime> layer_of(const Words& row, const Columns& columns) {
   if (row.empty() || !number_in<std::uint32_t>(row[0])) return std::nullopt;
   const auto micros = number_in<double>(word_at(row, columns.time));

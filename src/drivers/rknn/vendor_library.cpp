@@ -63,6 +63,7 @@ int names_mode() {
   return 0;
 }
 
+/// POSIX lets a data pointer of dlsym() stand for a function.
 template <class F>
 void find(void* handle, const char* name, F*& function) {
   function = reinterpret_cast<F*>(::dlsym(handle, name));
@@ -88,6 +89,7 @@ const char* find_functions(void* handle, Functions& api) {
   return missing;
 }
 
+/// The file that the loader found for a soname: version texts are read from it.
 std::string resolved_path(void* handle, const std::string& asked) {
   link_map* map = nullptr;
   if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr || map->l_name == nullptr ||
@@ -113,6 +115,7 @@ std::string version_in_text(std::string_view bytes) {
   return {};
 }
 
+/// RTLD_LOCAL: its names must not be found by the program or other libraries.
 Result<std::shared_ptr<const Library>> Library::load(const std::string& path) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | names_mode());
   if (handle == nullptr) {
@@ -150,6 +153,7 @@ Status Library::missing(std::string_view function, std::string_view purpose) con
                path_, function, purpose);
 }
 
+/// A code with a meaning of its own decides; else `general` does.
 Status Library::failed(std::string_view function, int code, Code general,
                        std::string_view subject) const {
   const char* constant = code == RKNN_ERR_FAIL ? "RKNN_ERR_FAIL" : "a code of its own";

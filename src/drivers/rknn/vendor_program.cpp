@@ -1,7 +1,6 @@
 #include "drivers/rknn/vendor_program.h"
 
 #include "corelane/base/log.h"
-#include "drivers/rknn/vendor_request.h"
 
 namespace corelane::drivers::rknn {
 namespace {
@@ -11,6 +10,7 @@ const TensorDesc* declared(const std::vector<TensorDesc>& list, std::size_t inde
   return list.empty() ? nullptr : &list[index];
 }
 
+/// Images may declare their tensors, or leave them to the library.
 Status check_count(const std::vector<TensorDesc>& list, std::size_t reported, const char* what) {
   if (list.empty() || list.size() == reported) return {};
   return error(Code::kMalformed,
@@ -31,6 +31,7 @@ Result<std::shared_ptr<VendorProgram>> VendorProgram::create(std::shared_ptr<con
   return program;
 }
 
+/// With other shapes than the image has at first, the library reports its tensors anew.
 Status VendorProgram::build(const device::Image& image, const device::PrepareOptions& options) {
   CORELANE_ASSIGN(first_, VendorContext::open(library_, bytes_, flags_));
   library_->note_version(first_->version());
@@ -69,6 +70,7 @@ Status VendorProgram::choose_shapes(const Attributes& reported, const std::vecto
   return {};
 }
 
+/// Ports first, then what callers see of them, in the order of the image.
 Status VendorProgram::describe(const Attributes& reported, const device::Image& image) {
   for (std::size_t i = 0; i < reported.inputs.size(); ++i) {
     CORELANE_ASSIGN(Port port, input_port(reported.inputs[i], declared(image.inputs, i)));
@@ -109,11 +111,7 @@ Result<std::unique_ptr<VendorContext>> VendorProgram::new_context() {
   return made;
 }
 
-Result<std::unique_ptr<device::LaneRequest>> VendorProgram::new_request(std::size_t, std::size_t) {
-  CORELANE_ASSIGN(auto context, new_context());
-  return std::make_unique<VendorRequest>(shared_from_this(), std::move(context));
-}
-
+/// The library reports one context; duplicates share its weights, and each has activations.
 device::MemoryFigures VendorProgram::memory() const {
   device::MemoryFigures figures;
   figures.weights = figures_.total_weight_size * loads_.load(std::memory_order_relaxed);

@@ -11,6 +11,7 @@ struct Pair {
   rknn_tensor_type type;
   DType dtype;
 };
+/// Types that this device passes both ways.
 constexpr Pair kPairs[] = {{RKNN_TENSOR_FLOAT32, DType::kF32},   {RKNN_TENSOR_FLOAT16, DType::kF16},
                            {RKNN_TENSOR_BFLOAT16, DType::kBF16}, {RKNN_TENSOR_INT8, DType::kI8},
                            {RKNN_TENSOR_UINT8, DType::kU8},      {RKNN_TENSOR_INT16, DType::kI16},
@@ -61,6 +62,7 @@ Result<Port> start(const rknn_tensor_attr& attr, const TensorDesc* declared, con
   return port;
 }
 
+/// Sizes, once type and layout are decided.
 Result<Port> finish(Port port, const char* what) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
   CORELANE_ASSIGN(port.bytes, port.desc.bytes());
@@ -91,6 +93,7 @@ std::optional<rknn_tensor_type> type_of(DType dtype) noexcept {
   return std::nullopt;
 }
 
+/// Attributes come from outside: ranks and dimensions are checked before they are used.
 Result<Shape> shape_of(const rknn_tensor_attr& attr) {
   if (attr.n_dims > RKNN_MAX_DIMS)
     return error(Code::kMalformed, "tensor '{}' is reported with {} dimensions; at most {} can be",
@@ -148,6 +151,7 @@ Result<Port> input_port(const rknn_tensor_attr& attr, const TensorDesc* declared
   return finish(std::move(port), "input");
 }
 
+/// As f32 wherever the tensor stands for reals: the library knows its quantization best.
 Result<Port> output_port(const rknn_tensor_attr& attr, const TensorDesc* declared) {
   CORELANE_ASSIGN(Port port, start(attr, declared, "output"));
   const DType own = *dtype_of(attr.type);
