@@ -1,7 +1,7 @@
 #include "corelane/device/matmul_image.h"
 #include "corelane/driver/module.h"
 #include "drivers/chips/known_chips.h"
-#include "drivers/virtual/virtual_device.h"
+#include "drivers/virtual/virtual_engine.h"
 
 namespace corelane::device {
 

@@ -1,9 +1,10 @@
 #include "drivers/virtual/virtual_engine.h"
 
-#include <exception>
 #include <utility>
 
+#include "base/guard.h"
 #include "corelane/device/matmul_image.h"
+#include "corelane/driver/module.h"
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/engine/virtual_program.h"
@@ -19,24 +20,21 @@ class VirtualEngine final : public device::LaneEngine {
 
   Result<std::shared_ptr<device::LaneProgram>> prepare(
       const device::Image& image, const device::PrepareOptions& options) override {
-    if (image.kind == device::kMatmulKind) {
-      try {
+    using Prepared = Result<std::shared_ptr<device::LaneProgram>>;
+    if (image.kind == device::kMatmulKind)
+      return engine_call("preparing a matrix product", Code::kEngineFailed, [&]() -> Prepared {
         return MatmulProgram::create(image, options, matrices_);
-      } catch (...) {
-        return error(gemm_failure("preparing a matrix product"));
-      }
-    }
+      });
     if (image.kind != "onnx")
       return error(Code::kForeignImage,
                    "an image of kind '{}' cannot run on the virtual NPU, which takes 'onnx' and "
                    "'{}'; open the device it was compiled for, or compile its ONNX model",
                    image.kind, device::kMatmulKind);
+    // Products need no engine and work in a forked child; networks do not.
     CORELANE_TRY(engine_usable());
-    try {
+    return engine_call("preparing a network", Code::kInternal, [&]() -> Prepared {
       return VirtualProgram::create(image, options, lanes_, direct_);
-    } catch (...) {
-      return error(status_of_exception(Code::kInternal, "preparing a network"));
-    }
+    });
   }
 
  private:
@@ -51,10 +49,18 @@ std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes, bool 
   return std::make_shared<VirtualEngine>(lanes, direct);
 }
 
-void describe_engine(device::DeviceInfo& info) {
-  info.engine = "OpenVINO " + engine_version();
-  info.isa = engine_isa();
-  info.capabilities.multi_core_jobs = info.cores.size() > 1;
+Result<device::OpenedEngine> open_virtual_engine(const device::OpenRequest& request) {
+  return no_throw("opening the virtual NPU", [&]() -> Result<device::OpenedEngine> {
+    for (const auto& [key, value] : request.spec.options)
+      if (key != "name")
+        return error(Code::kInvalidArgument, "option '{}={}' is unknown; 'virtual' takes name=...",
+                     key, value);
+    device::OpenedEngine opened{request.info, make_virtual_engine(request.info.cores.size())};
+    opened.info.engine = "OpenVINO " + engine_version();
+    opened.info.isa = engine_isa();
+    opened.info.capabilities.multi_core_jobs = opened.info.cores.size() > 1;
+    return opened;
+  });
 }
 
 }  // namespace corelane::drivers::virtual_npu

@@ -1,21 +1,15 @@
 /// The export of libcorelane_virtual.so.
-#include <utility>
-
 #include "corelane/base/log.h"
 #include "corelane/driver/module.h"
-#include "drivers/virtual/virtual_device.h"
+#include "drivers/virtual/virtual_engine.h"
 
 namespace {
 
-/// The module has its own copy of the log, which passes its lines to the library's.
-void take_services(const corelane::device::HostServices& services) {
-  corelane::log::set_level(services.log_level);
-  if (services.log) corelane::log::set_callback(services.log);
-}
-
 corelane::Result<corelane::device::OpenedEngine> open_engine(
     const corelane::device::OpenRequest& request) {
-  take_services(request.services);
+  // The module has its own copy of the log, which passes its lines to the library's.
+  corelane::log::set_level(request.services.log_level);
+  if (request.services.log) corelane::log::set_callback(request.services.log);
   return corelane::drivers::virtual_npu::open_virtual_engine(request);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string_view>
 #include <unordered_map>
 
@@ -30,22 +31,9 @@ void clamp(const DirectStep& step, const float* a, const float*, float* y) {
 }
 
 // NaN goes through, as in ONNX Runtime.
-float relu(float x) { return x < 0 ? 0.0F : x; }
-float larger(float a, float b) { return a > b || std::isnan(a) ? a : b; }
-float smaller(float a, float b) { return a < b || std::isnan(a) ? a : b; }
-float sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
-float negative(float x) { return -x; }
-float absolute(float x) { return std::fabs(x); }
-float root(float x) { return std::sqrt(x); }
-float down(float x) { return std::floor(x); }
-float up(float x) { return std::ceil(x); }
-float power_of_e(float x) { return std::exp(x); }
-float logarithm(float x) { return std::log(x); }
-float tangent(float x) { return std::tanh(x); }
-float sum(float a, float b) { return a + b; }
-float difference(float a, float b) { return a - b; }
-float product(float a, float b) { return a * b; }
-float quotient(float a, float b) { return a / b; }
+constexpr auto kRelu = [](float x) { return x < 0 ? 0.0F : x; };
+constexpr auto kLarger = [](float a, float b) { return a > b || std::isnan(a) ? a : b; };
+constexpr auto kSmaller = [](float a, float b) { return a < b || std::isnan(a) ? a : b; };
 
 constexpr std::size_t kDear = 24;  ///< Cost of the functions of the C library.
 
@@ -53,23 +41,23 @@ constexpr std::size_t kDear = 24;  ///< Cost of the functions of the C library.
 
 const DirectOperator* find_elementwise(const ov::Node& node) {
   static const std::unordered_map<std::string_view, DirectOperator> operators = {
-      {"Relu", {unary<relu>, 1, 1}},
-      {"Abs", {unary<absolute>, 1, 1}},
-      {"Negative", {unary<negative>, 1, 1}},
+      {"Relu", {unary<kRelu>, 1, 1}},
+      {"Abs", {unary<[](float x) { return std::fabs(x); }>, 1, 1}},
+      {"Negative", {unary<[](float x) { return -x; }>, 1, 1}},
       {"Clamp", {clamp, 1, 1}},
-      {"Sqrt", {unary<root>, 1, 4}},
-      {"Floor", {unary<down>, 1, 8}},
-      {"Ceiling", {unary<up>, 1, 8}},
-      {"Exp", {unary<power_of_e>, 1, kDear}},
-      {"Log", {unary<logarithm>, 1, kDear}},
-      {"Tanh", {unary<tangent>, 1, kDear}},
-      {"Sigmoid", {unary<sigmoid>, 1, kDear}},
-      {"Add", {binary<sum>, 2, 1}},
-      {"Subtract", {binary<difference>, 2, 1}},
-      {"Multiply", {binary<product>, 2, 1}},
-      {"Divide", {binary<quotient>, 2, 2}},
-      {"Maximum", {binary<larger>, 2, 2}},
-      {"Minimum", {binary<smaller>, 2, 2}},
+      {"Sqrt", {unary<[](float x) { return std::sqrt(x); }>, 1, 4}},
+      {"Floor", {unary<[](float x) { return std::floor(x); }>, 1, 8}},
+      {"Ceiling", {unary<[](float x) { return std::ceil(x); }>, 1, 8}},
+      {"Exp", {unary<[](float x) { return std::exp(x); }>, 1, kDear}},
+      {"Log", {unary<[](float x) { return std::log(x); }>, 1, kDear}},
+      {"Tanh", {unary<[](float x) { return std::tanh(x); }>, 1, kDear}},
+      {"Sigmoid", {unary<[](float x) { return 1.0F / (1.0F + std::exp(-x)); }>, 1, kDear}},
+      {"Add", {binary<std::plus<float>{}>, 2, 1}},
+      {"Subtract", {binary<std::minus<float>{}>, 2, 1}},
+      {"Multiply", {binary<std::multiplies<float>{}>, 2, 1}},
+      {"Divide", {binary<std::divides<float>{}>, 2, 2}},
+      {"Maximum", {binary<kLarger>, 2, 2}},
+      {"Minimum", {binary<kSmaller>, 2, 2}},
   };
   const auto found = operators.find(node.get_type_name());
   return found == operators.end() ? nullptr : &found->second;

@@ -71,6 +71,7 @@ bool is_direct_operator(const ov::Node& node) {
 /// Walks a network once; every add_*() is false where the network cannot run this way.
 class DirectBuilder {
  public:
+  /// Inputs by name: the engine may have dropped or reordered them.
   std::shared_ptr<const DirectNetwork> build(const ov::Model& network,
                                              std::span<const TensorDesc> inputs) {
     for (const auto& parameter : network.get_parameters()) {
@@ -239,6 +240,7 @@ std::shared_ptr<const DirectNetwork> DirectNetwork::make(const ov::Model& networ
   return DirectBuilder().build(network, inputs);
 }
 
+/// No check and no allocation: sizes were settled when the network was made.
 void DirectNetwork::run(std::span<const float* const> inputs, std::span<float* const> outputs,
                         float* scratch) const noexcept {
   const auto find = [&](const DirectOperand& operand) -> const float* {

@@ -1,11 +1,10 @@
 #include "drivers/virtual/engine/compiled_copy.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <openvino/op/constant.hpp>
-#include <ostream>
-#include <streambuf>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -74,43 +73,6 @@ std::size_t constants_of(const ov::Model& network) {
   return bytes;
 }
 
-/// A stream into a vector. The engine goes back to complete its header.
-class VectorBuffer : public std::streambuf {
- public:
-  explicit VectorBuffer(ByteVector& out) : out_(out) {}
-
- protected:
-  std::streamsize xsputn(const char* data, std::streamsize size) override {
-    const auto count = static_cast<std::size_t>(size);
-    if (out_.size() < at_ + count) out_.resize(at_ + count);
-    if (count > 0) std::memcpy(out_.data() + at_, data, count);
-    at_ += count;
-    return size;
-  }
-  int_type overflow(int_type c) override {
-    if (c == traits_type::eof()) return 0;
-    const char byte = traits_type::to_char_type(c);
-    xsputn(&byte, 1);
-    return c;
-  }
-  pos_type seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode) override {
-    const std::size_t base = from == std::ios_base::beg   ? 0
-                             : from == std::ios_base::cur ? at_
-                                                          : out_.size();
-    const off_type target = static_cast<off_type>(base) + offset;
-    if (target < 0 || target > static_cast<off_type>(out_.size())) return pos_type(off_type(-1));
-    at_ = static_cast<std::size_t>(target);
-    return pos_type(target);
-  }
-  pos_type seekpos(pos_type position, std::ios_base::openmode mode) override {
-    return seekoff(off_type(position), std::ios_base::beg, mode);
-  }
-
- private:
-  ByteVector& out_;
-  std::size_t at_ = 0;
-};
-
 }  // namespace
 
 /// Computed at the first call: most programs are never asked.
@@ -135,7 +97,9 @@ Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<o
                                                          const CopySettings& settings,
                                                          const device::PrepareOptions& options,
                                                          const NodeNames& names) {
-  try {
+  using Copy = Result<std::shared_ptr<const CompiledCopy>>;
+  constexpr std::string_view kWhat = "the engine cannot compile the network";
+  const auto compile = [&]() -> Copy {
     ov::Core& core = engine_core();
     const HeapGrowth growth;
     log::debug(kPart, "compiling a copy of {} streams, {} threads", settings.streams,
@@ -145,17 +109,17 @@ Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<o
     const std::size_t kept = constants_of(*network);
     return std::make_shared<const CompiledCopy>(std::move(model), settings, nullptr, kept,
                                                 growth.bytes() + kept);
-  } catch (...) {
-    return error(status_of_exception(Code::kUnsupportedModel,
-                                     "the engine cannot compile the network", names));
-  }
+  };
+  return engine_call(kWhat, Code::kUnsupportedModel, compile, names);
 }
 
 /// The engine reads the blob in place, so the copy holds it.
 Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Blob> blob,
                                                         const CopySettings& settings,
                                                         const device::PrepareOptions& options) {
-  try {
+  using Copy = Result<std::shared_ptr<const CompiledCopy>>;
+  constexpr std::string_view kWhat = "the engine refuses the pre-compiled form";
+  return engine_call(kWhat, Code::kUnsupportedModel, [&]() -> Copy {
     ov::Core& core = engine_core();
     const HeapGrowth growth;
     log::debug(kPart, "importing a copy of {} streams, {} threads", settings.streams,
@@ -166,30 +130,22 @@ Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Bl
     auto model = core.import_model(tensor, "CPU", compile_settings(settings, options));
     return std::make_shared<const CompiledCopy>(std::move(model), settings, std::move(blob), 0,
                                                 growth.bytes());
-  } catch (...) {
-    return error(
-        status_of_exception(Code::kUnsupportedModel, "the engine refuses the pre-compiled form"));
-  }
+  });
 }
 
 /// The form holds the constants too: a copy that is imported from it reads them there.
 Result<std::shared_ptr<const Blob>> export_blob(const CompiledCopy& copy) {
-  try {
-    auto bytes = std::make_shared<ByteVector>();
-    VectorBuffer buffer(*bytes);
-    std::ostream stream(&buffer);
+  using Made = Result<std::shared_ptr<const Blob>>;
+  return engine_call("the engine cannot export the program", Code::kEngineFailed, [&]() -> Made {
+    std::ostringstream stream;
     ov::CompiledModel model = copy.model();  // export_model() is not const.
     model.export_model(stream);
-    if (!stream.good() || bytes->empty())
+    const bool written = stream.good();
+    const auto bytes = std::make_shared<const std::string>(std::move(stream).str());
+    if (!written || bytes->empty())
       return error(Code::kEngineFailed, "the engine wrote no pre-compiled form");
-    auto blob = std::make_shared<Blob>();
-    blob->bytes = *bytes;
-    blob->heap_bytes = bytes->size();
-    blob->owner = std::move(bytes);
-    return blob;
-  } catch (...) {
-    return error(status_of_exception(Code::kEngineFailed, "the engine cannot export the program"));
-  }
+    return std::make_shared<const Blob>(Blob{as_byte_span(*bytes), bytes, bytes->size()});
+  });
 }
 
 }  // namespace corelane::drivers::virtual_npu

@@ -8,6 +8,7 @@
 namespace corelane::drivers::virtual_npu {
 namespace {
 
+/// Characters of one line, and of a detail that gets no further line.
 constexpr std::size_t kMaxDetail = 400;
 
 /// The text between `before` and `after`; nullopt when either is missing.
@@ -112,6 +113,7 @@ Complaint read_complaint(std::string_view what) {
   return complaint;
 }
 
+/// Where the text names an operator alone, a node of that type helps to find it.
 Status complaint_status(Code code, std::string_view context, std::string_view what,
                         const NodeNames& names) {
   Complaint complaint = read_complaint(what);

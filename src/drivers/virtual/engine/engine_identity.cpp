@@ -1,6 +1,7 @@
 #include "drivers/virtual/engine/engine_identity.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <array>
 #include <fstream>
 #include <openvino/core/version.hpp>
@@ -9,16 +10,7 @@
 namespace corelane::drivers::virtual_npu {
 namespace {
 
-bool has_flag(std::string_view flags, std::string_view flag) {
-  for (std::size_t at = flags.find(flag); at != std::string_view::npos;
-       at = flags.find(flag, at + 1)) {
-    const std::size_t end = at + flag.size();
-    if ((at == 0 || flags[at - 1] == ' ') && (end == flags.size() || flags[end] == ' '))
-      return true;
-  }
-  return false;
-}
-
+/// The flags of the first CPU: "flags" on x86, "Features" on ARM. Empty where there is no /proc.
 std::string read_cpu_flags() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -31,6 +23,7 @@ std::string read_cpu_flags() {
 
 }  // namespace
 
+/// "unknown" where the library has no number.
 const std::string& engine_build() {
   static const std::string build = [] {
     const char* number = ov::get_openvino_version().buildNumber;
@@ -50,6 +43,7 @@ const std::string& engine_isa() {
 }
 
 std::string isa_from_flags(std::string_view flags) {
+  /// The kernel's word and ours; of the first list the best one counts.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kBase = {{
       {"avx512f", "avx512"},
       {"avx2", "avx2"},
@@ -69,12 +63,16 @@ std::string isa_from_flags(std::string_view flags) {
       {"i8mm", "i8mm"},
       {"sve", "sve"},
   }};
+  const std::string words = fmt::format(" {} ", flags);
+  const auto has = [&](std::string_view flag) {
+    return words.find(fmt::format(" {} ", flag)) != std::string::npos;
+  };
   std::string isa;
   for (const auto& [flag, name] : kBase)
-    if (isa.empty() && has_flag(flags, flag)) isa = name;
+    if (isa.empty() && has(flag)) isa = name;
   if (isa.empty()) isa = "baseline";
   for (const auto& [flag, name] : kExtras)
-    if (has_flag(flags, flag)) isa.append("+").append(name);
+    if (has(flag)) isa.append("+").append(name);
   return isa;
 }
 

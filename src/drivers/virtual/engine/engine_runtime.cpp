@@ -6,11 +6,13 @@
 #include <array>
 #include <atomic>
 #include <new>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include "base/fork.h"
+#include "base/guard.h"
 #include "base/leaked.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -21,6 +23,7 @@ struct TypePair {
   ov::element::Type_t engine;
 };
 
+/// Strings are missing: no device computes with them.
 constexpr std::array<TypePair, 15> kTypes = {{
     {DType::kF32, ov::element::Type_t::f32},
     {DType::kF16, ov::element::Type_t::f16},
@@ -71,6 +74,7 @@ std::atomic<bool> engine_left_behind{false};
 
 }  // namespace
 
+/// Marked before the core is made: a fork in between leaves threads behind as well.
 ov::Core& engine_core() {
   engine_used.store(true, std::memory_order_relaxed);
   static Leaked<ov::Core> core;  // See the header.
@@ -85,6 +89,7 @@ Status engine_usable() {
                "multiprocessing's 'spawn'), or fork before the first session is made");
 }
 
+/// By the calling thread's affinity, which cpusets and taskset narrow.
 std::size_t usable_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -138,19 +143,19 @@ ov::Shape engine_shape(const Shape& shape) {
   return result;
 }
 
-Status status_of_exception(Code code, std::string_view context, const NodeNames& names) {
+Status engine_failure(std::string_view what, Code code, const NodeNames& names) {
   try {
     throw;
+  } catch (const dnnl::error& e) {
+    if (e.status != dnnl_out_of_memory) return error(code, "{}: oneDNN: {}", what, e.what());
   } catch (const std::bad_alloc&) {
-    return error(Code::kOutOfMemory, "{}: the engine found no memory", context);
+    // Reported below.
   } catch (const std::exception& e) {
-    const std::string_view what = e.what();
-    if (says_out_of_memory(what))
-      return error(Code::kOutOfMemory, "{}: the engine found no memory", context);
-    return complaint_status(code, context, what, names);
+    if (!says_out_of_memory(e.what())) return complaint_status(code, what, e.what(), names);
   } catch (...) {
-    return error(code, "{}: the engine threw something other than a std::exception", context);
+    return status_of_exception(what, code);
   }
+  return error(Code::kOutOfMemory, "{}: the engine found no memory", what);
 }
 
 }  // namespace corelane::drivers::virtual_npu

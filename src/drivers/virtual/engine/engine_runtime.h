@@ -6,6 +6,7 @@
 #include <openvino/openvino.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "corelane/base/status.h"
 #include "corelane/device/executable.h"
@@ -42,8 +43,21 @@ Shape shape_of(const ov::Shape& shape);
 /// Of a static shape.
 ov::Shape engine_shape(const Shape& shape);
 
-/// To be called in a catch block: the exception in flight as a Status. std::bad_alloc (also when
-/// the engine reports it in a text only) is kOutOfMemory.
-Status status_of_exception(Code code, std::string_view context, const NodeNames& names = {});
+/// As status_of_exception() of base/guard.h, for what OpenVINO and oneDNN throw: its text is read
+/// (engine_complaint.h), and a lack of memory, also one that stands in the text only, is
+/// kOutOfMemory.
+Status engine_failure(std::string_view what, Code code, const NodeNames& names = {});
+
+/// As no_throw() of base/guard.h, with engine_failure(). `what` is made at each call: for calls
+/// that take longer than a text.
+template <class F>
+std::invoke_result_t<F&> engine_call(std::string_view what, Code code, F&& f,
+                                     const NodeNames& names = {}) {
+  try {
+    return f();
+  } catch (...) {
+    return error(engine_failure(what, code, names));
+  }
+}
 
 }  // namespace corelane::drivers::virtual_npu

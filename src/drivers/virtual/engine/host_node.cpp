@@ -16,6 +16,7 @@ constexpr std::string_view kMarker = "corelane-host-operator#";
 /// Bounds the failures that no job collects, because it was abandoned.
 constexpr std::size_t kMaxKept = 64;
 
+/// An empty tensor has no address that may be used.
 TensorView view_of(const ov::Tensor& tensor) {
   TensorView view;
   view.data = tensor.get_size() == 0 ? nullptr : tensor.data();
@@ -38,17 +39,12 @@ Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs
                  "custom operator '{}' (node '{}') has no implementation; register one under that "
                  "type before the inference",
                  node.type, node.name);
-  try {
-    const device::HostOperatorCall call{node.type, node.name, node.attributes, inputs, outputs};
-    if (const Status status = op(call); !status.ok())
-      return status.wrap(Code::kHostOperatorFailed,
-                         "custom operator '" + node.type + "' (node '" + node.name + "') failed");
-    return {};
-  } catch (...) {
-    return corelane::status_of_exception(
-        fmt::format("custom operator '{}' (node '{}')", node.type, node.name),
-        Code::kHostOperatorFailed);
-  }
+  const device::HostOperatorCall call{node.type, node.name, node.attributes, inputs, outputs};
+  const Status status = no_throw(
+      "its callback", [&] { return op(call); }, Code::kHostOperatorFailed);
+  if (status.ok()) return {};
+  return status.wrap(Code::kHostOperatorFailed,
+                     "custom operator '" + node.type + "' (node '" + node.name + "') failed");
 }
 
 /// Where no job takes them, the oldest are dropped.
@@ -88,6 +84,7 @@ void HostNode::depend_on(const ov::Output<ov::Node>& parameter) {
   validate_and_infer_types();
 }
 
+/// The model's type where it is known: the engine may have narrowed the input's.
 ov::element::Type HostNode::declared_input_type(std::size_t input) const {
   const ov::element::Type& type = input_types_[input];
   return type.is_dynamic() ? get_input_element_type(input) : type;
@@ -128,6 +125,7 @@ void HostNode::validate_and_infer_types() {
   }
 }
 
+/// Types are kept from the original, since the new inputs may be narrowed ones.
 std::shared_ptr<ov::Node> HostNode::clone_with_new_inputs(const ov::OutputVector& inputs) const {
   check_new_args_count(this, inputs);
   auto clone = std::make_shared<HostNode>();

@@ -167,8 +167,7 @@ Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
     restore_output_types(*network, patched);
     if (operators) keep_at_run_time(*network);
   } catch (...) {
-    const Status status =
-        status_of_exception(Code::kUnsupportedModel, kContext, patched.first_node);
+    const Status status = engine_failure(kContext, Code::kUnsupportedModel, patched.first_node);
     if (status.code() != Code::kUnsupportedModel) return error(status);
     return error(status.code(), "{}; {}", status.message(), reading_remedy(status.message()));
   }

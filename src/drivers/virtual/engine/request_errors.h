@@ -2,16 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 
 #include "corelane/base/status.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane::drivers::virtual_npu {
-
-inline Status bad_index(std::string_view role, std::size_t index, std::size_t count) {
-  return error(Code::kOutOfRange, "{} {} does not exist, the program has {}", role, index, count);
-}
 
 inline Status memory_too_small(const TensorDesc& output, std::size_t bytes, const Shape& shape,
                                std::size_t held) {

@@ -42,8 +42,8 @@ Status ShapeCheck::check(const std::vector<Shape>& shapes) {
       std::string text;
       for (std::size_t i = 0; i < shapes.size(); ++i)
         text += (i > 0 ? ", " : "") + inputs_[i].name + " " + shapes[i].to_string();
-      return error(status_of_exception(Code::kShapeMismatch,
-                                       "the network does not take inputs of the shapes " + text));
+      return error(engine_failure("the network does not take inputs of the shapes " + text,
+                                  Code::kShapeMismatch));
     }
   });
   return good ? Status() : good.error();

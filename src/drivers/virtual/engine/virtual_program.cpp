@@ -9,7 +9,6 @@
 #include "drivers/virtual/direct/direct_request.h"
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/engine/network.h"
-#include "drivers/virtual/engine/virtual_request.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
@@ -168,12 +167,7 @@ std::optional<VirtualProgram::FirstCopy> VirtualProgram::import_first(const Patc
 Result<VirtualProgram::FirstCopy> VirtualProgram::compile_first(const PatchedModel& patched,
                                                                 bool large) {
   CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
-  Throwing throwing = Throwing::kMaybe;
-  try {
-    if (!operators_) throwing = throwing_of(*network);
-  } catch (...) {
-    return error(status_of_exception(Code::kInternal, "walking the network"));
-  }
+  const Throwing throwing = operators_ ? Throwing::kMaybe : throwing_of(*network);
   // What may throw must not run inline with one thread, so it goes through stream threads.
   FirstCopy first;
   first.never_throws = throwing != Throwing::kMaybe;
@@ -182,11 +176,7 @@ Result<VirtualProgram::FirstCopy> VirtualProgram::compile_first(const PatchedMod
                                            patched.first_node));
   CORELANE_ASSIGN(first.ports, describe(patched, first.copy->model()));
   if (throwing != Throwing::kIfDynamic) return first;
-  try {
-    first.never_throws = all_static(*first.copy->model().get_runtime_model());
-  } catch (...) {
-    return error(status_of_exception(Code::kInternal, "walking the engine's graph"));
-  }
+  first.never_throws = all_static(*first.copy->model().get_runtime_model());
   if (first.never_throws || first.shared || lanes_ == 1) return first;
   // Made for inline runs, and found to need stream threads.
   first.shared = true;
@@ -198,7 +188,7 @@ Result<VirtualProgram::FirstCopy> VirtualProgram::compile_first(const PatchedMod
 /// name.
 Result<VirtualProgram::Ports> VirtualProgram::describe(const PatchedModel& patched,
                                                        const ov::CompiledModel& model) const {
-  try {
+  return engine_call("describing the network", Code::kInternal, [&]() -> Result<Ports> {
     std::unordered_map<std::string, int> names;
     const auto& engine_inputs = model.inputs();
     for (std::size_t i = 0; i < engine_inputs.size(); ++i)
@@ -227,9 +217,7 @@ Result<VirtualProgram::Ports> VirtualProgram::describe(const PatchedModel& patch
       ports.outputs.push_back(std::move(desc));
     }
     return ports;
-  } catch (...) {
-    return error(status_of_exception(Code::kInternal, "describing the compiled network"));
-  }
+  });
 }
 
 /// A wide job gets threads, a shared copy streams: one job at a time in each stream.
@@ -274,31 +262,21 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::new_request(std::si
     return error(Code::kInvalidArgument, "width {} from core {}: this device has {} cores", width,
                  core, lanes_);
   if (!direct_) return engine_request(width, core);
-  return std::make_unique<DirectRequest>(
-      shared_from_this(), direct_, [this, width, core] { return engine_request(width, core); });
-}
-
-Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::engine_request(std::size_t width,
-                                                                            std::size_t core) {
-  CORELANE_ASSIGN(CopyPtr copy, copy_for(width, core));
-  return VirtualRequest::create(shared_from_this(), std::move(copy), never_throws_);
+  return make_direct_request(shared_from_this(), direct_,
+                             [this, width, core] { return engine_request(width, core); });
 }
 
 /// Reads the network once more, without its large constants, at the first run of open shapes.
 Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
   Status made;
   std::call_once(shape_check_made_, [&] {
-    try {
-      auto patched = patch();
-      auto network = patched ? read_network(*patched, operators_)
-                             : Result<std::shared_ptr<ov::Model>>(tl::unexpect, patched.error());
-      if (network)
-        shape_check_ = std::make_unique<ShapeCheck>(*network, inputs_);
-      else
-        made = network.error();
-    } catch (...) {
-      made = status_of_exception(Code::kInternal, "reading the network for its shapes");
-    }
+    const auto make = [&]() -> Status {
+      CORELANE_ASSIGN(const PatchedModel patched, patch());
+      CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
+      shape_check_ = std::make_unique<ShapeCheck>(network, inputs_);
+      return {};
+    };
+    made = engine_call("reading the network for its shapes", Code::kInternal, make);
   });
   // The engine has compiled this network; where the check cannot be made, its own checks decide.
   if (!made.ok()) log::warn(kPart, "shapes are not checked: {}", made.to_string());

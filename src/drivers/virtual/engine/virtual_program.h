@@ -1,7 +1,7 @@
 /// A network prepared for the lanes of one virtual NPU.
 ///
 /// This room runs networks on OpenVINO: network.h reads one, compiled_copy.h compiles it, this file
-/// keeps its copies, virtual_request.h runs one of them. Beside that way: engine_runtime.h (the
+/// keeps its copies, virtual_request.cpp runs one of them. Beside that way: engine_runtime.h (the
 /// core, types, exceptions), host_node.h (custom operators), shape_check.h, and engine_complaint.h,
 /// the one place that parses the engine's prose.
 #pragma once

@@ -1,9 +1,6 @@
 #include "drivers/virtual/matmul/matmul_gemm.h"
 
-#include <new>
-
 #include "base/leaked.h"
-#include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/matmul/matmul_kernels.h"
 #include "drivers/virtual/matmul/matmul_threads.h"
 
@@ -144,18 +141,6 @@ void Gemm::run_lean(const float* a, const PackedB& b, float* c) const {
   product.zeros = b.zeros.empty() ? nullptr : b.zeros.data();
   for_ranges(threads_, lean_columns(n_) / kLeanColumns, 1,
              [&](std::size_t first, std::size_t last) { multiply_lean(product, first, last); });
-}
-
-Status gemm_failure(std::string_view context) {
-  try {
-    throw;
-  } catch (const dnnl::error& e) {
-    if (e.status == dnnl_out_of_memory)
-      return error(Code::kOutOfMemory, "{}: oneDNN found no memory", context);
-    return error(Code::kEngineFailed, "{}: oneDNN: {}", context, e.what());
-  } catch (...) {
-    return status_of_exception(Code::kEngineFailed, context);
-  }
 }
 
 }  // namespace corelane::drivers::virtual_npu

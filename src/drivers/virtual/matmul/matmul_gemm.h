@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "corelane/base/status.h"
 #include "drivers/virtual/matmul/matmul_memory.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -82,8 +81,5 @@ class Gemm {
   std::unordered_map<int, dnnl::memory> arguments_;
   std::vector<std::int32_t> pairs_;
 };
-
-/// To be called in a catch block: the exception of oneDNN in flight as a Status.
-Status gemm_failure(std::string_view context);
 
 }  // namespace corelane::drivers::virtual_npu

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/matmul/matmul_kernels.h"
@@ -16,6 +15,7 @@ using device::MatmulDesc;
 using device::MatmulLayoutB;
 using device::MatmulQuantB;
 
+/// Rows that are worth a thread.
 constexpr std::size_t kLeastRows = 16;
 
 /// B as rows of plain elements: rows of N ("k rows"), or rows of K ("n rows").
@@ -38,6 +38,7 @@ class Packer {
         k_(static_cast<std::size_t>(desc.k)),
         n_(static_cast<std::size_t>(desc.n)) {}
 
+  /// Sums of columns are of the plain integers, so they are made while those are there.
   std::shared_ptr<const PackedB> pack() {
     PlainB plain = read();
     if (form_ == GemmForm::kF32) plain = to_f32(std::move(plain));
@@ -275,6 +276,7 @@ class Packer {
 
 }  // namespace
 
+/// Scales of groups differ along K: sums over all of K cannot take them afterwards.
 GemmForm form_of(const MatmulDesc& desc) {
   if (!is_integer(desc.a) || desc.b_quant == MatmulQuantB::kGroup)
     return desc.m <= kLeanRows ? GemmForm::kLean : GemmForm::kF32;
@@ -283,12 +285,11 @@ GemmForm form_of(const MatmulDesc& desc) {
 
 Result<std::shared_ptr<const PackedB>> pack_b(const MatmulDesc& desc, GemmForm form, ByteSpan bytes,
                                               std::size_t threads) {
-  try {
+  using Packed = Result<std::shared_ptr<const PackedB>>;
+  return engine_call("packing B of " + desc.to_string(), Code::kEngineFailed, [&]() -> Packed {
     const ThreadScope scope(threads);
     return Packer(desc, form, bytes, threads).pack();
-  } catch (...) {
-    return error(gemm_failure("packing B of " + desc.to_string()));
-  }
+  });
 }
 
 }  // namespace corelane::drivers::virtual_npu

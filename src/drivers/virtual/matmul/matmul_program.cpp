@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "drivers/virtual/engine/engine_runtime.h"
+#include "base/guard.h"
 #include "drivers/virtual/matmul/matmul_pack.h"
-#include "drivers/virtual/matmul/matmul_request.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
@@ -28,6 +27,7 @@ std::string meaning_of(const device::MatmulDesc& desc, GemmForm form) {
   return std::to_string(static_cast<int>(form)) + content_hash(device::encode(b));
 }
 
+/// What a network takes and a product does not.
 Status check_options(const device::MatmulDesc& desc, const device::MatmulTensors& tensors,
                      const device::PrepareOptions& options) {
   if (options.precision != device::Precision::kF32)
@@ -66,6 +66,7 @@ Result<std::shared_ptr<MatmulProgram>> MatmulProgram::create(const device::Image
   return program;
 }
 
+/// Packed copies count for their first user, so that the sum over programs is right.
 device::MemoryFigures MatmulProgram::memory() const {
   device::MemoryFigures figures;
   figures.weights = store_->bytes_counted_for(this);
@@ -75,21 +76,13 @@ device::MemoryFigures MatmulProgram::memory() const {
 
 Result<std::shared_ptr<device::KeptContent>> MatmulProgram::kept_content(
     std::size_t, const device::TensorRef& tensor) {
-  try {
-    return shared_b(tensor);
-  } catch (...) {
-    return error(status_of_exception(Code::kEngineFailed, desc_.to_string()));
-  }
+  using Kept = Result<std::shared_ptr<device::KeptContent>>;
+  return no_throw("finding the packed copy of B", [&]() -> Kept { return shared_b(tensor); });
 }
 
 /// The entry of B that all programs of this device with the same memory and meaning share.
 std::shared_ptr<SharedB> MatmulProgram::shared_b(const device::TensorRef& b) {
   return store_->use(key_of(b), this);
-}
-
-/// Requests are alike for all cores and widths: threads are chosen at the run.
-Result<std::unique_ptr<device::LaneRequest>> MatmulProgram::new_request(std::size_t, std::size_t) {
-  return std::make_unique<MatmulRequest>(shared_from_this());
 }
 
 Result<device::Executable::Precompiled> MatmulProgram::export_precompiled() const {

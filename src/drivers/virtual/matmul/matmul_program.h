@@ -1,7 +1,7 @@
 /// A matrix product prepared for the lanes of one virtual NPU; see corelane/device/matmul_image.h.
 ///
 /// This room computes products without the engine: matmul_pack.h brings B into the form that a
-/// kernel reads, matmul_store.h shares the packed copies, matmul_request.h runs a product, on
+/// kernel reads, matmul_store.h shares the packed copies, matmul_request.cpp runs a product, on
 /// oneDNN or on the loops of matmul_kernels.h (matmul_gemm.h chooses), with the threads of
 /// matmul_threads.h.
 #pragma once

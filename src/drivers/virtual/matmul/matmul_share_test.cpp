@@ -8,10 +8,11 @@
 #include <thread>
 
 #include "corelane/device/device.h"
+#include "corelane/driver/module.h"
 #include "device/registry/device_wrappers.h"
 #include "drivers/virtual/matmul/matmul_reference.h"
 #include "drivers/virtual/matmul/matmul_types.h"
-#include "drivers/virtual/virtual_device.h"
+#include "drivers/virtual/virtual_engine.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "base/onnx_fields.h"
 #include "base/wire.h"
+#include "drivers/virtual/patch/onnx_parts.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
@@ -26,28 +27,21 @@ struct AttributeFacts {
   std::vector<std::string> strings;
 };
 
-Status read_list(const WireField& field, AttributeFacts& facts) {
-  if (field.number == kAttributeFloats) {
-    if (field.type == WireType::kFixed32) facts.floats.push_back(field.number_as_float());
-    if (field.type != WireType::kBytes) return {};
-    if (field.payload.size() % sizeof(float) != 0)
-      return error(Code::kMalformed, "attribute '{}': {} bytes are not a list of floats",
-                   facts.name, field.payload.size());
-    const std::size_t old = facts.floats.size();
-    facts.floats.resize(old + field.payload.size() / sizeof(float));
-    if (!field.payload.empty())
-      std::memcpy(facts.floats.data() + old, field.payload.data(), field.payload.size());
-    return {};
-  }
-  if (field.type == WireType::kVarint) facts.ints.push_back(field.integer());
+/// Packed or one by one.
+Status read_floats(const WireField& field, AttributeFacts& facts) {
+  if (field.type == WireType::kFixed32) facts.floats.push_back(field.number_as_float());
   if (field.type != WireType::kBytes) return {};
-  for (WireReader packed(field.payload); !packed.at_end();) {
-    CORELANE_ASSIGN(const std::uint64_t value, packed.varint());
-    facts.ints.push_back(static_cast<std::int64_t>(value));
-  }
+  if (field.payload.size() % sizeof(float) != 0)
+    return error(Code::kMalformed, "attribute '{}': {} bytes are not a list of floats", facts.name,
+                 field.payload.size());
+  const std::size_t old = facts.floats.size();
+  facts.floats.resize(old + field.payload.size() / sizeof(float));
+  if (!field.payload.empty())
+    std::memcpy(facts.floats.data() + old, field.payload.data(), field.payload.size());
   return {};
 }
 
+/// Of a field that appears twice the last one counts, as in protobuf.
 Result<AttributeFacts> read_attribute(ByteSpan message) {
   AttributeFacts facts;
   for (WireReader fields(message); !fields.at_end();) {
@@ -58,12 +52,13 @@ Result<AttributeFacts> read_attribute(ByteSpan message) {
     if (field.is_varint(kAttributeInt)) facts.single_int = field.integer();
     if (field.is_bytes(kAttributeString)) facts.single_string = field.text();
     if (field.is_bytes(kAttributeStrings)) facts.strings.emplace_back(field.text());
-    if (field.number == kAttributeFloats || field.number == kAttributeInts)
-      CORELANE_TRY(read_list(field, facts));
+    if (field.number == kAttributeFloats) CORELANE_TRY(read_floats(field, facts));
+    if (field.number == kAttributeInts) CORELANE_TRY(read_integers(field, facts.ints));
   }
   return facts;
 }
 
+/// Names that begin with "corelane_" speak to this driver, not to the operator.
 Status add_attribute(AttributeFacts facts, CustomNode& node) {
   if (facts.name == "corelane_output_dtypes") {
     for (const std::int64_t type : facts.ints) node.output_dtypes.push_back(dtype_from_onnx(type));
@@ -111,6 +106,7 @@ Status add_attribute(AttributeFacts facts, CustomNode& node) {
 
 }  // namespace
 
+/// Fields of other kinds than the schema says are skipped, as unknown ones are.
 Result<NodeFacts> read_node(ByteSpan node) {
   NodeFacts facts;
   for (WireReader fields(node); !fields.at_end();) {
@@ -131,6 +127,7 @@ Result<NodeFacts> read_node(ByteSpan node) {
   return facts;
 }
 
+/// A node without a name is known by its first output, which is unique in a graph.
 Result<CustomNode> read_custom_node(ByteSpan node) {
   CORELANE_ASSIGN(NodeFacts facts, read_node(node));
   CustomNode result;
@@ -147,6 +144,7 @@ Result<CustomNode> read_custom_node(ByteSpan node) {
   return result;
 }
 
+/// With its type, which onnx.proto makes mandatory.
 std::string make_integer_attribute(std::string_view name, std::int64_t value) {
   std::string out;
   append_bytes_field(out, kAttributeName, name);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/onnx_fields.h"
-#include "base/wire.h"
 #include "corelane/tensor/dtype.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -12,6 +11,7 @@ namespace {
 
 using enum onnx_fields::Number;
 
+/// Decimal digits; the bound keeps the next digit from wrapping.
 Result<std::uint64_t> parse_number(std::string_view text, std::string_view tensor) {
   std::uint64_t value = 0;
   for (const char c : text) {
@@ -23,6 +23,7 @@ Result<std::uint64_t> parse_number(std::string_view text, std::string_view tenso
   return value;
 }
 
+/// Keys that are not known, such as a checksum, are of no use to a device.
 Status read_external_entry(ByteSpan entry, TensorFacts& facts) {
   std::string_view key;
   std::string_view value;
@@ -43,25 +44,26 @@ Status read_external_entry(ByteSpan entry, TensorFacts& facts) {
   return {};
 }
 
-Status read_dims(const WireField& field, std::vector<std::int64_t>& dims) {
+}  // namespace
+
+Status read_integers(const WireField& field, std::vector<std::int64_t>& out) {
   if (field.type == WireType::kVarint) {
-    dims.push_back(field.integer());
+    out.push_back(field.integer());
     return {};
   }
   for (WireReader packed(field.payload); !packed.at_end();) {
     CORELANE_ASSIGN(const std::uint64_t value, packed.varint());
-    dims.push_back(static_cast<std::int64_t>(value));
+    out.push_back(static_cast<std::int64_t>(value));
   }
   return {};
 }
 
-}  // namespace
-
+/// A failure names the tensor, by "" where its name comes after the field that is wrong.
 Result<TensorFacts> read_tensor(ByteSpan tensor) {
   TensorFacts facts;
   for (WireReader fields(tensor); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
-    if (field.number == kTensorDims) CORELANE_TRY(read_dims(field, facts.dims));
+    if (field.number == kTensorDims) CORELANE_TRY(read_integers(field, facts.dims));
     if (field.is_varint(kTensorDataType)) facts.data_type = static_cast<std::int32_t>(field.value);
     if (field.is_bytes(kTensorName)) facts.name = field.text();
     if (field.is_varint(kTensorDataLocation)) {
@@ -89,6 +91,7 @@ void append_external_entry(std::string& out, std::string_view key, std::string_v
   append_bytes_field(out, kTensorExternalData, entry);
 }
 
+/// Symbolic dimensions and negative values are open.
 Result<GraphValue> read_value(ByteSpan info) {
   GraphValue value;
   const auto shape = [&](ByteSpan message) -> Status {
@@ -127,6 +130,7 @@ Result<GraphValue> read_value(ByteSpan info) {
   return value;
 }
 
+/// As read_value() reads it; open dimensions are empty messages.
 std::string make_value(const GraphValue& value) {
   std::string out;
   append_bytes_field(out, kValueName, value.name);
@@ -146,6 +150,7 @@ std::string make_value(const GraphValue& value) {
   return out;
 }
 
+/// By TensorProto.DataType of onnx.proto; complex and 8-bit float types have no counterpart.
 DType dtype_from_onnx(std::int64_t elem_type) noexcept {
   static constexpr DType kTable[] = {
       DType::kUndefined, DType::kF32,  DType::kU8,        DType::kI8,        DType::kU16,

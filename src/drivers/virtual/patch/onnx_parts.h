@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/wire.h"
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
 #include "drivers/virtual/patch/onnx_patch.h"
@@ -24,6 +25,9 @@ struct TensorFacts {
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> length;
 };
+
+/// Appends the integers of a repeated field, which may be packed or one by one.
+Status read_integers(const WireField& field, std::vector<std::int64_t>& out);
 
 /// kMalformed also when the data location is none that ONNX defines.
 Result<TensorFacts> read_tensor(ByteSpan tensor);

@@ -43,11 +43,15 @@ class OnlyOnce {
   std::uint64_t seen_ = 0;
 };
 
+/// Copies the model field by field and rewrites what the engine must see otherwise. What is not
+/// rewritten is copied as bytes, so that unknown fields survive.
 class Patcher {
  public:
   Patcher(const device::Image& image, const device::PrepareOptions& options)
       : image_(image), options_(options) {}
 
+  /// The mark is looked for in all of the bytes: a text in a place that is not parsed may be read
+  /// by the engine.
   Result<PatchedModel> run() {
     if (as_string_view(image_.bytes).find(kMemoryMark) != std::string_view::npos)
       return error(Code::kMalformed,
@@ -110,6 +114,7 @@ class Patcher {
     return fix_inputs(std::move(inputs));
   }
 
+  /// Only inputs whose shape changes are written anew.
   Status fix_inputs(std::vector<GraphValue> inputs) {
     const auto& wanted = options_.input_shapes;
     if (!wanted.empty() && wanted.size() != inputs.size())
@@ -135,6 +140,7 @@ class Patcher {
     return {};
   }
 
+  /// Depth is bounded before anything recurses: the bytes come from outside.
   Result<std::string> graph(ByteSpan message, int depth) {
     CORELANE_TRY(check_wire_depth(depth));
     const bool top = depth == kTopGraph;
@@ -193,6 +199,7 @@ class Patcher {
     }
   }
 
+  /// Functions hold nodes and default attributes, which may hold tensors.
   Result<std::string> function(ByteSpan message) {
     std::string out;
     for (WireReader fields(message); !fields.at_end();) {
@@ -207,6 +214,7 @@ class Patcher {
     return out;
   }
 
+  /// Nodes without inner tensors or graphs are copied whole: most are.
   Status node(const WireField& source, std::string& out, int depth,
               std::uint32_t number = kGraphNode) {
     CORELANE_ASSIGN(const NodeFacts facts, read_node(source.payload));
@@ -242,6 +250,7 @@ class Patcher {
     return {};
   }
 
+  /// Tensors, graphs and lists of them; all others are copied.
   Status attribute(const WireField& source, std::string& out, int depth) {
     std::string patched;
     OnlyOnce once("an attribute");
@@ -283,6 +292,7 @@ class Patcher {
     return {};
   }
 
+  /// Elements are counted for all constants; only external ones are pointed elsewhere.
   Status tensor(const WireField& source, std::string& out, bool put_inside = false) {
     CORELANE_ASSIGN(const TensorFacts facts, read_tensor(source.payload));
     const std::optional<std::size_t> elements = Shape(facts.dims).elements();
