@@ -16,6 +16,7 @@ std::string environment(const char* name) {
 
 }  // namespace
 
+/// Other chips have the alignments of RK3588, the defaults.
 Chip chip_of(const device::DeviceInfo& info) {
   Chip chip;
   if (info.profile == "rk3566" || info.profile == "rk3568") {
@@ -63,14 +64,8 @@ Result<device::CoreSet> cores_of(rknn_core_mask mask, const Chip& chip) {
 }
 
 std::int32_t priority_of(std::uint32_t flags) noexcept {
-  switch (flags & 3U) {
-    case RKNN_FLAG_PRIOR_HIGH:
-      return 0;
-    case RKNN_FLAG_PRIOR_MEDIUM:
-      return -32;
-    default:
-      return -64;
-  }
+  const std::uint32_t priority = flags & 3U;
+  return priority == RKNN_FLAG_PRIOR_HIGH ? 0 : priority == RKNN_FLAG_PRIOR_MEDIUM ? -32 : -64;
 }
 
 }  // namespace corelane::rknn

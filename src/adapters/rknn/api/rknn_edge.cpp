@@ -6,6 +6,7 @@
 namespace corelane::rknn {
 namespace {
 
+/// Every code of the library; the table of docs/apis/rknn.md.
 constexpr edge::CodeTable<int> kTable({
     {Code::kOk, RKNN_SUCC},
     {Code::kInvalidArgument, RKNN_ERR_PARAM_INVALID},

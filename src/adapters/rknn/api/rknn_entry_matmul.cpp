@@ -7,15 +7,14 @@
 #include "adapters/rknn/matmul/rknn_matmul.h"
 #include "adapters/rknn/model/rknn_context_lock.h"
 
-using corelane::Code;
-using corelane::Status;
-using corelane::rknn::guard;
-using corelane::rknn::MatmulContext;
-using corelane::rknn::on_context;
-using corelane::rknn::outcome;
-using corelane::rknn::Outcome;
-
+namespace corelane::rknn {
 namespace {
+
+/// The frame of a function that takes a product's context.
+template <class Body>
+int on_product(const char* function, rknn_matmul_ctx handle, Body&& body) noexcept {
+  return on_context<MatmulContext>(function, handle, std::forward<Body>(body));
+}
 
 Outcome null_argument(const char* name, const char* what) {
   return outcome(RKNN_ERR_PARAM_INVALID, "{} is null; pass {}", name, what);
@@ -29,11 +28,10 @@ Outcome create_outcome(const Status& status) {
 
 Outcome create(rknn_matmul_ctx* ctx, const void* info, std::vector<rknn_matmul_shape> shapes,
                bool dynamic, rknn_matmul_io_attr* io) {
-  if (Status forked = corelane::rknn::check_process(); !forked.ok())
-    return {RKNN_ERR_DEVICE_UNAVAILABLE, forked};
+  if (Status forked = check_process(); !forked.ok()) return {RKNN_ERR_DEVICE_UNAVAILABLE, forked};
   auto made = MatmulContext::create(info, std::move(shapes), dynamic, io);
   if (!made) return create_outcome(made.error());
-  *ctx = corelane::rknn::add_handle(*std::move(made));
+  *ctx = add_handle(*std::move(made));
   return {};
 }
 
@@ -56,103 +54,89 @@ int create_dynamic(const char* function, rknn_matmul_ctx* ctx, rknn_matmul_info*
 
 RKNN_EXPORT int rknn_matmul_create(rknn_matmul_ctx* ctx, rknn_matmul_info* info,
                                    rknn_matmul_io_attr* io_attr) {
-  return guard("rknn_matmul_create", [&]() -> Outcome {
+  return guard(__func__, [&]() -> Outcome {
     if (ctx == nullptr) return null_argument("ctx", "where the handle goes");
     *ctx = 0;
     if (info == nullptr) return null_argument("info", "what product to make");
     if (io_attr == nullptr) return null_argument("io_attr", "where the matrices are described");
-    return create(ctx, info, {corelane::rknn::shape_of(info)}, false, io_attr);
+    return create(ctx, info, {shape_of(info)}, false, io_attr);
   });
 }
 
 RKNN_EXPORT int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx* ctx, rknn_matmul_info* info,
                                                  int shape_num, rknn_matmul_shape* dynamic_shapes,
                                                  rknn_matmul_io_attr* io_attrs) {
-  return create_dynamic("rknn_matmul_create_dynamic_shape", ctx, info, shape_num, dynamic_shapes,
-                        io_attrs);
+  return create_dynamic(__func__, ctx, info, shape_num, dynamic_shapes, io_attrs);
 }
 
 // The name it had in the first beta of 2.0. The headers no longer declare it.
-extern "C" int rknn_matmul_create_dyn_shape(rknn_matmul_ctx* ctx, rknn_matmul_info* info,
-                                            int shape_num, rknn_matmul_shape* dynamic_shapes,
-                                            rknn_matmul_io_attr* io_attrs);
 RKNN_EXPORT int rknn_matmul_create_dyn_shape(rknn_matmul_ctx* ctx, rknn_matmul_info* info,
                                              int shape_num, rknn_matmul_shape* dynamic_shapes,
                                              rknn_matmul_io_attr* io_attrs) {
-  return create_dynamic("rknn_matmul_create_dyn_shape", ctx, info, shape_num, dynamic_shapes,
-                        io_attrs);
+  return create_dynamic(__func__, ctx, info, shape_num, dynamic_shapes, io_attrs);
 }
 
 RKNN_EXPORT int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem* mem,
                                        rknn_matmul_tensor_attr* attr) {
-  return on_context<MatmulContext>(
-      "rknn_matmul_set_io_mem", ctx, [&](MatmulContext& product) -> Outcome {
-        if (attr == nullptr)
-          return null_argument("attr", "the one of A, B or C that rknn_matmul_create filled in");
-        return product.set_io_mem(mem, *attr);
-      });
+  return on_product(__func__, ctx, [&](auto& product) -> Outcome {
+    if (attr == nullptr)
+      return null_argument("attr", "the one of A, B or C that rknn_matmul_create filled in");
+    return product.set_io_mem(mem, *attr);
+  });
 }
 
 RKNN_EXPORT int rknn_matmul_set_core_mask(rknn_matmul_ctx context, rknn_core_mask core_mask) {
-  return on_context<MatmulContext>(
-      "rknn_matmul_set_core_mask", context,
-      [&](MatmulContext& product) { return product.set_core_mask(core_mask); });
+  return on_product(__func__, context,
+                    [&](auto& product) { return product.set_core_mask(core_mask); });
 }
 
 RKNN_EXPORT int rknn_matmul_set_quant_params(rknn_matmul_ctx context, rknn_quant_params* params) {
-  return on_context<MatmulContext>(
-      "rknn_matmul_set_quant_params", context, [&](MatmulContext& product) -> Outcome {
-        if (params == nullptr)
-          return null_argument("params", "the name of a matrix and its scales");
-        return product.set_quant_params(*params);
-      });
+  return on_product(__func__, context, [&](auto& product) -> Outcome {
+    if (params == nullptr) return null_argument("params", "the name of a matrix and its scales");
+    return product.set_quant_params(*params);
+  });
 }
 
 RKNN_EXPORT int rknn_matmul_get_quant_params(rknn_matmul_ctx ctx, rknn_quant_params* params,
                                              float* scale) {
-  return on_context<MatmulContext>("rknn_matmul_get_quant_params", ctx,
-                                   [&](MatmulContext& product) -> Outcome {
-                                     if (params == nullptr)
-                                       return null_argument("params", "the name of a matrix");
-                                     return product.get_quant_params(*params, scale);
-                                   });
+  return on_product(__func__, ctx, [&](auto& product) -> Outcome {
+    if (params == nullptr) return null_argument("params", "the name of a matrix");
+    return product.get_quant_params(*params, scale);
+  });
 }
 
 RKNN_EXPORT int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape* shape) {
-  return on_context<MatmulContext>(
-      "rknn_matmul_set_dynamic_shape", ctx, [&](MatmulContext& product) -> Outcome {
-        if (shape == nullptr) return null_argument("shape", "one of those given at creation");
-        return product.set_dynamic_shape(*shape);
-      });
+  return on_product(__func__, ctx, [&](auto& product) -> Outcome {
+    if (shape == nullptr) return null_argument("shape", "one of those given at creation");
+    return product.set_dynamic_shape(*shape);
+  });
 }
 
 RKNN_EXPORT int rknn_matmul_run(rknn_matmul_ctx ctx) {
-  return on_context<MatmulContext>("rknn_matmul_run", ctx,
-                                   [](MatmulContext& product) { return product.run(); });
+  return on_product(__func__, ctx, [](auto& product) { return product.run(); });
 }
 
 RKNN_EXPORT int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
-  return on_context<MatmulContext>(
-      "rknn_matmul_destroy", ctx, [&](MatmulContext& product) -> Outcome {
-        if (corelane::rknn::inside_operator())
-          return outcome(
-              RKNN_ERR_FAIL,
-              "called from inside a custom operator; destroy products when the model's run "
-              "is over");
-        // Of two callers, one succeeds.
-        if (corelane::rknn::take_handle(ctx) == nullptr)
-          return {RKNN_ERR_CTX_INVALID, corelane::rknn::stale_handle(ctx)};
-        product.close(ctx);
-        return {};
-      });
+  return on_product(__func__, ctx, [&](auto& product) -> Outcome {
+    if (inside_operator())
+      return outcome(RKNN_ERR_FAIL,
+                     "called from inside a custom operator; destroy products when the model's run "
+                     "is over");
+    // Of two callers, one succeeds.
+    if (take_handle(ctx) == nullptr) return {RKNN_ERR_CTX_INVALID, stale_handle(ctx)};
+    product.close(ctx);
+    return {};
+  });
 }
 
 RKNN_EXPORT int rknn_B_normal_layout_to_native_layout(void* B_input, void* B_output, int K, int N,
                                                       rknn_matmul_info* info) {
-  return guard("rknn_B_normal_layout_to_native_layout", [&]() -> Outcome {
+  return guard(__func__, [&]() -> Outcome {
     if (B_input == nullptr) return null_argument("B_input", "B in normal layout");
     if (B_output == nullptr) return null_argument("B_output", "room for native B");
     if (info == nullptr) return null_argument("info", "one whose type says the blocks");
-    return corelane::rknn::native_b(B_input, B_output, K, N, corelane::rknn::type_of(info));
+    return native_b(B_input, B_output, K, N, type_of(info));
   });
 }
+
+}  // namespace corelane::rknn

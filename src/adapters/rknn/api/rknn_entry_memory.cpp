@@ -10,43 +10,32 @@
 #include "adapters/rknn/matmul/rknn_matmul_memory.h"
 #include "adapters/rknn/memory/rknn_memory.h"
 
-using corelane::Code;
-using corelane::error;
-using corelane::Result;
-using corelane::Status;
-using corelane::rknn::check_process;
-using corelane::rknn::guard;
-using corelane::rknn::guard_memory;
-using corelane::rknn::Memory;
-using corelane::rknn::outcome;
-using corelane::rknn::Outcome;
-using corelane::rknn::stale_handle;
-
+namespace corelane::rknn {
 namespace {
 
+/// Any kind of context: memory belongs to the device, and is only counted for the context.
 Status check_context(rknn_context ctx) {
   CORELANE_TRY(check_process());
-  return corelane::rknn::find_handle(ctx) != nullptr ? Status() : stale_handle(ctx);
+  return find_handle(ctx) != nullptr ? Status() : stale_handle(ctx);
 }
 
-Result<rknn_tensor_mem*> create(rknn_context ctx, std::uint64_t size,
-                                corelane::device::Cache cache) {
+/// `charge` first: memory that does not fit its domain is not allocated.
+Result<rknn_tensor_mem*> create(rknn_context ctx, std::uint64_t size, device::Cache cache) {
   if (size == 0 || size > UINT32_MAX)
     return error(Code::kInvalidArgument,
                  "size {} is not within 1 and {}; take it from rknn_query (size_with_stride, "
                  "total_internal_size)",
                  size, UINT32_MAX);
-  CORELANE_ASSIGN(std::shared_ptr<const void> charge, corelane::rknn::charge_domain(ctx, size));
+  CORELANE_ASSIGN(std::shared_ptr<const void> charge, charge_domain(ctx, size));
   CORELANE_ASSIGN(std::shared_ptr<Memory> memory,
-                  corelane::rknn::allocate_memory(static_cast<std::size_t>(size), cache));
+                  allocate_memory(static_cast<std::size_t>(size), cache));
   memory->charge = std::move(charge);
   memory->owner = ctx;
-  memory->uncached = cache == corelane::device::Cache::kUncached;
+  memory->uncached = cache == device::Cache::kUncached;
   memory->flags = RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE;
   const int fd = memory->buffer->fd();
   void* const data = memory->data;
-  return corelane::rknn::publish_memory(std::move(memory), fd, 0, data,
-                                        static_cast<std::uint32_t>(size));
+  return publish_memory(std::move(memory), fd, 0, data, static_cast<std::uint32_t>(size));
 }
 
 /// Bytes of the block that a descriptor stands for; 0 where the system does not know.
@@ -60,6 +49,7 @@ std::uint64_t block_size(int fd, const struct stat& info) {
   return end > 0 ? static_cast<std::uint64_t>(end) : 0;
 }
 
+/// With an address of the caller the block is not mapped again, and only that address is used.
 Result<rknn_tensor_mem*> create_from_fd(rknn_context ctx, std::int32_t fd, void* virt_addr,
                                         std::uint32_t size, std::int32_t offset) {
   struct stat info {};
@@ -92,26 +82,26 @@ Result<rknn_tensor_mem*> create_from_fd(rknn_context ctx, std::int32_t fd, void*
   if (virt_addr != nullptr) {
     memory->data = static_cast<char*>(virt_addr) + offset;
   } else {
-    CORELANE_ASSIGN(memory->buffer, corelane::device::import_fd_buffer(
-                                        fd, memory->size, static_cast<std::size_t>(offset)));
+    CORELANE_ASSIGN(memory->buffer,
+                    device::import_fd_buffer(fd, memory->size, static_cast<std::size_t>(offset)));
     memory->data = memory->buffer->data();
     base = static_cast<char*>(memory->data) - offset;
   }
-  return corelane::rknn::publish_memory(std::move(memory), fd, offset, base, size);
+  return publish_memory(std::move(memory), fd, offset, base, size);
 }
 
 }  // namespace
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem(rknn_context ctx, uint32_t size) {
-  return guard_memory("rknn_create_mem", [&]() -> Result<rknn_tensor_mem*> {
+  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
     CORELANE_TRY(check_context(ctx));
-    return create(ctx, size, corelane::device::Cache::kCacheable);
+    return create(ctx, size, device::Cache::kCacheable);
   });
 }
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem2(rknn_context ctx, uint64_t size,
                                               uint64_t alloc_flags) {
-  return guard_memory("rknn_create_mem2", [&]() -> Result<rknn_tensor_mem*> {
+  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
     constexpr std::uint64_t kKnown = RKNN_FLAG_MEMORY_CACHEABLE | RKNN_FLAG_MEMORY_NON_CACHEABLE |
                                      RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM |
                                      RKNN_MEM_FLAG_ALLOC_NO_CONTEXT;
@@ -121,15 +111,13 @@ RKNN_EXPORT rknn_tensor_mem* rknn_create_mem2(rknn_context ctx, uint64_t size,
     CORELANE_TRY(check_process());
     if ((alloc_flags & RKNN_MEM_FLAG_ALLOC_NO_CONTEXT) == 0) CORELANE_TRY(check_context(ctx));
     const bool uncached = (alloc_flags & RKNN_FLAG_MEMORY_NON_CACHEABLE) != 0;
-    return create(
-        ctx, size,
-        uncached ? corelane::device::Cache::kUncached : corelane::device::Cache::kCacheable);
+    return create(ctx, size, uncached ? device::Cache::kUncached : device::Cache::kCacheable);
   });
 }
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_fd(rknn_context ctx, int32_t fd, void* virt_addr,
                                                      uint32_t size, int32_t offset) {
-  return guard_memory("rknn_create_mem_from_fd", [&]() -> Result<rknn_tensor_mem*> {
+  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
     CORELANE_TRY(check_context(ctx));
     return create_from_fd(ctx, fd, virt_addr, size, offset);
   });
@@ -137,7 +125,7 @@ RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_fd(rknn_context ctx, int32_t f
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_t phys_addr, void*,
                                                        uint32_t) {
-  return guard_memory("rknn_create_mem_from_phys", [&]() -> Result<rknn_tensor_mem*> {
+  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
     CORELANE_TRY(check_context(ctx));
     return error(Code::kUnsupported,
                  "physical address {:#x} cannot be reached from this device, which has none; use "
@@ -147,7 +135,7 @@ RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_
 }
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_mb_blk(rknn_context ctx, void*, int32_t) {
-  return guard_memory("rknn_create_mem_from_mb_blk", [&]() -> Result<rknn_tensor_mem*> {
+  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
     CORELANE_TRY(check_context(ctx));
     return error(Code::kUnsupported,
                  "blocks of the media library are not known here; use rknn_create_mem_from_fd with "
@@ -156,10 +144,10 @@ RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_mb_blk(rknn_context ctx, void*
 }
 
 RKNN_EXPORT int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem) {
-  return guard("rknn_destroy_mem", [&]() -> Outcome {
+  return guard(__func__, [&]() -> Outcome {
     // Memory may outlive its context and needs none; a wrong context is still reported.
     CORELANE_TRY(check_process());
-    CORELANE_TRY(corelane::rknn::destroy_memory(mem));
+    CORELANE_TRY(destroy_memory(mem));
     if (ctx == 0) return {};
     if (Status status = check_context(ctx); !status.ok())
       return {RKNN_ERR_CTX_INVALID, status.wrap("the memory was freed nevertheless")};
@@ -168,7 +156,7 @@ RKNN_EXPORT int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem) {
 }
 
 RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_mem_sync_mode mode) {
-  return guard("rknn_mem_sync", [&]() -> Outcome {
+  return guard(__func__, [&]() -> Outcome {
     CORELANE_TRY(check_process());
     if (context != 0)
       if (Status status = check_context(context); !status.ok())
@@ -178,12 +166,11 @@ RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_m
       return outcome(RKNN_ERR_PARAM_INVALID,
                      "mode {} does not exist; use 1 (to the device), 2 (from it) or 3 (both)",
                      number);
-    CORELANE_ASSIGN(const std::shared_ptr<Memory> memory, corelane::rknn::find_memory(mem));
-    corelane::rknn::check::synced(*memory, mode);
-    if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0) corelane::rknn::note_written(*memory);
+    CORELANE_ASSIGN(const std::shared_ptr<Memory> memory, find_memory(mem));
+    check::synced(*memory, mode);
+    if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0) note_written(*memory);
     if (memory->buffer == nullptr) return {};
-    return memory->buffer->sync(static_cast<corelane::device::SyncDirection>(number), 0,
-                                memory->size);
+    return memory->buffer->sync(static_cast<device::SyncDirection>(number), 0, memory->size);
   });
 }
 
@@ -191,3 +178,5 @@ RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_m
 RKNN_EXPORT int rknn_destory_mem(rknn_context ctx, rknn_tensor_mem* mem) {
   return rknn_destroy_mem(ctx, mem);
 }
+
+}  // namespace corelane::rknn

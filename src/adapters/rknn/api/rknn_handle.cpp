@@ -29,6 +29,7 @@ std::shared_ptr<Handle> take_handle(rknn_context handle) noexcept {
   return object;
 }
 
+/// Handles are numbers that are looked up, so that a wrong one is told from an old one.
 Status stale_handle(rknn_context handle) {
   if (table().after_fork())
     return error(Code::kWrongState,

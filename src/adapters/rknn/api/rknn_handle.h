@@ -40,36 +40,22 @@ Status wrong_kind(rknn_context handle, HandleKind kind);
 Status check_process();
 
 /// The live context of a handle, of the kind that a function takes, or the reason why there is
-/// none.
+/// none, for RKNN_ERR_CTX_INVALID.
 template <class Context>
-class Found {
- public:
-  explicit Found(rknn_context handle) {
-    std::shared_ptr<Handle> object = find_handle(handle);
-    if (object == nullptr)
-      status_ = stale_handle(handle);
-    else if (object->kind() != Context::kKind)
-      status_ = wrong_kind(handle, object->kind());
-    else
-      context_ = std::static_pointer_cast<Context>(std::move(object));
-  }
-  explicit operator bool() const noexcept { return context_ != nullptr; }
-  Context& operator*() const noexcept { return *context_; }
-  Context* operator->() const noexcept { return context_.get(); }
-  Outcome failure() const { return {RKNN_ERR_CTX_INVALID, status_}; }
-
- private:
-  std::shared_ptr<Context> context_;
-  Status status_;
-};
+Result<std::shared_ptr<Context>> find_context(rknn_context handle) {
+  const std::shared_ptr<Handle> object = find_handle(handle);
+  if (object == nullptr) return error(stale_handle(handle));
+  if (object->kind() != Context::kKind) return error(wrong_kind(handle, object->kind()));
+  return std::static_pointer_cast<Context>(object);
+}
 
 /// guard() for functions that take a context: `body` gets the live one of `handle`.
 template <class Context, class Body>
 int on_context(const char* function, rknn_context handle, Body&& body) noexcept {
   return guard(function, [&]() -> Outcome {
-    const Found<Context> context(handle);
-    if (!context) return context.failure();
-    return body(*context);
+    const auto context = find_context<Context>(handle);
+    if (!context) return {RKNN_ERR_CTX_INVALID, context.error()};
+    return body(**context);
   });
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 using edge::CallSite;
 
+/// What is known of one memory while it lives.
 struct MemoryFacts {
   CallSite made;
   std::size_t size = 0;
@@ -71,6 +72,7 @@ bool all_zero(const void* data, std::size_t bytes) {
   return std::all_of(p, p + bytes, [](unsigned char b) { return b == 0; });
 }
 
+/// Reported once: the results are forgotten.
 void find_results(MemoryFacts& m, const char* before, Findings& findings) {
   if (m.results.function == nullptr) return;
   findings.add(
@@ -124,6 +126,7 @@ void write(const std::string& what, const CallSite& cause) noexcept {
   }
 }
 
+/// Not for secrets: a change of the content must show, at the speed of reading it.
 std::uint64_t hash_of(const void* data, std::size_t bytes) noexcept {
   constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15ULL;
   std::uint64_t hash = bytes * kOdd + 1;
@@ -181,6 +184,7 @@ void buffer_left(const void* buffer) {
            "destroyed");
 }
 
+/// A sync to the device is compared with the content of the next run; one from it settles results.
 void synced(const Memory& memory, rknn_mem_sync_mode mode) {
   const auto directions = static_cast<std::uint32_t>(mode);
   with(memory, [&](MemoryFacts& m, Findings& findings) {
@@ -234,6 +238,7 @@ void output_given_up(const Memory& memory, const char* before) {
   with(memory, [&](MemoryFacts& m, Findings& findings) { find_results(m, before, findings); });
 }
 
+/// Two runs may read one memory; a second one that writes it is a finding.
 void run_begins(const Memory& memory, std::string_view what, bool output) {
   with(memory, [&](MemoryFacts& m, Findings& findings) {
     if (output && m.runs > 0)

@@ -2,7 +2,7 @@
 /// context's lock held.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <tuple>
 
 #include "adapters/rknn/checks/rknn_check.h"
 #include "adapters/rknn/memory/rknn_io_mem.h"
@@ -66,29 +66,25 @@ void IoMemory::check_binding(Bound& bound, const std::string& what) const {
 }
 
 void IoMemory::check_before_run(Frame& frame) {
-  const bool reads = facts_.has(RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE);
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (!inputs_[i]) continue;
-    Bound& bound = *inputs_[i];
-    const std::string what = label("input", i, facts_.description->inputs[i]);
-    check_binding(bound, what);
-    if (reads && !bound.memory->uncached)
-      check::input_read(*bound.memory, bound.memory->size, what);
-    check::run_begins(*bound.memory, what, false);
-    frame.checked.push_back(bound.memory);
-  }
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    if (!outputs_[i]) continue;
-    Bound& bound = *outputs_[i];
-    const std::string what = label("output", i, facts_.description->outputs[i]);
-    check_binding(bound, what);
-    check::output_given_up(*bound.memory, "the next run");
-    check::run_begins(*bound.memory, what, true);
-    frame.checked.push_back(bound.memory);
-    // This call is the cause, even where another one waits for the end.
-    if (facts_.has(RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE) && !bound.memory->uncached)
-      check::output_written(*bound.memory, what);
-  }
+  const ProgramDescription& model = *facts_.description;
+  for (const auto& [side, bounds, entries] : {std::tuple{Side::kInput, &inputs_, &model.inputs},
+                                              std::tuple{Side::kOutput, &outputs_, &model.outputs}})
+    for (std::size_t i = 0; i < bounds->size(); ++i) {
+      if (!(*bounds)[i]) continue;
+      const bool input = side == Side::kInput;
+      const bool flushes = !facts_.has(input ? RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE
+                                             : RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE);
+      Bound& bound = *(*bounds)[i];
+      const Memory& memory = *bound.memory;
+      const std::string what = label(side_name(side), i, (*entries)[i]);
+      check_binding(bound, what);
+      if (!input) check::output_given_up(memory, "the next run");
+      if (input && !flushes && !memory.uncached) check::input_read(memory, memory.size, what);
+      check::run_begins(memory, what, !input);
+      frame.checked.push_back(bound.memory);
+      // This call is the cause, even where another one waits for the end.
+      if (!input && !flushes && !memory.uncached) check::output_written(memory, what);
+    }
 }
 
 void check_after_run(Frame& frame) {

@@ -21,6 +21,21 @@ bool may_be_no_tensor(const NetworkNode& node) {
          node.type.starts_with("String");
 }
 
+/// A tensor in memory of its own.
+struct Converted {
+  ByteVector bytes;
+  MutableTensorView view;
+};
+
+Result<Converted> converted(const TensorView& from, DType dtype, const Quant& quant,
+                            const ConvertOptions& options = {}) {
+  Converted to;
+  to.bytes.resize(dtype_bytes(dtype, from.shape.elements().value_or(0)));
+  to.view = {to.bytes.data(), to.bytes.size(), dtype, from.shape, {}, quant};
+  if (!to.bytes.empty()) CORELANE_TRY(convert(from, to.view, options));
+  return to;
+}
+
 /// One file for each tensor, and a second one for its integer form.
 class FrameFiles {
  public:
@@ -48,17 +63,9 @@ class FrameFiles {
   }
   static Status write_quantized(const std::filesystem::path& path, const TensorView& tensor,
                                 const IoEntry& entry) {
-    MutableTensorView small;
-    small.dtype = entry.quant_dtype;
-    small.shape = tensor.shape;
-    small.quant = entry.quant;
-    ByteVector bytes(
-        dtype_bytes(small.dtype, static_cast<std::size_t>(tensor.shape.elements().value_or(0))));
-    small.data = bytes.data();
-    small.size = bytes.size();
-    if (!bytes.empty()) CORELANE_TRY(convert(tensor, small));
-    small.quant = {};  // The integers themselves.
-    return write_npy(path, small);
+    CORELANE_ASSIGN(Converted small, converted(tensor, entry.quant_dtype, entry.quant));
+    small.view.quant = {};  // The integers themselves.
+    return write_npy(path, small.view);
   }
 
   std::filesystem::path folder_;
@@ -70,15 +77,8 @@ class FrameFiles {
 /// Writes an input as the network gets it: bound memory is converted first.
 Status write_own_form(FrameFiles& files, const TensorView& view, const ConvertOptions& options,
                       const IoEntry& entry) {
-  MutableTensorView own;
-  own.dtype = entry.desc.dtype;
-  own.shape = view.shape;
-  ByteVector bytes(
-      dtype_bytes(own.dtype, static_cast<std::size_t>(view.shape.elements().value_or(0))));
-  own.data = bytes.data();
-  own.size = bytes.size();
-  if (!bytes.empty()) CORELANE_TRY(convert(view, own, options));
-  files.write("input", entry.desc.name, own, &entry);
+  CORELANE_ASSIGN(const Converted own, converted(view, entry.desc.dtype, {}, options));
+  files.write("input", entry.desc.name, own.view, &entry);
   return {};
 }
 
@@ -94,6 +94,7 @@ bool dump_quantized() {
   return text != nullptr && *text != '\0' && std::string_view(text) != "0";
 }
 
+/// File systems take 255 bytes; places, numbers and the ending need the rest.
 std::string file_word(std::string_view name) {
   constexpr std::size_t kLongest = 120;
   std::string word(name.substr(0, kLongest));
@@ -115,6 +116,8 @@ std::vector<std::string> dumped_values(const std::vector<NetworkNode>& nodes,
   return values;
 }
 
+/// Loads twice: the nodes of a program are known once it is loaded. Without the cache, which would
+/// be filled with programs that nobody runs again.
 Result<Program> load_dumped(const LoadOptions& options,
                             const std::function<Result<Program>(const LoadOptions&)>& load) {
   auto program = load(options);
@@ -137,6 +140,7 @@ Result<Program> load_dumped(const LoadOptions& options,
 
 namespace {
 
+/// A failure of one tensor leaves the others to be written.
 void dump_inputs(FrameFiles& files, const ModelFacts& facts, const IoMemory& io_memory,
                  Frame& frame) {
   for (std::size_t i = 0; i < facts.description->inputs.size(); ++i) {
@@ -186,6 +190,7 @@ void dump(const ModelFacts& facts, const IoMemory& io_memory, Frame& frame) {
 
 }  // namespace
 
+/// A line of the log for each line of the table, so that each has the log's head.
 void log_run(const ModelFacts& facts, const Queries& queries, const IoMemory& io_memory,
              Frame& frame) {
   const std::string table = queries.layer_table();

@@ -103,22 +103,11 @@ CustomOps::Instance::~Instance() {
   answers().take(number);
 }
 
-/// An instance for the length of one call.
-class CustomOps::Taken {
- public:
-  Taken(CustomOps& ops, Instance& instance) : ops_(ops), instance_(instance) {}
-  ~Taken() { ops_.give_back(instance_); }
-  Taken(const Taken&) = delete;
-  Taken& operator=(const Taken&) = delete;
-
- private:
-  CustomOps& ops_;
-  Instance& instance_;
-};
-
 CustomOps::CustomOps() = default;
 CustomOps::~CustomOps() = default;
 
+/// Counted first and grown afterwards: `init` runs without the lock, and a node that is published
+/// meanwhile counts this context itself.
 Result<std::shared_ptr<const void>> CustomOps::join() {
   std::vector<Node*> nodes;
   std::size_t wanted = 0;
@@ -167,6 +156,7 @@ CustomOps::Instances::iterator CustomOps::wait_for_free(Node& node, MutexLock& l
   }
 }
 
+/// Waits for an instance that no run uses; `destroy` is never called during `compute`.
 void CustomOps::shrink(Node& node, std::size_t wanted) noexcept {
   for (;;) {
     std::unique_ptr<Instance> gone;  // Its `destroy` runs after the lock.
@@ -201,6 +191,8 @@ Result<std::unique_ptr<CustomOps::Instance>> CustomOps::make_instance(const Node
   return made;
 }
 
+/// Types are taken before `init` is called, without the lock, so that two calls cannot both
+/// register one.
 Status CustomOps::reserve(const rknn_custom_op* ops, std::uint32_t count, Operators& reserved) {
   if (ops == nullptr || count == 0)
     return error(Code::kInvalidArgument,
@@ -314,6 +306,7 @@ CustomOps::Node& CustomOps::node_of(const std::shared_ptr<const Operator>& op,
   return *nodes_.emplace_back(std::move(made));
 }
 
+/// Nodes are never removed, so that `node` stays valid without the lock.
 Result<CustomOps::Instance*> CustomOps::take(Node& node) {
   MutexLock lock(mutex_);
   if (node.instances.empty()) {
@@ -337,8 +330,9 @@ void CustomOps::give_back(Instance& instance) noexcept {
 Status CustomOps::call(const std::shared_ptr<const Operator>& op,
                        const device::HostOperatorCall& call) {
   Node& node = node_of(op, call);
-  CORELANE_ASSIGN(Instance* const instance, take(node));
-  const Taken taken(*this, *instance);
+  CORELANE_ASSIGN(Instance* const taken, take(node));
+  auto back = [this](Instance* used) { give_back(*used); };
+  const std::unique_ptr<Instance, decltype(back)> instance(taken, back);
   if (instance->skipped)
     return error(Code::kHostOperatorMissing,
                  "init left the node to the library's own operator (code {}), and there is none "

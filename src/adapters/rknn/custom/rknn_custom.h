@@ -45,7 +45,6 @@ class CustomOps : public std::enable_shared_from_this<CustomOps> {
   struct Instance;
   struct Node;
   struct Operator;
-  class Taken;
 
   using Operators = std::vector<std::shared_ptr<const Operator>>;
   using Nodes = std::vector<std::unique_ptr<Node>>;

@@ -1,5 +1,7 @@
 #include "adapters/rknn/custom/rknn_custom_node.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -26,6 +28,7 @@ rknn_tensor_type callback_type(DType dtype) {
   return is_float(dtype) ? RKNN_TENSOR_FLOAT32 : type_of(dtype);
 }
 
+/// Elements are multiplied from `dims`, so that both agree where a rank is cut to the API's.
 rknn_custom_op_tensor tensor_of(std::size_t index, std::string_view name, DType dtype,
                                 const Shape& shape) {
   rknn_custom_op_tensor tensor{};
@@ -67,16 +70,12 @@ Status check_rank(const device::HostOperatorCall& call, const char* what, std::s
 
 MutableTensorView wide_view(ByteVector& memory, const Shape& shape, std::size_t elements) {
   memory.resize(dtype_bytes(DType::kF32, elements));
-  MutableTensorView view;
-  view.data = memory.data();
-  view.size = memory.size();
-  view.dtype = DType::kF32;
-  view.shape = shape;
-  return view;
+  return {memory.data(), memory.size(), DType::kF32, shape, {}, {}};
 }
 
 }  // namespace
 
+/// Encoded once for each node: callbacks keep the pointers that answer() gives.
 NodeAttributes::NodeAttributes(const Attributes& attributes) {
   for (const auto& [name, value] : attributes) {
     Answer& answer = answers_[name];
@@ -96,12 +95,8 @@ NodeAttributes::NodeAttributes(const Attributes& attributes) {
     } else if (const auto* reals = std::get_if<std::vector<float>>(&value)) {
       give(RKNN_TENSOR_FLOAT32, std::span(*reals));
     } else if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-      std::string joined;
-      for (const std::string& each : *texts) {
-        if (&each != texts->data()) joined += '\0';
-        joined += each;
-      }
-      give(RKNN_TENSOR_UINT8, std::span<const char>(joined.data(), joined.size()));
+      const auto joined = fmt::format("{}", fmt::join(*texts, std::string_view("\0", 1)));
+      give(RKNN_TENSOR_UINT8, std::span(joined.data(), joined.size()));
     }
     answer.data.push_back(std::byte{0});  // Text ends with a zero, and no data is null.
   }
@@ -165,6 +160,7 @@ Status CallTensors::fill(const device::HostOperatorCall& call,
   return {};
 }
 
+/// FLOAT32 and integers were written in place.
 Status CallTensors::store(const device::HostOperatorCall& call) {
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
     const MutableTensorView& view = call.outputs[i];

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "adapters/rknn/api/rknn_log.h"
+#include "adapters/rknn/model/rknn_attr.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::rknn {
 namespace {
 
+/// Products are not part of every driver: a device says by an image kind that it computes them.
 Status check_device(const device::Device& device) {
   const auto& kinds = device.info().capabilities.image_kinds;
   if (std::find(kinds.begin(), kinds.end(), device::kMatmulKind) != kinds.end()) return {};
@@ -25,6 +27,7 @@ std::string shape_text(const rknn_matmul_shape& shape) {
   return fmt::format("({}, {}, {})", shape.M, shape.K, shape.N);
 }
 
+/// By addresses: two mappings of one block of the system are not found.
 bool overlap(const Memory& a, std::size_t a_bytes, const Memory& c, std::size_t c_bytes) {
   const auto* a_begin = static_cast<const char*>(a.data);
   const auto* c_begin = static_cast<const char*>(c.data);
@@ -35,6 +38,7 @@ std::size_t index_of(Matrix matrix) { return static_cast<std::size_t>(matrix); }
 
 }  // namespace
 
+/// The name is all that a program has to keep of the attribute that it was given.
 Result<Matrix> matrix_of(const char (&name)[RKNN_MAX_NAME_LEN]) {
   for (const Matrix matrix : {Matrix::kA, Matrix::kB, Matrix::kC})
     if (name[0] == matrix_name(matrix)[0] && name[1] == '\0') return matrix;
@@ -54,6 +58,8 @@ MatmulContext::MatmulContext()
           "whose run may wait for the core that the operator holds; call it before or after "
           "the model's run") {}
 
+/// `io` is written shape by shape: on a failure the caller gets no context, and its `io` means
+/// nothing.
 Status MatmulContext::add_shapes(const std::vector<rknn_matmul_shape>& shapes,
                                  rknn_matmul_io_attr* io) {
   const bool same_b = plan_.b_layout == RKNN_MM_LAYOUT_NATIVE;
@@ -97,6 +103,8 @@ Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
   return context;
 }
 
+/// ContextMutex::close() has taken the lock: memory and packed copies go here, not with the last
+/// pointer to the context, which another function of it may still hold.
 void MatmulContext::close(rknn_context number) {
   mutex_.close(number);
   sizes_.clear();
@@ -105,6 +113,7 @@ void MatmulContext::close(rknn_context number) {
   mutex_.unlock();
 }
 
+/// The pointer is valid while the lock is held: `sizes_` does not change after create().
 Result<MatmulContext::Size*> MatmulContext::current() {
   if (chosen_ < sizes_.size()) return &sizes_[chosen_];
   return error(Code::kWrongState,
@@ -112,6 +121,7 @@ Result<MatmulContext::Size*> MatmulContext::current() {
                sizes_.size());
 }
 
+/// One Watch serves all shapes, so it covers as many bytes as any of them reads.
 std::size_t MatmulContext::largest_b() const noexcept {
   std::size_t largest = 0;
   for (const Size& size : sizes_) largest = std::max(largest, size.bytes[index_of(Matrix::kB)]);
@@ -124,6 +134,7 @@ DType MatmulContext::type_of(Matrix matrix) const noexcept {
                                 : plan_.types.c;
 }
 
+/// Takes effect at the next run, which checks the memory once more, against the shape of then.
 Outcome MatmulContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_matmul_tensor_attr& attr) {
   CORELANE_ASSIGN(const Matrix matrix, matrix_of(attr.name));
   CORELANE_ASSIGN(std::shared_ptr<Memory> memory, find_memory(mem));
@@ -143,12 +154,13 @@ Outcome MatmulContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_matmul_
                    "mem of {} begins at {}, which is not a multiple of the {} bytes of an element; "
                    "choose another offset in the block",
                    matrix_name(matrix), memory->data, alignment);
-  if (attr.type != tensor_type(type_of(matrix)) || attr.size != needed)
+  const rknn_tensor_type own = rknn::type_of(type_of(matrix));
+  if (attr.type != own || attr.size != needed)
     log::line(log::Level::kWarn,
               "rknn_matmul_set_io_mem: attr of {} says {} bytes of type {}, the product takes {} "
               "bytes of type {}; only its name counts, nothing is converted",
               matrix_name(matrix), attr.size, static_cast<int>(attr.type), needed,
-              static_cast<int>(tensor_type(type_of(matrix))));
+              static_cast<int>(own));
   BoundMatrix& bound = bound_[index_of(matrix)];
   if (bound.memory != memory)
     // Otherwise the bindings of other shapes would keep the old memory and its packed copy.
@@ -191,6 +203,7 @@ Outcome MatmulContext::set_dynamic_shape(const rknn_matmul_shape& shape) {
                  shape_text(shape), sizes_.size(), known, sizes_.size() > 16 ? " ..." : "");
 }
 
+/// At each run, since shapes and memory are chosen in any order.
 Status MatmulContext::check_bound(const Size& size) const {
   for (const Matrix matrix : {Matrix::kA, Matrix::kB, Matrix::kC}) {
     const BoundMatrix& bound = bound_[index_of(matrix)];
@@ -220,6 +233,7 @@ Status MatmulContext::check_bound(const Size& size) const {
   return {};
 }
 
+/// What was prepared is kept until the quantization changes; scales are part of the image.
 Status MatmulContext::prepare(Size& size) {
   Ready& ready = size.ready;
   if (ready.bindings != nullptr) return {};
@@ -236,6 +250,9 @@ Status MatmulContext::prepare(Size& size) {
   return {};
 }
 
+/// B is packed once and used again until it is announced as new: rknn_matmul_set_io_mem, or a sync
+/// to the device of any memory that shares its bytes (Watch). A and C are read and written in
+/// place.
 Status MatmulContext::bind_one(Size& size, Matrix matrix) {
   const std::size_t i = index_of(matrix);
   Ready& ready = size.ready;

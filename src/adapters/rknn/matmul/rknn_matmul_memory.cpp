@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <map>
-#include <tuple>
 
 #include "adapters/rknn/matmul/rknn_matmul.h"
 #include "base/leaked.h"
@@ -14,13 +13,11 @@ namespace corelane::rknn {
 namespace {
 
 /// A byte of a block of memory, the same wherever the block is mapped.
-using Place = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
+using Place = Memory::Block;
 
-Place place_of(const Memory& memory) {
-  return {memory.block.device, memory.block.inode, memory.block.offset};
-}
-Place end_of(const Place& place, std::uint64_t bytes) {
-  return {std::get<0>(place), std::get<1>(place), std::get<2>(place) + bytes};
+Place end_of(Place place, std::uint64_t bytes) {
+  place.offset += bytes;
+  return place;
 }
 
 struct Watched {
@@ -42,6 +39,7 @@ Watches& watches() {
   return *watches;
 }
 
+/// Bytes held, for each domain.
 std::array<std::atomic<std::uint64_t>, kMatmulDomains>& domains() {
   static std::array<std::atomic<std::uint64_t>, kMatmulDomains> bytes{};
   return bytes;
@@ -52,7 +50,7 @@ std::array<std::atomic<std::uint64_t>, kMatmulDomains>& domains() {
 Watch::Watch(std::shared_ptr<Memory> memory, std::size_t bytes) : memory_(std::move(memory)) {
   Watches& w = watches();
   const MutexLock lock(w.mutex);
-  w.by_place.emplace(place_of(*memory_), Watched{this, memory_.get(), bytes});
+  w.by_place.emplace(memory_->block, Watched{this, memory_.get(), bytes});
   w.longest = std::max<std::uint64_t>(w.longest, bytes);
   w.count.fetch_add(1, std::memory_order_relaxed);
 }
@@ -60,7 +58,7 @@ Watch::Watch(std::shared_ptr<Memory> memory, std::size_t bytes) : memory_(std::m
 Watch::~Watch() {
   Watches& w = watches();
   const MutexLock lock(w.mutex);
-  auto [at, end] = w.by_place.equal_range(place_of(*memory_));
+  auto [at, end] = w.by_place.equal_range(memory_->block);
   while (at != end && at->second.owner != this) ++at;
   if (at == end) return;
   w.by_place.erase(at);
@@ -71,12 +69,11 @@ void note_written(Memory& memory) {
   memory.writes.fetch_add(1, std::memory_order_acq_rel);
   Watches& w = watches();
   if (w.count.load(std::memory_order_relaxed) == 0) return;
-  const Place begin = place_of(memory);
+  const Place begin = memory.block;
   const Place end = end_of(begin, memory.size);
-  const std::uint64_t offset = std::get<2>(begin);
   const MutexLock lock(w.mutex);
   Place first = begin;
-  std::get<2>(first) = offset > w.longest ? offset - w.longest : 0;
+  first.offset -= std::min(first.offset, w.longest);
   for (auto at = w.by_place.lower_bound(first); at != w.by_place.end() && at->first < end; ++at) {
     const Watched& watched = at->second;
     if (watched.memory != &memory && begin < end_of(at->first, watched.bytes))

@@ -5,41 +5,28 @@
 #include <cstring>
 
 #include "adapters/rknn/api/rknn_chip.h"
-#include "adapters/rknn/api/rknn_log.h"
+#include "adapters/rknn/model/rknn_attr.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::rknn {
 namespace {
 
+/// Blocks, alignments and segments of the chips, as docs/apis/rknn.md lists them.
 constexpr std::array kChips{
-    MatmulChip{.name = "RK3588",
-               .a_block = {32, 16, 8},
-               .b_block_n = {64, 32, 16},
-               .b_block_k = {32, 32, 32},
-               .k_align = {32, 32, 32},
-               .k_segment = 8192},
-    MatmulChip{.name = "RK3576",
-               .a_block = {32, 16, 8},
-               .b_block_n = {64, 32, 16},
-               .b_block_k = {32, 32, 32},
-               .k_align = {32, 32, 32},
-               .k_segment = 4096},
+    MatmulChip{.name = "RK3588", .b_block_n = {64, 32, 16}, .k_segment = 8192},
+    MatmulChip{.name = "RK3576", .b_block_n = {64, 32, 16}, .k_segment = 4096},
     // The chip has no products of int4; theirs follow the pattern of the others: twice int8.
     MatmulChip{.name = "RK3566/RK3568",
                .a_block = {16, 8, 4},
-               .b_block_n = {32, 16, 8},
                .b_block_k = {32, 32, 16},
                .k_align = {32, 32, 16}},
-    MatmulChip{.name = "RK3562",
-               .a_block = {32, 16, 8},
-               .b_block_n = {32, 16, 8},
-               .b_block_k = {32, 32, 32},
-               .k_align = {32, 32, 32}},
+    MatmulChip{.name = "RK3562"},
 };
 
 constexpr DType kF16 = DType::kF16;
 constexpr DType kI8 = DType::kI8;
 constexpr DType kI4 = DType::kI4;
+/// The types of A, B and C, in the order of their numbers.
 constexpr std::array kTypes{
     MatmulTypes{RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32, kF16, kF16, DType::kF32},
     MatmulTypes{RKNN_INT8_MM_INT8_TO_INT32, kI8, kI8, DType::kI32},
@@ -68,6 +55,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 24 && offsetof(rknn_matmul_info, iommu_domain_id) == sizeof(Head));
 
+/// Copied: `info` may lie at any address, and may end after these bytes.
 Head head_of(const void* info) noexcept {
   Head head;
   std::memcpy(&head, info, sizeof head);
@@ -106,6 +94,7 @@ __attribute__((no_sanitize_address, noinline)) std::int32_t doubtful_domain(
   return value < static_cast<std::uint32_t>(kMatmulDomains) ? static_cast<std::int32_t>(value) : 0;
 }
 
+/// The numbers are checked before they become enumerations: they come from programs in C.
 Status check_layouts(const Head& head) {
   if (head.b_layout < RKNN_MM_LAYOUT_NORM || head.b_layout > RKNN_MM_LAYOUT_TP_NORM)
     return error(Code::kInvalidArgument,
@@ -120,6 +109,7 @@ Status check_layouts(const Head& head) {
   return {};
 }
 
+/// Combinations without a meaning are refused with what to use instead.
 Status check_b_quant(const Head& head, const MatmulTypes& types) {
   if (head.b_quant < RKNN_QUANT_TYPE_PER_LAYER_SYM || head.b_quant > RKNN_QUANT_TYPE_PER_GROUP_ASYM)
     return error(
@@ -176,6 +166,7 @@ Status read_tail(const void* info, const Head& head, MatmulPlan& plan) {
   return {};
 }
 
+/// `value` must be a positive multiple of `of`; the message names the next one.
 Status check_multiple(const char* name, std::int32_t value, std::uint32_t of, const char* why,
                       const MatmulPlan& plan) {
   if (value > 0 && static_cast<std::uint32_t>(value) % of == 0) return {};
@@ -186,6 +177,7 @@ Status check_multiple(const char* name, std::int32_t value, std::uint32_t of, co
                value > 0 ? (static_cast<std::uint32_t>(value) / of + 1) * of : of);
 }
 
+/// K follows the wider alignment of A and B, N that of B's blocks.
 Status check_shape(const MatmulPlan& plan, const rknn_matmul_shape& shape) {
   if (shape.M < 1) return error(Code::kInvalidArgument, "M is {}; it is 1 or more", shape.M);
   if (shape.K > kMatmulMaxK)
@@ -212,11 +204,12 @@ void fill_one(const TensorDesc& tensor, std::size_t bytes, rknn_matmul_tensor_at
   for (std::size_t i = 0; i < tensor.shape.rank(); ++i)
     attr.dims[i] = static_cast<std::uint32_t>(tensor.shape[i]);
   attr.size = static_cast<std::uint32_t>(bytes);
-  attr.type = tensor_type(tensor.dtype);
+  attr.type = type_of(tensor.dtype);
 }
 
 }  // namespace
 
+/// By the place in kChips.
 const MatmulChip& matmul_chip(std::string_view profile) noexcept {
   if (profile == "rk3576") return kChips[1];
   if (profile == "rk3566" || profile == "rk3568") return kChips[2];
@@ -243,29 +236,11 @@ std::string matmul_type_list() {
   return list;
 }
 
-rknn_tensor_type tensor_type(DType type) noexcept {
-  switch (type) {
-    case DType::kI4:
-      return RKNN_TENSOR_INT4;
-    case DType::kI8:
-      return RKNN_TENSOR_INT8;
-    case DType::kI16:
-      return RKNN_TENSOR_INT16;
-    case DType::kI32:
-      return RKNN_TENSOR_INT32;
-    case DType::kF16:
-      return RKNN_TENSOR_FLOAT16;
-    case DType::kBF16:
-      return RKNN_TENSOR_BFLOAT16;
-    default:
-      return RKNN_TENSOR_FLOAT32;
-  }
-}
-
 rknn_matmul_shape shape_of(const void* info) noexcept { return head_of(info).shape; }
 
 std::uint32_t type_of(const void* info) noexcept { return head_of(info).type; }
 
+/// The head first: whether there are members after it is decided by what it holds.
 Result<MatmulPlan> plan_matmul(const void* info, const MatmulChip& chip, bool today) {
   const Head head = head_of(info);
   const MatmulTypes* types = matmul_types(head.type);
@@ -290,6 +265,7 @@ Result<MatmulPlan> plan_matmul(const void* info, const MatmulChip& chip, bool to
   return plan;
 }
 
+/// Scales are left out: they arrive after the product was made, by rknn_matmul_set_quant_params.
 Result<device::MatmulDesc> describe_matmul(const MatmulPlan& plan, const rknn_matmul_shape& shape) {
   CORELANE_TRY(check_shape(plan, shape));
   const MatmulChip& chip = *plan.chip;
@@ -323,6 +299,7 @@ std::size_t scale_count(const MatmulPlan& plan, const device::MatmulDesc& desc) 
   return quantized.b_scale_count();
 }
 
+/// The matrices are named "A", "B" and "C"; the names fit the attributes.
 Status fill_matmul_attr(const device::MatmulDesc& desc, rknn_matmul_io_attr& io) {
   CORELANE_ASSIGN(const device::MatmulTensors tensors, device::describe(desc));
   for (const auto& [tensor, attr] :

@@ -22,13 +22,13 @@ struct PerType {
   }
 };
 
-/// Native blocks and alignments of one chip.
+/// Native blocks and alignments of one chip, as most chips have them.
 struct MatmulChip {
   std::string_view name;
-  PerType a_block;
-  PerType b_block_n;  ///< N is a multiple of it in every layout.
-  PerType b_block_k;
-  PerType k_align;
+  PerType a_block{32, 16, 8};
+  PerType b_block_n{32, 16, 8};  ///< N is a multiple of it in every layout.
+  PerType b_block_k{32, 32, 32};
+  PerType k_align{32, 32, 32};
   std::uint32_t c_block_bytes = 16;
   std::uint32_t k_segment = 0;  ///< Native B is cut along K after that many rows; 0: it is not.
 };
@@ -47,7 +47,6 @@ struct MatmulTypes {
 const MatmulTypes* matmul_types(std::uint32_t type) noexcept;
 /// All numbers, as text: "1, 2, 3".
 std::string matmul_type_list();
-rknn_tensor_type tensor_type(DType type) noexcept;
 
 /// The members of rknn_matmul_info after M, K and N, checked. Quantization parameters are not among
 /// them.

@@ -10,12 +10,14 @@
 namespace corelane::rknn {
 namespace {
 
+/// How many scales a quantization takes.
 std::string lengths_text(device::MatmulQuantB quant, std::size_t count) {
   if (quant == device::MatmulQuantB::kLayer) return "1 (per layer)";
   if (quant == device::MatmulQuantB::kChannel) return fmt::format("N = {} (per channel)", count);
   return fmt::format("N * K / group_size = {} (per group)", count);
 }
 
+/// A scale of 0 or NaN would make every result 0 or NaN without a word.
 Status check_values(Matrix matrix, DType type, std::span<const float> scales,
                     std::span<const std::int32_t> zero_points) {
   for (std::size_t i = 0; i < scales.size(); ++i)
@@ -56,6 +58,7 @@ bool all_zero(const std::vector<std::int32_t>& values) {
 
 }  // namespace
 
+/// Against the chosen shape, or the first one while none is chosen.
 Status MatmulContext::check_lengths(Matrix matrix, const rknn_quant_params& params) {
   const Size& size = sizes_[chosen_ < sizes_.size() ? chosen_ : 0];
   const bool b = matrix == Matrix::kB;
@@ -77,6 +80,7 @@ Status MatmulContext::check_lengths(Matrix matrix, const rknn_quant_params& para
   return {};
 }
 
+/// Scales are part of the device's image, so that all shapes are prepared anew.
 Outcome MatmulContext::set_quant_params(const rknn_quant_params& params) {
   CORELANE_ASSIGN(const Matrix matrix, matrix_of(params.name));
   const ContextLock lock(mutex_);
@@ -120,6 +124,7 @@ Outcome MatmulContext::get_quant_params(const rknn_quant_params& params, float* 
   return {};
 }
 
+/// The description that the device gets: `size.desc` with the scales that were set.
 Result<device::MatmulDesc> MatmulContext::with_quant(const Size& size) const {
   device::MatmulDesc desc = size.desc;
   const auto& [a, b, c] = quant_;
@@ -150,6 +155,7 @@ bool MatmulContext::normalizes() const noexcept {
   return std::any_of(scales.begin(), scales.end(), [&](float s) { return s != scales[0]; });
 }
 
+/// In f64: a sum has 31 bits, a float 24.
 void MatmulContext::normalize(const Size& size) const {
   const std::vector<float>& scales = quant_[1].scales;
   const double common = *std::max_element(scales.begin(), scales.end());

@@ -11,6 +11,7 @@
 namespace corelane::rknn {
 namespace {
 
+/// Programs may fill all of the name and leave out its zero.
 std::string name_of(const rknn_tensor_attr& attr) {
   return std::string(attr.name, strnlen(attr.name, sizeof attr.name));
 }
@@ -84,6 +85,8 @@ Result<IoTensor> IoMemory::resolve(const rknn_tensor_attr& attr) const {
   return *best;
 }
 
+/// To all frames, since they take turns with one set of bound memory. Memory in the tensor's own
+/// form is bound as the device's object, without a copy.
 Status IoMemory::bind(std::vector<Frame>& frames, const IoTensor& io, const Bound& bound) const {
   CORELANE_ASSIGN(ViewPlan plan, plan_view(io, bound.form, facts_.chip));
   const Memory& memory = *bound.memory;
@@ -117,6 +120,7 @@ Status IoMemory::bind(std::vector<Frame>& frames, const IoTensor& io, const Boun
   return {};
 }
 
+/// Kept with the form that was asked for, so that a change of shapes can bind it again.
 Outcome IoMemory::set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory,
                       const rknn_tensor_attr& attr) {
   CORELANE_ASSIGN(const IoTensor io, resolve(attr));
@@ -145,6 +149,8 @@ Outcome IoMemory::set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory
   return {};
 }
 
+/// Memory that has become too small is no failure of the shapes: it is let go, and the tensor has
+/// memory of its own again.
 Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view function) {
   const bool input = side == Side::kInput;
   Bounds& bounds = input ? inputs_ : outputs_;
@@ -184,6 +190,8 @@ bool IoMemory::binds() const noexcept {
          std::any_of(inputs_.begin(), inputs_.end(), [](const auto& b) { return b.has_value(); });
 }
 
+/// Memory of the device lives as long as it is bound; an address of the caller ends with its
+/// struct.
 Status IoMemory::check_alive() const {
   for (const Bounds* bounds : {&inputs_, &outputs_})
     for (std::size_t i = 0; i < bounds->size(); ++i) {

@@ -31,6 +31,7 @@ Pool& pool() {
   return *pool;
 }
 
+/// The system's numbers of the block: a descriptor may be duplicated, and mapped more than once.
 Memory::Block block_of(const Memory& memory, int fd, std::int32_t offset) {
   struct stat info {};
   if (fd < 0 || fstat(fd, &info) != 0)
@@ -39,6 +40,7 @@ Memory::Block block_of(const Memory& memory, int fd, std::int32_t offset) {
           static_cast<std::uint64_t>(offset)};
 }
 
+/// Only addresses are compared: `mem` may point anywhere.
 Failure unknown_memory(const Pool& pool, const rknn_tensor_mem* mem) CORELANE_REQUIRES(pool.mutex) {
   if (mem == nullptr)
     return error(
@@ -57,6 +59,7 @@ Failure unknown_memory(const Pool& pool, const rknn_tensor_mem* mem) CORELANE_RE
 
 }  // namespace
 
+/// Structs are reused oldest first, and only beyond the quarantine.
 rknn_tensor_mem* publish_memory(std::shared_ptr<Memory> memory, int fd, std::int32_t offset,
                                 void* virt_addr, std::uint32_t size) {
   memory->block = block_of(*memory, fd, offset);
@@ -89,6 +92,8 @@ Result<std::shared_ptr<Memory>> find_memory(const rknn_tensor_mem* mem) {
   return found->second;
 }
 
+/// The struct is emptied under the lock; the memory goes after it, or with the last context that
+/// has it bound.
 Status destroy_memory(rknn_tensor_mem* mem) {
   Pool& p = pool();
   std::shared_ptr<Memory> memory;

@@ -30,6 +30,7 @@ struct Memory {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
     std::uint64_t offset = 0;
+    auto operator<=>(const Block&) const = default;
   } block;
   rknn_context owner = 0;
   std::shared_ptr<const void> charge;  ///< What it takes from an IOMMU domain; null for none.

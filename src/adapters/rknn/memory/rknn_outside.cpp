@@ -7,6 +7,7 @@
 
 namespace corelane::rknn {
 
+/// In the order in which a program has to make up for what is missing.
 Status OutsideMemory::ready(std::uint32_t flags) const {
   if (pending != nullptr)
     return error(Code::kWrongState,
@@ -24,6 +25,8 @@ Status OutsideMemory::ready(std::uint32_t flags) const {
   return {};
 }
 
+/// From `pending` at the first call, later from the weight memory of the call before, which may be
+/// the same memory again.
 Status OutsideMemory::copy_program(Memory& to, std::size_t bytes) const {
   if (weights != nullptr && weights->buffer == nullptr &&
       weights->destroyed.load(std::memory_order_acquire))
@@ -42,6 +45,7 @@ Status OutsideMemory::copy_program(Memory& to, std::size_t bytes) const {
   return {};
 }
 
+/// The program is loaded anew from its new place, so that the old memory is free afterwards.
 Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
   CORELANE_ASSIGN(const std::shared_ptr<Memory> memory, find_memory(mem));
   const ContextLock lock(runs_.mutex());
@@ -71,6 +75,7 @@ Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
   return runs_.io_memory().rebind_all(runs_.frames(), "rknn_set_weight_mem");
 }
 
+/// Checked and held; rknn_outside.h says who computes there.
 Outcome ModelContext::set_internal_mem(const rknn_tensor_mem* mem) {
   CORELANE_ASSIGN(std::shared_ptr<Memory> memory, find_memory(mem));
   const ContextLock lock(runs_.mutex());

@@ -13,6 +13,7 @@ struct TypeRow {
   DType dtype;
   const char* name;
 };
+/// Types that programs see. u64 and u4 have no number of their own, see type_of().
 constexpr std::array<TypeRow, 12> kTypes = {{{RKNN_TENSOR_FLOAT32, DType::kF32, "FLOAT32"},
                                              {RKNN_TENSOR_FLOAT16, DType::kF16, "FLOAT16"},
                                              {RKNN_TENSOR_INT8, DType::kI8, "INT8"},
@@ -28,6 +29,7 @@ constexpr std::array<TypeRow, 12> kTypes = {{{RKNN_TENSOR_FLOAT32, DType::kF32, 
 
 bool is_picture(const IoTensor& io) noexcept { return io.shape.rank() == 4; }
 
+/// Open dimensions are reported as 0; the API's fields have 32 bits.
 std::uint32_t dim(std::int64_t d) noexcept {
   return d < 0 ? 0 : static_cast<std::uint32_t>(std::min<std::int64_t>(d, UINT32_MAX));
 }
@@ -65,6 +67,7 @@ void set_dims(rknn_tensor_attr& attr, std::span<const std::uint32_t> dims, std::
   attr.size = clamp_bytes((elements * bits + 7) / 8);
 }
 
+/// A float model reports FLOAT16 with a quantization of scale 1, as vendor builds do.
 void describe_values(rknn_tensor_attr& attr, const IoEntry& entry) {
   attr.type = type_of(entry.reported_dtype);
   attr.scale = 1.0F;
@@ -102,22 +105,30 @@ std::uint32_t strided_bytes(const IoTensor& io, std::uint32_t stride, std::uint3
   return clamp_bytes((pixels * channels * bits_of(io) + 7) / 8);
 }
 
-void set_picture(rknn_tensor_attr& attr, const IoTensor& io, rknn_tensor_format fmt) {
+/// Rows of inputs are padded; an output's bytes are those of its elements.
+rknn_tensor_attr picture_attr(const IoTensor& io, const Chip& chip, rknn_tensor_format fmt) {
+  rknn_tensor_attr attr = begin_attr(io);
   const std::uint32_t n = dim(io.shape[0]), c = dim(io.shape[1]), h = dim(io.shape[2]),
                       w = dim(io.shape[3]);
   attr.fmt = fmt;
-  const std::array<std::uint32_t, 4> dims = fmt == RKNN_TENSOR_NHWC
-                                                ? std::array<std::uint32_t, 4>{n, h, w, c}
-                                                : std::array<std::uint32_t, 4>{n, c, h, w};
+  const bool nhwc = fmt == RKNN_TENSOR_NHWC;
+  const std::array<std::uint32_t, 4> dims = {n, nhwc ? h : c, nhwc ? w : h, nhwc ? c : w};
   set_dims(attr, dims, bits_of(io));
+  attr.size_with_stride = attr.size;
+  if (io.side == Side::kOutput) return attr;
+  attr.w_stride = align_up(w, chip.row_pixels);
+  attr.size_with_stride = strided_bytes(io, attr.w_stride, c);
+  return attr;
 }
 
-void set_other_rank(rknn_tensor_attr& attr, const IoTensor& io) {
+rknn_tensor_attr other_rank_attr(const IoTensor& io) {
+  rknn_tensor_attr attr = begin_attr(io);
   std::vector<std::uint32_t> dims;
   for (const std::int64_t d : io.shape.dims()) dims.push_back(dim(d));
   if (dims.empty()) dims.push_back(1);  // A scalar: the API has no rank 0.
   set_dims(attr, dims, bits_of(io));
   attr.size_with_stride = attr.size;
+  return attr;
 }
 
 bool native_is_nhwc(const IoTensor& io) noexcept {
@@ -130,14 +141,8 @@ bool native_is_nhwc(const IoTensor& io) noexcept {
 rknn_tensor_type type_of(DType dtype) noexcept {
   for (const TypeRow& row : kTypes)
     if (row.dtype == dtype) return row.type;
-  switch (dtype) {
-    case DType::kU64:
-      return RKNN_TENSOR_INT64;
-    case DType::kU4:
-      return RKNN_TENSOR_INT4;
-    default:
-      return RKNN_TENSOR_FLOAT32;
-  }
+  if (dtype == DType::kU64) return RKNN_TENSOR_INT64;
+  return dtype == DType::kU4 ? RKNN_TENSOR_INT4 : RKNN_TENSOR_FLOAT32;
 }
 
 Result<DType> dtype_of(rknn_tensor_type type) {
@@ -154,24 +159,18 @@ const char* type_name(rknn_tensor_type type) noexcept {
   return "unknown";
 }
 
+/// An output's size_with_stride counts whole blocks of channels, as its native form takes them.
 rknn_tensor_attr normal_attr(const IoTensor& io, const Chip& chip) {
-  rknn_tensor_attr attr = begin_attr(io);
-  if (!is_picture(io)) {
-    set_other_rank(attr, io);
-    return attr;
-  }
+  if (!is_picture(io)) return other_rank_attr(io);
   const bool nhwc =
       io.entry->preferred_layout == LayoutKind::kNHWC && !keeps_order(io.entry->reported_dtype);
-  set_picture(attr, io, nhwc ? RKNN_TENSOR_NHWC : RKNN_TENSOR_NCHW);
-  if (io.side == Side::kInput) {
-    attr.w_stride = align_up(dim(io.shape[3]), chip.row_pixels);
-    attr.size_with_stride = strided_bytes(io, attr.w_stride, dim(io.shape[1]));
-  } else {
+  rknn_tensor_attr attr = picture_attr(io, chip, nhwc ? RKNN_TENSOR_NHWC : RKNN_TENSOR_NCHW);
+  if (io.side == Side::kOutput)
     attr.size_with_stride = strided_bytes(io, dim(io.shape[3]), padded_channels(io, chip));
-  }
   return attr;
 }
 
+/// C1 x C2 hold the channels, padded to whole blocks of C2.
 rknn_tensor_attr native_attr(const IoTensor& io, const Chip& chip) {
   if (!is_picture(io) || keeps_order(io.entry->reported_dtype)) return normal_attr(io, chip);
   if (native_is_nhwc(io)) return native_nhwc_attr(io, chip);
@@ -188,15 +187,7 @@ rknn_tensor_attr native_attr(const IoTensor& io, const Chip& chip) {
 
 rknn_tensor_attr native_nhwc_attr(const IoTensor& io, const Chip& chip) {
   if (!is_picture(io) || keeps_order(io.entry->reported_dtype)) return normal_attr(io, chip);
-  rknn_tensor_attr attr = begin_attr(io);
-  set_picture(attr, io, RKNN_TENSOR_NHWC);
-  if (io.side == Side::kInput) {
-    attr.w_stride = align_up(dim(io.shape[3]), chip.row_pixels);
-    attr.size_with_stride = strided_bytes(io, attr.w_stride, dim(io.shape[1]));
-  } else {
-    attr.size_with_stride = attr.size;
-  }
-  return attr;
+  return picture_attr(io, chip, RKNN_TENSOR_NHWC);
 }
 
 Form native_form(const IoTensor& io, const Chip& chip) {
@@ -206,6 +197,7 @@ Form native_form(const IoTensor& io, const Chip& chip) {
 
 namespace {
 
+/// The pitch is of NHWC rows alone; a pitch of the width is no pitch.
 Result<Layout> layout_of(const IoTensor& io, const Form& form, DType dtype, const Chip& chip) {
   rknn_tensor_format fmt = form.fmt;
   // No order named: the one that INPUT_ATTR and OUTPUT_ATTR report.

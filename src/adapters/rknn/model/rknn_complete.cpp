@@ -59,6 +59,7 @@ bool Runs::in_use() const noexcept CORELANE_NO_THREAD_SAFETY_ANALYSIS {
 
 Status Runs::ready() const { return outside_.ready(facts_.flags); }
 
+/// Ages begin at 0 in all frames: no frame's input is newer than another's.
 void Runs::set_frames(std::vector<Frame> frames) {
   frames_ = std::move(frames);
   input_age_.assign(facts_.description->inputs.size(), 0);
@@ -116,6 +117,7 @@ Status Runs::complete(Frame& frame, TimePoint until) {
   return status;
 }
 
+/// Waits for all, also after one failed: their memory must be free.
 Status Runs::complete_all() {
   Status first;
   for (Frame& frame : frames_) {
@@ -125,6 +127,7 @@ Status Runs::complete_all() {
   return first;
 }
 
+/// Once for each run: queries answer from what is stored here while the frame runs again.
 void Runs::note_end(Frame& frame, const Status& status) {
   frame.result = status;
   if (!frame.checked.empty()) check_after_run(frame);
@@ -142,6 +145,7 @@ void Runs::note_end(Frame& frame, const Status& status) {
   if (log::enabled(log::Level::kLayers)) log_run(facts_, queries_, io_memory_, frame);
 }
 
+/// First the fences, without the lock that a waiting run may hold; then the lock, for good.
 void Runs::close() {
   std::vector<std::shared_ptr<device::Fence>> fences;
   {

@@ -6,6 +6,7 @@
 
 namespace corelane::rknn {
 
+/// The time of the run begins here, so that waiting for the fence counts.
 Result<std::unique_ptr<DeferredRun>> DeferredRun::start(Context context, RunOptions options,
                                                         const Clock& clock) {
   const TimePoint until =

@@ -29,6 +29,8 @@ struct MappedFd {
   }
 };
 
+/// `real_model_offset` and `real_model_size` cut a model out of a larger file; 0 and 0 mean all of
+/// it.
 Result<ByteSpan> slice_of(ByteSpan whole, const rknn_init_extend* extend, std::string_view what) {
   if (extend == nullptr || (extend->real_model_offset == 0 && extend->real_model_size == 0))
     return whole;
@@ -92,6 +94,7 @@ std::vector<Shape> first_shapes(const ProgramDescription& description) {
   return open ? shapes : std::vector<Shape>();
 }
 
+/// All frames have the same shapes, at all times.
 Result<std::vector<Frame>> make_frames(const Program& program, const ModelFacts& facts) {
   std::vector<Frame> frames;
   for (std::size_t i = 0; i < (facts.asynchronous() ? 2 : 1); ++i) {
@@ -151,6 +154,7 @@ Status ModelContext::adopt(Program program) {
   return {};
 }
 
+/// Without `keep_alive` the bytes are the caller's for the length of this call, and are copied.
 Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive) {
   facts_.program_bytes = bytes.size();
   const bool outside = facts_.has(RKNN_FLAG_MEM_ALLOC_OUTSIDE);
@@ -163,6 +167,7 @@ Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive
   return adopt(std::move(program));
 }
 
+/// By path where possible: the runtime maps the file.
 Status ModelContext::load_file(const std::string& path) {
   CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
   if (facts_.has(RKNN_FLAG_MEM_ALLOC_OUTSIDE)) return load(mapped.bytes(), nullptr);
@@ -207,6 +212,7 @@ Status ModelContext::open_model(const void* model, std::uint32_t size,
   return load(bytes, held);
 }
 
+/// The context has no handle yet, so that no other thread can reach it.
 Result<std::shared_ptr<ModelContext>> ModelContext::open(const void* model, std::uint32_t size,
                                                          std::uint32_t flags,
                                                          const rknn_init_extend* extend,

@@ -10,9 +10,19 @@ namespace corelane::rknn {
 
 namespace {
 
-/// One result into memory of the caller, or into a new buffer.
+/// Frees what copy_output() allocated; false for any other address, which stays.
+bool free_buffer(OutputBuffers& buffers, rknn_output& output) {
+  if (buffers.malloced.erase(output.buf) == 0) return false;
+  check::buffer_back(output.buf);
+  std::free(output.buf);
+  output.buf = nullptr;
+  return true;
+}
+
+/// One result into memory of the caller, or into a new buffer: null where it fails before.
 Status copy_output(const ModelFacts& facts, const Frame& frame, OutputBuffers& buffers,
                    rknn_output& output) {
+  if (output.is_prealloc == 0) output.buf = nullptr;
   CORELANE_ASSIGN(const TensorView result, frame.context.output(output.index));
   const IoTensor io = facts.output(output.index, result.shape);
   const rknn_tensor_attr attr = normal_attr(io, facts.chip);
@@ -41,6 +51,7 @@ Status copy_output(const ModelFacts& facts, const Frame& frame, OutputBuffers& b
 
 }  // namespace
 
+/// All or nothing: where one output fails, the buffers of this call are freed.
 Outcome Tensors::get_outputs(std::uint32_t count, rknn_output* outputs,
                              rknn_output_extend* extend) {
   if (outputs == nullptr || count == 0)
@@ -64,24 +75,18 @@ Outcome Tensors::get_outputs(std::uint32_t count, rknn_output* outputs,
     return status.wrap(fmt::format("frame {} has no result", frame->id));
   CORELANE_TRY(runs_.io_memory().check_alive());
   OutputBuffers& buffers = runs_.buffers();
-  std::vector<void*> made;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Status status = copy_output(facts_, *frame, buffers, outputs[i]);
-    if (outputs[i].is_prealloc == 0 && outputs[i].buf != nullptr) made.push_back(outputs[i].buf);
     if (status.ok()) continue;
     for (std::uint32_t k = 0; k <= i; ++k)
-      if (outputs[k].is_prealloc == 0) outputs[k].buf = nullptr;
-    for (void* buffer : made) {
-      buffers.malloced.erase(buffer);
-      check::buffer_back(buffer);
-      std::free(buffer);
-    }
+      if (outputs[k].is_prealloc == 0) (void)free_buffer(buffers, outputs[k]);
     return status;
   }
   if (extend != nullptr) extend->frame_id = frame->id;
   return {};
 }
 
+/// Goes on after a wrong address, so that the right ones are not leaked.
 Outcome Tensors::release_outputs(std::uint32_t count, rknn_output* outputs) {
   if (outputs == nullptr && count != 0)
     return outcome(RKNN_ERR_PARAM_INVALID, "outputs is null; pass those of rknn_outputs_get");
@@ -91,16 +96,11 @@ Outcome Tensors::release_outputs(std::uint32_t count, rknn_output* outputs) {
   Outcome result;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (outputs[i].is_prealloc != 0 || outputs[i].buf == nullptr) continue;
-    if (buffers.malloced.erase(outputs[i].buf) == 0) {
+    if (!free_buffer(buffers, outputs[i]))
       result = outcome(RKNN_ERR_PARAM_INVALID,
                        "outputs[{}].buf {} is not a buffer that rknn_outputs_get of this context "
                        "gave, or was released before",
                        i, outputs[i].buf);
-      continue;
-    }
-    check::buffer_back(outputs[i].buf);
-    std::free(outputs[i].buf);
-    outputs[i].buf = nullptr;
   }
   return result;
 }

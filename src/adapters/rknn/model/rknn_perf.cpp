@@ -10,8 +10,10 @@
 namespace corelane::rknn {
 namespace {
 
+/// Stands for a value that there is none of; an empty cell would shift the columns.
 constexpr std::string_view kEmpty = "\\";
 
+/// Times in the tables are whole microseconds.
 std::int64_t micros(Duration d) {
   return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
 }
@@ -58,16 +60,13 @@ struct Column {
   std::size_t width;
 };
 
-void put_cell(std::string& row, std::string_view text, std::size_t width) {
-  row += text;
-  row.append(text.size() < width ? width - text.size() : 1, ' ');
-}
-
 template <std::size_t N>
 std::string table_row(const std::array<Column, N>& columns,
                       const std::array<std::string, N>& cells) {
   std::string row;
-  for (std::size_t i = 0; i + 1 < N; ++i) put_cell(row, cells[i], columns[i].width);
+  for (std::size_t i = 0; i + 1 < N; ++i)
+    row += fmt::format("{:<{}}{}", cells[i], columns[i].width,
+                       cells[i].size() < columns[i].width ? "" : " ");
   return row + cells[N - 1] + "\n";
 }
 
@@ -78,6 +77,7 @@ std::string title_row(const std::array<Column, N>& columns) {
   return table_row(columns, titles);
 }
 
+/// Titles and widths of the vendor's tables, which scripts split at blanks.
 constexpr std::array<Column, 12> kLayerColumns = {{{"ID", 5},
                                                    {"OpType", 22},
                                                    {"DataType", 11},
@@ -98,6 +98,7 @@ constexpr std::array<Column, 7> kRankingColumns = {{{"OpType", 28},
                                                     {"TotalTime(us)", 15},
                                                     {"TimeRatio(%)", 0}}};
 
+/// The load of cores 0 to 2 in percent: the cores of a run share its work evenly.
 std::string workload(std::uint64_t core_bits) {
   const int cores = std::max(1, __builtin_popcountll(core_bits));
   std::string text;
@@ -110,33 +111,30 @@ std::string workload(std::uint64_t core_bits) {
 
 /// What goes between the host and the device, with two places.
 std::string kilobytes(DType dtype, const Shape& shape) {
-  const auto elements = static_cast<std::size_t>(
-      std::max<std::int64_t>(static_cast<std::int64_t>(shape.elements().value_or(0)), 0));
-  return fmt::format("{:.2f}", static_cast<double>(dtype_bytes(dtype, elements)) / 1024.0);
+  const std::size_t bytes = dtype_bytes(dtype, shape.elements().value_or(0));
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / 1024.0);
 }
 
+/// In the order in which they run. Inputs and outputs take no time of the device.
 std::vector<Row> rows_of(const std::vector<device::LayerTime>& layers, const PerfFacts& facts) {
   std::vector<Row> rows;
   const ProgramDescription& description = *facts.description;
-  for (std::size_t i = 0; i < description.inputs.size(); ++i) {
-    const IoEntry& entry = description.inputs[i];
-    rows.push_back({"InputOperator", upper_name(entry.reported_dtype), "CPU", std::string(kEmpty),
-                    shape_text(facts.inputs[i]), "0", kilobytes(entry.desc.dtype, facts.inputs[i]),
-                    "InputOperator:" + word(entry.desc.name)});
-  }
+  const std::string none(kEmpty);
+  const auto add = [&](const std::string& type, const IoEntry& entry, const Shape& shape) {
+    rows.push_back({type, upper_name(entry.reported_dtype), "CPU", none, none, "0",
+                    kilobytes(entry.desc.dtype, shape), type + ":" + word(entry.desc.name)});
+    (type == "InputOperator" ? rows.back().out : rows.back().in) = shape_text(shape);
+  };
+  for (std::size_t i = 0; i < description.inputs.size(); ++i)
+    add("InputOperator", description.inputs[i], facts.inputs[i]);
   for (const device::LayerTime& layer : layers) {
     if (!layer.executed) continue;
-    rows.push_back({word(layer.type), upper_name(layer.dtype), "NPU", std::string(kEmpty),
-                    std::string(kEmpty), std::to_string(micros(layer.duration)),
-                    std::string(kEmpty), word(layer.type) + ":" + word(layer.name)});
+    rows.push_back({word(layer.type), upper_name(layer.dtype), "NPU", none, none,
+                    std::to_string(micros(layer.duration)), none,
+                    word(layer.type) + ":" + word(layer.name)});
   }
-  for (std::size_t i = 0; i < description.outputs.size(); ++i) {
-    const IoEntry& entry = description.outputs[i];
-    rows.push_back({"OutputOperator", upper_name(entry.reported_dtype), "CPU",
-                    shape_text(facts.outputs[i]), std::string(kEmpty), "0",
-                    kilobytes(entry.desc.dtype, facts.outputs[i]),
-                    "OutputOperator:" + word(entry.desc.name)});
-  }
+  for (std::size_t i = 0; i < description.outputs.size(); ++i)
+    add("OutputOperator", description.outputs[i], facts.outputs[i]);
   return rows;
 }
 
@@ -151,6 +149,7 @@ std::string ranking_row(const std::string& type, const Share& share, const std::
                    {type, std::to_string(share.calls), "0", "0", time, time, ratio});
 }
 
+/// The operator types, the slowest first; those of equal time in the order of their names.
 std::string ranking(const std::vector<device::LayerTime>& layers, const PerfFacts& facts) {
   std::map<std::string, Share> shares;
   std::int64_t total = 0;
@@ -186,6 +185,7 @@ std::string ranking(const std::vector<device::LayerTime>& layers, const PerfFact
 
 }  // namespace
 
+/// Both tables are there without layers too, so that readers find their heads.
 std::string perf_detail_text(const std::vector<device::LayerTime>& layers, const PerfFacts& facts) {
   constexpr std::size_t kWidth = 200;
   std::string text =

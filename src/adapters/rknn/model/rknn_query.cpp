@@ -8,7 +8,29 @@
 #include "corelane/device/device.h"
 
 namespace corelane::rknn {
+
+/// One of the commands that describe a tensor.
+struct AttrQuery {
+  std::uint32_t cmd;
+  Side side;
+  bool current;  ///< With the shape now, not the first one.
+  rknn_tensor_attr (*attr)(const IoTensor&, const Chip&);
+};
+
 namespace {
+
+constexpr AttrQuery kAttrQueries[] = {
+    {RKNN_QUERY_INPUT_ATTR, Side::kInput, false, normal_attr},
+    {RKNN_QUERY_OUTPUT_ATTR, Side::kOutput, false, normal_attr},
+    {RKNN_QUERY_NATIVE_INPUT_ATTR, Side::kInput, false, native_attr},
+    {RKNN_QUERY_NATIVE_OUTPUT_ATTR, Side::kOutput, false, native_attr},
+    {RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR, Side::kInput, false, native_nhwc_attr},
+    {RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR, Side::kOutput, false, native_nhwc_attr},
+    {RKNN_QUERY_CURRENT_INPUT_ATTR, Side::kInput, true, normal_attr},
+    {RKNN_QUERY_CURRENT_OUTPUT_ATTR, Side::kOutput, true, normal_attr},
+    {RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR, Side::kInput, true, native_attr},
+    {RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR, Side::kOutput, true, native_attr},
+};
 
 /// Sizes that programs compiled against old headers pass: rknn_tensor_attr before 1.3.0 and
 /// rknn_mem_size before 1.4.0.
@@ -40,11 +62,13 @@ Outcome give(const T& value, void* info, std::uint32_t size, const char* name,
   return {};
 }
 
+/// Sizes that callers allocate by are whole pages, one at least.
 constexpr std::size_t kPage = 4096;
 std::size_t pages(std::size_t bytes) {
   return std::max((bytes + kPage - 1) / kPage * kPage, kPage);
 }
 
+/// Cut to the room there is, with a zero at the end.
 void put_text(char* to, std::size_t room, const std::string& text) {
   const std::size_t length = std::min(text.size(), room - 1);
   std::memcpy(to, text.data(), length);
@@ -60,6 +84,8 @@ Outcome Queries::query(std::uint32_t cmd, void* info, std::uint32_t size) {
     return outcome(RKNN_ERR_FAIL,
                    "the context was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and answers "
                    "RKNN_QUERY_MEM_SIZE only; make another one to run");
+  for (const AttrQuery& known : kAttrQueries)
+    if (known.cmd == cmd) return query_attr(known, info, size);
   switch (cmd) {
     case RKNN_QUERY_IN_OUT_NUM: {
       const rknn_input_output_num count = {
@@ -67,17 +93,6 @@ Outcome Queries::query(std::uint32_t cmd, void* info, std::uint32_t size) {
           static_cast<std::uint32_t>(facts_.description->outputs.size())};
       return give(count, info, size, "rknn_input_output_num");
     }
-    case RKNN_QUERY_INPUT_ATTR:
-    case RKNN_QUERY_OUTPUT_ATTR:
-    case RKNN_QUERY_NATIVE_INPUT_ATTR:
-    case RKNN_QUERY_NATIVE_OUTPUT_ATTR:
-    case RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR:
-    case RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR:
-    case RKNN_QUERY_CURRENT_INPUT_ATTR:
-    case RKNN_QUERY_CURRENT_OUTPUT_ATTR:
-    case RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR:
-    case RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR:
-      return query_attr(cmd, info, size);
     case RKNN_QUERY_PERF_DETAIL:
     case RKNN_QUERY_PERF_RUN:
       return query_perf(cmd, info, size);
@@ -97,15 +112,12 @@ Outcome Queries::query(std::uint32_t cmd, void* info, std::uint32_t size) {
   }
 }
 
-Outcome Queries::query_attr(std::uint32_t cmd, void* info, std::uint32_t size) {
+/// The caller has written `index` into the struct, the first member in every release.
+Outcome Queries::query_attr(const AttrQuery& query, void* info, std::uint32_t size) {
   if (size < kOldAttr) return short_info(size, "rknn_tensor_attr", sizeof(rknn_tensor_attr));
   std::uint32_t index = 0;
   std::memcpy(&index, info, sizeof index);
-  const bool current = cmd >= RKNN_QUERY_CURRENT_INPUT_ATTR;
-  const bool input = cmd == RKNN_QUERY_INPUT_ATTR || cmd == RKNN_QUERY_NATIVE_INPUT_ATTR ||
-                     cmd == RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR ||
-                     cmd == RKNN_QUERY_CURRENT_INPUT_ATTR ||
-                     cmd == RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR;
+  const bool input = query.side == Side::kInput;
   const std::size_t count =
       input ? facts_.description->inputs.size() : facts_.description->outputs.size();
   if (index >= count)
@@ -115,27 +127,12 @@ Outcome Queries::query_attr(std::uint32_t cmd, void* info, std::uint32_t size) {
   Shape shape;
   {
     const MutexLock lock(mutex_);
-    shape = (current ? input ? input_shapes_ : output_shapes_
-             : input ? first_inputs_
-                     : first_outputs_)[index];
+    shape = (query.current ? input ? input_shapes_ : output_shapes_
+             : input       ? first_inputs_
+                           : first_outputs_)[index];
   }
   const IoTensor io = input ? facts_.input(index, shape) : facts_.output(index, shape);
-  rknn_tensor_attr attr;
-  switch (cmd) {
-    case RKNN_QUERY_NATIVE_INPUT_ATTR:
-    case RKNN_QUERY_NATIVE_OUTPUT_ATTR:
-    case RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR:
-    case RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR:
-      attr = native_attr(io, facts_.chip);
-      break;
-    case RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR:
-    case RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR:
-      attr = native_nhwc_attr(io, facts_.chip);
-      break;
-    default:
-      attr = normal_attr(io, facts_.chip);
-  }
-  return give(attr, info, size, "rknn_tensor_attr", kOldAttr);
+  return give(query.attr(io, facts_.chip), info, size, "rknn_tensor_attr", kOldAttr);
 }
 
 Outcome Queries::query_text(std::uint32_t cmd, void* info, std::uint32_t size) {
@@ -153,6 +150,7 @@ Outcome Queries::query_text(std::uint32_t cmd, void* info, std::uint32_t size) {
   return give(version, info, size, "rknn_sdk_version");
 }
 
+/// In structs before 1.4.0 the first two sizes are all there is.
 Outcome Queries::query_mem_size(void* info, std::uint32_t size) {
   CORELANE_ASSIGN(const std::size_t weights, outside_size(false));
   CORELANE_ASSIGN(const std::size_t internal, outside_size(true));
@@ -175,6 +173,7 @@ Outcome Queries::query_memory_info(void* info, std::uint32_t size) {
   return give(memory, info, size, "rknn_tensor_mem");
 }
 
+/// On the heap, since the struct has room for RKNN_MAX_DYNAMIC_SHAPE_NUM shapes.
 Outcome Queries::query_range(void* info, std::uint32_t size) {
   if (size < sizeof(rknn_input_range))
     return short_info(size, "rknn_input_range", sizeof(rknn_input_range));
@@ -205,6 +204,7 @@ Outcome Queries::query_range(void* info, std::uint32_t size) {
   return give(*range, info, size, "rknn_input_range");
 }
 
+/// Copied under the lock and written as text without it.
 std::string Queries::layer_table() const {
   PerfFacts facts;
   facts.description = facts_.description.get();
@@ -241,6 +241,7 @@ Outcome Queries::query_perf(std::uint32_t cmd, void* info, std::uint32_t size) {
   return give(detail, info, size, "rknn_perf_detail");
 }
 
+/// A handle to shared state: what runs with it goes on while another program is set.
 Program Queries::program() const {
   const MutexLock lock(mutex_);
   return *program_;
@@ -251,6 +252,7 @@ void Queries::set_program(Program program) {
   program_ = std::move(program);
 }
 
+/// *_ATTR must not change while a program uses it: the first shapes are kept.
 void Queries::set_shapes(std::vector<Shape> inputs, std::vector<Shape> outputs) {
   const MutexLock lock(mutex_);
   if (first_inputs_.empty() && first_outputs_.empty()) {

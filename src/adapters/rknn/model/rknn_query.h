@@ -17,6 +17,7 @@
 
 namespace corelane::rknn {
 
+struct AttrQuery;
 struct IoTensor;
 struct ModelFacts;
 
@@ -49,7 +50,7 @@ class Queries {
   std::string layer_table() const;
 
  private:
-  Outcome query_attr(std::uint32_t cmd, void* info, std::uint32_t size);
+  Outcome query_attr(const AttrQuery& query, void* info, std::uint32_t size);
   Outcome query_mem_size(void* info, std::uint32_t size);
   Outcome query_memory_info(void* info, std::uint32_t size);
   Outcome query_range(void* info, std::uint32_t size);

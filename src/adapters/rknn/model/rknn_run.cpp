@@ -41,14 +41,6 @@ Result<OutFence> make_out_fence(const ModelFacts& facts, const rknn_run_extend* 
 
 }  // namespace
 
-RunOptions Runs::run_options(const rknn_run_extend* extend) const {
-  RunOptions options;
-  options.cores = cores_;
-  options.priority = priority_of(facts_.flags);
-  options.timeout = timeout_of(extend);
-  return options;
-}
-
 /// What the frame ran before is over first; how it ended was for rknn_wait or rknn_outputs_get to
 /// ask.
 Status Runs::make_room(Frame& frame, const rknn_run_extend* extend) {
@@ -126,7 +118,10 @@ Outcome Runs::run(rknn_run_extend* extend) {
   CORELANE_TRY(io_memory_.check_alive());
   // Two runs would write bound outputs at once.
   if (facts_.asynchronous() && io_memory_.binds_output()) (void)complete_all();
-  RunOptions options = run_options(extend);
+  RunOptions options;
+  options.cores = cores_;
+  options.priority = priority_of(facts_.flags);
+  options.timeout = timeout_of(extend);
   const bool background = facts_.asynchronous() || (extend != nullptr && extend->non_block != 0);
   if (Outcome failed = add_in_fence(extend, options); failed.code() != RKNN_SUCC) return failed;
   CORELANE_ASSIGN(const OutFence out, make_out_fence(facts_, extend));
@@ -156,13 +151,6 @@ Outcome Runs::run(rknn_run_extend* extend) {
   return status;
 }
 
-/// How a run ended that is in no frame any more.
-Status Runs::past_result(std::uint64_t id) const {
-  const auto found = std::find_if(failed_.begin(), failed_.end(),
-                                  [id](const auto& failed) { return failed.first == id; });
-  return found == failed_.end() ? Status() : found->second;
-}
-
 Outcome Runs::wait(rknn_run_extend* extend) {
   const ContextLock lock(mutex_);
   if (!lock.ok()) return lock.refused();
@@ -177,8 +165,12 @@ Outcome Runs::wait(rknn_run_extend* extend) {
   if (extend != nullptr) extend->frame_id = id;
   const auto named =
       std::find_if(frames_.begin(), frames_.end(), [&](const Frame& f) { return f.id == id; });
-  // Frames that later ones took the place of are over.
-  if (named == frames_.end()) return past_result(id);
+  if (named == frames_.end()) {
+    // Later runs took its frame, so it is over; only failures are remembered.
+    const auto failed = std::find_if(failed_.begin(), failed_.end(),
+                                     [id](const auto& entry) { return entry.first == id; });
+    return failed == failed_.end() ? Status() : failed->second;
+  }
   if (!named->running()) return named->result;
   return complete(*named, end_of(extend, *facts_.device->clock()));
 }

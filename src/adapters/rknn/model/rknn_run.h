@@ -73,14 +73,12 @@ class Runs {
 
  private:
   bool in_use() const noexcept;
-  RunOptions run_options(const rknn_run_extend* extend) const CORELANE_REQUIRES(mutex_);
   Outcome add_in_fence(const rknn_run_extend* extend, RunOptions& options)
       CORELANE_REQUIRES(mutex_);
   Status make_room(Frame& frame, const rknn_run_extend* extend) CORELANE_REQUIRES(mutex_);
   Status bring_inputs(Frame& frame) CORELANE_REQUIRES(mutex_);
   Status start(Frame& frame, RunOptions options, bool background) CORELANE_REQUIRES(mutex_);
   void note_end(Frame& frame, const Status& status) CORELANE_REQUIRES(mutex_);
-  Status past_result(std::uint64_t id) const CORELANE_REQUIRES(mutex_);
 
   const ModelFacts& facts_;
   Queries& queries_;

@@ -24,6 +24,7 @@ Result<Shape> shape_of(const rknn_tensor_attr& attr, const IoTensor& io, const C
   return Shape(std::move(dims));
 }
 
+/// One list of shapes for each choice, in the order of the inputs.
 std::string allowed_shapes(const ProgramDescription& description) {
   std::string text;
   for (const std::vector<Shape>& set : description.shape_sets) {
@@ -35,6 +36,7 @@ std::string allowed_shapes(const ProgramDescription& description) {
 
 }  // namespace
 
+/// A name counts more than an index.
 Outcome Tensors::shapes_of(std::uint32_t count, const rknn_tensor_attr* attrs,
                            std::vector<Shape>& shapes) const {
   std::vector<bool> chosen(count);
@@ -57,6 +59,7 @@ Outcome Tensors::shapes_of(std::uint32_t count, const rknn_tensor_attr* attrs,
   return {};
 }
 
+/// All frames get the shapes, since they take turns. What one frame accepts, the others do.
 Outcome Tensors::set_input_shapes(std::uint32_t count, const rknn_tensor_attr* attrs) {
   if (attrs == nullptr)
     return outcome(RKNN_ERR_PARAM_INVALID,
@@ -87,6 +90,7 @@ Outcome Tensors::set_input_shapes(std::uint32_t count, const rknn_tensor_attr* a
   return runs_.io_memory().rebind_all(runs_.frames(), "rknn_set_input_shapes");
 }
 
+/// Runs are completed first: they use the memory that is bound.
 Outcome Tensors::set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_attr& attr) {
   CORELANE_ASSIGN(std::shared_ptr<Memory> memory, find_memory(mem));
   const ContextLock lock(runs_.mutex());
