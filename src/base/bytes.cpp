@@ -1,5 +1,7 @@
 #include "corelane/base/bytes.h"
 
+#include <xxhash.h>
+
 namespace corelane {
 
 Result<ByteSpan> ByteReader::read_bytes(std::size_t n) {
@@ -12,22 +14,19 @@ Result<ByteSpan> ByteReader::read_bytes(std::size_t n) {
   return slice;
 }
 
-Status ByteReader::seek(std::size_t offset) {
-  if (offset > bytes_.size()) {
-    return error(Code::kMalformed, "offset {} lies beyond the end of {} bytes", offset,
-                 bytes_.size());
-  }
-  offset_ = offset;
-  return {};
-}
-
 Result<ByteSpan> checked_slice(ByteSpan bytes, std::uint64_t offset, std::uint64_t size,
                                std::string_view what) {
+  // The difference, since the sum of two numbers from a file may overflow.
   if (offset > bytes.size() || size > bytes.size() - offset) {
     return error(Code::kMalformed, "{}: {} bytes at offset {} do not lie within {} bytes", what,
                  size, offset, bytes.size());
   }
   return bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+}
+
+std::string content_hash(ByteSpan bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
 }  // namespace corelane

@@ -29,15 +29,6 @@ TEST(ByteReader, AReadPastTheEndFailsAndMovesNothing) {
   EXPECT_FALSE(reader.read_bytes(SIZE_MAX));
 }
 
-TEST(ByteReader, SeeksWithinTheBytesOnly) {
-  ByteReader reader(as_byte_span("abc"));
-  EXPECT_TRUE(reader.seek(3).ok());
-  EXPECT_EQ(reader.remaining(), 0U);
-  EXPECT_TRUE(reader.seek(1).ok());
-  EXPECT_EQ(reader.seek(4).code(), Code::kMalformed);
-  EXPECT_EQ(reader.offset(), 1U);
-}
-
 TEST(CheckedSlice, NeverOverflows) {
   const ByteSpan bytes = as_byte_span("0123456789");
   EXPECT_EQ(as_string_view(checked_slice(bytes, 2, 3, "part").value()), "234");

@@ -9,10 +9,6 @@
 
 namespace corelane {
 
-void run_timer_call(TimerQueue::Call& call) noexcept {
-  run_callback("clock", "a timer's call", call);
-}
-
 namespace {
 
 class RealClock final : public Clock {
@@ -71,7 +67,7 @@ class RealClock final : public Clock {
       } else {
         TimerQueue::Call call = timers_.pop();
         lock.unlock();
-        run_timer_call(call);
+        run_callback("clock", "a timer's call", call);
         call = nullptr;
         lock.lock();
       }

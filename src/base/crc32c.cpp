@@ -41,6 +41,7 @@ std::uint32_t crc32c_table(std::uint32_t state, ByteSpan bytes) noexcept {
   std::size_t n = bytes.size();
   const auto at = [&p](std::size_t i) { return std::to_integer<std::uint32_t>(p[i]); };
   for (; n >= 8; p += 8, n -= 8) {
+    // Slicing by 8 (Kounavis and Berry, 2005): a table for each byte of a word.
     state ^= at(0) | at(1) << 8 | at(2) << 16 | at(3) << 24;
     state = kTables[7][state & 0xFF] ^ kTables[6][(state >> 8) & 0xFF] ^
             kTables[5][(state >> 16) & 0xFF] ^ kTables[4][state >> 24] ^ kTables[3][at(4)] ^
@@ -72,6 +73,7 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_hardware(std::uint32_t st
 #elif defined(__aarch64__)
 
 bool crc32c_has_hardware() noexcept {
+  // HWCAP_CRC32 of the kernel's asm/hwcap.h.
   constexpr unsigned long kHwcapCrc32 = 1UL << 7;
   return (getauxval(AT_HWCAP) & kHwcapCrc32) != 0;
 }

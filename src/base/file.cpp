@@ -125,32 +125,16 @@ Result<MappedFile> MappedFile::open(const fs::path& path) {
                  S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
   }
   MappedFile file;
-  file.path_ = path;
-  file.size_ = static_cast<std::size_t>(info.st_size);
-  if (file.size_ == 0) return file;
-  void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (data == MAP_FAILED) {
-    file.size_ = 0;
-    return error(os_failure("cannot map", path, errno));
-  }
-  file.data_ = static_cast<const std::byte*>(data);
+  const auto size = static_cast<std::size_t>(info.st_size);
+  if (size == 0) return file;
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data == MAP_FAILED) return error(os_failure("cannot map", path, errno));
+  file.data_ = {static_cast<const std::byte*>(data), Unmap{size}};
   return file;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+void MappedFile::Unmap::operator()(const std::byte* data) const noexcept {
+  ::munmap(const_cast<std::byte*>(data), size);
 }
 
 Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {

@@ -12,8 +12,6 @@ namespace {
 // Made when the library is loaded: when memory has run out there is none to make it.
 Leaked<const Status> out_of_memory(Code::kOutOfMemory, "out of memory; free some and call again");
 
-constexpr std::string_view kUnknown = "something that is not a std::exception";
-
 }  // namespace
 
 Status status_of_exception(std::string_view what, Code code) noexcept {
@@ -25,7 +23,7 @@ Status status_of_exception(std::string_view what, Code code) noexcept {
         return error(Code::kOutOfMemory, "{}: out of memory", what);
       return error(code, "{} threw: {}", what, e.what());
     } catch (...) {
-      return error(code, "{} threw {}", what, kUnknown);
+      return error(code, "{} threw something that is not a std::exception", what);
     }
   } catch (...) {
     return *out_of_memory;
@@ -33,17 +31,9 @@ Status status_of_exception(std::string_view what, Code code) noexcept {
 }
 
 void detail::log_exception(std::string_view part, std::string_view what) noexcept {
-  try {
-    try {
-      throw;
-    } catch (const std::exception& e) {
-      log::error(part, "{} threw: {}", what, e.what());
-    } catch (...) {
-      log::error(part, "{} threw {}", what, kUnknown);
-    }
-  } catch (...) {
-    log::write(log::Level::kError, part, "out of memory while an exception was reported");
-  }
+  // The code of somebody else's work, so that the text of std::bad_alloc is shown too.
+  const Status thrown = status_of_exception(what, Code::kEngineFailed);
+  log::write(log::Level::kError, part, thrown.message());
 }
 
 }  // namespace corelane

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 
+#include "base/code_names.h"
 #include "base/leaked.h"
 
 namespace corelane {
@@ -25,6 +26,7 @@ const std::string& empty_string() noexcept {
 
 std::string place_of(const std::source_location& where) {
   std::string_view file = where.file_name();
+  // Without folders: the same text wherever it was built.
   if (const auto slash = file.rfind('/'); slash != std::string_view::npos)
     file.remove_prefix(slash + 1);
   return fmt::format("{}:{}", file, where.line());
@@ -33,60 +35,8 @@ std::string place_of(const std::source_location& where) {
 }  // namespace
 
 std::string_view code_name(Code code) noexcept {
-  switch (code) {
-    case Code::kOk:
-      return "ok";
-    case Code::kInvalidArgument:
-      return "invalid_argument";
-    case Code::kNotFound:
-      return "not_found";
-    case Code::kOutOfRange:
-      return "out_of_range";
-    case Code::kWrongState:
-      return "wrong_state";
-    case Code::kUnsupported:
-      return "unsupported";
-    case Code::kShapeMismatch:
-      return "shape_mismatch";
-    case Code::kTypeMismatch:
-      return "type_mismatch";
-    case Code::kMalformed:
-      return "malformed";
-    case Code::kCorrupted:
-      return "corrupted";
-    case Code::kVersionMismatch:
-      return "version_mismatch";
-    case Code::kUnsupportedModel:
-      return "unsupported_model";
-    case Code::kForeignImage:
-      return "foreign_image";
-    case Code::kOutOfMemory:
-      return "out_of_memory";
-    case Code::kOutOfCores:
-      return "out_of_cores";
-    case Code::kBusy:
-      return "busy";
-    case Code::kIo:
-      return "io";
-    case Code::kTimeout:
-      return "timeout";
-    case Code::kCancelled:
-      return "cancelled";
-    case Code::kDeviceReset:
-      return "device_reset";
-    case Code::kDeviceLost:
-      return "device_lost";
-    case Code::kBadResult:
-      return "bad_result";
-    case Code::kHostOperatorMissing:
-      return "host_operator_missing";
-    case Code::kHostOperatorFailed:
-      return "host_operator_failed";
-    case Code::kEngineFailed:
-      return "engine_failed";
-    case Code::kInternal:
-      return "internal";
-  }
+  for (const CodeName& row : kCodeNames)
+    if (row.code == code) return row.name;
   return "unknown";
 }
 
@@ -134,6 +84,7 @@ std::vector<std::pair<Detail, std::string>> Status::details() const {
 
 Status Status::with(Detail key, std::string value) const {
   if (ok()) return {};
+  // Copies share the old one, which never changes.
   auto rep = std::make_shared<Rep>(*rep_);
   std::erase_if(rep->details, [&](const auto& detail) { return detail.first == key; });
   rep->details.emplace_back(key, std::move(value));

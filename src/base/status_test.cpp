@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
+
+#include "base/code_names.h"
 
 namespace corelane {
 namespace {
@@ -73,6 +76,49 @@ TEST(Status, DetailNamesAreUniqueAndStable) {
   EXPECT_EQ(names, (std::set<std::string_view>{"input", "output", "dimension", "given", "allowed",
                                                "limit", "node", "operator"}));
   EXPECT_EQ(detail_name(static_cast<Detail>(200)), "unknown");
+}
+
+/// A code that is added to the enumeration is a warning here, and an error of the build.
+bool is_code(Code code) {
+  switch (code) {
+    case Code::kOk:
+    case Code::kInvalidArgument:
+    case Code::kNotFound:
+    case Code::kOutOfRange:
+    case Code::kWrongState:
+    case Code::kUnsupported:
+    case Code::kShapeMismatch:
+    case Code::kTypeMismatch:
+    case Code::kMalformed:
+    case Code::kCorrupted:
+    case Code::kVersionMismatch:
+    case Code::kUnsupportedModel:
+    case Code::kForeignImage:
+    case Code::kOutOfMemory:
+    case Code::kOutOfCores:
+    case Code::kBusy:
+    case Code::kIo:
+    case Code::kTimeout:
+    case Code::kCancelled:
+    case Code::kDeviceReset:
+    case Code::kDeviceLost:
+    case Code::kBadResult:
+    case Code::kHostOperatorMissing:
+    case Code::kHostOperatorFailed:
+    case Code::kEngineFailed:
+    case Code::kInternal:
+      return true;
+  }
+  return false;
+}
+
+TEST(Status, TheListOfNamesHasEveryCodeInTheOrderOfTheirNumbers) {
+  std::vector<Code> codes;
+  for (int number = 0; number < 1000; ++number)
+    if (is_code(static_cast<Code>(number))) codes.push_back(static_cast<Code>(number));
+  std::vector<Code> named;
+  for (const CodeName& row : kCodeNames) named.push_back(row.code);
+  EXPECT_EQ(named, codes);
 }
 
 TEST(Status, CodeNamesAreUniqueAndStable) {

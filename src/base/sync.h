@@ -18,12 +18,8 @@
 #endif
 /// The mutex that must be held to read or write this member.
 #define CORELANE_GUARDED_BY(mutex) CORELANE_THREAD_ATTRIBUTE_(guarded_by(mutex))
-/// The mutex that must be held to read or write what this pointer points at.
-#define CORELANE_PT_GUARDED_BY(mutex) CORELANE_THREAD_ATTRIBUTE_(pt_guarded_by(mutex))
 /// The function expects the mutex to be held, and does not release it.
 #define CORELANE_REQUIRES(...) CORELANE_THREAD_ATTRIBUTE_(requires_capability(__VA_ARGS__))
-/// The function must not be called while the mutex is held.
-#define CORELANE_EXCLUDES(...) CORELANE_THREAD_ATTRIBUTE_(locks_excluded(__VA_ARGS__))
 #define CORELANE_ACQUIRE(...) CORELANE_THREAD_ATTRIBUTE_(acquire_capability(__VA_ARGS__))
 #define CORELANE_RELEASE(...) CORELANE_THREAD_ATTRIBUTE_(release_capability(__VA_ARGS__))
 #define CORELANE_TRY_ACQUIRE(...) CORELANE_THREAD_ATTRIBUTE_(try_acquire_capability(__VA_ARGS__))
@@ -33,18 +29,16 @@
 
 namespace corelane {
 
-#if defined(CORELANE_CHECK_LOCKS)
 namespace detail {
+#if defined(CORELANE_CHECK_LOCKS)
 /// Notes that this thread takes a mutex; prints both ranks and aborts where the order is broken.
 CORELANE_API void note_lock(LockRank rank) noexcept;
 CORELANE_API void note_unlock(LockRank rank) noexcept;
-}  // namespace detail
 #else
-namespace detail {
 inline void note_lock(LockRank) noexcept {}
 inline void note_unlock(LockRank) noexcept {}
-}  // namespace detail
 #endif
+}  // namespace detail
 
 /// A std::mutex with a rank. Not recursive.
 class CORELANE_THREAD_ATTRIBUTE_(capability("mutex")) Mutex {

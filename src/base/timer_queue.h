@@ -13,6 +13,7 @@ namespace corelane {
 /// Calls ordered by time, then by creation. Not safe for threads; the clock guards it.
 class TimerQueue {
  public:
+  /// Must not throw; the clocks log what it throws, since no caller could handle it.
   using Call = std::function<void()>;
 
   Clock::TimerId add(TimePoint when, Call call) {
@@ -49,9 +50,5 @@ class TimerQueue {
   std::unordered_map<Clock::TimerId, TimePoint> when_of_;
   Clock::TimerId last_id_ = 0;
 };
-
-/// Runs a timer's call. A call must not throw; what it throws goes to the log, since no caller
-/// could handle it.
-void run_timer_call(TimerQueue::Call& call) noexcept;
 
 }  // namespace corelane

@@ -2,6 +2,7 @@
 #include <list>
 #include <vector>
 
+#include "base/guard.h"
 #include "base/sync.h"
 #include "base/timer_queue.h"
 #include "corelane/base/clock.h"
@@ -62,7 +63,7 @@ struct VirtualClock::Impl {
     TimerQueue::Call call = timers.pop();
     move_to(next);
     lock.unlock();
-    run_timer_call(call);
+    run_callback("clock", "a timer's call", call);
     return true;
   }
 };

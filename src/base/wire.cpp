@@ -13,6 +13,7 @@ Status check_wire_depth(int depth) {
 
 std::optional<std::uint64_t> take_varint(ByteSpan& bytes) noexcept {
   std::uint64_t value = 0;
+  // Ten bytes of 7 bits hold 64; the bits of the tenth beyond them are dropped, as protobuf does.
   for (std::size_t i = 0; i < 10 && i < bytes.size(); ++i) {
     const auto byte = std::to_integer<std::uint64_t>(bytes[i]);
     value |= (byte & 0x7FU) << (7 * i);
@@ -38,6 +39,7 @@ Result<std::uint64_t> WireReader::varint() {
 }
 
 Result<std::uint64_t> WireReader::fixed(std::size_t width) {
+  // The encoding is little-endian, as all our machines are.
   if (rest_.size() < width)
     return error(Code::kMalformed, "a protobuf number of {} bytes is cut off at byte {}", width,
                  offset());
@@ -74,6 +76,7 @@ Result<WireField> WireReader::next() {
     }
     case WireType::kBytes: {
       CORELANE_ASSIGN(const std::uint64_t size, varint());
+      // Compared as 64 bits, before it is a size.
       if (size > rest_.size())
         return error(Code::kMalformed, "protobuf field {} at byte {} claims {} bytes, {} are left",
                      field.number, begin, size, rest_.size());
@@ -86,6 +89,7 @@ Result<WireField> WireReader::next() {
                    "protobuf field {} at byte {} has wire type {}, allowed are 0, 1, 2, 5",
                    field.number, begin, key & 7U);
   }
+  // Last: the offset is now that of the next field.
   field.raw = message_.subspan(begin, offset() - begin);
   return field;
 }

@@ -6,37 +6,9 @@
 #include <cstddef>
 #include <iterator>
 
-#include "corelane/base/status.h"
+#include "base/code_names.h"
 
 namespace corelane::edge {
-
-/// Every Code. A test holds the list against the enumeration.
-inline constexpr Code kCodes[] = {Code::kOk,
-                                  Code::kInvalidArgument,
-                                  Code::kNotFound,
-                                  Code::kOutOfRange,
-                                  Code::kWrongState,
-                                  Code::kUnsupported,
-                                  Code::kShapeMismatch,
-                                  Code::kTypeMismatch,
-                                  Code::kMalformed,
-                                  Code::kCorrupted,
-                                  Code::kVersionMismatch,
-                                  Code::kUnsupportedModel,
-                                  Code::kForeignImage,
-                                  Code::kOutOfMemory,
-                                  Code::kOutOfCores,
-                                  Code::kBusy,
-                                  Code::kIo,
-                                  Code::kTimeout,
-                                  Code::kCancelled,
-                                  Code::kDeviceReset,
-                                  Code::kDeviceLost,
-                                  Code::kBadResult,
-                                  Code::kHostOperatorMissing,
-                                  Code::kHostOperatorFailed,
-                                  Code::kEngineFailed,
-                                  Code::kInternal};
 
 /// What the API says for a code.
 template <class Foreign>
@@ -49,21 +21,22 @@ struct CodeRow {
 template <class Foreign>
 class CodeTable {
  public:
-  consteval explicit CodeTable(const CodeRow<Foreign> (&rows)[std::size(kCodes)]) {
-    for (std::size_t i = 0; i < std::size(kCodes); ++i) {
-      if (rows[i].code != kCodes[i]) throw "rows go in the order of kCodes, one for each";
+  consteval explicit CodeTable(const CodeRow<Foreign> (&rows)[std::size(kCodeNames)]) {
+    for (std::size_t i = 0; i < std::size(kCodeNames); ++i) {
+      if (rows[i].code != kCodeNames[i].code)
+        throw "rows go in the order of kCodeNames, one for each";
       foreign_[i] = rows[i].foreign;
     }
   }
 
   constexpr Foreign operator[](Code code) const noexcept {
-    for (std::size_t i = 0; i + 1 < std::size(kCodes); ++i)
-      if (kCodes[i] == code) return foreign_[i];
+    for (std::size_t i = 0; i + 1 < std::size(kCodeNames); ++i)
+      if (kCodeNames[i].code == code) return foreign_[i];
     return foreign_.back();
   }
 
  private:
-  std::array<Foreign, std::size(kCodes)> foreign_{};
+  std::array<Foreign, std::size(kCodeNames)> foreign_{};
 };
 
 }  // namespace corelane::edge

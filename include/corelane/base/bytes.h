@@ -41,16 +41,13 @@ class CORELANE_API ByteReader {
   template <class T>
   Result<T> read() {
     static_assert(std::is_trivially_copyable_v<T>);
-    auto slice = read_bytes(sizeof(T));
-    if (!slice) return error(slice.error());
+    CORELANE_ASSIGN(const ByteSpan slice, read_bytes(sizeof(T)));
     T value;
-    std::memcpy(&value, slice->data(), sizeof(T));
+    std::memcpy(&value, slice.data(), sizeof(T));
     return value;
   }
   /// The next `n` bytes, not copied.
   Result<ByteSpan> read_bytes(std::size_t n);
-  /// Moves to an absolute offset; kMalformed when it lies beyond the end.
-  Status seek(std::size_t offset);
 
  private:
   ByteSpan bytes_;

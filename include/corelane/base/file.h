@@ -12,6 +12,14 @@
 
 namespace corelane {
 
+/// How files of one kind begin that a driver takes as they are.
+struct FileMagic {
+  std::string kind;        ///< Image::kind of such a file.
+  std::string bytes;       ///< The bytes of the file at `offset`; not empty.
+  std::size_t offset = 0;  ///< Bytes from the beginning of the file.
+  bool encrypted = false;  ///< Recognised only to report that it cannot be read.
+};
+
 /// A read-only private mapping of a regular file. Move-only; the bytes live as long as it does.
 /// Immutable after open, so it may be read from any thread.
 class CORELANE_API MappedFile {
@@ -20,22 +28,17 @@ class CORELANE_API MappedFile {
   /// directory or not a regular file. An empty file gives an empty span.
   static Result<MappedFile> open(const std::filesystem::path& path);
 
-  /// Takes the mapping; `other` is empty afterwards.
-  MappedFile(MappedFile&& other) noexcept;
-  /// Unmaps what was mapped and takes the mapping of `other`.
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile();
-
-  /// The bytes of the file; valid as long as this object.
-  ByteSpan bytes() const noexcept { return {data_, size_}; }
-  /// The path that open() was given.
-  const std::filesystem::path& path() const noexcept { return path_; }
+  /// The bytes of the file, valid as long as this object; none where it was moved from.
+  ByteSpan bytes() const noexcept {
+    return {data_.get(), data_ ? data_.get_deleter().size : std::size_t{0}};
+  }
 
  private:
-  MappedFile() = default;
-  std::filesystem::path path_;
-  const std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  struct Unmap {
+    std::size_t size;  ///< Bytes.
+    void operator()(const std::byte* data) const noexcept;
+  };
+  std::unique_ptr<const std::byte[], Unmap> data_;
 };
 
 /// The whole file. At most `limit` bytes, otherwise kMalformed.
