@@ -15,7 +15,7 @@ using Known = std::unordered_map<std::string, TensorDesc>;
 TensorDesc desc_of(const ::onnx::ValueInfoProto& value) {
   TensorDesc desc;
   desc.name = value.name();
-  desc.dtype = onnx::dtype_of(onnx::elem_type_of(value.type()));
+  desc.dtype = dtype_from_onnx(onnx::elem_type_of(value.type()));
   if (auto shape = onnx::shape_of(value.type()))
     desc.shape = *std::move(shape);
   else
@@ -30,7 +30,7 @@ Known known_values(const ::onnx::GraphProto& graph) {
   for (const auto& tensor : graph.initializer()) {
     TensorDesc desc;
     desc.name = tensor.name();
-    desc.dtype = onnx::dtype_of(tensor.data_type());
+    desc.dtype = dtype_from_onnx(tensor.data_type());
     desc.shape = Shape(std::vector<std::int64_t>(tensor.dims().begin(), tensor.dims().end()));
     known[tensor.name()] = std::move(desc);
   }
@@ -69,8 +69,7 @@ void add_declared_outputs(const ::onnx::NodeProto& from, NetworkNode& node) {
   for (const auto& a : from.attribute()) {
     if (a.name() == "corelane_output_dtypes")
       for (std::size_t i = 0; i < node.outputs.size() && static_cast<int>(i) < a.ints_size(); ++i)
-        node.outputs[i].dtype =
-            onnx::dtype_of(static_cast<std::int32_t>(a.ints(static_cast<int>(i))));
+        node.outputs[i].dtype = dtype_from_onnx(a.ints(static_cast<int>(i)));
     if (a.name() == "corelane_output_shapes")
       for (std::size_t i = 0; i < node.outputs.size() && static_cast<int>(i) < a.strings_size();
            ++i)

@@ -20,6 +20,24 @@ TEST(DType, NamesRoundTripAndAliasesAreKnown) {
   EXPECT_EQ(dtype_name(static_cast<DType>(200)), "undefined");
 }
 
+TEST(DType, OnnxNumbersAreThoseOfOnnxProto) {
+  // TensorProto.DataType, from 0 on; kUndefined where Corelane has no such type.
+  const DType of_number[] = {DType::kUndefined, DType::kF32,  DType::kU8,        DType::kI8,
+                             DType::kU16,       DType::kI16,  DType::kI32,       DType::kI64,
+                             DType::kString,    DType::kBool, DType::kF16,       DType::kF64,
+                             DType::kU32,       DType::kU64,  DType::kUndefined, DType::kUndefined,
+                             DType::kBF16};
+  for (int number = 0; number < 17; ++number) {
+    EXPECT_EQ(dtype_from_onnx(number), of_number[number]);
+    if (of_number[number] != DType::kUndefined) EXPECT_EQ(onnx_type_of(of_number[number]), number);
+  }
+  EXPECT_EQ(onnx_type_of(DType::kU4), 21);
+  EXPECT_EQ(dtype_from_onnx(22), DType::kI4);
+  EXPECT_EQ(dtype_from_onnx(17), DType::kUndefined);
+  EXPECT_EQ(dtype_from_onnx(-1), DType::kUndefined);
+  EXPECT_EQ(onnx_type_of(DType::kUndefined), 0);
+}
+
 TEST(DType, BytesPadNibblesAndSaturate) {
   EXPECT_EQ(dtype_bytes(DType::kI4, 3), 2U);
   EXPECT_EQ(dtype_bytes(DType::kU4, 4), 2U);

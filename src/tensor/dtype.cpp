@@ -9,28 +9,29 @@ namespace {
 struct Row {
   DType type;
   std::size_t bits;
+  int onnx;  ///< TensorProto.DataType of onnx.proto.
   std::string_view name;
   std::string_view alias;
 };
 
 constexpr std::array<Row, 17> kRows = {{
-    {DType::kUndefined, 0, "undefined", "undefined"},
-    {DType::kF32, 32, "f32", "float32"},
-    {DType::kF16, 16, "f16", "float16"},
-    {DType::kBF16, 16, "bf16", "bfloat16"},
-    {DType::kI4, 4, "i4", "int4"},
-    {DType::kI8, 8, "i8", "int8"},
-    {DType::kU8, 8, "u8", "uint8"},
-    {DType::kI16, 16, "i16", "int16"},
-    {DType::kU16, 16, "u16", "uint16"},
-    {DType::kI32, 32, "i32", "int32"},
-    {DType::kU32, 32, "u32", "uint32"},
-    {DType::kI64, 64, "i64", "int64"},
-    {DType::kU64, 64, "u64", "uint64"},
-    {DType::kBool, 8, "bool", "boolean"},
-    {DType::kF64, 64, "f64", "float64"},
-    {DType::kU4, 4, "u4", "uint4"},
-    {DType::kString, 0, "string", "str"},
+    {DType::kUndefined, 0, 0, "undefined", "undefined"},
+    {DType::kF32, 32, 1, "f32", "float32"},
+    {DType::kF16, 16, 10, "f16", "float16"},
+    {DType::kBF16, 16, 16, "bf16", "bfloat16"},
+    {DType::kI4, 4, 22, "i4", "int4"},
+    {DType::kI8, 8, 3, "i8", "int8"},
+    {DType::kU8, 8, 2, "u8", "uint8"},
+    {DType::kI16, 16, 5, "i16", "int16"},
+    {DType::kU16, 16, 4, "u16", "uint16"},
+    {DType::kI32, 32, 6, "i32", "int32"},
+    {DType::kU32, 32, 12, "u32", "uint32"},
+    {DType::kI64, 64, 7, "i64", "int64"},
+    {DType::kU64, 64, 13, "u64", "uint64"},
+    {DType::kBool, 8, 9, "bool", "boolean"},
+    {DType::kF64, 64, 11, "f64", "float64"},
+    {DType::kU4, 4, 21, "u4", "uint4"},
+    {DType::kString, 0, 8, "string", "str"},
 }};
 
 const Row& row_of(DType t) noexcept {
@@ -52,8 +53,10 @@ std::size_t dtype_bits(DType t) noexcept { return row_of(t).bits; }
 std::size_t dtype_bytes(DType t, std::size_t count) noexcept {
   const std::size_t bits = dtype_bits(t);
   if (bits == 0) return 0;
+  // Not (count + 1) / 2, which overflows.
   if (bits < 8) return count / 2 + count % 2;
   std::size_t bytes = 0;
+  // Saturates: the callers compare with what there is.
   return __builtin_mul_overflow(count, bits / 8, &bytes) ? SIZE_MAX : bytes;
 }
 
@@ -62,10 +65,19 @@ std::string_view dtype_name(DType t) noexcept { return row_of(t).name; }
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
   for (const Row& row : kRows)
     if (name == row.name || name == row.alias) return row.type;
+  // Words that models and tools use as well.
   if (name == "float") return DType::kF32;
   if (name == "double") return DType::kF64;
   if (name == "half") return DType::kF16;
   return std::nullopt;
+}
+
+int onnx_type_of(DType t) noexcept { return row_of(t).onnx; }
+
+DType dtype_from_onnx(std::int64_t onnx_type) noexcept {
+  for (const Row& row : kRows)
+    if (row.onnx == onnx_type) return row.type;
+  return DType::kUndefined;
 }
 
 bool is_float(DType t) noexcept {
@@ -73,21 +85,7 @@ bool is_float(DType t) noexcept {
 }
 
 bool is_integer(DType t) noexcept {
-  switch (t) {
-    case DType::kI4:
-    case DType::kU4:
-    case DType::kI8:
-    case DType::kU8:
-    case DType::kI16:
-    case DType::kU16:
-    case DType::kI32:
-    case DType::kU32:
-    case DType::kI64:
-    case DType::kU64:
-      return true;
-    default:
-      return false;
-  }
+  return dtype_bits(t) != 0 && !is_float(t) && t != DType::kBool;
 }
 
 }  // namespace corelane

@@ -41,6 +41,10 @@ CORELANE_API std::size_t dtype_bytes(DType t, std::size_t count) noexcept;
 CORELANE_API std::string_view dtype_name(DType t) noexcept;
 /// The inverse of dtype_name; also accepts "float32", "int8", "float16", "uint8", "boolean", ....
 CORELANE_API std::optional<DType> dtype_from_name(std::string_view name) noexcept;
+/// The number of the type in ONNX (TensorProto.DataType, 1 for f32); 0 for kUndefined.
+CORELANE_API int onnx_type_of(DType t) noexcept;
+/// The inverse of onnx_type_of; kUndefined for numbers of types that Corelane has none for.
+CORELANE_API DType dtype_from_onnx(std::int64_t onnx_type) noexcept;
 /// True for f16, bf16, f32 and f64.
 CORELANE_API bool is_float(DType t) noexcept;
 /// Integers of any width; not bool.

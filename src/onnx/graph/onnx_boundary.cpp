@@ -36,9 +36,9 @@ std::optional<QuantForm> form_of(const ::onnx::NodeProto& node, const GraphIndex
   QuantForm form;
   form.dtype = DType::kU8;
   if (zero != nullptr)
-    form.dtype = dtype_of(zero->data_type());
+    form.dtype = dtype_from_onnx(zero->data_type());
   else if (const auto type = int_attribute(node, "output_dtype", 0); type != 0)
-    form.dtype = dtype_of(static_cast<std::int32_t>(type));
+    form.dtype = dtype_from_onnx(type);
   if (!is_quantized_type(form.dtype)) return std::nullopt;
   form.quant.kind = QuantKind::kAffine;
   form.quant.scales.assign(scales->begin(), scales->end());

@@ -20,7 +20,7 @@ Result<IoEntry> describe_value(const ::onnx::ValueInfoProto& value, const char* 
   }
   IoEntry entry;
   entry.desc.name = value.name();
-  entry.desc.dtype = dtype_of(elem_type_of(type));
+  entry.desc.dtype = dtype_from_onnx(elem_type_of(type));
   if (entry.desc.dtype == DType::kUndefined || entry.desc.dtype == DType::kString) {
     return error(Code::kUnsupportedModel,
                  "{} '{}' holds elements of {}; no device computes with them", role, value.name(),

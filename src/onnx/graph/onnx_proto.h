@@ -24,10 +24,6 @@ inline constexpr const char kConstantsLocation[] = "corelane:constants";
 inline constexpr std::size_t kExternalFrom = 1024;
 inline constexpr std::size_t kConstantAlignment = 64;
 
-/// kUndefined for types that Corelane has none for (complex, 8-bit floats, ...).
-DType dtype_of(std::int32_t onnx_type) noexcept;
-/// 0 (UNDEFINED) for kUndefined.
-std::int32_t onnx_type_of(DType dtype) noexcept;
 /// Bits of one element as stored; 0 for strings and unknown types.
 std::size_t onnx_type_bits(std::int32_t onnx_type) noexcept;
 /// "FLOAT8E4M3FN", or "type 99".

@@ -235,7 +235,7 @@ ByteSpan raw_bytes(const T& tensor, ByteSpan constants) {
 std::optional<std::vector<std::int64_t>> read_ints(const T& tensor, ByteSpan constants) {
   const ByteSpan raw = raw_bytes(tensor, constants);
   const std::size_t bits = onnx_type_bits(tensor.data_type());
-  const DType dtype = dtype_of(tensor.data_type());
+  const DType dtype = dtype_from_onnx(tensor.data_type());
   if (bits < 8 || !(is_integer(dtype) || dtype == DType::kBool)) return std::nullopt;
   std::vector<std::int64_t> values;
   values.reserve(raw.size() / (bits / 8));
@@ -270,7 +270,7 @@ std::optional<std::vector<std::int64_t>> read_ints(const T& tensor, ByteSpan con
 }
 
 std::optional<std::vector<double>> read_floats(const T& tensor, ByteSpan constants) {
-  const DType dtype = dtype_of(tensor.data_type());
+  const DType dtype = dtype_from_onnx(tensor.data_type());
   if (!is_float(dtype)) {
     const auto ints = read_ints(tensor, constants);
     if (!ints) return std::nullopt;

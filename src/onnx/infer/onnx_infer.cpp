@@ -192,7 +192,7 @@ bool infer_elementwise(const InferContext& c) {
   } else if (op == "Cast") {
     ValueFacts cast = c.in(0);
     cast.elem = static_cast<std::int32_t>(int_attribute(c.node, "to", 0));
-    const DType to = dtype_of(cast.elem);
+    const DType to = dtype_from_onnx(cast.elem);
     if (to == DType::kBool && cast.ints)
       for (auto& v : *cast.ints) v = v == kUnknownInt ? v : (v == 0 ? 0 : 1);
     else if (to != DType::kI64 && to != DType::kI32)
@@ -203,7 +203,7 @@ bool infer_elementwise(const InferContext& c) {
     ValueFacts cast = c.in(0);
     cast.elem = c.in(1).elem;
     cast.ints.reset();
-    if (!is_float(dtype_of(cast.elem))) cast.floats.reset();
+    if (!is_float(dtype_from_onnx(cast.elem))) cast.floats.reset();
     c.set(0, std::move(cast));
   } else if (op == "Dropout") {
     c.set(0, c.in(0).elem, c.in(0).shape);

@@ -26,10 +26,10 @@ Result<bool> bit_cast(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t from = r.of(node.input(0)).elem;
   const auto to = static_cast<std::int32_t>(int_attribute(node, "to", 0));
   const auto integer = [](std::int32_t t) {
-    return is_integer(dtype_of(t)) || dtype_of(t) == DType::kBool;
+    return is_integer(dtype_from_onnx(t)) || dtype_from_onnx(t) == DType::kBool;
   };
   if (!integer(from) || !integer(to) || onnx_type_bits(from) != onnx_type_bits(to) ||
-      dtype_of(to) == DType::kBool) {
+      dtype_from_onnx(to) == DType::kBool) {
     return false;
   }
   r.define({node.output(0)}, "Cast", {node.input(0)}, {{"to", to}});

@@ -13,7 +13,7 @@ using T = ::onnx::TensorProto;
 /// numpy's mod: the sign of the divisor.
 Result<bool> float_mod(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
-  if (!is_float(dtype_of(elem)) || int_attribute(node, "fmod", 0) != 0) return false;
+  if (!is_float(dtype_from_onnx(elem)) || int_attribute(node, "fmod", 0) != 0) return false;
   const std::string& b = node.input(1);
   const std::string zero = r.scalar(elem, 0);
   const std::string rest = r.add("Mod", {node.input(0), b}, {{"fmod", 1}});
@@ -156,7 +156,7 @@ Result<bool> feature_extractor(Rewriter& r, const ::onnx::NodeProto& node) {
 
 Result<bool> celu(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
-  if (elem == T::FLOAT || !is_float(dtype_of(elem))) return false;
+  if (elem == T::FLOAT || !is_float(dtype_from_onnx(elem))) return false;
   const double alpha = float_attribute(node, "alpha", 1.0f);
   const std::string zero = r.scalar(elem, 0);
   const std::string a = r.scalar(elem, alpha);

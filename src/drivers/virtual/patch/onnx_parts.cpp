@@ -150,16 +150,4 @@ std::string make_value(const GraphValue& value) {
   return out;
 }
 
-/// By TensorProto.DataType of onnx.proto; complex and 8-bit float types have no counterpart.
-DType dtype_from_onnx(std::int64_t elem_type) noexcept {
-  static constexpr DType kTable[] = {
-      DType::kUndefined, DType::kF32,  DType::kU8,        DType::kI8,        DType::kU16,
-      DType::kI16,       DType::kI32,  DType::kI64,       DType::kString,    DType::kBool,
-      DType::kF16,       DType::kF64,  DType::kU32,       DType::kU64,       DType::kUndefined,
-      DType::kUndefined, DType::kBF16, DType::kUndefined, DType::kUndefined, DType::kUndefined,
-      DType::kUndefined, DType::kU4,   DType::kI4};
-  const auto count = static_cast<std::int64_t>(std::size(kTable));
-  return elem_type >= 0 && elem_type < count ? kTable[elem_type] : DType::kUndefined;
-}
-
 }  // namespace corelane::drivers::virtual_npu

@@ -16,9 +16,6 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// The dtype of an ONNX element type number; kUndefined for others.
-DType dtype_from_onnx(std::int64_t elem_type) noexcept;
-
 /// An input or output of the graph as the model declares it.
 struct GraphValue {
   std::string name;
