@@ -17,25 +17,6 @@ namespace nb = nanobind;
 
 namespace {
 
-constexpr std::array<std::pair<DType, int>, 16> kOnnxTypes = {{
-    {DType::kF32, 1},
-    {DType::kU8, 2},
-    {DType::kI8, 3},
-    {DType::kU16, 4},
-    {DType::kI16, 5},
-    {DType::kI32, 6},
-    {DType::kI64, 7},
-    {DType::kString, 8},
-    {DType::kBool, 9},
-    {DType::kF16, 10},
-    {DType::kF64, 11},
-    {DType::kU32, 12},
-    {DType::kU64, 13},
-    {DType::kBF16, 16},
-    {DType::kU4, 21},
-    {DType::kI4, 22},
-}};
-
 /// A buffer that Python keeps alive while this lives.
 class HeldBuffer {
  public:
@@ -64,6 +45,7 @@ DType dtype_of_format(const char* format, Py_ssize_t size) noexcept {
   if (text.size() == 2 && (text[0] == '@' || text[0] == '=' || text[0] == '<'))
     text.remove_prefix(1);
   if (text.size() != 1) return DType::kUndefined;
+  // struct's letters. The size decides, since that of "l" differs between systems.
   switch (text[0]) {
     case 'f':
       return DType::kF32;
@@ -109,15 +91,11 @@ bool view_buffer(nb::handle value, int flags, ArrayView& array) {
 
 constexpr int kReading = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT;
 
-/// Memory of a tensor, which arrays keep alive.
-struct Memory {
-  Tensor tensor;
-};
-
+/// The buffer of a Tensor, which the arrays made over it keep alive.
 int get_memory(PyObject* self, Py_buffer* view, int flags) {
-  Memory* memory = nb::inst_ptr<Memory>(self);
-  return PyBuffer_FillInfo(view, self, memory->tensor.data.get(),
-                           static_cast<Py_ssize_t>(memory->tensor.size), 0, flags);
+  const Tensor* tensor = nb::inst_ptr<Tensor>(self);
+  return PyBuffer_FillInfo(view, self, tensor->data.get(), static_cast<Py_ssize_t>(tensor->size), 0,
+                           flags);
 }
 
 PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_memory)},
@@ -126,7 +104,8 @@ PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_mem
 /// numpy.ndarray and the dtypes, looked up once and never dropped.
 struct Numpy {
   nb::object ndarray;
-  std::array<nb::object, kOnnxTypes.size()> dtypes;
+  /// By DType; None for types that numpy does not have.
+  std::array<nb::object, static_cast<std::size_t>(DType::kString) + 1> dtypes;
 };
 
 const Numpy& numpy() {
@@ -134,48 +113,33 @@ const Numpy& numpy() {
   return made_once(known, [] {
     auto* made = new Numpy;
     made->ndarray = nb::module_::import_("numpy").attr("ndarray");
-    for (std::size_t i = 0; i < kOnnxTypes.size(); ++i)
-      made->dtypes[i] = package().dtype_of(kOnnxTypes[i].second);
+    for (std::size_t i = 1; i < made->dtypes.size(); ++i)
+      made->dtypes[i] = package().dtype_of(onnx_type_of(static_cast<DType>(i)));
     return made;
   });
 }
 
 nb::handle numpy_dtype(DType type) {
-  for (std::size_t i = 0; i < kOnnxTypes.size(); ++i) {
-    if (kOnnxTypes[i].first != type) continue;
-    const nb::object& dtype = numpy().dtypes[i];
-    if (!dtype.is_none()) return dtype;
-  }
+  const nb::object& dtype = numpy().dtypes[static_cast<std::size_t>(type)];
+  if (dtype.is_valid() && !dtype.is_none()) return dtype;
   raise(error(Code::kUnsupported, "numpy has no element type for {}", dtype_name(type)));
 }
 
 }  // namespace
-
-int onnx_type(DType type) noexcept {
-  for (const auto& [known, number] : kOnnxTypes)
-    if (known == type) return number;
-  return 0;
-}
-
-DType dtype_of(int onnx_type) noexcept {
-  for (const auto& [type, number] : kOnnxTypes)
-    if (number == onnx_type) return type;
-  return DType::kUndefined;
-}
 
 ArrayView read_array(nb::handle value, const TensorDesc& desc) {
   ArrayView array;
   if (view_buffer(value, kReading, array)) return array;
   // An array that shows its memory, and its element type where numpy's format does not say it.
   const nb::object plain = parked_at_end([&] {
-    return package().coerce(value, text(desc.name), onnx_type(desc.dtype), desc.shape.rank());
+    return package().coerce(value, text(desc.name), onnx_type_of(desc.dtype), desc.shape.rank());
   });
   const nb::tuple pair = nb::cast<nb::tuple>(plain);
   if (!view_buffer(pair[0], kReading, array)) {
     raise(error(Code::kTypeMismatch, "input '{}': numpy type {} is not an element type of a tensor",
                 desc.name, nb::str(nb::object(pair[0].attr("dtype"))).c_str()));
   }
-  if (const int type = nb::cast<int>(pair[1]); type != 0) array.view.dtype = dtype_of(type);
+  if (const int type = nb::cast<int>(pair[1]); type != 0) array.view.dtype = dtype_from_onnx(type);
   return array;
 }
 
@@ -189,10 +153,11 @@ ArrayView read_writable(nb::handle value) {
 nb::object make_array(const Tensor& tensor) {
   const nb::handle dtype = numpy_dtype(tensor.dtype);
   const std::size_t rank = tensor.shape.rank();
+  // The C API, since this is the cost of each output of each call.
   const nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(rank)));
   for (std::size_t i = 0; i < rank; ++i)
     PyTuple_SET_ITEM(shape.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(tensor.shape[i]));
-  const nb::object memory = nb::cast(Memory{tensor});
+  const nb::object memory = nb::cast(tensor);
   PyObject* const arguments[] = {shape.ptr(), dtype.ptr(), memory.ptr()};
   PyObject* const array = PyObject_Vectorcall(numpy().ndarray.ptr(), arguments, 3, nullptr);
   if (array == nullptr) throw nb::python_error();
@@ -200,7 +165,7 @@ nb::object make_array(const Tensor& tensor) {
 }
 
 void bind_arrays(nb::module_& module) {
-  nb::class_<Memory>(module, "Memory", nb::type_slots(memory_slots));
+  nb::class_<Tensor>(module, "Memory", nb::type_slots(memory_slots));
 }
 
 }  // namespace corelane::python

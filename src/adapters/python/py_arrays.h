@@ -12,11 +12,6 @@
 
 namespace corelane::python {
 
-/// The ONNX number of a type; 0 where it has none.
-int onnx_type(DType type) noexcept;
-/// kUndefined for numbers that no tensor of Corelane has.
-DType dtype_of(int onnx_type) noexcept;
-
 struct ArrayView {
   TensorView view;
   std::shared_ptr<const void> keep_alive;  ///< Any thread may drop it.

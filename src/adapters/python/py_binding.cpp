@@ -22,6 +22,7 @@ struct NativeBinding {
   NativeBinding(const NativeSession& s, IoBinding b)
       : session(s.session), inputs(s.inputs), tags(s.tags), binding(std::move(b)) {}
   ~NativeBinding() {
+    // Closing may call back, and callbacks need the lock.
     const Released released;
     binding = {};
     session = {};
@@ -43,19 +44,21 @@ struct NativeBinding {
 MutableTensorView raw_view(std::uintptr_t address, int type, std::vector<std::int64_t> shape) {
   MutableTensorView view;
   view.data = reinterpret_cast<void*>(address);
-  view.dtype = dtype_of(type);
+  view.dtype = dtype_from_onnx(type);
   view.shape = Shape(std::move(shape));
+  // The size is computed: an address has none.
   view.size = value_of(storage_bytes(view.shape, view.dtype, view.layout));
   return view;
 }
 
 /// `type` 0: what the array's format says.
 void bind_output_array(NativeBinding& self, const std::string& name, nb::handle array, int type) {
+  // The array is kept by the binding, not by the caller.
   ArrayView read = read_writable(array);
   MutableTensorView view;
   view.data = const_cast<void*>(read.view.data);
   view.size = read.view.size;
-  view.dtype = type == 0 ? read.view.dtype : dtype_of(type);
+  view.dtype = type == 0 ? read.view.dtype : dtype_from_onnx(type);
   view.shape = read.view.shape;
   check(self.binding.bind_output(name, view, std::move(read.keep_alive)));
 }

@@ -6,7 +6,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <filesystem>
 #include <utility>
 
 #include "adapters/python/py_errors.h"
@@ -22,6 +21,7 @@ namespace corelane::python {
 
 namespace nb = nanobind;
 
+// The buffer is released with the lock: sources live in functions that hold it at both ends.
 ModelSource::ModelSource(nb::handle source) {
   if (PyUnicode_Check(source.ptr()))
     path_ = nb::cast<std::string>(source);
@@ -38,6 +38,7 @@ namespace {
 using Dims = std::vector<std::int64_t>;
 
 LayoutKind layout_of(const std::string& name) {
+  // "nchw" is the word of users; NC1HWC2 is a chip's own and not for them.
   const auto kind = layout_from_name(name == "nchw" ? "plain" : name);
   if (!kind || *kind == LayoutKind::kNC1HWC2) {
     raise(error(Code::kInvalidArgument,
@@ -75,6 +76,7 @@ ImportOptions import_options(const nb::dict& given) {
     import.io_dtype = io_dtype_of(name);
   if (const auto name = taken<std::string>(given, "layout"); !name.empty())
     import.input_layout = layout_of(name);
+  // The words of the command line, which are said the other way round.
   import.refuse_known_wrong = !taken<bool>(given, "allow_known_wrong");
   import.external_data_root = taken<std::string>(given, "data_root");
   return import;
@@ -103,6 +105,7 @@ nb::bytes compile(nb::handle model, const nb::dict& given) {
 }
 
 Result<std::shared_ptr<const ProgramFile>> open_program(const ModelSource& source) {
+  // So that a vendor's file is refused as such, and not as a broken one.
   const auto foreign = foreign_files();
   return source.is_path()
              ? ProgramFile::open(source.path(), Verify::kHeader, foreign)
@@ -121,6 +124,7 @@ Result<ImportedModel> import(const ModelSource& source, const ImportOptions& opt
 }
 
 Result<ProgramDescription> description_of(const ModelSource& source, const ImportOptions& options) {
+  // An ONNX model is described as its program would be.
   CORELANE_ASSIGN(const FileKind kind, kind_of(source));
   if (kind == FileKind::kOnnx) {
     CORELANE_ASSIGN(auto model, import(source, options));
@@ -153,6 +157,7 @@ Result<ByteVector> network_of(const ModelSource& source, const ImportOptions& op
   CORELANE_ASSIGN(const auto file, open_program(source));
   CORELANE_ASSIGN(const auto graph, file->find(SegmentKind::kGraph));
   CORELANE_ASSIGN(const auto constants, file->find(SegmentKind::kConstants));
+  // A program may hold a vendor's image alone.
   if (!graph) return error(Code::kUnsupported, "the program holds no graph");
   return inline_constants(*graph, constants.value_or(ByteSpan{}));
 }

@@ -20,6 +20,7 @@ namespace nb = nanobind;
 namespace {
 
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+// Of the device's clock: CLOCK_MONOTONIC on a real device, as time.monotonic_ns() has it.
 std::int64_t nanoseconds(TimePoint t) { return t.time_since_epoch() / std::chrono::nanoseconds(1); }
 
 nb::dict show_quant(const Quant& quant) {
@@ -42,7 +43,7 @@ nb::dict show_desc(const TensorDesc& desc) {
     else
       shape.append(nb::none());
   shown["name"] = text(desc.name);
-  shown["type"] = onnx_type(desc.dtype);
+  shown["type"] = onnx_type_of(desc.dtype);
   shown["shape"] = shape;
   shown["layout"] = text(layout_name(desc.layout.kind));
   shown["quant"] = desc.quant.kind == QuantKind::kNone ? nb::object(nb::none())
@@ -55,53 +56,6 @@ nb::list show_descs(const std::vector<TensorDesc>& descs) {
   for (const TensorDesc& desc : descs) list.append(show_desc(desc));
   return list;
 }
-
-}  // namespace
-
-nb::list show_entries(const std::vector<IoEntry>& entries) {
-  nb::list list;
-  for (const IoEntry& entry : entries) {
-    nb::dict shown = show_desc(entry.desc);
-    if (entry.quant_dtype != DType::kUndefined) {
-      shown["type"] = onnx_type(entry.quant_dtype);
-      shown["quant"] = show_quant(entry.quant);
-    }
-    shown["mean"] = nb::cast(entry.mean);
-    shown["std"] = nb::cast(entry.std);
-    list.append(shown);
-  }
-  return list;
-}
-
-nb::dict show_description(const ProgramDescription& description) {
-  nb::dict shown;
-  shown["name"] = text(description.name);
-  shown["producer"] = text(description.producer);
-  const ModelOrigin& origin = description.origin;
-  shown["producer_name"] = text(origin.producer_name);
-  shown["domain"] = text(origin.domain);
-  shown["description"] = text(origin.description);
-  shown["graph_description"] = text(origin.graph_description);
-  shown["version"] = nb::cast(origin.version);
-  shown["custom_string"] = text(description.custom_string);
-  shown["metadata"] = nb::cast(description.metadata);
-  nb::list sets;
-  for (const auto& set : description.shape_sets) {
-    nb::list shapes;
-    for (const Shape& shape : set) shapes.append(nb::cast(shape.dims()));
-    sets.append(shapes);
-  }
-  shown["shape_sets"] = sets;
-  nb::list custom;
-  for (const CustomOperatorDecl& op : description.custom_operators) custom.append(text(op.type));
-  shown["custom_operators"] = custom;
-  nb::list findings;
-  for (const ImportFinding& f : description.findings) findings.append(text(f.text));
-  shown["findings"] = findings;
-  return shown;
-}
-
-namespace {
 
 nb::dict show_statistics(const SessionStatistics& s) {
   nb::dict shown;
@@ -133,12 +87,14 @@ nb::dict show_device(const device::DeviceInfo& info) {
   return shown;
 }
 
+/// Plain numbers, in order of start: report code in Python makes times of them.
 nb::list show_trace(const std::vector<device::JobRecord>& records) {
   nb::list list;
   for (const device::JobRecord& r : records) {
     nb::dict shown;
     shown["task_id"] = r.tag;
     shown["core_bits"] = r.core_bits;
+    // Of the moment when it was submitted.
     shown["queue_depth"] = r.queue_depth;
     shown["code"] = static_cast<int>(r.code);
     shown["queued_ns"] = nanoseconds(r.queued);
@@ -160,7 +116,53 @@ nb::dict show_memory(const device::MemoryFigures& m) {
 
 }  // namespace
 
+nb::list show_entries(const std::vector<IoEntry>& entries) {
+  nb::list list;
+  for (const IoEntry& entry : entries) {
+    nb::dict shown = show_desc(entry.desc);
+    // The integer form is the native one where there is one.
+    if (entry.quant_dtype != DType::kUndefined) {
+      shown["type"] = onnx_type_of(entry.quant_dtype);
+      shown["quant"] = show_quant(entry.quant);
+    }
+    shown["mean"] = nb::cast(entry.mean);
+    shown["std"] = nb::cast(entry.std);
+    list.append(shown);
+  }
+  return list;
+}
+
+nb::dict show_description(const ProgramDescription& description) {
+  nb::dict shown;
+  shown["name"] = text(description.name);
+  shown["producer"] = text(description.producer);
+  const ModelOrigin& origin = description.origin;
+  shown["producer_name"] = text(origin.producer_name);
+  shown["domain"] = text(origin.domain);
+  shown["description"] = text(origin.description);
+  shown["graph_description"] = text(origin.graph_description);
+  // None where the model says nothing.
+  shown["version"] = nb::cast(origin.version);
+  shown["custom_string"] = text(description.custom_string);
+  shown["metadata"] = nb::cast(description.metadata);
+  nb::list sets;
+  for (const auto& set : description.shape_sets) {
+    nb::list shapes;
+    for (const Shape& shape : set) shapes.append(nb::cast(shape.dims()));
+    sets.append(shapes);
+  }
+  shown["shape_sets"] = sets;
+  nb::list custom;
+  for (const CustomOperatorDecl& op : description.custom_operators) custom.append(text(op.type));
+  shown["custom_operators"] = custom;
+  nb::list findings;
+  for (const ImportFinding& f : description.findings) findings.append(text(f.text));
+  shown["findings"] = findings;
+  return shown;
+}
+
 void bind_description(nb::class_<NativeSession>& session) {
+  // Methods, not properties: each call makes new objects.
   using Self = const NativeSession&;
   session.def("inputs", [](Self self) { return show_descs(self.session.inputs()); })
       .def("outputs", [](Self self) { return show_descs(self.session.outputs()); })

@@ -11,6 +11,7 @@ namespace corelane::python {
 namespace nb = nanobind;
 
 nb::object status_error(const Status& status) {
+  // The messages of the causes follow; their codes are for programs.
   std::string message = status.message();
   for (Status cause = status.cause(); !cause.ok(); cause = cause.cause())
     message += ": " + cause.message();

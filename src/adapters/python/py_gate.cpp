@@ -70,6 +70,7 @@ void park() noexcept {
 }
 
 void shutdown() {
+  // Not a Released, which would count this thread among those that are waited for.
   PyThreadState* const state = PyEval_SaveThread();
   const Status status = Session::close_all(kCloseTimeout);
   if (!status.ok()) log::warn("python", "at exit: {}", status.to_string());

@@ -13,12 +13,8 @@
 #include "corelane/base/api.h"
 #include "corelane/base/log.h"
 
-namespace {
-
 /// Set when the module has been made, which a process can do once.
-bool made = false;
-
-}  // namespace
+static bool made = false;
 
 NB_MODULE(native_parts, module) {
   namespace python = corelane::python;
@@ -43,6 +39,7 @@ NB_MODULE(native_parts, module) {
   module.attr("version") = corelane::version();
   module.def("set_log_level",
              [](int level) { corelane::log::set_level(static_cast<corelane::log::Level>(level)); });
+  // Before the interpreter takes its modules apart, while callbacks can still run.
   nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(&python::shutdown));
   made = true;
 }

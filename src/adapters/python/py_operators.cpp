@@ -32,6 +32,7 @@ nb::dict attributes_of(const device::HostOperatorCall& call) {
   return attributes;
 }
 
+/// Copies one result to the engine's memory; type and shape must be the model's.
 Status write_output(const device::HostOperatorCall& call, std::size_t index, nb::handle value) {
   const MutableTensorView& to = call.outputs[index];
   TensorDesc desc;
@@ -54,6 +55,7 @@ Status call_function(nb::handle function, const device::HostOperatorCall& call) 
   for (const TensorView& view : call.inputs) inputs.append(input_array(view));
   const nb::dict attributes = attributes_of(call);
   const nb::object result = parked_at_end([&] { return function(*inputs, **attributes); });
+  // An array is not a list of outputs, even where its first dimension would fit.
   const bool many = nb::isinstance<nb::list>(result) || nb::isinstance<nb::tuple>(result);
   if (!many && call.outputs.size() == 1) return write_output(call, 0, result);
   const std::size_t given = many ? nb::len(result) : 1;
@@ -72,6 +74,7 @@ Status call_function(nb::handle function, const device::HostOperatorCall& call) 
 /// Any thread of a device, without the lock.
 Status run_function(PyObject* function, const device::HostOperatorCall& call) {
   const Entered lock;
+  // The task fails as any other whose operator fails: the session may still be closing.
   if (!lock) return error(Code::kHostOperatorFailed, "the interpreter has ended");
   try {
     return call_function(function, call);
@@ -89,6 +92,7 @@ std::shared_ptr<device::HostOperatorTable> read_operators(const nb::dict& functi
   auto table = std::make_shared<device::HostOperatorTable>();
   for (const auto& [key, value] : functions) {
     const auto name = nb::cast<std::string>(key);
+    // Devices drop the table in any thread.
     std::shared_ptr<PyObject> held = shared(nb::borrow(value).release().ptr());
     // The key of the table is the type; the domain only selects nodes.
     check(table->add(name.substr(name.rfind('.') + 1),

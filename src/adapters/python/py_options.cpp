@@ -41,6 +41,7 @@ void take_limit(const nb::dict& given, const char* key, std::int64_t& target) {
   with<std::int64_t>(given, key, [&](std::int64_t v) { target = v == -1 ? kUnlimited : v; });
 }
 
+/// The keys of LoadOptions; those of the session are in read_options().
 void read_load_options(const nb::dict& given, LoadOptions& load) {
   take(given, "device", load.device);
   take(given, "fast_math", load.fast_math);
@@ -54,20 +55,12 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
       load.import.dims[nb::cast<std::string>(name)] = nb::cast<std::int64_t>(size);
   });
   with<nb::dict>(given, "custom_operators", [&](const nb::dict& functions) {
+    // The functions serve the runs; the types tell the import which nodes are not unknown.
     load.host_operators = read_operators(functions);
     for (const nb::handle type : functions.keys())
       load.import.custom_operators.push_back(nb::cast<std::string>(type));
   });
 }
-
-}  // namespace
-
-bool interrupted() {
-  const Entered lock;
-  return !lock || PyErr_CheckSignals() != 0;
-}
-
-namespace {
 
 /// What the variable of the original package says; nullopt where it is not set, or ours decides.
 std::optional<bool> perf_from_alias() {
@@ -79,6 +72,11 @@ std::optional<bool> perf_from_alias() {
 }
 
 }  // namespace
+
+bool interrupted() {
+  const Entered lock;
+  return !lock || PyErr_CheckSignals() != 0;
+}
 
 SessionOptions read_options(const nb::dict& given) {
   SessionOptions options;
@@ -100,6 +98,7 @@ SessionOptions read_options(const nb::dict& given) {
   with<bool>(given, "lenient", [&](bool on) {
     options.input_rules = on ? InputRules::kLenient : InputRules::kStrict;
   });
+  // The option has the last word over the variables.
   options.print_perf = perf_from_alias();
   with<bool>(given, "print_perf", [&](bool on) { options.print_perf = on; });
   take(given, "threads_per_core", options.threads_per_core);
@@ -110,6 +109,7 @@ SessionOptions read_options(const nb::dict& given) {
   take_limit(given, "max_queue_size", options.max_queue_size);
   take_limit(given, "max_pending_callbacks", options.max_pending_callbacks);
   with<std::int64_t>(given, "submit_timeout_ms", [&](std::int64_t ms) {
+    // Ten years: more would overflow where it is added to a point of time.
     constexpr std::int64_t kLongest =
         std::chrono::hours(24 * 365 * 10) / std::chrono::milliseconds(1);
     options.submit_timeout = std::chrono::milliseconds(std::min(ms, kLongest));
@@ -118,10 +118,12 @@ SessionOptions read_options(const nb::dict& given) {
 }
 
 nb::dict show_options(const SessionOptions& options) {
+  // The inverse of take_limit().
   const auto limit = [](std::int64_t n) { return n == kUnlimited ? std::int64_t{-1} : n; };
   nb::dict shown;
   nb::list schedule;
   for (const std::size_t core : options.schedule) schedule.append(core);
+  // Either a schedule or a mode is in force; the other key is absent.
   if (!options.schedule.empty()) shown["schedule"] = schedule;
   if (options.tp_mode) shown["tp_mode"] = text(tp_mode_name(*options.tp_mode));
   shown["threads_per_core"] = options.threads_per_core;
@@ -147,6 +149,7 @@ nb::dict show_options(const SessionOptions& options) {
 CallOptions read_call(nb::handle outputs, nb::handle terms) {
   CallOptions options;
   if (!outputs.is_none()) {
+    // A str is a sequence too: its letters would be taken for names.
     if (nb::isinstance<nb::str>(outputs))
       throw nb::type_error("output_names is a list of names, or None for all; a str was given");
     for (const nb::handle name : outputs) {
@@ -161,6 +164,7 @@ CallOptions read_call(nb::handle outputs, nb::handle terms) {
     options.submit_timeout = std::chrono::microseconds(given.submit_timeout_us);
     options.priority = given.priority;
   }
+  // Without it Ctrl-C would wait for the end of the call.
   options.interrupted = &interrupted;
   return options;
 }
@@ -173,6 +177,7 @@ void bind_options(nb::module_& module) {
       .def_rw("priority", &Terms::priority)
       .def("terminate",
            [](Terms& terms) {
+             // A copy: another thread may drop the Terms while this one has no lock.
              CallControl control = terms.control;
              without_lock([&] { control.terminate(); });
            })

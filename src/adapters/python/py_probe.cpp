@@ -30,6 +30,7 @@ class Probe {
       return source.is_path() ? Program::load(source.path(), options)
                               : Program::load(source.bytes(), options);
     }));
+    // Prepares the executable: its failures are those of the constructor.
     context_ = value_of(without_lock([&] { return program_.new_context(); }));
   }
 
@@ -42,6 +43,7 @@ class Probe {
                   nb::len(inputs)));
     }
     std::vector<ArrayView> held;
+    // All arrays are held until the run is over.
     for (const nb::handle value : inputs) held.push_back(read_array(value, descs[held.size()]));
     std::vector<Tensor> outputs;
     check(without_lock([&] { return run_released(held, outputs); }));

@@ -3,8 +3,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <functional>
-
 #include "adapters/python/py_arrays.h"
 #include "adapters/python/py_compile.h"
 #include "adapters/python/py_errors.h"
@@ -18,17 +16,12 @@ namespace corelane::python {
 
 namespace nb = nanobind;
 
-NativeSession::NativeSession(Session made) : session(std::move(made)), inputs(session.inputs()) {}
-
-CallOptions NativeSession::options_of(nb::handle outputs, nb::handle terms) const {
-  return tags->apply(read_call(outputs, terms));
-}
-
 NativeSession::~NativeSession() {
   const Released released;
   session = {};
 }
 
+// A name that the model does not have is no error here: the session lists the names it has.
 const TensorDesc& input_desc(const std::vector<TensorDesc>& inputs, std::string_view name,
                              std::size_t index) {
   for (const TensorDesc& desc : inputs)
@@ -39,6 +32,12 @@ const TensorDesc& input_desc(const std::vector<TensorDesc>& inputs, std::string_
 
 namespace {
 
+/// The inputs of one call. `names` keeps the text that the feed points to.
+struct HeldFeed {
+  Feed feed;
+  std::vector<nb::object> names;
+};
+
 void add_item(const NativeSession& self, HeldFeed& held, std::string_view name, nb::handle value) {
   ArrayView array = read_array(value, input_desc(self.inputs, name, held.feed.size()));
   held.feed.push_back({name, std::move(array.view), std::move(array.keep_alive)});
@@ -47,112 +46,13 @@ void add_item(const NativeSession& self, HeldFeed& held, std::string_view name, 
 std::string_view name_of(nb::handle name) {
   Py_ssize_t size = 0;
   if (!PyUnicode_Check(name.ptr())) throw nb::type_error("names of inputs are strings");
+  // The text is kept by the str itself, which HeldFeed::names holds.
   const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
   if (text == nullptr) throw nb::python_error();
   return {text, static_cast<std::size_t>(size)};
 }
 
-void make_session(NativeSession* self, nb::handle model, const nb::dict& given,
-                  const NativeSession* weights_from) {
-  const SessionOptions options = read_options(given);
-  const Session* weights = weights_from == nullptr ? nullptr : &weights_from->session;
-  const ModelSource source(model);
-  new (self) NativeSession(value_of(without_lock([&] {
-    return source.is_path() ? Session::create(source.path(), options, weights)
-                            : Session::create(source.bytes(), options, weights);
-  })));
-}
-
-/// What all ways to run have in common. Lives until the call returns: asynchronous ones copy.
-struct Call {
-  Call(const NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms)
-      : held(read_feed(self, feed)), options(self.options_of(outputs, terms)) {}
-  const HeldFeed held;
-  const CallOptions options;
-};
-
-RunCallback run_callback(nb::object callback) {
-  return [call = OutputsCallback(std::move(callback))](std::uint64_t, Result<Outputs> result) {
-    call(result);
-  };
-}
-
-nb::list run(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
-             bool batch) {
-  const Call call(self, outputs, feed, terms);
-  return make_outputs(value_of(without_lock([&] {
-    return batch ? self.session.run_batch(call.held.feed, call.options)
-                 : self.session.run(call.held.feed, call.options);
-  })));
-}
-
-std::uint64_t run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
-                        nb::object callback, nb::handle terms, bool batch) {
-  const Call call(self, outputs, feed, terms);
-  RunCallback done = run_callback(std::move(callback));
-  return value_of(without_lock([&] {
-    return batch ? self.session.run_batch_async(call.held.feed, std::move(done), call.options)
-                 : self.session.run_async(call.held.feed, std::move(done), call.options);
-  }));
-}
-
-std::optional<std::uint64_t> try_run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
-                                           nb::object callback, nb::handle terms) {
-  const Call call(self, outputs, feed, terms);
-  RunCallback done = run_callback(std::move(callback));
-  return value_of(without_lock(
-      [&] { return self.session.try_run_async(call.held.feed, std::move(done), call.options); }));
-}
-
-Future submit(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
-              bool batch) {
-  const Call call(self, outputs, feed, terms);
-  return value_of(without_lock([&] {
-    return batch ? self.session.submit_batch(call.held.feed, call.options)
-                 : self.session.submit(call.held.feed, call.options);
-  }));
-}
-
-std::optional<Future> try_submit(NativeSession& self, nb::handle outputs, nb::handle feed,
-                                 nb::handle terms) {
-  const Call call(self, outputs, feed, terms);
-  return value_of(
-      without_lock([&] { return self.session.try_submit(call.held.feed, call.options); }));
-}
-
-nb::object run_pipeline(NativeSession& self, nb::handle outputs, nb::handle feed, std::size_t depth,
-                        bool reset, nb::handle terms) {
-  const Call call(self, outputs, feed, terms);
-  const auto result = value_of(without_lock(
-      [&] { return self.session.run_pipeline(call.held.feed, depth, reset, call.options); }));
-  return result ? nb::object(make_outputs(*result)) : nb::none();
-}
-
-/// One entry for each pending call: its outputs, or the error.
-nb::list flush(NativeSession& self) {
-  const auto results = without_lock([&] { return self.session.flush(&interrupted); });
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  nb::list list;
-  for (const Result<Outputs>& result : results)
-    list.append(result ? nb::object(make_outputs(*result)) : status_error(result.error()));
-  return list;
-}
-
-Duration seconds(std::optional<double> value) {
-  if (!value || *value > 3e9) return Duration::max();
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::max(*value, 0.0)));
-}
-
-void close(NativeSession& self, std::optional<double> timeout) {
-  check(without_lock([&] { return self.session.close(seconds(timeout), &interrupted); }));
-}
-
-bool wait_callbacks(NativeSession& self, std::optional<double> timeout) {
-  return without_lock([&] {
-    return self.session.wait_callbacks(later(self.session.clock()->now(), seconds(timeout)));
-  });
-}
-
+/// Anything registered as a mapping, which may be a class of the user with code of its own.
 bool is_mapping(nb::handle value) {
   static constinit std::atomic<const nb::object*> known{nullptr};
   const nb::object& abstract = made_once(known, [] {
@@ -161,8 +61,7 @@ bool is_mapping(nb::handle value) {
   return parked_at_end([&] { return nb::isinstance(value, abstract); });
 }
 
-}  // namespace
-
+/// From a dict of arrays by name, a list or tuple of arrays in order, or one array.
 HeldFeed read_feed(const NativeSession& self, nb::handle feed) {
   HeldFeed held;
   if (PyDict_Check(feed.ptr())) {
@@ -191,6 +90,116 @@ HeldFeed read_feed(const NativeSession& self, nb::handle feed) {
   }
   return held;
 }
+
+void make_session(NativeSession* self, nb::handle model, const nb::dict& given,
+                  const NativeSession* weights_from) {
+  // Read with the lock; loading, which takes long, goes without it.
+  const SessionOptions options = read_options(given);
+  const Session* weights = weights_from == nullptr ? nullptr : &weights_from->session;
+  const ModelSource source(model);
+  new (self) NativeSession(value_of(without_lock([&] {
+    return source.is_path() ? Session::create(source.path(), options, weights)
+                            : Session::create(source.bytes(), options, weights);
+  })));
+}
+
+/// What all ways to run have in common. Lives until the call returns: asynchronous ones copy.
+struct Call {
+  Call(const NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms)
+      : held(read_feed(self, feed)), options(self.tags->apply(read_call(outputs, terms))) {}
+  const HeldFeed held;
+  const CallOptions options;
+};
+
+RunCallback run_callback(nb::object callback) {
+  return [call = OutputsCallback(std::move(callback))](std::uint64_t, Result<Outputs> result) {
+    call(result);
+  };
+}
+
+// Everything below: arrays are read with the lock, the call is made without it, and the outputs are
+// wrapped with it again.
+nb::list run(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
+             bool batch) {
+  const Call call(self, outputs, feed, terms);
+  return make_outputs(value_of(without_lock([&] {
+    return batch ? self.session.run_batch(call.held.feed, call.options)
+                 : self.session.run(call.held.feed, call.options);
+  })));
+}
+
+std::uint64_t run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
+                        nb::object callback, nb::handle terms, bool batch) {
+  const Call call(self, outputs, feed, terms);
+  RunCallback done = run_callback(std::move(callback));
+  return value_of(without_lock([&] {
+    return batch ? self.session.run_batch_async(call.held.feed, std::move(done), call.options)
+                 : self.session.run_async(call.held.feed, std::move(done), call.options);
+  }));
+}
+
+std::optional<std::uint64_t> try_run_async(NativeSession& self, nb::handle outputs, nb::handle feed,
+                                           nb::object callback, nb::handle terms) {
+  const Call call(self, outputs, feed, terms);
+  RunCallback done = run_callback(std::move(callback));
+  return value_of(without_lock(
+      [&] { return self.session.try_run_async(call.held.feed, std::move(done), call.options); }));
+}
+
+// The futures of Python are made over this one in _ort/futures.py.
+Future submit(NativeSession& self, nb::handle outputs, nb::handle feed, nb::handle terms,
+              bool batch) {
+  const Call call(self, outputs, feed, terms);
+  return value_of(without_lock([&] {
+    return batch ? self.session.submit_batch(call.held.feed, call.options)
+                 : self.session.submit(call.held.feed, call.options);
+  }));
+}
+
+std::optional<Future> try_submit(NativeSession& self, nb::handle outputs, nb::handle feed,
+                                 nb::handle terms) {
+  const Call call(self, outputs, feed, terms);
+  return value_of(
+      without_lock([&] { return self.session.try_submit(call.held.feed, call.options); }));
+}
+
+nb::object run_pipeline(NativeSession& self, nb::handle outputs, nb::handle feed, std::size_t depth,
+                        bool reset, nb::handle terms) {
+  const Call call(self, outputs, feed, terms);
+  const auto result = value_of(without_lock(
+      [&] { return self.session.run_pipeline(call.held.feed, depth, reset, call.options); }));
+  return result ? nb::object(make_outputs(*result)) : nb::none();
+}
+
+/// One entry for each pending call: its outputs, or the error.
+nb::list flush(NativeSession& self) {
+  // An interrupted wait returns nothing, and its signal handler has raised.
+  const auto results = without_lock([&] { return self.session.flush(&interrupted); });
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  nb::list list;
+  for (const Result<Outputs>& result : results)
+    list.append(result ? nb::object(make_outputs(*result)) : status_error(result.error()));
+  return list;
+}
+
+/// None waits without end, and so does what 64 bits of nanoseconds may not hold.
+Duration seconds(std::optional<double> value) {
+  if (!value || *value > 3e9) return Duration::max();
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::max(*value, 0.0)));
+}
+
+void close(NativeSession& self, std::optional<double> timeout) {
+  check(without_lock([&] { return self.session.close(seconds(timeout), &interrupted); }));
+}
+
+bool wait_callbacks(NativeSession& self, std::optional<double> timeout) {
+  return without_lock([&] {
+    // On the device's clock, which tests replace.
+    return self.session.wait_callbacks(later(self.session.clock()->now(), seconds(timeout)));
+  });
+}
+
+}  // namespace
 
 nb::list make_outputs(const Outputs& outputs) {
   nb::list list;

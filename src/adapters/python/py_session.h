@@ -7,17 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "corelane/session/session.h"
 
 namespace corelane::python {
-
-/// The inputs of one call. `names` keeps the text that the feed points to.
-struct HeldFeed {
-  Feed feed;
-  std::vector<nanobind::object> names;
-};
 
 /// Numbers the calls of a profiled session in the records of its device, which other sessions may
 /// share. Any thread.
@@ -35,13 +30,10 @@ struct Tags {
 /// A session whose last owner may be the garbage collector: it is closed without the lock, because
 /// callbacks that are still due need it.
 struct NativeSession {
-  explicit NativeSession(Session made);
+  explicit NativeSession(Session made) : session(std::move(made)), inputs(session.inputs()) {}
   ~NativeSession();
   NativeSession(const NativeSession&) = delete;
   NativeSession& operator=(const NativeSession&) = delete;
-
-  /// See read_call(); with the tag of the next call where the session is profiled.
-  CallOptions options_of(nanobind::handle outputs, nanobind::handle terms) const;
 
   Session session;
   std::vector<TensorDesc> inputs;
@@ -53,8 +45,6 @@ struct NativeSession {
 const TensorDesc& input_desc(const std::vector<TensorDesc>& inputs, std::string_view name,
                              std::size_t index = 0);
 
-/// From a dict of arrays by name, a list or tuple of arrays in order, or one array.
-HeldFeed read_feed(const NativeSession& self, nanobind::handle feed);
 /// A list of arrays.
 nanobind::list make_outputs(const Outputs& outputs);
 
