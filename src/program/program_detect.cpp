@@ -95,19 +95,16 @@ FileKind detect_file_kind(ByteSpan bytes, std::span<const ForeignMagic> foreign)
 }
 
 std::string_view file_kind_name(FileKind kind) noexcept {
-  switch (kind) {
-    case FileKind::kProgram:
-      return "program";
-    case FileKind::kOnnx:
-      return "onnx";
-    case FileKind::kVendor:
-      return "vendor";
-    case FileKind::kVendorCrypted:
-      return "vendor-crypted";
-    case FileKind::kUnknown:
-      break;
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"program", "onnx", "vendor", "vendor-crypted"};
+  const auto i = static_cast<std::size_t>(kind);
+  return i < std::size(kNames) ? kNames[i] : "unknown";
+}
+
+std::string segment_kind_name(SegmentKind kind) {
+  constexpr std::string_view kNames[] = {"graph", "constants", "precompiled", "foreign", "lowered"};
+  const auto number = static_cast<std::size_t>(kind);  // From 1 on.
+  return number - 1 < std::size(kNames) ? std::string(kNames[number - 1])
+                                        : fmt::format("kind {}", number);
 }
 
 }  // namespace corelane

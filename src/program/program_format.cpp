@@ -72,22 +72,6 @@ Status check_sizes(ByteSpan file, const FixedHeader& h, std::string_view name) {
 
 }  // namespace
 
-std::string segment_kind_name(SegmentKind kind) {
-  switch (kind) {
-    case SegmentKind::kGraph:
-      return "graph";
-    case SegmentKind::kConstants:
-      return "constants";
-    case SegmentKind::kPrecompiled:
-      return "precompiled";
-    case SegmentKind::kForeign:
-      return "foreign";
-    case SegmentKind::kLowered:
-      return "lowered";
-  }
-  return fmt::format("kind {}", static_cast<unsigned>(kind));
-}
-
 void encode_fixed_header(const FixedHeader& header, MutableByteSpan out) noexcept {
   std::fill_n(out.begin(), kFixedHeaderBytes, std::byte{});
   std::memcpy(out.data(), kMagic.data(), kMagic.size());

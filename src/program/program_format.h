@@ -50,9 +50,6 @@ constexpr std::size_t alignment_of(SegmentKind kind) noexcept {
   return kind == SegmentKind::kConstants ? kConstantsAlignment : kSegmentAlignment;
 }
 
-/// "graph", "constants", "precompiled", "foreign", "lowered"; "kind 7".
-std::string segment_kind_name(SegmentKind kind);
-
 struct FixedHeader {
   std::uint16_t major = kMajor;
   std::uint16_t minor = kMinor;

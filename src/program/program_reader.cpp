@@ -93,7 +93,7 @@ struct ProgramFile::Impl {
                  "{}: the {} segment of {} bytes at {} has CRC-32C {:08x}, stored is {:08x}: copy "
                  "the file again, or write it again with `corelane compile model.onnx -o "
                  "model.rknn`",
-                 name, format::segment_kind_name(s.kind), s.size, s.offset, computed, s.crc32c);
+                 name, segment_kind_name(s.kind), s.size, s.offset, computed, s.crc32c);
   }
 
   /// Of bytes that check_kind() took.

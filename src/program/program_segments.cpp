@@ -35,7 +35,7 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
   std::set<std::pair<SegmentKind, std::string_view>> seen;
   std::size_t graphs = 0;
   for (const SegmentInfo& s : segments) {
-    const std::string kind = format::segment_kind_name(s.kind);
+    const std::string kind = segment_kind_name(s.kind);
     if (!is_known(s.kind)) {
       if (allow_unknown) continue;
       return error(Code::kInvalidArgument,
@@ -69,7 +69,7 @@ Status check_segment_places(const std::vector<SegmentInfo>& segments, ByteSpan f
   std::uint64_t end = begin;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const SegmentInfo& s = segments[i];
-    const std::string name = fmt::format("segment {} ({})", i, format::segment_kind_name(s.kind));
+    const std::string name = fmt::format("segment {} ({})", i, segment_kind_name(s.kind));
     if (auto slice = checked_slice(file, s.offset, s.size, name); !slice) return slice.error();
     if (s.offset % format::alignment_of(s.kind) != 0) {
       return error(Code::kMalformed, "{} begins at {}, not at a multiple of {}", name, s.offset,

@@ -7,7 +7,6 @@
 /// `../lib/corelane/`). They are opened RTLD_LOCAL at the first use.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "corelane/base/api.h"
 #include "corelane/base/clock.h"
+#include "corelane/base/file.h"
 #include "corelane/base/status.h"
 #include "corelane/device/fault.h"
 
@@ -69,15 +69,8 @@ struct DriverInfo {
 /// that fails. Any thread.
 CORELANE_API std::vector<DriverInfo> list_drivers();
 
-/// How files of one kind begin that a driver takes as they are.
-struct FileMagic {
-  std::string kind;        ///< Image::kind of such a file.
-  std::string bytes;       ///< The bytes of the file at `offset`; not empty.
-  std::size_t offset = 0;  ///< Bytes from the beginning of the file.
-  bool encrypted = false;  ///< Recognised only to report that it cannot be read.
-};
-/// The files of all drivers, in the order of the drivers' kinds. Opens what list_drivers() opens.
-/// Any thread.
+/// How the files begin that drivers take as they are: those of all drivers, in the order of the
+/// drivers' kinds. Opens what list_drivers() opens. Any thread.
 CORELANE_API std::vector<FileMagic> list_file_magics();
 
 }  // namespace corelane::device

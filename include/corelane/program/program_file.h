@@ -15,6 +15,7 @@
 
 #include "corelane/base/api.h"
 #include "corelane/base/bytes.h"
+#include "corelane/base/file.h"
 #include "corelane/base/status.h"
 #include "corelane/program/description.h"
 #include "corelane/program/verify.h"
@@ -32,12 +33,7 @@ enum class FileKind : std::uint8_t {
 
 /// How files of a driver's kind begin. Drivers bring these; corelane/runtime/file_kind.h lists
 /// them.
-struct ForeignMagic {
-  std::string kind;        ///< Image kind of such a file.
-  std::string bytes;       ///< What stands in the file at `offset`; not empty.
-  std::size_t offset = 0;  ///< Bytes from the beginning of the file.
-  bool encrypted = false;  ///< A form that is recognised only to say so.
-};
+using ForeignMagic = FileMagic;
 
 /// The kind by the first bytes, of which there may be few: a program file, else ONNX, else a row of
 /// `foreign`. Any thread.
@@ -58,6 +54,9 @@ enum class SegmentKind : std::uint8_t {
   kForeign = 4,      ///< An image for another device.
   kLowered = 5,      ///< The network as one engine is given it; empty: as it was given.
 };
+
+/// "graph", "constants", "precompiled", "foreign", "lowered"; "kind 7" for others. Any thread.
+CORELANE_API std::string segment_kind_name(SegmentKind kind);
 
 /// One entry of the segment table.
 struct SegmentInfo {

@@ -4,12 +4,7 @@
 
 namespace corelane {
 
-std::vector<ForeignMagic> foreign_files() {
-  std::vector<ForeignMagic> files;
-  for (const device::FileMagic& magic : device::list_file_magics())
-    files.push_back({magic.kind, magic.bytes, magic.offset, magic.encrypted});
-  return files;
-}
+std::vector<ForeignMagic> foreign_files() { return device::list_file_magics(); }
 
 FileKind file_kind(ByteSpan bytes) {
   // Own kinds first: listing the vendors' may load driver modules.
