@@ -1,9 +1,7 @@
 /// What a submitted job leads to: a result, and the release of its memory.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <memory>
 
 #include "corelane/base/api.h"
 #include "corelane/base/clock.h"
