@@ -3,8 +3,6 @@
 // are counted; only where none worked is the first failure the command's outcome.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "cli/load_generator.h"
 #include "cli/options.h"
 #include "cli/tensors.h"
@@ -42,6 +40,7 @@ Status write_text(const std::string& path, const std::string& text) {
   return path.empty() ? Status() : write_file_atomic(path, as_byte_span(text));
 }
 
+/// What the device recorded, of all points: the ring keeps the last 20000 jobs of each core.
 Status write_trace(const std::string& path, const Program& program) {
   if (path.empty()) return {};
   CORELANE_ASSIGN(auto records, program.device()->read_trace());
@@ -50,15 +49,11 @@ Status write_trace(const std::string& path, const Program& program) {
   return write_text(path, chrome_trace(program.device()->info(), spans));
 }
 
-std::string title_text() {
+/// A line of the table: the figures of a point, or with null the titles.
+std::string line_text(const Json& point) {
   std::string text;
-  for (const auto& column : bench_columns()) text += fmt::format("{:>11}", column.title);
-  return text + "\n";
-}
-
-std::string point_text(const Json& point) {
-  std::string text;
-  for (const auto& column : bench_columns()) text += fmt::format("{:>11}", column.text(point));
+  for (const auto& column : bench_columns())
+    text += fmt::format("{:>11}", point.is_null() ? column.title : column.text(point));
   return text + "\n";
 }
 
@@ -104,6 +99,7 @@ Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_ASSIGN(settings.run.cores, device::parse_core_set(a.cores));
   CORELANE_ASSIGN(auto program, open_program(a.open));
   if (!a.out_trace.empty()) CORELANE_TRY(program.device()->set_trace(20000));
+  // Each caller has a context, and random inputs, of its own.
   const auto make = [&](std::size_t i) -> Result<Context> {
     CORELANE_ASSIGN(auto context, open_context(program, a.open));
     CORELANE_TRY(
@@ -115,18 +111,20 @@ Result<int> run(const Global& global, const Arguments& a) {
               {"device", program.device()->info().instance},
               {"engine", program.device()->info().engine},
               {"points", Json::array()}};
-  if (!global.json) print(title_text());
+  if (!global.json) print(line_text(nullptr));
+  // Only from here on: before, Ctrl-C ends the command at once.
   const Interrupts interrupts;
   std::vector<LoadResult> results;
   for (const auto& point : points_of(a)) {
     if (Interrupts::pending()) break;
     CORELANE_ASSIGN(auto result, run_load(point, settings, make));
     report["points"].push_back(summarize_load(result));
-    if (!global.json) print(point_text(report["points"].back()));
+    if (!global.json) print(line_text(report["points"].back()));
     results.push_back(std::move(result));
   }
   report["interrupted"] = Interrupts::pending();
   report["memory"] = to_json(program.memory());
+  // Files last: a failure to write one loses no measurement on the terminal.
   std::vector<std::string> cores;
   for (const auto& c : program.device()->info().cores) cores.push_back(c.name);
   CORELANE_TRY(write_text(a.out_json, report.dump(2) + "\n"));

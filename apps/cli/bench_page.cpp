@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "cli/load_generator.h"
 
@@ -13,6 +12,7 @@ namespace {
 constexpr int kWidth = 860;
 constexpr std::array kColours{"#2a6fdb", "#d9822b", "#3a9b5c", "#8e44ad", "#c0392b", "#16a085"};
 
+/// Names come from models and devices: text of a page and of attributes in quotes.
 std::string escape(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -40,6 +40,7 @@ std::string histogram(const std::vector<Sample>& samples) {
   std::sort(us.begin(), us.end());
   if (us.empty()) return "<p>no samples</p>";
   const double lo = us.front();
+  // A range of its own where all samples are alike, so that nothing is divided by zero.
   const double hi = std::max(
       us[static_cast<std::size_t>(static_cast<double>(us.size() - 1) * 0.995)], lo * 1.001 + 1e-3);
   std::array<std::size_t, kBins> bins{};
@@ -78,6 +79,7 @@ std::string timeline(const std::vector<Sample>& samples, const std::vector<std::
     for (std::size_t i = first; i < samples.size(); ++i) {
       const auto& s = samples[i];
       if (((s.core_bits >> c) & 1U) == 0) continue;
+      // A sample has no start of its own on the device: counted back from its end.
       const auto end = s.due + s.latency - s.times.copy_out;
       const double x = 70 + to_us(end - s.times.device - t0) * scale;
       svg += fmt::format("<rect x='{:.1f}' y='{}' width='{:.2f}' height='{}' fill='{}'/>", x, y + 3,
@@ -107,6 +109,7 @@ std::string BenchColumn::text(const Json& point) const {
 }
 
 const std::vector<BenchColumn>& bench_columns() {
+  // One list for the terminal and the page, so that both show the same figures.
   static const std::vector<BenchColumn> columns{
       {"callers", "/concurrency", 0},   {"rate/s", "/rate", 0},
       {"done", "/inferences", 0},       {"failed", "/failed", 0},
@@ -120,6 +123,7 @@ const std::vector<BenchColumn>& bench_columns() {
 
 std::string bench_page(const Json& report, const std::vector<LoadResult>& results,
                        const std::vector<std::string>& cores) {
+  // One file that needs no other: no script, font or picture from elsewhere.
   std::string html = fmt::format(
       "<!doctype html><html lang='en'><meta charset='utf-8'><title>corelane bench</title>"
       "<style>body{{font:14px sans-serif;margin:2em;max-width:{}px;color:#222}}table{{border-"
@@ -148,6 +152,7 @@ std::string bench_csv(const std::vector<LoadResult>& results) {
       "concurrency,rate,due_us,latency_us,queue_us,copy_in_us,device_us,copy_out_us,cores\n";
   for (const auto& r : results) {
     for (const auto& s : r.samples) {
+      // Microseconds from the first inference of this point.
       csv += fmt::format("{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:#x}\n",
                          r.point.concurrency, r.point.rate, to_us(s.due - r.samples.front().due),
                          to_us(s.latency), to_us(s.times.queue), to_us(s.times.copy_in),

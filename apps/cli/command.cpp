@@ -14,6 +14,7 @@ namespace corelane::cli {
 
 int exit_code(const Status& status) noexcept {
   if (status.code() == Code::kCancelled) return kExitInterrupted;  // Nothing else cancels here.
+  // The bands of Code, in the order of the exit codes that docs/cli.md promises.
   switch (static_cast<int>(status.code()) / 100) {
     case 0:
       return kExitOk;
@@ -32,11 +33,20 @@ int exit_code(const Status& status) noexcept {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+// Names in a model are any bytes: what is not UTF-8 is replaced, not thrown over.
 void print_json(const Json& value) {
   print(value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+void print(const Global& global, const Json& json, const std::string& text) {
+  if (global.json)
+    print_json(json);
+  else
+    print(text);
+}
+
 Status flush_output() {
+  // A full disk shows only here: what was printed lies in the buffer until then.
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
   return error(Code::kIo, "standard output cannot be written: {}",
@@ -45,6 +55,7 @@ Status flush_output() {
 
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
                                                              const std::string& option) {
+  // The last one: names of tensors may hold "=".
   const auto at = text.rfind('=');
   if (at == std::string::npos || at == 0) {
     return error(Code::kInvalidArgument, "{} '{}': expected NAME=VALUE, such as {} x={}", option,
@@ -118,6 +129,8 @@ Result<Program> open_program(const OpenArguments& a) {
   return Program::load(a.model, options);
 }
 
+// A shape that is given wins, then the declared one, then the first set: a program with sets runs
+// without --shape.
 Result<Context> open_context(const Program& program, const OpenArguments& a) {
   CORELANE_ASSIGN(auto wanted, parse_shapes(a.shapes));
   CORELANE_ASSIGN(auto context, program.new_context());
@@ -126,6 +139,7 @@ Result<Context> open_context(const Program& program, const OpenArguments& a) {
   std::vector<Shape> shapes;
   bool open = false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    // What is left in `wanted` at the end names no input.
     const auto it = wanted.find(inputs[i].desc.name);
     Shape shape = inputs[i].desc.shape;
     if (it != wanted.end()) {
@@ -154,6 +168,7 @@ Result<Context> open_context(const Program& program, const OpenArguments& a) {
   return context;
 }
 
+// Keys are a part of the command line's contract: scripts read them.
 Json to_json(const TensorDesc& desc) {
   Json j{{"name", desc.name},
          {"dtype", dtype_name(desc.dtype)},

@@ -44,6 +44,7 @@ Json difference(const std::vector<double>& actual, const std::vector<double>& ex
     a2 += a * a;
     b2 += b * b;
   }
+  // Two outputs of zeros are alike; one of zeros and another one are not.
   const double cosine = a2 > 0 && b2 > 0 ? dot / std::sqrt(a2 * b2) : (a2 == b2 ? 1.0 : 0.0);
   return {{"max_error", worst},
           {"max_relative_error", peak > 0 ? worst / peak : worst},
@@ -86,6 +87,7 @@ Result<Json> compare(const Arguments& a, const Program& program, Context& contex
       return error(Code::kInvalidArgument, "the program has {} outputs, the reference {} has {}",
                    descs.size(), reference.source(), i);
     }
+    // Exposed values follow the declared outputs.
     const bool inner = i >= program.description().outputs.size();
     CORELANE_ASSIGN(auto j, compare_output(a, descs[i].name, ours[i], *theirs, inner));
     list.push_back(std::move(j));
@@ -95,6 +97,7 @@ Result<Json> compare(const Arguments& a, const Program& program, Context& contex
 
 std::string left_out_text(const Json& left_out) {
   if (left_out.empty()) return {};
+  // A large network loses hundreds of values to constant folding.
   constexpr std::size_t kShown = 20;
   std::string text = fmt::format("left out: {} inner value{} of the reference\n", left_out.size(),
                                  left_out.size() == 1 ? "" : "s");
@@ -141,6 +144,7 @@ Result<int> run(const Global& global, Arguments a) {
   CORELANE_TRY(feed_inputs(context, program.description(), {a.inputs, a.inputs.empty(), a.seed}));
   CORELANE_ASSIGN(auto list, compare(a, program, context, reference));
   if (Interrupts::pending()) return kExitInterrupted;
+  // A program without outputs proves nothing.
   bool ok = !list.empty();
   for (const auto& j : list) ok = ok && j["ok"].get<bool>();
   const Json out{{"model", a.open.model},
@@ -152,10 +156,7 @@ Result<int> run(const Global& global, Arguments a) {
                  {"outputs", list},
                  {"left_out", left_out},
                  {"left_out_count", left_out.size()}};
-  if (global.json)
-    print_json(out);
-  else
-    print(as_text(out));
+  print(global, out, as_text(out));
   return ok ? kExitOk : kExitCheckFailed;
 }
 

@@ -33,6 +33,7 @@ struct Arguments {
 Result<std::vector<Shape>> parse_set(const std::string& text) {
   std::vector<Shape> set;
   std::size_t begin = 0;
+  // "<=": an empty last part is a mistake that parse_shape() names.
   while (begin <= text.size()) {
     const auto end = std::min(text.find(';', begin), text.size());
     CORELANE_ASSIGN(auto shape, parse_shape(text.substr(begin, end - begin)));
@@ -70,6 +71,7 @@ Result<CompileOptions> options_of(const Arguments& a) {
     CORELANE_ASSIGN(auto set, parse_set(s));
     o.import.shape_sets.push_back(std::move(set));
   }
+  // Of real pixels, 0 to 255, as the training had them.
   CORELANE_TRY(parse_channels(a.mean, "--mean", o.import.mean));
   CORELANE_TRY(parse_channels(a.std, "--std", o.import.std));
   o.import.custom_operators = a.custom_operators;
@@ -110,12 +112,14 @@ Result<int> run(const Global& global, const Arguments& a) {
   const std::filesystem::path output =
       a.output.empty() ? std::filesystem::path(a.model).replace_extension(".rknn")
                        : std::filesystem::path(a.output);
+  // Also through links and by other spellings of the path.
   std::error_code ec;
   if (std::filesystem::equivalent(a.model, output, ec)) {
     return error(Code::kInvalidArgument,
                  "--output '{}' is the model itself; give another name so that it is kept",
                  output.string());
   }
+  // Compiling may take minutes: whether the file can be written is asked before.
   CORELANE_TRY(check_output(output.string(), "--output"));
   CORELANE_ASSIGN(auto bytes, compile_file(a.model, options));
   CORELANE_TRY(write_file_atomic(output, bytes));
@@ -125,19 +129,15 @@ Result<int> run(const Global& global, const Arguments& a) {
                                    : ProgramFile::from_bytes(bytes, nullptr, Verify::kEverything));
   Json out{{"output", output.string()}, {"bytes", bytes.size()}};
   out["program"] = to_json(file->description());
-  if (global.json) {
-    print_json(out);
-    return kExitOk;
-  }
   for (const auto& f : file->description().findings) {
-    if (global.quiet) break;
+    if (global.json || global.quiet) break;
     std::fputs(fmt::format("corelane: {} {} '{}': {}\n",
                            f.kind == ImportFinding::Kind::kRewritten ? "rewritten" : "warning",
                            f.op, f.node, f.text)
                    .c_str(),
                stderr);
   }
-  print(fmt::format("{} ({})\n", output.string(), human_bytes(bytes.size())));
+  print(global, out, fmt::format("{} ({})\n", output.string(), human_bytes(bytes.size())));
   return kExitOk;
 }
 
@@ -161,6 +161,7 @@ Action add_compile(CLI::App& parent, Global& global) {
   app->add_option("--custom-string", a->custom_string, "Up to 1024 bytes kept in the program");
   add_list(*app, "--custom-op", a->custom_operators,
            "Operator type that the host will implement (repeatable)");
+  // needs() and excludes() are checked by CLI11, before anything is read.
   auto* precompile = app->add_flag("--precompile", a->precompile,
                                    "Add the engine's compiled form of this machine");
   app->add_option("-d,--device", a->device, "Device for --precompile")->needs(precompile);

@@ -35,14 +35,11 @@ Json describe(const device::Device& dev) {
 Result<int> run(const Global& global, const std::string& spec) {
   Json out;
   out["drivers"] = Json::array();
+  // No engine is loaded for the list; open_device() below loads one.
   for (const auto& d : device::list_drivers())
     out["drivers"].push_back({{"kind", d.kind}, {"origin", d.origin}, {"examples", d.profiles}});
   CORELANE_ASSIGN(auto dev, device::open_device(spec));
   out["device"] = describe(*dev);
-  if (global.json) {
-    print_json(out);
-    return kExitOk;
-  }
   std::string text = "Drivers\n";
   for (const auto& d : out["drivers"]) {
     text += fmt::format("  {:<10} {}  e.g.", d["kind"].get<std::string>(),
@@ -57,7 +54,7 @@ Result<int> run(const Global& global, const std::string& spec) {
                   v["isa"].get<std::string>(), v["cores"].size(), v["health"].get<std::string>());
   for (const auto& [key, value] : v["capabilities"].items())
     if (value.get<bool>()) text += key + " ";
-  print(text + "\n");
+  print(global, out, text + "\n");
   return kExitOk;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -33,6 +32,7 @@ struct Report {
   }
 };
 
+/// The first value of a key in /proc/cpuinfo; empty where this kind of CPU has no such line.
 std::string cpu_field(const std::string& key) {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
@@ -49,6 +49,7 @@ std::string cpu_features() {
   static const std::set<std::string> kShown{
       "sse4_2",   "avx2",  "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "amx_int8",
       "amx_bf16", "asimd", "asimddp", "i8mm",        "bf16",        "sve",      "fphp"};
+  // x86 calls the line "flags", ARM "Features".
   std::string flags = cpu_field("flags");
   if (flags.empty()) flags = cpu_field("Features");
   std::istringstream in(flags);
@@ -76,10 +77,12 @@ void check_folder(Report& report, const std::string& name, const std::filesystem
                   const std::string& variable) {
   std::error_code ec;
   std::filesystem::create_directories(path, ec);
+  // Asked of the system, which knows of read-only mounts and access lists.
   const bool ok = ::access(path.c_str(), W_OK) == 0;
   report.add(name, ok, path.string(), fmt::format("make it writable, or set {}", variable));
 }
 
+/// Opens the device, which loads its engine: the most likely thing to be missing.
 void check_device(Report& report, const std::string& spec) {
   auto dev = device::open_device(spec);
   if (!dev) {
@@ -110,6 +113,7 @@ void check_program(Report& report, const std::string& path, const std::string& s
              "it still runs; compile it again to get this version's rewrites");
   LoadOptions options;
   options.device = spec;
+  // The file itself is on trial, not an earlier run of it.
   options.cache = false;
   auto program = Program::load(path, options);
   if (!program) {
@@ -144,15 +148,14 @@ Action add_doctor(CLI::App& parent, Global& global) {
     check_folder(report, "cache folder", cache_directory(), "CORELANE_CACHE_DIR");
     check_device(report, *spec);
     if (!model->empty()) check_program(report, *model, *spec);
-    if (global.json) {
-      print_json({{"ok", !report.failed}, {"checks", report.checks}});
-    } else {
-      for (const auto& c : report.checks) {
-        print(fmt::format("{:<5} {:<20} {}\n", c["ok"].get<bool>() ? "ok" : "FAIL",
-                          c["check"].get<std::string>(), c["found"].get<std::string>()));
-        if (c.contains("remedy")) print("      -> " + c["remedy"].get<std::string>() + "\n");
-      }
+    // The same checks as in the JSON, each remedy under the check that failed.
+    std::string text;
+    for (const auto& c : report.checks) {
+      text += fmt::format("{:<5} {:<20} {}\n", c["ok"].get<bool>() ? "ok" : "FAIL",
+                          c["check"].get<std::string>(), c["found"].get<std::string>());
+      if (c.contains("remedy")) text += "      -> " + c["remedy"].get<std::string>() + "\n";
     }
+    print(global, {{"ok", !report.failed}, {"checks", report.checks}}, text);
     return report.failed ? kExitCheckFailed : kExitOk;
   };
 }

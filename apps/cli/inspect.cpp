@@ -19,22 +19,7 @@ struct Arguments {
   bool load = false;
 };
 
-std::string_view segment_name(SegmentKind kind) {
-  switch (kind) {
-    case SegmentKind::kGraph:
-      return "graph";
-    case SegmentKind::kConstants:
-      return "constants";
-    case SegmentKind::kPrecompiled:
-      return "precompiled";
-    case SegmentKind::kForeign:
-      return "foreign";
-    case SegmentKind::kLowered:
-      return "lowered";
-  }
-  return "unknown";
-}
-
+/// One line for each input or output: as it is computed with, and as a door offers it.
 std::string describe_io(const char* title, const std::vector<IoEntry>& entries) {
   std::string text = std::string(title) + "\n";
   for (const auto& e : entries) {
@@ -60,6 +45,7 @@ std::string one_line(const std::string& text) {
   return text.size() > kLongest ? line + "..." : line;
 }
 
+/// The description as text; --json has all of it, this what a person asks for.
 std::string describe(const ProgramDescription& d) {
   std::string text = fmt::format(
       "{}  (opset {}{}; {})\n", d.name.empty() ? "(unnamed)" : one_line(d.name), d.opset,
@@ -102,6 +88,7 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
                    "has none: leave it out",
                    a.model);
     }
+    // What `compile` would write; nothing is written here.
     CORELANE_ASSIGN(auto model, import_onnx_file(a.model));
     out["program"] = to_json(model.description);
     text += describe(model.description);
@@ -122,13 +109,13 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
   text += describe(file->description());
   out["segments"] = Json::array();
   for (const auto& s : file->segments()) {
-    out["segments"].push_back({{"kind", segment_name(s.kind)},
+    out["segments"].push_back({{"kind", segment_kind_name(s.kind)},
                                {"tag", s.tag},
                                {"offset", s.offset},
                                {"size", s.size},
                                {"crc32c", fmt::format("{:08x}", s.crc32c)}});
     text += fmt::format("Segment {:<11} at {:>9}  {:>10}  crc32c {:08x}  {}\n",
-                        segment_name(s.kind), s.offset, human_bytes(s.size), s.crc32c, s.tag);
+                        segment_kind_name(s.kind), s.offset, human_bytes(s.size), s.crc32c, s.tag);
   }
   return out;
 }
@@ -137,6 +124,7 @@ Result<int> run(const Global& global, const Arguments& a) {
   std::string text;
   CORELANE_ASSIGN(auto out, inspect_file(a, text));
   if (a.load) {
+    // As `run` opens it, with the cache.
     OpenArguments open;
     open.model = a.model;
     open.device = a.device;
@@ -146,6 +134,7 @@ Result<int> run(const Global& global, const Arguments& a) {
       text += describe_io("Inputs", program.description().inputs) +
               describe_io("Outputs", program.description().outputs);
     }
+    // The first context prepares the executable: placement and memory are not known before.
     CORELANE_ASSIGN(auto context, program.new_context());
     const char* placement = program.placement() == device::Placement::kReplicated ? "replicated"
                             : program.placement() == device::Placement::kShared   ? "shared"
@@ -161,10 +150,7 @@ Result<int> run(const Global& global, const Arguments& a) {
                         human_bytes(memory.weights), human_bytes(memory.internal),
                         human_bytes(memory.code));
   }
-  if (global.json)
-    print_json(out);
-  else
-    print(text);
+  print(global, out, text);
   return kExitOk;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <random>
 #include <thread>
 
@@ -45,6 +44,7 @@ void call(Shared& shared, Caller& caller) {
   for (;;) {
     const auto due = due_time(shared, shared.next.fetch_add(1));
     if (!due) return;
+    // An inference that is late starts at once; its latency counts from when it was due.
     std::this_thread::sleep_until(*due);
     const Status status = caller.context.run(shared.settings.run);
     const auto done = real_clock()->now();
@@ -82,6 +82,7 @@ Json summary_json(std::vector<Duration> values) {
 std::vector<Duration> arrival_times(const LoadPoint& point, const LoadSettings& settings) {
   std::vector<Duration> times;
   if (point.rate <= 0) return times;
+  // The same arrivals for the same seed on every machine.
   std::mt19937_64 random(settings.seed);
   std::exponential_distribution<double> gap(point.rate);
   double t = 0;
@@ -102,6 +103,7 @@ Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings
   }
   CORELANE_TRY(warm_up(callers, settings));
   Shared shared{point, settings, arrival_times(point, settings), real_clock()->now(), {}};
+  // Joined by clear(): `wall` ends with the last inference.
   std::vector<std::jthread> threads;
   for (auto& c : callers) threads.emplace_back([&shared, &c] { call(shared, c); });
   threads.clear();
@@ -113,6 +115,7 @@ Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings
     result.failed += c.failed;
     if (result.first_error.ok()) result.first_error = c.first_error;
   }
+  // By when they were due, for the timeline: callers finish in any order.
   std::sort(result.samples.begin(), result.samples.end(),
             [](const Sample& a, const Sample& b) { return a.due < b.due; });
   return result;

@@ -2,6 +2,7 @@
 // an exit code.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <vector>
@@ -34,17 +35,14 @@ int report_usage(const CLI::App& app, const CLI::ParseError& problem, int argc, 
     names += (names.empty() ? "" : ", ") + sub->get_name();
     if (sub->parsed()) chosen = sub;
   }
+  // CLI11 complains of the word that it did not take, which may be the subcommand itself.
   std::string text = problem.what();
-  bool json = false;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    json = json || word == "--json";
-  }
-  for (int i = 1; chosen == nullptr && i < argc; ++i) {
-    if (argv[i][0] == '-') continue;
-    text = fmt::format("'{}' is not a subcommand", argv[i]);
-    break;
-  }
+  const std::vector<std::string_view> words(argv + 1, argv + argc);
+  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  const auto first = std::find_if(words.begin(), words.end(),
+                                  [](std::string_view word) { return !word.starts_with('-'); });
+  if (chosen == nullptr && first != words.end())
+    text = fmt::format("'{}' is not a subcommand", *first);
   if (chosen == nullptr) text += fmt::format("; allowed are {}", names);
   text += fmt::format("; see corelane {}--help", chosen ? chosen->get_name() + " " : "");
   report(corelane::Status(corelane::Code::kInvalidArgument, text), json);
@@ -56,6 +54,7 @@ int run(int argc, char** argv) {
   app.name("corelane");
   app.set_version_flag("--version", std::string("corelane ") + corelane::version());
   app.require_subcommand(1);
+  // --json and --quiet are found after the subcommand, too.
   app.fallthrough();
   app.footer(
       "--json and --quiet go with every subcommand, before or after it.\n"
@@ -72,6 +71,7 @@ int run(int argc, char** argv) {
                                          corelane::cli::add_compare, corelane::cli::add_completion};
   std::vector<Action> actions;
   for (auto add : all) actions.push_back(add(app, global));
+  // In the order of `actions`.
   const auto subcommands = app.get_subcommands([](CLI::App*) { return true; });
 
   try {
@@ -85,6 +85,7 @@ int run(int argc, char** argv) {
     if (!subcommands[i]->parsed()) continue;
     const auto result = actions[i]();
     const int code = result ? *result : report(result.error(), global.json);
+    // Also after a failure: what was printed so far may be lost.
     const corelane::Status written = corelane::cli::flush_output();
     return written.ok() ? code : report(written, false);
   }

@@ -29,6 +29,8 @@ CLI::Validator between(double low, double high) {
   const std::string range = fmt::format("{} to {}", low, high);
   return CLI::Validator(
       [low, high, range](std::string& text) {
+        // strtod takes nan, inf and hexadecimal numbers; the comparison with the range refuses the
+        // first.
         char* end = nullptr;
         const double value = std::strtod(text.c_str(), &end);
         const bool number = end != text.c_str() && *end == '\0';
@@ -69,6 +71,7 @@ Interrupts::Interrupts() {
   interrupted.store(false, std::memory_order_relaxed);
   struct sigaction action {};
   action.sa_handler = on_signal;
+  // The second signal finds the default action and ends the process.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);

@@ -21,6 +21,7 @@ namespace {
 
 /// Waits for the process; kCancelled where a signal interrupted it.
 Status run_process(const std::vector<std::string>& words) {
+  // posix_spawn does not write to its arguments, whatever their type says.
   std::vector<char*> argv;
   for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
@@ -36,6 +37,7 @@ Status run_process(const std::vector<std::string>& words) {
                  words[0], std::strerror(rc));
   }
   int state = 0;
+  // The child gets Ctrl-C as well, being of the same process group, and ends.
   while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {
   }
   if (Interrupts::pending()) return error(Code::kCancelled, "interrupted");
@@ -53,6 +55,7 @@ bool is_file(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, ec);
 }
 
+/// --python, CORELANE_PYTHON, the .venv above the program, the one on PATH.
 std::string find_python(const std::string& given) {
   if (!given.empty()) return given;
   if (const char* env = std::getenv("CORELANE_PYTHON"); env != nullptr && *env != '\0') return env;
@@ -148,6 +151,7 @@ Result<InnerValues> ReferenceEngine::inner_values() const {
   CORELANE_TRY(run_process({options_.python, options_.script, "--list", reference_.string(),
                             program.string(), list.string()}));
   CORELANE_ASSIGN(auto bytes, read_file(list));
+  // A document of our own script; at() throws where it is not what it should be.
   const auto parsed = Json::parse(as_string_view(bytes), nullptr, false);
   if (!parsed.is_object()) return error(Code::kInternal, "values.json is not an object");
   InnerValues values;

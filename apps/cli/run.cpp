@@ -37,6 +37,7 @@ Result<std::vector<std::string>> read_labels(const std::string& path) {
   CORELANE_ASSIGN(const auto bytes, read_file(path));
   std::istringstream lines{std::string(as_string_view(bytes))};
   for (std::string line; std::getline(lines, line);) {
+    // Files of Windows end their lines with two characters.
     if (!line.empty() && line.back() == '\r') line.pop_back();
     labels.push_back(std::move(line));
   }
@@ -49,6 +50,7 @@ Json top_k(const std::vector<double>& values, std::size_t k,
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   k = std::min(k, order.size());
+  // The outputs of a large network have millions of elements; k is small.
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
                     [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
   Json list = Json::array();
@@ -66,6 +68,7 @@ std::vector<std::string> file_names(const std::vector<TensorDesc>& descs) {
   std::set<std::string> taken;
   for (std::size_t i = 0; i < descs.size(); ++i) {
     std::string name = safe_name(descs[i].name);
+    // Names that differ only in what safe_name() replaces get their number.
     if (!taken.insert(name).second) taken.insert(name = fmt::format("{}.{}", name, i));
     names.push_back(name + ".npy");
   }
@@ -120,6 +123,7 @@ std::string as_text(const Json& out) {
   return text;
 }
 
+/// All layers, in the order of the engine; folded ones too, so that none seems to be missing.
 Json layer_json(const std::vector<device::LayerTime>& layers) {
   Json list = Json::array();
   for (const auto& l : layers) {
@@ -145,6 +149,7 @@ std::string layer_text(const Json& layers) {
 }
 
 Result<int> run(const Global& global, const Arguments& a) {
+  // Whatever the user can get wrong is read before the model, which may take long.
   CORELANE_ASSIGN(const auto labels, read_labels(a.labels));
   CORELANE_ASSIGN(auto cores, device::parse_core_set(a.cores));
   CORELANE_ASSIGN(auto program, open_program(a.open));
@@ -155,6 +160,7 @@ Result<int> run(const Global& global, const Arguments& a) {
   options.timeout = Duration(static_cast<std::int64_t>(a.timeout_ms * 1e6));
   for (std::uint32_t i = 0; i < a.repeat; ++i) CORELANE_TRY(context.run(options));
 
+  // Of the last run: earlier ones warm up.
   const auto times = context.times();
   Json out{{"model", a.open.model},
            {"device", program.device()->info().instance},
@@ -165,6 +171,7 @@ Result<int> run(const Global& global, const Arguments& a) {
              {"device", to_us(times.device)},
              {"copy_out", to_us(times.copy_out)}}}};
   out["outputs"] = Json::array();
+  // After the run: only then have outputs with open dimensions a shape.
   const auto descs = context.outputs();
   const auto files = file_names(descs);
   for (std::size_t i = 0; i < descs.size(); ++i) {
@@ -176,7 +183,7 @@ Result<int> run(const Global& global, const Arguments& a) {
     CORELANE_ASSIGN(auto layers, context.layer_times());
     out["layers"] = layer_json(layers);
   }
-  if (global.json)
+  if (global.json)  // Not both: with --values the text is as long as the outputs.
     print_json(out);
   else
     print(as_text(out) + (a.open.profile ? layer_text(out["layers"]) : ""));

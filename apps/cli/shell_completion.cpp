@@ -68,10 +68,7 @@ Action add_completion(CLI::App& parent, Global& global) {
       script = "#compdef corelane\nautoload -U +X bashcompinit && bashcompinit\n" + bash(parent);
     else
       script = bash(parent);
-    if (global.json)
-      print_json({{"shell", *shell}, {"script", script}});
-    else
-      print(script);
+    print(global, {{"shell", *shell}, {"script", script}}, script);
     return kExitOk;
   };
 }

@@ -1,7 +1,5 @@
 #include "cli/tensors.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <random>
 
@@ -26,6 +24,7 @@ Status feed_picture(Context& context, std::size_t index, const IoEntry& entry,
   CORELANE_ASSIGN(auto picture, common::load_image(path, static_cast<int>(desc.shape[1])));
   const auto resized = common::resize_bilinear(picture, static_cast<int>(desc.shape[3]),
                                                static_cast<int>(desc.shape[2]));
+  // One picture for the whole batch: each sample has the same one.
   std::vector<std::uint8_t> batch;
   for (std::int64_t n = 0; n < desc.shape[0]; ++n)
     batch.insert(batch.end(), resized.pixels.begin(), resized.pixels.end());
@@ -37,6 +36,7 @@ Status feed_picture(Context& context, std::size_t index, const IoEntry& entry,
 /// The extension decides how `path` is read.
 Status feed_file(Context& context, std::size_t index, const IoEntry& entry,
                  const std::filesystem::path& path) {
+  // By name, not by content: raw bytes can look like anything.
   const auto extension = path.extension().string();
   if (extension == ".npy") {
     CORELANE_ASSIGN(auto array, common::read_npy(path));
@@ -74,6 +74,7 @@ Result<std::vector<bool>> feed_files(Context& context, const ProgramDescription&
   for (const auto& item : items) {
     std::size_t index = next;
     std::string file = item;
+    // As split_assignment(), but the name may be missing. Named files take no place in the order.
     if (const auto at = item.rfind('='); at != std::string::npos) {
       CORELANE_ASSIGN(index, context.input_index(item.substr(0, at)));
       file = item.substr(at + 1);
@@ -94,6 +95,13 @@ Result<std::vector<bool>> feed_files(Context& context, const ProgramDescription&
   return fed;
 }
 
+/// An output's memory may be larger than its result.
+common::Array copy_of(const TensorView& view) {
+  const auto* p = static_cast<const std::byte*>(view.data);
+  const auto size = dtype_bytes(view.dtype, view.shape.elements().value_or(0));
+  return {view.dtype, view.shape, ByteVector(p, p + size)};
+}
+
 /// The same seed gives the same values on every machine: mt19937_64, one stream for all inputs.
 Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -107,6 +115,7 @@ Status feed_random(Context& context, const std::vector<bool>& fed, std::uint64_t
     } else if (view.dtype == DType::kBool) {
       fill<std::uint8_t>(view, [](std::size_t k) { return static_cast<std::uint8_t>(k % 2); });
     } else {
+      // Small numbers are valid indices, token numbers and quantized values alike.
       std::vector<std::int64_t> values(count);
       for (auto& v : values) v = static_cast<std::int64_t>(random() % 10);
       CORELANE_TRY(convert(
@@ -135,8 +144,7 @@ Result<std::vector<common::Array>> copy_inputs(Context& context) {
   std::vector<common::Array> arrays;
   for (std::size_t i = 0; i < context.inputs().size(); ++i) {
     CORELANE_ASSIGN(auto view, context.input(i));
-    const auto* p = static_cast<const std::byte*>(view.data);
-    arrays.push_back({view.dtype, view.shape, ByteVector(p, p + view.size)});
+    arrays.push_back(copy_of(view));
   }
   return arrays;
 }
@@ -145,9 +153,7 @@ Result<std::vector<common::Array>> copy_outputs(const Context& context, std::siz
   std::vector<common::Array> arrays;
   for (std::size_t i = 0; i < count; ++i) {
     CORELANE_ASSIGN(auto view, context.output(i));
-    const auto* p = static_cast<const std::byte*>(view.data);
-    const auto n = dtype_bytes(view.dtype, view.shape.elements().value_or(0));
-    arrays.push_back({view.dtype, view.shape, ByteVector(p, p + n)});
+    arrays.push_back(copy_of(view));
   }
   return arrays;
 }
@@ -161,6 +167,7 @@ Result<std::vector<double>> as_doubles(const TensorView& view) {
 }
 
 std::string safe_name(const std::string& name) {
+  // Slashes must not make folders, nor a name point outside of the folder given.
   std::string safe = name.empty() ? "unnamed" : name;
   for (auto& c : safe)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';

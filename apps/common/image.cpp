@@ -20,6 +20,7 @@ Result<Image> decode_png(ByteSpan bytes, const std::string& name, int channels) 
   png.version = PNG_IMAGE_VERSION;
   if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
     return error(Code::kMalformed, "{}: {}", name, png.message);
+  // Before anything of that size is allocated.
   if (static_cast<std::int64_t>(png.width) * png.height > kMaxPixels) {
     png_image_free(&png);
     return error(Code::kMalformed, "{}: {}x{} is more than {} pixels", name, png.width, png.height,
@@ -28,6 +29,7 @@ Result<Image> decode_png(ByteSpan bytes, const std::string& name, int channels) 
   png.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   Image image{static_cast<int>(png.width), static_cast<int>(png.height), channels, {}};
   image.pixels.resize(PNG_IMAGE_SIZE(png));
+  // The background of transparent pixels.
   const png_color white{255, 255, 255};
   if (png_image_finish_read(&png, &white, image.pixels.data(), 0, nullptr) == 0)
     return error(Code::kMalformed, "{}: {}", name, png.message);
@@ -43,9 +45,11 @@ struct JpegError {
 void on_jpeg_error(j_common_ptr info) {
   auto* error = reinterpret_cast<JpegError*>(info->err);
   info->err->format_message(info, error->text);
+  // libjpeg knows no other way out of its calls.
   std::longjmp(error->jump, 1);
 }
 
+// Warnings of libjpeg would go to stderr.
 void drop_jpeg_message(j_common_ptr) {}
 
 /// False with the decoder's text in `error`. No object with a destructor lives across the jump.
@@ -105,6 +109,7 @@ Result<Image> load_image(const std::filesystem::path& path, int channels) {
   return decode_image(mapped.bytes(), path.string(), channels);
 }
 
+// Half-pixel centres: pixel x of the result lies at (x + 0.5) * sx - 0.5 of the source.
 Image resize_bilinear(const Image& image, int width, int height) {
   Image out{width, height, image.channels, {}};
   out.pixels.resize(static_cast<std::size_t>(width) * height * image.channels);
@@ -135,19 +140,6 @@ Image resize_bilinear(const Image& image, int width, int height) {
     }
   }
   return out;
-}
-
-Status save_png(const std::filesystem::path& path, const Image& image) {
-  png_image png{};
-  png.version = PNG_IMAGE_VERSION;
-  png.width = static_cast<png_uint_32>(image.width);
-  png.height = static_cast<png_uint_32>(image.height);
-  png.format = image.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  std::error_code ec;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ec);
-  if (png_image_write_to_file(&png, path.c_str(), 0, image.pixels.data(), 0, nullptr) == 0)
-    return error(Code::kIo, "{}: {}", path.string(), png.message);
-  return {};
 }
 
 }  // namespace corelane::common

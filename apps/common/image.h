@@ -29,7 +29,4 @@ Result<Image> decode_image(ByteSpan bytes, const std::string& name, int channels
 /// Bilinear sampling with half-pixel centres (as ONNX Resize half_pixel), edges repeated.
 Image resize_bilinear(const Image& image, int width, int height);
 
-/// Writes an 8-bit PNG; kIo.
-Status save_png(const std::filesystem::path& path, const Image& image);
-
 }  // namespace corelane::common
