@@ -1,24 +1,25 @@
 #include "corelane/tensor/layout.h"
 
 #include <initializer_list>
+#include <iterator>
 
 namespace corelane {
 
+namespace {
+
+/// Indexed by LayoutKind.
+constexpr std::string_view kNames[] = {"plain", "nhwc", "nc1hwc2"};
+
+}  // namespace
+
 std::string_view layout_name(LayoutKind kind) noexcept {
-  switch (kind) {
-    case LayoutKind::kPlain:
-      return "plain";
-    case LayoutKind::kNHWC:
-      return "nhwc";
-    case LayoutKind::kNC1HWC2:
-      return "nc1hwc2";
-  }
-  return "unknown";
+  const auto i = static_cast<std::size_t>(kind);
+  return i < std::size(kNames) ? kNames[i] : "unknown";
 }
 
 std::optional<LayoutKind> layout_from_name(std::string_view name) noexcept {
-  for (const LayoutKind kind : {LayoutKind::kPlain, LayoutKind::kNHWC, LayoutKind::kNC1HWC2})
-    if (name == layout_name(kind)) return kind;
+  for (std::size_t i = 0; i < std::size(kNames); ++i)
+    if (name == kNames[i]) return static_cast<LayoutKind>(i);
   return std::nullopt;
 }
 
@@ -54,6 +55,7 @@ Status check_layout(const Shape& shape, DType dtype, const Layout& layout) {
 
 /// The product, or nullopt when it overflows. 0 when any factor is.
 std::optional<std::size_t> product(std::initializer_list<std::size_t> factors) {
+  // First: a product that is 0 in the end must not overflow on the way.
   for (const std::size_t f : factors)
     if (f == 0) return 0;
   std::size_t result = 1;
@@ -80,6 +82,7 @@ Result<std::size_t> storage_bytes(const Shape& shape, DType dtype, const Layout&
     return error(Code::kInvalidArgument, "element type {} has no size; name one such as f32",
                  dtype_name(dtype));
   }
+  // All negative numbers, not the open dimension alone.
   for (const std::int64_t d : shape.dims()) {
     if (d < 0) {
       return error(Code::kInvalidArgument,
@@ -90,6 +93,7 @@ Result<std::size_t> storage_bytes(const Shape& shape, DType dtype, const Layout&
   CORELANE_TRY(check_layout(shape, dtype, layout));
   const auto count = stored_elements(shape, layout);
   const std::size_t bytes = count ? dtype_bytes(dtype, *count) : SIZE_MAX;
+  // Half of it: sums and differences of two sizes fit as well.
   if (bytes >= SIZE_MAX / 2) {
     return error(Code::kInvalidArgument, "a tensor of {} {} in layout {} exceeds the address space",
                  dtype_name(dtype), shape.to_string(), layout_name(layout.kind));

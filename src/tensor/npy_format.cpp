@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <utility>
 
 #include "corelane/tensor/convert.h"
@@ -11,6 +12,8 @@
 namespace corelane {
 namespace {
 
+/// Type strings of numpy. It has no bfloat16: ml_dtypes writes it as two bytes of no type. The
+/// first row of a type is the one that is written.
 constexpr std::array<std::pair<std::string_view, DType>, 14> kDescr{{{"<f4", DType::kF32},
                                                                      {"<f2", DType::kF16},
                                                                      {"<f8", DType::kF64},
@@ -58,37 +61,28 @@ Result<Shape> parse_tuple(std::string_view text, const std::string& name) {
   return Shape(std::move(dims));
 }
 
-Result<std::string_view> read_header_fields(ByteReader& reader) {
+Result<std::string_view> read_header(ByteReader& reader) {
   CORELANE_ASSIGN(auto magic, reader.read_bytes(6));
   if (as_string_view(magic) != "\x93NUMPY") return error(Code::kMalformed, "magic bytes missing");
   CORELANE_ASSIGN(auto major, reader.read<std::uint8_t>());
   CORELANE_ASSIGN([[maybe_unused]] auto minor, reader.read<std::uint8_t>());
-  std::size_t length = 0;
-  if (major == 1) {
-    // The macro is two statements.
-    CORELANE_ASSIGN(length, reader.read<std::uint16_t>());
-  } else {
-    // The macro is two statements.
-    CORELANE_ASSIGN(length, reader.read<std::uint32_t>());
-  }
+  // Version 1 has a length of 16 bits, later ones of 32.
+  CORELANE_ASSIGN(auto size, reader.read_bytes(major == 1 ? 2 : 4));
+  std::uint32_t length = 0;
+  std::memcpy(&length, size.data(), size.size());
   CORELANE_ASSIGN(auto header, reader.read_bytes(length));
   return as_string_view(header);
-}
-
-Result<std::string_view> read_header(ByteReader& reader, const std::string& name) {
-  auto header = read_header_fields(reader);
-  if (!header) {
-    return error(
-        header.error().wrap(fmt::format("{}: not a .npy file; numpy.save writes one", name)));
-  }
-  return header;
 }
 
 }  // namespace
 
 Result<NpyArray> parse_npy(ByteSpan bytes, const std::string& name) {
   ByteReader reader(bytes);
-  CORELANE_ASSIGN(auto header, read_header(reader, name));
+  const auto read = read_header(reader);
+  if (!read)
+    return error(
+        read.error().wrap(fmt::format("{}: not a .npy file; numpy.save writes one", name)));
+  const std::string_view header = *read;
   const auto descr = field(header, "descr");
   NpyArray array;
   for (const auto& [text, dtype] : kDescr)
@@ -105,6 +99,7 @@ Result<NpyArray> parse_npy(ByteSpan bytes, const std::string& name) {
   }
   CORELANE_ASSIGN(array.shape, parse_tuple(field(header, "shape"), name));
   const auto count = array.shape.elements();
+  // No element is less than a byte: nothing is allocated for a size that the file does not have.
   if (!count || *count > reader.remaining()) {
     return error(Code::kMalformed, "{}: .npy of shape {} has only {} bytes of data", name,
                  array.shape.to_string(), reader.remaining());
@@ -122,6 +117,7 @@ Result<std::string> format_npy(const TensorView& view) {
   }
   TensorView source = view;
   ByteVector wide;
+  // numpy has no type of 4 bits.
   if (dtype_bits(view.dtype) == 4) {
     source.dtype = view.dtype == DType::kI4 ? DType::kI8 : DType::kU8;
     wide.resize(*count);
@@ -139,14 +135,14 @@ Result<std::string> format_npy(const TensorView& view) {
   if (view.shape.rank() == 1) dims += ",";
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, dims);
+  // Magic, version and length take 10 bytes; the data begin at a multiple of 64.
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   std::string file("\x93NUMPY\x01\x00", 8);
   file += static_cast<char>(header.size() & 0xFF);
   file += static_cast<char>(header.size() >> 8);
   file += header;
-  const auto n = dtype_bytes(source.dtype, *count);
-  file.append(static_cast<const char*>(source.data), n);
+  file.append(static_cast<const char*>(source.data), dtype_bytes(source.dtype, *count));
   return file;
 }
 

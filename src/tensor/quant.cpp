@@ -20,6 +20,7 @@ Quant Quant::dfp(std::int8_t fl) {
 }
 
 Status Quant::check(const Shape& shape) const {
+  // Any fraction length makes sense.
   if (kind == QuantKind::kNone || kind == QuantKind::kDfp) return {};
   if (kind != QuantKind::kAffine) {
     return error(Code::kInvalidArgument, "quantization kind {} is none of none, dfp, affine",
@@ -32,6 +33,7 @@ Status Quant::check(const Shape& shape) const {
                  scales.size(), zero_points.size());
   }
   for (std::size_t i = 0; i < scales.size(); ++i) {
+    // A NaN is not finite; a negative scale would turn the order of values around.
     if (!std::isfinite(scales[i]) || scales[i] <= 0) {
       return error(Code::kInvalidArgument, "scale {} of channel {} is not finite and > 0",
                    scales[i], i);
@@ -49,6 +51,7 @@ Status Quant::check(const Shape& shape) const {
     return error(Code::kInvalidArgument, "quantization axis {} does not exist in shape {}", axis,
                  shape.to_string());
   }
+  // An open dimension is compared when it is known.
   const bool fits = shape[at] == Shape::kOpen
                         ? !scales.empty()
                         : shape[at] == static_cast<std::int64_t>(scales.size());
@@ -70,6 +73,7 @@ std::string Quant::to_string() const {
       break;
   }
   if (per_channel()) return fmt::format("affine({} channels of axis {})", scales.size(), axis);
+  // For messages about parameters that check() refuses, too.
   if (scales.empty() || zero_points.empty()) return "affine(empty)";
   return fmt::format("affine(scale {}, zero point {})", scales[0], zero_points[0]);
 }

@@ -58,12 +58,14 @@ std::optional<std::int64_t> parse_dimension(std::string_view token) {
 
 Result<Shape> parse_shape(std::string_view text) {
   std::string_view rest = trim(text);
+  // The text of to_string() is read as well; "[]" is a scalar.
   if (rest.size() >= 2 && rest.front() == '[' && rest.back() == ']') {
     rest = trim(rest.substr(1, rest.size() - 2));
     if (rest.empty()) return Shape();
   }
   std::vector<std::int64_t> dims;
   for (;;) {
+    // Both spellings, and those of the tools that print them.
     const auto separator = rest.find_first_of(",xX");
     const std::string_view token = trim(rest.substr(0, separator));
     const auto dimension = parse_dimension(token);

@@ -6,6 +6,7 @@ namespace corelane {
 
 Status convert(const TensorView& src, const MutableTensorView& dst, const ConvertOptions& options) {
   CORELANE_ASSIGN(const detail::ConvertPlan plan, detail::make_convert_plan(src, dst, options));
+  // After the checks: an empty tensor with wrong parameters is a mistake all the same.
   if (plan.to.total == 0) return {};
   if (options.path != ConvertPath::kReference && detail::convert_fast(plan)) return {};
   if (options.path == ConvertPath::kFast) {

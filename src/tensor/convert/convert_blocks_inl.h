@@ -27,6 +27,22 @@ HWY_INLINE T* typed(std::byte* p) {
   return reinterpret_cast<T*>(p);
 }
 
+constexpr std::size_t kLine = 64;  ///< Bytes of a cache line.
+
+/// Stores a vector; non-temporal where asked for, since only a vector that is a whole line may be
+/// stored so. `p` begins a line then.
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* p, bool stream) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine) {
+    if (stream) {
+      hn::Stream(v, d, p);
+      return;
+    }
+  }
+  (void)stream;
+  hn::StoreU(v, d, p);
+}
+
 #if HWY_TARGET != HWY_SCALAR
 
 /// Lanes of a 128-bit block: channels and pixels of the square that is transposed within it.

@@ -2,7 +2,6 @@
 // elements to the vector kernels. A tile's channels are taken as planes (deinterleaved where the
 // source is in pixels), each plane is converted as a row with its channel's parameters, and the
 // planes are interleaved again where the destination is in pixels.
-#include <cstdlib>
 #include <cstring>
 
 #include "tensor/convert/convert_walk.h"

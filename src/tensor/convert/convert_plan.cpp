@@ -22,6 +22,7 @@ QuantPlan plan_quant(const Quant& quant, const Shape& shape) {
   if (quant.kind == QuantKind::kNone) return plan;
   plan.active = true;
   if (quant.kind == QuantKind::kDfp) {
+    // Within these both 2^-fl and its inverse are normal f32s.
     plan.wide_dfp = quant.fl > 126 || quant.fl < -126;
     plan.fl = plan.wide_dfp ? quant.fl : 0;
     plan.scales = {plan.wide_dfp ? 1.0F : std::ldexp(1.0F, -quant.fl)};
@@ -42,7 +43,9 @@ QuantPlan plan_quant(const Quant& quant, const Shape& shape) {
 Addressing plan_addressing(const ConvertPlan& p, const Layout& layout) {
   Addressing a;
   a.stored_c = p.c;
+  // Strides are in elements, from the innermost dimension outwards.
   a.stored_w = layout.w_stride != 0 ? layout.w_stride : p.w;
+  // Divided by, also where there is no channel.
   a.c2 = p.c == 0 ? 1 : p.c;
   switch (layout.kind) {
     case LayoutKind::kPlain:
@@ -80,6 +83,7 @@ Status check_list(std::string_view name, const std::vector<float>& list, const S
                  "{} is applied to channels of a 4-D tensor, given shape {}", name,
                  shape.to_string());
   }
+  // The size is compared with a shape that is static: check_memory() came first.
   if (list.size() != 1 && static_cast<std::int64_t>(list.size()) != shape[1]) {
     return error(Code::kInvalidArgument, "{} has {} values; allowed are 1 or {} (channels of {})",
                  name, list.size(), shape[1], shape.to_string());
@@ -119,6 +123,7 @@ Arithmetic choose_arithmetic(const ConvertPlan& p, bool same_quant) {
              !p.quant.active) {
     return Arithmetic::kExactInteger;
   }
+  // What f32 cannot hold: its 24 bits are fewer than those of wide integers and of f64.
   if (p.dequant.wide_dfp || p.quant.wide_dfp || is_64_bit(p.src_type) || is_64_bit(p.dst_type) ||
       is_wide_integer(p.dst_type)) {
     return Arithmetic::kF64;
@@ -130,6 +135,7 @@ Arithmetic choose_arithmetic(const ConvertPlan& p, bool same_quant) {
 }
 
 Status check_overlap(const ConvertPlan& p, std::size_t src_bytes, std::size_t dst_bytes) {
+  // As numbers: pointers into different arrays have no order.
   const auto s = reinterpret_cast<std::uintptr_t>(p.src);
   const auto d = reinterpret_cast<std::uintptr_t>(p.dst);
   if (src_bytes == 0 || dst_bytes == 0 || s + src_bytes <= d || d + dst_bytes <= s) return {};
@@ -161,6 +167,7 @@ Result<ConvertPlan> make_convert_plan(const TensorView& src, const MutableTensor
     p.h = static_cast<std::size_t>(shape[2]);
     p.w = static_cast<std::size_t>(shape[3]);
   } else {
+    // A row of pixels of one channel.
     p.w = *shape.elements();
   }
   p.src = static_cast<const std::byte*>(src.data);

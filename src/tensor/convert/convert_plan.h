@@ -1,7 +1,6 @@
 /// A checked conversion: what convert() hands to its implementations.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 

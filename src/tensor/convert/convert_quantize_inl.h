@@ -15,6 +15,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "tensor/convert/convert_blocks_inl.h"
 #include "tensor/convert/convert_float16_inl.h"
 #include "tensor/convert/convert_kernels.h"
 
@@ -25,15 +26,8 @@ namespace HWY_NAMESPACE {
 /// Stores a vector; with a non-temporal store where `stream` asks for it and it is a whole line.
 template <class D>
 HWY_INLINE void store_line(D d, hn::Vec<D> v, std::byte* p, bool stream) {
-  constexpr std::size_t kLine = 64;
-  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine) {
-    if (stream && reinterpret_cast<std::uintptr_t>(p) % kLine == 0) {
-      hn::Stream(v, d, reinterpret_cast<hn::TFromD<D>*>(p));
-      return;
-    }
-  }
-  (void)stream;
-  store_at(d, v, p);
+  const bool begins_line = reinterpret_cast<std::uintptr_t>(p) % kLine == 0;
+  store(d, v, typed<hn::TFromD<D>>(p), stream && begins_line);
 }
 HWY_INLINE void store_f32(VF x, std::byte* p, bool stream) { store_line(DF(), x, p, stream); }
 

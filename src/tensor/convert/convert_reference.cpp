@@ -68,6 +68,7 @@ Wide load_integer(DType t, const std::byte* base, std::size_t i) {
 void store_integer(DType t, std::byte* base, std::size_t i, Wide v) {
   const std::size_t bits = dtype_bits(t);
   const std::uint64_t all = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+  // Magnitudes: the lowest number of a signed type has one more than the highest.
   const std::uint64_t highest = is_signed(t) ? all >> 1 : all;
   const std::uint64_t lowest = is_signed(t) ? (all >> 1) + 1 : 0;
   const std::uint64_t value =
@@ -108,6 +109,7 @@ double to_f64_odd(Wide v) {
   std::uint64_t m = v.magnitude;
   int shift = 0;
   std::uint64_t lost = 0;
+  // 53 bits are what a double holds.
   while (m >> 53 != 0) {
     lost |= m & 1;
     m >>= 1;
@@ -167,6 +169,7 @@ Wide quantize(const QuantPlan& q, std::size_t place, Real x) {
   if (std::isnan(x)) return zero;
   const Real rounded = std::nearbyint(q.active ? x / scale_of<Real>(q, k) : x);
   const Real magnitude = std::abs(rounded);
+  // Any type saturates then, whatever the zero point adds.
   if (magnitude >= static_cast<Real>(0x1p64)) return {rounded < 0, UINT64_MAX};
   Wide sum{rounded < 0, static_cast<std::uint64_t>(magnitude)};
   if (sum.negative == zero.negative) {
@@ -212,6 +215,7 @@ void store_real(const ConvertPlan& p, std::size_t offset, std::size_t place, Rea
 /// Calls f(c, source offset, destination offset, place) for every element in shape order.
 template <class F>
 void for_each_element(const ConvertPlan& p, F f) {
+  // Nibbles are stored in this order; see store_integer().
   for (std::size_t n = 0; n < p.n; ++n) {
     for (std::size_t c = 0; c < p.c; ++c) {
       for (std::size_t h = 0; h < p.h; ++h) {
@@ -228,6 +232,7 @@ void for_each_element(const ConvertPlan& p, F f) {
 template <class Real>
 void convert_reals(const ConvertPlan& p) {
   for_each_element(p, [&p](std::size_t c, std::size_t from, std::size_t to, std::size_t place) {
+    // The order of convert(): dequantize, normalise, quantize.
     Real x = load_real<Real>(p, from, place);
     if (p.normalise) {
       const auto mean = static_cast<Real>(p.mean[p.mean.size() > 1 ? c : 0]);

@@ -1,6 +1,7 @@
 // Conversion of rows between element types, compiled once per instruction set. Every step gives
 // the bits that the step of convert_reference.cpp gives.
 #include <algorithm>
+#include <iterator>
 
 #include "tensor/convert/convert_kernels.h"
 
@@ -107,56 +108,31 @@ void pass_normalise(const RowParams& params, const std::byte* src, std::byte* ds
   });
 }
 
-RowKernel::Pass load_pass(DType src) {
-  switch (src) {
-    case DType::kF16:
-      return pass_f16_to_f32;
-    case DType::kBF16:
-      return pass_bf16_to_f32;
-    case DType::kI8:
-      return pass_integer_to_f32<std::int8_t>;
-    case DType::kU8:
-      return pass_integer_to_f32<std::uint8_t>;
-    case DType::kI16:
-      return pass_integer_to_f32<std::int16_t>;
-    case DType::kU16:
-      return pass_integer_to_f32<std::uint16_t>;
-    default:
-      return nullptr;
-  }
-}
-
-RowKernel::Pass store_pass(DType dst) {
-  switch (dst) {
-    case DType::kF16:
-      return pass_f32_to_f16;
-    case DType::kBF16:
-      return pass_f32_to_bf16;
-    case DType::kI8:
-      return pass_f32_to_integer<std::int8_t>;
-    case DType::kU8:
-      return pass_f32_to_integer<std::uint8_t>;
-    case DType::kI16:
-      return pass_f32_to_integer<std::int16_t>;
-    case DType::kU16:
-      return pass_f32_to_integer<std::uint16_t>;
-    default:
-      return nullptr;
-  }
-}
+/// The passes of the types that rows are converted from and to.
+struct Passes {
+  DType type;
+  RowKernel::Pass load;
+  RowKernel::Pass store;
+};
+constexpr Passes kPasses[] = {
+    {DType::kF32, nullptr, nullptr},
+    {DType::kF16, pass_f16_to_f32, pass_f32_to_f16},
+    {DType::kBF16, pass_bf16_to_f32, pass_f32_to_bf16},
+    {DType::kI8, pass_integer_to_f32<std::int8_t>, pass_f32_to_integer<std::int8_t>},
+    {DType::kU8, pass_integer_to_f32<std::uint8_t>, pass_f32_to_integer<std::uint8_t>},
+    {DType::kI16, pass_integer_to_f32<std::int16_t>, pass_f32_to_integer<std::int16_t>},
+    {DType::kU16, pass_integer_to_f32<std::uint16_t>, pass_f32_to_integer<std::uint16_t>},
+};
 
 RowKernel row_kernel(DType src, DType dst) {
-  RowKernel kernel;
-  kernel.load = load_pass(src);
-  kernel.store = store_pass(dst);
-  if ((kernel.load == nullptr && src != DType::kF32) ||
-      (kernel.store == nullptr && dst != DType::kF32)) {
-    return {};
-  }
-  kernel.normalise = pass_normalise;
-  kernel.src_size = dtype_bits(src) / 8;
-  kernel.dst_size = dtype_bits(dst) / 8;
-  return kernel;
+  const auto of = [](DType type) {
+    return std::find_if(std::begin(kPasses), std::end(kPasses),
+                        [type](const Passes& p) { return p.type == type; });
+  };
+  const Passes* const from = of(src);
+  const Passes* const to = of(dst);
+  if (from == std::end(kPasses) || to == std::end(kPasses)) return {};
+  return {from->load, pass_normalise, to->store, dtype_bits(src) / 8, dtype_bits(dst) / 8};
 }
 
 }  // namespace HWY_NAMESPACE

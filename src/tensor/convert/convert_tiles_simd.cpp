@@ -83,6 +83,7 @@ HWY_INLINE void interleave_vectors(D d, const std::byte* const* rows, std::size_
   const std::size_t lanes = hn::Lanes(d);
   const auto row = [&](std::size_t c, std::size_t p)
                        HWY_ATTR { return hn::LoadU(d, typed<T>(rows[c]) + p); };
+  // From the special to the general: the first form that fits is the fastest one.
   if (channels == 2 && stride == 2) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       hn::StoreInterleaved2(row(0, p), row(1, p), d, dst + 2 * p);
@@ -130,12 +131,14 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
   const std::size_t lanes = hn::Lanes(d);
   const auto store = [&](std::size_t c, std::size_t p, hn::Vec<D> v)
                          HWY_ATTR { hn::StoreU(v, d, typed<T>(rows[c]) + p); };
+  // Asked once for all rows, since a store that is not aligned to its line would trap.
   const bool lines = streaming.store && rows_begin_lines(rows, channels);
   const auto stream = [&](std::size_t p) HWY_ATTR { return lines && p % lanes == 0; };
   hn::Vec<D> v0;
   hn::Vec<D> v1;
   hn::Vec<D> v2;
   hn::Vec<D> v3;
+  // In the order of interleave_vectors().
   if (channels == 2 && stride == 2) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       hn::LoadInterleaved2(d, src + 2 * p, v0, v1);
@@ -323,24 +326,9 @@ void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* co
   deinterleave_each<kBlockBytes>(src, stride, rows, channels, done, count);
 }
 
-/// Without vectors, for elements that are rarely moved.
-template <std::size_t kSize>
-void interleave_plain(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                      std::size_t stride, std::size_t count, Streaming streaming) {
-  (void)streaming;
-  interleave_each<kSize>(rows, channels, dst, stride, 0, count);
-}
-template <std::size_t kSize>
-void deinterleave_plain(const std::byte* src, std::size_t stride, std::byte* const* rows,
-                        std::size_t channels, std::size_t count, Streaming streaming) {
-  (void)streaming;
-  deinterleave_each<kSize>(src, stride, rows, channels, 0, count);
-}
-
-template <std::size_t kSize>
-constexpr TileKernels kPlainKernels = {interleave_plain<kSize>, deinterleave_plain<kSize>};
 template <class T>
 constexpr TileKernels kKernels = {interleave<T>, deinterleave<T>};
+// For 16 bytes, which no lane has.
 constexpr TileKernels kBlockKernels = {interleave_blocks, deinterleave_blocks};
 
 const TileKernels* kernels_of_size(std::size_t element_size) {

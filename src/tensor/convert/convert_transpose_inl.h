@@ -22,27 +22,8 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-constexpr std::size_t kLine = 64;  ///< Bytes of a cache line.
-
-/// Only vectors of a whole cache line are stored with non-temporal stores.
-template <class D>
-constexpr bool kIsLine = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == kLine;
-
 HWY_INLINE bool begins_line(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % kLine == 0;
-}
-
-/// Stores a vector; non-temporal where asked for and it is a whole line.
-template <class D>
-HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* p, bool stream) {
-  if constexpr (kIsLine<D>) {
-    if (stream) {
-      hn::Stream(v, d, p);
-      return;
-    }
-  }
-  (void)stream;
-  hn::StoreU(v, d, p);
 }
 
 /// How many bytes before their use lines are prefetched: fewer where many rows are read at once,
