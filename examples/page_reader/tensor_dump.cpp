@@ -5,64 +5,19 @@
 #include <nlohmann/json.hpp>
 
 #include "corelane/base/file.h"
+#include "corelane/tensor/npy_format.h"
 
 namespace page_reader {
 namespace fs = std::filesystem;
-namespace {
 
 using corelane::Code;
-using corelane::DType;
 using corelane::Result;
 using corelane::Status;
 
-const char* npy_type(DType type) {
-  switch (type) {
-    case DType::kF32:
-      return "<f4";
-    case DType::kI32:
-      return "<i4";
-    case DType::kI64:
-      return "<i8";
-    case DType::kU8:
-      return "|u1";
-    default:
-      return nullptr;
-  }
-}
-
-std::string npy_header(const char* type, const corelane::Shape& shape) {
-  std::string dims;
-  for (std::size_t i = 0; i < shape.rank(); ++i) dims += fmt::format("{}, ", shape[i]);
-  std::string text =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, dims);
-  // Magic, version and length take 10 bytes; the whole is padded to a multiple of 64.
-  const std::size_t length = (text.size() + 1 + 10 + 63) / 64 * 64 - 10;
-  text.resize(length - 1, ' ');
-  text += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
-  header += static_cast<char>(length & 0xFFU);
-  header += static_cast<char>(length >> 8U);
-  return header + text;
-}
-
-}  // namespace
-
 Status save_npy(const fs::path& path, const corelane::TensorView& tensor) {
-  const char* type = npy_type(tensor.dtype);
-  if (type == nullptr) {
-    return error(Code::kUnsupported, "'{}': a tensor of type {} cannot be dumped", path.string(),
-                 corelane::dtype_name(tensor.dtype));
-  }
-  CORELANE_ASSIGN(const std::size_t size, corelane::storage_bytes(tensor.shape, tensor.dtype, {}));
-  if (size > tensor.size) {
-    return error(Code::kInternal, "'{}': {} bytes for shape {}", path.string(), tensor.size,
-                 tensor.shape.to_string());
-  }
-  const std::string header = npy_header(type, tensor.shape);
-  corelane::ByteVector bytes(header.size() + size);
-  std::memcpy(bytes.data(), header.data(), header.size());
-  std::memcpy(bytes.data() + header.size(), tensor.data, size);
-  return corelane::write_file_atomic(path, bytes);
+  const auto file = corelane::format_npy(tensor);
+  if (!file) return file.error().wrap(fmt::format("'{}' cannot be dumped", path.string()));
+  return corelane::write_file_atomic(path, corelane::as_byte_span(*file));
 }
 
 struct TensorDump::Impl {

@@ -35,7 +35,8 @@ class TensorDump {
   std::unique_ptr<Impl> impl_;
 };
 
-/// One tensor as a NumPy .npy file (format 1.0), f32 or i32 or i64 or u8, plain layout.
+/// One tensor as a NumPy .npy file (format 1.0), plain layout. kUnsupported for a type that
+/// NumPy does not have; kIo.
 corelane::Status save_npy(const std::filesystem::path& path, const corelane::TensorView& tensor);
 
 }  // namespace page_reader

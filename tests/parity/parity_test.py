@@ -16,6 +16,9 @@ import unittest
 import numpy as np
 import onnxruntime as ort
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+from cpu_support import NEEDS_EXACT_SUMS  # noqa: E402
+
 CORELANE = ""
 SITE = pathlib.Path(np.__file__).parent.parent
 
@@ -97,13 +100,6 @@ def pages():
             yield ((pixels - mean) / std).transpose(2, 0, 1)[None].astype(np.float32)
 
 
-def sums_saturate():
-    """Whether 8-bit sums saturate on this CPU, in the engine as in onnxruntime, each in other places."""
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        flags = file.read()
-    return "avx2" in flags and "vnni" not in flags
-
-
 class Quantized(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -149,7 +145,7 @@ class Quantized(unittest.TestCase):
         self.assertEqual(entry["reported_dtype"], "u8")
         self.assertEqual(len(entry["scales"]), 1)
 
-    @unittest.skipIf(sums_saturate(), "this CPU has no VNNI: 8-bit sums saturate (docs/compatibility.md)")
+    @NEEDS_EXACT_SUMS
     def test_results_are_within_a_step(self):
         options = ort.SessionOptions()
         options.log_severity_level = 3

@@ -11,20 +11,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from corelane import _native
 from corelane.rknn_toolkit import RKNN
+from cpu_support import NEEDS_EXACT_SUMS
 from python_support import PATIENCE, X, child, model_of, relu_model
 from rknn_support import (MEAN, STD, ToolkitCase, cosine, detection, layout, normalised, orientation, page,
                           reference)
-
-
-def sums_saturate() -> bool:
-    """Whether 8-bit sums saturate on this CPU, in the engine as in onnxruntime: on x86 without VNNI. They do so in
-    other places of a network, so that the two cannot be compared."""
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        flags = file.read()
-    return "avx2" in flags and "vnni" not in flags
-
-
-SATURATES = unittest.skipIf(sums_saturate(), "this CPU has no VNNI: 8-bit sums saturate (docs/compatibility.md)")
 
 
 class Int8(ToolkitCase):
@@ -74,12 +64,12 @@ class Int8(ToolkitCase):
             found = {t.name: numpy_helper.to_array(t).size for t in network.graph.initializer}
             self.assertEqual(found["w_scale"], scales, found)
 
-    @SATURATES
+    @NEEDS_EXACT_SUMS
     def test_layout(self):
         # Its scores lose much by these ranges, in onnxruntime as here: only nearness to it is asked for.
         self.check(layout(), 800, 608, 0)
 
-    @SATURATES
+    @NEEDS_EXACT_SUMS
     def test_text_detection_of_an_old_operator_set(self):
         self.check(detection(), 320, 320, 0.99)
 
