@@ -36,6 +36,7 @@ class CORELANE_API MappedFile {
  private:
   struct Unmap {
     std::size_t size;  ///< Bytes.
+    /// Unmaps what open() mapped.
     void operator()(const std::byte* data) const noexcept;
   };
   std::unique_ptr<const std::byte[], Unmap> data_;
