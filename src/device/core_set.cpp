@@ -1,10 +1,9 @@
 #include "corelane/device/core_set.h"
 
-#include <bit>
-
 #include "device/text_parts.h"
 
 namespace corelane::device {
+
 CoreSet CoreSet::any(std::size_t count) noexcept {
   CoreSet set;
   set.value_ = count;
@@ -37,30 +36,19 @@ CoreSet CoreSet::first(std::size_t count) noexcept {
   return mask(count >= kMaxCores ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1);
 }
 
-std::size_t CoreSet::count() const noexcept {
-  if (kind_ == Kind::kMask) return static_cast<std::size_t>(std::popcount(value_));
-  return kind_ == Kind::kAny ? static_cast<std::size_t>(value_) : 0;
-}
-
-Status CoreSet::check(std::size_t cores) const {
-  // The platform may choose as few cores as it has, so it fits every device.
-  if (kind_ == Kind::kPlatform) return {};
-  if (kind_ == Kind::kAny) {
-    if (value_ >= 1 && value_ <= cores) return {};
+Status CoreSet::refuse(std::size_t cores) const {
+  if (kind_ == Kind::kAny)
     return error(Code::kInvalidArgument,
                  "core set '{}' asks for {} cores; the device has {}, so ask for 1 to {}",
                  to_string(), value_, cores, cores);
-  }
   if (value_ == 0)
     return error(Code::kInvalidArgument,
                  "the core set is empty; name at least one core of 0 to {}, or use 'any'",
                  cores - 1);
   // A mask names cores by index: one that fits a larger device is refused, never moved.
-  if ((value_ & ~first(cores).bits()) != 0)
-    return error(Code::kInvalidArgument,
-                 "core set '{}' names a core that does not exist; the device has cores 0 to {}",
-                 to_string(), cores - 1);
-  return {};
+  return error(Code::kInvalidArgument,
+               "core set '{}' names a core that does not exist; the device has cores 0 to {}",
+               to_string(), cores - 1);
 }
 
 /// The texts that parse_core_set() reads; the empty mask is the empty text, which it refuses.

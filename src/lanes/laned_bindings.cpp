@@ -337,7 +337,8 @@ Status LanedBindings::apply(Slot& slot, bool shadow) {
   });
 }
 
-Outcome LanedBindings::ran(Slot& slot, std::uint64_t core_bits, Status status) {
+/// True when the engine lost the request.
+bool LanedBindings::ran(Slot& slot, std::uint64_t core_bits, const Status& status) {
   last_ = &slot;
   last_core_bits_ = core_bits;
   kept_.ran();
@@ -355,20 +356,20 @@ Outcome LanedBindings::ran(Slot& slot, std::uint64_t core_bits, Status status) {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       if (const auto result = slot.request->output(i)) bytes_out_ += result->size;
   }
-  return {std::move(status), slot.lost, slot.lost};
+  return slot.lost;
 }
 
 Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
-  Outcome outcome;
+  bool lost = false;
   const auto run_slot = [&]() -> Status {
     CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
-    outcome = ran(*slot, core_bits, slot->request->run(core_bits));
-    return {};
+    Status status = slot->request->run(core_bits);
+    lost = ran(*slot, core_bits, status);
+    return status;
   };
   // Engines may throw: a lane must go on.
   Status status = no_throw("the engine", run_slot, Code::kEngineFailed);
-  if (!status.ok()) return {std::move(status)};
-  return outcome;
+  return {std::move(status), lost, lost};
 }
 
 void LanedBindings::start(std::uint64_t core_bits, bool shadow, std::function<void(Outcome)> done) {
@@ -376,7 +377,8 @@ void LanedBindings::start(std::uint64_t core_bits, bool shadow, std::function<vo
   if (!slot) return done({std::move(slot).error()});
   (*slot)->request->start(core_bits,
                           [this, slot = *slot, core_bits, done = std::move(done)](Status status) {
-                            done(ran(*slot, core_bits, std::move(status)));
+                            const bool lost = ran(*slot, core_bits, status);
+                            done({std::move(status), lost, lost});
                           });
 }
 

@@ -94,7 +94,7 @@ class LanedBindings final : public device::Bindings {
                   const TensorDesc& desc);
   Result<Slot*> slot_for(std::uint64_t core_bits, bool shadow);
   Status apply(Slot& slot, bool shadow);
-  Outcome ran(Slot& slot, std::uint64_t core_bits, Status status);
+  bool ran(Slot& slot, std::uint64_t core_bits, const Status& status);
   void count_bytes();
 
   const std::shared_ptr<LanedExecutable> executable_;

@@ -29,12 +29,9 @@ Result<std::size_t> index_of(const std::vector<TensorDesc>& descs, std::string_v
                names_of(descs));
 }
 
-/// Whether the driver's side converts from this type.
-bool is_lenient(DType type) noexcept {
-  constexpr DType kConverted[] = {DType::kF32, DType::kF16, DType::kI8,  DType::kU8,  DType::kI16,
-                                  DType::kU16, DType::kI32, DType::kU32, DType::kI64, DType::kBool};
-  return std::find(std::begin(kConverted), std::end(kConverted), type) != std::end(kConverted);
-}
+/// What lenient inputs are converted from: the types that the vendor's library takes.
+constexpr DType kLenient[] = {DType::kF32, DType::kF16, DType::kI8,  DType::kU8,  DType::kI16,
+                              DType::kU16, DType::kI32, DType::kU32, DType::kI64, DType::kBool};
 
 Shape nhwc_of(const Shape& s) { return {s[0], s[2], s[3], s[1]}; }
 Shape nchw_of(const Shape& s) { return {s[0], s[3], s[1], s[2]}; }

@@ -5,6 +5,7 @@
 /// many. Core 0 alone is `CoreSet::of({0})`, not "any".
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -42,7 +43,10 @@ class CORELANE_API CoreSet {
   /// The bits of a mask; 0 for the other kinds.
   std::uint64_t bits() const noexcept { return kind_ == Kind::kMask ? value_ : 0; }
   /// How many cores a job takes; 0 for the platform's choice and the empty mask.
-  std::size_t count() const noexcept;
+  std::size_t count() const noexcept {
+    if (kind_ == Kind::kMask) return static_cast<std::size_t>(std::popcount(value_));
+    return static_cast<std::size_t>(value_);
+  }
   /// True when a mask has the core; false for the other kinds.
   bool contains(std::size_t core) const noexcept {
     return core < 64 && ((bits() >> core) & 1U) != 0;
@@ -59,14 +63,24 @@ class CORELANE_API CoreSet {
 
   /// kInvalidArgument when the set is empty or asks for more than `cores` cores, or for one with a
   /// higher index.
-  Status check(std::size_t cores) const;
+  Status check(std::size_t cores) const { return fits(cores) ? Status() : refuse(cores); }
   /// "any", "any:2", "platform", "0,2".
   std::string to_string() const;
   bool operator==(const CoreSet&) const = default;
 
  private:
+  bool fits(std::size_t cores) const noexcept {
+    // The platform may choose as few cores as it has.
+    if (kind_ == Kind::kPlatform) return true;
+    if (value_ == 0) return false;
+    if (kind_ == Kind::kAny) return value_ <= cores;
+    return cores >= kMaxCores || value_ >> cores == 0;
+  }
+  /// Why it does not fit.
+  Status refuse(std::size_t cores) const;
+
   Kind kind_ = Kind::kAny;
-  std::uint64_t value_ = 1;  // kAny: count; kMask: bits.
+  std::uint64_t value_ = 1;  // kAny: count; kMask: bits; kPlatform: 0.
 };
 
 /// Parses what to_string() writes, and "all" as the platform's choice. kInvalidArgument with the
