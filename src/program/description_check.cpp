@@ -15,6 +15,7 @@ namespace {
 
 namespace format = program;
 
+/// More than any device has.
 constexpr std::uint32_t kMaxCores = 64;
 
 /// "input 'x'".
@@ -30,6 +31,7 @@ Status check_shape(const Where& where, const Shape& shape) {
                  shape.rank(), format::kMaxRank);
   }
   for (const std::int64_t dim : shape.dims()) {
+    // -1 is an open dimension; nothing else below zero has a meaning.
     if (dim < Shape::kOpen) {
       return error(Code::kInvalidArgument,
                    "{} has a dimension of {}; sizes from 0, or -1 for open, are allowed",
@@ -41,21 +43,22 @@ Status check_shape(const Where& where, const Shape& shape) {
 
 Status check_layout(const Where& where, const TensorDesc& desc) {
   const Layout& layout = desc.layout;
+  // The reader casts the file's bytes: an enumerator may be none of those that are defined.
   const bool plain = layout.kind == LayoutKind::kPlain;
   if (layout.kind > LayoutKind::kNC1HWC2) {
     return error(Code::kInvalidArgument, "{} has layout {}; plain, nhwc or nc1hwc2 is allowed",
                  where.text(), static_cast<int>(layout.kind));
   }
+  // NHWC, NC1HWC2 and a row stride speak of N, C, H and W.
   if ((!plain || layout.w_stride != 0) && desc.shape.rank() != 4) {
     return error(Code::kInvalidArgument,
-                 "{} of shape {} has layout {} with row stride {}; that "
-                 "needs four dimensions",
+                 "{} of shape {} has layout {} with row stride {}; that needs four dimensions",
                  where.text(), desc.shape.to_string(), layout_name(layout.kind), layout.w_stride);
   }
+  // c2 divides: 0 would end in a division by zero, and another layout has no use for it.
   if ((layout.kind == LayoutKind::kNC1HWC2) != (layout.c2 != 0)) {
     return error(Code::kInvalidArgument,
-                 "{} has layout {} with c2 {}; c2 is at least 1 for "
-                 "nc1hwc2 and 0 for the others",
+                 "{} has layout {} with c2 {}; c2 is at least 1 for nc1hwc2 and 0 for the others",
                  where.text(), layout_name(layout.kind), layout.c2);
   }
   return {};
@@ -76,10 +79,10 @@ Status check_normalisation(const Where& where, const IoEntry& io, const std::vec
                  where.text(), io.desc.shape.to_string(), what);
   }
   const std::int64_t channels = io.desc.shape[1];
+  // With an open channel dimension the door compares when the shape is known.
   if (values.size() != 1 && channels >= 0 && values.size() != static_cast<std::size_t>(channels)) {
     return error(Code::kInvalidArgument,
-                 "{} has {} values for its {}; one, or one for each of its {} channels, is "
-                 "allowed",
+                 "{} has {} values for its {}; one, or one for each of its {} channels, is allowed",
                  where.text(), values.size(), what, channels);
   }
   for (const float v : values) {
@@ -91,16 +94,19 @@ Status check_normalisation(const Where& where, const IoEntry& io, const std::vec
   return {};
 }
 
-std::pair<std::int32_t, std::int32_t> range_of(DType t) {
+/// The values of the types that a boundary may have; nullopt for all others.
+std::optional<std::pair<std::int32_t, std::int32_t>> range_of(DType t) {
   switch (t) {
     case DType::kI8:
-      return {-128, 127};
+      return std::pair{-128, 127};
     case DType::kU8:
-      return {0, 255};
+      return std::pair{0, 255};
     case DType::kI16:
-      return {-32768, 32767};
+      return std::pair{-32768, 32767};
+    case DType::kU16:
+      return std::pair{0, 65535};
     default:
-      return {0, 65535};
+      return std::nullopt;
   }
 }
 
@@ -112,15 +118,15 @@ Status check_boundary(const Where& where, const IoEntry& io) {
                  "{} has {} quantization at its boundary but no integer type for it", where.text(),
                  io.quant.to_string());
   }
-  const bool allowed = io.quant_dtype == DType::kI8 || io.quant_dtype == DType::kU8 ||
-                       io.quant_dtype == DType::kI16 || io.quant_dtype == DType::kU16;
-  if (!allowed || io.quant.kind == QuantKind::kNone) {
+  const auto range = range_of(io.quant_dtype);
+  if (!range || io.quant.kind == QuantKind::kNone) {
     return error(Code::kInvalidArgument,
                  "{} is offered as {} with quantization {}; i8, u8, i16 or u16 with a "
                  "quantization is allowed",
                  where.text(), dtype_name(io.quant_dtype), io.quant.to_string());
   }
-  const auto [low, high] = range_of(io.quant_dtype);
+  const auto [low, high] = *range;
+  // A zero point is a value of the type; outside of it no element can mean zero.
   for (const std::int32_t zero : io.quant.zero_points) {
     if (zero < low || zero > high) {
       return error(Code::kInvalidArgument, "{} has zero point {}; {} allows {} to {}", where.text(),
@@ -133,10 +139,10 @@ Status check_boundary(const Where& where, const IoEntry& io) {
 Status check_quant(const Where& where, const Quant& quant, const Shape& shape) {
   if (quant.axis < -1) {
     return error(Code::kInvalidArgument,
-                 "{} has quantization axis {}; -1 (per tensor) or an "
-                 "index into {} is allowed",
+                 "{} has quantization axis {}; -1 (per tensor) or an index into {} is allowed",
                  where.text(), quant.axis, shape.to_string());
   }
+  // Fields that the kind does not use stay at their defaults: equal descriptions, equal bytes.
   const bool affine = quant.kind == QuantKind::kAffine;
   const bool idle = (affine || (quant.scales.empty() && quant.zero_points.empty())) &&
                     (affine || quant.axis == -1) &&
@@ -160,11 +166,10 @@ Status check_types(const Where& where, const IoEntry& io) {
                  static_cast<int>(io.reported_dtype));
   }
   if (io.preferred_layout > LayoutKind::kNC1HWC2) {
-    return error(Code::kInvalidArgument,
-                 "{} prefers layout {}; plain, nhwc or nc1hwc2 is "
-                 "allowed",
+    return error(Code::kInvalidArgument, "{} prefers layout {}; plain, nhwc or nc1hwc2 is allowed",
                  where.text(), static_cast<int>(io.preferred_layout));
   }
+  // Symbols go by position, so half a list says nothing.
   const std::size_t names = io.desc.dim_names.size();
   if (names != 0 && names != io.desc.shape.rank()) {
     return error(Code::kInvalidArgument,
@@ -194,6 +199,7 @@ Status check_entries(std::string_view side, const std::vector<IoEntry>& entries)
     return error(Code::kInvalidArgument, "{} {}s; at most {} are allowed", entries.size(), side,
                  format::kMaxIo);
   }
+  // Inputs and outputs are two name spaces: a value may be both.
   std::set<std::string_view> names;
   for (const IoEntry& io : entries) {
     CORELANE_TRY(check_entry(side, io));
@@ -210,11 +216,11 @@ Status check_shape_sets(const ProgramDescription& d) {
     const auto& set = d.shape_sets[k];
     if (set.size() != d.inputs.size()) {
       return error(Code::kInvalidArgument,
-                   "shape set {} has {} shapes for {} inputs; one for "
-                   "each is needed",
-                   k, set.size(), d.inputs.size());
+                   "shape set {} has {} shapes for {} inputs; one for each is needed", k,
+                   set.size(), d.inputs.size());
     }
     for (std::size_t i = 0; i < set.size(); ++i) {
+      // elements() also refuses a product of dimensions that overflows.
       if (d.inputs[i].desc.shape.accepts(set[i]) && set[i].elements()) continue;
       return error(Code::kInvalidArgument,
                    "shape set {} gives {} for input '{}', which is declared {}; a shape without "
@@ -227,6 +233,7 @@ Status check_shape_sets(const ProgramDescription& d) {
 }
 
 Status check_operators(const ProgramDescription& d) {
+  // Two domains may each have an operator of one name.
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const CustomOperatorDecl& op : d.custom_operators) {
     if (op.type.empty()) {
@@ -234,18 +241,15 @@ Status check_operators(const ProgramDescription& d) {
                    op.domain);
     }
     if (!seen.emplace(op.domain, op.type).second) {
-      return error(Code::kInvalidArgument,
-                   "custom operator '{}' of domain '{}' is declared "
-                   "twice",
+      return error(Code::kInvalidArgument, "custom operator '{}' of domain '{}' is declared twice",
                    op.type, op.domain);
     }
   }
   for (const ImportFinding& f : d.findings) {
     if (f.kind > ImportFinding::Kind::kWarning) {
       return error(Code::kInvalidArgument,
-                   "a finding of node '{}' has kind {}; 0 and 1 are "
-                   "allowed",
-                   f.node, static_cast<int>(f.kind));
+                   "a finding of node '{}' has kind {}; 0 and 1 are allowed", f.node,
+                   static_cast<int>(f.kind));
     }
   }
   return {};
@@ -254,6 +258,7 @@ Status check_operators(const ProgramDescription& d) {
 }  // namespace
 
 Status check_description(const ProgramDescription& d) {
+  // Inputs may be missing: a network of constants is one. A network without results is none.
   if (d.outputs.empty()) {
     return error(Code::kInvalidArgument, "program '{}' has no output; one at least is needed",
                  d.name);

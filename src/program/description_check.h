@@ -1,5 +1,5 @@
 /// What a program may say of itself: the rules that the writer and the reader of program files
-/// share. Private to model.
+/// share. Private to this room.
 #pragma once
 
 #include "corelane/base/status.h"

@@ -21,6 +21,7 @@ class Decoder {
 
   Status decode(const schema::Program& p, DecodedHeader& out) {
     ProgramDescription& d = out.description;
+    // In the order of program.fbs. What is absent keeps the default of the description.
     d.name = text(p.name());
     d.producer = text(p.producer());
     d.opset = p.opset();
@@ -60,11 +61,11 @@ class Decoder {
   Status overrun() const {
     if (!overrun_) return {};
     return error(Code::kMalformed,
-                 "objects of the description are shared, which unfolds to more "
-                 "than its size");
+                 "objects of the description are shared, which unfolds to more than its size");
   }
 
   std::string text(const fb::String* s) {
+    // Length field, terminator and padding go along.
     if (s == nullptr || !charge(std::size_t{s->size()} + 8)) return {};
     return {s->c_str(), s->size()};
   }
@@ -82,6 +83,7 @@ class Decoder {
   void each(const fb::Vector<fb::Offset<T>>* list, F&& f) {
     if (list == nullptr) return;
     for (const T* item : *list) {
+      // A table costs the header an offset and the table's own first word at least.
       if (!charge(8)) return;
       f(*item);
     }
@@ -97,6 +99,7 @@ class Decoder {
   Quant quant(const schema::Quant* q) {
     Quant out;
     if (q == nullptr) return out;
+    // Enumerators are taken as they stand; check_description() refuses those that are none.
     out.kind = static_cast<QuantKind>(q->kind());
     out.fl = q->fl();
     out.axis = q->axis();
@@ -107,13 +110,13 @@ class Decoder {
 
   Status entry(const schema::Io& io, std::string_view side, IoEntry& out) {
     out.desc.name = text(io.name());
+    // Both lists are bounded before anything of them is copied.
     const std::size_t rank = io.dims() == nullptr ? 0 : io.dims()->size();
     const std::size_t names = io.dim_names() == nullptr ? 0 : io.dim_names()->size();
     if (rank > format::kMaxRank || names > format::kMaxRank) {
       return error(Code::kMalformed,
-                   "{} '{}' has {} dimensions and {} dimension names; at most "
-                   "{} are allowed",
-                   side, out.desc.name, rank, names, format::kMaxRank);
+                   "{} '{}' has {} dimensions and {} dimension names; at most {} are allowed", side,
+                   out.desc.name, rank, names, format::kMaxRank);
     }
     out.desc.dtype = static_cast<DType>(io.dtype());
     out.desc.shape = Shape(numbers(io.dims()));
@@ -151,10 +154,9 @@ class Decoder {
       each(set.shapes(), [&](const schema::Dims& dims) {
         const std::size_t rank = dims.dims() == nullptr ? 0 : dims.dims()->size();
         if (rank > format::kMaxRank) {
-          status = error(Code::kMalformed,
-                         "shape set {} has a shape of rank {}; at most {} is "
-                         "allowed",
-                         d.shape_sets.size() - 1, rank, format::kMaxRank);
+          status =
+              error(Code::kMalformed, "shape set {} has a shape of rank {}; at most {} is allowed",
+                    d.shape_sets.size() - 1, rank, format::kMaxRank);
           return;
         }
         shapes.push_back(Shape(numbers(dims.dims())));
@@ -167,6 +169,7 @@ class Decoder {
     Status status;
     each(p.metadata(), [&](const schema::Property& property) {
       std::string key = text(property.key());
+      // The writer has a map, so a key twice is not a file of its.
       const auto [at, is_new] = d.metadata.emplace(std::move(key), text(property.value()));
       if (!is_new) status = error(Code::kMalformed, "metadata key '{}' is given twice", at->first);
     });
@@ -193,11 +196,13 @@ class Decoder {
 Status verify_and_decode(ByteSpan bytes, DecodedHeader& out) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   fb::Verifier::Options options;
+  // The verifier's own work is bounded too: it visits every table once per reference.
   options.max_depth = format::kMaxDepth;
   options.max_tables = format::kMaxTables;
   fb::Verifier verifier(data, bytes.size(), options);
   if (!schema::VerifyProgramBuffer(verifier))
     return error(Code::kMalformed, "the FlatBuffer of {} bytes does not verify", bytes.size());
+  // Only after the verifier: the decoder follows offsets without asking.
   CORELANE_TRY(Decoder(bytes.size()).decode(*schema::GetProgram(data), out));
   return check_description(out.description);
 }
@@ -214,11 +219,10 @@ Result<DecodedHeader> decode_header(ByteSpan bytes, std::string_view name) {
     bytes = std::as_bytes(std::span(aligned)).first(bytes.size());
   }
   DecodedHeader out;
+  // Whatever is wrong with a description inside of a file, the file is what is malformed.
   if (Status s = verify_and_decode(bytes, out); !s.ok()) {
-    return error(s.wrap(Code::kMalformed,
-                        fmt::format("{}: its description is not valid: write it again with "
-                                    "`corelane compile model.onnx -o model.rknn`",
-                                    name)));
+    return error(s.wrap(Code::kMalformed, fmt::format("{}: its description is not valid: {}", name,
+                                                      format::kRecompile)));
   }
   return out;
 }

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "base/onnx_fields.h"
 #include "base/wire.h"
@@ -18,34 +18,20 @@ bool starts_with(ByteSpan bytes, std::string_view text, std::size_t at = 0) {
 
 /// True for the fields of ONNX's ModelProto, with their wire type.
 bool is_model_field(std::uint64_t field, WireType wire) {
-  switch (field) {
-    case kModelIrVersion:
-    case kModelVersion:
-      return wire == WireType::kVarint;
-    case kModelProducerName:
-    case kModelProducerVersion:
-    case kModelDomain:
-    case kModelDocString:
-    case kModelGraph:
-    case kModelOpsets:
-    case kModelMetadata:
-    case kModelTraining:
-    case kModelFunctions:
-    case kModelConfigurations:
-      return wire == WireType::kBytes;
-    default:
-      return false;
-  }
+  constexpr std::uint64_t kMessages[] = {
+      kModelProducerName, kModelProducerVersion, kModelDomain,   kModelDocString,
+      kModelGraph,        kModelOpsets,          kModelMetadata, kModelTraining,
+      kModelFunctions,    kModelConfigurations};
+  if (field == kModelIrVersion || field == kModelVersion) return wire == WireType::kVarint;
+  return wire == WireType::kBytes && std::ranges::find(kMessages, field) != std::end(kMessages);
 }
 
 /// True when the first byte of an embedded GraphProto or OperatorSetIdProto is one of its tags.
 bool plausible_content(std::uint64_t field, ByteSpan content) {
   if (content.empty()) return true;
   const auto tag = std::to_integer<unsigned>(content.front());
-  constexpr std::array<unsigned, 10> kGraphTags = {0x0A, 0x12, 0x2A, 0x52, 0x5A,
-                                                   0x62, 0x6A, 0x72, 0x7A, 0x82};
-  if (field == kModelGraph)
-    return std::find(kGraphTags.begin(), kGraphTags.end(), tag) != kGraphTags.end();
+  constexpr unsigned kGraphTags[] = {0x0A, 0x12, 0x2A, 0x52, 0x5A, 0x62, 0x6A, 0x72, 0x7A, 0x82};
+  if (field == kModelGraph) return std::ranges::find(kGraphTags, tag) != std::end(kGraphTags);
   if (field == kModelOpsets) return tag == 0x0A || tag == 0x10;
   return true;
 }
@@ -56,6 +42,7 @@ bool looks_like_onnx(ByteSpan bytes) {
   bool decisive = false;
   for (int fields = 0; fields < 64 && !bytes.empty(); ++fields) {
     const auto key = take_varint(bytes);
+    // Cut off: the bytes may be the beginning only.
     if (!key) return decisive;
     const std::uint64_t number = *key >> 3;
     const auto type = static_cast<WireType>(*key & 7);
@@ -95,9 +82,9 @@ FileKind detect_file_kind(ByteSpan bytes, std::span<const ForeignMagic> foreign)
 }
 
 std::string_view file_kind_name(FileKind kind) noexcept {
-  constexpr std::string_view kNames[] = {"program", "onnx", "vendor", "vendor-crypted"};
-  const auto i = static_cast<std::size_t>(kind);
-  return i < std::size(kNames) ? kNames[i] : "unknown";
+  // In the order of the enumerators.
+  constexpr std::string_view kNames[] = {"program", "onnx", "vendor", "vendor-crypted", "unknown"};
+  return kNames[std::min(static_cast<std::size_t>(kind), std::size(kNames) - 1)];
 }
 
 std::string segment_kind_name(SegmentKind kind) {

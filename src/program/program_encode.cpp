@@ -9,9 +9,15 @@ namespace {
 
 namespace fb = flatbuffers;
 
-template <class T>
-using Offsets = std::vector<fb::Offset<T>>;
+/// A vector of what `make` writes for each item.
+template <class Items, class Make>
+auto list(fb::FlatBufferBuilder& builder, const Items& items, const Make& make) {
+  std::vector<decltype(make(*items.begin()))> offsets;
+  for (const auto& item : items) offsets.push_back(make(item));
+  return builder.CreateVector(offsets);
+}
 
+/// Strings and vectors are written before the table that holds them: FlatBuffers cannot nest.
 class Encoder {
  public:
   Encoder() {
@@ -20,13 +26,37 @@ class Encoder {
   }
 
   ByteVector encode(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
-    const auto inputs = entries(d.inputs);
-    const auto outputs = entries(d.outputs);
-    const auto sets = shape_sets(d);
-    const auto operators = custom_operators(d);
-    const auto metadata = properties(d);
-    const auto finding_list = findings(d);
-    const auto segment_list = segment_table(segments);
+    // What a table refers to is written before the table: FlatBuffers builds from the back.
+    const auto entry_of = [&](const IoEntry& io) { return entry(io); };
+    const auto inputs = list(builder_, d.inputs, entry_of);
+    const auto outputs = list(builder_, d.outputs, entry_of);
+    const auto sets = list(builder_, d.shape_sets, [&](const std::vector<Shape>& set) {
+      const auto shapes = list(builder_, set, [&](const Shape& shape) {
+        return schema::CreateDims(builder_, builder_.CreateVector(shape.dims()));
+      });
+      return schema::CreateShapeSet(builder_, shapes);
+    });
+    const auto operators = list(builder_, d.custom_operators, [&](const CustomOperatorDecl& op) {
+      const auto type = text(op.type);
+      const auto domain = text(op.domain);
+      return schema::CreateCustomOperator(builder_, type, domain, op.nodes);
+    });
+    const auto metadata = list(builder_, d.metadata, [&](const auto& property) {
+      const auto key = text(property.first);
+      const auto value = text(property.second);
+      return schema::CreateProperty(builder_, key, value);
+    });
+    const auto finding_list = list(builder_, d.findings, [&](const ImportFinding& f) {
+      const auto node = text(f.node);
+      const auto op = text(f.op);
+      const auto what = text(f.text);
+      return schema::CreateFinding(builder_, static_cast<std::uint8_t>(f.kind), node, op, what);
+    });
+    const auto segment_list = list(builder_, segments, [&](const SegmentInfo& s) {
+      const auto tag = text(s.tag);
+      return schema::CreateSegment(builder_, static_cast<std::uint8_t>(s.kind), tag, s.offset,
+                                   s.size, s.crc32c);
+    });
     const auto name = text(d.name);
     const auto producer = text(d.producer);
     const auto custom = text(d.custom_string);
@@ -36,6 +66,7 @@ class Encoder {
                                           d.batch, d.cores, custom, operators, metadata,
                                           finding_list, compiler, d.node_count, d.constant_bytes,
                                           d.macs, segment_list, from));
+    // A copy: the builder's buffer lies at the end of a larger one.
     ByteVector out(builder_.GetSize());
     std::memcpy(out.data(), builder_.GetBufferPointer(), out.size());
     return out;
@@ -65,12 +96,12 @@ class Encoder {
                                zeros);
   }
 
+  /// Fields in the order of program.fbs, as schema::CreateIo() wants them.
   fb::Offset<schema::Io> entry(const IoEntry& io) {
     const auto name = text(io.desc.name);
     const auto dims = builder_.CreateVector(io.desc.shape.dims());
-    std::vector<fb::Offset<fb::String>> symbols;
-    for (const std::string& s : io.desc.dim_names) symbols.push_back(text(s));
-    const auto dim_names = builder_.CreateVector(symbols);
+    const auto dim_names =
+        list(builder_, io.desc.dim_names, [&](const std::string& s) { return text(s); });
     const auto own = quant(io.desc.quant);
     const auto boundary = quant(io.quant);
     const auto mean = builder_.CreateVector(io.mean);
@@ -81,67 +112,6 @@ class Encoder {
                             static_cast<std::uint8_t>(io.quant_dtype), boundary,
                             static_cast<std::uint8_t>(io.reported_dtype), mean, std,
                             static_cast<std::uint8_t>(io.preferred_layout));
-  }
-
-  fb::Offset<fb::Vector<fb::Offset<schema::Io>>> entries(const std::vector<IoEntry>& list) {
-    Offsets<schema::Io> out;
-    for (const IoEntry& io : list) out.push_back(entry(io));
-    return builder_.CreateVector(out);
-  }
-
-  fb::Offset<fb::Vector<fb::Offset<schema::ShapeSet>>> shape_sets(const ProgramDescription& d) {
-    Offsets<schema::ShapeSet> sets;
-    for (const std::vector<Shape>& set : d.shape_sets) {
-      Offsets<schema::Dims> shapes;
-      for (const Shape& shape : set)
-        shapes.push_back(schema::CreateDims(builder_, builder_.CreateVector(shape.dims())));
-      sets.push_back(schema::CreateShapeSet(builder_, builder_.CreateVector(shapes)));
-    }
-    return builder_.CreateVector(sets);
-  }
-
-  fb::Offset<fb::Vector<fb::Offset<schema::CustomOperator>>> custom_operators(
-      const ProgramDescription& d) {
-    Offsets<schema::CustomOperator> out;
-    for (const CustomOperatorDecl& op : d.custom_operators) {
-      const auto type = text(op.type);
-      const auto domain = text(op.domain);
-      out.push_back(schema::CreateCustomOperator(builder_, type, domain, op.nodes));
-    }
-    return builder_.CreateVector(out);
-  }
-
-  fb::Offset<fb::Vector<fb::Offset<schema::Property>>> properties(const ProgramDescription& d) {
-    Offsets<schema::Property> out;
-    for (const auto& [key, value] : d.metadata) {
-      const auto k = text(key);
-      const auto v = text(value);
-      out.push_back(schema::CreateProperty(builder_, k, v));
-    }
-    return builder_.CreateVector(out);
-  }
-
-  fb::Offset<fb::Vector<fb::Offset<schema::Finding>>> findings(const ProgramDescription& d) {
-    Offsets<schema::Finding> out;
-    for (const ImportFinding& f : d.findings) {
-      const auto node = text(f.node);
-      const auto op = text(f.op);
-      const auto what = text(f.text);
-      out.push_back(
-          schema::CreateFinding(builder_, static_cast<std::uint8_t>(f.kind), node, op, what));
-    }
-    return builder_.CreateVector(out);
-  }
-
-  fb::Offset<fb::Vector<fb::Offset<schema::Segment>>> segment_table(
-      const std::vector<SegmentInfo>& segments) {
-    Offsets<schema::Segment> out;
-    for (const SegmentInfo& s : segments) {
-      const auto tag = text(s.tag);
-      out.push_back(schema::CreateSegment(builder_, static_cast<std::uint32_t>(s.kind), tag,
-                                          s.offset, s.size, s.crc32c));
-    }
-    return builder_.CreateVector(out);
   }
 
   fb::FlatBufferBuilder builder_;

@@ -268,7 +268,7 @@ TEST(ProgramFile, AnAppendedByteIsFound) {
 TEST(ProgramFile, AnotherMajorVersionIsNamedWithOurs) {
   for (const std::uint16_t major : {0, 2, 65535}) {
     ByteVector bytes = small_program();
-    testing::write_at(bytes, format::kMajorAt, major);
+    testing::write_at(bytes, offsetof(format::FixedHeader, major), major);
     testing::repair_fixed_header(bytes);
     const Status s = open_status(bytes);
     EXPECT_EQ(s.code(), Code::kVersionMismatch);
@@ -278,9 +278,9 @@ TEST(ProgramFile, AnotherMajorVersionIsNamedWithOurs) {
 
 TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
   ByteVector bytes = small_program();
-  testing::write_at(bytes, format::kMinorAt, std::uint16_t{9});
-  testing::write_at(bytes, format::kFlagsAt, std::uint32_t{0x00010000});
-  testing::write_at(bytes, format::kReservedAt, std::uint32_t{123});
+  testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{9});
+  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{0x00010000});
+  testing::write_at(bytes, offsetof(format::FixedHeader, reserved), std::uint32_t{123});
   testing::repair_fixed_header(bytes);
   const auto file = ProgramFile::from_bytes(bytes, nullptr, Verify::kEverything);
   ASSERT_TRUE(file) << file.error().to_string();
@@ -289,8 +289,8 @@ TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
 
 TEST(ProgramFile, ARequiredFlagOfALaterVersionIsRefused) {
   ByteVector bytes = small_program();
-  testing::write_at(bytes, format::kMinorAt, std::uint16_t{9});
-  testing::write_at(bytes, format::kFlagsAt, std::uint32_t{2});
+  testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{9});
+  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{2});
   testing::repair_fixed_header(bytes);
   EXPECT_EQ(open_status(bytes).code(), Code::kVersionMismatch);
 }
@@ -303,8 +303,8 @@ TEST(ProgramFile, ALoweredFormIsARequiredFlagForEarlierReaders) {
     writer.add_segment(SegmentKind::kLowered, "engine/1", lowered);
     const ByteVector bytes = writer.finish().value();
     EXPECT_TRUE(ProgramFile::from_bytes(bytes, nullptr, Verify::kEverything));
-    return std::pair{testing::read_at<std::uint16_t>(bytes, format::kMinorAt),
-                     testing::read_at<std::uint32_t>(bytes, format::kFlagsAt)};
+    return std::pair{testing::read_at<std::uint16_t>(bytes, offsetof(format::FixedHeader, minor)),
+                     testing::read_at<std::uint32_t>(bytes, offsetof(format::FixedHeader, flags))};
   };
   EXPECT_EQ(header_of(one), (std::pair{std::uint16_t{2}, std::uint32_t{1}}));
   // Empty: the engine takes the graph as it is, and so may a reader that skips the segment.
@@ -313,7 +313,7 @@ TEST(ProgramFile, ALoweredFormIsARequiredFlagForEarlierReaders) {
 
 TEST(ProgramFile, ThisVersionHasNoOtherFlagsAndNothingReserved) {
   ByteVector bytes = small_program();
-  testing::write_at(bytes, format::kFlagsAt, std::uint32_t{0x00010000});
+  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{0x00010000});
   testing::repair_fixed_header(bytes);
   EXPECT_EQ(open_status(bytes).code(), Code::kMalformed);
   bytes = small_program();
@@ -325,7 +325,7 @@ TEST(ProgramFile, ThisVersionHasNoOtherFlagsAndNothingReserved) {
 TEST(ProgramFile, ADescriptionSizeBeyondTheFileIsRefused) {
   for (const std::uint32_t size : {0U, 0xFFFFFFFFU, 1U << 20, 0x7FFFFFFFU}) {
     ByteVector bytes = small_program();
-    testing::write_at(bytes, format::kHeaderSizeAt, size);
+    testing::write_at(bytes, offsetof(format::FixedHeader, header_size), size);
     testing::repair_fixed_header(bytes);
     const Status s = open_status(bytes);
     EXPECT_EQ(s.code(), Code::kMalformed) << s.to_string();

@@ -6,24 +6,9 @@
 
 namespace corelane::program {
 
-static_assert(std::endian::native == std::endian::little, "program files are read in place");
+static_assert(std::endian::native == std::endian::little, "the header is read in place");
 
 namespace {
-
-template <class T>
-void put(MutableByteSpan out, std::size_t at, T value) noexcept {
-  std::memcpy(out.data() + at, &value, sizeof(T));
-}
-
-template <class T>
-T get(ByteSpan in, std::size_t at) noexcept {
-  T value;
-  std::memcpy(&value, in.data() + at, sizeof(T));
-  return value;
-}
-
-constexpr std::string_view kRecompile =
-    "write it again with `corelane compile model.onnx -o model.rknn`";
 
 Status check_version(const FixedHeader& h, std::string_view name) {
   if (h.major != kMajor || h.major == 0) {
@@ -32,6 +17,8 @@ Status check_version(const FixedHeader& h, std::string_view name) {
                  "corelane that wrote it",
                  name, h.major, h.minor, CORELANE_VERSION_STRING, kMajor, kRecompile);
   }
+  // A later minor version may set flags of the upper half: those only inform. Flags of this version
+  // and of the lower half must all be known.
   const std::uint32_t unknown = (h.newer() ? h.flags & kRequiredFlags : h.flags) & ~kKnownFlags;
   if (unknown != 0) {
     return error(h.newer() ? Code::kVersionMismatch : Code::kMalformed,
@@ -42,24 +29,23 @@ Status check_version(const FixedHeader& h, std::string_view name) {
   return {};
 }
 
-Status check_reserved(ByteSpan file, const FixedHeader& h, std::string_view name) {
-  if (h.newer()) return {};
-  const ByteSpan reserved = file.subspan(kReservedAt, kFixedCrcAt - kReservedAt);
-  if (std::any_of(reserved.begin(), reserved.end(), [](std::byte b) { return b != std::byte{}; })) {
-    return error(Code::kMalformed, "{}: reserved bytes {} to {} of the header are not zero: {}",
-                 name, kReservedAt, kFixedCrcAt - 1, kRecompile);
-  }
-  return {};
+Status check_reserved(const FixedHeader& h, std::string_view name) {
+  // Zero now, so that a later version may give them a meaning that old files do not have.
+  const auto used = [](std::byte b) { return b != std::byte{}; };
+  if (h.newer() || std::ranges::none_of(h.reserved, used)) return {};
+  return error(Code::kMalformed, "{}: reserved bytes {} to {} of the header are not zero: {}", name,
+               offsetof(FixedHeader, reserved), kFixedCrcAt - 1, kRecompile);
 }
 
 Status check_sizes(ByteSpan file, const FixedHeader& h, std::string_view name) {
+  // Tells a copy that was cut off before any of its segments is read.
   if (h.file_size != file.size()) {
     return error(Code::kMalformed,
-                 "{} has {} bytes, but its header says {}: it was {}; copy it "
-                 "again or {}",
-                 name, file.size(), h.file_size,
-                 file.size() < h.file_size ? "truncated" : "appended to", kRecompile);
+                 "{} has {} bytes, but its header says {}: it was {}; copy it again or {}", name,
+                 file.size(), h.file_size, file.size() < h.file_size ? "truncated" : "appended to",
+                 kRecompile);
   }
+  // The file has 64 bytes at least: the caller has asked.
   if (h.header_size == 0 || h.header_size > kMaxHeaderBytes ||
       h.header_size > file.size() - kFixedHeaderBytes) {
     return error(Code::kMalformed,
@@ -72,17 +58,11 @@ Status check_sizes(ByteSpan file, const FixedHeader& h, std::string_view name) {
 
 }  // namespace
 
-void encode_fixed_header(const FixedHeader& header, MutableByteSpan out) noexcept {
-  std::fill_n(out.begin(), kFixedHeaderBytes, std::byte{});
-  std::memcpy(out.data(), kMagic.data(), kMagic.size());
-  std::memcpy(out.data() + kMagic.size(), kTag.data(), kTag.size());
-  put(out, kMajorAt, header.major);
-  put(out, kMinorAt, header.minor);
-  put(out, kFlagsAt, header.flags);
-  put(out, kFileSizeAt, header.file_size);
-  put(out, kHeaderSizeAt, header.header_size);
-  put(out, kHeaderCrcAt, header.header_crc32c);
-  put(out, kFixedCrcAt, crc32c(ByteSpan(out).first(kFixedCrcAt)));
+void encode_fixed_header(FixedHeader header, MutableByteSpan out) noexcept {
+  kMagic.copy(header.magic, sizeof header.magic);
+  kTag.copy(header.tag, sizeof header.tag);
+  header.crc32c = crc32c(std::as_bytes(std::span(&header, 1)).first(kFixedCrcAt));
+  std::memcpy(out.data(), &header, sizeof header);
 }
 
 Result<FixedHeader> decode_fixed_header(ByteSpan file, std::string_view name) {
@@ -92,23 +72,17 @@ Result<FixedHeader> decode_fixed_header(ByteSpan file, std::string_view name) {
                  file.size(), kFixedHeaderBytes, kRecompile);
   }
   FixedHeader h;
-  h.major = get<std::uint16_t>(file, kMajorAt);
-  h.minor = get<std::uint16_t>(file, kMinorAt);
-  h.flags = get<std::uint32_t>(file, kFlagsAt);
-  h.file_size = get<std::uint64_t>(file, kFileSizeAt);
-  h.header_size = get<std::uint32_t>(file, kHeaderSizeAt);
-  h.header_crc32c = get<std::uint32_t>(file, kHeaderCrcAt);
-  // The place of this checksum is the same in every version, so that a flipped bit in the version
-  // differs from another version.
-  const auto stored = get<std::uint32_t>(file, kFixedCrcAt);
+  std::memcpy(&h, file.data(), sizeof h);
+  // First, so that damage is not taken for another version or another size.
   const std::uint32_t computed = crc32c(file.first(kFixedCrcAt));
-  if (stored != computed) {
+  if (h.crc32c != computed) {
     return error(Code::kCorrupted,
                  "{}: the header's CRC-32C is {:08x}, stored is {:08x}; copy the file again or {}",
-                 name, computed, stored, kRecompile);
+                 name, computed, h.crc32c, kRecompile);
   }
+  // Version before sizes: of another major version no field but the version is known.
   CORELANE_TRY(check_version(h, name));
-  CORELANE_TRY(check_reserved(file, h, name));
+  CORELANE_TRY(check_reserved(h, name));
   CORELANE_TRY(check_sizes(file, h, name));
   return h;
 }

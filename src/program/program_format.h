@@ -1,7 +1,8 @@
-/// The numbers of the program file's format and its fixed header. Private to model; the page is
+/// The numbers of the program file's format and its fixed header. Private to this room; the page is
 /// docs/formats/program-file.md.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,16 +16,6 @@ inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
 inline constexpr std::uint16_t kMajor = 1;
 inline constexpr std::uint16_t kMinor = 2;
-inline constexpr std::size_t kFixedHeaderBytes = 64;
-/// Offsets inside the fixed header.
-inline constexpr std::size_t kMajorAt = 8;
-inline constexpr std::size_t kMinorAt = 10;
-inline constexpr std::size_t kFlagsAt = 12;
-inline constexpr std::size_t kFileSizeAt = 16;
-inline constexpr std::size_t kHeaderSizeAt = 24;
-inline constexpr std::size_t kHeaderCrcAt = 28;
-inline constexpr std::size_t kReservedAt = 32;
-inline constexpr std::size_t kFixedCrcAt = 60;
 /// Flags of the low half change what the file means: a reader that does not know one must refuse.
 inline constexpr std::uint32_t kRequiredFlags = 0x0000FFFF;
 /// An engine computes the graph segment wrongly and has a lowered form instead. Readers before 1.2
@@ -50,20 +41,35 @@ constexpr std::size_t alignment_of(SegmentKind kind) noexcept {
   return kind == SegmentKind::kConstants ? kConstantsAlignment : kSegmentAlignment;
 }
 
+/// The next step in messages about a file that is damaged or of another version.
+inline constexpr std::string_view kRecompile =
+    "write it again with `corelane compile model.onnx -o model.rknn`";
+
+/// The first 64 bytes of a file as they lie in it: little-endian, without padding.
 struct FixedHeader {
+  char magic[4] = {};
+  char tag[4] = {};
   std::uint16_t major = kMajor;
   std::uint16_t minor = kMinor;
   std::uint32_t flags = 0;
   std::uint64_t file_size = 0;
   std::uint32_t header_size = 0;
   std::uint32_t header_crc32c = 0;
+  std::byte reserved[28] = {};  ///< Zero as long as `minor` is not a later one.
+  /// Of the bytes before it. In the same place in every version, so that a flipped bit in the
+  /// version differs from another version.
+  std::uint32_t crc32c = 0;
 
   /// True when a later version may have added things that this reader skips.
   bool newer() const noexcept { return minor > kMinor; }
 };
+inline constexpr std::size_t kFixedHeaderBytes = sizeof(FixedHeader);
+/// How many of them the checksum covers.
+inline constexpr std::size_t kFixedCrcAt = offsetof(FixedHeader, crc32c);
+static_assert(kFixedHeaderBytes == 64 && kFixedCrcAt == 60);
 
-/// Writes 64 bytes, the checksum included. `out` has at least that many.
-void encode_fixed_header(const FixedHeader& header, MutableByteSpan out) noexcept;
+/// Writes 64 bytes, magic, tag and checksum included. `out` has at least that many.
+void encode_fixed_header(FixedHeader header, MutableByteSpan out) noexcept;
 
 /// Reads and checks the first 64 bytes against the size of the whole file. `name` is how messages
 /// call the file. kMalformed, kCorrupted, kVersionMismatch.

@@ -1,4 +1,4 @@
-/// The FlatBuffers header of a program file: description and segment table. Private to model.
+/// The FlatBuffers header of a program file: description and segment table. Private to this room.
 #pragma once
 
 #include <string_view>

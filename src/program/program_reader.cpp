@@ -24,6 +24,7 @@ struct SegmentCheck {
 
 /// A copy of bytes from memory, aligned as a mapping is, so that constants may be used in place.
 struct AlignedCopy {
+  // A page, as a mapping has it.
   static constexpr std::align_val_t kAlignment{format::kConstantsAlignment};
   explicit AlignedCopy(std::byte* p) : data(p) {}
   AlignedCopy(const AlignedCopy&) = delete;
@@ -33,6 +34,7 @@ struct AlignedCopy {
 };
 
 Result<std::shared_ptr<const AlignedCopy>> copy_aligned(ByteSpan bytes) {
+  // The size is the caller's, so a lack of memory is an error to return, not to throw.
   void* memory =
       ::operator new(std::max<std::size_t>(bytes.size(), 1), AlignedCopy::kAlignment, std::nothrow);
   if (memory == nullptr)
@@ -81,58 +83,50 @@ struct ProgramFile::Impl {
   std::shared_ptr<const void> owner;
   ProgramDescription description;
   std::vector<SegmentInfo> segments;
+  // By segment; once_flag can be neither moved nor copied, hence no vector.
   std::unique_ptr<SegmentCheck[]> checks;
   std::string content_key;
-
-  ByteSpan span(const SegmentInfo& s) const {
-    return bytes.subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.size));
-  }
-
-  Status corrupted(const SegmentInfo& s, std::uint32_t computed) const {
-    return error(Code::kCorrupted,
-                 "{}: the {} segment of {} bytes at {} has CRC-32C {:08x}, stored is {:08x}: copy "
-                 "the file again, or write it again with `corelane compile model.onnx -o "
-                 "model.rknn`",
-                 name, segment_kind_name(s.kind), s.size, s.offset, computed, s.crc32c);
-  }
 
   /// Of bytes that check_kind() took.
   Status parse() {
     CORELANE_ASSIGN(const auto fixed, format::decode_fixed_header(bytes, name));
+    // decode_fixed_header() has made sure that the file has that many bytes.
     const ByteSpan header = bytes.subspan(format::kFixedHeaderBytes, fixed.header_size);
     if (const std::uint32_t computed = crc32c(header); computed != fixed.header_crc32c) {
-      return error(Code::kCorrupted,
-                   "{}: its description has CRC-32C {:08x}, stored is {:08x}: copy the file "
-                   "again, or write it again with `corelane compile model.onnx -o model.rknn`",
-                   name, computed, fixed.header_crc32c);
+      return error(
+          Code::kCorrupted,
+          "{}: its description has CRC-32C {:08x}, stored is {:08x}: copy the file again, or "
+          "{}",
+          name, computed, fixed.header_crc32c, format::kRecompile);
     }
     CORELANE_ASSIGN(DecodedHeader decoded, decode_header(header, name));
     const std::size_t begin = format::kFixedHeaderBytes + fixed.header_size;
+    // Kinds before places, whose alignment depends on them.
     Status places = check_segment_kinds(decoded.segments, fixed.newer());
     if (places.ok()) places = check_segment_places(decoded.segments, bytes, begin);
     if (!places.ok()) {
-      return places.wrap(Code::kMalformed,
-                         fmt::format("{}: its segment table is not valid: write it again with "
-                                     "`corelane compile model.onnx -o model.rknn`",
-                                     name));
+      return places.wrap(Code::kMalformed, fmt::format("{}: its segment table is not valid: {}",
+                                                       name, format::kRecompile));
     }
     description = std::move(decoded.description);
     segments = std::move(decoded.segments);
     checks = std::make_unique<SegmentCheck[]>(segments.size());
+    // The segment table has every segment's checksum: its hash stands for the whole content, and
+    // the segments need not be read for it.
     content_key = content_hash(bytes.first(begin));
     return {};
   }
+
+  static Result<std::shared_ptr<const ProgramFile>> opened(std::unique_ptr<Impl> impl,
+                                                           Verify verify) {
+    CORELANE_TRY(impl->parse());
+    // make_shared cannot reach the private constructor.
+    std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
+    for (std::size_t i = 0; verify == Verify::kEverything && i < file->segments().size(); ++i)
+      if (auto segment = file->segment(i); !segment) return error(segment.error());
+    return file;
+  }
 };
-
-namespace {
-
-Status verify_all(const ProgramFile& file) {
-  for (std::size_t i = 0; i < file.segments().size(); ++i)
-    if (auto segment = file.segment(i); !segment) return segment.error();
-  return {};
-}
-
-}  // namespace
 
 ProgramFile::ProgramFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ProgramFile::~ProgramFile() = default;
@@ -142,16 +136,14 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(
   const std::string name = fmt::format("'{}'", path.string());
   return no_throw(name, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
     CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
+    // The mapping lives as long as whoever holds the program.
     auto owner = std::make_shared<const MappedFile>(std::move(mapped));
     auto impl = std::make_unique<Impl>();
     impl->name = name;
     impl->bytes = owner->bytes();
     impl->owner = owner;
     CORELANE_TRY(check_kind(impl->bytes, name, path.string(), foreign));
-    CORELANE_TRY(impl->parse());
-    std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
-    if (verify == Verify::kEverything) CORELANE_TRY(verify_all(*file));
-    return file;
+    return Impl::opened(std::move(impl), verify);
   });
 }
 
@@ -171,10 +163,7 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::from_bytes(
       impl->bytes = {copy->data, bytes.size()};
       impl->owner = std::move(copy);
     }
-    CORELANE_TRY(impl->parse());
-    std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
-    if (verify == Verify::kEverything) CORELANE_TRY(verify_all(*file));
-    return file;
+    return Impl::opened(std::move(impl), verify);
   });
 }
 
@@ -190,16 +179,23 @@ Result<ByteSpan> ProgramFile::segment(std::size_t index) const {
                  impl_->segments.size());
   }
   const SegmentInfo& info = impl_->segments[index];
-  const ByteSpan content = impl_->span(info);
+  const ByteSpan content = impl_->bytes.subspan(info.offset, info.size);
   SegmentCheck& check = impl_->checks[index];
+  // The first thread to ask computes; the others wait for it. A segment nobody reads costs nothing.
   std::call_once(check.once, [&] { check.computed = crc32c(content); });
-  if (check.computed != info.crc32c) return error(impl_->corrupted(info, check.computed));
-  return content;
+  if (check.computed == info.crc32c) return content;
+  return error(
+      Code::kCorrupted,
+      "{}: the {} segment of {} bytes at {} has CRC-32C {:08x}, stored is {:08x}: copy the "
+      "file again, or {}",
+      impl_->name, segment_kind_name(info.kind), info.size, info.offset, check.computed,
+      info.crc32c, format::kRecompile);
 }
 
 Result<std::optional<ByteSpan>> ProgramFile::find(SegmentKind kind, std::string_view tag) const {
   for (std::size_t i = 0; i < impl_->segments.size(); ++i) {
     const SegmentInfo& s = impl_->segments[i];
+    // "" is any tag, for kinds of which there is one.
     if (s.kind != kind || (!tag.empty() && s.tag != tag)) continue;
     CORELANE_ASSIGN(const ByteSpan content, segment(i));
     return std::optional<ByteSpan>(content);

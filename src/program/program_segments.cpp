@@ -22,6 +22,7 @@ std::size_t align_up(std::size_t n, std::size_t alignment) {
 
 }  // namespace
 
+/// Gaps are up to the alignment only; the writer leaves them zero.
 std::size_t place_segments(std::vector<SegmentInfo>& segments, std::size_t begin) {
   std::size_t end = begin;
   for (SegmentInfo& s : segments) {
@@ -37,35 +38,36 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
   for (const SegmentInfo& s : segments) {
     const std::string kind = segment_kind_name(s.kind);
     if (!is_known(s.kind)) {
+      // A later minor version may have kinds that a reader can do without.
       if (allow_unknown) continue;
       return error(Code::kInvalidArgument,
                    "a segment is of {}; graph (1), constants (2), precompiled (3), foreign (4) and "
                    "lowered (5) are allowed",
                    kind);
     }
+    // What every engine reads has no tag: there can be one of it only.
     const bool single = s.kind == SegmentKind::kGraph || s.kind == SegmentKind::kConstants;
     if (!single && s.tag.empty()) {
       return error(Code::kInvalidArgument,
-                   "a {} segment has no tag; it needs one that says what "
-                   "it is for",
-                   kind);
+                   "a {} segment has no tag; it needs one that says what it is for", kind);
     }
     if (!seen.emplace(s.kind, single ? std::string_view{} : s.tag).second) {
       return error(Code::kInvalidArgument, "two {} segments{}; one is allowed", kind,
                    single ? "" : fmt::format(" are tagged '{}'", s.tag));
     }
+    // An empty graph would open, and fail only where it is compiled.
     graphs += s.kind == SegmentKind::kGraph && s.size > 0 ? 1 : 0;
   }
   if (graphs == 0) {
     return error(Code::kInvalidArgument,
-                 "there is no graph, or an empty one; a program needs "
-                 "its network");
+                 "there is no graph, or an empty one; a program needs its network");
   }
   return {};
 }
 
 Status check_segment_places(const std::vector<SegmentInfo>& segments, ByteSpan file,
                             std::size_t begin) {
+  // Where the segment before ends; before the first one, the description.
   std::uint64_t end = begin;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const SegmentInfo& s = segments[i];
@@ -75,10 +77,12 @@ Status check_segment_places(const std::vector<SegmentInfo>& segments, ByteSpan f
       return error(Code::kMalformed, "{} begins at {}, not at a multiple of {}", name, s.offset,
                    format::alignment_of(s.kind));
     }
+    // In the order of the table, so that one comparison shows every overlap.
     if (s.offset < end) {
       return error(Code::kMalformed, "{} begins at {}, inside what ends at {}", name, s.offset,
                    end);
     }
+    // The bytes between segments have no checksum: few of them, and all zero.
     if (s.offset - end >= format::kMaxGap) {
       return error(Code::kMalformed, "{} bytes lie unused before {}; fewer than {} are allowed",
                    s.offset - end, name, format::kMaxGap);
@@ -88,6 +92,7 @@ Status check_segment_places(const std::vector<SegmentInfo>& segments, ByteSpan f
       return error(Code::kMalformed, "the bytes between {} and {} are not zero", end, s.offset);
     end = s.offset + s.size;
   }
+  // Bytes after the last segment would have no checksum either.
   if (end != file.size())
     return error(Code::kMalformed, "the last segment ends at {}, the file at {}", end, file.size());
   return {};

@@ -1,4 +1,4 @@
-/// Where the segments of a program file lie. Private to model.
+/// Where the segments of a program file lie. Private to this room.
 #pragma once
 
 #include <string_view>

@@ -14,6 +14,7 @@ namespace format = program;
 struct ProgramWriter::Impl {
   ProgramDescription description;
   std::vector<SegmentInfo> segments;
+  // By segment; borrowed until finish().
   std::vector<ByteSpan> contents;
 };
 
@@ -30,6 +31,7 @@ std::size_t content_bytes(const ProgramDescription& d, const std::vector<Segment
       n += io.desc.name.size() + 8 * io.desc.shape.rank();
       for (const std::string& s : io.desc.dim_names) n += s.size();
       n += 4 * (io.mean.size() + io.std.size());
+      // A scale and its zero point take four bytes each.
       n += 8 * (io.quant.scales.size() + io.desc.quant.scales.size());
     }
   }
@@ -47,6 +49,7 @@ Status check_limits(const ProgramDescription& d, const std::vector<SegmentInfo>&
     return error(Code::kInvalidArgument, "{} segments; at most {} are allowed", segments.size(),
                  format::kMaxSegments);
   }
+  // The program and its origin; an entry and its two quantizations.
   std::size_t tables = 2 + 3 * (d.inputs.size() + d.outputs.size()) + d.metadata.size() +
                        d.findings.size() + d.custom_operators.size() + segments.size();
   for (const auto& set : d.shape_sets) tables += 1 + set.size();
@@ -58,9 +61,8 @@ Status check_limits(const ProgramDescription& d, const std::vector<SegmentInfo>&
   }
   if (const std::size_t n = content_bytes(d, segments); n > format::kMaxHeaderBytes) {
     return error(Code::kInvalidArgument,
-                 "the description takes more than {} bytes; at most {} "
-                 "are allowed",
-                 n, format::kMaxHeaderBytes);
+                 "the description takes more than {} bytes; at most {} are allowed", n,
+                 format::kMaxHeaderBytes);
   }
   return {};
 }
@@ -74,6 +76,7 @@ bool has_lowered_form(const std::vector<SegmentInfo>& segments) {
 std::uint16_t minor_of(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
   const bool lowered = std::ranges::any_of(
       segments, [](const SegmentInfo& s) { return s.kind == SegmentKind::kLowered; });
+  // Files that need nothing new stay readable for corelane as old as the format allows.
   if (lowered) return 2;
   return d.origin == ModelOrigin{} ? 0 : 1;
 }
@@ -94,6 +97,7 @@ void ProgramWriter::add_segment(SegmentKind kind, std::string tag, ByteSpan byte
 Result<ByteVector> ProgramWriter::finish() const {
   const ProgramDescription& description = impl_->description;
   std::vector<SegmentInfo> segments = impl_->segments;
+  // The reader applies the same rules: what is written here can be opened.
   CORELANE_TRY(check_description(description));
   CORELANE_TRY(check_segment_kinds(segments, /*allow_unknown=*/false));
   CORELANE_TRY(check_limits(description, segments));
@@ -113,6 +117,7 @@ Result<ByteVector> ProgramWriter::finish() const {
   ByteVector file(file_size);
   format::FixedHeader fixed;
   fixed.minor = minor_of(description, segments);
+  // Readers before 1.2 must refuse, or they would run the graph that the engine gets wrong.
   if (has_lowered_form(segments)) fixed.flags = format::kHasLoweredForm;
   fixed.file_size = file_size;
   fixed.header_size = static_cast<std::uint32_t>(header_size);
@@ -121,6 +126,7 @@ Result<ByteVector> ProgramWriter::finish() const {
   std::copy(header.begin(), header.end(), file.begin() + format::kFixedHeaderBytes);
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const ByteSpan content = impl_->contents[i];
+    // An empty span may have no address, which memcpy must not be given.
     if (!content.empty())
       std::memcpy(file.data() + segments[i].offset, content.data(), content.size());
   }

@@ -26,7 +26,8 @@ void require(bool holds, const char* what) {
 /// Checksums of the segments, where the header can be read and keeps its size.
 void mend_segments(ByteVector& file) {
   if (file.size() < format::kFixedHeaderBytes) return;
-  const std::size_t size = testing::read_at<std::uint32_t>(file, format::kHeaderSizeAt);
+  const std::size_t size =
+      testing::read_at<std::uint32_t>(file, offsetof(format::FixedHeader, header_size));
   if (size > file.size() - format::kFixedHeaderBytes) return;
   auto decoded = decode_header(ByteSpan(file).subspan(format::kFixedHeaderBytes, size), "fuzz");
   if (!decoded) return;

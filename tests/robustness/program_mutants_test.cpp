@@ -32,7 +32,8 @@ const std::vector<ByteVector>& samples() {
 }
 
 std::size_t header_end(const ByteVector& file) {
-  return format::kFixedHeaderBytes + testing::read_at<std::uint32_t>(file, format::kHeaderSizeAt);
+  return format::kFixedHeaderBytes +
+         testing::read_at<std::uint32_t>(file, offsetof(format::FixedHeader, header_size));
 }
 
 /// Checksums cover every byte, so a file that differs at all is refused.

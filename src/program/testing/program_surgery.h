@@ -34,10 +34,10 @@ inline void repair_fixed_header(ByteVector& file) {
 inline void repair_header(ByteVector& file) {
   namespace format = program;
   if (file.size() < format::kFixedHeaderBytes) return;
-  write_at(file, format::kFileSizeAt, static_cast<std::uint64_t>(file.size()));
-  const std::size_t size = read_at<std::uint32_t>(file, format::kHeaderSizeAt);
+  write_at(file, offsetof(format::FixedHeader, file_size), static_cast<std::uint64_t>(file.size()));
+  const std::size_t size = read_at<std::uint32_t>(file, offsetof(format::FixedHeader, header_size));
   if (size <= file.size() - format::kFixedHeaderBytes) {
-    write_at(file, format::kHeaderCrcAt,
+    write_at(file, offsetof(format::FixedHeader, header_crc32c),
              crc32c(ByteSpan(file).subspan(format::kFixedHeaderBytes, size)));
   }
   repair_fixed_header(file);
