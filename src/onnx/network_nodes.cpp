@@ -1,17 +1,17 @@
 #include "corelane/onnx/network_nodes.h"
 
-#include <exception>
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/guard.h"
-#include "onnx/graph/onnx_proto.h"
-#include "onnx/graph/onnx_scan.h"
+#include "onnx/graph/onnx_model_bytes.h"
 
 namespace corelane {
 namespace {
 
 using Known = std::unordered_map<std::string, TensorDesc>;
 
+/// kUndefined where the graph does not say both type and rank.
 TensorDesc desc_of(const ::onnx::ValueInfoProto& value) {
   TensorDesc desc;
   desc.name = value.name();
@@ -23,6 +23,7 @@ TensorDesc desc_of(const ::onnx::ValueInfoProto& value) {
   return desc;
 }
 
+/// Declared values and initialisers by name; those of subgraphs are not listed.
 Known known_values(const ::onnx::GraphProto& graph) {
   Known known;
   for (const auto* list : {&graph.value_info(), &graph.input(), &graph.output()})
@@ -38,6 +39,7 @@ Known known_values(const ::onnx::GraphProto& graph) {
 }
 
 void add_attribute(const ::onnx::AttributeProto& from, NetworkNode& node) {
+  // The import's own notes are no attributes of the operator.
   if (from.name().starts_with("corelane_")) return;
   auto& to = node.attributes;
   switch (from.type()) {
@@ -59,6 +61,7 @@ void add_attribute(const ::onnx::AttributeProto& from, NetworkNode& node) {
     case ::onnx::AttributeProto::STRINGS:
       to[from.name()] = std::vector<std::string>(from.strings().begin(), from.strings().end());
       break;
+    // Graphs, tensors and types have no form in NetworkNode.
     default:
       break;
   }
@@ -66,15 +69,16 @@ void add_attribute(const ::onnx::AttributeProto& from, NetworkNode& node) {
 
 /// What the import noted of a custom operator's outputs stands in its attributes.
 void add_declared_outputs(const ::onnx::NodeProto& from, NetworkNode& node) {
+  const int outputs = from.output_size();
   for (const auto& a : from.attribute()) {
     if (a.name() == "corelane_output_dtypes")
-      for (std::size_t i = 0; i < node.outputs.size() && static_cast<int>(i) < a.ints_size(); ++i)
-        node.outputs[i].dtype = dtype_from_onnx(a.ints(static_cast<int>(i)));
+      for (int i = 0; i < std::min(outputs, a.ints_size()); ++i)
+        node.outputs[static_cast<std::size_t>(i)].dtype =
+            dtype_from_onnx(a.ints(i));
     if (a.name() == "corelane_output_shapes")
-      for (std::size_t i = 0; i < node.outputs.size() && static_cast<int>(i) < a.strings_size();
-           ++i)
-        if (auto shape = parse_shape(a.strings(static_cast<int>(i))))
-          node.outputs[i].shape = *std::move(shape);
+      for (int i = 0; i < std::min(outputs, a.strings_size()); ++i)
+        if (auto shape = parse_shape(a.strings(i)))
+          node.outputs[static_cast<std::size_t>(i)].shape = *std::move(shape);
   }
 }
 
@@ -90,6 +94,7 @@ NetworkNode node_of(const ::onnx::NodeProto& from, const Known& known) {
   };
   for (const auto& name : from.input()) node.inputs.push_back(describe(name));
   for (const auto& name : from.output()) node.outputs.push_back(describe(name));
+  // Many exporters leave the name out; the first output's is unique.
   node.name = !from.name().empty() || from.output_size() == 0 ? from.name() : from.output(0);
   for (const auto& attribute : from.attribute()) add_attribute(attribute, node);
   add_declared_outputs(from, node);
@@ -100,10 +105,8 @@ NetworkNode node_of(const ::onnx::NodeProto& from, const Known& known) {
 
 Result<std::vector<NetworkNode>> network_nodes(ByteSpan network) {
   return no_throw("reading the network", [&]() -> Result<std::vector<NetworkNode>> {
-    CORELANE_TRY(onnx::check_wire(network));
     ::onnx::ModelProto model;
-    if (!model.ParseFromArray(network.data(), static_cast<int>(network.size())))
-      return error(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
+    CORELANE_TRY(onnx::read_model(network, model));
     const Known known = known_values(model.graph());
     std::vector<NetworkNode> nodes;
     for (const auto& node : model.graph().node()) nodes.push_back(node_of(node, known));

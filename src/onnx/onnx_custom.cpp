@@ -22,6 +22,7 @@ class CustomOperators {
  public:
   CustomOperators(const ::onnx::ModelProto& model, const std::vector<std::string>& declared)
       : declared_(declared.begin(), declared.end()) {
+    // Out of the list: "*" names no type that must be found.
     every_ = declared_.erase(std::string(kEveryCustomOperator)) != 0;
     for (const auto& f : model.functions()) functions_.insert(f.domain() + ":" + f.name());
   }
@@ -38,16 +39,14 @@ class CustomOperators {
                      "operator, declare it: --custom-op {}",
                      node_text(node, i), op_text(node), op_text(node));
       }
-      for (const auto& a : node.attribute()) {
-        if (a.has_g()) CORELANE_TRY(graph(a.g()));
-        for (const auto& below : a.graphs()) CORELANE_TRY(graph(below));
-      }
+      for (const auto* below : subgraphs(node)) CORELANE_TRY(graph(*below));
     }
     return {};
   }
 
   Result<std::vector<CustomOperatorDecl>> finish() {
     for (const auto& type : declared_) {
+      // A declared type that nothing has is a slip of the pen, not a wish.
       if (used_.contains(type)) continue;
       return error(Code::kInvalidArgument,
                    "custom operator '{}' was declared, but no node of the model has that type",
@@ -58,6 +57,7 @@ class CustomOperators {
 
  private:
   bool is_declared(const ::onnx::NodeProto& node) {
+    // With or without the domain: both ways of declaring are found.
     for (const auto& text : {node.op_type(), node.domain() + "." + node.op_type()}) {
       if (!declared_.contains(text)) continue;
       used_.insert(text);
@@ -91,6 +91,7 @@ class CustomOperators {
 
 using Types = std::unordered_map<std::string, ::onnx::TypeProto>;
 
+/// By value name. Outputs last: they are what the lowering may have completed.
 Types types_of(const ::onnx::GraphProto& graph) {
   Types types;
   for (const auto* list : {&graph.value_info(), &graph.input(), &graph.output()})
@@ -113,6 +114,7 @@ Status write_outputs(::onnx::NodeProto& node, int position, const Types& types) 
                    "operator {} has; add a value_info for it to the ONNX graph",
                    node_text(node, position), out, op_text(node));
     }
+    // ONNX element types, in the order of the outputs; the shapes beside them as texts.
     dtypes.push_back(elem_type_of(type->second));
     std::string text;
     for (const auto d : shape->dims())
@@ -128,7 +130,11 @@ Status write_outputs(::onnx::NodeProto& node, int position, const Types& types) 
   return {};
 }
 
-Status describe_graph(::onnx::GraphProto& graph, const std::vector<CustomOperatorDecl>& operators) {
+}  // namespace
+
+Status describe_custom_outputs(::onnx::GraphProto& graph,
+                               const std::vector<CustomOperatorDecl>& operators) {
+  if (operators.empty()) return {};
   const Types types = types_of(graph);
   for (int i = 0; i < graph.node_size(); ++i) {
     auto& node = *graph.mutable_node(i);
@@ -136,27 +142,17 @@ Status describe_graph(::onnx::GraphProto& graph, const std::vector<CustomOperato
       return op.type == node.op_type() && op.domain == node.domain();
     });
     if (is_custom) CORELANE_TRY(write_outputs(node, i, types));
-    for (auto& a : *node.mutable_attribute()) {
-      if (a.has_g()) CORELANE_TRY(describe_graph(*a.mutable_g(), operators));
-      for (auto& below : *a.mutable_graphs()) CORELANE_TRY(describe_graph(below, operators));
-    }
+    for (auto* below : mutable_subgraphs(node))
+      CORELANE_TRY(describe_custom_outputs(*below, operators));
   }
   return {};
 }
-
-}  // namespace
 
 Result<std::vector<CustomOperatorDecl>> find_custom_operators(
     const ::onnx::ModelProto& model, const std::vector<std::string>& declared) {
   CustomOperators operators(model, declared);
   CORELANE_TRY(operators.graph(model.graph()));
   return operators.finish();
-}
-
-Status describe_custom_outputs(::onnx::ModelProto& model,
-                               const std::vector<CustomOperatorDecl>& operators) {
-  if (operators.empty()) return {};
-  return describe_graph(*model.mutable_graph(), operators);
 }
 
 }  // namespace corelane::onnx

@@ -16,10 +16,10 @@ namespace corelane::onnx {
 Result<std::vector<CustomOperatorDecl>> find_custom_operators(
     const ::onnx::ModelProto& model, const std::vector<std::string>& declared);
 
-/// Sets `corelane_output_dtypes` and `corelane_output_shapes` ("1,3,?") of each such node, from
-/// what the graph says of its outputs. kUnsupportedModel names a node whose outputs have no known
-/// type and shape where the engine cannot assume those of input 0.
-Status describe_custom_outputs(::onnx::ModelProto& model,
+/// Sets `corelane_output_dtypes` and `corelane_output_shapes` ("1,3,?") of each such node, those
+/// of subgraphs included, from what the graph says of its outputs. kUnsupportedModel names a node
+/// whose outputs have no known type and shape where the engine cannot assume those of input 0.
+Status describe_custom_outputs(::onnx::GraphProto& graph,
                                const std::vector<CustomOperatorDecl>& operators);
 
 }  // namespace corelane::onnx

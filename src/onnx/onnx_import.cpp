@@ -17,6 +17,7 @@ namespace onnx {
 namespace {
 
 Status check_options(const ImportOptions& options) {
+  // The program file's limit, said before the import has done its work.
   if (options.custom_string.size() > 1024) {
     return error(Code::kInvalidArgument, "a custom string of {} bytes; 1024 are allowed",
                  options.custom_string.size());
@@ -41,12 +42,13 @@ void add_standard_opset(::onnx::ModelProto& model) {
   if (model.opset_import_size() == 0) return;  // An old model: version 1.
   auto& added = *model.add_opset_import();
   added.set_domain("");
+  // A version that the lowerings' operators all have.
   added.set_version(17);
 }
 
 /// What the lowerings find out about the network given, beside their own results.
 struct Lowered {
-  LoweringReport report;
+  RewriteReport report;
   std::vector<CustomOperatorDecl> custom_operators;
 };
 
@@ -62,8 +64,9 @@ Result<Lowered> lower(::onnx::ModelProto& model, const Lowering& lowering,
   CORELANE_ASSIGN(found.custom_operators, find_custom_operators(model, options.custom_operators));
   LoweredGraph& form = imported.lowered.emplace_back(LoweredGraph{lowering.tag(), {}});
   if (!found.report.changed) return found;
-  CORELANE_TRY(describe_custom_outputs(model, found.custom_operators));
+  CORELANE_TRY(describe_custom_outputs(*model.mutable_graph(), found.custom_operators));
   CORELANE_ASSIGN(form.graph, serialize_model(model));
+  // Kept over the reading: the lowering has filled in their open dimensions.
   auto outputs = std::move(*model.mutable_graph()->mutable_output());
   model.Clear();
   if (!model.ParseFromArray(given.data(), static_cast<int>(given.size())))
@@ -74,6 +77,7 @@ Result<Lowered> lower(::onnx::ModelProto& model, const Lowering& lowering,
 
 Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
                                      const ImportOptions& options) {
+  // Options before bytes: their errors cost nothing.
   CORELANE_TRY(check_options(options));
   ::onnx::ModelProto model;
   CORELANE_TRY(parse_model(bytes, model));
@@ -95,7 +99,8 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   }
   description.findings.insert(description.findings.end(), batch_findings.begin(),
                               batch_findings.end());
-  CORELANE_TRY(describe_custom_outputs(model, description.custom_operators));
+  CORELANE_TRY(describe_custom_outputs(*model.mutable_graph(), description.custom_operators));
+  // Last: it reads what all steps before have settled.
   CORELANE_TRY(describe(model, imported.constants, options, description));
   CORELANE_ASSIGN(description.shape_sets, check_shape_sets(description.inputs, options));
   description.constant_bytes = total_constants(model);
@@ -121,6 +126,7 @@ Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
     std::filesystem::path linked;
     if (root.empty()) {
       std::error_code ec;
+      // Two folders for a model that is a link: beside the link, and beside its target.
       root = std::filesystem::absolute(path, ec).parent_path();
       linked = std::filesystem::canonical(path, ec).parent_path();
     }

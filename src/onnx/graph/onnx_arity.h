@@ -1,4 +1,4 @@
-/// How many inputs and outputs a node must have. Private to model.
+/// How many inputs and outputs a node must have. Private to this room.
 #pragma once
 
 #include "corelane/base/status.h"

@@ -29,11 +29,13 @@ std::optional<QuantForm> form_of(const ::onnx::NodeProto& node, const GraphIndex
   const std::string& zero_name = input_of(node, 2);
   const auto* zero = index.constant(zero_name);
   if (scale == nullptr || (!zero_name.empty() && zero == nullptr)) return std::nullopt;
+  // Blocks have a scale each, of which Quant knows none.
   if (int_attribute(node, "block_size", 0) != 0) return std::nullopt;
   const auto scales = read_floats(*scale, constants);
   if (!scales || scales->empty() || scale->dims_size() > 1) return std::nullopt;
 
   QuantForm form;
+  // ONNX: u8 when neither zero point nor output_dtype says otherwise.
   form.dtype = DType::kU8;
   if (zero != nullptr)
     form.dtype = dtype_from_onnx(zero->data_type());
@@ -48,6 +50,7 @@ std::optional<QuantForm> form_of(const ::onnx::NodeProto& node, const GraphIndex
     if (!points || points->size() != scales->size()) return std::nullopt;
     form.quant.zero_points.assign(points->begin(), points->end());
   }
+  // ONNX: axis 1 unless it is given, negative ones from the end.
   if (scales->size() > 1) {
     std::int64_t axis = int_attribute(node, "axis", 1);
     if (axis < 0) axis += static_cast<std::int64_t>(shape.rank());
@@ -66,8 +69,10 @@ void adopt(const QuantForm& form, IoEntry& entry) {
 }  // namespace
 
 void find_input_quant(const GraphIndex& index, ByteSpan constants, IoEntry& entry) {
+  // An input that is handed out again must stay the float it is.
   if (!is_float(entry.desc.dtype) || index.is_output(entry.desc.name)) return;
   std::optional<QuantForm> common;
+  // One integer form for all readers: a client's integers are dequantised once.
   for (const auto* reader : index.readers(entry.desc.name)) {
     if (!is_op(*reader, "QuantizeLinear") || input_of(*reader, 0) != entry.desc.name) return;
     const auto form = form_of(*reader, index, constants, entry.desc.shape);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "onnx/graph/onnx_arity.h"
+#include "onnx/graph/onnx_graph.h"
 
 namespace corelane::onnx {
 namespace {
@@ -15,6 +16,7 @@ using Names = std::unordered_set<std::string_view>;
 class ScopeChecker {
  public:
   Status graph(const ::onnx::GraphProto& g, bool top) {
+    // More than any exporter nests; the walks over a model recurse.
     if (++depth_ > 32) return error(Code::kMalformed, "graphs nested more than 32 deep");
     scopes_.emplace_back();
     CORELANE_TRY(declare(g, top));
@@ -31,6 +33,8 @@ class ScopeChecker {
   }
 
  private:
+  /// The names that a graph has from the start. Dimensions of inner graphs are not used: they may
+  /// say what they like.
   Status declare(const ::onnx::GraphProto& g, bool top) {
     Names& names = scopes_.back();
     for (const auto& in : g.input()) {
@@ -59,9 +63,11 @@ class ScopeChecker {
 
   static Status declared_dims(const ::onnx::ValueInfoProto& value) {
     if (!value.type().has_tensor_type()) return {};
+    // No engine has that many; inference keeps vectors of them.
     if (value.type().tensor_type().shape().dim_size() > 64)
       return error(Code::kMalformed, "'{}' declares more than 64 dimensions", value.name());
     for (const auto& d : value.type().tensor_type().shape().dim()) {
+      // Some exporters write -1 for an open dimension.
       if (d.has_dim_value() && d.dim_value() < -1) {
         return error(Code::kMalformed, "'{}' declares the dimension {}; 0 or more is allowed",
                      value.name(), d.dim_value());
@@ -77,6 +83,7 @@ class ScopeChecker {
     return false;
   }
 
+  /// Nodes are in topological order (ONNX IR), so what a node reads is known when it comes.
   Status node(const ::onnx::NodeProto& n, int position) {
     if (n.op_type().empty())
       return error(Code::kMalformed, "node {} has no operator type", node_text(n, position));
@@ -87,10 +94,7 @@ class ScopeChecker {
                      node_text(n, position), op_text(n), in);
       }
     }
-    for (const auto& a : n.attribute()) {
-      if (a.has_g()) CORELANE_TRY(graph(a.g(), false));
-      for (const auto& g : a.graphs()) CORELANE_TRY(graph(g, false));
-    }
+    for (const auto* g : subgraphs(n)) CORELANE_TRY(graph(*g, false));
     // After the subgraphs, which must not read what their own node makes.
     for (const auto& out : n.output()) {
       if (!out.empty() && !scopes_.back().insert(out).second) {
@@ -109,6 +113,11 @@ class ScopeChecker {
 
 bool is_standard_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
+bool is_onnx_domain(const std::string& domain) {
+  return is_standard_domain(domain) || domain == "ai.onnx.ml" ||
+         domain.starts_with("ai.onnx.preview");
+}
+
 std::int64_t opset_of(const ::onnx::ModelProto& model) {
   for (const auto& o : model.opset_import())
     if (is_standard_domain(o.domain())) return o.version();
@@ -121,6 +130,7 @@ Status check_structure(const ::onnx::ModelProto& model) {
   const auto& graph = model.graph();
   if (graph.output_size() == 0)
     return error(Code::kMalformed, "the graph '{}' has no output", graph.name());
+  // Doors bind outputs by name.
   std::unordered_set<std::string_view> outputs;
   for (const auto& out : graph.output())
     if (out.name().empty() || !outputs.insert(out.name()).second)

@@ -15,5 +15,7 @@ std::int64_t opset_of(const ::onnx::ModelProto& model);
 
 /// True for "" and "ai.onnx".
 bool is_standard_domain(const std::string& domain);
+/// True for those, "ai.onnx.ml" and the "ai.onnx.preview" ones.
+bool is_onnx_domain(const std::string& domain);
 
 }  // namespace corelane::onnx

@@ -11,6 +11,7 @@
 namespace corelane::onnx {
 namespace {
 
+/// Engines read weights in place, with vector instructions.
 std::size_t aligned(std::size_t n) {
   return (n + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
 }
@@ -31,6 +32,14 @@ void refer(::onnx::TensorProto& tensor, std::size_t offset, std::size_t size) {
   const std::unique_ptr<std::string> freed(tensor.release_raw_data());
 }
 
+/// The bytes go into the message.
+void store(::onnx::TensorProto& tensor, ByteSpan bytes) {
+  tensor.set_raw_data(bytes.data(), bytes.size());
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+}
+
+/// Returns the offset. The gap up to the alignment is zero.
 std::size_t append(::onnx::TensorProto& tensor, ByteSpan bytes, ByteVector& constants) {
   const std::size_t offset = aligned(constants.size());
   constants.resize(offset);
@@ -63,6 +72,7 @@ Result<std::size_t> size_of_constants(::onnx::ModelProto& model, ExternalData& e
         status = bytes.error();
         return;
       }
+      // Shared bytes are taken once, so they count once.
       if (size >= kExternalFrom && !seen.insert({bytes->data(), size}).second) return;
       unfolded += size;
       if (unfolded > external.size_of_files() + kSharedSlack) {
@@ -81,26 +91,24 @@ Result<std::size_t> size_of_constants(::onnx::ModelProto& model, ExternalData& e
 
 }  // namespace
 
-void place_tensor(::onnx::TensorProto& tensor, ByteVector& constants) {
-  if (is_external(tensor) || tensor.raw_data().size() < kExternalFrom) return;
-  append(tensor, as_byte_span(tensor.raw_data()), constants);
-}
-
 Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& external) {
   CORELANE_ASSIGN(const std::size_t total, size_of_constants(model, external));
+  // In one piece: growing would hold the constants twice.
   ByteVector constants;
   try {
     constants.reserve(total);
   } catch (const std::bad_alloc&) {
     return error(Code::kOutOfMemory, "no memory for {} bytes of constants", total);
   }
+  // for_each_tensor goes on to the end: after an error the rest does nothing.
   Status status;
   std::map<Slice, std::size_t> offsets;
   for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
     if (!status.ok()) return;
     if (!is_external(tensor)) {
       make_raw(tensor);
-      place_tensor(tensor, constants);
+      if (tensor.raw_data().size() >= kExternalFrom)
+        append(tensor, as_byte_span(tensor.raw_data()), constants);
       return;
     }
     const auto bytes = external.bytes_of(tensor);
@@ -113,9 +121,7 @@ Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& exter
       else
         offsets[slice] = append(tensor, *bytes, constants);
     } else {
-      tensor.set_raw_data(bytes->data(), bytes->size());
-      tensor.clear_external_data();
-      tensor.clear_data_location();
+      store(tensor, *bytes);
     }
   });
   CORELANE_TRY(status);
@@ -125,9 +131,7 @@ Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& exter
 Status inline_tensor(::onnx::TensorProto& tensor, ByteSpan constants) {
   if (!is_external(tensor)) return {};
   CORELANE_ASSIGN(const ByteSpan bytes, constants_slice(tensor, constants));
-  tensor.set_raw_data(bytes.data(), bytes.size());
-  tensor.clear_external_data();
-  tensor.clear_data_location();
+  store(tensor, bytes);
   return {};
 }
 

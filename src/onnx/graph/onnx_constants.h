@@ -15,9 +15,6 @@ namespace corelane::onnx {
 /// copied.
 Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& external);
 
-/// Appends a tensor's raw data to the constants and makes it external when it is large.
-void place_tensor(::onnx::TensorProto& tensor, ByteVector& constants);
-
 /// Writes the data of one external tensor back into the message.
 Status inline_tensor(::onnx::TensorProto& tensor, ByteSpan constants);
 

@@ -1,5 +1,8 @@
 #include "onnx/graph/onnx_describe.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <unordered_set>
 
 #include "corelane/base/api.h"
@@ -27,6 +30,7 @@ Result<IoEntry> describe_value(const ::onnx::ValueInfoProto& value, const char* 
                  onnx_type_name(elem_type_of(type)));
   }
   const auto shape = shape_of(type);
+  // An output's rank may come out of a run; an input's decides what a caller may give.
   if (!shape && std::string_view(role) == "input") {
     return error(Code::kUnsupportedModel,
                  "input '{}' declares no rank; give its shape when compiling (--shape {}=...)",
@@ -38,6 +42,7 @@ Result<IoEntry> describe_value(const ::onnx::ValueInfoProto& value, const char* 
   return entry;
 }
 
+/// What clients of the vendor's interface are told; IoEntry says why f16 stands for a float.
 void set_reported(const ImportOptions& options, IoEntry& entry) {
   if (!is_float(entry.desc.dtype))
     entry.reported_dtype = entry.desc.dtype;
@@ -73,12 +78,14 @@ Status set_normalisation(const ImportOptions& options, IoEntry& entry) {
     }
     const std::int64_t channels = entry.desc.shape[1];
     const auto n = static_cast<std::int64_t>(list->size());
+    // One value serves all channels.
     if (n != 1 && channels != Shape::kOpen && n != channels) {
       return error(Code::kInvalidArgument,
                    "{} for input '{}' has {} values; 1 or {} (its channels) are allowed", item.what,
                    entry.desc.name, n, channels);
     }
     for (const float v : *list) {
+      // The normalisation divides by std. Written so that NaN is refused too.
       if (item.what[0] == 's' && !(v != 0.0f)) {
         return error(Code::kInvalidArgument, "std for input '{}' holds {}; not 0 is allowed",
                      entry.desc.name, v);
@@ -90,38 +97,32 @@ Status set_normalisation(const ImportOptions& options, IoEntry& entry) {
 }
 
 Status check_names(const ImportOptions& options, const ProgramDescription& description) {
-  const auto known = [&](const std::string& name) {
-    for (const auto& in : description.inputs)
-      if (in.desc.name == name) return true;
-    return name.empty();
-  };
-  std::string names;
-  for (const auto& in : description.inputs) names += (names.empty() ? "" : ", ") + in.desc.name;
+  std::vector<std::string_view> inputs;
+  for (const auto& in : description.inputs) inputs.push_back(in.desc.name);
   for (const auto* lists : {&options.mean, &options.std}) {
     for (const auto& [name, values] : *lists) {
-      if (!known(name)) {
-        return error(Code::kInvalidArgument, "mean or std for '{}'; the inputs are: {}", name,
-                     names);
-      }
+      // "" stands for all inputs of rank 4.
+      if (name.empty() || std::ranges::find(inputs, name) != inputs.end()) continue;
+      return error(Code::kInvalidArgument, "mean or std for '{}'; the inputs are: {}", name,
+                   fmt::format("{}", fmt::join(inputs, ", ")));
     }
   }
   return {};
 }
 
+/// Those of subgraphs included.
 std::uint64_t count_nodes(const ::onnx::GraphProto& graph) {
   std::uint64_t n = 0;
   for (const auto& node : graph.node()) {
     ++n;
-    for (const auto& a : node.attribute()) {
-      if (a.has_g()) n += count_nodes(a.g());
-      for (const auto& g : a.graphs()) n += count_nodes(g);
-    }
+    for (const auto* g : subgraphs(node)) n += count_nodes(*g);
   }
   return n;
 }
 
 void describe_model(const ::onnx::ModelProto& model, const ImportOptions& options,
                     ProgramDescription& d) {
+  // `producer` is one text for people; `origin` keeps the parts as the model has them.
   d.name = model.graph().name();
   d.producer = model.producer_name();
   if (!model.producer_version().empty())
@@ -141,6 +142,7 @@ void describe_model(const ::onnx::ModelProto& model, const ImportOptions& option
 }  // namespace
 
 std::vector<int> real_inputs(const ::onnx::GraphProto& graph) {
+  // Before IR version 4 every initialiser is an input as well, with the tensor as its default.
   std::unordered_set<std::string_view> constants;
   for (const auto& t : graph.initializer()) constants.insert(t.name());
   for (const auto& t : graph.sparse_initializer()) constants.insert(t.values().name());
@@ -164,6 +166,7 @@ Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const Impor
     find_input_quant(index, constants, entry);
     set_reported(options, entry);
     CORELANE_TRY(set_normalisation(options, entry));
+    // A layout is offered for images: 4-D tensors of numbers that may be pixels.
     const bool pixels = entry.desc.dtype != DType::kBool && entry.desc.dtype != DType::kI64;
     if (entry.desc.shape.rank() == 4 && pixels) entry.preferred_layout = options.input_layout;
     d.inputs.push_back(std::move(entry));
@@ -179,6 +182,7 @@ Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const Impor
     }
     d.outputs.push_back(std::move(entry));
   }
+  // After the inputs, which the message lists.
   CORELANE_TRY(check_names(options, d));
   describe_model(model, options, d);
   return {};

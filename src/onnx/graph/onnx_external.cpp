@@ -1,7 +1,6 @@
 #include "onnx/graph/onnx_external.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "onnx/graph/onnx_tensor.h"
 
@@ -15,17 +14,6 @@ bool lies_under(const fs::path& file, const fs::path& folder) {
   if (folder.empty()) return false;
   const auto [f, end] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
   return f == folder.end() && end != file.end();
-}
-
-Result<std::uint64_t> number(const std::string& text, const std::string& key,
-                             const std::string& tensor) {
-  std::uint64_t v = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (ec != std::errc() || end != text.data() + text.size()) {
-    return error(Code::kMalformed, "tensor '{}': external data {} '{}' is not a whole number",
-                 tensor, key, text);
-  }
-  return v;
 }
 
 }  // namespace
@@ -52,6 +40,7 @@ Result<fs::path> ExternalData::resolve(const std::string& location, const std::s
                  tensor, location);
   }
   std::error_code ec;
+  // Each step of the path, since any of them may be the link.
   if (strict_links_) {
     fs::path step = root_;
     for (const auto& part : relative) {
@@ -64,6 +53,7 @@ Result<fs::path> ExternalData::resolve(const std::string& location, const std::s
       }
     }
   }
+  // canonical() follows links and takes ".." out: what it gives is compared.
   const fs::path joined = root_ / relative;
   const fs::path resolved = fs::canonical(joined, ec);
   if (ec) {
@@ -74,6 +64,7 @@ Result<fs::path> ExternalData::resolve(const std::string& location, const std::s
                    joined.string());
     }
   }
+  // A model may be a link into a store of models: then its data lie beside the link's target.
   if (!lies_under(resolved, root_) && !lies_under(resolved, linked_root_)) {
     return error(Code::kInvalidArgument,
                  "tensor '{}': external data '{}' lies outside of the model's folder '{}'; move "
@@ -99,34 +90,23 @@ Result<const MappedFile*> ExternalData::open(const std::string& location,
 
 Result<ByteSpan> ExternalData::bytes_of(const ::onnx::TensorProto& tensor) {
   const std::string& name = tensor.name();
-  std::string location;
-  std::uint64_t offset = 0;
-  std::optional<std::uint64_t> length;
-  for (const auto& entry : tensor.external_data()) {
-    if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset") {
-      // The macro is two statements.
-      CORELANE_ASSIGN(offset, number(entry.value(), "offset", name));
-    }
-    if (entry.key() == "length") {
-      // The macro is two statements.
-      CORELANE_ASSIGN(length, number(entry.value(), "length", name));
-    }
-  }
+  CORELANE_ASSIGN(const ExternalPlace place, external_place(tensor));
   if (tensor.data_type() == ::onnx::TensorProto::STRING)
     return error(Code::kMalformed, "tensor '{}': strings cannot be external data", name);
   CORELANE_ASSIGN(const std::size_t wanted, tensor_bytes(tensor));
-  if (length && *length != wanted) {
+  // The length is optional in ONNX; the shape decides.
+  if (place.length && *place.length != wanted) {
     return error(Code::kMalformed,
                  "tensor '{}': its shape needs {} bytes, its external data declare {}", name,
-                 wanted, *length);
+                 wanted, *place.length);
   }
-  CORELANE_ASSIGN(const MappedFile* file, open(location, name));
-  auto slice = checked_slice(file->bytes(), offset, wanted, fmt::format("tensor '{}'", name));
+  CORELANE_ASSIGN(const MappedFile* file, open(place.location, name));
+  auto slice = checked_slice(file->bytes(), place.offset, wanted, fmt::format("tensor '{}'", name));
+  // Said again with the file's name, which checked_slice() does not know.
   if (!slice) {
     return error(Code::kMalformed,
                  "tensor '{}': bytes {} to {} of the external data file '{}', which has {}", name,
-                 offset, offset + wanted, file->path().string(), file->bytes().size());
+                 place.offset, place.offset + wanted, file->path().string(), file->bytes().size());
   }
   return *slice;
 }

@@ -48,6 +48,12 @@ void set_attribute(::onnx::NodeProto& node, const std::string& name, std::int64_
   a.set_i(value);
 }
 
+void set_attribute(::onnx::NodeProto& node, const std::string& name, float value) {
+  auto& a = fresh_attribute(node, name);
+  a.set_type(::onnx::AttributeProto::FLOAT);
+  a.set_f(value);
+}
+
 void set_attribute(::onnx::NodeProto& node, const std::string& name, const std::string& value) {
   auto& a = fresh_attribute(node, name);
   a.set_type(::onnx::AttributeProto::STRING);
@@ -67,12 +73,36 @@ void remove_attribute(::onnx::NodeProto& node, std::string_view name) {
     if (node.attribute(i).name() == name) node.mutable_attribute()->DeleteSubrange(i, 1);
 }
 
+/// Trailing inputs may be missing, inner ones are "" when left out: both are "" here.
 const std::string& input_of(const ::onnx::NodeProto& node, int i) {
   static const std::string kNone;
   return i < node.input_size() ? node.input(i) : kNone;
 }
 
+bool has_output(const ::onnx::NodeProto& node, int i) {
+  return i < node.output_size() && !node.output(i).empty();
+}
+
+std::vector<const ::onnx::GraphProto*> subgraphs(const ::onnx::NodeProto& node) {
+  std::vector<const ::onnx::GraphProto*> graphs;
+  for (const auto& a : node.attribute()) {
+    if (a.has_g()) graphs.push_back(&a.g());
+    for (const auto& g : a.graphs()) graphs.push_back(&g);
+  }
+  return graphs;
+}
+
+std::vector<::onnx::GraphProto*> mutable_subgraphs(::onnx::NodeProto& node) {
+  std::vector<::onnx::GraphProto*> graphs;
+  for (auto& a : *node.mutable_attribute()) {
+    if (a.has_g()) graphs.push_back(a.mutable_g());
+    for (auto& g : *a.mutable_graphs()) graphs.push_back(&g);
+  }
+  return graphs;
+}
+
 GraphIndex::GraphIndex(const ::onnx::GraphProto& graph) {
+  // Each name is made once: check_structure() has refused other models.
   for (const auto& t : graph.initializer()) constants_.emplace(t.name(), &t);
   for (const auto& node : graph.node()) {
     for (const auto& out : node.output())
@@ -83,20 +113,16 @@ GraphIndex::GraphIndex(const ::onnx::GraphProto& graph) {
     }
     add_readers(node, node);
   }
-  for (const auto& out : graph.output()) outputs_.emplace(out.name(), true);
+  for (const auto& out : graph.output()) outputs_.insert(out.name());
 }
 
 /// What a subgraph reads its node reads: a rewrite of the graph above has to see it.
 void GraphIndex::add_readers(const ::onnx::NodeProto& reader, const ::onnx::NodeProto& node) {
   for (const auto& in : node.input())
     if (!in.empty()) readers_[in].push_back(&reader);
-  const auto below = [&](const ::onnx::GraphProto& g) {
-    for (const auto& n : g.node()) add_readers(reader, n);
-    for (const auto& out : g.output()) readers_[out.name()].push_back(&reader);
-  };
-  for (const auto& a : node.attribute()) {
-    if (a.has_g()) below(a.g());
-    for (const auto& g : a.graphs()) below(g);
+  for (const auto* g : subgraphs(node)) {
+    for (const auto& n : g->node()) add_readers(reader, n);
+    for (const auto& out : g->output()) readers_[out.name()].push_back(&reader);
   }
 }
 

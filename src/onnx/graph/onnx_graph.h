@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "corelane/base/bytes.h"
@@ -23,6 +24,7 @@ std::string string_attribute(const ::onnx::NodeProto& node, std::string_view nam
 /// Empty when there is none.
 std::vector<std::int64_t> ints_attribute(const ::onnx::NodeProto& node, std::string_view name);
 void set_attribute(::onnx::NodeProto& node, const std::string& name, std::int64_t value);
+void set_attribute(::onnx::NodeProto& node, const std::string& name, float value);
 void set_attribute(::onnx::NodeProto& node, const std::string& name, const std::string& value);
 void set_attribute(::onnx::NodeProto& node, const std::string& name,
                    const std::vector<std::int64_t>& values);
@@ -30,6 +32,12 @@ void remove_attribute(::onnx::NodeProto& node, std::string_view name);
 
 /// Input i's name, "" when it is left out.
 const std::string& input_of(const ::onnx::NodeProto& node, int i);
+/// False for an output that is left out.
+bool has_output(const ::onnx::NodeProto& node, int i);
+
+/// The graphs that the node's attributes hold, in their order.
+std::vector<const ::onnx::GraphProto*> subgraphs(const ::onnx::NodeProto& node);
+std::vector<::onnx::GraphProto*> mutable_subgraphs(::onnx::NodeProto& node);
 
 /// An index over a graph that must not change while it is used.
 class GraphIndex {
@@ -50,7 +58,7 @@ class GraphIndex {
   std::unordered_map<std::string_view, const ::onnx::TensorProto*> constants_;
   std::unordered_map<std::string_view, const ::onnx::NodeProto*> producers_;
   std::unordered_map<std::string_view, std::vector<const ::onnx::NodeProto*>> readers_;
-  std::unordered_map<std::string_view, bool> outputs_;
+  std::unordered_set<std::string_view> outputs_;
 };
 
 }  // namespace corelane::onnx

@@ -5,14 +5,21 @@
 
 namespace corelane::onnx {
 
-Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model) {
+Status read_model(ByteSpan bytes, ::onnx::ModelProto& model) {
+  // protobuf allocates while it reads: sizes and nesting are looked at before.
   CORELANE_TRY(check_wire(bytes));
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return error(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
+  return {};
+}
+
+Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model) {
+  CORELANE_TRY(read_model(bytes, model));
   return check_structure(model);
 }
 
 Result<ByteVector> serialize_model(const ::onnx::ModelProto& model) {
+  // protobuf counts bytes in an int.
   const std::size_t size = model.ByteSizeLong();
   if (size > std::size_t{0x7FFFFFFF}) {
     return error(Code::kUnsupportedModel, "the model takes {} bytes; protobuf allows 2147483647",

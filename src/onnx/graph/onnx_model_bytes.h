@@ -7,8 +7,11 @@
 
 namespace corelane::onnx {
 
-/// Checked before (sizes, depth) and after (structure) protobuf reads them. kMalformed,
-/// kOutOfMemory, kUnsupportedModel.
+/// Checks sizes and nesting of the bytes, then parses them; what the graph says may be anything.
+/// kMalformed, kOutOfMemory.
+Status read_model(ByteSpan bytes, ::onnx::ModelProto& model);
+
+/// read_model(), and a check of the graph's structure. kMalformed, kOutOfMemory, kUnsupportedModel.
 Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model);
 
 /// kUnsupportedModel from 2 GiB on, which protobuf cannot write.

@@ -10,12 +10,11 @@ using T = ::onnx::TensorProto;
 }  // namespace
 
 std::size_t onnx_type_bits(std::int32_t onnx_type) noexcept {
-  if (const DType known = dtype_from_onnx(onnx_type); known != DType::kUndefined)
-    return dtype_bits(known);
   switch (onnx_type) {
     case T::UINT2:
     case T::INT2:
       return 2;
+    // Types that Corelane has none for are stored and handed on all the same.
     case T::FLOAT4E2M1:
       return 4;
     case T::FLOAT6E2M3:
@@ -32,7 +31,7 @@ std::size_t onnx_type_bits(std::int32_t onnx_type) noexcept {
     case T::COMPLEX128:
       return 128;
     default:
-      return 0;
+      return dtype_bits(dtype_from_onnx(onnx_type));
   }
 }
 
@@ -45,6 +44,7 @@ std::optional<Shape> shape_of(const ::onnx::TypeProto& type) {
   if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return std::nullopt;
   std::vector<std::int64_t> dims;
   for (const auto& d : type.tensor_type().shape().dim()) {
+    // A symbol, nothing at all, and the -1 of some exporters: open.
     const bool fixed = d.has_dim_value() && d.dim_value() >= 0;
     dims.push_back(fixed ? d.dim_value() : Shape::kOpen);
   }
@@ -60,6 +60,7 @@ std::string op_text(const ::onnx::NodeProto& node) {
   return node.domain() + "." + node.op_type();
 }
 
+/// Exporters leave names out; the position and an output find such a node in a viewer.
 std::string node_text(const ::onnx::NodeProto& node, int position) {
   if (!node.name().empty()) return node.name();
   for (const auto& out : node.output())

@@ -1,4 +1,5 @@
-/// The generated ONNX classes, and what of their element types Corelane knows. Private to model.
+/// The generated ONNX classes, and what of their element types Corelane knows. Private to this
+/// room.
 #pragma once
 
 #pragma GCC diagnostic push

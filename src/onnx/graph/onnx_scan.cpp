@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 
 #include "base/wire.h"
@@ -22,52 +23,31 @@ constexpr std::size_t kSmallSize =
               sizeof(::onnx::DeviceConfigurationProto), sizeof(::onnx::SimpleShardedDimProto),
               sizeof(::onnx::TypeProto::Opaque)});
 
-/// Of the parsed object alone.
-std::size_t size_of(Kind kind) {
-  switch (kind) {
-    case Kind::kModel:
-      return sizeof(::onnx::ModelProto);
-    case Kind::kGraph:
-      return sizeof(::onnx::GraphProto);
-    case Kind::kNode:
-      return sizeof(::onnx::NodeProto);
-    case Kind::kAttribute:
-      return sizeof(::onnx::AttributeProto);
-    case Kind::kTensor:
-      return sizeof(::onnx::TensorProto);
-    case Kind::kSparse:
-      return sizeof(::onnx::SparseTensorProto);
-    case Kind::kValueInfo:
-      return sizeof(::onnx::ValueInfoProto);
-    case Kind::kType:
-      return sizeof(::onnx::TypeProto);
-    case Kind::kTensorType:
-      return sizeof(::onnx::TypeProto::Tensor);
-    case Kind::kHolder:
-      return sizeof(::onnx::TypeProto::Sequence);
-    case Kind::kMap:
-      return sizeof(::onnx::TypeProto::Map);
-    case Kind::kShape:
-      return sizeof(::onnx::TensorShapeProto);
-    case Kind::kFunction:
-      return sizeof(::onnx::FunctionProto);
-    case Kind::kTraining:
-      return sizeof(::onnx::TrainingInfoProto);
-    case Kind::kAnnotation:
-      return sizeof(::onnx::TensorAnnotation);
-    case Kind::kDeviceUse:
-      return sizeof(::onnx::NodeDeviceConfigurationProto);
-    case Kind::kSharding:
-      return sizeof(::onnx::ShardingSpecProto);
-    case Kind::kShardedDim:
-      return sizeof(::onnx::ShardedDimProto);
-    case Kind::kIntList:
-      return sizeof(::onnx::IntIntListEntryProto);
-    default:
-      return kSmallSize;
-  }
-}
+/// Of the parsed objects alone, in the order of Kind from kModel on.
+constexpr std::size_t kSizes[] = {sizeof(::onnx::ModelProto),
+                                  sizeof(::onnx::GraphProto),
+                                  sizeof(::onnx::NodeProto),
+                                  sizeof(::onnx::AttributeProto),
+                                  sizeof(::onnx::TensorProto),
+                                  sizeof(::onnx::SparseTensorProto),
+                                  sizeof(::onnx::ValueInfoProto),
+                                  sizeof(::onnx::TypeProto),
+                                  sizeof(::onnx::TypeProto::Tensor),
+                                  sizeof(::onnx::TypeProto::Sequence),
+                                  sizeof(::onnx::TypeProto::Map),
+                                  sizeof(::onnx::TensorShapeProto),
+                                  kSmallSize,
+                                  sizeof(::onnx::FunctionProto),
+                                  sizeof(::onnx::TrainingInfoProto),
+                                  sizeof(::onnx::TensorAnnotation),
+                                  sizeof(::onnx::NodeDeviceConfigurationProto),
+                                  sizeof(::onnx::ShardingSpecProto),
+                                  sizeof(::onnx::ShardedDimProto),
+                                  sizeof(::onnx::IntIntListEntryProto)};
+constexpr auto kFirst = static_cast<std::size_t>(Kind::kModel);
+static_assert(std::size(kSizes) == static_cast<std::size_t>(Kind::kIntList) + 1 - kFirst);
 
+/// What a model of any size may take: a small one grows by more than twice.
 constexpr std::size_t kAllowance = std::size_t{128} << 20;
 
 class Scanner {
@@ -84,6 +64,7 @@ class Scanner {
   }
 
   Status spend(std::size_t bytes) {
+    // Sums of sizes of one input below 2 GiB: no overflow in 64 bits.
     spent_ += bytes;
     if (spent_ <= limit_) return {};
     return error(Code::kOutOfMemory,
@@ -108,7 +89,7 @@ class Scanner {
 
   Status message(Kind kind, ByteSpan bytes, int depth) {
     if (Status deep = check_wire_depth(depth); !deep.ok()) return broken(deep, bytes);
-    CORELANE_TRY(spend(size_of(kind) + kPerObject));
+    CORELANE_TRY(spend(kSizes[static_cast<std::size_t>(kind) - kFirst] + kPerObject));
     for (WireReader fields(bytes); !fields.at_end();) {
       const auto field = fields.next();
       if (!field) return broken(field.error(), bytes);
@@ -129,6 +110,7 @@ class Scanner {
 
 Status check_wire(ByteSpan model) {
   if (model.empty()) return error(Code::kMalformed, "not an ONNX model: it is empty");
+  // protobuf counts bytes in an int.
   if (model.size() > std::size_t{0x7FFFFFFF}) {
     return error(Code::kMalformed,
                  "an ONNX model of {} bytes; protobuf allows 2147483647: store the weights as "

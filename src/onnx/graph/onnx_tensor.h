@@ -13,8 +13,6 @@
 
 namespace corelane::onnx {
 
-/// Number of elements; kMalformed for negative dimensions or overflow.
-Result<std::size_t> tensor_elements(const ::onnx::TensorProto& tensor);
 /// Bytes of the tensor as raw data; kMalformed for overflow or an unknown element type. 0 for
 /// strings.
 Result<std::size_t> tensor_bytes(const ::onnx::TensorProto& tensor);
@@ -30,14 +28,21 @@ Status check_tensor(const ::onnx::TensorProto& tensor, std::string_view owner);
 /// check_tensor; strings and external tensors are left alone.
 void make_raw(::onnx::TensorProto& tensor);
 
-/// The raw bytes of a tensor that has passed make_raw, wherever they lie; empty for strings.
-ByteSpan raw_bytes(const ::onnx::TensorProto& tensor, ByteSpan constants);
+/// Where an external tensor says that its bytes lie.
+struct ExternalPlace {
+  std::string location;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> length;
+};
+/// kMalformed where a number is none.
+Result<ExternalPlace> external_place(const ::onnx::TensorProto& tensor);
 
 /// Offset and length of a tensor in the constants; kMalformed when they leave it or the length is
 /// not the tensor's.
 Result<ByteSpan> constants_slice(const ::onnx::TensorProto& tensor, ByteSpan constants);
 
-/// Values as integers (bool and integer types), nullopt for other types.
+/// Values, wherever they lie, of a tensor that has passed make_raw: as integers (bool and integer
+/// types), nullopt for other types.
 std::optional<std::vector<std::int64_t>> read_ints(const ::onnx::TensorProto& tensor,
                                                    ByteSpan constants);
 /// Values as doubles (f32, f16, bf16, f64 and integers).

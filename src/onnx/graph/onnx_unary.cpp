@@ -4,6 +4,7 @@
 
 namespace corelane::onnx {
 
+/// Casts are not among them: their type is another.
 bool is_unary(std::string_view op) {
   static const std::set<std::string_view> kNames{// clang-format off
       "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Clip", "Cos",

@@ -1,6 +1,7 @@
 /// Visits every graph, node and tensor of a model, those of subgraphs and functions included.
 #pragma once
 
+#include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_proto.h"
 
 namespace corelane::onnx {
@@ -9,12 +10,8 @@ namespace corelane::onnx {
 template <class F>
 void for_each_graph(::onnx::GraphProto& graph, const F& f) {
   f(graph);
-  for (auto& node : *graph.mutable_node()) {
-    for (auto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) for_each_graph(*attribute.mutable_g(), f);
-      for (auto& g : *attribute.mutable_graphs()) for_each_graph(g, f);
-    }
-  }
+  for (auto& node : *graph.mutable_node())
+    for (auto* below : mutable_subgraphs(node)) for_each_graph(*below, f);
 }
 
 namespace detail {
@@ -23,12 +20,15 @@ template <class F>
 void visit_attribute_tensors(::onnx::AttributeProto& attribute, const F& f);
 
 template <class F>
+void visit_sparse(::onnx::SparseTensorProto& sparse, const F& f) {
+  f(*sparse.mutable_values());
+  f(*sparse.mutable_indices());
+}
+
+template <class F>
 void visit_graph_tensors(::onnx::GraphProto& graph, const F& f) {
   for (auto& t : *graph.mutable_initializer()) f(t);
-  for (auto& s : *graph.mutable_sparse_initializer()) {
-    f(*s.mutable_values());
-    f(*s.mutable_indices());
-  }
+  for (auto& s : *graph.mutable_sparse_initializer()) visit_sparse(s, f);
   for (auto& node : *graph.mutable_node())
     for (auto& a : *node.mutable_attribute()) visit_attribute_tensors(a, f);
 }
@@ -37,12 +37,8 @@ template <class F>
 void visit_attribute_tensors(::onnx::AttributeProto& attribute, const F& f) {
   if (attribute.has_t()) f(*attribute.mutable_t());
   for (auto& t : *attribute.mutable_tensors()) f(t);
-  const auto sparse = [&](::onnx::SparseTensorProto& s) {
-    f(*s.mutable_values());
-    f(*s.mutable_indices());
-  };
-  if (attribute.has_sparse_tensor()) sparse(*attribute.mutable_sparse_tensor());
-  for (auto& s : *attribute.mutable_sparse_tensors()) sparse(s);
+  if (attribute.has_sparse_tensor()) visit_sparse(*attribute.mutable_sparse_tensor(), f);
+  for (auto& s : *attribute.mutable_sparse_tensors()) visit_sparse(s, f);
   if (attribute.has_g()) visit_graph_tensors(*attribute.mutable_g(), f);
   for (auto& g : *attribute.mutable_graphs()) visit_graph_tensors(g, f);
 }

@@ -18,8 +18,13 @@ bool ValueFacts::known_ints() const {
   return ints && std::find(ints->begin(), ints->end(), kUnknownInt) == ints->end();
 }
 
+std::optional<std::int64_t> ValueFacts::one_int() const {
+  return known_ints() && ints->size() == 1 ? std::optional(ints->front()) : std::nullopt;
+}
+
 const ValueFacts& FactsTable::of(const std::string& name) const {
   static const ValueFacts kNothing;
+  // "" is an input that is left out.
   if (name.empty()) return kNothing;
   const auto it = facts_.find(name);
   if (it != facts_.end()) return it->second;
@@ -36,6 +41,7 @@ void FactsTable::learn(const std::string& name, const ::onnx::TensorProto& tenso
                        ByteSpan constants) {
   ValueFacts facts;
   facts.elem = tensor.data_type();
+  // Dimensions were checked when the tensors were taken.
   facts.shape = Shape(std::vector<std::int64_t>(tensor.dims().begin(), tensor.dims().end()));
   const auto elements = facts.shape->elements();
   if (elements && *elements <= most_values(tensor.data_type())) {

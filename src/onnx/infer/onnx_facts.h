@@ -29,6 +29,8 @@ struct ValueFacts {
   bool is_static() const { return shape && shape->is_static(); }
   /// All elements known.
   bool known_ints() const;
+  /// The element of a list of one, where it is known.
+  std::optional<std::int64_t> one_int() const;
   std::int64_t rank() const { return shape ? static_cast<std::int64_t>(shape->rank()) : -1; }
 };
 

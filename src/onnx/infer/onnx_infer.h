@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/infer/onnx_facts.h"
@@ -27,7 +28,6 @@ struct InferContext {
   FactsTable& facts;
 
   const ValueFacts& in(int i) const { return sound(facts.of(input_of(node, i))); }
-  bool has_output(int i) const { return i < node.output_size() && !node.output(i).empty(); }
   void set(int output, std::int32_t elem, std::optional<Shape> shape) const;
   /// The one way into the table: what does not fit together, or is too much to keep, is dropped. So
   /// `ints` and `floats` that a rule finds have as many elements as the shape says.
@@ -36,14 +36,14 @@ struct InferContext {
   std::optional<std::vector<std::int64_t>> ints_of(int i, std::string_view attribute) const;
 };
 
-/// `axis` in 0..rank-1; nullopt when it is outside.
+/// `axis` in 0..rank-1; nullopt when it is outside, as kUnknownInt is.
 std::optional<std::size_t> normal_axis(std::int64_t axis, std::size_t rank);
 /// Numpy broadcasting; an open dimension stays open unless the other decides it.
 std::optional<Shape> broadcast(const std::optional<Shape>& a, const std::optional<Shape>& b);
 
-/// Each returns false when the operator is not one of its own.
-bool infer_elementwise(const InferContext& c);
-bool infer_shape_ops(const InferContext& c);
-bool infer_layers(const InferContext& c);
+/// By operator. Of those that compute or change shapes, and of those that compute with elements.
+using InferTable = std::unordered_map<std::string_view, void (*)(const InferContext&)>;
+const InferTable& shape_inference();
+const InferTable& layer_inference();
 
 }  // namespace corelane::onnx

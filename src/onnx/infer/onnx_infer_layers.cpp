@@ -14,6 +14,7 @@ using Ints = std::vector<std::int64_t>;
 
 constexpr std::int64_t kOpen = Shape::kOpen;
 
+/// The list of an attribute; `n` times `otherwise` where it is missing or has another length.
 Ints ints_or(const ::onnx::NodeProto& node, std::string_view name, std::size_t n,
              std::int64_t otherwise) {
   Ints values = ints_attribute(node, name);
@@ -29,8 +30,10 @@ std::int64_t window_size(std::int64_t in, std::int64_t kernel, std::int64_t stri
                          std::int64_t dilation, Checked pads, const std::string& auto_pad,
                          bool ceil_mode, std::int64_t pad_begin) {
   const auto usual = [](Checked v) { return v.is_within(-kMostWindow, kMostWindow); };
+  // A size that is not known, or that no operator allows, leaves the output open.
   if (in < 0 || kernel < 1 || stride < 1 || dilation < 1) return kOpen;
   if (!usual(in) || !usual(stride) || !usual(pads) || !usual(pad_begin)) return kOpen;
+  // ONNX: SAME pads so that the output is the input by the stride, rounded up.
   if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") return (in + stride - 1) / stride;
   const Checked span = (Checked(kernel) - 1) * dilation + 1;
   const std::int64_t room = (Checked(in) + (auto_pad == "VALID" ? 0 : pads) - span).or_open();
@@ -41,6 +44,7 @@ std::int64_t window_size(std::int64_t in, std::int64_t kernel, std::int64_t stri
   return out;
 }
 
+/// `channels` 0: as many as the input has. Pads are all beginnings, then all ends.
 void infer_window(const InferContext& c, std::int64_t channels, const Ints& kernel,
                   std::int32_t elem) {
   const auto& x = c.in(0).shape;
@@ -60,11 +64,13 @@ void infer_window(const InferContext& c, std::int64_t channels, const Ints& kern
   if (c.node.op_type() == "MaxPool") c.set(1, T::INT64, shape);
 }
 
+/// Weights are [output channels, input channels / group, kernel...].
 void infer_conv(const InferContext& c) {
   const auto& x = c.in(0).shape;
   const int weight_input = c.node.op_type() == "QLinearConv" ? 3 : 1;
   const auto& w = c.in(weight_input).shape;
   std::int32_t elem = c.in(0).elem;
+  // ONNX: sums of 8-bit products are i32; QLinearConv gives the type of its output zero point.
   if (c.node.op_type() == "ConvInteger") elem = T::INT32;
   if (c.node.op_type() == "QLinearConv") elem = c.in(7).elem;
   if (!x || !w || x->rank() < 3 || w->rank() != x->rank()) return c.set(0, elem, std::nullopt);
@@ -79,6 +85,7 @@ void infer_pool(const InferContext& c) {
   infer_window(c, 0, kernel, c.in(0).elem);
 }
 
+/// Weights are [input channels, output channels / group, kernel...].
 void infer_conv_transpose(const InferContext& c) {
   const auto& x = c.in(0).shape;
   const auto& w = c.in(1).shape;
@@ -97,6 +104,7 @@ void infer_conv_transpose(const InferContext& c) {
     const std::int64_t in = (*x)[2 + i];
     auto& out = shape[2 + i];
     out = kOpen;
+    // output_shape decides, and the pads follow from it.
     if (wanted.size() == n) {
       out = wanted[i];
     } else if (in >= 0 && (*w)[2 + i] > 0) {
@@ -117,6 +125,7 @@ void infer_global_pool(const InferContext& c) {
   c.set(0, c.in(0).elem, shape);
 }
 
+/// A is M x K or, turned, K x M; B is K x N or N x K.
 void infer_gemm(const InferContext& c) {
   const auto& a = c.in(0).shape;
   const auto& b = c.in(1).shape;
@@ -126,6 +135,8 @@ void infer_gemm(const InferContext& c) {
   c.set(0, c.in(0).elem, Shape{m, n});
 }
 
+/// numpy's matmul: a vector is a row on the left, a column on the right, and its 1 is dropped
+/// again.
 std::optional<Shape> product_shape(const std::optional<Shape>& a, const std::optional<Shape>& b) {
   if (!a || !b || a->rank() == 0 || b->rank() == 0) return std::nullopt;
   Ints left = a->dims();
@@ -143,6 +154,7 @@ std::optional<Shape> product_shape(const std::optional<Shape>& a, const std::opt
   return Shape(std::move(dims));
 }
 
+/// QLinearMatMul: a, its scale and zero point, b, its two, then those of the output.
 void infer_matmul(const InferContext& c) {
   const std::string& op = c.node.op_type();
   if (op == "QLinearMatMul")
@@ -155,6 +167,7 @@ void infer_reduce(const InferContext& c) {
   const auto& from = c.in(0).shape;
   const bool arg = c.node.op_type().starts_with("Arg");
   const std::int32_t elem = arg ? static_cast<std::int32_t>(T::INT64) : c.in(0).elem;
+  // ONNX: keepdims is 1 unless given.
   const bool keep = int_attribute(c.node, "keepdims", 1) != 0;
   if (!from) return c.set(0, elem, std::nullopt);
   std::vector<bool> reduced(from->rank(), false);
@@ -164,16 +177,18 @@ void infer_reduce(const InferContext& c) {
     reduced[*axis] = true;
   } else {
     const auto axes = c.ints_of(1, "axes");
+    // Axes that come at run time: with keepdims the rank stands at least.
     if (!axes && !input_of(c.node, 1).empty()) {
       if (keep) c.set(0, elem, Shape(Ints(from->rank(), kOpen)));
       return;
     }
     if (!axes || axes->empty()) {
+      // No axes: all of them, or none by this attribute.
       if (int_attribute(c.node, "noop_with_empty_axes", 0) != 0) return c.set(0, elem, from);
       reduced.assign(from->rank(), true);
     } else {
       for (const auto a : *axes) {
-        const auto axis = a == kUnknownInt ? std::nullopt : normal_axis(a, from->rank());
+        const auto axis = normal_axis(a, from->rank());
         if (!axis) return;
         reduced[*axis] = true;
       }
@@ -188,6 +203,7 @@ void infer_reduce(const InferContext& c) {
   c.set(0, elem, Shape(std::move(dims)));
 }
 
+/// LayerNormalization also gives mean and inverse deviation, f32, with 1 for what it reduces.
 void infer_normalization(const InferContext& c) {
   const auto& x = c.in(0).shape;
   c.set(0, c.in(0).elem, x);
@@ -200,6 +216,8 @@ void infer_normalization(const InferContext& c) {
   c.set(2, T::FLOAT, stats);
 }
 
+/// The zero point's type decides, then output_dtype, then ONNX's default. Reals take the scale's
+/// type.
 void infer_quantize(const InferContext& c) {
   std::int32_t elem = c.in(2).elem;
   const auto asked = static_cast<std::int32_t>(int_attribute(c.node, "output_dtype", 0));
@@ -215,9 +233,11 @@ void infer_resize(const InferContext& c) {
   const auto& x = c.in(0).shape;
   if (!x) return c.set(0, c.in(0).elem, std::nullopt);
   Shape shape(Ints(x->rank(), kOpen));
+  // Before operator set 11 input 1 holds the scales; since then roi, scales, sizes.
   const bool old = c.node.op_type() == "Upsample" || c.opset < 11;
   const auto& scales = c.in(old ? 1 : 2).floats;
   const auto& sizes = c.in(3).ints;
+  // Other forms decide the size from a region or a ratio: left open here.
   const bool plain =
       ints_attribute(c.node, "axes").empty() &&
       string_attribute(c.node, "keep_aspect_ratio_policy", "stretch") == "stretch" &&
@@ -230,6 +250,7 @@ void infer_resize(const InferContext& c) {
   c.set(0, c.in(0).elem, shape);
 }
 
+/// Blocks of b x b move between the channels and the plane.
 void infer_space_depth(const InferContext& c) {
   const auto& x = c.in(0).shape;
   const std::int64_t b = int_attribute(c.node, "blocksize", 0);
@@ -248,6 +269,7 @@ void infer_space_depth(const InferContext& c) {
   c.set(0, c.in(0).elem, shape);
 }
 
+/// X is [steps, batch, input], R [directions, gates, hidden]; layout 1 puts the batch first.
 void infer_recurrent(const InferContext& c) {
   const auto& x = c.in(0).shape;
   const auto& r = c.in(2).shape;
@@ -267,20 +289,20 @@ void infer_recurrent(const InferContext& c) {
   if (c.node.op_type() == "LSTM") c.set(2, c.in(0).elem, last);
 }
 
+/// Values and their indices. `k` is an attribute before operator set 10.
 void infer_topk(const InferContext& c) {
   auto shape = c.in(0).shape;
   if (shape) {
     const auto axis = normal_axis(int_attribute(c.node, "axis", -1), shape->rank());
     if (!axis) return;
-    const auto& k = c.in(1).ints;
-    std::int64_t size = c.opset < 10 ? int_attribute(c.node, "k", kOpen) : kOpen;
-    if (c.opset >= 10 && k && k->size() == 1 && k->front() != kUnknownInt) size = k->front();
-    (*shape)[*axis] = size;
+    (*shape)[*axis] =
+        c.opset < 10 ? int_attribute(c.node, "k", kOpen) : c.in(1).one_int().value_or(kOpen);
   }
   c.set(0, c.in(0).elem, shape);
   c.set(1, T::INT64, shape);
 }
 
+/// Operators whose output follows from an index, or from how many elements there are.
 void infer_indexed(const InferContext& c) {
   const std::string& op = c.node.op_type();
   if (op == "GatherElements") return c.set(0, c.in(0).elem, c.in(1).shape);
@@ -291,9 +313,11 @@ void infer_indexed(const InferContext& c) {
     return c.set(0, std::move(size));
   }
   if (op == "NonZero") {
+    // One column per hit: how many comes out of the run. A scalar counts as a vector.
     if (c.in(0).shape) c.set(0, T::INT64, Shape{std::max<std::int64_t>(c.in(0).rank(), 1), kOpen});
     return;
   }
+  // Rows of batch, class and box.
   if (op == "NonMaxSuppression") return c.set(0, T::INT64, Shape{kOpen, 3});
   const auto& data = c.in(0).shape;
   const auto& index = c.in(1).shape;
@@ -301,10 +325,10 @@ void infer_indexed(const InferContext& c) {
     if (!data) return c.set(0, c.in(2).elem, std::nullopt);
     const auto axis = normal_axis(int_attribute(c.node, "axis", -1), data->rank() + 1);
     if (!axis) return;
+    // The new dimension is put in at `axis`; its size is a value.
     Ints dims = data->dims();
-    const auto& depth = c.in(1).ints;
-    dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(*axis),
-                depth && depth->size() == 1 && depth->front() >= 0 ? depth->front() : kOpen);
+    const std::int64_t depth = c.in(1).one_int().value_or(kOpen);
+    dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(*axis), std::max(depth, kOpen));
     return c.set(0, c.in(2).elem, Shape(std::move(dims)));
   }
   // GatherND
@@ -314,6 +338,7 @@ void infer_indexed(const InferContext& c) {
   const std::int64_t last = (*index)[index->rank() - 1];
   if (last < 0 || batch + static_cast<std::size_t>(last) > data->rank())
     return c.set(0, c.in(0).elem, std::nullopt);
+  // The index's dimensions but the last, then what that one does not reach of the data.
   Ints dims(index->dims().begin(), index->dims().end() - 1);
   dims.insert(dims.end(), data->dims().begin() + static_cast<std::ptrdiff_t>(batch) + last,
               data->dims().end());
@@ -322,57 +347,32 @@ void infer_indexed(const InferContext& c) {
 
 }  // namespace
 
-bool infer_layers(const InferContext& c) {
-  static const std::unordered_map<std::string_view, void (*)(const InferContext&)> kTable{
-      {"Conv", infer_conv},
-      {"ConvInteger", infer_conv},
-      {"QLinearConv", infer_conv},
-      {"ConvTranspose", infer_conv_transpose},
-      {"MaxPool", infer_pool},
-      {"AveragePool", infer_pool},
-      {"LpPool", infer_pool},
-      {"GlobalAveragePool", infer_global_pool},
-      {"GlobalMaxPool", infer_global_pool},
-      {"GlobalLpPool", infer_global_pool},
-      {"Gemm", infer_gemm},
-      {"MatMul", infer_matmul},
-      {"MatMulInteger", infer_matmul},
-      {"QLinearMatMul", infer_matmul},
-      {"ReduceSum", infer_reduce},
-      {"ReduceMean", infer_reduce},
-      {"ReduceMax", infer_reduce},
-      {"ReduceMin", infer_reduce},
-      {"ReduceProd", infer_reduce},
-      {"ReduceL1", infer_reduce},
-      {"ReduceL2", infer_reduce},
-      {"ReduceLogSum", infer_reduce},
-      {"ReduceLogSumExp", infer_reduce},
-      {"ReduceSumSquare", infer_reduce},
-      {"ArgMax", infer_reduce},
-      {"ArgMin", infer_reduce},
-      {"BatchNormalization", infer_normalization},
-      {"LayerNormalization", infer_normalization},
-      {"QuantizeLinear", infer_quantize},
-      {"DequantizeLinear", infer_quantize},
-      {"Resize", infer_resize},
-      {"Upsample", infer_resize},
-      {"DepthToSpace", infer_space_depth},
-      {"SpaceToDepth", infer_space_depth},
-      {"LSTM", infer_recurrent},
-      {"GRU", infer_recurrent},
-      {"RNN", infer_recurrent},
-      {"TopK", infer_topk},
-      {"GatherElements", infer_indexed},
-      {"GatherND", infer_indexed},
-      {"Size", infer_indexed},
-      {"NonZero", infer_indexed},
-      {"NonMaxSuppression", infer_indexed},
-      {"OneHot", infer_indexed},
-  };
-  const auto it = kTable.find(c.node.op_type());
-  if (it == kTable.end()) return false;
-  it->second(c);
-  return true;
+const InferTable& layer_inference() {
+  static const InferTable kTable = [] {
+    InferTable table;
+    const auto add = [&](auto* rule, std::initializer_list<std::string_view> operators) {
+      for (const auto op : operators) table.emplace(op, rule);
+    };
+    add(infer_conv, {"Conv", "ConvInteger", "QLinearConv"});
+    add(infer_conv_transpose, {"ConvTranspose"});
+    add(infer_pool, {"MaxPool", "AveragePool", "LpPool"});
+    add(infer_global_pool, {"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"});
+    add(infer_gemm, {"Gemm"});
+    add(infer_matmul, {"MatMul", "MatMulInteger", "QLinearMatMul"});
+    add(infer_reduce,
+        {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+         "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin"});
+    add(infer_normalization, {"BatchNormalization", "LayerNormalization"});
+    add(infer_quantize, {"QuantizeLinear", "DequantizeLinear"});
+    add(infer_resize, {"Resize", "Upsample"});
+    add(infer_space_depth, {"DepthToSpace", "SpaceToDepth"});
+    add(infer_recurrent, {"LSTM", "GRU", "RNN"});
+    add(infer_topk, {"TopK"});
+    add(infer_indexed,
+        {"GatherElements", "GatherND", "Size", "NonZero", "NonMaxSuppression", "OneHot"});
+    return table;
+  }();
+  return kTable;
 }
 
 }  // namespace corelane::onnx

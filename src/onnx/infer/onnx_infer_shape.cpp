@@ -1,5 +1,6 @@
 // Inference of the operators that compute or change shapes.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "onnx/graph/onnx_checked.h"
@@ -14,6 +15,7 @@ using Ints = std::vector<std::int64_t>;
 
 constexpr std::int64_t kOpen = Shape::kOpen;
 
+/// Open when a dimension is, or when the product overflows.
 std::int64_t product(const Ints& dims, std::size_t from, std::size_t to) {
   std::int64_t n = 1;
   for (std::size_t i = from; i < to; ++i)
@@ -21,10 +23,12 @@ std::int64_t product(const Ints& dims, std::size_t from, std::size_t to) {
   return n;
 }
 
+/// Where values of shapes begin: dimensions as integers, unknown where they are open.
 void infer_shape(const InferContext& c) {
   const auto& shape = c.in(0).shape;
   if (!shape) return c.set(0, T::INT64, std::nullopt);
   const auto rank = static_cast<std::int64_t>(shape->rank());
+  // ONNX: start and end may be negative and are clamped to the rank.
   const auto clamp = [&](std::int64_t v) {
     return std::clamp<std::int64_t>(v < 0 ? v + rank : v, 0, rank);
   };
@@ -47,6 +51,7 @@ std::optional<Shape> shape_from(const std::optional<Ints>& ints) {
   return Shape(std::move(dims));
 }
 
+/// A list of known length with unknown values: the rank is known. 64 as in kMostDims.
 std::optional<Shape> open_shape_of_length(const ValueFacts& list) {
   if (!list.shape || list.shape->rank() != 1 || (*list.shape)[0] < 0 || (*list.shape)[0] > 64)
     return std::nullopt;
@@ -56,6 +61,7 @@ std::optional<Shape> open_shape_of_length(const ValueFacts& list) {
 void infer_reshape(const InferContext& c) {
   auto wanted = c.ints_of(1, "shape");
   ValueFacts result{c.in(0).elem, std::nullopt, std::nullopt, std::nullopt};
+  // The shape comes at run time: its length is the rank.
   if (!wanted) {
     result.shape = open_shape_of_length(c.in(1));
     return c.set(0, std::move(result));
@@ -74,12 +80,14 @@ void infer_reshape(const InferContext& c) {
       dims[i] = from && i < from->rank() ? (*from)[i] : kOpen;
       unknown = unknown || dims[i] == kOpen;
     } else if (dims[i] == -1) {
+      // Two free dimensions are not allowed; the file's declaration stands.
       if (free_at) return;
       free_at = i;
     } else if (dims[i] < -1) {
       return;
     }
   }
+  // What is left for the -1 follows only where all others are known.
   if (free_at && !unknown && from) {
     const std::int64_t total = product(from->dims(), 0, from->rank());
     dims[*free_at] = 1;
@@ -87,6 +95,7 @@ void infer_reshape(const InferContext& c) {
     dims[*free_at] = total >= 0 && rest > 0 && total % rest == 0 ? total / rest : kOpen;
   }
   result.shape = Shape(std::move(dims));
+  // Order and number of elements stay: so do the values.
   result.ints = c.in(0).ints;
   c.set(0, std::move(result));
 }
@@ -95,16 +104,18 @@ void infer_squeeze(const InferContext& c) {
   ValueFacts result{c.in(0).elem, std::nullopt, c.in(0).ints, std::nullopt};
   const auto& from = c.in(0).shape;
   const auto axes = c.ints_of(1, "axes");
+  // Axes that are given but not known differ from none, which drops every 1.
   const bool given = !input_of(c.node, 1).empty() || find_attribute(c.node, "axes") != nullptr;
   if (!from || (given && !axes)) return c.set(0, std::move(result));
   std::vector<bool> drop(from->rank(), false);
   if (axes) {
     for (const auto a : *axes) {
-      const auto axis = a == kUnknownInt ? std::nullopt : normal_axis(a, from->rank());
+      const auto axis = normal_axis(a, from->rank());
       if (!axis) return c.set(0, {result.elem, std::nullopt, std::nullopt, std::nullopt});
       drop[*axis] = true;
     }
   } else {
+    // An open dimension may turn out to be 1.
     if (!from->is_static()) return c.set(0, std::move(result));
     for (std::size_t i = 0; i < from->rank(); ++i) drop[i] = (*from)[i] == 1;
   }
@@ -120,10 +131,11 @@ void infer_unsqueeze(const InferContext& c) {
   const auto& from = c.in(0).shape;
   const auto axes = c.ints_of(1, "axes");
   if (!from || !axes) return c.set(0, std::move(result));
+  // Axes count in the output.
   const std::size_t rank = from->rank() + axes->size();
   std::vector<bool> fresh(rank, false);
   for (const auto a : *axes) {
-    const auto axis = a == kUnknownInt ? std::nullopt : normal_axis(a, rank);
+    const auto axis = normal_axis(a, rank);
     if (!axis || fresh[*axis]) return c.set(0, std::move(result));
     fresh[*axis] = true;
   }
@@ -141,6 +153,7 @@ void infer_transpose(const InferContext& c) {
   Ints perm = ints_attribute(c.node, "perm");
   if (perm.empty()) {
     perm.resize(from->rank());
+    // ONNX: without perm the order is reversed.
     std::iota(perm.rbegin(), perm.rend(), 0);
   }
   if (perm.size() != from->rank()) return;
@@ -150,6 +163,7 @@ void infer_transpose(const InferContext& c) {
     dims.push_back((*from)[static_cast<std::size_t>(p)]);
   }
   ValueFacts result{c.in(0).elem, Shape(std::move(dims)), std::nullopt, std::nullopt};
+  // Values are followed for matrices only: pairs of pads come as those.
   if (c.in(0).ints && !c.in(0).ints->empty() && from->rank() == 2 && from->is_static()) {
     const bool turned = perm[0] == 1;
     const auto rows = static_cast<std::size_t>((*from)[0]);
@@ -173,11 +187,13 @@ void infer_concat(const InferContext& c) {
     for (std::size_t d = 0; d < next.shape->rank(); ++d) {
       auto& dim = (*result.shape)[d];
       const std::int64_t other = (*next.shape)[d];
+      // Sizes add up along the axis; along the others a known one fills an open one.
       if (d == *axis)
         dim = dim < 0 || other < 0 ? kOpen : (Checked(dim) + other).or_open();
       else if (dim == kOpen)
         dim = other;
     }
+    // Along axis 0 row-major values follow each other.
     if (result.ints && next.ints && *axis == 0 &&
         result.ints->size() + next.ints->size() <= kMostKept) {
       result.ints->insert(result.ints->end(), next.ints->begin(), next.ints->end());
@@ -191,6 +207,7 @@ void infer_concat(const InferContext& c) {
 /// Number of elements of begin:end:step over a dimension; open when something is unknown.
 std::int64_t slice_size(std::int64_t dim, std::int64_t& begin, std::int64_t end,
                         std::int64_t step) {
+  // The values below are all known, and the step is not 0.
   if (dim < 0 || begin == kUnknownInt || end == kUnknownInt || step == kUnknownInt || step == 0)
     return kOpen;
   // ONNX clamps both ends; going backwards, -1 is the end before element 0.
@@ -200,10 +217,11 @@ std::int64_t slice_size(std::int64_t dim, std::int64_t& begin, std::int64_t end,
     return step > 0 ? std::clamp<std::int64_t>(v, 0, dim)
                     : std::clamp<std::int64_t>(v, -1, dim - 1);
   };
+  // Also handed back: the caller follows values from there.
   begin = bound(begin);
   const std::int64_t stop = bound(end);
   const std::int64_t distance = step > 0 ? stop - begin : begin - stop;
-  const std::int64_t width = step > 0 ? step : (step == kUnknownInt + 1 ? dim + 1 : -step);
+  const std::int64_t width = std::abs(step);
   return distance <= 0 ? 0 : 1 + (distance - 1) / width;
 }
 
@@ -217,10 +235,12 @@ void infer_slice(const InferContext& c) {
   ValueFacts result{c.in(0).elem, Shape(Ints(from->rank(), kOpen)), std::nullopt, std::nullopt};
   const bool axes_given = !input_of(c.node, 3).empty();
   if (!starts || !ends || (axes_given && !axes)) return c.set(0, std::move(result));
+  // Without axes: the first dimensions, in order.
   if (!axes) {
     axes.emplace(starts->size());
     std::iota(axes->begin(), axes->end(), 0);
   }
+  // Without steps: 1 each.
   if (!steps && input_of(c.node, 4).empty()) steps = Ints(starts->size(), 1);
   if (!steps || ends->size() != starts->size() || axes->size() != starts->size() ||
       steps->size() != starts->size()) {
@@ -229,8 +249,7 @@ void infer_slice(const InferContext& c) {
   result.shape = from;
   Ints begins = *starts;
   for (std::size_t i = 0; i < axes->size(); ++i) {
-    const auto axis =
-        (*axes)[i] == kUnknownInt ? std::nullopt : normal_axis((*axes)[i], from->rank());
+    const auto axis = normal_axis((*axes)[i], from->rank());
     if (!axis) return;
     auto& dim = (*result.shape)[*axis];
     dim = slice_size((*from)[*axis], begins[i], (*ends)[i], (*steps)[i]);
@@ -238,6 +257,7 @@ void infer_slice(const InferContext& c) {
   // Values are followed along the first axis only: lists that describe shapes have one.
   const bool first_axis = axes->size() == 1 && normal_axis(axes->front(), from->rank()) == 0u;
   if (c.in(0).ints && first_axis && from->is_static() && (*from)[0] > 0) {
+    // Elements of one index of the first axis. All sizes are static, and the list has them all.
     const std::int64_t row = product(from->dims(), 1, from->rank());
     Ints values;
     for (std::int64_t k = 0; k < (*result.shape)[0] * row; ++k) {
@@ -255,11 +275,13 @@ void infer_gather(const InferContext& c) {
   if (!data || !index) return c.set(0, c.in(0).elem, std::nullopt);
   const auto axis = normal_axis(int_attribute(c.node, "axis", 0), data->rank());
   if (!axis) return;
+  // The index's dimensions take the place of the axis.
   Ints dims(data->dims().begin(), data->dims().begin() + static_cast<std::ptrdiff_t>(*axis));
   dims.insert(dims.end(), index->dims().begin(), index->dims().end());
   dims.insert(dims.end(), data->dims().begin() + static_cast<std::ptrdiff_t>(*axis) + 1,
               data->dims().end());
   ValueFacts result{c.in(0).elem, Shape(std::move(dims)), std::nullopt, std::nullopt};
+  // Picking a dimension out of a shape: the most common thing done with one.
   if (c.in(0).ints && c.in(1).known_ints() && data->rank() == 1 && index->rank() <= 1) {
     const auto n = static_cast<std::int64_t>(c.in(0).ints->size());
     Ints values;
@@ -272,6 +294,7 @@ void infer_gather(const InferContext& c) {
   c.set(0, std::move(result));
 }
 
+/// Sizes from the list, or equal parts of what num_outputs or the node's outputs say.
 void infer_split(const InferContext& c) {
   const auto& from = c.in(0).shape;
   const auto axis =
@@ -304,10 +327,8 @@ void infer_split(const InferContext& c) {
 void infer_expand_tile(const InferContext& c) {
   const auto& from = c.in(0).shape;
   if (c.node.op_type() == "Expand") {
-    const auto wanted = shape_from(c.in(1).ints);
-    auto shape = broadcast(from, wanted);
     // Open against a known size may still be 1 on either side.
-    return c.set(0, c.in(0).elem, shape);
+    return c.set(0, c.in(0).elem, broadcast(from, shape_from(c.in(1).ints)));
   }
   if (!from) return c.set(0, c.in(0).elem, std::nullopt);
   Shape shape(Ints(from->rank(), kOpen));
@@ -325,6 +346,7 @@ void infer_pad(const InferContext& c) {
   const auto& from = c.in(0).shape;
   if (!from) return c.set(0, c.in(0).elem, std::nullopt);
   auto pads = c.ints_of(1, "pads");
+  // "paddings" is the name of operator set 1.
   if (!pads && c.opset < 11) pads = ints_attribute(c.node, "paddings");
   Shape shape(Ints(from->rank(), kOpen));
   if (pads && input_of(c.node, 3).empty() && pads->size() == 2 * from->rank()) {
@@ -340,16 +362,16 @@ void infer_pad(const InferContext& c) {
 
 void infer_range(const InferContext& c) {
   ValueFacts result{c.in(0).elem, Shape{kOpen}, std::nullopt, std::nullopt};
-  const bool known = c.in(0).known_ints() && c.in(1).known_ints() && c.in(2).known_ints() &&
-                     c.in(0).ints->size() == 1 && c.in(1).ints->size() == 1 &&
-                     c.in(2).ints->size() == 1;
-  if (known) {
-    const std::int64_t a = c.in(0).ints->front();
-    const std::int64_t b = c.in(1).ints->front();
-    const std::int64_t step = c.in(2).ints->front();
+  const auto begin = c.in(0).one_int();
+  const auto end = c.in(1).one_int();
+  const auto by = c.in(2).one_int();
+  if (begin && end && by) {
+    const auto [a, b, step] = std::array{*begin, *end, *by};
+    // Far from any overflow in the sums below.
     const bool small =
         std::max({std::abs(a), std::abs(b), std::abs(step)}) < (std::int64_t{1} << 40);
     if (step == 0 || !small) return c.set(0, std::move(result));
+    // Rounded up; the end does not belong to the range.
     const std::int64_t n = (b - a + step + (step > 0 ? -1 : 1)) / step;
     result.shape = Shape{std::max<std::int64_t>(n, 0)};
     if (n <= static_cast<std::int64_t>(kMostKept)) {
@@ -362,6 +384,7 @@ void infer_range(const InferContext& c) {
 
 void infer_constant_of_shape(const InferContext& c) {
   const auto* value = find_attribute(c.node, "value");
+  // ONNX: zeros of f32 unless a value says otherwise.
   const std::int32_t elem = value != nullptr ? value->t().data_type() : T::FLOAT;
   auto shape = shape_from(c.in(0).ints);
   ValueFacts result{elem, shape ? shape : open_shape_of_length(c.in(0)), std::nullopt,
@@ -377,6 +400,7 @@ void infer_constant_of_shape(const InferContext& c) {
 void infer_flatten(const InferContext& c) {
   const auto& from = c.in(0).shape;
   if (!from) return c.set(0, c.in(0).elem, Shape{kOpen, kOpen});
+  // ONNX: dimensions before the axis become rows, the rest columns; the rank itself is allowed.
   std::int64_t axis = int_attribute(c.node, "axis", 1);
   const auto rank = static_cast<std::int64_t>(from->rank());
   if (axis < 0) axis += rank;
@@ -388,8 +412,8 @@ void infer_flatten(const InferContext& c) {
 
 }  // namespace
 
-bool infer_shape_ops(const InferContext& c) {
-  static const std::unordered_map<std::string_view, void (*)(const InferContext&)> kTable{
+const InferTable& shape_inference() {
+  static const InferTable kTable{
       {"Shape", infer_shape},         {"Reshape", infer_reshape},
       {"Squeeze", infer_squeeze},     {"Unsqueeze", infer_unsqueeze},
       {"Transpose", infer_transpose}, {"Concat", infer_concat},
@@ -399,10 +423,7 @@ bool infer_shape_ops(const InferContext& c) {
       {"Range", infer_range},         {"ConstantOfShape", infer_constant_of_shape},
       {"Flatten", infer_flatten},
   };
-  const auto it = kTable.find(c.node.op_type());
-  if (it == kTable.end()) return false;
-  it->second(c);
-  return true;
+  return kTable;
 }
 
 }  // namespace corelane::onnx

@@ -16,6 +16,7 @@ Count elements(const std::optional<Shape>& shape) {
   return n ? Count(*n) : std::nullopt;
 }
 
+/// nullopt when one is not known, or when the product overflows.
 Count product(Count a, Count b) {
   std::uint64_t r = 0;
   if (!a || !b || __builtin_mul_overflow(*a, *b, &r)) return std::nullopt;
@@ -44,8 +45,10 @@ Count macs_of(const ::onnx::NodeProto& node, const FactsTable& facts) {
   if (node.output_size() == 0) return 0;
   if (op == "Conv" || op == "ConvInteger") return convolution(output(), shape(1));
   if (op == "QLinearConv") return convolution(output(), shape(3));
+  // Here every element of the input takes one kernel.
   if (op == "ConvTranspose") return convolution(shape(0), shape(1));
   if (op == "Gemm") {
+    // The length of each sum is A's inner dimension.
     const bool turned = int_attribute(node, "transA", 0) != 0;
     return product(elements(output()), dim(shape(0), turned ? 0 : 1));
   }
@@ -54,6 +57,7 @@ Count macs_of(const ::onnx::NodeProto& node, const FactsTable& facts) {
     if (!a || a->rank() == 0) return std::nullopt;
     return product(elements(output()), dim(a, a->rank() - 1));
   }
+  // What does not multiply and accumulate counts nothing, whatever it takes.
   return 0;
 }
 

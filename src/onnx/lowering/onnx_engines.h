@@ -19,18 +19,11 @@ struct EngineRules {
   void (*graph)(::onnx::GraphProto&, ByteSpan constants, std::vector<ImportFinding>&);
 };
 
-/// What a lowering has found on its way.
-struct LoweringReport {
-  std::vector<ImportFinding> findings;  ///< One for each node that was written otherwise.
-  std::uint64_t macs = 0;               ///< 0 when a shape is not known.
-  bool changed = false;
-};
-
 /// Lowers in place, and fills open dimensions of the outputs where they follow from the inputs.
 /// New constants stay in the graph. With `refuse_known_wrong` false, what the engine gets wrong
 /// becomes a warning among the findings instead of kUnsupportedModel. kInvalidArgument for a
 /// lowering that is not one of lowerings().
-Result<LoweringReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
-                                   const Lowering& lowering, bool refuse_known_wrong);
+Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
+                                  const Lowering& lowering, bool refuse_known_wrong);
 
 }  // namespace corelane::onnx

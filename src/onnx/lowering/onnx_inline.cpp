@@ -5,14 +5,10 @@ namespace corelane::onnx {
 void rename_reads(::onnx::NodeProto& node, const Renames& renames) {
   for (auto& in : *node.mutable_input())
     if (const auto it = renames.find(in); it != renames.end()) in = it->second;
-  const auto below = [&](::onnx::GraphProto& g) {
-    for (auto& n : *g.mutable_node()) rename_reads(n, renames);
-    for (auto& out : *g.mutable_output())
+  for (auto* below : mutable_subgraphs(node)) {
+    for (auto& n : *below->mutable_node()) rename_reads(n, renames);
+    for (auto& out : *below->mutable_output())
       if (const auto it = renames.find(out.name()); it != renames.end()) out.set_name(it->second);
-  };
-  for (auto& a : *node.mutable_attribute()) {
-    if (a.has_g()) below(*a.mutable_g());
-    for (auto& g : *a.mutable_graphs()) below(g);
   }
 }
 
@@ -26,6 +22,7 @@ Names inline_graph(Rewriter& r, const ::onnx::GraphProto& graph, const Names& in
                    Renames renames) {
   for (int i = 0; i < graph.input_size(); ++i)
     renames[graph.input(i).name()] = inputs[static_cast<std::size_t>(i)];
+  // In order, so that what a node reads has its new name already.
   for (const auto& original : graph.node()) {
     ::onnx::NodeProto inner = original;
     rename_reads(inner, renames);
@@ -40,6 +37,7 @@ Names inline_graph(Rewriter& r, const ::onnx::GraphProto& graph, const Names& in
   Names outputs;
   for (const auto& out : graph.output()) {
     const auto it = renames.find(out.name());
+    // An output that nothing inside makes is a value of the graph around it.
     outputs.push_back(it == renames.end() ? out.name() : it->second);
   }
   return outputs;

@@ -46,17 +46,15 @@ Status check_tensors(::onnx::ModelProto& model, ByteSpan constants) {
 
 }  // namespace
 
-Result<LoweringReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
-                                   const Lowering& lowering, bool refuse_known_wrong) {
+Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
+                                  const Lowering& lowering, bool refuse_known_wrong) {
   const EngineRules* const rules = rules_of(lowering);
   if (rules == nullptr)
     return error(Code::kInvalidArgument, "there is no lowering '{}'", lowering.tag());
-  LoweringReport report;
-  CORELANE_ASSIGN(RewriteReport rewritten,
+  CORELANE_ASSIGN(RewriteReport report,
                   rewrite(model, constants, rules->nodes, refuse_known_wrong));
-  report.macs = rewritten.macs;
-  report.findings = std::move(rewritten.findings);
   rules->graph(*model.mutable_graph(), constants, report.findings);
+  // Warnings alone leave the network as it is.
   report.changed = std::ranges::any_of(report.findings, [](const ImportFinding& finding) {
     return finding.kind == ImportFinding::Kind::kRewritten;
   });
@@ -70,6 +68,7 @@ std::string Lowering::tag() const { return fmt::format("{}/{}", engine, revision
 std::span<const Lowering> lowerings() noexcept { return onnx::kLowerings; }
 
 const Lowering* lowering_for(std::string_view engine) noexcept {
+  // Engines are named with their version: "OpenVINO 2026.4.1".
   const std::string_view name = engine.substr(0, engine.find(' '));
   const auto same = [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); };
   for (const Lowering& lowering : onnx::kLowerings)

@@ -32,6 +32,7 @@ struct Pair {
 std::vector<Pair> find_pairs(const ::onnx::GraphProto& graph, const GraphIndex& index) {
   std::vector<Pair> pairs;
   for (const Node& node : graph.node()) {
+    // An integer that is an output keeps its type; a scale that is computed cannot be compared.
     if (!is_op(node, "QuantizeLinear") || node.input_size() < 2 || node.output_size() != 1 ||
         index.is_output(node.output(0)) || index.constant(input_of(node, 1)) == nullptr)
       continue;
@@ -72,10 +73,8 @@ class FreeNames {
 };
 
 void add_finding(std::vector<ImportFinding>& findings, const Node& first, std::string text) {
-  findings.push_back({.kind = ImportFinding::Kind::kRewritten,
-                      .node = first.name(),
-                      .op = first.op_type(),
-                      .text = std::move(text)});
+  findings.push_back(
+      {ImportFinding::Kind::kRewritten, first.name(), first.op_type(), std::move(text)});
 }
 
 // --- Signed pairs as unsigned ones. -------------------------------------------------------------
@@ -110,7 +109,9 @@ class UnsignedPairs {
   std::string unsigned_zero(const Node& node) {
     const std::string& name = input_of(node, 2);
     const T* const tensor = name.empty() ? nullptr : index_.constant(name);
+    // Without a zero point the type is u8.
     if (tensor == nullptr || tensor->data_type() != T::INT8) return {};
+    // Pairs often share a zero point.
     const auto known = made_.find(name);
     if (known != made_.end()) return known->second;
     const auto points = read_ints(*tensor, constants_);
@@ -214,6 +215,7 @@ class PairsBeforeConcat {
     whole.add_output(fresh());
     whole.set_name(whole.output(0));
     made.push_back(whole);
+    // Every reader is given the same values, under the name that it had.
     for (const Node* reader : pair.dequantize) {
       Node& same = instead_[reader].emplace_back();
       same.set_op_type("Identity");
@@ -231,6 +233,7 @@ class PairsBeforeConcat {
     const auto nodes = static_cast<std::int64_t>(between.size()) + 2;
     const std::int64_t part =
         nodes * kNodeBytes + bytes_of(*pair.quantize) + bytes_of(*pair.dequantize.front());
+    // Divided, since the product may overflow.
     if (part > room_ / std::max(concat.input_size(), 1)) return false;
     room_ -= part * concat.input_size();
     return true;
@@ -253,6 +256,7 @@ class PairsBeforeConcat {
       node.set_name(value);
       made.push_back(std::move(node));
     };
+    // From the Concat towards the pair. An Identity does nothing, so it is left out.
     for (auto node = between.rbegin(); node != between.rend(); ++node) {
       if (!is_op(**node, "Relu")) continue;
       Node relu = bare(**node);
@@ -269,6 +273,7 @@ class PairsBeforeConcat {
   void drop_unread(const std::vector<const Node*>& chain, const Node* reader) {
     for (const Node* node : chain) {
       const auto& readers = index_.readers(node->output(0));
+      // Another reader, or the graph's outputs, still need it and all before it.
       if (readers.size() != 1 || readers.front() != reader || index_.is_output(node->output(0)))
         return;
       instead_.try_emplace(node);
@@ -282,6 +287,7 @@ class PairsBeforeConcat {
     return name;
   }
 
+  /// In the old order: what stands in place of a node stands where it was.
   void rebuild() {
     google::protobuf::RepeatedPtrField<Node> nodes;
     for (Node& node : *graph_.mutable_node()) {

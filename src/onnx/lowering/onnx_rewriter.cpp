@@ -1,5 +1,6 @@
 #include "onnx/lowering/onnx_rewriter.h"
 
+#include <numeric>
 #include <unordered_set>
 
 #include "onnx/graph/onnx_check.h"
@@ -13,6 +14,7 @@
 namespace corelane::onnx {
 namespace {
 
+/// How often what a rule adds may itself be rewritten.
 constexpr int kMostDepth = 8;
 /// Bytes that rules may add to any model; they may also double the graph.
 constexpr std::uint64_t kRoom = std::uint64_t{128} << 20;
@@ -20,23 +22,6 @@ constexpr std::uint64_t kRoom = std::uint64_t{128} << 20;
 constexpr std::uint64_t kPerNode = 512;
 /// Elements up to which a constant of one value is stored.
 constexpr std::int64_t kMostFilled = 64;
-
-void set_value(::onnx::AttributeProto& a, const Attr& attr) {
-  a.set_name(attr.name);
-  if (const auto* i = std::get_if<std::int64_t>(&attr.value)) {
-    a.set_type(::onnx::AttributeProto::INT);
-    a.set_i(*i);
-  } else if (const auto* f = std::get_if<float>(&attr.value)) {
-    a.set_type(::onnx::AttributeProto::FLOAT);
-    a.set_f(*f);
-  } else if (const auto* s = std::get_if<std::string>(&attr.value)) {
-    a.set_type(::onnx::AttributeProto::STRING);
-    a.set_s(*s);
-  } else {
-    a.set_type(::onnx::AttributeProto::INTS);
-    for (const auto v : std::get<Ints>(attr.value)) a.add_ints(v);
-  }
-}
 
 /// The first of "corelane/", "corelane1/", ... that begins no name of the graph, nor of those in
 /// it.
@@ -60,6 +45,12 @@ std::string free_prefix(::onnx::GraphProto& graph) {
 }
 
 }  // namespace
+
+Ints counted(std::size_t n) {
+  Ints values(n);
+  std::iota(values.begin(), values.end(), 0);
+  return values;
+}
 
 std::optional<std::vector<double>> Rewriter::constant_values(const std::string& name) const {
   const auto it = tensors_.find(name);
@@ -94,15 +85,18 @@ Status Rewriter::run(::onnx::GraphProto& graph) {
 
 void Rewriter::visit(::onnx::NodeProto node, int depth) {
   if (!failed_.ok()) return;
+  // A rule that applies to what it makes: an error of ours.
   if (depth > kMostDepth) {
     failed_ = error(Code::kInternal, "node {}: rewritten without end", position_text(node));
     return;
   }
+  // Nodes of the model itself are not counted, only what the rules add.
   if (depth > 0 && !take_room(kPerNode + node.ByteSizeLong())) return;
   // Inner graphs first: a rule may put their nodes into this one.
-  failed_ = subgraphs(node);
-  if (!failed_.ok()) return;
+  for (auto* below : mutable_subgraphs(node))
+    if (failed_ = Rewriter(state_, &facts_).run(*below); !failed_.ok()) return;
   for (const Rule* rule : state_.rules.rules_for(node)) {
+    // emit() hands on the depth of the rule that calls it.
     const int outer_depth = depth_;
     depth_ = depth + 1;
     auto done = rule->apply(*this, node);
@@ -114,6 +108,7 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
     if (!failed_.ok()) return;
     // A rule that does not apply has added nothing, so the next one starts from the same graph.
     if (!*done) continue;
+    // One finding per node of the model, whatever its rewriting takes.
     if (depth == 0) {
       state_.findings.push_back({ImportFinding::Kind::kRewritten, position_text(node),
                                  op_text(node), std::string(rule->text)});
@@ -122,6 +117,7 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
   }
   // Kept: no rule applies to it, so its facts are those of the operator itself.
   infer_node(node, state_.opset, state_.constants, facts_);
+  // How often a subgraph runs is not known: its work does not count.
   if (top_) {
     const auto macs = macs_of(node, facts_);
     state_.macs_known = state_.macs_known && macs.has_value();
@@ -130,19 +126,11 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
   for (const auto& out : node.output()) makers_[out] = node.op_type();
   auto& kept = *graph_->add_node();
   kept = std::move(node);
+  // After the move: the table refers to the node's final place.
   if (kept.op_type() == "Constant" && kept.output_size() == 1) {
     const auto* value = find_attribute(kept, "value");
     if (value != nullptr && value->has_t()) tensors_.emplace(kept.output(0), &value->t());
   }
-}
-
-Status Rewriter::subgraphs(::onnx::NodeProto& node) {
-  const auto below = [&](::onnx::GraphProto& g) { return Rewriter(state_, &facts_).run(g); };
-  for (auto& a : *node.mutable_attribute()) {
-    if (a.has_g()) CORELANE_TRY(below(*a.mutable_g()));
-    for (auto& g : *a.mutable_graphs()) CORELANE_TRY(below(g));
-  }
-  return {};
 }
 
 bool Rewriter::take_room(std::uint64_t bytes) {
@@ -158,6 +146,7 @@ bool Rewriter::take_room(std::uint64_t bytes) {
   return false;
 }
 
+/// The prefix keeps them apart from the model's names, the number from each other.
 std::string Rewriter::fresh_name(std::string_view hint) {
   return fmt::format("{}{}_{}", state_.prefix, hint, state_.next_name++);
 }
@@ -168,12 +157,20 @@ void Rewriter::define(const Names& outputs, std::string_view op, const Names& in
                       const Attrs& attrs) {
   ::onnx::NodeProto node;
   node.set_op_type(std::string(op));
+  // For messages and profiles: what a node was made for.
   const std::string base = origin_name_.empty() ? fmt::format("node{}", origin_) : origin_name_;
   node.set_name(fmt::format("{}/{}_{}", base, op, state_.next_name++));
   for (const auto& in : inputs) node.add_input(in);
   for (const auto& out : outputs) node.add_output(out);
-  for (const auto& attr : attrs) set_value(*node.add_attribute(), attr);
+  for (const auto& attr : attrs)
+    std::visit([&](const auto& value) { set_attribute(node, attr.name, value); }, attr.value);
   emit(std::move(node));
+}
+
+bool Rewriter::instead(const ::onnx::NodeProto& node, std::string_view op, const Names& inputs,
+                       const Attrs& attrs) {
+  define({node.output(0)}, op, inputs, attrs);
+  return true;
 }
 
 std::string Rewriter::add(std::string_view op, const Names& inputs, const Attrs& attrs) {
@@ -190,7 +187,9 @@ Names Rewriter::add_many(std::string_view op, std::size_t n, const Names& inputs
 
 std::string Rewriter::constant(::onnx::TensorProto tensor) {
   std::string name = tensor.name();
+  // After the error the name is used no more.
   if (!take_room(kPerNode + tensor.ByteSizeLong())) return name;
+  // Known before the tensor is moved away.
   facts_.learn(name, tensor, state_.constants);
   auto& kept = *graph_->add_initializer();
   kept = std::move(tensor);
@@ -224,14 +223,17 @@ std::string Rewriter::sequence(std::int32_t elem, const Ints& dims,
                                const std::function<double(std::int64_t)>& value) {
   // Checked before the list of doubles is made, which is the larger of the two copies.
   const Checked bytes = checked_product(dims) * std::int64_t{sizeof(double)};
-  const bool fits = bytes.is_within(0, static_cast<std::int64_t>(state_.room));
-  if (!fits) {
+  if (!bytes.is_within(0, static_cast<std::int64_t>(state_.room))) {
     take_room(state_.room + 1);
     return "";
   }
   std::vector<double> data(static_cast<std::size_t>(bytes.or_open()) / sizeof(double));
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = value(static_cast<std::int64_t>(i));
   return values(elem, dims, data);
+}
+
+std::string Rewriter::counting(std::int32_t elem, const Ints& dims) {
+  return sequence(elem, dims, [](std::int64_t i) { return static_cast<double>(i); });
 }
 
 std::string Rewriter::filled(std::int32_t elem, const Ints& dims, double value) {
@@ -241,25 +243,29 @@ std::string Rewriter::filled(std::int32_t elem, const Ints& dims, double value) 
   return add("Expand", {scalar(elem, value), ints(dims)});
 }
 
+std::string Rewriter::along(std::string_view op, const std::string& x, const Ints& axes,
+                            std::int64_t since, Attrs attrs) {
+  if (opset() >= since) return add(op, {x, ints(axes)}, attrs);
+  attrs.emplace(attrs.begin(), "axes", axes);
+  return add(op, {x}, attrs);
+}
+
 std::string Rewriter::squeeze(const std::string& x, const Ints& axes) {
-  if (opset() < 13) return add("Squeeze", {x}, {{"axes", axes}});
-  return add("Squeeze", {x, ints(axes)});
+  return along("Squeeze", x, axes, 13, {});
 }
 
 std::string Rewriter::unsqueeze(const std::string& x, const Ints& axes) {
-  if (opset() < 13) return add("Unsqueeze", {x}, {{"axes", axes}});
-  return add("Unsqueeze", {x, ints(axes)});
+  return along("Unsqueeze", x, axes, 13, {});
 }
 
 std::string Rewriter::reduce(std::string_view op, const std::string& x, const Ints& axes,
                              bool keep) {
-  const std::int64_t since = op == "ReduceSum" ? 13 : 18;
-  if (opset() < since) return add(op, {x}, {{"axes", axes}, {"keepdims", keep ? 1 : 0}});
-  return add(op, {x, ints(axes)}, {{"keepdims", keep ? 1 : 0}});
+  return along(op, x, axes, op == "ReduceSum" ? 13 : 18, {{"keepdims", keep ? 1 : 0}});
 }
 
 std::string Rewriter::slice(const std::string& x, std::int64_t axis, std::int64_t begin,
                             std::int64_t end) {
+  // Attributes before operator set 10, inputs since.
   if (opset() < 10)
     return add("Slice", {x}, {{"starts", Ints{begin}}, {"ends", Ints{end}}, {"axes", Ints{axis}}});
   return add("Slice", {x, ints({begin}), ints({end}), ints({axis})});
@@ -282,9 +288,8 @@ std::string Rewriter::concat(const Names& parts, std::int64_t axis) {
 }
 
 void Rewriter::warn(const ::onnx::NodeProto& node, std::string text) {
-  const ImportFinding finding{ImportFinding::Kind::kWarning, position_text(node), op_text(node),
-                              std::move(text)};
-  state_.findings.push_back(finding);
+  state_.findings.push_back(
+      {ImportFinding::Kind::kWarning, position_text(node), op_text(node), std::move(text)});
 }
 
 Result<bool> Rewriter::refuse(const ::onnx::NodeProto& node, std::string_view text) {
@@ -299,8 +304,7 @@ Result<bool> Rewriter::refuse(const ::onnx::NodeProto& node, std::string_view te
 void Rewriter::declare_outputs(::onnx::GraphProto& graph) const {
   for (auto& out : *graph.mutable_output()) {
     const auto& shape = facts_.of(out.name()).shape;
-    const bool tensor = out.type().has_tensor_type();
-    if (!shape || !tensor) continue;
+    if (!shape || !out.type().has_tensor_type()) continue;
     auto& declared = *out.mutable_type()->mutable_tensor_type()->mutable_shape();
     if (declared.dim_size() != static_cast<int>(shape->rank())) {
       declared.clear_dim();
@@ -308,6 +312,7 @@ void Rewriter::declare_outputs(::onnx::GraphProto& graph) const {
     }
     for (std::size_t i = 0; i < shape->rank(); ++i) {
       auto& dim = *declared.mutable_dim(static_cast<int>(i));
+      // An open one keeps its symbol.
       if ((*shape)[i] >= 0) dim.set_dim_value((*shape)[i]);
     }
   }
@@ -316,19 +321,17 @@ void Rewriter::declare_outputs(::onnx::GraphProto& graph) const {
 Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteSpan constants, const RuleTable& rules,
                               bool refuse_known_wrong) {
   RewriteReport report;
-  RewriteState state{opset_of(model),
-                     refuse_known_wrong,
-                     constants,
-                     rules,
-                     report.findings,
-                     free_prefix(*model.mutable_graph()),
-                     0,
-                     0,
-                     true,
-                     kRoom + model.ByteSizeLong()};
+  RewriteState state{.opset = opset_of(model),
+                     .refuse_known_wrong = refuse_known_wrong,
+                     .constants = constants,
+                     .rules = rules,
+                     .findings = report.findings,
+                     .prefix = free_prefix(*model.mutable_graph()),
+                     .room = kRoom + model.ByteSizeLong()};
   Rewriter rewriter(state, nullptr);
   CORELANE_TRY(rewriter.run(*model.mutable_graph()));
   rewriter.declare_outputs(*model.mutable_graph());
+  // A sum that leaves nodes out would be taken for the whole.
   if (state.macs_known) report.macs = state.macs;
   return report;
 }

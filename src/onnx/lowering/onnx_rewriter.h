@@ -22,6 +22,9 @@ namespace corelane::onnx {
 using Ints = std::vector<std::int64_t>;
 using Names = std::vector<std::string>;
 
+/// 0, 1, ... n - 1.
+Ints counted(std::size_t n);
+
 /// An attribute of a node that a rule makes.
 struct Attr {
   Attr(const char* n, int v) : name(n), value(std::int64_t{v}) {}
@@ -75,7 +78,6 @@ class Rewriter {
   std::optional<std::vector<double>> constant_values(const std::string& name) const;
   /// The operator that made a value; "" for inputs and constants.
   std::string made_by(const std::string& name) const;
-  bool is_constant(const std::string& name) const { return tensors_.contains(name); }
 
   /// A new node with one new output, whose name is returned.
   std::string add(std::string_view op, const Names& inputs, const Attrs& attrs = {});
@@ -84,6 +86,9 @@ class Rewriter {
   /// A node that makes values of given names ("" leaves an output out).
   void define(const Names& outputs, std::string_view op, const Names& inputs,
               const Attrs& attrs = {});
+  /// A node that makes output 0 of the node being replaced. True: the rule has applied.
+  bool instead(const ::onnx::NodeProto& node, std::string_view op, const Names& inputs,
+               const Attrs& attrs = {});
   /// Any node, through the rules.
   void emit(::onnx::NodeProto node);
   /// A name that nothing has.
@@ -99,6 +104,8 @@ class Rewriter {
   /// the room ends the rewriting before memory is taken; the name returned is then "".
   std::string sequence(std::int32_t elem, const Ints& dims,
                        const std::function<double(std::int64_t)>& value);
+  /// 0, 1, 2, ...
+  std::string counting(std::int32_t elem, const Ints& dims);
   /// One value everywhere; takes no room for large sizes.
   std::string filled(std::int32_t elem, const Ints& dims, double value);
 
@@ -125,8 +132,10 @@ class Rewriter {
   void visit(::onnx::NodeProto node, int depth);
   /// False, and an error of the whole rewriting, when the rules add more than there is room for.
   bool take_room(std::uint64_t bytes);
-  Status subgraphs(::onnx::NodeProto& node);
   std::string constant(::onnx::TensorProto tensor);
+  /// Axes are an attribute before operator set `since`, an input from it on.
+  std::string along(std::string_view op, const std::string& x, const Ints& axes, std::int64_t since,
+                    Attrs attrs);
   std::string position_text(const ::onnx::NodeProto& node) const {
     return node_text(node, origin_);
   }
@@ -146,8 +155,9 @@ class Rewriter {
 
 /// What the walk over a model finds on its way.
 struct RewriteReport {
-  std::vector<ImportFinding> findings;
-  std::uint64_t macs = 0;  ///< 0 when a shape is not known.
+  std::vector<ImportFinding> findings;  ///< One for each node that was written otherwise.
+  std::uint64_t macs = 0;               ///< 0 when a shape is not known.
+  bool changed = false;                 ///< Set by lower_model().
 };
 
 /// Applies the rules to the model's graph, and fills open dimensions of its outputs where they

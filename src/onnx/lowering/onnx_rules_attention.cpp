@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "onnx/lowering/onnx_inline.h"
 #include "onnx/lowering/onnx_rules.h"
 
 namespace corelane::onnx {
@@ -15,8 +16,6 @@ constexpr double kNegInf = -std::numeric_limits<double>::infinity();
 constexpr double kLowest = -3.4028234663852886e38;
 /// Sizes up to which attention is written out: sums and products of two do not overflow.
 constexpr std::int64_t kMostAlong = std::int64_t{1} << 31;
-
-double itself(std::int64_t i) { return static_cast<double>(i); }
 
 /// A shape of `rank` known dimensions, none of them beyond what is written out.
 bool is_usual(const ValueFacts& facts, std::int64_t rank) {
@@ -51,6 +50,7 @@ std::optional<AttentionParts> attention_parts(Rewriter& r, const ::onnx::NodePro
   p.batch = q[0];
   p.heads = p.packed ? int_attribute(node, "q_num_heads", 0) : q[1];
   p.kv_heads = p.packed ? int_attribute(node, "kv_num_heads", 0) : k[1];
+  // Query heads are shared out evenly among those of keys and values.
   if (p.heads < 1 || p.kv_heads < 1 || p.heads % p.kv_heads != 0) return std::nullopt;
   p.rows = p.packed ? q[1] : q[2];
   p.columns = p.packed ? k[1] : k[2];
@@ -76,9 +76,11 @@ std::string mask_bias(Rewriter& r, const ::onnx::NodeProto& node, const Attentio
   std::string mask = input_of(node, 3);
   if (mask.empty()) return "";
   const ValueFacts facts = r.of(mask);
+  // True is "may be seen".
   if (facts.elem == T::BOOL)
     mask = r.add("Where", {mask, r.scalar(p.elem, 0), r.scalar(p.elem, kNegInf)});
   const std::int64_t have = (*facts.shape)[facts.shape->rank() - 1];
+  // ONNX: a mask that is shorter than the keys is continued with what may not be seen.
   if (have < p.columns) {
     Shape missing = *facts.shape;
     missing[missing.rank() - 1] = p.columns - have;
@@ -102,7 +104,7 @@ std::string window_bias(Rewriter& r, const AttentionParts& p, const Window& w,
   const auto row = [&](std::int64_t i) { return static_cast<double>(i + first); };
   std::string at = r.sequence(T::INT64, {p.rows, 1}, row);
   if (!valid.empty()) at = r.add("Add", {valid, at});
-  const std::string key = r.sequence(T::INT64, {1, p.columns}, itself);
+  const std::string key = r.counting(T::INT64, {1, p.columns});
   const std::string distance = r.add("Sub", {at, key});
   std::string allowed = valid.empty() ? "" : r.add("Less", {key, valid});
   const auto and_not = [&](const std::string& forbidden) {
@@ -110,6 +112,7 @@ std::string window_bias(Rewriter& r, const AttentionParts& p, const Window& w,
     allowed = allowed.empty() ? free : r.add("And", {allowed, free});
   };
   if (w.causal) and_not(r.add("Less", {distance, r.scalar_int(0)}));
+  // A window of -1 has no bound on that side.
   if (w.left >= 0) and_not(r.add("Greater", {distance, r.scalar_int(w.left)}));
   if (w.right >= 0) and_not(r.add("Less", {distance, r.scalar_int(-w.right)}));
   return r.add("Where", {allowed, r.scalar(p.elem, 0), r.scalar(p.elem, kNegInf)});
@@ -126,10 +129,9 @@ std::string guarded_softmax(Rewriter& r, const ::onnx::NodeProto& node, const st
   return r.add("Where", {none, r.scalar(elem, 0), soft});
 }
 
-bool has_output(const ::onnx::NodeProto& node, int i) {
-  return i < node.output_size() && !node.output(i).empty();
-}
-
+/// Every form but two is left to the engine. The scale's root goes on both factors, as ONNX
+/// computes it: large products stay in range. qk_matmul_output_mode: 0 products, 1 after softcap, 2
+/// after the mask, 3 after the softmax.
 Result<bool> attention(Rewriter& r, const ::onnx::NodeProto& node) {
   const Window window{int_attribute(node, "is_causal", 0) != 0,
                       int_attribute(node, "left_window_size", -1),
@@ -148,6 +150,7 @@ Result<bool> attention(Rewriter& r, const ::onnx::NodeProto& node) {
                     "shapes; fix the input shapes");
   }
   AttentionParts& p = *parts;
+  // Keys of the cache come before those of this call.
   const std::int64_t past = cache ? (*r.of(node.input(4)).shape)[2] : 0;
   if (cache) {
     p.k = r.concat({node.input(4), p.k}, 2);
@@ -157,6 +160,7 @@ Result<bool> attention(Rewriter& r, const ::onnx::NodeProto& node) {
   if (has_output(node, 1)) r.define({node.output(1)}, "Identity", {p.k});
   if (has_output(node, 2)) r.define({node.output(2)}, "Identity", {p.v});
 
+  // With counts the cache is padded: the last query stands at the last valid key.
   const std::string counts = input_of(node, 6);
   std::string bias =
       counts.empty()
@@ -183,13 +187,11 @@ Result<bool> attention(Rewriter& r, const ::onnx::NodeProto& node) {
   if (mode == 3) shown = probabilities;
   if (has_output(node, 3)) r.define({node.output(3)}, "Identity", {shown});
   const std::string y = r.add("MatMul", {probabilities, values});
-  if (p.packed)
-    r.define({node.output(0)}, "Reshape", {r.transpose(y, {0, 2, 1, 3}), r.ints({0, 0, -1})});
-  else
-    r.define({node.output(0)}, "Identity", {y});
-  return true;
+  if (!p.packed) return r.instead(node, "Identity", {y});
+  return r.instead(node, "Reshape", {r.transpose(y, {0, 2, 1, 3}), r.ints({0, 0, -1})});
 }
 
+/// A convolution per channel over the last kernel - 1 steps of before, then this input.
 Result<bool> causal_conv(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
   const auto& w = r.of(node.input(1));
@@ -209,9 +211,11 @@ Result<bool> causal_conv(Rewriter& r, const ::onnx::NodeProto& node) {
   if (!input_of(node, 2).empty()) inputs.push_back(node.input(2));
   std::string y = r.add("Conv", inputs, {{"group", in[1]}, {"kernel_shape", Ints{kernel}}});
   const std::string activation = string_attribute(node, "activation", "none");
+  // silu and swish are the same: x * sigmoid(x).
   if (activation != "none") y = r.add("Mul", {y, r.add("Sigmoid", {y})});
   r.define({node.output(0)}, "Identity", {y});
   if (has_output(node, 1)) {
+    // The state for the next call: the last kernel - 1 steps.
     const std::int64_t total = in[2] + kernel - 1;
     r.define({node.output(1)}, "Identity", {r.slice(padded, 2, total - kernel + 1, total)});
   }
@@ -256,6 +260,7 @@ Result<bool> linear_attention(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int64_t heads = int_attribute(node, "q_num_heads", 0);
   const std::int64_t kv_heads = int_attribute(node, "kv_num_heads", 0);
   const std::string rule = string_attribute(node, "update_rule", "gated_delta");
+  // update_rule: linear, gated, delta or gated_delta.
   const bool gated = rule.starts_with("gated");
   const bool delta = rule.ends_with("delta");
   const bool past = !input_of(node, 3).empty();
@@ -275,6 +280,7 @@ Result<bool> linear_attention(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto unpack = [&](const std::string& x, std::int64_t n) {
     return unpack_heads(r, r.cast(x, T::FLOAT), n);
   };
+  // beta has one number per head, or one for all.
   const auto last_of = [&](int i) {
     const auto& f = r.of(node.input(i));
     return f.shape && f.shape->rank() == 3 ? (*f.shape)[2] : -1;
@@ -289,6 +295,7 @@ Result<bool> linear_attention(Rewriter& r, const ::onnx::NodeProto& node) {
   std::string state =
       past ? r.cast(node.input(3), T::FLOAT) : r.filled(T::FLOAT, state_shape.dims(), 0.0);
   const float given = float_attribute(node, "scale", 0.0f);
+  // ONNX: one over the root of the key's size unless given.
   const double scale = given != 0.0f ? given : 1.0 / std::sqrt(static_cast<double>(key_size));
   const Names outputs =
       linear_steps(r, {queries, keys, values, decay, beta, steps, heads / kv_heads}, state);
@@ -308,33 +315,72 @@ Result<bool> tensor_scatter(Rewriter& r, const ::onnx::NodeProto& node) {
   const ValueFacts cache = r.of(node.input(0));
   const ValueFacts update = r.of(node.input(1));
   if (!cache.is_static() || !update.is_static() || update.rank() != cache.rank()) return false;
-  const auto rank = cache.rank();
-  std::int64_t axis = int_attribute(node, "axis", -2);
-  if (axis < -rank || axis >= rank) return false;
-  if (axis < 0) axis += rank;
-  if (axis < 1) return false;
-  const std::int64_t length = (*cache.shape)[static_cast<std::size_t>(axis)];
-  const std::int64_t count = (*update.shape)[static_cast<std::size_t>(axis)];
-  Ints along(static_cast<std::size_t>(rank), 1);
-  along[static_cast<std::size_t>(axis)] = count;
-  std::string indices = r.sequence(T::INT64, along, itself);
+  const std::size_t rank = cache.shape->rank();
+  const auto axis = normal_axis(int_attribute(node, "axis", -2), rank);
+  if (!axis || *axis < 1) return false;
+  Ints along(rank, 1);
+  along[*axis] = (*update.shape)[*axis];
+  std::string indices = r.counting(T::INT64, along);
   if (!input_of(node, 2).empty()) {
-    Ints first(static_cast<std::size_t>(rank), 1);
+    Ints first(rank, 1);
     first[0] = -1;
+    // Each batch entry has its own position.
     indices = r.add("Add", {indices, r.reshape(node.input(2), first)});
   }
+  // A ring: past the end it goes on at the beginning.
   if (string_attribute(node, "mode", "linear") == "circular")
-    indices = r.add("Mod", {indices, r.scalar_int(length)});
+    indices = r.add("Mod", {indices, r.scalar_int((*cache.shape)[*axis])});
   indices = r.add("Expand", {indices, r.ints(update.shape->dims())});
-  r.define({node.output(0)}, "ScatterElements", {node.input(0), indices, node.input(1)},
-           {{"axis", axis}});
-  return true;
+  return r.instead(node, "ScatterElements", {node.input(0), indices, node.input(1)},
+                   {{"axis", static_cast<std::int64_t>(*axis)}});
+}
+
+/// A modifier subgraph of FlexAttention on one value.
+std::string apply_modifier(Rewriter& r, const ::onnx::NodeProto& node, const char* name,
+                           const std::string& x) {
+  const auto* a = find_attribute(node, name);
+  if (a == nullptr || !a->has_g() || a->g().input_size() != 1 || a->g().output_size() != 1)
+    return x;
+  return inline_graph(r, a->g(), {x}, inline_constants(r, a->g())).front();
+}
+
+/// Attention with subgraphs that change scores and probabilities (ai.onnx.preview).
+Result<bool> flex_attention(Rewriter& r, const ::onnx::NodeProto& node) {
+  const auto& q = r.of(node.input(0));
+  const auto& k = r.of(node.input(1));
+  const auto& v = r.of(node.input(2));
+  if (node.domain() != "ai.onnx.preview" || q.rank() != 4 || !k.is_static() || !v.is_static() ||
+      !q.is_static())
+    return false;
+  // Each head of keys and values serves as many query heads.
+  const auto serves = [&](const ValueFacts& x) {
+    return x.rank() == 4 && (*x.shape)[1] > 0 && (*q.shape)[1] % (*x.shape)[1] == 0;
+  };
+  if (!serves(k) || !serves(v)) return false;
+  const std::int32_t elem = q.elem;
+  const auto precision = static_cast<std::int32_t>(
+      int_attribute(node, "softmax_precision", elem == T::DOUBLE ? T::DOUBLE : T::FLOAT));
+  const double head = static_cast<double>((*q.shape)[3]);
+  const auto* scale_attr = find_attribute(node, "scale");
+  const double scale = scale_attr != nullptr ? scale_attr->f() : 1.0 / std::sqrt(head);
+  const std::int64_t heads = (*q.shape)[1];
+  const std::string keys = repeat_heads(r, node.input(1), heads / (*k.shape)[1]);
+  const std::string values = repeat_heads(r, node.input(2), heads / (*v.shape)[1]);
+  std::string scores = r.add("MatMul", {r.cast(node.input(0), precision),
+                                        r.transpose(r.cast(keys, precision), {0, 1, 3, 2})});
+  scores = r.add("Mul", {scores, r.scalar(precision, scale)});
+  scores = apply_modifier(r, node, "score_mod", scores);
+  std::string probs = r.add("Softmax", {scores}, {{"axis", -1}});
+  probs = apply_modifier(r, node, "prob_mod", probs);
+  const std::string y = r.add("MatMul", {probs, r.cast(values, precision)});
+  return r.instead(node, "Cast", {y}, {{"to", elem}});
 }
 
 constexpr Rule kRules[] = {
     {"Attention", attention, "window or causal mask beside a cache: written out"},
     {"CausalConvWithState", causal_conv, "a depthwise convolution over state and input"},
     {"LinearAttention", linear_attention, "written out, one step per token"},
+    {"FlexAttention", flex_attention, "written out as matrix products and a softmax"},
     {"TensorScatter", tensor_scatter, "a ScatterElements"},
 };
 

@@ -34,6 +34,7 @@ std::vector<double> transform_matrix(const Transform& t) {
   };
   const double scale = t.inverse ? 1.0 / static_cast<double>(t.length) : 1.0;
   const double sign = t.inverse ? 1.0 : -1.0;
+  // A shorter length cuts the input, a longer one pads it with zeros.
   const std::int64_t used = std::min(t.in, t.length);
   for (std::int64_t n = 0; n < used; ++n) {
     // A one-sided inverse has each inner frequency twice: itself and its conjugate.
@@ -58,6 +59,7 @@ std::vector<double> transform_matrix(const Transform& t) {
 std::string apply(Rewriter& r, const std::string& x, const ValueFacts& facts, std::size_t axis,
                   const Transform& t) {
   const std::size_t rank = facts.shape->rank();
+  // The axis goes to the back, beside the parts: then rows times a matrix.
   Ints perm;
   for (std::size_t i = 0; i + 1 < rank; ++i)
     if (i != axis) perm.push_back(static_cast<std::int64_t>(i));
@@ -85,11 +87,14 @@ std::optional<Transform> transform_along(const ::onnx::NodeProto& node, const Va
   t.in = (*x.shape)[axis];
   t.parts = (*x.shape)[x.shape->rank() - 1];
   if (t.in < 1 || t.in > kMostElements || (t.parts != 1 && t.parts != 2)) return std::nullopt;
+  // A one-sided inverse gives reals: the other half is the conjugate.
   const bool to_real = t.inverse && t.onesided;
+  // ONNX: n frequencies of a one-sided transform are of 2 * (n - 1) elements.
   t.length = length.value_or(to_real ? 2 * (t.in - 1) : t.in);
   if (t.length < 1 || t.length > kMostElements) return std::nullopt;
   t.out = t.onesided && !t.inverse ? t.length / 2 + 1 : t.length;
   t.out_parts = to_real ? 1 : 2;
+  // Each factor is at most 2^22 here, so two of them and the parts do not overflow.
   if (t.in * t.parts * t.out * t.out_parts > kMostElements) return std::nullopt;
   return t;
 }
@@ -98,11 +103,12 @@ std::optional<Transform> transform_along(const ::onnx::NodeProto& node, const Va
 std::vector<std::size_t> candidate_axes(Rewriter& r, const ::onnx::NodeProto& node,
                                         const ValueFacts& x, std::optional<std::int64_t> length) {
   const std::size_t rank = x.shape->rank();
+  // An attribute before operator set 20, input 2 since.
   std::int64_t axis = r.opset() < 20 ? int_attribute(node, "axis", 1) : -2;
   const bool at_run_time = r.opset() >= 20 && !input_of(node, 2).empty();
-  const auto& given = r.of(input_of(node, 2));
-  if (at_run_time && given.known_ints() && given.ints->size() == 1) {
-    axis = given.ints->front();
+  const auto given = r.of(input_of(node, 2)).one_int();
+  if (at_run_time && given) {
+    axis = *given;
   } else if (at_run_time) {
     std::vector<std::size_t> axes;
     const auto declared = r.of(node.output(0)).shape;
@@ -122,23 +128,20 @@ std::vector<std::size_t> candidate_axes(Rewriter& r, const ::onnx::NodeProto& no
 
 Result<bool> dft(Rewriter& r, const ::onnx::NodeProto& node) {
   const ValueFacts x = r.of(node.input(0));
-  const auto& length_facts = r.of(input_of(node, 1));
-  std::optional<std::int64_t> length;
-  bool known = x.shape && x.shape->rank() >= 2;
-  if (!input_of(node, 1).empty()) {
-    known = known && length_facts.known_ints() && length_facts.ints->size() == 1;
-    if (known) length = length_facts.ints->front();
-  }
+  const auto length = r.of(input_of(node, 1)).one_int();
+  const bool known = x.shape && x.shape->rank() >= 2 && (length || input_of(node, 1).empty());
   const auto axes = known ? candidate_axes(r, node, x, length) : std::vector<std::size_t>{};
   std::vector<Transform> transforms;
   for (const std::size_t a : axes)
     if (const auto t = transform_along(node, x, a, length)) transforms.push_back(*t);
   if (axes.empty() || transforms.size() != axes.size()) {
+    // The engine's own transform is right for two sides.
     if (int_attribute(node, "onesided", 0) == 0) return false;
     return r.refuse(node,
                     "a one-sided transform of unknown or large size has a wrong rank in the "
                     "engine; fix the input shape (at most 1024 elements are written out)");
   }
+  // One transform per axis that may be meant; the run chooses.
   std::string y = apply(r, node.input(0), x, axes[0], transforms[0]);
   for (std::size_t i = 1; i < axes.size(); ++i) {
     const auto a = static_cast<std::int64_t>(axes[i]);
@@ -147,8 +150,7 @@ Result<bool> dft(Rewriter& r, const ::onnx::NodeProto& node) {
                      r.add("Equal", {node.input(2), r.scalar_int(a - x.rank())})});
     y = r.add("Where", {chosen, apply(r, node.input(0), x, axes[i], transforms[i]), y});
   }
-  r.define({node.output(0)}, "Identity", {y});
-  return true;
+  return r.instead(node, "Identity", {y});
 }
 
 /// sin(2 pi t) for t in 0..1.25, exactly 0 at whole and half turns.
@@ -189,11 +191,10 @@ Result<bool> stft(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::string length = by_window ? r.scalar_int(most) : input_of(node, 3);
   const Checked all = Checked(frames) * most * bins;
   if (length.empty() || !all.is_within(1, kMostElements)) return false;
-  const auto itself = [](std::int64_t i) { return static_cast<double>(i); };
   const auto product = [&](std::int64_t i) { return static_cast<double>((i / bins) * (i % bins)); };
-  const std::string offsets = r.sequence(T::INT64, {1, most}, itself);
+  const std::string offsets = r.counting(T::INT64, {1, most});
   const std::string first =
-      r.add("Mul", {r.sequence(T::INT64, {frames, 1}, itself), r.reshape(node.input(1), {1})});
+      r.add("Mul", {r.counting(T::INT64, {frames, 1}), r.reshape(node.input(1), {1})});
   const std::string last = r.scalar_int((*signal.shape)[1] - 1);
   const std::string indices = r.add("Min", {r.add("Add", {first, offsets}), last});
   // [B, frames, most]
@@ -208,9 +209,8 @@ Result<bool> stft(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::string real = r.add("MatMul", {cut, sine_of_turns(r, quarter, elem)});
   const std::string imaginary =
       r.add("Neg", {r.add("MatMul", {cut, sine_of_turns(r, turn, elem)})});
-  r.define({node.output(0)}, "Concat", {r.unsqueeze(real, {3}), r.unsqueeze(imaginary, {3})},
-           {{"axis", 3}});
-  return true;
+  return r.instead(node, "Concat", {r.unsqueeze(real, {3}), r.unsqueeze(imaginary, {3})},
+                   {{"axis", 3}});
 }
 
 constexpr Rule kRules[] = {

@@ -16,11 +16,11 @@ Result<bool> float_mod(Rewriter& r, const ::onnx::NodeProto& node) {
   if (!is_float(dtype_from_onnx(elem)) || int_attribute(node, "fmod", 0) != 0) return false;
   const std::string& b = node.input(1);
   const std::string zero = r.scalar(elem, 0);
+  // fmod: the sign of the dividend. Where it differs from the divisor's, one divisor is added.
   const std::string rest = r.add("Mod", {node.input(0), b}, {{"fmod", 1}});
   const std::string other_sign =
       r.add("Less", {r.add("Mul", {r.add("Sign", {rest}), r.add("Sign", {b})}), zero});
-  r.define({node.output(0)}, "Where", {other_sign, r.add("Add", {rest, b}), rest});
-  return true;
+  return r.instead(node, "Where", {other_sign, r.add("Add", {rest, b}), rest});
 }
 
 /// Sizes up to which CumProd is written out: the doublings must not overflow.
@@ -32,6 +32,7 @@ std::string prefix_products(Rewriter& r, const ::onnx::NodeProto& node, const Va
   const auto at = static_cast<std::int64_t>(axis);
   const std::int64_t n = (*x.shape)[axis];
   const bool reverse = int_attribute(node, "reverse", 0) != 0;
+  // The values moved on by `by` places, ones where none come from.
   const auto shifted = [&](const std::string& value, std::int64_t by) {
     Shape block = *x.shape;
     block[axis] = by;
@@ -41,6 +42,7 @@ std::string prefix_products(Rewriter& r, const ::onnx::NodeProto& node, const Va
     return reverse ? r.concat({part, ones}, at) : r.concat({ones, part}, at);
   };
   std::string value = node.input(0);
+  // Exclusive: each place has the product of those before it.
   if (int_attribute(node, "exclusive", 0) != 0) value = shifted(value, 1);
   for (std::int64_t by = 1; by < n; by *= 2) value = r.add("Mul", {value, shifted(value, by)});
   return value;
@@ -52,27 +54,24 @@ Result<bool> cum_prod(Rewriter& r, const ::onnx::NodeProto& node) {
   if (!x.is_static() || x.rank() < 1 || x.rank() > 6 ||
       !std::all_of(x.shape->dims().begin(), x.shape->dims().end(), usual)) {
     return r.refuse(node,
-                    "the engine has no CumProd; it can be written out only for a fixed "
-                    "shape");
+                    "the engine has no CumProd; it can be written out only for a fixed shape");
   }
-  const auto& axis_fact = r.of(node.input(1));
-  if (axis_fact.known_ints() && axis_fact.ints->size() == 1) {
-    const auto axis = normal_axis(axis_fact.ints->front(), x.shape->rank());
+  if (const auto given = r.of(node.input(1)).one_int()) {
+    const auto axis = normal_axis(*given, x.shape->rank());
     if (!axis) return false;
-    r.define({node.output(0)}, "Identity", {prefix_products(r, node, x, *axis)});
-    return true;
+    return r.instead(node, "Identity", {prefix_products(r, node, x, *axis)});
   }
   // The axis comes at run time: all of them, and the one is chosen.
   std::string value = prefix_products(r, node, x, 0);
   const std::string axis = r.cast(node.input(1), T::INT64);
   for (std::size_t a = 1; a < x.shape->rank(); ++a) {
     const auto at = static_cast<std::int64_t>(a);
+    // Negative axes count from the end.
     const std::string chosen = r.add("Or", {r.add("Equal", {axis, r.scalar_int(at)}),
                                             r.add("Equal", {axis, r.scalar_int(at - x.rank())})});
     value = r.add("Where", {chosen, prefix_products(r, node, x, a), value});
   }
-  r.define({node.output(0)}, "Identity", {value});
-  return true;
+  return r.instead(node, "Identity", {value});
 }
 
 /// The engine's ReduceMax starts from the lowest float, so a row of -inf does not compare as such.
@@ -84,9 +83,8 @@ Result<bool> equals_negative_infinity(Rewriter& r, const ::onnx::NodeProto& node
     const bool negative = std::isinf(bound.floats->front()) && bound.floats->front() < 0;
     const std::string& x = node.input(1 - i);
     if (!negative || r.made_by(x) != "ReduceMax") continue;
-    r.define({node.output(0)}, "LessOrEqual",
-             {r.cast(x, T::FLOAT), r.values(T::FLOAT, bound.shape->dims(), {kLowest})});
-    return true;
+    return r.instead(node, "LessOrEqual",
+                     {r.cast(x, T::FLOAT), r.values(T::FLOAT, bound.shape->dims(), {kLowest})});
   }
   return false;
 }
@@ -95,14 +93,14 @@ Result<bool> equals_negative_infinity(Rewriter& r, const ::onnx::NodeProto& node
 Result<bool> dropout(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
   const std::string& training = input_of(node, 2);
+  // In training mode elements are dropped at random: left to the engine.
   if (!training.empty()) {
-    const auto& mode = r.of(training);
-    if (!mode.known_ints() || mode.ints->size() != 1 || mode.ints->front() != 0) return false;
+    if (r.of(training).one_int() != 0) return false;
   } else if (r.opset() < 7 && int_attribute(node, "is_test", 0) == 0) {
     return false;
   }
   r.define({node.output(0)}, "Identity", {node.input(0)});
-  if (node.output_size() > 1 && !node.output(1).empty()) {
+  if (has_output(node, 1)) {
     const std::int32_t elem = r.opset() < 10 ? x.elem : static_cast<std::int32_t>(T::BOOL);
     const std::string one = r.scalar(elem, 1);
     r.define({node.output(1)}, "Expand", {one, r.add("Shape", {node.input(0)})});
@@ -116,44 +114,44 @@ Result<bool> determinant(Rewriter& r, const ::onnx::NodeProto& node) {
   if (x.rank() < 2) return false;
   const std::int64_t n = (*x.shape)[x.shape->rank() - 1];
   if (n != 2 && n != 3) return false;
+  // One element of each matrix, without its two dimensions.
   const auto cell = [&](std::int64_t i, std::int64_t j) {
     const std::string row = r.slice(node.input(0), x.rank() - 2, i, i + 1);
     return r.squeeze(r.slice(row, x.rank() - 1, j, j + 1), {-2, -1});
   };
+  // The determinant of rows i, j and columns k, l.
   const auto minor = [&](std::int64_t i, std::int64_t j, std::int64_t k, std::int64_t l) {
     return r.add("Sub",
                  {r.add("Mul", {cell(i, k), cell(j, l)}), r.add("Mul", {cell(i, l), cell(j, k)})});
   };
-  if (n == 2) {
-    r.define({node.output(0)}, "Identity", {minor(0, 1, 0, 1)});
-    return true;
-  }
+  if (n == 2) return r.instead(node, "Identity", {minor(0, 1, 0, 1)});
+  // Along the first row.
   const std::string a = r.add("Mul", {cell(0, 0), minor(1, 2, 1, 2)});
   const std::string b = r.add("Mul", {cell(0, 1), minor(1, 2, 0, 2)});
   const std::string c = r.add("Mul", {cell(0, 2), minor(1, 2, 0, 1)});
-  r.define({node.output(0)}, "Add", {r.add("Sub", {a, b}), c});
-  return true;
+  return r.instead(node, "Add", {r.add("Sub", {a, b}), c});
 }
 
+/// 1 above the threshold, 0 elsewhere (ai.onnx.ml).
 Result<bool> binarizer(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
   if (elem == 0) return false;
   const double threshold = float_attribute(node, "threshold", 0.0f);
   const std::string above = r.add("Greater", {node.input(0), r.scalar(elem, threshold)});
-  r.define({node.output(0)}, "Cast", {above}, {{"to", elem}});
-  return true;
+  return r.instead(node, "Cast", {above}, {{"to", elem}});
 }
 
+/// Columns by index (ai.onnx.ml); a vector gives a matrix of one row.
 Result<bool> feature_extractor(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
   if (x.rank() < 1) return false;
   std::string picked =
       r.add("Gather", {node.input(0), r.reshape(node.input(1), {-1})}, {{"axis", x.rank() - 1}});
   if (x.rank() == 1) picked = r.unsqueeze(picked, {0});
-  r.define({node.output(0)}, "Identity", {picked});
-  return true;
+  return r.instead(node, "Identity", {picked});
 }
 
+/// max(x, 0) + min(a * (exp(x / a) - 1), 0). The engine's own is for f32.
 Result<bool> celu(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
   if (elem == T::FLOAT || !is_float(dtype_from_onnx(elem))) return false;
@@ -163,18 +161,17 @@ Result<bool> celu(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::string& x = node.input(0);
   const std::string grown =
       r.add("Mul", {a, r.add("Sub", {r.add("Exp", {r.add("Div", {x, a})}), r.scalar(elem, 1)})});
-  r.define({node.output(0)}, "Add", {r.add("Max", {x, zero}), r.add("Min", {grown, zero})});
-  return true;
+  return r.instead(node, "Add", {r.add("Max", {x, zero}), r.add("Min", {grown, zero})});
 }
 
+/// a * sigmoid(alpha * a) * b.
 Result<bool> swiglu(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
   if (elem == 0) return false;
   const std::string& a = node.input(0);
   const std::string gate =
       r.add("Sigmoid", {r.add("Mul", {a, r.scalar(elem, float_attribute(node, "alpha", 1.0f))})});
-  r.define({node.output(0)}, "Mul", {r.add("Mul", {a, gate}), node.input(1)});
-  return true;
+  return r.instead(node, "Mul", {r.add("Mul", {a, gate}), node.input(1)});
 }
 
 /// With ignore_index: gather the target's score, weigh it, reduce.
@@ -182,11 +179,13 @@ Result<bool> nll_loss(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto* ignore = find_attribute(node, "ignore_index");
   const auto x = r.of(node.input(0));
   const auto target = r.of(node.input(1));
+  // Without ignore_index the engine is right.
   if (ignore == nullptr || x.elem == 0 || target.elem == 0) return false;
   const std::string& weight = input_of(node, 2);
   const std::string reduction = string_attribute(node, "reduction", "mean");
   // All dimensions of the target are reduced: their number must be known.
   if (reduction != "none" && !target.shape) return false;
+  // Ignored targets gather element 0, which is there always, and weigh nothing.
   const std::string zero_int = r.values(target.elem, {}, {0});
   const std::string ignored = r.add(
       "Equal", {node.input(1), r.values(target.elem, {}, {static_cast<double>(ignore->i())})});
@@ -197,18 +196,12 @@ Result<bool> nll_loss(Rewriter& r, const ::onnx::NodeProto& node) {
       weight.empty() ? r.scalar(x.elem, 1) : r.add("Gather", {weight, chosen}, {{"axis", 0}});
   const std::string weights = r.add("Where", {ignored, r.scalar(x.elem, 0), each});
   const std::string loss = r.add("Neg", {r.add("Mul", {score, weights})});
-  if (reduction == "none") {
-    r.define({node.output(0)}, "Identity", {loss});
-    return true;
-  }
-  Ints all;
-  for (std::int64_t i = 0; i < std::max<std::int64_t>(target.rank(), 1); ++i) all.push_back(i);
+  if (reduction == "none") return r.instead(node, "Identity", {loss});
+  const Ints all = counted(static_cast<std::size_t>(std::max<std::int64_t>(target.rank(), 1)));
   const std::string sum = r.reduce("ReduceSum", loss, all, false);
-  if (reduction == "sum")
-    r.define({node.output(0)}, "Identity", {sum});
-  else
-    r.define({node.output(0)}, "Div", {sum, r.reduce("ReduceSum", weights, all, false)});
-  return true;
+  if (reduction == "sum") return r.instead(node, "Identity", {sum});
+  // The mean is over the weights, not over the elements.
+  return r.instead(node, "Div", {sum, r.reduce("ReduceSum", weights, all, false)});
 }
 
 constexpr Rule kRules[] = {

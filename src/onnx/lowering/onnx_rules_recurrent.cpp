@@ -10,10 +10,6 @@
 namespace corelane::onnx {
 namespace {
 
-bool has_output(const ::onnx::NodeProto& node, int i) {
-  return i < node.output_size() && !node.output(i).empty();
-}
-
 Result<bool> batch_first(Rewriter& r, const ::onnx::NodeProto& node) {
   if (node.op_type() == "LSTM" && !input_of(node, 7).empty())
     return r.refuse(node, "peepholes are computed wrongly by the engine");
@@ -21,6 +17,7 @@ Result<bool> batch_first(Rewriter& r, const ::onnx::NodeProto& node) {
   ::onnx::NodeProto plain = node;
   set_attribute(plain, "layout", std::int64_t{0});
   plain.set_input(0, r.transpose(node.input(0), {1, 0, 2}));
+  // The initial states.
   for (const int i : {5, 6})
     if (!input_of(node, i).empty()) plain.set_input(i, r.transpose(node.input(i), {1, 0, 2}));
   for (int i = 0; i < node.output_size(); ++i)
@@ -29,6 +26,8 @@ Result<bool> batch_first(Rewriter& r, const ::onnx::NodeProto& node) {
   for (int i = 0; i < node.output_size(); ++i) {
     if (!has_output(node, i)) continue;
     r.define({node.output(i)}, "Transpose", {plain.output(i)},
+             // Y is [steps, directions, batch, hidden] in the plain form, the states [directions,
+             // batch, hidden].
              {{"perm", i == 0 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2}}});
   }
   return true;
@@ -46,10 +45,7 @@ void collect_captures(const ::onnx::GraphProto& graph, std::set<std::string> kno
   };
   for (const auto& node : graph.node()) {
     for (const auto& in : node.input()) read(in);
-    for (const auto& a : node.attribute()) {
-      if (a.has_g()) collect_captures(a.g(), known, captures);
-      for (const auto& g : a.graphs()) collect_captures(g, known, captures);
-    }
+    for (const auto* below : subgraphs(node)) collect_captures(*below, known, captures);
     for (const auto& out : node.output()) known.insert(out);
   }
   for (const auto& out : graph.output()) read(out.name());
@@ -87,6 +83,7 @@ Result<bool> scan_captures(Rewriter& r, const ::onnx::NodeProto& node) {
   if (r.opset() < 9 || body == nullptr || !body->has_g()) return false;
   std::vector<std::string> captures;
   collect_captures(body->g(), {}, captures);
+  // Inputs are the states, then what is scanned; outputs the states, then what is gathered.
   const int states = node.input_size() - scan_inputs(node);
   const bool known = std::all_of(captures.begin(), captures.end(),
                                  [&](const std::string& name) { return r.of(name).elem != 0; });
@@ -96,6 +93,7 @@ Result<bool> scan_captures(Rewriter& r, const ::onnx::NodeProto& node) {
   if (captures.empty() || !known || !fits) return false;
 
   ::onnx::NodeProto fresh = node;
+  // Outputs that the node leaves out at its end: states are put in before them.
   while (fresh.output_size() < body->g().output_size()) fresh.add_output("");
   remove_attribute(fresh, "body");
   auto& attribute = *fresh.add_attribute();
@@ -113,6 +111,7 @@ Result<bool> scan_captures(Rewriter& r, const ::onnx::NodeProto& node) {
     declare(r, *graph.add_input(), state, name);
     declare(r, *graph.add_output(), state + "_next", name);
     auto& identity = *graph.add_node();
+    // A state that stays what it was.
     identity.set_op_type("Identity");
     identity.add_input(state);
     identity.add_output(state + "_next");
@@ -127,6 +126,8 @@ Result<bool> scan_captures(Rewriter& r, const ::onnx::NodeProto& node) {
 }
 
 /// A short Scan becomes its steps: the engine gets the shapes of its body wrong in many cases.
+/// The first scanned input says how many; ONNX wants all of them alike. What is written out is
+/// bounded: 64 steps, 4096 nodes. Direction 1 reads from the back and gathers towards the front.
 Result<bool> unroll_scan(Rewriter& r, const ::onnx::NodeProto& node) {
   constexpr std::int64_t kMostSteps = 64;
   const auto* body = find_attribute(node, "body");
@@ -179,7 +180,7 @@ Result<bool> unroll_scan(Rewriter& r, const ::onnx::NodeProto& node) {
     }
   }
   for (int i = 0; i < node.output_size(); ++i) {
-    if (node.output(i).empty()) continue;
+    if (!has_output(node, i)) continue;
     const auto k = static_cast<std::size_t>(i);
     const auto s = static_cast<std::size_t>(states);
     r.define({node.output(i)}, "Identity",

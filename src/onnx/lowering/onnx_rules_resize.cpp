@@ -6,7 +6,6 @@
 // engine folds them where they are constant.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "onnx/graph/onnx_checked.h"
 #include "onnx/infer/onnx_infer.h"
@@ -68,6 +67,7 @@ bool is_wrong_in_engine(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& scales = r.of(node.input(2)).floats;
   for (std::size_t i = 0; i < x.shape->rank(); ++i) {
     if ((*y.shape)[i] >= (*x.shape)[i]) continue;
+    // Scales that come at run time may be of that kind.
     if (!scales || i >= scales->size()) return true;
     const double exact = (*scales)[i] * static_cast<double>((*x.shape)[i]);
     if (std::abs(exact - static_cast<double>((*y.shape)[i])) > 1e-6) return true;
@@ -83,6 +83,7 @@ std::optional<Shape> output_shape(Rewriter& r, const ::onnx::NodeProto& node,
     double ratio = 0;
     for (std::size_t i = 0; i < p.axes.size(); ++i) {
       const double q = static_cast<double>((*sizes.ints)[i]) / static_cast<double>(p.in[p.axes[i]]);
+      // not_larger takes the least ratio of all axes, not_smaller the greatest.
       const bool larger = p.policy == "not_smaller";
       if (i == 0 || (larger ? q > ratio : q < ratio)) ratio = q;
     }
@@ -125,12 +126,10 @@ std::optional<ResizeParts> resize_parts(Rewriter& r, const ::onnx::NodeProto& no
   p.roi = input_of(node, 1);
   p.scales = input_of(node, 2);
   p.sizes = input_of(node, 3);
+  // ONNX: one of the two is given; sizes decide.
   if (!p.sizes.empty()) p.scales.clear();
   Ints axes = ints_attribute(node, "axes");
-  if (axes.empty()) {
-    axes.resize(p.in.rank());
-    std::iota(axes.begin(), axes.end(), 0);
-  }
+  if (axes.empty()) axes = counted(p.in.rank());
   for (const auto a : axes) {
     const auto axis = normal_axis(a, p.in.rank());
     if (!axis) return std::nullopt;
@@ -150,6 +149,7 @@ std::optional<ResizeParts> resize_parts(Rewriter& r, const ::onnx::NodeProto& no
 std::string axis_scale(Rewriter& r, const ResizeParts& p, std::size_t entry) {
   if (!p.scales.empty()) return pick(r, p.scales, entry);
   const std::size_t axis = p.axes[entry];
+  // Each axis has its own ratio; with another policy all have one.
   if (p.policy == "stretch")
     return number(r, static_cast<double>(p.out[axis]) / static_cast<double>(p.in[axis]));
   std::string ratio;
@@ -163,14 +163,15 @@ std::string axis_scale(Rewriter& r, const ResizeParts& p, std::size_t entry) {
 
 /// Where each output position lies in the input, [out].
 std::string coordinates(Rewriter& r, const ResizeParts& p, const AxisParts& a) {
-  const std::string y =
-      r.sequence(kFloat, {a.out}, [](std::int64_t i) { return static_cast<double>(i); });
+  const std::string y = r.counting(kFloat, {a.out});
   const auto n = static_cast<double>(a.in);
   const std::string one = number(r, 1);
   const std::string half = number(r, 0.5);
+  // The formulas are those of ONNX's Resize, for output positions y.
   if (p.transformation == "asymmetric") return r.add("Div", {y, a.scale});
   if (p.transformation == "align_corners") {
     const std::string rest = r.add("Sub", {r.add("Mul", {a.scale, number(r, n)}), one});
+    // One element has no distance to the next: the division is by 1.
     const std::string step = r.add("Where", {r.add("Equal", {rest, number(r, 0)}), one, rest});
     return r.add("Div", {r.add("Mul", {y, number(r, n - 1)}), step});
   }
@@ -201,6 +202,7 @@ std::string nearest_indices(Rewriter& r, const ResizeParts& p, const AxisParts& 
     const double down = p.nearest == "ceil" ? 0.0 : 0.5;
     index = r.add("Ceil", {r.add("Sub", {x, number(r, down + kSlack)})});
   }
+  // Positions outside take the nearest pixel.
   index = r.add("Max", {index, number(r, 0)});
   index = r.add("Min", {index, number(r, static_cast<double>(a.in - 1))});
   return r.cast(index, T::INT64);
@@ -211,6 +213,7 @@ std::string kernel(Rewriter& r, const ResizeParts& p, const std::string& t) {
   const std::string zero = number(r, 0);
   const std::string one = number(r, 1);
   if (p.mode == "linear") return r.add("Max", {r.add("Sub", {one, t}), zero});
+  // Keys' cubic convolution, one polynomial up to distance 1, another up to 2.
   const double c = static_cast<double>(p.cubic_a);
   const auto polynomial = [&](double a3, double a2, double a1, double a0) {
     std::string v = r.add("Add", {r.add("Mul", {t, number(r, a3)}), number(r, a2)});
@@ -227,8 +230,10 @@ std::string kernel(Rewriter& r, const ResizeParts& p, const std::string& t) {
 /// out and the rest scaled up.
 std::string weights(Rewriter& r, const ResizeParts& p, const AxisParts& a, std::string x) {
   const double shrink = std::max(1.0, static_cast<double>(a.in) / static_cast<double>(a.out));
+  // Pixels beyond each edge that a kernel may touch.
   const auto reach = static_cast<std::int64_t>(
       std::ceil((p.mode == "cubic" ? 2.0 : 1.0) * (p.antialias ? 2 * shrink : 1.0)) + 1);
+  // Far outside all positions look alike: the edge.
   x = r.add("Max", {x, number(r, -1)});
   x = r.add("Min", {x, number(r, static_cast<double>(a.in))});
   const std::int64_t wide = a.in + 2 * reach;
@@ -242,6 +247,7 @@ std::string weights(Rewriter& r, const ResizeParts& p, const AxisParts& a, std::
       "Abs", {r.add("Sub", {r.reshape(x, {a.out, 1}), r.sequence(kFloat, {1, wide}, position)})});
   if (p.antialias) distance = r.add("Mul", {distance, r.add("Min", {a.scale, number(r, 1)})});
   std::string w = r.add("MatMul", {kernel(r, p, distance), r.sequence(kFloat, {wide, a.in}, fold)});
+  // What was left out or stretched no longer sums to 1.
   if (p.antialias || p.exclude) w = r.add("Div", {w, r.reduce("ReduceSum", w, {1}, true)});
   return w;
 }
@@ -252,8 +258,7 @@ std::string apply_weights(Rewriter& r, const std::string& x, const std::string& 
   if (rank >= 2 && axis == rank - 2) return r.add("MatMul", {w, x});
   const std::string columns = r.transpose(w, {1, 0});
   if (axis == rank - 1) return r.add("MatMul", {x, columns});
-  Ints swap(rank);
-  std::iota(swap.begin(), swap.end(), 0);
+  Ints swap = counted(rank);
   std::swap(swap[axis], swap[rank - 1]);
   return r.transpose(r.add("MatMul", {r.transpose(x, swap), columns}), swap);
 }
@@ -283,6 +288,7 @@ Result<bool> resize(Rewriter& r, const ::onnx::NodeProto& node) {
   std::string outside;
   for (std::size_t entry = 0; entry < p.axes.size(); ++entry) {
     AxisParts a{p.axes[entry], p.in[p.axes[entry]], p.out[p.axes[entry]], {}, {}, {}};
+    // An axis that keeps its size is left as it is; beyond N and C only one of one element is.
     if (a.in == a.out && (a.axis < 2 || a.in == 1) && rank > 2 && (!crop || takes_all(r, p, entry)))
       continue;
     a.scale = axis_scale(r, p, entry);
@@ -298,6 +304,7 @@ Result<bool> resize(Rewriter& r, const ::onnx::NodeProto& node) {
       value = apply_weights(r, value, weights(r, p, a, x), a.axis, rank);
     }
     if (!crop) continue;
+    // Broadcast over all other axes.
     Ints along(rank, 1);
     along[a.axis] = a.out;
     const std::string low = r.add("Less", {x, number(r, 0)});
@@ -306,8 +313,7 @@ Result<bool> resize(Rewriter& r, const ::onnx::NodeProto& node) {
     outside = outside.empty() ? out : r.add("Or", {outside, out});
   }
   if (!outside.empty()) value = r.add("Where", {outside, number(r, p.extrapolation), value});
-  r.define({node.output(0)}, "Cast", {value}, {{"to", p.elem}});
-  return true;
+  return r.instead(node, "Cast", {value}, {{"to", p.elem}});
 }
 
 constexpr Rule kRules[] = {

@@ -1,6 +1,5 @@
 // Rules about shapes: axes and repeats that come at run time, layouts, padding.
 #include <algorithm>
-#include <numeric>
 
 #include "onnx/graph/onnx_checked.h"
 #include "onnx/infer/onnx_infer.h"
@@ -22,13 +21,11 @@ std::int64_t length_of(const ValueFacts& list) {
 
 /// 1 at the positions that a list of run-time axes names, 0 elsewhere; `rank` elements.
 std::string axis_mask(Rewriter& r, const std::string& axes, std::int64_t rank) {
-  Ints positions(static_cast<std::size_t>(rank));
-  std::iota(positions.begin(), positions.end(), 0);
   // Negative axes count from the end.
   const std::string count = r.ints({rank});
   const std::string normal =
       r.add("Where", {r.add("Less", {axes, r.ints({0})}), r.add("Add", {axes, count}), axes});
-  const std::string column = r.reshape(r.ints(positions), {rank, 1});
+  const std::string column = r.reshape(r.ints(counted(static_cast<std::size_t>(rank))), {rank, 1});
   const std::string hits = r.cast(r.add("Equal", {column, r.reshape(normal, {1, -1})}), T::INT64);
   return r.reduce("ReduceMax", hits, {1}, false);
 }
@@ -37,25 +34,27 @@ std::string axis_mask(Rewriter& r, const std::string& axes, std::int64_t rank) {
 std::string spread_dims(Rewriter& r, const std::string& x, const std::string& mask) {
   const std::string one = r.ints({1});
   const std::string kept = r.add("Sub", {one, mask});
+  // The running count of kept positions: which dimension of x stands there.
   const std::string order = r.add("Sub", {r.add("CumSum", {kept, r.scalar_int(0)}), one});
+  // Before the first kept position the count is -1; those places take the 1 anyway.
   const std::string clamped = r.add("Max", {order, r.ints({0})});
   const std::string dims = r.add("Gather", {r.add("Shape", {x}), clamped});
   return r.add("Where", {r.cast(mask, T::BOOL), one, dims});
 }
 
 Result<bool> unsqueeze_at_run_time(Rewriter& r, const ::onnx::NodeProto& node) {
+  // Axes are an input since operator set 13.
   if (r.opset() < 13 || r.of(node.input(1)).known_ints()) return false;
   const std::int64_t n = length_of(r.of(node.input(1)));
   const std::int64_t from = r.of(node.input(0)).rank();
   if (n < 0 || from < 0 || !(Checked(n) + from).is_within(0, kMostDims)) return false;
+  // A scalar becomes as many 1s as there are axes.
   if (from == 0) {
-    r.define({node.output(0)}, "Reshape",
-             {node.input(0), r.ints(Ints(static_cast<std::size_t>(n), 1))});
-    return true;
+    return r.instead(node, "Reshape",
+                     {node.input(0), r.ints(Ints(static_cast<std::size_t>(n), 1))});
   }
   const std::string mask = axis_mask(r, node.input(1), from + n);
-  r.define({node.output(0)}, "Reshape", {node.input(0), spread_dims(r, node.input(0), mask)});
-  return true;
+  return r.instead(node, "Reshape", {node.input(0), spread_dims(r, node.input(0), mask)});
 }
 
 /// Without its reduced dimensions only the count of them is known: reduce with them, then reshape.
@@ -69,20 +68,16 @@ Result<bool> reduce_at_run_time(Rewriter& r, const ::onnx::NodeProto& node) {
   set_attribute(kept, "keepdims", std::int64_t{1});
   kept.set_output(0, r.fresh_name("kept"));
   r.emit(kept);
-  if (rank == n) {
-    r.define({node.output(0)}, "Reshape", {kept.output(0), r.ints({})});
-    return true;
-  }
+  // All of them: a scalar.
+  if (rank == n) return r.instead(node, "Reshape", {kept.output(0), r.ints({})});
   // The positions that stay, in order: those of the smallest mask * rank + position.
-  Ints positions(static_cast<std::size_t>(rank));
-  std::iota(positions.begin(), positions.end(), 0);
+  const Ints positions = counted(static_cast<std::size_t>(rank));
   const std::string mask = axis_mask(r, node.input(1), rank);
   const std::string keys = r.add("Add", {r.add("Mul", {mask, r.ints({rank})}), r.ints(positions)});
   const Names top = r.add_many("TopK", 2, {keys, r.ints({rank - n})},
                                {{"largest", 0}, {"sorted", 1}, {"axis", 0}});
   const std::string dims = r.add("Gather", {r.add("Shape", {node.input(0)}), top[1]});
-  r.define({node.output(0)}, "Reshape", {kept.output(0), dims});
-  return true;
+  return r.instead(node, "Reshape", {kept.output(0), dims});
 }
 
 /// The engine computes Tile with repeats that come at run time wrongly; Expand is right.
@@ -107,8 +102,7 @@ Result<bool> tile_at_run_time(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::string tall = r.add("Reshape", {node.input(0), r.concat(spread, 0)});
   const std::string expanded = r.add("Expand", {tall, r.concat(wide, 0)});
   const std::string dims = r.add("Mul", {shape, node.input(1)});
-  r.define({node.output(0)}, "Reshape", {expanded, dims});
-  return true;
+  return r.instead(node, "Reshape", {expanded, dims});
 }
 
 Result<bool> space_to_depth_crd(Rewriter& r, const ::onnx::NodeProto& node) {
@@ -121,12 +115,12 @@ Result<bool> space_to_depth_crd(Rewriter& r, const ::onnx::NodeProto& node) {
                     "the input shape");
   }
   const Shape s = *x.shape;
+  // CRD: channel, row, column; the blocks' place goes behind the channel.
   const std::int64_t channels = (Checked(s[1]) * b * b).or_open();
   if (channels < 0) return false;
   const std::string split = r.reshape(node.input(0), {s[0], s[1], s[2] / b, b, s[3] / b, b});
   const std::string moved = r.transpose(split, {0, 1, 3, 5, 2, 4});
-  r.define({node.output(0)}, "Reshape", {moved, r.ints({s[0], channels, s[2] / b, s[3] / b})});
-  return true;
+  return r.instead(node, "Reshape", {moved, r.ints({s[0], channels, s[2] / b, s[3] / b})});
 }
 
 /// The sizes come from the declared output, the beginnings at run time.
@@ -136,15 +130,13 @@ bool wrap_pad_at_run_time(Rewriter& r, const ::onnx::NodeProto& node, const Valu
   std::string value = node.input(0);
   for (std::int64_t axis = 0; axis < x.rank(); ++axis) {
     const auto a = static_cast<std::size_t>(axis);
-    const std::string positions = r.sequence(T::INT64, {(*out.shape)[a]},
-                                             [](std::int64_t i) { return static_cast<double>(i); });
+    const std::string positions = r.counting(T::INT64, {(*out.shape)[a]});
     const std::string before = r.slice(node.input(1), 0, axis, axis + 1);
     const std::string indices =
         r.add("Mod", {r.add("Sub", {positions, before}), r.ints({(*x.shape)[a]})});
     value = r.add("Gather", {value, indices}, {{"axis", axis}});
   }
-  r.define({node.output(0)}, "Identity", {value});
-  return true;
+  return r.instead(node, "Identity", {value});
 }
 
 /// Wrap padding: indices of each padded axis, modulo its size.
@@ -160,9 +152,9 @@ Result<bool> wrap_pad(Rewriter& r, const ::onnx::NodeProto& node) {
     if (!r.of(node.input(3)).known_ints()) return false;
     axes = *r.of(node.input(3)).ints;
   } else {
-    axes.resize(x.shape->rank());
-    std::iota(axes.begin(), axes.end(), 0);
+    axes = counted(x.shape->rank());
   }
+  // All beginnings, then all ends.
   if (pads.ints->size() != 2 * axes.size()) return false;
   std::string value = node.input(0);
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -174,32 +166,30 @@ Result<bool> wrap_pad(Rewriter& r, const ::onnx::NodeProto& node) {
     const std::int64_t total = (Checked(size) + before + after).or_open();
     if (size > kMostAlong || std::abs(before) > kMostAlong || total < 0) return false;
     const std::string indices = r.sequence(T::INT64, {total}, [&](std::int64_t k) {
+      // C++'s % keeps the sign of the dividend.
       return static_cast<double>((((k - before) % size) + size) % size);
     });
     value = r.add("Gather", {value, indices}, {{"axis", static_cast<std::int64_t>(*axis)}});
   }
-  r.define({node.output(0)}, "Identity", {value});
-  return true;
+  return r.instead(node, "Identity", {value});
 }
 
 /// The engine counts a window that begins in the padding; where both roundings give the right
 /// size, rounding down is right.
 Result<bool> ceil_pool(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
-  if (int_attribute(node, "ceil_mode", 0) == 0 || !x.is_static() || !x.shape) return false;
+  if (int_attribute(node, "ceil_mode", 0) == 0 || !x.is_static()) return false;
   ::onnx::NodeProto down = node;
   set_attribute(down, "ceil_mode", std::int64_t{0});
-  FactsTable up_facts(&r.facts());
-  FactsTable down_facts(&r.facts());
-  ::onnx::NodeProto up = node;
-  up.set_output(0, "up");
-  ::onnx::NodeProto probe = down;
-  probe.set_output(0, "down");
-  infer_node(up, r.opset(), {}, up_facts);
-  infer_node(probe, r.opset(), {}, down_facts);
-  const auto& a = up_facts.of("up").shape;
-  const auto& b = down_facts.of("down").shape;
-  if (!a || !b || !a->is_static() || *a != *b) return false;
+  constexpr const char* kProbe = "corelane: a pool that is not in the graph";
+  const auto shape_of_pool = [&](::onnx::NodeProto pool) {
+    FactsTable facts(&r.facts());
+    pool.set_output(0, kProbe);
+    infer_node(pool, r.opset(), {}, facts);
+    return facts.of(kProbe).shape;
+  };
+  const auto up = shape_of_pool(node);
+  if (!up || !up->is_static() || up != shape_of_pool(down)) return false;
   r.emit(down);
   return true;
 }
@@ -212,13 +202,9 @@ Result<bool> squeeze_known(Rewriter& r, const ::onnx::NodeProto& node) {
   Ints axes;
   for (std::size_t i = 0; i < x.shape->rank(); ++i)
     if ((*x.shape)[i] == 1) axes.push_back(static_cast<std::int64_t>(i));
-  if (axes.empty())
-    r.define({node.output(0)}, "Identity", {node.input(0)});
-  else if (r.opset() < 13)
-    r.define({node.output(0)}, "Squeeze", {node.input(0)}, {{"axes", axes}});
-  else
-    r.define({node.output(0)}, "Squeeze", {node.input(0), r.ints(axes)});
-  return true;
+  if (axes.empty()) return r.instead(node, "Identity", {node.input(0)});
+  if (r.opset() < 13) return r.instead(node, "Squeeze", {node.input(0)}, {{"axes", axes}});
+  return r.instead(node, "Squeeze", {node.input(0), r.ints(axes)});
 }
 
 constexpr std::string_view kReduceText = "axes that come at run time: reduced, then reshaped";

@@ -42,12 +42,14 @@ struct Optimizer {
 std::optional<Optimizer> optimizer(Rewriter& r, const ::onnx::NodeProto& node, int groups) {
   const int tensors = node.input_size() - 2;
   const bool fits = tensors > 0 && tensors % groups == 0;
+  // Outputs are the tensors and the states, not the gradients.
   if (!fits || node.output_size() != tensors / groups * (groups - 1)) return std::nullopt;
   const std::int32_t elem = r.of(node.input(2)).elem;
   if (elem == 0) return std::nullopt;
   return Optimizer{node, {r, elem}, tensors / groups};
 }
 
+/// The rate falls with the steps; each element's with the sum of its squared gradients.
 Result<bool> adagrad(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto o = optimizer(r, node, 3);
   if (!o) return false;
@@ -65,6 +67,7 @@ Result<bool> adagrad(Rewriter& r, const ::onnx::NodeProto& node) {
   return true;
 }
 
+/// Running means of the gradients and of their squares.
 Result<bool> adam(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto o = optimizer(r, node, 4);
   if (!o) return false;
@@ -76,6 +79,7 @@ Result<bool> adam(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto rest = [&](double base) {
     return m.sub(m.number(1), r.add("Pow", {m.number(base), o->steps()}));
   };
+  // The means begin at 0: divided by how much of the weight they have.
   const std::string bias = m.div(r.add("Sqrt", {rest(beta)}), rest(alpha));
   const std::string rate = r.add("Where", {o->started(), m.mul(o->rate(), bias), o->rate()});
   for (int i = 0; i < o->count; ++i) {
@@ -91,6 +95,7 @@ Result<bool> adam(Rewriter& r, const ::onnx::NodeProto& node) {
   return true;
 }
 
+/// A running sum of gradients; nesterov looks one step ahead.
 Result<bool> momentum(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto o = optimizer(r, node, 3);
   if (!o) return false;
@@ -98,6 +103,7 @@ Result<bool> momentum(Rewriter& r, const ::onnx::NodeProto& node) {
   const double alpha = float_attribute(node, "alpha", 0.0f);
   const double beta = float_attribute(node, "beta", 0.0f);
   const bool nesterov = string_attribute(node, "mode", "standard") == "nesterov";
+  // The first gradient goes in whole.
   const std::string weight = r.add("Where", {o->started(), m.number(beta), m.number(1)});
   for (int i = 0; i < o->count; ++i) {
     const std::string g = o->gradient(i);

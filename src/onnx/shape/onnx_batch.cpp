@@ -21,6 +21,7 @@ class BatchPass {
         batch_(batch),
         findings_(findings) {}
 
+  /// Follows the nodes in their order, so what is known of a node's inputs is complete.
   Status run() {
     for (const int i : real_inputs(graph_)) {
       CORELANE_TRY(widen(*graph_.mutable_input(i), "input"));
@@ -39,6 +40,7 @@ class BatchPass {
   }
 
  private:
+  /// Dimension 0 becomes the batch: 1 or open before, since copies of several would mix with them.
   Status widen(::onnx::ValueInfoProto& value, const char* role) const {
     auto& shape = *value.mutable_type()->mutable_tensor_type()->mutable_shape();
     if (shape.dim_size() == 0) {
@@ -64,6 +66,7 @@ class BatchPass {
     if (shape.ints->empty() || shape.ints->front() != 1) return;
     std::vector<std::int64_t> dims = *shape.ints;
     dims[0] = batch_;
+    // A new constant: other nodes may read the old one.
     const std::string name = "corelane:batch/" + node.output(0);
     const auto length = static_cast<std::int64_t>(dims.size());
     *graph_.add_initializer() = make_ints(name, {length}, dims);
@@ -85,10 +88,12 @@ class BatchPass {
     auto& n = *graph_.mutable_node(position);
     if (n.output_size() == 0) return {};
     if (n.op_type() == "Constant") fixed_.insert(n.output(0));
+    // Before inference, which shall see the shape for all copies.
     if (n.op_type() == "Reshape" && n.input_size() == 2) fix_reshape(n);
     infer_node(n, opset_, constants_, facts_);
     bool carries = false;
     for (const auto& in : n.input()) carries = carries || axes_.contains(in);
+    // What no input reaches is the same for any number of copies.
     if (!carries) return {};
     BatchStep step = follow_batch(n, opset_, batch_, facts_, axes_, fixed_);
     for (std::size_t k = 0; k < step.axes.size() && step.refusal.empty(); ++k) {
@@ -100,6 +105,7 @@ class BatchPass {
       return error(Code::kUnsupportedModel, "batch {}: node {} ({}) {}", batch_,
                    node_text(n, position), op_text(n), step.refusal);
     }
+    // Its outputs count as without copies; output() then claims nothing of them.
     if (!step.known) {
       findings_.push_back({ImportFinding::Kind::kWarning, node_text(n, position), op_text(n),
                            "whether it keeps the copies of a batch apart was not checked"});

@@ -14,6 +14,7 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
+/// One node, with all that is known around it.
 struct Follower {
   const ::onnx::NodeProto& node;
   std::int64_t opset;
@@ -40,7 +41,9 @@ struct Follower {
   }
 };
 
+/// `text` goes on after "node X (Op)".
 BatchStep refuse(std::string text) { return {true, std::move(text), {}}; }
+/// Not an error: the caller warns, and the output keeps what the file says.
 BatchStep unknown() { return {false, {}, {}}; }
 /// All outputs have the copies there.
 BatchStep at(const Follower& f, std::size_t axis) {
@@ -88,6 +91,7 @@ BatchStep images(const Follower& f) {
   return f.axis(0) ? refuse("has the copies in another dimension than 0") : unknown();
 }
 
+/// Operators that compute along one axis; `otherwise` is where it is not given.
 BatchStep along_axis(const Follower& f, std::int64_t otherwise) {
   const auto axis = f.axis(0);
   if (!axis || f.rank(0) == 0) return unknown();
@@ -108,6 +112,7 @@ BatchStep broadcasting(const Follower& f) {
     const auto axis = f.axis(i);
     if (!axis) continue;
     if (out == 0 || f.rank(i) == 0) return unknown();
+    // Dimensions meet from the last one on, so a shorter shape's axis moves up.
     const std::size_t moved = *axis + out - f.rank(i);
     if (result && *result != moved) return refuse("joins copies of different dimensions");
     result = moved;
@@ -131,10 +136,12 @@ BatchStep matmul(const Follower& f) {
     if (result && *result != moved) return refuse("joins copies of different dimensions");
     result = moved;
   }
+  // Only the batch dimensions broadcast; rows and columns multiply.
   if (result && *result + 2 < out && meets_rows(f, *result, out)) return refuse(kMeetsRows);
   return result ? at(f, *result) : unknown();
 }
 
+/// Rows of A are rows of the result; C is added to each row.
 BatchStep gemm(const Follower& f) {
   if (f.axis(1)) return refuse("has the copies in its second factor");
   const std::size_t row = int_attribute(f.node, "transA", 0) != 0 ? 1 : 0;
@@ -142,6 +149,7 @@ BatchStep gemm(const Follower& f) {
   return *f.axis(0) == row ? at(f, 0) : refuse(kAlong);
 }
 
+/// Without perm the dimensions are reversed.
 BatchStep transpose(const Follower& f) {
   const auto axis = f.axis(0);
   if (!axis) return unknown();
@@ -151,6 +159,7 @@ BatchStep transpose(const Follower& f) {
   return it == perm.end() ? unknown() : at(f, static_cast<std::size_t>(it - perm.begin()));
 }
 
+/// Of the first `to` dimensions; nullopt when one is open.
 std::optional<std::int64_t> product(const Shape& shape, std::size_t to) {
   std::int64_t n = 1;
   for (std::size_t i = 0; i < to; ++i) {
@@ -170,6 +179,7 @@ BatchStep reshape(const Follower& f) {
   const auto out_total = to->elements();
   if (in_total && out_total && *in_total != *out_total)
     return refuse("reshapes to " + to->to_string() + ", which fixes the number of copies");
+  // Elements before the copies' dimension: it begins where the output has as many before it.
   const auto before = product(*from, *axis);
   if (!before) return unknown();
   for (std::size_t j = 0; j < to->rank(); ++j) {
@@ -187,6 +197,7 @@ BatchStep squeeze(const Follower& f) {
   const auto list = f.ints(1, "axes");
   if (!axis || f.rank(0) == 0) return unknown();
   std::size_t before = 0;
+  // No axes: every 1 is dropped. The batch is more than 1, so the copies stay.
   if (!list) {
     if (!f.shape(0)->is_static()) return unknown();
     for (std::size_t i = 0; i < *axis; ++i) before += (*f.shape(0))[i] == 1 ? 1 : 0;
@@ -208,6 +219,7 @@ BatchStep unsqueeze(const Follower& f) {
   const std::size_t rank = f.rank(0) + list->size();
   std::set<std::size_t> fresh;
   for (const auto a : *list) {
+    // Axes count in the output.
     const auto added = normal_axis(a, rank);
     if (!added) return unknown();
     fresh.insert(*added);
@@ -242,6 +254,7 @@ BatchStep gather(const Follower& f) {
   if (const auto data = f.axis(0)) {
     if (*data == *works) return refuse(kAlong);
     if (f.axis(1)) return unknown();
+    // The index's dimensions stand where the axis was.
     const std::size_t index_rank = f.shape(1) ? f.rank(1) : 1;
     return at(f, *data < *works ? *data : *data + index_rank - 1);
   }
@@ -261,6 +274,7 @@ BatchStep slice(const Follower& f) {
   }
   for (std::size_t i = 0; i < list->size() && i < starts->size() && i < ends->size(); ++i) {
     if (normal_axis((*list)[i], f.rank(0)) != axis) continue;
+    // Exporters write INT32_MAX or INT64_MAX for "to the end".
     const bool whole = (*starts)[i] == 0 && (*ends)[i] >= std::numeric_limits<std::int32_t>::max();
     if (!whole) return refuse(kAlong);
   }
@@ -271,6 +285,7 @@ BatchStep reduce(const Follower& f) {
   const auto axis = f.axis(0);
   if (!axis || f.rank(0) == 0) return unknown();
   Ints list;
+  // ArgMax and ArgMin have one axis, and an attribute for it in all versions.
   if (f.node.op_type().starts_with("Arg"))
     list = {int_attribute(f.node, "axis", 0)};
   else if (const auto given = f.ints(1, "axes"); given && !given->empty())
@@ -290,6 +305,7 @@ BatchStep reduce(const Follower& f) {
 BatchStep flatten(const Follower& f) {
   const auto axis = f.axis(0);
   const std::int64_t from = int_attribute(f.node, "axis", 1);
+  // Dimension 0 stays the slowest part of the first one.
   if (!axis || *axis != 0) return unknown();
   return from == 0 ? refuse("flattens the copies into one row") : at(f, 0);
 }
@@ -302,6 +318,7 @@ BatchStep recurrent(const Follower& f) {
     if (!input_of(f.node, i).empty() && !f.axis(i))
       return refuse("has a constant initial state, which fixes the number of copies");
   BatchStep step;
+  // Y is [steps, directions, batch, hidden]; the last states are [directions, batch, hidden].
   step.axes = {first ? 0 : 2, first ? 0 : 1, first ? 0 : 1};
   return step;
 }
@@ -354,6 +371,7 @@ BatchStep follow_batch(const ::onnx::NodeProto& node, std::int64_t opset, std::i
   if (kImages.contains(op)) return images(f);
   if (kBroadcasting.contains(op)) return broadcasting(f);
   if (const auto it = kAlongAxis.find(op); it != kAlongAxis.end()) {
+    // Before operator set 13 the axis of softmaxes is 1 unless given.
     const bool old_softmax = opset < 13 && op.find("max") != std::string::npos;
     return along_axis(f, old_softmax ? 1 : it->second);
   }

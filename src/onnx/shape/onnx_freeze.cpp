@@ -1,5 +1,7 @@
 #include "onnx/shape/onnx_freeze.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -13,27 +15,22 @@ using Symbols = std::map<std::string, std::int64_t>;
 /// Exporters write "?" for every dimension they know nothing of, so two of them need not be equal.
 bool is_symbol(const std::string& name) { return !name.empty() && name != "?"; }
 
-void set_dims(::onnx::TensorShapeProto& shape, const Symbols& symbols) {
-  for (auto& d : *shape.mutable_dim()) {
-    if (!d.has_dim_param()) continue;
-    const auto it = symbols.find(d.dim_param());
-    if (it != symbols.end()) d.set_dim_value(it->second);
+/// Symbols that have a value now get it in all declarations, those of inner values too.
+void replace_everywhere(::onnx::GraphProto& graph, const Symbols& symbols) {
+  if (symbols.empty()) return;
+  for (auto* list : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()}) {
+    for (auto& value : *list) {
+      if (!value.type().has_tensor_type() || !value.type().tensor_type().has_shape()) continue;
+      auto& shape = *value.mutable_type()->mutable_tensor_type()->mutable_shape();
+      for (auto& d : *shape.mutable_dim())
+        if (const auto it = symbols.find(d.dim_param()); d.has_dim_param() && it != symbols.end())
+          d.set_dim_value(it->second);
+    }
   }
 }
 
-template <class Values>
-void replace_symbols(Values& values, const Symbols& symbols) {
-  for (auto& v : values) {
-    if (!v.type().has_tensor_type() || !v.type().tensor_type().has_shape()) continue;
-    set_dims(*v.mutable_type()->mutable_tensor_type()->mutable_shape(), symbols);
-  }
-}
-
-template <class Names>
-std::string joined(const Names& names) {
-  std::string text;
-  for (const auto& n : names) text += (text.empty() ? "" : ", ") + n;
-  return text.empty() ? "none" : text;
+std::string joined(const std::set<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// The declared dimensions of one input become `shape`'s; symbols learn their values.
@@ -44,6 +41,7 @@ Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& sym
   }
   const auto declared = shape_of(input.type());
   auto& target = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
+  // No rank declared: the given one.
   if (!declared) {
     for (std::size_t i = 0; i < shape.rank(); ++i) target.add_dim();
   } else if (declared->rank() != shape.rank()) {
@@ -52,6 +50,7 @@ Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& sym
   }
   for (std::size_t i = 0; i < shape.rank(); ++i) {
     auto& d = *target.mutable_dim(static_cast<int>(i));
+    // An open dimension in the option leaves the declared one as it is.
     if (shape[i] == Shape::kOpen) continue;
     const bool fixed = declared && (*declared)[i] != Shape::kOpen;
     if (shape[i] < 0 || (fixed && (*declared)[i] != shape[i])) {
@@ -59,6 +58,7 @@ Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& sym
                    "input '{}': shape {} was given, {} is declared ('?' accepts any size)",
                    input.name(), shape.to_string(), declared ? declared->to_string() : "any");
     }
+    // One symbol, one size, in all inputs.
     if (d.has_dim_param() && is_symbol(d.dim_param())) {
       const auto [it, fresh] = symbols.emplace(d.dim_param(), shape[i]);
       if (!fresh && it->second != shape[i]) {
@@ -70,13 +70,6 @@ Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& sym
     d.set_dim_value(shape[i]);
   }
   return {};
-}
-
-void replace_everywhere(::onnx::GraphProto& graph, const Symbols& symbols) {
-  if (symbols.empty()) return;
-  replace_symbols(*graph.mutable_input(), symbols);
-  replace_symbols(*graph.mutable_output(), symbols);
-  replace_symbols(*graph.mutable_value_info(), symbols);
 }
 
 /// The sizes that `options.dims` gives to symbols of the inputs.
@@ -94,6 +87,7 @@ Result<Symbols> given_symbols(const ::onnx::GraphProto& graph, const ImportOptio
           .with(Detail::kDimension, symbol)
           .with(Detail::kAllowed, joined(known_symbols));
     }
+    // An empty dimension would leave nothing to compute.
     if (value < 1) {
       return error(Code::kInvalidArgument, "dimension '{}' = {}; 1 or more is allowed", symbol,
                    value)
@@ -130,6 +124,7 @@ Status fix_open_batch(::onnx::GraphProto& graph, std::uint32_t batch) {
 Status freeze_dims(::onnx::GraphProto& graph, const ImportOptions& options) {
   CORELANE_ASSIGN(Symbols symbols, given_symbols(graph, options));
   const auto inputs = real_inputs(graph);
+  // Names are checked before anything is changed.
   std::set<std::string> names;
   for (const int i : inputs) names.insert(graph.input(i).name());
   for (const auto& [name, shape] : options.input_shapes) {
@@ -163,6 +158,7 @@ Result<std::vector<std::vector<Shape>>> check_shape_sets(const std::vector<IoEnt
                    "shape set {}: {} for input '{}'; a static shape that fits {} is allowed", k,
                    set[i].to_string(), inputs[i].desc.name, inputs[i].desc.shape.to_string());
     }
+    // Each set is compiled, so the same one twice would be twice the work.
     if (std::find(sets.begin(), sets.end(), set) == sets.end()) sets.push_back(set);
   }
   return sets;
