@@ -32,25 +32,30 @@ CORELANE_API void write(Level level, std::string_view part, std::string_view tex
 CORELANE_API std::string_view level_name(Level level) noexcept;
 
 /// Writes a line of level `l`. `part` names the room. Never throws. Any thread.
+/// Writes a line of level `l`. `part` names the room. Never throws. Any thread.
 template <class... Args>
 void line(Level l, std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
   if (enabled(l)) write(l, part, fmt::format(f, std::forward<Args>(args)...));
 }
+/// A failure that no caller gets to see. As line().
 /// A failure that no caller gets to see. As line().
 template <class... Args>
 void error(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
   line(Level::kError, part, f, std::forward<Args>(args)...);
 }
 /// Something that works differently from what was asked. As line().
+/// Something that works differently from what was asked. As line().
 template <class... Args>
 void warn(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
   line(Level::kWarn, part, f, std::forward<Args>(args)...);
 }
 /// A fact for operators. As line().
+/// A fact for operators. As line().
 template <class... Args>
 void info(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
   line(Level::kInfo, part, f, std::forward<Args>(args)...);
 }
+/// A fact for developers. As line().
 /// A fact for developers. As line().
 template <class... Args>
 void debug(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {

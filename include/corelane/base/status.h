@@ -132,6 +132,7 @@ namespace detail {
 template <class... Args>
 struct FormatAt {
   /// Takes the format string, checked at compile time, and the place of the call.
+  /// Takes the format string, checked at compile time, and the place of the call.
   template <class S>
   consteval FormatAt(const S& s,  // NOLINT(google-explicit-constructor)
                      std::source_location w = std::source_location::current())

@@ -106,7 +106,7 @@ Result<ByteSpan> ExternalData::bytes_of(const ::onnx::TensorProto& tensor) {
   if (!slice) {
     return error(Code::kMalformed,
                  "tensor '{}': bytes {} to {} of the external data file '{}', which has {}", name,
-                 place.offset, place.offset + wanted, file->path().string(), file->bytes().size());
+                 place.offset, place.offset + wanted, place.location, file->bytes().size());
   }
   return *slice;
 }
