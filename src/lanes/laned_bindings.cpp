@@ -268,7 +268,10 @@ Status LanedBindings::copy_out() {
     Tensor& tensor = outputs_[i];
     if (!tensor.shadowable()) continue;
     CORELANE_ASSIGN(const device::TensorRef result, last_->request->output(i));
-    // It fits: the shadow is as large as the memory, and a run fails whose result does not fit.
+    // A driver from outside may say more than it had room for.
+    if (result.size > tensor.bound.size)
+      return error(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
+                   executable_->outputs()[i].name, result.size, tensor.bound.size);
     if (result.size != 0) std::memcpy(tensor.bound.data, result.data, result.size);
   }
   return {};
