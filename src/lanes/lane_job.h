@@ -30,6 +30,7 @@ struct QueueAccount {
   std::int32_t priority = 0;
   std::string name;
   std::size_t depth = 0;            ///< Jobs that are not done.
+  std::size_t draining = 0;         ///< Threads that wait for `drained`.
   std::condition_variable drained;  ///< `depth` has become 0.
 };
 

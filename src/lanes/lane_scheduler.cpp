@@ -182,9 +182,12 @@ std::size_t LaneScheduler::depth(const QueueAccount& queue) const {
 bool LaneScheduler::drain(QueueAccount& queue, TimePoint until) {
   if (event_driven_) drain_starts(true);
   MutexLock lock(mutex_);
-  while (queue.depth != 0)
-    if (!clock_->wait_until(lock.native(), queue.drained, until)) return queue.depth == 0;
-  return true;
+  ++queue.draining;
+  bool in_time = true;
+  while (queue.depth != 0 && in_time)
+    in_time = clock_->wait_until(lock.native(), queue.drained, until);
+  --queue.draining;
+  return queue.depth == 0;
 }
 
 void LaneScheduler::reset(std::uint64_t core_bits) { change(&LaneTable::reset, core_bits); }

@@ -1,7 +1,6 @@
 #include "lanes/lane_table.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 
 #include "lanes/aftermath.h"
@@ -124,7 +123,8 @@ std::uint64_t LaneTable::cores_now(const device::CoreSet& asked, std::uint64_t l
   if (asked.count() > 1) return 0;
   // The core it ran on last has its tensors bound.
   const std::uint64_t same = last_bits & idle;
-  return std::has_single_bit(same) ? same : idle & (~idle + 1);
+  // Not std::has_single_bit(): without -mpopcnt it is a call.
+  return same != 0 && (same & (same - 1)) == 0 ? same : idle & (~idle + 1);
 }
 
 void LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after) {
@@ -216,7 +216,7 @@ void LaneTable::count_completed(QueueAccount& queue, const Status& status) {
   ++counters_.completed;
   if (!status.ok()) ++counters_.failed;
   // A notification needs no lock, but a queue may be gone once the lock is released.
-  if (--queue.depth == 0) queue.drained.notify_all();
+  if (--queue.depth == 0 && queue.draining != 0) queue.drained.notify_all();
 }
 
 /// The job has its result, and unless it is abandoned its bindings are released.
