@@ -19,6 +19,7 @@ class ScopeChecker {
     // More than any exporter nests; the walks over a model recurse.
     if (++depth_ > 32) return error(Code::kMalformed, "graphs nested more than 32 deep");
     scopes_.emplace_back();
+    graphs_.push_back(&g);
     CORELANE_TRY(declare(g, top));
     for (int i = 0; i < g.node_size(); ++i) CORELANE_TRY(node(g.node(i), i));
     for (const auto& out : g.output()) {
@@ -28,6 +29,7 @@ class ScopeChecker {
       }
     }
     scopes_.pop_back();
+    graphs_.pop_back();
     --depth_;
     return {};
   }
@@ -83,6 +85,15 @@ class ScopeChecker {
     return false;
   }
 
+  /// By a node of these graphs, wherever it stands.
+  bool made(std::string_view name) const {
+    for (const auto* g : graphs_)
+      for (const auto& n : g->node())
+        for (const auto& out : n.output())
+          if (out == name) return true;
+    return false;
+  }
+
   /// Nodes are in topological order (ONNX IR), so what a node reads is known when it comes.
   Status node(const ::onnx::NodeProto& n, int position) {
     if (n.op_type().empty())
@@ -90,8 +101,8 @@ class ScopeChecker {
     CORELANE_TRY(check_arity(n, position));
     for (const auto& in : n.input()) {
       if (!in.empty() && !known(in)) {
-        return error(Code::kMalformed, "node {} ({}) reads '{}', which nothing before it makes",
-                     node_text(n, position), op_text(n), in);
+        return error(Code::kMalformed, "node {} ({}) reads '{}', which {}", node_text(n, position),
+                     op_text(n), in, made(in) ? "only a circle of nodes makes" : "nothing makes");
       }
     }
     for (const auto* g : subgraphs(n)) CORELANE_TRY(graph(*g, false));
@@ -106,6 +117,7 @@ class ScopeChecker {
   }
 
   std::vector<Names> scopes_;
+  std::vector<const ::onnx::GraphProto*> graphs_;
   int depth_ = 0;
 };
 
