@@ -22,7 +22,9 @@ namespace {
 
 /// Revisions of "openvino":
 ///  1  as the import wrote it until its revision 3, for OpenVINO 2026.4.1
-constexpr std::array kLowerings{Lowering{"openvino", 1}};
+///  2  constants behind reductions, Softmax of operator sets 11 and 12, slopes of PRelu, axes of
+///     ReduceL1, ReduceLogSum and ReduceLogSumExp
+constexpr std::array kLowerings{Lowering{"openvino", 2}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.

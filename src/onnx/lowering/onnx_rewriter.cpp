@@ -1,5 +1,6 @@
 #include "onnx/lowering/onnx_rewriter.h"
 
+#include <algorithm>
 #include <numeric>
 #include <unordered_set>
 
@@ -7,6 +8,7 @@
 #include "onnx/graph/onnx_checked.h"
 #include "onnx/graph/onnx_constants.h"
 #include "onnx/graph/onnx_tensor.h"
+#include "onnx/graph/onnx_unary.h"
 #include "onnx/graph/onnx_walk.h"
 #include "onnx/infer/onnx_macs.h"
 #include "onnx/lowering/onnx_rules.h"
@@ -22,6 +24,16 @@ constexpr std::uint64_t kRoom = std::uint64_t{128} << 20;
 constexpr std::uint64_t kPerNode = 512;
 /// Elements up to which a constant of one value is stored.
 constexpr std::int64_t kMostFilled = 64;
+
+/// Operators that the engine may fuse into the node before them, or take out as doing nothing.
+bool is_chain_link(std::string_view op) {
+  static const std::unordered_set<std::string_view> kOthers{// clang-format off
+      "Add", "BatchNormalization", "Cast", "Concat", "DequantizeLinear", "Div", "Expand", "Flatten",
+      "Max", "Mean", "Min", "Mod", "Mul", "PRelu", "Pad", "Pow", "QuantizeLinear", "Reshape",
+      "Slice", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Unsqueeze"};
+  // clang-format on
+  return is_unary(op) || kOthers.contains(op);
+}
 
 /// The first of "corelane/", "corelane1/", ... that begins no name of the graph, nor of those in
 /// it.
@@ -58,9 +70,49 @@ std::optional<std::vector<double>> Rewriter::constant_values(const std::string& 
   return read_floats(*it->second, state_.constants);
 }
 
-std::string Rewriter::made_by(const std::string& name) const {
+const ::onnx::NodeProto* Rewriter::maker(const std::string& name) const {
   const auto it = makers_.find(name);
-  return it == makers_.end() ? std::string() : it->second;
+  return it == makers_.end() ? nullptr : it->second.node;
+}
+
+std::string Rewriter::made_by(const std::string& name) const {
+  const auto* node = maker(name);
+  return node == nullptr ? std::string() : node->op_type();
+}
+
+bool Rewriter::is_fixed(const std::string& name) const {
+  if (tensors_.contains(name)) return true;
+  if (const auto it = makers_.find(name); it != makers_.end()) return it->second.fixed;
+  return outer_ != nullptr && outer_->is_fixed(name);
+}
+
+const ::onnx::NodeProto* Rewriter::chain_head(const std::string& name) const {
+  const auto it = makers_.find(name);
+  return it == makers_.end() ? nullptr : it->second.head;
+}
+
+void Rewriter::learn_maker(const ::onnx::NodeProto& node) {
+  Maker maker{&node, &node, node.op_type() == "Constant"};
+  std::size_t fixed = 0;
+  std::size_t given = 0;
+  const std::string* varying = nullptr;
+  for (const auto& in : node.input()) {
+    if (in.empty()) continue;
+    ++given;
+    if (is_fixed(in))
+      ++fixed;
+    else
+      varying = &in;
+  }
+  const bool shape_alone = node.op_type() == "Shape" && of(input_of(node, 0)).is_static();
+  // A subgraph may read values that are no inputs of its node.
+  const bool inputs_alone = std::ranges::none_of(
+      node.attribute(), [](const auto& a) { return a.has_g() || a.graphs_size() > 0; });
+  maker.fixed = maker.fixed || shape_alone || (given > 0 && fixed == given && inputs_alone);
+  if (varying != nullptr && fixed + 1 == given && is_chain_link(node.op_type()))
+    if (const auto* head = chain_head(*varying)) maker.head = head;
+  for (const auto& out : node.output())
+    if (!out.empty()) makers_[out] = maker;
 }
 
 Status Rewriter::run(::onnx::GraphProto& graph) {
@@ -94,7 +146,7 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
   if (depth > 0 && !take_room(kPerNode + node.ByteSizeLong())) return;
   // Inner graphs first: a rule may put their nodes into this one.
   for (auto* below : mutable_subgraphs(node))
-    if (failed_ = Rewriter(state_, &facts_).run(*below); !failed_.ok()) return;
+    if (failed_ = Rewriter(state_, this).run(*below); !failed_.ok()) return;
   for (const Rule* rule : state_.rules.rules_for(node)) {
     // emit() hands on the depth of the rule that calls it.
     const int outer_depth = depth_;
@@ -118,15 +170,15 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
   // Kept: no rule applies to it, so its facts are those of the operator itself.
   infer_node(node, state_.opset, state_.constants, facts_);
   // How often a subgraph runs is not known: its work does not count.
-  if (top_) {
+  if (outer_ == nullptr) {
     const auto macs = macs_of(node, facts_);
     state_.macs_known = state_.macs_known && macs.has_value();
     state_.macs += macs.value_or(0);
   }
-  for (const auto& out : node.output()) makers_[out] = node.op_type();
   auto& kept = *graph_->add_node();
   kept = std::move(node);
-  // After the move: the table refers to the node's final place.
+  // After the move: the tables refer to the node's final place.
+  learn_maker(kept);
   if (kept.op_type() == "Constant" && kept.output_size() == 1) {
     const auto* value = find_attribute(kept, "value");
     if (value != nullptr && value->has_t()) tensors_.emplace(kept.output(0), &value->t());

@@ -67,8 +67,9 @@ struct RewriteState {
 /// all values made so far are known. New nodes go through the rules as well.
 class Rewriter {
  public:
-  Rewriter(RewriteState& state, const FactsTable* outer)
-      : state_(state), facts_(outer), top_(outer == nullptr) {}
+  /// `outer`: of the graph around this one; null for the top graph.
+  Rewriter(RewriteState& state, const Rewriter* outer)
+      : state_(state), facts_(outer == nullptr ? nullptr : &outer->facts_), outer_(outer) {}
   Status run(::onnx::GraphProto& graph);
 
   std::int64_t opset() const { return state_.opset; }
@@ -76,8 +77,17 @@ class Rewriter {
   const FactsTable& facts() const { return facts_; }
   /// The elements of a constant of any size; nullopt when it is not a constant of this graph.
   std::optional<std::vector<double>> constant_values(const std::string& name) const;
-  /// The operator that made a value; "" for inputs and constants.
+  /// The node that made a value, of this graph; null for inputs and constants.
+  const ::onnx::NodeProto* maker(const std::string& name) const;
+  /// Its operator; "" for inputs and constants.
   std::string made_by(const std::string& name) const;
+  /// True for what the engine's compiler can compute: a constant, of an outer graph too, and what
+  /// nodes make of constants alone.
+  bool is_fixed(const std::string& name) const;
+  /// Goes back from a value through operators that the engine may fuse into the one before them
+  /// (each element by itself, or with fixed operands), or may take out where they change nothing
+  /// (those on shapes). The node it ends at, of this graph; null for inputs and constants.
+  const ::onnx::NodeProto* chain_head(const std::string& name) const;
 
   /// A new node with one new output, whose name is returned.
   std::string add(std::string_view op, const Names& inputs, const Attrs& attrs = {});
@@ -132,6 +142,8 @@ class Rewriter {
   void visit(::onnx::NodeProto node, int depth);
   /// False, and an error of the whole rewriting, when the rules add more than there is room for.
   bool take_room(std::uint64_t bytes);
+  /// Notes what is known of a node's outputs from how they are made.
+  void learn_maker(const ::onnx::NodeProto& node);
   std::string constant(::onnx::TensorProto tensor);
   /// Axes are an attribute before operator set `since`, an input from it on.
   std::string along(std::string_view op, const std::string& x, const Ints& axes, std::int64_t since,
@@ -140,13 +152,20 @@ class Rewriter {
     return node_text(node, origin_);
   }
 
+  /// How a value came to be. The nodes are in the graph, where they stay.
+  struct Maker {
+    const ::onnx::NodeProto* node = nullptr;
+    const ::onnx::NodeProto* head = nullptr;  ///< See chain_head().
+    bool fixed = false;
+  };
+
   RewriteState& state_;
   FactsTable facts_;
-  bool top_;
+  const Rewriter* outer_;
   ::onnx::GraphProto* graph_ = nullptr;
   /// Initialisers and values of Constant nodes, in the graph.
   std::unordered_map<std::string, const ::onnx::TensorProto*> tensors_;
-  std::unordered_map<std::string, std::string> makers_;
+  std::unordered_map<std::string, Maker> makers_;
   int origin_ = 0;
   std::string origin_name_;
   int depth_ = 0;

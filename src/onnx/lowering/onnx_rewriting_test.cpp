@@ -1,6 +1,9 @@
 // What the rules write, where a run on the node tests of ONNX does not show it.
 #include <gtest/gtest.h>
 
+#include <string_view>
+
+#include "corelane/onnx/onnx_lowering.h"
 #include "onnx/onnx_test_model.h"
 
 namespace corelane::onnx {
@@ -58,6 +61,113 @@ TEST(OnnxRewriting, LossOfATargetOfUnknownRankIsNotReducedAlongItsFirstDimension
   EXPECT_NE(loss_operators("mean", true).find("ReduceSum"), std::string::npos);
   EXPECT_EQ(loss_operators("mean", false), "Reshape NegativeLogLikelihoodLoss");
   EXPECT_EQ(loss_operators("sum", false), "Reshape NegativeLogLikelihoodLoss");
+}
+
+void set_int(::onnx::NodeProto& node, const char* name, std::int64_t value) {
+  set_attribute(node, name, value);
+}
+
+/// The operators of x -> ReduceMax along `axis` -> Relu -> `op` with a constant -> y.
+std::string reduced_operators(const TestModel::Dims& x, std::int64_t axis, const char* op,
+                              const std::vector<std::int64_t>& constant, bool keep = true) {
+  TestModel m;
+  m.input("x", x).open_output("y");
+  std::int64_t size = 1;
+  for (const auto d : constant) size *= d;
+  m.floats("c", constant, std::vector<double>(static_cast<std::size_t>(size), 2.0));
+  auto& node = m.node("ReduceMax", {"x"}, {"r"});
+  set_attribute(node, "axes", std::vector<std::int64_t>{axis});
+  set_int(node, "keepdims", keep ? 1 : 0);
+  m.node("Relu", {"r"}, {"t"});
+  m.node(op, {"t", "c"}, {"y"});
+  const auto imported = m.import();
+  return imported ? operators_of(graph_of(*imported)) : imported.error().to_string();
+}
+
+TEST(OnnxRewriting, ConstantsForEachChannelAreKeptApartFromAReductionOfOneOfThreeDimensions) {
+  for (const char* n : {"n", "2"}) {
+    const TestModel::Dims x{std::string_view(n) == "2" ? TestModel::Dim(2) : TestModel::Dim(n), 3,
+                            5};
+    for (const char* op : {"Add", "Sub", "Mul", "Div", "PRelu"})
+      for (const std::int64_t axis : {0, 2, -1, -3})
+        EXPECT_EQ(reduced_operators(x, axis, op, {1, 3, 1}).substr(0, 25),
+                  "ReduceMax Relu Unsqueeze ")
+            << op << axis;
+  }
+}
+
+TEST(OnnxRewriting, OtherConstantsBehindAReductionAndOtherReductionsAreLeftAsTheyAre) {
+  const char* const kKept = "ReduceMax Relu Add";
+  EXPECT_EQ(reduced_operators({2, 3, 5}, 1, "Add", {2, 1, 1}), kKept) << "the middle dimension";
+  EXPECT_EQ(reduced_operators({2, 3, 5}, 2, "Add", {1}), kKept) << "one value";
+  EXPECT_EQ(reduced_operators({2, 3, 5}, 2, "Add", {2, 3, 1}), kKept) << "a value for each";
+  EXPECT_EQ(reduced_operators({2, 3, 4, 5}, 3, "Add", {1, 3, 1, 1}), kKept) << "four dimensions";
+  EXPECT_EQ(reduced_operators({2, 3, 5}, 2, "Max", {1, 3, 1}), "ReduceMax Relu Max");
+}
+
+TEST(OnnxRewriting, NetworksWithSuchConstantsAreLoweredOnce) {
+  TestModel m;
+  m.input("x", {2, 3, 5}).open_output("y").floats("c", {1, 3, 1}, {1, 2, 3});
+  m.typed("z", T::UINT8, {}, {3}).floats("s", {}, {0.5});
+  m.node("GlobalMaxPool", {"x"}, {"r"});
+  m.node("Mul", {"r", "c"}, {"t"});
+  m.node("Add", {"c", "t"}, {"u"});
+  m.node("QuantizeLinear", {"u", "s", "z"}, {"q"});
+  m.node("DequantizeLinear", {"q", "s", "z"}, {"y"});
+  const auto imported = m.import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_NE(operators_of(graph_of(*imported)).find("Unsqueeze Max Squeeze QuantizeLinear"),
+            std::string::npos);
+  const auto again = lower_onnx(imported->lowered[0].graph, imported->constants, lowerings()[0]);
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_TRUE(again->graph.empty());
+}
+
+/// The operators of x -> `op` with an axis -> y.
+std::string softmax_operators(std::int64_t opset, std::int64_t axis, const TestModel::Dims& x) {
+  TestModel m(opset);
+  m.input("x", x).open_output("y");
+  set_int(m.node("Softmax", {"x"}, {"y"}), "axis", axis);
+  const auto imported = m.import();
+  return imported ? operators_of(graph_of(*imported)) : imported.error().to_string();
+}
+
+TEST(OnnxRewriting, SoftmaxOfOperatorSets11And12IsFlattenedWhereItsAxisIsNotTheLast) {
+  EXPECT_EQ(softmax_operators(11, 1, {2, 3, 4}), "Flatten Softmax Reshape");
+  EXPECT_EQ(softmax_operators(12, -3, {"n", 3, 4}), "Flatten Softmax Shape Reshape");
+  EXPECT_EQ(softmax_operators(12, 2, {2, 3, 4}), "Softmax");
+  EXPECT_EQ(softmax_operators(12, 1, {2, 3, 1}), "Softmax");
+  EXPECT_EQ(softmax_operators(10, 1, {2, 3, 4}), "Softmax");
+  EXPECT_EQ(softmax_operators(13, 1, {2, 3, 4}), "Softmax");
+}
+
+TEST(OnnxRewriting, ASlopeOfRankOneIsForTheLastDimension) {
+  const auto operators = [](const TestModel::Dims& x) {
+    TestModel m;
+    m.input("x", x).open_output("y").floats("slope", {4}, {1, 2, 3, 4});
+    m.node("PRelu", {"x", "slope"}, {"y"});
+    const auto imported = m.import();
+    return imported ? operators_of(graph_of(*imported)) : imported.error().to_string();
+  };
+  EXPECT_EQ(operators({"n", 4, 4}), "Unsqueeze PRelu");
+  EXPECT_EQ(operators({"n", 4}), "PRelu");
+}
+
+TEST(OnnxRewriting, ReductionsWithAxesThatTheEngineOverlooksBecomeSums) {
+  const auto operators = [](std::int64_t opset, const char* op) {
+    TestModel m(opset);
+    m.input("x", {2, 3, 4}).open_output("y");
+    set_attribute(m.node(op, {"x"}, {"y"}), "axes", std::vector<std::int64_t>{1});
+    const auto imported = m.import();
+    return imported ? operators_of(graph_of(*imported)) : imported.error().to_string();
+  };
+  for (const std::int64_t opset : {13, 17}) {
+    EXPECT_EQ(operators(opset, "ReduceL1"), "Abs ReduceSum Identity");
+    EXPECT_EQ(operators(opset, "ReduceLogSum"), "ReduceSum Log");
+    EXPECT_EQ(operators(opset, "ReduceLogSumExp"), "Exp ReduceSum Log");
+    EXPECT_EQ(operators(opset, "ReduceL2"), "ReduceL2");
+  }
+  EXPECT_EQ(operators(12, "ReduceL1"), "ReduceL1");
 }
 
 }  // namespace
