@@ -42,10 +42,22 @@ def _package(name: str, module: str) -> dict[str, ModuleType]:
     return {name: package, f"{name}.api": package.api}
 
 
+def _toolkit() -> dict[str, ModuleType]:
+    modules = _package("rknn", "corelane.rknn_toolkit")
+    edit = importlib.import_module("corelane.rknn_toolkit.onnx_edit")
+    utils = ModuleType("rknn.utils", "Stands for rknn.utils: onnx_edit is a function of this package.")
+    utils.__path__ = []
+    utils.onnx_edit = edit.onnx_edit
+    modules["rknn"].utils = utils
+    return {**modules, "rknn.api.rknn": modules["rknn"].api, "rknn.utils": utils, "rknn.utils.onnx_edit": edit,
+            "rknn.utils.grq": importlib.import_module("corelane.rknn_toolkit.grq"),
+            "rknn.api.custom_op": importlib.import_module("corelane.rknn_toolkit.custom_op")}
+
+
 NAMES: dict[str, Callable[[], dict[str, ModuleType]]] = {
     "onnxruntime": _onnxruntime,
     "rknnlite": lambda: _package("rknnlite", "corelane.rknnlite"),
-    "rknn": lambda: _package("rknn", "corelane.rknn_toolkit"),
+    "rknn": _toolkit,
     "ztu_somemodelruntime_ez_rknn_async": lambda: {
         "ztu_somemodelruntime_ez_rknn_async": importlib.import_module("corelane.ez_rknn_async")},
 }
