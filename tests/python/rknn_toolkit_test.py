@@ -216,7 +216,7 @@ class Tables(ToolkitCase):
         rknn = RKNN()
         for name in ("caffe", "tensorflow", "tflite", "darknet", "pytorch", "keras", "mxnet"):
             self.refused(-1, lambda: getattr(rknn, f"load_{name}")(model="m", inputs=["x"]), "load_onnx()")
-        for name in ("hybrid_quantization_step1", "hybrid_quantization_step2", "codegen", "reg_custom_op",
+        for name in ("hybrid_quantization_step1", "hybrid_quantization_step2", "codegen",
                      "export_encrypted_rknn_model"):
             self.refused(-1, getattr(rknn, name), "not served")
         self.assertEqual(rknn.list_devices(), ([], []))

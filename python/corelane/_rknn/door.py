@@ -74,11 +74,15 @@ class RuntimeDoor:
             self._log.info("init_runtime", f"target {target} runs on {chosen}")
         return chosen
 
+    def _functions(self) -> dict[str, Callable[..., Any]]:
+        """Functions of the model's custom operators, by type."""
+        return {}
+
     def _open(self, device: str, core_mask: Any, async_mode: Any) -> None:
         if self._model is None:
             raise UsageError("there is no model yet; call load_rknn() first")
         self.release()
-        self._runtime = Runtime(self._model, device, core_mask, bool(async_mode), self._log)
+        self._runtime = Runtime(self._model, device, core_mask, bool(async_mode), self._log, self._functions())
         self._log.info("init_runtime", f"on {self._runtime.session.device()['instance']}")
 
     def inference(self, inputs: Any, data_type: Any = None, data_format: Any = None,

@@ -4,7 +4,7 @@ with the program's mean and std, and whose outputs are float32."""
 from __future__ import annotations
 
 import threading
-from typing import Any, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -29,7 +29,8 @@ _POLL = 0.05  # Seconds between looks for Ctrl-C.
 class Runtime:
     """Any thread; calls in async mode are answered in the order they come."""
 
-    def __init__(self, model: Any, device: str, core_mask: Any, async_mode: bool, log: Log):
+    def __init__(self, model: Any, device: str, core_mask: Any, async_mode: bool, log: Log,
+                 custom_operators: Mapping[str, Callable[..., Any]]):
         mask = core_mask if isinstance(core_mask, (int, np.integer)) else None
         if mask not in _MODES:
             raise UsageError(f"core_mask: {core_mask!r} is none of the NPU_CORE_ constants: "
@@ -37,6 +38,8 @@ class Runtime:
         self._model, self._log = model, log
         self._options = {"device": device, "tp_mode": _MODES[mask], "lenient": True, "normalize": True,
                          "layout": "nhwc", "output_form": "float", "max_queue_size": -1}
+        if custom_operators:
+            self._options["custom_operators"] = dict(custom_operators)
         try:
             self.session = _native.Session(model, self._options)
         except StatusError as error:

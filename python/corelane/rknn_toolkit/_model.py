@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 from .. import _native
 from .._rknn.log import Log, UsageError
 from ._config import Config, by_input, shapes
-from ._quantizing import real_onnx
+from ._custom import CustomOperator, describe_results
+from ._quantizing import custom_operators, real_onnx
 
 
 class LoadedModel:
     """source: a path, or bytes. inputs: descriptions in model order, as compile() sees them."""
 
-    def __init__(self, model: Any, inputs: Any, input_size_list: Any, outputs: Any):
-        self.source = _source(model)
+    def __init__(self, model: Any, inputs: Any, input_size_list: Any, outputs: Any,
+                 operators: Mapping[str, CustomOperator]):
+        self.source = _described(_source(model), operators)
+        self._custom = ["*"] if operators else []
         description = self._describe()
         if _differs(inputs, description["inputs"]) or _differs(outputs, description["outputs"]):
             self.source = _part(self.source, inputs or _names(description["inputs"]),
@@ -31,14 +34,14 @@ class LoadedModel:
             self.shapes = dict(zip(_names(self.inputs), given))
 
     def _describe(self) -> dict:
-        return _native.describe(self.source, {"allow_known_wrong": True})
+        return _native.describe(self.source, {"allow_known_wrong": True, "custom_operators": self._custom})
 
     def compile_options(self, config: Config, log: Log) -> dict[str, Any]:
         """Keywords of compile() that the configuration and the shapes make."""
         options: dict[str, Any] = {
             "mean": by_input("mean_values", config.means, self.inputs),
             "std": by_input("std_values", config.stds, self.inputs),
-            "custom_string": config.custom_string, "shape_sets": config.shape_sets}
+            "custom_string": config.custom_string, "custom_operators": self._custom, "shape_sets": config.shape_sets}
         if not config.shape_sets:
             options["input_shapes"] = self._fixed(log)
         return options
@@ -78,6 +81,17 @@ def _source(model: Any) -> Any:
     if not os.path.isfile(path):
         raise UsageError(f"model {path!r}: there is no such file")
     return path
+
+
+def _described(source: Any, operators: Mapping[str, CustomOperator]) -> Any:
+    """With the types and shapes of what custom operators give, where the model has such."""
+    if not operators:
+        return source
+    onnx = real_onnx("a model for which custom operators are registered")
+    model = onnx.load(source) if isinstance(source, str) else onnx.load_model_from_string(source)
+    if not custom_operators(onnx, model, operators):
+        return source
+    return describe_results(onnx, model, operators).SerializeToString()
 
 
 def _names(descriptions: Sequence[dict]) -> list[str]:

@@ -16,6 +16,7 @@ from .._rknn.door import FAILURES, PLATFORM_KEY, RuntimeDoor
 from .._rknn.log import UsageError
 from . import _analysis, _dataset, _quantizing
 from ._config import Config
+from ._custom import CustomOperator, functions_of
 from ._model import LoadedModel
 
 _OTHER_FORMATS = {
@@ -32,6 +33,7 @@ class RKNN(RuntimeDoor):
     def __init__(self, verbose: bool = False, verbose_file: Any = None):
         super().__init__("corelane.rknn_toolkit", verbose, verbose_file)
         self._config = Config({})
+        self._operators: dict[str, CustomOperator] = {}
         self._loaded: LoadedModel | None = None
         self._built: bytes | None = None
         self._batch = 1
@@ -48,6 +50,14 @@ class RKNN(RuntimeDoor):
             self._log.info("config", f"without effect here: {', '.join(self._config.hints)}")
         return 0
 
+    def reg_custom_op(self, custom_op: Any) -> int:
+        """Takes a class, or an object, with op_type, shape_infer() and compute(): the operator of that type,
+        in models that load_onnx() takes afterwards. It is computed by it in calibration and inference here."""
+        def work() -> None:
+            operator = CustomOperator(custom_op)
+            self._operators[operator.type] = operator
+        return self._code("reg_custom_op", work)
+
     def load_onnx(self, model: Any, inputs: Any = None, input_size_list: Any = None,
                   input_initial_val: Any = None, outputs: Any = None) -> int:
         """Takes an ONNX model, or the part of it between the values `inputs` and `outputs`."""
@@ -57,7 +67,7 @@ class RKNN(RuntimeDoor):
     def _load_onnx(self, model: Any, inputs: Any, sizes: Any, initial: Any, outputs: Any) -> None:
         if initial is not None:
             raise UsageError("input_initial_val is not served; make the input an initializer of the model")
-        loaded = LoadedModel(model, inputs, sizes, outputs)
+        loaded = LoadedModel(model, inputs, sizes, outputs, self._operators)
         self._forget()
         self._loaded = loaded
 
@@ -108,7 +118,8 @@ class RKNN(RuntimeDoor):
         samples = _dataset.read_dataset(dataset, len(self._loaded.inputs))
         self._log.info("build", f"int8, calibrated by {len(samples)} samples")
         return _quantizing.quantize(self._loaded.source, (reader.read(s) for s in samples),
-                                    self._config.calibration, self._config.per_channel, self._log)
+                                    self._config.calibration, self._config.per_channel, self._log,
+                                    self._operators)
 
     def _reader(self) -> _dataset.SampleReader:
         assert self._loaded is not None
@@ -139,6 +150,12 @@ class RKNN(RuntimeDoor):
             self._open(self._device_text, core_mask, async_mode)
         return self._code("init_runtime", work)
 
+    def _functions(self) -> dict[str, Callable[..., Any]]:
+        if not self._operators:
+            return {}
+        present = _native.describe(self._model, {"custom_operators": ["*"]})["custom_operators"]
+        return functions_of({name: op for name, op in self._operators.items() if name in present})
+
     def _platform(self) -> str:
         if self._config.platform is not None or self._model is None:
             return self._config.platform or "rk3588"
@@ -166,6 +183,9 @@ class RKNN(RuntimeDoor):
     def _perf_text(self, runs: int) -> str:
         if runs < 1:
             raise UsageError(f"loop_cnt: {runs} is below 1")
+        if self._functions():
+            raise UsageError("the model has custom operators, and their time here would be that of Python "
+                             "functions; measure it with rknn_run and operators in C")
         probe = _native.Probe(self._model, self._device_text, [], self._perf_debug)
         feed = [_zeros(desc) for desc in _static_inputs(self._model)]
         times = []
@@ -210,6 +230,9 @@ class RKNN(RuntimeDoor):
             raise UsageError("the float model is the reference: call load_onnx() and build() first")
         if self._batch != 1:
             raise UsageError("it compares single samples; build without rknn_batch_size")
+        if self._functions():
+            raise UsageError("onnxruntime is the reference, and it has no custom operators; compare inference() "
+                             "with results of your own")
         if isinstance(inputs, (str, os.PathLike)) and str(inputs).endswith(".txt"):
             inputs = _dataset.read_dataset(inputs, len(self._loaded.inputs))[0]
         if not isinstance(inputs, (list, tuple)):
@@ -254,12 +277,6 @@ class RKNN(RuntimeDoor):
     def codegen(self, *_: Any, **__: Any) -> int:
         """Not served: -1."""
         return self._refused("codegen", "examples/ has C and C++ programs to start from")
-
-    def reg_custom_op(self, *_: Any, **__: Any) -> int:
-        """Not served: -1."""
-        return self._refused("reg_custom_op",
-                             "compile with corelane.compile(custom_operators=[...]) and implement the "
-                             "operator in the program that runs it")
 
 
 def _other_format(name: str, tool: str) -> Callable[..., int]:
