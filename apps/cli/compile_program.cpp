@@ -2,10 +2,12 @@
 // what the import changed or warns of.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/quantize.h"
 #include "corelane/base/file.h"
 #include "corelane/program/program_file.h"
 
@@ -27,6 +29,7 @@ struct Arguments {
   bool remove_weights = false;
   bool strict_links = false;
   std::string data_root;
+  QuantizeArguments int8;
 };
 
 /// Shapes of all inputs, separated by semicolons.
@@ -99,6 +102,30 @@ Result<CompileOptions> options_of(const Arguments& a) {
   return o;
 }
 
+Result<ByteVector> compiled(const Arguments& a, CompileOptions& options,
+                            std::vector<std::string>& warnings) {
+  if (!a.int8.int8) return compile_file(a.model, options);
+  CORELANE_ASSIGN(const auto quantized, quantize_model(a.model, options.import, a.int8));
+  warnings = quantized.warnings;
+  auto& declared = options.import.custom_operators;
+  for (const auto& type : quantized.custom_operators)
+    if (std::ranges::find(declared, type) == declared.end()) declared.push_back(type);
+  return compile_file(quantized.path, options);
+}
+
+void print_findings(const ProgramDescription& description,
+                    const std::vector<std::string>& warnings) {
+  for (const auto& text : warnings)
+    std::fputs(fmt::format("corelane: warning int8: {}\n", text).c_str(), stderr);
+  for (const auto& f : description.findings) {
+    std::fputs(fmt::format("corelane: {} {} '{}': {}\n",
+                           f.kind == ImportFinding::Kind::kRewritten ? "rewritten" : "warning",
+                           f.op, f.node, f.text)
+                   .c_str(),
+               stderr);
+  }
+}
+
 Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_ASSIGN(auto options, options_of(a));
   if (!a.layout.empty()) {
@@ -121,7 +148,8 @@ Result<int> run(const Global& global, const Arguments& a) {
   }
   // Compiling may take minutes: whether the file can be written is asked before.
   CORELANE_TRY(check_output(output.string(), "--output"));
-  CORELANE_ASSIGN(auto bytes, compile_file(a.model, options));
+  std::vector<std::string> warnings;
+  CORELANE_ASSIGN(auto bytes, compiled(a, options, warnings));
   CORELANE_TRY(write_file_atomic(output, bytes));
   // A pipe or a device cannot be read again.
   const bool again = std::filesystem::is_regular_file(output, ec);
@@ -129,16 +157,32 @@ Result<int> run(const Global& global, const Arguments& a) {
                                    : ProgramFile::from_bytes(bytes, nullptr, Verify::kEverything));
   Json out{{"output", output.string()}, {"bytes", bytes.size()}};
   out["program"] = to_json(file->description());
-  for (const auto& f : file->description().findings) {
-    if (global.json || global.quiet) break;
-    std::fputs(fmt::format("corelane: {} {} '{}': {}\n",
-                           f.kind == ImportFinding::Kind::kRewritten ? "rewritten" : "warning",
-                           f.op, f.node, f.text)
-                   .c_str(),
-               stderr);
-  }
+  if (a.int8.int8) out["int8"] = Json{{"warnings", warnings}};
+  if (!global.json && !global.quiet) print_findings(file->description(), warnings);
   print(global, out, fmt::format("{} ({})\n", output.string(), human_bytes(bytes.size())));
   return kExitOk;
+}
+
+void add_int8_options(CLI::App& app, QuantizeArguments& a) {
+  auto* int8 = app.add_flag("--int8", a.int8,
+                            "Quantize to int8, calibrated by --dataset; a Python with `pip install "
+                            "corelane[quantize]` does it");
+  auto* dataset = app.add_option(
+      "--dataset", a.dataset, "Text file with a sample a line: a picture or .npy for each input");
+  int8->needs(dataset);
+  dataset->needs(int8);
+  app.add_option("--algorithm", a.algorithm,
+                 "How ranges are taken: normal (default: least and "
+                 "largest value) or kl_divergence")
+      ->check(CLI::IsMember({"normal", "kl_divergence"}))
+      ->needs(int8);
+  app.add_flag("--per-layer", a.per_layer, "One scale for the weights of a layer, not by channel")
+      ->needs(int8);
+  app.add_flag("--bgr", a.bgr, "The model takes pictures as BGR")->needs(int8);
+  app.add_option("--operators", a.operators,
+                 "Python file with classes (op_type, shape_infer, compute) of custom operators")
+      ->needs(int8);
+  app.add_option("--python", a.python, "Python for --int8 (default: CORELANE_PYTHON)")->needs(int8);
 }
 
 }  // namespace
@@ -173,6 +217,7 @@ Action add_compile(CLI::App& parent, Global& global) {
                 "Only warn about patterns the engine is known to compute wrongly");
   app->add_option("--data-root", a->data_root, "Folder that external data must lie under");
   app->add_flag("--strict-links", a->strict_links, "Refuse external data behind symbolic links");
+  add_int8_options(*app, a->int8);
   return [&global, a] { return run(global, *a); };
 }
 

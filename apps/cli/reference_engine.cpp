@@ -1,67 +1,22 @@
 #include "cli/reference_engine.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <cstring>
-
-#include "cli/options.h"
 #include "corelane/base/file.h"
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/program/program_file.h"
 #include "corelane/runtime/file_kind.h"
 
-extern char** environ;  // POSIX: the environment of this process.
-
 namespace corelane::cli {
 namespace {
 
-/// Waits for the process; kCancelled where a signal interrupted it.
+/// kEngineFailed when it does not do its work.
 Status run_process(const std::vector<std::string>& words) {
-  // posix_spawn does not write to its arguments, whatever their type says.
-  std::vector<char*> argv;
-  for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  // The command's stdout may be a JSON document: what the child prints goes to stderr.
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  const int rc = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (rc != 0) {
-    return error(Code::kNotFound, "cannot start '{}': {}; give --python with onnxruntime in it",
-                 words[0], std::strerror(rc));
-  }
-  int state = 0;
-  // The child gets Ctrl-C as well, being of the same process group, and ends.
-  while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {
-  }
-  if (Interrupts::pending()) return error(Code::kCancelled, "interrupted");
-  if (!WIFEXITED(state) || WEXITSTATUS(state) != 0) {
-    return error(Code::kEngineFailed,
-                 "the ONNX Runtime reference failed (its message is above); it needs a Python "
-                 "with numpy, onnx and onnxruntime: --python or CORELANE_PYTHON");
-  }
-  return {};
-}
-
-/// False where a folder on the way cannot be searched.
-bool is_file(const std::filesystem::path& path) {
-  std::error_code ec;
-  return std::filesystem::is_regular_file(path, ec);
-}
-
-/// --python, CORELANE_PYTHON, the .venv above the program, the one on PATH.
-std::string find_python(const std::string& given) {
-  if (!given.empty()) return given;
-  if (const char* env = std::getenv("CORELANE_PYTHON"); env != nullptr && *env != '\0') return env;
-  for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path())
-    if (is_file(dir / ".venv/bin/python")) return (dir / ".venv/bin/python").string();
-  return "python3";
+  CORELANE_ASSIGN(const int code, run_python(words));
+  if (code == 0) return {};
+  return error(Code::kEngineFailed,
+               "the ONNX Runtime reference failed (its message is above); it needs a Python "
+               "with numpy, onnx and onnxruntime: --python or CORELANE_PYTHON");
 }
 
 Result<std::string> find_script(const std::string& given) {
@@ -101,25 +56,6 @@ Result<ByteVector> program_graph(const std::string& path, const ImportOptions& i
 }
 
 }  // namespace
-
-Result<TemporaryFolder> TemporaryFolder::make() {
-  std::error_code ec;
-  const auto parent = std::filesystem::temp_directory_path(ec);
-  if (ec) {
-    const char* given = std::getenv("TMPDIR");
-    return error(Code::kIo, "TMPDIR '{}' does not serve as the folder for temporary files: {}",
-                 given != nullptr ? given : "/tmp", ec.message());
-  }
-  std::string name = (parent / "corelane-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    return error(Code::kIo, "{}: cannot make a temporary folder: {}", name, std::strerror(errno));
-  return TemporaryFolder(name);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ec;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ec);
-}
 
 Result<ReferenceEngine> ReferenceEngine::make(Options options) {
   CORELANE_ASSIGN(auto folder, TemporaryFolder::make());

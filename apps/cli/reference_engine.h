@@ -10,23 +10,10 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/python_process.h"
 #include "common/npy.h"
 
 namespace corelane::cli {
-
-/// A folder that is removed with its content.
-class TemporaryFolder {
- public:
-  static Result<TemporaryFolder> make();
-  TemporaryFolder(TemporaryFolder&& o) noexcept : path_(std::exchange(o.path_, {})) {}
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder();
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  std::filesystem::path path_;
-};
 
 /// An inner value of the reference that the program cannot show.
 struct LeftOut {
