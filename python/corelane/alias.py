@@ -19,6 +19,8 @@ import sys
 from types import ModuleType
 from typing import Callable
 
+from . import _passed_on
+
 USAGE = "usage: python -m corelane.alias [--as NAME,...] (program.py | -m module) [arguments]"
 
 
@@ -96,11 +98,15 @@ def _install(name: str) -> None:
         before.setdefault(foreign, None)
         sys.modules[foreign] = module
     _replaced[name] = before
+    if name == "onnxruntime":
+        _passed_on.pass_on()
 
 
 def uninstall(*names: str) -> None:
     """Undoes install(); without names, all of it."""
     for name in _checked(names) if names else list(_replaced):
+        if name == "onnxruntime":
+            _passed_on.stop()
         for foreign, module in _replaced.pop(name, {}).items():
             if module is None:
                 sys.modules.pop(foreign, None)

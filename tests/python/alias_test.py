@@ -124,6 +124,48 @@ class Alias(unittest.TestCase):
             """)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
+    def test_what_corelane_lacks_comes_from_an_installed_onnxruntime(self):
+        done = child("""
+            import corelane.alias
+            corelane.alias.install()
+            import onnxruntime
+            from onnxruntime.quantization import QuantType, quantize_dynamic
+            from onnxruntime.quantization.shape_inference import quant_pre_process
+            import onnxruntime.tools, onnxruntime.transformers, onnxruntime.datasets
+            import onnxruntime.quantization.calibrate
+            assert onnxruntime is ort and onnxruntime.quantization.calibrate.onnxruntime is ort
+            import tempfile
+            folder = tempfile.mkdtemp()
+            quant_pre_process(os.environ["RELU_MODEL"], folder + "/a.onnx", skip_symbolic_shape=True)
+            quantize_dynamic(folder + "/a.onnx", folder + "/b.onnx", weight_type=QuantType.QUInt8)
+            print(onnxruntime.InferenceSession(folder + "/b.onnx").run(None, {"x": X})[0].tolist())
+            try:
+                import onnxruntime.nothing_of_that_name
+            except ModuleNotFoundError as problem:
+                assert problem.name == "onnxruntime.nothing_of_that_name", problem
+            corelane.alias.uninstall()
+            assert not [n for n in sys.modules if n.startswith("onnxruntime")]
+            assert not hasattr(ort, "quantization")
+            import onnxruntime.quantization
+            assert onnxruntime is not ort and onnxruntime.quantization.calibrate.onnxruntime is onnxruntime
+            """)
+        self.assertEqual((done.returncode, done.stdout), (0, "[[1.0, 1.0, 1.0, 1.0]]\n"), done.stderr)
+
+    def test_what_corelane_lacks_is_said_where_onnxruntime_is_not_installed(self):
+        done = child("""
+            import corelane.alias
+            corelane.alias.install()
+            sys.path[:] = [p for p in sys.path if not os.path.isdir(os.path.join(p, "onnxruntime"))]
+            for name in ("quantization", "tools", "transformers", "datasets"):
+                try:
+                    __import__("onnxruntime." + name)
+                except ModuleNotFoundError as problem:
+                    assert "pip install onnxruntime" in str(problem), problem
+                else:
+                    print("imported", name)
+            """)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
     def test_calibration_needs_the_real_onnxruntime(self):
         done = child("""
             import corelane.alias
