@@ -10,10 +10,9 @@ Importing it starts no thread, opens no device and prints nothing.
 
 from . import _native
 from . import capi  # noqa: F401 - onnxruntime.capi is reached as an attribute
-from ._ort.absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtArenaCfg, OrtCompileApiFlags,
-                          OrtDeviceVendorId, OrtEpDevice, OrtExecutionProviderDevicePolicy,
-                          OrtHardwareDevice, OrtHardwareDeviceType, OrtSparseFormat, OrtSyncStream,
-                          SparseTensor, copy_tensors, create_and_register_allocator,
+from ._ort.absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtCompileApiFlags, OrtEpDevice,
+                          OrtExecutionProviderDevicePolicy, OrtHardwareDevice, OrtHardwareDeviceType,
+                          OrtSyncStream, copy_tensors, create_and_register_allocator,
                           create_and_register_allocator_v2, get_ep_devices, has_collective_ops,
                           register_execution_provider_library, set_global_thread_pool_sizes,
                           unregister_execution_provider_library)
@@ -21,19 +20,23 @@ from ._ort.binding import IOBinding
 from ._compiling import compile as compile
 from ._errors import Busy, Timeout
 from ._ort.futures import RunFuture
-from ._ort.options import AVAILABLE as _AVAILABLE
+from ._ort.memory import (OrtArenaCfg, OrtDevice, OrtDeviceMemoryType, OrtDeviceVendorId, OrtMemoryInfo,
+                          OrtMemoryInfoDeviceType)
 from ._ort.options import make_provider_options
+from ._ort.providers import AVAILABLE as _AVAILABLE
 from ._ort.session import InferenceSession
 from ._ort.settings import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType,
                             OrtMemType, RunOptions, SessionOptions)
-from ._ort.values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue
+from ._ort.sparse import OrtSparseFormat, SparseTensor
+from ._ort.values import ModelMetadata, NodeArg, OrtValue
 
 __version__ = _native.version
 SessionIOBinding = IOBinding
 
 
 def get_available_providers() -> list:
-    """Providers a session may name, in order of preference."""
+    """Providers a session may name, in order of preference. A session that is given the list itself, or what a
+    program left of it with the CPU's, follows the default rules: an RKNN provider counts when it is named."""
     return list(_AVAILABLE)
 
 
@@ -53,8 +56,8 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
-    """Name and version, in one line."""
-    return f"Corelane {__version__}"
+    """Name and version, in one line, with the words that programs look for in onnxruntime's."""
+    return f"Corelane {__version__} Build Info: build type=Release"
 
 
 def set_default_logger_severity(severity: int) -> None:
@@ -97,14 +100,14 @@ def disable_telemetry_events() -> None:
 __all__ = [
     "AdapterFormat", "Busy", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding",
     "InferenceSession", "LoraAdapter", "ModelCompiler", "ModelMetadata", "NodeArg", "OrtAllocatorType",
-    "OrtArenaCfg", "OrtCompileApiFlags", "OrtDevice", "OrtDeviceVendorId", "OrtEpDevice",
-    "OrtExecutionProviderDevicePolicy", "OrtHardwareDevice", "OrtHardwareDeviceType", "OrtMemType",
-    "OrtMemoryInfo", "OrtSparseFormat", "OrtSyncStream", "OrtValue", "RunFuture", "RunOptions",
-    "SessionIOBinding", "SessionOptions", "SparseTensor", "Timeout", "copy_tensors",
-    "create_and_register_allocator", "create_and_register_allocator_v2", "disable_telemetry_events",
-    "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info",
-    "get_device", "get_ep_devices", "get_version_string", "has_collective_ops", "make_provider_options",
-    "preload_dlls", "print_debug_info", "register_execution_provider_library",
+    "OrtArenaCfg", "OrtCompileApiFlags", "OrtDevice", "OrtDeviceMemoryType", "OrtDeviceVendorId",
+    "OrtEpDevice", "OrtExecutionProviderDevicePolicy", "OrtHardwareDevice", "OrtHardwareDeviceType",
+    "OrtMemType", "OrtMemoryInfo", "OrtMemoryInfoDeviceType", "OrtSparseFormat", "OrtSyncStream",
+    "OrtValue", "RunFuture", "RunOptions", "SessionIOBinding", "SessionOptions", "SparseTensor", "Timeout",
+    "copy_tensors", "create_and_register_allocator", "create_and_register_allocator_v2",
+    "disable_telemetry_events", "enable_telemetry_events", "get_all_providers", "get_available_providers",
+    "get_build_info", "get_device", "get_ep_devices", "get_version_string", "has_collective_ops",
+    "make_provider_options", "preload_dlls", "print_debug_info", "register_execution_provider_library",
     "set_default_logger_severity", "set_default_logger_verbosity", "set_global_thread_pool_sizes",
     "set_seed", "unregister_execution_provider_library"
 ]

@@ -7,6 +7,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from . import _native
 from ._errors import InvalidArgument, NoSuchFile, StatusError, translated
+from ._wire import field
 
 
 def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequence[int]] | None = None,
@@ -113,16 +114,4 @@ def _annotated(source: Any, metadata: Mapping[str, str], data_root: Any) -> tupl
 
 def _entry(key: str, value: str) -> bytes:
     # ModelProto.metadata_props is field 14; StringStringEntryProto has key = 1 and value = 2.
-    return _field(14, _field(1, key.encode()) + _field(2, value.encode()))
-
-
-def _field(number: int, content: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(content)) + content
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    return bytes(encoded) + bytes([number])
+    return field(14, field(1, key.encode()) + field(2, value.encode()))

@@ -1,5 +1,7 @@
 """What provider options accept and reject, and the rules they switch on."""
+import pickle
 import unittest
+import warnings
 
 import numpy as np
 
@@ -194,6 +196,26 @@ class Providers(unittest.TestCase):
         with self.assertRaises(RuntimeError):
             ort.InferenceSession(relu_model(), providers=[(NPU, {"schedule": [0]})],
                                  provider_options=[{"schedule": [1]}])
+
+    def test_a_provider_counts_when_it_is_named(self):
+        every = ort.get_available_providers()
+        self.assertIn(NPU, every)
+        by_default = (every, tuple(every), [p for p in every if p != "CUDAExecutionProvider"],
+                      ["CUDAExecutionProvider", *every], ort.get_all_providers(), [(p, {}) for p in every])
+        by_name = ([NPU], [NPU, "CPUExecutionProvider"], [p for p in (NPU, "Other") if p in every], every[:1],
+                   [(every[0], {"device": "null:rk3588"}), every[1]])
+        for providers, names in [(p, ["CPUExecutionProvider"]) for p in by_default] + [
+                (p, [NPU, "CPUExecutionProvider"]) for p in by_name]:
+            with self.subTest(providers=providers), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made = ort.InferenceSession(relu_model(), providers=providers)
+                self.assertEqual(made.get_providers(), names)
+                made.set_providers([p for p in providers if p != "CUDAExecutionProvider"])
+                again = ort.InferenceSession(relu_model(), providers=made.get_providers())
+                self.assertEqual(again.get_providers(), names)
+        copied = pickle.loads(pickle.dumps(every))
+        self.assertEqual(ort.InferenceSession(relu_model(), providers=copied).get_providers(),
+                         ["CPUExecutionProvider"])
 
     def test_session_options_give_the_same_options(self):
         options = ort.SessionOptions()

@@ -17,23 +17,12 @@ def _refused(name: str, *class_methods: str) -> type:
                            **{method: classmethod(refuse) for method in class_methods}})
 
 
-SparseTensor = _refused("SparseTensor", "sparse_coo_from_numpy", "sparse_csr_from_numpy")
-OrtArenaCfg = _refused("OrtArenaCfg")
 LoraAdapter = _refused("LoraAdapter", "Load")
 AdapterFormat = _refused("AdapterFormat", "read_adapter")
 ModelCompiler = _refused("ModelCompiler")
 OrtEpDevice = _refused("OrtEpDevice")
 OrtHardwareDevice = _refused("OrtHardwareDevice")
 OrtSyncStream = _refused("OrtSyncStream")
-
-
-class OrtSparseFormat(enum.IntEnum):
-    """onnxruntime's numbers; sparse tensors are not served."""
-
-    ORT_SPARSE_UNDEFINED = 0
-    ORT_SPARSE_COO = 1
-    ORT_SPARSE_CSRC = 2
-    ORT_SPARSE_BLOCK_SPARSE = 4
 
 
 class OrtCompileApiFlags(enum.IntFlag):
@@ -50,12 +39,6 @@ class OrtHardwareDeviceType(enum.IntEnum):
     CPU = 0
     GPU = 1
     NPU = 2
-
-
-class OrtDeviceVendorId(enum.IntEnum):
-    """onnxruntime's numbers; memory is always the host's."""
-
-    NONE = 0
 
 
 class OrtExecutionProviderDevicePolicy(enum.IntEnum):
@@ -80,7 +63,15 @@ def _refuse(*_: Any, **__: Any) -> None:
 
 
 register_execution_provider_library = unregister_execution_provider_library = _refuse
-create_and_register_allocator = create_and_register_allocator_v2 = _refuse
+
+
+def create_and_register_allocator(mem_info: Any, arena_cfg: Any = None) -> None:
+    """Accepted and without effect: memory is the device's."""
+
+
+def create_and_register_allocator_v2(provider_type: str, mem_info: Any, options: Any,
+                                     arena_cfg: Any = None) -> None:
+    """Accepted and without effect: memory is the device's."""
 
 
 def copy_tensors(src: list, dst: list, stream: Any = None) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 
 from .. import _arrays, _native
 from .._errors import InvalidArgument, StatusError, numbered
-from .values import NodeArg, OrtValue, check_device
+from .inner import OrtValueVector
+from .memory import check_device
+from .values import NodeArg, OrtValue
 from .wording import misfit
 
 
@@ -168,9 +170,9 @@ class IOBinding:
             return [self._checked[name].array if name in self._checked and self._checked[name].open else array
                     for name, array in zip(names, given)] + given[len(names):]
 
-    def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
+    def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
         """See get_outputs()."""
-        return self.get_outputs()
+        return OrtValueVector(self.get_outputs())
 
     def clear_binding_inputs(self) -> None:
         """Unbinds all inputs."""

@@ -6,12 +6,16 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
+from .._errors import Fail, StatusError, numbered, translated
 from .._errors import NotImplemented as NotSupported
-from .._errors import StatusError, translated
-from .options import CPU_PROVIDER, RKNN_PROVIDERS, split_providers
+from .inner import InnerSession
+from .memory import OrtMemoryInfo, check_device
+from .options import split_providers
+from .model_bytes import OrtEpAssignedSubgraph
 from .profile import Profile, own_number
+from .providers import CPU_PROVIDER, RKNN_PROVIDERS, named
 from .settings import SessionOptions
-from .values import ModelMetadata, NodeArg, OrtValue, check_device
+from .values import ModelMetadata, NodeArg, OrtValue
 
 
 class Described:
@@ -25,6 +29,7 @@ class Described:
     _providers: list[str]
     _provider: str
     _profile: Profile | None
+    _assigned: list[OrtEpAssignedSubgraph] | None
 
     def _node(self, description: dict) -> NodeArg:
         four = len(description["shape"]) == 4
@@ -94,7 +99,7 @@ class Described:
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
         """NotImplemented for providers of other rules: a session stays on its device."""
-        pairs = split_providers(providers, provider_options)
+        pairs = named(split_providers(providers, provider_options))
         for name, _ in pairs:
             if name not in RKNN_PROVIDERS and name != CPU_PROVIDER:
                 raise RuntimeError(f"Unknown Provider Type: {name}")
@@ -149,17 +154,35 @@ class Described:
         """kind, profile, instance, engine (texts) and cores (a number) of the session's device."""
         return self._native.device()
 
-    def get_input_memory_infos(self) -> list:
-        """Not served: NotImplemented."""
-        raise NotSupported("memory infos are not served: inputs and outputs are in 'cpu' memory")
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """For each input: the memory of the host."""
+        return [OrtMemoryInfo("Cpu") for _ in self._inputs]
 
-    get_output_memory_infos = get_input_epdevices = get_input_memory_infos
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """For each output: the memory of the host."""
+        return [OrtMemoryInfo("Cpu") for _ in self._outputs]
+
+    def get_input_epdevices(self) -> list[None]:
+        """For each input None, as for onnxruntime's CPU provider: there is no device of a plug-in."""
+        return [None for _ in self._inputs]
+
+    @property
+    def _sess(self) -> InnerSession:
+        return InnerSession(self)
+
+    def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
+        """Each node of the model, of the one provider that runs it. Fail unless the session entry
+        "session.record_ep_graph_assignment_info" was "1" when the session was made."""
+        if self._assigned is None:
+            raise numbered(Fail, "Session configuration entry 'session.record_ep_graph_assignment_info' must be "
+                                 'set to "1" to retrieve EP graph assignment information.')
+        return list(self._assigned)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise NotSupported("this member of InferenceSession is not served by corelane; "
                            "docs/apis/python.md lists what is")
 
-    get_provider_graph_assignment_info = get_tuning_results = set_tuning_results = _refuse
+    get_tuning_results = set_tuning_results = _refuse
     set_ep_dynamic_options = release_captured_graph = _refuse
 
     def create_ortvalue_from_shape_and_type(self, shape: Sequence[int], element_type: Any, device_type: str,

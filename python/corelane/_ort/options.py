@@ -15,10 +15,8 @@ import numpy as np
 
 from .. import _native
 from .._errors import StatusError
+from .providers import AVAILABLE, CPU_PROVIDER, RKNN_PROVIDERS, named
 
-RKNN_PROVIDERS = ("RKNPU2ExecutionProvider", "RKNNExecutionProvider", "RKNPU3ExecutionProvider")
-CPU_PROVIDER = "CPUExecutionProvider"
-AVAILABLE = ["RKNPU2ExecutionProvider", CPU_PROVIDER]
 UNLIMITED = -1
 _MOST_CORES = 64  # Of a device.
 _MOST = 2**53  # Of any number.
@@ -202,10 +200,11 @@ def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, di
 
 
 def choose_provider(pairs: list[tuple[str, dict]]) -> tuple[list[str], str, dict]:
-    """(names with the deciding provider first, the deciding provider, its options). An RKNN provider decides
-    at any place of the list; two of them are a RuntimeError, since a session has one device. Unknown names
-    warn."""
+    """(names with the deciding provider first, the deciding provider, its options). An RKNN provider that the
+    program names decides at any place of the list; two of them are a RuntimeError, since a session has one
+    device. Unknown names warn."""
     names: list[str] = []
+    pairs = named(pairs)
     for name, _ in pairs:
         if name not in RKNN_PROVIDERS and name != CPU_PROVIDER:
             warnings.warn(f"Specified provider '{name}' is not in available provider names."

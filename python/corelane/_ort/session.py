@@ -13,21 +13,21 @@ import numpy as np
 
 from .. import _native
 from .._errors import InvalidArgument, NoSuchFile, StatusError, numbered, translated
-from .._errors import NotImplemented as NotSupported
 from .._native import Code
 from .binding import IOBinding
 from .described import Described
 from .futures import RunFuture
-from .options import (CPU_PROVIDER, RKNN_PROVIDERS, choose_provider, rknn_session_options,
-                      split_providers, strict_session_options)
+from .given_model import GivenModel
+from .inner import OrtValueVector
+from .options import choose_provider, rknn_session_options, split_providers, strict_session_options
 from .profile import Profile
+from .providers import CPU_PROVIDER, RKNN_PROVIDERS, named
 from .settings import SessionOptions, read_run_options
 from .values import OrtValue
 from .wording import Wording, callback_text, single
 
 # Failures that run_async reports by callback, as onnxruntime does, which looks when the work starts.
 _LATE = (Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.SHAPE_MISMATCH, Code.TYPE_MISMATCH, Code.CANCELLED)
-_DATA_ROOT = "session.model_external_initializers_file_folder_path"
 
 
 class InferenceSession(Described):
@@ -40,17 +40,19 @@ class InferenceSession(Described):
 
     def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Any = None,
                  provider_options: Any = None, **kwargs: Any):
-        self._options = SessionOptions() if sess_options is None else sess_options
-        if not isinstance(self._options, SessionOptions):
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
             raise TypeError(f"sess_options: expected SessionOptions, given {type(sess_options).__name__}")
-        source = self._source(path_or_bytes)
+        model = GivenModel(self._source(path_or_bytes), sess_options)
+        self._options = model.options
         pairs = self._pairs(providers, provider_options)
         self._providers, self._provider, self._given = choose_provider(pairs)
         self._strict = self._provider not in RKNN_PROVIDERS
         weights = kwargs.get("weights_from", kwargs.get("use_weight_from"))
         if weights is not None and not isinstance(weights, InferenceSession):
             raise TypeError(f"weights_from: expected an InferenceSession, given {type(weights).__name__}")
-        self._native = self._create(source, None if weights is None else weights._native)
+        self._native = self._create(model, None if weights is None else weights._native)
+        self._assigned = model.assigned_nodes(self._provider)
+        model.write_optimized()
         for text in self._native.warnings():
             warnings.warn(text, UserWarning, stacklevel=2)
         self._inputs = [self._node(d) for d in self._native.inputs()]
@@ -80,7 +82,7 @@ class InferenceSession(Described):
     @staticmethod
     def _pairs(providers: Any, provider_options: Any) -> list:
         try:
-            return split_providers(providers, provider_options)
+            return named(split_providers(providers, provider_options))
         except ValueError as problem:
             names = [providers] if isinstance(providers, str) else list(providers or [])
             names = [p[0] if isinstance(p, tuple) else p for p in names]
@@ -89,7 +91,7 @@ class InferenceSession(Described):
             warnings.warn(f"{problem} Falling back to {CPU_PROVIDER}.", UserWarning, stacklevel=3)
             return []
 
-    def _create(self, source: Any, weights: Any) -> Any:
+    def _create(self, model: GivenModel, weights: Any) -> Any:
         try:
             entries = self._options._corelane_entries()
             if self._strict:
@@ -97,11 +99,11 @@ class InferenceSession(Described):
             else:
                 options = rknn_session_options({**entries, **self._given})
             options["dims"] = dict(self._options._dims)
-            options["data_root"] = self._options._entries.get(_DATA_ROOT) or None
+            options["data_root"] = model.data_root
             operators = {**self._options._operators, **options.get("custom_operators", {})}
             if operators:
                 options["custom_operators"] = operators
-            return self._made(source, options, weights)
+            return self._made(model.source, options, weights)
         except StatusError as error:
             raise translated(error, self._strict, "rknn_init") from None
 
@@ -235,9 +237,15 @@ class InferenceSession(Described):
         """run() on OrtValues."""
         return [OrtValue(a) for a in self.run(output_names, dict(input_dict_ort_values), run_options)]
 
-    def run_with_ortvaluevector(self, *_: Any, **__: Any) -> None:
-        """Not served: NotImplemented."""
-        raise NotSupported("run_with_ortvaluevector is not served; use io_binding()")
+    def run_with_ortvaluevector(self, run_options: Any, feed_names: Sequence[str], feeds: Sequence[OrtValue],
+                                fetch_names: Sequence[str], fetches: OrtValueVector,
+                                fetch_devices: Any = None) -> None:
+        """run() on vectors: the outputs replace what `fetches` held. They lie in the host's memory, the only
+        device there is."""
+        if len(feed_names) != len(feeds):
+            raise InvalidArgument(f"{len(feed_names)} feed_names and {len(feeds)} feeds were given; one value "
+                                  "belongs to each name")
+        fetches[:] = self.run_with_ort_values(fetch_names, dict(zip(feed_names, feeds)), run_options)
 
     def io_binding(self) -> IOBinding:
         """A binding for this session."""

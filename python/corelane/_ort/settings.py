@@ -95,7 +95,8 @@ class SessionOptions:
     """How a session is made. Entries "corelane.device", "corelane.profile" and so on, by
     add_session_config_entry, are the provider options of the same names."""
 
-    __slots__ = ("_values", "_entries", "_dims", "_operators")
+    __slots__ = ("_values", "_entries", "_dims", "_denotations", "_operators", "_initializers", "_external",
+                 "_files")
 
     intra_op_num_threads = _Setting(int, 0)
     inter_op_num_threads = _Setting(int, 0)
@@ -114,11 +115,21 @@ class SessionOptions:
     use_deterministic_compute = _Setting(bool, False)
     use_per_session_threads = _Setting(bool, True)
 
+    @classmethod
+    def _names(cls) -> list[str]:
+        """The attributes that can be set."""
+        return [name for name, value in vars(cls).items() if isinstance(value, _Setting)]
+
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self._entries: dict[str, str] = {}
         self._dims: dict[str, int] = {}
+        self._denotations: dict[str, int] = {}
         self._operators: dict[str, Callable] = {}
+        # Of initializers: values by name, values of those in files by name, contents by name of the file.
+        self._initializers: dict[str, Any] = {}
+        self._external: dict[str, Any] = {}
+        self._files: dict[str, Any] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry; TypeError unless both are texts."""
@@ -138,6 +149,37 @@ class SessionOptions:
         """Fixes the open dimension `name`; ignored where no input has one."""
         self._dims[_read(str, name)] = _read(int, size)
 
+    def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
+        """Fixes the open dimensions of inputs that the model marks so, as with DATA_BATCH."""
+        self._denotations[_read(str, denotation)] = _read(int, size)
+
+    def add_initializer(self, name: str, ortvalue: Any) -> None:
+        """An OrtValue in place of the model's initializer; ignored where the model has none of that name. It is
+        copied when the session is made. RuntimeError for a name that was given before."""
+        if _read(str, name) in self._initializers:
+            raise RuntimeError(f"[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : An OrtValue for {name} was added "
+                               "already; make new SessionOptions for another value")
+        self._initializers[name] = ortvalue
+
+    def add_external_initializers(self, external_initializer_names: list, ort_values: list) -> None:
+        """The same for initializers that the model has in other files."""
+        if len(external_initializer_names) != len(ort_values):
+            raise RuntimeError(f"{len(external_initializer_names)} names and {len(ort_values)} values were given; "
+                               "one value belongs to each name")
+        self._external.update(zip(external_initializer_names, ort_values))
+
+    def add_external_initializers_from_files_in_memory(self, external_initializer_file_names: list,
+                                                       external_initializer_file_buffer_array: list,
+                                                       external_initializer_file_lengths: list) -> None:
+        """Contents of the files that a model has initializers in. They are read when the session is made."""
+        given = (external_initializer_file_names, external_initializer_file_buffer_array,
+                 external_initializer_file_lengths)
+        if len({len(one) for one in given}) != 1:
+            raise RuntimeError(f"{len(given[0])} names, {len(given[1])} contents and {len(given[2])} lengths were "
+                               "given; as many of each belong together")
+        for name, content, length in zip(*given):
+            self._files[str(name)] = memoryview(content).cast("B")[:length]
+
     def add_custom_operator(self, op_type: str, function: Callable) -> None:
         """Not onnxruntime's: a Python function computes the operators of that type ("MyOp" or
         "domain.MyOp"). See docs/apis/python.md."""
@@ -154,10 +196,7 @@ class SessionOptions:
         raise NotSupported("this member of SessionOptions is not served by corelane; "
                            "docs/apis/python.md lists what is")
 
-    add_free_dimension_override_by_denotation = _refuse
     add_provider = add_provider_for_devices = _refuse
-    add_initializer = add_external_initializers = _refuse
-    add_external_initializers_from_files_in_memory = _refuse
     register_custom_ops_library = _refuse
     set_provider_selection_policy = set_provider_selection_policy_delegate = _refuse
     set_ep_context_data_read_func = clear_ep_context_data_read_func = _refuse

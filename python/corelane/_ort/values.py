@@ -1,4 +1,4 @@
-"""OrtValue and the small classes that describe inputs, outputs and memory."""
+"""OrtValue and the small classes that describe inputs, outputs and models."""
 
 from __future__ import annotations
 
@@ -8,27 +8,20 @@ import numpy as np
 
 from .. import _arrays
 from .._errors import NotImplemented as NotSupported
-from .settings import OrtAllocatorType, OrtMemType
-
-_HOST = ("cpu", "host")
-
-
-def check_device(device_type: str, device_id: int = 0) -> None:
-    """RuntimeError for anything but the memory of the host."""
-    if str(device_type).lower() not in _HOST:
-        raise RuntimeError(f"Unsupported device type: {device_type}; memory of sessions is 'cpu'")
-    if device_id != 0:
-        raise RuntimeError(f"device_id is {device_id}; 0 is the only one")
+from .dlpack import array_of
+from .memory import check_device
+from .sparse import SparseTensor
 
 
 class OrtValue:
     """A tensor in memory. It shares the memory of the numpy array it was made from; numpy() is a view."""
 
-    __slots__ = ("_array", "_type", "__weakref__")
+    __slots__ = ("_array", "_type", "_sparse", "__weakref__")
 
     def __init__(self, array: np.ndarray, numpy_type: int = 0):
         self._array = array
         self._type = numpy_type or _arrays.number_of(array.dtype)
+        self._sparse: SparseTensor | None = None
 
     @classmethod
     def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, /, device_type: str = "cpu",
@@ -61,9 +54,13 @@ class OrtValue:
         return cls(np.zeros(tuple(shape), dtype), number)
 
     @classmethod
-    def from_dlpack(cls, data: Any, /) -> "OrtValue":
-        """Shares the memory of an object with __dlpack__ on the CPU."""
-        return cls.ortvalue_from_numpy(np.from_dlpack(data))
+    def from_dlpack(cls, data: Any, is_bool_tensor: bool = False, /) -> "OrtValue":
+        """Shares the memory of an object with __dlpack__, or of a capsule, on the CPU."""
+        return cls.ortvalue_from_numpy(array_of(data, is_bool_tensor))
+
+    def to_dlpack(self) -> Any:
+        """A capsule that shares the memory."""
+        return self._array.__dlpack__()
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         return self._array.__dlpack__(**kwargs)
@@ -72,7 +69,12 @@ class OrtValue:
         return self._array.__dlpack_device__()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self._array, dtype=dtype, copy=bool(copy)) if dtype or copy else self._array
+        given = np.asarray(self._array, dtype)
+        shared = np.may_share_memory(given, self._array) or not given.size
+        if copy is False and not shared:
+            raise ValueError(f"an OrtValue of {self.data_type()} cannot be an array of {given.dtype} without "
+                             "a copy")
+        return given.copy() if copy and shared else given
 
     def numpy(self) -> np.ndarray:
         """A view of the memory."""
@@ -99,12 +101,12 @@ class OrtValue:
         return "cpu"
 
     def is_tensor(self) -> bool:
-        """True."""
-        return True
+        """False for a sparse one."""
+        return self._sparse is None
 
     def is_sparse_tensor(self) -> bool:
-        """False."""
-        return False
+        """Whether as_sparse_tensor() gives one."""
+        return self._sparse is not None
 
     def is_tensor_sequence(self) -> bool:
         """False."""
@@ -126,58 +128,23 @@ class OrtValue:
                                f"{self._array.dtype} {list(self._array.shape)}")
         self._array[...] = given
 
-    def as_sparse_tensor(self) -> Any:
-        """Not served: NotImplemented."""
-        raise NotSupported("sparse tensors are not supported")
+    def as_sparse_tensor(self) -> SparseTensor:
+        """RuntimeError for a dense one."""
+        if self._sparse is None:
+            raise RuntimeError("this OrtValue is a dense tensor; is_sparse_tensor() tells")
+        return self._sparse
 
-    @staticmethod
-    def ort_value_from_sparse_tensor(sparse: Any) -> Any:
-        """Not served: NotImplemented."""
-        raise NotSupported("sparse tensors are not supported")
+    @classmethod
+    def ort_value_from_sparse_tensor(cls, sparse_tensor: SparseTensor) -> "OrtValue":
+        """Holds it; no session takes it."""
+        made = cls(sparse_tensor.values())
+        made._sparse = sparse_tensor
+        return made
 
     def _get_c_value(self) -> "OrtValue":
         return self
 
     _ortvalue = property(_get_c_value)
-
-
-class OrtDevice:
-    """Memory of the host, the only kind."""
-
-    def __init__(self, device_type: Any = "cpu", device_id: int = 0):
-        check_device(device_type, device_id)
-
-    @staticmethod
-    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> "OrtDevice":
-        """The host's memory; RuntimeError for any other."""
-        return OrtDevice(ort_device_name, device_id)
-
-    @staticmethod
-    def cpu() -> int:
-        """The number of the kind."""
-        return 0
-
-    @staticmethod
-    def default_memory() -> int:
-        """The number of the kind."""
-        return 0
-
-    def device_type(self) -> str:
-        """'cpu'."""
-        return "cpu"
-
-    def device_id(self) -> int:
-        """0."""
-        return 0
-
-
-class OrtMemoryInfo:
-    """Name and kind of an allocator's memory, as given."""
-
-    def __init__(self, name: str, allocator_type: OrtAllocatorType = OrtAllocatorType.ORT_DEVICE_ALLOCATOR,
-                 device_id: int = 0, mem_type: OrtMemType = OrtMemType.DEFAULT):
-        self.name, self.allocator_type = name, allocator_type
-        self.device_id, self.mem_type = device_id, mem_type
 
 
 class NodeArg:

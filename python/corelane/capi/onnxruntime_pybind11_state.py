@@ -6,12 +6,21 @@ from .._errors import (Busy, EngineError, EPFail, Fail, InvalidArgument, Invalid
                        ModelLoaded, NoModel, NoSuchFile, NotImplemented, RuntimeException, Timeout)
 from .._ort.settings import (ExecutionMode, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
                              RunOptions, SessionOptions)
-from .._ort.values import ModelMetadata, NodeArg, OrtDevice, OrtMemoryInfo, OrtValue
+from .._ort.dlpack import is_dlpack_uint8_tensor
+from .._ort.inner import OrtValueVector
+from .._ort.memory import OrtDevice, OrtMemoryInfo
+from .._ort.values import ModelMetadata, NodeArg, OrtValue
 
 __all__ = ["Busy", "EPFail", "EngineError", "ExecutionMode", "Fail", "GraphOptimizationLevel",
            "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoaded", "ModelMetadata", "NoModel",
            "NoSuchFile", "NodeArg", "NotImplemented", "OrtAllocatorType", "OrtDevice", "OrtMemType",
-           "OrtMemoryInfo", "OrtValue", "RunOptions", "RuntimeException", "SessionOptions", "Timeout"]
+           "OrtMemoryInfo", "OrtValue", "OrtValueVector", "RunOptions", "RuntimeException", "SessionOptions",
+           "Timeout", "get_default_session_options", "is_dlpack_uint8_tensor"]
+
+
+def get_default_session_options() -> SessionOptions:
+    """Fresh ones."""
+    return SessionOptions()
 
 
 def __getattr__(name: str) -> Any:

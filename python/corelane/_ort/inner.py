@@ -1,0 +1,124 @@
+"""What code reaches behind onnxruntime's classes: `session._sess` and vectors of OrtValues."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from .values import NodeArg, OrtValue
+
+
+class OrtValueVector(list):
+    """A list of OrtValues with the methods of onnxruntime's vector."""
+
+    def push_back(self, value: OrtValue) -> None:
+        """append()."""
+        self.append(value)
+
+    def push_back_batch(self, tensors: Iterable[Any], data_ptrs: Sequence[int], element_types: Sequence[Any],
+                        shapes: Sequence[Sequence[int]], devices: Any = None) -> None:
+        """Values over memory that `tensors` own and that must outlive the vector."""
+        from .. import _arrays
+        for address, kind, shape in zip(data_ptrs, element_types, shapes):
+            number = _arrays.number_of(kind)
+            self.append(OrtValue(_arrays.memory_at(int(address), number, list(shape)), number))
+
+    def reserve(self, size: int) -> None:
+        """A list needs none."""
+
+    def shrink_to_fit(self) -> None:
+        """A list needs none."""
+
+    def element_type_at(self, index: int) -> int:
+        """The ONNX number of the element type of one."""
+        return self[index].element_type()
+
+    def bool_tensor_indices(self) -> list[int]:
+        """The places of tensors of truth values."""
+        return [i for i, value in enumerate(self) if value.data_type() == "tensor(bool)"]
+
+    def dlpack_at(self, index: int) -> Any:
+        """A capsule that shares the memory of one."""
+        return self[index].to_dlpack()
+
+    def to_dlpacks(self, to_tensor: Callable | None = None) -> list:
+        """Capsules of all, each given to the function where there is one."""
+        capsules = [value.to_dlpack() for value in self]
+        return capsules if to_tensor is None else [to_tensor(capsule) for capsule in capsules]
+
+
+class InnerSession:
+    """`session._sess`: the session under the names of onnxruntime's inner class. It shares all with the
+    session that it is taken from."""
+
+    _SAME = ("get_providers", "get_provider_options", "end_profiling", "run_async", "run_with_ortvaluevector",
+             "set_ep_dynamic_options", "release_captured_graph", "get_tuning_results", "set_tuning_results",
+             "get_provider_graph_assignment_info")
+
+    def __init__(self, session: Any):
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._SAME:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}; the session itself has "
+                                 "what docs/apis/python.md lists")
+        return getattr(self._session, name)
+
+    @property
+    def inputs_meta(self) -> list[NodeArg]:
+        """get_inputs()."""
+        return self._session.get_inputs()
+
+    @property
+    def outputs_meta(self) -> list[NodeArg]:
+        """get_outputs()."""
+        return self._session.get_outputs()
+
+    @property
+    def overridable_initializers(self) -> list[NodeArg]:
+        """get_overridable_initializers()."""
+        return self._session.get_overridable_initializers()
+
+    @property
+    def input_meminfos(self) -> list:
+        """get_input_memory_infos()."""
+        return self._session.get_input_memory_infos()
+
+    @property
+    def output_meminfos(self) -> list:
+        """get_output_memory_infos()."""
+        return self._session.get_output_memory_infos()
+
+    @property
+    def input_epdevices(self) -> list:
+        """get_input_epdevices()."""
+        return self._session.get_input_epdevices()
+
+    @property
+    def model_meta(self) -> Any:
+        """get_modelmeta()."""
+        return self._session.get_modelmeta()
+
+    @property
+    def session_options(self) -> Any:
+        """get_session_options()."""
+        return self._session.get_session_options()
+
+    @property
+    def get_profiling_start_time_ns(self) -> int:
+        """A number here, a method of the session."""
+        return self._session.get_profiling_start_time_ns()
+
+    def run(self, output_names: Any, input_feed: Any, run_options: Any = None) -> list[np.ndarray]:
+        """run() of the session."""
+        return self._session.run(output_names, input_feed, run_options)
+
+    def run_with_ort_values(self, input_feed: Mapping[str, OrtValue], output_names: Any,
+                            run_options: Any = None) -> OrtValueVector:
+        """run_with_ort_values() of the session, in this order of arguments."""
+        return OrtValueVector(self._session.run_with_ort_values(output_names, input_feed, run_options))
+
+    def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
+        """run_with_iobinding() of the session."""
+        self._session.run_with_iobinding(iobinding, run_options)
