@@ -44,15 +44,16 @@ def number_of(element_type) -> int:
     return _NUMBERS[name]
 
 
-def memory_at(address: int, number: int, shape: list[int]) -> np.ndarray:
-    """An array over memory that the caller vouches for."""
+def memory_at(address: int, number: int, shape: list[int], owner=None) -> np.ndarray:
+    """An array over memory that the caller vouches for, or that lives as long as `owner`, which it keeps."""
     dtype = dtype_of(number)
     if dtype is None:
         raise RuntimeError(f"numpy has no element type for {type_name(number)}")
     count = math.prod(shape)
-    if count < 0 or not address:
+    if count < 0 or (count and not address):
         raise RuntimeError(f"no memory of shape {shape} at address {address}")
     memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    memory.owner = owner
     return np.frombuffer(memory, dtype, count).reshape(shape) if count else np.empty(shape, dtype)
 
 
@@ -85,6 +86,8 @@ def coerce(value, name: str, expected: int, rank: int = -1):
             value = np.asarray(value)
         elif hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
             value = np.from_dlpack(value) if not hasattr(value, "__array__") else np.asarray(value)
+        elif hasattr(value, "numpy") and hasattr(value, "data_ptr"):  # onnxruntime's inner OrtValue.
+            value = value.numpy()
         elif isinstance(value, (list, tuple, int, float, bool)):
             value = from_list(value, name, type_name(expected))
             if rank == 0 and value.shape == (1,):  # The only way to write it as a list, as in onnxruntime.

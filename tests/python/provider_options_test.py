@@ -115,8 +115,7 @@ class Tables(unittest.TestCase):
             for value in values:
                 with self.assertRaises(RuntimeError, msg=(name, value)):
                     made.run(None, {"x": X}, {name: value})
-        for given in ({"corelane.timeout_ms": "60000", "corelane.priority": -3}, ort.RunOptions(),
-                      {"unknown": "1"}):
+        for given in ({"corelane.timeout_ms": "60000", "corelane.priority": -3}, ort.RunOptions()):
             self.assertEqual(len(made.run(None, {"x": X}, given)), 1)
         with self.assertRaises(TypeError):
             made.run(None, {"x": X}, 3)

@@ -9,16 +9,11 @@ import numpy as np
 
 from .. import _arrays, _native
 from .._errors import InvalidArgument, StatusError, numbered
+from .foreign import ort_value
 from .inner import OrtValueVector
 from .memory import check_device
 from .values import NodeArg, OrtValue
 from .wording import misfit
-
-
-def _check_value(function: str, ortvalue: Any) -> None:
-    if not isinstance(ortvalue, OrtValue):
-        raise TypeError(f"{function}: expected an OrtValue, given {type(ortvalue).__name__}; "
-                        "OrtValue.ortvalue_from_numpy makes one that shares an array's memory")
 
 
 class CheckedOutput:
@@ -97,8 +92,7 @@ class IOBinding:
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Reads the memory of the OrtValue at each run."""
         self._known(name, self._session.get_inputs())
-        _check_value("bind_ortvalue_input", ortvalue)
-        self._call(self._native.bind_input, name, ortvalue)
+        self._call(self._native.bind_input, name, ort_value(ortvalue, "bind_ortvalue_input"))
 
     def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
                     shape: Iterable[int] | None = None, buffer_ptr: int | None = None) -> None:
@@ -127,7 +121,7 @@ class IOBinding:
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """The memory of the OrtValue; see bind_output."""
         self._known(name, self._session.get_outputs())
-        _check_value("bind_ortvalue_output", ortvalue)
+        ortvalue = ort_value(ortvalue, "bind_ortvalue_output")
         array, number = _arrays.coerce(ortvalue, name, ortvalue.element_type())
         if self._session._strict:
             self._bind_checked(CheckedOutput(self._output(name), array, ortvalue.element_type()))

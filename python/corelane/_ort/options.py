@@ -106,6 +106,7 @@ _READERS = {
     "layout": _text, "device": _text, "profile": _text, "precision": _text, "fast_math": _flag,
     "output_form": _text, "normalize": _flag, "cache": _flag, "custom_operators": _operators,
 }
+OPTIONS = tuple(_READERS)
 # None means "not given" for these; elsewhere it is an error, as in the original.
 _OPTIONAL = ("schedule", "tp_mode", "device", "profile")
 
@@ -163,6 +164,13 @@ def strict_session_options(options: Mapping[str, Any], intra_op_num_threads: int
             read["schedule"] = list(range(cores))
             read.setdefault("placement", "least_loaded" if intra_op_num_threads == 1 else "adaptive")
     return read
+
+
+def check_once(here: Mapping[str, Any], there: Mapping[str, Any]) -> None:
+    """RuntimeError where SessionOptions and the provider's options both give one thing."""
+    for name in here:
+        if name in there:
+            raise RuntimeError(f"{name} is given by SessionOptions and by the provider's options; leave one out")
 
 
 def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, dict]]:

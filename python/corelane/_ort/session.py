@@ -16,16 +16,19 @@ from .._errors import InvalidArgument, NoSuchFile, StatusError, numbered, transl
 from .._native import Code
 from .binding import IOBinding
 from .described import Described
+from .foreign import read_run_options, session_options
 from .futures import RunFuture
 from .given_model import GivenModel
 from .inner import OrtValueVector
-from .options import choose_provider, rknn_session_options, split_providers, strict_session_options
+from .options import (check_once, choose_provider, rknn_session_options, split_providers,
+                      strict_session_options)
 from .profile import Profile
 from .providers import CPU_PROVIDER, RKNN_PROVIDERS, named
-from .settings import SessionOptions, read_run_options
+from .settings import SessionOptions
 from .values import OrtValue
 from .wording import Wording, callback_text, single
 
+_MISSING: Any = object()
 # Failures that run_async reports by callback, as onnxruntime does, which looks when the work starts.
 _LATE = (Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.SHAPE_MISMATCH, Code.TYPE_MISMATCH, Code.CANCELLED)
 
@@ -40,14 +43,16 @@ class InferenceSession(Described):
 
     def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Any = None,
                  provider_options: Any = None, **kwargs: Any):
-        if sess_options is not None and not isinstance(sess_options, SessionOptions):
-            raise TypeError(f"sess_options: expected SessionOptions, given {type(sess_options).__name__}")
-        model = GivenModel(self._source(path_or_bytes), sess_options)
+        given = None if sess_options is None else session_options(sess_options)
+        model = GivenModel(self._source(path_or_bytes), given)
         self._options = model.options
         pairs = self._pairs(providers, provider_options)
         self._providers, self._provider, self._given = choose_provider(pairs)
         self._strict = self._provider not in RKNN_PROVIDERS
-        weights = kwargs.get("weights_from", kwargs.get("use_weight_from"))
+        sources = [kwargs[name] for name in ("weights_from", "use_weight_from") if kwargs.get(name) is not None]
+        if len(sources) > 1:
+            raise TypeError("weights_from and use_weight_from are two names for one thing; give one of them")
+        weights = sources[0] if sources else None
         if weights is not None and not isinstance(weights, InferenceSession):
             raise TypeError(f"weights_from: expected an InferenceSession, given {type(weights).__name__}")
         self._native = self._create(model, None if weights is None else weights._native)
@@ -97,9 +102,11 @@ class InferenceSession(Described):
             if self._strict:
                 options = strict_session_options(entries, self._options.intra_op_num_threads)
             else:
+                check_once(entries, self._given)
                 options = rknn_session_options({**entries, **self._given})
             options["dims"] = dict(self._options._dims)
             options["data_root"] = model.data_root
+            check_once(self._options._operators, options.get("custom_operators", {}))
             operators = {**self._options._operators, **options.get("custom_operators", {})}
             if operators:
                 options["custom_operators"] = operators
@@ -128,18 +135,24 @@ class InferenceSession(Described):
         try:
             if run_options is None:
                 return self._native.run(output_names, input_feed)
-            terms, batch = read_run_options(run_options)
+            terms, batch = read_run_options(run_options, self._strict)
             return self._native.run(output_names, input_feed, terms, batch)
         except StatusError as error:
             raise self._wording.explained(error, output_names, input_feed) from None
 
     def run_async(self, output_names: Sequence[str] | None, input_feed: Any, callback: Callable,
-                  user_data: Any, run_options: Any = None) -> None:
+                  user_data: Any = _MISSING, run_options: Any = None) -> None:
         """Submits a copy of the inputs; callback(outputs, user_data, "") comes from another thread, or
-        callback([], user_data, text) (None instead of [] with an RKNN provider)."""
+        callback([], user_data, text) (None instead of [] with an RKNN provider, where user_data may be left
+        out too)."""
+        if user_data is _MISSING:
+            if self._strict:
+                raise TypeError("run_async() missing 1 required positional argument: 'user_data'; give None where "
+                                "the callback needs none")
+            user_data = None
         nothing = [] if self._strict else None
         done = self._reporting(callback, user_data, nothing)
-        terms, batch = read_run_options(run_options)
+        terms, batch = read_run_options(run_options, self._strict)
         if self._strict:
             self._wording.check_missing(input_feed)
         else:
@@ -170,7 +183,7 @@ class InferenceSession(Described):
                       user_data: Any = None, run_options: Any = None) -> int | None:
         """run_async without waiting: the task's number, or None when it is too early or full."""
         done = self._reporting(callback, user_data, None)
-        terms = single(read_run_options(run_options))
+        terms = single(read_run_options(run_options, self._strict))
         try:
             return self._native.try_run_async(output_names, input_feed, done, terms)
         except StatusError as error:
@@ -179,7 +192,7 @@ class InferenceSession(Described):
     def submit(self, output_names: Sequence[str] | None, input_feed: Any,
                run_options: Any = None) -> RunFuture:
         """Submits a copy of the inputs and returns its future."""
-        terms, batch = read_run_options(run_options)
+        terms, batch = read_run_options(run_options, self._strict)
         try:
             native = self._native.submit(output_names, input_feed, terms, batch)
         except StatusError as error:
@@ -190,7 +203,7 @@ class InferenceSession(Described):
                             run_options: Any = None) -> list:
         """The same for asyncio. While the queue is full a thread of the loop's executor waits. A cancelled
         await cancels its task, unless that runs."""
-        given, batch = read_run_options(run_options)
+        given, batch = read_run_options(run_options, self._strict)
         terms = given or _native.Terms()
         submit = functools.partial(self._native.submit, output_names, input_feed, terms, batch)
         try:
@@ -210,7 +223,7 @@ class InferenceSession(Described):
         """Submits, and returns the outputs of the call `depth` calls ago, None for the first calls."""
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
             raise TypeError(f"depth: expected a positive integer, given {depth!r}")
-        terms = single(read_run_options(run_options))
+        terms = single(read_run_options(run_options, self._strict))
         try:
             return self._native.run_pipeline(output_names, input_feed, int(depth), bool(reset), terms)
         except StatusError as error:
@@ -255,7 +268,7 @@ class InferenceSession(Described):
         """Runs with bound memory; ValueError for a binding of another session."""
         if not isinstance(iobinding, IOBinding) or iobinding._session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
-        iobinding._run(read_run_options(run_options)[0])
+        iobinding._run(read_run_options(run_options, self._strict)[0])
 
     # --- Ending it.
 

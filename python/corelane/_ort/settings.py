@@ -70,6 +70,8 @@ def _read(kind: type, value: Any) -> Any:
         if not isinstance(value, str):
             raise TypeError(f"expected a str, given {value!r}")
         return value
+    if issubclass(kind, enum.Enum) and type(value).__name__ == kind.__name__:
+        return kind[value.name]  # onnxruntime's enumeration of that name.
     if not isinstance(value, kind):
         raise TypeError(f"expected a {kind.__name__}, given {value!r}")
     return value
@@ -206,7 +208,14 @@ class SessionOptions:
         return {k[len(prefix):]: v for k, v in self._entries.items() if k.startswith(prefix)}
 
 
-_TRUE = ("1", "true", "on", "yes")
+_TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no", "")
+_SPLIT, _TIMES = "ztu_modelrt_dispatch_batch", ("corelane.timeout_ms", "corelane.submit_timeout_ms")
+_PRIORITY = "corelane.priority"
+#: The entries of RunOptions that mean something here.
+RUN_ENTRIES = (_SPLIT, *_TIMES, _PRIORITY)
+_OURS = ("corelane.", "ztu_")
+# onnxruntime's own, which have no effect.
+_THEIRS = ("memory.", "qnn.", "ep.", "session.", "disable_synchronize_execution_providers", "gpu_graph_id")
 
 
 class RunOptions:
@@ -215,7 +224,7 @@ class RunOptions:
     Corelane's own entries: "ztu_modelrt_dispatch_batch" (true: dimension 0 is split into tasks),
     "corelane.timeout_ms", "corelane.submit_timeout_ms", "corelane.priority"."""
 
-    __slots__ = ("_values", "_entries", "_terms", "_batch", "__weakref__")
+    __slots__ = ("_values", "_entries", "_terms", "_batch", "_unknown", "__weakref__")
 
     log_severity_level = _Setting(int, -1)
     log_verbosity_level = _Setting(int, 0)
@@ -227,6 +236,7 @@ class RunOptions:
         self._entries: dict[str, str] = {}
         self._terms = _native.Terms()
         self._batch = False
+        self._unknown = ""  # An entry that nobody knows; an error with an RKNN provider.
 
     @property
     def terminate(self) -> bool:
@@ -241,12 +251,19 @@ class RunOptions:
             self._terms.reset()
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        """Sets an entry; RuntimeError for a number of Corelane's entries that is not allowed."""
+        """Sets an entry; RuntimeError for a name of Corelane's kind that it does not know, and for a value that
+        is not allowed."""
         key, value = _read(str, key), _read(str, value)
-        if key == "ztu_modelrt_dispatch_batch":
+        if key == _SPLIT:
+            if value.strip().lower() not in _TRUE + _FALSE:
+                raise RuntimeError(f"{key}: {value!r} is neither true nor false")
             self._batch = value.strip().lower() in _TRUE
-        elif key in ("corelane.timeout_ms", "corelane.submit_timeout_ms", "corelane.priority"):
+        elif key in RUN_ENTRIES:
             self._set_term(key, value)
+        elif key.startswith(_OURS):
+            raise RuntimeError(f"unknown run option {key!r}; known are {', '.join(RUN_ENTRIES)}")
+        elif not key.startswith(_THEIRS):
+            self._unknown = key
         self._entries[key] = value
 
     def _set_term(self, key: str, value: str) -> None:
@@ -256,9 +273,9 @@ class RunOptions:
             number = math.nan
         if not abs(number) <= 2**43:  # Microseconds of some hundred years.
             raise RuntimeError(f"{key}: {value!r} is not an allowed number")
-        if key == "corelane.priority":
+        if key == _PRIORITY:
             self._terms.priority = int(number)
-        elif key == "corelane.timeout_ms":
+        elif key == _TIMES[0]:
             self._terms.timeout_us = int(number * 1000)
         else:
             self._terms.submit_timeout_us = int(number * 1000)
@@ -272,17 +289,3 @@ class RunOptions:
     def add_active_adapter(self, adapter: Any) -> None:
         """Not served: NotImplemented."""
         raise NotSupported("LoRA adapters are not supported")
-
-
-def read_run_options(options: Any) -> tuple[Any, bool]:
-    """(terms or None, whether dimension 0 is split) from RunOptions, a dict of entries, or None."""
-    if options is None:
-        return None, False
-    if isinstance(options, RunOptions):
-        return options._terms, options._batch
-    if isinstance(options, dict):
-        made = RunOptions()
-        for key, value in options.items():
-            made.add_run_config_entry(str(key), str(value))
-        return made._terms, made._batch
-    raise TypeError(f"run_options: expected RunOptions, a dict or None, given {type(options).__name__}")
