@@ -7,7 +7,7 @@ StatusError is what the native module raises; only this package should see it.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Mapping
+from typing import Iterable, Mapping
 
 from ._native import Code
 
@@ -16,11 +16,14 @@ class StatusError(RuntimeError):
     """A failure of the native library: its code, a message for people, and details for programs.
 
     details: texts by key ("input", "output", "dimension", "given", "allowed", "limit", "node", "operator");
-    keys that do not apply are missing. Programs read these; only people read the message."""
+    keys that do not apply are missing. causes: the codes of the failures behind it, the nearest first.
+    Programs read these; only people read the message."""
 
-    def __init__(self, code: Code | int, message: str, details: Mapping[str, str] = MappingProxyType({})):
+    def __init__(self, code: Code | int, message: str, details: Mapping[str, str] = MappingProxyType({}),
+                 causes: Iterable[Code | int] = ()):
         self.code = Code(code)
         self.details = dict(details)
+        self.causes = [Code(cause) for cause in causes]
         #: True where RunOptions.terminate ended the call.
         self.terminated = self.code is Code.CANCELLED and self.details.get("given") == "terminate"
         if self.terminated:  # The library's text names a class that Python programs do not know.
@@ -128,18 +131,31 @@ _DRIVER = {
     Code.BAD_RESULT: _FAILED, Code.HOST_OPERATOR_MISSING: _FAILED, Code.HOST_OPERATOR_FAILED: _FAILED,
     Code.ENGINE_FAILED: _FAILED,
 }
+# Of a run alone: elsewhere these are the session's own.
+_DRIVER_RUN = {Code.BUSY: _FAILED, Code.IO: _FAILED, Code.OUT_OF_CORES: _FAILED, Code.INTERNAL: _FAILED}
+# What the driver said where the session has made it Code.ENGINE_FAILED.
+_INVALID = ("RKNN_ERR_PARAM_INVALID", -5)
+_DRIVER_CAUSE = {
+    Code.TIMEOUT: ("RKNN_ERR_TIMEOUT", -2), Code.WRONG_STATE: ("RKNN_ERR_CTX_INVALID", -7),
+    Code.INVALID_ARGUMENT: _INVALID, Code.NOT_FOUND: _INVALID, Code.OUT_OF_RANGE: _INVALID,
+}
+RUN = "rknn_run"
 
 
 def driver_text(error: StatusError, function: str) -> str:
     """The message; with a function, after the driver's function, name and number where the driver would have
     failed."""
-    if error.code not in _DRIVER or not function:
+    known = {**_DRIVER, **_DRIVER_RUN} if function == RUN else _DRIVER
+    if error.code not in known or not function:
         return str(error)
-    name, number = _DRIVER[error.code]
+    name, number = known[error.code]
+    if error.code is Code.ENGINE_FAILED:
+        name, number = next((_DRIVER_CAUSE[code] for code in error.causes if code in _DRIVER_CAUSE),
+                            (name, number))
     return f"{function} failed: {name} ({number}): {error}"
 
 
-def translated(error: StatusError, strict: bool, function: str = "rknn_run") -> Exception:
+def translated(error: StatusError, strict: bool, function: str = RUN) -> Exception:
     """The exception for a failure, with strict in onnxruntime's words, else in those of RKNN's driver."""
     kind = _BY_CODE.get(error.code, RuntimeException)
     return numbered(kind, strict_text(error)) if strict else kind(driver_text(error, function))

@@ -9,6 +9,7 @@ import unittest
 import numpy as np
 
 import corelane as ort
+from corelane.capi.onnxruntime_pybind11_state import InvalidArgument
 from python_support import PATIENCE, X, Y, Callbacks, relu_model, session
 
 FOLDER = os.environ["CORELANE_TEST_LIBRARIES"]
@@ -96,6 +97,35 @@ class Stub(unittest.TestCase):
         made.close()
         self.assertEqual(said.tags(), [0, 1, 2, 3])
         self.assertTrue(all(outputs is None and error for outputs, _, error in said.entries))
+
+    def test_failed_runs_read_as_the_drivers(self):
+        for code, name in ((-1, "RKNN_ERR_FAIL (-1)"), (-2, "RKNN_ERR_TIMEOUT (-2)"),
+                           (-3, "RKNN_ERR_DEVICE_UNAVAILABLE (-3)"), (-4, "RKNN_ERR_MALLOC_FAIL (-4)"),
+                           (-5, "RKNN_ERR_PARAM_INVALID (-5)"), (-6, "RKNN_ERR_MODEL_INVALID (-6)"),
+                           (-7, "RKNN_ERR_CTX_INVALID (-7)"), (-99, "RKNN_ERR_FAIL (-1)")):
+            made, _ = self.open(image=IMAGE + f"fail rknn_run {code}\n".encode())
+            binding = made.io_binding()
+            binding.bind_cpu_input("x", X)
+            binding.bind_output("y")
+            calls = {"run": lambda: made.run(None, {"x": X}),
+                     "batch": lambda: made.run(None, {"x": X}, {"ztu_modelrt_dispatch_batch": "1"}),
+                     "future": lambda: made.submit(None, {"x": X}).result(PATIENCE),
+                     "pipeline": lambda: (made.run_pipeline({"x": X}, 1), made.flush()),
+                     "binding": lambda: made.run_with_iobinding(binding),
+                     "limit": lambda: made.run(None, {"x": X}, {"corelane.timeout_ms": "60000"})}
+            for kind, call in calls.items():
+                with self.subTest(code=code, call=kind):
+                    with self.assertRaises(RuntimeError) as caught:
+                        call()
+                    self.assertTrue(str(caught.exception).startswith(f"rknn_run failed: {name}: "),
+                                    str(caught.exception))
+                    # The time limit of the caller is another thing, and so are the caller's arguments.
+                    self.assertNotIsInstance(caught.exception, (TimeoutError, ort.Timeout))
+                    self.assertNotIsInstance(caught.exception, InvalidArgument)
+            said = Callbacks()
+            made.run_async(None, {"x": X}, said)
+            made.close()
+            self.assertTrue(said.entries[0][2].startswith(f"rknn_run failed: {name}: "), said.entries)
 
     def test_deadlines_do_not_need_the_library(self):
         made, _ = self.open(image=IMAGE + b"slow 300\n")

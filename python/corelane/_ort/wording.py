@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from .. import _arrays
-from .._errors import InvalidArgument, StatusError, driver_text, numbered, strict_text, translated
+from .._errors import RUN, InvalidArgument, StatusError, driver_text, numbered, strict_text, translated
 from .._native import Code
 from .values import NodeArg, OrtValue
 
@@ -70,7 +70,7 @@ class Wording:
 
 def callback_text(problem: StatusError, strict: bool) -> str:
     """The text with which callbacks report a failure."""
-    return strict_text(problem) if strict else driver_text(problem, "rknn_run")
+    return strict_text(problem) if strict else driver_text(problem, RUN)
 
 
 def single(options: tuple[Any, bool]) -> Any:

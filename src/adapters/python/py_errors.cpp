@@ -13,12 +13,15 @@ namespace nb = nanobind;
 nb::object status_error(const Status& status) {
   // The messages of the causes follow; their codes are for programs.
   std::string message = status.message();
-  for (Status cause = status.cause(); !cause.ok(); cause = cause.cause())
+  nb::list causes;
+  for (Status cause = status.cause(); !cause.ok(); cause = cause.cause()) {
     message += ": " + cause.message();
+    causes.append(static_cast<int>(cause.code()));
+  }
   nb::dict details;
   for (const auto& [key, value] : status.details()) details[text(detail_name(key))] = text(value);
   return parked_at_end([&] {
-    return package().status_error(static_cast<int>(status.code()), text(message), details);
+    return package().status_error(static_cast<int>(status.code()), text(message), details, causes);
   });
 }
 

@@ -7,7 +7,8 @@ namespace corelane::python {
 
 /// The parts of the package that native code calls. Every access needs the lock of the interpreter.
 struct Package {
-  nanobind::object status_error;  ///< Class StatusError(code, message, details by key).
+  nanobind::object
+      status_error;  ///< Class StatusError(code, message, details by key, codes of the causes).
   nanobind::object coerce;    ///< Function (value, input's name, ONNX type, rank); read_array().
   nanobind::object dtype_of;  ///< Function: the element type that numpy has for an ONNX number.
 };

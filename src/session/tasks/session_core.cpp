@@ -217,7 +217,8 @@ std::optional<SessionCore::Start> SessionCore::start(const Start& start) {
   started->on_done([core = shared_from_this(), &worker, task](const Status& status) {
     const Inference& inference = task->inference;
     if (!status.ok()) core->drop(core->abandoned_.keep(inference, task->call));
-    core->complete(worker, task, status, inference.times(), inference.record());
+    core->complete(worker, task, SessionWorker::of_run(status, task->deadline, *core->clock_),
+                   inference.times(), inference.record());
   });
   return next;
 }

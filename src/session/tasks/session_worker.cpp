@@ -112,11 +112,30 @@ Status SessionWorker::bind_or_renew(Call& call) {
   return bind(call);
 }
 
+Status SessionWorker::of_run(Status status, TimePoint deadline, const Clock& clock) {
+  switch (status.code()) {
+    case Code::kTimeout:
+      if (deadline != kNever && clock.now() >= deadline) return status;
+      break;
+    case Code::kInvalidArgument:
+    case Code::kNotFound:
+    case Code::kOutOfRange:
+    case Code::kWrongState:
+    case Code::kUnsupported:
+      break;
+    default:
+      return status;
+  }
+  return status.wrap(Code::kEngineFailed, "the device failed the run");
+}
+
 Result<Inference> SessionWorker::start(Call& call, RunOptions options, TimePoint deadline,
                                        const Clock& clock) {
   CORELANE_TRY(bind_or_renew(call));
   CORELANE_TRY(set_limits(options, deadline, clock));
-  return context_.submit(options);
+  Result<Inference> inference = context_.submit(options);
+  if (!inference) return error(of_run(inference.error(), deadline, clock));
+  return inference;
 }
 
 Status SessionWorker::run(Call& call, RunOptions options, TimePoint deadline, const Clock& clock) {
@@ -125,7 +144,7 @@ Status SessionWorker::run(Call& call, RunOptions options, TimePoint deadline, co
   CORELANE_TRY(set_limits(options, deadline, clock));
   Status status = context_.run(options);
   times_ = context_.times();
-  return status;
+  return of_run(std::move(status), deadline, clock);
 }
 
 Status SessionWorker::collect(Call& call, Duration& copied, const Clock& clock) {

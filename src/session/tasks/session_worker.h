@@ -30,6 +30,10 @@ class SessionWorker {
   Result<Inference> start(Call& call, RunOptions options, TimePoint deadline, const Clock& clock);
   /// Binds, and runs in this thread where the core is idle; collect() follows.
   Status run(Call& call, RunOptions options, TimePoint deadline, const Clock& clock);
+  /// A failure of a run as its caller sees it: the caller's arguments passed the session's checks
+  /// and the caller's time is not over, so a driver's code that says otherwise becomes
+  /// kEngineFailed with the driver's failure as its cause.
+  static Status of_run(Status status, TimePoint deadline, const Clock& clock);
   /// Copies the outputs that were not written in place. `copied`: the time that took.
   Status collect(Call& call, Duration& copied, const Clock& clock);
 
