@@ -25,6 +25,11 @@ def type_name(number: int) -> str:
     return f"tensor({_NAMES.get(number, 'undefined')})"
 
 
+def number_named(type_text: str) -> int:
+    """1 for 'tensor(float)'; 0 for another text."""
+    return next((number for number, text in _NAMES.items() if type_text == f"tensor({text})"), 0)
+
+
 def dtype_of(number: int) -> np.dtype | None:
     """numpy's element type; None where it has none."""
     if number == 16:
@@ -65,9 +70,8 @@ def _bfloat16():
 
 def from_list(value, name: str, type_text: str) -> np.ndarray:
     """An array of a list, of the type of an input such as 'tensor(float)'."""
-    number = next((n for n, text in _NAMES.items() if type_text == f"tensor({text})"), 0)
     try:
-        return np.asarray(value, dtype=dtype_of(number))
+        return np.asarray(value, dtype=dtype_of(number_named(type_text)))
     except (ValueError, TypeError, OverflowError) as problem:
         raise RuntimeError(f"Could not create tensor from given input list: input {name!r} is "
                            f"{type_text}, and {problem}") from None

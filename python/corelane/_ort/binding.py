@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _arrays, _native
 from .._errors import InvalidArgument, StatusError, numbered
+from .device_value import DEVICES, Slot, check_layout
 from .foreign import ort_value
 from .inner import OrtValueVector
 from .memory import check_device
@@ -51,6 +52,8 @@ class IOBinding:
             raise session._translated(error) from None
         self._lock = threading.RLock()
         self._checked: dict[str, CheckedOutput] = {}
+        # Values that outputs are written to, by name.
+        self._targets: dict[str, OrtValue] = {}
         # What a run needs of `_checked`, computed when that changes.
         self._has_outputs = False
         self._refused: list[CheckedOutput] = []
@@ -67,6 +70,14 @@ class IOBinding:
                 return function(*arguments)
         except StatusError as error:
             raise self._session._translated(error) from None
+
+    def _own(self, function: str, ortvalue: Any) -> OrtValue:
+        value = ort_value(ortvalue, function)
+        device = value._device
+        if device is not None and not device.imported and device.slot.session is not self._session:
+            raise RuntimeError(f"{function}: the OrtValue is memory of another session's device; make it with this "
+                               "session, or import a descriptor by OrtValue.ortvalue_from_dmabuf")
+        return value
 
     def _known(self, name: str, nodes: Iterable[Any]) -> None:
         if all(node.name != name for node in nodes):
@@ -92,19 +103,22 @@ class IOBinding:
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Reads the memory of the OrtValue at each run."""
         self._known(name, self._session.get_inputs())
-        self._call(self._native.bind_input, name, ort_value(ortvalue, "bind_ortvalue_input"))
+        self._call(self._native.bind_input, name, self._own("bind_ortvalue_input", ortvalue))
 
     def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
-                    shape: Iterable[int] | None = None, buffer_ptr: int | None = None) -> None:
+                    shape: Iterable[int] | None = None, buffer_ptr: int | None = None, *,
+                    layout: str = "native", mem_flags: Any = "cacheable") -> None:
         """Fresh memory at each run, or the memory at an address. Without an RKNN provider that must have the
-        output's type and shape, else run_with_iobinding raises InvalidArgument and leaves it as it is."""
-        check_device(device_type, device_id)
+        output's type and shape, else run_with_iobinding raises InvalidArgument and leaves it as it is. With
+        one device_type may be "rknpu2": memory of the device, made once, as OrtValue makes it."""
         self._known(name, self._session.get_outputs())
+        check_layout(layout, mem_flags)
+        if device_type in DEVICES and buffer_ptr is None and not self._session._strict:
+            self._bind_on_device(name, (device_type, device_id), element_type, shape, layout)
+            return
+        check_device(device_type, device_id)
         if buffer_ptr is None:
-            with self._lock:
-                self._call(self._native.bind_output, name)
-                self._checked.pop(name, None)
-                self._changed()
+            self._bind_fresh(name)
             return
         if element_type is None or shape is None:
             raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is "
@@ -116,18 +130,38 @@ class IOBinding:
         else:
             with self._lock:
                 self._call(self._native.bind_raw_output, name, int(buffer_ptr), number, shape)
+                self._targets.pop(name, None)
                 self._changed()
+
+    def _bind_fresh(self, name: str) -> None:
+        with self._lock:
+            self._call(self._native.bind_output, name)
+            self._checked.pop(name, None)
+            self._targets.pop(name, None)
+            self._changed()
+
+    def _bind_on_device(self, name: str, device: tuple[str, int], element_type: Any, shape: Any,
+                        layout: str) -> None:
+        sizes = self._output(name).shape if shape is None else list(shape)
+        if any(not isinstance(size, int) for size in sizes):  # Known after the run: memory is made then.
+            self._bind_fresh(name)
+            return
+        slot = Slot(self._session, name, "output", device)
+        self.bind_ortvalue_output(name, self._session._value_class.ortvalue_from_shape_and_type(
+            sizes, slot.number if element_type is None else element_type, *device, name=name,
+            session=self._session, io_kind="output", layout=layout))
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """The memory of the OrtValue; see bind_output."""
         self._known(name, self._session.get_outputs())
-        ortvalue = ort_value(ortvalue, "bind_ortvalue_output")
-        array, number = _arrays.coerce(ortvalue, name, ortvalue.element_type())
+        ortvalue = self._own("bind_ortvalue_output", ortvalue)
+        array, number = _arrays.coerce(ortvalue, name, ortvalue._type)
         if self._session._strict:
-            self._bind_checked(CheckedOutput(self._output(name), array, ortvalue.element_type()))
+            self._bind_checked(CheckedOutput(self._output(name), array, ortvalue._type))
         else:
             with self._lock:
                 self._call(self._native.bind_output_array, name, array, number)
+                self._targets[name] = ortvalue
                 self._changed()
 
     def _output(self, name: str) -> NodeArg:
@@ -155,7 +189,11 @@ class IOBinding:
 
     def get_outputs(self) -> list[OrtValue]:
         """What the last run gave, in order of binding; shared memory."""
-        return [OrtValue(array) for array in self._outputs()]
+        with self._lock:
+            arrays, names = self._outputs(), list(self._native.output_names)
+            targets = [self._targets.get(name) for name in names] + [None] * (len(arrays) - len(names))
+        made = self._session._value_class
+        return [made(array) if value is None else value for array, value in zip(arrays, targets)]
 
     def _outputs(self) -> list[np.ndarray]:
         with self._lock:
@@ -177,6 +215,7 @@ class IOBinding:
         with self._lock:
             self._call(self._native.clear_outputs)
             self._checked.clear()
+            self._targets.clear()
             self._changed()
 
     def _run(self, terms: Any) -> None:

@@ -103,7 +103,8 @@ def with_initializers(data: Any, values: Mapping[str, Any], external: Mapping[st
 
 
 def _checked(tensor: _Tensor, value: Any) -> bytes:
-    if value.element_type() != tensor.type or list(value.shape()) != tensor.dims:
+    kind = getattr(value, "_type", None) or value.element_type()
+    if kind != tensor.type or list(value.shape()) != tensor.dims:
         raise numbered(InvalidArgument, f"initializer {tensor.name} is {_arrays.type_name(tensor.type)} "
                                         f"{tensor.dims}; the value given is {value.data_type()} "
                                         f"{list(value.shape())}")

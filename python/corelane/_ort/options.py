@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _native
 from .._errors import StatusError
+from .original_options import NAMES as _ORIGINAL
 from .providers import AVAILABLE, CPU_PROVIDER, RKNN_PROVIDERS, named
 
 UNLIMITED = -1
@@ -41,7 +42,8 @@ def _integer(name: str, value: Any, least: int = 1) -> int:
     return number
 
 
-def _flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
+    """A bool, or a text or number for one. RuntimeError for other values."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     text = str(value).strip().lower()
@@ -101,10 +103,10 @@ def _operators(name: str, value: Any) -> dict[str, Any]:
 # By name: a function of (name, value) that checks the value.
 _READERS = {
     "schedule": _cores, "tp_mode": _tp_mode, "threads_per_core": _integer, "placement": _text,
-    "enable_pacing": _flag, "disable_dup_context": _flag, "max_queue_size": _integer,
-    "submit_timeout_ms": _integer, "sequential_callbacks": _flag, "max_pending_callbacks": _integer,
-    "layout": _text, "device": _text, "profile": _text, "precision": _text, "fast_math": _flag,
-    "output_form": _text, "normalize": _flag, "cache": _flag, "custom_operators": _operators,
+    "enable_pacing": flag, "disable_dup_context": flag, "max_queue_size": _integer,
+    "submit_timeout_ms": _integer, "sequential_callbacks": flag, "max_pending_callbacks": _integer,
+    "layout": _text, "device": _text, "profile": _text, "precision": _text, "fast_math": flag,
+    "output_form": _text, "normalize": flag, "cache": flag, "custom_operators": _operators,
 }
 OPTIONS = tuple(_READERS)
 # None means "not given" for these; elsewhere it is an error, as in the original.
@@ -117,7 +119,7 @@ def make_provider_options(schedule=None, tp_mode=None, threads_per_core=None, **
     ValueError when schedule and tp_mode are both given; TypeError for an unknown name."""
     given = {"schedule": schedule, "tp_mode": tp_mode, "threads_per_core": threads_per_core, **options}
     for name in given:
-        if name not in _READERS:
+        if name not in _READERS and name not in _ORIGINAL:
             raise TypeError(f"unknown provider option {name!r}; known are {', '.join(_READERS)}")
     if schedule is not None and tp_mode is not None:
         raise ValueError("schedule and tp_mode exclude each other; leave one of them out")

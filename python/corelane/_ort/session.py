@@ -22,9 +22,10 @@ from .given_model import GivenModel
 from .inner import OrtValueVector
 from .options import (check_once, choose_provider, rknn_session_options, split_providers,
                       strict_session_options)
+from .original_options import take_original
 from .profile import Profile
 from .providers import CPU_PROVIDER, RKNN_PROVIDERS, named
-from .settings import SessionOptions
+from .settings import RunOptions, SessionOptions
 from .values import OrtValue
 from .wording import Wording, callback_text, single
 
@@ -41,6 +42,8 @@ class InferenceSession(Described):
     options such as schedule apply (docs/apis/python.md). weights_from (or use_weight_from): a session
     whose constants a program without its own takes. Any thread; `with` closes it."""
 
+    _value_class = OrtValue  # Of outputs.
+
     def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Any = None,
                  provider_options: Any = None, **kwargs: Any):
         given = None if sess_options is None else session_options(sess_options)
@@ -55,6 +58,7 @@ class InferenceSession(Described):
         weights = sources[0] if sources else None
         if weights is not None and not isinstance(weights, InferenceSession):
             raise TypeError(f"weights_from: expected an InferenceSession, given {type(weights).__name__}")
+        self._calls: RunOptions | None = None  # For calls without run_options.
         self._native = self._create(model, None if weights is None else weights._native)
         self._assigned = model.assigned_nodes(self._provider)
         model.write_optimized()
@@ -103,7 +107,8 @@ class InferenceSession(Described):
                 options = strict_session_options(entries, self._options.intra_op_num_threads)
             else:
                 check_once(entries, self._given)
-                options = rknn_session_options({**entries, **self._given})
+                given, self._calls = take_original({**entries, **self._given}, self._provider)
+                options = rknn_session_options(given)
             options["dims"] = dict(self._options._dims)
             options["data_root"] = model.data_root
             check_once(self._options._operators, options.get("custom_operators", {}))
@@ -130,12 +135,15 @@ class InferenceSession(Described):
 
     # --- Running it.
 
+    def _terms(self, run_options: Any) -> tuple[Any, bool]:
+        return read_run_options(self._calls if run_options is None else run_options, self._strict)
+
     def run(self, output_names: Sequence[str] | None, input_feed: Any, run_options: Any = None) -> list:
         """Runs and waits. output_names: None or [] for all, in model order. Ctrl-C ends the wait."""
         try:
-            if run_options is None:
+            if run_options is None and self._calls is None:
                 return self._native.run(output_names, input_feed)
-            terms, batch = read_run_options(run_options, self._strict)
+            terms, batch = self._terms(run_options)
             return self._native.run(output_names, input_feed, terms, batch)
         except StatusError as error:
             raise self._wording.explained(error, output_names, input_feed) from None
@@ -152,7 +160,7 @@ class InferenceSession(Described):
             user_data = None
         nothing = [] if self._strict else None
         done = self._reporting(callback, user_data, nothing)
-        terms, batch = read_run_options(run_options, self._strict)
+        terms, batch = self._terms(run_options)
         if self._strict:
             self._wording.check_missing(input_feed)
         else:
@@ -183,7 +191,7 @@ class InferenceSession(Described):
                       user_data: Any = None, run_options: Any = None) -> int | None:
         """run_async without waiting: the task's number, or None when it is too early or full."""
         done = self._reporting(callback, user_data, None)
-        terms = single(read_run_options(run_options, self._strict))
+        terms = single(self._terms(run_options))
         try:
             return self._native.try_run_async(output_names, input_feed, done, terms)
         except StatusError as error:
@@ -192,7 +200,7 @@ class InferenceSession(Described):
     def submit(self, output_names: Sequence[str] | None, input_feed: Any,
                run_options: Any = None) -> RunFuture:
         """Submits a copy of the inputs and returns its future."""
-        terms, batch = read_run_options(run_options, self._strict)
+        terms, batch = self._terms(run_options)
         try:
             native = self._native.submit(output_names, input_feed, terms, batch)
         except StatusError as error:
@@ -203,7 +211,7 @@ class InferenceSession(Described):
                             run_options: Any = None) -> list:
         """The same for asyncio. While the queue is full a thread of the loop's executor waits. A cancelled
         await cancels its task, unless that runs."""
-        given, batch = read_run_options(run_options, self._strict)
+        given, batch = self._terms(run_options)
         terms = given or _native.Terms()
         submit = functools.partial(self._native.submit, output_names, input_feed, terms, batch)
         try:
@@ -223,7 +231,7 @@ class InferenceSession(Described):
         """Submits, and returns the outputs of the call `depth` calls ago, None for the first calls."""
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
             raise TypeError(f"depth: expected a positive integer, given {depth!r}")
-        terms = single(read_run_options(run_options, self._strict))
+        terms = single(self._terms(run_options))
         try:
             return self._native.run_pipeline(output_names, input_feed, int(depth), bool(reset), terms)
         except StatusError as error:
@@ -248,7 +256,7 @@ class InferenceSession(Described):
                             input_dict_ort_values: Mapping[str, OrtValue],
                             run_options: Any = None) -> list[OrtValue]:
         """run() on OrtValues."""
-        return [OrtValue(a) for a in self.run(output_names, dict(input_dict_ort_values), run_options)]
+        return [self._value_class(a) for a in self.run(output_names, dict(input_dict_ort_values), run_options)]
 
     def run_with_ortvaluevector(self, run_options: Any, feed_names: Sequence[str], feeds: Sequence[OrtValue],
                                 fetch_names: Sequence[str], fetches: OrtValueVector,
@@ -268,7 +276,7 @@ class InferenceSession(Described):
         """Runs with bound memory; ValueError for a binding of another session."""
         if not isinstance(iobinding, IOBinding) or iobinding._session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
-        iobinding._run(read_run_options(run_options, self._strict)[0])
+        iobinding._run(self._terms(run_options)[0])
 
     # --- Ending it.
 

@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Sequence
 
 import numpy as np
 
 from .. import _arrays
 from .._errors import NotImplemented as NotSupported
+from .device_value import DEVICES, DeviceMemory, Slot, check_layout
 from .dlpack import array_of
 from .memory import check_device
 from .sparse import SparseTensor
 
 
 class OrtValue:
-    """A tensor in memory. It shares the memory of the numpy array it was made from; numpy() is a view."""
+    """A tensor in memory. It shares the memory of the numpy array it was made from; numpy() is a view.
 
-    __slots__ = ("_array", "_type", "_sparse", "__weakref__")
+    With an RKNN provider also memory of the session's device, for the input or output `name` of `session`:
+    device_type "rknpu2" (or "rknpu3"), io_kind "input" or "output". Its dimensions are those of get_inputs() or
+    get_outputs(); layout "native" or "nhwc" says that channels of a given array may be last. numpy() copies it.
+    RuntimeError for names, shapes and types that the session does not have."""
+
+    __slots__ = ("_array", "_type", "_sparse", "_device", "__weakref__")
 
     def __init__(self, array: np.ndarray, numpy_type: int = 0):
         self._array = array
+        self._device: DeviceMemory | None = None
         self._type = numpy_type or _arrays.number_of(array.dtype)
         self._sparse: SparseTensor | None = None
 
     @classmethod
     def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, /, device_type: str = "cpu",
-                            device_id: int = 0, vendor_id: int = -1) -> "OrtValue":
-        """Shares the array's memory; a copy where the array is not contiguous."""
+                            device_id: int = 0, vendor_id: int = -1, *, name: str | None = None,
+                            session: Any = None, io_kind: str | None = None, layout: str = "onnx",
+                            sync: bool = True) -> "OrtValue":
+        """Shares the array's memory; a copy where the array is not contiguous. On a session's device a copy, in
+        the session's element type."""
+        if device_type in DEVICES:
+            slot = Slot(session, name, io_kind, (device_type, device_id))
+            given = slot.in_order(np.asarray(numpy_obj), layout)
+            made = cls._on_device(slot, given.shape, layout)
+            made._array[...] = given
+            return made
         check_device(device_type, device_id)
         array = np.asarray(numpy_obj)
         if not array.dtype.isnative:
@@ -44,14 +61,43 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu",
-                                     device_id: int = 0, vendor_id: int = -1) -> "OrtValue":
-        """Fresh memory, all zeros."""
+                                     device_id: int = 0, vendor_id: int = -1, *, name: str | None = None,
+                                     session: Any = None, io_kind: str | None = None, layout: str = "native",
+                                     mem_flags: Any = "cacheable") -> "OrtValue":
+        """Fresh memory, all zeros. mem_flags: kept, and without effect."""
+        if device_type in DEVICES:
+            slot = Slot(session, name, io_kind, (device_type, device_id))
+            slot.check_type(element_type)
+            return cls._on_device(slot, shape, layout, mem_flags)
         check_device(device_type, device_id)
         number = _arrays.number_of(element_type)
         dtype = _arrays.dtype_of(number)
         if dtype is None:
             raise NotSupported(f"no memory for ONNX type {number}")
         return cls(np.zeros(tuple(shape), dtype), number)
+
+    @classmethod
+    def ortvalue_from_dmabuf(cls, fd: int, shape: Sequence[int], element_type: Any, *, size: int, offset: int = 0,
+                             virt_addr: int | None = None, session: Any = None, name: str | None = None,
+                             io_kind: str | None = None, layout: str = "native") -> "OrtValue":
+        """Over the memory of a descriptor (dma-buf, memfd or file), mapped here, or by the caller at
+        `virt_addr`: what the caller writes there is what the session reads. The descriptor stays the caller's."""
+        slot = Slot(session, name, io_kind, (DEVICES[0], 0))
+        slot.check_type(element_type)
+        try:
+            return cls._on_device(slot, shape, layout, fd=int(fd), size=int(size), offset=int(offset),
+                                  address=virt_addr)
+        except (OSError, ValueError) as problem:
+            raise RuntimeError(f"descriptor {fd} cannot be mapped, size {size}, offset {offset}: {problem}") from None
+
+    @classmethod
+    def _on_device(cls, slot: Slot, shape: Sequence[int], layout: str, mem_flags: Any = None,
+                   **source: Any) -> "OrtValue":
+        check_layout(layout, mem_flags)
+        device = DeviceMemory(slot, slot.check_shape(shape), **source)
+        made = cls(device.array, slot.number)
+        made._device = device
+        return made
 
     @classmethod
     def from_dlpack(cls, data: Any, is_bool_tensor: bool = False, /) -> "OrtValue":
@@ -77,8 +123,8 @@ class OrtValue:
         return given.copy() if copy and shared else given
 
     def numpy(self) -> np.ndarray:
-        """A view of the memory."""
-        return self._array.view()
+        """A view of the memory; of a device's a copy."""
+        return self._array.view() if self._device is None else self._array.copy()
 
     def shape(self) -> list[int]:
         """Sizes, the slowest dimension first."""
@@ -97,8 +143,26 @@ class OrtValue:
         return self._type
 
     def device_name(self) -> str:
-        """'cpu'."""
-        return "cpu"
+        """'cpu', or the device that it was made on."""
+        return "cpu" if self._device is None else self._device.slot.device
+
+    def device_type(self) -> str:
+        """device_name()."""
+        return self.device_name()
+
+    def device_id(self) -> int:
+        """0."""
+        return 0
+
+    def memory_info(self) -> dict[str, Any]:
+        """device_type and device_id; on a device also descriptor, size, address and layout of the memory."""
+        return {"device_type": "cpu", "device_id": 0} if self._device is None else self._device.info()
+
+    def sync_to_device(self) -> None:
+        """The device reads the host's memory."""
+
+    def sync_from_device(self) -> None:
+        """The device writes the host's memory."""
 
     def is_tensor(self) -> bool:
         """False for a sparse one."""
@@ -179,6 +243,17 @@ class NodeArg:
     def type(self) -> str:
         """Such as 'tensor(float)'."""
         return self._type
+
+    def of_shape(self, shape: Sequence[int]) -> "NodeArg":
+        """This one where it is not open, else one of that shape, in this one's order of dimensions."""
+        if all(isinstance(d, int) for d in self._shape):
+            return self
+        sizes = tuple(shape)
+        if len(sizes) == 4 and any(isinstance(d, int) and d != s for d, s in zip(self._shape, sizes)):
+            sizes = (sizes[0], *sizes[2:], sizes[1])  # The list has the program's order, this one NHWC.
+        made = copy.copy(self)
+        made._shape = sizes
+        return made
 
     @property
     def strides(self) -> list[int] | None:
