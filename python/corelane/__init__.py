@@ -10,12 +10,13 @@ Importing it starts no thread, opens no device and prints nothing.
 
 from . import _native
 from . import capi  # noqa: F401 - onnxruntime.capi is reached as an attribute
-from ._ort.absent import (AdapterFormat, LoraAdapter, ModelCompiler, OrtCompileApiFlags, OrtEpDevice,
+from ._ort.absent import (LoraAdapter, ModelCompiler, OrtCompileApiFlags, OrtEpDevice,
                           OrtExecutionProviderDevicePolicy, OrtHardwareDevice, OrtHardwareDeviceType,
                           OrtSyncStream, copy_tensors, create_and_register_allocator,
                           create_and_register_allocator_v2, get_ep_devices, has_collective_ops,
                           register_execution_provider_library, set_global_thread_pool_sizes,
                           unregister_execution_provider_library)
+from ._ort.adapters import AdapterFormat
 from ._ort.binding import IOBinding
 from ._compiling import compile as compile
 from ._errors import Busy, Timeout

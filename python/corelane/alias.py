@@ -112,6 +112,8 @@ def uninstall(*names: str) -> None:
                 sys.modules.pop(foreign, None)
             else:
                 sys.modules[foreign] = module
+        if name == "onnxruntime":
+            _passed_on.restore()
 
 
 def installed(name: str | None = None) -> bool:

@@ -139,17 +139,24 @@ class Alias(unittest.TestCase):
             quant_pre_process(os.environ["RELU_MODEL"], folder + "/a.onnx", skip_symbolic_shape=True)
             quantize_dynamic(folder + "/a.onnx", folder + "/b.onnx", weight_type=QuantType.QUInt8)
             print(onnxruntime.InferenceSession(folder + "/b.onnx").run(None, {"x": X})[0].tolist())
+            from onnxruntime.capi._pybind_state import quantize_matmul_4bits  # As its quantizers do.
+            assert callable(quantize_matmul_4bits)
+            from onnxruntime.capi import onnxruntime_pybind11_state as state
+            assert state is corelane.capi.onnxruntime_pybind11_state
             try:
                 import onnxruntime.nothing_of_that_name
             except ModuleNotFoundError as problem:
                 assert problem.name == "onnxruntime.nothing_of_that_name", problem
             corelane.alias.uninstall()
-            assert not [n for n in sys.modules if n.startswith("onnxruntime")]
+            left = [n for n in sys.modules if n.startswith("onnxruntime")]
+            assert left == ["onnxruntime.capi.onnxruntime_pybind11_state"], left
             assert not hasattr(ort, "quantization")
             import onnxruntime.quantization
             assert onnxruntime is not ort and onnxruntime.quantization.calibrate.onnxruntime is onnxruntime
+            value = onnxruntime.OrtValue.ortvalue_from_numpy(X)
+            print(onnxruntime.InferenceSession(os.environ["RELU_MODEL"]).run(None, {"x": value})[0].tolist())
             """)
-        self.assertEqual((done.returncode, done.stdout), (0, "[[1.0, 1.0, 1.0, 1.0]]\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "[[1.0, 1.0, 1.0, 1.0]]\n" * 2), done.stderr)
 
     def test_what_corelane_lacks_is_said_where_onnxruntime_is_not_installed(self):
         done = child("""
@@ -163,6 +170,13 @@ class Alias(unittest.TestCase):
                     assert "pip install onnxruntime" in str(problem), problem
                 else:
                     print("imported", name)
+            for missing in (lambda: ort.AdapterFormat(), lambda: ort.capi._pybind_state.quantize_matmul_4bits):
+                try:
+                    missing()
+                except ModuleNotFoundError as problem:
+                    assert "pip install onnxruntime" in str(problem), problem
+                else:
+                    print("not refused")
             """)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 

@@ -164,7 +164,8 @@ class CORELANE_API Session {
 
   /// Runs and waits. Errors of the call: kNotFound, kInvalidArgument (names; all are listed),
   /// kShapeMismatch, kTypeMismatch; kTimeout (no room in time), kCancelled, kWrongState (closed);
-  /// else those of the device.
+  /// else those of the device. Its codes of arguments, and of a time that is not the caller's, are
+  /// kEngineFailed with the device's failure as the cause.
   Result<Outputs> run(const Feed& feed, const CallOptions& options = {});
   /// Runs with bound memory and waits; the result is IoBinding::outputs. kInvalidArgument when an
   /// input is not bound or the binding is of another session.

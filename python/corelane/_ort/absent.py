@@ -18,7 +18,6 @@ def _refused(name: str, *class_methods: str) -> type:
 
 
 LoraAdapter = _refused("LoraAdapter", "Load")
-AdapterFormat = _refused("AdapterFormat", "read_adapter")
 ModelCompiler = _refused("ModelCompiler")
 OrtEpDevice = _refused("OrtEpDevice")
 OrtHardwareDevice = _refused("OrtHardwareDevice")

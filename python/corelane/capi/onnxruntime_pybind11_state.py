@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .. import _passed_on
 from .._errors import (Busy, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf,
                        ModelLoaded, NoModel, NoSuchFile, NotImplemented, RuntimeException, Timeout)
 from .._ort.settings import (ExecutionMode, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
@@ -26,6 +27,8 @@ def get_default_session_options() -> SessionOptions:
 def __getattr__(name: str) -> Any:
     """What the package has under the same name: get_available_providers, get_device, ..."""
     import corelane
+    if name in _passed_on.FUNCTIONS:
+        return getattr(_passed_on.inner_module(name), name)
     if name.startswith("_") or not hasattr(corelane, name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(corelane, name)
