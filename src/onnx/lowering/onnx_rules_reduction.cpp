@@ -17,17 +17,13 @@ std::optional<Ints> axes_of(const Rewriter& r, const ::onnx::NodeProto& node) {
 }
 
 /// In operator sets 13 to 17 the engine looks for the axes of three reductions among the inputs,
-/// where they are from 18 on, and reduces along all dimensions.
-Result<bool> reduce_by_sum(Rewriter& r, const ::onnx::NodeProto& node) {
+/// where they are from 18 on, and reduces along all dimensions: they are given there.
+Result<bool> axes_among_inputs(Rewriter& r, const ::onnx::NodeProto& node) {
   if (r.opset() < 13 || r.opset() > 17) return false;
   const Ints axes = ints_attribute(node, "axes");
   if (axes.empty()) return false;
-  const bool keep = int_attribute(node, "keepdims", 1) != 0;
-  const bool logarithm = node.op_type() != "ReduceL1";
-  std::string terms = node.input(0);
-  if (node.op_type() != "ReduceLogSum") terms = r.add(logarithm ? "Exp" : "Abs", {terms});
-  const std::string sum = r.reduce("ReduceSum", terms, axes, keep);
-  return r.instead(node, logarithm ? "Log" : "Identity", {sum});
+  const std::int64_t keep = int_attribute(node, "keepdims", 1);
+  return r.instead(node, node.op_type(), {node.input(0), r.ints(axes)}, {{"keepdims", keep}});
 }
 
 /// Along no dimension: the logarithm remains. The engine gives the input.
@@ -141,7 +137,7 @@ Result<bool> quantized_reduction(Rewriter& r, const ::onnx::NodeProto& node) {
   const bool channels = reduction && may_be_fused(r.of(node.input(1)));
   const Apart apart(r, r.of(x).rank());
   const std::int32_t elem = r.of(x).elem;
-  if (!(extreme || channels) || !apart.possible() || !is_float(dtype_of(elem))) return false;
+  if (!(extreme || channels) || !apart.possible() || !is_float(dtype_from_onnx(elem))) return false;
   // An operator between the reshapes, which would cancel each other; rewritten already where it is
   // there.
   const double lowest = elem == ::onnx::TensorProto::FLOAT16 ? -65504 : -3.3895e38;  // bfloat16's.
@@ -159,9 +155,9 @@ Result<bool> quantized_reduction(Rewriter& r, const ::onnx::NodeProto& node) {
 constexpr std::string_view kApart = "constants for each channel: kept apart from the reduction";
 
 constexpr Rule kRules[] = {
-    {"ReduceL1", reduce_by_sum, "operator set 13 to 17: a ReduceSum with the axes"},
-    {"ReduceLogSum", reduce_by_sum, "operator set 13 to 17: a ReduceSum with the axes"},
-    {"ReduceLogSumExp", reduce_by_sum, "operator set 13 to 17: a ReduceSum with the axes"},
+    {"ReduceL1", axes_among_inputs, "operator set 13 to 17: the axes as an input"},
+    {"ReduceLogSum", axes_among_inputs, "operator set 13 to 17: the axes as an input"},
+    {"ReduceLogSumExp", axes_among_inputs, "operator set 13 to 17: the axes as an input"},
     {"ReduceLogSum", log_of_each, "along no dimension: a Log"},
     {"Add", apart_from_reduction, kApart},
     {"BatchNormalization", apart_from_reduction, kApart},
