@@ -30,6 +30,11 @@ class OnnxBuilder {
     bytes(graph_, 12, value_info(name, dims, type));
     return *this;
   }
+  /// Type and shape of an inner value.
+  OnnxBuilder& inner(std::string_view name, const std::vector<Dim>& dims, int type = kOnnxFloat) {
+    bytes(graph_, 13, value_info(name, dims, type));
+    return *this;
+  }
   /// Attributes of a node, each encoded.
   using Attributes = std::vector<std::string>;
   static std::string attribute(std::string_view name, std::int64_t value) {
