@@ -32,10 +32,10 @@ class LaneRequest {
  public:
   virtual ~LaneRequest() = default;
   /// The memory that runs read from now on: plain layout, the program's dtype, a static shape that
-  /// the description accepts, and at least its bytes (the caller has checked all this). Not copied.
-  /// For an input that the program keeps (keeps_input) also an empty reference: release the memory
-  /// and the form made of it; another is set before the next run. Fails with kUnsupported or
-  /// kOutOfMemory where the engine cannot take it.
+  /// the description accepts, and at least its bytes (the caller has checked all this, and the
+  /// index here and below). Not copied. For an input that the program keeps (keeps_input) also an
+  /// empty reference: release the memory and the form made of it; another is set before the next
+  /// run. Fails with kUnsupported or kOutOfMemory where the engine cannot take it.
   virtual Status set_input(std::size_t index, const TensorRef& tensor) = 0;
   /// The memory that runs write. For an output with an open shape `tensor` may have the size the
   /// caller guessed, or be empty: the engine's own memory. Fails like set_input().
