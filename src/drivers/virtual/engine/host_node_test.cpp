@@ -103,7 +103,7 @@ TEST(HostNode, FailureAndExceptionKeepTheirReason) {
   const auto thrown = run_once(**program, 0, {1, 2, 3, 4});
   ASSERT_FALSE(thrown);
   EXPECT_EQ(thrown.error().code(), Code::kHostOperatorFailed);
-  EXPECT_THAT(thrown.error().message(), HasSubstr("thrown words"));
+  EXPECT_THAT(thrown.error().cause().message(), HasSubstr("thrown words"));
 }
 
 TEST(HostNode, FailuresOfTwoLanesAreNotMixedUp) {
