@@ -38,23 +38,23 @@ std::uint64_t choose(std::uint64_t free, std::size_t count, const Demand& demand
 /// Walks the jobs in order; what a job needs but cannot have yet is reserved for it.
 class Decision {
  public:
-  Decision(std::span<const WaitingJob> waiting, std::uint64_t free) : free_(free) {
+  Decision(std::span<const WaitingJob> waiting, std::uint64_t usable, std::uint64_t free)
+      : usable_(usable), free_(free) {
     for (const WaitingJob& job : waiting)
       for (std::uint64_t bits = job.cores.bits(); bits != 0; bits &= bits - 1)
         ++demand_[static_cast<std::size_t>(std::countr_zero(bits))];
   }
 
   std::optional<std::uint64_t> offer(const WaitingJob& job) {
-    if (job.cores.is_mask()) {
-      const std::uint64_t need = job.cores.bits();
+    const bool all = job.cores.kind() == CoreSet::Kind::kPlatform;
+    if (all || job.cores.is_mask()) {
+      const std::uint64_t need = all ? usable_ : job.cores.bits();
       if (need != 0 && (need & ~free_) == 0) return need;
       // Its cores are reserved for it; jobs after it may use the others.
       free_ &= ~need;
       return std::nullopt;
     }
-    // The platform's choice (count 0) takes one core here: the others may be wanted by the next
-    // job.
-    const std::size_t need = std::max<std::size_t>(job.cores.count(), 1);
+    const std::size_t need = job.cores.count();
     if (static_cast<std::size_t>(std::popcount(free_)) >= need) return choose(free_, need, demand_);
     // Cores that come free are kept for this job: those after it do not starve it.
     free_ = 0;
@@ -63,6 +63,7 @@ class Decision {
   bool exhausted() const noexcept { return free_ == 0; }
 
  private:
+  const std::uint64_t usable_;
   std::uint64_t free_;
   Demand demand_{};
 };
@@ -71,11 +72,15 @@ class FifoArbiter final : public Arbiter {
  public:
   std::optional<Grant> pick(std::span<const WaitingJob> waiting, std::span<const CoreState> cores,
                             TimePoint) const override {
+    std::uint64_t usable = 0;
     std::uint64_t free = 0;
-    for (std::size_t core = 0; core < cores.size(); ++core)
-      if (cores[core].usable && !cores[core].busy) free |= std::uint64_t{1} << core;
+    for (std::size_t core = 0; core < cores.size(); ++core) {
+      if (!cores[core].usable) continue;
+      usable |= std::uint64_t{1} << core;
+      if (!cores[core].busy) free |= std::uint64_t{1} << core;
+    }
     if (free == 0 || waiting.empty()) return std::nullopt;
-    Decision decision(waiting, free);
+    Decision decision(waiting, usable, free);
     // Mostly all jobs have one priority: then nothing is allocated.
     const bool sorted = std::is_sorted(
         waiting.begin(), waiting.end(),

@@ -67,8 +67,11 @@ TEST(FifoArbiter, AnyLeavesTheCoresThatOthersNameFree) {
   EXPECT_EQ(grant->core_bits, 2U);
 }
 
-TEST(FifoArbiter, PlatformTakesOneCore) {
-  EXPECT_EQ(pick({waiting(CoreSet::platform())}, cores_of(3, 1))->core_bits, 2U);
+TEST(FifoArbiter, PlatformTakesAllUsableCoresTogether) {
+  const std::vector<WaitingJob> jobs = {waiting(CoreSet::platform()), waiting({})};
+  EXPECT_EQ(pick(jobs, cores_of(3, 0))->core_bits, 7U);
+  EXPECT_EQ(pick(jobs, cores_of(3, 0, 2))->core_bits, 5U);
+  EXPECT_FALSE(pick(jobs, cores_of(3, 1)).has_value()) << "the free ones are kept for it";
 }
 
 /// Random queues and cores: each grant is legal, repeatable, and no job that comes first in order

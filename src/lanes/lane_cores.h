@@ -17,6 +17,7 @@ class LaneCores {
  public:
   explicit LaneCores(std::size_t count);
 
+  std::uint64_t all_bits() const noexcept { return all_bits_; }
   std::uint64_t idle_bits() const noexcept { return all_bits_ & ~busy_bits_; }
   std::size_t busy_count() const noexcept {
     return static_cast<std::size_t>(std::popcount(busy_bits_));

@@ -14,13 +14,13 @@
 
 namespace corelane::lanes {
 LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& options,
-                             bool event_driven)
+                             bool event_driven, bool joins)
     : clock_(options.clock),
       fault_point_(options.fault_point),
       spin_(options.spin),
       event_driven_(event_driven),
       notifier_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-notify", "device")),
-      table_(cores, event_driven),
+      table_(cores, event_driven, joins),
       workers_(cores, *clock_, spin_, [this](LaneWorkers::Worker& worker, Aftermath& after) {
         return start_worker(worker, after);
       }) {}

@@ -34,7 +34,8 @@ class LanedBindings;
 /// clock's thread has other deadlines to keep.
 class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
  public:
-  LaneScheduler(std::size_t cores, const device::LaneOptions& options, bool event_driven);
+  LaneScheduler(std::size_t cores, const device::LaneOptions& options, bool event_driven,
+                bool joins);
 
   const std::shared_ptr<Clock>& clock() const noexcept { return clock_; }
 

@@ -93,6 +93,16 @@ TEST(LaneScheduler, JobOnSeveralCoresTakesThemTogether) {
   EXPECT_FALSE(fake.state->overlap);
 }
 
+TEST(LaneScheduler, AllCoresAreTakenByTheCallersOwnRunAndByAJob) {
+  FakeDevice fake(3);
+  device::JobRecord record;
+  ASSERT_TRUE(fake.queue->run(fake.job(device::CoreSet::platform()), &record).ok());
+  EXPECT_EQ(record.core_bits, 7U);
+  const auto job = *fake.queue->submit(fake.job(device::CoreSet::platform()));
+  ASSERT_TRUE(job->wait());
+  EXPECT_EQ(job->record().core_bits, 7U);
+}
+
 TEST(LaneScheduler, BindingsInUseAreBusyUntilReleased) {
   FakeDevice fake(2);
   Gate gate;

@@ -107,7 +107,8 @@ device::WaitingJob LaneTable::facts_of(const LanedJob& job) const {
   return {job.id,
           job.queue->id,
           job.record_.priority,
-          job.cores,
+          joins_ || job.cores.kind() != device::CoreSet::Kind::kPlatform ? job.cores
+                                                                         : device::CoreSet::any(),
           job.record_.queued,
           job.deadline,
           job.executable().average_run};
@@ -119,6 +120,7 @@ std::uint64_t LaneTable::cores_now(const device::CoreSet& asked, std::uint64_t l
   if (!line_.empty() || line_.has_arbiter() || cores_.any_exclusive()) return 0;
   const std::uint64_t idle = cores_.idle_bits();
   if (asked.is_mask()) return (asked.bits() & ~idle) == 0 ? asked.bits() : 0;
+  if (takes_all(asked)) return idle == cores_.all_bits() ? idle : 0;
   // Which cores to join is the arbiter's decision.
   if (asked.count() > 1) return 0;
   // The core it ran on last has its tensors bound.

@@ -24,9 +24,10 @@ struct Aftermath;
 /// runs it, or by the engine's callback.
 class LaneTable {
  public:
-  /// `event_driven`: granted jobs need no thread, and count as running at once.
-  LaneTable(std::size_t cores, bool event_driven)
-      : event_driven_(event_driven), cores_(cores), trace_(cores) {}
+  /// `event_driven`: granted jobs need no thread, and count as running at once. `joins`: a job may
+  /// run on several cores.
+  LaneTable(std::size_t cores, bool event_driven, bool joins)
+      : event_driven_(event_driven), joins_(joins), cores_(cores), trace_(cores) {}
 
   // Jobs, in the order of their states.
 
@@ -98,6 +99,10 @@ class LaneTable {
   const JobTrace& trace() const noexcept { return trace_; }
 
  private:
+  /// Where cores are not joined, the platform's choice is one.
+  bool takes_all(const device::CoreSet& asked) const noexcept {
+    return joins_ && asked.kind() == device::CoreSet::Kind::kPlatform;
+  }
   device::WaitingJob facts_of(const LanedJob& job) const;
   std::uint64_t cores_now(const device::CoreSet& asked, std::uint64_t last_bits) const;
   void place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after);
@@ -115,6 +120,7 @@ class LaneTable {
   void report_reset(std::uint64_t core_bits, std::string text, TimePoint now, Aftermath& after);
 
   const bool event_driven_;
+  const bool joins_;
   LaneCores cores_;
   JobLine line_;
   std::vector<std::shared_ptr<LanedJob>> blocked_;

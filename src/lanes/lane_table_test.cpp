@@ -20,8 +20,8 @@ TimePoint at(int ms) { return TimePoint{} + milliseconds(ms); }
 
 /// A table, and jobs for it that no scheduler knows.
 struct Bench {
-  explicit Bench(std::size_t cores = 3, bool event_driven = false)
-      : fake(cores), table(cores, event_driven) {}
+  explicit Bench(std::size_t cores = 3, bool event_driven = false, bool joins = true)
+      : fake(cores), table(cores, event_driven, joins) {}
 
   std::shared_ptr<LanedJob> job(device::CoreSet cores = {}, int priority = 0,
                                 TimePoint deadline = kNever) {
@@ -86,6 +86,19 @@ TEST(LaneTable, WhatIsSubmittedRunsInThisOrder) {
     EXPECT_EQ(bench.run_all(), c.first) << c.what;
     bench.returns(*bench.running.front());
     EXPECT_EQ(bench.run_all(), c.next) << c.what;
+  }
+}
+
+TEST(LaneTable, ThePlatformsChoiceIsAllCoresOrOneWhereTheyAreNotJoined) {
+  for (const bool joins : {true, false}) {
+    Bench h(3, false, joins);
+    const auto job = h.submit(device::CoreSet::platform());
+    EXPECT_EQ(job->core_bits, joins ? 7U : 1U);
+    const auto next = h.submit(device::CoreSet::platform());
+    EXPECT_EQ(next->core_bits, joins ? 0U : 2U) << "it waits for all";
+    h.run_all();
+    h.returns(*job);
+    if (joins) EXPECT_EQ(next->core_bits, 7U);
   }
 }
 

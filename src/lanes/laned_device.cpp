@@ -11,8 +11,9 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
                          const device::LaneOptions& options)
     : info_(std::move(info)),
       engine_(std::move(engine)),
-      scheduler_(
-          std::make_shared<LaneScheduler>(info_.cores.size(), options, engine_->event_driven())) {}
+      scheduler_(std::make_shared<LaneScheduler>(info_.cores.size(), options,
+                                                 engine_->event_driven(),
+                                                 info_.capabilities.multi_core_jobs)) {}
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
 

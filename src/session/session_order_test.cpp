@@ -140,6 +140,21 @@ TEST(SessionMapping, AllCoresOfAModeRunATaskTogether) {
   EXPECT_EQ(session.read_trace()->front().core_bits, 7U);
 }
 
+TEST(SessionMapping, TheModeAllIsAllCoresOfTheDevice) {
+  for (const auto& [device, bits] : {std::pair{"null:rk3588", 7U}, {"null:rk3576", 3U}}) {
+    SessionBench bench(device);
+    SessionOptions options = bench.options();
+    options.tp_mode = TpMode::kAll;
+    Session session = bench.session(options);
+    ASSERT_TRUE(session.set_trace(8).ok());
+    ASSERT_TRUE(session.run(feed_of(bench.x)));
+    ASSERT_TRUE(session.submit(feed_of(bench.x))->get());
+    const auto jobs = *session.read_trace();
+    ASSERT_EQ(jobs.size(), 2U);
+    for (const device::JobRecord& job : jobs) EXPECT_EQ(job.core_bits, bits) << device;
+  }
+}
+
 TEST(SessionCreate, CoresThatAreNotThereLeaveNothingBehind) {
   SessionBench bench("null:rk3566");
   SessionOptions options = bench.options();

@@ -16,6 +16,13 @@ void expect_runs(const Model& model) {
   EXPECT_EQ(model.floats(), (std::vector<float>{2, 4, 6, 8}));
 }
 
+/// The record of the last run as the API tells it: the column WorkLoad has the share of each core.
+std::string perf_detail(const Model& model) {
+  rknn_perf_detail detail{};
+  EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail), RKNN_SUCC);
+  return detail.perf_data;
+}
+
 TEST(RknnCores, ThreeCoresTakeEveryMaskOfTheApi) {
   const Model model(doubling({1, 4}));
   for (const std::uint32_t bits :
@@ -59,17 +66,26 @@ TEST(RknnCores, OneCoreHasNoMasks) {
 TEST(RknnCores, TheMaskIsWhereTheRunIsDone) {
   const Model model(doubling({1, 3, 32, 32}), RKNN_FLAG_COLLECT_PERF_MASK);
   ASSERT_EQ(model.set(ramp(3 * 32 * 32)), RKNN_SUCC);
-  // The table's column has the load of each core.
-  const auto table = [&] {
-    rknn_perf_detail detail{};
-    EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail), RKNN_SUCC);
-    return std::string(detail.perf_data);
-  };
-  for (const auto& [bits, load] :
-       {std::pair{1U, "100.0%/0.0%/0.0%"}, {2U, "0.0%/100.0%/0.0%"}, {4U, "0.0%/0.0%/100.0%"}}) {
+  for (const auto& [bits, load] : {std::pair{1U, "100.0%/0.0%/0.0%"},
+                                   {2U, "0.0%/100.0%/0.0%"},
+                                   {4U, "0.0%/0.0%/100.0%"},
+                                   {RKNN_NPU_CORE_0_1, "50.0%/50.0%/0.0%"},
+                                   {RKNN_NPU_CORE_ALL, "33.3%/33.3%/33.3%"}}) {
     ASSERT_EQ(mask(model, bits), RKNN_SUCC);
     ASSERT_EQ(model.run(), RKNN_SUCC);
-    EXPECT_THAT(table(), HasSubstr(load));
+    EXPECT_THAT(perf_detail(model), HasSubstr(load));
+  }
+}
+
+TEST(RknnCores, AllIsEveryCoreForAProgramOfThreeToo) {
+  ImportOptions options;
+  options.cores = 3;
+  const Model model(compiled(doubling({1, 3, 32, 32}), options), RKNN_FLAG_COLLECT_PERF_MASK);
+  ASSERT_EQ(model.set(ramp(3 * 32 * 32)), RKNN_SUCC);
+  for (const std::uint32_t bits : {RKNN_NPU_CORE_AUTO, RKNN_NPU_CORE_ALL}) {
+    ASSERT_EQ(mask(model, bits), RKNN_SUCC);
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_THAT(perf_detail(model), HasSubstr("33.3%/33.3%/33.3%")) << bits;
   }
 }
 
