@@ -46,21 +46,26 @@ Result<std::string> device_text() {
   return chosen;
 }
 
-Result<device::CoreSet> cores_of(rknn_core_mask mask, const Chip& chip) {
+Outcome read_core_mask(rknn_core_mask mask, const Chip& chip, device::CoreSet& cores) {
   const auto bits = static_cast<std::uint32_t>(mask);
   if (!chip.core_masks)
-    return error(Code::kUnsupported,
-                 "not support core mask: {}, this chip has one core and no core masks; leave out "
-                 "the call",
-                 bits);
-  if (bits == RKNN_NPU_CORE_AUTO) return device::CoreSet::any();
-  if (bits == RKNN_NPU_CORE_ALL) return device::CoreSet::platform();
+    return outcome(RKNN_ERR_TARGET_PLATFORM_UNMATCH,
+                   "not support core mask: {}, this chip has one core and no core masks; leave out "
+                   "the call",
+                   bits);
   const std::uint32_t masked = std::min<std::uint32_t>(chip.cores, 16);  // A mask has 16 bits.
-  if (bits < RKNN_NPU_CORE_ALL && (bits >> masked) == 0) return device::CoreSet::mask(bits);
-  return error(Code::kUnsupported,
-               "not support core mask: {}, this chip has {} cores: use 0 (auto), a mask of their "
-               "bits from 1 to {}, or 0xffff (all)",
-               bits, chip.cores, (1U << masked) - 1);
+  if (bits == RKNN_NPU_CORE_AUTO)
+    cores = device::CoreSet::any();
+  else if (bits == RKNN_NPU_CORE_ALL)
+    cores = device::CoreSet::platform();
+  else if (bits < RKNN_NPU_CORE_ALL && (bits >> masked) == 0)
+    cores = device::CoreSet::mask(bits);
+  else
+    return outcome(RKNN_ERR_FAIL,
+                   "not support core mask: {}, this chip has {} cores: use 0 (auto), a mask of "
+                   "their bits from 1 to {}, or 0xffff (all)",
+                   bits, chip.cores, (1U << masked) - 1);
+  return {};
 }
 
 std::int32_t priority_of(std::uint32_t flags) noexcept {

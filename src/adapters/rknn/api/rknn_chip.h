@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "adapters/rknn/api/rknn_edge.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
 #include "rknn_api.h"
@@ -29,8 +30,9 @@ Chip chip_of(const device::DeviceInfo& info);
 /// the virtual NPU instead in the second.
 Result<std::string> device_text();
 
-/// The cores of a mask; the failure names the masks this chip has.
-Result<device::CoreSet> cores_of(rknn_core_mask mask, const Chip& chip);
+/// The cores of a mask; the failure names the masks this chip has. A chip of one core has none, and
+/// says so by RKNN_ERR_TARGET_PLATFORM_UNMATCH: clients of all chips go on after that code alone.
+Outcome read_core_mask(rknn_core_mask mask, const Chip& chip, device::CoreSet& cores);
 
 /// The device priority of the flags' two lowest bits.
 std::int32_t priority_of(std::uint32_t flags) noexcept;

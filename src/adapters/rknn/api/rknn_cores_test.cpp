@@ -54,13 +54,16 @@ TEST(RknnCores, TwoCoresHaveNoThirdOne) {
 }
 
 TEST(RknnCores, OneCoreHasNoMasks) {
-  const Environment inner("CORELANE_RKNN_INNER", "virtual:rk3566");
-  const Model model(doubling({1, 4}));
-  for (const std::uint32_t bits : {0U, 1U, 3U, 0xffffU}) {
-    const std::string lines = lines_of([&] { EXPECT_EQ(mask(model, bits), RKNN_ERR_FAIL); });
-    EXPECT_THAT(lines, HasSubstr("one core"));
+  for (const char* chip : {"virtual:rk3566", "virtual:rk3568", "virtual:rk3562"}) {
+    const Environment inner("CORELANE_RKNN_INNER", chip);
+    const Model model(doubling({1, 4}));
+    for (const std::uint32_t bits : {0U, 1U, 3U, 0xffffU, ~0U}) {
+      const std::string lines =
+          lines_of([&] { EXPECT_EQ(mask(model, bits), RKNN_ERR_TARGET_PLATFORM_UNMATCH) << chip; });
+      EXPECT_THAT(lines, HasSubstr("one core"));
+    }
+    expect_runs(model);
   }
-  expect_runs(model);
 }
 
 TEST(RknnCores, TheMaskIsWhereTheRunIsDone) {

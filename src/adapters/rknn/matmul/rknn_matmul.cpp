@@ -173,11 +173,11 @@ Outcome MatmulContext::set_io_mem(const rknn_tensor_mem* mem, const rknn_matmul_
 }
 
 Outcome MatmulContext::set_core_mask(rknn_core_mask mask) {
-  auto cores = cores_of(mask, chip_);
-  if (!cores) return {RKNN_ERR_FAIL, cores.error()};
+  device::CoreSet cores;
+  if (Outcome bad = read_core_mask(mask, chip_, cores); bad.code() != RKNN_SUCC) return bad;
   const ContextLock lock(mutex_);
   if (!lock.ok()) return lock.refused();
-  cores_ = *cores;
+  cores_ = cores;
   return {};
 }
 

@@ -176,11 +176,11 @@ Outcome Runs::wait(rknn_run_extend* extend) {
 }
 
 Outcome Runs::set_core_mask(rknn_core_mask mask) {
-  auto cores = cores_of(mask, facts_.chip);
-  if (!cores) return {RKNN_ERR_FAIL, cores.error()};
+  device::CoreSet cores;
+  if (Outcome bad = read_core_mask(mask, facts_.chip, cores); bad.code() != RKNN_SUCC) return bad;
   const ContextLock lock(mutex_);
   if (!lock.ok()) return lock.refused();
-  cores_ = *cores;
+  cores_ = cores;
   return {};
 }
 
