@@ -1,8 +1,8 @@
 /// Which cores a job runs on: a small value with set operations.
 ///
 /// Three kinds, which are never confused: a fixed mask of cores; "any n idle cores", chosen by the
-/// device when the job starts; and "the platform's choice", where the device may also choose how
-/// many. Core 0 alone is `CoreSet::of({0})`, not "any".
+/// device when the job starts; and "the platform's choice", as many as the device has: all of its
+/// cores where it runs jobs on several. Core 0 alone is `CoreSet::of({0})`, not "any".
 #pragma once
 
 #include <bit>
@@ -27,7 +27,7 @@ class CORELANE_API CoreSet {
   CoreSet() noexcept = default;
   /// Any `count` cores (>= 1) that are idle together.
   static CoreSet any(std::size_t count = 1) noexcept;
-  /// As many and as the device likes.
+  /// All that are not held exclusively by others; one where the device joins no cores.
   static CoreSet platform() noexcept;
   /// Exactly these cores; indices above 63 are ignored.
   static CoreSet of(std::initializer_list<std::size_t> cores) noexcept;
