@@ -17,7 +17,8 @@ extern char** environ;  // POSIX: the environment of this process.
 namespace corelane::cli {
 namespace {
 
-/// This process's environment; in a build tree with the package of that tree first.
+/// This process's environment; in a build tree with the package of that tree first. Without what
+/// corelane.alias gives to children: onnxruntime itself is wanted.
 std::vector<std::string> child_environment() {
   const auto package = own_directory().parent_path() / "python";
   const bool built = is_file(package / "corelane/__init__.py");
@@ -25,6 +26,7 @@ std::vector<std::string> child_environment() {
   std::string path = "PYTHONPATH=" + package.string();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
+    if (text.rfind("CORELANE_ALIAS_CHILDREN=", 0) == 0) continue;
     if (built && text.rfind("PYTHONPATH=", 0) == 0)
       path += ":" + text.substr(std::strlen("PYTHONPATH="));
     else

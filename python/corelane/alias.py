@@ -7,7 +7,7 @@
 
 or, without touching any code, `python -m corelane.alias [--as NAME,...] program.py arguments` (or
 `-m module arguments`); the environment variable CORELANE_ALIAS is the default of --as. Names are those of
-NAMES below.
+NAMES below. Python processes started from then on have the alias, too: multiprocessing's, and others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 from types import ModuleType
 from typing import Callable
 
-from . import _passed_on
+from . import _children, _passed_on
 
 USAGE = "usage: python -m corelane.alias [--as NAME,...] (program.py | -m module) [arguments]"
 
@@ -67,10 +67,11 @@ NAMES: dict[str, Callable[[], dict[str, ModuleType]]] = {
 _replaced: dict[str, dict[str, ModuleType | None]] = {}
 
 
-def install(*names: str, force: bool = False) -> None:
+def install(*names: str, force: bool = False, children: bool = True) -> None:
     """Makes `import NAME` give Corelane's module in this process; without names, onnxruntime. ValueError
     for a name that is not in NAMES; RuntimeError when the real one has been imported already, unless
-    `force`: modules that hold it keep it. Installing twice changes nothing."""
+    `force`: modules that hold it keep it. Installing twice changes nothing. `children`: also in Python
+    processes that are started later, by os.environ (PYTHONPATH and CORELANE_ALIAS_CHILDREN)."""
     if names and isinstance(names[0], bool):  # install(force) of earlier versions.
         names, force = names[1:], names[0]
     wanted = _checked(names or ("onnxruntime",))
@@ -81,6 +82,8 @@ def install(*names: str, force: bool = False) -> None:
     for name in wanted:
         if name not in _replaced:
             _install(name)
+    if children:
+        _children.take_along(wanted)
 
 
 def _checked(names: tuple[str, ...]) -> list[str]:
@@ -103,7 +106,7 @@ def _install(name: str) -> None:
 
 
 def uninstall(*names: str) -> None:
-    """Undoes install(); without names, all of it."""
+    """Undoes install(); without names, all of it. Processes that were started keep the alias."""
     for name in _checked(names) if names else list(_replaced):
         if name == "onnxruntime":
             _passed_on.stop()
@@ -114,6 +117,7 @@ def uninstall(*names: str) -> None:
                 sys.modules[foreign] = module
         if name == "onnxruntime":
             _passed_on.restore()
+        _children.leave_behind(name)
 
 
 def installed(name: str | None = None) -> bool:

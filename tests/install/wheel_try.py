@@ -192,7 +192,7 @@ class Installed(unittest.TestCase):
         install(f"{WHEEL}[quantize]")
         run(PYTHON, "-m", "pip", "check", "--disable-pip-version-check")
         for arguments in (("swap_test.py", "corelane"), ("swap_test.py", "onnxruntime"),
-                          ("provider_options_test.py",)):
+                          ("provider_options_test.py",), ("children_test.py",)):
             with self.subTest(arguments=arguments):
                 run(PYTHON, *arguments, cwd=SOURCE / "tests" / "python")
 

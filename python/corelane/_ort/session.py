@@ -46,8 +46,10 @@ class InferenceSession(Described):
 
     def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Any = None,
                  provider_options: Any = None, **kwargs: Any):
+        before = set(vars(self))  # Of a class made from this one.
         given = None if sess_options is None else session_options(sess_options)
-        model = GivenModel(self._source(path_or_bytes), given)
+        source = self._source(path_or_bytes)
+        model = GivenModel(source, given)
         self._options = model.options
         pairs = self._pairs(providers, provider_options)
         self._providers, self._provider, self._given = choose_provider(pairs)
@@ -68,6 +70,9 @@ class InferenceSession(Described):
         self._outputs = [self._node(d) for d in self._native.outputs()]
         self._wording = Wording(self._strict, self._inputs, self._outputs)
         self._profile = Profile(self._native) if self._options.enable_profiling else None
+        path = os.path.abspath(source) if isinstance(source, str) else None
+        self._recipe = (path, given, providers, provider_options, kwargs)
+        self._members = set(vars(self)) - before | {"_members"}
 
     # --- Making it.
 
@@ -132,6 +137,25 @@ class InferenceSession(Described):
 
     def _translated(self, error: StatusError) -> Exception:
         return translated(error, self._strict)
+
+    def __getstate__(self) -> tuple:
+        """How it was made, and what a class made from this one added: pickle and deepcopy make it anew, from the
+        file that is at the path then. TypeError for one that was made from bytes."""
+        if self._recipe[0] is None:
+            raise TypeError(f"cannot pickle this {type(self).__name__}: it was made from bytes; make it from a "
+                            "path, or send the bytes and make a session of them there")
+        return self._recipe, {name: value for name, value in vars(self).items() if name not in self._members}
+
+    def __setstate__(self, state: tuple) -> None:
+        (path, options, providers, provider_options, more), added = state
+        InferenceSession.__init__(self, path, options, providers, provider_options, **more)
+        self.__dict__.update(added)
+
+    def __copy__(self) -> "InferenceSession":
+        """Another name for the same session; deepcopy makes one anew."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
 
     # --- Running it.
 

@@ -27,15 +27,15 @@ def real_onnxruntime(purpose: str) -> Any:
     """ONNX Runtime itself, also where corelane.alias stands in its place. UsageError when absent."""
     import corelane
 
-    if sys.modules.get("onnxruntime") is corelane:
-        raise UsageError(f"{purpose} needs onnxruntime itself, and corelane.alias stands in its place; call "
-                         "it in a process without that alias, or after "
-                         "corelane.alias.uninstall('onnxruntime')")
     try:
         import onnxruntime
     except ImportError as problem:
         raise UsageError(f"{purpose} needs onnxruntime, which is not installed ({problem}); "
                          f"{EXTRA}") from None
+    if onnxruntime is corelane:
+        raise UsageError(f"{purpose} needs onnxruntime itself, and corelane.alias stands in its place; call "
+                         "it in a process without that alias, or after "
+                         "corelane.alias.uninstall('onnxruntime')")
     return onnxruntime
 
 
