@@ -5,9 +5,6 @@
 include_guard()
 include(CMakePackageConfigHelpers)
 
-option(CORELANE_BUNDLE_ENGINE
-  "Install the engine's files beside the driver modules instead of using the wheel where it lies" OFF)
-
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/corelane")
 set(module_dir "${CMAKE_INSTALL_LIBDIR}/corelane")
 
@@ -30,6 +27,13 @@ set(engine_dir "")
 if(OpenVINO_DIR) # Found by FindEngine.cmake.
   get_filename_component(engine_dir "${OpenVINO_DIR}/../libs" REALPATH)
 endif()
+# Bundled, since the wheel lies in the checkout; an OpenVINO that was installed otherwise stays where it is.
+set(bundle_by_default OFF)
+if(IS_DIRECTORY "${engine_dir}" AND NOT CORELANE_WHEEL)
+  set(bundle_by_default ON)
+endif()
+option(CORELANE_BUNDLE_ENGINE
+  "Install the engine's files beside the driver modules instead of using them where they lie" ${bundle_by_default})
 if(CORELANE_BUNDLE_ENGINE)
   # The smallest set that reads and runs ONNX on the CPU; they find each other by $ORIGIN.
   set(engine_files "")

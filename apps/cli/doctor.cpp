@@ -77,18 +77,68 @@ void check_folder(Report& report, const std::string& name, const std::filesystem
                   const std::string& variable) {
   std::error_code ec;
   std::filesystem::create_directories(path, ec);
+  std::error_code none;
+  const bool folder = std::filesystem::is_directory(path, none);
   // Asked of the system, which knows of read-only mounts and access lists.
-  const bool ok = ::access(path.c_str(), W_OK) == 0;
-  report.add(name, ok, path.string(), fmt::format("make it writable, or set {}", variable));
+  const bool ok = folder && ::access(path.c_str(), W_OK) == 0;
+  const std::string found = ec ? fmt::format("{}: {}", path.string(), ec.message()) : path.string();
+  report.add(name, ok, found,
+             folder ? fmt::format("make it writable, or set {}", variable)
+                    : fmt::format("set {} to a folder that can be made", variable));
+}
+
+/// What to do where no driver was found for `kind`.
+std::string driver_remedy(const std::string& kind, const std::string& source) {
+  const auto usual = device::parse_device_spec(device::default_device());
+  if (usual && usual->kind == kind) {  // Every installation has it.
+    return fmt::format(
+        "the installation lacks libcorelane_{}.so: install again, or name its folder in "
+        "CORELANE_DRIVER_PATH",
+        kind);
+  }
+  std::string kinds;
+  for (const auto& driver : device::list_drivers())
+    kinds += (kinds.empty() ? "" : ", ") + driver.kind;
+  return fmt::format("correct {}: there are {} (`corelane devices` has examples)", source, kinds);
+}
+
+/// By the failure's code, since the message only says what happened. `spec` as given by --device.
+std::string device_remedy(const Status& problem, const std::string& spec) {
+  const std::string source = spec.empty() ? "CORELANE_DEVICE" : "--device";
+  const char* environment = std::getenv("CORELANE_DEVICE");
+  const std::string text = !spec.empty()            ? spec
+                           : environment != nullptr ? environment
+                                                    : device::default_device();
+  const auto parsed = device::parse_device_spec(text);
+  const std::string kind = parsed ? parsed->kind : text;
+  std::string origin;
+  for (const auto& driver : device::list_drivers())
+    if (driver.kind == kind && driver.origin != "built in") origin = driver.origin;
+  switch (problem.code()) {
+    case Code::kInvalidArgument:
+      return fmt::format("correct {}, as the message says", source);
+    case Code::kNotFound:
+      return driver_remedy(kind, source);
+    case Code::kVersionMismatch:
+      return "install library and driver from one build, and empty CORELANE_DRIVER_PATH of others";
+    case Code::kIo:
+      if (origin.empty()) return "install what the message names, or choose another --device";
+      return fmt::format(
+          "`ldd {}` names what is missing: install that; engine libraries belong into engine/ "
+          "beside it, where `cmake --install` puts them",
+          origin);
+    case Code::kBusy:
+      return "end the process that holds the device, or wait for it";
+    default:
+      return "see the message; `corelane devices` lists what else can be opened";
+  }
 }
 
 /// Opens the device, which loads its engine: the most likely thing to be missing.
 void check_device(Report& report, const std::string& spec) {
   auto dev = device::open_device(spec);
   if (!dev) {
-    report.add("device", false, dev.error().to_string(),
-               "see `corelane devices`; the virtual device needs the engine: run ./dev setup, or "
-               "install the openvino wheel named in the README");
+    report.add("device", false, dev.error().to_string(), device_remedy(dev.error(), spec));
     return;
   }
   const auto& info = (*dev)->info();
@@ -98,11 +148,27 @@ void check_device(Report& report, const std::string& spec) {
   report.add("engine", true, fmt::format("{} ({})", info.engine, info.isa));
 }
 
+std::string program_remedy(const Status& problem) {
+  switch (problem.code()) {
+    case Code::kNotFound:
+      return "give the path of a file that is there; corelane compile makes one of an ONNX model";
+    case Code::kIo:
+      return "give a file that can be read, or make it readable";
+    case Code::kForeignImage:
+      return "compile the ONNX model it was made of: corelane compile model.onnx -o model.rknn; on "
+             "a "
+             "board choose --device rknn";
+    case Code::kOutOfMemory:
+      return "free memory, or compile a smaller batch: corelane compile --batch";
+    default:
+      return "compile it again: corelane compile model.onnx -o model.rknn";
+  }
+}
+
 void check_program(Report& report, const std::string& path, const std::string& spec) {
   auto file = ProgramFile::open(path, Verify::kEverything);
   if (!file) {
-    report.add("program", false, file.error().to_string(),
-               "compile it again: corelane compile model.onnx -o model.rknn");
+    report.add("program", false, file.error().to_string(), program_remedy(file.error()));
     return;
   }
   const auto& d = (*file)->description();
@@ -117,7 +183,8 @@ void check_program(Report& report, const std::string& path, const std::string& s
   options.cache = false;
   auto program = Program::load(path, options);
   if (!program) {
-    report.add("program loads", false, program.error().to_string(), "see the message");
+    report.add("program loads", false, program.error().to_string(),
+               program_remedy(program.error()));
     return;
   }
   report.add("program loads", true, program->device()->info().instance);

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import shutil
 import stat
 import subprocess
 import time
@@ -84,8 +85,36 @@ class Mistakes(CliTest):
         self.assertEqual(doctor.returncode, 1)
         check, = [c for c in json.loads(doctor.stdout)["checks"] if c["check"] == "device"]
         self.assertIn("foo", check["found"])
-        self.assertIn("remedy", check)
+        self.assertIn("CORELANE_DEVICE", check["remedy"])
         self.fails(3, "run", self.program, "--random", "--cores", "7", parts=("'7'", "0 to 2"))
+
+    def remedy(self, *words, check="device", env=None):
+        done = run("doctor", "--json", *words, env=env)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        found, = [c for c in json.loads(done.stdout)["checks"] if c["check"] == check]
+        return found["remedy"]
+
+    def test_doctor_mends_each_cause_by_its_own_remedy(self):
+        library = pathlib.Path(cli_support.CORELANE).parents[1] / "lib"
+        bare = self.path / "bare"
+        bare.mkdir()
+        for file in library.glob("libcorelane.so*"):
+            shutil.copy2(file, bare, follow_symlinks=False)
+        broken = self.path / "broken"
+        broken.mkdir()
+        (broken / "libcorelane_virtual.so").write_bytes(b"\x7fELF")
+        for words, env, parts in (
+                (("-d", "virtul"), None, ("--device", "null, rknn, virtual")),
+                (("-d", "virtual:rk1"), None, ("--device", "message")),
+                ((), {"CORELANE_DEVICE": "virtual:rk1"}, ("CORELANE_DEVICE", "message")),
+                ((), {"LD_LIBRARY_PATH": str(bare)}, ("libcorelane_virtual.so", "CORELANE_DRIVER_PATH")),
+                ((), {"CORELANE_DRIVER_PATH": str(broken)}, (f"ldd {broken}", "cmake --install"))):
+            with self.subTest(words=words, env=env):
+                remedy = self.remedy(*words, env=env)
+                for part in parts:
+                    self.assertIn(part, remedy)
+        self.assertIn("a folder that can be made",
+                      self.remedy(check="cache folder", env={"CORELANE_CACHE_DIR": "/dev/null/x"}))
 
     def test_only_drivers_are_listed_as_drivers(self):
         out = json.loads(self.ok("devices", "--json").stdout)

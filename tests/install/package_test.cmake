@@ -20,7 +20,9 @@ file(REMOVE_RECURSE "${WORK_DIR}")
 file(MAKE_DIRECTORY "${WORK_DIR}")
 if(BUILD_DIR)
   set(PACKAGES "${WORK_DIR}/packages")
-  step_run(COMMAND "${CPACK}" --config "${BUILD_DIR}/CPackConfig.cmake" -B "${PACKAGES}")
+  # Compressed quickly: these packages are looked at once.
+  step_run(COMMAND "${CPACK}" --config "${BUILD_DIR}/CPackConfig.cmake" -B "${PACKAGES}"
+    -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip)
 endif()
 
 set(root "${WORK_DIR}/root")
