@@ -1,6 +1,7 @@
 #include "adapters/rknn/api/rknn_chip.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "corelane/device/device.h"
@@ -48,11 +49,16 @@ Result<std::string> device_text() {
 
 Outcome read_core_mask(rknn_core_mask mask, const Chip& chip, device::CoreSet& cores) {
   const auto bits = static_cast<std::uint32_t>(mask);
-  if (!chip.core_masks)
-    return outcome(RKNN_ERR_TARGET_PLATFORM_UNMATCH,
-                   "not support core mask: {}, this chip has one core and no core masks; leave out "
-                   "the call",
-                   bits);
+  if (!chip.core_masks) {
+    Outcome none = outcome(RKNN_ERR_TARGET_PLATFORM_UNMATCH,
+                           "not support core mask: {}, this chip has one core and no core masks; "
+                           "leave out the call",
+                           bits);
+    // Clients of all chips ask for its only core, and go on: nothing is lost.
+    static std::atomic<bool> told{false};
+    if (bits > RKNN_NPU_CORE_0) return none;
+    return std::move(none).as_probe(told.exchange(true, std::memory_order_relaxed));
+  }
   const std::uint32_t masked = std::min<std::uint32_t>(chip.cores, 16);  // A mask has 16 bits.
   if (bits == RKNN_NPU_CORE_AUTO)
     cores = device::CoreSet::any();

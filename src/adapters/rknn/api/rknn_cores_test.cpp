@@ -60,7 +60,8 @@ TEST(RknnCores, OneCoreHasNoMasks) {
     for (const std::uint32_t bits : {0U, 1U, 3U, 0xffffU, ~0U}) {
       const std::string lines =
           lines_of([&] { EXPECT_EQ(mask(model, bits), RKNN_ERR_TARGET_PLATFORM_UNMATCH) << chip; });
-      EXPECT_THAT(lines, HasSubstr("one core"));
+      // What clients of all chips ask for, the only core there is, makes no error line.
+      EXPECT_EQ(lines.find("one core") != std::string::npos, bits > 1) << bits;
     }
     expect_runs(model);
   }

@@ -43,9 +43,13 @@ int code_of(const Status& status) noexcept { return kTable[status.code()]; }
 Outcome::Outcome(Status status) : code_(code_of(status)), status_(std::move(status)) {}
 
 int report(std::string_view function, const Outcome& outcome) noexcept {
+  const bool probe = outcome.line() != Outcome::Line::kError;
+  if (outcome.line() == Outcome::Line::kNone || (probe && !log::enabled(log::Level::kDebug)))
+    return outcome.code();
   try {
-    log::write(log::Level::kError, fmt::format("{}: {} (code {})", function,
-                                               outcome.status().to_string(), outcome.code()));
+    log::write(
+        probe ? log::Level::kDebug : log::Level::kError,
+        fmt::format("{}: {} (code {})", function, outcome.status().to_string(), outcome.code()));
   } catch (...) {
     log::write(log::Level::kError, "out of memory while reporting a failure");
   }

@@ -1,6 +1,7 @@
 /// Where a Status becomes a code of the API: one table, one log line, one frame for each function.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -26,11 +27,21 @@ class [[nodiscard]] Outcome {
       : Outcome(std::move(failure).value()) {}
   /// A code that differs from the table's.
   Outcome(int code, Status status) noexcept : code_(code), status_(std::move(status)) {}
+  /// The answer to what clients ask to see whether it is there: no error. The reason becomes a
+  /// debug line, and none where it was `told` before.
+  Outcome as_probe(bool told) && {
+    line_ = told ? Line::kNone : Line::kDebug;
+    return std::move(*this);
+  }
+  enum class Line : std::uint8_t { kError, kDebug, kNone };
+  /// What report() writes.
+  Line line() const noexcept { return line_; }
   int code() const noexcept { return code_; }
   const Status& status() const noexcept { return status_; }
 
  private:
   int code_ = RKNN_SUCC;
+  Line line_ = Line::kError;
   Status status_;
 };
 
@@ -44,7 +55,7 @@ Outcome outcome(int code, detail::FormatAt<std::type_identity_t<Args>...> at, Ar
                        at.where)};
 }
 
-/// Writes "<function>: <reason>" as an error line and gives the code.
+/// Writes "<function>: <reason>", as an error line but for probes, and gives the code.
 int report(std::string_view function, const Outcome& outcome) noexcept;
 
 /// The frame of each function of the API that returns a code: nothing leaves it but the code.

@@ -19,10 +19,9 @@ struct PerfFacts {
 };
 
 /// Two tables: one row per operator from `InputOperator` to `OutputOperator`, then operator types
-/// by time. Layers that were folded or fused away are left out. Without layers (the context was
-/// made without RKNN_FLAG_COLLECT_PERF_MASK, or has not run) only the frame of the tables. Times
-/// are microseconds of the CPU that computes for the device; cycles and use of multipliers are not
-/// known and reported as 0.
+/// by time. Layers that were folded or fused away are left out. Without layers only the frame of
+/// the tables. Times are microseconds of the CPU that computes for the device; cycles and use of
+/// multipliers are not known and reported as 0.
 std::string perf_detail_text(const std::vector<device::LayerTime>& layers, const PerfFacts& facts);
 
 }  // namespace corelane::rknn

@@ -152,6 +152,25 @@ TEST(RknnPerf, WithoutLayersTheFrameOfTheTablesIsThere) {
   EXPECT_THAT(text, HasSubstr("Operator Time Consuming Ranking Table"));
 }
 
+TEST(RknnPerf, WithoutCollectPerfTheLayersAreListedWithTimesOfZero) {
+  const Model model(doubling({2, 8}));
+  for (const bool ran : {false, true}) {
+    if (ran) {
+      ASSERT_EQ(model.set(ramp(16)), RKNN_SUCC);
+      ASSERT_EQ(model.run(), RKNN_SUCC);
+    }
+    rknn_perf_detail detail{};
+    ASSERT_EQ(rknn_query(model.ctx, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail), RKNN_SUCC);
+    const auto rows = rows_after(detail.perf_data, "Network Layer Information Table");
+    ASSERT_EQ(rows.size(), 4u);
+    EXPECT_EQ(rows[1][1], "InputOperator");
+    EXPECT_EQ(rows[2][1], "Mul");
+    EXPECT_EQ(rows[2][7], "0");
+    EXPECT_EQ(rows[3][1], "OutputOperator");
+    EXPECT_THAT(detail.perf_data, HasSubstr("Total Operator Elapsed Per Frame Time(us): 0\n"));
+  }
+}
+
 TEST(RknnPerf, TheQueryTellsTheLayersOfTheLastRun) {
   Model model(doubling({2, 8}), RKNN_FLAG_COLLECT_PERF_MASK);
   ASSERT_EQ(model.set(ramp(16)), RKNN_SUCC);

@@ -185,7 +185,8 @@ Outcome Queries::query_range(void* info, std::uint32_t size) {
   if (facts_.description->shape_sets.empty())
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "the model has no list of input shapes; compile it with `corelane compile "
-                   "--shape-set` to allow several");
+                   "--shape-set` to allow several")
+        .as_probe(probed_.exchange(true, std::memory_order_relaxed));
   const auto range = std::make_unique<rknn_input_range>();
   range->index = index;
   const std::size_t sets =
@@ -204,6 +205,22 @@ Outcome Queries::query_range(void* info, std::uint32_t size) {
   return give(*range, info, size, "rknn_input_range");
 }
 
+/// The nodes of the network. Empty where only the device can read the program.
+std::vector<device::LayerTime> Queries::untimed_layers() const {
+  std::vector<device::LayerTime> layers;
+  const auto nodes = program().nodes();
+  if (!nodes) return layers;
+  for (const NetworkNode& node : *nodes) {
+    device::LayerTime layer;
+    layer.name = node.name;
+    layer.type = node.type;
+    if (!node.outputs.empty()) layer.dtype = node.outputs.front().dtype;
+    layer.executed = true;
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
 /// Copied under the lock and written as text without it.
 std::string Queries::layer_table() const {
   PerfFacts facts;
@@ -218,6 +235,7 @@ std::string Queries::layer_table() const {
     facts.core_bits = last_record_.core_bits;
     layers = layers_;
   }
+  if (layers.empty()) layers = untimed_layers();
   return perf_detail_text(layers, facts);
 }
 

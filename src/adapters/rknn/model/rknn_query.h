@@ -4,6 +4,7 @@
 /// runs the context, and inside a custom operator of that run.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -55,9 +56,11 @@ class Queries {
   Outcome query_memory_info(void* info, std::uint32_t size);
   Outcome query_range(void* info, std::uint32_t size);
   Outcome query_text(std::uint32_t cmd, void* info, std::uint32_t size);
+  std::vector<device::LayerTime> untimed_layers() const;
   Outcome query_perf(std::uint32_t cmd, void* info, std::uint32_t size);
 
   const ModelFacts& facts_;
+  std::atomic<bool> probed_{false};  ///< Whether a static model has shapes to choose from.
   mutable Mutex mutex_{LockRank::kLeaf};
   std::optional<Program> program_ CORELANE_GUARDED_BY(mutex_);
   std::vector<Shape> first_inputs_ CORELANE_GUARDED_BY(mutex_);

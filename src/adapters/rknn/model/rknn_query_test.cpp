@@ -186,5 +186,17 @@ TEST(RknnQuery, UnknownCommandsAreRefused) {
             RKNN_ERR_PARAM_INVALID);  // Not a dynamic model.
 }
 
+TEST(RknnQuery, AskingAStaticModelForItsShapesIsNoErrorLine) {
+  const Model model(doubling({1, 4}));
+  const std::string lines = lines_of([&] {
+    for (int i = 0; i < 2; ++i) {
+      rknn_input_range info{};
+      EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_DYNAMIC_RANGE, &info, sizeof info),
+                RKNN_ERR_PARAM_INVALID);
+    }
+  });
+  EXPECT_EQ(lines, "");
+}
+
 }  // namespace
 }  // namespace corelane::rknn::test
