@@ -7,6 +7,7 @@
 
 #include "adapters/rknn/api/rknn_edge.h"
 #include "adapters/rknn/api/rknn_handle.h"
+#include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/matmul/rknn_matmul_memory.h"
 #include "adapters/rknn/memory/rknn_memory.h"
 
@@ -90,6 +91,30 @@ Result<rknn_tensor_mem*> create_from_fd(rknn_context ctx, std::int32_t fd, void*
   return publish_memory(std::move(memory), fd, offset, base, size);
 }
 
+/// Devices here have no physical addresses: the block is used at the caller's virtual address.
+Result<rknn_tensor_mem*> create_from_phys(rknn_context ctx, std::uint64_t phys_addr,
+                                          void* virt_addr, std::uint32_t size) {
+  if (virt_addr == nullptr)
+    return error(Code::kUnsupported,
+                 "physical address {:#x} cannot be reached from this device, which has none; pass "
+                 "the block's virt_addr too, or use rknn_create_mem, or rknn_create_mem_from_fd "
+                 "with the descriptor of the block",
+                 phys_addr);
+  if (size == 0)
+    return error(Code::kInvalidArgument,
+                 "size is 0; pass the bytes of the block at virt_addr, 1 or more");
+  log::line(log::Level::kWarn,
+            "rknn_create_mem_from_phys: physical address {:#x} is not looked at; the {} bytes at "
+            "virt_addr are used",
+            phys_addr, size);
+  auto memory = std::make_shared<Memory>();
+  memory->owner = ctx;
+  memory->flags = RKNN_TENSOR_MEMORY_FLAGS_FROM_PHYS;
+  memory->size = size;
+  memory->data = virt_addr;
+  return publish_memory(std::move(memory), -1, 0, virt_addr, size);
+}
+
 }  // namespace
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem(rknn_context ctx, uint32_t size) {
@@ -123,14 +148,11 @@ RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_fd(rknn_context ctx, int32_t f
   });
 }
 
-RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_t phys_addr, void*,
-                                                       uint32_t) {
+RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_t phys_addr,
+                                                       void* virt_addr, uint32_t size) {
   return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
     CORELANE_TRY(check_context(ctx));
-    return error(Code::kUnsupported,
-                 "physical address {:#x} cannot be reached from this device, which has none; use "
-                 "rknn_create_mem, or rknn_create_mem_from_fd with the descriptor of the block",
-                 phys_addr);
+    return create_from_phys(ctx, phys_addr, virt_addr, size);
   });
 }
 

@@ -155,11 +155,31 @@ TEST(RknnMemory, PhysicalAddressesAndMediaBlocksAreRefusedWithTheWayOut) {
   const Model model(doubling({1, 4}));
   int block = 0;
   const std::string lines = lines_of([&] {
-    EXPECT_EQ(rknn_create_mem_from_phys(model.ctx, 0x1000, &block, 16), nullptr);
+    EXPECT_EQ(rknn_create_mem_from_phys(model.ctx, 0x1000, nullptr, 16), nullptr);
+    EXPECT_EQ(rknn_create_mem_from_phys(model.ctx, 0x1000, &block, 0), nullptr);
     EXPECT_EQ(rknn_create_mem_from_mb_blk(model.ctx, &block, 0), nullptr);
   });
   EXPECT_THAT(lines, HasSubstr("0x1000"));
   EXPECT_THAT(lines, HasSubstr("rknn_create_mem_from_fd"));
+}
+
+TEST(RknnMemory, ABlockAtAPhysicalAddressIsUsedAtItsVirtualOne) {
+  const Model model(doubling({1, 4}));
+  std::vector<float> in = {1, 2, 3, 4}, out(4);
+  const Mem from(rknn_create_mem_from_phys(model.ctx, 0x1000, in.data(), 16));
+  const Mem to(rknn_create_mem_from_phys(model.ctx, 0, out.data(), 16));
+  ASSERT_NE(from.mem, nullptr);
+  EXPECT_EQ(from.mem->virt_addr, in.data());
+  EXPECT_EQ(from.mem->flags, RKNN_TENSOR_MEMORY_FLAGS_FROM_PHYS);
+  EXPECT_EQ(from.mem->fd, -1);
+  for (const auto& [query, mem] :
+       {std::pair{RKNN_QUERY_INPUT_ATTR, from.mem}, std::pair{RKNN_QUERY_OUTPUT_ATTR, to.mem}}) {
+    rknn_tensor_attr attr = model.attr(query);
+    attr.type = RKNN_TENSOR_FLOAT32;
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, mem, &attr), RKNN_SUCC);
+  }
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  EXPECT_EQ(out, (std::vector<float>{2, 4, 6, 8}));
 }
 
 TEST(RknnMemory, DescriptorsThatCannotBeMappedAreRefused) {
