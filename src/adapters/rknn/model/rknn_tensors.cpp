@@ -1,6 +1,7 @@
 /// rknn_set_input_shapes and rknn_set_io_mem. Inputs and outputs: rknn_input.cpp, rknn_output.cpp.
 #include "adapters/rknn/model/rknn_tensors.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "adapters/rknn/model/rknn_model_facts.h"
@@ -10,18 +11,41 @@
 namespace corelane::rknn {
 namespace {
 
-/// Dimensions in the order of the model. Where no order is named it is that of INPUT_ATTR.
-Result<Shape> shape_of(const rknn_tensor_attr& attr, const IoTensor& io, const Chip& chip) {
+/// What the dimensions of an attr mean in the order of the model.
+struct Reading {
+  Shape said;   ///< By its fmt. Where that names no order it is that of INPUT_ATTR.
+  Shape other;  ///< With the dimensions of a picture in the other order.
+};
+
+Result<Reading> read_shape(const rknn_tensor_attr& attr, const IoTensor& io, const Chip& chip) {
   const IoEntry& entry = *io.entry;
   if (attr.n_dims > RKNN_MAX_DIMS)
     return error(Code::kInvalidArgument, "input '{}': n_dims {} is more than {}", entry.desc.name,
                  attr.n_dims, RKNN_MAX_DIMS);
   std::vector<std::int64_t> dims(attr.dims, attr.dims + attr.n_dims);
+  std::vector<std::int64_t> other = dims;
   const rknn_tensor_format fmt =
       attr.fmt == RKNN_TENSOR_UNDEFINED ? normal_attr(io, chip).fmt : attr.fmt;
-  if (fmt == RKNN_TENSOR_NHWC && dims.size() == 4) dims = {dims[0], dims[3], dims[1], dims[2]};
+  if (dims.size() == 4)
+    (fmt == RKNN_TENSOR_NHWC ? dims : other) = {dims[0], dims[3], dims[1], dims[2]};
   if (entry.desc.shape.rank() == 0 && dims == std::vector<std::int64_t>{1}) dims.clear();
-  return Shape(std::move(dims));
+  return Reading{Shape(std::move(dims)), Shape(std::move(other))};
+}
+
+/// Clients say NHWC and give the dimensions of NCHW, or the reverse. Where what they say is not
+/// listed, the one set that they can mean; null where there is none, or several.
+const std::vector<Shape>* meant_set(const std::vector<Reading>& given,
+                                    const std::vector<std::vector<Shape>>& sets) {
+  const auto said = [](const Reading& r, const Shape& s) { return r.said == s; };
+  const auto either = [](const Reading& r, const Shape& s) { return r.said == s || r.other == s; };
+  const std::vector<Shape>* found = nullptr;
+  for (const std::vector<Shape>& set : sets) {
+    if (std::ranges::equal(given, set, said)) return &set;
+    if (!std::ranges::equal(given, set, either)) continue;
+    if (found != nullptr) return nullptr;
+    found = &set;
+  }
+  return found;
 }
 
 /// One list of shapes for each choice, in the order of the inputs.
@@ -40,7 +64,7 @@ std::string allowed_shapes(const ProgramDescription& description) {
 Outcome Tensors::shapes_of(std::uint32_t count, const rknn_tensor_attr* attrs,
                            std::vector<Shape>& shapes) const {
   std::vector<bool> chosen(count);
-  shapes.resize(count);
+  std::vector<Reading> given(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     std::size_t place = attrs[i].index;
     const std::string name(attrs[i].name, strnlen(attrs[i].name, sizeof attrs[i].name));
@@ -53,9 +77,13 @@ Outcome Tensors::shapes_of(std::uint32_t count, const rknn_tensor_attr* attrs,
                      "input once",
                      i, name, attrs[i].index,
                      place >= count ? "no input" : "an input that another attr names");
-    CORELANE_ASSIGN(shapes[place], shape_of(attrs[i], queries_.input(place), facts_.chip));
+    CORELANE_ASSIGN(given[place], read_shape(attrs[i], queries_.input(place), facts_.chip));
     chosen[place] = true;
   }
+  if (const auto* set = meant_set(given, facts_.description->shape_sets))
+    shapes = *set;
+  else
+    for (Reading& reading : given) shapes.push_back(std::move(reading.said));
   return {};
 }
 

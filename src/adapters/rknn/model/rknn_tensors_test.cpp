@@ -116,6 +116,34 @@ TEST(RknnShapes, ShapesMayBeGivenInEitherOrder) {
   EXPECT_LT(rknn_set_input_shapes(model.ctx, 1, &attr), 0);
 }
 
+TEST(RknnShapes, DimensionsOfTheOtherOrderAreTakenWhereTheyMeanOneSet) {
+  const Model model(two_sizes());
+  rknn_tensor_attr attr = shaped(model, 0, {1, 3, 4, 6}, RKNN_TENSOR_NHWC);
+  ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 4, 6, 3}));
+  attr = shaped(model, 0, {1, 8, 10, 3}, RKNN_TENSOR_NCHW);
+  ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 8, 10, 3}));
+}
+
+TEST(RknnShapes, DimensionsThatMeanTwoSetsAreTakenAsTheyAreSaid) {
+  ImportOptions options;
+  options.shape_sets = {{Shape{1, 3, 3, 5}}, {Shape{1, 5, 3, 3}}, {Shape{1, 2, 4, 2}}};
+  const Model model(compiled(OnnxBuilder()
+                                 .input("x", {1, "c", "h", "w"})
+                                 .output("y", {1, "c", "h", "w"})
+                                 .node("Relu", {"x"}, {"y"})
+                                 .build(),
+                             options));
+  rknn_tensor_attr attr = shaped(model, 0, {1, 3, 3, 5}, RKNN_TENSOR_NHWC);
+  ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 3, 3, 5}));
+  EXPECT_EQ(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR).fmt, RKNN_TENSOR_NHWC);
+  attr = shaped(model, 0, {1, 3, 3, 5}, RKNN_TENSOR_NCHW);
+  ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
+  EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 3, 5, 3}));
+}
+
 TEST(RknnShapes, WhatIsNotListedFailsWithTheListAndChangesNothing) {
   const Model model(two_sizes());
   ASSERT_EQ(choose(model, {1, 4, 6, 3}), RKNN_SUCC);
