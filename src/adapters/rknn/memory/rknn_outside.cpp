@@ -18,6 +18,10 @@ Status OutsideMemory::ready(std::uint32_t flags) const {
     return error(Code::kWrongState,
                  "internal memory comes from the caller by the flags of rknn_init and is not "
                  "there yet; call rknn_set_internal_mem first");
+  return check_use(flags);
+}
+
+Status OutsideMemory::check_use(std::uint32_t flags) {
   if ((flags & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0)
     return error(Code::kWrongState,
                  "the context was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and answers "
@@ -69,7 +73,12 @@ Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
   CORELANE_ASSIGN(Program program, load_dumped(load_options(), [&](const LoadOptions& options) {
                     return Program::load(bytes, options, memory);
                   }));
+  // Chosen before: a new program begins with its first ones.
+  std::vector<Shape> shapes;
+  for (const TensorDesc& desc : runs_.frames().front().context.inputs())
+    shapes.push_back(desc.shape);
   CORELANE_TRY(adopt(std::move(program)));
+  CORELANE_TRY(runs_.keep_shapes(shapes));
   outside.weights = memory;
   outside.pending.reset();
   return runs_.io_memory().rebind_all(runs_.frames(), "rknn_set_weight_mem");

@@ -22,6 +22,9 @@ struct OutsideMemory {
 
   /// kWrongState with what is missing, where a context of these flags cannot run.
   Status ready(std::uint32_t flags) const;
+  /// kWrongState where it never can: it was made for its sizes alone. Shapes and memory are set
+  /// before the weights are there.
+  static Status check_use(std::uint32_t flags);
   /// The program of `bytes` bytes, into the weight memory `to`: from `pending`, or from the weight
   /// memory there was. kOutOfRange where `to` is too small or overlaps that one, kWrongState where
   /// the program is gone.

@@ -67,6 +67,16 @@ void Runs::set_frames(std::vector<Frame> frames) {
   note_shapes();
 }
 
+Status Runs::keep_shapes(const std::vector<Shape>& shapes) {
+  const bool chosen = std::ranges::all_of(shapes, &Shape::is_static);
+  if (!chosen ||
+      std::ranges::equal(frames_.front().context.inputs(), shapes, {}, &TensorDesc::shape))
+    return {};
+  for (Frame& frame : frames_) CORELANE_TRY(frame.context.set_input_shapes(shapes));
+  note_shapes();
+  return {};
+}
+
 void Runs::note_shapes() {
   std::vector<Shape> inputs, outputs;
   for (const TensorDesc& desc : frames_.front().context.inputs()) inputs.push_back(desc.shape);

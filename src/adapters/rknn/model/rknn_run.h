@@ -48,6 +48,8 @@ class Runs {
   /// Begins anew with these frames, whose tensors are those of `facts`.
   void set_frames(std::vector<Frame> frames) CORELANE_REQUIRES(mutex_);
   std::vector<Frame>& frames() CORELANE_REQUIRES(mutex_) { return frames_; }
+  /// Gives all frames these shapes, which an earlier program had; nothing where they are open.
+  Status keep_shapes(const std::vector<Shape>& shapes) CORELANE_REQUIRES(mutex_);
   /// Reports the shapes of the first frame to queries.
   void note_shapes() CORELANE_REQUIRES(mutex_);
   /// The frame of the next run.

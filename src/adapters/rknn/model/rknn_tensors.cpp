@@ -99,7 +99,7 @@ Outcome Tensors::set_input_shapes(std::uint32_t count, const rknn_tensor_attr* a
   if (Outcome bad = shapes_of(count, attrs, shapes); bad.code() != RKNN_SUCC) return bad;
   const ContextLock lock(runs_.mutex());
   if (!lock.ok()) return lock.refused();
-  CORELANE_TRY(runs_.ready());
+  CORELANE_TRY(OutsideMemory::check_use(facts_.flags));
   (void)runs_.complete_all();
   for (Frame& frame : runs_.frames()) {
     const Status status = frame.context.set_input_shapes(shapes);
@@ -123,7 +123,7 @@ Outcome Tensors::set_io_mem(const rknn_tensor_mem* mem, const rknn_tensor_attr& 
   CORELANE_ASSIGN(std::shared_ptr<Memory> memory, find_memory(mem));
   const ContextLock lock(runs_.mutex());
   if (!lock.ok()) return lock.refused();
-  if (runs_.outside().pending != nullptr) CORELANE_TRY(runs_.ready());
+  if (runs_.outside().pending != nullptr) CORELANE_TRY(OutsideMemory::check_use(facts_.flags));
   (void)runs_.complete_all();
   return runs_.io_memory().set(runs_.frames(), std::move(memory), attr);
 }

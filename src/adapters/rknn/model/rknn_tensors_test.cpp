@@ -116,6 +116,37 @@ TEST(RknnShapes, ShapesMayBeGivenInEitherOrder) {
   EXPECT_LT(rknn_set_input_shapes(model.ctx, 1, &attr), 0);
 }
 
+TEST(RknnShapes, ShapesAndMemoryAreSetBeforeTheWeightsAreThere) {
+  for (const std::uint32_t more : {0U, std::uint32_t{RKNN_FLAG_ASYNC_MASK}}) {
+    const Model model(two_sizes(), RKNN_FLAG_MEM_ALLOC_OUTSIDE | more);
+    ASSERT_EQ(choose(model, {1, 4, 6, 3}), RKNN_SUCC);
+    rknn_tensor_attr in = model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR);
+    EXPECT_EQ(dims(in), (Dims{1, 4, 6, 3}));
+    rknn_tensor_attr out = model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR);
+    EXPECT_EQ(dims(out), (Dims{1, 3, 4, 6}));
+    in.type = out.type = RKNN_TENSOR_FLOAT32;
+    in.w_stride = 0;
+    const Mem from(model.ctx, 72 * 4), to(model.ctx, 72 * 4);
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, from.mem, &in), RKNN_SUCC);
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, to.mem, &out), RKNN_SUCC);
+    EXPECT_EQ(model.run(), RKNN_ERR_FAIL) << "only the run needs weights";
+    rknn_mem_size sizes{};
+    ASSERT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &sizes, sizeof sizes), RKNN_SUCC);
+    const Mem weights(model.ctx, sizes.total_weight_size);
+    const Mem internal(model.ctx, sizes.total_internal_size);
+    ASSERT_EQ(rknn_set_weight_mem(model.ctx, weights.mem), RKNN_SUCC);
+    ASSERT_EQ(rknn_set_internal_mem(model.ctx, internal.mem), RKNN_SUCC);
+    EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 4, 6, 3}));
+    const Picture picture{1, 3, 4, 6};
+    const std::vector<float> x = ramp(72);
+    const std::vector<float> nhwc = picture.to_nhwc(x);
+    std::copy(nhwc.begin(), nhwc.end(), static_cast<float*>(from.mem->virt_addr));
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    ASSERT_EQ(rknn_wait(model.ctx, nullptr), RKNN_SUCC);
+    EXPECT_EQ(to.values<float>(72), times(x, 2));
+  }
+}
+
 TEST(RknnShapes, DimensionsOfTheOtherOrderAreTakenWhereTheyMeanOneSet) {
   const Model model(two_sizes());
   rknn_tensor_attr attr = shaped(model, 0, {1, 3, 4, 6}, RKNN_TENSOR_NHWC);
