@@ -73,8 +73,7 @@ void add_declared_outputs(const ::onnx::NodeProto& from, NetworkNode& node) {
   for (const auto& a : from.attribute()) {
     if (a.name() == "corelane_output_dtypes")
       for (int i = 0; i < std::min(outputs, a.ints_size()); ++i)
-        node.outputs[static_cast<std::size_t>(i)].dtype =
-            dtype_from_onnx(a.ints(i));
+        node.outputs[static_cast<std::size_t>(i)].dtype = dtype_from_onnx(a.ints(i));
     if (a.name() == "corelane_output_shapes")
       for (int i = 0; i < std::min(outputs, a.strings_size()); ++i)
         if (auto shape = parse_shape(a.strings(i)))

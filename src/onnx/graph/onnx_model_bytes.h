@@ -11,8 +11,8 @@ namespace corelane::onnx {
 /// kMalformed, kOutOfMemory.
 Status read_model(ByteSpan bytes, ::onnx::ModelProto& model);
 
-/// read_model(), and a check of the graph's structure; nodes that read what later ones make are put in
-/// order before. kMalformed, kOutOfMemory, kUnsupportedModel.
+/// read_model(), and a check of the graph's structure; nodes that read what later ones make are put
+/// in order before. kMalformed, kOutOfMemory, kUnsupportedModel.
 Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model);
 
 /// kUnsupportedModel from 2 GiB on, which protobuf cannot write.
