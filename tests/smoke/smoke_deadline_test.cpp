@@ -28,8 +28,10 @@ TEST(SmokeDeadline, AHungRunTimesOutAndTheNextOneIsRight) {
   Duration allowed = 10ms;
   do {  // On a loaded machine a job may miss its deadline before it starts.
     allowed *= 2;
+    // From here, not from record().queued: the time limit begins before the job is queued.
+    const TimePoint begin = real_clock()->now();
     ASSERT_EQ(context.run(with_timeout(allowed)).code(), Code::kTimeout);
-    EXPECT_GE(context.record().ended - context.record().queued, allowed);
+    EXPECT_GE(context.record().ended - begin, allowed);
   } while (!faults->struck());
   EXPECT_EQ(y, std::vector<float>(4));
   EXPECT_EQ(device->counters().resets, 1U);
