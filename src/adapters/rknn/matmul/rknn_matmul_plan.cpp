@@ -81,7 +81,7 @@ T member(const void* info, std::size_t offset) noexcept {
 /// iommu_domain_id of a caller whose struct may end before it: 0 when it lies on another page, so
 /// that the look is never an access violation, or makes no sense. A checker of addresses would
 /// report the look itself, hence the attribute.
-__attribute__((no_sanitize_address, noinline)) std::int32_t doubtful_domain(
+__attribute__((no_sanitize_address, no_sanitize_thread, noinline)) std::int32_t doubtful_domain(
     const void* info) noexcept {
   constexpr std::uintptr_t kPage = 4096;
   constexpr std::size_t kAt = offsetof(rknn_matmul_info, iommu_domain_id);
