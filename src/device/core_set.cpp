@@ -1,6 +1,6 @@
 #include "corelane/device/core_set.h"
 
-#include "device/text_parts.h"
+#include "base/text_parts.h"
 
 namespace corelane::device {
 
@@ -74,13 +74,13 @@ Result<CoreSet> parse_core_set(std::string_view text) {
   if (text == "any") return CoreSet::any();
   if (text == "platform" || text == "all") return CoreSet::platform();
   if (text.substr(0, 4) == "any:") {
-    const auto count = whole_number<std::size_t>(text.substr(4));
+    const auto count = parse_number<std::size_t>(text.substr(4));
     if (!count || *count == 0 || *count > CoreSet::kMaxCores) return wrong(text.substr(4));
     return CoreSet::any(*count);
   }
   std::uint64_t bits = 0;
   CORELANE_TRY(for_each_part(text, ',', [&](std::string_view token) -> Status {
-    const auto core = whole_number<std::size_t>(token);
+    const auto core = parse_number<std::size_t>(token);
     if (!core || *core >= CoreSet::kMaxCores) return wrong(token);
     bits |= std::uint64_t{1} << *core;
     return {};

@@ -1,8 +1,8 @@
 #include <random>
 
 #include "base/sync.h"
+#include "base/text_parts.h"
 #include "corelane/device/fault.h"
-#include "device/text_parts.h"
 
 namespace corelane::device {
 namespace {
@@ -12,7 +12,7 @@ constexpr std::string_view kKeys = "hang, crash, slow, slow_ms, short, flip, oom
 /// `low` to `high`, both allowed.
 Status read_number(std::string_view key, std::string_view text, double low, double high,
                    double& out) {
-  const auto number = whole_number<double>(text);
+  const auto number = parse_number<double>(text);
   out = number.value_or(0);
   if (number && out >= low && out <= high) return {};
   return error(Code::kInvalidArgument, "faults: '{}={}' is not a number from {} to {}", key, text,
@@ -35,7 +35,7 @@ Status read_entry(std::string_view key, std::string_view value, FaultPlan& plan)
     return {};
   }
   if (key == "seed") {
-    const auto seed = whole_number<decltype(plan.seed)>(value);
+    const auto seed = parse_number<decltype(plan.seed)>(value);
     plan.seed = seed.value_or(0);
     if (seed) return {};
     return error(Code::kInvalidArgument, "faults: 'seed={}' is not a whole number", value);

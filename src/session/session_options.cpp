@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/text_parts.h"
 #include "corelane/session/session.h"
-#include "device/text_parts.h"
 
 namespace corelane {
 namespace {
@@ -105,7 +105,7 @@ Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
       rest = trimmed(rest.substr(1));
       continue;
     }
-    const auto core = device::whole_number<std::size_t>(token);
+    const auto core = parse_number<std::size_t>(token);
     if (!core)
       return bad_schedule(text, fmt::format("has '{}', which is not a core number", token));
     cores.push_back(*core);

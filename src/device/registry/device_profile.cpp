@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/text_parts.h"
+#include "base/text_parts.h"
 
 namespace corelane::device {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::string_view kGeneric = "generic:";
 /// N of "generic:N"; 0 for anything else.
 std::size_t generic_cores(const DriverDescription& driver, std::string_view profile) {
   if (!profile.starts_with(kGeneric)) return 0;
-  const auto cores = whole_number<std::size_t>(profile.substr(kGeneric.size())).value_or(0);
+  const auto cores = parse_number<std::size_t>(profile.substr(kGeneric.size())).value_or(0);
   return cores <= driver.most_generic_cores ? cores : 0;
 }
 

@@ -1,5 +1,5 @@
+#include "base/text_parts.h"
 #include "corelane/device/registry.h"
-#include "device/text_parts.h"
 
 namespace corelane::device {
 namespace {

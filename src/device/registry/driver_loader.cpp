@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "base/text_parts.h"
 #include "corelane/base/file.h"
-#include "device/text_parts.h"
 
 namespace corelane::device {
 namespace {

@@ -2,26 +2,18 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <optional>
+
+#include "base/text_parts.h"
 
 namespace corelane::drivers::null {
 namespace {
 
-/// All of the text, or nothing.
-template <class T>
-std::optional<T> read_number(std::string_view text) {
-  T value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// "core1=2.5": core 1 takes 2.5 times as long.
 Status read_factor(std::string_view key, std::string_view value, Script& script) {
   constexpr std::string_view kCore = "core";
-  const auto core = read_number<std::size_t>(key.substr(kCore.size()));
-  const auto factor = read_number<double>(value);
+  const auto core = parse_number<std::size_t>(key.substr(kCore.size()));
+  const auto factor = parse_number<double>(value);
   if (!core || *core >= script.core_factors.size())
     return error(Code::kInvalidArgument, "null device: option '{}' names no core of 0 to {}", key,
                  script.core_factors.size() - 1);
@@ -38,7 +30,7 @@ Status read_option(std::string_view key, std::string_view value, Script& script)
     return {};
   }
   if (key == "fail" || key == "threads") {
-    const auto number = read_number<std::uint64_t>(value);
+    const auto number = parse_number<std::uint64_t>(value);
     if (!number || (key == "threads" && *number > 1))
       return error(Code::kInvalidArgument, "null device: '{}={}' is not {}", key, value,
                    key == "fail" ? "a whole number" : "0 or 1");
@@ -69,7 +61,7 @@ Duration Script::time_of(std::uint64_t core_bits, std::uint32_t batch) const {
 Result<Duration> parse_duration(std::string_view text) {
   std::size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
-  const auto number = read_number<std::uint32_t>(text.substr(0, digits));
+  const auto number = parse_number<std::uint32_t>(text.substr(0, digits));
   const std::string_view unit = text.substr(digits);
   std::int64_t scale = 0;
   if (unit == "ns") scale = 1;

@@ -1,9 +1,10 @@
 #include "drivers/rknn/vendor_layers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
+
+#include "base/text_parts.h"
 
 namespace corelane::drivers::rknn {
 namespace {
@@ -20,14 +21,6 @@ Words words_of(std::string_view line) {
     at = end;
   }
   return words;
-}
-
-template <class T>
-std::optional<T> number_in(std::string_view text) {
-  T value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 /// The indices of the columns; past the last one when the table has none of that name.
@@ -60,8 +53,8 @@ std::string_view word_at(const Words& row, std::size_t column) {
 
 /// Times above 1e12 us, eleven days, are no times.
 std::optional<device::LayerTime> layer_of(const Words& row, const Columns& columns) {
-  if (row.empty() || !number_in<std::uint32_t>(row[0])) return std::nullopt;
-  const auto micros = number_in<double>(word_at(row, columns.time));
+  if (row.empty() || !parse_number<std::uint32_t>(row[0])) return std::nullopt;
+  const auto micros = parse_number<double>(word_at(row, columns.time));
   if (!micros || !(*micros >= 0 && *micros < 1e12)) return std::nullopt;
   device::LayerTime layer;
   layer.type = word_at(row, columns.type);

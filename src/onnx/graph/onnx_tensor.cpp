@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <span>
 
+#include "base/text_parts.h"
 #include "corelane/tensor/convert.h"
 
 namespace corelane::onnx {
@@ -173,9 +173,7 @@ void release(google::protobuf::RepeatedField<V>& field) {
 
 Result<std::uint64_t> whole_number(const T& tensor, const std::string& key,
                                    const std::string& text) {
-  std::uint64_t v = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (ec == std::errc() && end == text.data() + text.size()) return v;
+  if (const auto number = parse_number<std::uint64_t>(text)) return *number;
   return error(Code::kMalformed, "tensor '{}': external data {} '{}' is not a whole number",
                tensor.name(), key, text);
 }

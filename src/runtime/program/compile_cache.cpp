@@ -13,9 +13,9 @@
 #include <system_error>
 #include <vector>
 
+#include "base/text_parts.h"
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
-#include "device/text_parts.h"
 
 namespace corelane::runtime {
 namespace fs = std::filesystem;
@@ -90,7 +90,7 @@ std::optional<CompileCache> CompileCache::from_environment() {
   if (enabled != nullptr && std::string_view(enabled) == "0") return std::nullopt;
   std::uint64_t limit_mb = kDefaultLimitMb;
   if (const char* text = std::getenv("CORELANE_CACHE_LIMIT_MB")) {
-    const auto given = device::whole_number<std::uint64_t>(text);
+    const auto given = parse_number<std::uint64_t>(text);
     if (given && *given <= (1U << 24))
       limit_mb = *given;
     else

@@ -8,12 +8,12 @@
 
 #include "corelane/base/status.h"
 
-namespace corelane::device {
+namespace corelane {
 
-/// The number that the whole of `text` writes; nullopt for anything else, signs and blanks
-/// included.
+/// The number that the whole of `text` writes, in the locale "C"; nullopt for anything else, such
+/// as blanks, a sign "+", and a minus where T has no sign.
 template <class T>
-std::optional<T> whole_number(std::string_view text) {
+std::optional<T> parse_number(std::string_view text) {
   T value{};
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -31,4 +31,4 @@ Status for_each_part(std::string_view text, char separator, const F& f) {
   return {};
 }
 
-}  // namespace corelane::device
+}  // namespace corelane
