@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable, Iterable, Iterator
 
 from .. import _arrays
 from .options import OPTIONS
@@ -22,6 +22,16 @@ def _is(value: Any, name: str) -> bool:
                for kind in type(value).__mro__)
 
 
+def _entries(get: Callable[[str], str], keys: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The entries of these keys that onnxruntime's options have."""
+    for key in keys:
+        try:
+            value = get(key)
+        except RuntimeError:  # It has none of that name.
+            continue
+        yield key, value
+
+
 def session_options(given: Any) -> SessionOptions:
     """As they are, or with the settings and the entries of onnxruntime's. What those hold beyond that
     (dimensions, initializers, libraries) cannot be read from them. TypeError for anything else."""
@@ -33,21 +43,14 @@ def session_options(given: Any) -> SessionOptions:
     for name in SessionOptions._names():
         if hasattr(given, name):
             setattr(made, name, getattr(given, name))
-    for key in _SESSION_ENTRIES:
-        try:
-            made.add_session_config_entry(key, given.get_session_config_entry(key))
-        except RuntimeError:  # It has none of that name.
-            continue
+    for key, value in _entries(given.get_session_config_entry, _SESSION_ENTRIES):
+        made.add_session_config_entry(key, value)
     return made
 
 
 def _run_options(given: Any) -> RunOptions:
     made = RunOptions()
-    for key in RUN_ENTRIES:
-        try:
-            value = given.get_run_config_entry(key)
-        except RuntimeError:  # It has none of that name.
-            continue
+    for key, value in _entries(given.get_run_config_entry, RUN_ENTRIES):
         made.add_run_config_entry(key, value)
     made.terminate = given.terminate
     return made
