@@ -45,8 +45,10 @@ class Stub(unittest.TestCase):
         self.assertIn("librknnrt", made.device()["engine"])
 
     def test_as_many_contexts_are_destroyed_as_made(self):
-        for options, contexts in ((dict(schedule=[0]), 1), (dict(schedule=[2, 0], threads_per_core=2), 4),
-                                  (dict(schedule=[0, 1, 2]), 3), (dict(tp_mode="0,1,2"), 1)):
+        # A thread makes its context with its first task: each core has one at least, and one of two
+        # threads of a core may do all of its tasks.
+        for options, least, most in ((dict(schedule=[0]), 1, 1), (dict(schedule=[2, 0], threads_per_core=2), 2, 4),
+                                     (dict(schedule=[0, 1, 2]), 3, 3), (dict(tp_mode="0,1,2"), 1, 1)):
             with self.subTest(**options):
                 made, counts = self.open(**options)
                 for future in [made.submit(None, {"x": X}) for _ in range(8)]:
@@ -56,7 +58,8 @@ class Stub(unittest.TestCase):
                 gc.collect()
                 now = counts()
                 # One init describes the image, one holds it; each context is a duplicate of that.
-                self.assertEqual((now.inits, now.dups, now.core_masks), (2, contexts, contexts))
+                self.assertIn(now.dups, range(least, most + 1))
+                self.assertEqual((now.inits, now.core_masks), (2, now.dups))
                 self.assertEqual((now.destroys, now.runs), (now.inits + now.dups, 8))
 
     def test_independent_contexts(self):
