@@ -149,6 +149,7 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
     if (!table_.begin_here(self, queue, submission.cores)) return std::nullopt;
   }
   bindings.set_batch(submission.batch);
+  bindings.set_cores(submission.cores);
   Aftermath after;
   Outcome outcome = run_engine(self, false);
   if (outcome.lost) {

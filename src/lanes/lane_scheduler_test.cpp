@@ -103,6 +103,19 @@ TEST(LaneScheduler, AllCoresAreTakenByTheCallersOwnRunAndByAJob) {
   EXPECT_EQ(job->record().core_bits, 7U);
 }
 
+TEST(LaneScheduler, TheEngineIsToldWhatAJobAsksForWhenItChanges) {
+  FakeDevice fake(1);
+  std::vector<device::CoreSet> told;
+  fake.state->on_cores = [&](const device::CoreSet& cores) { told.push_back(cores); };
+  device::Submission job = fake.job();
+  for (const device::CoreSet& asked : {device::CoreSet::any(), device::CoreSet::of({0}),
+                                       device::CoreSet::of({0}), device::CoreSet::platform()}) {
+    job.cores = asked;
+    ASSERT_TRUE(fake.queue->run(job).ok());
+  }
+  EXPECT_THAT(told, testing::ElementsAre(device::CoreSet::of({0}), device::CoreSet::platform()));
+}
+
 TEST(LaneScheduler, BindingsInUseAreBusyUntilReleased) {
   FakeDevice fake(2);
   Gate gate;

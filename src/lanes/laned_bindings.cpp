@@ -310,6 +310,10 @@ Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bo
     slot->request->set_batch(batch_);
     slot->batch = batch_;
   }
+  if (slot->cores != cores_) {
+    slot->request->set_cores(cores_);
+    slot->cores = cores_;
+  }
   return slot;
 }
 

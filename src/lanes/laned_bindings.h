@@ -45,6 +45,8 @@ class LanedBindings final : public device::Bindings {
   /// Copies the results from their shadows.
   Status copy_out();
   void set_batch(std::uint32_t batch) noexcept { batch_ = batch; }
+  /// What the job asks for, not what it gets.
+  void set_cores(const device::CoreSet& asked) noexcept { cores_ = asked; }
   Outcome run(std::uint64_t core_bits, bool shadow) noexcept;
   void start(std::uint64_t core_bits, bool shadow, std::function<void(Outcome)> done);
 
@@ -72,6 +74,7 @@ class LanedBindings final : public device::Bindings {
     std::size_t core = 0;
     std::uint64_t stamp = 0;
     std::uint32_t batch = 1;
+    device::CoreSet cores;
     std::vector<std::uint64_t> inputs;
     std::vector<std::uint64_t> outputs;
     std::unique_ptr<device::LaneRequest> request;
@@ -110,6 +113,7 @@ class LanedBindings final : public device::Bindings {
   std::uint64_t bytes_in_ = 0;
   std::uint64_t bytes_out_ = 0;
   std::uint32_t batch_ = 1;
+  device::CoreSet cores_;
   std::size_t held_ = 0;  ///< Bytes allocated here, counted in the executable.
   std::atomic<bool> busy_{false};
 };

@@ -71,7 +71,8 @@ class Stub(unittest.TestCase):
         self.assertEqual((now.inits, now.dups, now.destroys), (4, 2, 6))
 
     def test_cores_become_the_mask(self):
-        for options, mask in ((dict(schedule=[2]), 4), (dict(tp_mode="0,1"), 3), (dict(tp_mode="0,1,2"), 7)):
+        for options, mask in ((dict(schedule=[2]), 4), (dict(tp_mode="0,1"), 3), (dict(tp_mode="0,1,2"), 7),
+                              (dict(tp_mode="all"), 0xffff), (dict(tp_mode="auto"), 0)):
             made, counts = self.open(**options)
             made.run(None, {"x": X})
             self.assertEqual(counts().last_mask, mask)

@@ -43,6 +43,9 @@ class LaneRequest {
   /// Samples in the runs to come, for engines whose time depends on it. Called when it changes; it
   /// is 1 before.
   virtual void set_batch(std::uint32_t /*batch*/) {}
+  /// What the runs to come ask for, of which `core_bits` are the grant: for engines whose library
+  /// chooses cores itself. Called when it changes; it is "any" before.
+  virtual void set_cores(const CoreSet& /*asked*/) {}
   /// Runs and blocks. `core_bits` are the cores granted, as many as the request's width. Fails with
   /// kEngineFailed, kOutOfMemory (an open output that does not fit; nothing is written past the
   /// end), or the code of a host operator. kDeviceReset means that the core must be made anew.

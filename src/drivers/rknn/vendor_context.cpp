@@ -123,12 +123,14 @@ Status VendorContext::set_input_shapes(std::vector<rknn_tensor_attr>& shapes) {
   return {};
 }
 
-Status VendorContext::set_cores(std::uint64_t core_bits) {
-  const int result = library_->api().set_core_mask(handle_, static_cast<rknn_core_mask>(core_bits));
+Status VendorContext::set_cores(std::uint32_t mask) {
+  const int result = library_->api().set_core_mask(handle_, static_cast<rknn_core_mask>(mask));
   if (result >= 0) return {};
-  return library_->failed(
-      "rknn_set_core_mask", result, Code::kUnsupported,
-      fmt::format("cores '{}' cannot be chosen", device::CoreSet::mask(core_bits).to_string()));
+  const std::string cores = mask == RKNN_NPU_CORE_AUTO  ? "any"
+                            : mask == RKNN_NPU_CORE_ALL ? "all"
+                                                        : device::CoreSet::mask(mask).to_string();
+  return library_->failed("rknn_set_core_mask", result, Code::kUnsupported,
+                          fmt::format("cores '{}' cannot be chosen", cores));
 }
 
 }  // namespace corelane::drivers::rknn

@@ -46,8 +46,9 @@ class VendorContext {
   Result<std::string> layer_text() const;
   /// All inputs, with the dimensions wanted. kShapeMismatch when the image does not allow them.
   Status set_input_shapes(std::vector<rknn_tensor_attr>& shapes);
-  /// kUnsupported when the image or the chip does not run on these cores together.
-  Status set_cores(std::uint64_t core_bits);
+  /// A mask of the API: bits of cores, or its AUTO or ALL. kUnsupported when the image or the chip
+  /// does not run on these cores together.
+  Status set_cores(std::uint32_t mask);
 
  private:
   VendorContext(std::shared_ptr<const Library> library, rknn_context handle, bool owns_weights)

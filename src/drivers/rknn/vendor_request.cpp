@@ -1,6 +1,7 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "corelane/base/log.h"
@@ -42,6 +43,8 @@ class VendorRequest final : public device::LaneRequest {
     outputs_[index].bound = tensor;
     return {};
   }
+
+  void set_cores(const device::CoreSet& asked) override { asked_ = asked; }
 
   Status run(std::uint64_t core_bits) override {
     try {
@@ -86,17 +89,37 @@ class VendorRequest final : public device::LaneRequest {
     ByteVector wire;  ///< In the form of the library, where that is not the caller's.
   };
 
-  /// Several cores that the image or the chip does not run together: the first of them alone, as
-  /// the library does by itself. The others stay granted, so nothing else runs there meanwhile.
+  /// What the library was told last, and for what.
+  struct Choice {
+    std::uint32_t mask = 0, granted = 0, sent = 0;
+  };
+
+  /// "Any" and "all" are the library's own choice, and said in its words.
+  std::uint32_t mask_of(std::uint64_t core_bits) const {
+    if (asked_.kind() == device::CoreSet::Kind::kPlatform) return RKNN_NPU_CORE_ALL;
+    if (asked_ == device::CoreSet::any()) return RKNN_NPU_CORE_AUTO;
+    return static_cast<std::uint32_t>(core_bits);
+  }
+
+  /// A library that refuses a choice of its own is told the granted cores. Several cores that the
+  /// image or the chip does not run together: the first of them alone, as the library does by
+  /// itself. The others stay granted, so nothing else runs there meanwhile.
   Status choose_cores(std::uint64_t core_bits) {
-    if (core_bits == core_bits_ || !program_->chooses_cores()) return {};
-    Status status = context_->set_cores(core_bits);
-    if (!status.ok() && !std::has_single_bit(core_bits)) {
+    if (!program_->chooses_cores()) return {};
+    const std::uint32_t mask = mask_of(core_bits);
+    const auto granted = static_cast<std::uint32_t>(core_bits);
+    if (choice_ && choice_->mask == mask && (choice_->sent == mask || choice_->granted == granted))
+      return {};
+    choice_.reset();
+    std::uint32_t sent = mask;
+    Status status = context_->set_cores(sent);
+    if (!status.ok() && sent != granted) status = context_->set_cores(sent = granted);
+    if (!status.ok() && !std::has_single_bit(granted)) {
       if (program_->first_remark())
         log::info("rknn", "jobs on several cores run on the first of them: {}", status.message());
-      status = context_->set_cores(core_bits & (~core_bits + 1));
+      status = context_->set_cores(sent = granted & (~granted + 1));
     }
-    core_bits_ = status.ok() ? core_bits : 0;
+    if (status.ok()) choice_ = {mask, granted, sent};
     return status;
   }
 
@@ -211,7 +234,8 @@ class VendorRequest final : public device::LaneRequest {
   std::vector<Port> input_ports_;
   std::vector<Slot> inputs_;
   std::vector<Slot> outputs_;
-  std::uint64_t core_bits_ = 0;  ///< Chosen last; 0: never.
+  device::CoreSet asked_;
+  std::optional<Choice> choice_;  ///< Empty: never, or it failed.
 };
 
 }  // namespace

@@ -66,7 +66,8 @@ struct FakeEngineState {
   std::atomic<int> let_go{0};            ///< Inputs set to null.
   bool event_driven = false;             ///< Runs start and end in the thread that submits.
   std::atomic<int> on_core[64] = {};
-  std::atomic<bool> overlap{false};  ///< Two runs were on one core at once.
+  std::atomic<bool> overlap{false};                      ///< Two runs were on one core at once.
+  std::function<void(const device::CoreSet&)> on_cores;  ///< With what a request is told.
 };
 
 class FakeRequest final : public device::LaneRequest {
@@ -83,6 +84,9 @@ class FakeRequest final : public device::LaneRequest {
     ++state_->binds;
     output_ = tensor;
     return {};
+  }
+  void set_cores(const device::CoreSet& asked) override {
+    if (state_->on_cores) state_->on_cores(asked);
   }
   Status run(std::uint64_t core_bits) override {
     ++state_->runs;

@@ -189,6 +189,29 @@ TEST_F(StubDevice, JobsRunOnTheCoresTheyWereGranted) {
   EXPECT_EQ(counters_->now().last_mask, 7U);
 }
 
+TEST_F(StubDevice, AnyCoreAndAllCoresAreTheLibrarysChoice) {
+  open_stub("vendor");
+  prepare(image_text(kFloats));
+  ASSERT_TRUE(run(CoreSet::platform()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 0xffffU);
+  ASSERT_TRUE(run(CoreSet::any()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 0U);
+  ASSERT_TRUE(run(CoreSet::any()).ok());
+  EXPECT_EQ(counters_->now().core_masks, 2U) << "the mask is set when it changes";
+  ASSERT_TRUE(run(CoreSet::any(2)).ok());
+  EXPECT_EQ(counters_->now().last_mask, 3U);
+}
+
+TEST_F(StubDevice, LibraryThatTakesNoChoiceIsToldTheCores) {
+  open_stub("vendor");
+  prepare(image_text(std::string(kFloats) + "fail rknn_set_core_mask -1\n"));
+  ASSERT_TRUE(run(CoreSet::any()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 1U);
+  bindings_ = *executable_->new_bindings();
+  ASSERT_TRUE(run(CoreSet::platform()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 1U);
+}
+
 TEST_F(StubDevice, ImageOfOneCoreRunsOnTheFirstOfSeveral) {
   open_stub("vendor");
   prepare(image_text(std::string(kFloats) + "fail rknn_set_core_mask -1\n"));
