@@ -3,6 +3,7 @@
 
 #include "base/onnx_fields.h"
 #include "base/wire.h"
+#include "corelane/base/bytes.h"
 #include "corelane/program/program_file.h"
 #include "program/program_format.h"
 
@@ -68,6 +69,34 @@ const ForeignMagic* find_foreign(ByteSpan bytes, std::span<const ForeignMagic> f
     if (found == nullptr || magic.offset < found->offset) found = &magic;
   }
   return found;
+}
+
+Status check_foreign(ByteSpan bytes, const ForeignMagic& magic, std::string_view name) {
+  // Formats count up from 1, in steps that are years apart.
+  constexpr std::uint64_t kMostVersions = 255;
+  if (magic.header == 0) return {};
+  constexpr std::string_view kNext =
+      "the file is damaged or cut short: copy it again, or compile "
+      "the ONNX model it came from with `corelane compile`";
+  if (bytes.size() <= magic.header)
+    return error(Code::kMalformed,
+                 "{} begins as a vendor-compiled {} file, but has {} bytes, and its header alone "
+                 "has {}; {}",
+                 name, magic.kind, bytes.size(), magic.header, kNext);
+  ByteReader numbers(bytes.subspan(magic.header - 16, 16));
+  CORELANE_ASSIGN(const auto version, numbers.read<std::uint64_t>());
+  CORELANE_ASSIGN(const auto length, numbers.read<std::uint64_t>());
+  if (version == 0 || version > kMostVersions)
+    return error(Code::kMalformed,
+                 "{} begins as a vendor-compiled {} file, but says {} is its format, and 1 to {} "
+                 "can be; {}",
+                 name, magic.kind, version, kMostVersions, kNext);
+  if (length == 0 || length > bytes.size() - magic.header)
+    return error(Code::kMalformed,
+                 "{} begins as a vendor-compiled {} file, but says {} bytes follow its header, and "
+                 "{} do; {}",
+                 name, magic.kind, length, bytes.size() - magic.header, kNext);
+  return {};
 }
 
 FileKind detect_file_kind(ByteSpan bytes, std::span<const ForeignMagic> foreign) noexcept {

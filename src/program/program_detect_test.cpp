@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -23,6 +24,28 @@ TEST(DetectFileKind, TheMagicWithoutOurTagIsTheVendors) {
   EXPECT_EQ(kind_of("RKNNCLP"), FileKind::kVendor);
   EXPECT_EQ(kind_of("RKNNCLP2"), FileKind::kVendor);
   EXPECT_EQ(kind_of("RKNN"), FileKind::kVendor);
+}
+
+TEST(CheckForeign, AFileThatCannotHaveTheHeaderIsDamaged) {
+  const auto check = [](const std::string& s) {
+    const auto& rows = testing::foreign_rows();
+    return check_foreign(as_byte_span(s), *find_foreign(as_byte_span(s), rows), "'m.rknn'");
+  };
+  const std::string whole = testing::vendor_file("the data");
+  EXPECT_TRUE(check(whole).ok());
+  EXPECT_TRUE(check(whole + "{\"target\": \"rk3588\"}").ok()) << "a text may follow the data";
+  EXPECT_TRUE(check("\x20\0\0\0RKNN\0\0"s).ok()) << "a FlatBuffer has no such header";
+  std::string version = whole, length = whole;
+  version[8] = 0;
+  length[23] = 1;
+  for (const std::string& damaged :
+       {"RKNN"s, "RKNN garbage"s, whole.substr(0, 24), whole.substr(0, 31), version, length,
+        whole.substr(0, 8) + whole}) {
+    const Status status = check(damaged);
+    EXPECT_EQ(status.code(), Code::kMalformed) << damaged;
+    EXPECT_THAT(status.message(),
+                ::testing::HasSubstr("'m.rknn' begins as a vendor-compiled rknn"));
+  }
 }
 
 TEST(DetectFileKind, AFlatBufferIdentifierIsTheVendors) {

@@ -225,8 +225,8 @@ TEST(ProgramFile, OtherKindsOfFilesNameTheWayOut) {
     const char* words;
   } cases[] = {
       {"m.onnx", std::string("\x08\x08\x3a\x03\x12\x01g", 7), Code::kMalformed, "corelane compile"},
-      {"vendor.rknn", std::string("RKNN\0\0\0\0\1\0\0\0", 12), Code::kForeignImage,
-       "CORELANE_DEVICE=rknn"},
+      {"vendor.rknn", testing::vendor_file("data"), Code::kForeignImage, "CORELANE_DEVICE=rknn"},
+      {"cut.rknn", testing::vendor_file("data").substr(0, 26), Code::kMalformed, "4 bytes follow"},
       {"crypt.rknn", "CYPTRKNN12345678", Code::kForeignImage, "encrypted"},
       {"text.rknn", "hello", Code::kMalformed, "corelane compile model.onnx -o model.rknn"},
       {"empty.rknn", "", Code::kMalformed, "0 bytes"},

@@ -55,6 +55,7 @@ Status check_kind(ByteSpan bytes, std::string_view name, std::string_view argume
                    "{} -o model.rknn`",
                    name, argument);
     case FileKind::kVendor:
+      CORELANE_TRY(check_foreign(bytes, *find_foreign(bytes, foreign), name));
       return error(Code::kForeignImage,
                    "{} is a vendor-compiled image, which only the vendor's runtime understands: "
                    "select that device (CORELANE_DEVICE={}), or compile the ONNX model it came "

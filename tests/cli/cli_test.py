@@ -3,6 +3,7 @@
 python cli_test.py BUILD/bin/corelane
 """
 import json
+import struct
 import sys
 
 import numpy as np
@@ -167,7 +168,7 @@ class Cli(CliTest):
         self.assertIn("missing.onnx", missing.stderr)
         (self.path / "text.rknn").write_text("not a model at all")
         self.assertEqual(run("inspect", self.path / "text.rknn").returncode, 4)
-        (self.path / "vendor.rknn").write_bytes(b"RKNN\0\0\0\0" + bytes(200))
+        (self.path / "vendor.rknn").write_bytes(b"RKNN\0\0\0\0" + struct.pack("<QQ", 6, 200) + bytes(200))
         vendor = run("run", self.path / "vendor.rknn", "--random")
         self.assertEqual(vendor.returncode, 4)
         self.assertIn("corelane compile", vendor.stderr)

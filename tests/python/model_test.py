@@ -1,6 +1,7 @@
 """Models: sources, shapes, layouts, quantised outputs, batches, shared weights, metadata."""
 import os
 import pathlib
+import struct
 import tempfile
 import unittest
 import warnings
@@ -110,7 +111,7 @@ class Sources(unittest.TestCase):
 
     def test_vendor_files_name_the_way_out(self):
         with self.assertRaises(RuntimeError) as caught:
-            ort.InferenceSession(b"RKNN" + bytes(200), providers=[NPU])
+            ort.InferenceSession(b"RKNN" + struct.pack("<IQQ", 0, 6, 200) + bytes(200), providers=[NPU])
         self.assertIn("corelane compile", str(caught.exception))
 
 

@@ -18,6 +18,10 @@ struct FileMagic {
   std::string bytes;       ///< The bytes of the file at `offset`; not empty.
   std::size_t offset = 0;  ///< Bytes from the beginning of the file.
   bool encrypted = false;  ///< Recognised only to report that it cannot be read.
+  /// Bytes of the header, of which the last 16 are the version of the format and the bytes that
+  /// follow, both little-endian. A file that cannot have such a header is damaged. 0: not looked
+  /// at.
+  std::size_t header = 0;
 };
 
 /// A read-only private mapping of a regular file. Move-only; the bytes live as long as it does.

@@ -43,6 +43,10 @@ CORELANE_API FileKind detect_file_kind(ByteSpan bytes,
 /// does. Any thread.
 CORELANE_API const ForeignMagic* find_foreign(ByteSpan bytes,
                                               std::span<const ForeignMagic> foreign) noexcept;
+
+/// kMalformed where `bytes`, the whole of a file that begins as `magic` says, cannot have the
+/// header of such a file: it is damaged or cut. `name` is what the message calls it. Any thread.
+CORELANE_API Status check_foreign(ByteSpan bytes, const ForeignMagic& magic, std::string_view name);
 /// "program", "onnx", "vendor", "vendor-crypted", "unknown". Any thread.
 CORELANE_API std::string_view file_kind_name(FileKind kind) noexcept;
 

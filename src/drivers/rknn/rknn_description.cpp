@@ -15,8 +15,9 @@ const DriverDescription& describe_rknn() {
     d.kind = "rknn";
     d.chips = drivers::chips::known_chips(kMostCores);
     d.most_generic_cores = kMostCores;
-    // Older tools write the first word, newer ones a FlatBuffer with the same file identifier.
-    d.files = {{"rknn", "RKNN"},
+    // Older tools write the first word, four bytes of zero, the version and the length of the data;
+    // newer ones a FlatBuffer with the same file identifier.
+    d.files = {{"rknn", "RKNN", 0, false, 24},
                {"rknn", "CYPTRKNN", 0, true},
                {"rknn", "CRYPTRKNN", 0, true},
                {"rknn", "RKNE", 0, true},

@@ -234,6 +234,8 @@ Result<std::shared_ptr<ProgramState>> load_foreign(const LoadInput& input,
                  "vendor-compiled file, by its first bytes ({})",
                  input.name(), first_bytes(input.bytes));
   if (!takes(info, kind)) {
+    // A device that takes the kind looks at the header itself.
+    if (known != nullptr) CORELANE_TRY(check_foreign(input.bytes, *known, input.name()));
     return error(
         Code::kForeignImage,
         "{} is compiled by the vendor's tool and opaque to device '{}'; compile the ONNX model it "

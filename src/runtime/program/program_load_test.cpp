@@ -10,6 +10,7 @@
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
 #include "corelane/onnx/onnx_import.h"
+#include "program/testing/foreign_files.h"
 #include "runtime/testing/fake_program.h"
 #include "runtime/testing/onnx_builder.h"
 
@@ -77,9 +78,7 @@ TEST_F(ProgramLoadTest, WrongFilesSayWhatTheyAreNot) {
 }
 
 TEST_F(ProgramLoadTest, VendorFilesAreHandedOverUnparsedWhereTaken) {
-  std::string vendor(128, '\0');
-  vendor.replace(0, 4, "RKNN");
-  vendor[8] = 1;
+  const std::string vendor = testing::vendor_file(std::string(104, '\0'));
   const auto refused = Program::load(as_byte_span(vendor), on(device()));
   EXPECT_EQ(refused.error().code(), Code::kForeignImage);
   EXPECT_NE(refused.error().message().find("corelane compile"), std::string::npos);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "corelane/runtime/program.h"
+#include "program/testing/foreign_files.h"
 #include "rknn_api.h"
 #include "runtime/testing/onnx_builder.h"
 
@@ -149,14 +150,17 @@ TEST(RknnOpen, FilesThatAreNoneAreRefusedWithTheWayOut) {
     const char* says;
     int code;
   };
-  std::string vendor = "RKNN";
-  vendor += std::string(4, '\0') + std::string("\x06\0\0\0\0\0\0\0", 8) + std::string(4096, 'v');
+  const std::string vendor = testing::vendor_file(std::string(4096, 'v'));
   const std::string program = program_text();
-  for (Case c : {Case{vendor, "corelane compile", RKNN_ERR_TARGET_PLATFORM_UNMATCH},
-                 Case{std::string("RKNNCRYPT") + std::string(4096, 'c'), "", 0},
-                 Case{program.substr(0, program.size() / 2), "", RKNN_ERR_MODEL_INVALID},
-                 Case{"this is a text, not a model\n", "", RKNN_ERR_MODEL_INVALID},
-                 Case{"R", "", RKNN_ERR_MODEL_INVALID}}) {
+  for (Case c :
+       {Case{vendor, "corelane compile", RKNN_ERR_TARGET_PLATFORM_UNMATCH},
+        Case{std::string("RKNNCRYPT") + std::string(4096, 'c'), "", 0},
+        Case{program.substr(0, program.size() / 2), "", RKNN_ERR_MODEL_INVALID},
+        Case{"this is a text, not a model\n", "", RKNN_ERR_MODEL_INVALID},
+        Case{"RKNN garbage", "has 12 bytes, and its header alone has 24", RKNN_ERR_MODEL_INVALID},
+        Case{vendor.substr(0, 2048), "4096 bytes follow its header, and 2024 do",
+             RKNN_ERR_MODEL_INVALID},
+        Case{"R", "", RKNN_ERR_MODEL_INVALID}}) {
     rknn_context context = 1;
     int code = 0;
     const std::string lines = lines_of([&] { code = init(&context, c.bytes); });

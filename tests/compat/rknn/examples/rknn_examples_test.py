@@ -10,6 +10,7 @@ import logging
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -179,7 +180,7 @@ class Classifier(Examples):
         text = self.folder / "notes.rknn"
         text.write_text("no model at all")
         vendor = self.folder / "vendor.rknn"
-        vendor.write_bytes(b"RKNN\0\0\0\0\6\0\0\0" + bytes(500))
+        vendor.write_bytes(b"RKNN" + struct.pack("<IQQ", 0, 6, 500) + bytes(500))
         program = self.compile(ORIENTATION, "whole.rknn", "--shape", "x=1,3,224,224")
         cut = self.folder / "cut.rknn"
         cut.write_bytes(program.read_bytes()[:-5000])

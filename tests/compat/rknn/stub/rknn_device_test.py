@@ -6,6 +6,7 @@ usage: rknn_device_test.py <corelane> <stub library> [<our librknnrt.so>]
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -74,8 +75,10 @@ class RknnDevice(unittest.TestCase):
                       corelane("inspect", self.vendor, "--load", "--device", self.stub))
 
     def test_virtual_refuses_it_and_names_the_way_out(self):
-        for command in (("run", self.vendor, "--device", "virtual", "--random"),
-                        ("inspect", self.vendor, "--load", "--device", "virtual")):
+        whole = self.at / "whole.rknn"
+        whole.write_bytes(b"RKNN" + struct.pack("<IQQ", 0, 6, 200) + bytes(200))
+        for command in (("run", whole, "--device", "virtual", "--random"),
+                        ("inspect", whole, "--load", "--device", "virtual")):
             refused = corelane(*command, expect=4)
             self.assertIn("foreign_image", refused)
             self.assertIn("corelane compile", refused)
