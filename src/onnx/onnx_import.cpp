@@ -1,6 +1,7 @@
 #include "corelane/onnx/onnx_import.h"
 
 #include "base/guard.h"
+#include "corelane/base/log.h"
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_constants.h"
 #include "onnx/graph/onnx_describe.h"
@@ -105,6 +106,9 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   CORELANE_ASSIGN(description.shape_sets, check_shape_sets(description.inputs, options));
   description.constant_bytes = total_constants(model);
   CORELANE_ASSIGN(imported.graph, serialize_model(model));
+  // Once per model, so that a load that imports twice, or past the compile cache, can be seen.
+  log::debug("onnx", "imported '{}': {} nodes, {} bytes of constants", description.name,
+             model.graph().node_size(), imported.constants.size());
   return imported;
 }
 

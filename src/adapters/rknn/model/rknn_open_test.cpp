@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "adapters/rknn/api/rknn_test_support.h"
+#include "corelane/base/log.h"
 #include "corelane/runtime/program.h"
 #include "program/testing/foreign_files.h"
 #include "rknn_api.h"
@@ -175,6 +177,29 @@ TEST(RknnOpen, FilesThatAreNoneAreRefusedWithTheWayOut) {
   EXPECT_EQ(rknn_init(&context, missing, 0, 0, nullptr), RKNN_ERR_FAIL);
   char empty[] = "";
   EXPECT_EQ(rknn_init(&context, empty, 0, 0, nullptr), RKNN_ERR_PARAM_INVALID);
+}
+
+TEST(RknnOpen, AnOnnxModelIsImportedOnceAndNotAtAllWhereTheCompileCacheHasIt) {
+  char cache[] = "/tmp/corelane-open-XXXXXX";
+  ASSERT_NE(mkdtemp(cache), nullptr);
+  const test::Environment folder("CORELANE_CACHE_DIR", cache);
+  int imports = 0;
+  const auto level = corelane::log::level();
+  corelane::log::set_level(corelane::log::Level::kDebug);
+  corelane::log::set_callback([&](corelane::log::Level, std::string_view, std::string_view text) {
+    imports += text.starts_with("imported ");
+  });
+  for (const int expected : {1, 0}) {
+    imports = 0;
+    std::string text = model_text();
+    rknn_context context = 0;
+    EXPECT_EQ(init(&context, text), RKNN_SUCC);
+    EXPECT_EQ(imports, expected);
+    rknn_destroy(context);
+  }
+  corelane::log::set_callback({});
+  corelane::log::set_level(level);
+  std::filesystem::remove_all(cache);
 }
 
 TEST(RknnOpen, OnnxModelsWithAnOpenBatchTakeOneSample) {
