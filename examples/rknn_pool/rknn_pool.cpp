@@ -80,7 +80,9 @@ class Worker {
 
   int prepare(rknn_core_mask core) {
     int ret = rknn_set_core_mask(ctx_, core);
-    if (ret < 0) return failed("rknn_set_core_mask", ret);
+    // A chip with one core has no core to choose.
+    if (ret < 0 && ret != RKNN_ERR_TARGET_PLATFORM_UNMATCH)
+      return failed("rknn_set_core_mask", ret);
     std::memset(&in_, 0, sizeof in_);
     std::memset(&out_, 0, sizeof out_);
     ret = rknn_query(ctx_, RKNN_QUERY_INPUT_ATTR, &in_, sizeof in_);

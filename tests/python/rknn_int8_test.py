@@ -1,4 +1,8 @@
-"""What an int8 build of corelane.rknn_toolkit quantizes: all that a board has as int8; and what it names."""
+"""What an int8 build of corelane.rknn_toolkit quantizes: all that a board has as int8; and what it names.
+
+CORELANE_TEST_LIBRARIES, where it is set, is the folder with librknnrt.so, which is asked, too."""
+import ctypes
+import os
 import unittest
 
 import numpy as np
@@ -67,6 +71,29 @@ def types(path):
     return [str(dtype_of(entry["type"])) for entry in _native.describe(path)["outputs"]]
 
 
+class Attribute(ctypes.Structure):
+    """rknn_tensor_attr of rknn_api.h."""
+    _fields_ = [(name, ctypes.c_uint32) for name in ("index", "n_dims")] + [
+        ("dims", ctypes.c_uint32 * 16), ("name", ctypes.c_char * 256)] + [
+        (name, ctypes.c_uint32) for name in ("n_elems", "size", "fmt", "type", "qnt_type", "fl")] + [
+        ("zp", ctypes.c_int32), ("scale", ctypes.c_float)] + [
+        (name, ctypes.c_uint32) for name in ("w_stride", "size_with_stride", "pass_through", "h_stride")]
+
+
+def queried_types(path, outputs):
+    """(type, qnt_type) of each output as rknn_query gives them; 2 is INT8, and 2 AFFINE."""
+    library = ctypes.CDLL(os.path.join(os.environ["CORELANE_TEST_LIBRARIES"], "librknnrt.so"))
+    context = ctypes.c_uint64()
+    assert library.rknn_init(ctypes.byref(context), os.fsencode(path), 0, 0, None) == 0
+    found = []
+    for i in range(outputs):
+        attribute = Attribute(index=i)
+        assert library.rknn_query(context, 2, ctypes.byref(attribute), ctypes.sizeof(attribute)) == 0
+        found.append((attribute.type, attribute.qnt_type))
+    library.rknn_destroy(context)
+    return found
+
+
 class Case(ToolkitCase):
     def dataset(self, *samples):
         """Each sample an array, or a list of them."""
@@ -108,6 +135,8 @@ class Outputs(Case):
             path, warnings = self.quantized(HeadBuilder().model(), *samples, quantized_method=method)
             self.assertEqual(types(path), ["int8"] * 9)
             self.assertEqual(warnings, "")
+            if "CORELANE_TEST_LIBRARIES" in os.environ:
+                self.assertEqual(queried_types(path, 9), [(2, 2)] * 9)
             session = corelane.InferenceSession(path, providers=[NPU],
                                                 provider_options=[{"output_form": "raw"}])
             forms = [output.quant for output in session.get_outputs()]

@@ -54,9 +54,9 @@ Outcome read_core_mask(rknn_core_mask mask, const Chip& chip, device::CoreSet& c
                            "not support core mask: {}, this chip has one core and no core masks; "
                            "leave out the call",
                            bits);
-    // Clients of all chips ask for its only core, and go on: nothing is lost.
+    // Clients of all chips ask for any of the API's masks, and go on with the core that there is.
     static std::atomic<bool> told{false};
-    if (bits > RKNN_NPU_CORE_0) return none;
+    if (bits > RKNN_NPU_CORE_0_1_2 && bits != RKNN_NPU_CORE_ALL) return none;
     return std::move(none).as_probe(told.exchange(true, std::memory_order_relaxed));
   }
   const std::uint32_t masked = std::min<std::uint32_t>(chip.cores, 16);  // A mask has 16 bits.

@@ -118,8 +118,9 @@ TEST(RknnMatmulParallel, MasksThatTheChipLacksAreRefused) {
   EXPECT_THAT(refused("virtual:rk3588", RKNN_NPU_CORE_UNDEFINED), HasSubstr("this chip has 3"));
   EXPECT_THAT(refused("virtual:rk3576", 4), HasSubstr("this chip has 2 cores"));
   EXPECT_THAT(refused("virtual:rk3576", 7), HasSubstr("not support core mask: 7"));
-  EXPECT_THAT(refused("virtual:rk3566", 2, RKNN_ERR_TARGET_PLATFORM_UNMATCH),
+  EXPECT_THAT(refused("virtual:rk3566", 8, RKNN_ERR_TARGET_PLATFORM_UNMATCH),
               HasSubstr("this chip has one core"));
+  EXPECT_EQ(refused("virtual:rk3566", 2, RKNN_ERR_TARGET_PLATFORM_UNMATCH), "");
 }
 
 TEST(RknnMatmulParallel, OneContextFromSeveralThreadsTakesTurns) {
