@@ -18,6 +18,7 @@ LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
   // The part that a blocking run has too: see LaneOccupant.
   bound = bindings.get();
   job = this;
+  origin = queue.get();
   record_.tag = submission.tag;
   record_.batch = submission.batch;
   record_.priority = submission.priority + queue->priority;

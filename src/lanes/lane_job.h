@@ -29,6 +29,7 @@ struct QueueAccount {
   std::uint64_t id = 0;
   std::int32_t priority = 0;
   std::string name;
+  std::string timeout_option;       ///< See device::QueueOptions.
   std::size_t depth = 0;            ///< Jobs that are not done.
   std::size_t draining = 0;         ///< Threads that wait for `drained`.
   std::condition_variable drained;  ///< `depth` has become 0.
@@ -41,11 +42,13 @@ struct LaneOccupant {
   std::uint64_t core_bits = 0;
   TimePoint started{};
   LanedBindings* bound = nullptr;
-  LanedJob* job = nullptr;  ///< Null for a blocking run.
+  LanedJob* job = nullptr;               ///< Null for a blocking run.
+  const QueueAccount* origin = nullptr;  ///< Whose job it is.
 
  private:
   friend class LaneTable;
   JobProgress progress_;
+  bool told_ = false;      ///< A line says that it runs for long.
   Status abandon_status_;  ///< Set when it is abandoned.
 };
 

@@ -69,6 +69,7 @@ void LaneScheduler::work(LaneWorkers::Worker& self) {
   workers_.looks();
   for (;;) {
     if (std::shared_ptr<LanedJob> job = table_.run_next(clock_->now())) {
+      watch(*job);
       note_ready();
       lock.unlock();
       const bool comes = execute(job, true);
@@ -101,6 +102,7 @@ bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
       // A callback of the job may release the last reference of its user.
       const std::shared_ptr<LanedJob> keep = job.shared_from_this();
       table_.run(job, clock_->now());
+      watch(job);
       note_ready();
       lock.unlock();
       execute(keep, false);
@@ -147,6 +149,7 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
     MutexLock lock(mutex_);
     // Only the begin and the end of the run take the lock.
     if (!table_.begin_here(self, queue, submission.cores)) return std::nullopt;
+    watch(self);
   }
   bindings.set_batch(submission.batch);
   bindings.set_cores(submission.cores);
@@ -235,6 +238,7 @@ void LaneScheduler::drain_starts(bool about_to_wait) {
     {
       MutexLock lock(mutex_);
       job = table_.next_start();
+      if (job != nullptr) watch(*job);
     }
     if (job == nullptr) break;
     start_engine(job);
@@ -276,6 +280,7 @@ void LaneScheduler::shutdown() {
   {
     MutexLock lock(mutex_);
     threads = workers_.stop();
+    if (watching_) clock_->cancel(watch_timer_);
     ready_.store(true, std::memory_order_release);
   }
   if (inside) {

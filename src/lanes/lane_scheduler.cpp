@@ -54,6 +54,26 @@ void LaneScheduler::note_ready() {
   ready_.store(table_.ready_count() != 0, std::memory_order_release);
 }
 
+void LaneScheduler::watch_until(TimePoint due) {
+  watching_ = due != kNever;
+  if (!watching_) return;
+  watch_timer_ = clock_->call_at(due, [weak = weak_from_this()] {
+    if (const auto alive = weak.lock()) alive->tell_long_runs();
+  });
+}
+
+/// On the clock's thread.
+void LaneScheduler::tell_long_runs() {
+  const TimePoint now = clock_->now();
+  std::vector<std::string> lines;
+  {
+    MutexLock lock(mutex_);
+    lines = table_.tell_long_runs(now);
+    watch_until(table_.next_long_run());
+  }
+  for (const std::string& line : lines) log::warn("device", "{}", line);
+}
+
 Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits) {
   // Before the table has the job, so that no completion can miss the timer. A deadline that passes
   // meanwhile is seen by the table, which is given a later time.
@@ -169,6 +189,7 @@ std::shared_ptr<QueueAccount> LaneScheduler::make_queue(const device::QueueOptio
   auto account = std::make_shared<QueueAccount>();
   account->priority = options.priority;
   account->name = options.name;
+  account->timeout_option = options.timeout_option;
   MutexLock lock(mutex_);
   account->id = table_.new_queue();
   return account;

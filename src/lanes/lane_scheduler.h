@@ -81,6 +81,14 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   R change(R (LaneTable::*f)(Parameters...), Arguments&&... arguments);
   void call_workers(Aftermath& after) CORELANE_REQUIRES(mutex_);
   void note_ready() CORELANE_REQUIRES(mutex_);
+  /// A job has started. One test on the way of each run: while a timer is set, jobs that start are
+  /// due after it, and it looks for the next one itself.
+  void watch(const LaneOccupant& started) CORELANE_REQUIRES(mutex_) {
+    if (!watching_) [[unlikely]]
+      watch_until(started.started + kLongRun);
+  }
+  void watch_until(TimePoint due) CORELANE_REQUIRES(mutex_);
+  void tell_long_runs();
   void fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status);
   void deadline_passed(std::shared_ptr<LanedJob> job);
   void settle(Aftermath& after);
@@ -108,6 +116,9 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   LaneTable table_ CORELANE_GUARDED_BY(mutex_);
   LaneWorkers workers_ CORELANE_GUARDED_BY(mutex_);
   std::shared_ptr<const device::EventSink> sink_ CORELANE_GUARDED_BY(mutex_);
+  bool watching_ CORELANE_GUARDED_BY(mutex_) =
+      false;  ///< A timer looks for jobs that run for long.
+  Clock::TimerId watch_timer_ CORELANE_GUARDED_BY(mutex_) = 0;
   std::condition_variable abandoned_;  ///< A job was: injected hangs and delays end.
   /// A job is ready, or the workers are to end: the spinning worker looks without the lock.
   std::atomic<bool> ready_{false};

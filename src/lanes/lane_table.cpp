@@ -10,10 +10,10 @@
 namespace corelane::lanes {
 namespace {
 
-/// "job 7", with the name of its queue where it has one.
-std::string job_text(const LanedJob& job) {
-  if (job.queue->name.empty()) return fmt::format("job {}", job.id);
-  return fmt::format("job {} of queue '{}'", job.id, job.queue->name);
+/// "job 7", with the name of its queue where it has one: that of the program, mostly.
+std::string job_text(const LaneOccupant& job) {
+  if (job.origin->name.empty()) return fmt::format("job {}", job.id);
+  return fmt::format("job {} of '{}'", job.id, job.origin->name);
 }
 
 std::string cores_text(std::uint64_t core_bits) {
@@ -326,6 +326,7 @@ void LaneTable::report_reset(std::uint64_t core_bits, std::string text, TimePoin
 bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue, const device::CoreSet& cores) {
   run.core_bits = cores_now(cores, run.bound->last_core_bits());
   if (run.core_bits == 0) return false;
+  run.origin = &queue;
   // Blocking runs and jobs are numbered together: a record names one of either.
   run.id = ++last_job_;
   ++counters_.submitted;
@@ -426,6 +427,34 @@ std::size_t LaneTable::needed_workers(Aftermath& after) const {
     else
       ++needed;
   return needed;
+}
+
+/// Of a job that ends by itself there is no line: its deadline has one.
+bool LaneTable::may_run_for_long(const LaneOccupant& run) {
+  return run.progress_.is(JobState::kRunning) && !run.told_ &&
+         (run.job == nullptr || !run.job->has_deadline());
+}
+
+std::vector<std::string> LaneTable::tell_long_runs(TimePoint now) {
+  std::vector<std::string> lines;
+  for (LaneOccupant* run : cores_.occupants(cores_.all_bits())) {
+    if (!may_run_for_long(*run) || now - run->started < kLongRun) continue;
+    run->told_ = true;
+    const std::string& option = run->origin->timeout_option;
+    lines.push_back(fmt::format(
+        "{} has run on core set '{}' for {} s and has no deadline; if the core hangs, nothing else "
+        "ends the job: set {} to end such jobs and reset their cores",
+        job_text(*run), cores_text(run->core_bits), kLongRun / std::chrono::seconds(1),
+        option.empty() ? "a deadline" : option));
+  }
+  return lines;
+}
+
+TimePoint LaneTable::next_long_run() const {
+  TimePoint next = kNever;
+  for (const LaneOccupant* run : cores_.occupants(cores_.all_bits()))
+    if (may_run_for_long(*run)) next = std::min(next, run->started + kLongRun);
+  return next;
 }
 
 bool LaneTable::add_callback(LanedJob& job, std::function<void(device::Completion&)>& f) {

@@ -15,6 +15,9 @@ namespace corelane::lanes {
 
 struct Aftermath;
 
+/// A job without a deadline that runs for so long may hang: a line says so.
+inline constexpr Duration kLongRun = std::chrono::seconds(30);
+
 /// Plain data without a lock, a thread, a clock or an engine: each function takes the time, changes
 /// the table, and adds to `after` what must happen once its caller has released the lock. The
 /// scheduler guards it with its mutex; tests drive it alone.
@@ -83,6 +86,10 @@ class LaneTable {
   std::size_t ready_count() const noexcept { return ready_.size(); }
   /// Granted jobs that need a worker. The others are offered to the threads that wait for them.
   std::size_t needed_workers(Aftermath& after) const;
+  /// A line for each running job that has no deadline, has run for kLongRun, and has none yet.
+  std::vector<std::string> tell_long_runs(TimePoint now);
+  /// When the next of them is due among the jobs that run now; kNever when none is.
+  TimePoint next_long_run() const;
   /// Abandoned jobs that the engine still has.
   std::size_t abandoned_count() const noexcept { return abandoned_; }
   bool is(const LaneOccupant& occupant, JobState state) const noexcept {
@@ -113,6 +120,7 @@ class LaneTable {
                    Aftermath& after);
   void complete(LanedJob& job, Status status, TimePoint now, Aftermath& after);
   void count_completed(QueueAccount& queue, const Status& status);
+  static bool may_run_for_long(const LaneOccupant& run);
   bool withdraw(LanedJob& job);
   void time_out(LanedJob& job, TimePoint now, Aftermath& after);
   void abandon(LaneOccupant& occupant, Status status, TimePoint now, Aftermath& after);

@@ -79,6 +79,9 @@ struct Submission {
 struct QueueOptions {
   std::string name;           ///< For messages of its jobs; may be empty.
   std::int32_t priority = 0;  ///< Added to that of each submission.
+  /// What users set to give its jobs a deadline; the line about a job without one that runs for
+  /// long names it. Empty: the line asks for a deadline.
+  std::string timeout_option;
 };
 
 /// A stream of submissions. Jobs of one queue start in order only where the arbiter, cores and

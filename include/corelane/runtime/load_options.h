@@ -40,6 +40,8 @@ struct LoadOptions {
   /// Where a program that was compiled without its constants takes them from: one of the same
   /// constants, such as the same network for another input size. Ignored otherwise.
   std::shared_ptr<const Program> weights_of;
+  /// As device::QueueOptions::timeout_option. Empty: RunOptions::timeout.
+  std::string timeout_option;
 };
 
 }  // namespace corelane

@@ -44,7 +44,10 @@ Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device>
   state->default_cores = default_cores(info, state->description.cores);
   CORELANE_ASSIGN(auto prepare, prepare_options(info, state->description, options));
   prepare.host_operators = state->host_operators;
-  CORELANE_ASSIGN(state->queue, state->device->make_queue({state->description.name, 0}));
+  const std::string timeout_option =
+      options.timeout_option.empty() ? "RunOptions::timeout" : options.timeout_option;
+  CORELANE_ASSIGN(state->queue,
+                  state->device->make_queue({state->description.name, 0, timeout_option}));
   state->executables.emplace(state->device, std::move(source), std::move(prepare),
                              state->description);
   // Errors of the engine surface here, where the program is loaded, and not in the first run.
