@@ -55,6 +55,12 @@ class ExportsTest(unittest.TestCase):
         names = re.findall(r"\(SONAME\).*\[(.*?)\]", output(READELF, "-d", LIBRARY))
         self.assertEqual(names, [SONAME])
 
+    def test_WhatHasThreadsStaysWhenAClientClosesTheLibrary(self):
+        # In a child: this process may have the library from elsewhere.
+        program = ("import _ctypes, sys; _ctypes.dlclose(_ctypes.dlopen(sys.argv[1], 2)); "
+                   "print('libcorelane' in open('/proc/self/maps').read())")
+        self.assertEqual(output(sys.executable, "-c", program, LIBRARY).strip(), "True")
+
     def test_TheOldNameIsALinkToIt(self):
         alias = Path(LIBRARY).with_name(ALIAS)
         self.assertTrue(alias.is_symlink(), f"{alias} is not there")
