@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "base/text_parts.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 
@@ -45,6 +46,17 @@ Result<std::string> device_text() {
   // The program uses the device "rknn", which has loaded this library: take the default.
   if (spec.kind == "rknn") return device::default_device();
   return chosen;
+}
+
+Result<Duration> timeout_from_environment() {
+  const std::string text = environment(kTimeoutVariable);
+  if (text.empty()) return Duration{0};
+  const auto ms = parse_number<std::uint32_t>(text);
+  if (ms) return std::chrono::milliseconds(*ms);
+  return error(
+      Code::kInvalidArgument,
+      "{}='{}' is not a number of milliseconds from 0 (none) to {}; correct it or unset it",
+      kTimeoutVariable, text, UINT32_MAX);
 }
 
 Outcome read_core_mask(rknn_core_mask mask, const Chip& chip, device::CoreSet& cores) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "adapters/rknn/api/rknn_edge.h"
+#include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
 #include "rknn_api.h"
@@ -29,6 +30,12 @@ Chip chip_of(const device::DeviceInfo& info);
 /// RK3588. A device of kind "rknn" would load a library like this one again: an error in the first,
 /// the virtual NPU instead in the second.
 Result<std::string> device_text();
+
+/// The variable that gives runs a time limit whose caller gives none.
+inline constexpr const char* kTimeoutVariable = "CORELANE_RKNN_TIMEOUT_MS";
+/// What it says when a context is made; 0 where it is not set, or says none. kInvalidArgument for
+/// anything but a number of ms: a limit that is not kept would be silent.
+Result<Duration> timeout_from_environment();
 
 /// The cores of a mask; the failure names the masks this chip has. A chip of one core has none, and
 /// says so by RKNN_ERR_TARGET_PLATFORM_UNMATCH: clients of all chips go on after that code alone.

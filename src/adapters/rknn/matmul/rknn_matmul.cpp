@@ -7,6 +7,7 @@
 
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/model/rknn_attr.h"
+#include "base/later.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::rknn {
@@ -85,6 +86,7 @@ Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
                                                              bool dynamic,
                                                              rknn_matmul_io_attr* io) {
   std::shared_ptr<MatmulContext> context(new MatmulContext);
+  CORELANE_ASSIGN(context->timeout_, timeout_from_environment());
   CORELANE_ASSIGN(const std::string device, device_text());
   CORELANE_ASSIGN(context->device_, device::open_device(device));
   CORELANE_TRY(check_device(*context->device_));
@@ -99,7 +101,8 @@ Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
     // Prepared here, so that a product that the device refuses fails now.
     CORELANE_TRY(context->prepare(context->sizes_[0]));
   }
-  CORELANE_ASSIGN(context->queue_, context->device_->make_queue({.name = "matmul"}));
+  CORELANE_ASSIGN(context->queue_, context->device_->make_queue(
+                                       {.name = "matmul", .timeout_option = kTimeoutVariable}));
   return context;
 }
 
@@ -107,6 +110,8 @@ Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
 /// pointer to the context, which another function of it may still hold.
 void MatmulContext::close(rknn_context number) {
   mutex_.close(number);
+  if (abandoned_ != nullptr) (void)abandoned_->wait_released(kNever);
+  abandoned_.reset();
   sizes_.clear();
   b_watch_.reset();
   bound_ = {};
@@ -286,6 +291,31 @@ Status MatmulContext::bind(Size& size) {
   return {};
 }
 
+/// The matrices are used in place, so one that was abandoned must let go of them first.
+Status MatmulContext::await_abandoned() {
+  if (abandoned_ == nullptr) return {};
+  if (!abandoned_->wait_released(later(device_->clock()->now(), timeout_)))
+    return error(Code::kTimeout,
+                 "the product before was abandoned and has not let go of its matrices yet; destroy "
+                 "the context and make another, with memory of its own");
+  abandoned_.reset();
+  return {};
+}
+
+/// With a limit of time: never in this thread.
+Status MatmulContext::run_limited(const Size& size, device::Submission job) {
+  job.deadline = later(device_->clock()->now(), timeout_);
+  CORELANE_ASSIGN(auto completion, queue_->submit(job));
+  (void)completion->wait();
+  Status status = completion->status();
+  if (!completion->released()) abandoned_ = std::move(completion);
+  if (status.code() != Code::kTimeout) return status;
+  return status.wrap(fmt::format(
+      "the product {} was over its {} ms ({}); raise the limit if it may take longer, else its "
+      "core hung: the next run starts anew",
+      size.desc.to_string(), timeout_ / std::chrono::milliseconds(1), kTimeoutVariable));
+}
+
 Outcome MatmulContext::run() {
   if (inside_operator())
     return outcome(RKNN_ERR_FAIL,
@@ -294,13 +324,14 @@ Outcome MatmulContext::run() {
   const ContextLock lock(mutex_);
   if (!lock.ok()) return lock.refused();
   CORELANE_ASSIGN(Size* const size, current());
+  CORELANE_TRY(await_abandoned());
   CORELANE_TRY(prepare(*size));
   CORELANE_TRY(bind(*size));
   device::Submission job;
   job.executable = size->ready.executable;
   job.bindings = size->ready.bindings;
   job.cores = cores_;
-  CORELANE_TRY(queue_->run(job));
+  CORELANE_TRY(timeout_ == Duration{0} ? queue_->run(job) : run_limited(*size, std::move(job)));
   if (normalizes()) normalize(*size);
   return {};
 }

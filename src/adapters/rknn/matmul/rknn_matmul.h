@@ -90,6 +90,8 @@ class MatmulContext final : public Handle {
   Status prepare(Size& size) CORELANE_REQUIRES(mutex_);
   Status bind(Size& size) CORELANE_REQUIRES(mutex_);
   Status bind_one(Size& size, Matrix matrix) CORELANE_REQUIRES(mutex_);
+  Status await_abandoned() CORELANE_REQUIRES(mutex_);
+  Status run_limited(const Size& size, device::Submission job) CORELANE_REQUIRES(mutex_);
 
   // rknn_matmul_quant.cpp
   Result<device::MatmulDesc> with_quant(const Size& size) const CORELANE_REQUIRES(mutex_);
@@ -104,6 +106,7 @@ class MatmulContext final : public Handle {
   std::shared_ptr<device::Queue> queue_;
   Chip chip_;
   bool dynamic_ = false;
+  Duration timeout_{0};  ///< Of each run; 0: none.
 
   mutable ContextMutex mutex_;
   std::vector<Size> sizes_ CORELANE_GUARDED_BY(mutex_);
@@ -113,6 +116,8 @@ class MatmulContext final : public Handle {
   std::uint64_t age_ CORELANE_GUARDED_BY(mutex_) = 0;
   std::array<Scales, 3> quant_ CORELANE_GUARDED_BY(mutex_);
   device::CoreSet cores_ CORELANE_GUARDED_BY(mutex_);
+  /// The last run, where it was over its time and the engine has its matrices yet.
+  std::shared_ptr<device::Completion> abandoned_ CORELANE_GUARDED_BY(mutex_);
 };
 
 /// B of `k` x `n` from normal to native layout of the chip that this library opens; `type` is a

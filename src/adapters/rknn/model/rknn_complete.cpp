@@ -106,7 +106,8 @@ Status Runs::complete(Frame& frame, TimePoint until) {
     case RunState::kOver:
       return frame.result;
     case RunState::kAbandoned:
-      if (io_memory_.binds() && !frame.inference->wait_released(until))
+      // The engine may never return from a run that hung.
+      if (io_memory_.binds() && !frame.inference->wait_released(std::min(until, end_of(nullptr))))
         return error(Code::kTimeout, "frame {} was abandoned and has not let go of its memory yet",
                      frame.id);
       frame.inference.reset();
@@ -122,9 +123,21 @@ Status Runs::complete(Frame& frame, TimePoint until) {
       if (status.code() == Code::kTimeout && !frame.inference->done()) return status;
       break;
   }
+  if (status.code() == Code::kTimeout && frame.timeout > Duration{0})
+    status = over_time(frame, status);
   end_run(frame, status);
   note_end(frame, status);
   return status;
+}
+
+/// What was over its time, and whose limit that was: the device knows the core and what became of
+/// it.
+Status Runs::over_time(const Frame& frame, const Status& status) const {
+  return status.wrap(fmt::format(
+      "the run of program '{}' was over its {} ms ({}); raise the limit if the program may take "
+      "longer, else its core hung: the next run starts anew",
+      facts_.description->name, frame.timeout / std::chrono::milliseconds(1),
+      frame.own_timeout ? "timeout_ms" : kTimeoutVariable));
 }
 
 /// Waits for all, also after one failed: their memory must be free.

@@ -62,6 +62,8 @@ struct Frame {
   std::optional<Inference> inference{};     ///< In kSubmitted and kAbandoned.
   std::unique_ptr<DeferredRun> deferred{};  ///< In kDeferred.
   std::uint64_t id = 0;                     ///< Of its last run; 0: it never ran.
+  Duration timeout{0};                      ///< Of its last run; 0: none.
+  bool own_timeout = false;                 ///< Its caller's; else the environment's.
   Status result{};
   std::vector<std::uint64_t> input_age{};  ///< Which rknn_inputs_set each input's content is from.
   std::vector<std::shared_ptr<Memory>> checked{};  ///< In use by its run, in the checking mode.

@@ -23,6 +23,7 @@ struct ModelFacts {
   std::shared_ptr<device::Device> device;
   Chip chip;
   std::shared_ptr<const ProgramDescription> description;
+  Duration timeout{0};            ///< Of runs whose caller sets none; 0: none.
   std::size_t program_bytes = 0;  ///< Of the program: what rknn_set_weight_mem must hold.
   std::shared_ptr<device::HostOperatorTable> operators =
       std::make_shared<device::HostOperatorTable>();

@@ -134,6 +134,7 @@ LoadOptions ModelContext::load_options() const {
   // dimension 0 open, and nothing else, are given the same; they run faster for it.
   options.import.open_batch = 1;
   options.weights_of = weights_of_;
+  options.timeout_option = kTimeoutVariable;
   return options;
 }
 
@@ -227,6 +228,7 @@ Result<std::shared_ptr<ModelContext>> ModelContext::open(const void* model, std:
     context->weights_of_ = std::make_shared<const Program>(weights_of->queries_.program());
   }
   log_flags(flags);
+  CORELANE_ASSIGN(context->facts_.timeout, timeout_from_environment());
   CORELANE_ASSIGN(const std::string device, device_text());
   CORELANE_ASSIGN(context->facts_.device, device::open_device(device));
   context->facts_.chip = chip_of(context->facts_.device->info());

@@ -15,16 +15,6 @@
 namespace corelane::rknn {
 namespace {
 
-Duration timeout_of(const rknn_run_extend* extend) {
-  if (extend == nullptr || extend->timeout_ms <= 0) return Duration{0};
-  return std::chrono::milliseconds(extend->timeout_ms);
-}
-
-TimePoint end_of(const rknn_run_extend* extend, const Clock& clock) {
-  const Duration timeout = timeout_of(extend);
-  return timeout == Duration{0} ? kNever : later(clock.now(), timeout);
-}
-
 /// The fence that is signalled for the caller at a run's end, and its descriptor.
 struct OutFence {
   std::shared_ptr<device::Fence> fence;  ///< Null: the caller wants none.
@@ -41,11 +31,27 @@ Result<OutFence> make_out_fence(const ModelFacts& facts, const rknn_run_extend* 
 
 }  // namespace
 
+/// Of the call, else of the environment; 0: none.
+Duration Runs::timeout_of(const rknn_run_extend* extend) const {
+  if (extend == nullptr || extend->timeout_ms <= 0) return facts_.timeout;
+  return std::chrono::milliseconds(extend->timeout_ms);
+}
+
+TimePoint Runs::end_of(const rknn_run_extend* extend) const {
+  const Duration timeout = timeout_of(extend);
+  return timeout == Duration{0} ? kNever : later(facts_.device->clock()->now(), timeout);
+}
+
+/// The caller's own. A wait without one ends all the same: the run that it waits for has a limit.
+TimePoint Runs::end_of_wait(const rknn_run_extend* extend) const {
+  return extend == nullptr || extend->timeout_ms <= 0 ? kNever : end_of(extend);
+}
+
 /// What the frame ran before is over first; how it ended was for rknn_wait or rknn_outputs_get to
 /// ask.
 Status Runs::make_room(Frame& frame, const rknn_run_extend* extend) {
   if (frame.state == RunState::kOver) return {};
-  const Status before = complete(frame, end_of(extend, *facts_.device->clock()));
+  const Status before = complete(frame, end_of_wait(extend));
   if (frame.state == RunState::kOver) return {};
   return before.wrap("this run was not started");
 }
@@ -121,7 +127,8 @@ Outcome Runs::run(rknn_run_extend* extend) {
   RunOptions options;
   options.cores = cores_;
   options.priority = priority_of(facts_.flags);
-  options.timeout = timeout_of(extend);
+  options.timeout = frame.timeout = timeout_of(extend);
+  frame.own_timeout = extend != nullptr && extend->timeout_ms > 0;
   const bool background = facts_.asynchronous() || (extend != nullptr && extend->non_block != 0);
   if (Outcome failed = add_in_fence(extend, options); failed.code() != RKNN_SUCC) return failed;
   CORELANE_ASSIGN(const OutFence out, make_out_fence(facts_, extend));
@@ -172,7 +179,7 @@ Outcome Runs::wait(rknn_run_extend* extend) {
     return failed == failed_.end() ? Status() : failed->second;
   }
   if (!named->running()) return named->result;
-  return complete(*named, end_of(extend, *facts_.device->clock()));
+  return complete(*named, end_of_wait(extend));
 }
 
 Outcome Runs::set_core_mask(rknn_core_mask mask) {

@@ -13,6 +13,7 @@
 #include "adapters/rknn/memory/rknn_outside.h"
 #include "adapters/rknn/model/rknn_context_lock.h"
 #include "adapters/rknn/model/rknn_frame.h"
+#include "corelane/base/clock.h"
 
 namespace corelane::rknn {
 
@@ -75,6 +76,10 @@ class Runs {
 
  private:
   bool in_use() const noexcept;
+  Duration timeout_of(const rknn_run_extend* extend) const;
+  TimePoint end_of(const rknn_run_extend* extend) const;
+  TimePoint end_of_wait(const rknn_run_extend* extend) const;
+  Status over_time(const Frame& frame, const Status& status) const;
   Outcome add_in_fence(const rknn_run_extend* extend, RunOptions& options)
       CORELANE_REQUIRES(mutex_);
   Status make_room(Frame& frame, const rknn_run_extend* extend) CORELANE_REQUIRES(mutex_);

@@ -7,19 +7,12 @@
 #include <memory>
 #include <thread>
 
-#include "adapters/rknn/api/rknn_test_support.h"
-#include "corelane/device/fault.h"
+#include "adapters/rknn/model/rknn_fault_support.h"
 
 namespace corelane::rknn::test {
 namespace {
 
 using ::testing::HasSubstr;
-
-rknn_run_extend background() {
-  rknn_run_extend extend{};
-  extend.non_block = 1;
-  return extend;
-}
 
 class EventFd {
  public:
@@ -407,23 +400,6 @@ TEST(RknnRun, OneContextFromManyThreadsIsSerialised) {
 }
 
 // --- Faults. ------------------------------------------------------------------------------------
-
-/// A device that no other test has opened: it reads CORELANE_FAULTS when it is.
-std::string own_device() {
-  static int count = 0;
-  return "virtual:rk3588?name=faults" + std::to_string(++count);
-}
-
-/// A seed with which the first run that asks is struck by `wanted`, and the next ones by nothing.
-std::string faults(const std::string& plan, device::Fault wanted) {
-  for (int seed = 1;; ++seed) {
-    const std::string text = plan + ",seed=" + std::to_string(seed);
-    const auto point = device::planned_faults(device::parse_faults(text).value());
-    bool fits = point->at_run(0, 1) == wanted;
-    for (int i = 0; i < 12; ++i) fits = point->at_run(0, 1) == device::Fault::kNone && fits;
-    if (fits) return text;
-  }
-}
 
 TEST(RknnRun, AHungRunEndsAtTheTimeLimitAndTheContextGoesOn) {
   const Environment plan("CORELANE_FAULTS", faults("hang=0.2", device::Fault::kHang));
