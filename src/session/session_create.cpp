@@ -73,6 +73,7 @@ Result<SessionParts> make_parts(const ModelSource& source, SessionOptions option
   // Once more, against the cores that there are.
   CORELANE_TRY(check(options, options.load.on->info().cores.size()));
   if (options.schedule.empty() && !options.tp_mode) options.tp_mode = TpMode::kAuto;
+  if (options.load.timeout_option.empty()) options.load.timeout_option = "run_timeout";
   if (!options.print_perf) options.print_perf = perf_from_environment();
   if (weights_of != nullptr) options.load.weights_of = std::move(weights_of);
   const bool shares_weights = options.load.weights_of != nullptr;

@@ -162,6 +162,10 @@ Status check(const SessionOptions& options, std::size_t cores) {
     return error(Code::kInvalidArgument, "submit_timeout is {} ns; it must be more than 0",
                  options.submit_timeout.count());
   }
+  if (options.run_timeout < Duration{0}) {
+    return error(Code::kInvalidArgument, "run_timeout is {} ns; 0 means none",
+                 options.run_timeout.count());
+  }
   const std::string there = fmt::format("{} core{}", cores, cores == 1 ? "" : "s");
   for (const std::size_t core : options.schedule) {
     if (core < cores && core < device::CoreSet::kMaxCores) continue;

@@ -71,6 +71,15 @@ TEST(LayoutText, NamesAndTheirOtherNames) {
   EXPECT_FALSE(parse_placement("random"));
 }
 
+TEST(SessionOptionsCheck, ARunsTimeIsNoneOrMore) {
+  SessionOptions options;
+  EXPECT_EQ(options.run_timeout, Duration{0});
+  options.run_timeout = Duration{1};
+  EXPECT_TRUE(check(options, 1).ok());
+  options.run_timeout = Duration{-1};
+  EXPECT_EQ(check(options, 1).code(), Code::kInvalidArgument);
+}
+
 TEST(SessionOptionsCheck, DefaultsFitEveryDevice) {
   EXPECT_TRUE(check(SessionOptions{}, 1).ok());
   EXPECT_TRUE(check(SessionOptions{}, 16).ok());

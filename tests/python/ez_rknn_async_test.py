@@ -91,8 +91,10 @@ class Options(Refusing):
     def test_the_time_limit_of_the_third_generation_ends_a_run(self):
         made = ez.InferenceSession(MODEL, providers=["RKNPU3ExecutionProvider"], provider_options=[
             {"run_timeout_ms": 20, "device": "null:rk3588?a=300ms&name=third"}])
-        with self.assertRaises(TimeoutError):
+        with self.assertRaises(TimeoutError) as caught:
             made.run(None, {"x": X})
+        self.assertIn("run_timeout_ms", str(caught.exception))
+        self.assertEqual(made.get_provider_options()["RKNPU3ExecutionProvider"]["run_timeout_ms"], "20")
 
     def test_providers_are_named_as_there(self):
         self.assertEqual(opened().get_providers(), ["RKNPU2ExecutionProvider"])

@@ -94,6 +94,13 @@ class Tables(unittest.TestCase):
         self.accepted("submit_timeout_ms", [(50, "50")])
         self.rejected("submit_timeout_ms", [0, -1, None, 10**30])
 
+    def test_run_timeout(self):
+        self.accepted("run_timeout_ms", [(0, "0"), (50, "50"), ("50", "50")])
+        self.rejected("run_timeout_ms", [-1, None, "soon", 10**30])
+        with self.assertRaises(RuntimeError) as caught:
+            session(run_timeout=50)
+        self.assertIn("run_timeout_ms", str(caught.exception))
+
     def test_layout(self):
         self.accepted("layout", [("NCHW", "original"), ("original", "original"), ("nhwc", "nhwc"),
                                  ("any", "any"),
@@ -130,8 +137,8 @@ class Tables(unittest.TestCase):
     def test_defaults(self):
         shown = session().get_provider_options()[NPU]
         expected = {"tp_mode": "auto", "threads_per_core": "1", "max_queue_size": "3",
-                    "submit_timeout_ms": "10000", "sequential_callbacks": "true", "enable_pacing": "false",
-                    "layout": "original"}
+                    "submit_timeout_ms": "10000", "run_timeout_ms": "0", "sequential_callbacks": "true",
+                    "enable_pacing": "false", "layout": "original"}
         self.assertEqual(expected, {k: shown[k] for k in expected})
 
     def test_helper_leaves_out_none(self):

@@ -315,5 +315,30 @@ class Threads(LiteCase):
         self.assertTrue(all(row == [[1, 1, 1, 1]] for row in ended))
 
 
+class TimeLimit(LiteCase):
+    NAME = "CORELANE_RKNN_TIMEOUT_MS"
+
+    def setUp(self):
+        self.model, self.x = self.save("relu.onnx", relu_model((1, 4))), np.ones((1, 4), np.float32)
+
+    def test_the_variable_ends_a_run_and_the_next_one_begins_anew(self):
+        with mock.patch.dict(os.environ, {self.NAME: "20"}):
+            lite = started(self.model, target="null:rk3588?a=300ms&name=limit")
+        with log_lines(self.LOG) as lines:
+            self.assertIsNone(lite.inference([self.x]))
+        for text in (self.NAME, "20 ms", "core set", "reset"):
+            self.assertIn(text, "".join(lines))
+        with mock.patch.dict(os.environ, {self.NAME: "60000"}):
+            again = started(self.model, target="null:rk3588?a=1ms&name=fine")
+        self.assertEqual(again.inference([self.x])[0].tolist(), [[1, 1, 1, 1]])
+
+    def test_a_value_that_is_no_number_fails_init_runtime(self):
+        for value in ("soon", "-1", "1.5", str(2**32)):
+            lite = RKNNLite()
+            self.assertEqual(lite.load_rknn(self.model), 0)
+            with self.subTest(value=value), mock.patch.dict(os.environ, {self.NAME: value}):
+                self.refused(-1, lambda: lite.init_runtime(target="null:rk3588?name=bad"), self.NAME, value)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -76,6 +76,10 @@ struct SessionOptions {
   std::int64_t max_queue_size = 3;
   /// How long a submission waits for room or for its pace; more than 0.
   Duration submit_timeout = std::chrono::seconds(10);
+  /// How long a task may take once the session has handed it to the device, waiting for a core that
+  /// others use included; 0: none, else more than 0. Then it fails with kTimeout, its core is
+  /// reset, and later tasks run. With it, no call runs in its caller's thread.
+  Duration run_timeout{0};
   /// Callbacks in the order of submission; else in that of completion.
   bool sequential_callbacks = true;
   /// Tasks that are done and whose callback has not returned; at least 1. More hold submissions up.

@@ -42,6 +42,11 @@ def _integer(name: str, value: Any, least: int = 1) -> int:
     return number
 
 
+def _limit(name: str, value: Any) -> int:
+    """A time in ms; 0 means none."""
+    return _integer(name, value, 0)
+
+
 def flag(name: str, value: Any) -> bool:
     """A bool, or a text or number for one. RuntimeError for other values."""
     if isinstance(value, (bool, np.bool_)):
@@ -104,9 +109,9 @@ def _operators(name: str, value: Any) -> dict[str, Any]:
 _READERS = {
     "schedule": _cores, "tp_mode": _tp_mode, "threads_per_core": _integer, "placement": _text,
     "enable_pacing": flag, "disable_dup_context": flag, "max_queue_size": _integer,
-    "submit_timeout_ms": _integer, "sequential_callbacks": flag, "max_pending_callbacks": _integer,
-    "layout": _text, "device": _text, "profile": _text, "precision": _text, "fast_math": flag,
-    "output_form": _text, "normalize": flag, "cache": flag, "custom_operators": _operators,
+    "submit_timeout_ms": _integer, "run_timeout_ms": _limit, "sequential_callbacks": flag,
+    "max_pending_callbacks": _integer, "layout": _text, "device": _text, "profile": _text, "precision": _text,
+    "fast_math": flag, "output_form": _text, "normalize": flag, "cache": flag, "custom_operators": _operators,
 }
 OPTIONS = tuple(_READERS)
 # None means "not given" for these; elsewhere it is an error, as in the original.

@@ -78,10 +78,9 @@ def _of_third(left: dict[str, Any]) -> RunOptions | None:
         if mask not in _MASKS:
             raise RuntimeError(f"run_core_mask: {mask!r} is none of {', '.join(map(repr, _MASKS))}")
         left.setdefault("tp_mode", _MASKS[mask])
-    calls = None
-    for name, entry in (("priority", "corelane.priority"), ("run_timeout_ms", "corelane.timeout_ms")):
-        value = left.pop(name, 0)
-        if value:
-            calls = calls or RunOptions()
-            calls.add_run_config_entry(entry, str(value))
+    priority = left.pop("priority", 0)
+    if not priority:
+        return None
+    calls = RunOptions()
+    calls.add_run_config_entry("corelane.priority", str(priority))
     return calls

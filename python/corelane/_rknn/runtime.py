@@ -3,6 +3,7 @@ with the program's mean and std, and whose outputs are float32."""
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any, Callable, Mapping, Sequence
 
@@ -24,6 +25,16 @@ NPU_CORE_ALL = 0xffff
 _MODES = {NPU_CORE_AUTO: "auto", NPU_CORE_0: "0", NPU_CORE_1: "1", NPU_CORE_2: "2", NPU_CORE_0_1: "0,1",
           NPU_CORE_0_1_2: "0,1,2", NPU_CORE_ALL: "all"}
 _POLL = 0.05  # Seconds between looks for Ctrl-C.
+_TIMEOUT = "CORELANE_RKNN_TIMEOUT_MS"  # As librknnrt.so reads it.
+
+
+def _run_timeout_ms() -> int:
+    """The limit of a run; 0 for none."""
+    text = os.environ.get(_TIMEOUT) or "0"
+    if text.isascii() and text.isdigit() and int(text) < 2**32:
+        return int(text)
+    raise UsageError(f"{_TIMEOUT}={text!r} is not a number of milliseconds from 0 (none) to {2**32 - 1}; "
+                     "correct it or unset it")
 
 
 class Runtime:
@@ -37,7 +48,8 @@ class Runtime:
                              f"{', '.join(map(str, _MODES))}")
         self._model, self._log = model, log
         self._options = {"device": device, "tp_mode": _MODES[mask], "lenient": True, "normalize": True,
-                         "layout": "nhwc", "output_form": "float", "max_queue_size": -1}
+                         "layout": "nhwc", "output_form": "float", "max_queue_size": -1,
+                         "run_timeout_ms": _run_timeout_ms(), "timeout_option": _TIMEOUT}
         if custom_operators:
             self._options["custom_operators"] = dict(custom_operators)
         try:

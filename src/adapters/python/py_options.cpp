@@ -41,9 +41,20 @@ void take_limit(const nb::dict& given, const char* key, std::int64_t& target) {
   with<std::int64_t>(given, key, [&](std::int64_t v) { target = v == -1 ? kUnlimited : v; });
 }
 
+void take_time(const nb::dict& given, const char* key, Duration& target) {
+  with<std::int64_t>(given, key, [&](std::int64_t ms) {
+    // Ten years: more would overflow where it is added to a point of time.
+    constexpr std::int64_t kLongest =
+        std::chrono::hours(24 * 365 * 10) / std::chrono::milliseconds(1);
+    target = std::chrono::milliseconds(std::min(ms, kLongest));
+  });
+}
+
 /// The keys of LoadOptions; those of the session are in read_options().
 void read_load_options(const nb::dict& given, LoadOptions& load) {
   take(given, "device", load.device);
+  load.timeout_option = "run_timeout_ms";
+  take(given, "timeout_option", load.timeout_option);
   take(given, "fast_math", load.fast_math);
   take(given, "cache", load.cache);
   with<std::string>(given, "data_root",
@@ -108,12 +119,8 @@ SessionOptions read_options(const nb::dict& given) {
   take(given, "normalize", options.normalize);
   take_limit(given, "max_queue_size", options.max_queue_size);
   take_limit(given, "max_pending_callbacks", options.max_pending_callbacks);
-  with<std::int64_t>(given, "submit_timeout_ms", [&](std::int64_t ms) {
-    // Ten years: more would overflow where it is added to a point of time.
-    constexpr std::int64_t kLongest =
-        std::chrono::hours(24 * 365 * 10) / std::chrono::milliseconds(1);
-    options.submit_timeout = std::chrono::milliseconds(std::min(ms, kLongest));
-  });
+  take_time(given, "submit_timeout_ms", options.submit_timeout);
+  take_time(given, "run_timeout_ms", options.run_timeout);
   return options;
 }
 
@@ -132,6 +139,7 @@ nb::dict show_options(const SessionOptions& options) {
   shown["disable_dup_context"] = options.disable_dup_context;
   shown["max_queue_size"] = limit(options.max_queue_size);
   shown["submit_timeout_ms"] = options.submit_timeout / std::chrono::milliseconds(1);
+  shown["run_timeout_ms"] = options.run_timeout / std::chrono::milliseconds(1);
   shown["sequential_callbacks"] = options.sequential_callbacks;
   shown["max_pending_callbacks"] = limit(options.max_pending_callbacks);
   shown["layout"] = text(input_layout_name(options.layout));

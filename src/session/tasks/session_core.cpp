@@ -80,8 +80,8 @@ SessionCore::SessionCore(SessionParts parts)
     const std::int32_t core = parts.cores[i];
     const device::CoreSet set =
         core < 0 ? parts.any_cores : device::CoreSet::mask(std::uint64_t{1} << core);
-    workers_.push_back(
-        std::make_unique<SessionWorker>(std::move(parts.contexts[i]), model_, set, core, i));
+    workers_.push_back(std::make_unique<SessionWorker>(std::move(parts.contexts[i]), model_,
+                                                       options_, set, core, i));
   }
 }
 
@@ -217,7 +217,7 @@ std::optional<SessionCore::Start> SessionCore::start(const Start& start) {
   started->on_done([core = shared_from_this(), &worker, task](const Status& status) {
     const Inference& inference = task->inference;
     if (!status.ok()) core->drop(core->abandoned_.keep(inference, task->call));
-    core->complete(worker, task, SessionWorker::of_run(status, task->deadline, *core->clock_),
+    core->complete(worker, task, worker.ended(status, task->deadline, *core->clock_),
                    inference.times(), inference.record());
   });
   return next;

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/later.h"
 #include "corelane/tensor/convert.h"
 
 namespace corelane::session {
 
-SessionWorker::SessionWorker(Context context, const SessionModel& model, device::CoreSet cores,
+SessionWorker::SessionWorker(Context context, const SessionModel& model,
+                             const SessionOptions& options, device::CoreSet cores,
                              std::int32_t core, std::size_t index)
     : context_(std::move(context)),
       model_(model),
+      options_(options),
       cores_(cores),
       core_(core),
       index_(index),
@@ -21,12 +24,14 @@ SessionWorker::SessionWorker(Context context, const SessionModel& model, device:
   for (const TensorDesc& desc : context_.inputs()) shapes_.push_back(desc.shape);
 }
 
-Status SessionWorker::set_limits(RunOptions& options, TimePoint deadline,
-                                 const Clock& clock) const {
+Status SessionWorker::set_limits(RunOptions& options, TimePoint deadline, const Clock& clock) {
   options.cores = wide_.value_or(cores_);
-  if (deadline == kNever) return {};
+  const bool limited = options_.run_timeout > Duration{0};
+  if (deadline == kNever && !limited) return {};
+  const TimePoint now = clock.now();
+  if (limited) run_end_ = later(now, options_.run_timeout);
   // What is left of it: the runtime counts from the submission.
-  options.timeout = deadline - clock.now();
+  options.timeout = std::min(deadline, run_end_) - now;
   if (options.timeout > Duration{0}) return {};
   return error(Code::kTimeout, "the task's time was over before it started");
 }
@@ -129,12 +134,22 @@ Status SessionWorker::of_run(Status status, TimePoint deadline, const Clock& clo
   return status.wrap(Code::kEngineFailed, "the device failed the run");
 }
 
+Status SessionWorker::ended(Status status, TimePoint deadline, const Clock& clock) const {
+  const bool over =
+      status.code() == Code::kTimeout && run_end_ < deadline && clock.now() >= run_end_;
+  if (!over) return of_run(std::move(status), deadline, clock);
+  return status.wrap(fmt::format(
+      "the run was over the {} ms of {}; raise it if the model may take longer, else "
+      "its core hung: later runs start anew",
+      options_.run_timeout / std::chrono::milliseconds(1), options_.load.timeout_option));
+}
+
 Result<Inference> SessionWorker::start(Call& call, RunOptions options, TimePoint deadline,
                                        const Clock& clock) {
   CORELANE_TRY(bind_or_renew(call));
   CORELANE_TRY(set_limits(options, deadline, clock));
   Result<Inference> inference = context_.submit(options);
-  if (!inference) return error(of_run(inference.error(), deadline, clock));
+  if (!inference) return error(ended(inference.error(), deadline, clock));
   return inference;
 }
 
@@ -144,7 +159,7 @@ Status SessionWorker::run(Call& call, RunOptions options, TimePoint deadline, co
   CORELANE_TRY(set_limits(options, deadline, clock));
   Status status = context_.run(options);
   times_ = context_.times();
-  return of_run(std::move(status), deadline, clock);
+  return ended(std::move(status), deadline, clock);
 }
 
 Status SessionWorker::collect(Call& call, Duration& copied, const Clock& clock) {

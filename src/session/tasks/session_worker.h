@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "corelane/runtime/context.h"
+#include "corelane/session/session.h"
 #include "session/session_model.h"
 #include "session/tasks/call.h"
 
@@ -17,8 +18,9 @@ namespace corelane::session {
 /// time of binding too, which may prepare a new shape.
 class SessionWorker {
  public:
-  SessionWorker(Context context, const SessionModel& model, device::CoreSet cores,
-                std::int32_t core, std::size_t index);
+  /// `model` and `options` outlive it.
+  SessionWorker(Context context, const SessionModel& model, const SessionOptions& options,
+                device::CoreSet cores, std::int32_t core, std::size_t index);
 
   std::int32_t core() const noexcept { return core_; }
   std::size_t index() const noexcept { return index_; }
@@ -34,6 +36,8 @@ class SessionWorker {
   /// and the caller's time is not over, so a driver's code that says otherwise becomes
   /// kEngineFailed with the driver's failure as its cause.
   static Status of_run(Status status, TimePoint deadline, const Clock& clock);
+  /// The same for the run in progress, whose own end is SessionOptions::run_timeout.
+  Status ended(Status status, TimePoint deadline, const Clock& clock) const;
   /// Copies the outputs that were not written in place. `copied`: the time that took.
   Status collect(Call& call, Duration& copied, const Clock& clock);
 
@@ -46,15 +50,17 @@ class SessionWorker {
   Status bind_output(CallOutput& output);
   Status choose_shapes(const Call& call);
   /// kTimeout when the deadline has passed.
-  Status set_limits(RunOptions& options, TimePoint deadline, const Clock& clock) const;
+  Status set_limits(RunOptions& options, TimePoint deadline, const Clock& clock);
   /// Binds, in a new context where an abandoned inference keeps this one.
   Status bind_or_renew(Call& call);
   Status unbind_unwanted();
 
   Context context_;
   const SessionModel& model_;
+  const SessionOptions& options_;
   const device::CoreSet cores_;
   RunTimes times_;
+  TimePoint run_end_ = kNever;  ///< Of the run in progress, by SessionOptions::run_timeout.
   std::optional<device::CoreSet> wide_;
   const std::int32_t core_;
   const std::size_t index_;
