@@ -21,11 +21,12 @@ PROGRAMS = {
     "rknn": ["rknn_benchmark"],
     "session": ["session_benchmark"],
     "session_pressure": ["session_pressure_benchmark"],
+    "timeout": ["timeout_benchmark"],
 }
 # Written in Python: each has its own way to the library.
 SCRIPTS = {"onnxruntime": "ort_benchmark.py", "python_session": "python_session.py"}
 ROUNDS = {"small_model": 61, "real_models": 31, "load": 15, "convert": 31, "rknn": 31, "matmul": 15,
-          "onnxruntime": 31, "session": 21, "session_pressure": 7, "python_session": 21}
+          "onnxruntime": 31, "session": 21, "session_pressure": 7, "timeout": 31, "python_session": 21}
 
 
 def run(words) -> bool:
