@@ -1,4 +1,4 @@
-// The threads that run jobs, and the calls of the engine.
+// What runs jobs: the caller of a queue's run(), the workers, and the calls of the engine.
 #include <utility>
 
 #include "base/thread.h"
@@ -8,6 +8,8 @@
 #include "lanes/lane_job.h"
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
+#include "lanes/laned_device.h"
+#include "lanes/laned_queue.h"
 
 namespace corelane::lanes {
 namespace {
@@ -136,6 +138,22 @@ bool LaneScheduler::wait_released(LanedJob& job, TimePoint until) {
   while (!job.released())
     if (!clock_->wait_until(lock.native(), job.changed, until)) return job.released();
   return true;
+}
+
+/// In the calling thread where that is possible, so that nobody is woken.
+Status LanedQueue::run(const device::Submission& job, device::JobRecord* record) {
+  CORELANE_ASSIGN(LanedBindings* const bindings, acquire(job));
+  // Work with a deadline never runs in its caller's thread, which could not leave it.
+  const bool here = job.deadline == kNever && job.wait.empty() && job.signal.empty();
+  if (here)
+    if (auto status = device_->scheduler().try_run_here(*account_, *bindings, job, record))
+      return std::move(*status);
+  CORELANE_ASSIGN(const std::shared_ptr<LanedJob> made, enqueue(job, *bindings, true));
+  made->wait(kNever);
+  // The caller gets no completion to wait on, and may free memory that the job uses directly.
+  if (!made->has_deadline() || job.direct_user_memory) made->wait_released(kNever);
+  if (record != nullptr) *record = made->record();
+  return made->status();
 }
 
 std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBindings& bindings,

@@ -87,19 +87,4 @@ std::size_t LanedQueue::depth() const { return device_->scheduler().depth(*accou
 
 bool LanedQueue::drain(TimePoint until) { return device_->scheduler().drain(*account_, until); }
 
-Status LanedQueue::run(const device::Submission& job, device::JobRecord* record) {
-  CORELANE_ASSIGN(LanedBindings* const bindings, acquire(job));
-  // Work with a deadline never runs in its caller's thread, which could not leave it.
-  const bool here = job.deadline == kNever && job.wait.empty() && job.signal.empty();
-  if (here)
-    if (auto status = device_->scheduler().try_run_here(*account_, *bindings, job, record))
-      return std::move(*status);
-  CORELANE_ASSIGN(const std::shared_ptr<LanedJob> made, enqueue(job, *bindings, true));
-  made->wait(kNever);
-  // The caller gets no completion to wait on, and may free memory that the job uses directly.
-  if (!made->has_deadline() || job.direct_user_memory) made->wait_released(kNever);
-  if (record != nullptr) *record = made->record();
-  return made->status();
-}
-
 }  // namespace corelane::lanes
