@@ -3,9 +3,9 @@
 // are counted; only where none worked is the first failure the command's outcome.
 #include <fmt/format.h>
 
+#include "cli/input_feed.h"
 #include "cli/load_generator.h"
 #include "cli/options.h"
-#include "cli/tensors.h"
 #include "corelane/base/file.h"
 
 namespace corelane::cli {
@@ -100,9 +100,11 @@ Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_ASSIGN(auto program, open_program(a.open));
   if (!a.out_trace.empty()) CORELANE_TRY(program.device()->set_trace(20000));
   // Each caller has a context, and random inputs, of its own.
+  CORELANE_ASSIGN(const auto offered, shapes_of_files(program.description(), a.inputs));
   const auto make = [&](std::size_t i) -> Result<Context> {
-    CORELANE_ASSIGN(auto context, open_context(program, a.open));
-    CORELANE_TRY(
+    CORELANE_ASSIGN(auto context, open_context(program, a.open, offered));
+    CORELANE_ASSIGN(
+        [[maybe_unused]] const auto fed,
         feed_inputs(context, program.description(), {a.inputs, a.inputs.empty(), a.seed + i}));
     return context;
   };

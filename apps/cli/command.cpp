@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -129,13 +130,74 @@ Result<Program> open_program(const OpenArguments& a) {
   return Program::load(a.model, options);
 }
 
-// A shape that is given wins, then the declared one, then the first set: a program with sets runs
-// without --shape.
-Result<Context> open_context(const Program& program, const OpenArguments& a) {
+namespace {
+
+using Shapes = std::map<std::string, Shape>;
+
+using Sizes = std::map<std::string, std::int64_t>;
+
+/// The sizes of named dimensions, where `shapes` (by input) have them.
+Sizes named_sizes(const ProgramDescription& program, const Shapes& shapes) {
+  Sizes sizes;
+  for (const auto& input : program.inputs) {
+    const auto& names = input.desc.dim_names;
+    const auto it = shapes.find(input.desc.name);
+    if (it == shapes.end()) continue;
+    for (std::size_t d = 0; d < std::min(names.size(), it->second.rank()); ++d)
+      if (!names[d].empty() && it->second[d] != Shape::kOpen)
+        sizes.emplace(names[d], it->second[d]);
+  }
+  return sizes;
+}
+
+/// Whether an open dimension 0 is the batch, and nothing else of the input is open.
+bool is_open_batch(const Shape& shape) {
+  if (shape.rank() < 2 || shape[0] != Shape::kOpen) return false;
+  Shape one = shape;
+  one[0] = 1;
+  return one.is_static();
+}
+
+/// The shape of an input for which no --shape is given: what its file has, then the sizes of named
+/// dimensions, then batch 1.
+Shape completed(const TensorDesc& desc, const Shapes& offered, const Sizes& sizes) {
+  const auto it = offered.find(desc.name);
+  Shape shape = it != offered.end() ? it->second : desc.shape;
+  for (std::size_t d = 0; d < std::min(shape.rank(), desc.dim_names.size()); ++d) {
+    const auto size = sizes.find(desc.dim_names[d]);
+    if (shape[d] == Shape::kOpen && size != sizes.end()) shape[d] = size->second;
+  }
+  if (is_open_batch(shape)) shape[0] = 1;
+  return shape;
+}
+
+Failure open_input(const TensorDesc& desc, const Shape& shape) {
+  std::string example;
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    if (d > 0) example += ',';
+    if (shape[d] != Shape::kOpen)
+      example += std::to_string(shape[d]);
+    else
+      example += d == 0 ? "1" : "SIZE";
+  }
+  return error(Code::kShapeMismatch, "input '{}' is {}: give its shape with --shape {}={}",
+               desc.name, shape.to_string(), desc.name, example)
+      .with(Detail::kInput, desc.name);
+}
+
+}  // namespace
+
+// A shape that is given wins, then the declared one, then the first set (a program with sets runs
+// without --shape), then what the files have, then batch 1.
+Result<Context> open_context(const Program& program, const OpenArguments& a,
+                             const Shapes& offered) {
   CORELANE_ASSIGN(auto wanted, parse_shapes(a.shapes));
   CORELANE_ASSIGN(auto context, program.new_context());
   const auto& inputs = program.description().inputs;
   const auto& sets = program.description().shape_sets;
+  Shapes known = wanted;
+  known.insert(offered.begin(), offered.end());
+  const auto sizes = named_sizes(program.description(), known);
   std::vector<Shape> shapes;
   bool open = false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -147,13 +209,11 @@ Result<Context> open_context(const Program& program, const OpenArguments& a) {
       wanted.erase(it);
     } else if (!shape.is_static() && !sets.empty()) {
       shape = sets.front()[i];
+    } else if (!shape.is_static()) {
+      shape = completed(inputs[i].desc, offered, sizes);
     }
     open = open || !(shape == inputs[i].desc.shape);
-    if (!shape.is_static()) {
-      return error(Code::kShapeMismatch, "input '{}' is {}: give its shape with --shape {}=...",
-                   inputs[i].desc.name, shape.to_string(), inputs[i].desc.name)
-          .with(Detail::kInput, inputs[i].desc.name);
-    }
+    if (!shape.is_static()) return open_input(inputs[i].desc, shape);
     shapes.push_back(std::move(shape));
   }
   if (!wanted.empty()) {

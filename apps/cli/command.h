@@ -82,8 +82,10 @@ Result<LoadOptions> load_options(const OpenArguments& arguments);
 Result<Program> open_program(const OpenArguments& arguments);
 
 /// Shapes for a new context: `--shape` for program files with open dimensions, else the program's
-/// own; kShapeMismatch names the inputs that still have open dimensions.
-Result<Context> open_context(const Program& program, const OpenArguments& arguments);
+/// own, completed by those `offered` by name (what the inputs' files have). A dimension's name
+/// means one size in all inputs. kShapeMismatch names the inputs that still have open dimensions.
+Result<Context> open_context(const Program& program, const OpenArguments& arguments,
+                             const std::map<std::string, Shape>& offered = {});
 
 Json to_json(const TensorDesc& desc);
 Json to_json(const ProgramDescription& description);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/input_feed.h"
 #include "cli/options.h"
 #include "cli/reference_engine.h"
 #include "cli/tensors.h"
@@ -140,8 +141,11 @@ Result<int> run(const Global& global, Arguments a) {
       left_out.push_back({{"name", v.name}, {"reason", v.reason}});
   }
   CORELANE_ASSIGN(auto program, open_program(a.open));
-  CORELANE_ASSIGN(auto context, open_context(program, a.open));
-  CORELANE_TRY(feed_inputs(context, program.description(), {a.inputs, a.inputs.empty(), a.seed}));
+  CORELANE_ASSIGN(const auto offered, shapes_of_files(program.description(), a.inputs));
+  CORELANE_ASSIGN(auto context, open_context(program, a.open, offered));
+  CORELANE_ASSIGN(
+      [[maybe_unused]] const auto fed,
+      feed_inputs(context, program.description(), {a.inputs, a.inputs.empty(), a.seed}));
   CORELANE_ASSIGN(auto list, compare(a, program, context, reference));
   if (Interrupts::pending()) return kExitInterrupted;
   // A program without outputs proves nothing.

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/input_feed.h"
 #include "cli/options.h"
 #include "cli/tensors.h"
 #include "corelane/base/file.h"
@@ -62,6 +63,13 @@ Json top_k(const std::vector<double>& values, std::size_t k,
   return list;
 }
 
+Json describe_input(const FedInput& fed) {
+  return {{"name", fed.name},
+          {"source", fed.source},
+          {"shape", fed.shape.dims()},
+          {"steps", fed.steps}};
+}
+
 /// Names of the outputs' files; two outputs never share one.
 std::vector<std::string> file_names(const std::vector<TensorDesc>& descs) {
   std::vector<std::string> names;
@@ -96,8 +104,20 @@ Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const T
   return j;
 }
 
-std::string as_text(const Json& out) {
+/// A line for each input: what `run` did to it.
+std::string inputs_text(const Json& inputs) {
   std::string text;
+  for (const auto& i : inputs) {
+    text += fmt::format("input {} {}: {}", i["name"].get<std::string>(), i["shape"].dump(),
+                        i["source"].get<std::string>());
+    for (const auto& step : i["steps"]) text += ", " + step.get<std::string>();
+    text += "\n";
+  }
+  return text;
+}
+
+std::string as_text(const Json& out) {
+  std::string text = inputs_text(out["inputs"]);
   for (const auto& o : out["outputs"]) {
     text += fmt::format("{} {} {}", o["name"].get<std::string>(), o["dtype"].get<std::string>(),
                         o["shape"].dump());
@@ -153,8 +173,10 @@ Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_ASSIGN(const auto labels, read_labels(a.labels));
   CORELANE_ASSIGN(auto cores, device::parse_core_set(a.cores));
   CORELANE_ASSIGN(auto program, open_program(a.open));
-  CORELANE_ASSIGN(auto context, open_context(program, a.open));
-  CORELANE_TRY(feed_inputs(context, program.description(), {a.inputs, a.random, a.seed}));
+  CORELANE_ASSIGN(const auto offered, shapes_of_files(program.description(), a.inputs));
+  CORELANE_ASSIGN(auto context, open_context(program, a.open, offered));
+  CORELANE_ASSIGN(const auto fed,
+                  feed_inputs(context, program.description(), {a.inputs, a.random, a.seed}));
   RunOptions options;
   options.cores = cores;
   options.timeout = Duration(static_cast<std::int64_t>(a.timeout_ms * 1e6));
@@ -170,6 +192,8 @@ Result<int> run(const Global& global, const Arguments& a) {
              {"queue", to_us(times.queue)},
              {"device", to_us(times.device)},
              {"copy_out", to_us(times.copy_out)}}}};
+  out["inputs"] = Json::array();
+  for (const auto& f : fed) out["inputs"].push_back(describe_input(f));
   out["outputs"] = Json::array();
   // After the run: only then have outputs with open dimensions a shape.
   const auto descs = context.outputs();

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from cli_support import CliTest, custom_model, main, run
+from cli_support import CliTest, custom_model, main, run, small_model
 
 
 class Cli(CliTest):
@@ -122,12 +122,19 @@ class Cli(CliTest):
         self.ok("run", model, "--random")
 
     def test_open_shapes_ask_for_a_shape(self):
-        result = run("run", self.path / "small.onnx", "--random")
-        self.assertEqual(result.returncode, 3)
-        self.assertIn("--shape x=", result.stderr)
+        small_model(self.path / "sizes.onnx", ("N", 3, "H", 8))
+        self.fails(3, "run", self.path / "sizes.onnx", "--random", parts=("'x'", "--shape x=1,3,SIZE,8"))
         out = json.loads(self.ok("run", self.path / "small.onnx", "--random", "--shape",
                                  "x=2,3,8,8", "--json").stdout)
         self.assertEqual(out["outputs"][0]["shape"], [2, 3, 8, 8])
+
+    def test_a_batch_that_nothing_decides_is_1(self):
+        for command in ("run", "compare"):
+            words = ("--random",) if command == "run" else ()
+            self.ok(command, self.path / "small.onnx", *words)
+        self.ok("bench", self.path / "small.onnx", "-n", "5", "--warm-up", "0")
+        out = json.loads(self.ok("run", self.path / "small.onnx", "--random", "--json").stdout)
+        self.assertEqual(out["inputs"], [{"name": "x", "source": "random", "shape": [1, 3, 8, 8], "steps": []}])
 
     def test_shape_sets_are_a_closed_list(self):
         program = self.path / "sets.rknn"
@@ -139,26 +146,6 @@ class Cli(CliTest):
         result = run("run", program, "--random", "--shape", "x=2,3,8,8")
         self.assertEqual(result.returncode, 3)
         self.assertIn("[4, 3, 8, 8]", result.stderr)
-
-    def test_pictures_are_resized_and_normalised(self):
-        program = self.path / "picture.rknn"
-        self.ok("compile", self.path / "fixed.onnx", "-o", program, "--mean", "10,20,30", "--std",
-                "2,2,2")
-        import struct
-        import zlib
-
-        def chunk(kind, data):
-            return (struct.pack(">I", len(data)) + kind + data +
-                    struct.pack(">I", zlib.crc32(kind + data)))
-
-        rows = b"".join(b"\0" + bytes([50, 60, 70]) * 16 for _ in range(16))
-        png = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)) +
-               chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-        (self.path / "flat.png").write_bytes(png)
-        self.ok("run", program, "-i", self.path / "flat.png", "-o", self.path / "flat")
-        y = np.load(self.path / "flat/y.npy")
-        for c in range(3):
-            np.testing.assert_allclose(y[0, c], 21.0)
 
     def test_errors_have_stable_codes(self):
         self.assertEqual(run("run").returncode, 2)

@@ -76,6 +76,10 @@ def make_files(folder):
         nodes = [helper.make_node("GlobalAveragePool", [x], ["mean"]), helper.make_node("Flatten", ["mean"], ["flat"]),
                  helper.make_node("MatMul", ["flat", "w"], ["y"])]
         save(name, nodes, [1, 3, 224, 224], [1, 1000], [numpy_helper.from_array(weights, "w")], x)
+    # What most exporters write, and what the README's commands are tried on too.
+    nodes = [helper.make_node("GlobalAveragePool", ["x"], ["mean"]), helper.make_node("Flatten", ["mean"], ["flat"]),
+             helper.make_node("MatMul", ["flat", "w"], ["y"])]
+    save("open.onnx", nodes, ["batch", 3, 224, 224], ["batch", 1000], [numpy_helper.from_array(weights, "w")])
     save("scaled.onnx", [helper.make_node("Scale", ["x"], ["y"], domain="my.domain", factor=3.0)], [1, 3], [1, 3])
     Image.new("RGB", (224, 224), (200, 100, 50)).save(Path(folder, "picture.png"))
     Path(folder, "dataset.txt").write_text("picture.png\n", encoding="utf-8")
@@ -146,9 +150,10 @@ class Snippets(unittest.TestCase):
     def test_commands_of_the_readme_run(self):
         commands = COMMAND.findall("\n".join(blocks("README.md", "sh")))
         self.assertGreaterEqual(len(commands), 6)
-        for command in commands:
-            with self.subTest(command=command):
-                self.run_in_folder(["bash", "-c", command])
+        for model in ("model.onnx", "open.onnx"):
+            for command in commands:
+                with self.subTest(command=command, model=model):
+                    self.run_in_folder(["bash", "-c", command.replace("model.onnx", model)])
 
 
 if __name__ == "__main__":

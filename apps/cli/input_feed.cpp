@@ -1,0 +1,260 @@
+#include "cli/input_feed.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <random>
+
+#include "common/image.h"
+#include "common/npy.h"
+#include "corelane/base/file.h"
+#include "corelane/tensor/convert.h"
+
+namespace corelane::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file and the input that it feeds.
+struct FileOf {
+  std::size_t index = 0;
+  fs::path path;
+};
+
+// By name, not by content: raw bytes can look like anything.
+bool is_array(const fs::path& path) { return path.extension() == ".npy"; }
+bool is_picture(const fs::path& path) {
+  const auto extension = path.extension();
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
+
+/// [N, 1 or 3, H, W], which a picture can be made into.
+bool is_planes(const Shape& shape) { return shape.rank() == 4 && (shape[1] == 1 || shape[1] == 3); }
+
+Result<std::size_t> index_of(const ProgramDescription& program, const std::string& name) {
+  std::string names;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const auto& known = program.inputs[i].desc.name;
+    if (known == name) return i;
+    names += (i == 0 ? "'" : ", '") + known + "'";
+  }
+  return error(Code::kNotFound, "--input names '{}', which is not an input; the program has {}",
+               name, names)
+      .with(Detail::kGiven, name)
+      .with(Detail::kAllowed, names);
+}
+
+Result<std::vector<FileOf>> match_files(const ProgramDescription& program,
+                                        const std::vector<std::string>& items) {
+  std::vector<bool> fed(program.inputs.size(), false);
+  std::vector<FileOf> files;
+  std::size_t next = 0;
+  for (const auto& item : items) {
+    std::size_t index = next;
+    std::string file = item;
+    // As split_assignment(), but the name may be missing. Named files take no place in the order.
+    if (const auto at = item.rfind('='); at != std::string::npos) {
+      CORELANE_ASSIGN(index, index_of(program, item.substr(0, at)));
+      file = item.substr(at + 1);
+    } else {
+      ++next;
+    }
+    if (index >= fed.size()) {
+      return error(Code::kOutOfRange, "'{}' is file number {}, but the program has {} input{}",
+                   item, index + 1, fed.size(), fed.size() == 1 ? "" : "s");
+    }
+    if (fed[index]) {
+      return error(Code::kInvalidArgument, "--input '{}': input '{}' has a file already", item,
+                   program.inputs[index].desc.name);
+    }
+    fed[index] = true;
+    files.push_back({index, std::move(file)});
+  }
+  return files;
+}
+
+/// How an array lies under the input's dimensions.
+struct Lie {
+  Shape shape;  ///< Dimensions of the input: [N, C, H, W] for pixels.
+  LayoutKind layout = LayoutKind::kPlain;
+  bool pixels = false;
+};
+
+/// Pixels come as every reader of pictures gives them, [H, W, C] or [N, H, W, C], or in the input's
+/// own order, which wins where both fit.
+Lie lie_of(const TensorDesc& desc, DType dtype, const Shape& given) {
+  if (dtype != DType::kU8 || desc.shape.rank() != 4) return {given, LayoutKind::kPlain, false};
+  Shape batch = given;
+  if (given.rank() == 3) batch = Shape{1, given[0], given[1], given[2]};
+  if (batch.rank() == 4 && !desc.shape.accepts(batch)) {
+    const Shape turned{batch[0], batch[3], batch[1], batch[2]};
+    if (desc.shape.accepts(turned)) return {turned, LayoutKind::kNHWC, true};
+  }
+  // What fits neither way keeps its dimensions, and is refused with them.
+  if (!desc.shape.accepts(batch)) batch = given;
+  return {batch, LayoutKind::kPlain, true};
+}
+
+/// A program without mean and std takes pixels as they are: 0 to 255.
+void add_norm(FedInput& fed, const IoEntry& entry) {
+  if (entry.mean.empty() && entry.std.empty())
+    fed.steps.push_back("0 to 255 (the program has no mean and std)");
+  else
+    fed.steps.push_back(fmt::format("(x - mean) / std of the program, mean {} std {}",
+                                    fmt::join(entry.mean, ","), fmt::join(entry.std, ",")));
+}
+
+/// A picture in 8 bits and NHWC, resized to the input and repeated for the batch.
+Status feed_picture(Context& context, const FileOf& file, const IoEntry& entry, FedInput& fed) {
+  const auto desc = context.inputs()[file.index];
+  if (!is_planes(desc.shape) || !desc.shape.is_static()) {
+    return error(Code::kShapeMismatch,
+                 "{}: input '{}' is {}, not a picture [N, 1 or 3, H, W]; give a .npy file",
+                 file.path.string(), desc.name, desc.shape.to_string());
+  }
+  CORELANE_ASSIGN(auto picture, common::load_image(file.path, static_cast<int>(desc.shape[1])));
+  const auto resized = common::resize_bilinear(picture, static_cast<int>(desc.shape[3]),
+                                               static_cast<int>(desc.shape[2]));
+  if (picture.width != resized.width || picture.height != resized.height)
+    fed.steps.push_back(fmt::format("resized from {}x{} to {}x{}", picture.width, picture.height,
+                                    resized.width, resized.height));
+  if (desc.shape[0] != 1)
+    fed.steps.push_back(fmt::format("the same for {} samples", desc.shape[0]));
+  fed.steps.push_back(desc.shape[1] == 1 ? "grey" : "RGB");
+  add_norm(fed, entry);
+  // One picture for the whole batch: each sample has the same one.
+  std::vector<std::uint8_t> batch;
+  for (std::int64_t n = 0; n < desc.shape[0]; ++n)
+    batch.insert(batch.end(), resized.pixels.begin(), resized.pixels.end());
+  TensorView view{
+      batch.data(), batch.size(), DType::kU8, desc.shape, Layout{LayoutKind::kNHWC, 0, 0}, {}};
+  return context.set_input(file.index, view, {entry.mean, entry.std, ConvertPath::kAuto});
+}
+
+Status feed_array(Context& context, const FileOf& file, const IoEntry& entry, FedInput& fed) {
+  CORELANE_ASSIGN(auto array, common::read_npy(file.path));
+  TensorView view = array.view();
+  const Lie lie = lie_of(context.inputs()[file.index], view.dtype, view.shape);
+  fed.steps.push_back(fmt::format("{} {}", dtype_name(view.dtype), view.shape.to_string()));
+  view.shape = lie.shape;
+  view.layout = Layout{lie.layout, 0, 0};
+  if (!lie.pixels) {
+    if (!entry.mean.empty() || !entry.std.empty())
+      fed.steps.push_back("as it is, without mean and std (only u8 values are taken for pixels)");
+    return context.set_input(file.index, view);
+  }
+  fed.steps.push_back(lie.layout == LayoutKind::kNHWC ? "pixels in rows of interleaved channels"
+                                                      : "pixels in planes of channels");
+  add_norm(fed, entry);
+  return context.set_input(file.index, view, {entry.mean, entry.std, ConvertPath::kAuto});
+}
+
+Status feed_bytes(Context& context, const FileOf& file, FedInput& fed) {
+  CORELANE_ASSIGN(auto mapped, MappedFile::open(file.path));
+  const auto desc = context.inputs()[file.index];
+  CORELANE_ASSIGN(const auto needed, desc.bytes());
+  if (mapped.bytes().size() != needed) {
+    return error(Code::kInvalidArgument, "{}: {} bytes, but input '{}' ({}) takes {}",
+                 file.path.string(), mapped.bytes().size(), desc.name, desc.to_string(), needed);
+  }
+  fed.steps.push_back(fmt::format("bytes of {}, as they are", dtype_name(desc.dtype)));
+  return context.set_input(file.index,
+                           {mapped.bytes().data(), needed, desc.dtype, desc.shape, {}, {}});
+}
+
+/// The extension decides how a file is read.
+Result<FedInput> feed_file(Context& context, const FileOf& file, const IoEntry& entry) {
+  FedInput fed{entry.desc.name, file.path.string(), {}, {}};
+  const auto extension = file.path.extension();
+  if (is_array(file.path)) {
+    CORELANE_TRY(feed_array(context, file, entry, fed));
+  } else if (is_picture(file.path)) {
+    CORELANE_TRY(feed_picture(context, file, entry, fed));
+  } else if (extension == ".raw" || extension == ".bin") {
+    CORELANE_TRY(feed_bytes(context, file, fed));
+  } else {
+    return error(Code::kInvalidArgument,
+                 "{}: unknown kind of file; allowed are .npy .png .jpg .jpeg .raw .bin",
+                 file.path.string());
+  }
+  fed.shape = context.inputs()[file.index].shape;
+  return fed;
+}
+
+template <class T, class Make>
+void fill(const MutableTensorView& view, Make make) {
+  auto* p = static_cast<T*>(view.data);
+  for (std::size_t i = 0; i < view.size / sizeof(T); ++i) p[i] = make(i);
+}
+
+/// The same seed gives the same values on every machine: mt19937_64, one stream for all inputs.
+Status feed_random(Context& context, std::vector<FedInput>& inputs, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (std::size_t i = 0; i < context.inputs().size(); ++i) {
+    if (!inputs[i].source.empty()) continue;
+    CORELANE_ASSIGN(auto view, context.input(i));
+    const auto desc = context.inputs()[i];
+    inputs[i] = {desc.name, "random", desc.shape, {}};
+    const auto count = view.shape.elements().value_or(0);
+    if (view.dtype == DType::kF32) {
+      std::uniform_real_distribution<float> uniform(0.0F, 1.0F);
+      fill<float>(view, [&](std::size_t) { return uniform(random); });
+    } else if (view.dtype == DType::kBool) {
+      fill<std::uint8_t>(view, [](std::size_t k) { return static_cast<std::uint8_t>(k % 2); });
+    } else {
+      // Small numbers are valid indices, token numbers and quantized values alike.
+      std::vector<std::int64_t> values(count);
+      for (auto& v : values) v = static_cast<std::int64_t>(random() % 10);
+      CORELANE_TRY(convert(
+          {values.data(), values.size() * sizeof(values[0]), DType::kI64, view.shape, {}, {}},
+          view));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::map<std::string, Shape>> shapes_of_files(const ProgramDescription& program,
+                                                     const std::vector<std::string>& files) {
+  CORELANE_ASSIGN(const auto list, match_files(program, files));
+  std::map<std::string, Shape> shapes;
+  for (const FileOf& file : list) {
+    const TensorDesc& desc = program.inputs[file.index].desc;
+    if (desc.shape.is_static()) continue;
+    Shape shape = desc.shape;
+    if (is_array(file.path)) {
+      CORELANE_ASSIGN(const auto array, common::read_npy(file.path));
+      shape = lie_of(desc, array.view().dtype, array.view().shape).shape;
+    } else if (is_picture(file.path) && is_planes(shape) && shape[0] == Shape::kOpen) {
+      shape[0] = 1;  // One picture, whatever else is open.
+    }
+    if (is_array(file.path) && !desc.shape.accepts(shape)) {
+      return error(Code::kShapeMismatch, "{}: an array {}, but input '{}' takes {} ('?': any size)",
+                   file.path.string(), shape.to_string(), desc.name, desc.shape.to_string())
+          .with(Detail::kInput, desc.name);
+    }
+    shapes.emplace(desc.name, std::move(shape));
+  }
+  return shapes;
+}
+
+Result<std::vector<FedInput>> feed_inputs(Context& context, const ProgramDescription& program,
+                                          const Feed& feed) {
+  CORELANE_ASSIGN(const auto list, match_files(program, feed.files));
+  std::vector<FedInput> inputs(program.inputs.size());
+  for (const FileOf& file : list) {
+    CORELANE_ASSIGN(auto fed, feed_file(context, file, program.inputs[file.index]));
+    inputs[file.index] = std::move(fed);
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].source.empty() || feed.random) continue;
+    const auto& desc = program.inputs[i].desc;
+    return error(Code::kNotFound, "no file for input '{}' ({}): give --input {}=FILE, or --random",
+                 desc.name, desc.to_string(), desc.name);
+  }
+  if (feed.random) CORELANE_TRY(feed_random(context, inputs, feed.seed));
+  return inputs;
+}
+
+}  // namespace corelane::cli
