@@ -22,9 +22,9 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
     """The bytes of a program file; with `output`, a path, they are written there and None is returned.
 
     model: a path, or bytes of an ONNX model. The keywords are the options of `corelane compile`
-    (docs/cli.md): input_shapes by input name and dims by symbol fix open dimensions, shape_sets is the
-    closed list of a dynamic model (shapes of all inputs, by position); mean and std are subtracted and
-    divided by, for all inputs of rank 4 (a list) or by input name (a dict), by sessions that normalise;
+    (docs/cli.md): input_shapes by input name and dims by name, or as "INPUT[AXIS]", fix open dimensions,
+    shape_sets is the closed list of a dynamic model (shapes of all inputs, by position); mean and std are
+    subtracted and divided by, for all inputs of rank 4 (a list) or by input name (a dict), by sessions that normalise;
     layout "nhwc" or "nchw" is what inputs of rank 4 are offered in; io_dtype is the type that float
     inputs and outputs report; metadata is kept with the model's own. attach: device kind to file."""
     source: Any = _source(model)

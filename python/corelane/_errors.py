@@ -166,6 +166,6 @@ def strict_text(error: StatusError) -> str:
     if error.terminated:
         return "Exiting due to terminate flag being set to true."
     if error.code is Code.UNSUPPORTED_MODEL and "dimension" in error.details:
-        return (f"{error}; SessionOptions.add_free_dimension_override_by_name(name, size) fixes one that has "
-                "a name")
+        return (f"{error}; SessionOptions.add_free_dimension_override_by_name({error.details['dimension']!r}, SIZE) "
+                "fixes the first one, and so the others by their names, or as 'INPUT[AXIS]'")
     return str(error)

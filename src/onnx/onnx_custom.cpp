@@ -36,7 +36,7 @@ class CustomOperators {
                  !functions_.contains(node.domain() + ":" + node.op_type())) {
         return error(Code::kUnsupportedModel,
                      "node {}: the operator {} is not a standard one; to run it as a host "
-                     "operator, declare it: --custom-op {}",
+                     "operator, declare it: compile --custom-op {}, or the option custom_operators",
                      node_text(node, i), op_text(node), op_text(node));
       }
       for (const auto* below : subgraphs(node)) CORELANE_TRY(graph(*below));

@@ -136,6 +136,14 @@ class Cli(CliTest):
         out = json.loads(self.ok("run", self.path / "small.onnx", "--random", "--json").stdout)
         self.assertEqual(out["inputs"], [{"name": "x", "source": "random", "shape": [1, 3, 8, 8], "steps": []}])
 
+    def test_a_dimension_without_a_name_is_fixed_by_input_and_axis(self):
+        source, program = self.path / "unnamed.onnx", self.path / "unnamed.rknn"
+        small_model(source, (None, 3, None, 8))
+        self.ok("compile", source, "-o", program, "--dim", "x[0]=2", "--dim", "x[2]=4")
+        out = json.loads(self.ok("inspect", program, "--json").stdout)
+        self.assertEqual(out["program"]["inputs"][0]["shape"], [2, 3, 4, 8])
+        self.fails(3, "compile", source, "-o", program, "--dim", "x[1]=2", parts=("'x[1]'", "INPUT[AXIS]"))
+
     def test_shape_sets_are_a_closed_list(self):
         program = self.path / "sets.rknn"
         self.ok("compile", self.path / "small.onnx", "-o", program, "--shape-set", "1,3,8,8",

@@ -148,7 +148,7 @@ class SessionOptions:
         return False
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Fixes the open dimension `name`; ignored where no input has one."""
+        """Fixes the open dimension `name`, "INPUT[AXIS]" where it has none; ignored where no input has one."""
         self._dims[_read(str, name)] = _read(int, size)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:

@@ -112,10 +112,13 @@ Status check_wire(ByteSpan model) {
   if (model.empty()) return error(Code::kMalformed, "not an ONNX model: it is empty");
   // protobuf counts bytes in an int.
   if (model.size() > std::size_t{0x7FFFFFFF}) {
-    return error(Code::kMalformed,
-                 "an ONNX model of {} bytes; protobuf allows 2147483647: store the weights as "
-                 "external data",
-                 model.size());
+    return error(
+               Code::kUnsupportedModel,
+               "the ONNX model is too large: {} bytes, protobuf allows 2147483647; export it with "
+               "its weights as external data",
+               model.size())
+        .with(Detail::kGiven, model.size())
+        .with(Detail::kLimit, "2147483647 bytes");
   }
   return Scanner(model).run();
 }

@@ -72,8 +72,29 @@ Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& sym
   return {};
 }
 
-/// The sizes that `options.dims` gives to symbols of the inputs.
-Result<Symbols> given_symbols(const ::onnx::GraphProto& graph, const ImportOptions& options) {
+/// "INPUT[AXIS]" names an open dimension that has no name of its own. Null where it names none.
+::onnx::TensorShapeProto::Dimension* unnamed_dim(::onnx::GraphProto& graph,
+                                                 const std::string& text) {
+  const auto open = text.rfind('[');
+  if (open == std::string::npos || text.back() != ']') return nullptr;
+  for (const int i : real_inputs(graph)) {
+    auto& input = *graph.mutable_input(i);
+    if (input.name() != text.substr(0, open)) continue;
+    // What has no rank yet must not get one here.
+    if (!input.type().tensor_type().has_shape()) return nullptr;
+    auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      auto& dim = *shape.mutable_dim(axis);
+      const bool fixed = dim.has_dim_value() && dim.dim_value() >= 0;
+      if (text.substr(open) == fmt::format("[{}]", axis))
+        return fixed || is_symbol(dim.dim_param()) ? nullptr : &dim;
+    }
+  }
+  return nullptr;
+}
+
+/// The sizes that `options.dims` gives to symbols of the inputs; dimensions without one are fixed.
+Result<Symbols> given_symbols(::onnx::GraphProto& graph, const ImportOptions& options) {
   std::set<std::string> known_symbols;
   for (const int i : real_inputs(graph)) {
     for (const auto& d : graph.input(i).type().tensor_type().shape().dim())
@@ -81,9 +102,12 @@ Result<Symbols> given_symbols(const ::onnx::GraphProto& graph, const ImportOptio
   }
   Symbols symbols;
   for (const auto& [symbol, value] : options.dims) {
-    if (!known_symbols.contains(symbol)) {
-      return error(Code::kNotFound, "no input has a dimension '{}'; there are: {}", symbol,
-                   joined(known_symbols))
+    auto* const unnamed = known_symbols.contains(symbol) ? nullptr : unnamed_dim(graph, symbol);
+    if (!known_symbols.contains(symbol) && unnamed == nullptr) {
+      return error(Code::kNotFound,
+                   "no input has a dimension '{}'; there are: {} (one without a name is "
+                   "INPUT[AXIS])",
+                   symbol, joined(known_symbols))
           .with(Detail::kDimension, symbol)
           .with(Detail::kAllowed, joined(known_symbols));
     }
@@ -94,7 +118,10 @@ Result<Symbols> given_symbols(const ::onnx::GraphProto& graph, const ImportOptio
           .with(Detail::kDimension, symbol)
           .with(Detail::kGiven, value);
     }
-    symbols.emplace(symbol, value);
+    if (unnamed != nullptr)
+      unnamed->set_dim_value(value);
+    else
+      symbols.emplace(symbol, value);
   }
   return symbols;
 }

@@ -74,6 +74,24 @@ TEST(OnnxFreeze, UnknownNamesAreListed) {
   EXPECT_THAT(two_inputs().import(options).error().message(), HasSubstr("a, b"));
 }
 
+TEST(OnnxFreeze, DimensionsWithoutANameAreNamedByInputAndAxis) {
+  TestModel m;
+  m.input("a", {"", "S"}).output("y", {"", "S"});
+  m.node("Relu", {"a"}, {"y"});
+  ImportOptions options;
+  options.dims["a[0]"] = 3;
+  const auto imported = m.import(options);
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->description.inputs[0].desc.shape, (Shape{3, -1}));
+  // 1 has a name, 2 is none.
+  for (const char* other : {"a[1]", "a[2]", "b[0]", "a[]", "a[00]", "[0]", "a]"}) {
+    options.dims = {{other, 3}};
+    const Status refused = m.import(options).error();
+    EXPECT_EQ(refused.code(), Code::kNotFound) << other;
+    EXPECT_THAT(refused.message(), HasSubstr("INPUT[AXIS]"));
+  }
+}
+
 TEST(OnnxFreeze, SizesBelowOneAreRefused) {
   ImportOptions options;
   options.dims["N"] = 0;

@@ -21,13 +21,14 @@ std::string shapes_text(std::span<const Shape> shapes) {
   return text;
 }
 
-/// Name of the first open dimension, or its index in its input where it has none.
+/// Name of the first open dimension, or "INPUT[AXIS]" where it has none: a key of the option dims.
 std::string open_dimension(const ProgramDescription& description) {
   for (const IoEntry& input : description.inputs) {
     const std::vector<std::string>& names = input.desc.dim_names;
     for (std::size_t i = 0; i < input.desc.shape.rank(); ++i) {
       if (input.desc.shape[i] != Shape::kOpen) continue;
-      return i < names.size() && !names[i].empty() ? names[i] : std::to_string(i);
+      return i < names.size() && !names[i].empty() ? names[i]
+                                                   : fmt::format("{}[{}]", input.desc.name, i);
     }
   }
   return {};
@@ -80,19 +81,27 @@ Status ExecutableSet::prepare_dynamic(const std::vector<Shape>& declared) {
   const Status reason = add(declared);
   // In a wrong state other shapes change nothing.
   if (reason.ok() || reason.code() == Code::kWrongState) return reason;
-  if (frozen && add(*frozen).ok()) {
-    log::info("runtime",
-              "program '{}': the device refused open dimensions, prepared with {} instead ({})",
-              description_.name, shapes_text(*frozen), reason.message());
-    return {};
+  // Nor where an operator is missing.
+  if (!reason.detail(Detail::kOperator).empty()) return reason;
+  if (frozen) {
+    const Status again = add(*frozen);
+    if (again.ok()) {
+      log::info("runtime",
+                "program '{}': the device refused open dimensions, prepared with {} instead ({})",
+                description_.name, shapes_text(*frozen), reason.message());
+      return {};
+    }
+    // The same failure without an open dimension is of another kind.
+    if (all_static(*frozen) && again.message() == reason.message()) return reason;
   }
+  const std::string dimension = open_dimension(description_);
   return reason
       .wrap(fmt::format(
           "program '{}' cannot be prepared with open dimensions ({}); fix them when it is "
-          "compiled, "
-          "with the dims or input_shapes options (compile --dim NAME=SIZE, --shape INPUT=SIZES)",
-          description_.name, allowed_shapes(description_)))
-      .with(Detail::kDimension, open_dimension(description_));
+          "compiled, with the dims or input_shapes options (compile --dim {}=SIZE, --shape "
+          "INPUT=SIZES)",
+          description_.name, allowed_shapes(description_), dimension))
+      .with(Detail::kDimension, dimension);
 }
 
 /// The right to prepare some shapes, held by one thread at a time.

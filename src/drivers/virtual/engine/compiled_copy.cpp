@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "corelane/base/log.h"
+#include "drivers/virtual/engine/engine_complaint.h"
 #include "drivers/virtual/engine/heap_growth.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -110,7 +111,9 @@ Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<o
     return std::make_shared<const CompiledCopy>(std::move(model), settings, nullptr, kept,
                                                 growth.bytes() + kept);
   };
-  return engine_call(kWhat, Code::kUnsupportedModel, compile, names);
+  auto copy = engine_call(kWhat, Code::kUnsupportedModel, compile, names);
+  if (!copy) return error(with_remedy(copy.error()));
+  return copy;
 }
 
 /// The engine reads the blob in place, so the copy holds it.

@@ -1,5 +1,7 @@
 #include "drivers/virtual/engine/engine_complaint.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cctype>
 #include <optional>
@@ -93,6 +95,23 @@ void append_line(std::string_view line, std::string& detail) {
     detail += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
 }
 
+std::string remedy_of(const Status& refused) {
+  // The engine's own words: it has no codes for them.
+  const auto says = [&](std::string_view text) {
+    return refused.message().find(text) != std::string::npos;
+  };
+  if (const std::string_view op = refused.detail(Detail::kOperator); !op.empty())
+    return fmt::format(
+        "let the host compute it as a custom operator (compile --custom-op {}, or the option "
+        "custom_operators), or export the model without it",
+        op);
+  if (says("rank has to be known") || says("input type dynamic") || says("with dynamic rank"))
+    return "what that node makes is known only when the model runs: fix the open dimensions; "
+           "where it depends on the value of an input, export the model with that value as a "
+           "constant";
+  return "mend that node, or export the model for another version of its operators";
+}
+
 }  // namespace
 
 /// Line by line, since the engine nests messages in each other.
@@ -105,6 +124,7 @@ Complaint read_complaint(std::string_view what) {
     note_names(line, complaint);
     if (is_noise(line) || line.find(" with a message:") != std::string_view::npos) continue;
     if (line.find("No conversion rule found") != std::string_view::npos) {
+      complaint.missing = true;
       append_line("the engine has no such operator", complaint.detail);
       continue;
     }
@@ -129,20 +149,16 @@ Status complaint_status(Code code, std::string_view context, std::string_view wh
     message += complaint.op.empty() ? ": node '" + complaint.node + "'"
                                     : " (node '" + complaint.node + "')";
   message += ": " + (complaint.detail.empty() ? "the engine gave no reason" : complaint.detail);
-  return Status(code, std::move(message));
+  Status status(code, std::move(message));
+  if (!complaint.node.empty()) status = status.with(Detail::kNode, complaint.node);
+  return complaint.missing ? status.with(Detail::kOperator, complaint.op) : status;
 }
 
-std::string_view reading_remedy(std::string_view message) noexcept {
-  const auto says = [&](std::string_view text) {
-    return message.find(text) != std::string_view::npos;
-  };
-  if (says("the engine has no such operator"))
-    return "let the host compute it (custom operators), or export the model without that operator";
-  if (says("rank has to be known") || says("input type dynamic"))
-    return "what that node makes is known only when the model runs: fix the open dimensions; "
-           "where it depends on the value of an input, export the model with that value as a "
-           "constant";
-  return "mend that node, or export the model for another version of its operators";
+Status with_remedy(const Status& refused) {
+  if (refused.code() != Code::kUnsupportedModel) return refused;
+  Status told(refused.code(), refused.message() + "; " + remedy_of(refused));
+  for (const auto& [key, value] : refused.details()) told = told.with(key, value);
+  return told;
 }
 
 }  // namespace corelane::drivers::virtual_npu

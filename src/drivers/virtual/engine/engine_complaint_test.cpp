@@ -45,6 +45,14 @@ TEST(EngineComplaint, MissingOperatorIsNamed) {
       complaint_status(Code::kUnsupportedModel, "reading", kNoRule, {{"NoSuchOp", "layer7"}});
   EXPECT_EQ(status.message(),
             "reading: operator 'NoSuchOp' (node 'layer7'): the engine has no such operator");
+  EXPECT_EQ(status.detail(Detail::kOperator), "NoSuchOp");
+  EXPECT_EQ(status.detail(Detail::kNode), "layer7");
+}
+
+TEST(EngineComplaint, AnOperatorIsADetailOnlyWhereItIsMissing) {
+  const Status status = complaint_status(Code::kUnsupportedModel, "x", kBadShapes, {});
+  EXPECT_EQ(status.detail(Detail::kOperator), "");
+  EXPECT_EQ(status.detail(Detail::kNode), "mmbad");
 }
 
 TEST(EngineComplaint, FailedNodeIsNamedWithItsReason) {
@@ -82,11 +90,20 @@ TEST(EngineComplaint, EmptyTextStillGivesAMessage) {
 }
 
 TEST(EngineComplaint, RefusedNetworksComeWithARemedy) {
-  EXPECT_THAT(reading_remedy("x: operator 'Foo': the engine has no such operator"),
-              HasSubstr("custom operators"));
-  EXPECT_THAT(reading_remedy("operator 'ReduceMean': The input data tensor's rank has to be known"),
-              HasSubstr("depends on the value of an input"));
-  EXPECT_THAT(reading_remedy("anything else"), HasSubstr("export the model"));
+  const auto remedy = [](const char* what) {
+    return with_remedy(complaint_status(Code::kUnsupportedModel, "x", what, {}));
+  };
+  const Status missing = remedy("-- No conversion rule found for operations: my.Foo-1\n");
+  EXPECT_THAT(missing.message(), HasSubstr("--custom-op my.Foo"));
+  EXPECT_EQ(missing.detail(Detail::kOperator), "my.Foo");
+  for (const char* rank :
+       {"The input data tensor's rank has to be known", "doesn't support If with dynamic rank"})
+    EXPECT_THAT(remedy(rank).message(), HasSubstr("depends on the value of an input"));
+  EXPECT_THAT(remedy("anything else").message(), HasSubstr("export the model"));
+}
+
+TEST(EngineComplaint, OtherFailuresGetNoRemedy) {
+  EXPECT_EQ(with_remedy(Status(Code::kOutOfMemory, "no memory")).message(), "no memory");
 }
 
 TEST(EngineIdentity, LevelsAreReadFromTheFlags) {

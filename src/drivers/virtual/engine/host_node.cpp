@@ -99,10 +99,13 @@ ov::PartialShape HostNode::output_shape(std::size_t output, const ov::PartialSha
   ov::PartialShape shape(std::vector<ov::Dimension>(declared.rank()));
   const bool same_rank = input != nullptr && input->rank().is_static() &&
                          input->rank().get_length() == static_cast<std::int64_t>(declared.rank());
+  // A classifier's labels [N] go with its samples [N, features].
+  const bool has_batch =
+      input != nullptr && input->rank().is_static() && input->rank().get_length() > 0;
   for (std::size_t i = 0; i < declared.rank(); ++i)
     if (declared[i] != Shape::kOpen)
       shape[i] = declared[i];
-    else if (same_rank)
+    else if (same_rank || (i == 0 && has_batch))
       shape[i] = (*input)[i];
   return shape;
 }
@@ -175,7 +178,8 @@ bool HostNode::evaluate(ov::TensorVector& outputs, const ov::TensorVector& input
       const CustomNode& node = operators_->nodes()[index_];
       fail(error(Code::kHostOperatorFailed,
                  "custom operator '{}' (node '{}'): output {} has shape {}, whose open dimensions "
-                 "do not follow from input 0; declare them",
+                 "do not follow from input 0; give it sizes in the model's value_info, or fix the "
+                 "model's open dimensions",
                  node.type, node.name, i, shape_of(shape).to_string()));
     }
     if (outputs[i].get_shape() != shape.to_shape()) outputs[i].set_shape(shape.to_shape());

@@ -44,7 +44,8 @@ class HostOperators {
 };
 
 /// Outputs are as the model declares them (CustomNode); without a declaration as input 0. An open
-/// dimension of a declared shape is that of input 0 at the same place when the ranks agree.
+/// dimension of a declared shape is that of input 0 at the same place when the ranks agree;
+/// dimension 0, the batch, also when they do not.
 class HostNode : public ov::op::Op {
  public:
   OPENVINO_OP("HostNode", "corelane");

@@ -167,9 +167,8 @@ Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
     restore_output_types(*network, patched);
     if (operators) keep_at_run_time(*network);
   } catch (...) {
-    const Status status = engine_failure(kContext, Code::kUnsupportedModel, patched.first_node);
-    if (status.code() != Code::kUnsupportedModel) return error(status);
-    return error(status.code(), "{}; {}", status.message(), reading_remedy(status.message()));
+    return error(
+        with_remedy(engine_failure(kContext, Code::kUnsupportedModel, patched.first_node)));
   }
   return network;
 }
