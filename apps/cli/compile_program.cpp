@@ -193,7 +193,8 @@ Action add_compile(CLI::App& parent, Global& global) {
   app->add_option("model", a->model, "ONNX model")->required();
   app->add_option("-o,--output", a->output, "Program file (default: model with .rknn)");
   add_list(*app, "--shape", a->shapes, "NAME=1,3,224,224 (repeatable)");
-  add_list(*app, "--dim", a->dims, "NAME=NUMBER: fix an open dimension by its name, or INPUT[AXIS]=NUMBER (repeatable)");
+  add_list(*app, "--dim", a->dims,
+           "NAME=NUMBER: fix an open dimension by its name, or INPUT[AXIS]=NUMBER (repeatable)");
   add_list(*app, "--shape-set", a->sets,
            "Allowed shapes of all inputs, '1,3,224,224;1,10' (repeatable: a closed list)");
   add_list(*app, "--mean", a->mean, "[NAME=]R,G,B subtracted from real pixels");

@@ -74,7 +74,7 @@ Result<std::vector<FileOf>> match_files(const ProgramDescription& program,
 }
 
 /// How an array lies under the input's dimensions.
-struct Lie {
+struct Arrangement {
   Shape shape;  ///< Dimensions of the input: [N, C, H, W] for pixels.
   LayoutKind layout = LayoutKind::kPlain;
   bool pixels = false;
@@ -82,7 +82,7 @@ struct Lie {
 
 /// Pixels come as every reader of pictures gives them, [H, W, C] or [N, H, W, C], or in the input's
 /// own order, which wins where both fit.
-Lie lie_of(const TensorDesc& desc, DType dtype, const Shape& given) {
+Arrangement arrangement_of(const TensorDesc& desc, DType dtype, const Shape& given) {
   if (dtype != DType::kU8 || desc.shape.rank() != 4) return {given, LayoutKind::kPlain, false};
   Shape batch = given;
   if (given.rank() == 3) batch = Shape{1, given[0], given[1], given[2]};
@@ -134,17 +134,18 @@ Status feed_picture(Context& context, const FileOf& file, const IoEntry& entry, 
 Status feed_array(Context& context, const FileOf& file, const IoEntry& entry, FedInput& fed) {
   CORELANE_ASSIGN(auto array, common::read_npy(file.path));
   TensorView view = array.view();
-  const Lie lie = lie_of(context.inputs()[file.index], view.dtype, view.shape);
+  const Arrangement arranged = arrangement_of(context.inputs()[file.index], view.dtype, view.shape);
   fed.steps.push_back(fmt::format("{} {}", dtype_name(view.dtype), view.shape.to_string()));
-  view.shape = lie.shape;
-  view.layout = Layout{lie.layout, 0, 0};
-  if (!lie.pixels) {
+  view.shape = arranged.shape;
+  view.layout = Layout{arranged.layout, 0, 0};
+  if (!arranged.pixels) {
     if (!entry.mean.empty() || !entry.std.empty())
       fed.steps.push_back("as it is, without mean and std (only u8 values are taken for pixels)");
     return context.set_input(file.index, view);
   }
-  fed.steps.push_back(lie.layout == LayoutKind::kNHWC ? "pixels in rows of interleaved channels"
-                                                      : "pixels in planes of channels");
+  fed.steps.push_back(arranged.layout == LayoutKind::kNHWC
+                          ? "pixels in rows of interleaved channels"
+                          : "pixels in planes of channels");
   add_norm(fed, entry);
   return context.set_input(file.index, view, {entry.mean, entry.std, ConvertPath::kAuto});
 }
@@ -225,7 +226,7 @@ Result<std::map<std::string, Shape>> shapes_of_files(const ProgramDescription& p
     Shape shape = desc.shape;
     if (is_array(file.path)) {
       CORELANE_ASSIGN(const auto array, common::read_npy(file.path));
-      shape = lie_of(desc, array.view().dtype, array.view().shape).shape;
+      shape = arrangement_of(desc, array.view().dtype, array.view().shape).shape;
     } else if (is_picture(file.path) && is_planes(shape) && shape[0] == Shape::kOpen) {
       shape[0] = 1;  // One picture, whatever else is open.
     }
