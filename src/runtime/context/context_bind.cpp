@@ -27,8 +27,10 @@ device::TensorRef ref_of(const Slot& slot) {
   return {slot.view.data, slot.view.size, slot.view.shape, held ? slot.buffer : nullptr};
 }
 
-/// True when the device has this memory already, in this form: there is nothing to bind again.
-bool is_bound(const Slot& slot, const TensorView& view) {
+/// True when the device has this memory already, in this form: there is nothing to bind again. For
+/// either view as it is: making one of the other copies its shape.
+template <class View>
+bool is_bound(const Slot& slot, const View& view) {
   return slot.mode == SlotMode::kDirect && slot.view.data == view.data &&
          slot.view.size == view.size && slot.view.shape == view.shape &&
          slot.view.dtype == view.dtype && slot.view.layout == view.layout &&

@@ -98,7 +98,7 @@ TEST(ContextShapes, RefusedOpenDimensionsNameTheOptionsThatFixThem) {
   ASSERT_FALSE(program);
   EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
   EXPECT_NE(program.error().message().find("dims"), std::string::npos);
-  EXPECT_EQ(program.error().detail(Detail::kDimension), "0");
+  EXPECT_EQ(program.error().detail(Detail::kDimension), "x[0]");
   EXPECT_FALSE(program.error().cause().ok());
 }
 

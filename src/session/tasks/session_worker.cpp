@@ -75,13 +75,25 @@ Status SessionWorker::bind_inputs(const Call& call) {
   return {};
 }
 
+/// Lends the tensor's shape to a view and takes it back: a copy would be an allocation of each run.
+Status SessionWorker::bind_memory(CallOutput& output) {
+  if (output.buffer != nullptr)
+    return context_.bind_output(output.index, output.buffer, output.offset);
+  Tensor& tensor = output.tensor;
+  MutableTensorView view{tensor.data.get(),       tensor.size,   tensor.dtype,
+                         std::move(tensor.shape), tensor.layout, std::move(tensor.quant)};
+  Status status = context_.bind_output(output.index, view);
+  tensor.shape = std::move(view.shape);
+  tensor.quant = std::move(view.quant);
+  return status;
+}
+
 Status SessionWorker::bind_output(CallOutput& output) {
   const std::size_t i = output.index;
   const TensorDesc& desc = outputs_[i];
   if (output.given) {
     bound_[i] = true;
-    return output.buffer != nullptr ? context_.bind_output(i, output.buffer, output.offset)
-                                    : context_.bind_output(i, output.tensor.mutable_view());
+    return bind_memory(output);
   }
   if (!desc.shape.is_static()) {  // Known after the run.
     if (bound_[i]) CORELANE_TRY(context_.unbind_output(i));
@@ -92,7 +104,7 @@ Status SessionWorker::bind_output(CallOutput& output) {
                   Tensor::allocate(desc.name, model_.result_dtype(i, desc.dtype), desc.shape));
   output.tensor.quant = model_.result_quant(i);
   bound_[i] = true;
-  return context_.bind_output(i, output.tensor.mutable_view());
+  return bind_memory(output);
 }
 
 Status SessionWorker::bind(Call& call) {

@@ -47,6 +47,7 @@ class SessionWorker {
  private:
   Status bind(Call& call);
   Status bind_inputs(const Call& call);
+  Status bind_memory(CallOutput& output);
   Status bind_output(CallOutput& output);
   Status choose_shapes(const Call& call);
   /// kTimeout when the deadline has passed.
