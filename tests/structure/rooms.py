@@ -25,6 +25,8 @@ ROOMS = {
     "edge": "base",
     # floor 9
     "adapters/rknn": "base tensor program onnx device runtime edge",
+    # A client of the RKNN C API, which it opens at run time: it includes nothing of the house.
+    "adapters/ggml": "",
     "adapters/*": "base tensor program onnx device runtime session scheduler edge",
     # floor 10
     "apps/common": "base tensor",

@@ -305,6 +305,12 @@ class ShapeTest(TreeTest):
 
     def test_bare_mutex_is_caught(self):
         self.assert_caught(structure.check_locks, {"src/base/timer.cpp": "std::mutex mutex;\n"}, "std::mutex mutex")
+        outsider = {"docs/locks.md": "", "src/adapters/ggml/a.cpp": "std::mutex mutex;\n"}
+        self.assertEqual([], self.violations(structure.check_locks, outsider))
+
+    def test_client_of_a_public_api_that_includes_the_house_is_caught(self):
+        tree = {"src/adapters/ggml/a.cpp": '#include "base/sync.h"\n', "src/base/sync.h": ""}
+        self.assert_caught(structure.check_rooms, tree, "may include nothing")
 
     def walk(self, steps, limit=2):
         return {"docs/architecture.md": f"### a. A value (at most {limit} files)\n" + "".join(

@@ -1,0 +1,149 @@
+#include "adapters/ggml/mm/mm_convert.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace corelane::ggml {
+namespace {
+
+std::uint32_t bits_of(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+float float_of(std::uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// Adding 2^-14 * 2^k shifts a small number so that the FPU rounds it to the half's last bit.
+std::uint16_t half_of(float value) {
+  const std::uint32_t bits = bits_of(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000U;
+  const std::uint32_t magnitude = bits & 0x7fffffffU;
+  std::uint32_t half;
+  if (magnitude >= 0x47800000U)  // 65536 and more, infinity, NaN.
+    half = magnitude > 0x7f800000U ? 0x7e00U : 0x7c00U;
+  else if (magnitude < 0x38800000U)  // Subnormal as a half: 0.5 has its last bit at 2^-24.
+    half = bits_of(float_of(magnitude) + 0.5F) - bits_of(0.5F);
+  else
+    half = (magnitude - 0x38000000U + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
+  return static_cast<std::uint16_t>(sign | half);
+}
+
+float float_of_half(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000U) << 16;
+  const std::uint32_t exponent = (half >> 10) & 0x1fU;
+  const std::uint32_t mantissa = half & 0x3ffU;
+  if (exponent == 0) {
+    const float value = static_cast<float>(mantissa) * 0x1p-24F;
+    return sign != 0 ? -value : value;
+  }
+  const std::uint32_t wide = exponent == 31 ? 0xffU : exponent + 112;
+  return float_of(sign | (wide << 23) | (mantissa << 13));
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx,f16c"))) std::size_t halves_by_eight(const float* in, std::size_t count,
+                                                                std::uint16_t* out) {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+  return i;
+}
+
+__attribute__((target("avx,f16c"))) std::size_t floats_by_eight(const std::uint16_t* in,
+                                                                std::size_t count, float* out) {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8)
+    _mm256_storeu_ps(out + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
+  return i;
+}
+
+/// Every CPU with AVX2 has it; clang's builtin does not know the name f16c.
+bool has_f16c() {
+  static const bool has = __builtin_cpu_supports("avx2");
+  return has;
+}
+#endif
+
+}  // namespace
+
+void floats_to_halves(const float* in, std::size_t count, std::uint16_t* out) {
+  std::size_t i = 0;
+#if defined(__x86_64__)
+  if (has_f16c()) i = halves_by_eight(in, count, out);
+#endif
+  for (; i < count; ++i) out[i] = half_of(in[i]);
+}
+
+void halves_to_floats(const std::uint16_t* in, std::size_t count, float* out) {
+  std::size_t i = 0;
+#if defined(__x86_64__)
+  if (has_f16c()) i = floats_by_eight(in, count, out);
+#endif
+  for (; i < count; ++i) out[i] = float_of_half(in[i]);
+}
+
+std::size_t rotation_block(std::size_t k) {
+  std::size_t block = 1;
+  while (block < 512 && k % (block * 2) == 0) block *= 2;
+  return block;
+}
+
+void rotate(float* row, std::size_t count, std::size_t block) {
+  const float norm = 1.0F / std::sqrt(static_cast<float>(block));
+  for (std::size_t begin = 0; begin + block <= count; begin += block) {
+    float* at = row + begin;
+    for (std::size_t half = 1; half < block; half *= 2)
+      for (std::size_t i = 0; i < block; i += half * 2)
+        for (std::size_t j = i; j < i + half; ++j) {
+          const float a = at[j];
+          const float b = at[j + half];
+          at[j] = a + b;
+          at[j + half] = a - b;
+        }
+    for (std::size_t i = 0; i < block; ++i) at[i] *= norm;
+  }
+}
+
+float floats_to_int8(const float* in, std::size_t count, std::int8_t* out) {
+  float largest = 0;
+  float sum = 0;  // Infinite or NaN where one of the elements is.
+  for (std::size_t i = 0; i < count; ++i) {
+    largest = std::max(largest, std::fabs(in[i]));
+    sum += in[i] * 0.0F;
+  }
+  if (largest == 0 || sum != 0) {
+    std::memset(out, sum != 0 ? 1 : 0, count);
+    return sum != 0 ? std::numeric_limits<float>::quiet_NaN() : 0;
+  }
+  const float factor = 127.0F / largest;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float value = in[i] * factor;
+    out[i] = static_cast<std::int8_t>(value + (value < 0 ? -0.5F : 0.5F));
+  }
+  return largest / 127.0F;
+}
+
+void scale_sums(const std::int32_t* sums, std::size_t count, float row_scale,
+                const float* column_scales, bool add, float* out) {
+  if (add)
+    for (std::size_t i = 0; i < count; ++i)
+      out[i] += static_cast<float>(sums[i]) * row_scale * column_scales[i];
+  else
+    for (std::size_t i = 0; i < count; ++i)
+      out[i] = static_cast<float>(sums[i]) * row_scale * column_scales[i];
+}
+
+}  // namespace corelane::ggml

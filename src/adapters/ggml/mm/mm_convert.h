@@ -1,0 +1,30 @@
+/// Rows of floats to what the NPU multiplies, and back. Sizes are elements. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace corelane::ggml {
+
+/// IEEE 754 binary32 to binary16, to nearest even; beyond 65504 infinity.
+void floats_to_halves(const float* in, std::size_t count, std::uint16_t* out);
+void halves_to_floats(const std::uint16_t* in, std::size_t count, float* out);
+
+/// The length of the blocks that rotate() turns in a row of `k` elements: the largest power of two
+/// that divides k, at most 512.
+std::size_t rotation_block(std::size_t k);
+/// Multiplies each block of a row by the normalised Hadamard matrix, in place. It is orthogonal:
+/// the product of two rows turned alike is that of the rows, while single large elements, which
+/// int8 has no room for beside small ones, are spread over their block.
+void rotate(float* row, std::size_t count, std::size_t block);
+
+/// Symmetric: out = round(in / scale), within 127; the scale is returned, 0 for a row of zeros. A
+/// row that is not finite gives a scale that is not, so that the products of the row are not
+/// either.
+float floats_to_int8(const float* in, std::size_t count, std::int8_t* out);
+
+/// out[i] (+)= sums[i] * row_scale * column_scales[i].
+void scale_sums(const std::int32_t* sums, std::size_t count, float row_scale,
+                const float* column_scales, bool add, float* out);
+
+}  // namespace corelane::ggml

@@ -1,0 +1,101 @@
+#include "adapters/ggml/mm/mm_convert.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace corelane::ggml {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Past the eight that go at once, so that both ways are looked at.
+TEST(MmConvert, EveryHalfSurvivesTheWayThereAndBack) {
+  std::vector<std::uint16_t> all(65536);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
+  std::vector<float> floats(all.size());
+  halves_to_floats(all.data(), all.size(), floats.data());
+  std::vector<std::uint16_t> back(all.size());
+  floats_to_halves(floats.data(), floats.size(), back.data());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    float one = 0;
+    halves_to_floats(&all[i], 1, &one);
+    if (std::isnan(floats[i])) {
+      EXPECT_TRUE(std::isnan(one));
+      continue;
+    }
+    ASSERT_EQ(one, floats[i]) << i;
+    std::uint16_t half = 0;
+    floats_to_halves(&floats[i], 1, &half);
+    ASSERT_EQ(half, i);
+    ASSERT_EQ(back[i], i);
+  }
+}
+
+TEST(MmConvert, HalvesRoundToNearestEvenOneByOneAsByEight) {
+  std::mt19937 random(7);
+  std::vector<float> floats = {65504,      65519,         65520,         -65520,
+                               1e-8F,      2.9802322e-8F, 5.9604645e-8F, 6.1e-5F,
+                               1.0004883F, 1.0014648F,    kInfinity,     -0.0F};
+  std::uniform_real_distribution<float> exponent(-30, 18);
+  for (int i = 0; i < 100000; ++i) floats.push_back(std::exp2(exponent(random)));
+  floats.resize(floats.size() / 8 * 8);
+  std::vector<std::uint16_t> eight(floats.size());
+  floats_to_halves(floats.data(), floats.size(), eight.data());
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    std::uint16_t one = 0;
+    floats_to_halves(&floats[i], 1, &one);
+    ASSERT_EQ(one, eight[i]) << floats[i];
+  }
+  EXPECT_EQ(eight[0], 0x7bff);
+  EXPECT_EQ(eight[1], 0x7bff);
+  EXPECT_EQ(eight[2], 0x7c00) << "beyond the largest half: infinity";
+}
+
+TEST(MmConvert, RotationKeepsProductsAndSpreadsOneLargeElement) {
+  std::vector<float> a(192), b(192);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (auto& x : a) x = normal(random);
+  for (auto& x : b) x = normal(random);
+  a[17] = 100;
+  double before = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) before += static_cast<double>(a[i]) * b[i];
+  ASSERT_EQ(rotation_block(a.size()), 64U);
+  rotate(a.data(), a.size(), 64);
+  rotate(b.data(), b.size(), 64);
+  double after = 0;
+  float largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    after += static_cast<double>(a[i]) * b[i];
+    largest = std::max(largest, std::fabs(a[i]));
+  }
+  EXPECT_NEAR(after, before, 1e-3);
+  EXPECT_LT(largest, 20);
+}
+
+TEST(MmConvert, Int8IsWithinHalfAStep) {
+  std::vector<float> row(1000);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (auto& x : row) x = normal(random);
+  std::vector<std::int8_t> out(row.size());
+  const float scale = floats_to_int8(row.data(), row.size(), out.data());
+  for (std::size_t i = 0; i < row.size(); ++i)
+    ASSERT_LE(std::fabs(static_cast<float>(out[i]) * scale - row[i]), scale * 0.5001F);
+}
+
+TEST(MmConvert, RowsOfZerosAndRowsThatAreNotFiniteGiveProductsThatAreTheSame) {
+  std::vector<float> row(32, 0.0F);
+  std::vector<std::int8_t> out(row.size(), 1);
+  EXPECT_EQ(floats_to_int8(row.data(), row.size(), out.data()), 0);
+  EXPECT_EQ(out[5], 0);
+  row[3] = kInfinity;
+  EXPECT_TRUE(std::isnan(floats_to_int8(row.data(), row.size(), out.data())));
+}
+
+}  // namespace
+}  // namespace corelane::ggml

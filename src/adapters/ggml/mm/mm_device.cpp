@@ -1,0 +1,109 @@
+#include "adapters/ggml/mm/mm_device.h"
+
+#include <algorithm>
+#include <climits>
+
+namespace corelane::ggml {
+namespace {
+
+rknn_core_mask mask_of(int cores) {
+  if (cores >= 3) return RKNN_NPU_CORE_0_1_2;
+  return cores == 2 ? RKNN_NPU_CORE_0_1 : RKNN_NPU_CORE_0;
+}
+
+}  // namespace
+
+std::shared_ptr<MmDevice> MmDevice::open(std::shared_ptr<const RknnLibrary> library, int cores,
+                                         MmBudget budget, std::string& why) {
+  std::shared_ptr<MmDevice> device(new MmDevice(std::move(library), budget));
+  rknn_matmul_info info{};
+  info.type = RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32;
+  info.B_layout = RKNN_MM_LAYOUT_TP_NORM;
+  rknn_matmul_shape shape{1, 32, 32};
+  rknn_matmul_io_attr io;
+  const int code =
+      device->call().matmul_create_dynamic_shape(&device->context_, &info, 1, &shape, &io);
+  if (code != RKNN_SUCC) {
+    device->context_ = 0;
+    why = device->library_->name + " loads, but makes no matrix products: " +
+          "rknn_matmul_create_dynamic_shape of (1, 32, 32) in float16 returned " +
+          std::to_string(code) + "; see its own line above, or name another library";
+    return nullptr;
+  }
+  device->probe_mask(cores);
+  return device;
+}
+
+/// On the library rather than by its version: chips of one core refuse every mask.
+void MmDevice::probe_mask(int cores) {
+  for (int wanted = std::clamp(cores, 1, 3); wanted >= 1; --wanted) {
+    if (call().matmul_set_core_mask(context_, mask_of(wanted)) != RKNN_SUCC) continue;
+    mask_ = mask_of(wanted);
+    takes_mask_ = true;
+    cores_ = wanted;
+    return;
+  }
+}
+
+MmDevice::~MmDevice() {
+  if (context_ != 0) call().matmul_destroy(context_);
+}
+
+bool MmDevice::take(std::size_t bytes) {
+  const std::uint64_t all = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  const std::size_t count = objects_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (all <= budget_.bytes && count <= budget_.objects) return true;
+  give_back(bytes);
+  return false;
+}
+
+void MmDevice::give_back(std::size_t bytes) {
+  bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  objects_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::shared_ptr<MmMemory> MmDevice::allocate(std::size_t bytes) {
+  if (bytes == 0 || bytes > UINT32_MAX || !take(bytes)) return nullptr;
+  rknn_tensor_mem* mem = call().create_mem(context_, static_cast<std::uint32_t>(bytes));
+  if (mem == nullptr) {
+    give_back(bytes);
+    return nullptr;
+  }
+  std::shared_ptr<MmMemory> memory(new MmMemory);
+  memory->device_ = shared_from_this();
+  memory->mem_ = mem;
+  memory->bytes_ = bytes;
+  return memory;
+}
+
+std::shared_ptr<MmMemory> MmDevice::slice(std::shared_ptr<MmMemory> block, std::size_t offset,
+                                          std::size_t bytes) {
+  if (offset > INT32_MAX || offset + bytes > block->size()) return nullptr;
+  rknn_tensor_mem* mem = call().create_mem_from_fd(
+      context_, block->mem_->fd, block->mem_->virt_addr, static_cast<std::uint32_t>(bytes),
+      static_cast<std::int32_t>(offset));
+  if (mem == nullptr) return nullptr;
+  std::shared_ptr<MmMemory> memory(new MmMemory);
+  memory->device_ = shared_from_this();
+  memory->block_ = std::move(block);
+  memory->mem_ = mem;
+  memory->bytes_ = bytes;
+  return memory;
+}
+
+MmMemory::~MmMemory() {
+  device_->call().destroy_mem(device_->context_, mem_);
+  if (block_ == nullptr) device_->give_back(bytes_);
+}
+
+void* MmMemory::data() const { return static_cast<char*>(mem_->virt_addr) + mem_->offset; }
+
+void MmMemory::written() const {
+  device_->call().mem_sync(device_->context_, mem_, RKNN_MEMORY_SYNC_TO_DEVICE);
+}
+
+void MmMemory::read() const {
+  device_->call().mem_sync(device_->context_, mem_, RKNN_MEMORY_SYNC_FROM_DEVICE);
+}
+
+}  // namespace corelane::ggml

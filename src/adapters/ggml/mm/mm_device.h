@@ -1,0 +1,92 @@
+/// The NPU behind a librknnrt.so, as products need it: its cores, and memory that it shares.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "adapters/ggml/mm/mm_library.h"
+
+namespace corelane::ggml {
+
+class MmMemory;
+
+/// What memory objects may take together: the address space of one IOMMU domain, and descriptors,
+/// of which each object holds one.
+struct MmBudget {
+  std::uint64_t bytes = std::uint64_t{4} << 30;
+  std::size_t objects = 512;
+};
+
+/// From any thread.
+class MmDevice : public std::enable_shared_from_this<MmDevice> {
+ public:
+  /// Makes the smallest product, which all memory is asked of, and probes what the library takes.
+  /// `cores`: how many a product runs on. Null, with one line in `why`, where it makes no products.
+  static std::shared_ptr<MmDevice> open(std::shared_ptr<const RknnLibrary> library, int cores,
+                                        MmBudget budget, std::string& why);
+  ~MmDevice();
+  MmDevice(const MmDevice&) = delete;
+  MmDevice& operator=(const MmDevice&) = delete;
+
+  /// Zeroed memory with a descriptor; null where the budget is spent or the library has none.
+  std::shared_ptr<MmMemory> allocate(std::size_t bytes);
+  /// `bytes` from `offset` of `block`, which lives as long as the slice. Null on failure.
+  std::shared_ptr<MmMemory> slice(std::shared_ptr<MmMemory> block, std::size_t offset,
+                                  std::size_t bytes);
+
+  const RknnFunctions& call() const { return library_->call; }
+  const RknnLibrary& library() const { return *library_; }
+  rknn_core_mask mask() const { return mask_; }
+  /// False: the chip has one core, or the library knows no masks.
+  bool takes_mask() const { return takes_mask_; }
+  int cores() const { return cores_; }
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  std::size_t objects() const { return objects_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class MmMemory;
+  MmDevice(std::shared_ptr<const RknnLibrary> library, MmBudget budget)
+      : library_(std::move(library)), budget_(budget) {}
+  void probe_mask(int cores);
+  bool take(std::size_t bytes);
+  void give_back(std::size_t bytes);
+
+  const std::shared_ptr<const RknnLibrary> library_;
+  const MmBudget budget_;
+  rknn_matmul_ctx context_ = 0;
+  rknn_core_mask mask_ = RKNN_NPU_CORE_AUTO;
+  bool takes_mask_ = false;
+  int cores_ = 1;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::size_t> objects_{0};
+};
+
+/// A memory object of the library, or a slice of one. Freed with its last owner.
+class MmMemory {
+ public:
+  ~MmMemory();
+  MmMemory(const MmMemory&) = delete;
+  MmMemory& operator=(const MmMemory&) = delete;
+
+  /// Where the bytes are in this process.
+  void* data() const;
+  std::size_t size() const { return bytes_; }
+  rknn_tensor_mem* handle() const { return mem_; }
+  /// Says that the CPU has written: the NPU sees it, and a packed copy of it is made anew.
+  void written() const;
+  /// Says that the CPU will read what the NPU wrote.
+  void read() const;
+
+ private:
+  friend class MmDevice;
+  MmMemory() = default;
+  std::shared_ptr<MmDevice> device_;
+  std::shared_ptr<MmMemory> block_;  ///< Of a slice.
+  rknn_tensor_mem* mem_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace corelane::ggml

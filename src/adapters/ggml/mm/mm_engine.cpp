@@ -1,0 +1,258 @@
+#include "adapters/ggml/mm/mm_engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "adapters/ggml/mm/mm_convert.h"
+
+namespace corelane::ggml {
+namespace {
+
+/// Adds the time from its making to its end.
+class Span {
+ public:
+  explicit Span(std::uint64_t& sum) : sum_(sum) {}
+  ~Span() {
+    sum_ += static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                           std::chrono::steady_clock::now() - begin_)
+                                           .count());
+  }
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+
+ private:
+  std::uint64_t& sum_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+float* row_of(float* c, std::int64_t row, std::size_t row_bytes) {
+  return reinterpret_cast<float*>(reinterpret_cast<char*>(c) +
+                                  static_cast<std::size_t>(row) * row_bytes);
+}
+
+}  // namespace
+
+std::shared_ptr<MmEngine> MmEngine::create(std::shared_ptr<const RknnLibrary> library,
+                                           const MmOptions& options,
+                                           std::function<void(const std::string&)> told,
+                                           std::string& why) {
+  auto device = MmDevice::open(std::move(library), options.cores, options.budget, why);
+  if (device == nullptr) return nullptr;
+  return std::shared_ptr<MmEngine>(new MmEngine(std::move(device), options, std::move(told)));
+}
+
+MmEngine::MmEngine(std::shared_ptr<MmDevice> device, const MmOptions& options,
+                   std::function<void(const std::string&)> told)
+    : options_(options),
+      device_(device),
+      told_(std::move(told)),
+      pool_(std::move(device), row_buckets(options.single_rows, options.limits),
+            options.max_contexts) {}
+
+void MmEngine::tell(const std::string& line) {
+  if (std::find(lines_told_.begin(), lines_told_.end(), line) != lines_told_.end()) return;
+  lines_told_.push_back(line);
+  told_(line);
+}
+
+std::shared_ptr<MmWeight> MmEngine::make(const MmMatrix& b, MmType type,
+                                         const std::shared_ptr<MmMemory>& block,
+                                         std::size_t offset) {
+  auto weight = std::make_shared<MmWeight>();
+  weight->plan = plan_product(type, b.columns, b.rows, 1, options_.limits);
+  weight->source = b;
+  const bool plain = weight->plan.in_place && type == MmType::kF16 && b.form == RowForm::kHalves &&
+                     b.row_bytes == static_cast<std::size_t>(b.columns) * 2 && block != nullptr;
+  weight->scales.resize(type == MmType::kInt8 ? static_cast<std::size_t>(weight->k_parts() * b.rows)
+                                              : 0);
+  std::size_t index = 0;
+  for (const MmTile& tile : weight->plan.tiles) {
+    const std::size_t at = offset + static_cast<std::size_t>(tile.n0) * b.row_bytes;
+    auto memory = plain ? device_->slice(block, at, tile.bytes(type)) : nullptr;
+    if (memory == nullptr) {
+      memory = device_->allocate(tile.bytes(type));
+      if (memory == nullptr) return nullptr;
+      const auto part = static_cast<std::int64_t>(index) % weight->k_parts();
+      fill_tile(b, type, tile, memory->data(),
+                type == MmType::kInt8 ? weight->scales.data() + part * b.rows + tile.n0 : nullptr);
+      memory->written();
+      weight->copied += tile.bytes(type);
+    }
+    weight->tiles.push_back(std::move(memory));
+    ++index;
+  }
+  return weight;
+}
+
+std::shared_ptr<MmWeight> MmEngine::prepare(const MmMatrix& b, MmType type,
+                                            const std::shared_ptr<MmMemory>& block,
+                                            std::size_t offset) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Span span(figures_.prepare_time);
+  auto weight = make(b, type, block, offset);
+  if (weight == nullptr)
+    tell("no room for a copy of weights in memory of the NPU (" +
+         std::to_string(device_->bytes() >> 20) + " MiB in " + std::to_string(device_->objects()) +
+         " objects are taken); they stay on the CPU; raise GGML_RKNN_MEMORY_MB or "
+         "GGML_RKNN_OBJECTS, or offload fewer layers");
+  else
+    figures_.copied_bytes += weight->copied;
+  return weight;
+}
+
+void MmEngine::release(const std::shared_ptr<MmWeight>& weight) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& memory : weight->tiles) pool_.forget(*memory);
+  figures_.copied_bytes -= weight->copied;
+}
+
+/// The contexts that had the old memory bind the new one at their next run, and hold the old one
+/// until then: it grows in few steps.
+bool MmEngine::grow(std::shared_ptr<MmMemory>& memory, std::size_t bytes) {
+  if (memory != nullptr && memory->size() >= bytes) return true;
+  std::size_t rounded = 4096;
+  while (rounded < bytes) rounded *= 2;
+  memory.reset();
+  memory = device_->allocate(rounded);
+  return memory != nullptr;
+}
+
+/// Written anew for each product, so that contexts pack it anew.
+bool MmEngine::stage(const MmMatrix& b, MmType type) {
+  staged_.plan = plan_product(type, b.columns, b.rows, 1, options_.limits);
+  staged_.source = b;
+  staged_.tiles.clear();
+  staged_memory_.resize(std::max(staged_memory_.size(), staged_.plan.tiles.size()));
+  const std::int64_t k_parts = staged_.k_parts();
+  if (type == MmType::kInt8) staged_.scales.resize(static_cast<std::size_t>(k_parts * b.rows));
+  for (std::size_t i = 0; i < staged_.plan.tiles.size(); ++i) {
+    const MmTile& tile = staged_.plan.tiles[i];
+    if (staged_memory_[i] != nullptr && staged_memory_[i]->size() < tile.bytes(type))
+      pool_.forget(*staged_memory_[i]);
+    if (!grow(staged_memory_[i], tile.bytes(type))) return false;
+    const std::int64_t part = static_cast<std::int64_t>(i) % k_parts;
+    fill_tile(b, type, tile, staged_memory_[i]->data(),
+              type == MmType::kInt8 ? staged_.scales.data() + part * b.rows + tile.n0 : nullptr);
+    staged_memory_[i]->written();
+    staged_.tiles.push_back(staged_memory_[i]);
+  }
+  return true;
+}
+
+bool MmEngine::convert_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows,
+                            std::int64_t bucket, const MmTile& tile, MmType type) {
+  const Span span(figures_.convert_time);
+  const std::size_t pitch = static_cast<std::size_t>(tile.padded_k) * element_bytes(type);
+  if (!grow(a_, pitch * static_cast<std::size_t>(bucket))) return false;
+  std::vector<float> row(static_cast<std::size_t>(a.columns));
+  std::vector<float> scratch(static_cast<std::size_t>(tile.padded_k));
+  a_scales_.resize(static_cast<std::size_t>(bucket));
+  auto* at = static_cast<char*>(a_->data());
+  for (std::int64_t i = 0; i < rows; ++i, at += pitch) {
+    const float* floats = row.data();
+    if (a.form == RowForm::kFloats)
+      floats = static_cast<const float*>(a.row(first + i));
+    else
+      read_row(a, first + i, row.data());
+    a_scales_[static_cast<std::size_t>(i)] = fill_row(floats, type, tile, scratch.data(), at);
+  }
+  std::memset(at, 0, static_cast<std::size_t>(bucket - rows) * pitch);
+  a_->written();
+  return true;
+}
+
+void MmEngine::finish(const MmWeight& b, std::size_t at, std::int64_t rows, float* c,
+                      std::size_t c_row_bytes) {
+  const Span span(figures_.finish_time);
+  c_->read();
+  const MmTile& tile = b.plan.tiles[at];
+  const auto n = static_cast<std::size_t>(tile.n);
+  const bool add = tile.k0 > 0;
+  const std::int64_t part = static_cast<std::int64_t>(at) % b.k_parts();
+  for (std::int64_t i = 0; i < rows; ++i) {
+    float* out = row_of(c, i, c_row_bytes) + tile.n0;
+    const char* sums = static_cast<const char*>(c_->data()) + i * tile.padded_n * 4;
+    if (b.plan.type == MmType::kInt8) {
+      scale_sums(reinterpret_cast<const std::int32_t*>(sums), n,
+                 a_scales_[static_cast<std::size_t>(i)],
+                 b.scales.data() + part * b.plan.n + tile.n0, add, out);
+      continue;
+    }
+    const auto* floats = reinterpret_cast<const float*>(sums);
+    if (!add) std::memcpy(out, floats, n * sizeof(float));
+    for (std::size_t j = 0; add && j < n; ++j) out[j] += floats[j];
+  }
+}
+
+/// A is converted once for each part along K, and serves all parts of N.
+bool MmEngine::multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows,
+                             const MmWeight& b, float* c, std::size_t c_row_bytes) {
+  const std::int64_t bucket = next_bucket(rows, pool_.buckets());
+  const auto k_parts = static_cast<std::size_t>(b.k_parts());
+  for (std::size_t part = 0; part < k_parts; ++part) {
+    if (!convert_rows(a, first, rows, bucket, b.plan.tiles[part], b.plan.type)) return false;
+    for (std::size_t at = part; at < b.plan.tiles.size(); at += k_parts) {
+      const MmTile& tile = b.plan.tiles[at];
+      if (!grow(c_, static_cast<std::size_t>(bucket * tile.padded_n) * 4)) return false;
+      std::string why;
+      bool done = false;
+      {
+        const Span span(figures_.run_time);
+        MmContext* context =
+            pool_.find(b.plan.type, tile.padded_k, tile.padded_n, *b.tiles[at], why);
+        done = context != nullptr && context->run(bucket, a_, b.tiles[at], c_, why);
+      }
+      if (!done) {
+        tell(why + "; the product was computed on the CPU, as are others that fail");
+        return false;
+      }
+      finish(b, at, rows, c, c_row_bytes);
+    }
+  }
+  return true;
+}
+
+bool MmEngine::multiply(const MmMatrix& a, const MmWeight& b, float* c, std::size_t c_row_bytes) {
+  for (std::int64_t first = 0; first < a.rows;) {
+    const std::int64_t left = a.rows - first;
+    const std::int64_t rows = std::min(left, next_bucket(left, pool_.buckets()));
+    if (!multiply_rows(a, first, rows, b, row_of(c, first, c_row_bytes), c_row_bytes)) return false;
+    first += rows;
+  }
+  return true;
+}
+
+MmFigures MmEngine::figures() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return figures_;
+}
+
+std::size_t MmEngine::contexts() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return pool_.contexts();
+}
+
+MmEngine::Products::Products(MmEngine& engine, const MmMatrix& b, MmType type,
+                             const MmWeight* weight)
+    : engine_(engine), lock_(engine.mutex_), b_(b), weight_(weight) {
+  if (weight_ != nullptr) return;
+  const Span span(engine_.figures_.prepare_time);
+  if (engine_.stage(b, type))
+    weight_ = &engine_.staged_;
+  else
+    engine_.tell(
+        "no memory of the NPU for the second matrix of a product; it was computed on the "
+        "CPU, as are others that fail");
+}
+
+bool MmEngine::Products::multiply(const MmMatrix& a, float* c, std::size_t c_row_bytes) {
+  ++engine_.figures_.products;
+  if (weight_ != nullptr && engine_.multiply(a, *weight_, c, c_row_bytes)) return true;
+  ++engine_.figures_.failed;
+  const Span span(engine_.figures_.failed_time);
+  multiply_plainly(a, b_, c, c_row_bytes);
+  return false;
+}
+
+}  // namespace corelane::ggml

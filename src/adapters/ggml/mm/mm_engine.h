@@ -1,0 +1,111 @@
+/// Products of the host's matrices on the NPU: C(M, N) = A(M, K) x B(N, K), all row by row.
+///
+/// Everything that the products share is here: contexts, memory for A and C, a B for one product.
+/// From any thread; one product at a time, as there is one NPU. Nothing throws but std::bad_alloc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "adapters/ggml/mm/mm_pool.h"
+#include "adapters/ggml/mm/mm_weight.h"
+
+namespace corelane::ggml {
+
+struct MmOptions {
+  int cores = 3;
+  MmBudget budget;
+  std::size_t max_contexts = 256;
+  bool single_rows = false;  ///< Products of one row are to come: they get a bucket of their own.
+  MmLimits limits;
+};
+
+/// Counts since the start; times in nanoseconds.
+struct MmFigures {
+  std::uint64_t products = 0;
+  std::uint64_t failed = 0;        ///< Of them, computed on the CPU.
+  std::uint64_t copied_bytes = 0;  ///< Of weights, in objects of their own.
+  std::uint64_t convert_time = 0;  ///< Rows of A.
+  std::uint64_t prepare_time = 0;  ///< B.
+  std::uint64_t run_time = 0;      ///< In the library.
+  std::uint64_t finish_time = 0;   ///< C to where it belongs.
+  std::uint64_t failed_time = 0;
+};
+
+class MmEngine {
+ public:
+  /// `told`: gets one line about each kind of failure, once. Null, with one line in `why`, where
+  /// the library makes no products.
+  static std::shared_ptr<MmEngine> create(std::shared_ptr<const RknnLibrary> library,
+                                          const MmOptions& options,
+                                          std::function<void(const std::string&)> told,
+                                          std::string& why);
+
+  /// A `b` that stays as it is until release(). `block`: the memory object that it lies in from
+  /// `offset` on, so that no copy is needed where its rows are as the library wants them; may be
+  /// null. Null where there is no room for it.
+  std::shared_ptr<MmWeight> prepare(const MmMatrix& b, MmType type,
+                                    const std::shared_ptr<MmMemory>& block, std::size_t offset);
+  /// Before the bytes of the weight change or go.
+  void release(const std::shared_ptr<MmWeight>& weight);
+
+  /// One B and, while it is there, any number of products with it. `weight`: null for a B that may
+  /// be another one the next time; it is copied.
+  class Products;
+
+  MmFigures figures() const;
+  MmDevice& device() { return *device_; }
+  std::uint64_t allocated() const { return device_->bytes(); }
+  std::size_t contexts() const;
+
+ private:
+  friend class Products;
+  MmEngine(std::shared_ptr<MmDevice> device, const MmOptions& options,
+           std::function<void(const std::string&)> told);
+  std::shared_ptr<MmWeight> make(const MmMatrix& b, MmType type,
+                                 const std::shared_ptr<MmMemory>& block, std::size_t offset);
+  bool stage(const MmMatrix& b, MmType type);
+  bool grow(std::shared_ptr<MmMemory>& memory, std::size_t bytes);
+  bool multiply(const MmMatrix& a, const MmWeight& b, float* c, std::size_t c_row_bytes);
+  bool multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows, const MmWeight& b,
+                     float* c, std::size_t c_row_bytes);
+  bool convert_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows, std::int64_t bucket,
+                    const MmTile& tile, MmType type);
+  void finish(const MmWeight& b, std::size_t at, std::int64_t rows, float* c,
+              std::size_t c_row_bytes);
+  void tell(const std::string& line);
+
+  const MmOptions options_;
+  const std::shared_ptr<MmDevice> device_;
+  const std::function<void(const std::string&)> told_;
+  mutable std::mutex mutex_;
+  MmPool pool_;
+  std::shared_ptr<MmMemory> a_;
+  std::shared_ptr<MmMemory> c_;
+  std::vector<std::shared_ptr<MmMemory>> staged_memory_;
+  MmWeight staged_;
+  std::vector<float> a_scales_;
+  std::vector<std::string> lines_told_;
+  MmFigures figures_;
+};
+
+/// Holds the NPU from its making to its end, in one thread.
+class MmEngine::Products {
+ public:
+  Products(MmEngine& engine, const MmMatrix& b, MmType type, const MmWeight* weight);
+  /// `a`: columns as B. `c`: (rows of a, rows of b) floats. False: the NPU failed and the CPU
+  /// computed it.
+  bool multiply(const MmMatrix& a, float* c, std::size_t c_row_bytes);
+
+ private:
+  MmEngine& engine_;
+  const std::lock_guard<std::mutex> lock_;
+  const MmMatrix& b_;
+  const MmWeight* weight_;
+};
+
+}  // namespace corelane::ggml

@@ -1,0 +1,202 @@
+#include "adapters/ggml/mm/mm_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "adapters/ggml/mm/mm_test_support.h"
+
+namespace corelane::ggml {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class Engine : public testing::Test {
+ protected:
+  void open(MmOptions options = {}) {
+    std::string why;
+    engine_ = MmEngine::create(
+        TestLibrary::get(), options, [this](const std::string& line) { told_.push_back(line); },
+        why);
+    ASSERT_NE(engine_, nullptr) << why;
+  }
+  /// The relative error of a product; `computed` is what multiply() returned.
+  double product(const MmMatrix& a, const MmMatrix& b, MmType type, const MmWeight* weight,
+                 bool computed = true) {
+    const auto n = static_cast<std::size_t>(b.rows);
+    std::vector<float> c(static_cast<std::size_t>(a.rows) * (n + 3), -7.0F);
+    MmEngine::Products products(*engine_, b, type, weight);
+    EXPECT_EQ(products.multiply(a, c.data(), (n + 3) * 4), computed);
+    EXPECT_EQ(c[n], -7.0F) << "beyond a row";
+    return error_of(a, b, c, n + 3);
+  }
+
+  std::shared_ptr<MmEngine> engine_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(Engine, AnySizeGivesTheProduct) {
+  MmOptions options;
+  options.limits.max_k = 128;
+  options.limits.max_n = 96;
+  options.limits.max_rows = 16;
+  open(options);
+  for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{1, 1, 1},
+                                {5, 33, 17},
+                                {16, 128, 96},
+                                {17, 300, 200},
+                                {40, 129, 97}})
+    for (const RowForm form : {RowForm::kFloats, RowForm::kHalves}) {
+      const auto a = random_matrix(m, k, form, 1);
+      const auto b = random_matrix(n, k, form, 2);
+      SCOPED_TRACE(testing::Message() << m << " " << k << " " << n);
+      EXPECT_LT(product(a.view, b.view, MmType::kF16, nullptr), 1e-6);
+      EXPECT_LT(product(a.view, b.view, MmType::kInt8, nullptr), 5e-4);
+      const auto weight = engine_->prepare(b.view, MmType::kInt8, nullptr, 0);
+      ASSERT_NE(weight, nullptr);
+      EXPECT_LT(product(a.view, b.view, MmType::kInt8, weight.get()), 5e-4);
+      engine_->release(weight);
+    }
+  EXPECT_THAT(told_, SizeIs(0));
+}
+
+TEST_F(Engine, AnAlignedWeightIsASliceOfItsBlock) {
+  open();
+  const auto b = random_matrix(64, 96, RowForm::kHalves, 2);
+  const auto a = random_matrix(9, 96, RowForm::kFloats, 3);
+  auto block = engine_->device().allocate(3 * b.halves.size() * 2);
+  ASSERT_NE(block, nullptr);
+  const std::size_t offset = b.halves.size() * 2;
+  std::memcpy(static_cast<char*>(block->data()) + offset, b.halves.data(), offset);
+  MmMatrix view = b.view;
+  view.data = static_cast<char*>(block->data()) + offset;
+  const auto weight = engine_->prepare(view, MmType::kF16, block, offset);
+  ASSERT_NE(weight, nullptr);
+  EXPECT_EQ(weight->copied, 0U);
+  EXPECT_EQ(engine_->figures().copied_bytes, 0U);
+  EXPECT_LT(product(a.view, view, MmType::kF16, weight.get()), 1e-6);
+}
+
+TEST_F(Engine, EachWeightKeepsAContextInWhichItStaysPacked) {
+  open();
+  std::vector<OwnedMatrix> b;
+  std::vector<std::shared_ptr<MmWeight>> weights;
+  for (unsigned i = 0; i < 4; ++i) {
+    b.push_back(random_matrix(32, 64, RowForm::kHalves, 10 + i));
+    weights.push_back(engine_->prepare(b.back().view, MmType::kF16, nullptr, 0));
+  }
+  const auto a = random_matrix(20, 64, RowForm::kFloats, 3);
+  for (int round = 0; round < 5; ++round)
+    for (std::size_t i = 0; i < b.size(); ++i)
+      EXPECT_LT(product(a.view, b[i].view, MmType::kF16, weights[i].get()), 1e-6);
+  EXPECT_EQ(TestLibrary::bindings_of_b, 4);
+}
+
+TEST_F(Engine, ContextsStayWithinTheirBound) {
+  MmOptions options;
+  options.max_contexts = 3;
+  open(options);
+  const auto a = random_matrix(8, 64, RowForm::kFloats, 3);
+  for (unsigned i = 0; i < 12; ++i) {
+    const auto b =
+        random_matrix(32 + 32 * static_cast<std::int64_t>(i % 5), 64, RowForm::kHalves, i);
+    EXPECT_LT(product(a.view, b.view, MmType::kF16, nullptr), 1e-6);
+  }
+  EXPECT_LE(engine_->contexts(), 3U);
+}
+
+TEST_F(Engine, ABThatIsWrittenAnewIsPackedAnew) {
+  open();
+  const auto a = random_matrix(8, 64, RowForm::kFloats, 3);
+  for (unsigned i = 0; i < 3; ++i) {
+    const auto b = random_matrix(32, 64, RowForm::kHalves, i);
+    EXPECT_LT(product(a.view, b.view, MmType::kF16, nullptr), 1e-6);
+  }
+}
+
+TEST_F(Engine, AFailedProductIsComputedOnTheCpuAndToldOnce) {
+  open();
+  const auto a = random_matrix(20, 40, RowForm::kFloats, 3);
+  const auto b = random_matrix(30, 40, RowForm::kFloats, 4);
+  for (int i = 0; i < 3; ++i) {
+    TestLibrary::failing_runs = 1;
+    EXPECT_LT(product(a.view, b.view, MmType::kInt8, nullptr, false), 1e-10);
+  }
+  EXPECT_LT(product(a.view, b.view, MmType::kInt8, nullptr), 5e-4) << "the next is tried again";
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_THAT(told_[0], HasSubstr("rknn_matmul_run returned -2"));
+  EXPECT_EQ(engine_->figures().failed, 3U);
+}
+
+TEST_F(Engine, AContextThatCannotBeMadeIsAFailedProduct) {
+  open();
+  const auto a = random_matrix(4, 40, RowForm::kFloats, 3);
+  const auto b = random_matrix(30, 40, RowForm::kFloats, 4);
+  TestLibrary::failing_creates = 1;
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, nullptr, false), 1e-10);
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_THAT(told_[0], HasSubstr("rknn_matmul_create_dynamic_shape returned"));
+}
+
+TEST_F(Engine, BeyondTheBudgetAWeightFindsNoRoomAndThatIsToldOnce) {
+  MmOptions options;
+  options.budget.bytes = 64 * 64;
+  open(options);
+  const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
+  EXPECT_EQ(engine_->prepare(b.view, MmType::kF16, nullptr, 0), nullptr);
+  EXPECT_EQ(engine_->prepare(b.view, MmType::kF16, nullptr, 0), nullptr);
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_THAT(told_[0], HasSubstr("GGML_RKNN_MEMORY_MB"));
+  EXPECT_EQ(engine_->allocated(), 0U);
+}
+
+TEST_F(Engine, ReleasedWeightsLeaveNothingBehind) {
+  open();
+  const auto a = random_matrix(8, 96, RowForm::kFloats, 3);
+  const auto b = random_matrix(64, 96, RowForm::kHalves, 4);
+  (void)product(a.view, b.view, MmType::kF16, nullptr);
+  const auto before = engine_->allocated();
+  for (int i = 0; i < 10; ++i) {
+    const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
+    EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6);
+    engine_->release(weight);
+  }
+  EXPECT_EQ(engine_->allocated(), before);
+  EXPECT_EQ(engine_->figures().copied_bytes, 0U);
+}
+
+TEST_F(Engine, ThreadsTakeTurns) {
+  open();
+  const auto b = random_matrix(64, 96, RowForm::kHalves, 4);
+  const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const auto a = random_matrix(5 + t, 96, RowForm::kFloats, t);
+      for (int i = 0; i < 20; ++i)
+        EXPECT_LT(product(a.view, b.view, MmType::kF16, i % 2 == 0 ? weight.get() : nullptr), 1e-6);
+    });
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(MmDevice, ALibraryThatMakesNoProductsIsRefused) {
+  const auto library = TestLibrary::get();
+  TestLibrary::failing_creates = 1;
+  std::string why;
+  EXPECT_EQ(MmDevice::open(library, 3, {}, why), nullptr);
+  EXPECT_THAT(why, HasSubstr("makes no matrix products"));
+}
+
+TEST(MmDevice, CoresAreThoseThatTheLibraryTakes) {
+  std::string why;
+  const auto device = MmDevice::open(TestLibrary::get(), 2, {}, why);
+  ASSERT_NE(device, nullptr) << why;
+  EXPECT_TRUE(device->takes_mask());
+  EXPECT_EQ(device->cores(), 2);
+}
+
+}  // namespace
+}  // namespace corelane::ggml

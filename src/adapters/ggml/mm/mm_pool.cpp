@@ -1,0 +1,32 @@
+#include "adapters/ggml/mm/mm_pool.h"
+
+#include <utility>
+
+namespace corelane::ggml {
+
+MmContext* MmPool::find(MmType type, std::int64_t k, std::int64_t n, const MmMemory& b,
+                        std::string& why) {
+  auto same_size = entries_.end();  // The one used least lately of this size.
+  for (auto at = entries_.begin(); at != entries_.end(); ++at) {
+    if (at->type != type || at->k != k || at->n != n) continue;
+    same_size = at;
+    if (at->context->b() == &b) break;
+  }
+  const bool bound = same_size != entries_.end() && same_size->context->b() == &b;
+  const bool full = entries_.size() >= max_contexts_;
+  if (bound || (full && same_size != entries_.end())) {
+    entries_.splice(entries_.begin(), entries_, same_size);
+    return entries_.front().context.get();
+  }
+  if (full) entries_.pop_back();
+  auto context = MmContext::create(device_, type, k, n, buckets_, why);
+  if (context == nullptr) return nullptr;
+  entries_.push_front({type, k, n, std::move(context)});
+  return entries_.front().context.get();
+}
+
+void MmPool::forget(const MmMemory& b) {
+  entries_.remove_if([&b](const Entry& entry) { return entry.context->b() == &b; });
+}
+
+}  // namespace corelane::ggml

@@ -1,0 +1,46 @@
+/// The contexts that products run in: by type, K and N, and among those by the B that is bound.
+///
+/// A B of weights finds the context that it ran in before, where it lies packed. When there are as
+/// many contexts as allowed, the one that was used least lately serves another B of its K and N, or
+/// goes. One call at a time.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "adapters/ggml/mm/mm_context.h"
+
+namespace corelane::ggml {
+
+class MmPool {
+ public:
+  MmPool(std::shared_ptr<MmDevice> device, std::vector<std::int64_t> buckets,
+         std::size_t max_contexts)
+      : device_(std::move(device)), buckets_(std::move(buckets)), max_contexts_(max_contexts) {}
+
+  /// For a product with `b`, whose size fits. Valid until the next call. Null, with a line in
+  /// `why`, where the library makes none.
+  MmContext* find(MmType type, std::int64_t k, std::int64_t n, const MmMemory& b, std::string& why);
+  /// Destroys the contexts that hold `b`, which is going.
+  void forget(const MmMemory& b);
+
+  const std::vector<std::int64_t>& buckets() const { return buckets_; }
+  std::size_t contexts() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    MmType type;
+    std::int64_t k;
+    std::int64_t n;
+    std::unique_ptr<MmContext> context;
+  };
+  const std::shared_ptr<MmDevice> device_;
+  const std::vector<std::int64_t> buckets_;
+  const std::size_t max_contexts_;
+  std::list<Entry> entries_;  ///< The one used last first.
+};
+
+}  // namespace corelane::ggml

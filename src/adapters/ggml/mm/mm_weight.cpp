@@ -1,0 +1,45 @@
+#include "adapters/ggml/mm/mm_weight.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "adapters/ggml/mm/mm_convert.h"
+
+namespace corelane::ggml {
+
+float fill_row(const float* row, MmType type, const MmTile& tile, float* scratch, void* out) {
+  const auto k = static_cast<std::size_t>(tile.k);
+  const auto padded = static_cast<std::size_t>(tile.padded_k);
+  const float* from = row + tile.k0;
+  if (type == MmType::kF16) {
+    auto* halves = static_cast<std::uint16_t*>(out);
+    floats_to_halves(from, k, halves);
+    std::fill(halves + k, halves + padded, std::uint16_t{0});
+    return 1;
+  }
+  std::copy(from, from + k, scratch);
+  std::fill(scratch + k, scratch + padded, 0.0F);
+  rotate(scratch, padded, rotation_block(padded));
+  return floats_to_int8(scratch, padded, static_cast<std::int8_t*>(out));
+}
+
+void fill_tile(const MmMatrix& b, MmType type, const MmTile& tile, void* out, float* scales) {
+  std::vector<float> row(static_cast<std::size_t>(b.columns));
+  std::vector<float> scratch(static_cast<std::size_t>(tile.padded_k));
+  const std::size_t pitch = static_cast<std::size_t>(tile.padded_k) * element_bytes(type);
+  auto* at = static_cast<char*>(out);
+  for (std::int64_t n = 0; n < tile.n; ++n, at += pitch) {
+    if (b.form == RowForm::kHalves && type == MmType::kF16) {
+      const auto* halves = static_cast<const std::uint16_t*>(b.row(tile.n0 + n)) + tile.k0;
+      std::memcpy(at, halves, static_cast<std::size_t>(tile.k) * 2);
+      std::memset(at + tile.k * 2, 0, pitch - static_cast<std::size_t>(tile.k) * 2);
+      continue;
+    }
+    read_row(b, tile.n0 + n, row.data());
+    const float scale = fill_row(row.data(), type, tile, scratch.data(), at);
+    if (type == MmType::kInt8) scales[n] = scale;
+  }
+  std::memset(at, 0, static_cast<std::size_t>(tile.padded_n - tile.n) * pitch);
+}
+
+}  // namespace corelane::ggml
