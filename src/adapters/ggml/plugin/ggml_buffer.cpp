@@ -1,0 +1,198 @@
+/// Buffers: memory objects of the NPU library in the host's own layout, which the CPU reads and
+/// writes as any other memory.
+///
+/// Hosts fill weights without telling (a file is read straight to where a tensor lies) as well as
+/// through set_tensor, so that a weight is made ready at its first product and dropped at each call
+/// that writes.
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "adapters/ggml/plugin/ggml_plugin.h"
+
+namespace corelane::ggml {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+/// Slices are named by an offset of 32 bits.
+constexpr std::size_t kMaxSize = std::size_t{1} << 30;
+
+/// Where a weight lies and how its bytes are meant.
+using WeightKey = std::tuple<const char*, int, std::int64_t, std::int64_t, std::size_t>;
+
+struct BufferState {
+  char* base = nullptr;
+  std::shared_ptr<MmMemory> block;  ///< Null: plain memory, or the caller's.
+  void* plain = nullptr;            ///< To be freed.
+  std::mutex mutex;
+  std::map<WeightKey, std::shared_ptr<MmWeight>> weights;  ///< A null one found no room.
+
+  ~BufferState() {
+    drop(base, SIZE_MAX);
+    std::free(plain);
+  }
+  /// Forgets the weights that have bytes in [data, data + size).
+  void drop(const void* data, std::size_t size) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    for (auto at = weights.begin(); at != weights.end();) {
+      const auto first = reinterpret_cast<std::uintptr_t>(std::get<0>(at->first));
+      const std::size_t bytes =
+          static_cast<std::size_t>(std::get<3>(at->first)) * std::get<4>(at->first);
+      const bool apart = first >= begin ? first - begin >= size : begin - first >= bytes;
+      if (apart) {
+        ++at;
+        continue;
+      }
+      if (at->second != nullptr) plugin().engine->release(at->second);
+      at = weights.erase(at);
+    }
+  }
+};
+
+BufferState& state_of(const abi::Buffer* buffer) {
+  return *static_cast<BufferState*>(buffer->context);
+}
+
+void free_buffer(abi::Buffer* buffer) { delete static_cast<BufferState*>(buffer->context); }
+
+void* get_base(abi::Buffer* buffer) { return state_of(buffer).base; }
+
+void memset_tensor(abi::Buffer* buffer, abi::Tensor* tensor, std::uint8_t value, std::size_t offset,
+                   std::size_t size) {
+  char* at = static_cast<char*>(tensor->data) + offset;
+  state_of(buffer).drop(at, size);
+  std::memset(at, value, size);
+}
+
+void set_tensor(abi::Buffer* buffer, abi::Tensor* tensor, const void* data, std::size_t offset,
+                std::size_t size) {
+  char* at = static_cast<char*>(tensor->data) + offset;
+  state_of(buffer).drop(at, size);
+  std::memcpy(at, data, size);
+}
+
+void get_tensor(abi::Buffer*, const abi::Tensor* tensor, void* data, std::size_t offset,
+                std::size_t size) {
+  std::memcpy(data, static_cast<const char*>(tensor->data) + offset, size);
+}
+
+std::size_t bytes_of(const abi::Tensor& tensor) {
+  const abi::TypeTraits& traits = *plugin().host->call.get_type_traits(tensor.type);
+  std::size_t bytes = static_cast<std::size_t>(tensor.ne[0] / traits.blck_size) * traits.type_size;
+  for (int i = 1; i < 4; ++i) bytes += static_cast<std::size_t>(tensor.ne[i] - 1) * tensor.nb[i];
+  return bytes;
+}
+
+/// The host asks this of tensors of one layout only.
+bool cpy_tensor(abi::Buffer* buffer, const abi::Tensor* src, abi::Tensor* dst) {
+  const abi::Buffer* from = src->view_src != nullptr ? src->view_src->buffer : src->buffer;
+  if (from == nullptr || !plugin().host->call.backend_buft_is_host(from->buft)) return false;
+  const std::size_t bytes = bytes_of(*src);
+  state_of(buffer).drop(dst->data, bytes);
+  std::memcpy(dst->data, src->data, bytes);
+  return true;
+}
+
+void clear(abi::Buffer* buffer, std::uint8_t value) {
+  BufferState& state = state_of(buffer);
+  state.drop(state.base, buffer->size);
+  std::memset(state.base, value, buffer->size);
+}
+
+abi::Buffer* make_buffer(BufferState* state, std::size_t size) {
+  abi::BufferInterface iface{};
+  iface.free_buffer = free_buffer;
+  iface.get_base = get_base;
+  iface.memset_tensor = memset_tensor;
+  iface.set_tensor = set_tensor;
+  iface.get_tensor = get_tensor;
+  iface.cpy_tensor = cpy_tensor;
+  iface.clear = clear;
+  return plugin().host->call.backend_buffer_init(buffer_type(), iface, state, size);
+}
+
+const char* type_name(abi::BufferType*) { return "RKNN"; }
+
+/// Beyond the budget plain memory: the weights in it are copied for the NPU, or stay on the CPU.
+abi::Buffer* alloc_buffer(abi::BufferType*, std::size_t size) {
+  auto state = std::make_unique<BufferState>();
+  state->block = size <= kMaxSize ? plugin().engine->device().allocate(size) : nullptr;
+  if (state->block != nullptr) {
+    state->base = static_cast<char*>(state->block->data());
+  } else {
+    const std::size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
+    state->plain = std::aligned_alloc(kAlignment, rounded);
+    if (state->plain == nullptr) return nullptr;
+    state->base = static_cast<char*>(state->plain);
+  }
+  return make_buffer(state.release(), size);
+}
+
+std::size_t get_alignment(abi::BufferType*) { return kAlignment; }
+std::size_t get_max_size(abi::BufferType*) { return kMaxSize; }
+bool is_host(abi::BufferType*) { return true; }
+
+}  // namespace
+
+abi::BufferType* buffer_type() {
+  static abi::BufferType type = [] {
+    abi::BufferType made{};
+    made.iface.get_name = type_name;
+    made.iface.alloc_buffer = alloc_buffer;
+    made.iface.get_alignment = get_alignment;
+    made.iface.get_max_size = get_max_size;
+    made.iface.is_host = is_host;
+    made.device = registry()->iface.get_device(registry(), 0);
+    return made;
+  }();
+  return &type;
+}
+
+abi::Buffer* wrap_memory(void* data, std::size_t size) {
+  auto* state = new BufferState;
+  state->base = static_cast<char*>(data);
+  return make_buffer(state, size);
+}
+
+namespace {
+
+/// Of a buffer of ours that holds weights; null for others.
+BufferState* state_of_weights(const abi::Tensor& tensor) {
+  const abi::Buffer* buffer = tensor.view_src != nullptr ? tensor.view_src->buffer : tensor.buffer;
+  const bool ours = buffer != nullptr && buffer->buft == buffer_type() &&
+                    buffer->context != nullptr && buffer->usage == abi::kUsageWeights;
+  return ours ? &state_of(buffer) : nullptr;
+}
+
+}  // namespace
+
+bool lacks_room(const abi::Tensor& tensor) {
+  BufferState* state = state_of_weights(tensor);
+  if (state == nullptr) return false;
+  const WeightKey key{static_cast<const char*>(tensor.data), tensor.type, tensor.ne[0],
+                      tensor.ne[1], tensor.nb[1]};
+  const std::lock_guard<std::mutex> lock(state->mutex);
+  const auto found = state->weights.find(key);
+  return found != state->weights.end() && found->second == nullptr;
+}
+
+std::shared_ptr<MmWeight> weight_of(const abi::Tensor& tensor, const MmMatrix& matrix,
+                                    MmType type) {
+  BufferState* const known = state_of_weights(tensor);
+  if (known == nullptr) return nullptr;
+  BufferState& state = *known;
+  const WeightKey key{static_cast<const char*>(matrix.data), tensor.type, matrix.columns,
+                      matrix.rows, matrix.row_bytes};
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  const auto found = state.weights.find(key);
+  if (found != state.weights.end()) return found->second;
+  const auto offset = static_cast<std::size_t>(static_cast<const char*>(matrix.data) - state.base);
+  auto weight = plugin().engine->prepare(matrix, type, state.block, offset);
+  state.weights.emplace(key, weight);
+  return weight;
+}
+
+}  // namespace corelane::ggml

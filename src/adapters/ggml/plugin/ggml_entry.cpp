@@ -1,0 +1,102 @@
+#include "adapters/ggml/plugin/ggml_entry.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+
+#include "adapters/ggml/plugin/ggml_plugin.h"
+
+namespace corelane::ggml {
+namespace {
+
+Plugin* g_plugin = nullptr;
+
+/// At exit, when the host's log may be gone.
+void write_stats() {
+  const std::string line = g_plugin->stats.json(g_plugin->engine.get());
+  const std::string& where = g_plugin->options.stats;
+  if (where == "1") {
+    std::fprintf(stderr, "%s\n", line.c_str());
+    return;
+  }
+  if (std::FILE* file = std::fopen(where.c_str(), "ae")) {
+    std::fprintf(file, "%s\n", line.c_str());
+    std::fclose(file);
+  }
+}
+
+bool open_library(Plugin& made) {
+  std::string why;
+  auto library = RknnLibrary::open(made.options.library, why);
+  if (library != nullptr)
+    made.engine = MmEngine::create(
+        std::move(library), made.options.engine,
+        [](const std::string& line) { log_line(abi::kLogWarn, line); }, why);
+  if (made.engine == nullptr) log_line(abi::kLogError, why);
+  return made.engine != nullptr;
+}
+
+}  // namespace
+
+bool start(const void* caller) {
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (g_plugin != nullptr) return true;
+  auto made = std::make_unique<Plugin>();
+  std::vector<std::string> complaints;
+  made->options = read_options(complaints);
+  std::string why;
+  made->host = find_host(caller, made->options.any_version, why);
+  if (made->host == nullptr) {
+    log_line(abi::kLogError, why);
+    return false;
+  }
+  if (!made->options.filter.empty() && !Filter::read(made->options.filter, made->filter, why)) {
+    made->filter = {};
+    complaints.push_back(why + "; every product may go to the NPU");
+  }
+  for (const std::string& line : complaints) log_line(abi::kLogWarn, line);
+  if (!open_library(*made)) return false;
+  g_plugin = made.release();
+  if (!g_plugin->options.stats.empty()) std::atexit(write_stats);
+  return true;
+}
+
+Plugin& plugin() { return *g_plugin; }
+
+}  // namespace corelane::ggml
+
+using corelane::ggml::abi::Backend;
+using corelane::ggml::abi::Registry;
+
+namespace {
+
+bool start_safely(const void* caller) {
+  try {
+    return corelane::ggml::start(caller);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "RKNN: cannot start: %s\n", failure.what());
+    return false;
+  }
+}
+
+}  // namespace
+
+int ggml_backend_score(void) { return start_safely(__builtin_return_address(0)) ? 1 : 0; }
+
+Registry* ggml_backend_init(void) {
+  return start_safely(__builtin_return_address(0)) ? corelane::ggml::registry() : nullptr;
+}
+
+Registry* ggml_backend_rknn_reg(void) {
+  return start_safely(__builtin_return_address(0)) ? corelane::ggml::registry() : nullptr;
+}
+
+Backend* ggml_backend_rknn_init(void) {
+  return start_safely(__builtin_return_address(0)) ? corelane::ggml::make_backend() : nullptr;
+}
+
+bool ggml_backend_is_rknn(Backend* backend) { return corelane::ggml::is_ours(backend); }
+
+void ggml_backend_rknn_set_n_threads(Backend*, int) {}

@@ -1,0 +1,68 @@
+#include "adapters/ggml/plugin/ggml_filter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "adapters/ggml/plugin/testing/fake_host.h"
+
+namespace corelane::ggml {
+namespace {
+
+struct Product {
+  Product(std::int64_t n, std::int64_t k, std::int64_t m, const char* name)
+      : weights(fake_tensor(abi::kTypeF16, k, n)),
+        activations(fake_tensor(abi::kTypeF32, k, m)),
+        node(fake_product(weights, activations)) {
+    std::strcpy(node.name, name);
+  }
+  abi::Tensor weights;
+  abi::Tensor activations;
+  abi::Tensor node;
+};
+
+bool passes(const std::string& text, std::int64_t n, std::int64_t k, std::int64_t m,
+            const char* name) {
+  Filter filter;
+  std::string why;
+  EXPECT_TRUE(Filter::parse(text, filter, why)) << why;
+  return filter.passes(Product(n, k, m, name).node);
+}
+
+TEST(PluginFilter, NoneLetsEverythingPass) {
+  EXPECT_TRUE(Filter().passes(Product(64, 32, 8, "out").node));
+}
+
+TEST(PluginFilter, AllNumbersAndTheNameCount) {
+  const std::string text =
+      R"({"pairs": [{"src0": {"row": 64, "col": 32}, "src1": {"row": 8, "col": 32}, "name": "up"}]})";
+  EXPECT_TRUE(passes(text, 64, 32, 8, "up"));
+  EXPECT_TRUE(passes(text, 64, 32, 8, "up-11")) << "of a layer";
+  EXPECT_FALSE(passes(text, 64, 32, 8, "upper"));
+  EXPECT_FALSE(passes(text, 64, 32, 9, "up"));
+  EXPECT_FALSE(passes(text, 32, 64, 8, "up"));
+}
+
+TEST(PluginFilter, WhatIsLeftOutMeansAny) {
+  EXPECT_TRUE(passes(R"({"pairs": [{"src0": {"row": 64}}]})", 64, 320, 7, "x"));
+  EXPECT_FALSE(passes(R"({"pairs": [{"src0": {"row": 64}}]})", 65, 320, 7, "x"));
+  EXPECT_FALSE(passes(R"({"pairs": []})", 64, 320, 7, "x"));
+}
+
+TEST(PluginFilter, WhatIsNoListIsNamed) {
+  for (const char* text :
+       {"", "[]", "{}", R"({"pairs": [{"src0": {"row": "x"}}]})", "{\"pairs\": 3"}) {
+    Filter filter;
+    std::string why;
+    EXPECT_FALSE(Filter::parse(text, filter, why)) << text;
+    EXPECT_THAT(why, testing::StartsWith("GGML_RKNN_FILTER is no list of pairs"));
+  }
+  Filter filter;
+  std::string why;
+  EXPECT_FALSE(Filter::read("/nowhere/filter.json", filter, why));
+  EXPECT_THAT(why, testing::HasSubstr("/nowhere/filter.json"));
+}
+
+}  // namespace
+}  // namespace corelane::ggml

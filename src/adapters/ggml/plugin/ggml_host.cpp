@@ -1,0 +1,96 @@
+#include "adapters/ggml/plugin/ggml_host.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+namespace corelane::ggml {
+namespace {
+
+/// Layouts are those of 0.20 on; only these have been run.
+constexpr const char* kTested = "0.25.3";
+constexpr const char* kKnown[] = {"0.25."};
+
+Host g_host;
+bool g_found = false;
+
+/// In the library that called and what it is linked to, then anywhere.
+template <class Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr) function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  return function != nullptr;
+}
+
+const char* first_missing(void* library, HostFunctions& call) {
+  find(library, "ggml_log_internal", call.log_internal);
+  if (!find(library, "ggml_version", call.version)) return "ggml_version";
+  if (!find(library, "ggml_op_name", call.op_name)) return "ggml_op_name";
+  if (!find(library, "ggml_get_type_traits", call.get_type_traits)) return "ggml_get_type_traits";
+  if (!find(library, "ggml_graph_n_nodes", call.graph_n_nodes)) return "ggml_graph_n_nodes";
+  if (!find(library, "ggml_graph_node", call.graph_node)) return "ggml_graph_node";
+  if (!find(library, "ggml_backend_buffer_init", call.backend_buffer_init))
+    return "ggml_backend_buffer_init";
+  if (!find(library, "ggml_backend_buft_is_host", call.backend_buft_is_host))
+    return "ggml_backend_buft_is_host";
+  return nullptr;
+}
+
+/// The list of names ends where a name is null or the number is beyond the last, which the host
+/// asserts: GLU is the last operator of all known releases.
+void learn_operators(Host& host) {
+  for (int op = 0; op < 512; ++op) {
+    const char* name = host.call.op_name(op);
+    if (name == nullptr) return;
+    for (const char* view : {"NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"})
+      if (std::strcmp(name, view) == 0) host.views[op / 64] |= std::uint64_t{1} << (op % 64);
+    if (std::strcmp(name, "MUL_MAT") == 0) host.op_mul_mat = op;
+    if (std::strcmp(name, "GLU") == 0) return;
+  }
+}
+
+}  // namespace
+
+bool knows_version(const std::string& version, std::string& why) {
+  for (const char* known : kKnown)
+    if (version.compare(0, std::strlen(known), known) == 0) return true;
+  why = "this host is ggml " + version +
+        ", whose plugin layout is unknown here; tested: " + kTested +
+        "; GGML_RKNN_ANY_VERSION=1 tries the nearest layout, and may crash";
+  return false;
+}
+
+const Host* find_host(const void* caller, bool any_version, std::string& why) {
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (g_found) return &g_host;
+  Dl_info info{};
+  const bool placed = dladdr(caller, &info) != 0 && info.dli_fname != nullptr;
+  void* library = placed ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : nullptr;
+  if (library == nullptr) library = dlopen(nullptr, RTLD_NOW);
+  if (const char* missing = first_missing(library, g_host.call)) {
+    why = std::string("the program that loaded this plugin has no function ") + missing +
+          "; tested hosts: ggml " + kTested;
+    return nullptr;
+  }
+  g_host.version = g_host.call.version();
+  if (!knows_version(g_host.version, why) && !any_version) return nullptr;
+  learn_operators(g_host);
+  if (g_host.op_mul_mat < 0) {
+    why = "ggml " + g_host.version + " has no operator MUL_MAT";
+    return nullptr;
+  }
+  g_found = true;
+  return &g_host;
+}
+
+void log_line(abi::LogLevel level, const std::string& line) {
+  if (g_host.call.log_internal != nullptr)
+    g_host.call.log_internal(level, "RKNN: %s\n", line.c_str());
+  else
+    std::fprintf(stderr, "RKNN: %s\n", line.c_str());
+}
+
+}  // namespace corelane::ggml

@@ -1,0 +1,47 @@
+/// The host that loaded the plugin: its functions, found in the very library that called, and what
+/// its version means.
+#pragma once
+
+#include <string>
+
+#include "adapters/ggml/plugin/ggml_abi.h"
+
+namespace corelane::ggml {
+
+/// The host's functions, named without the prefix ggml_. All but log_internal are always there.
+struct HostFunctions {
+  const char* (*version)() = nullptr;
+  const char* (*op_name)(int op) = nullptr;
+  const abi::TypeTraits* (*get_type_traits)(int type) = nullptr;
+  int (*graph_n_nodes)(abi::Graph*) = nullptr;
+  abi::Tensor* (*graph_node)(abi::Graph*, int index) = nullptr;
+  abi::Buffer* (*backend_buffer_init)(abi::BufferType*, abi::BufferInterface, void* context,
+                                      std::size_t size) = nullptr;
+  bool (*backend_buft_is_host)(abi::BufferType*) = nullptr;
+  void (*log_internal)(int level, const char* format, ...) = nullptr;
+};
+
+struct Host {
+  HostFunctions call;
+  std::string version;
+  int op_mul_mat = -1;
+  /// True for what moves no data: NONE, RESHAPE, VIEW, PERMUTE, TRANSPOSE.
+  bool is_view(int op) const {
+    return op >= 0 && op < 64 * 8 && ((views[op / 64] >> (op % 64)) & 1U);
+  }
+  std::uint64_t views[8] = {};
+};
+
+/// Whether the layouts of ggml_abi.h are those of `version`; `why` then says which are.
+bool knows_version(const std::string& version, std::string& why);
+
+/// The host that the code at `caller` belongs to: its file is asked first, with the libraries that
+/// it was linked to, so that of two hosts in one process each gets its own. Null, with one line in
+/// `why`, where it lacks a function or has another version (`any_version` then takes it all the
+/// same). Made once.
+const Host* find_host(const void* caller, bool any_version, std::string& why);
+
+/// One line, to the host's log where it has one, else to stderr.
+void log_line(abi::LogLevel level, const std::string& line);
+
+}  // namespace corelane::ggml

@@ -1,0 +1,120 @@
+/// MUL_MAT: dst[i13][i12] (M, N) = src1[i13][i12] (M, K) x src0[i13 / r3][i12 / r2] (N, K), all row
+/// by row.
+#include <cstring>
+
+#include "adapters/ggml/plugin/ggml_plugin.h"
+
+namespace corelane::ggml {
+namespace {
+
+/// Rows whose elements lie beside each other.
+bool has_rows(const abi::Tensor& tensor, const abi::TypeTraits& traits) {
+  return tensor.nb[0] == traits.type_size && tensor.ne[0] % traits.blck_size == 0;
+}
+
+/// Whether the policy knows the type of a first matrix, and what it becomes.
+bool type_for(int type, const abi::TypeTraits& traits, MmType& result) {
+  const TypePolicy policy = plugin().options.type;
+  result = policy == TypePolicy::kF16    ? MmType::kF16
+           : policy == TypePolicy::kInt8 ? MmType::kInt8
+           : type == abi::kTypeF16       ? MmType::kF16
+                                         : MmType::kInt8;
+  if (type == abi::kTypeF16) return true;
+  if (type == abi::kTypeF32 || type == abi::kTypeBF16) return policy == TypePolicy::kF16;
+  return traits.is_quantized && traits.to_float != nullptr;
+}
+
+MmMatrix matrix_of(const abi::Tensor& tensor, const abi::TypeTraits& traits, std::int64_t i2,
+                   std::int64_t i3) {
+  MmMatrix matrix;
+  matrix.data = static_cast<const char*>(tensor.data) +
+                static_cast<std::size_t>(i2) * tensor.nb[2] +
+                static_cast<std::size_t>(i3) * tensor.nb[3];
+  matrix.columns = tensor.ne[0];
+  matrix.rows = tensor.ne[1];
+  matrix.row_bytes = tensor.nb[1];
+  matrix.form = tensor.type == abi::kTypeF32   ? RowForm::kFloats
+                : tensor.type == abi::kTypeF16 ? RowForm::kHalves
+                                               : RowForm::kOther;
+  matrix.reader = traits.to_float;
+  return matrix;
+}
+
+/// A host that places weights asks with a buffer of no bytes; one that tests asks before there are
+/// any buffers. GPU: only weights in our buffer, so that the host's choice of layers counts.
+Answer check_place(const abi::Tensor& node) {
+  const abi::Tensor& weight = *node.src[0];
+  const abi::Buffer* buffer = weight.view_src != nullptr ? weight.view_src->buffer : weight.buffer;
+  if (buffer == nullptr || buffer->size == 0) return Answer::kYes;
+  const bool ours = buffer->buft == buffer_type();
+  if (!plugin().options.accel && (!ours || buffer->usage != abi::kUsageWeights))
+    return Answer::kNotWeights;
+  if (node.src[1]->ne[1] < plugin().options.min_rows) return Answer::kFewRows;
+  if (lacks_room(weight)) return Answer::kMemory;
+  return Answer::kYes;
+}
+
+}  // namespace
+
+Answer can_compute(const abi::Tensor& node) {
+  const Host& host = *plugin().host;
+  if (host.is_view(node.op)) return Answer::kYes;
+  if (node.op != host.op_mul_mat) return Answer::kOperator;
+  if (node.op_params[1] == abi::kHintHadamard) return Answer::kHint;
+  if (node.op_params[0] == abi::kPrecisionF32) return Answer::kPrecision;
+  const abi::Tensor& b = *node.src[0];
+  const abi::Tensor& a = *node.src[1];
+  const abi::TypeTraits& traits = *host.call.get_type_traits(b.type);
+  MmType type;
+  if (!type_for(b.type, traits, type) || node.type != abi::kTypeF32 ||
+      (a.type != abi::kTypeF32 && a.type != abi::kTypeF16))
+    return Answer::kType;
+  const std::int32_t coarsest = node.op_params[3];
+  if (coarsest != 0 &&
+      coarsest < (type == MmType::kInt8 ? abi::kPrecisionInt8 : abi::kPrecisionF16))
+    return Answer::kPrecision;
+  if (!has_rows(b, traits) || !has_rows(a, *host.call.get_type_traits(a.type)) ||
+      node.nb[0] != sizeof(float))
+    return Answer::kLayout;
+  if (!plugin().filter.passes(node)) return Answer::kFilter;
+  return check_place(node);
+}
+
+void trace(const abi::Tensor& node, MmType type, bool weight, bool on_npu) {
+  const abi::Tensor& a = *node.src[1];
+  log_line(abi::kLogInfo, std::string(node.name) + ": M " + std::to_string(a.ne[1]) + ", K " +
+                              std::to_string(a.ne[0]) + ", N " + std::to_string(node.ne[0]) +
+                              (type == MmType::kF16 ? ", f16" : ", int8") +
+                              (weight ? ", weight" : "") + (on_npu ? "" : ", computed on the CPU"));
+}
+
+/// B is brought to the NPU once for all the matrices that it is multiplied with.
+void compute(const abi::Tensor& node) {
+  const HostFunctions& call = plugin().host->call;
+  const abi::Tensor& b = *node.src[0];
+  const abi::Tensor& a = *node.src[1];
+  const abi::TypeTraits& b_traits = *call.get_type_traits(b.type);
+  const abi::TypeTraits& a_traits = *call.get_type_traits(a.type);
+  MmType type;
+  if (node.ne[0] * node.ne[1] * node.ne[2] * node.ne[3] == 0) return;
+  type_for(b.type, b_traits, type);
+  const std::int64_t r2 = a.ne[2] / b.ne[2];
+  const std::int64_t r3 = a.ne[3] / b.ne[3];
+  for (std::int64_t i3 = 0; i3 < b.ne[3]; ++i3)
+    for (std::int64_t i2 = 0; i2 < b.ne[2]; ++i2) {
+      const MmMatrix matrix = matrix_of(b, b_traits, i2, i3);
+      const auto weight = weight_of(b, matrix, type);
+      MmEngine::Products products(*plugin().engine, matrix, type, weight.get());
+      for (std::int64_t j3 = i3 * r3; j3 < (i3 + 1) * r3; ++j3)
+        for (std::int64_t j2 = i2 * r2; j2 < (i2 + 1) * r2; ++j2) {
+          auto* c = reinterpret_cast<float*>(static_cast<char*>(node.data) +
+                                             static_cast<std::size_t>(j2) * node.nb[2] +
+                                             static_cast<std::size_t>(j3) * node.nb[3]);
+          const bool on_npu = products.multiply(matrix_of(a, a_traits, j2, j3), c, node.nb[1]);
+          plugin().stats.offloaded(weight != nullptr);
+          if (plugin().options.trace) trace(node, type, weight != nullptr, on_npu);
+        }
+    }
+}
+
+}  // namespace corelane::ggml

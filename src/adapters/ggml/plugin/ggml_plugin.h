@@ -1,0 +1,50 @@
+/// What the parts of the plugin share: the host, the engine, options and counts of this process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "adapters/ggml/plugin/ggml_abi.h"
+#include "adapters/ggml/plugin/ggml_filter.h"
+#include "adapters/ggml/plugin/ggml_host.h"
+#include "adapters/ggml/plugin/ggml_options.h"
+#include "adapters/ggml/plugin/ggml_stats.h"
+
+namespace corelane::ggml {
+
+/// Made by the first start() that succeeds and never destroyed: hosts end with threads that run.
+struct Plugin {
+  const Host* host = nullptr;
+  PluginOptions options;
+  Filter filter;
+  std::shared_ptr<MmEngine> engine;
+  Stats stats;
+};
+
+/// Looks at the host, reads the environment and opens the library. False, after one line in the
+/// host's log, where the plugin cannot serve. `caller`: code of the host.
+bool start(const void* caller);
+/// After start().
+Plugin& plugin();
+
+/// The one registry of this plugin, with the one device.
+abi::Registry* registry();
+abi::BufferType* buffer_type();
+/// A backend of the device, freed by its interface.
+abi::Backend* make_backend();
+bool is_ours(const abi::Backend* backend);
+
+/// ggml_buffer.cpp. A buffer of ours over memory that stays the caller's.
+abi::Buffer* wrap_memory(void* data, std::size_t size);
+/// The weight that `tensor` is, made ready at the first call; null where it is not in a buffer of
+/// ours that holds weights, or finds no room. Valid until the bytes change.
+std::shared_ptr<MmWeight> weight_of(const abi::Tensor& tensor, const MmMatrix& matrix, MmType type);
+/// Whether weight_of() found no room for the weight whose bytes begin at the tensor's.
+bool lacks_room(const abi::Tensor& tensor);
+
+/// ggml_mul_mat.cpp. Whether the device computes the node, and why not.
+Answer can_compute(const abi::Tensor& node);
+/// Computes a product that can_compute() said yes to.
+void compute(const abi::Tensor& node);
+
+}  // namespace corelane::ggml

@@ -1,0 +1,311 @@
+/// The plugin as a host uses it, through its registry alone, on our librknnrt.so.
+#include "adapters/ggml/plugin/ggml_plugin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "adapters/ggml/mm/mm_test_support.h"
+#include "adapters/ggml/plugin/ggml_entry.h"
+#include "adapters/ggml/plugin/testing/fake_host.h"
+
+namespace corelane::ggml {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr std::int64_t kColumns = 64;
+constexpr std::int64_t kRows = 48;
+constexpr std::int64_t kTokens = 12;
+
+struct FreeBuffer {
+  void operator()(abi::Buffer* buffer) const {
+    if (buffer->iface.free_buffer != nullptr) buffer->iface.free_buffer(buffer);
+    delete buffer;
+  }
+};
+using OwnedBuffer = std::unique_ptr<abi::Buffer, FreeBuffer>;
+
+class Plugged : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("GGML_RKNN_LIBRARY", RKNNRT_FILE, 1);
+    setenv("GGML_RKNN_OBJECTS", "64", 1);
+    registry_ = ggml_backend_init();
+    ASSERT_NE(registry_, nullptr) << (fake_log().empty() ? "" : fake_log().back());
+    device_ = registry_->iface.get_device(registry_, 0);
+    type_ = device_->iface.get_buffer_type(device_);
+    backend_ = device_->iface.init_backend(device_, nullptr);
+  }
+  void TearDown() override {
+    if (backend_ != nullptr) backend_->iface.free(backend_);
+  }
+
+  OwnedBuffer buffer(std::size_t size, int usage) {
+    OwnedBuffer made(type_->iface.alloc_buffer(type_, size));
+    made->usage = usage;
+    return made;
+  }
+  static void place(abi::Tensor& tensor, const OwnedBuffer& buffer, std::size_t offset = 0) {
+    tensor.buffer = buffer.get();
+    tensor.data = static_cast<char*>(buffer->iface.get_base(buffer.get())) + offset;
+  }
+  bool supported(const abi::Tensor& node) { return device_->iface.supports_op(device_, &node); }
+  /// The error of the node's product as the plugin computes it.
+  double computed(abi::Tensor& weights, const MmMatrix& meant) {
+    const auto a = random_matrix(kTokens, weights.ne[0], RowForm::kFloats, 77);
+    abi::Tensor activations = fake_tensor(abi::kTypeF32, weights.ne[0], kTokens);
+    activations.data = const_cast<void*>(a.view.data);
+    abi::Tensor node = fake_product(weights, activations);
+    std::vector<float> c(static_cast<std::size_t>(weights.ne[1] * kTokens));
+    node.data = c.data();
+    abi::Graph graph{{&node}};
+    EXPECT_EQ(backend_->iface.graph_compute(backend_, &graph), abi::kStatusSuccess);
+    return error_of(a.view, meant, c, static_cast<std::size_t>(weights.ne[1]));
+  }
+
+  abi::Registry* registry_ = nullptr;
+  abi::Device* device_ = nullptr;
+  abi::BufferType* type_ = nullptr;
+  abi::Backend* backend_ = nullptr;
+};
+
+TEST_F(Plugged, IsOneRegistryWithOneDevice) {
+  EXPECT_EQ(ggml_backend_score(), 1);
+  EXPECT_EQ(ggml_backend_init(), registry_);
+  EXPECT_EQ(ggml_backend_rknn_reg(), registry_);
+  EXPECT_EQ(registry_->api_version, 2);
+  EXPECT_EQ(registry_->iface.get_device_count(registry_), 1U);
+  EXPECT_EQ(registry_->iface.get_device(registry_, 1), nullptr);
+  EXPECT_STREQ(registry_->iface.get_name(registry_), "RKNN");
+  abi::DeviceProps props;
+  device_->iface.get_props(device_, &props);
+  EXPECT_STREQ(props.name, "RKNN");
+  EXPECT_EQ(props.type, abi::kDeviceGpu);
+  EXPECT_GT(props.memory_total, props.memory_free);
+  EXPECT_FALSE(props.caps.async || props.caps.events);
+  EXPECT_TRUE(props.caps.host_buffer && props.caps.buffer_from_host_ptr);
+}
+
+TEST_F(Plugged, HandsOutTheFunctionOfThreadsAndNoOther) {
+  EXPECT_EQ(registry_->iface.get_proc_address(registry_, "ggml_backend_set_n_threads"),
+            reinterpret_cast<void*>(&ggml_backend_rknn_set_n_threads));
+  EXPECT_EQ(registry_->iface.get_proc_address(registry_, "ggml_backend_split_buffer_type"),
+            nullptr);
+  EXPECT_TRUE(ggml_backend_is_rknn(backend_));
+  EXPECT_FALSE(ggml_backend_is_rknn(nullptr));
+  abi::Guid other{};
+  abi::Backend stranger{&other, {}, nullptr, nullptr};
+  EXPECT_FALSE(ggml_backend_is_rknn(&stranger));
+}
+
+TEST_F(Plugged, TakesProductsAndLooksAtMemoryOnly) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  abi::Tensor activations = fake_tensor(abi::kTypeF32, kColumns, kTokens);
+  abi::Tensor node = fake_product(weights, activations);
+  EXPECT_TRUE(supported(node));
+  node.op = 2;  // VIEW
+  EXPECT_TRUE(supported(node));
+  node.op = kFakeAdd;
+  EXPECT_FALSE(supported(node));
+  node = fake_product(weights, activations);
+  node.op_params[0] = abi::kPrecisionF32;
+  EXPECT_FALSE(supported(node)) << "F32 was asked for";
+  node = fake_product(weights, activations);
+  node.op_params[3] = abi::kPrecisionF16;
+  EXPECT_TRUE(supported(node));
+  weights = fake_tensor(kFakeBlocks, kColumns, kRows);
+  node = fake_product(weights, activations);
+  EXPECT_TRUE(supported(node));
+  node.op_params[3] = abi::kPrecisionF16;
+  EXPECT_FALSE(supported(node)) << "activations are not to become int8";
+  weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  node = fake_product(weights, activations);
+  node.op_params[1] = abi::kHintHadamard;
+  EXPECT_FALSE(supported(node)) << "the host has a quick way";
+  weights.type = abi::kTypeF32;
+  EXPECT_FALSE(supported(fake_product(weights, activations))) << "F32 only by option";
+  weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  weights.nb[0] = 128;
+  EXPECT_FALSE(supported(fake_product(weights, activations))) << "a transposed matrix";
+}
+
+TEST_F(Plugged, TakesOnlyWeightsInBuffersOfItsOwnOnceTheyArePlaced) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  abi::Tensor activations = fake_tensor(abi::kTypeF32, kColumns, 512);
+  const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+  place(weights, ours);
+  EXPECT_TRUE(supported(fake_product(weights, activations)));
+  activations.ne[1] = 1;
+  EXPECT_FALSE(supported(fake_product(weights, activations))) << "one row stays on the CPU";
+  activations.ne[1] = 512;
+  ours->usage = abi::kUsageAny;
+  EXPECT_FALSE(supported(fake_product(weights, activations))) << "no weight";
+  abi::BufferType foreign = *type_;
+  abi::Buffer other{{}, &foreign, nullptr, 4096, abi::kUsageWeights};
+  weights.buffer = &other;
+  EXPECT_FALSE(supported(fake_product(weights, activations))) << "in a buffer of another";
+  abi::Buffer dummy{{}, type_, nullptr, 0, abi::kUsageAny};
+  weights.buffer = &dummy;
+  EXPECT_TRUE(supported(fake_product(weights, activations))) << "the question where to place it";
+}
+
+TEST_F(Plugged, WeightsArriveBySetTensor) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+  place(weights, ours);
+  for (unsigned seed = 1; seed < 4; ++seed) {
+    const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, seed);
+    const std::size_t half = weights.nb[3] / 2;
+    ours->iface.set_tensor(ours.get(), &weights, b.view.data, 0, half);
+    ours->iface.set_tensor(ours.get(), &weights, static_cast<const char*>(b.view.data) + half, half,
+                           half);
+    EXPECT_LT(computed(weights, b.view), 1e-6) << seed;
+    EXPECT_LT(computed(weights, b.view), 1e-6) << "packed by now";
+  }
+}
+
+TEST_F(Plugged, WeightsArriveWithoutACallWhereTheyLie) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+  place(weights, ours);
+  const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, 5);
+  std::memcpy(weights.data, b.view.data, weights.nb[3]);
+  EXPECT_LT(computed(weights, b.view), 1e-6);
+}
+
+TEST_F(Plugged, WeightsLieInMemoryThatTheHostMapped) {
+  const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, 6);
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const OwnedBuffer mapped(device_->iface.buffer_from_host_ptr(
+      device_, const_cast<void*>(b.view.data), weights.nb[3], weights.nb[3]));
+  mapped->usage = abi::kUsageWeights;
+  place(weights, mapped);
+  EXPECT_LT(computed(weights, b.view), 1e-6);
+  EXPECT_LT(computed(weights, b.view), 1e-6);
+}
+
+TEST_F(Plugged, WeightsArriveInPiecesAndByMemsetAndClear) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const auto ours = buffer(weights.nb[3] + 4096, abi::kUsageWeights);
+  place(weights, ours, 4096);
+  const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, 7);
+  for (std::size_t at = 0; at < weights.nb[3]; at += weights.nb[1])
+    ours->iface.set_tensor(ours.get(), &weights, static_cast<const char*>(b.view.data) + at, at,
+                           weights.nb[1]);
+  EXPECT_LT(computed(weights, b.view), 1e-6);
+  auto ones = random_matrix(kRows, kColumns, RowForm::kHalves, 7);
+  std::memset(ones.halves.data(), 0x30, weights.nb[3]);
+  ours->iface.memset_tensor(ours.get(), &weights, 0x30, 0, weights.nb[3]);
+  EXPECT_LT(computed(weights, ones.view), 1e-6);
+  std::memset(ones.halves.data(), 0x20, weights.nb[3]);
+  ours->iface.clear(ours.get(), 0x20);
+  EXPECT_LT(computed(weights, ones.view), 1e-6);
+}
+
+TEST_F(Plugged, AnActivationAtTheAddressOfAnotherIsNotMistakenForIt) {
+  abi::Tensor tensor = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const auto ours = buffer(tensor.nb[3], abi::kUsageAny);
+  place(tensor, ours);
+  for (unsigned seed = 1; seed < 4; ++seed) {
+    const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, seed);
+    std::memcpy(tensor.data, b.view.data, tensor.nb[3]);
+    EXPECT_LT(computed(tensor, b.view), 1e-6);
+  }
+}
+
+TEST_F(Plugged, QuantizedWeightsBecomeInt8ByRow) {
+  abi::Tensor weights = fake_tensor(kFakeBlocks, kColumns, kRows);
+  const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+  place(weights, ours);
+  auto* at = static_cast<char*>(weights.data);
+  for (std::size_t block = 0; block < weights.nb[3] / 36; ++block, at += 36) {
+    const float scale = 0.01F * static_cast<float>(1 + block % 5);
+    std::memcpy(at, &scale, 4);
+    for (int j = 0; j < 32; ++j)
+      at[4 + j] = static_cast<char>((static_cast<int>(block) * 37 + j * 101) % 255 - 127);
+  }
+  MmMatrix meant;
+  meant.data = weights.data;
+  meant.rows = kRows;
+  meant.columns = kColumns;
+  meant.row_bytes = weights.nb[1];
+  meant.form = RowForm::kOther;
+  meant.reader = plugin().host->call.get_type_traits(kFakeBlocks)->to_float;
+  EXPECT_LT(computed(weights, meant), 5e-4);
+}
+
+TEST_F(Plugged, AnOperatorThatItDoesNotHaveFailsTheGraphAndIsNamed) {
+  abi::Tensor node = fake_tensor(abi::kTypeF32, 4, 4);
+  node.op = kFakeAdd;
+  node.flags = abi::kFlagCompute;
+  std::memcpy(node.name, "sum", 4);
+  abi::Graph graph{{&node}};
+  EXPECT_EQ(backend_->iface.graph_compute(backend_, &graph), abi::kStatusFailed);
+  EXPECT_THAT(fake_log().back(), HasSubstr("cannot compute ADD of node sum"));
+  node.flags = 0;
+  EXPECT_EQ(backend_->iface.graph_compute(backend_, &graph), abi::kStatusSuccess);
+}
+
+TEST_F(Plugged, BuffersGiveTheirMemoryBack) {
+  const auto before = plugin().engine->allocated();
+  for (int i = 0; i < 20; ++i) {
+    abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns - 2, kRows);
+    const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+    place(weights, ours);
+    const auto b = random_matrix(kRows, kColumns - 2, RowForm::kHalves, 9);
+    std::memcpy(weights.data, b.view.data, weights.nb[3]);
+    EXPECT_LT(computed(weights, b.view), 1e-6);
+  }
+  EXPECT_LT(plugin().engine->allocated(), before + 65536) << "memory for A, B and C that is shared";
+}
+
+TEST_F(Plugged, AWeightThatFoundNoRoomStaysOnTheCpu) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns - 2, kRows);
+  abi::Tensor activations = fake_tensor(abi::kTypeF32, kColumns - 2, 512);
+  const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+  place(weights, ours);
+  const auto b = random_matrix(kRows, kColumns - 2, RowForm::kHalves, 9);
+  std::memcpy(weights.data, b.view.data, weights.nb[3]);
+  // Takes what is left of the budget, all but the memory that products share already.
+  (void)computed(weights, b.view);
+  ours->iface.clear(ours.get(), 0);
+  std::memcpy(weights.data, b.view.data, weights.nb[3]);
+  std::vector<std::shared_ptr<MmMemory>> taken;
+  while (auto memory = plugin().engine->device().allocate(4096)) taken.push_back(std::move(memory));
+  EXPECT_TRUE(supported(fake_product(weights, activations))) << "not known yet";
+  EXPECT_LT(computed(weights, b.view), 1e-6) << "the first time all the same";
+  EXPECT_FALSE(supported(fake_product(weights, activations)));
+  EXPECT_THAT(fake_log().back(), HasSubstr("they stay on the CPU"));
+  taken.clear();
+  ours->iface.clear(ours.get(), 0);
+  EXPECT_TRUE(supported(fake_product(weights, activations))) << "written anew";
+}
+
+TEST(PluginVersion, LayoutsAreKnownByTheHostsVersion) {
+  std::string why;
+  EXPECT_TRUE(knows_version("0.25.3", why));
+  EXPECT_FALSE(knows_version("0.27.0", why));
+  EXPECT_THAT(why, HasSubstr("this host is ggml 0.27.0"));
+  EXPECT_THAT(why, HasSubstr("tested: 0.25.3"));
+  EXPECT_THAT(why, HasSubstr("GGML_RKNN_ANY_VERSION=1"));
+  EXPECT_FALSE(knows_version("0.9.11", why));
+}
+
+TEST(PluginOptions, ValuesThatMeanNothingAreNamedAndLeftAtTheDefault) {
+  setenv("GGML_RKNN_CORES", "seven", 1);
+  setenv("GGML_RKNN_TYPE", "int4", 1);
+  setenv("GGML_RKNN_DEVICE", "tpu", 1);
+  std::vector<std::string> complaints;
+  const PluginOptions options = read_options(complaints);
+  for (const char* name : {"GGML_RKNN_CORES", "GGML_RKNN_TYPE", "GGML_RKNN_DEVICE"}) unsetenv(name);
+  EXPECT_EQ(options.engine.cores, 3);
+  EXPECT_EQ(complaints.size(), 3U);
+  EXPECT_THAT(complaints, Each(HasSubstr("is used")));
+}
+
+}  // namespace
+}  // namespace corelane::ggml

@@ -1,0 +1,111 @@
+#include "adapters/ggml/plugin/testing/fake_host.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+#include "adapters/ggml/mm/mm_convert.h"
+
+namespace corelane::ggml {
+namespace {
+
+constexpr const char* kOperators[] = {"NONE", "RESHAPE", "VIEW", "MUL_MAT", "ADD", "GLU"};
+
+void read_halves(const void* row, float* out, std::int64_t count) {
+  halves_to_floats(static_cast<const std::uint16_t*>(row), static_cast<std::size_t>(count), out);
+}
+
+void read_blocks(const void* row, float* out, std::int64_t count) {
+  const auto* at = static_cast<const char*>(row);
+  for (std::int64_t i = 0; i < count; i += 32, at += 36) {
+    float scale;
+    std::memcpy(&scale, at, sizeof scale);
+    for (int j = 0; j < 32; ++j)
+      out[i + j] = scale * static_cast<float>(static_cast<signed char>(at[4 + j]));
+  }
+}
+
+const abi::TypeTraits kF32{"f32", 1, 0, 4, false, nullptr, nullptr};
+const abi::TypeTraits kF16{"f16", 1, 0, 2, false, read_halves, nullptr};
+const abi::TypeTraits kBlocks{"blocks", 32, 0, 36, true, read_blocks, nullptr};
+
+}  // namespace
+
+std::vector<std::string>& fake_log() {
+  static std::vector<std::string> lines;
+  return lines;
+}
+
+std::string& fake_version() {
+  static std::string version = "0.25.3";
+  return version;
+}
+
+abi::Tensor fake_tensor(int type, std::int64_t columns, std::int64_t rows) {
+  const abi::TypeTraits& traits = type == abi::kTypeF32   ? kF32
+                                  : type == abi::kTypeF16 ? kF16
+                                                          : kBlocks;
+  abi::Tensor made{};
+  made.type = type;
+  made.ne[0] = columns;
+  made.ne[1] = rows;
+  made.ne[2] = made.ne[3] = 1;
+  made.nb[0] = traits.type_size;
+  made.nb[1] = static_cast<std::size_t>(columns / traits.blck_size) * traits.type_size;
+  made.nb[2] = made.nb[3] = made.nb[1] * static_cast<std::size_t>(rows);
+  return made;
+}
+
+abi::Tensor fake_product(abi::Tensor& weights, abi::Tensor& activations) {
+  abi::Tensor made = fake_tensor(abi::kTypeF32, weights.ne[1], activations.ne[1]);
+  made.op = kFakeMulMat;
+  made.flags = abi::kFlagCompute;
+  made.src[0] = &weights;
+  made.src[1] = &activations;
+  return made;
+}
+
+}  // namespace corelane::ggml
+
+namespace abi = corelane::ggml::abi;
+
+#define FAKE_EXPORT __attribute__((visibility("default"), used))
+
+extern "C" {
+
+FAKE_EXPORT const char* ggml_version() { return corelane::ggml::fake_version().c_str(); }
+
+FAKE_EXPORT const char* ggml_op_name(int op) { return corelane::ggml::kOperators[op]; }
+
+FAKE_EXPORT const abi::TypeTraits* ggml_get_type_traits(int type) {
+  return type == abi::kTypeF32   ? &corelane::ggml::kF32
+         : type == abi::kTypeF16 ? &corelane::ggml::kF16
+                                 : &corelane::ggml::kBlocks;
+}
+
+FAKE_EXPORT int ggml_graph_n_nodes(abi::Graph* graph) {
+  return static_cast<int>(graph->nodes.size());
+}
+
+FAKE_EXPORT abi::Tensor* ggml_graph_node(abi::Graph* graph, int index) {
+  return graph->nodes[static_cast<std::size_t>(index)];
+}
+
+FAKE_EXPORT abi::Buffer* ggml_backend_buffer_init(abi::BufferType* type, abi::BufferInterface iface,
+                                                  void* context, std::size_t size) {
+  return new abi::Buffer{iface, type, context, size, abi::kUsageAny};
+}
+
+FAKE_EXPORT bool ggml_backend_buft_is_host(abi::BufferType* type) {
+  return type->iface.is_host != nullptr && type->iface.is_host(type);
+}
+
+FAKE_EXPORT void ggml_log_internal(int, const char* format, ...) {
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  corelane::ggml::fake_log().push_back(line);
+}
+
+}  // extern "C"

@@ -1,0 +1,38 @@
+/// A host inside the test program: the functions of ggml that the plugin looks for, tensors,
+/// buffers and graphs as a host makes them. The program exports the functions, so that the plugin
+/// finds them.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "adapters/ggml/plugin/ggml_abi.h"
+
+namespace corelane::ggml::abi {
+
+/// What a host's ggml_cgraph is to the plugin.
+struct Graph {
+  std::vector<Tensor*> nodes;
+};
+
+}  // namespace corelane::ggml::abi
+
+namespace corelane::ggml {
+
+inline constexpr int kFakeMulMat = 3;
+inline constexpr int kFakeAdd = 4;
+/// A type of blocks of 32: one float scale and 32 signed bytes.
+inline constexpr int kFakeBlocks = 8;
+
+/// The lines that the plugin wrote to the host's log.
+std::vector<std::string>& fake_log();
+/// What ggml_version() says.
+std::string& fake_version();
+
+/// A tensor of two dimensions without data. `columns` is the fastest.
+abi::Tensor fake_tensor(int type, std::int64_t columns, std::int64_t rows);
+/// The product node of two tensors, F32.
+abi::Tensor fake_product(abi::Tensor& weights, abi::Tensor& activations);
+
+}  // namespace corelane::ggml
