@@ -1,9 +1,10 @@
 """Fetches and builds the host of the ggml plugin's tests: shared ggml with backends as plugins, and its own
 test-backend-ops. Once a version: a host that is there is left alone.
 
-usage: build_host.py [folder]      default: .cache/ggml of the repository
+usage: build_host.py [--fetch] [folder]      default: .cache/ggml of the repository
 
-Prints the folder of the host's programs and libraries. Environment: CMAKE, JOBS.
+Prints the folder of the host's programs and libraries; --fetch only downloads what the build needs.
+Environment: CMAKE, JOBS.
 """
 import os
 import pathlib
@@ -54,15 +55,27 @@ def build(tree, folder):
                    check=True, stdout=subprocess.DEVNULL)
 
 
+def home_of(folder):
+    """The host's own folder, one for each version."""
+    return pathlib.Path(folder) / "-".join(pinned())
+
+
+def fetched(folder):
+    """The source distribution; None where the host is built already."""
+    home = home_of(folder)
+    if (home / "ready").exists():
+        return None
+    home.mkdir(parents=True, exist_ok=True)
+    return next(home.glob("*.tar.gz"), None) or fetch(home)
+
+
 def host(folder):
     """The folder of the host's programs; made where it is not there."""
-    name, version = pinned()
-    home = pathlib.Path(folder) / f"{name}-{version}"
+    home = home_of(folder)
     programs, ready = home / "build" / "bin", home / "ready"
-    if not ready.exists():
+    archive = fetched(folder)
+    if archive is not None:
         print(f"building the host of the ggml plugin in {home}: a few minutes, once", file=sys.stderr)
-        home.mkdir(parents=True, exist_ok=True)
-        archive = next(home.glob("*.tar.gz"), None) or fetch(home)
         unpack(archive, home / "llama.cpp")
         archive.unlink()
         build(home / "llama.cpp", home / "build")
@@ -71,4 +84,10 @@ def host(folder):
 
 
 if __name__ == "__main__":
-    print(host(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".cache" / "ggml"))
+    only_fetch = "--fetch" in sys.argv[1:2]
+    arguments = sys.argv[1 + only_fetch:]
+    where = arguments[0] if arguments else ROOT / ".cache" / "ggml"
+    if only_fetch:
+        fetched(where)
+    else:
+        print(host(where))
