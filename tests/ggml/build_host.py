@@ -49,7 +49,8 @@ def build(tree, folder):
     launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")
                 if shutil.which("ccache")]
     subprocess.run([cmake, "-S", pathlib.Path(__file__).parent / "host", "-B", folder, "-G", "Ninja",
-                    "-DCMAKE_BUILD_TYPE=Release", f"-DGGML_TREE={tree}", *launcher],
+                    "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON", f"-DGGML_TREE={tree}",
+                    *launcher],
                    check=True, stdout=subprocess.DEVNULL)
     subprocess.run([cmake, "--build", folder, "--parallel", os.environ.get("JOBS", str(os.cpu_count()))],
                    check=True, stdout=subprocess.DEVNULL)
