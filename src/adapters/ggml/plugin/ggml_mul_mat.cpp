@@ -7,6 +7,11 @@
 namespace corelane::ggml {
 namespace {
 
+/// With fewer rows, a matrix that is no weight goes as float16: it is brought to the NPU for this
+/// one product, so int8 would save nothing, and the rounding of int8 does not average out over the
+/// few sums.
+constexpr std::int64_t kFewRows = 8;
+
 /// Rows whose elements lie beside each other.
 bool has_rows(const abi::Tensor& tensor, const abi::TypeTraits& traits) {
   return tensor.nb[0] == traits.type_size && tensor.ne[0] % traits.blck_size == 0;
@@ -104,7 +109,8 @@ void compute(const abi::Tensor& node) {
     for (std::int64_t i2 = 0; i2 < b.ne[2]; ++i2) {
       const MmMatrix matrix = matrix_of(b, b_traits, i2, i3);
       const auto weight = weight_of(b, matrix, type);
-      MmEngine::Products products(*plugin().engine, matrix, type, weight.get());
+      const MmType used = weight == nullptr && a.ne[1] < kFewRows ? MmType::kF16 : type;
+      MmEngine::Products products(*plugin().engine, matrix, used, weight.get());
       for (std::int64_t j3 = i3 * r3; j3 < (i3 + 1) * r3; ++j3)
         for (std::int64_t j2 = i2 * r2; j2 < (i2 + 1) * r2; ++j2) {
           auto* c = reinterpret_cast<float*>(static_cast<char*>(node.data) +
@@ -112,7 +118,7 @@ void compute(const abi::Tensor& node) {
                                              static_cast<std::size_t>(j3) * node.nb[3]);
           const bool on_npu = products.multiply(matrix_of(a, a_traits, j2, j3), c, node.nb[1]);
           plugin().stats.offloaded(weight != nullptr);
-          if (plugin().options.trace) trace(node, type, weight != nullptr, on_npu);
+          if (plugin().options.trace) trace(node, used, weight != nullptr, on_npu);
         }
     }
 }
