@@ -29,7 +29,11 @@ def leave_behind(name: str) -> None:
 
 
 def _write(names: list[str]) -> None:
-    path = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p != FOLDER]
+    before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if not names and FOLDER not in before:
+        os.environ.pop(VARIABLE, None)
+        return
+    path = [p for p in before if p != FOLDER]
     if names:
         os.environ[VARIABLE] = f"{sys.implementation.cache_tag}:{','.join(names)}"
         path.insert(0, FOLDER)

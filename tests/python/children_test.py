@@ -61,11 +61,12 @@ class Folder(unittest.TestCase):
     def program(self, text, *words, path=()):
         """Its standard output, run in a folder that has nothing else."""
         (self.folder / "program.py").write_text(text, encoding="utf-8")
-        paths = [*map(str, path), os.environ.get("PYTHONPATH", "")]
+        paths = [p for p in (*map(str, path), os.environ.get("PYTHONPATH", "")) if p]
+        # Where the package is installed there is none, and an empty one is not to be told from that.
+        python_path = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
         done = subprocess.run([sys.executable, *words, "program.py"], cwd=self.folder, capture_output=True, text=True,
                               timeout=2 * PATIENCE, check=False,
-                              env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p),
-                                   "RELU_MODEL": str(self.folder / "relu.onnx")})
+                              env={**os.environ, **python_path, "RELU_MODEL": str(self.folder / "relu.onnx")})
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         return done.stdout
 
