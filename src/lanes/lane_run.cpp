@@ -169,8 +169,7 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
     if (!table_.begin_here(self, queue, submission.cores)) return std::nullopt;
     watch(self);
   }
-  bindings.set_batch(submission.batch);
-  bindings.set_cores(submission.cores);
+  bindings.take_terms(submission);
   Aftermath after;
   Outcome outcome = run_engine(self, false);
   if (outcome.lost) {

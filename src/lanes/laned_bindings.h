@@ -44,9 +44,11 @@ class LanedBindings final : public device::Bindings {
   void copy_in() noexcept;
   /// Copies the results from their shadows.
   Status copy_out();
-  void set_batch(std::uint32_t batch) noexcept { batch_ = batch; }
-  /// What the job asks for, not what it gets.
-  void set_cores(const device::CoreSet& asked) noexcept { cores_ = asked; }
+  /// What the request is told of the job: its batch, and the cores it asks for, not what it gets.
+  void take_terms(const device::Submission& job) noexcept {
+    batch_ = job.batch;
+    cores_ = job.cores;
+  }
   Outcome run(std::uint64_t core_bits, bool shadow) noexcept;
   void start(std::uint64_t core_bits, bool shadow, std::function<void(Outcome)> done);
 

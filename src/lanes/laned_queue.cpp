@@ -51,8 +51,7 @@ Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const device::Submission& 
     if (submission.wait.empty()) bindings.copy_in();
   }
   // The bindings are acquired: no other job reads it.
-  bindings.set_batch(submission.batch);
-  bindings.set_cores(submission.cores);
+  bindings.take_terms(submission);
   auto job = std::make_shared<LanedJob>(
       device_->scheduler(), account_, std::static_pointer_cast<LanedBindings>(submission.bindings),
       submission);
