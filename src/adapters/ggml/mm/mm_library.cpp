@@ -7,8 +7,7 @@ namespace {
 
 constexpr const char* kRemedy =
     "set GGML_RKNN_LIBRARY to a librknnrt.so with matmul functions (Corelane's, or the vendor's "
-    "from "
-    "release 2.0 on)";
+    "from release 2.0 on)";
 
 /// False where the library lacks it; `missing` is then its name.
 template <class Function>

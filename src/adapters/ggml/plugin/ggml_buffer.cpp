@@ -167,15 +167,18 @@ BufferState* state_of_weights(const abi::Tensor& tensor) {
   return ours ? &state_of(buffer) : nullptr;
 }
 
+/// Of one matrix of the tensor, which begins at `data`.
+WeightKey key_of(const abi::Tensor& tensor, const void* data) {
+  return {static_cast<const char*>(data), tensor.type, tensor.ne[0], tensor.ne[1], tensor.nb[1]};
+}
+
 }  // namespace
 
 bool lacks_room(const abi::Tensor& tensor) {
   BufferState* state = state_of_weights(tensor);
   if (state == nullptr) return false;
-  const WeightKey key{static_cast<const char*>(tensor.data), tensor.type, tensor.ne[0],
-                      tensor.ne[1], tensor.nb[1]};
   const std::lock_guard<std::mutex> lock(state->mutex);
-  const auto found = state->weights.find(key);
+  const auto found = state->weights.find(key_of(tensor, tensor.data));
   return found != state->weights.end() && found->second == nullptr;
 }
 
@@ -184,8 +187,7 @@ std::shared_ptr<MmWeight> weight_of(const abi::Tensor& tensor, const MmMatrix& m
   BufferState* const known = state_of_weights(tensor);
   if (known == nullptr) return nullptr;
   BufferState& state = *known;
-  const WeightKey key{static_cast<const char*>(matrix.data), tensor.type, matrix.columns,
-                      matrix.rows, matrix.row_bytes};
+  const WeightKey key = key_of(tensor, matrix.data);
   const std::lock_guard<std::mutex> lock(state.mutex);
   const auto found = state.weights.find(key);
   if (found != state.weights.end()) return found->second;
