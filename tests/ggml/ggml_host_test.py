@@ -76,25 +76,24 @@ class MulMat(Host):
         print(f"{done.claimed} cases claimed, {done.passed} compared with the CPU and passed, "
               f"{done.stats['products']['all']} products on the NPU", file=sys.stderr)
 
+    def pass_part(self, types, compared, **environment):
+        """The cases of these types of the first matrix, with 16 columns of the result."""
+        done = self.run_host("test", "-b", "RKNN", "-o", "MUL_MAT", "-p", f"type_a={types},type_b=f32,m=16",
+                             **environment)
+        self.expect_passed(done, compared)
+        return done
+
     def test_bf16_and_f32_by_option(self):
-        done = self.run_host("test", "-b", "RKNN", "-o", "MUL_MAT", "-p", "type_a=(bf16|f32),type_b=f32,m=16",
-                             GGML_RKNN_TYPE="f16")
-        self.expect_passed(done, 90)
+        self.pass_part("(bf16|f32)", 90, GGML_RKNN_TYPE="f16")
 
     def test_f16_as_int8_by_option(self):
-        done = self.run_host("test", "-b", "RKNN", "-o", "MUL_MAT", "-p", "type_a=f16,type_b=f32,m=16",
-                             GGML_RKNN_TYPE="int8")
-        self.expect_passed(done, 60)
+        self.pass_part("f16", 60, GGML_RKNN_TYPE="int8")
 
     def test_other_numbers_of_cores(self):
-        done = self.run_host("test", "-b", "RKNN", "-o", "MUL_MAT", "-p", "type_a=(f16|q8_0),type_b=f32,m=16",
-                             GGML_RKNN_CORES="1")
-        self.expect_passed(done, 100)
+        self.pass_part("(f16|q8_0)", 100, GGML_RKNN_CORES="1")
 
     def test_products_that_fail_are_computed_on_the_cpu_and_told_once(self):
-        done = self.run_host("test", "-b", "RKNN", "-o", "MUL_MAT", "-p", "type_a=(f16|q8_0),type_b=f32,m=16",
-                             CORELANE_FAULTS="crash=0.05,seed=3")
-        self.expect_passed(done, 100)
+        done = self.pass_part("(f16|q8_0)", 100, CORELANE_FAULTS="crash=0.05,seed=3")
         self.assertGreater(done.stats["products"]["failed"], 0)
         self.assertEqual(len(re.findall(r"^RKNN: rknn_matmul_run returned", done.log, re.M)), 1)
 
