@@ -7,7 +7,7 @@
 namespace corelane::ggml {
 namespace {
 
-/// With fewer rows, a matrix that is no weight goes as float16: it is brought to the NPU for this
+/// With fewer rows, a matrix that is not a weight goes as float16: it is copied to the NPU for this
 /// one product, so int8 would save nothing, and the rounding of int8 does not average out over the
 /// few sums.
 constexpr std::int64_t kFewRows = 8;
