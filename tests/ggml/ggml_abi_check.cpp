@@ -2,21 +2,25 @@
 // Compiled, not run, by ggml_host_test.py with the folders of the pinned host.
 #include <cstddef>
 
-#include "adapters/ggml/plugin/ggml_abi.h"
+#include "adapters/ggml/plugin/ggml_abi2.h"
 #include "ggml-backend-impl.h"
 #include "ggml.h"
 
 namespace abi = corelane::ggml::abi;
+namespace abi2 = corelane::ggml::abi2;
 
-#define SAME_SIZE(ours, theirs) static_assert(sizeof(abi::ours) == sizeof(theirs), #ours)
-#define SAME_PLACE(ours, theirs, member)                                   \
-  static_assert(offsetof(abi::ours, member) == offsetof(theirs, member) && \
-                    sizeof(abi::ours::member) == sizeof(theirs::member),   \
+#define SAME_SIZE_IN(space, ours, theirs) \
+  static_assert(sizeof(space::ours) == sizeof(theirs), #ours)
+#define SAME_PLACE_IN(space, ours, theirs, member)                           \
+  static_assert(offsetof(space::ours, member) == offsetof(theirs, member) && \
+                    sizeof(space::ours::member) == sizeof(theirs::member),   \
                 #ours "::" #member)
+#define SAME_SIZE(ours, theirs) SAME_SIZE_IN(abi, ours, theirs)
+#define SAME_PLACE(ours, theirs, member) SAME_PLACE_IN(abi, ours, theirs, member)
 #define SAME_NUMBER(ours, theirs) \
   static_assert(static_cast<int>(abi::ours) == static_cast<int>(theirs), #ours)
 
-SAME_NUMBER(kApiVersion, GGML_BACKEND_API_VERSION);
+static_assert(abi2::kApiVersion == GGML_BACKEND_API_VERSION);
 SAME_NUMBER(kTypeF32, GGML_TYPE_F32);
 SAME_NUMBER(kTypeF16, GGML_TYPE_F16);
 SAME_NUMBER(kTypeBF16, GGML_TYPE_BF16);
@@ -57,16 +61,16 @@ SAME_PLACE(TypeTraits, ggml_type_traits, type_size);
 SAME_PLACE(TypeTraits, ggml_type_traits, is_quantized);
 SAME_PLACE(TypeTraits, ggml_type_traits, to_float);
 
-SAME_SIZE(BufferTypeInterface, ggml_backend_buffer_type_i);
-SAME_PLACE(BufferTypeInterface, ggml_backend_buffer_type_i, get_name);
-SAME_PLACE(BufferTypeInterface, ggml_backend_buffer_type_i, alloc_buffer);
-SAME_PLACE(BufferTypeInterface, ggml_backend_buffer_type_i, get_alignment);
-SAME_PLACE(BufferTypeInterface, ggml_backend_buffer_type_i, get_max_size);
-SAME_PLACE(BufferTypeInterface, ggml_backend_buffer_type_i, get_alloc_size);
-SAME_PLACE(BufferTypeInterface, ggml_backend_buffer_type_i, is_host);
-SAME_SIZE(BufferType, ggml_backend_buffer_type);
-SAME_PLACE(BufferType, ggml_backend_buffer_type, device);
-SAME_PLACE(BufferType, ggml_backend_buffer_type, context);
+SAME_SIZE_IN(abi2, BufferTypeInterface, ggml_backend_buffer_type_i);
+SAME_PLACE_IN(abi2, BufferTypeInterface, ggml_backend_buffer_type_i, get_name);
+SAME_PLACE_IN(abi2, BufferTypeInterface, ggml_backend_buffer_type_i, alloc_buffer);
+SAME_PLACE_IN(abi2, BufferTypeInterface, ggml_backend_buffer_type_i, get_alignment);
+SAME_PLACE_IN(abi2, BufferTypeInterface, ggml_backend_buffer_type_i, get_max_size);
+SAME_PLACE_IN(abi2, BufferTypeInterface, ggml_backend_buffer_type_i, get_alloc_size);
+SAME_PLACE_IN(abi2, BufferTypeInterface, ggml_backend_buffer_type_i, is_host);
+SAME_SIZE_IN(abi2, BufferType, ggml_backend_buffer_type);
+SAME_PLACE_IN(abi2, BufferType, ggml_backend_buffer_type, device);
+SAME_PLACE_IN(abi2, BufferType, ggml_backend_buffer_type, context);
 
 SAME_SIZE(BufferInterface, ggml_backend_buffer_i);
 SAME_PLACE(BufferInterface, ggml_backend_buffer_i, free_buffer);

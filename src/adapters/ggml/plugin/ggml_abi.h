@@ -1,16 +1,17 @@
-/// What a host and a plugin share, declared anew: the layouts of ggml 0.20 to 0.25 (plugin API 2).
+/// What a host and a plugin share, declared anew: what is the same from ggml 0.10 to 0.27.
 ///
 /// Names are ours; order, types and sizes of members are the host's. A test compares them with the
 /// header of a host's sources. Function pointers that the plugin leaves null stand as void*.
-/// Later generations get a header of their own beside this one.
+/// What differs between the generations of the plugin API is in ggml_abi2.h and ggml_abi3.h.
+///
+/// Within the range, members were added only where the plugin leaves a hole: `mmap_support` (0.20)
+/// lies in what was padding before, and `graph_optimize` (another signature from 0.25 on) is null.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace corelane::ggml::abi {
-
-inline constexpr int kApiVersion = 2;
 
 // Of ggml.h. Numbers of operators differ between releases: they are asked of the host by name.
 inline constexpr int kTypeF32 = 0;
@@ -27,7 +28,7 @@ inline constexpr int kStatusSuccess = 0;
 enum LogLevel : int { kLogInfo = 2, kLogWarn = 3, kLogError = 4 };
 
 struct Buffer;
-struct BufferType;
+struct BufferType;  ///< Opaque; laid out by the generation's header.
 struct Device;
 struct Backend;
 struct Registry;
@@ -62,21 +63,6 @@ struct TypeTraits {
 
 enum BufferUsage : int { kUsageAny = 0, kUsageWeights = 1, kUsageCompute = 2 };
 enum DeviceType : int { kDeviceGpu = 1, kDeviceAccel = 3 };
-
-struct BufferTypeInterface {
-  const char* (*get_name)(BufferType*);
-  Buffer* (*alloc_buffer)(BufferType*, std::size_t size);
-  std::size_t (*get_alignment)(BufferType*);
-  std::size_t (*get_max_size)(BufferType*);
-  std::size_t (*get_alloc_size)(BufferType*, const Tensor*);
-  bool (*is_host)(BufferType*);
-};
-
-struct BufferType {
-  BufferTypeInterface iface;
-  Device* device;
-  void* context;
-};
 
 struct BufferInterface {
   void (*free_buffer)(Buffer*);

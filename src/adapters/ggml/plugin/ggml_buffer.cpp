@@ -10,6 +10,8 @@
 #include <mutex>
 #include <tuple>
 
+#include "adapters/ggml/plugin/ggml_abi2.h"
+#include "adapters/ggml/plugin/ggml_abi3.h"
 #include "adapters/ggml/plugin/ggml_plugin.h"
 
 namespace corelane::ggml {
@@ -135,11 +137,11 @@ std::size_t get_alignment(abi::BufferType*) { return kAlignment; }
 std::size_t get_max_size(abi::BufferType*) { return kMaxSize; }
 bool is_host(abi::BufferType*) { return true; }
 
-}  // namespace
-
-abi::BufferType* buffer_type() {
-  static abi::BufferType type = [] {
-    abi::BufferType made{};
+/// The one buffer type, laid out as a generation has it.
+template <class Layout>
+abi::BufferType* the_type() {
+  static Layout type = [] {
+    Layout made{};
     made.iface.get_name = type_name;
     made.iface.alloc_buffer = alloc_buffer;
     made.iface.get_alignment = get_alignment;
@@ -148,7 +150,14 @@ abi::BufferType* buffer_type() {
     made.device = registry()->iface.get_device(registry(), 0);
     return made;
   }();
-  return &type;
+  return reinterpret_cast<abi::BufferType*>(&type);
+}
+
+}  // namespace
+
+abi::BufferType* buffer_type() {
+  return plugin().host->api_version == abi3::kApiVersion ? the_type<abi3::BufferType>()
+                                                         : the_type<abi2::BufferType>();
 }
 
 abi::Buffer* wrap_memory(void* data, std::size_t size) {

@@ -122,7 +122,7 @@ void* registry_function(abi::Registry*, const char* name) {
 abi::Registry* registry() {
   static abi::Registry one = [] {
     abi::Registry made{};
-    made.api_version = abi::kApiVersion;
+    made.api_version = plugin().host->api_version;
     made.iface = {registry_name, registry_count, registry_device, registry_function};
     return made;
   }();

@@ -6,12 +6,21 @@
 #include <cstring>
 #include <mutex>
 
+#include "adapters/ggml/plugin/ggml_abi2.h"
+#include "adapters/ggml/plugin/ggml_abi3.h"
+
 namespace corelane::ggml {
 namespace {
 
-/// Layouts are those of 0.20 on; only these have been run.
-constexpr const char* kTested = "0.25.3";
-constexpr const char* kKnown[] = {"0.25."};
+constexpr const char* kTested = "0.25.3, 0.27.0";
+
+/// Minor versions 0.x whose layouts are known. docs/apis/ggml.md says which were run.
+struct Range {
+  int first;
+  int last;
+  int api_version;
+};
+constexpr Range kKnown[] = {{10, 25, abi2::kApiVersion}, {27, 27, abi3::kApiVersion}};
 
 Host g_host;
 bool g_found = false;
@@ -53,13 +62,17 @@ void learn_operators(Host& host) {
 
 }  // namespace
 
-bool knows_version(const std::string& version, std::string& why) {
-  for (const char* known : kKnown)
-    if (version.compare(0, std::strlen(known), known) == 0) return true;
+HostVersion look_up_version(const std::string& version, std::string& why) {
+  int major = -1;
+  int minor = -1;
+  std::sscanf(version.c_str(), "%d.%d", &major, &minor);
+  for (const Range& range : kKnown)
+    if (major == 0 && minor >= range.first && minor <= range.last) return {range.api_version, true};
   why = "this host is ggml " + version +
         ", whose plugin layout is unknown here; tested: " + kTested +
         "; GGML_RKNN_ANY_VERSION=1 tries the nearest layout, and may crash";
-  return false;
+  const bool new_one = major > 0 || minor > kKnown[0].last;
+  return {new_one ? abi3::kApiVersion : abi2::kApiVersion, false};
 }
 
 const Host* find_host(const void* caller, bool any_version, std::string& why) {
@@ -76,7 +89,9 @@ const Host* find_host(const void* caller, bool any_version, std::string& why) {
     return nullptr;
   }
   g_host.version = g_host.call.version();
-  if (!knows_version(g_host.version, why) && !any_version) return nullptr;
+  const HostVersion looked_up = look_up_version(g_host.version, why);
+  if (!looked_up.known && !any_version) return nullptr;
+  g_host.api_version = looked_up.api_version;
   learn_operators(g_host);
   if (g_host.op_mul_mat < 0) {
     why = "ggml " + g_host.version + " has no operator MUL_MAT";

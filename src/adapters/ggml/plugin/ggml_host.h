@@ -24,6 +24,7 @@ struct HostFunctions {
 struct Host {
   HostFunctions call;
   std::string version;
+  int api_version = 0;  ///< Of its plugins; chooses the layouts: ggml_abi2.h, ggml_abi3.h.
   int op_mul_mat = -1;
   /// True for what moves no data: NONE, RESHAPE, VIEW, PERMUTE, TRANSPOSE.
   bool is_view(int op) const {
@@ -32,8 +33,13 @@ struct Host {
   std::uint64_t views[8] = {};
 };
 
-/// Whether the layouts of ggml_abi.h are those of `version`; `why` then says which are.
-bool knows_version(const std::string& version, std::string& why);
+/// The plugin API of a host of this version: that of the nearest known release, and whether that
+/// one is of the same minor version. `why` then names the tested ones.
+struct HostVersion {
+  int api_version;
+  bool known;
+};
+HostVersion look_up_version(const std::string& version, std::string& why);
 
 /// The host that the code at `caller` belongs to: its file is asked first, with the libraries that
 /// it was linked to, so that of two hosts in one process each gets its own. Null, with one line in

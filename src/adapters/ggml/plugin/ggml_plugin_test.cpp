@@ -45,7 +45,7 @@ class Plugged : public testing::Test {
   }
 
   OwnedBuffer buffer(std::size_t size, int usage) {
-    OwnedBuffer made(type_->iface.alloc_buffer(type_, size));
+    OwnedBuffer made(fake_alloc(type_, size));
     made->usage = usage;
     return made;
   }
@@ -144,8 +144,7 @@ TEST_F(Plugged, TakesOnlyWeightsInBuffersOfItsOwnOnceTheyArePlaced) {
   activations.ne[1] = 512;
   ours->usage = abi::kUsageAny;
   EXPECT_FALSE(supported(fake_product(weights, activations))) << "no weight";
-  abi::BufferType foreign = *type_;
-  abi::Buffer other{{}, &foreign, nullptr, 4096, abi::kUsageWeights};
+  abi::Buffer other{{}, fake_foreign_type(), nullptr, 4096, abi::kUsageWeights};
   weights.buffer = &other;
   EXPECT_FALSE(supported(fake_product(weights, activations))) << "in a buffer of another";
   abi::Buffer dummy{{}, type_, nullptr, 0, abi::kUsageAny};
@@ -285,14 +284,34 @@ TEST_F(Plugged, AWeightThatFoundNoRoomStaysOnTheCpu) {
   EXPECT_TRUE(supported(fake_product(weights, activations))) << "written anew";
 }
 
+TEST_F(Plugged, TheRegistryHasThePluginApiOfItsHost) {
+  EXPECT_EQ(registry_->api_version, fake_version() == "0.27.0" ? 3 : 2);
+  EXPECT_EQ(fake_alignment(type_), 64U);
+  EXPECT_TRUE(device_->iface.supports_buft(device_, type_));
+  EXPECT_FALSE(device_->iface.supports_buft(device_, fake_foreign_type()));
+}
+
 TEST(PluginVersion, LayoutsAreKnownByTheHostsVersion) {
   std::string why;
-  EXPECT_TRUE(knows_version("0.25.3", why));
-  EXPECT_FALSE(knows_version("0.27.0", why));
-  EXPECT_THAT(why, HasSubstr("this host is ggml 0.27.0"));
-  EXPECT_THAT(why, HasSubstr("tested: 0.25.3"));
+  for (const char* version : {"0.10.0", "0.13.1", "0.20.2", "0.25.3"}) {
+    EXPECT_TRUE(look_up_version(version, why).known) << version;
+    EXPECT_EQ(look_up_version(version, why).api_version, 2) << version;
+  }
+  EXPECT_TRUE(look_up_version("0.27.0", why).known);
+  EXPECT_EQ(look_up_version("0.27.0", why).api_version, 3);
+}
+
+TEST(PluginVersion, AnUnknownOneGetsTheNearestLayoutOnlyByOption) {
+  std::string why;
+  EXPECT_FALSE(look_up_version("0.28.0", why).known);
+  EXPECT_THAT(why, HasSubstr("this host is ggml 0.28.0"));
+  EXPECT_THAT(why, HasSubstr("tested: 0.25.3, 0.27.0"));
   EXPECT_THAT(why, HasSubstr("GGML_RKNN_ANY_VERSION=1"));
-  EXPECT_FALSE(knows_version("0.9.11", why));
+  EXPECT_EQ(look_up_version("0.28.0", why).api_version, 3);
+  EXPECT_EQ(look_up_version("1.0", why).api_version, 3);
+  EXPECT_EQ(look_up_version("0.9.11", why).api_version, 2);
+  for (const char* version : {"0.9.11", "0.26.0", "1.0", "", "new"})
+    EXPECT_FALSE(look_up_version(version, why).known) << version;
 }
 
 TEST(PluginOptions, ValuesThatMeanNothingAreNamedAndLeftAtTheDefault) {

@@ -2,8 +2,11 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 
 #include "adapters/ggml/mm/mm_convert.h"
+#include "adapters/ggml/plugin/ggml_abi2.h"
+#include "adapters/ggml/plugin/ggml_abi3.h"
 
 namespace corelane::ggml {
 namespace {
@@ -24,6 +27,15 @@ void read_blocks(const void* row, float* out, std::int64_t count) {
   }
 }
 
+bool is_third() { return fake_version().rfind("0.27.", 0) == 0; }
+
+/// Calls `use` with the buffer type as a host of this version sees it.
+template <class Use>
+auto with_layout(abi::BufferType* type, Use use) {
+  return is_third() ? use(*reinterpret_cast<abi3::BufferType*>(type))
+                    : use(*reinterpret_cast<abi2::BufferType*>(type));
+}
+
 const abi::TypeTraits kF32{"f32", 1, 0, 4, false, nullptr, nullptr};
 const abi::TypeTraits kF16{"f16", 1, 0, 2, false, read_halves, nullptr};
 const abi::TypeTraits kBlocks{"blocks", 32, 0, 36, true, read_blocks, nullptr};
@@ -36,8 +48,26 @@ std::vector<std::string>& fake_log() {
 }
 
 std::string& fake_version() {
-  static std::string version = "0.25.3";
+  static std::string version = [] {
+    const char* given = std::getenv("FAKE_GGML_VERSION");
+    return std::string(given != nullptr ? given : "0.25.3");
+  }();
   return version;
+}
+
+abi::Buffer* fake_alloc(abi::BufferType* type, std::size_t size) {
+  return with_layout(type, [&](auto& laid_out) { return laid_out.iface.alloc_buffer(type, size); });
+}
+
+std::size_t fake_alignment(abi::BufferType* type) {
+  return with_layout(type, [&](auto& laid_out) { return laid_out.iface.get_alignment(type); });
+}
+
+abi::BufferType* fake_foreign_type() {
+  static abi2::BufferType two{};
+  static abi3::BufferType three{};
+  return is_third() ? reinterpret_cast<abi::BufferType*>(&three)
+                    : reinterpret_cast<abi::BufferType*>(&two);
 }
 
 abi::Tensor fake_tensor(int type, std::int64_t columns, std::int64_t rows) {
@@ -96,7 +126,9 @@ FAKE_EXPORT abi::Buffer* ggml_backend_buffer_init(abi::BufferType* type, abi::Bu
 }
 
 FAKE_EXPORT bool ggml_backend_buft_is_host(abi::BufferType* type) {
-  return type->iface.is_host != nullptr && type->iface.is_host(type);
+  return corelane::ggml::with_layout(type, [type](auto& laid_out) {
+    return laid_out.iface.is_host != nullptr && laid_out.iface.is_host(type);
+  });
 }
 
 FAKE_EXPORT void ggml_log_internal(int, const char* format, ...) {

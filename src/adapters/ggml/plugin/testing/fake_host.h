@@ -27,8 +27,14 @@ inline constexpr int kFakeBlocks = 8;
 
 /// The lines that the plugin wrote to the host's log.
 std::vector<std::string>& fake_log();
-/// What ggml_version() says.
+/// What ggml_version() says: FAKE_GGML_VERSION of the environment, else 0.25.3.
 std::string& fake_version();
+
+/// What a host calls of a plugin's buffer type, by the layout of its own version.
+abi::Buffer* fake_alloc(abi::BufferType* type, std::size_t size);
+std::size_t fake_alignment(abi::BufferType* type);
+/// A buffer type that is not the plugin's, of ordinary memory.
+abi::BufferType* fake_foreign_type();
 
 /// A tensor of two dimensions without data. `columns` is the fastest.
 abi::Tensor fake_tensor(int type, std::int64_t columns, std::int64_t rows);
