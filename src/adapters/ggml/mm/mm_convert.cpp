@@ -9,8 +9,20 @@
 #include <immintrin.h>
 #endif
 
+// One version of a function for each width of vectors, chosen when the library is loaded: too early
+// for the sanitizers, whose builds define MM_ONE_VERSION.
+#if defined(__x86_64__) && !defined(MM_ONE_VERSION)
+#define MM_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define MM_CLONES
+#endif
+
 namespace corelane::ggml {
 namespace {
+
+constexpr std::size_t kWidth = 16;
+/// Anywhere in a row of floats.
+using Floats = float __attribute__((vector_size(kWidth * sizeof(float)), aligned(4), may_alias));
 
 std::uint32_t bits_of(float value) {
   std::uint32_t bits;
@@ -101,8 +113,10 @@ std::size_t rotation_block(std::size_t k) {
   return block;
 }
 
-void rotate(float* row, std::size_t count, std::size_t block) {
-  const float norm = 1.0F / std::sqrt(static_cast<float>(block));
+namespace {
+
+/// A butterfly of blocks shorter than a vector.
+void rotate_short(float* row, std::size_t count, std::size_t block, float norm) {
   for (std::size_t begin = 0; begin + block <= count; begin += block) {
     float* at = row + begin;
     for (std::size_t half = 1; half < block; half *= 2)
@@ -117,27 +131,89 @@ void rotate(float* row, std::size_t count, std::size_t block) {
   }
 }
 
-float floats_to_int8(const float* in, std::size_t count, std::int8_t* out) {
-  float largest = 0;
-  float sum = 0;  // Infinite or NaN where one of the elements is.
-  for (std::size_t i = 0; i < count; ++i) {
-    largest = std::max(largest, std::fabs(in[i]));
-    sum += in[i] * 0.0F;
+/// The steps within a vector by exchanging its elements, the others vector by vector.
+MM_CLONES void rotate_by_vectors(float* row, std::size_t count, std::size_t block, float norm) {
+  const std::size_t vectors = block / kWidth;
+  for (std::size_t begin = 0; begin + block <= count; begin += block) {
+    auto* at = reinterpret_cast<Floats*>(row + begin);
+    for (std::size_t i = 0; i < vectors; ++i) {
+      Floats x = at[i];
+      x = x * Floats{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1} +
+          __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+      x = x * Floats{1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1} +
+          __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+      x = x * Floats{1, 1, 1, 1, -1, -1, -1, -1, 1, 1, 1, 1, -1, -1, -1, -1} +
+          __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+      x = x * Floats{1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1} +
+          __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+      at[i] = x * norm;
+    }
+    for (std::size_t half = 1; half < vectors; half *= 2)
+      for (std::size_t i = 0; i < vectors; i += half * 2)
+        for (std::size_t j = i; j < i + half; ++j) {
+          const Floats a = at[j];
+          const Floats b = at[j + half];
+          at[j] = a + b;
+          at[j + half] = a - b;
+        }
   }
-  if (largest == 0 || sum != 0) {
-    std::memset(out, sum != 0 ? 1 : 0, count);
-    return sum != 0 ? std::numeric_limits<float>::quiet_NaN() : 0;
+}
+
+/// The largest magnitude; NaN where an element is infinite or NaN. Whole vectors.
+MM_CLONES float largest_of(const float* in, std::size_t count) {
+  Floats largest{};
+  Floats sums{};  // NaN where one of the elements is not finite.
+  for (std::size_t i = 0; i < count; i += kWidth) {
+    const Floats x = *reinterpret_cast<const Floats*>(in + i);
+    const Floats magnitude = x < 0 ? -x : x;
+    largest = magnitude > largest ? magnitude : largest;
+    sums += x * 0.0F;
   }
-  const float factor = 127.0F / largest;
+  float result = 0;
+  float sum = 0;
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    result = std::max(result, largest[i]);
+    sum += sums[i];
+  }
+  return sum == 0 ? result : std::numeric_limits<float>::quiet_NaN();
+}
+
+MM_CLONES void round_all(const float* in, std::size_t count, float factor, std::int8_t* out) {
   for (std::size_t i = 0; i < count; ++i) {
     const float value = in[i] * factor;
-    out[i] = static_cast<std::int8_t>(value + (value < 0 ? -0.5F : 0.5F));
+    out[i] =
+        static_cast<std::int8_t>(static_cast<std::int32_t>(value + (value < 0 ? -0.5F : 0.5F)));
   }
+}
+
+}  // namespace
+
+void rotate(float* row, std::size_t count, std::size_t block) {
+  const float norm = 1.0F / std::sqrt(static_cast<float>(block));
+  if (block < kWidth)
+    rotate_short(row, count, block, norm);
+  else
+    rotate_by_vectors(row, count, block, norm);
+}
+
+float floats_to_int8(const float* in, std::size_t count, std::int8_t* out) {
+  const std::size_t whole = count / kWidth * kWidth;
+  Floats rest{};
+  std::memcpy(&rest, in + whole, (count - whole) * sizeof(float));
+  const float first = largest_of(in, whole);
+  const float last = largest_of(reinterpret_cast<const float*>(&rest), kWidth);
+  const float largest =
+      std::isnan(first) || std::isnan(last) ? first + last : std::max(first, last);
+  if (largest == 0 || std::isnan(largest)) {
+    std::memset(out, largest == 0 ? 0 : 1, count);
+    return largest;
+  }
+  round_all(in, count, 127.0F / largest, out);
   return largest / 127.0F;
 }
 
-void scale_sums(const std::int32_t* sums, std::size_t count, float row_scale,
-                const float* column_scales, bool add, float* out) {
+MM_CLONES void scale_sums(const std::int32_t* sums, std::size_t count, float row_scale,
+                          const float* column_scales, bool add, float* out) {
   if (add)
     for (std::size_t i = 0; i < count; ++i)
       out[i] += static_cast<float>(sums[i]) * row_scale * column_scales[i];

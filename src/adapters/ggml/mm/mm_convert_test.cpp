@@ -77,6 +77,24 @@ TEST(MmConvert, RotationKeepsProductsAndSpreadsOneLargeElement) {
   EXPECT_LT(largest, 20);
 }
 
+TEST(MmConvert, RotationIsTheHadamardMatrixForEachLengthOfABlock) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (std::size_t block = 1; block <= 512; block *= 2) {
+    std::vector<float> row(block * 3);
+    for (auto& x : row) x = normal(random);
+    const std::vector<float> before = row;
+    rotate(row.data(), row.size(), block);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      double sum = 0;
+      for (std::size_t j = 0; j < block; ++j)
+        sum += (__builtin_popcountll(i % block & j) % 2 == 0 ? 1.0 : -1.0) *
+               static_cast<double>(before[i / block * block + j]);
+      ASSERT_NEAR(row[i], sum / std::sqrt(static_cast<double>(block)), 1e-4) << block << " " << i;
+    }
+  }
+}
+
 TEST(MmConvert, Int8IsWithinHalfAStep) {
   std::vector<float> row(1000);
   std::mt19937 random(5);
@@ -93,8 +111,13 @@ TEST(MmConvert, RowsOfZerosAndRowsThatAreNotFiniteGiveProductsThatAreTheSame) {
   std::vector<std::int8_t> out(row.size(), 1);
   EXPECT_EQ(floats_to_int8(row.data(), row.size(), out.data()), 0);
   EXPECT_EQ(out[5], 0);
-  row[3] = kInfinity;
-  EXPECT_TRUE(std::isnan(floats_to_int8(row.data(), row.size(), out.data())));
+  for (const std::size_t length : {3, 16, 21, 32})
+    for (const std::size_t at : {std::size_t{0}, length / 2, length - 1})
+      for (const float value : {kInfinity, -kInfinity, std::nanf("")}) {
+        std::vector<float> odd(length, 0.5F);
+        odd[at] = value;
+        EXPECT_TRUE(std::isnan(floats_to_int8(odd.data(), length, out.data()))) << length;
+      }
 }
 
 }  // namespace

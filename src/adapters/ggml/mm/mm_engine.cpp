@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "adapters/ggml/mm/mm_convert.h"
+#include "adapters/ggml/mm/mm_threads.h"
 
 namespace corelane::ggml {
 namespace {
@@ -47,8 +48,8 @@ MmEngine::MmEngine(std::shared_ptr<MmDevice> device, const MmOptions& options,
     : options_(options),
       device_(device),
       told_(std::move(told)),
-      pool_(std::move(device), row_buckets(options.single_rows, options.limits),
-            options.max_contexts) {}
+      pool_(device, row_buckets(options.single_rows, options.limits), options.max_contexts),
+      a_(std::move(device)) {}
 
 void MmEngine::tell(const std::string& line) {
   if (std::find(lines_told_.begin(), lines_told_.end(), line) != lines_told_.end()) return;
@@ -75,7 +76,8 @@ std::shared_ptr<MmWeight> MmEngine::make(const MmMatrix& b, MmType type,
       if (memory == nullptr) return nullptr;
       const auto part = static_cast<std::int64_t>(index) % weight->k_parts();
       fill_tile(b, type, tile, memory->data(),
-                type == MmType::kInt8 ? weight->scales.data() + part * b.rows + tile.n0 : nullptr);
+                type == MmType::kInt8 ? weight->scales.data() + part * b.rows + tile.n0 : nullptr,
+                threads());
       memory->written();
       weight->copied += tile.bytes(type);
     }
@@ -107,15 +109,9 @@ void MmEngine::release(const std::shared_ptr<MmWeight>& weight) {
   figures_.copied_bytes -= weight->copied;
 }
 
-/// The contexts that had the old memory bind the new one at their next run, and hold the old one
-/// until then: it grows in few steps.
-bool MmEngine::grow(std::shared_ptr<MmMemory>& memory, std::size_t bytes) {
-  if (memory != nullptr && memory->size() >= bytes) return true;
-  std::size_t rounded = 4096;
-  while (rounded < bytes) rounded *= 2;
-  memory.reset();
-  memory = device_->allocate(rounded);
-  return memory != nullptr;
+void MmEngine::begin_group() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  a_.forget();
 }
 
 /// Written anew for each product, so that contexts pack it anew.
@@ -130,35 +126,14 @@ bool MmEngine::stage(const MmMatrix& b, MmType type) {
     const MmTile& tile = staged_.plan.tiles[i];
     if (staged_memory_[i] != nullptr && staged_memory_[i]->size() < tile.bytes(type))
       pool_.forget(*staged_memory_[i]);
-    if (!grow(staged_memory_[i], tile.bytes(type))) return false;
+    if (!grow(*device_, staged_memory_[i], tile.bytes(type))) return false;
     const std::int64_t part = static_cast<std::int64_t>(i) % k_parts;
     fill_tile(b, type, tile, staged_memory_[i]->data(),
-              type == MmType::kInt8 ? staged_.scales.data() + part * b.rows + tile.n0 : nullptr);
+              type == MmType::kInt8 ? staged_.scales.data() + part * b.rows + tile.n0 : nullptr,
+              threads());
     staged_memory_[i]->written();
     staged_.tiles.push_back(staged_memory_[i]);
   }
-  return true;
-}
-
-bool MmEngine::convert_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows,
-                            std::int64_t bucket, const MmTile& tile, MmType type) {
-  const Span span(figures_.convert_time);
-  const std::size_t pitch = static_cast<std::size_t>(tile.padded_k) * element_bytes(type);
-  if (!grow(a_, pitch * static_cast<std::size_t>(bucket))) return false;
-  std::vector<float> row(static_cast<std::size_t>(a.columns));
-  std::vector<float> scratch(static_cast<std::size_t>(tile.padded_k));
-  a_scales_.resize(static_cast<std::size_t>(bucket));
-  auto* at = static_cast<char*>(a_->data());
-  for (std::int64_t i = 0; i < rows; ++i, at += pitch) {
-    const float* floats = row.data();
-    if (a.form == RowForm::kFloats)
-      floats = static_cast<const float*>(a.row(first + i));
-    else
-      read_row(a, first + i, row.data());
-    a_scales_[static_cast<std::size_t>(i)] = fill_row(floats, type, tile, scratch.data(), at);
-  }
-  std::memset(at, 0, static_cast<std::size_t>(bucket - rows) * pitch);
-  a_->written();
   return true;
 }
 
@@ -170,19 +145,32 @@ void MmEngine::finish(const MmWeight& b, std::size_t at, std::int64_t rows, floa
   const auto n = static_cast<std::size_t>(tile.n);
   const bool add = tile.k0 > 0;
   const std::int64_t part = static_cast<std::int64_t>(at) % b.k_parts();
-  for (std::int64_t i = 0; i < rows; ++i) {
-    float* out = row_of(c, i, c_row_bytes) + tile.n0;
-    const char* sums = static_cast<const char*>(c_->data()) + i * tile.padded_n * 4;
-    if (b.plan.type == MmType::kInt8) {
-      scale_sums(reinterpret_cast<const std::int32_t*>(sums), n,
-                 a_scales_[static_cast<std::size_t>(i)],
-                 b.scales.data() + part * b.plan.n + tile.n0, add, out);
-      continue;
+  for_rows(threads(), rows, [&](std::size_t, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      float* out = row_of(c, i, c_row_bytes) + tile.n0;
+      const char* sums = static_cast<const char*>(c_->data()) + i * tile.padded_n * 4;
+      if (b.plan.type == MmType::kInt8) {
+        scale_sums(reinterpret_cast<const std::int32_t*>(sums), n,
+                   a_.scales()[static_cast<std::size_t>(i)],
+                   b.scales.data() + part * b.plan.n + tile.n0, add, out);
+        continue;
+      }
+      const auto* floats = reinterpret_cast<const float*>(sums);
+      if (!add) std::memcpy(out, floats, n * sizeof(float));
+      for (std::size_t j = 0; add && j < n; ++j) out[j] += floats[j];
     }
-    const auto* floats = reinterpret_cast<const float*>(sums);
-    if (!add) std::memcpy(out, floats, n * sizeof(float));
-    for (std::size_t j = 0; add && j < n; ++j) out[j] += floats[j];
-  }
+  });
+}
+
+/// False after one line, where the library failed.
+bool MmEngine::multiply_tile(std::int64_t bucket, const MmWeight& b, std::size_t at) {
+  const Span span(figures_.run_time);
+  const MmTile& tile = b.plan.tiles[at];
+  std::string why;
+  MmContext* context = pool_.find(b.plan.type, tile.padded_k, tile.padded_n, *b.tiles[at], why);
+  if (context != nullptr && context->run(bucket, a_.memory(), b.tiles[at], c_, why)) return true;
+  tell(why + "; the product was computed on the CPU, as are others that fail");
+  return false;
 }
 
 /// A is converted once for each part along K, and serves all parts of N.
@@ -191,22 +179,15 @@ bool MmEngine::multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t
   const std::int64_t bucket = next_bucket(rows, pool_.buckets());
   const auto k_parts = static_cast<std::size_t>(b.k_parts());
   for (std::size_t part = 0; part < k_parts; ++part) {
-    if (!convert_rows(a, first, rows, bucket, b.plan.tiles[part], b.plan.type)) return false;
-    for (std::size_t at = part; at < b.plan.tiles.size(); at += k_parts) {
-      const MmTile& tile = b.plan.tiles[at];
-      if (!grow(c_, static_cast<std::size_t>(bucket * tile.padded_n) * 4)) return false;
-      std::string why;
-      bool done = false;
-      {
-        const Span span(figures_.run_time);
-        MmContext* context =
-            pool_.find(b.plan.type, tile.padded_k, tile.padded_n, *b.tiles[at], why);
-        done = context != nullptr && context->run(bucket, a_, b.tiles[at], c_, why);
-      }
-      if (!done) {
-        tell(why + "; the product was computed on the CPU, as are others that fail");
+    {
+      const Span span(figures_.convert_time);
+      if (!a_.convert(a, first, rows, bucket, b.plan.tiles[part], b.plan.type, threads()))
         return false;
-      }
+    }
+    for (std::size_t at = part; at < b.plan.tiles.size(); at += k_parts) {
+      const std::int64_t n = b.plan.tiles[at].padded_n;
+      if (!grow(*device_, c_, static_cast<std::size_t>(bucket * n) * 4)) return false;
+      if (!multiply_tile(bucket, b, at)) return false;
       finish(b, at, rows, c, c_row_bytes);
     }
   }
@@ -225,7 +206,9 @@ bool MmEngine::multiply(const MmMatrix& a, const MmWeight& b, float* c, std::siz
 
 MmFigures MmEngine::figures() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return figures_;
+  MmFigures figures = figures_;
+  figures.conversions = a_.conversions();
+  return figures;
 }
 
 std::size_t MmEngine::contexts() const {
@@ -248,11 +231,14 @@ MmEngine::Products::Products(MmEngine& engine, const MmMatrix& b, MmType type,
 
 bool MmEngine::Products::multiply(const MmMatrix& a, float* c, std::size_t c_row_bytes) {
   ++engine_.figures_.products;
-  if (weight_ != nullptr && engine_.multiply(a, *weight_, c, c_row_bytes)) return true;
-  ++engine_.figures_.failed;
-  const Span span(engine_.figures_.failed_time);
-  multiply_plainly(a, b_, c, c_row_bytes);
-  return false;
+  const bool done = weight_ != nullptr && engine_.multiply(a, *weight_, c, c_row_bytes);
+  if (!done) {
+    ++engine_.figures_.failed;
+    const Span span(engine_.figures_.failed_time);
+    multiply_plainly(a, b_, c, c_row_bytes);
+  }
+  engine_.a_.written(c, static_cast<std::size_t>(a.rows) * c_row_bytes);
+  return done;
 }
 
 }  // namespace corelane::ggml

@@ -4,6 +4,7 @@
 /// From any thread; one product at a time, as there is one NPU. Nothing throws but std::bad_alloc.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "adapters/ggml/mm/mm_pool.h"
+#include "adapters/ggml/mm/mm_rows.h"
 #include "adapters/ggml/mm/mm_weight.h"
 
 namespace corelane::ggml {
@@ -28,6 +30,7 @@ struct MmOptions {
 struct MmFigures {
   std::uint64_t products = 0;
   std::uint64_t failed = 0;        ///< Of them, computed on the CPU.
+  std::uint64_t conversions = 0;   ///< Of rows of A; fewer where products share them.
   std::uint64_t copied_bytes = 0;  ///< Of weights, in objects of their own.
   std::uint64_t convert_time = 0;  ///< Rows of A.
   std::uint64_t prepare_time = 0;  ///< B.
@@ -50,6 +53,10 @@ class MmEngine {
   /// null. Null where there is no room for it.
   std::shared_ptr<MmWeight> prepare(const MmMatrix& b, MmType type,
                                     const std::shared_ptr<MmMemory>& block, std::size_t offset);
+  /// Threads that convert rows and results beside the library's own. 1 until it is called.
+  void set_threads(int threads) { threads_.store(threads, std::memory_order_relaxed); }
+  /// Any matrix of the host's may have changed since the products before, but for weights.
+  void begin_group();
   /// Before the bytes of the weight change or go.
   void release(const std::shared_ptr<MmWeight>& weight);
 
@@ -69,12 +76,11 @@ class MmEngine {
   std::shared_ptr<MmWeight> make(const MmMatrix& b, MmType type,
                                  const std::shared_ptr<MmMemory>& block, std::size_t offset);
   bool stage(const MmMatrix& b, MmType type);
-  bool grow(std::shared_ptr<MmMemory>& memory, std::size_t bytes);
   bool multiply(const MmMatrix& a, const MmWeight& b, float* c, std::size_t c_row_bytes);
   bool multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows, const MmWeight& b,
                      float* c, std::size_t c_row_bytes);
-  bool convert_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows, std::int64_t bucket,
-                    const MmTile& tile, MmType type);
+  bool multiply_tile(std::int64_t bucket, const MmWeight& b, std::size_t at);
+  int threads() const { return threads_.load(std::memory_order_relaxed); }
   void finish(const MmWeight& b, std::size_t at, std::int64_t rows, float* c,
               std::size_t c_row_bytes);
   void tell(const std::string& line);
@@ -84,13 +90,13 @@ class MmEngine {
   const std::function<void(const std::string&)> told_;
   mutable std::mutex mutex_;
   MmPool pool_;
-  std::shared_ptr<MmMemory> a_;
+  MmRows a_;
   std::shared_ptr<MmMemory> c_;
   std::vector<std::shared_ptr<MmMemory>> staged_memory_;
   MmWeight staged_;
-  std::vector<float> a_scales_;
   std::vector<std::string> lines_told_;
   MmFigures figures_;
+  std::atomic<int> threads_{1};
 };
 
 /// Holds the NPU from its making to its end, in one thread.

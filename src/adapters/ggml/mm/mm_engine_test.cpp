@@ -168,6 +168,41 @@ TEST_F(Engine, ReleasedWeightsLeaveNothingBehind) {
   EXPECT_EQ(engine_->figures().copied_bytes, 0U);
 }
 
+TEST_F(Engine, RowsThatProductsShareAreConvertedOnce) {
+  open();
+  engine_->set_threads(3);
+  auto a = random_matrix(100, 96, RowForm::kFloats, 3);
+  const auto b = random_matrix(64, 96, RowForm::kHalves, 4);
+  for (const MmType type : {MmType::kF16, MmType::kInt8}) {
+    const auto weight = engine_->prepare(b.view, type, nullptr, 0);
+    const auto before = engine_->figures().conversions;
+    for (int i = 0; i < 3; ++i) EXPECT_LT(product(a.view, b.view, type, weight.get()), 5e-4);
+    EXPECT_EQ(engine_->figures().conversions, before + 1);
+    engine_->release(weight);
+  }
+}
+
+TEST_F(Engine, RowsThatMayHaveChangedAreConvertedAnew) {
+  open();
+  auto a = random_matrix(20, 64, RowForm::kFloats, 3);
+  const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
+  const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6);
+  for (float& x : a.floats) x = 1 - x;
+  engine_->begin_group();
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6) << "another group";
+  // The result is written over A, and is the A of the next product.
+  MmMatrix own = a.view;
+  own.columns = 64;
+  std::vector<float> c(a.floats.size());
+  {
+    MmEngine::Products products(*engine_, b.view, MmType::kF16, weight.get());
+    ASSERT_TRUE(products.multiply(own, a.floats.data(), own.row_bytes));
+    ASSERT_TRUE(products.multiply(own, c.data(), own.row_bytes));
+  }
+  EXPECT_LT(error_of(own, b.view, c, 64), 1e-6) << "written by a product";
+}
+
 TEST_F(Engine, ThreadsTakeTurns) {
   open();
   const auto b = random_matrix(64, 96, RowForm::kHalves, 4);

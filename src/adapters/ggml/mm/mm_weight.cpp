@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "adapters/ggml/mm/mm_convert.h"
+#include "adapters/ggml/mm/mm_threads.h"
 
 namespace corelane::ggml {
 
@@ -23,23 +24,31 @@ float fill_row(const float* row, MmType type, const MmTile& tile, float* scratch
   return floats_to_int8(scratch, padded, static_cast<std::int8_t*>(out));
 }
 
-void fill_tile(const MmMatrix& b, MmType type, const MmTile& tile, void* out, float* scales) {
-  std::vector<float> row(static_cast<std::size_t>(b.columns));
-  std::vector<float> scratch(static_cast<std::size_t>(tile.padded_k));
+void fill_tile(const MmMatrix& b, MmType type, const MmTile& tile, void* out, float* scales,
+               int threads) {
   const std::size_t pitch = static_cast<std::size_t>(tile.padded_k) * element_bytes(type);
-  auto* at = static_cast<char*>(out);
-  for (std::int64_t n = 0; n < tile.n; ++n, at += pitch) {
-    if (b.form == RowForm::kHalves && type == MmType::kF16) {
-      const auto* halves = static_cast<const std::uint16_t*>(b.row(tile.n0 + n)) + tile.k0;
-      std::memcpy(at, halves, static_cast<std::size_t>(tile.k) * 2);
-      std::memset(at + tile.k * 2, 0, pitch - static_cast<std::size_t>(tile.k) * 2);
-      continue;
+  auto* const all = static_cast<char*>(out);
+  const auto padded = static_cast<std::size_t>(tile.padded_k);
+  const std::size_t room = static_cast<std::size_t>(b.columns) + padded;
+  std::vector<float> floats(room * static_cast<std::size_t>(row_parts(threads, tile.n)));
+  for_rows(threads, tile.n, [&](std::size_t part, std::int64_t begin, std::int64_t end) {
+    float* const scratch = floats.data() + part * room;
+    float* const row = scratch + padded;
+    for (std::int64_t n = begin; n < end; ++n) {
+      char* const at = all + static_cast<std::size_t>(n) * pitch;
+      if (b.form == RowForm::kHalves && type == MmType::kF16) {
+        const auto* halves = static_cast<const std::uint16_t*>(b.row(tile.n0 + n)) + tile.k0;
+        std::memcpy(at, halves, static_cast<std::size_t>(tile.k) * 2);
+        std::memset(at + tile.k * 2, 0, pitch - static_cast<std::size_t>(tile.k) * 2);
+        continue;
+      }
+      read_row(b, tile.n0 + n, row);
+      const float scale = fill_row(row, type, tile, scratch, at);
+      if (type == MmType::kInt8) scales[n] = scale;
     }
-    read_row(b, tile.n0 + n, row.data());
-    const float scale = fill_row(row.data(), type, tile, scratch.data(), at);
-    if (type == MmType::kInt8) scales[n] = scale;
-  }
-  std::memset(at, 0, static_cast<std::size_t>(tile.padded_n - tile.n) * pitch);
+  });
+  std::memset(all + static_cast<std::size_t>(tile.n) * pitch, 0,
+              static_cast<std::size_t>(tile.padded_n - tile.n) * pitch);
 }
 
 }  // namespace corelane::ggml

@@ -29,7 +29,8 @@ struct MmWeight {
 
 /// Rows of `b` in the tile's type, padded with zeros, int8 turned by rotate(); `scales` is where
 /// those of the tile begin, unless it is of f16.
-void fill_tile(const MmMatrix& b, MmType type, const MmTile& tile, void* out, float* scales);
+void fill_tile(const MmMatrix& b, MmType type, const MmTile& tile, void* out, float* scales,
+               int threads);
 
 /// One row of A for a tile, padded; returns its scale (kInt8). `floats` has room for padded_k more
 /// than the row has.

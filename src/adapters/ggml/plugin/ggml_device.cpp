@@ -26,6 +26,7 @@ void backend_free(abi::Backend* backend) { delete backend; }
 int graph_compute(abi::Backend*, abi::Graph* graph) {
   const Host& host = *plugin().host;
   const int count = host.call.graph_n_nodes(graph);
+  plugin().engine->begin_group();
   try {
     for (int i = 0; i < count; ++i) {
       const abi::Tensor& node = *host.call.graph_node(graph, i);

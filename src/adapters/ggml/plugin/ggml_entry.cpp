@@ -99,4 +99,6 @@ Backend* ggml_backend_rknn_init(void) {
 
 bool ggml_backend_is_rknn(Backend* backend) { return corelane::ggml::is_ours(backend); }
 
-void ggml_backend_rknn_set_n_threads(Backend*, int) {}
+void ggml_backend_rknn_set_n_threads(Backend*, int threads) {
+  corelane::ggml::plugin().engine->set_threads(threads);
+}

@@ -46,10 +46,14 @@ MmMatrix matrix_of(const abi::Tensor& tensor, const abi::TypeTraits& traits, std
 }
 
 /// A host that places weights asks with a buffer of no bytes; one that tests asks before there are
-/// any buffers. GPU: only weights in our buffer, so that the host's choice of layers counts.
+/// any buffers, as one does that plans a graph, whose matrices are then results of other nodes.
+/// GPU: only weights in our buffer, so that the host's choice of layers counts.
 Answer check_place(const abi::Tensor& node) {
   const abi::Tensor& weight = *node.src[0];
-  const abi::Buffer* buffer = weight.view_src != nullptr ? weight.view_src->buffer : weight.buffer;
+  const abi::Tensor& root = weight.view_src != nullptr ? *weight.view_src : weight;
+  const abi::Buffer* buffer = root.buffer;
+  const bool computed = !plugin().host->is_view(root.op);
+  if (buffer == nullptr && computed && !plugin().options.accel) return Answer::kNotWeights;
   if (buffer == nullptr || buffer->size == 0) return Answer::kYes;
   const bool ours = buffer->buft == buffer_type();
   if (!plugin().options.accel && (!ours || buffer->usage != abi::kUsageWeights))

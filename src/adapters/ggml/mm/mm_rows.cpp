@@ -1,0 +1,60 @@
+#include "adapters/ggml/mm/mm_rows.h"
+
+#include <cstring>
+
+#include "adapters/ggml/mm/mm_threads.h"
+#include "adapters/ggml/mm/mm_weight.h"
+
+namespace corelane::ggml {
+
+bool MmRows::convert(const MmMatrix& a, std::int64_t first, std::int64_t rows, std::int64_t bucket,
+                     const MmTile& tile, MmType type, int threads) {
+  const Key key{a.row(first), a.row_bytes, a.form,        rows, bucket,
+                tile.k0,      tile.k,      tile.padded_k, type};
+  if (key == key_) return true;
+  forget();
+  const std::size_t pitch = static_cast<std::size_t>(tile.padded_k) * element_bytes(type);
+  if (!grow(*device_, memory_, pitch * static_cast<std::size_t>(bucket))) return false;
+  scales_.resize(static_cast<std::size_t>(bucket));
+  auto* const out = static_cast<char*>(memory_->data());
+  const auto padded = static_cast<std::size_t>(tile.padded_k);
+  const std::size_t room = static_cast<std::size_t>(a.columns) + padded;
+  scratch_.resize(room * static_cast<std::size_t>(row_parts(threads, rows)));
+  for_rows(threads, rows, [&](std::size_t part, std::int64_t begin, std::int64_t end) {
+    float* const scratch = scratch_.data() + part * room;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float* floats = scratch + padded;
+      if (a.form == RowForm::kFloats)
+        floats = static_cast<const float*>(a.row(first + i));
+      else
+        read_row(a, first + i, scratch + padded);
+      scales_[static_cast<std::size_t>(i)] =
+          fill_row(floats, type, tile, scratch, out + static_cast<std::size_t>(i) * pitch);
+    }
+  });
+  std::memset(out + static_cast<std::size_t>(rows) * pitch, 0,
+              static_cast<std::size_t>(bucket - rows) * pitch);
+  memory_->written();
+  ++conversions_;
+  key_ = key;
+  source_ = a.row(first);
+  source_bytes_ = static_cast<std::size_t>(rows) * a.row_bytes;
+  return true;
+}
+
+void MmRows::written(const void* begin, std::size_t bytes) {
+  const auto ours = reinterpret_cast<std::uintptr_t>(source_);
+  const auto theirs = reinterpret_cast<std::uintptr_t>(begin);
+  if (ours < theirs + bytes && theirs < ours + source_bytes_) forget();
+}
+
+bool grow(MmDevice& device, std::shared_ptr<MmMemory>& memory, std::size_t bytes) {
+  if (memory != nullptr && memory->size() >= bytes) return true;
+  std::size_t rounded = 4096;
+  while (rounded < bytes) rounded *= 2;
+  memory.reset();
+  memory = device.allocate(rounded);
+  return memory != nullptr;
+}
+
+}  // namespace corelane::ggml
