@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "adapters/ggml/mm/mm_convert.h"
 #include "adapters/ggml/mm/mm_threads.h"
@@ -48,8 +49,9 @@ MmEngine::MmEngine(std::shared_ptr<MmDevice> device, const MmOptions& options,
     : options_(options),
       device_(device),
       told_(std::move(told)),
-      pool_(device, row_buckets(options.single_rows, options.limits), options.max_contexts),
-      a_(std::move(device)) {}
+      pool_(device, row_buckets(false, options.limits), options.max_contexts),
+      a_(std::move(device)),
+      threads_(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U))) {}
 
 void MmEngine::tell(const std::string& line) {
   if (std::find(lines_told_.begin(), lines_told_.end(), line) != lines_told_.end()) return;
@@ -107,6 +109,11 @@ void MmEngine::release(const std::shared_ptr<MmWeight>& weight) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& memory : weight->tiles) pool_.forget(*memory);
   figures_.copied_bytes -= weight->copied;
+}
+
+void MmEngine::take_single_rows() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  pool_.set_buckets(row_buckets(true, options_.limits));
 }
 
 void MmEngine::begin_group() {

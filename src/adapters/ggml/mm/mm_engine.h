@@ -22,7 +22,6 @@ struct MmOptions {
   int cores = 3;
   MmBudget budget;
   std::size_t max_contexts = 256;
-  bool single_rows = false;  ///< Products of one row are to come: they get a bucket of their own.
   MmLimits limits;
 };
 
@@ -53,8 +52,11 @@ class MmEngine {
   /// null. Null where there is no room for it.
   std::shared_ptr<MmWeight> prepare(const MmMatrix& b, MmType type,
                                     const std::shared_ptr<MmMemory>& block, std::size_t offset);
-  /// Threads that convert rows and results beside the library's own. 1 until it is called.
+  /// Threads that convert rows and results. Until it is called: the CPU's, at most 8.
   void set_threads(int threads) { threads_.store(threads, std::memory_order_relaxed); }
+  int threads() const { return threads_.load(std::memory_order_relaxed); }
+  /// Products of one row are to come: contexts that are made from now on have a bucket for them.
+  void take_single_rows();
   /// Any matrix of the host's may have changed since the products before, but for weights.
   void begin_group();
   /// Before the bytes of the weight change or go.
@@ -80,7 +82,6 @@ class MmEngine {
   bool multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows, const MmWeight& b,
                      float* c, std::size_t c_row_bytes);
   bool multiply_tile(std::int64_t bucket, const MmWeight& b, std::size_t at);
-  int threads() const { return threads_.load(std::memory_order_relaxed); }
   void finish(const MmWeight& b, std::size_t at, std::int64_t rows, float* c,
               std::size_t c_row_bytes);
   void tell(const std::string& line);
@@ -96,7 +97,7 @@ class MmEngine {
   MmWeight staged_;
   std::vector<std::string> lines_told_;
   MmFigures figures_;
-  std::atomic<int> threads_{1};
+  std::atomic<int> threads_;
 };
 
 /// Holds the NPU from its making to its end, in one thread.

@@ -25,6 +25,12 @@ MmContext* MmPool::find(MmType type, std::int64_t k, std::int64_t n, const MmMem
   return entries_.front().context.get();
 }
 
+void MmPool::set_buckets(std::vector<std::int64_t> buckets) {
+  if (buckets == buckets_) return;
+  buckets_ = std::move(buckets);
+  entries_.clear();
+}
+
 void MmPool::forget(const MmMemory& b) {
   entries_.remove_if([&b](const Entry& entry) { return entry.context->b() == &b; });
 }

@@ -28,6 +28,8 @@ class MmPool {
   void forget(const MmMemory& b);
 
   const std::vector<std::int64_t>& buckets() const { return buckets_; }
+  /// The contexts that there are go: they were made with others.
+  void set_buckets(std::vector<std::int64_t> buckets);
   std::size_t contexts() const { return entries_.size(); }
 
  private:
@@ -38,7 +40,7 @@ class MmPool {
     std::unique_ptr<MmContext> context;
   };
   const std::shared_ptr<MmDevice> device_;
-  const std::vector<std::int64_t> buckets_;
+  std::vector<std::int64_t> buckets_;
   const std::size_t max_contexts_;
   std::list<Entry> entries_;  ///< The one used last first.
 };

@@ -32,6 +32,7 @@ struct BufferState {
   std::map<WeightKey, std::shared_ptr<MmWeight>> weights;  ///< A null one found no room.
 
   ~BufferState() {
+    plugin().few_rows->forget_weights();
     drop(base, SIZE_MAX);
     std::free(plain);
   }

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "adapters/ggml/plugin/ggml_plugin.h"
+#include "adapters/ggml/plugin/ggml_timers.h"
 
 namespace corelane::ggml {
 namespace {
@@ -58,6 +59,13 @@ bool start(const void* caller) {
   }
   for (const std::string& line : complaints) log_line(abi::kLogWarn, line);
   if (!open_library(*made)) return false;
+  if (made->options.min_rows == 1) made->engine->take_single_rows();
+  made->few_rows = std::make_unique<FewRows>(
+      time_on_npu,
+      [](const std::vector<abi::Tensor>& weights) {
+        return time_on_cpu(*plugin().host, weights, plugin().engine->threads());
+      },
+      [](const std::string& line) { log_line(abi::kLogInfo, line); });
   g_plugin = made.release();
   if (!g_plugin->options.stats.empty()) std::atexit(write_stats);
   return true;

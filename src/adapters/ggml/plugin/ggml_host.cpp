@@ -1,7 +1,5 @@
 #include "adapters/ggml/plugin/ggml_host.h"
 
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -25,24 +23,18 @@ constexpr Range kKnown[] = {{10, 25, abi2::kApiVersion}, {27, 27, abi3::kApiVers
 Host g_host;
 bool g_found = false;
 
-/// In the library that called and what it is linked to, then anywhere.
-template <class Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr) function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-  return function != nullptr;
-}
-
 const char* first_missing(void* library, HostFunctions& call) {
-  find(library, "ggml_log_internal", call.log_internal);
-  if (!find(library, "ggml_version", call.version)) return "ggml_version";
-  if (!find(library, "ggml_op_name", call.op_name)) return "ggml_op_name";
-  if (!find(library, "ggml_get_type_traits", call.get_type_traits)) return "ggml_get_type_traits";
-  if (!find(library, "ggml_graph_n_nodes", call.graph_n_nodes)) return "ggml_graph_n_nodes";
-  if (!find(library, "ggml_graph_node", call.graph_node)) return "ggml_graph_node";
-  if (!find(library, "ggml_backend_buffer_init", call.backend_buffer_init))
+  find_function(library, "ggml_log_internal", call.log_internal);
+  if (!find_function(library, "ggml_version", call.version)) return "ggml_version";
+  if (!find_function(library, "ggml_op_name", call.op_name)) return "ggml_op_name";
+  if (!find_function(library, "ggml_get_type_traits", call.get_type_traits))
+    return "ggml_get_type_traits";
+  if (!find_function(library, "ggml_graph_n_nodes", call.graph_n_nodes))
+    return "ggml_graph_n_nodes";
+  if (!find_function(library, "ggml_graph_node", call.graph_node)) return "ggml_graph_node";
+  if (!find_function(library, "ggml_backend_buffer_init", call.backend_buffer_init))
     return "ggml_backend_buffer_init";
-  if (!find(library, "ggml_backend_buft_is_host", call.backend_buft_is_host))
+  if (!find_function(library, "ggml_backend_buft_is_host", call.backend_buft_is_host))
     return "ggml_backend_buft_is_host";
   return nullptr;
 }
@@ -88,6 +80,7 @@ const Host* find_host(const void* caller, bool any_version, std::string& why) {
           "; tested hosts: ggml " + kTested;
     return nullptr;
   }
+  g_host.library = library;
   g_host.version = g_host.call.version();
   const HostVersion looked_up = look_up_version(g_host.version, why);
   if (!looked_up.known && !any_version) return nullptr;

@@ -2,6 +2,8 @@
 /// its version means.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <string>
 
 #include "adapters/ggml/plugin/ggml_abi.h"
@@ -21,8 +23,17 @@ struct HostFunctions {
   void (*log_internal)(int level, const char* format, ...) = nullptr;
 };
 
+/// In `library` and what it is linked to, then anywhere. False where there is none.
+template <class Function>
+bool find_function(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr) function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  return function != nullptr;
+}
+
 struct Host {
   HostFunctions call;
+  void* library = nullptr;  ///< For dlsym(): the one that called.
   std::string version;
   int api_version = 0;  ///< Of its plugins; chooses the layouts: ggml_abi2.h, ggml_abi3.h.
   int op_mul_mat = -1;

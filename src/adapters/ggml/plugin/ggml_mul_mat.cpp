@@ -7,9 +7,9 @@
 namespace corelane::ggml {
 namespace {
 
-/// With fewer rows, a matrix that is not a weight goes as float16: it is copied to the NPU for this
-/// one product, so int8 would save nothing, and the rounding of int8 does not average out over the
-/// few sums.
+/// So many rows of a weight's product go to the NPU in any case. With fewer, a matrix that is not a
+/// weight goes as float16: it is copied to the NPU for this one product, so int8 would save
+/// nothing, and the rounding of int8 does not average out over the few sums.
 constexpr std::int64_t kFewRows = 8;
 
 /// Rows whose elements lie beside each other.
@@ -45,6 +45,13 @@ MmMatrix matrix_of(const abi::Tensor& tensor, const abi::TypeTraits& traits, std
   return matrix;
 }
 
+bool enough_rows(const abi::Tensor& weight, std::int64_t rows) {
+  const std::int64_t least = plugin().options.min_rows;
+  if (least > 0) return rows >= least;
+  const bool single = weight.ne[2] * weight.ne[3] == 1 && weight.data != nullptr;
+  return rows >= kFewRows || (single && plugin().few_rows->go_to_npu(weight));
+}
+
 /// A host that places weights asks with a buffer of no bytes; one that tests asks before there are
 /// any buffers, as one does that plans a graph, whose matrices are then results of other nodes.
 /// GPU: only weights in our buffer, so that the host's choice of layers counts.
@@ -58,7 +65,7 @@ Answer check_place(const abi::Tensor& node) {
   const bool ours = buffer->buft == buffer_type();
   if (!plugin().options.accel && (!ours || buffer->usage != abi::kUsageWeights))
     return Answer::kNotWeights;
-  if (node.src[1]->ne[1] < plugin().options.min_rows) return Answer::kFewRows;
+  if (!enough_rows(weight, node.src[1]->ne[1])) return Answer::kFewRows;
   if (lacks_room(weight)) return Answer::kMemory;
   return Answer::kYes;
 }
@@ -98,7 +105,7 @@ void trace(const abi::Tensor& node, MmType type, bool weight, bool on_npu) {
 }
 
 /// B is brought to the NPU once for all the matrices that it is multiplied with.
-void compute(const abi::Tensor& node) {
+void compute(const abi::Tensor& node, bool counted) {
   const HostFunctions& call = plugin().host->call;
   const abi::Tensor& b = *node.src[0];
   const abi::Tensor& a = *node.src[1];
@@ -121,6 +128,7 @@ void compute(const abi::Tensor& node) {
                                              static_cast<std::size_t>(j2) * node.nb[2] +
                                              static_cast<std::size_t>(j3) * node.nb[3]);
           const bool on_npu = products.multiply(matrix_of(a, a_traits, j2, j3), c, node.nb[1]);
+          if (!counted) continue;
           plugin().stats.offloaded(weight != nullptr);
           if (plugin().options.trace) trace(node, used, weight != nullptr, on_npu);
         }

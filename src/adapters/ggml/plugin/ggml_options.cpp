@@ -63,13 +63,12 @@ PluginOptions read_options(std::vector<std::string>& complaints) {
     complaints.push_back("GGML_RKNN_DEVICE=" + device +
                          " is not a device type; there are gpu and accel; gpu is used");
   options.any_version = flag_of("GGML_RKNN_ANY_VERSION");
-  options.min_rows = number_of("GGML_RKNN_MIN_ROWS", 1, INT32_MAX, options.min_rows, complaints);
+  options.min_rows = number_of("GGML_RKNN_MIN_ROWS", 0, INT32_MAX, options.min_rows, complaints);
   options.filter = text_of("GGML_RKNN_FILTER");
   options.trace = flag_of("GGML_RKNN_TRACE");
   options.stats = text_of("GGML_RKNN_STATS");
   if (options.stats == "0") options.stats.clear();
   options.engine.cores = static_cast<int>(number_of("GGML_RKNN_CORES", 1, 3, 3, complaints));
-  options.engine.single_rows = options.min_rows == 1;
   options.engine.budget.bytes =
       static_cast<std::uint64_t>(number_of("GGML_RKNN_MEMORY_MB", 1, 1 << 20, 4096, complaints))
       << 20;

@@ -20,8 +20,9 @@ struct PluginOptions {
   TypePolicy type = TypePolicy::kAuto;
   bool accel = false;  ///< GGML_RKNN_DEVICE=accel.
   bool any_version = false;
-  std::int64_t min_rows = 8;  ///< Products of weights with fewer rows stay on the CPU.
-  std::string filter;         ///< A file.
+  /// Products of weights with fewer rows stay on the CPU; 0: where that is quicker.
+  std::int64_t min_rows = 0;
+  std::string filter;  ///< A file.
   bool trace = false;
   std::string stats;  ///< "1": to stderr; else a file to append to.
   MmOptions engine;

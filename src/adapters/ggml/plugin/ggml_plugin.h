@@ -5,6 +5,7 @@
 #include <string>
 
 #include "adapters/ggml/plugin/ggml_abi.h"
+#include "adapters/ggml/plugin/ggml_few_rows.h"
 #include "adapters/ggml/plugin/ggml_filter.h"
 #include "adapters/ggml/plugin/ggml_host.h"
 #include "adapters/ggml/plugin/ggml_options.h"
@@ -19,6 +20,7 @@ struct Plugin {
   Filter filter;
   std::shared_ptr<MmEngine> engine;
   Stats stats;
+  std::unique_ptr<FewRows> few_rows;
 };
 
 /// Looks at the host, reads the environment and opens the library. False, after one line in the
@@ -44,7 +46,7 @@ bool lacks_room(const abi::Tensor& tensor);
 
 /// ggml_mul_mat.cpp. Whether the device computes the node, and why not.
 Answer can_compute(const abi::Tensor& node);
-/// Computes a product that can_compute() said yes to.
-void compute(const abi::Tensor& node);
+/// Computes a product that can_compute() said yes to. `counted`: among those of the host.
+void compute(const abi::Tensor& node, bool counted = true);
 
 }  // namespace corelane::ggml

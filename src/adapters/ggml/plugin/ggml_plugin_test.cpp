@@ -6,9 +6,11 @@
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "adapters/ggml/mm/mm_test_support.h"
 #include "adapters/ggml/plugin/ggml_entry.h"
+#include "adapters/ggml/plugin/ggml_timers.h"
 #include "adapters/ggml/plugin/testing/fake_host.h"
 
 namespace corelane::ggml {
@@ -301,6 +303,90 @@ TEST_F(Plugged, TheRegistryHasThePluginApiOfItsHost) {
   EXPECT_EQ(fake_alignment(type_), 64U);
   EXPECT_TRUE(device_->iface.supports_buft(device_, type_));
   EXPECT_FALSE(device_->iface.supports_buft(device_, fake_foreign_type()));
+}
+
+class FewRowsOf : public testing::Test {
+ protected:
+  /// Milliseconds for each million elements; the first run is a hundred times slower.
+  static FewRows::Timer speed(double time) {
+    return [time, first = true](const std::vector<abi::Tensor>& weights) mutable {
+      double elements = 0;
+      for (const abi::Tensor& weight : weights)
+        elements += static_cast<double>(weight.ne[0] * weight.ne[1]);
+      return elements * 1e-9 * time * (std::exchange(first, false) ? 100 : 1);
+    };
+  }
+  FewRows rows(FewRows::Timer npu, FewRows::Timer cpu) {
+    return FewRows(std::move(npu), std::move(cpu),
+                   [this](const std::string& said) { told_.push_back(said); });
+  }
+  /// The bytes are not read.
+  abi::Tensor weight(std::int64_t side) {
+    abi::Tensor made = fake_tensor(kFakeBlocks, side, side);
+    made.data = &bytes_[next_++];
+    return made;
+  }
+  char bytes_[64] = {};
+  int next_ = 0;
+  std::vector<std::string> told_;
+};
+
+TEST_F(FewRowsOf, EnoughWeightsAreMeasuredOnceAndGoToAnNpuThatIsQuicker) {
+  FewRows few = rows(speed(1), speed(2));
+  EXPECT_FALSE(few.go_to_npu(weight(2048))) << "too few to tell";
+  EXPECT_FALSE(few.go_to_npu(weight(2048)));
+  EXPECT_TRUE(few.go_to_npu(weight(4096)));
+  EXPECT_TRUE(few.go_to_npu(weight(64)));
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_THAT(told_[0], HasSubstr("one row with 3 weights: NPU 25.17 ms, CPU 50.33 ms"));
+  EXPECT_THAT(told_[0], HasSubstr("go to the NPU; GGML_RKNN_MIN_ROWS overrides this"));
+}
+
+TEST_F(FewRowsOf, TheyStayOnACpuThatIsQuicker) {
+  FewRows few = rows(speed(2), speed(1));
+  EXPECT_FALSE(few.go_to_npu(weight(4096)));
+  EXPECT_THAT(told_[0], HasSubstr("stay on the CPU"));
+}
+
+TEST_F(FewRowsOf, ASmallModelIsMeasuredWhenItsFirstWeightComesAgain) {
+  FewRows few = rows(speed(1), speed(2));
+  const abi::Tensor first = weight(64);
+  const abi::Tensor second = weight(64);
+  for (int asked = 0; asked < 3; ++asked) EXPECT_FALSE(few.go_to_npu(first));
+  for (int asked = 0; asked < 3; ++asked) EXPECT_FALSE(few.go_to_npu(second));
+  EXPECT_TRUE(few.go_to_npu(first));
+}
+
+TEST_F(FewRowsOf, WeightsThatGoBeforeTheyAreMeasuredAreNotReadAnyMore) {
+  const FewRows::Timer only_new = [](const std::vector<abi::Tensor>& weights) {
+    EXPECT_EQ(weights.size(), 1U);
+    return 1.0;
+  };
+  FewRows few = rows(only_new, only_new);
+  EXPECT_FALSE(few.go_to_npu(weight(2048)));
+  few.forget_weights();
+  EXPECT_FALSE(few.go_to_npu(weight(4096)));
+  EXPECT_EQ(told_.size(), 1U);
+}
+
+TEST_F(FewRowsOf, NoneGoWhereOneOfTheTwoCannotBeMeasured) {
+  const auto cannot = [](const std::vector<abi::Tensor>&) { return -1.0; };
+  EXPECT_FALSE(rows(cannot, speed(1)).go_to_npu(weight(4096)));
+  EXPECT_FALSE(rows(speed(1), cannot).go_to_npu(weight(4096)));
+}
+
+TEST(PluginTimers, AHostThatLacksAFunctionIsNotMeasured) {
+  Host host{};
+  host.library = dlopen(nullptr, RTLD_NOW);
+  EXPECT_LT(time_on_cpu(host, {fake_tensor(abi::kTypeF16, 64, 64)}, 1), 0);
+}
+
+TEST_F(Plugged, TheNpuIsTimedOnWeightsWhereTheyLie) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+  place(weights, ours);
+  ours->iface.clear(ours.get(), 0);
+  EXPECT_GT(time_on_npu({weights}), 0);
 }
 
 TEST(PluginVersion, LayoutsAreKnownByTheHostsVersion) {

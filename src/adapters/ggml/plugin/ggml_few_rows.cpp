@@ -1,0 +1,64 @@
+#include "adapters/ggml/plugin/ggml_few_rows.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace corelane::ggml {
+namespace {
+
+/// More than the caches that a core has to itself.
+constexpr std::int64_t kEnoughElements = std::int64_t{1} << 24;
+constexpr int kRounds = 3;
+
+}  // namespace
+
+bool FewRows::go_to_npu(const abi::Tensor& weight) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  State& state = states_[weight.type];
+  if (state.measured) return state.npu;
+  // Hosts ask about one several times in a row, then about the next, then about all again.
+  const bool again = state.weights.size() > 1 && state.weights.front().data == weight.data;
+  const bool known = std::any_of(state.weights.begin(), state.weights.end(),
+                                 [&](const abi::Tensor& one) { return one.data == weight.data; });
+  if (!known) {
+    state.weights.push_back(weight);
+    state.elements += weight.ne[0] * weight.ne[1];
+  }
+  if (!again && state.elements < kEnoughElements) return false;
+  state.npu = measure(state);
+  state.measured = true;
+  state.weights.clear();
+  return state.npu;
+}
+
+/// Rounds alternate, and the best one of each counts: others use the machine, too.
+bool FewRows::measure(const State& state) const {
+  double npu = -1;
+  double cpu = -1;
+  for (int round = 0; round <= kRounds; ++round) {
+    const double with_cpu = cpu_(state.weights);
+    const double with_npu = with_cpu < 0 ? -1 : npu_(state.weights);
+    if (with_npu < 0) return false;
+    if (round == 0) continue;  // Weights are brought to the NPU, memory to the process.
+    npu = round == 1 ? with_npu : std::min(npu, with_npu);
+    cpu = round == 1 ? with_cpu : std::min(cpu, with_cpu);
+  }
+  char line[200];
+  std::snprintf(line, sizeof line,
+                "one row with %zu weights: NPU %.2f ms, CPU %.2f ms; fewer rows than 8 %s; "
+                "GGML_RKNN_MIN_ROWS overrides this",
+                state.weights.size(), npu * 1e3, cpu * 1e3,
+                npu < cpu ? "go to the NPU" : "stay on the CPU");
+  told_(line);
+  return npu < cpu;
+}
+
+void FewRows::forget_weights() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& [type, state] : states_) {
+    state.weights.clear();
+    state.elements = 0;
+  }
+}
+
+}  // namespace corelane::ggml
