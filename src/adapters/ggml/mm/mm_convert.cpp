@@ -1,6 +1,7 @@
 #include "adapters/ggml/mm/mm_convert.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -107,9 +108,27 @@ void halves_to_floats(const std::uint16_t* in, std::size_t count, float* out) {
   for (; i < count; ++i) out[i] = float_of_half(in[i]);
 }
 
+namespace {
+
+constexpr std::size_t kLongestBlock = 512;
+
+/// Signs that spread every row of the Hadamard matrix evenly, the one of equal elements first of
+/// all: those of x0 x1 + x2 x3 + x4 x5 + x6 x7 in the bits of a place.
+constexpr auto kSigns = [] {
+  std::array<float, kLongestBlock> made{};
+  for (std::size_t i = 0; i < kLongestBlock; ++i) {
+    made[i] = 1;
+    for (std::size_t pairs = i & (i >> 1) & 0x55U; pairs != 0; pairs &= pairs - 1)
+      made[i] = -made[i];
+  }
+  return made;
+}();
+
+}  // namespace
+
 std::size_t rotation_block(std::size_t k) {
   std::size_t block = 1;
-  while (block < 512 && k % (block * 2) == 0) block *= 2;
+  while (block < kLongestBlock && k % (block * 2) == 0) block *= 2;
   return block;
 }
 
@@ -119,6 +138,7 @@ namespace {
 void rotate_short(float* row, std::size_t count, std::size_t block, float norm) {
   for (std::size_t begin = 0; begin + block <= count; begin += block) {
     float* at = row + begin;
+    for (std::size_t i = 0; i < block; ++i) at[i] *= kSigns[i];
     for (std::size_t half = 1; half < block; half *= 2)
       for (std::size_t i = 0; i < block; i += half * 2)
         for (std::size_t j = i; j < i + half; ++j) {
@@ -134,10 +154,11 @@ void rotate_short(float* row, std::size_t count, std::size_t block, float norm) 
 /// The steps within a vector by exchanging its elements, the others vector by vector.
 MM_CLONES void rotate_by_vectors(float* row, std::size_t count, std::size_t block, float norm) {
   const std::size_t vectors = block / kWidth;
+  const auto* signs = reinterpret_cast<const Floats*>(kSigns.data());
   for (std::size_t begin = 0; begin + block <= count; begin += block) {
     auto* at = reinterpret_cast<Floats*>(row + begin);
     for (std::size_t i = 0; i < vectors; ++i) {
-      Floats x = at[i];
+      Floats x = at[i] * signs[i];
       x = x * Floats{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1} +
           __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
       x = x * Floats{1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1} +

@@ -77,7 +77,7 @@ TEST(MmConvert, RotationKeepsProductsAndSpreadsOneLargeElement) {
   EXPECT_LT(largest, 20);
 }
 
-TEST(MmConvert, RotationIsTheHadamardMatrixForEachLengthOfABlock) {
+TEST(MmConvert, RotationIsTheHadamardMatrixOfFixedSignsForEachLengthOfABlock) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
   for (std::size_t block = 1; block <= 512; block *= 2) {
@@ -88,9 +88,25 @@ TEST(MmConvert, RotationIsTheHadamardMatrixForEachLengthOfABlock) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       double sum = 0;
       for (std::size_t j = 0; j < block; ++j)
-        sum += (__builtin_popcountll(i % block & j) % 2 == 0 ? 1.0 : -1.0) *
+        sum += ((__builtin_popcountll(i % block & j) + __builtin_popcountll(j & (j >> 1) & 0x55)) %
+                            2 ==
+                        0
+                    ? 1.0
+                    : -1.0) *
                static_cast<double>(before[i / block * block + j]);
       ASSERT_NEAR(row[i], sum / std::sqrt(static_cast<double>(block)), 1e-4) << block << " " << i;
+    }
+  }
+}
+
+TEST(MmConvert, RotationSpreadsWhatAllElementsHaveInCommon) {
+  for (const std::size_t block : {2, 8, 32, 256, 512}) {
+    std::vector<float> same(block, 1.0F);
+    std::vector<float> alternating(block);
+    for (std::size_t i = 0; i < block; ++i) alternating[i] = i % 2 == 0 ? 1.0F : -1.0F;
+    for (auto* row : {&same, &alternating}) {
+      rotate(row->data(), block, block);
+      for (const float x : *row) EXPECT_LT(std::fabs(x), 1.5F) << block;
     }
   }
 }

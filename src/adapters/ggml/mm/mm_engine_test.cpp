@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -61,6 +62,14 @@ TEST_F(Engine, AnySizeGivesTheProduct) {
       engine_->release(weight);
     }
   EXPECT_THAT(told_, SizeIs(0));
+}
+
+TEST_F(Engine, RowsWithoutNegativeElementsAreAsExactInInt8AsOthers) {
+  open();
+  auto a = random_matrix(8, 1024, RowForm::kFloats, 1);
+  for (float& x : a.floats) x = std::fabs(x);
+  const auto b = random_matrix(64, 1024, RowForm::kFloats, 2);
+  EXPECT_LT(product(a.view, b.view, MmType::kInt8, nullptr), 2e-4);
 }
 
 TEST_F(Engine, AnAlignedWeightIsASliceOfItsBlock) {
