@@ -15,6 +15,9 @@ using Tag = dnnl::memory::format_tag;
 /// which differed in one N of the ten, on 4 threads.
 constexpr std::int64_t kLayoutM = 128;
 
+/// Rows up to which the time of 8-bit integers goes into reading B.
+constexpr std::int64_t kFewRows = 4;
+
 struct GemmTypes {
   Type ab;
   Type c;
@@ -37,6 +40,17 @@ dnnl::matmul::primitive_desc describe(GemmForm form, std::int64_t m, std::int64_
            dnnl::memory::desc({m, n}, types.c, Tag::ab)},
           attributes,
           gemm_engine()};
+}
+
+/// Whether a copy of B in oneDNN's layout is what multiply_quads() reads.
+bool lies_in_quads(const dnnl::memory::desc& b, std::int64_t k) {
+  const auto& layout = b.data.format_desc.blocking;
+  const auto panel =
+      static_cast<dnnl_dim_t>(quads_of(static_cast<std::size_t>(k)) * 4 * kQuadColumns);
+  return b.data.format_kind == dnnl_blocked && layout.inner_nblks == 3 &&
+         layout.inner_blks[0] == 16 && layout.inner_idxs[0] == 0 && layout.inner_blks[1] == 64 &&
+         layout.inner_idxs[1] == 1 && layout.inner_blks[2] == 4 && layout.inner_idxs[2] == 0 &&
+         layout.strides[0] == 64 * 64 && layout.strides[1] == panel;
 }
 
 }  // namespace
@@ -79,15 +93,24 @@ Gemm::Gemm(GemmForm form, std::int64_t m, std::int64_t k, std::int64_t n, std::s
       threads_(threads) {
   if (form == GemmForm::kPanels) {
     kernel_ = "corelane:i8_panels";
-    pairs_.resize(m_ * ((k_ + 1) / 2));
-    scratch_bytes_ = pairs_.size() * sizeof(std::int32_t);
+    packed_a_.resize(m_ * ((k_ + 1) / 2));
+    scratch_bytes_ = packed_a_.size() * sizeof(std::int32_t);
     return;
   }
   if (form == GemmForm::kLean) {
     kernel_ = "corelane:f32_lean";
     return;
   }
-  const auto made = describe(form, m, n, k, packed_layout(form, k, n));
+  const dnnl::memory::desc layout = packed_layout(form, k, n);
+  // oneDNN's kernels for tiles ("AMX") take as long for one row as for sixteen.
+  if (form == GemmForm::kI8 && m <= kFewRows && can_multiply_quads() && lies_in_quads(layout, k)) {
+    quads_ = true;
+    kernel_ = "corelane:i8_quads";
+    packed_a_.resize(m_ * quads_of(k_));
+    scratch_bytes_ = packed_a_.size() * sizeof(std::int32_t);
+    return;
+  }
+  const auto made = describe(form, m, n, k, layout);
   kernel_ = made.impl_info_str();
   scratch_bytes_ = made.scratchpad_desc().get_size();
   product_ = dnnl::matmul(made);
@@ -104,6 +127,8 @@ Gemm::Gemm(GemmForm form, std::int64_t m, std::int64_t k, std::int64_t n, std::s
 void Gemm::run(const void* a, const PackedB& b, void* c) {
   if (form_ == GemmForm::kPanels)
     return run_panels(static_cast<const std::int8_t*>(a), b, static_cast<std::int32_t*>(c));
+  if (quads_)
+    return run_quads(static_cast<const std::int8_t*>(a), b, static_cast<std::int32_t*>(c));
   if (form_ == GemmForm::kLean)
     return run_lean(static_cast<const float*>(a), b, static_cast<float*>(c));
   a_.set_data_handle(const_cast<void*>(a));
@@ -118,12 +143,27 @@ void Gemm::run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
   const std::size_t pairs = (k_ + 1) / 2;
   for_ranges(threads_, m_, 16, [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row)
-      pair_i8(a + row * k_, k_, pairs_.data() + row * pairs);
+      pair_i8(a + row * k_, k_, packed_a_.data() + row * pairs);
   });
   const MultiplyI8 product{
-      pairs_.data(), reinterpret_cast<const std::int8_t*>(b.block.get()), c, m_, k_, n_};
+      packed_a_.data(), reinterpret_cast<const std::int8_t*>(b.block.get()), c, m_, k_, n_};
   for_ranges(threads_, panels_of(n_), 1,
              [&](std::size_t first, std::size_t last) { multiply_i8(product, first, last); });
+}
+
+void Gemm::run_quads(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
+  const std::size_t quads = quads_of(k_);
+  for (std::size_t row = 0; row < m_; ++row)
+    quads_i8(a + row * k_, k_, packed_a_.data() + row * quads);
+  const MultiplyQuads product{packed_a_.data(),
+                              reinterpret_cast<const std::int8_t*>(b.block.get()),
+                              b.column_sums.data(),
+                              c,
+                              m_,
+                              k_,
+                              n_};
+  for_ranges(threads_, (n_ + kQuadColumns - 1) / kQuadColumns, 1,
+             [&](std::size_t first, std::size_t last) { multiply_quads(product, first, last); });
 }
 
 /// Split by columns: with few rows all threads read A, and each reads its own part of B.

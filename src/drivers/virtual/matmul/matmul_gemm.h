@@ -18,7 +18,7 @@ namespace corelane::drivers::virtual_npu {
 /// The kernel that B is packed for.
 enum class GemmForm : std::uint8_t {
   kF32,     ///< oneDNN, f32 x f32 -> f32.
-  kI8,      ///< oneDNN, i8 x i8 -> i32.
+  kI8,      ///< oneDNN, i8 x i8 -> i32; few rows: multiply_quads(), on the same copy.
   kPanels,  ///< multiply_i8(), i8 x i8 -> i32.
   kLean,    ///< multiply_lean(), f32 x (f16 or i8) -> f32, for few rows.
 };
@@ -66,6 +66,7 @@ class Gemm {
  private:
   void run_lean(const float* a, const PackedB& b, float* c) const;
   void run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c);
+  void run_quads(const std::int8_t* a, const PackedB& b, std::int32_t* c);
 
   GemmForm form_;
   std::size_t m_;
@@ -73,13 +74,14 @@ class Gemm {
   std::size_t n_;
   std::size_t threads_;
   std::size_t scratch_bytes_ = 0;
+  bool quads_ = false;  ///< kI8 by multiply_quads().
   std::string kernel_;
   dnnl::matmul product_;
   dnnl::stream stream_;
   dnnl::memory a_;
   dnnl::memory c_;
   std::unordered_map<int, dnnl::memory> arguments_;
-  std::vector<std::int32_t> pairs_;
+  std::vector<std::int32_t> packed_a_;  ///< As multiply_i8() or multiply_quads() takes it.
 };
 
 }  // namespace corelane::drivers::virtual_npu

@@ -37,6 +37,29 @@ void multiply_i8(const MultiplyI8& product, std::size_t first, std::size_t last)
 /// One row of A as multiply_i8() takes it: (count + 1) / 2 values.
 void pair_i8(const std::int8_t* in, std::size_t count, std::int32_t* pairs);
 
+/// B in panels of 64 columns, [panel][k / 4][column][4], zeros up to whole panels and to a K of
+/// whole 64: what multiply_quads() reads, and oneDNN's "BA16a64b4a".
+inline constexpr std::size_t kQuadColumns = 64;
+inline std::size_t quads_of(std::size_t k) { return (k + 63) / 64 * 16; }
+
+/// C[rows, N] = A x B in i32 for the columns of the panels [first, last), for few rows: exact, and
+/// B is read once. `quads` is A as [row][k / 4], four bytes in an i32, each a + 128.
+struct MultiplyQuads {
+  const std::int32_t* quads = nullptr;
+  const std::int8_t* panels = nullptr;
+  const std::int32_t* column_sums = nullptr;  ///< Of B.
+  std::int32_t* c = nullptr;
+  std::size_t rows = 0;
+  std::size_t k = 0;
+  std::size_t n = 0;
+};
+/// Whether this CPU has the instruction: four products of bytes added to 32 bits ("VNNI").
+bool can_multiply_quads();
+/// Only where it can.
+void multiply_quads(const MultiplyQuads& product, std::size_t first, std::size_t last);
+/// One row of A as multiply_quads() takes it: quads_of(count) values.
+void quads_i8(const std::int8_t* in, std::size_t count, std::int32_t* quads);
+
 /// B in panels of 64 columns, [panel][k][column], as it was given (i8, or f16), zeros beyond N:
 /// what multiply_lean() reads.
 inline constexpr std::size_t kLeanColumns = 64;

@@ -50,6 +50,39 @@ TEST_P(MatmulKernels, NibblesAreUnpackedFromAnyOffset) {
     }
 }
 
+TEST_P(MatmulKernels, FewRowsOfBytesByQuadsAreExact) {
+  if (!can_multiply_quads()) GTEST_SKIP() << "this CPU has no sums of four products";
+  for (const std::size_t k : {1U, 4U, 33U, 64U, 200U})
+    for (const std::size_t n : {1U, 16U, 64U, 65U, 150U})
+      for (const std::size_t rows : {1U, 3U, 4U, 5U}) {
+        auto a = bytes(rows * k);
+        const auto b = bytes(k * n);
+        std::fill_n(a.begin(), std::min<std::size_t>(k, 4), std::int8_t{-128});
+        const std::size_t panels = (n + kQuadColumns - 1) / kQuadColumns;
+        std::vector<std::int8_t> packed(panels * quads_of(k) * 4 * kQuadColumns);
+        std::vector<std::int32_t> column_sums(n);
+        for (std::size_t i = 0; i < k; ++i)
+          for (std::size_t j = 0; j < n; ++j) {
+            const std::size_t quad = j / kQuadColumns * quads_of(k) + i / 4;
+            packed[(quad * kQuadColumns + j % kQuadColumns) * 4 + i % 4] = b[i * n + j];
+            column_sums[j] += b[i * n + j];
+          }
+        std::vector<std::int32_t> quads(rows * quads_of(k), 7);
+        for (std::size_t row = 0; row < rows; ++row)
+          quads_i8(a.data() + row * k, k, quads.data() + row * quads_of(k));
+        std::vector<std::int32_t> c(rows * n + 1, 99);
+        multiply_quads({quads.data(), packed.data(), column_sums.data(), c.data(), rows, k, n}, 0,
+                       panels);
+        for (std::size_t row = 0; row < rows; ++row)
+          for (std::size_t j = 0; j < n; ++j) {
+            std::int32_t sum = 0;
+            for (std::size_t i = 0; i < k; ++i) sum += a[row * k + i] * b[i * n + j];
+            ASSERT_EQ(c[row * n + j], sum) << k << " " << n << " " << row << " " << j;
+          }
+        ASSERT_EQ(c.back(), 99);
+      }
+}
+
 TEST_P(MatmulKernels, HalvesAreWidened) {
   for (const std::size_t count : kCounts) {
     std::vector<std::uint16_t> in(count);
