@@ -10,7 +10,7 @@
 namespace corelane::ggml {
 namespace {
 
-constexpr const char* kTested = "0.25.3, 0.27.0";
+constexpr const char* kTested = "0.13.1, 0.20.2, 0.25.3, 0.27.0";
 
 /// Minor versions 0.x whose layouts are known. docs/apis/ggml.md says which were run.
 struct Range {
