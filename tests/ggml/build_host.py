@@ -70,18 +70,26 @@ def fetched(folder):
     return next(home.glob("*.tar.gz"), None) or fetch(home)
 
 
-def host(folder):
-    """The folder of the host's programs; made where it is not there."""
-    home = home_of(folder)
-    programs, ready = home / "build" / "bin", home / "ready"
-    archive = fetched(folder)
-    if archive is not None:
-        print(f"building the host of the ggml plugin in {home}: a few minutes, once", file=sys.stderr)
-        unpack(archive, home / "llama.cpp")
-        archive.unlink()
-        build(home / "llama.cpp", home / "build")
-        ready.touch()
-    return programs
+class BuiltHost:
+    """The host; made where it is not there."""
+
+    def __init__(self, folder):
+        home = home_of(folder)
+        self.tree, self.programs = home / "llama.cpp" / "ggml", home / "build" / "bin"
+        archive = fetched(folder)
+        if archive is not None:
+            print(f"building the host of the ggml plugin in {home}: a few minutes, once", file=sys.stderr)
+            unpack(archive, home / "llama.cpp")
+            archive.unlink()
+            build(home / "llama.cpp", home / "build")
+            (home / "ready").touch()
+
+    def command(self, program):
+        return [self.programs / program]
+
+    def folder(self):
+        """It finds its CPU beside its programs, from any folder."""
+        return None
 
 
 if __name__ == "__main__":
@@ -91,4 +99,4 @@ if __name__ == "__main__":
     if only_fetch:
         fetched(where)
     else:
-        print(host(where))
+        print(BuiltHost(where).programs)
