@@ -86,10 +86,14 @@ string(REGEX REPLACE "/$" "" corelane_pc_prefix "${corelane_pc_prefix}")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/corelane.pc.in" "${PROJECT_BINARY_DIR}/corelane.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/corelane.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
 
-# --- The doors.
+# --- The doors, each with its packages.
+set(CPACK_COMPONENTS_ALL "")
 foreach(adapter IN LISTS CORELANE_ADAPTERS)
   file(GLOB parts "${PROJECT_SOURCE_DIR}/src/adapters/${adapter}/install/*.cmake")
   foreach(part IN LISTS parts)
     include("${part}")
   endforeach()
 endforeach()
+if(CPACK_GENERATOR)
+  include(CPack)
+endif()

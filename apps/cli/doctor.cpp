@@ -1,5 +1,6 @@
 // `corelane doctor`: checks the machine, the installation, the cache folder, a device and
 // optionally a program file; each failed check comes with its remedy. Exit code 1 where one failed.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -198,6 +199,42 @@ void check_program(Report& report, const std::string& path, const std::string& s
   }
 }
 
+/// GGML_BACKEND_PATH, else where the plugin is installed: beside the library.
+std::string ggml_plugin_path() {
+  if (const char* given = std::getenv("GGML_BACKEND_PATH"); given != nullptr && *given != '\0')
+    return given;
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&version), &info) == 0) return {};
+  const auto beside = std::filesystem::path(info.dli_fname).parent_path() / "libggml-rknn.so";
+  std::error_code none;
+  return std::filesystem::exists(beside, none) ? beside.string() : std::string();
+}
+
+/// The backend for llama.cpp and whisper.cpp where there is one, and the host among the system's
+/// libraries. Neither is ever closed: libraries of hosts start threads.
+void check_ggml(Report& report) {
+  const std::string path = ggml_plugin_path();
+  if (path.empty()) return;
+  void* const plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (plugin == nullptr) {
+    const char* why = dlerror();
+    report.add("ggml plugin", false, why != nullptr ? why : path,
+               "set GGML_BACKEND_PATH to the absolute path of libggml-rknn.so, or unset it");
+    return;
+  }
+  const auto takes =
+      reinterpret_cast<bool (*)(const char*)>(dlsym(plugin, "ggml_backend_rknn_takes_host"));
+  report.add("ggml plugin", true, takes != nullptr ? path : path + ", of another backend");
+  void* const host = dlopen("libggml-base.so.0", RTLD_NOW | RTLD_LOCAL);
+  const auto of_host =
+      host == nullptr ? nullptr : reinterpret_cast<const char* (*)()>(dlsym(host, "ggml_version"));
+  if (takes == nullptr || of_host == nullptr) return;
+  const std::string found = of_host();
+  report.add("ggml host", takes(found.c_str()), fmt::format("libggml-base.so.0 of ggml {}", found),
+             "the plugin refuses this release: docs/apis/ggml.md lists those that it takes; "
+             "GGML_RKNN_ANY_VERSION=1 tries the nearest layout, and may crash");
+}
+
 }  // namespace
 
 Action add_doctor(CLI::App& parent, Global& global) {
@@ -214,6 +251,7 @@ Action add_doctor(CLI::App& parent, Global& global) {
     check_machine(report);
     check_folder(report, "cache folder", cache_directory(), "CORELANE_CACHE_DIR");
     check_device(report, *spec);
+    check_ggml(report);
     if (!model->empty()) check_program(report, *model, *spec);
     // The same checks as in the JSON, each remedy under the check that failed.
     std::string text;

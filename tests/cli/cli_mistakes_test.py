@@ -94,6 +94,13 @@ class Mistakes(CliTest):
         found, = [c for c in json.loads(done.stdout)["checks"] if c["check"] == check]
         return found["remedy"]
 
+    def test_doctor_names_a_ggml_plugin_that_cannot_be_loaded(self):
+        doctor = run("doctor", "--json", env={"GGML_BACKEND_PATH": "/nowhere/libggml-rknn.so"})
+        self.assertEqual(doctor.returncode, 1)
+        check, = [c for c in json.loads(doctor.stdout)["checks"] if c["check"] == "ggml plugin"]
+        self.assertIn("/nowhere/libggml-rknn.so", check["found"])
+        self.assertIn("set GGML_BACKEND_PATH to the absolute path", check["remedy"])
+
     def test_doctor_mends_each_cause_by_its_own_remedy(self):
         library = pathlib.Path(cli_support.CORELANE).parents[1] / "lib"
         bare = self.path / "bare"

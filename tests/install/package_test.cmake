@@ -33,6 +33,18 @@ foreach(name corelane-rknnrt corelane-rknnrt-dev)
   set(depends_${name} "${depends}")
 endforeach()
 
+# The ggml plugin, where it was built: any NPU library serves it.
+file(GLOB found "${PACKAGES}/corelane-ggml_*.deb")
+if(found)
+  find_one(package "${PACKAGES}/corelane-ggml_*.deb")
+  step_run(COMMAND dpkg-deb -f "${package}" Depends OUT depends)
+  if(NOT depends MATCHES "libc6" OR depends MATCHES "corelane")
+    message(FATAL_ERROR "corelane-ggml depends on: ${depends}")
+  endif()
+  step_run(COMMAND dpkg-deb -x "${package}" "${root}")
+  step_run(COMMAND "${root}/usr/bin/ggml-rknn" sh -c "test -e $GGML_BACKEND_PATH && test -e $GGML_RKNN_LIBRARY")
+endif()
+
 # Its dependencies are derived from what its libraries need.
 foreach(wanted libc6 libstdc\\+\\+6 libfmt9)
   if(NOT depends_corelane-rknnrt MATCHES "(^|, )${wanted}( |,|$)")

@@ -214,6 +214,7 @@ TEST_F(Engine, RowsThatMayHaveChangedAreConvertedAnew) {
 
 TEST_F(Engine, ThreadsTakeTurns) {
   open();
+  engine_->set_threads(1);  // Each of the four would have a pool that spins.
   const auto b = random_matrix(64, 96, RowForm::kHalves, 4);
   const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
   std::vector<std::thread> threads;

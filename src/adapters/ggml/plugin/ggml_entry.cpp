@@ -110,3 +110,8 @@ bool ggml_backend_is_rknn(Backend* backend) { return corelane::ggml::is_ours(bac
 void ggml_backend_rknn_set_n_threads(Backend*, int threads) {
   corelane::ggml::plugin().engine->set_threads(threads);
 }
+
+bool ggml_backend_rknn_takes_host(const char* version) {
+  std::string why;
+  return version != nullptr && corelane::ggml::look_up_version(version, why).known;
+}

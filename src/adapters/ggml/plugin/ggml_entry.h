@@ -17,8 +17,11 @@ __attribute__((visibility("default"))) corelane::ggml::abi::Backend* ggml_backen
 /// False for null and for other backends.
 __attribute__((visibility("default"))) bool ggml_backend_is_rknn(
     corelane::ggml::abi::Backend* backend);
-/// Accepted; cores are chosen by GGML_RKNN_CORES, as hosts give the CPU's number of threads here.
+/// How many threads convert rows and results on the CPU. Cores of the NPU are chosen by
+/// GGML_RKNN_CORES: hosts give the CPU's number of threads here.
 __attribute__((visibility("default"))) void ggml_backend_rknn_set_n_threads(
     corelane::ggml::abi::Backend* backend, int threads);
+/// Whether hosts of this ggml_version() are served without an option. Callable outside of a host.
+__attribute__((visibility("default"))) bool ggml_backend_rknn_takes_host(const char* version);
 
 }  // extern "C"

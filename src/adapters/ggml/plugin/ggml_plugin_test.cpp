@@ -410,6 +410,9 @@ TEST(PluginVersion, AnUnknownOneGetsTheNearestLayoutOnlyByOption) {
   EXPECT_EQ(look_up_version("0.9.11", why).api_version, 2);
   for (const char* version : {"0.9.11", "0.26.0", "1.0", "", "new"})
     EXPECT_FALSE(look_up_version(version, why).known) << version;
+  EXPECT_TRUE(ggml_backend_rknn_takes_host("0.25.3"));
+  EXPECT_FALSE(ggml_backend_rknn_takes_host("0.26.0"));
+  EXPECT_FALSE(ggml_backend_rknn_takes_host(nullptr));
 }
 
 TEST(PluginOptions, ValuesThatMeanNothingAreNamedAndLeftAtTheDefault) {

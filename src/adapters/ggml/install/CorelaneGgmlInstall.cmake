@@ -1,0 +1,31 @@
+# The ggml plugin, installed: libggml-rknn.so, the command ggml-rknn that runs a host with it, and a Debian
+# package of the two. Included by CorelaneInstall.cmake.
+include_guard()
+if(NOT TARGET ggml_rknn)
+  return()
+endif()
+
+install(TARGETS ggml_rknn LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ggml)
+# From the command to the library, so that the tree can be moved.
+file(RELATIVE_PATH ggml_rknn_libraries "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+configure_file("${CMAKE_CURRENT_LIST_DIR}/ggml-rknn.in" "${PROJECT_BINARY_DIR}/ggml-rknn" @ONLY)
+install(PROGRAMS "${PROJECT_BINARY_DIR}/ggml-rknn" DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ggml)
+
+# --- The package corelane-ggml. The NPU library is found when the plugin runs: on a board it may be the vendor's.
+list(APPEND CPACK_COMPONENTS_ALL ggml)
+set(CPACK_DEBIAN_GGML_PACKAGE_NAME corelane-ggml)
+set(CPACK_DEBIAN_GGML_PACKAGE_RECOMMENDS "corelane-rknnrt (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_GGML_PACKAGE_SUGGESTS "llama.cpp-tools, whisper.cpp-tools")
+set(CPACK_DEBIAN_GGML_DESCRIPTION
+"RKNN backend of ggml as a plugin, for llama.cpp and whisper.cpp as distributions
+build them, and the command ggml-rknn that runs them with it.")
+if(CMAKE_CROSSCOMPILING)
+  set(CPACK_DEBIAN_GGML_PACKAGE_SHLIBDEPS OFF)
+  set(CPACK_DEBIAN_GGML_PACKAGE_DEPENDS "libc6 (>= 2.36), libgcc-s1, libgomp1, libstdc++6 (>= 12)")
+else()
+  set(CPACK_DEBIAN_GGML_PACKAGE_SHLIBDEPS ON)
+endif()
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/corelane-ggml" COMPONENT ggml)
+endif()
