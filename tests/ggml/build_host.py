@@ -44,13 +44,13 @@ def unpack(archive, tree):
                     shutil.copyfileobj(source, out)
 
 
-def build(tree, folder):
+def build(tree, folder, *options):
     cmake = os.environ.get("CMAKE", "cmake")
     launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")
                 if shutil.which("ccache")]
     subprocess.run([cmake, "-S", pathlib.Path(__file__).parent / "host", "-B", folder, "-G", "Ninja",
                     "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON", f"-DGGML_TREE={tree}",
-                    *launcher],
+                    *launcher, *options],
                    check=True, stdout=subprocess.DEVNULL)
     subprocess.run([cmake, "--build", folder, "--parallel", os.environ.get("JOBS", str(os.cpu_count()))],
                    check=True, stdout=subprocess.DEVNULL)

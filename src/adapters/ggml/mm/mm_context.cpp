@@ -15,7 +15,7 @@ bool failed(int code, const char* function, std::string& why) {
 
 std::unique_ptr<MmContext> MmContext::create(std::shared_ptr<MmDevice> device, MmType type,
                                              std::int64_t k, std::int64_t n,
-                                             const std::vector<std::int64_t>& buckets,
+                                             const std::vector<std::int64_t>& buckets, int stream,
                                              std::string& why) {
   std::unique_ptr<MmContext> made(new MmContext(std::move(device), k, n));
   rknn_matmul_info info{};
@@ -36,9 +36,9 @@ std::unique_ptr<MmContext> MmContext::create(std::shared_ptr<MmDevice> device, M
     made->context_ = 0;
     return nullptr;
   }
-  if (made->device_->takes_mask() &&
-      failed(call.matmul_set_core_mask(made->context_, made->device_->mask()),
-             "rknn_matmul_set_core_mask", why))
+  const rknn_core_mask* mask = made->device_->mask(stream);
+  if (mask != nullptr &&
+      failed(call.matmul_set_core_mask(made->context_, *mask), "rknn_matmul_set_core_mask", why))
     return nullptr;
   return made;
 }

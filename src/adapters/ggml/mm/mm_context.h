@@ -16,10 +16,11 @@ namespace corelane::ggml {
 
 class MmContext {
  public:
-  /// K and N as the library takes them. Null, with the function and its code in `why`, on failure.
+  /// K and N as the library takes them; on the cores of the stream. Null, with the function and its
+  /// code in `why`, on failure.
   static std::unique_ptr<MmContext> create(std::shared_ptr<MmDevice> device, MmType type,
                                            std::int64_t k, std::int64_t n,
-                                           const std::vector<std::int64_t>& buckets,
+                                           const std::vector<std::int64_t>& buckets, int stream,
                                            std::string& why);
   ~MmContext();
   MmContext(const MmContext&) = delete;

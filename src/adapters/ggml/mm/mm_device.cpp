@@ -34,15 +34,27 @@ std::shared_ptr<MmDevice> MmDevice::open(std::shared_ptr<const RknnLibrary> libr
   return device;
 }
 
-/// On the library rather than by its version: chips of one core refuse every mask.
+/// On the library rather than by its version: chips of one core refuse every mask, older releases
+/// those of several cores.
 void MmDevice::probe_mask(int cores) {
-  for (int wanted = std::clamp(cores, 1, 3); wanted >= 1; --wanted) {
-    if (call().matmul_set_core_mask(context_, mask_of(wanted)) != RKNN_SUCC) continue;
-    mask_ = mask_of(wanted);
+  const auto takes = [this](rknn_core_mask mask) {
+    return call().matmul_set_core_mask(context_, mask) == RKNN_SUCC;
+  };
+  const int most = std::clamp(cores, 1, 3);
+  for (int wanted = most; wanted > 1 && !takes_mask_; --wanted) {
+    if (!takes(mask_of(wanted))) continue;
+    masks_ = {mask_of(wanted)};
     takes_mask_ = true;
     cores_ = wanted;
-    return;
   }
+  if (takes_mask_) return;
+  std::vector<rknn_core_mask> single;
+  for (const rknn_core_mask core : {RKNN_NPU_CORE_0, RKNN_NPU_CORE_1, RKNN_NPU_CORE_2})
+    if (static_cast<int>(single.size()) < most && takes(core)) single.push_back(core);
+  if (single.empty()) return;
+  takes_mask_ = true;
+  cores_ = static_cast<int>(single.size());
+  masks_ = std::move(single);
 }
 
 MmDevice::~MmDevice() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "adapters/ggml/mm/mm_library.h"
 
@@ -39,9 +40,13 @@ class MmDevice : public std::enable_shared_from_this<MmDevice> {
 
   const RknnFunctions& call() const { return library_->call; }
   const RknnLibrary& library() const { return *library_; }
-  rknn_core_mask mask() const { return mask_; }
-  /// False: the chip has one core, or the library knows no masks.
-  bool takes_mask() const { return takes_mask_; }
+  /// Products that run at the same time, each in a context of its own: one on all cores where the
+  /// library takes a mask of several, else one on each core.
+  int streams() const { return static_cast<int>(masks_.size()); }
+  /// Of the contexts of a stream. Null: the chip has one core, or the library knows no masks.
+  const rknn_core_mask* mask(int stream) const {
+    return takes_mask_ ? &masks_[static_cast<std::size_t>(stream)] : nullptr;
+  }
   int cores() const { return cores_; }
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   std::size_t objects() const { return objects_.load(std::memory_order_relaxed); }
@@ -57,7 +62,7 @@ class MmDevice : public std::enable_shared_from_this<MmDevice> {
   const std::shared_ptr<const RknnLibrary> library_;
   const MmBudget budget_;
   rknn_matmul_ctx context_ = 0;
-  rknn_core_mask mask_ = RKNN_NPU_CORE_AUTO;
+  std::vector<rknn_core_mask> masks_ = {RKNN_NPU_CORE_AUTO};
   bool takes_mask_ = false;
   int cores_ = 1;
   std::atomic<std::uint64_t> bytes_{0};

@@ -50,7 +50,8 @@ MmEngine::MmEngine(std::shared_ptr<MmDevice> device, const MmOptions& options,
       device_(device),
       told_(std::move(told)),
       pool_(device, row_buckets(false, options.limits), options.max_contexts),
-      a_(std::move(device)),
+      a_(device),
+      c_(static_cast<std::size_t>(device->streams())),
       threads_(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U))) {}
 
 void MmEngine::tell(const std::string& line) {
@@ -63,7 +64,7 @@ std::shared_ptr<MmWeight> MmEngine::make(const MmMatrix& b, MmType type,
                                          const std::shared_ptr<MmMemory>& block,
                                          std::size_t offset) {
   auto weight = std::make_shared<MmWeight>();
-  weight->plan = plan_product(type, b.columns, b.rows, 1, options_.limits);
+  weight->plan = plan_product(type, b.columns, b.rows, device_->streams(), options_.limits);
   weight->source = b;
   const bool plain = weight->plan.in_place && type == MmType::kF16 && b.form == RowForm::kHalves &&
                      b.row_bytes == static_cast<std::size_t>(b.columns) * 2 && block != nullptr;
@@ -123,7 +124,7 @@ void MmEngine::begin_group() {
 
 /// Written anew for each product, so that contexts pack it anew.
 bool MmEngine::stage(const MmMatrix& b, MmType type) {
-  staged_.plan = plan_product(type, b.columns, b.rows, 1, options_.limits);
+  staged_.plan = plan_product(type, b.columns, b.rows, device_->streams(), options_.limits);
   staged_.source = b;
   staged_.tiles.clear();
   staged_memory_.resize(std::max(staged_memory_.size(), staged_.plan.tiles.size()));
@@ -144,10 +145,10 @@ bool MmEngine::stage(const MmMatrix& b, MmType type) {
   return true;
 }
 
-void MmEngine::finish(const MmWeight& b, std::size_t at, std::int64_t rows, float* c,
-                      std::size_t c_row_bytes) {
+void MmEngine::finish(const MmWeight& b, std::size_t at, const MmMemory& memory, std::int64_t rows,
+                      float* c, std::size_t c_row_bytes) {
   const Span span(figures_.finish_time);
-  c_->read();
+  memory.read();
   const MmTile& tile = b.plan.tiles[at];
   const auto n = static_cast<std::size_t>(tile.n);
   const bool add = tile.k0 > 0;
@@ -155,7 +156,7 @@ void MmEngine::finish(const MmWeight& b, std::size_t at, std::int64_t rows, floa
   for_rows(threads(), rows, [&](std::size_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       float* out = row_of(c, i, c_row_bytes) + tile.n0;
-      const char* sums = static_cast<const char*>(c_->data()) + i * tile.padded_n * 4;
+      const char* sums = static_cast<const char*>(memory.data()) + i * tile.padded_n * 4;
       if (b.plan.type == MmType::kInt8) {
         scale_sums(reinterpret_cast<const std::int32_t*>(sums), n,
                    a_.scales()[static_cast<std::size_t>(i)],
@@ -169,15 +170,26 @@ void MmEngine::finish(const MmWeight& b, std::size_t at, std::int64_t rows, floa
   });
 }
 
-/// False after one line, where the library failed.
-bool MmEngine::multiply_tile(std::int64_t bucket, const MmWeight& b, std::size_t at) {
+/// One tile in each stream, at the same time. False after one line, where the library failed.
+bool MmEngine::multiply_tiles(std::int64_t bucket, const MmWeight& b,
+                              const std::vector<std::size_t>& at) {
   const Span span(figures_.run_time);
-  const MmTile& tile = b.plan.tiles[at];
-  std::string why;
-  MmContext* context = pool_.find(b.plan.type, tile.padded_k, tile.padded_n, *b.tiles[at], why);
-  if (context != nullptr && context->run(bucket, a_.memory(), b.tiles[at], c_, why)) return true;
-  tell(why + "; the product was computed on the CPU, as are others that fail");
-  return false;
+  std::vector<std::string> why(at.size());
+  std::vector<MmContext*> contexts;
+  for (std::size_t i = 0; i < at.size(); ++i)
+    contexts.push_back(
+        pool_.find(b.plan.type, b.plan.tiles[at[i]], static_cast<int>(i), *b.tiles[at[i]], why[i]));
+  std::vector<char> done(at.size());
+  for_each_of(at.size(), [&](std::size_t i) {
+    done[i] = contexts[i] != nullptr &&
+              contexts[i]->run(bucket, a_.memory(), b.tiles[at[i]], c_[i], why[i]);
+  });
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    if (done[i] != 0) continue;
+    tell(why[i] + "; the product was computed on the CPU, as are others that fail");
+    return false;
+  }
+  return true;
 }
 
 /// A is converted once for each part along K, and serves all parts of N.
@@ -191,11 +203,17 @@ bool MmEngine::multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t
       if (!a_.convert(a, first, rows, bucket, b.plan.tiles[part], b.plan.type, threads()))
         return false;
     }
+    std::vector<std::size_t> together;
     for (std::size_t at = part; at < b.plan.tiles.size(); at += k_parts) {
+      auto& sums = c_[together.size()];
       const std::int64_t n = b.plan.tiles[at].padded_n;
-      if (!grow(*device_, c_, static_cast<std::size_t>(bucket * n) * 4)) return false;
-      if (!multiply_tile(bucket, b, at)) return false;
-      finish(b, at, rows, c, c_row_bytes);
+      if (!grow(*device_, sums, static_cast<std::size_t>(bucket * n) * 4)) return false;
+      together.push_back(at);
+      if (together.size() < c_.size() && at + k_parts < b.plan.tiles.size()) continue;
+      if (!multiply_tiles(bucket, b, together)) return false;
+      for (std::size_t i = 0; i < together.size(); ++i)
+        finish(b, together[i], *c_[i], rows, c, c_row_bytes);
+      together.clear();
     }
   }
   return true;

@@ -81,8 +81,8 @@ class MmEngine {
   bool multiply(const MmMatrix& a, const MmWeight& b, float* c, std::size_t c_row_bytes);
   bool multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows, const MmWeight& b,
                      float* c, std::size_t c_row_bytes);
-  bool multiply_tile(std::int64_t bucket, const MmWeight& b, std::size_t at);
-  void finish(const MmWeight& b, std::size_t at, std::int64_t rows, float* c,
+  bool multiply_tiles(std::int64_t bucket, const MmWeight& b, const std::vector<std::size_t>& at);
+  void finish(const MmWeight& b, std::size_t at, const MmMemory& sums, std::int64_t rows, float* c,
               std::size_t c_row_bytes);
   void tell(const std::string& line);
 
@@ -92,7 +92,7 @@ class MmEngine {
   mutable std::mutex mutex_;
   MmPool pool_;
   MmRows a_;
-  std::shared_ptr<MmMemory> c_;
+  std::vector<std::shared_ptr<MmMemory>> c_;  ///< One for each stream of the device.
   std::vector<std::shared_ptr<MmMemory>> staged_memory_;
   MmWeight staged_;
   std::vector<std::string> lines_told_;

@@ -23,6 +23,7 @@ class Engine : public testing::Test {
         TestLibrary::get(), options, [this](const std::string& line) { told_.push_back(line); },
         why);
     ASSERT_NE(engine_, nullptr) << why;
+    engine_->set_threads(1);  // Others use the machine, too, and a pool spins while it waits.
   }
   /// The relative error of a product; `computed` is what multiply() returned.
   double product(const MmMatrix& a, const MmMatrix& b, MmType type, const MmWeight* weight,
@@ -214,7 +215,6 @@ TEST_F(Engine, RowsThatMayHaveChangedAreConvertedAnew) {
 
 TEST_F(Engine, ThreadsTakeTurns) {
   open();
-  engine_->set_threads(1);  // Each of the four would have a pool that spins.
   const auto b = random_matrix(64, 96, RowForm::kHalves, 4);
   const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
   std::vector<std::thread> threads;
@@ -239,8 +239,35 @@ TEST(MmDevice, CoresAreThoseThatTheLibraryTakes) {
   std::string why;
   const auto device = MmDevice::open(TestLibrary::get(), 2, {}, why);
   ASSERT_NE(device, nullptr) << why;
-  EXPECT_TRUE(device->takes_mask());
+  ASSERT_NE(device->mask(0), nullptr);
+  EXPECT_EQ(*device->mask(0), RKNN_NPU_CORE_0_1);
   EXPECT_EQ(device->cores(), 2);
+  EXPECT_EQ(device->streams(), 1);
+}
+
+TEST_F(Engine, ALibraryWithoutMasksOfSeveralCoresGetsAContextForEachCore) {
+  const auto library = TestLibrary::get();
+  TestLibrary::refuses_masks_of_several = true;
+  std::string why;
+  engine_ = MmEngine::create(
+      library, {}, [this](const std::string& line) { told_.push_back(line); }, why);
+  ASSERT_NE(engine_, nullptr) << why;
+  EXPECT_EQ(engine_->device().streams(), 3);
+  EXPECT_EQ(engine_->device().cores(), 3);
+  const auto a = random_matrix(20, 300, RowForm::kFloats, 1);
+  for (const std::int64_t n : {1, 32, 64, 200, 1000})
+    for (const MmType type : {MmType::kF16, MmType::kInt8}) {
+      const auto b = random_matrix(n, 300, RowForm::kFloats, 2);
+      const auto weight = engine_->prepare(b.view, type, nullptr, 0);
+      EXPECT_LT(product(a.view, b.view, type, weight.get()), 5e-4) << n;
+      EXPECT_LT(product(a.view, b.view, type, nullptr), 5e-4) << n;
+      engine_->release(weight);
+    }
+  for (const int core : {1, 2, 4}) EXPECT_GE(TestLibrary::masks_set[core], 4) << core;
+  TestLibrary::failing_runs = 1;
+  const auto b = random_matrix(200, 300, RowForm::kFloats, 2);
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, nullptr, false), 1e-10) << "one of three failed";
+  EXPECT_THAT(told_, SizeIs(1));
 }
 
 }  // namespace

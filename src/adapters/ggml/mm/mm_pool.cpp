@@ -4,11 +4,13 @@
 
 namespace corelane::ggml {
 
-MmContext* MmPool::find(MmType type, std::int64_t k, std::int64_t n, const MmMemory& b,
+MmContext* MmPool::find(MmType type, const MmTile& tile, int stream, const MmMemory& b,
                         std::string& why) {
+  const std::int64_t k = tile.padded_k;
+  const std::int64_t n = tile.padded_n;
   auto same_size = entries_.end();  // The one used least lately of this size.
   for (auto at = entries_.begin(); at != entries_.end(); ++at) {
-    if (at->type != type || at->k != k || at->n != n) continue;
+    if (at->type != type || at->k != k || at->n != n || at->stream != stream) continue;
     same_size = at;
     if (at->context->b() == &b) break;
   }
@@ -19,9 +21,9 @@ MmContext* MmPool::find(MmType type, std::int64_t k, std::int64_t n, const MmMem
     return entries_.front().context.get();
   }
   if (full) entries_.pop_back();
-  auto context = MmContext::create(device_, type, k, n, buckets_, why);
+  auto context = MmContext::create(device_, type, k, n, buckets_, stream, why);
   if (context == nullptr) return nullptr;
-  entries_.push_front({type, k, n, std::move(context)});
+  entries_.push_front({type, k, n, stream, std::move(context)});
   return entries_.front().context.get();
 }
 

@@ -5,6 +5,7 @@
 /// goes. One call at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -19,11 +20,13 @@ class MmPool {
  public:
   MmPool(std::shared_ptr<MmDevice> device, std::vector<std::int64_t> buckets,
          std::size_t max_contexts)
-      : device_(std::move(device)), buckets_(std::move(buckets)), max_contexts_(max_contexts) {}
+      : device_(std::move(device)),
+        buckets_(std::move(buckets)),
+        max_contexts_(std::max(max_contexts, kLeastContexts)) {}
 
-  /// For a product with `b`, whose size fits. Valid until the next call. Null, with a line in
-  /// `why`, where the library makes none.
-  MmContext* find(MmType type, std::int64_t k, std::int64_t n, const MmMemory& b, std::string& why);
+  /// For a product with `b`, whose size fits, in a stream of the device. Valid for as many calls
+  /// more as there are streams. Null, with a line in `why`, where the library makes none.
+  MmContext* find(MmType type, const MmTile& tile, int stream, const MmMemory& b, std::string& why);
   /// Destroys the contexts that hold `b`, which is going.
   void forget(const MmMemory& b);
 
@@ -33,10 +36,13 @@ class MmPool {
   std::size_t contexts() const { return entries_.size(); }
 
  private:
+  /// As many as products run at the same time.
+  static constexpr std::size_t kLeastContexts = 3;
   struct Entry {
     MmType type;
     std::int64_t k;
     std::int64_t n;
+    int stream;
     std::unique_ptr<MmContext> context;
   };
   const std::shared_ptr<MmDevice> device_;

@@ -71,6 +71,9 @@ struct TestLibrary {
   inline static std::atomic<int> failing_creates{0};
   inline static std::atomic<int> creates{0};
   inline static std::atomic<int> bindings_of_b{0};
+  /// As older releases do.
+  inline static std::atomic<bool> refuses_masks_of_several{false};
+  inline static std::atomic<int> masks_set[8] = {};  ///< By mask, for contexts of products.
   inline static RknnFunctions real;
 
   static int run(rknn_matmul_ctx ctx) {
@@ -87,6 +90,11 @@ struct TestLibrary {
     if (attr->name[0] == 'B') ++bindings_of_b;
     return real.matmul_set_io_mem(ctx, mem, attr);
   }
+  static int set_core_mask(rknn_matmul_ctx ctx, rknn_core_mask mask) {
+    if (refuses_masks_of_several && (mask & (mask - 1)) != 0) return RKNN_ERR_PARAM_INVALID;
+    ++masks_set[mask & 7];
+    return real.matmul_set_core_mask(ctx, mask);
+  }
   /// Counts begin anew.
   static std::shared_ptr<const RknnLibrary> get() {
     std::string why;
@@ -97,7 +105,10 @@ struct TestLibrary {
     call.matmul_run = run;
     call.matmul_create_dynamic_shape = create;
     call.matmul_set_io_mem = set_io_mem;
+    call.matmul_set_core_mask = set_core_mask;
     failing_runs = failing_creates = creates = bindings_of_b = 0;
+    refuses_masks_of_several = false;
+    for (auto& count : masks_set) count = 0;
     return std::make_shared<RknnLibrary>(call);
   }
 };

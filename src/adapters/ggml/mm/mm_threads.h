@@ -36,4 +36,14 @@ void for_rows(int threads, std::int64_t count, Body&& body) {
   }
 }
 
+/// body(index) for each index below `count`, all at the same time where there are threads for it.
+/// `body` must not throw.
+template <class Body>
+void for_each_of(std::size_t count, Body&& body) {
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(static_cast<int>(count)) schedule(static, 1) if (count > 1)
+#endif
+  for (std::size_t index = 0; index < count; ++index) body(index);
+}
+
 }  // namespace corelane::ggml

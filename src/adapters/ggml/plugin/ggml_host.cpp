@@ -7,6 +7,20 @@
 #include "adapters/ggml/plugin/ggml_abi2.h"
 #include "adapters/ggml/plugin/ggml_abi3.h"
 
+#ifdef GGML_RKNN_LINKED
+extern "C" {
+const char* ggml_version();
+const char* ggml_op_name(int op);
+const corelane::ggml::abi::TypeTraits* ggml_get_type_traits(int type);
+int ggml_graph_n_nodes(corelane::ggml::abi::Graph*);
+corelane::ggml::abi::Tensor* ggml_graph_node(corelane::ggml::abi::Graph*, int index);
+corelane::ggml::abi::Buffer* ggml_backend_buffer_init(corelane::ggml::abi::BufferType*,
+                                                      corelane::ggml::abi::BufferInterface,
+                                                      void* context, std::size_t size);
+bool ggml_backend_buft_is_host(corelane::ggml::abi::BufferType*);
+}
+#endif
+
 namespace corelane::ggml {
 namespace {
 
@@ -23,6 +37,19 @@ constexpr Range kKnown[] = {{10, 25, abi2::kApiVersion}, {27, 27, abi3::kApiVers
 Host g_host;
 bool g_found = false;
 
+#ifdef GGML_RKNN_LINKED
+/// The host is the program that this is linked into; a static one exports nothing.
+const char* first_missing(void*, HostFunctions& call) {
+  call.version = ggml_version;
+  call.op_name = ggml_op_name;
+  call.get_type_traits = ggml_get_type_traits;
+  call.graph_n_nodes = ggml_graph_n_nodes;
+  call.graph_node = ggml_graph_node;
+  call.backend_buffer_init = ggml_backend_buffer_init;
+  call.backend_buft_is_host = ggml_backend_buft_is_host;
+  return nullptr;
+}
+#else
 const char* first_missing(void* library, HostFunctions& call) {
   find_function(library, "ggml_log_internal", call.log_internal);
   if (!find_function(library, "ggml_version", call.version)) return "ggml_version";
@@ -38,6 +65,7 @@ const char* first_missing(void* library, HostFunctions& call) {
     return "ggml_backend_buft_is_host";
   return nullptr;
 }
+#endif
 
 /// The list of names ends where a name is null or the number is beyond the last, which the host
 /// asserts: GLU is the last operator of all known releases.

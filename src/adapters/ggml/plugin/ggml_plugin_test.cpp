@@ -41,6 +41,7 @@ class Plugged : public testing::Test {
     device_ = registry_->iface.get_device(registry_, 0);
     type_ = device_->iface.get_buffer_type(device_);
     backend_ = device_->iface.init_backend(device_, nullptr);
+    ggml_backend_rknn_set_n_threads(backend_, 1);
   }
   void TearDown() override {
     if (backend_ != nullptr) backend_->iface.free(backend_);
