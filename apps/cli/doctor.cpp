@@ -200,7 +200,7 @@ void check_program(Report& report, const std::string& path, const std::string& s
 }
 
 /// GGML_BACKEND_PATH, else where the plugin is installed: beside the library.
-std::string ggml_plugin_path() {
+std::string backend_plugin_path() {
   if (const char* given = std::getenv("GGML_BACKEND_PATH"); given != nullptr && *given != '\0')
     return given;
   Dl_info info{};
@@ -212,8 +212,8 @@ std::string ggml_plugin_path() {
 
 /// The backend for llama.cpp and whisper.cpp where there is one, and the host among the system's
 /// libraries. Neither is ever closed: libraries of hosts start threads.
-void check_ggml(Report& report) {
-  const std::string path = ggml_plugin_path();
+void check_backend_plugin(Report& report) {
+  const std::string path = backend_plugin_path();
   if (path.empty()) return;
   void* const plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) {
@@ -251,7 +251,7 @@ Action add_doctor(CLI::App& parent, Global& global) {
     check_machine(report);
     check_folder(report, "cache folder", cache_directory(), "CORELANE_CACHE_DIR");
     check_device(report, *spec);
-    check_ggml(report);
+    check_backend_plugin(report);
     if (!model->empty()) check_program(report, *model, *spec);
     // The same checks as in the JSON, each remedy under the check that failed.
     std::string text;

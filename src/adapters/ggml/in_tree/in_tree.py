@@ -58,7 +58,7 @@ def lay_out(ggml):
                 shutil.copyfile(source, place)
     shutil.copytree(RKNN_HEADERS, target / "rknn")
     shutil.copyfile(HERE / "CMakeLists.txt.in", target / "CMakeLists.txt")
-    shutil.copyfile(HERE / "ggml-rknn.h", ggml / "include" / "ggml-rknn.h")
+    shutil.copyfile(HERE / "ggml-rknn.h.in", ggml / "include" / "ggml-rknn.h")
 
 
 def main():

@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "adapters/ggml/mm/mm_test_support.h"
@@ -275,6 +279,65 @@ TEST_F(Plugged, BuffersGiveTheirMemoryBack) {
     EXPECT_LT(computed(weights, b.view), 1e-6);
   }
   EXPECT_LT(plugin().engine->allocated(), before + 65536) << "memory for A, B and C that is shared";
+}
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator list("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(list), end(list)));
+}
+
+/// A model's life in a host: several weights in one buffer, products with each, both types.
+TEST_F(Plugged, TenModelsComeAndGoAndLeaveNothing) {
+  std::vector<std::size_t> descriptors;
+  std::vector<std::size_t> objects;
+  std::vector<std::uint64_t> bytes;
+  std::vector<std::size_t> contexts;
+  for (int model = 0; model < 10; ++model) {
+    constexpr std::size_t kWeights = 6;
+    std::vector<abi::Tensor> weights;
+    for (std::size_t i = 0; i < kWeights; ++i)
+      weights.push_back(fake_tensor(i % 2 == 0 ? abi::kTypeF16 : kFakeBlocks, kColumns, kRows));
+    const auto ours = buffer(kWeights * weights[0].nb[3] + 4096, abi::kUsageWeights);
+    ours->iface.clear(ours.get(), 0);
+    for (std::size_t i = 0; i < kWeights; ++i) {
+      place(weights[i], ours, i * weights[0].nb[3]);
+      std::vector<float> zeros(static_cast<std::size_t>(kRows * kTokens), 1.0F);
+      const auto a = random_matrix(kTokens, kColumns, RowForm::kFloats, 5);
+      abi::Tensor activations = fake_tensor(abi::kTypeF32, kColumns, kTokens);
+      activations.data = const_cast<void*>(a.view.data);
+      abi::Tensor node = fake_product(weights[i], activations);
+      node.data = zeros.data();
+      abi::Graph graph{{&node}};
+      EXPECT_EQ(backend_->iface.graph_compute(backend_, &graph), abi::kStatusSuccess);
+      EXPECT_THAT(zeros, Each(0.0F));
+    }
+    descriptors.push_back(open_descriptors());
+    objects.push_back(plugin().engine->device().objects());
+    bytes.push_back(plugin().engine->allocated());
+    contexts.push_back(plugin().engine->contexts());
+  }
+  EXPECT_THAT(descriptors, Each(descriptors[0]));
+  EXPECT_THAT(objects, Each(objects[0]));
+  EXPECT_THAT(bytes, Each(bytes[0]));
+  EXPECT_THAT(contexts, Each(contexts[0]));
+}
+
+/// The process ends while another of its threads has products on the NPU.
+TEST_F(Plugged, AHostMayExitDuringARun) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        std::atomic<int> done{0};
+        std::thread products([&] {
+          abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+          const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, 9);
+          weights.data = const_cast<void*>(b.view.data);
+          for (;; ++done) (void)computed(weights, b.view);
+        });
+        while (done < 3) std::this_thread::yield();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Plugged, AWeightThatFoundNoRoomStaysOnTheCpu) {
