@@ -8,6 +8,8 @@ namespace {
 
 /// More than the caches that a core has to itself.
 constexpr std::int64_t kEnoughElements = std::int64_t{1} << 24;
+/// Of small ones; a host's graph has room for 2048 nodes.
+constexpr std::size_t kEnoughWeights = 128;
 constexpr int kRounds = 3;
 
 }  // namespace
@@ -24,7 +26,8 @@ bool FewRows::go_to_npu(const abi::Tensor& weight) {
     state.weights.push_back(weight);
     state.elements += weight.ne[0] * weight.ne[1];
   }
-  if (!again && state.elements < kEnoughElements) return false;
+  if (!again && state.elements < kEnoughElements && state.weights.size() < kEnoughWeights)
+    return false;
   state.npu = measure(state);
   state.measured = true;
   state.weights.clear();

@@ -421,6 +421,22 @@ TEST_F(FewRowsOf, ASmallModelIsMeasuredWhenItsFirstWeightComesAgain) {
   EXPECT_TRUE(few.go_to_npu(first));
 }
 
+TEST_F(FewRowsOf, ManySmallWeightsAreMeasuredBeforeTheyAreTooManyForOneGraph) {
+  std::vector<char> bytes(200);
+  std::size_t most = 0;
+  const FewRows::Timer counting = [&most](const std::vector<abi::Tensor>& weights) {
+    most = weights.size();
+    return 1.0;
+  };
+  FewRows few = rows(counting, counting);
+  for (char& at : bytes) {
+    abi::Tensor small = fake_tensor(kFakeBlocks, 32, 32);
+    small.data = &at;
+    (void)few.go_to_npu(small);
+  }
+  EXPECT_EQ(most, 128U);
+}
+
 TEST_F(FewRowsOf, WeightsThatGoBeforeTheyAreMeasuredAreNotReadAnyMore) {
   const FewRows::Timer only_new = [](const std::vector<abi::Tensor>& weights) {
     EXPECT_EQ(weights.size(), 1U);
