@@ -112,9 +112,10 @@ elseif(STEP STREQUAL "driver")
 elseif(STEP STREQUAL "ggml_tree")
   # The command sets what a host reads, and the plugin finds its library beside itself.
   need_file("${LIBDIR}/libggml-rknn.so")
-  step_run(COMMAND "${tree}/bin/ggml-rknn" sh -c "echo $GGML_BACKEND_PATH:$GGML_RKNN_LIBRARY" OUT said)
+  step_run(COMMAND "${tree}/bin/ggml-rknn" sh -c
+    "echo $GGML_BACKEND_PATH:$GGML_RKNN_LIBRARY:$LLAMA_ARG_FLASH_ATTN" OUT said)
   string(STRIP "${said}" said)
-  if(NOT said STREQUAL "${tree}/${LIBDIR}/libggml-rknn.so:${tree}/${LIBDIR}/librknnrt.so")
+  if(NOT said STREQUAL "${tree}/${LIBDIR}/libggml-rknn.so:${tree}/${LIBDIR}/librknnrt.so:on")
     message(FATAL_ERROR "ggml-rknn sets '${said}'")
   endif()
   step_run(COMMAND "${tree}/bin/ggml-rknn" "${tree}/bin/corelane" doctor OUT said)
