@@ -1,4 +1,5 @@
 """Tests on Debian's host: skipped, and said so, where it cannot be had or is another release than the tested one."""
+import functools
 import unittest
 
 import debian_host
@@ -7,13 +8,21 @@ import plugged
 TESTED = "0.27.0"
 
 
+@functools.cache
+def found():
+    """The host, or why it cannot be had: asked for once."""
+    try:
+        return debian_host.fetch(plugged.CACHE / "debian")
+    except debian_host.Unavailable as why:
+        return why
+
+
 class DebianCase(plugged.BackendOps, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        try:
-            cls.host = debian_host.fetch(plugged.CACHE / "debian")
-        except debian_host.Unavailable as why:
-            plugged.skip(cls, f"Debian's {debian_host.SUITE} cannot be had: {why}")
+        cls.host = found()
+        if isinstance(cls.host, debian_host.Unavailable):
+            plugged.skip(cls, f"Debian's {debian_host.SUITE} cannot be had: {cls.host}")
         if cls.host.version() != TESTED:
             plugged.skip(cls, f"{TESTED} is tested; this is ggml {cls.host.version()}, {cls('how_far').how_far()}")
 

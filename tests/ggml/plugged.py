@@ -25,7 +25,8 @@ class Built:
 
 def main():
     """usage: <test> <libggml-rknn.so> <librknnrt.so> <C++ compiler> [<unittest arguments>]"""
-    Built.plugin, Built.library, Built.compiler = sys.argv[1:4]
+    Built.plugin, Built.library = map(os.path.abspath, sys.argv[1:3])
+    Built.compiler = sys.argv[3]
     unittest.main(module="__main__", argv=[sys.argv[0], *sys.argv[4:]])
 
 
@@ -58,7 +59,7 @@ def run(command, folder=None, kind=Done, **environment):
         stats = pathlib.Path(place) / "stats"
         variables = {**os.environ, "GGML_BACKEND_PATH": Built.plugin, "GGML_RKNN_LIBRARY": Built.library,
                      "GGML_RKNN_STATS": str(stats), **environment}
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=1800,
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=3600,
                               env={name: value for name, value in variables.items() if value is not None},
                               stdin=subprocess.DEVNULL, check=False)
         return kind(done, json.loads(stats.read_text(encoding="utf-8")) if stats.exists() else None)
