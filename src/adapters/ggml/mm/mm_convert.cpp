@@ -124,16 +124,6 @@ constexpr auto kSigns = [] {
   return made;
 }();
 
-}  // namespace
-
-std::size_t rotation_block(std::size_t k) {
-  std::size_t block = 1;
-  while (block < kLongestBlock && k % (block * 2) == 0) block *= 2;
-  return block;
-}
-
-namespace {
-
 /// A butterfly of blocks shorter than a vector.
 void rotate_short(float* row, std::size_t count, std::size_t block, float norm) {
   for (std::size_t begin = 0; begin + block <= count; begin += block) {
@@ -209,12 +199,13 @@ MM_CLONES void round_all(const float* in, std::size_t count, float factor, std::
 
 }  // namespace
 
-void rotate(float* row, std::size_t count, std::size_t block) {
+void rotate(float* row, std::size_t count) {
+  std::size_t block = 1;
+  while (block < kLongestBlock && block * 2 <= count) block *= 2;
   const float norm = 1.0F / std::sqrt(static_cast<float>(block));
-  if (block < kWidth)
-    rotate_short(row, count, block, norm);
-  else
-    rotate_by_vectors(row, count, block, norm);
+  const auto blocks = block < kWidth ? rotate_short : rotate_by_vectors;
+  blocks(row, count, block, norm);
+  if (count % block != 0) blocks(row + count - block, block, block, norm);
 }
 
 float floats_to_int8(const float* in, std::size_t count, std::int8_t* out) {

@@ -10,14 +10,12 @@ namespace corelane::ggml {
 void floats_to_halves(const float* in, std::size_t count, std::uint16_t* out);
 void halves_to_floats(const std::uint16_t* in, std::size_t count, float* out);
 
-/// The length of the blocks that rotate() turns in a row of `k` elements: the largest power of two
-/// that divides k, at most 512.
-std::size_t rotation_block(std::size_t k);
-/// Multiplies each block of a row by fixed signs and the normalised Hadamard matrix, in place. Both
-/// are orthogonal: the product of two rows turned alike is that of the rows, while what int8 has no
-/// room for beside small elements is spread over its block: single large ones, and by the signs
-/// what all have in common.
-void rotate(float* row, std::size_t count, std::size_t block);
+/// Multiplies blocks of a row by fixed signs and the normalised Hadamard matrix, in place: blocks of
+/// 512, or of the largest power of two that fits, one after another; where that leaves a rest, one
+/// more block that ends with the row. All of it is orthogonal: the product of two rows turned alike
+/// is that of the rows, while what int8 has no room for beside small elements is spread over a
+/// block: single large ones, and by the signs what all have in common.
+void rotate(float* row, std::size_t count);
 
 /// Symmetric: out = round(in / scale), within 127; the scale is returned, 0 for a row of zeros. A
 /// row that is not finite gives a scale that is not, so that the products of the row are not

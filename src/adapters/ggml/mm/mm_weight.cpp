@@ -20,7 +20,7 @@ float fill_row(const float* row, MmType type, const MmTile& tile, float* scratch
   }
   std::copy(from, from + k, scratch);
   std::fill(scratch + k, scratch + padded, 0.0F);
-  rotate(scratch, padded, rotation_block(padded));
+  rotate(scratch, padded);
   return floats_to_int8(scratch, padded, static_cast<std::int8_t*>(out));
 }
 
