@@ -10,11 +10,11 @@ namespace corelane::ggml {
 void floats_to_halves(const float* in, std::size_t count, std::uint16_t* out);
 void halves_to_floats(const std::uint16_t* in, std::size_t count, float* out);
 
-/// Multiplies blocks of a row by fixed signs and the normalised Hadamard matrix, in place: blocks of
-/// 512, or of the largest power of two that fits, one after another; where that leaves a rest, one
-/// more block that ends with the row. All of it is orthogonal: the product of two rows turned alike
-/// is that of the rows, while what int8 has no room for beside small elements is spread over a
-/// block: single large ones, and by the signs what all have in common.
+/// Multiplies blocks of a row by fixed signs and the normalised Hadamard matrix, in place: blocks
+/// of 512, or of the largest power of two that fits, one after another; where that leaves a rest,
+/// one more block that ends with the row. All of it is orthogonal: the product of two rows turned
+/// alike is that of the rows, while what int8 has no room for beside small elements is spread over
+/// a block: single large ones, and by the signs what all have in common.
 void rotate(float* row, std::size_t count);
 
 /// Symmetric: out = round(in / scale), within 127; the scale is returned, 0 for a row of zeros. A

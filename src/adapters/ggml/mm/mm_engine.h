@@ -21,7 +21,8 @@ namespace corelane::ggml {
 struct MmOptions {
   int cores = 3;
   MmBudget budget;
-  std::size_t max_contexts = 256;
+  /// Of products. A weight whose context went for another's is packed anew at its next product.
+  std::size_t max_contexts = 1024;
   MmLimits limits;
 };
 

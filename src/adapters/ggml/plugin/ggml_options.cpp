@@ -74,6 +74,9 @@ PluginOptions read_options(std::vector<std::string>& complaints) {
       << 20;
   options.engine.budget.objects = static_cast<std::size_t>(
       number_of("GGML_RKNN_OBJECTS", 8, 1 << 20, default_objects(), complaints));
+  options.engine.max_contexts = static_cast<std::size_t>(
+      number_of("GGML_RKNN_CONTEXTS", 3, 1 << 20,
+                static_cast<std::int64_t>(options.engine.max_contexts), complaints));
   return options;
 }
 

@@ -499,11 +499,15 @@ TEST(PluginOptions, ValuesThatMeanNothingAreNamedAndLeftAtTheDefault) {
   setenv("GGML_RKNN_CORES", "seven", 1);
   setenv("GGML_RKNN_TYPE", "int4", 1);
   setenv("GGML_RKNN_DEVICE", "tpu", 1);
+  setenv("GGML_RKNN_CONTEXTS", "2", 1);
   std::vector<std::string> complaints;
   const PluginOptions options = read_options(complaints);
-  for (const char* name : {"GGML_RKNN_CORES", "GGML_RKNN_TYPE", "GGML_RKNN_DEVICE"}) unsetenv(name);
+  for (const char* name :
+       {"GGML_RKNN_CORES", "GGML_RKNN_TYPE", "GGML_RKNN_DEVICE", "GGML_RKNN_CONTEXTS"})
+    unsetenv(name);
   EXPECT_EQ(options.engine.cores, 3);
-  EXPECT_EQ(complaints.size(), 3U);
+  EXPECT_EQ(options.engine.max_contexts, 1024U);
+  EXPECT_EQ(complaints.size(), 4U);
   EXPECT_THAT(complaints, Each(HasSubstr("is used")));
 }
 
