@@ -112,23 +112,31 @@ namespace {
 
 constexpr std::size_t kLongestBlock = 512;
 
-/// Signs that spread every row of the Hadamard matrix evenly, the one of equal elements first of
-/// all: those of x0 x1 + x2 x3 + x4 x5 + x6 x7 in the bits of a place.
-constexpr auto kSigns = [] {
-  std::array<float, kLongestBlock> made{};
+using Signs = std::array<float, kLongestBlock>;
+
+/// By the number of pairs of neighbouring bits that are both set, of those in `pairs`.
+constexpr Signs signs_of(std::size_t pairs) {
+  Signs made{};
   for (std::size_t i = 0; i < kLongestBlock; ++i) {
     made[i] = 1;
-    for (std::size_t pairs = i & (i >> 1) & 0x55U; pairs != 0; pairs &= pairs - 1)
-      made[i] = -made[i];
+    for (std::size_t both = i & (i >> 1) & pairs; both != 0; both &= both - 1) made[i] = -made[i];
   }
   return made;
-}();
+}
+
+/// Spread every row of the Hadamard matrix evenly, the one of equal elements first of all: those of
+/// x0 x1 + x2 x3 + x4 x5 + x6 x7 in the bits of a place.
+constexpr Signs kSigns = signs_of(0x55);
+/// Of a last block, over elements that another one has turned: with the same signs it would gather
+/// again what that one has spread.
+constexpr Signs kLastSigns = signs_of(0xff);
 
 /// A butterfly of blocks shorter than a vector.
-void rotate_short(float* row, std::size_t count, std::size_t block, float norm) {
+void rotate_short(float* row, std::size_t count, std::size_t block, const Signs& signs) {
+  const float norm = 1.0F / std::sqrt(static_cast<float>(block));
   for (std::size_t begin = 0; begin + block <= count; begin += block) {
     float* at = row + begin;
-    for (std::size_t i = 0; i < block; ++i) at[i] *= kSigns[i];
+    for (std::size_t i = 0; i < block; ++i) at[i] *= signs[i];
     for (std::size_t half = 1; half < block; half *= 2)
       for (std::size_t i = 0; i < block; i += half * 2)
         for (std::size_t j = i; j < i + half; ++j) {
@@ -142,9 +150,11 @@ void rotate_short(float* row, std::size_t count, std::size_t block, float norm) 
 }
 
 /// The steps within a vector by exchanging its elements, the others vector by vector.
-MM_CLONES void rotate_by_vectors(float* row, std::size_t count, std::size_t block, float norm) {
+MM_CLONES void rotate_by_vectors(float* row, std::size_t count, std::size_t block,
+                                 const Signs& of_block) {
+  const float norm = 1.0F / std::sqrt(static_cast<float>(block));
   const std::size_t vectors = block / kWidth;
-  const auto* signs = reinterpret_cast<const Floats*>(kSigns.data());
+  const auto* signs = reinterpret_cast<const Floats*>(of_block.data());
   for (std::size_t begin = 0; begin + block <= count; begin += block) {
     auto* at = reinterpret_cast<Floats*>(row + begin);
     for (std::size_t i = 0; i < vectors; ++i) {
@@ -202,10 +212,9 @@ MM_CLONES void round_all(const float* in, std::size_t count, float factor, std::
 void rotate(float* row, std::size_t count) {
   std::size_t block = 1;
   while (block < kLongestBlock && block * 2 <= count) block *= 2;
-  const float norm = 1.0F / std::sqrt(static_cast<float>(block));
   const auto blocks = block < kWidth ? rotate_short : rotate_by_vectors;
-  blocks(row, count, block, norm);
-  if (count % block != 0) blocks(row + count - block, block, block, norm);
+  blocks(row, count, block, kSigns);
+  if (count % block != 0) blocks(row + count - block, block, block, kLastSigns);
 }
 
 float floats_to_int8(const float* in, std::size_t count, std::int8_t* out) {

@@ -11,6 +11,8 @@ constexpr std::int64_t kEnoughElements = std::int64_t{1} << 24;
 /// Of small ones; a host's graph has room for 2048 nodes.
 constexpr std::size_t kEnoughWeights = 128;
 constexpr int kRounds = 3;
+/// Of the CPU's time: near ties stay there, since rounds that were disturbed make them.
+constexpr double kClearlyLess = 0.85;
 
 }  // namespace
 
@@ -46,14 +48,15 @@ bool FewRows::measure(const State& state) const {
     npu = round == 1 ? with_npu : std::min(npu, with_npu);
     cpu = round == 1 ? with_cpu : std::min(cpu, with_cpu);
   }
+  const bool to_npu = npu < cpu * kClearlyLess;
   char line[200];
   std::snprintf(line, sizeof line,
                 "one row with %zu weights: NPU %.2f ms, CPU %.2f ms; fewer rows than 8 %s; "
                 "GGML_RKNN_MIN_ROWS overrides this",
                 state.weights.size(), npu * 1e3, cpu * 1e3,
-                npu < cpu ? "go to the NPU" : "stay on the CPU");
+                to_npu ? "go to the NPU" : "stay on the CPU");
   told_(line);
-  return npu < cpu;
+  return to_npu;
 }
 
 void FewRows::forget_weights() {

@@ -412,6 +412,11 @@ TEST_F(FewRowsOf, TheyStayOnACpuThatIsQuicker) {
   EXPECT_THAT(told_[0], HasSubstr("stay on the CPU"));
 }
 
+TEST_F(FewRowsOf, ANearTieStaysOnTheCpu) {
+  EXPECT_FALSE(rows(speed(0.9), speed(1)).go_to_npu(weight(4096)));
+  EXPECT_TRUE(rows(speed(0.8), speed(1)).go_to_npu(weight(4096)));
+}
+
 TEST_F(FewRowsOf, ASmallModelIsMeasuredWhenItsFirstWeightComesAgain) {
   FewRows few = rows(speed(1), speed(2));
   const abi::Tensor first = weight(64);
