@@ -93,7 +93,8 @@ std::shared_ptr<MmWeight> MmEngine::make(const MmMatrix& b, MmType type,
 std::shared_ptr<MmWeight> MmEngine::prepare(const MmMatrix& b, MmType type,
                                             const std::shared_ptr<MmMemory>& block,
                                             std::size_t offset) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::timed_mutex> lock(mutex_);
+  if (stopped_) return nullptr;
   const Span span(figures_.prepare_time);
   auto weight = make(b, type, block, offset);
   if (weight == nullptr)
@@ -107,18 +108,23 @@ std::shared_ptr<MmWeight> MmEngine::prepare(const MmMatrix& b, MmType type,
 }
 
 void MmEngine::release(const std::shared_ptr<MmWeight>& weight) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::timed_mutex> lock(mutex_);
   for (const auto& memory : weight->tiles) pool_.forget(*memory);
   figures_.copied_bytes -= weight->copied;
 }
 
 void MmEngine::take_single_rows() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::timed_mutex> lock(mutex_);
   pool_.set_buckets(row_buckets(true, options_.limits));
 }
 
+void MmEngine::stop(std::chrono::milliseconds patience) {
+  const std::unique_lock<std::timed_mutex> lock(mutex_, patience);
+  if (lock.owns_lock()) stopped_ = true;
+}
+
 void MmEngine::begin_group() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::timed_mutex> lock(mutex_);
   a_.forget();
 }
 
@@ -230,21 +236,21 @@ bool MmEngine::multiply(const MmMatrix& a, const MmWeight& b, float* c, std::siz
 }
 
 MmFigures MmEngine::figures() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::timed_mutex> lock(mutex_);
   MmFigures figures = figures_;
   figures.conversions = a_.conversions();
   return figures;
 }
 
 std::size_t MmEngine::contexts() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::timed_mutex> lock(mutex_);
   return pool_.contexts();
 }
 
 MmEngine::Products::Products(MmEngine& engine, const MmMatrix& b, MmType type,
                              const MmWeight* weight)
     : engine_(engine), lock_(engine.mutex_), b_(b), weight_(weight) {
-  if (weight_ != nullptr) return;
+  if (weight_ != nullptr || engine_.stopped_) return;
   const Span span(engine_.figures_.prepare_time);
   if (engine_.stage(b, type))
     weight_ = &engine_.staged_;
@@ -256,7 +262,8 @@ MmEngine::Products::Products(MmEngine& engine, const MmMatrix& b, MmType type,
 
 bool MmEngine::Products::multiply(const MmMatrix& a, float* c, std::size_t c_row_bytes) {
   ++engine_.figures_.products;
-  const bool done = weight_ != nullptr && engine_.multiply(a, *weight_, c, c_row_bytes);
+  const bool done =
+      weight_ != nullptr && !engine_.stopped_ && engine_.multiply(a, *weight_, c, c_row_bytes);
   if (!done) {
     ++engine_.figures_.failed;
     const Span span(engine_.figures_.failed_time);

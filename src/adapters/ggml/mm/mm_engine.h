@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -60,6 +61,9 @@ class MmEngine {
   void take_single_rows();
   /// Any matrix of the host's may have changed since the products before, but for weights.
   void begin_group();
+  /// Waits for the product that runs, at most for `patience`; those to come are computed on the
+  /// CPU. For the end of a process, when libraries below take down what products use.
+  void stop(std::chrono::milliseconds patience);
   /// Before the bytes of the weight change or go.
   void release(const std::shared_ptr<MmWeight>& weight);
 
@@ -90,7 +94,8 @@ class MmEngine {
   const MmOptions options_;
   const std::shared_ptr<MmDevice> device_;
   const std::function<void(const std::string&)> told_;
-  mutable std::mutex mutex_;
+  mutable std::timed_mutex mutex_;
+  bool stopped_ = false;
   MmPool pool_;
   MmRows a_;
   std::vector<std::shared_ptr<MmMemory>> c_;  ///< One for each stream of the device.
@@ -111,7 +116,7 @@ class MmEngine::Products {
 
  private:
   MmEngine& engine_;
-  const std::lock_guard<std::mutex> lock_;
+  const std::lock_guard<std::timed_mutex> lock_;
   const MmMatrix& b_;
   const MmWeight* weight_;
 };

@@ -213,6 +213,19 @@ TEST_F(Engine, RowsThatMayHaveChangedAreConvertedAnew) {
   EXPECT_LT(error_of(own, b.view, c, 64), 1e-6) << "written by a product";
 }
 
+TEST_F(Engine, OnceStoppedItComputesOnTheCpuAlone) {
+  open();
+  const auto a = random_matrix(20, 64, RowForm::kFloats, 3);
+  const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
+  const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6);
+  engine_->stop(std::chrono::seconds(60));
+  const int creates = TestLibrary::creates;
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get(), false), 1e-10);
+  EXPECT_LT(product(a.view, b.view, MmType::kInt8, nullptr, false), 1e-10);
+  EXPECT_EQ(TestLibrary::creates, creates);
+}
+
 TEST_F(Engine, ThreadsTakeTurns) {
   open();
   const auto b = random_matrix(64, 96, RowForm::kHalves, 4);

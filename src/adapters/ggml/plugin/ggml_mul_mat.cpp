@@ -1,6 +1,9 @@
 /// MUL_MAT: dst[i13][i12] (M, N) = src1[i13][i12] (M, K) x src0[i13 / r3][i12 / r2] (N, K), all row
 /// by row.
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "adapters/ggml/plugin/ggml_plugin.h"
 
@@ -104,6 +107,15 @@ void trace(const abi::Tensor& node, MmType type, bool weight, bool on_npu) {
                               (weight ? ", weight" : "") + (on_npu ? "" : ", computed on the CPU"));
 }
 
+/// exit() may come while another thread computes. The libraries below make some of their statics at
+/// their first product of a type: a function that is registered after that is called before they
+/// go.
+void stop_at_exit(MmType type) {
+  static std::once_flag registered[2];
+  std::call_once(registered[type == MmType::kF16 ? 0 : 1],
+                 [] { std::atexit([] { plugin().engine->stop(std::chrono::seconds(2)); }); });
+}
+
 /// B is brought to the NPU once for all the matrices that it is multiplied with.
 void compute(const abi::Tensor& node, bool counted) {
   const HostFunctions& call = plugin().host->call;
@@ -128,6 +140,7 @@ void compute(const abi::Tensor& node, bool counted) {
                                              static_cast<std::size_t>(j2) * node.nb[2] +
                                              static_cast<std::size_t>(j3) * node.nb[3]);
           const bool on_npu = products.multiply(matrix_of(a, a_traits, j2, j3), c, node.nb[1]);
+          stop_at_exit(used);
           if (!counted) continue;
           plugin().stats.offloaded(weight != nullptr);
           if (plugin().options.trace) trace(node, used, weight != nullptr, on_npu);
