@@ -93,7 +93,7 @@ std::shared_ptr<MmWeight> MmEngine::make(const MmMatrix& b, MmType type,
 std::shared_ptr<MmWeight> MmEngine::prepare(const MmMatrix& b, MmType type,
                                             const std::shared_ptr<MmMemory>& block,
                                             std::size_t offset) {
-  const std::lock_guard<std::timed_mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (stopped_) return nullptr;
   const Span span(figures_.prepare_time);
   auto weight = make(b, type, block, offset);
@@ -108,23 +108,28 @@ std::shared_ptr<MmWeight> MmEngine::prepare(const MmMatrix& b, MmType type,
 }
 
 void MmEngine::release(const std::shared_ptr<MmWeight>& weight) {
-  const std::lock_guard<std::timed_mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& memory : weight->tiles) pool_.forget(*memory);
   figures_.copied_bytes -= weight->copied;
 }
 
 void MmEngine::take_single_rows() {
-  const std::lock_guard<std::timed_mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   pool_.set_buckets(row_buckets(true, options_.limits));
 }
 
 void MmEngine::stop(std::chrono::milliseconds patience) {
-  const std::unique_lock<std::timed_mutex> lock(mutex_, patience);
+  const auto until = std::chrono::steady_clock::now() + patience;
+  std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+  while (!lock.owns_lock() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    (void)lock.try_lock();
+  }
   if (lock.owns_lock()) stopped_ = true;
 }
 
 void MmEngine::begin_group() {
-  const std::lock_guard<std::timed_mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   a_.forget();
 }
 
@@ -236,14 +241,14 @@ bool MmEngine::multiply(const MmMatrix& a, const MmWeight& b, float* c, std::siz
 }
 
 MmFigures MmEngine::figures() const {
-  const std::lock_guard<std::timed_mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   MmFigures figures = figures_;
   figures.conversions = a_.conversions();
   return figures;
 }
 
 std::size_t MmEngine::contexts() const {
-  const std::lock_guard<std::timed_mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return pool_.contexts();
 }
 

@@ -94,7 +94,7 @@ class MmEngine {
   const MmOptions options_;
   const std::shared_ptr<MmDevice> device_;
   const std::function<void(const std::string&)> told_;
-  mutable std::timed_mutex mutex_;
+  mutable std::mutex mutex_;
   bool stopped_ = false;
   MmPool pool_;
   MmRows a_;
@@ -116,7 +116,7 @@ class MmEngine::Products {
 
  private:
   MmEngine& engine_;
-  const std::lock_guard<std::timed_mutex> lock_;
+  const std::lock_guard<std::mutex> lock_;
   const MmMatrix& b_;
   const MmWeight* weight_;
 };
