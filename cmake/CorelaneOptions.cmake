@@ -35,4 +35,4 @@ set(CORELANE_TEST_ENVIRONMENT
   "ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1"
   "LSAN_OPTIONS=use_tls=0:suppressions=${PROJECT_SOURCE_DIR}/tools/sanitizers/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1"
-  "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/sanitizers/tsan.supp:history_size=4")
+  "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/sanitizers/tsan.supp:history_size=4:allocator_may_return_null=1")
