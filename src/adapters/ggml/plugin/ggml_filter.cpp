@@ -35,7 +35,8 @@ bool Filter::parse(const std::string& text, Filter& filter, std::string& why) {
     }
     return true;
   } catch (const nlohmann::json::exception& failure) {
-    why = std::string("GGML_RKNN_FILTER is no list of pairs (") + failure.what() + ")";
+    why = std::string(R"(expected {"pairs": [...]}, sizes as numbers and names as texts ()") +
+          failure.what() + ")";
     return false;
   }
 }
@@ -48,7 +49,9 @@ bool Filter::read(const std::string& path, Filter& filter, std::string& why) {
     why = "GGML_RKNN_FILTER=" + path + " cannot be read";
     return false;
   }
-  return parse(text.str(), filter, why);
+  if (parse(text.str(), filter, why)) return true;
+  why = "GGML_RKNN_FILTER=" + path + ": " + why;
+  return false;
 }
 
 bool Filter::passes(const abi::Tensor& node) const {

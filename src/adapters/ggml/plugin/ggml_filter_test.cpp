@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "adapters/ggml/plugin/testing/fake_host.h"
 
@@ -50,18 +51,25 @@ TEST(PluginFilter, WhatIsLeftOutMeansAny) {
   EXPECT_FALSE(passes(R"({"pairs": []})", 64, 320, 7, "x"));
 }
 
-TEST(PluginFilter, WhatIsNoListIsNamed) {
+TEST(PluginFilter, AnotherTextIsRefusedWithWhatIsExpected) {
   for (const char* text :
        {"", "[]", "{}", R"({"pairs": [{"src0": {"row": "x"}}]})", "{\"pairs\": 3"}) {
     Filter filter;
     std::string why;
     EXPECT_FALSE(Filter::parse(text, filter, why)) << text;
-    EXPECT_THAT(why, testing::StartsWith("GGML_RKNN_FILTER is no list of pairs"));
+    EXPECT_THAT(why, testing::StartsWith(R"(expected {"pairs": [...]})"));
   }
-  Filter filter;
-  std::string why;
-  EXPECT_FALSE(Filter::read("/nowhere/filter.json", filter, why));
-  EXPECT_THAT(why, testing::HasSubstr("/nowhere/filter.json"));
+}
+
+TEST(PluginFilter, AFileThatDoesNotServeIsNamed) {
+  const std::string file = testing::TempDir() + "filter.json";
+  std::ofstream(file) << "[]";
+  for (const std::string& path : {std::string("/nowhere/filter.json"), file}) {
+    Filter filter;
+    std::string why;
+    EXPECT_FALSE(Filter::read(path, filter, why));
+    EXPECT_THAT(why, testing::StartsWith("GGML_RKNN_FILTER=" + path));
+  }
 }
 
 }  // namespace

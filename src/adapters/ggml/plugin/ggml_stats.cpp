@@ -1,5 +1,7 @@
 #include "adapters/ggml/plugin/ggml_stats.h"
 
+#include <nlohmann/json.hpp>
+
 namespace corelane::ggml {
 namespace {
 
@@ -7,34 +9,31 @@ constexpr const char* kReasons[] = {"yes",    "operator",    "hint",     "precis
                                     "layout", "not_weights", "few_rows", "filter",    "memory"};
 static_assert(sizeof kReasons / sizeof *kReasons == static_cast<int>(Answer::kCount));
 
-void add(std::string& text, const char* name, std::uint64_t value) {
-  if (text.back() != '{') text += ", ";
-  text += "\"" + std::string(name) + "\": " + std::to_string(value);
-}
-
 }  // namespace
 
 std::string Stats::json(const MmEngine* engine) const {
   const MmFigures figures = engine != nullptr ? engine->figures() : MmFigures{};
-  std::string text = "{\"backend\": \"RKNN\", \"offloaded\": {";
-  add(text, "weights", weights_.load());
-  add(text, "other", others_.load());
-  text += "}, \"asked\": {";
+  nlohmann::ordered_json asked;
   for (int i = 0; i < static_cast<int>(Answer::kCount); ++i)
-    add(text, kReasons[i], answers_[i].load());
-  text += "}, \"products\": {";
-  add(text, "all", figures.products);
-  add(text, "failed", figures.failed);
-  text += "}, \"bytes\": {";
-  add(text, "copied", figures.copied_bytes);
-  add(text, "allocated", engine != nullptr ? engine->allocated() : 0);
-  text += "}, \"microseconds\": {";
-  add(text, "convert", figures.convert_time / 1000);
-  add(text, "prepare", figures.prepare_time / 1000);
-  add(text, "run", figures.run_time / 1000);
-  add(text, "finish", figures.finish_time / 1000);
-  add(text, "failed", figures.failed_time / 1000);
-  return text + "}}";
+    asked[kReasons[i]] = answers_[i].load();
+  return nlohmann::ordered_json{
+      {"backend", "RKNN"},
+      {"offloaded", {{"weights", weights_.load()}, {"other", others_.load()}}},
+      {"asked", asked},
+      {"products",
+       {{"all", figures.products},
+        {"failed", figures.failed},
+        {"conversions", figures.conversions}}},
+      {"bytes",
+       {{"copied", figures.copied_bytes},
+        {"allocated", engine != nullptr ? engine->allocated() : 0}}},
+      {"microseconds",
+       {{"convert", figures.convert_time / 1000},
+        {"prepare", figures.prepare_time / 1000},
+        {"run", figures.run_time / 1000},
+        {"finish", figures.finish_time / 1000},
+        {"failed", figures.failed_time / 1000}}}}
+      .dump();
 }
 
 }  // namespace corelane::ggml
