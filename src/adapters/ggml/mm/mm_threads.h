@@ -25,9 +25,10 @@ inline std::int64_t row_parts(int threads, std::int64_t count) {
 template <class Body>
 void for_rows(int threads, std::int64_t count, Body&& body) {
   const std::int64_t parts = row_parts(threads, count);
+  if (parts == 1) return body(std::size_t{0}, std::int64_t{0}, count);
   const std::int64_t step = (count + parts - 1) / parts;
 #ifdef _OPENMP
-#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1) if (parts > 1)
+#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
 #endif
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t begin = std::min(count, part * step);
@@ -37,11 +38,13 @@ void for_rows(int threads, std::int64_t count, Body&& body) {
 }
 
 /// body(index) for each index below `count`, all at the same time where there are threads for it.
-/// `body` must not throw.
+/// `body` must not throw. A single one runs outside of OpenMP: inside, a library that uses it, too,
+/// would start threads anew for each call in place of taking those of the pool.
 template <class Body>
 void for_each_of(std::size_t count, Body&& body) {
+  if (count == 1) return body(std::size_t{0});
 #ifdef _OPENMP
-#pragma omp parallel for num_threads(static_cast<int>(count)) schedule(static, 1) if (count > 1)
+#pragma omp parallel for num_threads(static_cast<int>(count)) schedule(static, 1)
 #endif
   for (std::size_t index = 0; index < count; ++index) body(index);
 }
