@@ -20,7 +20,8 @@ from rknn_support import (MEAN, STD, ToolkitCase, cosine, detection, layout, nor
 class Int8(ToolkitCase):
     def check(self, model, height, width, likeness, **config):
         """The program against onnxruntime on the same quantized network: as near to it as onnxruntime is to
-        itself without optimisations, which round elsewhere; and as near to the float model as it is."""
+        itself without optimisations, which round elsewhere; and as near to the float model as it is. On CPUs with
+        AMX onnxruntime rounds alike in both, so that no farther from the float model serves, too."""
         rknn = self.built(model, self.pictures(height, width), mean_values=[MEAN], std_values=[STD],
                           load={"input_size_list": [[1, 3, height, width]]}, **config)
         path = self.exported(rknn, "q.rknn")
@@ -37,11 +38,16 @@ class Int8(ToolkitCase):
             for found, same, plain, exact, described in rows:
                 step = described["quant"]["scales"][0] if described["quant"] else 1 / 255
                 allowed = 1.5 * self.share(same, plain, step) + 0.02
-                self.assertLessEqual(self.share(found, same, step), allowed)
+                if self.distance(found, exact) > 1.1 * self.distance(same, exact):
+                    self.assertLessEqual(self.share(found, same, step), allowed)
                 self.assertGreaterEqual(cosine(found, exact), cosine(same, exact) - 0.02)
                 self.assertGreaterEqual(cosine(found, exact), likeness)
                 answers.append((found, exact))
         return answers
+
+    @staticmethod
+    def distance(one, other):
+        return float(np.abs(one - other).mean())
 
     @staticmethod
     def share(one, other, step):
