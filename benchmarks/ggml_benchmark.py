@@ -89,7 +89,7 @@ def compare(name, speeds, stats, others, target):
 
 def lost(name, stats):
     """The share of a prompt that converting rows and results takes. A process computes two: to warm up, and timed."""
-    parts = {part: np.array([one[part] / 2 for one in stats]) for part in ("convert", "finish", "run")}
+    parts = {part: np.array([one[part] / 2 for one in stats]) for part in ("convert", "finish")}
     prompt = np.array([one["timed"] for one in stats])
     share = interval((parts["convert"] + parts["finish"]) / prompt, np.random.default_rng(1))
     word = verdict(share[1], share[2], LOST, at_most=True)
