@@ -37,15 +37,15 @@ bool MmRows::convert(const MmMatrix& a, std::int64_t first, std::int64_t rows, s
   memory_->written();
   ++conversions_;
   key_ = key;
-  source_ = a.row(first);
-  source_bytes_ = static_cast<std::size_t>(rows) * a.row_bytes;
   return true;
 }
 
 void MmRows::written(const void* begin, std::size_t bytes) {
-  const auto ours = reinterpret_cast<std::uintptr_t>(source_);
+  const auto& [first, row_bytes, form, rows, bucket, k0, k, padded_k, type] = key_;
+  const auto ours = reinterpret_cast<std::uintptr_t>(first);
   const auto theirs = reinterpret_cast<std::uintptr_t>(begin);
-  if (ours < theirs + bytes && theirs < ours + source_bytes_) forget();
+  const std::size_t read = static_cast<std::size_t>(rows) * row_bytes;
+  if (ours < theirs + bytes && theirs < ours + read) forget();
 }
 
 bool grow(MmDevice& device, std::shared_ptr<MmMemory>& memory, std::size_t bytes) {

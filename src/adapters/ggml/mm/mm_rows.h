@@ -43,14 +43,12 @@ class MmRows {
   std::shared_ptr<MmMemory> memory_;
   std::vector<float> scales_;
   std::vector<float> scratch_;
-  Key key_;                       ///< Its first byte is null where nothing is kept.
-  const void* source_ = nullptr;  ///< The bytes that were read, while the key is there.
-  std::size_t source_bytes_ = 0;
+  Key key_;  ///< Its first byte is null where nothing is kept.
   std::uint64_t conversions_ = 0;
 };
 
-/// Makes `memory` hold at least `bytes`. Whoever has the old memory keeps it until then: it grows
-/// in few steps. False, and `memory` null, where there is no room.
+/// Replaces `memory` where it holds fewer than `bytes`, by a power of two, since contexts keep the
+/// old one until they bind the new one. False, and `memory` null, where there is no room.
 bool grow(MmDevice& device, std::shared_ptr<MmMemory>& memory, std::size_t bytes);
 
 }  // namespace corelane::ggml
