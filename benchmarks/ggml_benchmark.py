@@ -9,7 +9,6 @@ host picks a CPU backend with BF16 or AMX, all is measured a second time against
 NPU library held to the same. Exit status 3: the host cannot be had here, and why.
 """
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -19,7 +18,7 @@ import tempfile
 import numpy as np
 
 import llama_bench
-from ratio import interval, verdict
+from ratio import interval, verdict, write
 
 import debian_host  # On the path that llama_bench adds.
 import make_model
@@ -165,11 +164,7 @@ def main() -> int:
         except llama_bench.WrongRun as why:
             say(f"ggml: {why}")
             return 1
-    text = json.dumps(report, indent=2)
-    if a.out:
-        pathlib.Path(a.out).write_text(text + "\n")
-    else:
-        print(text)
+    write(report, a.out)
     return 0
 
 

