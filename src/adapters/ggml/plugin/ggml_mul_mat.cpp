@@ -1,9 +1,11 @@
 /// MUL_MAT: dst[i13][i12] (M, N) = src1[i13][i12] (M, K) x src0[i13 / r3][i12 / r2] (N, K), all row
 /// by row.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
+#include <iterator>
 #include <mutex>
+#include <string_view>
 
 #include "adapters/ggml/plugin/ggml_plugin.h"
 
@@ -20,15 +22,29 @@ bool has_rows(const abi::Tensor& tensor, const abi::TypeTraits& traits) {
   return tensor.nb[0] == traits.type_size && tensor.ne[0] % traits.blck_size == 0;
 }
 
+/// The matrix that gives each token of the vocabulary its likelihood, by the names that llama.cpp
+/// and whisper.cpp give it.
+bool is_vocabulary(const abi::Tensor& tensor) {
+  static constexpr std::string_view kNames[] = {"output.weight", "token_embd.weight",
+                                                "decoder.token_embedding.weight"};
+  return std::find(std::begin(kNames), std::end(kNames), tensor.name) != std::end(kNames);
+}
+
+/// The rounding of int8 in the product with the vocabulary goes straight into the choice of the
+/// token, where later layers cannot even it out. ggml's own quantizer keeps more bits there, too.
+bool keeps_bits(const abi::Tensor& tensor, const abi::TypeTraits& traits) {
+  return plugin().options.type == TypePolicy::kAuto && traits.is_quantized && is_vocabulary(tensor);
+}
+
 /// Whether the policy knows the type of a first matrix, and what it becomes.
-bool type_for(int type, const abi::TypeTraits& traits, MmType& result) {
+bool type_for(const abi::Tensor& b, const abi::TypeTraits& traits, MmType& result) {
   const TypePolicy policy = plugin().options.type;
-  result = policy == TypePolicy::kF16    ? MmType::kF16
-           : policy == TypePolicy::kInt8 ? MmType::kInt8
-           : type == abi::kTypeF16       ? MmType::kF16
-                                         : MmType::kInt8;
-  if (type == abi::kTypeF16) return true;
-  if (type == abi::kTypeF32 || type == abi::kTypeBF16) return policy == TypePolicy::kF16;
+  result = policy == TypePolicy::kF16                         ? MmType::kF16
+           : policy == TypePolicy::kInt8                      ? MmType::kInt8
+           : b.type == abi::kTypeF16 || keeps_bits(b, traits) ? MmType::kF16
+                                                              : MmType::kInt8;
+  if (b.type == abi::kTypeF16) return true;
+  if (b.type == abi::kTypeF32 || b.type == abi::kTypeBF16) return policy == TypePolicy::kF16;
   return traits.is_quantized && traits.to_float != nullptr;
 }
 
@@ -51,6 +67,9 @@ MmMatrix matrix_of(const abi::Tensor& tensor, const abi::TypeTraits& traits, std
 bool enough_rows(const abi::Tensor& weight, std::int64_t rows) {
   const std::int64_t least = plugin().options.min_rows;
   if (least > 0) return rows >= least;
+  // As float16 it is more to read than as the host has it.
+  const abi::TypeTraits& traits = *plugin().host->call.get_type_traits(weight.type);
+  if (rows < kFewRows && keeps_bits(weight, traits)) return false;
   const bool single = weight.ne[2] * weight.ne[3] == 1 && weight.data != nullptr;
   return rows >= kFewRows || (single && plugin().few_rows->go_to_npu(weight));
 }
@@ -85,7 +104,7 @@ Answer can_compute(const abi::Tensor& node) {
   const abi::Tensor& a = *node.src[1];
   const abi::TypeTraits& traits = *host.call.get_type_traits(b.type);
   MmType type;
-  if (!type_for(b.type, traits, type) || node.type != abi::kTypeF32 ||
+  if (!type_for(b, traits, type) || node.type != abi::kTypeF32 ||
       (a.type != abi::kTypeF32 && a.type != abi::kTypeF16))
     return Answer::kType;
   const std::int32_t coarsest = node.op_params[3];
@@ -125,7 +144,7 @@ void compute(const abi::Tensor& node, bool counted) {
   const abi::TypeTraits& a_traits = *call.get_type_traits(a.type);
   MmType type;
   if (node.ne[0] * node.ne[1] * node.ne[2] * node.ne[3] == 0) return;
-  type_for(b.type, b_traits, type);
+  type_for(b, b_traits, type);
   const std::int64_t r2 = a.ne[2] / b.ne[2];
   const std::int64_t r3 = a.ne[3] / b.ne[3];
   for (std::int64_t i3 = 0; i3 < b.ne[3]; ++i3)

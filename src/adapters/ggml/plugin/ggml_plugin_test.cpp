@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -254,6 +255,25 @@ TEST_F(Plugged, QuantizedWeightsBecomeInt8ByRow) {
   meant.form = RowForm::kOther;
   meant.reader = plugin().host->call.get_type_traits(kFakeBlocks)->to_float;
   EXPECT_LT(computed(weights, meant), 5e-4);
+}
+
+TEST_F(Plugged, AQuantizedVocabularyKeepsItsBits) {
+  for (const char* name : {"output.weight", "token_embd.weight", "blk.0.ffn_up.weight"}) {
+    SCOPED_TRACE(name);
+    abi::Tensor weights = fake_tensor(kFakeBlocks, kColumns, kRows);
+    std::strcpy(weights.name, name);
+    const bool vocabulary = std::string_view(name).find("ffn") == std::string_view::npos;
+    abi::Tensor activations = fake_tensor(abi::kTypeF32, kColumns, kTokens);
+    abi::Tensor node = fake_product(weights, activations);
+    node.op_params[3] = abi::kPrecisionF16;
+    EXPECT_EQ(supported(node), vocabulary) << "its activations stay float16";
+
+    const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+    place(weights, ours);
+    EXPECT_TRUE(supported(fake_product(weights, activations)));
+    activations = fake_tensor(abi::kTypeF32, kColumns, 1);
+    EXPECT_FALSE(supported(fake_product(weights, activations))) << "a single row";
+  }
 }
 
 TEST_F(Plugged, AnOperatorThatItDoesNotHaveFailsTheGraphAndIsNamed) {
