@@ -100,23 +100,30 @@ class Conformance : public testing::Test {
     EXPECT_TRUE(completion.has_value()) << completion.error().to_string();
     return completion.has_value() ? *completion : nullptr;
   }
-  /// A slow job that has the core and runs.
-  std::shared_ptr<Completion> occupy(CoreSet cores) {
+  /// A slow job.
+  Submission slow_job(const CoreSet& cores) {
     if (slow_ == nullptr) slow_ = prepare(driver().image_slow());
-    return submit(job_of(slow_, cores));
+    return job_of(slow_, cores);
   }
-  /// Submits all while core 0 is occupied. On a busy machine the occupying job may end before the
-  /// last one is in; then all is done again.
+  /// A slow job that has the cores and runs.
+  std::shared_ptr<Completion> occupy(const CoreSet& cores) { return submit(slow_job(cores)); }
   std::vector<std::shared_ptr<Completion>> submit_while_core_0_is_busy(
       const std::vector<std::pair<Submission, std::shared_ptr<Queue>>>& made) {
+    return submit_while_busy(CoreSet::of({0}), made);
+  }
+  /// Submits all while the cores are occupied by one job. On a busy machine that job may end before
+  /// the last one is in; then all is done again.
+  std::vector<std::shared_ptr<Completion>> submit_while_busy(
+      const CoreSet& held, const std::vector<std::pair<Submission, std::shared_ptr<Queue>>>& made) {
     for (int attempt = 0; attempt < 20; ++attempt) {
-      const auto blocker = occupy(CoreSet::of({0}));
+      const auto blocker = occupy(held);
       std::vector<std::shared_ptr<Completion>> jobs;
       for (const auto& [submission, queue] : made) jobs.push_back(*queue->submit(submission));
       if (!blocker->done()) return jobs;
       for (const auto& job : jobs) job->wait_released();
     }
-    ADD_FAILURE() << "core 0 was never occupied while " << made.size() << " jobs were submitted";
+    ADD_FAILURE() << "cores " << held.to_string() << " were never occupied while " << made.size()
+                  << " jobs were submitted";
     return {};
   }
   std::size_t cores() const { return device_->info().cores.size(); }
