@@ -1,0 +1,359 @@
+#include "runtime/set/set_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/fork.h"
+#include "base/guard.h"
+#include "base/later.h"
+#include "corelane/device/device.h"
+
+namespace corelane::runtime {
+namespace {
+
+constexpr std::size_t kMostHandles = 65536;
+constexpr std::uint32_t kMostRetries = 100;
+/// For so long a thread that waits for ever looks out for others that may release a handle.
+constexpr Duration kLonely = std::chrono::seconds(2);
+
+Status check_options(const Program& program, const SetOptions& options) {
+  if (options.size == 0 || options.activations == 0 || options.size > kMostHandles ||
+      options.activations > kMostHandles / options.size)
+    return error(Code::kInvalidArgument,
+                 "a set of {} handles for each of {} activations; there are 1 to {} in all",
+                 options.size, options.activations, kMostHandles);
+  if (options.attempt_time && *options.attempt_time < Duration{0})
+    return error(Code::kInvalidArgument, "the time of an attempt is {} ns; 0 or more is allowed",
+                 options.attempt_time->count());
+  if (options.retries > kMostRetries)
+    return error(Code::kInvalidArgument, "{} retries; at most {} are allowed", options.retries,
+                 kMostRetries);
+  if (options.priority < -128 || options.priority > 127)
+    return error(Code::kInvalidArgument, "priority {}; -128 to 127 are allowed", options.priority);
+  CORELANE_TRY(options.cores.check(program.device()->info().cores.size()));
+  for (const std::string& name : options.partial_inputs) {
+    std::string known;
+    for (const IoEntry& input : program.description().inputs)
+      known += (known.empty() ? "'" : ", '") + input.desc.name + "'";
+    if (known.find("'" + name + "'") == std::string::npos)
+      return error(Code::kInvalidArgument, "partial_inputs names '{}'; the inputs are {}", name,
+                   known.empty() ? "none" : known)
+          .with(Detail::kGiven, name)
+          .with(Detail::kAllowed, known);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<SetCore>> SetCore::create(const Program& program,
+                                                 const SetOptions& options) {
+  if (program.device() == nullptr)
+    return error(Code::kWrongState, "a set needs a program that is loaded; see Program::load");
+  CORELANE_TRY(check_options(program, options));
+  std::shared_ptr<SetCore> core(new SetCore(program, options));
+  for (Item& item : core->items_) {
+    CORELANE_ASSIGN(item.context, program.new_context());
+    item.status = error(Code::kWrongState, "this handle has not been submitted");
+  }
+  return core;
+}
+
+SetCore::SetCore(const Program& program, SetOptions options)
+    : program_(program),
+      options_(std::move(options)),
+      clock_(program.device()->clock()),
+      process_(fork_count()),
+      table_(options_.size * options_.activations, options_.in_order),
+      items_(options_.size * options_.activations) {}
+
+Status SetCore::check_process() const {
+  if (fork_count() == process_) return {};
+  return error(Code::kWrongState,
+               "this inference set was made before fork(); its threads do not exist in the child: "
+               "open the device and make a set there");
+}
+
+Status SetCore::check(const SetHandle& handle) const {
+  CORELANE_TRY(check_process());
+  if (handle.core_.get() == this) return {};
+  return error(Code::kInvalidArgument, "the handle is of {} set; use one that this set gave",
+               handle.core_ == nullptr ? "no" : "another");
+}
+
+Status SetCore::ended() const {
+  return error(Code::kCancelled, "the inference set of program '{}' was shut down",
+               program_.description().name);
+}
+
+/// One thread that acquires, and collects later, waits for itself once all handles are out.
+void SetCore::note_user() {
+  const std::thread::id me = std::this_thread::get_id();
+  if (user_ == std::thread::id()) user_ = me;
+  if (user_ != me) many_users_ = true;
+}
+
+bool SetCore::nobody_else_acts() const {
+  return !many_users_ && table_.figures().in_flight == 0 && deliveries_.empty() && !fd_;
+}
+
+Result<SetHandle> SetCore::acquire(TimePoint until) {
+  CORELANE_TRY(check_process());
+  MutexLock lock(mutex_);
+  note_user();
+  TimePoint lonely = kNever;
+  for (bool in_time = true;;) {
+    if (ended_) return error(ended());
+    if (const auto handle = table_.acquire()) return SetHandle(shared_from_this(), *handle);
+    const SetFigures& now = table_.figures();
+    if (!in_time && until != kNever)
+      return error(Code::kTimeout,
+                   "no handle became available: {} in flight, {} completed, {} held", now.in_flight,
+                   now.completed, now.held);
+    if (until == kNever && !nobody_else_acts()) lonely = kNever;
+    if (until == kNever && nobody_else_acts()) {
+      if (lonely == kNever) lonely = later(clock_->now(), kLonely);
+      if (clock_->now() >= lonely)
+        return error(
+            Code::kWrongState,
+            "all {} handles are out ({} completed, {} held), and this thread, the only one "
+            "that uses the set, waits for one: collect and release first, collect in "
+            "another thread, or give a time limit",
+            items_.size(), now.completed, now.held);
+    }
+    in_time = clock_->wait_until(lock.native(), available_, std::min(until, lonely));
+  }
+}
+
+Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback done) {
+  CORELANE_TRY(check(handle));
+  const std::size_t index = handle.index();
+  {
+    const MutexLock lock(mutex_);
+    note_user();
+    if (ended_) return ended();
+    CORELANE_TRY(table_.submit(index, id));
+    Item& item = items_[index];
+    item.id = id;
+    item.attempts = 0;
+    item.failures.clear();
+    item.cancelled = false;
+    item.done.swap(done);
+    item.status = error(Code::kWrongState, "inference {} is in flight", id);
+  }
+  const Status refused = start(index);
+  if (refused.ok()) return {};
+  const MutexLock lock(mutex_);
+  table_.refuse(index);
+  items_[index].done.swap(done);
+  items_[index].status = refused;
+  // Whoever waits for this id, or for the end of what is in flight, looks again.
+  completed_.notify_all();
+  idle_.notify_all();
+  available_.notify_all();
+  return refused;
+}
+
+Status SetCore::start(std::size_t index) {
+  if (options_.attempt_time == Duration{0}) {
+    finished(index, error(Code::kTimeout, "the time of an attempt is 0: none can begin"));
+    return {};
+  }
+  RunOptions run;
+  run.cores = options_.cores;
+  run.priority = options_.priority;
+  run.timeout = options_.attempt_time.value_or(Duration{0});
+  Context context = items_[index].context;
+  CORELANE_ASSIGN(Inference inference, context.submit(run));
+  bool cancelled = false;
+  {
+    const MutexLock lock(mutex_);
+    Item& item = items_[index];
+    item.inference = inference;
+    cancelled = item.cancelled || ended_;
+  }
+  if (cancelled) inference.cancel();
+  inference.on_done(
+      [core = shared_from_this(), index](const Status& status) { core->finished(index, status); });
+  return {};
+}
+
+bool SetCore::may_retry(const Item& item, const Status& status) const {
+  const bool worth_it = status.code() == Code::kTimeout || status.code() == Code::kDeviceReset;
+  return worth_it && !item.cancelled && !ended_ && item.attempts <= options_.retries;
+}
+
+void SetCore::finished(std::size_t index, const Status& status) {
+  Inference attempt;  // May be the last reference to what it used: it goes after the lock.
+  bool again = false;
+  {
+    const MutexLock lock(mutex_);
+    Item& item = items_[index];
+    ++item.attempts;
+    if (!status.ok()) item.failures.push_back(status);
+    std::swap(attempt, item.inference);
+    again = may_retry(item, status);
+  }
+  if (!again) {
+    conclude(index, status);
+    return;
+  }
+  const Status refused = start(index);
+  if (refused.ok()) return;
+  {
+    const MutexLock lock(mutex_);
+    items_[index].failures.push_back(refused);
+  }
+  conclude(index, refused);
+}
+
+/// One failure speaks for itself; of several, each is told.
+Status SetCore::summary(const Item& item) const {
+  if (item.failures.size() == 1) return item.failures.front();
+  std::string log;
+  for (std::size_t i = 0; i < item.failures.size(); ++i)
+    log += fmt::format("{}attempt {}: {}", i == 0 ? "" : "; ", i + 1, item.failures[i].to_string());
+  return error(item.failures.back().code(), "inference {} of program '{}' failed: {}", item.id,
+               program_.description().name, log);
+}
+
+void SetCore::conclude(std::size_t index, const Status& status) {
+  {
+    const MutexLock lock(mutex_);
+    Item& item = items_[index];
+    item.status = status.ok() ? Status() : summary(item);
+    table_.complete(index);
+    collect_for_callbacks(index);
+    update_fd();
+    completed_.notify_all();
+    if (table_.figures().in_flight == 0) {
+      idle_.notify_all();
+      available_.notify_all();  // Who waits for ever looks whether anybody else is there.
+    }
+    if (deliveries_.empty()) return;
+  }
+  deliver();
+}
+
+void SetCore::collect_for_callbacks(std::optional<std::size_t> index) {
+  const auto take = [&](std::size_t one) CORELANE_REQUIRES(mutex_) {
+    table_.take(one);
+    deliveries_.emplace_back(std::exchange(items_[one].done, nullptr),
+                             SetHandle(shared_from_this(), one));
+  };
+  if (!options_.in_order) {
+    if (index && items_[*index].done) take(*index);
+    return;
+  }
+  for (auto next = table_.next(); next && items_[*next].done; next = table_.next()) take(*next);
+}
+
+void SetCore::deliver() {
+  for (;;) {
+    Delivery next;
+    {
+      const MutexLock lock(mutex_);
+      if (deliveries_.empty() || (options_.in_order && delivering_)) return;
+      delivering_ = true;
+      next = std::move(deliveries_.front());
+      deliveries_.pop_front();
+    }
+    run_callback("runtime", "a callback of an inference set", next.first, next.second);
+    const MutexLock lock(mutex_);
+    delivering_ = false;
+  }
+}
+
+Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint until) {
+  CORELANE_TRY(check_process());
+  std::optional<std::size_t> found;
+  {
+    MutexLock lock(mutex_);
+    note_user();
+    for (bool in_time = true;;) {
+      if (id && !table_.find(*id))
+        return error(Code::kNotFound, "no inference with id {} is in flight or completed", *id);
+      found = id ? table_.collect(*id) : table_.collect();
+      if (found) break;
+      if (ended_) return error(ended());
+      if (!in_time)
+        return error(Code::kTimeout, "nothing to collect: {} in flight, {} held, {} available",
+                     table_.figures().in_flight, table_.figures().held, table_.figures().available);
+      in_time = clock_->wait_until(lock.native(), completed_, until);
+    }
+    collect_for_callbacks(std::nullopt);
+    update_fd();
+    completed_.notify_all();  // Another one may be the next in order; this one's id may be gone.
+    if (deliveries_.empty()) return SetHandle(shared_from_this(), *found);
+  }
+  deliver();
+  return SetHandle(shared_from_this(), *found);
+}
+
+Status SetCore::release(const SetHandle& handle) {
+  CORELANE_TRY(check(handle));
+  const MutexLock lock(mutex_);
+  note_user();
+  CORELANE_TRY(table_.release(handle.index()));
+  available_.notify_one();
+  return {};
+}
+
+bool SetCore::cancel(std::uint64_t id) {
+  if (!check_process().ok()) return false;
+  Inference inference;
+  {
+    const MutexLock lock(mutex_);
+    const auto index = table_.find(id);
+    if (!index) return false;
+    items_[*index].cancelled = true;
+    inference = items_[*index].inference;
+  }
+  return inference.cancel();
+}
+
+bool SetCore::drain(TimePoint until) {
+  if (!check_process().ok()) return true;  // The work is the parent's.
+  MutexLock lock(mutex_);
+  while (table_.figures().in_flight != 0)
+    if (!clock_->wait_until(lock.native(), idle_, until)) return table_.figures().in_flight == 0;
+  return true;
+}
+
+void SetCore::shutdown() {
+  if (!check_process().ok()) return;
+  std::vector<Inference> attempts;
+  {
+    const MutexLock lock(mutex_);
+    if (ended_) return;
+    ended_ = true;
+    for (const std::size_t index : table_.in_flight()) attempts.push_back(items_[index].inference);
+    available_.notify_all();
+    completed_.notify_all();
+  }
+  for (Inference& one : attempts) one.cancel();
+}
+
+SetFigures SetCore::figures() const {
+  if (!check_process().ok()) return {};
+  const MutexLock lock(mutex_);
+  return table_.figures();
+}
+
+std::uint64_t SetCore::id(std::size_t index) const {
+  const MutexLock lock(mutex_);
+  return items_[index].id;
+}
+
+Status SetCore::status(std::size_t index) const {
+  const MutexLock lock(mutex_);
+  return items_[index].status;
+}
+
+std::uint32_t SetCore::attempts(std::size_t index) const {
+  const MutexLock lock(mutex_);
+  return items_[index].attempts;
+}
+
+}  // namespace corelane::runtime

@@ -1,0 +1,103 @@
+/// The working part of an InferenceSet: its handles, what they run, and who waits.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/sync.h"
+#include "corelane/runtime/inference_set.h"
+#include "corelane/runtime/program.h"
+#include "device/unique_fd.h"
+#include "runtime/set/set_table.h"
+
+namespace corelane::runtime {
+
+/// All methods from any thread. Nothing is submitted, bound or called back under the lock.
+class SetCore final : public std::enable_shared_from_this<SetCore> {
+ public:
+  static Result<std::shared_ptr<SetCore>> create(const Program& program, const SetOptions& options);
+
+  Result<SetHandle> acquire(TimePoint until);
+  /// `done` is empty for one that is collected.
+  Status submit(const SetHandle& handle, std::uint64_t id, SetCallback done);
+  Result<SetHandle> submit(const SetTensors& tensors, std::uint64_t id, TimePoint until);
+  Result<SetHandle> collect(std::optional<std::uint64_t> id, TimePoint until);
+  Status release(const SetHandle& handle);
+  Result<int> fd();
+  bool cancel(std::uint64_t id);
+  bool drain(TimePoint until);
+  void shutdown();
+  SetFigures figures() const;
+
+  Context context(std::size_t index) const { return items_[index].context; }
+  std::uint64_t id(std::size_t index) const;
+  Status status(std::size_t index) const;
+  std::uint32_t attempts(std::size_t index) const;
+
+ private:
+  /// The inference that a handle runs, or has run. Guarded by the lock, but for the context, which
+  /// never changes.
+  struct Item {
+    Context context;
+    std::uint64_t id = 0;
+    Inference inference;  ///< The attempt in flight.
+    std::vector<Status> failures;
+    std::uint32_t attempts = 0;
+    bool cancelled = false;
+    SetCallback done;
+    Status status;
+  };
+  using Delivery = std::pair<SetCallback, SetHandle>;
+
+  SetCore(const Program& program, SetOptions options);
+
+  /// kWrongState in a forked child and for a handle of no set; kInvalidArgument for one of another.
+  Status check(const SetHandle& handle) const;
+  Status check_process() const;
+  Status ended() const;
+  /// The next attempt. A failure: the device has not taken it.
+  Status start(std::size_t index);
+  void finished(std::size_t index, const Status& status);
+  bool may_retry(const Item& item, const Status& status) const CORELANE_REQUIRES(mutex_);
+  /// The end of an inference: collectable, or given to its callback.
+  void conclude(std::size_t index, const Status& status);
+  Status summary(const Item& item) const CORELANE_REQUIRES(mutex_);
+  /// Calls back what is due, one thread at a time where the order counts.
+  void deliver();
+  /// Takes out what has completed and goes to a callback; `index` has just completed, or nobody.
+  void collect_for_callbacks(std::optional<std::size_t> index) CORELANE_REQUIRES(mutex_);
+  /// After each change of what can be collected.
+  void update_fd() CORELANE_REQUIRES(mutex_);
+  void note_user() CORELANE_REQUIRES(mutex_);
+  bool nobody_else_acts() const CORELANE_REQUIRES(mutex_);
+  Status bind(Context& context, const SetTensors& tensors) const;
+  Status bind_input(Context& context, std::size_t index, const TensorView& view) const;
+
+  const Program program_;
+  const SetOptions options_;
+  const std::shared_ptr<Clock> clock_;
+  const std::uint64_t process_;
+  mutable Mutex mutex_{LockRank::kInferenceSet};
+  std::condition_variable available_;  ///< A handle is, or the set has ended.
+  std::condition_variable completed_;  ///< A handle is, or its id is gone, or the set has ended.
+  std::condition_variable idle_;       ///< Nothing is in flight.
+  SetTable table_ CORELANE_GUARDED_BY(mutex_);
+  std::vector<Item> items_;
+  bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
+  std::deque<Delivery> deliveries_ CORELANE_GUARDED_BY(mutex_);
+  bool delivering_ CORELANE_GUARDED_BY(mutex_) = false;
+  device::UniqueFd fd_ CORELANE_GUARDED_BY(mutex_);
+  bool readable_ CORELANE_GUARDED_BY(mutex_) = false;
+  std::thread::id user_ CORELANE_GUARDED_BY(mutex_);
+  bool many_users_ CORELANE_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace corelane::runtime

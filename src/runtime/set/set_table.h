@@ -1,0 +1,65 @@
+/// Where each handle of an InferenceSet stands, and who may collect which. Plain data, no lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "corelane/base/status.h"
+#include "corelane/runtime/inference_set.h"
+
+namespace corelane::runtime {
+
+/// A handle is available, held by a user, in flight, or completed. It is known by its index.
+class SetTable {
+ public:
+  /// `in_order`: a completed handle can be collected once all that were submitted before it have
+  /// been.
+  SetTable(std::size_t handles, bool in_order);
+
+  /// An available handle, which is held from now on; the one that was released first.
+  std::optional<std::size_t> acquire();
+  /// Held or available to in flight. kBusy where it is in flight already, kWrongState where nobody
+  /// has collected its result.
+  Status submit(std::size_t handle, std::uint64_t id);
+  /// The submission was refused: back to held.
+  void refuse(std::size_t handle);
+  /// In flight to completed.
+  void complete(std::size_t handle);
+  /// The next completed handle, which is held from now on.
+  std::optional<std::size_t> collect();
+  /// The same for the first submission of `id` that was not collected; none while it is in flight.
+  std::optional<std::size_t> collect(std::uint64_t id);
+  /// The same for this handle, which has completed.
+  std::size_t take(std::size_t handle);
+  /// Held to available. kWrongState in any other state.
+  Status release(std::size_t handle);
+
+  /// The first submission of `id` that was not collected.
+  std::optional<std::size_t> find(std::uint64_t id) const;
+  /// Those in flight, in the order of their submission.
+  std::vector<std::size_t> in_flight() const;
+  /// What collect() would give.
+  std::optional<std::size_t> next() const;
+  const SetFigures& figures() const noexcept { return figures_; }
+
+ private:
+  enum class State : std::uint8_t { kAvailable, kHeld, kInFlight, kCompleted };
+  struct Handle {
+    State state = State::kAvailable;
+    std::uint64_t id = 0;
+  };
+  void move(Handle& handle, State to);
+  std::size_t& count(State state);
+
+  const bool in_order_;
+  std::vector<Handle> handles_;
+  std::deque<std::size_t> available_;
+  std::vector<std::size_t> submitted_;  ///< In flight or completed, in order of submission.
+  std::vector<std::size_t> completed_;  ///< In order of completion.
+  SetFigures figures_;
+};
+
+}  // namespace corelane::runtime

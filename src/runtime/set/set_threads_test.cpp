@@ -1,0 +1,154 @@
+// Inference sets that many threads use, and that end while they do.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <thread>
+
+#include "runtime/testing/set_bench.h"
+
+namespace corelane {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::SetBench;
+
+/// Ten times what a machine that is busy takes.
+constexpr auto kPatience = seconds(60);
+
+struct Load {
+  std::size_t size, activations;
+  bool in_order;
+};
+
+class SetUnder : public ::testing::TestWithParam<Load> {};
+
+INSTANTIATE_TEST_SUITE_P(Loads, SetUnder,
+                         ::testing::Values(Load{1, 1, false}, Load{4, 10, false},
+                                           Load{16, 2, false}, Load{4, 10, true}),
+                         [](const auto& param) {
+                           return std::to_string(param.param.size) + "x" +
+                                  std::to_string(param.param.activations) +
+                                  (param.param.in_order ? "InOrder" : "");
+                         });
+
+/// Every id is collected once, with the result of its own input, whoever submits and collects.
+TEST_P(SetUnder, ThreadsThatSubmitAndCollectLoseNothing) {
+  constexpr std::size_t kThreads = 3;
+  constexpr std::uint64_t kEach = 3000;
+  SetBench bench("null:generic:4?threads=1&fail=100", false);
+  const Load& load = GetParam();
+  InferenceSet set =
+      bench.set({.size = load.size, .activations = load.activations, .in_order = load.in_order});
+  const std::size_t handles = load.size * load.activations;
+  std::vector<std::atomic<int>> seen(kThreads * kEach);
+  std::atomic<std::size_t> collected{0};
+  std::atomic<std::size_t> failed{0};
+  std::atomic<int> wrong{0};
+
+  const auto submit = [&](std::size_t thread) {
+    for (std::uint64_t i = 0; i < kEach; ++i) {
+      const std::uint64_t id = thread * kEach + i;
+      SetHandle handle = set.acquire().value();
+      auto* x = static_cast<float*>(handle.context().input(0).value().data);
+      for (int k = 0; k < 4; ++k) x[k] = static_cast<float>(id + static_cast<std::uint64_t>(k));
+      if (!set.submit(handle, id).ok()) ++wrong;
+    }
+  };
+  const auto collect = [&] {
+    while (collected.fetch_add(1) < seen.size()) {
+      const SetHandle done = set.collect().value();
+      ++seen[done.id()];
+      if (!done.status().ok())
+        ++failed;
+      else if (SetBench::result(done)[3] != static_cast<float>(done.id() + 3))
+        ++wrong;
+      const SetFigures now = set.figures();
+      if (now.available + now.in_flight + now.completed + now.held != handles) ++wrong;
+      if (!set.release(done).ok()) ++wrong;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back(submit, i);
+    threads.emplace_back(collect);
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(failed, seen.size() / 100);
+  for (const auto& count : seen) ASSERT_EQ(count, 1);
+  EXPECT_EQ(set.figures().available, handles);
+}
+
+TEST(SetThreads, AllThatWaitReturnWhenTheSetEnds) {
+  SetBench bench("null:rk3566?a=3600s");
+  InferenceSet set = bench.set({.size = 2});
+  for (std::uint64_t id = 0; id < 2; ++id) ASSERT_TRUE(set.submit(set.acquire().value(), id).ok());
+  std::vector<std::future<Code>> waits;
+  const std::function<Code()> calls[] = {
+      [&] { return set.acquire().error().code(); },
+      [&] { return set.collect().error().code(); },
+      [&] { return set.collect_id(0).error().code(); },
+      [&] { return set.submit(SetTensors{}).error().code(); },
+  };
+  for (int i = 0; i < 64; ++i) waits.push_back(std::async(std::launch::async, calls[i % 4]));
+  std::this_thread::yield();
+  set.shutdown();
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    ASSERT_EQ(waits[i].wait_for(kPatience), std::future_status::ready);
+    const Code code = waits[i].get();
+    // One of the collectors gets the inference that was cancelled before it started.
+    EXPECT_TRUE(code == Code::kCancelled || i % 4 == 1) << i;
+  }
+}
+
+TEST(SetThreads, DrainWaitsForWhatRuns) {
+  SetBench bench("null:rk3566?a=10ms");
+  InferenceSet set = bench.set({.size = 2});
+  for (std::uint64_t id = 0; id < 2; ++id) ASSERT_TRUE(set.submit(set.acquire().value(), id).ok());
+  EXPECT_FALSE(set.drain(bench.clock->now()));
+  auto drained = std::async(std::launch::async, [&] { return set.drain(); });
+  while (drained.wait_for(seconds(0)) != std::future_status::ready)
+    bench.clock->advance(milliseconds(1));
+  EXPECT_TRUE(drained.get());
+  EXPECT_EQ(set.figures().completed, 2U);
+}
+
+TEST(SetThreads, ASetMayGoWhileItsWorkRuns) {
+  SetBench bench("null:rk3588?threads=1&a=1ms", false);
+  for (int round = 0; round < 50; ++round) {
+    InferenceSet set = bench.set({.size = 8});
+    for (std::uint64_t id = 0; id < 8; ++id) {
+      const SetHandle handle = set.acquire().value();
+      ASSERT_TRUE(set.submit(handle, id, [](const SetHandle& done) { (void)done.status(); }).ok());
+    }
+  }
+}
+
+TEST(SetThreads, AForkedChildIsRefused) {
+  SetBench bench("null:rk3588?threads=1&a=1s", false);
+  InferenceSet set = bench.set({.size = 2});
+  const SetHandle handle = set.acquire().value();
+  ASSERT_TRUE(set.submit(handle, 1).ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    const bool refused = set.acquire().error().code() == Code::kWrongState &&
+                         set.collect().error().code() == Code::kWrongState &&
+                         set.submit(handle).code() == Code::kWrongState && !set.cancel(1) &&
+                         set.drain() && set.release(handle).code() == Code::kWrongState;
+    set.shutdown();
+    _exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(set.collect().value().status().ok());
+}
+
+}  // namespace
+}  // namespace corelane
