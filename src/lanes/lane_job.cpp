@@ -28,6 +28,8 @@ LanedExecutable& LanedJob::executable() const noexcept { return bindings->execut
 
 bool LanedJob::wait(TimePoint until) { return scheduler.wait(*this, until); }
 
+bool LanedJob::run_here() { return scheduler.run_here(*this); }
+
 bool LanedJob::wait_released(TimePoint until) { return scheduler.wait_released(*this, until); }
 
 /// After done() neither status nor record changes, so they are read without the lock.

@@ -69,6 +69,7 @@ class LanedJob final : public device::Completion,
   bool done() const noexcept override { return done_.load(std::memory_order_acquire); }
   bool released() const noexcept override { return released_.load(std::memory_order_acquire); }
   bool wait(TimePoint until) override;
+  bool run_here() override;
   bool wait_released(TimePoint until) override;
   Status status() const override;
   device::JobRecord record() const override;

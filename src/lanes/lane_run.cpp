@@ -93,6 +93,20 @@ void LaneScheduler::work(LaneWorkers::Worker& self) {
   workers_.ended(self);
 }
 
+bool LaneScheduler::run_here(LanedJob& job) {
+  if (event_driven_ || job.has_deadline()) return false;
+  // A callback of the job may release the last reference of its user.
+  const std::shared_ptr<LanedJob> keep = job.shared_from_this();
+  {
+    MutexLock lock(mutex_);
+    if (!table_.run(job, clock_->now())) return false;
+    watch(job);
+    note_ready();
+  }
+  execute(keep, false);
+  return true;
+}
+
 bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
   if (job.done()) return true;
   const bool helps = until == kNever;  // A bounded wait never runs the job itself.

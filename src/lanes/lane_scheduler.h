@@ -51,6 +51,8 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
                                      device::JobRecord* record);
 
   bool wait(LanedJob& job, TimePoint until);
+  /// See device::Completion::run_here.
+  bool run_here(LanedJob& job);
   bool wait_released(LanedJob& job, TimePoint until);
   bool cancel(LanedJob& job);
   /// False when the job is done: the caller calls `f`.

@@ -32,6 +32,10 @@ CONTEXT = {
         ("int main() {\n  " + PIXELS.replace("view{", "view_of_my_pixels{"),
          "\n  return outputs.size() == 1 && later.get() && session.close().ok() ? 0 : 1;\n}\n"),
     ],
+    ("docs/apis/sets.md", "cpp"): [
+        ("int main() {\n  " + PIXELS.replace("view{", "view_of_my_pixels{"),
+         "\n  return status.ok() && scores.size == 4000 && set.figures().available == 4 ? 0 : 1;\n}\n"),
+    ],
     ("README.md", "python"): [(ARRAYS, "assert outputs[0].shape == (1, 1000)\n")],
     ("docs/apis/python.md", "python"): [
         (ARRAYS, "assert outputs[0].shape == (1, 1000)\n"),

@@ -25,6 +25,9 @@ class CORELANE_API Completion {
   /// Waits for *done*; false when `until` came first (the job goes on). Without an end, the calling
   /// thread may be used to run the job when its core is idle and it has no deadline.
   virtual bool wait(TimePoint until = kNever) = 0;
+  /// Runs the job in the calling thread, where it has its cores, no deadline, and no thread has
+  /// begun to run it; then it is done. False where it does not run it. Does not wait.
+  virtual bool run_here() { return false; }
   /// Waits for *released* (and so for *done*); false when `until` came first.
   virtual bool wait_released(TimePoint until = kNever) = 0;
   /// The result; kWrongState while not done.

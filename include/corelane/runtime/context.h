@@ -48,6 +48,9 @@ class CORELANE_API Inference {
   bool done() const noexcept;
   /// Waits for the result (until `until`); kTimeout when the time came first and the work goes on.
   Status wait(TimePoint until = kNever);
+  /// Runs it in the calling thread where nothing has begun to run it and it has no timeout; then it
+  /// is done. False where it does not run it. Does not wait.
+  bool run_here();
   /// Waits until the device has released the bound memory; false when `until` came first.
   bool wait_released(TimePoint until = kNever);
   /// True when it was removed before it started; it then completes with kCancelled.

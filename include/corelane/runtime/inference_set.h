@@ -4,10 +4,10 @@
 ///     auto set = corelane::InferenceSet::create(program, {.size = 8}).value();
 ///     auto handle = set.acquire().value();              // available -> held
 ///     handle.context().bind_input(0, pixels);
-///     set.submit(handle, frame_number);                 // held -> in flight
+///     Status sent = set.submit(handle, frame_number);   // held -> in flight
 ///     auto done = set.collect().value();                // completed -> held
 ///     if (done.status().ok()) use(done.context().output(0).value());
-///     set.release(done);                                // held -> available
+///     sent = set.release(done);                         // held -> available
 ///
 /// Each handle is available, held by a user, in flight, or completed, and the four counts always
 /// add up to all of them. A failed inference is collected like any other; its status says why.

@@ -27,6 +27,8 @@ Status Inference::wait(TimePoint until) {
                                        : state_->completion->status();
 }
 
+bool Inference::run_here() { return state_ != nullptr && state_->completion->run_here(); }
+
 bool Inference::wait_released(TimePoint until) {
   if (state_ == nullptr) return true;
   return state_->completion->wait_released(until) &&

@@ -265,8 +265,25 @@ void SetCore::deliver() {
   }
 }
 
+/// In place of a thread of the device, which need not be woken then.
+bool SetCore::run_one(std::optional<std::uint64_t> id) {
+  for (std::size_t nth = 0;; ++nth) {
+    Inference attempt;
+    {
+      const MutexLock lock(mutex_);
+      if (ended_ || table_.next()) return false;
+      const auto index = table_.in_flight(nth);
+      if (!index) return false;
+      if (id && items_[*index].id != *id) continue;
+      attempt = items_[*index].inference;
+    }
+    if (attempt.run_here()) return true;
+  }
+}
+
 Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint until) {
   CORELANE_TRY(check_process());
+  if (until == kNever && !options_.attempt_time) run_one(id);
   std::optional<std::size_t> found;
   {
     MutexLock lock(mutex_);

@@ -59,6 +59,9 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
 
   SetCore(const Program& program, SetOptions options);
 
+  /// Runs one of those in flight, or the one of this id, where no thread of the device has begun
+  /// to.
+  bool run_one(std::optional<std::uint64_t> id);
   /// kWrongState in a forked child and for a handle of no set; kInvalidArgument for one of another.
   Status check(const SetHandle& handle) const;
   Status check_process() const;

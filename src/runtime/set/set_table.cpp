@@ -118,4 +118,10 @@ std::vector<std::size_t> SetTable::in_flight() const {
   return found;
 }
 
+std::optional<std::size_t> SetTable::in_flight(std::size_t nth) const {
+  for (const std::size_t one : submitted_)
+    if (handles_[one].state == State::kInFlight && nth-- == 0) return one;
+  return std::nullopt;
+}
+
 }  // namespace corelane::runtime

@@ -108,7 +108,10 @@ TEST(SetTable, EveryHandleIsInOneStateWhateverHappens) {
           (void)table.release(handle);
       }
       ASSERT_EQ(total(table.figures()), 9U);
-      ASSERT_EQ(table.figures().in_flight, table.in_flight().size());
+      const auto flying = table.in_flight();
+      ASSERT_EQ(table.figures().in_flight, flying.size());
+      for (std::size_t i = 0; i < flying.size(); ++i) ASSERT_EQ(table.in_flight(i), flying[i]);
+      ASSERT_EQ(table.in_flight(flying.size()), std::nullopt);
     }
   }
 }

@@ -1,0 +1,172 @@
+// The cost of inference sets. Erf calls the engine: submit + collect, and four in flight, against
+// OpenVINO in its faster setting of 1 and 2 streams. ReLU runs without the engine: against the
+// context below. A scripted device of 1 ms jobs: how near a set comes to the ideal rate.
+#include <memory>
+
+#include "corelane/device/device.h"
+#include "corelane/device/registry.h"
+#include "corelane/runtime/inference_set.h"
+#include "openvino_rival.h"
+#include "tiny_model.h"
+
+namespace corelane::bench {
+namespace {
+
+/// A set whose handles have their memory bound.
+struct OurSet {
+  InferenceSet set;
+  std::vector<Tensors> memory;
+
+  OurSet(const Program& program, std::size_t size) : memory(size) {
+    SetOptions options;
+    options.size = size;
+    set = take(InferenceSet::create(program, options));
+    const Shape shape{static_cast<std::int64_t>(kN)};
+    std::vector<SetHandle> held;
+    for (Tensors& t : memory) {
+      held.push_back(take(set.acquire()));
+      Context context = held.back().context();
+      check(context.bind_input(0, {t.in, sizeof(t.in), DType::kF32, shape, {}, {}}));
+      check(context.bind_output(0, {t.out, sizeof(t.out), DType::kF32, shape, {}, {}}));
+    }
+    for (const SetHandle& handle : held) check(set.release(handle));
+  }
+
+  void submit_and_collect() {
+    check(set.submit(take(set.acquire())));
+    collect_one();
+  }
+  void collect_one() {
+    const SetHandle done = take(set.collect());
+    check(done.status());
+    check(set.release(done));
+  }
+  /// Keeps `depth` in flight for the block.
+  double keep_in_flight(Duration block, std::size_t depth) {
+    for (std::size_t i = 0; i < depth; ++i) check(set.submit(take(set.acquire())));
+    const double calls = run_for(block, 4, [&] {
+      collect_one();
+      check(set.submit(take(set.acquire())));
+    });
+    for (std::size_t i = 0; i < depth; ++i) collect_one();
+    return calls + static_cast<double>(depth);
+  }
+};
+
+void against_openvino(const Settings& settings, Json& list) {
+  ov::Core core;
+  const auto text = unary_model("Erf", kN);
+  auto one = compile(core, text, 1);
+  auto two = compile(core, text, 2);
+  const auto program = take(Program::load(as_byte_span(text)));
+  OurSet set(program, 8);
+  auto a = std::make_shared<Rival>(one), b = std::make_shared<Rival>(one);
+  auto c = std::make_shared<Rival>(two), d = std::make_shared<Rival>(two);
+  set.submit_and_collect();
+  a->request.infer();
+  if (!std::equal(std::begin(a->t.out), std::end(a->t.out), set.memory[0].out))
+    fail("answers differ");
+  const Contender ours{"ours", [&](Duration block) {
+                         return run_for(block, 16, [&] { set.submit_and_collect(); });
+                       }};
+  list.push_back(against_faster("Erf, set of 8: submit + collect / start_async + wait",
+                                measure({ours, asynchronous("ov1", a), asynchronous("ov1'", b),
+                                         asynchronous("ov2", c), asynchronous("ov2'", d)},
+                                        settings),
+                                0.7, true));
+  RivalPool p1(one), p1b(one), p2(two), p2b(two);
+  const auto pooled = [](RivalPool& p) {
+    return [&p](Duration block) { return static_cast<double>(p.run(block)); };
+  };
+  list.push_back(against_faster(
+      "Erf, four in flight: throughput, set / OpenVINO's callbacks",
+      measure({{"ours", [&](Duration block) { return set.keep_in_flight(block, 4); }},
+               {"ov1", pooled(p1)},
+               {"ov1'", pooled(p1b)},
+               {"ov2", pooled(p2)},
+               {"ov2'", pooled(p2b)}},
+              settings),
+      1.5, false));
+}
+
+/// What the set adds to the context below it, in microseconds: medians of the rounds' differences.
+void against_context(const Settings& settings, Json& report) {
+  const auto program = take(Program::load(as_byte_span(unary_model("Relu", kN))));
+  OurSet set(program, 8);
+  Ours plain(program), again(program);
+  const auto context = [](Ours& ours) {
+    return [&ours](Duration block) {
+      return run_for(block, 16, [&] {
+        auto inference = take(ours.context.submit());
+        check(inference.wait());
+      });
+    };
+  };
+  const Times times = measure(
+      {{"set",
+        [&](Duration block) { return run_for(block, 16, [&] { set.submit_and_collect(); }); }},
+       {"context", context(plain)},
+       {"context'", context(again)}},
+      settings);
+  const auto difference = [&](std::size_t i) {
+    std::vector<double> each;
+    for (std::size_t round = 0; round < times[i].size(); ++round)
+      each.push_back((times[i][round] - times[1][round]) * 1e6);
+    return median_of(each);
+  };
+  Json figure{{"name", "ReLU: submit + collect less Context::submit + wait, us"},
+              {"difference_us", difference(0)},
+              {"control_us", difference(2)},
+              {"set_us", median_of(times[0]) * 1e6},
+              {"context_us", median_of(times[1]) * 1e6},
+              {"target_us", 1.5},
+              {"verdict", difference(0) <= 1.5 ? "met" : "missed"}};
+  fmt::print(stderr, "{:<60} {:.2f} us (A/A {:.2f})  <= 1.5: {}\n",
+             figure["name"].get<std::string>(), difference(0), difference(2),
+             figure["verdict"].get<std::string>());
+  report["differences"].push_back(figure);
+}
+
+/// Jobs of 1 ms on four cores of the scripted device, against 4 a millisecond.
+void against_ideal(const Settings& settings, Json& report) {
+  device::OpenOptions open;
+  open.own_instance = true;
+  LoadOptions load;
+  load.on = take(device::open_device("null:generic:4?a=1ms", open));
+  load.cache = false;
+  const auto program = take(Program::load(as_byte_span(unary_model("Relu", kN)), load));
+  for (std::size_t size = 1; size <= 10; ++size) {
+    std::vector<double> rates;
+    OurSet set(program, 4 * size);
+    for (int round = 0; round < settings.rounds / 4 + 3; ++round) {
+      const TimePoint begin = real_clock()->now();
+      const double calls = set.keep_in_flight(std::chrono::milliseconds(40), 4 * size);
+      const std::chrono::duration<double> spent = real_clock()->now() - begin;
+      rates.push_back(calls / spent.count() / 4000);
+    }
+    const double share = median_of(rates);
+    const bool counts = size >= 2;
+    const char* word = !counts ? "not asked" : share >= 0.95 ? "met" : "missed";
+    fmt::print(stderr, "four activations of 1 ms, set size {:>2}: {:.3f} of the ideal rate  {}\n",
+               size, share, word);
+    report["scaling"].push_back({{"size", size}, {"of_ideal", share}, {"verdict", word}});
+  }
+}
+
+Json run(int argc, char** argv) {
+  Settings settings;
+  settings.rounds = std::stoi(argument(argc, argv, "--rounds", "41"));
+  Json report{{"benchmark", "sets"}, {"environment", environment()}};
+  report["ratios"] = Json::array();
+  against_openvino(settings, report["ratios"]);
+  against_context(settings, report);
+  against_ideal(settings, report);
+  return report;
+}
+
+}  // namespace
+}  // namespace corelane::bench
+
+int main(int argc, char** argv) {
+  return corelane::bench::run_program("sets_benchmark", argc, argv, corelane::bench::run);
+}
