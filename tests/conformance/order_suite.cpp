@@ -109,9 +109,14 @@ TEST_F(Order, CancelledJobNeverStarts) {
 
 TEST_F(Order, DepthFallsToZero) {
   EXPECT_EQ(queue_->depth(), 0U);
-  auto one = occupy(CoreSet::of({0}));
-  auto two = occupy(CoreSet::of({0}));
+  const auto gate = std::make_shared<Fence>(device_->clock());
+  Submission made = job(CoreSet::of({0}));
+  made.wait.push_back(gate);
+  const auto one = submit(made);
+  made.bindings = job(CoreSet::of({0})).bindings;
+  const auto two = submit(made);
   EXPECT_EQ(queue_->depth(), 2U);
+  gate->signal();
   ASSERT_TRUE(queue_->drain());
   EXPECT_EQ(queue_->depth(), 0U);
   EXPECT_TRUE(one->done() && two->done());
