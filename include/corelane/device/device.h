@@ -67,7 +67,7 @@ struct Submission {
   std::vector<std::shared_ptr<Fence>> wait;  ///< All must be signalled ok before it starts.
   std::vector<std::shared_ptr<Fence>> signal;  ///< Signalled with its status when done.
   std::uint64_t tag = 0;                       ///< Copied to the record.
-  std::uint32_t batch = 1;                     ///< Samples in it, for the record.
+  std::uint32_t batch = 1;                     ///< Samples in it, for the record and the engine.
   /// With a deadline, bound user memory is reached through device buffers, so that an abandoned
   /// job never touches memory its caller has freed. True lets the job use it directly; the caller
   /// then keeps it until the completion is released; Queue::run() waits for that. Memory that a

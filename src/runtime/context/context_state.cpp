@@ -165,7 +165,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   has_result_ = false;
   job_.executable = entry_.executable;
   job_.bindings = bindings_;
-  job_.batch = std::max<std::uint32_t>(1, program_->description.batch);
+  job_.batch = runtime::samples_of(program_->description, shapes_);
   if (entry_.executable != nullptr) outputs_.resize(entry_.executable->outputs().size());
   ready_ = false;  // Half applied bindings must not run.
   CORELANE_TRY(apply_all(kept));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace corelane::runtime {
 namespace {
@@ -56,6 +57,23 @@ std::optional<std::vector<Shape>> freeze_batch(std::span<const Shape> shapes) {
   }
   if (!changed) return std::nullopt;
   return frozen;
+}
+
+/// Inputs of a closed list are declared open where its sets differ. A batch that was compiled in is
+/// a fixed dimension 0, and counts by the description alone.
+std::uint32_t samples_of(const ProgramDescription& description, std::span<const Shape> shapes) {
+  std::uint64_t samples = std::max<std::uint32_t>(description.batch, 1);
+  for (std::size_t i = 0; i < description.inputs.size() && i < shapes.size(); ++i) {
+    const Shape& declared = description.inputs[i].desc.shape;
+    if (declared.rank() == 0 || declared[0] != Shape::kOpen) continue;
+    const std::int64_t rows = shapes[i].rank() == 0 ? 1 : std::max<std::int64_t>(shapes[i][0], 1);
+    constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
+    // Not multiplied first: the product of damaged figures must not wrap.
+    if (static_cast<std::uint64_t>(rows) > kMost / samples) return kMost;
+    samples *= static_cast<std::uint64_t>(rows);
+    break;
+  }
+  return static_cast<std::uint32_t>(samples);
 }
 
 std::string allowed_shapes(const ProgramDescription& description) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,11 @@ bool accepts_all(std::span<const Shape> pattern, std::span<const Shape> shapes) 
 
 /// Declared shapes with each open first dimension fixed to 1; nullopt when that changes nothing.
 std::optional<std::vector<Shape>> freeze_batch(std::span<const Shape> shapes);
+
+/// How many samples a run on these shapes takes, at least 1: what dimension 0 became where the
+/// program leaves it open (of the first such input; 1 while it is not chosen), times the program's
+/// own batch.
+std::uint32_t samples_of(const ProgramDescription& description, std::span<const Shape> shapes);
 
 /// "x [?, 3, 48, ?]", or with a closed list "one of: x [1, 4]; x [2, 4]" (the first eight).
 std::string allowed_shapes(const ProgramDescription& description);

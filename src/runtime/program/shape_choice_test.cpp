@@ -49,6 +49,25 @@ TEST(ShapeChoice, ClosedListAcceptsItsSetsOnlyAndListsThem) {
       << wrong.message();
 }
 
+TEST(ShapeChoice, SamplesAreTheOpenFirstDimensionTimesTheBatch) {
+  auto d = two_inputs();
+  EXPECT_EQ(samples_of(d, std::vector{Shape{6, 3, 48, 9}, Shape{2}}), 6U);
+  EXPECT_EQ(samples_of(d, declared_shapes(d)), 1U);  // Not chosen yet.
+  EXPECT_EQ(samples_of(d, std::vector{Shape{0, 3, 48, 9}, Shape{2}}), 1U);
+  d.batch = 4;
+  EXPECT_EQ(samples_of(d, std::vector{Shape{6, 3, 48, 9}, Shape{2}}), 24U);
+  // Compiled in: dimension 0 is fixed, and the description has counted it.
+  d.inputs[0].desc.shape = Shape{4, 3, 48, -1};
+  EXPECT_EQ(samples_of(d, std::vector{Shape{4, 3, 48, 9}, Shape{2}}), 4U);
+  EXPECT_EQ(samples_of({}, {}), 1U);
+}
+
+TEST(ShapeChoice, SamplesOfDamagedFiguresDoNotWrap) {
+  auto d = two_inputs();
+  d.batch = 0xFFFFFFFF;
+  EXPECT_EQ(samples_of(d, std::vector{Shape{1 << 20, 3, 48, 9}, Shape{2}}), 0xFFFFFFFFU);
+}
+
 TEST(ShapeChoice, LongListsAreShortened) {
   auto d = two_inputs();
   for (std::int64_t w = 1; w <= 20; ++w) d.shape_sets.push_back({Shape{1, 3, 48, w}, Shape{2}});
