@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -18,6 +20,20 @@ std::optional<T> parse_number(std::string_view text) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+/// A number of bytes, with k, M or G for 2^10, 2^20 or 2^30; nullopt for anything else.
+inline std::optional<std::size_t> parse_bytes(std::string_view text) {
+  constexpr std::string_view kUnits = "kMG";
+  std::size_t shift = 0;
+  const std::size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
+  if (unit != kUnits.npos) {
+    shift = 10 * (unit + 1);
+    text.remove_suffix(1);
+  }
+  const auto number = parse_number<std::size_t>(text);
+  if (!number || *number > std::numeric_limits<std::size_t>::max() >> shift) return std::nullopt;
+  return *number << shift;
 }
 
 /// Calls `f` with each part of `text`, empty ones too; its first failure ends that.

@@ -97,6 +97,12 @@ TEST(NullDevice, OutputIsACopyOrZeros) {
   EXPECT_EQ(other.size, 3U);
 }
 
+TEST(NullDevice, ConstantsOfAnImageAreInTheFigures) {
+  Bench bench("null:rk3566", "input x f32 1,2\nconstants 64k\n");
+  EXPECT_EQ(bench.executable->memory().weights, 65536U);
+  EXPECT_EQ(bench.device->memory().weights, 65536U);
+}
+
 TEST(NullDevice, LongChainOfInstantJobsDoesNotRecurse) {
   Bench bench("null:rk3566?a=1ns");
   auto instant = *device::open_device("null:rk3566?name=chain");
@@ -145,7 +151,8 @@ TEST(NullDevice, UnknownRequestsAreErrors) {
   options.profile_layers = true;
   EXPECT_EQ(bench.device->prepare(image, options).error().code(), Code::kUnsupported);
   image.kind = "null";
-  for (const char* text : {"input x", "input x f31 1", "input x f32 a", "nonsense", "time soon"}) {
+  for (const char* text :
+       {"input x", "input x f31 1", "input x f32 a", "nonsense", "time soon", "constants many"}) {
     image.bytes = as_byte_span(text);
     EXPECT_EQ(bench.device->prepare(image, {}).error().code(), Code::kMalformed) << text;
   }

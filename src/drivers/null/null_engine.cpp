@@ -151,7 +151,11 @@ class NullProgram final : public device::LaneProgram {
   const std::vector<TensorDesc>& inputs() const noexcept override { return description_->inputs; }
   const std::vector<TensorDesc>& outputs() const noexcept override { return description_->outputs; }
   device::Placement placement() const noexcept override { return device::Placement::kShared; }
-  device::MemoryFigures memory() const override { return {}; }
+  device::MemoryFigures memory() const override {
+    device::MemoryFigures figures;
+    figures.weights = description_->constants;
+    return figures;
+  }
   Result<std::unique_ptr<device::LaneRequest>> new_request(std::size_t, std::size_t) override {
     return std::make_unique<NullRequest>(state_, description_);
   }

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/text_parts.h"
 #include "drivers/null/null_script.h"
 
 namespace corelane::drivers::null {
@@ -44,9 +45,15 @@ Status read_line(std::string_view line, Description& description) {
     CORELANE_ASSIGN(description.b, parse_duration(words.size() == 3 ? words[2] : "0s"));
     return {};
   }
+  if (words[0] == "constants" && words.size() == 2) {
+    const auto bytes = parse_bytes(words[1]);
+    if (!bytes) return error(Code::kMalformed, "'{}' is not a number of bytes", words[1]);
+    description.constants = *bytes;
+    return {};
+  }
   return error(Code::kMalformed,
                "'{}' is not understood; lines are 'input NAME TYPE SHAPE', 'output NAME TYPE "
-               "SHAPE' or 'time A [B]'",
+               "SHAPE', 'time A [B]' or 'constants BYTES'",
                line);
 }
 
