@@ -20,7 +20,7 @@ LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& optio
       spin_(options.spin),
       event_driven_(event_driven),
       notifier_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-notify", "device")),
-      table_(cores, event_driven, joins),
+      table_(cores, event_driven, joins, options.depth_limit),
       workers_(cores, *clock_, spin_, [this](LaneWorkers::Worker& worker, Aftermath& after) {
         return start_worker(worker, after);
       }) {}

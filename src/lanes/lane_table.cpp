@@ -52,6 +52,8 @@ std::shared_ptr<LanedJob> pop(std::deque<std::shared_ptr<LanedJob>>& jobs) {
 Status LaneTable::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
                          Aftermath& after) {
   CORELANE_TRY(cores_.check(job->cores, &job->executable()));
+  const bool late = job->deadline <= now;
+  if (!late && !job->waits.empty() && full()) return refuse_full();
   job->id = ++last_job_;
   job->record_.id = job->id;
   job->record_.queued = now;
@@ -60,19 +62,32 @@ Status LaneTable::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits
   ++counters_.submitted;
   ++job->queue->depth;
   if (caller_waits) ++job->waiters_;
-  if (job->deadline <= now) {
+  if (late) {
     complete(
         *job,
         error(Code::kTimeout, "the deadline of job {} had passed when it was submitted", job->id),
         now, after);
   } else if (job->waits.empty()) {
-    place(job, now, after);
+    if (place(job, now, after)) return {};
+    // As if it had never been here; only its number is gone.
+    --counters_.submitted;
+    --job->queue->depth;
+    if (caller_waits) --job->waiters_;
+    return refuse_full();
   } else {
     advance(job->progress_, JobState::kBlocked);
     job->pending_fences_ = job->waits.size();
     blocked_.push_back(job);
   }
   return {};
+}
+
+Status LaneTable::refuse_full() const {
+  return error(Code::kBusy,
+               "the device's line is full: {} of the {} jobs that may wait for cores or fences do "
+               "(option depth); submit again when one of them has started",
+               waiting_count(), depth_limit_)
+      .with(Detail::kLimit, fmt::format("{} jobs", depth_limit_));
 }
 
 bool LaneTable::fence_signalled(LanedJob& job, const Status& status, TimePoint now,
@@ -83,6 +98,7 @@ bool LaneTable::fence_signalled(LanedJob& job, const Status& status, TimePoint n
   erase_job(blocked_, job);
   if (status.ok()) {
     advance(job.progress_, JobState::kCopyingIn);
+    ++copying_;
     return true;
   }
   complete(job, status.wrap("a fence that the job waits for was signalled as failed"), now, after);
@@ -90,6 +106,7 @@ bool LaneTable::fence_signalled(LanedJob& job, const Status& status, TimePoint n
 }
 
 void LaneTable::inputs_copied(LanedJob& job, TimePoint now, Aftermath& after) {
+  --copying_;
   // While the job waited for its fences, others may have taken cores exclusively.
   Status allowed = cores_.check(job.cores, &job.executable());
   if (job.deadline <= now) {
@@ -129,12 +146,22 @@ std::uint64_t LaneTable::cores_now(const device::CoreSet& asked, std::uint64_t l
   return same != 0 && (same & (same - 1)) == 0 ? same : idle & (~idle + 1);
 }
 
-void LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after) {
+/// False, and the job is in no list, when it would have to wait and no more jobs may.
+bool LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after) {
   const std::uint64_t bits = cores_now(job->cores, job->bindings->last_core_bits());
-  if (bits != 0) return grant(job, bits, now);
+  if (bits != 0) {
+    grant(job, bits, now);
+    return true;
+  }
+  const bool full = this->full();
   advance(job->progress_, JobState::kWaiting);
   line_.add(facts_of(*job), job);
   schedule(now, after);
+  if (!full || !job->progress_.is(JobState::kWaiting)) return true;
+  line_.remove(*job);
+  // The timer of its deadline may still find it.
+  advance(job->progress_, JobState::kDone);
+  return false;
 }
 
 /// Each grant changes what is idle, so the line is asked until it has nothing that can start.

@@ -28,14 +28,18 @@ inline constexpr Duration kLongRun = std::chrono::seconds(30);
 class LaneTable {
  public:
   /// `event_driven`: granted jobs need no thread, and count as running at once. `joins`: a job may
-  /// run on several cores.
-  LaneTable(std::size_t cores, bool event_driven, bool joins)
-      : event_driven_(event_driven), joins_(joins), cores_(cores), trace_(cores) {}
+  /// run on several cores. `depth_limit`: so many jobs may wait; 0: any number.
+  LaneTable(std::size_t cores, bool event_driven, bool joins, std::size_t depth_limit = 0)
+      : event_driven_(event_driven),
+        joins_(joins),
+        depth_limit_(depth_limit),
+        cores_(cores),
+        trace_(cores) {}
 
   // Jobs, in the order of their states.
 
-  /// Takes a job. kOutOfCores leaves it to the caller. `caller_waits`: its caller goes on to wait
-  /// for it, and can run it.
+  /// Takes a job. kOutOfCores, and kBusy where it would wait and no more may, leave it to the
+  /// caller. `caller_waits`: its caller goes on to wait for it, and can run it.
   Status submit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
                 Aftermath& after);
   /// One of the job's fences is signalled. True when it was the last: the caller copies the inputs
@@ -112,7 +116,11 @@ class LaneTable {
   }
   device::WaitingJob facts_of(const LanedJob& job) const;
   std::uint64_t cores_now(const device::CoreSet& asked, std::uint64_t last_bits) const;
-  void place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after);
+  /// Jobs that wait, for fences or cores.
+  std::size_t waiting_count() const noexcept { return blocked_.size() + copying_ + line_.size(); }
+  bool full() const noexcept { return depth_limit_ != 0 && waiting_count() >= depth_limit_; }
+  Status refuse_full() const;
+  bool place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after);
   void schedule(TimePoint now, Aftermath& after);
   void grant(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits, TimePoint now);
   void start(LanedJob& job, TimePoint now);
@@ -129,9 +137,11 @@ class LaneTable {
 
   const bool event_driven_;
   const bool joins_;
+  const std::size_t depth_limit_;
   LaneCores cores_;
   JobLine line_;
   std::vector<std::shared_ptr<LanedJob>> blocked_;
+  std::size_t copying_ = 0;  ///< Jobs whose inputs are being copied.
   std::deque<std::shared_ptr<LanedJob>> ready_;
   std::deque<std::shared_ptr<LanedJob>> starts_;
   std::vector<std::shared_ptr<LanedJob>> hung_;  ///< Event-driven: a fault keeps the engine off.

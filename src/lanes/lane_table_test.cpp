@@ -20,8 +20,9 @@ TimePoint at(int ms) { return TimePoint{} + milliseconds(ms); }
 
 /// A table, and jobs for it that no scheduler knows.
 struct Bench {
-  explicit Bench(std::size_t cores = 3, bool event_driven = false, bool joins = true)
-      : fake(cores), table(cores, event_driven, joins) {}
+  explicit Bench(std::size_t cores = 3, bool event_driven = false, bool joins = true,
+                 std::size_t depth_limit = 0)
+      : fake(cores), table(cores, event_driven, joins, depth_limit) {}
 
   std::shared_ptr<LanedJob> job(device::CoreSet cores = {}, int priority = 0,
                                 TimePoint deadline = kNever) {
@@ -227,6 +228,54 @@ TEST(LaneTable, EventDrivenJobThatIsAbandonedBeforeItsStartIsNotStarted) {
   ASSERT_EQ(bench.table.next_start(), job);
   EXPECT_FALSE(bench.table.may_start(job, false, bench.after));
   EXPECT_TRUE(job->released());
+}
+
+TEST(LaneTable, JobsBeyondTheDepthAreRefusedAsIfTheyHadNeverBeenThere) {
+  Bench bench(1, false, true, 2);
+  const auto running = bench.submit();
+  bench.submit();
+  bench.submit();
+  const std::size_t submitted = bench.table.counters().submitted;
+  const auto refused = bench.job();
+  const Status status = bench.table.submit(refused, true, bench.now, bench.after);
+  EXPECT_EQ(status.code(), Code::kBusy);
+  EXPECT_THAT(status.message(), testing::HasSubstr("2 of the 2 jobs"));
+  EXPECT_EQ(status.detail(Detail::kLimit), "2 jobs");
+  EXPECT_EQ(bench.table.counters().submitted, submitted);
+  EXPECT_EQ(bench.queue->depth, 3U);
+  // The timer of its deadline comes too late.
+  bench.table.deadline_passed(*refused, at(99), bench.after);
+  EXPECT_TRUE(bench.after.completed.empty());
+  EXPECT_THAT(bench.run_all(), ElementsAre(1));
+  bench.returns(*running);
+  EXPECT_TRUE(bench.table.submit(bench.job(), false, bench.now, bench.after).ok());
+}
+
+TEST(LaneTable, JobsThatWaitForFencesCountAsWaiting) {
+  Bench bench(1, false, true, 2);
+  bench.waits = {std::make_shared<device::Fence>()};
+  const auto first = bench.submit();
+  bench.submit();
+  EXPECT_EQ(bench.table.submit(bench.job(), false, bench.now, bench.after).code(), Code::kBusy);
+  // One that starts at once does not wait.
+  bench.waits.clear();
+  bench.submit();
+  EXPECT_EQ(bench.table.submit(bench.job(), false, bench.now, bench.after).code(), Code::kBusy);
+  // While its inputs are copied it waits on.
+  ASSERT_TRUE(bench.table.fence_signalled(*first, {}, bench.now, bench.after));
+  EXPECT_EQ(bench.table.submit(bench.job(), false, bench.now, bench.after).code(), Code::kBusy);
+  bench.table.inputs_copied(*first, bench.now, bench.after);
+  EXPECT_EQ(bench.table.submit(bench.job(), false, bench.now, bench.after).code(), Code::kBusy);
+  EXPECT_TRUE(bench.table.cancel(*first, bench.now, bench.after));
+  EXPECT_TRUE(bench.table.submit(bench.job(), false, bench.now, bench.after).ok());
+}
+
+TEST(LaneTable, ALateJobIsNotRefusedForTheLine) {
+  Bench bench(1, false, true, 1);
+  bench.submit();
+  bench.submit();
+  const auto late = bench.submit({}, 0, at(0));
+  EXPECT_EQ(late->status().code(), Code::kTimeout);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/guard.h"
 #include "lanes/laned_executable.h"
+#include "lanes/memory_ledger.h"
 
 namespace corelane::lanes {
 namespace {
@@ -45,6 +46,10 @@ LanedBindings::LanedBindings(std::shared_ptr<LanedExecutable> executable)
 
 LanedBindings::~LanedBindings() {
   executable_->buffer_bytes.fetch_sub(held_, std::memory_order_relaxed);
+  executable_->ledger().give_back(held_);
+  // The requests may hold memory of the driver.
+  slots_.clear();
+  static_cast<void>(executable_->recount());
   executable_->live_bindings.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -123,10 +128,16 @@ Status LanedBindings::drop_from_requests(std::size_t input) {
 Status LanedBindings::allocate(std::shared_ptr<std::byte>& memory, std::size_t& held,
                                std::size_t size, const TensorDesc& desc) {
   const std::size_t rounded = (std::max<std::size_t>(size, 1) + kAlignment - 1) & ~(kAlignment - 1);
+  MemoryLedger& ledger = executable_->ledger();
+  if (ledger.limited() && size > held)
+    CORELANE_TRY(ledger.take(size - held, fmt::format("tensor '{}'", desc.name)));
   // The rounding may have wrapped.
   void* block = rounded < size ? nullptr : std::aligned_alloc(kAlignment, rounded);
-  if (block == nullptr)
+  if (block == nullptr) {
+    if (size > held) ledger.give_back(size - held);
     return error(Code::kOutOfMemory, "no memory for tensor '{}' of {} bytes", desc.name, size);
+  }
+  if (size < held) ledger.give_back(held - size);
   // A user reads nothing of another's memory, and a run without inputs set is the same each time.
   std::memset(block, 0, rounded);
   memory = {static_cast<std::byte*>(block), [](std::byte* p) { std::free(p); }};
@@ -290,6 +301,11 @@ Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bo
       if (other->width == width && other->core == core && !other->lost) slot = other.get();
     if (slot == nullptr) {
       CORELANE_ASSIGN(auto request, executable_->program().new_request(width, core));
+      if (Status status = executable_->recount(); !status.ok()) {
+        request.reset();
+        static_cast<void>(executable_->recount());
+        return error(std::move(status));
+      }
       auto made = std::make_unique<Slot>();
       made->width = width;
       made->core = core;

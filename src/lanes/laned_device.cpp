@@ -13,7 +13,8 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
       engine_(std::move(engine)),
       scheduler_(std::make_shared<LaneScheduler>(info_.cores.size(), options,
                                                  engine_->event_driven(),
-                                                 info_.capabilities.multi_core_jobs)) {}
+                                                 info_.capabilities.multi_core_jobs)),
+      ledger_(info_.instance, info_.memory_limit) {}
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
 
@@ -41,15 +42,18 @@ std::shared_ptr<device::Buffer> LanedDevice::held(std::shared_ptr<device::Buffer
                     counted](device::Buffer*) mutable {
     keep.reset();
     device->buffer_bytes_ -= counted;
+    device->ledger_.give_back(counted);
   };
   return {plain, std::move(give_back)};
 }
 
 Result<std::shared_ptr<device::Buffer>> LanedDevice::create_buffer(
     std::size_t size, const device::BufferOptions& options) {
-  CORELANE_ASSIGN(std::shared_ptr<device::Buffer> buffer,
-                  device::create_host_buffer(size, options));
-  return held(std::move(buffer), size);
+  CORELANE_TRY(ledger_.take(size, "a buffer"));
+  auto buffer = device::create_host_buffer(size, options);
+  if (buffer) return held(std::move(*buffer), size);
+  ledger_.give_back(size);
+  return buffer;
 }
 
 Result<std::shared_ptr<device::Buffer>> LanedDevice::import_fd(int fd, std::size_t size,
@@ -69,9 +73,13 @@ Result<std::shared_ptr<device::Executable>> LanedDevice::prepare(
   CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, engine_->prepare(image, options));
   auto executable = std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),
                                                       options.profile_layers);
-  const MutexLock lock(executables_mutex_);
-  // Not owned: the executable owns the device, and removes itself.
-  executables_.insert(executable.get());
+  {
+    const MutexLock lock(executables_mutex_);
+    // Not owned: the executable owns the device, and removes itself.
+    executables_.insert(executable.get());
+  }
+  // Only now is its size known.
+  CORELANE_TRY(executable->recount());
   return executable;
 }
 
@@ -109,6 +117,8 @@ Result<std::shared_ptr<Device>> make_laned_device(DeviceInfo info,
                  info.cores.size(), CoreSet::kMaxCores);
   if (engine == nullptr || options.clock == nullptr)
     return error(Code::kInvalidArgument, "device '{}' needs an engine and a clock", info.instance);
+  info.memory_limit = options.memory_limit;
+  info.depth_limit = options.depth_limit;
   return std::make_shared<lanes::LanedDevice>(std::move(info), std::move(engine), options);
 }
 

@@ -9,6 +9,7 @@
 #include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
 #include "lanes/lane_scheduler.h"
+#include "lanes/memory_ledger.h"
 
 namespace corelane::lanes {
 
@@ -46,6 +47,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   }
 
   LaneScheduler& scheduler() const noexcept { return *scheduler_; }
+  MemoryLedger& ledger() const noexcept { return ledger_; }
   /// In the executable's destructor.
   void remove(const LanedExecutable* executable);
 
@@ -55,6 +57,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   const device::DeviceInfo info_;
   const std::shared_ptr<device::LaneEngine> engine_;
   const std::shared_ptr<LaneScheduler> scheduler_;
+  mutable MemoryLedger ledger_;
   std::atomic<std::size_t> buffer_bytes_{0};
   mutable Mutex executables_mutex_{LockRank::kLaneExecutables};
   std::set<const LanedExecutable*> executables_ CORELANE_GUARDED_BY(executables_mutex_);

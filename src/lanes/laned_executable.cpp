@@ -1,6 +1,7 @@
 #include "lanes/laned_executable.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
@@ -15,6 +16,41 @@ LanedExecutable::LanedExecutable(std::shared_ptr<LanedDevice> device,
 LanedExecutable::~LanedExecutable() {
   device_->scheduler().release_residency(this);
   device_->remove(this);
+  const MutexLock lock(count_mutex_);
+  ledger().give_back(counted_);
+}
+
+MemoryLedger& LanedExecutable::ledger() const noexcept { return device_->ledger(); }
+
+/// The driver is asked without the lock. A figure that is older than one that was counted meanwhile
+/// is dropped, and another taken.
+Status LanedExecutable::recount() {
+  if (!ledger().limited()) return {};
+  for (;;) {
+    const std::uint64_t before = [&] {
+      const MutexLock lock(count_mutex_);
+      return counts_;
+    }();
+    const std::size_t now = program_->memory().total();
+    const MutexLock lock(count_mutex_);
+    if (counts_ != before) continue;
+    if (++counts_ == 1) first_bytes_ = now;
+    return ledger().correct(std::exchange(counted_, now), now, "the compiled form of a program");
+  }
+}
+
+/// A program with constants of its own for each core gets as many copies as jobs may run at once.
+/// Refused before they are made: a copy stays with its program.
+Status LanedExecutable::expect_copies(std::size_t requests) {
+  if (!ledger().limited() || placement() != device::Placement::kReplicated) return {};
+  const std::size_t copies = std::min(requests, device_->info().cores.size());
+  std::size_t more = 0;
+  {
+    const MutexLock lock(count_mutex_);
+    const std::size_t expected = first_bytes_ * copies;
+    more = expected > counted_ ? expected - counted_ : 0;
+  }
+  return more == 0 ? Status() : ledger().check(more, "another core's copy of a program");
 }
 
 device::MemoryFigures LanedExecutable::memory() const {
@@ -26,8 +62,11 @@ device::MemoryFigures LanedExecutable::memory() const {
 
 Result<std::shared_ptr<device::Bindings>> LanedExecutable::new_bindings() {
   auto bindings = std::make_shared<LanedBindings>(shared_from_this());
+  const std::size_t requests = live_bindings.load(std::memory_order_relaxed);
+  CORELANE_TRY(expect_copies(requests));
   // Copies and requests are made now and not in the first job, whose time users measure.
-  CORELANE_TRY(program_->reserve(1, live_bindings.load(std::memory_order_relaxed)));
+  CORELANE_TRY(program_->reserve(1, requests));
+  CORELANE_TRY(recount());
   return bindings;
 }
 
@@ -35,6 +74,7 @@ Status LanedExecutable::make_resident(const device::CoreSet& cores, device::Resi
   CORELANE_TRY(cores.check(device_->info().cores.size()));
   // Before cores are held: a failure leaves nothing to give back.
   CORELANE_TRY(program_->reserve(std::max<std::size_t>(cores.count(), 1), 1));
+  CORELANE_TRY(recount());
   return device_->scheduler().make_resident(this, cores, residency);
 }
 

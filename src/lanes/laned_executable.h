@@ -2,13 +2,16 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
+#include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
 
 namespace corelane::lanes {
 
 class LanedDevice;
+class MemoryLedger;
 
 class LanedExecutable final : public device::Executable,
                               public std::enable_shared_from_this<LanedExecutable> {
@@ -28,6 +31,12 @@ class LanedExecutable final : public device::Executable,
   Result<Precompiled> export_precompiled() const override;
 
   const LanedDevice* device() const noexcept { return device_.get(); }
+  /// What is in use of the device's memory.
+  MemoryLedger& ledger() const noexcept;
+  /// Counts what the driver holds for this executable by now, with copies and requests.
+  /// kOutOfMemory when it has grown past the device's limit: the caller drops what it has just made
+  /// and counts again. Nothing where the device has no limit.
+  Status recount();
   device::LaneProgram& program() const noexcept { return *program_; }
   bool profiled() const noexcept { return profiled_; }
   /// Bytes its bindings allocated.
@@ -38,9 +47,15 @@ class LanedExecutable final : public device::Executable,
   Duration average_run{};
 
  private:
+  Status expect_copies(std::size_t requests);
+
   const std::shared_ptr<LanedDevice> device_;
   const std::shared_ptr<device::LaneProgram> program_;
   const bool profiled_;
+  Mutex count_mutex_{LockRank::kLeaf};
+  std::uint64_t counts_ CORELANE_GUARDED_BY(count_mutex_) = 0;
+  std::size_t counted_ CORELANE_GUARDED_BY(count_mutex_) = 0;      ///< Bytes in the ledger.
+  std::size_t first_bytes_ CORELANE_GUARDED_BY(count_mutex_) = 0;  ///< With its first copy.
 };
 
 }  // namespace corelane::lanes

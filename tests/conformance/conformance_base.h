@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "corelane/device/device.h"
@@ -44,9 +45,10 @@ class Conformance : public testing::Test {
   static constexpr std::size_t kElements = 16;
 
   void SetUp() override { open({}); }
-  void open(OpenOptions options) {
+  void open(OpenOptions options) { open(std::move(options), device_text()); }
+  void open(OpenOptions options, const std::string& text) {
     options.own_instance = true;
-    auto opened = device::open_device(device_text(), options);
+    auto opened = device::open_device(text, options);
     ASSERT_TRUE(opened.has_value()) << opened.error().to_string();
     device_ = *opened;
     executable_ = prepare(driver().image_elementwise(kElements));

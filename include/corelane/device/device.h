@@ -50,6 +50,11 @@ struct DeviceInfo {
   std::string isa;       ///< Instruction set the engine uses, as the engine reports it.
   std::vector<CoreInfo> cores;
   Capabilities capabilities;
+  /// Bytes that its objects may hold together (option memory); 0: no limit. Device::memory() says
+  /// how many are in use.
+  std::size_t memory_limit = 0;
+  /// Jobs that may wait at a time, for cores or fences (option depth); 0: no limit.
+  std::size_t depth_limit = 0;
 };
 
 /// kDegraded: abandoned jobs are still in the engine; their cores run others. kLost: no job can run
@@ -89,11 +94,14 @@ struct QueueOptions {
 class CORELANE_API Queue {
  public:
   virtual ~Queue() = default;
-  /// Enqueues. A failure here means nothing was enqueued: kInvalidArgument (core set, foreign
-  /// bindings), kBusy (bindings in use), kOutOfCores (cores held exclusively), kDeviceLost.
+  /// Enqueues. A failure here means nothing was enqueued, the bindings are free and no fence is
+  /// signalled: kInvalidArgument (core set, foreign bindings), kBusy (bindings in use, or the job
+  /// would wait and DeviceInfo::depth_limit jobs do), kOutOfCores (cores held exclusively),
+  /// kOutOfMemory, kDeviceLost.
   virtual Result<std::shared_ptr<Completion>> submit(const Submission& job) = 0;
   /// Enqueues and waits for the result, in the calling thread where the core is idle and there is
-  /// no deadline: no hand-off. `record` may be null.
+  /// no deadline: no hand-off, and no place in the line. `record` may be null. Fails as submit(),
+  /// or with the job's status.
   virtual Status run(const Submission& job, JobRecord* record = nullptr) = 0;
   /// Jobs submitted here that are not done.
   virtual std::size_t depth() const = 0;

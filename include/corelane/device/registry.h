@@ -1,7 +1,14 @@
 /// Finding and opening devices by a text such as "virtual:rk3588".
 ///
 /// Grammar: `kind[:profile][?key=value[&key=value]...]`, for instance `virtual:generic:4`,
-/// `null:rk3588?a=1ms&b=2ms`, `virtual:rk3588?name=left`. Devices are built in (the list of
+/// `null:rk3588?a=1ms&b=2ms`, `virtual:rk3588?name=left`. Besides the options of its driver, every
+/// device of lanes (all of the tree) takes these:
+///   memory=256M   bytes that its buffers, executables and bindings may hold together, with k, M or
+///                 G for 2^10, 2^20, 2^30; beyond them kOutOfMemory. No limit by default
+///   depth=64      jobs that may wait at a time, for cores or fences; beyond them kBusy. No limit
+///   by
+///                 default
+/// Devices are built in (the list of
 /// CORELANE_DRIVERS at build time) or shared objects `libcorelane_<kind>.so`, looked for in
 /// `CORELANE_DRIVER_PATH` (colon-separated), then beside the library (`corelane/`,
 /// `../lib/corelane/`). They are opened RTLD_LOCAL at the first use.

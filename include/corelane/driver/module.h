@@ -51,6 +51,10 @@ struct HostServices {
   log::Level log_level = log::Level::kWarn;
 };
 
+/// The options of a device's text that the library reads itself for an engine of lanes, for a
+/// driver's message about an unknown one. open_engine never sees them, open_device does.
+inline constexpr const char* kLaneOptionNames = "memory, depth";
+
 /// A device to open. `spec` is complete: its profile is never empty, and is one of the description.
 struct OpenRequest {
   DeviceSpec spec;
@@ -85,7 +89,7 @@ struct DriverModule {
 };
 
 /// Version of the tree, revision of these headers, and compiler (its ABI and standard library).
-#define CORELANE_DRIVER_BUILD CORELANE_VERSION_STRING "/2/" __VERSION__
+#define CORELANE_DRIVER_BUILD CORELANE_VERSION_STRING "/3/" __VERSION__
 
 using DriverModuleEntry = const DriverModule* (*)();
 inline constexpr const char* kDriverModuleSymbol = "corelane_driver_module_v1";

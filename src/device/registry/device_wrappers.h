@@ -2,6 +2,7 @@
 /// src/lanes and src/drivers.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "corelane/base/clock.h"
@@ -19,6 +20,8 @@ struct LaneOptions {
   /// How long an idle lane's thread spins for the next job before it sleeps. At most one lane
   /// spins at a time, none on a machine with one CPU.
   Duration spin = std::chrono::microseconds(30);
+  std::size_t memory_limit = 0;  ///< Bytes; see DeviceInfo.
+  std::size_t depth_limit = 0;   ///< Jobs; see DeviceInfo.
 };
 
 /// A device of info.cores.size() lanes over the engine.

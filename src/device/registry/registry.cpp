@@ -12,6 +12,7 @@
 #include "device/registry/device_wrappers.h"
 #include "device/registry/driver_loader.h"
 #include "device/registry/driver_table.h"
+#include "device/registry/lane_text.h"
 
 namespace corelane::device {
 namespace {
@@ -98,8 +99,10 @@ Result<std::shared_ptr<Device>> open_driver(const OpenRequest& request) {
   return no_throw("opening " + request.info.instance, [&]() -> Result<std::shared_ptr<Device>> {
     CORELANE_ASSIGN(const DriverModule* driver, find_driver(request.spec.kind));
     if (driver->open_device != nullptr) return driver->open_device(request);
-    CORELANE_ASSIGN(OpenedEngine opened, driver->open_engine(request));
     LaneOptions lanes;
+    OpenRequest own = request;
+    CORELANE_TRY(take_lane_options(own.spec, lanes));
+    CORELANE_ASSIGN(OpenedEngine opened, driver->open_engine(own));
     lanes.clock = request.clock;
     lanes.fault_point = request.fault_point;
     return make_laned_device(std::move(opened.info), std::move(opened.engine), lanes);

@@ -118,6 +118,29 @@ TEST(Registry, InfoSaysWhatWasOpened) {
   EXPECT_EQ((*open_device("null"))->info().cores.size(), 3U);
 }
 
+TEST(Registry, LimitsOfTheTextAreThoseOfTheDevice) {
+  auto device = *open_device("null:rk3588?memory=64M&depth=3&a=1ms");
+  EXPECT_EQ(device->info().memory_limit, std::size_t{64} << 20);
+  EXPECT_EQ(device->info().depth_limit, 3U);
+  EXPECT_EQ((*open_device("null"))->info().memory_limit, 0U);
+  EXPECT_EQ((*open_device("null?memory=7"))->info().memory_limit, 7U);
+  EXPECT_EQ((*open_device("null?memory=2k"))->info().memory_limit, 2048U);
+  EXPECT_EQ((*open_device("null?memory=1G"))->info().memory_limit, std::size_t{1} << 30);
+}
+
+TEST(Registry, LimitsThatAreNoneNameTheOptionAndWhatIsAllowed) {
+  for (const char* text :
+       {"memory=", "memory=0", "memory=M", "memory=1T", "memory=-1", "memory=1 M",
+        "memory=99999999999G", "depth=", "depth=0", "depth=many", "depth=1.5"}) {
+    const auto bad = open_device(std::string("null:rk3588?") + text);
+    ASSERT_FALSE(bad.has_value()) << text;
+    EXPECT_EQ(bad.error().code(), Code::kInvalidArgument) << text;
+    EXPECT_THAT(bad.error().message(), testing::HasSubstr(text));
+    EXPECT_FALSE(bad.error().detail(Detail::kAllowed).empty()) << text;
+  }
+  EXPECT_THAT(open_device("null?memry=1").error().message(), testing::HasSubstr("memory, depth"));
+}
+
 TEST(Registry, EnvironmentNamesTheDefault) {
   const Environment device("CORELANE_DEVICE", "null:rk3576");
   EXPECT_EQ((*open_device())->info().profile, "rk3576");

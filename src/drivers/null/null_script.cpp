@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/text_parts.h"
+#include "corelane/driver/module.h"
 
 namespace corelane::drivers::null {
 namespace {
@@ -41,8 +42,8 @@ Status read_option(std::string_view key, std::string_view value, Script& script)
   if (key == "name") return {};
   if (key.starts_with("core")) return read_factor(key, value, script);
   return error(Code::kInvalidArgument,
-               "null device: unknown option '{}'; known are a, b, core<N>, fail, threads, name",
-               key);
+               "null device: unknown option '{}'; known are a, b, core<N>, fail, threads, name, {}",
+               key, device::kLaneOptionNames);
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ Status check_options(const DeviceSpec& spec) {
   for (const auto& [key, value] : spec.options)
     if (key != "library" && key != "name")
       return error(Code::kInvalidArgument,
-                   "device '{}': unknown option '{}'; known are library, name", spec.to_string(),
-                   key);
+                   "device '{}': unknown option '{}'; known are library, name, {}",
+                   spec.to_string(), key, kLaneOptionNames);
   return {};
 }
 

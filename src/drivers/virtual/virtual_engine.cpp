@@ -53,8 +53,8 @@ Result<device::OpenedEngine> open_virtual_engine(const device::OpenRequest& requ
   return no_throw("opening the virtual NPU", [&]() -> Result<device::OpenedEngine> {
     for (const auto& [key, value] : request.spec.options)
       if (key != "name")
-        return error(Code::kInvalidArgument, "option '{}={}' is unknown; 'virtual' takes name=...",
-                     key, value);
+        return error(Code::kInvalidArgument, "option '{}={}' is unknown; 'virtual' takes name, {}",
+                     key, value, device::kLaneOptionNames);
     device::OpenedEngine opened{request.info, make_virtual_engine(request.info.cores.size())};
     opened.info.engine = "OpenVINO " + engine_version();
     opened.info.isa = engine_isa();

@@ -1,6 +1,7 @@
 /// An engine for tests: y = 2 x on f32 [1, n], which a test can hold at a gate.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -60,6 +61,8 @@ struct FakeEngineState {
   std::atomic<int> lose{0};      ///< So many runs are lost with their request.
   std::atomic<int> requests{0};  ///< Made so far.
   std::atomic<int> binds{0};
+  bool counts_copies = false;            ///< reserve() makes copies, up to three.
+  std::atomic<std::size_t> copies{1};    ///< Made so far.
   std::atomic<bool> keeps_input{false};  ///< Read when bindings are made.
   std::atomic<int> renewed{0};           ///< Calls of KeptContent::renew.
   std::function<void()> on_renew;        ///< In each of them.
@@ -153,7 +156,13 @@ class FakeProgram final : public device::LaneProgram {
   const std::vector<TensorDesc>& inputs() const noexcept override { return inputs_; }
   const std::vector<TensorDesc>& outputs() const noexcept override { return outputs_; }
   device::Placement placement() const noexcept override { return device::Placement::kReplicated; }
-  device::MemoryFigures memory() const override { return {1000, 10, 0}; }
+  /// Each copy that was reserved has constants of its own.
+  device::MemoryFigures memory() const override { return {1000 * state_->copies, 10, 0}; }
+  Status reserve(std::size_t, std::size_t requests) override {
+    if (state_->counts_copies)
+      state_->copies = std::max<std::size_t>(state_->copies, std::min<std::size_t>(requests, 3));
+    return {};
+  }
   bool keeps_input(std::size_t) const noexcept override { return state_->keeps_input; }
   Result<std::shared_ptr<device::KeptContent>> kept_content(std::size_t,
                                                             const device::TensorRef&) override {
