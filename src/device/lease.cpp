@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "device/unique_fd.h"
+#include "device/lease_fds.h"
 
 namespace corelane::device {
 namespace {
@@ -39,7 +39,7 @@ std::string file_stem(const std::string& instance) {
 }
 
 struct Attempt {
-  UniqueFd fd;         ///< Holds the lock when valid.
+  UnsharedFd fd;       ///< Holds the lock when valid.
   std::string holder;  ///< The process that has it otherwise.
 };
 
@@ -57,10 +57,10 @@ struct flock whole_file() {
   return lock;
 }
 
-Result<UniqueFd> open_lock_file(const std::filesystem::path& path) {
+Result<UnsharedFd> open_lock_file(const std::filesystem::path& path) {
   // O_NOFOLLOW: in a folder that others may write to, a link could name any file. 0666, less the
   // umask: users of one group may share a device.
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  UnsharedFd fd = UnsharedFd::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
   if (fd) return fd;
   return error(Code::kIo,
                "cannot open the lease file '{}': {}; set CORELANE_RUN_DIR to a folder that can "
@@ -70,8 +70,8 @@ Result<UniqueFd> open_lock_file(const std::filesystem::path& path) {
 
 /// Held while the cores of one lease are looked for: of two that ask for the same free cores at
 /// once, one gets them.
-Result<UniqueFd> lock_search(const std::filesystem::path& path) {
-  CORELANE_ASSIGN(UniqueFd fd, open_lock_file(path));
+Result<UnsharedFd> lock_search(const std::filesystem::path& path) {
+  CORELANE_ASSIGN(UnsharedFd fd, open_lock_file(path));
   struct flock lock = whole_file();
   int rc = 0;
   do {
@@ -86,14 +86,14 @@ Result<UniqueFd> lock_search(const std::filesystem::path& path) {
 /// two leases of one process, and the kernel drops it when the last descriptor is closed. The file
 /// stays: removing it would let two processes lock two files of one name.
 Result<Attempt> try_core(const std::filesystem::path& path) {
-  CORELANE_ASSIGN(UniqueFd fd, open_lock_file(path));
+  CORELANE_ASSIGN(UnsharedFd fd, open_lock_file(path));
   struct flock lock = whole_file();
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
     // POSIX allows both codes for a lock that another holds.
     if (errno != EAGAIN && errno != EACCES)
       return error(Code::kIo, "cannot lock the lease file '{}': {}", path.string(),
                    std::generic_category().message(errno));
-    return Attempt{UniqueFd(), read_holder(fd.get())};
+    return Attempt{UnsharedFd(), read_holder(fd.get())};
   }
   const std::string self = std::to_string(getpid());
   if (ftruncate(fd.get(), 0) != 0 ||
@@ -107,7 +107,7 @@ Result<Attempt> try_core(const std::filesystem::path& path) {
 
 struct Lease::Impl {
   std::uint64_t bits = 0;
-  std::vector<UniqueFd> locks;
+  std::vector<UnsharedFd> locks;
 };
 
 Lease::Lease(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -115,7 +115,11 @@ Lease::Lease(Lease&&) noexcept = default;
 Lease& Lease::operator=(Lease&&) noexcept = default;
 Lease::~Lease() = default;
 
-CoreSet Lease::cores() const noexcept { return CoreSet::mask(impl_ ? impl_->bits : 0); }
+/// Empty where it was moved from, and in a child that was forked since.
+CoreSet Lease::cores() const noexcept {
+  const bool held = impl_ != nullptr && !impl_->locks.empty() && impl_->locks.front();
+  return CoreSet::mask(held ? impl_->bits : 0);
+}
 
 Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, const CoreSet& cores) {
   if (total == 0 || total > CoreSet::kMaxCores)
@@ -135,7 +139,8 @@ Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, con
   const std::size_t wanted = all ? total : cores.count();
   auto impl = std::make_unique<Impl>();
   std::string holders;
-  CORELANE_ASSIGN(const UniqueFd searching, lock_search(folder / (file_stem(instance) + ".lock")));
+  CORELANE_ASSIGN(const UnsharedFd searching,
+                  lock_search(folder / (file_stem(instance) + ".lock")));
   // Locks gained before a failure are dropped with `impl`.
   for (std::size_t core = 0; core < total && impl->locks.size() < wanted; ++core) {
     if (fixed && !cores.contains(core)) continue;

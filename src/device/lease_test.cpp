@@ -9,6 +9,7 @@
 #include <barrier>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <thread>
 
 namespace corelane::device {
@@ -94,6 +95,31 @@ TEST_F(LeaseTest, DeathOfTheHolderFreesItsCores) {
   ASSERT_EQ(kill(child, SIGKILL), 0);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_TRUE(Lease::acquire("d", 2, CoreSet::of({1})).has_value());
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(LeaseTest, AForkedChildDoesNotHoldWhatItsParentGivesBack) {
+  auto lease = std::make_unique<Lease>(*Lease::acquire("d", 2, CoreSet::first(2)));
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    // Its copy of the object holds nothing, and lets nothing go.
+    const bool empty =
+        lease->cores().empty() && !Lease::acquire("d", 2, CoreSet::of({0})).has_value();
+    lease.reset();
+    const char byte = empty && !Lease::acquire("d", 2, CoreSet::of({0})) ? 'y' : 'n';
+    if (write(ready[1], &byte, 1) != 1) _exit(2);
+    for (;;) pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'y');
+  lease.reset();
+  EXPECT_TRUE(Lease::acquire("d", 2, CoreSet::first(2)).has_value());
+  ASSERT_EQ(kill(child, SIGKILL), 0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
   close(ready[0]);
   close(ready[1]);
 }
