@@ -24,6 +24,7 @@ enum class LockRank : std::uint16_t {
 
   // 5xx: lanes.
   kLaneExecutables = 510,  ///< LanedDevice: its executables.
+  kLaneLeases = 515,       ///< LanedDevice: the leases of its cores.
   kLaneScheduler = 520,    ///< LaneScheduler: all jobs and cores of a device; waits on the clock.
 
   // 6xx: drivers and runtime.

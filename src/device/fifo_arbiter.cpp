@@ -21,12 +21,15 @@ std::vector<std::size_t> order_of(std::span<const WaitingJob> waiting) {
   return order;
 }
 
-/// `count` of the `free` cores, those that the fewest fixed jobs wait for first.
-std::uint64_t choose(std::uint64_t free, std::size_t count, const Demand& demand) {
+/// `count` of the `free` cores: owned ones first, then those that the fewest fixed jobs wait for.
+std::uint64_t choose(std::uint64_t free, std::uint64_t owned, std::size_t count,
+                     const Demand& demand) {
   std::uint64_t chosen = 0;
   for (std::size_t n = 0; n < count; ++n) {
     std::size_t best = CoreSet::kMaxCores;
-    for (std::uint64_t rest = free & ~chosen; rest != 0; rest &= rest - 1) {
+    const std::uint64_t left = free & ~chosen;
+    const std::uint64_t preferred = (left & owned) != 0 ? left & owned : left;
+    for (std::uint64_t rest = preferred; rest != 0; rest &= rest - 1) {
       const auto core = static_cast<std::size_t>(std::countr_zero(rest));
       if (best == CoreSet::kMaxCores || demand[core] < demand[best]) best = core;
     }
@@ -38,8 +41,9 @@ std::uint64_t choose(std::uint64_t free, std::size_t count, const Demand& demand
 /// Walks the jobs in order; what a job needs but cannot have yet is reserved for it.
 class Decision {
  public:
-  Decision(std::span<const WaitingJob> waiting, std::uint64_t usable, std::uint64_t free)
-      : usable_(usable), free_(free) {
+  Decision(std::span<const WaitingJob> waiting, std::uint64_t usable, std::uint64_t free,
+           std::uint64_t owned)
+      : usable_(usable), free_(free), owned_(owned) {
     for (const WaitingJob& job : waiting)
       for (std::uint64_t bits = job.cores.bits(); bits != 0; bits &= bits - 1)
         ++demand_[static_cast<std::size_t>(std::countr_zero(bits))];
@@ -55,7 +59,8 @@ class Decision {
       return std::nullopt;
     }
     const std::size_t need = job.cores.count();
-    if (static_cast<std::size_t>(std::popcount(free_)) >= need) return choose(free_, need, demand_);
+    if (static_cast<std::size_t>(std::popcount(free_)) >= need)
+      return choose(free_, owned_, need, demand_);
     // Cores that come free are kept for this job: those after it do not starve it.
     free_ = 0;
     return std::nullopt;
@@ -65,6 +70,7 @@ class Decision {
  private:
   const std::uint64_t usable_;
   std::uint64_t free_;
+  const std::uint64_t owned_;
   Demand demand_{};
 };
 
@@ -74,13 +80,15 @@ class FifoArbiter final : public Arbiter {
                             TimePoint) const override {
     std::uint64_t usable = 0;
     std::uint64_t free = 0;
+    std::uint64_t owned = 0;
     for (std::size_t core = 0; core < cores.size(); ++core) {
       if (!cores[core].usable) continue;
       usable |= std::uint64_t{1} << core;
       if (!cores[core].busy) free |= std::uint64_t{1} << core;
+      if (cores[core].owned) owned |= std::uint64_t{1} << core;
     }
     if (free == 0 || waiting.empty()) return std::nullopt;
-    Decision decision(waiting, usable, free);
+    Decision decision(waiting, usable, free, owned);
     // Mostly all jobs have one priority: then nothing is allocated.
     const bool sorted = std::is_sorted(
         waiting.begin(), waiting.end(),

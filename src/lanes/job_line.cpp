@@ -8,8 +8,8 @@ namespace corelane::lanes {
 namespace {
 
 /// What a user's arbiter grants is checked here, so that a wrong one cannot break the table.
-bool fits(const device::Grant& grant, const std::vector<device::WaitingJob>& waiting,
-          const std::vector<device::CoreState>& cores) {
+bool fits(const device::Grant& grant, std::span<const device::WaitingJob> waiting,
+          std::span<const device::CoreState> cores) {
   if (grant.job >= waiting.size() || grant.core_bits == 0) return false;
   for (std::uint64_t bits = grant.core_bits; bits != 0; bits &= bits - 1) {
     const auto core = static_cast<std::size_t>(std::countr_zero(bits));
@@ -66,15 +66,15 @@ JobLine::Choice JobLine::take(const device::Grant& grant) {
 std::optional<JobLine::Choice> JobLine::next(const LaneCores& cores, TimePoint now,
                                              std::vector<std::string>& complaints) {
   if (jobs_.empty() || cores.idle_bits() == 0) return std::nullopt;
-  const auto grant = cores.any_exclusive() ? decide_by_group(cores, now, complaints)
-                                           : decide(waiting_, cores.states(), now, complaints);
+  const auto grant = cores.owned_bits() != 0 ? decide_by_group(cores, now, complaints)
+                                             : decide(waiting_, cores.states(), now, complaints);
   if (!grant) return std::nullopt;
   return take(*grant);
 }
 
 /// Under the scheduler's lock: an arbiter must be a pure function, and calls nothing of the device.
-std::optional<device::Grant> JobLine::decide(const std::vector<device::WaitingJob>& waiting,
-                                             const std::vector<device::CoreState>& cores,
+std::optional<device::Grant> JobLine::decide(std::span<const device::WaitingJob> waiting,
+                                             std::span<const device::CoreState> cores,
                                              TimePoint now,
                                              std::vector<std::string>& complaints) const {
   // The device's own arbiter is trusted: no check and no guard.
@@ -95,6 +95,17 @@ std::optional<device::Grant> JobLine::decide(const std::vector<device::WaitingJo
   return device::fifo_arbiter()->pick(waiting, cores, now);
 }
 
+std::uint64_t JobLine::grant_alone(const device::WaitingJob& facts,
+                                   const LanedExecutable& executable, const LaneCores& cores,
+                                   TimePoint now, std::vector<std::string>& complaints) const {
+  if (cores.idle_bits() == 0) return 0;
+  const std::span<const device::WaitingJob> alone(&facts, 1);
+  const auto grant = cores.owned_bits() == 0
+                         ? decide(alone, cores.states(), now, complaints)
+                         : decide(alone, cores.states_for(&executable), now, complaints);
+  return grant ? grant->core_bits : 0;
+}
+
 /// The arbiter sees one `usable` per core, but an exclusive core is usable for one executable
 /// only. So it is asked once per group of jobs that may use the same cores, in order of each
 /// group's highest priority.
@@ -102,6 +113,7 @@ std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, Ti
                                                       std::vector<std::string>& complaints) const {
   struct Group {
     std::uint64_t allowed;
+    const LanedExecutable* executable;  ///< One of those that may use these cores.
     std::int32_t priority;
     std::vector<device::WaitingJob> jobs;
     std::vector<std::size_t> indices;
@@ -112,7 +124,8 @@ std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, Ti
     auto group = std::find_if(groups.begin(), groups.end(),
                               [&](const Group& g) { return g.allowed == allowed; });
     if (group == groups.end())
-      group = groups.insert(groups.end(), {allowed, waiting_[i].priority, {}, {}});
+      group = groups.insert(groups.end(),
+                            {allowed, &jobs_[i]->executable(), waiting_[i].priority, {}, {}});
     group->priority = std::max(group->priority, waiting_[i].priority);
     group->jobs.push_back(waiting_[i]);
     group->indices.push_back(i);
@@ -120,9 +133,7 @@ std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, Ti
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.priority > b.priority; });
   for (const Group& group : groups) {
-    std::vector<device::CoreState> states = cores.states();
-    for (std::size_t core = 0; core < states.size(); ++core)
-      states[core].usable = ((group.allowed >> core) & 1U) != 0;
+    const std::vector<device::CoreState> states = cores.states_for(group.executable);
     if (auto grant = decide(group.jobs, states, now, complaints))
       return device::Grant{group.indices[grant->job], grant->core_bits};
   }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,12 @@ class JobLine {
     arbiter_.swap(arbiter);
   }
 
+  /// What a user's arbiter grants a newcomer that nobody waits before; 0 when it must join the
+  /// line.
+  std::uint64_t grant_alone(const device::WaitingJob& facts, const LanedExecutable& executable,
+                            const LaneCores& cores, TimePoint now,
+                            std::vector<std::string>& complaints) const;
+
   /// `facts` is what the arbiter sees of `job`.
   void add(device::WaitingJob facts, std::shared_ptr<LanedJob> job);
   /// For a job that was in the line before: before all that were submitted later.
@@ -47,8 +54,8 @@ class JobLine {
 
  private:
   Choice take(const device::Grant& grant);
-  std::optional<device::Grant> decide(const std::vector<device::WaitingJob>& waiting,
-                                      const std::vector<device::CoreState>& cores, TimePoint now,
+  std::optional<device::Grant> decide(std::span<const device::WaitingJob> waiting,
+                                      std::span<const device::CoreState> cores, TimePoint now,
                                       std::vector<std::string>& complaints) const;
   std::optional<device::Grant> decide_by_group(const LaneCores& cores, TimePoint now,
                                                std::vector<std::string>& complaints) const;

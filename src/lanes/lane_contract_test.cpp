@@ -259,7 +259,9 @@ TEST(LaneContract, JobsAfterOneThatResidencyEndsGoOn) {
   auto both = *fake.queue->submit(fake.job(device::CoreSet::first(2)));
   auto after_it = *fake.queue->submit(fake.job(device::CoreSet::of({1})));
   const auto other = *fake.device->prepare({}, {});
-  ASSERT_TRUE(other->make_resident(device::CoreSet::of({0}), device::Residency::kExclusive).ok());
+  const auto residence =
+      other->make_resident(device::CoreSet::of({0}), device::Residency::kExclusive);
+  ASSERT_TRUE(residence.has_value());
   ASSERT_TRUE(both->wait());
   EXPECT_EQ(both->status().code(), Code::kOutOfCores);
   EXPECT_TRUE(after_it->wait());

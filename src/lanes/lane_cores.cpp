@@ -1,6 +1,7 @@
 #include "lanes/lane_cores.h"
 
 #include <algorithm>
+#include <string>
 
 #include "lanes/lane_job.h"
 
@@ -12,12 +13,8 @@ void for_each_core(std::uint64_t bits, const F& f) {
   for (; bits != 0; bits &= bits - 1) f(static_cast<std::size_t>(std::countr_zero(bits)));
 }
 
-/// The lowest `count` of `bits`.
-std::uint64_t lowest(std::uint64_t bits, std::size_t count) {
-  std::uint64_t chosen = 0;
-  // `bits & -bits` is the lowest bit; the loop's end clears it.
-  for (std::size_t n = 0; n < count; ++n, bits &= bits - 1) chosen |= bits & (~bits + 1);
-  return chosen;
+std::string set_text(std::uint64_t bits) {
+  return bits == 0 ? "none" : fmt::format("'{}'", device::CoreSet::mask(bits).to_string());
 }
 
 }  // namespace
@@ -60,17 +57,41 @@ std::vector<LaneOccupant*> LaneCores::occupants(std::uint64_t core_bits) const {
   return found;
 }
 
-std::uint64_t LaneCores::allowed_bits(const LanedExecutable* executable) const {
+std::uint64_t LaneCores::own_bits(const LanedExecutable* executable) const noexcept {
   std::uint64_t bits = 0;
-  for (std::size_t core = 0; core < lanes_.size(); ++core) {
-    const LanedExecutable* owner = lanes_[core].owner;
-    if (owner == nullptr || owner == executable) bits |= std::uint64_t{1} << core;
-  }
+  for (const Resident& resident : residents_)
+    if (resident.executable == executable && resident.residency == device::Residency::kExclusive)
+      bits |= resident.core_bits;
   return bits;
 }
 
+std::uint64_t LaneCores::shared_by_others(const LanedExecutable* executable) const noexcept {
+  std::uint64_t bits = 0;
+  for (const Resident& resident : residents_)
+    if (resident.executable != executable && resident.residency == device::Residency::kShared)
+      bits |= resident.core_bits;
+  return bits;
+}
+
+std::size_t LaneCores::residences_on(std::size_t core) const noexcept {
+  return static_cast<std::size_t>(std::count_if(
+      residents_.begin(), residents_.end(),
+      [&](const Resident& resident) { return ((resident.core_bits >> core) & 1U) != 0; }));
+}
+
+std::vector<device::CoreState> LaneCores::states_for(const LanedExecutable* executable) const {
+  std::vector<device::CoreState> states = states_;
+  const std::uint64_t own = own_bits(executable);
+  for (std::size_t core = 0; core < states.size(); ++core) {
+    const std::uint64_t bit = std::uint64_t{1} << core;
+    states[core].owned = (own & bit) != 0;
+    states[core].usable = states[core].owned || (owned_bits_ & bit) == 0;
+  }
+  return states;
+}
+
 Status LaneCores::check(const device::CoreSet& cores, const LanedExecutable* executable) const {
-  if (!any_exclusive()) return {};
+  if (owned_bits_ == 0) return {};
   const std::uint64_t allowed = allowed_bits(executable);
   // The platform's choice (count 0) needs one core at least.
   const std::size_t needed = std::max<std::size_t>(cores.count(), 1);
@@ -80,28 +101,53 @@ Status LaneCores::check(const device::CoreSet& cores, const LanedExecutable* exe
   return error(Code::kOutOfCores,
                "core set '{}' cannot be had: other executables hold cores exclusively, {} are "
                "left; wait until they release them",
-               cores.to_string(), device::CoreSet::mask(allowed).to_string());
+               cores.to_string(), set_text(allowed));
 }
 
-/// Shared use by others may still be running on them: these jobs end as usual.
-void LaneCores::hold(const device::CoreSet& cores, const LanedExecutable* owner) {
-  std::uint64_t bits = cores.bits();
-  const std::uint64_t allowed = allowed_bits(owner);
-  if (cores.kind() == device::CoreSet::Kind::kPlatform) bits = allowed;
-  if (cores.kind() == device::CoreSet::Kind::kAny) bits = lowest(allowed, cores.count());
-  for_each_core(bits, [&](std::size_t core) {
-    // A core that `owner` holds already counts once.
-    if (lanes_[core].owner == nullptr) ++exclusive_;
-    lanes_[core].owner = owner;
-  });
-}
-
-void LaneCores::release(const LanedExecutable* owner) {
-  for (Lane& lane : lanes_) {
-    if (lane.owner != owner) continue;
-    lane.owner = nullptr;
-    --exclusive_;
+/// A second exclusive residence is refused on the same core also to the executable that has it:
+/// whoever asked first has the core for itself.
+Result<std::uint64_t> LaneCores::choose(const device::CoreSet& cores,
+                                        const LanedExecutable* executable,
+                                        device::Residency residency, std::uint64_t besides) const {
+  const bool exclusive = residency == device::Residency::kExclusive;
+  const std::uint64_t shared = exclusive ? shared_by_others(executable) : 0;
+  const std::uint64_t taken = exclusive ? owned_bits_ : all_bits_ & ~allowed_bits(executable);
+  const std::uint64_t free = all_bits_ & ~taken & ~shared & ~besides;
+  const auto count = static_cast<std::size_t>(std::popcount(free));
+  const bool fits = cores.is_mask() ? (cores.bits() & ~free) == 0
+                                    : count >= std::max<std::size_t>(cores.count(), 1);
+  if (!fits)
+    return error(Code::kOutOfCores,
+                 "core set '{}' cannot be held{}: {} of {} cores are free ({}); held exclusively: "
+                 "{}, shared by other executables: {}",
+                 cores.to_string(), exclusive ? " exclusively" : "", count, lanes_.size(),
+                 set_text(free), set_text(taken), set_text(shared));
+  if (cores.is_mask()) return cores.bits();
+  if (cores.kind() == device::CoreSet::Kind::kPlatform) return free;
+  std::uint64_t chosen = 0;
+  for (std::size_t n = 0; n < cores.count(); ++n) {
+    std::size_t best = lanes_.size();
+    for_each_core(free & ~chosen, [&](std::size_t core) {
+      if (best == lanes_.size() || residences_on(core) < residences_on(best)) best = core;
+    });
+    chosen |= std::uint64_t{1} << best;
   }
+  return chosen;
+}
+
+/// Jobs of others may still be running on them: these end as usual.
+std::uint64_t LaneCores::hold(std::uint64_t core_bits, const LanedExecutable* executable,
+                              device::Residency residency) {
+  residents_.push_back({++last_resident_, executable, core_bits, residency});
+  if (residency == device::Residency::kExclusive) owned_bits_ |= core_bits;
+  return last_resident_;
+}
+
+void LaneCores::release(std::uint64_t residence) {
+  const auto place = std::find_if(residents_.begin(), residents_.end(),
+                                  [&](const Resident& r) { return r.id == residence; });
+  if (place->residency == device::Residency::kExclusive) owned_bits_ &= ~place->core_bits;
+  residents_.erase(place);
 }
 
 }  // namespace corelane::lanes

@@ -1,11 +1,13 @@
-/// The cores of a LanedDevice: what runs on each, until about when, and who holds it exclusively.
+/// The cores of a LanedDevice: what runs on each, until about when, and who resides there.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <vector>
 
+#include "corelane/base/status.h"
 #include "corelane/device/arbiter.h"
+#include "corelane/device/residence.h"
 
 namespace corelane::lanes {
 
@@ -32,25 +34,48 @@ class LaneCores {
   /// What runs on one of these cores; each occupant once.
   std::vector<LaneOccupant*> occupants(std::uint64_t core_bits) const;
 
-  /// True when a core is held exclusively.
-  bool any_exclusive() const noexcept { return exclusive_ != 0; }
-  /// The cores that no other executable holds exclusively.
-  std::uint64_t allowed_bits(const LanedExecutable* executable) const;
-  /// kOutOfCores when other executables hold so many that `cores` can never be had.
+  // Residences.
+
+  /// The cores with an exclusive residence.
+  std::uint64_t owned_bits() const noexcept { return owned_bits_; }
+  /// Those of them that `executable` has.
+  std::uint64_t own_bits(const LanedExecutable* executable) const noexcept;
+  /// The cores that no other executable has: where its jobs may run.
+  std::uint64_t allowed_bits(const LanedExecutable* executable) const noexcept {
+    if (owned_bits_ == 0) return all_bits_;
+    return (all_bits_ & ~owned_bits_) | own_bits(executable);
+  }
+  /// As the arbiter sees the cores for jobs of this executable.
+  std::vector<device::CoreState> states_for(const LanedExecutable* executable) const;
+  /// For jobs: kOutOfCores when other executables have so many that `cores` can never be had.
   Status check(const device::CoreSet& cores, const LanedExecutable* executable) const;
-  /// Holds cores that check() allows for `owner` alone.
-  void hold(const device::CoreSet& cores, const LanedExecutable* owner);
-  void release(const LanedExecutable* owner);
+  /// Cores for another residence, but not those of `besides`. kOutOfCores says which are free.
+  Result<std::uint64_t> choose(const device::CoreSet& cores, const LanedExecutable* executable,
+                               device::Residency residency, std::uint64_t besides) const;
+  /// A residence on cores that choose() gave; its number, above 0.
+  std::uint64_t hold(std::uint64_t core_bits, const LanedExecutable* executable,
+                     device::Residency residency);
+  void release(std::uint64_t residence);
 
  private:
   struct Lane {
     LaneOccupant* occupant = nullptr;
-    const LanedExecutable* owner = nullptr;  ///< Holds it exclusively.
     Duration busy{};
   };
+  struct Resident {
+    std::uint64_t id = 0;
+    const LanedExecutable* executable = nullptr;
+    std::uint64_t core_bits = 0;
+    device::Residency residency = device::Residency::kShared;
+  };
+  std::uint64_t shared_by_others(const LanedExecutable* executable) const noexcept;
+  std::size_t residences_on(std::size_t core) const noexcept;
+
   const std::uint64_t all_bits_;
   std::uint64_t busy_bits_ = 0;
-  std::size_t exclusive_ = 0;  ///< Lanes with an owner.
+  std::uint64_t owned_bits_ = 0;
+  std::uint64_t last_resident_ = 0;
+  std::vector<Resident> residents_;
   std::vector<Lane> lanes_;
   std::vector<device::CoreState> states_;
 };

@@ -177,14 +177,15 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
   LaneOccupant self;
   self.bound = &bindings;
   self.started = clock_->now();
+  Aftermath after;
   {
     MutexLock lock(mutex_);
-    // Only the begin and the end of the run take the lock.
-    if (!table_.begin_here(self, queue, submission.cores)) return std::nullopt;
+    // Only the begin and the end of the run take the lock. What is wrong with an arbiter is said
+    // when the job joins the line.
+    if (!table_.begin_here(self, queue, submission, after)) return std::nullopt;
     watch(self);
   }
   bindings.take_terms(submission);
-  Aftermath after;
   Outcome outcome = run_engine(self, false);
   if (outcome.lost) {
     bool again = false;

@@ -253,13 +253,22 @@ device::Health LaneScheduler::health() const {
   return table_.abandoned_count() == 0 ? device::Health::kGood : device::Health::kDegraded;
 }
 
-Status LaneScheduler::make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
-                                    device::Residency residency) {
-  return change(&LaneTable::make_resident, owner, cores, residency);
+Result<std::uint64_t> LaneScheduler::choose_cores(const LanedExecutable* executable,
+                                                  const device::CoreSet& cores,
+                                                  device::Residency residency,
+                                                  std::uint64_t besides) const {
+  MutexLock lock(mutex_);
+  return table_.cores().choose(cores, executable, residency, besides);
 }
 
-void LaneScheduler::release_residency(const LanedExecutable* owner) {
-  change(&LaneTable::release_residency, owner);
+Result<std::uint64_t> LaneScheduler::hold_cores(const LanedExecutable* executable,
+                                                std::uint64_t core_bits,
+                                                device::Residency residency) {
+  return change(&LaneTable::hold_cores, executable, core_bits, residency);
+}
+
+void LaneScheduler::release_cores(std::uint64_t residence) {
+  change(&LaneTable::release_cores, residence);
 }
 
 }  // namespace corelane::lanes

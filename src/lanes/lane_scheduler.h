@@ -70,9 +70,14 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   device::DeviceCounters counters() const;
   device::Health health() const;
 
-  Status make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
-                       device::Residency residency);
-  void release_residency(const LanedExecutable* owner);
+  /// See LaneCores::choose(). Holds nothing.
+  Result<std::uint64_t> choose_cores(const LanedExecutable* executable,
+                                     const device::CoreSet& cores, device::Residency residency,
+                                     std::uint64_t besides) const;
+  /// See LaneTable.
+  Result<std::uint64_t> hold_cores(const LanedExecutable* executable, std::uint64_t core_bits,
+                                   device::Residency residency);
+  void release_cores(std::uint64_t residence);
 
   /// Ends the workers; no job may be left. Joins them unless one of them is the caller.
   void shutdown();

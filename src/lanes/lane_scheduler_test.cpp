@@ -205,10 +205,12 @@ TEST(LaneScheduler, FailedFenceFailsTheJob) {
 TEST(LaneScheduler, ExclusiveCoresKeepOthersOff) {
   FakeDevice fake(2);
   auto other = *fake.device->prepare({}, {});
-  ASSERT_TRUE(
-      fake.executable->make_resident(device::CoreSet::of({0}), device::Residency::kExclusive).ok());
-  EXPECT_EQ(other->make_resident(device::CoreSet::of({0}), device::Residency::kShared).code(),
-            Code::kOutOfCores);
+  auto residence =
+      fake.executable->make_resident(device::CoreSet::of({0}), device::Residency::kExclusive);
+  ASSERT_TRUE(residence.has_value());
+  EXPECT_EQ(
+      other->make_resident(device::CoreSet::of({0}), device::Residency::kShared).error().code(),
+      Code::kOutOfCores);
   device::Submission foreign = fake.job();
   foreign.executable = other;
   foreign.bindings = *other->new_bindings();
@@ -222,7 +224,7 @@ TEST(LaneScheduler, ExclusiveCoresKeepOthersOff) {
   }
   device::JobRecord mine;
   ASSERT_TRUE(fake.queue->run(fake.job(device::CoreSet::of({0})), &mine).ok());
-  fake.executable->release_residency();
+  residence->reset();
   foreign.cores = device::CoreSet::of({0});
   EXPECT_TRUE(fake.queue->run(foreign).ok());
 }

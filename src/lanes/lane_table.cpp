@@ -124,31 +124,36 @@ device::WaitingJob LaneTable::facts_of(const LanedJob& job) const {
   return {job.id,
           job.queue->id,
           job.record_.priority,
-          joins_ || job.cores.kind() != device::CoreSet::Kind::kPlatform ? job.cores
-                                                                         : device::CoreSet::any(),
+          as_asked(job.cores),
           job.record_.queued,
           job.deadline,
           job.executable().average_run};
 }
 
-/// The cores that a newcomer gets at once; 0 when it must join the line.
-std::uint64_t LaneTable::cores_now(const device::CoreSet& asked, std::uint64_t last_bits) const {
-  // Nobody is overtaken, and a user's arbiter and exclusive cores are asked for each job.
-  if (!line_.empty() || line_.has_arbiter() || cores_.any_exclusive()) return 0;
-  const std::uint64_t idle = cores_.idle_bits();
+/// The cores that a newcomer gets at once while nobody waits and no user's arbiter decides; 0 when
+/// it must join the line.
+std::uint64_t LaneTable::cores_now(const device::CoreSet& asked,
+                                   const LanedBindings& bindings) const {
+  const LanedExecutable* executable = &bindings.executable();
+  const std::uint64_t allowed = cores_.allowed_bits(executable);
+  const std::uint64_t idle = cores_.idle_bits() & allowed;
   if (asked.is_mask()) return (asked.bits() & ~idle) == 0 ? asked.bits() : 0;
-  if (takes_all(asked)) return idle == cores_.all_bits() ? idle : 0;
+  if (takes_all(asked)) return idle == allowed ? idle : 0;
   // Which cores to join is the arbiter's decision.
   if (asked.count() > 1) return 0;
+  const std::uint64_t own = cores_.owned_bits() == 0 ? 0 : cores_.own_bits(executable) & idle;
+  const std::uint64_t from = own != 0 ? own : idle;
   // The core it ran on last has its tensors bound.
-  const std::uint64_t same = last_bits & idle;
+  const std::uint64_t same = bindings.last_core_bits() & from;
   // Not std::has_single_bit(): without -mpopcnt it is a call.
-  return same != 0 && (same & (same - 1)) == 0 ? same : idle & (~idle + 1);
+  return same != 0 && (same & (same - 1)) == 0 ? same : from & (~from + 1);
 }
 
 /// False, and the job is in no list, when it would have to wait and no more jobs may.
 bool LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after) {
-  const std::uint64_t bits = cores_now(job->cores, job->bindings->last_core_bits());
+  // Nobody is overtaken, and a user's arbiter is asked for each job.
+  const bool at_once = line_.empty() && !line_.has_arbiter();
+  const std::uint64_t bits = at_once ? cores_now(job->cores, *job->bindings) : 0;
   if (bits != 0) {
     grant(job, bits, now);
     return true;
@@ -350,8 +355,23 @@ void LaneTable::report_reset(std::uint64_t core_bits, std::string text, TimePoin
   after.events.push_back({device::EventKind::kCoreReset, now, core_bits, std::move(text)});
 }
 
-bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue, const device::CoreSet& cores) {
-  run.core_bits = cores_now(cores, run.bound->last_core_bits());
+/// A user's arbiter that withholds the cores is asked again when the run is submitted as a job.
+bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue,
+                           const device::Submission& submission, Aftermath& after) {
+  if (!line_.empty()) return false;
+  const LanedExecutable& executable = run.bound->executable();
+  if (!line_.has_arbiter()) {
+    run.core_bits = cores_now(submission.cores, *run.bound);
+  } else if (cores_.check(submission.cores, &executable).ok()) {
+    const device::WaitingJob facts{last_job_ + 1,
+                                   queue.id,
+                                   submission.priority + queue.priority,
+                                   as_asked(submission.cores),
+                                   run.started,
+                                   kNever,
+                                   executable.average_run};
+    run.core_bits = line_.grant_alone(facts, executable, cores_, run.started, after.complaints);
+  }
   if (run.core_bits == 0) return false;
   run.origin = &queue;
   // Blocking runs and jobs are numbered together: a record names one of either.
@@ -418,24 +438,24 @@ void LaneTable::reset(std::uint64_t core_bits, TimePoint now, Aftermath& after) 
   schedule(now, after);
 }
 
-Status LaneTable::make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
-                                device::Residency residency, TimePoint now, Aftermath& after) {
-  CORELANE_TRY(cores_.check(cores, owner));
-  // Shared residence reserves nothing here: any executable may run on the cores.
-  if (residency == device::Residency::kShared) return {};
-  cores_.hold(cores, owner);
-  // Jobs whose cores others hold now can never start.
+Result<std::uint64_t> LaneTable::hold_cores(const LanedExecutable* executable,
+                                            std::uint64_t core_bits, device::Residency residency,
+                                            TimePoint now, Aftermath& after) {
+  const auto free = cores_.choose(device::CoreSet::mask(core_bits), executable, residency, 0);
+  if (!free) return free;
+  const std::uint64_t residence = cores_.hold(core_bits, executable, residency);
+  if (residency == device::Residency::kShared) return residence;
+  // Jobs whose cores others have now can never start.
   const auto stranded = line_.remove_if(
       [&](LanedJob& job) { return !cores_.check(job.cores, &job.executable()).ok(); });
   for (const auto& job : stranded)
     complete(*job, cores_.check(job->cores, &job->executable()), now, after);
   schedule(now, after);
-  return {};
+  return residence;
 }
 
-void LaneTable::release_residency(const LanedExecutable* owner, TimePoint now, Aftermath& after) {
-  if (!cores_.any_exclusive()) return;
-  cores_.release(owner);
+void LaneTable::release_cores(std::uint64_t residence, TimePoint now, Aftermath& after) {
+  cores_.release(residence);
   schedule(now, after);
 }
 

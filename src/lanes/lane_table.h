@@ -66,7 +66,8 @@ class LaneTable {
   // Blocking runs in their caller's thread: taken only while nobody waits.
 
   /// False when it must be submitted as a job.
-  bool begin_here(LaneOccupant& run, QueueAccount& queue, const device::CoreSet& cores);
+  bool begin_here(LaneOccupant& run, QueueAccount& queue, const device::Submission& submission,
+                  Aftermath& after);
   /// The engine lost the request: true when the run may be repeated, on the cores that it has.
   bool repeat_here(LaneOccupant& run, const Outcome& outcome, TimePoint now, Aftermath& after);
   /// Releases the bindings. The status of an abandoned run replaces its outcome.
@@ -77,9 +78,11 @@ class LaneTable {
 
   /// Abandons what runs on these cores.
   void reset(std::uint64_t core_bits, TimePoint now, Aftermath& after);
-  Status make_resident(const LanedExecutable* owner, const device::CoreSet& cores,
-                       device::Residency residency, TimePoint now, Aftermath& after);
-  void release_residency(const LanedExecutable* owner, TimePoint now, Aftermath& after);
+  const LaneCores& cores() const noexcept { return cores_; }
+  /// A residence on these cores; kOutOfCores where others have them by now. Its number.
+  Result<std::uint64_t> hold_cores(const LanedExecutable* executable, std::uint64_t core_bits,
+                                   device::Residency residency, TimePoint now, Aftermath& after);
+  void release_cores(std::uint64_t residence, TimePoint now, Aftermath& after);
   /// Null: the first-in-first-out one. Gives back the one before, which is the user's to destroy.
   void swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, TimePoint now,
                     Aftermath& after);
@@ -114,8 +117,12 @@ class LaneTable {
   bool takes_all(const device::CoreSet& asked) const noexcept {
     return joins_ && asked.kind() == device::CoreSet::Kind::kPlatform;
   }
+  device::CoreSet as_asked(const device::CoreSet& cores) const noexcept {
+    const bool one = !joins_ && cores.kind() == device::CoreSet::Kind::kPlatform;
+    return one ? device::CoreSet::any() : cores;
+  }
   device::WaitingJob facts_of(const LanedJob& job) const;
-  std::uint64_t cores_now(const device::CoreSet& asked, std::uint64_t last_bits) const;
+  std::uint64_t cores_now(const device::CoreSet& asked, const LanedBindings& bindings) const;
   /// Jobs that wait, for fences or cores.
   std::size_t waiting_count() const noexcept { return blocked_.size() + copying_ + line_.size(); }
   bool full() const noexcept { return depth_limit_ != 0 && waiting_count() >= depth_limit_; }

@@ -206,17 +206,17 @@ TEST(LaneTable, BlockingRunTakesIdleCoresOnlyWhileNobodyWaits) {
   const auto tensors = bench.job();
   LaneOccupant here;
   here.bound = tensors->bindings.get();
-  ASSERT_TRUE(bench.table.begin_here(here, *bench.queue, {}));
+  ASSERT_TRUE(bench.table.begin_here(here, *bench.queue, {}, bench.after));
   LaneOccupant other;
   other.bound = here.bound;
-  EXPECT_FALSE(bench.table.begin_here(other, *bench.queue, {}));
+  EXPECT_FALSE(bench.table.begin_here(other, *bench.queue, {}, bench.after));
   // Lost once, it repeats on the cores that it has; lost twice, it fails.
   EXPECT_TRUE(bench.table.repeat_here(here, Bench::lost(), bench.now, bench.after));
   EXPECT_FALSE(bench.table.repeat_here(here, Bench::lost(), bench.now, bench.after));
   const auto waiting = bench.submit();
   Outcome outcome;
   bench.table.end_here(here, *bench.queue, {}, outcome, bench.now, nullptr, bench.after);
-  EXPECT_FALSE(bench.table.begin_here(other, *bench.queue, {}));
+  EXPECT_FALSE(bench.table.begin_here(other, *bench.queue, {}, bench.after));
   EXPECT_THAT(bench.run_all(), ElementsAre(waiting->id));
 }
 

@@ -14,7 +14,8 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
       scheduler_(std::make_shared<LaneScheduler>(info_.cores.size(), options,
                                                  engine_->event_driven(),
                                                  info_.capabilities.multi_core_jobs)),
-      ledger_(info_.instance, info_.memory_limit) {}
+      ledger_(info_.instance, info_.memory_limit),
+      leases_(options.lease, info_.instance, info_.cores.size()) {}
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
 

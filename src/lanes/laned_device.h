@@ -8,6 +8,7 @@
 
 #include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
+#include "lanes/core_leases.h"
 #include "lanes/lane_scheduler.h"
 #include "lanes/memory_ledger.h"
 
@@ -48,6 +49,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
 
   LaneScheduler& scheduler() const noexcept { return *scheduler_; }
   MemoryLedger& ledger() const noexcept { return ledger_; }
+  CoreLeases& leases() const noexcept { return leases_; }
   /// In the executable's destructor.
   void remove(const LanedExecutable* executable);
 
@@ -58,6 +60,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   const std::shared_ptr<device::LaneEngine> engine_;
   const std::shared_ptr<LaneScheduler> scheduler_;
   mutable MemoryLedger ledger_;
+  mutable CoreLeases leases_;
   std::atomic<std::size_t> buffer_bytes_{0};
   mutable Mutex executables_mutex_{LockRank::kLaneExecutables};
   std::set<const LanedExecutable*> executables_ CORELANE_GUARDED_BY(executables_mutex_);

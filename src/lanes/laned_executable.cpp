@@ -1,11 +1,13 @@
 #include "lanes/laned_executable.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_device.h"
+#include "lanes/laned_residence.h"
 
 namespace corelane::lanes {
 
@@ -14,7 +16,6 @@ LanedExecutable::LanedExecutable(std::shared_ptr<LanedDevice> device,
     : device_(std::move(device)), program_(std::move(program)), profiled_(profiled) {}
 
 LanedExecutable::~LanedExecutable() {
-  device_->scheduler().release_residency(this);
   device_->remove(this);
   const MutexLock lock(count_mutex_);
   ledger().give_back(counted_);
@@ -70,15 +71,21 @@ Result<std::shared_ptr<device::Bindings>> LanedExecutable::new_bindings() {
   return bindings;
 }
 
-Status LanedExecutable::make_resident(const device::CoreSet& cores, device::Residency residency) {
-  CORELANE_TRY(cores.check(device_->info().cores.size()));
-  // Before cores are held: a failure leaves nothing to give back.
-  CORELANE_TRY(program_->reserve(std::max<std::size_t>(cores.count(), 1), 1));
-  CORELANE_TRY(recount());
-  return device_->scheduler().make_resident(this, cores, residency);
+/// Copies for single cores are made for the first cores, so for all up to the last of these.
+Status LanedExecutable::reserve_for(std::uint64_t core_bits) {
+  const auto copies = static_cast<std::size_t>(std::bit_width(core_bits));
+  const auto width = static_cast<std::size_t>(std::popcount(core_bits));
+  CORELANE_TRY(expect_copies(copies));
+  CORELANE_TRY(program_->reserve(1, copies));
+  if (width > 1 && device_->info().capabilities.multi_core_jobs)
+    CORELANE_TRY(program_->reserve(width, 1));
+  return recount();
 }
 
-void LanedExecutable::release_residency() { device_->scheduler().release_residency(this); }
+Result<std::shared_ptr<device::Residence>> LanedExecutable::make_resident(
+    const device::CoreSet& cores, device::Residency residency) {
+  return LanedResidence::make(shared_from_this(), cores, residency);
+}
 
 Result<device::Executable::Precompiled> LanedExecutable::export_precompiled() const {
   return program_->export_precompiled();

@@ -26,8 +26,8 @@ class LanedExecutable final : public device::Executable,
   bool from_precompiled() const noexcept override { return program_->from_precompiled(); }
   device::MemoryFigures memory() const override;
   Result<std::shared_ptr<device::Bindings>> new_bindings() override;
-  Status make_resident(const device::CoreSet& cores, device::Residency residency) override;
-  void release_residency() override;
+  Result<std::shared_ptr<device::Residence>> make_resident(const device::CoreSet& cores,
+                                                           device::Residency residency) override;
   Result<Precompiled> export_precompiled() const override;
 
   const LanedDevice* device() const noexcept { return device_.get(); }
@@ -37,6 +37,9 @@ class LanedExecutable final : public device::Executable,
   /// kOutOfMemory when it has grown past the device's limit: the caller drops what it has just made
   /// and counts again. Nothing where the device has no limit.
   Status recount();
+  /// Compiles what jobs on these cores need: on one of them, and where the device joins cores on
+  /// all together. Fails like the driver, or with kOutOfMemory.
+  Status reserve_for(std::uint64_t core_bits);
   device::LaneProgram& program() const noexcept { return *program_; }
   bool profiled() const noexcept { return profiled_; }
   /// Bytes its bindings allocated.

@@ -171,25 +171,6 @@ TEST_F(Order, JobThatWaitsForAFenceCanBeCancelled) {
   EXPECT_EQ(completion->status().code(), Code::kCancelled);
 }
 
-TEST_F(Order, ExclusiveCoresAreForOneExecutable) {
-  ASSERT_TRUE(executable_->make_resident(CoreSet::of({0}), device::Residency::kExclusive).ok());
-  auto other = prepare(driver().image_elementwise(kElements));
-  EXPECT_EQ(other->make_resident(CoreSet::of({0}), device::Residency::kExclusive).code(),
-            Code::kOutOfCores);
-  EXPECT_EQ(queue_->submit(job_of(other, CoreSet::of({0}))).error().code(), Code::kOutOfCores);
-  EXPECT_EQ(queue_->run(job_of(other, CoreSet::any(cores()))).code(), Code::kOutOfCores);
-  EXPECT_TRUE(queue_->run(job(CoreSet::of({0}))).ok());
-  if (cores() > 1) {
-    JobRecord record;
-    EXPECT_TRUE(queue_->run(job_of(other), &record).ok());
-    EXPECT_EQ(record.core_bits & 1U, 0U);
-  }
-  executable_->release_residency();
-  EXPECT_TRUE(queue_->run(job_of(other, CoreSet::of({0}))).ok());
-  EXPECT_EQ(executable_->make_resident(CoreSet::of({64}), device::Residency::kShared).code(),
-            Code::kInvalidArgument);
-}
-
 TEST_F(Order, TraceRecordsWhenOn) {
   EXPECT_EQ(device_->read_trace().error().code(), Code::kWrongState);
   ASSERT_TRUE(queue_->run(job()).ok());

@@ -24,11 +24,13 @@ struct WaitingJob {
   Duration predicted{};  ///< Running average of its executable; 0 when unknown.
 };
 
-/// One core: free, or busy until about `predicted_free`.
+/// One core: free, or busy until about `predicted_free`. Where cores are held exclusively, the
+/// arbiter is asked apart for the jobs that may use the same cores.
 struct CoreState {
   bool usable = true;  ///< False while another executable holds it exclusively.
   bool busy = false;
   TimePoint predicted_free{};
+  bool owned = false;  ///< Held exclusively for the executable of these jobs: "any" prefers it.
 };
 
 /// A decision: this job, on these cores.
@@ -37,9 +39,10 @@ struct Grant {
   std::uint64_t core_bits = 0;  ///< Usable idle cores it gets.
 };
 
-/// Decides. `pick` must be pure: the same arguments give the same answer. It is the one foreign
-/// function that runs under the device's lock, so it must not call the device, block or log. When
-/// it throws, or grants what cannot be had, fifo_arbiter() decides instead, and that is logged.
+/// Decides, also for a job that finds nobody waiting. `pick` must be pure: the same arguments give
+/// the same answer. It is the one foreign function that runs under the device's lock, so it must
+/// not call the device, block or log. When it throws, or grants what cannot be had, fifo_arbiter()
+/// decides instead, and that is logged.
 class CORELANE_API Arbiter {
  public:
   virtual ~Arbiter() = default;

@@ -13,6 +13,7 @@
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
 #include "corelane/device/figures.h"
+#include "corelane/device/residence.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane::device {
@@ -60,8 +61,6 @@ struct PrepareOptions {
   std::size_t replicate_limit = kReplicateLimit;
 };
 
-enum class Residency : std::uint8_t { kShared, kExclusive };
-
 /// Memory of one tensor as bound or produced. `keep_alive` may hold its owner.
 struct TensorRef {
   void* data = nullptr;
@@ -91,7 +90,7 @@ class CORELANE_API Bindings {
   virtual Result<std::vector<LayerTime>> layer_times() const = 0;
 };
 
-/// An image ready to run. Immutable but for residency; any thread; shared by shared_ptr, and kept
+/// An image ready to run. Immutable; any thread; shared by shared_ptr, and kept
 /// alive by its bindings and jobs.
 class CORELANE_API Executable {
  public:
@@ -108,11 +107,17 @@ class CORELANE_API Executable {
   virtual MemoryFigures memory() const = 0;
   /// New tensors; weights are shared with all others of this executable. kOutOfMemory.
   virtual Result<std::shared_ptr<Bindings>> new_bindings() = 0;
-  /// Holds cores for this executable: kExclusive keeps other executables off them. kOutOfCores when
-  /// a core is held exclusively by another. Given back by release_residency() or destruction.
-  virtual Status make_resident(const CoreSet& cores, Residency residency) = 0;
-  /// Gives the cores back; nothing where none are held.
-  virtual void release_residency() = 0;
+  /// Holds cores for this executable until the residence goes, and prepares it for them. "Any N"
+  /// takes cores on which few residences lie, the platform's choice all that can be had. An
+  /// exclusive residence needs cores without another exclusive one and without a shared one of
+  /// another executable; a shared one needs cores that no other executable has exclusively. Jobs of
+  /// this executable run on cores that it has exclusively, which "any" prefers, and on those that
+  /// nobody has; jobs of others that wait for its exclusive cores alone fail with kOutOfCores, and
+  /// what runs there ends as usual. kOutOfCores says which cores are free; with the option lease,
+  /// which processes have the others. kInvalidArgument (the core set), kOutOfMemory,
+  /// kEngineFailed, kIo (the folder of leases).
+  virtual Result<std::shared_ptr<Residence>> make_resident(const CoreSet& cores,
+                                                           Residency residency) = 0;
   /// What export_precompiled() gives.
   struct Precompiled {
     ByteVector bytes;

@@ -1,6 +1,6 @@
 /// A lease: cores of a named device instance held by a lock that the kernel releases when the
-/// holder dies. Works between threads and between processes. No device or server of the tree takes
-/// one yet: cores are shared by the devices of one process only.
+/// holder dies. Works between threads and between processes. Residences take them where the
+/// device's text says lease=1.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace corelane::device {
 
-/// Held until destroyed. Move-only.
+/// Held until destroyed. Move-only. A child that is forked does not hold it too: its copy of the
+/// object is empty, and the cores are free when the parent gives them back or ends.
 class CORELANE_API Lease {
  public:
   /// Takes exactly the cores of a mask, or any free ones of `count` (platform: all). `total` is

@@ -8,6 +8,9 @@
 ///   depth=64      jobs that may wait at a time, for cores or fences; beyond them kBusy. No limit
 ///   by
 ///                 default
+///   lease=1       residences take leases of their cores, so that they are held for this process
+///                 among all that open a device of the same kind, profile and name with lease=1. 0
+///                 by default
 /// Devices are built in (the list of
 /// CORELANE_DRIVERS at build time) or shared objects `libcorelane_<kind>.so`, looked for in
 /// `CORELANE_DRIVER_PATH` (colon-separated), then beside the library (`corelane/`,

@@ -53,7 +53,7 @@ struct HostServices {
 
 /// The options of a device's text that the library reads itself for an engine of lanes, for a
 /// driver's message about an unknown one. open_engine never sees them, open_device does.
-inline constexpr const char* kLaneOptionNames = "memory, depth";
+inline constexpr const char* kLaneOptionNames = "memory, depth, lease";
 
 /// A device to open. `spec` is complete: its profile is never empty, and is one of the description.
 struct OpenRequest {

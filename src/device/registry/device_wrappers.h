@@ -22,6 +22,7 @@ struct LaneOptions {
   Duration spin = std::chrono::microseconds(30);
   std::size_t memory_limit = 0;  ///< Bytes; see DeviceInfo.
   std::size_t depth_limit = 0;   ///< Jobs; see DeviceInfo.
+  bool lease = false;            ///< Residences take leases of their cores.
 };
 
 /// A device of info.cores.size() lanes over the engine.

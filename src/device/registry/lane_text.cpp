@@ -38,6 +38,14 @@ Status take_lane_options(DeviceSpec& spec, LaneOptions& options) {
     if (options.depth_limit == 0)
       return refuse(spec, "depth", *depth, "a whole number of jobs from 1");
   }
+  if (const auto lease = take(spec, "lease")) {
+    if (*lease != "0" && *lease != "1")
+      return error(Code::kInvalidArgument, "device '{}': 'lease={}' is not 0 or 1",
+                   spec.to_string(), *lease)
+          .with(Detail::kGiven, *lease)
+          .with(Detail::kAllowed, "0 or 1");
+    options.lease = *lease == "1";
+  }
   return {};
 }
 

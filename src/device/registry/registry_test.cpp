@@ -129,16 +129,17 @@ TEST(Registry, LimitsOfTheTextAreThoseOfTheDevice) {
 }
 
 TEST(Registry, LimitsThatAreNoneNameTheOptionAndWhatIsAllowed) {
-  for (const char* text :
-       {"memory=", "memory=0", "memory=M", "memory=1T", "memory=-1", "memory=1 M",
-        "memory=99999999999G", "depth=", "depth=0", "depth=many", "depth=1.5"}) {
+  for (const char* text : {"memory=", "memory=0", "memory=M", "memory=1T", "memory=-1",
+                           "memory=1 M", "memory=99999999999G", "depth=", "depth=0", "depth=many",
+                           "depth=1.5", "lease=", "lease=yes"}) {
     const auto bad = open_device(std::string("null:rk3588?") + text);
     ASSERT_FALSE(bad.has_value()) << text;
     EXPECT_EQ(bad.error().code(), Code::kInvalidArgument) << text;
     EXPECT_THAT(bad.error().message(), testing::HasSubstr(text));
     EXPECT_FALSE(bad.error().detail(Detail::kAllowed).empty()) << text;
   }
-  EXPECT_THAT(open_device("null?memry=1").error().message(), testing::HasSubstr("memory, depth"));
+  EXPECT_THAT(open_device("null?memry=1").error().message(),
+              testing::HasSubstr("memory, depth, lease"));
 }
 
 TEST(Registry, EnvironmentNamesTheDefault) {

@@ -112,10 +112,10 @@ class FaultyExecutable final : public Executable,
     return std::make_shared<FaultyBindings>(std::move(bindings), shared_from_this());
   }
 
-  Status make_resident(const CoreSet& cores, Residency residency) override {
+  Result<std::shared_ptr<Residence>> make_resident(const CoreSet& cores,
+                                                   Residency residency) override {
     return inner->make_resident(cores, residency);
   }
-  void release_residency() override { inner->release_residency(); }
   Result<Precompiled> export_precompiled() const override { return inner->export_precompiled(); }
 
   const std::shared_ptr<Executable> inner;

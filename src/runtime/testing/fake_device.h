@@ -170,8 +170,10 @@ class FakeExecutable final : public device::Executable {
   Result<std::shared_ptr<device::Bindings>> new_bindings() override {
     return std::make_shared<FakeBindings>(in, out);
   }
-  Status make_resident(const device::CoreSet&, device::Residency) override { return {}; }
-  void release_residency() override {}
+  Result<std::shared_ptr<device::Residence>> make_resident(const device::CoreSet&,
+                                                           device::Residency) override {
+    return error(Code::kUnsupported, "fake: no residences");
+  }
   Result<Precompiled> export_precompiled() const override {
     return Precompiled{ByteVector(16, std::byte{7}), "fake-tag"};
   }

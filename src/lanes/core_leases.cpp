@@ -1,0 +1,34 @@
+#include "lanes/core_leases.h"
+
+#include <bit>
+
+namespace corelane::lanes {
+
+Status CoreLeases::take(std::uint64_t core_bits, Held& held, std::uint64_t& elsewhere) {
+  if (!on_) return {};
+  Held taken;
+  Status refused;
+  // Two residences that want one core at once share its lease: one takes it, the other finds it.
+  const MutexLock lock(mutex_);
+  for (std::uint64_t bits = core_bits; bits != 0; bits &= bits - 1) {
+    const auto core = static_cast<std::size_t>(std::countr_zero(bits));
+    std::shared_ptr<const device::Lease> lease = by_core_[core].lock();
+    if (lease == nullptr) {
+      auto made = device::Lease::acquire(instance_, cores_, device::CoreSet::of({core}));
+      if (!made && made.error().code() != Code::kOutOfCores) return error(made.error());
+      if (!made) {
+        elsewhere |= std::uint64_t{1} << core;
+        refused = refused.ok() ? made.error() : made.error().wrap(refused.message());
+        continue;
+      }
+      lease = std::make_shared<const device::Lease>(std::move(*made));
+      by_core_[core] = lease;
+    }
+    taken.push_back(std::move(lease));
+  }
+  if (!refused.ok()) return refused;
+  held = std::move(taken);
+  return {};
+}
+
+}  // namespace corelane::lanes

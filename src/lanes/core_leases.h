@@ -1,0 +1,38 @@
+/// The leases of a device's cores: one for each core, shared by all residences that lie on it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/sync.h"
+#include "corelane/device/lease.h"
+
+namespace corelane::lanes {
+
+/// A lease stands between processes; between the residences of one device the LaneTable decides.
+/// Any thread.
+class CoreLeases {
+ public:
+  using Held = std::vector<std::shared_ptr<const device::Lease>>;
+
+  /// `on`: the device's text asked for leases. Without, take() takes none.
+  CoreLeases(bool on, std::string instance, std::size_t cores)
+      : on_(on), instance_(std::move(instance)), cores_(cores) {}
+
+  /// Takes all of these cores, or none: kOutOfCores with the processes that have some, whose cores
+  /// are added to `elsewhere`; kIo where the lock folder cannot be used.
+  Status take(std::uint64_t core_bits, Held& held, std::uint64_t& elsewhere);
+
+ private:
+  const bool on_;
+  const std::string instance_;
+  const std::size_t cores_;
+  Mutex mutex_{LockRank::kLaneLeases};
+  std::array<std::weak_ptr<const device::Lease>, device::CoreSet::kMaxCores> by_core_
+      CORELANE_GUARDED_BY(mutex_);
+};
+
+}  // namespace corelane::lanes

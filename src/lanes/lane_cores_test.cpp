@@ -1,0 +1,78 @@
+#include "lanes/lane_cores.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace corelane::lanes {
+namespace {
+
+using device::CoreSet;
+using device::Residency;
+using testing::HasSubstr;
+
+/// Executables are names here: the cores never look into them.
+const LanedExecutable* executable(std::uintptr_t number) {
+  return reinterpret_cast<const LanedExecutable*>(number * 64);
+}
+const LanedExecutable* const kA = executable(1);
+const LanedExecutable* const kB = executable(2);
+constexpr auto kShared = Residency::kShared;
+constexpr auto kExclusive = Residency::kExclusive;
+
+TEST(LaneCores, AnyExclusiveTakesCoresThatNobodyHas) {
+  LaneCores cores(4);
+  EXPECT_EQ(*cores.choose(CoreSet::any(2), kA, kExclusive, 0), 0b0011U);
+  cores.hold(0b0011, kA, kExclusive);
+  // Not those that it has already, nor those that others share.
+  EXPECT_EQ(*cores.choose(CoreSet::any(2), kA, kExclusive, 0), 0b1100U);
+  cores.hold(0b0100, kB, kShared);
+  EXPECT_EQ(*cores.choose(CoreSet::platform(), kA, kExclusive, 0), 0b1000U);
+  const auto refused = cores.choose(CoreSet::any(2), kA, kExclusive, 0);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code(), Code::kOutOfCores);
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("1 of 4 cores are free ('3'); held exclusively: '0,1', shared by other "
+                        "executables: '2'"));
+  // Its own shared one is no obstacle.
+  EXPECT_TRUE(cores.choose(CoreSet::of({2}), kB, kExclusive, 0).has_value());
+  EXPECT_FALSE(cores.choose(CoreSet::of({0}), kA, kExclusive, 0).has_value());
+}
+
+TEST(LaneCores, AnySharedTakesTheCoresWithTheFewest) {
+  LaneCores cores(3);
+  cores.hold(*cores.choose(CoreSet::any(), kA, kShared, 0), kA, kShared);
+  cores.hold(*cores.choose(CoreSet::any(), kB, kShared, 0), kB, kShared);
+  EXPECT_EQ(*cores.choose(CoreSet::any(), kA, kShared, 0), 0b100U);
+  EXPECT_EQ(*cores.choose(CoreSet::platform(), kA, kShared, 0), 0b111U);
+  cores.hold(0b100, kB, kExclusive);
+  EXPECT_EQ(*cores.choose(CoreSet::platform(), kA, kShared, 0), 0b011U);
+  EXPECT_EQ(cores.choose(CoreSet::of({2}), kA, kShared, 0).error().code(), Code::kOutOfCores);
+  EXPECT_EQ(*cores.choose(CoreSet::of({2}), kB, kShared, 0), 0b100U);
+}
+
+TEST(LaneCores, CoresThatOthersHoldOutsideAreLeftOut) {
+  LaneCores cores(3);
+  EXPECT_EQ(*cores.choose(CoreSet::any(), kA, kExclusive, 0b001), 0b010U);
+  EXPECT_EQ(*cores.choose(CoreSet::platform(), kA, kExclusive, 0b011), 0b100U);
+  EXPECT_FALSE(cores.choose(CoreSet::platform(), kA, kExclusive, 0b111).has_value());
+}
+
+TEST(LaneCores, JobsRunOnOwnCoresAndOnThoseWithoutAnOwner) {
+  LaneCores cores(3);
+  const std::uint64_t one = cores.hold(0b001, kA, kExclusive);
+  cores.hold(0b010, kA, kShared);
+  EXPECT_EQ(cores.allowed_bits(kA), 0b111U);
+  EXPECT_EQ(cores.allowed_bits(kB), 0b110U);
+  EXPECT_TRUE(cores.check(CoreSet::any(2), kB).ok());
+  EXPECT_EQ(cores.check(CoreSet::any(3), kB).code(), Code::kOutOfCores);
+  const auto states = cores.states_for(kA);
+  EXPECT_TRUE(states[0].owned && states[0].usable && !states[1].owned && states[1].usable);
+  EXPECT_FALSE(cores.states_for(kB)[0].usable);
+  cores.release(one);
+  EXPECT_EQ(cores.owned_bits(), 0U);
+  EXPECT_EQ(cores.allowed_bits(kB), 0b111U);
+  EXPECT_TRUE(cores.check(CoreSet::any(3), kB).ok());
+}
+
+}  // namespace
+}  // namespace corelane::lanes

@@ -1,0 +1,40 @@
+#include "lanes/laned_residence.h"
+
+#include "lanes/lane_scheduler.h"
+#include "lanes/laned_device.h"
+#include "lanes/laned_executable.h"
+
+namespace corelane::lanes {
+
+/// The cores are chosen, prepared for and leased without a lock, and held at the end: what others
+/// have taken meanwhile is chosen anew, and what fails leaves nothing to give back.
+Result<std::shared_ptr<device::Residence>> LanedResidence::make(
+    std::shared_ptr<LanedExecutable> executable, const device::CoreSet& cores,
+    device::Residency residency) {
+  const LanedDevice& device = *executable->device();
+  CORELANE_TRY(cores.check(device.info().cores.size()));
+  LaneScheduler& scheduler = device.scheduler();
+  std::uint64_t elsewhere = 0;  // Cores that other processes hold.
+  Status held_elsewhere;
+  for (;;) {
+    const auto bits = scheduler.choose_cores(executable.get(), cores, residency, elsewhere);
+    // Where it is other processes that leave too few, they are the reason.
+    if (!bits) return error(elsewhere == 0 ? bits.error() : held_elsewhere);
+    CORELANE_TRY(executable->reserve_for(*bits));
+    CoreLeases::Held leases;
+    if (Status status = device.leases().take(*bits, leases, elsewhere); !status.ok()) {
+      if (status.code() != Code::kOutOfCores || cores.is_mask()) return error(std::move(status));
+      held_elsewhere = std::move(status);
+      continue;
+    }
+    const auto id = scheduler.hold_cores(executable.get(), *bits, residency);
+    if (id)
+      return std::make_shared<LanedResidence>(std::move(executable), *id, *bits, residency,
+                                              std::move(leases));
+    if (cores.is_mask()) return error(id.error());
+  }
+}
+
+LanedResidence::~LanedResidence() { executable_->device()->scheduler().release_cores(id_); }
+
+}  // namespace corelane::lanes

@@ -1,0 +1,221 @@
+#include "lanes/laned_residence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "corelane/device/registry.h"
+#include "lanes/testing/lane_engine_fake.h"
+
+namespace corelane::lanes {
+namespace {
+
+using device::CoreSet;
+using device::Residency;
+using testing::HasSubstr;
+
+/// A fake device whose runs say in which thread they are.
+struct ThreadBench {
+  ThreadBench() {
+    fake.state->before_run = [this](std::uint64_t) {
+      in_caller = std::this_thread::get_id() == caller;
+      return Status();
+    };
+  }
+  device::JobRecord run(const device::Submission& job) {
+    in_caller = false;
+    device::JobRecord record;
+    EXPECT_TRUE(fake.queue->run(job, &record).ok());
+    return record;
+  }
+  device::Submission job_of(const std::shared_ptr<device::Executable>& executable,
+                            CoreSet cores = {}) const {
+    device::Submission job = fake.job(cores);
+    job.executable = executable;
+    job.bindings = *executable->new_bindings();
+    return job;
+  }
+  FakeDevice fake{3};
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> in_caller{false};
+};
+
+TEST(LanedResidence, RunsStayInTheirCallersThread) {
+  ThreadBench bench;
+  const auto other = *bench.fake.device->prepare({}, {});
+  const auto residence =
+      bench.fake.executable->make_resident(CoreSet::of({1}), Residency::kExclusive);
+  ASSERT_TRUE(residence.has_value());
+  EXPECT_EQ(bench.run(bench.fake.job()).core_bits, 2U);
+  EXPECT_TRUE(bench.in_caller);
+  EXPECT_EQ(bench.run(bench.fake.job(CoreSet::of({0}))).core_bits, 1U);
+  EXPECT_TRUE(bench.in_caller);
+  for (const CoreSet& cores : {CoreSet::any(), CoreSet::of({2}), CoreSet::platform()}) {
+    EXPECT_EQ(bench.run(bench.job_of(other, cores)).core_bits & 2U, 0U);
+    EXPECT_TRUE(bench.in_caller) << cores.to_string();
+  }
+}
+
+/// Grants the last core, or nothing.
+class LastCore final : public device::Arbiter {
+ public:
+  std::optional<device::Grant> pick(std::span<const device::WaitingJob>,
+                                    std::span<const device::CoreState> cores,
+                                    TimePoint) const override {
+    if (cores.back().busy || !cores.back().usable) return std::nullopt;
+    return device::Grant{0, std::uint64_t{1} << (cores.size() - 1)};
+  }
+};
+
+TEST(LanedResidence, RunsUnderAnotherArbiterStayInTheirCallersThreadToo) {
+  ThreadBench bench;
+  ASSERT_TRUE(bench.fake.device->set_arbiter(std::make_shared<LastCore>()).ok());
+  EXPECT_EQ(bench.run(bench.fake.job()).core_bits, 4U);
+  EXPECT_TRUE(bench.in_caller);
+}
+
+TEST(LanedResidence, WaitingJobsOfTheOwnerTakeItsCoreFirst) {
+  FakeDevice fake(3);
+  Gate gate;
+  fake.state->hold_runs_at(gate);
+  const auto residence = fake.executable->make_resident(CoreSet::of({1}), Residency::kExclusive);
+  const auto blocker = *fake.queue->submit(fake.job(CoreSet::first(3)));
+  gate.await(1);
+  const auto waiting = *fake.queue->submit(fake.job());
+  gate.open();
+  ASSERT_TRUE(blocker->wait() && waiting->wait());
+  EXPECT_EQ(waiting->record().core_bits, 2U);
+}
+
+TEST(LanedResidence, GivenBackCoresStartWhoWaitsForThem) {
+  FakeDevice fake(1);
+  Gate gate;
+  fake.state->hold_runs_at(gate);
+  auto residence = *fake.executable->make_resident(CoreSet::platform(), Residency::kExclusive);
+  const auto other = *fake.device->prepare({}, {});
+  device::Submission job = fake.job();
+  job.executable = other;
+  job.bindings = *other->new_bindings();
+  EXPECT_EQ(fake.queue->submit(job).error().code(), Code::kOutOfCores);
+  residence.reset();
+  gate.open();
+  EXPECT_TRUE((*fake.queue->submit(job))->wait());
+}
+
+/// Devices that take leases in a folder of this test's own.
+class LeaseTest : public testing::Test {
+ protected:
+  static constexpr const char* kText = "null:generic:2?lease=1";
+  LeaseTest() {
+    std::string pattern = testing::TempDir() + "corelane-residence-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    setenv("CORELANE_RUN_DIR", folder_.c_str(), 1);
+  }
+  ~LeaseTest() override {
+    unsetenv("CORELANE_RUN_DIR");
+    std::filesystem::remove_all(folder_);
+  }
+  static std::shared_ptr<device::Executable> prepare(const char* text = kText) {
+    device::OpenOptions own;
+    own.own_instance = true;
+    device::Image image;
+    image.kind = "null";
+    image.bytes = as_byte_span("input x f32 1,4\n");
+    return *(*device::open_device(text, own))->prepare(image, {});
+  }
+  /// A process that does `f`, says so, and stays.
+  template <class F>
+  static pid_t start(F&& f) {
+    int ready[2];
+    EXPECT_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      [[maybe_unused]] const auto held = f();
+      const char byte = 'y';
+      if (write(ready[1], &byte, 1) != 1) _exit(2);
+      for (;;) pause();
+    }
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return child;
+  }
+  static void end(pid_t child) {
+    EXPECT_EQ(kill(child, SIGKILL), 0);
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  }
+  std::string folder_;
+};
+
+TEST_F(LeaseTest, AnotherProcessHasItsCoresUntilItDies) {
+  const pid_t child =
+      start([] { return *prepare()->make_resident(CoreSet::of({0}), Residency::kExclusive); });
+  const auto executable = prepare();
+  const auto refused = executable->make_resident(CoreSet::of({0}), Residency::kShared);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code(), Code::kOutOfCores);
+  EXPECT_THAT(refused.error().message(), HasSubstr("by process " + std::to_string(child)));
+  // "Any" and the platform's choice take what is left.
+  auto any = executable->make_resident(CoreSet::any(), Residency::kExclusive);
+  ASSERT_TRUE(any.has_value()) << any.error().to_string();
+  EXPECT_EQ((*any)->cores(), CoreSet::of({1}));
+  any->reset();
+  EXPECT_EQ((*executable->make_resident(CoreSet::platform(), Residency::kShared))->cores(),
+            CoreSet::of({1}));
+  const auto two = executable->make_resident(CoreSet::any(2), Residency::kExclusive);
+  ASSERT_FALSE(two.has_value());
+  EXPECT_THAT(two.error().message(), HasSubstr("by process " + std::to_string(child)));
+  end(child);
+  EXPECT_TRUE(executable->make_resident(CoreSet::first(2), Residency::kExclusive).has_value());
+}
+
+TEST_F(LeaseTest, ResidencesOfOneDeviceShareTheLeaseOfACore) {
+  const auto executable = prepare();
+  auto one = executable->make_resident(CoreSet::of({0}), Residency::kShared);
+  auto two = executable->make_resident(CoreSet::first(2), Residency::kShared);
+  ASSERT_TRUE(one.has_value() && two.has_value());
+  // Another instance is another owner, in this process too.
+  const auto other = prepare();
+  EXPECT_EQ(other->make_resident(CoreSet::of({0}), Residency::kShared).error().code(),
+            Code::kOutOfCores);
+  two->reset();
+  EXPECT_TRUE(other->make_resident(CoreSet::of({1}), Residency::kShared).has_value());
+  EXPECT_FALSE(other->make_resident(CoreSet::of({0}), Residency::kShared).has_value());
+  one->reset();
+  EXPECT_TRUE(other->make_resident(CoreSet::of({0}), Residency::kShared).has_value());
+  // Without the option nothing is leased.
+  const auto holds = executable->make_resident(CoreSet::first(2), Residency::kExclusive);
+  EXPECT_TRUE(prepare("null:generic:2")
+                  ->make_resident(CoreSet::first(2), Residency::kExclusive)
+                  .has_value());
+}
+
+TEST_F(LeaseTest, AForkedChildDoesNotKeepTheCores) {
+  auto residence = *prepare()->make_resident(CoreSet::first(2), Residency::kExclusive);
+  const pid_t child = start([] { return 0; });
+  EXPECT_FALSE(prepare()->make_resident(CoreSet::of({0}), Residency::kExclusive).has_value());
+  residence.reset();
+  EXPECT_TRUE(prepare()->make_resident(CoreSet::first(2), Residency::kExclusive).has_value());
+  end(child);
+}
+
+TEST_F(LeaseTest, FailureNamesTheFolder) {
+  const auto executable = prepare();
+  setenv("CORELANE_RUN_DIR", "/dev/null/nowhere", 1);
+  const auto refused = executable->make_resident(CoreSet::any(), Residency::kExclusive);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code(), Code::kIo);
+  // Nothing is held of what failed.
+  setenv("CORELANE_RUN_DIR", folder_.c_str(), 1);
+  EXPECT_TRUE(executable->make_resident(CoreSet::first(2), Residency::kExclusive).has_value());
+}
+
+}  // namespace
+}  // namespace corelane::lanes
