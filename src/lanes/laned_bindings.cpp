@@ -9,7 +9,7 @@
 
 #include "base/guard.h"
 #include "lanes/laned_executable.h"
-#include "lanes/memory_ledger.h"
+#include "lanes/resources/memory_ledger.h"
 
 namespace corelane::lanes {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
-#include "lanes/core_leases.h"
 #include "lanes/lane_scheduler.h"
-#include "lanes/memory_ledger.h"
+#include "lanes/resources/core_leases.h"
+#include "lanes/resources/memory_ledger.h"
 
 namespace corelane::lanes {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "corelane/device/residence.h"
-#include "lanes/core_leases.h"
+#include "lanes/resources/core_leases.h"
 
 namespace corelane::lanes {
 

@@ -1,4 +1,4 @@
-#include "lanes/memory_ledger.h"
+#include "lanes/resources/memory_ledger.h"
 
 namespace corelane::lanes {
 

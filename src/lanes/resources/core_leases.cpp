@@ -1,4 +1,4 @@
-#include "lanes/core_leases.h"
+#include "lanes/resources/core_leases.h"
 
 #include <bit>
 
