@@ -23,13 +23,26 @@ bool fits(const device::Grant& grant, std::span<const device::WaitingJob> waitin
 
 }  // namespace
 
+void JobLine::count(const LanedJob& job, bool joins) noexcept {
+  if (job.queue->share.capped()) joins ? ++capped_ : --capped_;
+}
+
+TimePoint JobLine::next_allowed(TimePoint now) const {
+  TimePoint next = kNever;
+  for (const auto& job : jobs_)
+    if (job->queue->share.allowed_at() > now) next = std::min(next, job->queue->share.allowed_at());
+  return next;
+}
+
 void JobLine::add(device::WaitingJob facts, std::shared_ptr<LanedJob> job) {
+  count(*job, true);
   waiting_.push_back(std::move(facts));
   jobs_.push_back(std::move(job));
 }
 
 /// Ids rise in order of submission, and so does the line.
 void JobLine::put_back(device::WaitingJob facts, std::shared_ptr<LanedJob> job) {
+  count(*job, true);
   const auto later = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](const auto& other) { return other->id > job->id; });
   waiting_.insert(waiting_.begin() + (later - jobs_.begin()), std::move(facts));
@@ -39,8 +52,7 @@ void JobLine::put_back(device::WaitingJob facts, std::shared_ptr<LanedJob> job) 
 void JobLine::remove(const LanedJob& job) {
   const auto place = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](const auto& other) { return other.get() == &job; });
-  waiting_.erase(waiting_.begin() + (place - jobs_.begin()));
-  jobs_.erase(place);
+  static_cast<void>(take({static_cast<std::size_t>(place - jobs_.begin()), 0}));
 }
 
 std::vector<std::shared_ptr<LanedJob>> JobLine::remove_if(
@@ -58,6 +70,7 @@ JobLine::Choice JobLine::take(const device::Grant& grant) {
   const auto at = static_cast<std::ptrdiff_t>(grant.job);
   // `jobs_` and `waiting_` always change together: index i of both is one job.
   Choice choice{std::move(jobs_[grant.job]), grant.core_bits};
+  count(*choice.job, false);
   jobs_.erase(jobs_.begin() + at);
   waiting_.erase(waiting_.begin() + at);
   return choice;
@@ -66,10 +79,21 @@ JobLine::Choice JobLine::take(const device::Grant& grant) {
 std::optional<JobLine::Choice> JobLine::next(const LaneCores& cores, TimePoint now,
                                              std::vector<std::string>& complaints) {
   if (jobs_.empty() || cores.idle_bits() == 0) return std::nullopt;
-  const auto grant = cores.owned_bits() != 0 ? decide_by_group(cores, now, complaints)
-                                             : decide(waiting_, cores.states(), now, complaints);
+  if (has_arbiter())
+    for (std::size_t i = 0; i < jobs_.size(); ++i)
+      waiting_[i].served = jobs_[i]->queue->share.served();
+  const auto grant = cores.owned_bits() != 0 || any_capped()
+                         ? decide_by_group(cores, now, complaints)
+                         : decide(waiting_, cores.states(), now, complaints);
   if (!grant) return std::nullopt;
+  if (has_arbiter()) update(*grant, now);
   return take(*grant);
+}
+
+/// The younger jobs of its queue begin to wait anew; the older ones do not.
+void JobLine::update(const device::Grant& grant, TimePoint now) {
+  for (std::size_t i = grant.job + 1; i < waiting_.size(); ++i)
+    if (waiting_[i].queue == waiting_[grant.job].queue) waiting_[i].first_since = now;
 }
 
 /// Under the scheduler's lock: an arbiter must be a pure function, and calls nothing of the device.
@@ -120,6 +144,8 @@ std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, Ti
   };
   std::vector<Group> groups;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    // Nothing is reserved for a job whose queue has used up its cap.
+    if (jobs_[i]->queue->share.allowed_at() > now) continue;
     const std::uint64_t allowed = cores.allowed_bits(&jobs_[i]->executable());
     auto group = std::find_if(groups.begin(), groups.end(),
                               [&](const Group& g) { return g.allowed == allowed; });

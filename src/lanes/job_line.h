@@ -24,6 +24,11 @@ class JobLine {
     std::uint64_t core_bits = 0;
   };
 
+  /// True when some wait whose queue has a cap.
+  bool any_capped() const noexcept { return capped_ != 0; }
+  /// When the first of those may start whose queue has used up its cap; kNever without one.
+  TimePoint next_allowed(TimePoint now) const;
+
   bool empty() const noexcept { return jobs_.empty(); }
   std::size_t size() const noexcept { return jobs_.size(); }
   /// True when a user's arbiter decides.
@@ -53,6 +58,8 @@ class JobLine {
                              std::vector<std::string>& complaints);
 
  private:
+  void count(const LanedJob& job, bool joins) noexcept;
+  void update(const device::Grant& grant, TimePoint now);
   Choice take(const device::Grant& grant);
   std::optional<device::Grant> decide(std::span<const device::WaitingJob> waiting,
                                       std::span<const device::CoreState> cores, TimePoint now,
@@ -61,6 +68,7 @@ class JobLine {
                                                std::vector<std::string>& complaints) const;
 
   std::shared_ptr<const device::Arbiter> arbiter_;
+  std::size_t capped_ = 0;                       ///< Jobs whose queue has a cap.
   std::vector<device::WaitingJob> waiting_;      ///< Of each of jobs_, in the same order.
   std::vector<std::shared_ptr<LanedJob>> jobs_;  ///< In order of submission.
 };

@@ -6,6 +6,11 @@
 
 namespace corelane::lanes {
 
+std::string job_text(const LaneOccupant& job) {
+  if (job.origin->name.empty()) return fmt::format("job {}", job.id);
+  return fmt::format("job {} of '{}'", job.id, job.origin->name);
+}
+
 LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
                    std::shared_ptr<LanedBindings> tensors, const device::Submission& submission)
     : scheduler(owner),

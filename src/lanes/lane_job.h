@@ -12,6 +12,7 @@
 #include "corelane/device/core_set.h"
 #include "corelane/device/fence.h"
 #include "lanes/job_state.h"
+#include "lanes/resources/queue_share.h"
 
 namespace corelane::device {
 struct Submission;
@@ -33,6 +34,7 @@ struct QueueAccount {
   std::size_t depth = 0;            ///< Jobs that are not done.
   std::size_t draining = 0;         ///< Threads that wait for `drained`.
   std::condition_variable drained;  ///< `depth` has become 0.
+  QueueShare share;
 };
 
 /// What occupies cores: a LanedJob, or a blocking run on its caller's stack. What the engine is
@@ -42,15 +44,19 @@ struct LaneOccupant {
   std::uint64_t core_bits = 0;
   TimePoint started{};
   LanedBindings* bound = nullptr;
-  LanedJob* job = nullptr;               ///< Null for a blocking run.
-  const QueueAccount* origin = nullptr;  ///< Whose job it is.
+  LanedJob* job = nullptr;         ///< Null for a blocking run.
+  QueueAccount* origin = nullptr;  ///< Whose job it is.
 
  private:
   friend class LaneTable;
   JobProgress progress_;
   bool told_ = false;      ///< A line says that it runs for long.
+  Duration charged_{};     ///< Core time that its queue was charged when it was granted.
   Status abandon_status_;  ///< Set when it is abandoned.
 };
+
+/// "job 7", with the name of its queue where it has one: that of the program, mostly.
+std::string job_text(const LaneOccupant& job);
 
 /// What became of one call of the engine.
 struct Outcome {

@@ -19,6 +19,7 @@ LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& optio
       fault_point_(options.fault_point),
       spin_(options.spin),
       event_driven_(event_driven),
+      cores_(cores),
       notifier_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-notify", "device")),
       table_(cores, event_driven, joins, options.depth_limit),
       workers_(cores, *clock_, spin_, [this](LaneWorkers::Worker& worker, Aftermath& after) {
@@ -48,6 +49,28 @@ R LaneScheduler::change(R (LaneTable::*f)(Parameters...), Arguments&&... argumen
 void LaneScheduler::call_workers(Aftermath& after) {
   if (table_.ready_count() != 0) workers_.call(table_.needed_workers(after), after);
   note_ready();
+  if (table_.any_capped()) [[unlikely]]
+    watch_caps();
+}
+
+/// Jobs whose queue has used up its cap start by themselves: nothing else may happen until then.
+void LaneScheduler::watch_caps() {
+  const TimePoint due = table_.next_allowed(clock_->now());
+  if (due >= cap_due_) return;
+  // An earlier timer that is left finds nothing to do.
+  cap_due_ = due;
+  clock_->call_at(due, [weak = weak_from_this()] {
+    if (const auto alive = weak.lock()) alive->caps_paid();
+  });
+}
+
+/// On the clock's thread; completes no job.
+void LaneScheduler::caps_paid() {
+  {
+    MutexLock lock(mutex_);
+    cap_due_ = kNever;
+  }
+  change(&LaneTable::caps_paid);
 }
 
 void LaneScheduler::note_ready() {
@@ -190,6 +213,7 @@ std::shared_ptr<QueueAccount> LaneScheduler::make_queue(const device::QueueOptio
   account->priority = options.priority;
   account->name = options.name;
   account->timeout_option = options.timeout_option;
+  account->share = QueueShare(options.weight, options.time_cap, options.cap_window, cores_);
   MutexLock lock(mutex_);
   account->id = table_.new_queue();
   return account;

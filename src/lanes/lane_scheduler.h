@@ -95,6 +95,8 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
       watch_until(started.started + kLongRun);
   }
   void watch_until(TimePoint due) CORELANE_REQUIRES(mutex_);
+  void watch_caps() CORELANE_REQUIRES(mutex_);
+  void caps_paid();
   void tell_long_runs();
   void fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status);
   void deadline_passed(std::shared_ptr<LanedJob> job);
@@ -117,6 +119,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   const std::shared_ptr<device::FaultPoint> fault_point_;
   const Duration spin_;
   const bool event_driven_;
+  const std::size_t cores_;
   const std::shared_ptr<dispatch::CallbackThread> notifier_;
 
   mutable Mutex mutex_{LockRank::kLaneScheduler};
@@ -126,6 +129,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   bool watching_ CORELANE_GUARDED_BY(mutex_) =
       false;  ///< A timer looks for jobs that run for long.
   Clock::TimerId watch_timer_ CORELANE_GUARDED_BY(mutex_) = 0;
+  TimePoint cap_due_ CORELANE_GUARDED_BY(mutex_) = kNever;  ///< Of the timer for caps.
   std::condition_variable abandoned_;  ///< A job was: injected hangs and delays end.
   /// A job is ready, or the workers are to end: the spinning worker looks without the lock.
   std::atomic<bool> ready_{false};

@@ -1,6 +1,7 @@
 #include "lanes/lane_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 #include "lanes/aftermath.h"
@@ -9,12 +10,6 @@
 
 namespace corelane::lanes {
 namespace {
-
-/// "job 7", with the name of its queue where it has one: that of the program, mostly.
-std::string job_text(const LaneOccupant& job) {
-  if (job.origin->name.empty()) return fmt::format("job {}", job.id);
-  return fmt::format("job {} of '{}'", job.id, job.origin->name);
-}
 
 std::string cores_text(std::uint64_t core_bits) {
   return device::CoreSet::mask(core_bits).to_string();
@@ -60,6 +55,7 @@ Status LaneTable::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits
   job->record_.bytes_in = job->bindings->bytes_in();
   job->record_.queue_depth = static_cast<std::uint32_t>(line_.size());
   ++counters_.submitted;
+  joins(*job->queue);
   ++job->queue->depth;
   if (caller_waits) ++job->waiters_;
   if (late) {
@@ -127,7 +123,10 @@ device::WaitingJob LaneTable::facts_of(const LanedJob& job) const {
           as_asked(job.cores),
           job.record_.queued,
           job.deadline,
-          job.executable().average_run};
+          job.executable().average_run,
+          job.queue->share.weight(),
+          job.queue->share.served(),
+          job.record_.queued};
 }
 
 /// The cores that a newcomer gets at once while nobody waits and no user's arbiter decides; 0 when
@@ -152,7 +151,8 @@ std::uint64_t LaneTable::cores_now(const device::CoreSet& asked,
 /// False, and the job is in no list, when it would have to wait and no more jobs may.
 bool LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after) {
   // Nobody is overtaken, and a user's arbiter is asked for each job.
-  const bool at_once = line_.empty() && !line_.has_arbiter();
+  const bool at_once =
+      line_.empty() && !line_.has_arbiter() && job->queue->share.allowed_at() <= now;
   const std::uint64_t bits = at_once ? cores_now(job->cores, *job->bindings) : 0;
   if (bits != 0) {
     grant(job, bits, now);
@@ -175,11 +175,29 @@ void LaneTable::schedule(TimePoint now, Aftermath& after) {
     grant(next->job, next->core_bits, now);
 }
 
+/// A queue without jobs has let time pass.
+void LaneTable::joins(QueueAccount& queue) noexcept {
+  if (queue.depth == 0) queue.share.join(level_);
+}
+
+/// The estimate is for arbiters and shares alone: nothing ends because of it.
+void LaneTable::occupy(LaneOccupant& occupant, TimePoint now, Duration expected) {
+  QueueShare& share = occupant.origin->share;
+  level_ = std::max(level_, share.level());
+  occupant.charged_ = expected * std::popcount(occupant.core_bits);
+  share.charge(occupant.charged_, now);
+  cores_.occupy(occupant, now + expected);
+}
+
+void LaneTable::vacate(const LaneOccupant& occupant, Duration ran) {
+  occupant.origin->share.correct(ran * std::popcount(occupant.core_bits) - occupant.charged_);
+  cores_.free(occupant, ran);
+}
+
 void LaneTable::grant(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits,
                       TimePoint now) {
   job->core_bits = core_bits;
-  // The estimate is for arbiters alone: nothing ends because of it.
-  cores_.occupy(*job, now + job->executable().average_run);
+  occupy(*job, now, job->executable().average_run);
   advance(job->progress_, JobState::kGranted);
   if (event_driven_) {
     start(*job, now);
@@ -241,7 +259,7 @@ void LaneTable::returned(LanedJob& job, Outcome outcome, TimePoint now, Aftermat
 void LaneTable::leave_cores(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
                             Aftermath& after) {
   const Duration ran = now - occupant.started;
-  cores_.free(occupant, ran);
+  vacate(occupant, ran);
   if (outcome.status.ok()) average(occupant.bound->executable().average_run, ran);
   if (outcome.crashed) report_reset(occupant.core_bits, outcome.status.message(), now, after);
 }
@@ -283,7 +301,7 @@ bool LaneTable::withdraw(LanedJob& job) {
       return true;
     // No thread has taken it: whoever was called for it finds nothing and goes on.
     case JobState::kGranted:
-      cores_.free(job, Duration{});
+      vacate(job, Duration{});
       return erase_job(ready_, job);
     default:
       return false;
@@ -328,7 +346,7 @@ void LaneTable::deadline_passed(LanedJob& job, TimePoint now, Aftermath& after) 
 /// Gives the cores of what runs to others. The engine may still be busy with it: its bindings stay
 /// acquired until it returns.
 void LaneTable::abandon(LaneOccupant& occupant, Status status, TimePoint now, Aftermath& after) {
-  cores_.free(occupant, now - occupant.started);
+  vacate(occupant, now - occupant.started);
   advance(occupant.progress_, JobState::kAbandoned);
   ++counters_.abandoned;
   ++abandoned_;
@@ -358,7 +376,8 @@ void LaneTable::report_reset(std::uint64_t core_bits, std::string text, TimePoin
 /// A user's arbiter that withholds the cores is asked again when the run is submitted as a job.
 bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue,
                            const device::Submission& submission, Aftermath& after) {
-  if (!line_.empty()) return false;
+  if (!line_.empty() || queue.share.allowed_at() > run.started) return false;
+  joins(queue);
   const LanedExecutable& executable = run.bound->executable();
   if (!line_.has_arbiter()) {
     run.core_bits = cores_now(submission.cores, *run.bound);
@@ -369,7 +388,10 @@ bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue,
                                    as_asked(submission.cores),
                                    run.started,
                                    kNever,
-                                   executable.average_run};
+                                   executable.average_run,
+                                   queue.share.weight(),
+                                   queue.share.served(),
+                                   run.started};
     run.core_bits = line_.grant_alone(facts, executable, cores_, run.started, after.complaints);
   }
   if (run.core_bits == 0) return false;
@@ -379,7 +401,7 @@ bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue,
   ++counters_.submitted;
   ++queue.depth;
   advance(run.progress_, JobState::kRunning);
-  cores_.occupy(run, run.started + run.bound->executable().average_run);
+  occupy(run, run.started, executable.average_run);
   return true;
 }
 
@@ -436,84 +458,6 @@ void LaneTable::reset(std::uint64_t core_bits, TimePoint now, Aftermath& after) 
   }
   report_reset(core_bits, "reset was asked for", now, after);
   schedule(now, after);
-}
-
-Result<std::uint64_t> LaneTable::hold_cores(const LanedExecutable* executable,
-                                            std::uint64_t core_bits, device::Residency residency,
-                                            TimePoint now, Aftermath& after) {
-  const auto free = cores_.choose(device::CoreSet::mask(core_bits), executable, residency, 0);
-  if (!free) return free;
-  const std::uint64_t residence = cores_.hold(core_bits, executable, residency);
-  if (residency == device::Residency::kShared) return residence;
-  // Jobs whose cores others have now can never start.
-  const auto stranded = line_.remove_if(
-      [&](LanedJob& job) { return !cores_.check(job.cores, &job.executable()).ok(); });
-  for (const auto& job : stranded)
-    complete(*job, cores_.check(job->cores, &job->executable()), now, after);
-  schedule(now, after);
-  return residence;
-}
-
-void LaneTable::release_cores(std::uint64_t residence, TimePoint now, Aftermath& after) {
-  cores_.release(residence);
-  schedule(now, after);
-}
-
-void LaneTable::swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, TimePoint now,
-                             Aftermath& after) {
-  line_.swap_arbiter(arbiter);
-  schedule(now, after);
-}
-
-std::size_t LaneTable::needed_workers(Aftermath& after) const {
-  std::size_t needed = 0;
-  for (const auto& job : ready_)
-    // A job with a deadline must not keep its waiter's thread: it may have to be left behind.
-    if (job->waiters_ > 0 && !job->has_deadline())
-      after.offered.push_back(job);
-    else
-      ++needed;
-  return needed;
-}
-
-/// Of a job that ends by itself there is no line: its deadline has one.
-bool LaneTable::may_run_for_long(const LaneOccupant& run) {
-  return run.progress_.is(JobState::kRunning) && !run.told_ &&
-         (run.job == nullptr || !run.job->has_deadline());
-}
-
-std::vector<std::string> LaneTable::tell_long_runs(TimePoint now) {
-  std::vector<std::string> lines;
-  for (LaneOccupant* run : cores_.occupants(cores_.all_bits())) {
-    if (!may_run_for_long(*run) || now - run->started < kLongRun) continue;
-    run->told_ = true;
-    const std::string& option = run->origin->timeout_option;
-    lines.push_back(fmt::format(
-        "{} has run on core set '{}' for {} s and has no deadline; if the core hangs, nothing else "
-        "ends the job: set {} to end such jobs and reset their cores",
-        job_text(*run), cores_text(run->core_bits), kLongRun / std::chrono::seconds(1),
-        option.empty() ? "a deadline" : option));
-  }
-  return lines;
-}
-
-TimePoint LaneTable::next_long_run() const {
-  TimePoint next = kNever;
-  for (const LaneOccupant* run : cores_.occupants(cores_.all_bits()))
-    if (may_run_for_long(*run)) next = std::min(next, run->started + kLongRun);
-  return next;
-}
-
-bool LaneTable::add_callback(LanedJob& job, std::function<void(device::Completion&)>& f) {
-  if (job.done()) return false;
-  job.callbacks_.push_back(std::move(f));
-  return true;
-}
-
-device::DeviceCounters LaneTable::counters() const {
-  device::DeviceCounters counters = counters_;
-  counters.busy = cores_.busy_times();
-  return counters;
 }
 
 }  // namespace corelane::lanes

@@ -87,8 +87,15 @@ class LaneTable {
   void swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, TimePoint now,
                     Aftermath& after);
 
+  /// A cap may have paid for another job.
+  void caps_paid(TimePoint now, Aftermath& after) { schedule(now, after); }
+
   // Questions.
 
+  /// True when jobs wait whose queue has a cap.
+  bool any_capped() const noexcept { return line_.any_capped(); }
+  /// When the first of them may start whose queue has used up its cap; kNever without one.
+  TimePoint next_allowed(TimePoint now) const { return line_.next_allowed(now); }
   std::size_t busy_cores() const noexcept { return cores_.busy_count(); }
   std::size_t ready_count() const noexcept { return ready_.size(); }
   /// Granted jobs that need a worker. The others are offered to the threads that wait for them.
@@ -129,6 +136,9 @@ class LaneTable {
   Status refuse_full() const;
   bool place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after);
   void schedule(TimePoint now, Aftermath& after);
+  void joins(QueueAccount& queue) noexcept;
+  void occupy(LaneOccupant& occupant, TimePoint now, Duration expected);
+  void vacate(const LaneOccupant& occupant, Duration ran);
   void grant(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits, TimePoint now);
   void start(LanedJob& job, TimePoint now);
   void leave_cores(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
@@ -153,6 +163,7 @@ class LaneTable {
   std::deque<std::shared_ptr<LanedJob>> starts_;
   std::vector<std::shared_ptr<LanedJob>> hung_;  ///< Event-driven: a fault keeps the engine off.
   std::size_t abandoned_ = 0;
+  double level_ = 0;  ///< The highest of the queues that were served: see QueueShare::join().
   std::uint64_t last_job_ = 0;
   std::uint64_t last_queue_ = 0;
   device::DeviceCounters counters_;

@@ -95,6 +95,32 @@ TEST_F(Order, QueuePriorityIsAdded) {
   EXPECT_EQ(first->record().priority, 10);
 }
 
+TEST_F(Order, QueuesWithSharesRunAllTheirJobs) {
+  ASSERT_TRUE(device_->set_arbiter(device::fair_arbiter()).ok());
+  device::QueueOptions options;
+  options.weight = 3;
+  const auto heavy = *device_->make_queue(options);
+  options.time_cap = 0.5;
+  options.cap_window = milliseconds(5);
+  const auto capped = *device_->make_queue(options);
+  std::vector<Submission> made;
+  std::vector<std::shared_ptr<Completion>> jobs;
+  for (int i = 0; i < 30; ++i) {
+    made.push_back(job({}, static_cast<float>(i)));
+    const auto& queue = i % 3 == 0 ? queue_ : i % 3 == 1 ? heavy : capped;
+    jobs.push_back(*queue->submit(made.back()));
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    ASSERT_TRUE(jobs[i]->wait());
+    ASSERT_TRUE(jobs[i]->status().ok()) << jobs[i]->status().to_string();
+    expect_result(made[i], static_cast<float>(i));
+  }
+  ASSERT_TRUE(capped->run(job()).ok());
+  ASSERT_TRUE(device_->set_arbiter(nullptr).ok());
+  options.weight = 0;
+  EXPECT_EQ(device_->make_queue(options).error().code(), Code::kInvalidArgument);
+}
+
 TEST_F(Order, CancelledJobNeverStarts) {
   const Submission made = job(CoreSet::of({0}));
   auto blocker = occupy(CoreSet::of({0}));

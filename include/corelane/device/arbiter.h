@@ -22,6 +22,12 @@ struct WaitingJob {
   TimePoint queued{};
   TimePoint deadline = kNever;
   Duration predicted{};  ///< Running average of its executable; 0 when unknown.
+  double weight = 1;     ///< Of its queue.
+  /// Core time that its queue has had, with what runs as predicted. What a queue let pass while it
+  /// had no jobs counts as had, so that nobody saves up.
+  Duration served{};
+  /// When it was queued or, later, when the last older job of its queue was granted.
+  TimePoint first_since{};
 };
 
 /// One core: free, or busy until about `predicted_free`. Where cores are held exclusively, the
@@ -55,5 +61,19 @@ class CORELANE_API Arbiter {
 /// cores that are free until all are, but a job that a reservation does not concern may pass.
 /// "Any" takes idle cores; a mask waits for its own, the platform's choice for all usable ones.
 CORELANE_API std::shared_ptr<const Arbiter> fifo_arbiter();
+
+/// How long a job waits for one priority more, under fair_arbiter().
+inline constexpr Duration kAgeingStep = std::chrono::milliseconds(50);
+
+/// Shares by weight. Higher priority first; within one, the job whose queue has had the least core
+/// time for its weight (QueueOptions::weight), and in order of submission within a queue. Cores are
+/// taken and reserved as by fifo_arbiter().
+///
+/// Nobody starves: a job is raised by one priority for each kAgeingStep since first_since, up to
+/// the highest that waits, and goes before the others of that one then. So the oldest job of a
+/// queue waits at most kAgeingStep for each step of priority that it lies below others, and then
+/// until what runs on its cores ends; where several queues have waited so long, for one job of
+/// each.
+CORELANE_API std::shared_ptr<const Arbiter> fair_arbiter();
 
 }  // namespace corelane::device

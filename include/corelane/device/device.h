@@ -87,6 +87,13 @@ struct QueueOptions {
   /// What users set to give its jobs a deadline; the line about a job without one that runs for
   /// long names it. Empty: the line asks for a deadline.
   std::string timeout_option;
+  /// Its part of the device's time beside other queues under fair_arbiter(): above 0, at most 1e6.
+  double weight = 1;
+  /// How much of the time of all cores its jobs may have, above 0 and up to 1, under any arbiter;
+  /// 0: no cap. What it does not use it may have later, but no more than that of `cap_window`: over
+  /// any time T it has at most its part of T + cap_window, and the end of the jobs that run.
+  double time_cap = 0;
+  Duration cap_window = std::chrono::milliseconds(100);  ///< Above 0.
 };
 
 /// A stream of submissions. Jobs of one queue start in order only where the arbiter, cores and
@@ -166,7 +173,8 @@ class CORELANE_API Device {
   /// capabilities exclude, kMalformed, kInvalidArgument, kOutOfMemory.
   virtual Result<std::shared_ptr<Executable>> prepare(const Image& image,
                                                       const PrepareOptions& options) = 0;
-  /// A queue of its own. kInvalidArgument when the priority is not from -128 to 127.
+  /// A queue of its own. kInvalidArgument when the priority is not from -128 to 127, or the weight
+  /// or the cap are not as QueueOptions has them.
   virtual Result<std::shared_ptr<Queue>> make_queue(const QueueOptions& options) = 0;
 
   /// Abandons what runs on these cores (kDeviceReset) and makes them new. Others go on. "Any" cores

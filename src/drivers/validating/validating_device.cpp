@@ -80,6 +80,25 @@ class ValidatingQueue final : public ForwardingQueue {
 };
 
 /// Checks what the contract asks of callers, so that no driver has to.
+/// Written so that a NaN is refused.
+Status check_share(const QueueOptions& options) {
+  constexpr double kMostWeight = 1e6;
+  if (!(options.weight > 0 && options.weight <= kMostWeight))
+    return error(Code::kInvalidArgument,
+                 "queue '{}' has the weight {}; above 0 and up to {} is allowed", options.name,
+                 options.weight, kMostWeight);
+  if (!(options.time_cap >= 0 && options.time_cap <= 1))
+    return error(Code::kInvalidArgument,
+                 "queue '{}' is capped at {} of the device's time; above 0 and up to 1 is allowed, "
+                 "and 0 for no cap",
+                 options.name, options.time_cap);
+  if (options.cap_window <= Duration{})
+    return error(Code::kInvalidArgument,
+                 "the window of queue '{}''s cap is {} ns; above 0 is allowed", options.name,
+                 options.cap_window.count());
+  return {};
+}
+
 class ValidatingDevice final : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -112,6 +131,7 @@ class ValidatingDevice final : public ForwardingDevice {
   }
   Result<std::shared_ptr<Queue>> make_queue(const QueueOptions& options) override {
     CORELANE_TRY(check_priority("queue priority", options.priority));
+    CORELANE_TRY(check_share(options));
     CORELANE_ASSIGN(std::shared_ptr<Queue> queue, inner()->make_queue(options));
     return std::make_shared<ValidatingQueue>(std::move(queue), inner());
   }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 
@@ -86,6 +88,19 @@ TEST(ValidatingDevice, OtherArgumentsAreChecked) {
   QueueOptions queue;
   queue.priority = 1000;
   EXPECT_EQ(bench.device->make_queue(queue).error().code(), Code::kInvalidArgument);
+  const auto refused = [&](double weight, double cap, Duration window) {
+    QueueOptions shares;
+    shares.weight = weight;
+    shares.time_cap = cap;
+    shares.cap_window = window;
+    const auto made = bench.device->make_queue(shares);
+    return !made && made.error().code() == Code::kInvalidArgument;
+  };
+  const auto ms = std::chrono::milliseconds(1);
+  EXPECT_TRUE(refused(0, 0, ms) && refused(-1, 0, ms) && refused(std::nan(""), 0, ms));
+  EXPECT_TRUE(refused(1, 1.5, ms) && refused(1, -1, ms) && refused(1, std::nan(""), ms));
+  EXPECT_TRUE(refused(1, 0.5, Duration{}));
+  EXPECT_FALSE(refused(0.5, 1, ms));
   EXPECT_EQ(bench.device->reset(CoreSet::of({9})).code(), Code::kInvalidArgument);
   EXPECT_EQ(bench.device->set_trace(SIZE_MAX).code(), Code::kInvalidArgument);
   EXPECT_EQ(bench.device->create_buffer(0, {}).error().code(), Code::kInvalidArgument);

@@ -1,0 +1,88 @@
+// Who has which cores, and what others ask of the table.
+#include <algorithm>
+
+#include "lanes/aftermath.h"
+#include "lanes/lane_table.h"
+#include "lanes/laned_executable.h"
+
+namespace corelane::lanes {
+
+Result<std::uint64_t> LaneTable::hold_cores(const LanedExecutable* executable,
+                                            std::uint64_t core_bits, device::Residency residency,
+                                            TimePoint now, Aftermath& after) {
+  const auto free = cores_.choose(device::CoreSet::mask(core_bits), executable, residency, 0);
+  if (!free) return free;
+  const std::uint64_t residence = cores_.hold(core_bits, executable, residency);
+  if (residency == device::Residency::kShared) return residence;
+  // Jobs whose cores others have now can never start.
+  const auto stranded = line_.remove_if(
+      [&](LanedJob& job) { return !cores_.check(job.cores, &job.executable()).ok(); });
+  for (const auto& job : stranded)
+    complete(*job, cores_.check(job->cores, &job->executable()), now, after);
+  schedule(now, after);
+  return residence;
+}
+
+void LaneTable::release_cores(std::uint64_t residence, TimePoint now, Aftermath& after) {
+  cores_.release(residence);
+  schedule(now, after);
+}
+
+void LaneTable::swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, TimePoint now,
+                             Aftermath& after) {
+  line_.swap_arbiter(arbiter);
+  schedule(now, after);
+}
+
+std::size_t LaneTable::needed_workers(Aftermath& after) const {
+  std::size_t needed = 0;
+  for (const auto& job : ready_)
+    // A job with a deadline must not keep its waiter's thread: it may have to be left behind.
+    if (job->waiters_ > 0 && !job->has_deadline())
+      after.offered.push_back(job);
+    else
+      ++needed;
+  return needed;
+}
+
+/// Of a job that ends by itself there is no line: its deadline has one.
+bool LaneTable::may_run_for_long(const LaneOccupant& run) {
+  return run.progress_.is(JobState::kRunning) && !run.told_ &&
+         (run.job == nullptr || !run.job->has_deadline());
+}
+
+std::vector<std::string> LaneTable::tell_long_runs(TimePoint now) {
+  std::vector<std::string> lines;
+  for (LaneOccupant* run : cores_.occupants(cores_.all_bits())) {
+    if (!may_run_for_long(*run) || now - run->started < kLongRun) continue;
+    run->told_ = true;
+    const std::string& option = run->origin->timeout_option;
+    lines.push_back(fmt::format(
+        "{} has run on core set '{}' for {} s and has no deadline; if the core hangs, nothing else "
+        "ends the job: set {} to end such jobs and reset their cores",
+        job_text(*run), device::CoreSet::mask(run->core_bits).to_string(),
+        kLongRun / std::chrono::seconds(1), option.empty() ? "a deadline" : option));
+  }
+  return lines;
+}
+
+TimePoint LaneTable::next_long_run() const {
+  TimePoint next = kNever;
+  for (const LaneOccupant* run : cores_.occupants(cores_.all_bits()))
+    if (may_run_for_long(*run)) next = std::min(next, run->started + kLongRun);
+  return next;
+}
+
+bool LaneTable::add_callback(LanedJob& job, std::function<void(device::Completion&)>& f) {
+  if (job.done()) return false;
+  job.callbacks_.push_back(std::move(f));
+  return true;
+}
+
+device::DeviceCounters LaneTable::counters() const {
+  device::DeviceCounters counters = counters_;
+  counters.busy = cores_.busy_times();
+  return counters;
+}
+
+}  // namespace corelane::lanes
