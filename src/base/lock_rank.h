@@ -23,6 +23,7 @@ enum class LockRank : std::uint16_t {
   kFenceWatcher = 411,   ///< The descriptors of all imported fences.
 
   // 5xx: lanes.
+  kLaneObserver = 505,     ///< One observer of a device; waits on the clock.
   kLaneExecutables = 510,  ///< LanedDevice: its executables.
   kLaneLeases = 515,       ///< LanedDevice: the leases of its cores.
   kLaneScheduler = 520,    ///< LaneScheduler: all jobs and cores of a device; waits on the clock.

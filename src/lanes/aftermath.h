@@ -9,6 +9,7 @@
 
 #include "corelane/device/device.h"
 #include "lanes/lane_job.h"
+#include "lanes/records/observer_ring.h"
 
 namespace corelane::lanes {
 
@@ -18,7 +19,11 @@ struct Aftermath {
   Jobs released;                                ///< Abandoned before; the engine has returned.
   Jobs offered;                                 ///< To be run by the threads that wait for them.
   std::vector<std::condition_variable*> woken;  ///< Of workers, which live as long as their pool.
-  std::vector<device::Event> events;
+  struct Arrangement {
+    std::shared_ptr<ObserverRing> observer;
+    ObserverRing::Delivery delivery;
+  };
+  std::vector<Arrangement> deliveries;  ///< To observers, by their thread.
   std::vector<std::string> complaints;  ///< For the log.
   bool abandoned = false;               ///< A job was: injected hangs end.
   /// A reference that must not be the last one to go where the clock calls.
@@ -26,12 +31,12 @@ struct Aftermath {
 
   /// True when code of a user will be called.
   bool calls_back() const noexcept {
-    return !events.empty() || std::any_of(completed.begin(), completed.end(),
-                                          [](const auto& job) { return job->calls_back(); });
+    return std::any_of(completed.begin(), completed.end(),
+                       [](const auto& job) { return job->calls_back(); });
   }
   bool empty() const noexcept {
     return completed.empty() && released.empty() && offered.empty() && woken.empty() &&
-           events.empty() && complaints.empty() && !abandoned;
+           deliveries.empty() && complaints.empty() && !abandoned;
   }
 };
 

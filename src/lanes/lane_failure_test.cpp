@@ -14,7 +14,7 @@ TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   auto clock = std::make_shared<VirtualClock>();
   FakeDevice fake(2, on_virtual_clock(clock));
   device::EventLog events;
-  ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
+  ASSERT_TRUE(events.watch(*fake.device).ok());
   Gate gate;
   fake.state->before_run = [&](std::uint64_t bits) {
     if (bits == 1) gate.pass();
@@ -99,7 +99,7 @@ TEST(LaneFailure, QueuedJobTimesOutWithoutARun) {
 TEST(LaneFailure, ResetAbandonsOnlyWhatRunsOnTheCores) {
   FakeDevice fake(3);
   device::EventLog events;
-  ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
+  ASSERT_TRUE(events.watch(*fake.device).ok());
   Gate gate;
   fake.state->hold_runs_at(gate);
   auto pair = *fake.queue->submit(fake.job(device::CoreSet::of({0, 1})));
@@ -168,7 +168,7 @@ TEST(LaneFailure, InjectedCrashFailsTheJobAndResetsItsCore) {
       std::vector{device::Fault::kCrash, device::Fault::kNone, device::Fault::kCrash});
   FakeDevice fake(1, options);
   device::EventLog events;
-  ASSERT_TRUE(fake.device->set_event_sink(events.sink()).ok());
+  ASSERT_TRUE(events.watch(*fake.device).ok());
   EXPECT_EQ(fake.queue->run(fake.job()).code(), Code::kDeviceReset);
   EXPECT_TRUE(fake.queue->run(fake.job()).ok());
   auto completion = *fake.queue->submit(fake.job());

@@ -25,6 +25,7 @@ LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
   job = this;
   origin = queue.get();
   record_.tag = submission.tag;
+  record_.queue = queue->id;
   record_.batch = submission.batch;
   record_.priority = submission.priority + queue->priority;
 }

@@ -307,7 +307,7 @@ void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
 
 void LaneScheduler::shutdown() {
   // The last reference to a device may go in one of its own threads, which cannot join itself.
-  const bool inside = working_for == this || notifier_->is_current();
+  const bool inside = working_for == this || notifier_->is_current() || observing_->is_current();
   std::vector<std::thread> threads;
   {
     MutexLock lock(mutex_);
@@ -318,9 +318,11 @@ void LaneScheduler::shutdown() {
   if (inside) {
     for (std::thread& thread : threads) thread.detach();
     notifier_->stop();
+    observing_->stop();
   } else {
     for (std::thread& thread : threads) thread.join();
     notifier_->stop_and_join();
+    observing_->stop_and_join();
   }
 }
 

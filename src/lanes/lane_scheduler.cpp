@@ -21,6 +21,7 @@ LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& optio
       event_driven_(event_driven),
       cores_(cores),
       notifier_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-notify", "device")),
+      observing_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-observ", "device")),
       table_(cores, event_driven, joins, options.depth_limit),
       workers_(cores, *clock_, spin_, [this](LaneWorkers::Worker& worker, Aftermath& after) {
         return start_worker(worker, after);
@@ -179,6 +180,7 @@ void LaneScheduler::wake(Aftermath& after) {
   for (const std::string& text : after.complaints) log::error("device", "{}", text);
   for (std::condition_variable* worker : after.woken) worker->notify_one();
   if (after.abandoned) abandoned_.notify_all();
+  for (const auto& arrangement : after.deliveries) deliver(arrangement);
   for (const auto& job : after.offered) job->changed.notify_all();
   for (const auto& job : after.released) job->changed.notify_all();
   for (const auto& job : after.completed) {
@@ -188,18 +190,8 @@ void LaneScheduler::wake(Aftermath& after) {
   if (event_driven_) drain_starts(false);
 }
 
-/// Calls the event sink, the fences and the callbacks.
+/// Calls the fences and the callbacks.
 void LaneScheduler::report(Aftermath& after) {
-  if (!after.events.empty()) {
-    // A copy: the sink may be replaced while it is called, and is not called under the lock.
-    std::shared_ptr<const device::EventSink> sink;
-    {
-      MutexLock lock(mutex_);
-      sink = sink_;
-    }
-    for (const device::Event& event : after.events)
-      if (sink != nullptr) run_callback("device", "an event sink", *sink, event);
-  }
   for (const auto& job : after.completed) job->call_back();
 }
 
@@ -244,17 +236,47 @@ Status LaneScheduler::set_arbiter(std::shared_ptr<const device::Arbiter> arbiter
   return {};
 }
 
-Status LaneScheduler::set_event_sink(device::EventSink sink) {
-  auto next = sink ? std::make_shared<const device::EventSink>(std::move(sink)) : nullptr;
+void LaneScheduler::add_observer(std::shared_ptr<ObserverRing> observer) {
   MutexLock lock(mutex_);
-  // The sink before goes after the lock: its destructor is a user's.
-  sink_.swap(next);
-  return {};
+  table_.records().add_observer(std::move(observer));
+}
+
+void LaneScheduler::remove_observer(const std::shared_ptr<ObserverRing>& observer) {
+  {
+    MutexLock lock(mutex_);
+    table_.records().remove_observer(observer.get());
+  }
+  observer->close();
+}
+
+bool LaneScheduler::flush(const std::shared_ptr<ObserverRing>& observer, TimePoint until) {
+  if (observing_->is_current()) return false;
+  deliver_now(observer);
+  return observer->flush(*clock_, until);
+}
+
+/// Records wait a little for others on a real clock: a thread is woken for many of them.
+void LaneScheduler::deliver(const Aftermath::Arrangement& arrangement) {
+  constexpr Duration kSoon = std::chrono::milliseconds(5);
+  const auto& observer = arrangement.observer;
+  if (arrangement.delivery == ObserverRing::Delivery::kNow || clock_->is_virtual())
+    return deliver_now(observer);
+  clock_->call_at(clock_->now() + kSoon, [weak = weak_from_this(), observer] {
+    if (const auto alive = weak.lock()) alive->deliver_now(observer);
+  });
+}
+
+void LaneScheduler::deliver_now(const std::shared_ptr<ObserverRing>& observer) {
+  dispatch::CallbackThread::Job job = [observer] { observer->deliver(); };
+  if (const Status posted = observing_->post(job); !posted.ok()) {
+    observer->not_arranged();
+    log::error("device", "observers wait for a thread: {}", posted.to_string());
+  }
 }
 
 Status LaneScheduler::set_trace(std::size_t records_per_core) {
   MutexLock lock(mutex_);
-  table_.trace().start(records_per_core);
+  table_.records().start_trace(records_per_core);
   return {};
 }
 
@@ -262,7 +284,7 @@ Result<std::vector<device::JobRecord>> LaneScheduler::read_trace() const {
   // Copied under the lock, sorted without it.
   const JobTrace trace = [&] {
     MutexLock lock(mutex_);
-    return table_.trace();
+    return table_.records().trace();
   }();
   return trace.read();
 }

@@ -10,6 +10,7 @@
 
 #include "base/sync.h"
 #include "dispatch/callback_thread.h"
+#include "lanes/aftermath.h"
 #include "lanes/lane_table.h"
 #include "lanes/lane_workers.h"
 
@@ -64,7 +65,10 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
 
   void reset(std::uint64_t core_bits);
   Status set_arbiter(std::shared_ptr<const device::Arbiter> arbiter);
-  Status set_event_sink(device::EventSink sink);
+  void add_observer(std::shared_ptr<ObserverRing> observer);
+  /// The observer has what it was told of delivered, and is told of nothing more.
+  void remove_observer(const std::shared_ptr<ObserverRing>& observer);
+  bool flush(const std::shared_ptr<ObserverRing>& observer, TimePoint until);
   Status set_trace(std::size_t records_per_core);
   Result<std::vector<device::JobRecord>> read_trace() const;
   device::DeviceCounters counters() const;
@@ -104,6 +108,8 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void settle_elsewhere(Aftermath after);
   void wake(Aftermath& after);
   void report(Aftermath& after);
+  void deliver(const Aftermath::Arrangement& arrangement);
+  void deliver_now(const std::shared_ptr<ObserverRing>& observer);
   std::thread start_worker(LaneWorkers::Worker& worker, Aftermath& after);
 
   // lane_run.cpp: the threads that run jobs, and the calls of the engine.
@@ -121,11 +127,11 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   const bool event_driven_;
   const std::size_t cores_;
   const std::shared_ptr<dispatch::CallbackThread> notifier_;
+  const std::shared_ptr<dispatch::CallbackThread> observing_;  ///< Calls observers.
 
   mutable Mutex mutex_{LockRank::kLaneScheduler};
   LaneTable table_ CORELANE_GUARDED_BY(mutex_);
   LaneWorkers workers_ CORELANE_GUARDED_BY(mutex_);
-  std::shared_ptr<const device::EventSink> sink_ CORELANE_GUARDED_BY(mutex_);
   bool watching_ CORELANE_GUARDED_BY(mutex_) =
       false;  ///< A timer looks for jobs that run for long.
   Clock::TimerId watch_timer_ CORELANE_GUARDED_BY(mutex_) = 0;

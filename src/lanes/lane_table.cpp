@@ -280,7 +280,7 @@ void LaneTable::complete(LanedJob& job, Status status, TimePoint now, Aftermath&
   // An abandoned job has no result, and its bindings belong to the engine.
   if (released) job.record_.bytes_out = job.bindings->bytes_out();
   count_completed(*job.queue, status);
-  trace_.add(job.record_);
+  if (records_.on()) records_.add(job.record_, after);
   job.status_ = std::move(status);
   if (released) {
     job.bindings->release();
@@ -370,7 +370,8 @@ void LaneTable::release(LanedJob& job, Aftermath& after) {
 void LaneTable::report_reset(std::uint64_t core_bits, std::string text, TimePoint now,
                              Aftermath& after) {
   ++counters_.resets;
-  after.events.push_back({device::EventKind::kCoreReset, now, core_bits, std::move(text)});
+  records_.add(device::Event{device::EventKind::kCoreReset, now, core_bits, std::move(text)},
+               after);
 }
 
 /// A user's arbiter that withholds the cores is asked again when the run is submitted as a job.
@@ -426,7 +427,7 @@ void LaneTable::end_here(LaneOccupant& run, QueueAccount& queue,
   }
   advance(run.progress_, JobState::kDone);
   count_completed(queue, outcome.status);
-  if (record != nullptr || trace_.on()) {
+  if (record != nullptr || records_.on()) {
     const device::JobRecord made{run.id,
                                  submission.tag,
                                  run.core_bits,
@@ -438,8 +439,9 @@ void LaneTable::end_here(LaneOccupant& run, QueueAccount& queue,
                                  run.started,
                                  now,
                                  run.bound->bytes_in(),
-                                 run.bound->bytes_out()};
-    trace_.add(made);
+                                 run.bound->bytes_out(),
+                                 queue.id};
+    if (records_.on()) records_.add(made, after);
     if (record != nullptr) *record = made;
   }
   run.bound->release();

@@ -8,8 +8,8 @@
 
 #include "corelane/device/device.h"
 #include "lanes/job_line.h"
-#include "lanes/job_trace.h"
 #include "lanes/lane_job.h"
+#include "lanes/records/job_records.h"
 
 namespace corelane::lanes {
 
@@ -34,7 +34,7 @@ class LaneTable {
         joins_(joins),
         depth_limit_(depth_limit),
         cores_(cores),
-        trace_(cores) {}
+        records_(cores) {}
 
   // Jobs, in the order of their states.
 
@@ -116,8 +116,8 @@ class LaneTable {
   bool add_callback(LanedJob& job, std::function<void(device::Completion&)>& f);
   std::uint64_t new_queue() noexcept { return ++last_queue_; }
   device::DeviceCounters counters() const;
-  JobTrace& trace() noexcept { return trace_; }
-  const JobTrace& trace() const noexcept { return trace_; }
+  JobRecords& records() noexcept { return records_; }
+  const JobRecords& records() const noexcept { return records_; }
 
  private:
   /// Where cores are not joined, the platform's choice is one.
@@ -167,7 +167,7 @@ class LaneTable {
   std::uint64_t last_job_ = 0;
   std::uint64_t last_queue_ = 0;
   device::DeviceCounters counters_;
-  JobTrace trace_;
+  JobRecords records_;
 };
 
 }  // namespace corelane::lanes

@@ -110,7 +110,7 @@ TEST(LaneTable, JobThatTheEngineLostGoesBackBeforeLaterOnesOnce) {
   const auto second = bench.submit();
   bench.returns(*first, Bench::lost());
   EXPECT_FALSE(first->done());
-  EXPECT_EQ(bench.after.events.size(), 1U);
+  EXPECT_EQ(bench.table.counters().resets, 1U);
   EXPECT_THAT(bench.run_all(), ElementsAre(1));
   bench.returns(*first, Bench::lost());
   EXPECT_TRUE(first->done());

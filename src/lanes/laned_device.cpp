@@ -6,6 +6,22 @@
 #include "lanes/laned_queue.h"
 
 namespace corelane::lanes {
+namespace {
+
+class LanedObservation final : public device::Observation {
+ public:
+  LanedObservation(std::shared_ptr<LanedDevice> device, std::shared_ptr<ObserverRing> ring)
+      : device_(std::move(device)), ring_(std::move(ring)) {}
+  ~LanedObservation() override { device_->scheduler().remove_observer(ring_); }
+  std::uint64_t dropped() const override { return ring_->dropped(); }
+  bool flush(TimePoint until) override { return device_->scheduler().flush(ring_, until); }
+
+ private:
+  const std::shared_ptr<LanedDevice> device_;
+  const std::shared_ptr<ObserverRing> ring_;
+};
+
+}  // namespace
 
 LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEngine> engine,
                          const device::LaneOptions& options)
@@ -99,6 +115,22 @@ Status LanedDevice::reset(const device::CoreSet& cores) {
   scheduler_->reset(cores.is_mask() ? cores.bits()
                                     : device::CoreSet::first(info_.cores.size()).bits());
   return {};
+}
+
+Result<std::shared_ptr<device::Observation>> LanedDevice::observe(device::ObserverOptions options) {
+  constexpr std::size_t kMostWaiting = std::size_t{1} << 20;
+  if (!options.on_event && !options.on_record)
+    return error(Code::kInvalidArgument,
+                 "an observer of '{}' without on_event and on_record; give one of them",
+                 info_.instance);
+  if (options.one_in == 0 || options.ring == 0 || options.ring > kMostWaiting)
+    return error(Code::kInvalidArgument,
+                 "an observer of one in {} with a ring of {}; one_in is at least 1, the ring 1 to "
+                 "{}",
+                 options.one_in, options.ring, kMostWaiting);
+  auto ring = std::make_shared<ObserverRing>(std::move(options));
+  scheduler_->add_observer(ring);
+  return std::make_shared<LanedObservation>(shared_from_this(), std::move(ring));
 }
 
 void LanedDevice::remove(const LanedExecutable* executable) {

@@ -39,9 +39,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   Status set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) override {
     return scheduler_->set_arbiter(std::move(arbiter));
   }
-  Status set_event_sink(device::EventSink sink) override {
-    return scheduler_->set_event_sink(std::move(sink));
-  }
+  Result<std::shared_ptr<device::Observation>> observe(device::ObserverOptions options) override;
   Status set_trace(std::size_t records) override { return scheduler_->set_trace(records); }
   Result<std::vector<device::JobRecord>> read_trace() const override {
     return scheduler_->read_trace();

@@ -16,6 +16,7 @@ class LanedQueue final : public device::Queue {
   LanedQueue(std::shared_ptr<LanedDevice> device, std::shared_ptr<QueueAccount> account)
       : device_(std::move(device)), account_(std::move(account)) {}
 
+  std::uint64_t id() const noexcept override { return account_->id; }
   Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override;
   Status run(const device::Submission& job, device::JobRecord* record) override;
   std::size_t depth() const override;

@@ -10,7 +10,7 @@ class Failure : public Conformance {};
 
 TEST_F(Failure, RunningJobTimesOutAtItsDeadline) {
   EventLog events;
-  ASSERT_TRUE(device_->set_event_sink(events.sink()).ok());
+  ASSERT_TRUE(events.watch(*device_).ok());
   slow_ = prepare(driver().image_slow());
   Submission made = job_of(slow_, CoreSet::of({0}));
   const TensorDesc& desc = slow_->outputs()[0];
@@ -77,9 +77,9 @@ TEST_F(Failure, JobInTimeCopiesItsResultToUserMemory) {
 
 TEST_F(Failure, ResetAbandonsWhatRunsAndNothingElse) {
   EventLog events;
-  ASSERT_TRUE(device_->set_event_sink(events.sink()).ok());
+  ASSERT_TRUE(events.watch(*device_).ok());
   open_with_faults({Fault::kHang});
-  ASSERT_TRUE(device_->set_event_sink(events.sink()).ok());
+  ASSERT_TRUE(events.watch(*device_).ok());
   Submission made = job(CoreSet::of({0}));
   auto stuck = submit(made);
   faults_->await(1);
@@ -124,7 +124,7 @@ TEST_F(Failure, HangEndsAtTheDeadline) {
 TEST_F(Failure, CrashFailsTheJobAndResetsTheCore) {
   open_with_faults({Fault::kCrash, Fault::kNone, Fault::kCrash});
   EventLog events;
-  ASSERT_TRUE(device_->set_event_sink(events.sink()).ok());
+  ASSERT_TRUE(events.watch(*device_).ok());
   EXPECT_EQ(queue_->run(job(CoreSet::of({0}))).code(), Code::kDeviceReset);
   EXPECT_TRUE(queue_->run(job(CoreSet::of({0}))).ok());
   auto completion = submit(job(CoreSet::of({0})));

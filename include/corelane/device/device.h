@@ -21,6 +21,7 @@
 #include "corelane/device/core_set.h"
 #include "corelane/device/executable.h"
 #include "corelane/device/fence.h"
+#include "corelane/device/observer.h"
 
 namespace corelane::device {
 
@@ -101,6 +102,8 @@ struct QueueOptions {
 class CORELANE_API Queue {
  public:
   virtual ~Queue() = default;
+  /// Its number on its device, from 1: JobRecord::queue. 0 where the device has none.
+  virtual std::uint64_t id() const noexcept { return 0; }
   /// Enqueues. A failure here means nothing was enqueued, the bindings are free and no fence is
   /// signalled: kInvalidArgument (core set, foreign bindings), kBusy (bindings in use, or the job
   /// would wait and DeviceInfo::depth_limit jobs do), kOutOfCores (cores held exclusively),
@@ -115,20 +118,6 @@ class CORELANE_API Queue {
   /// Waits until depth is 0; false when `until` came first.
   virtual bool drain(TimePoint until = kNever) = 0;
 };
-
-/// kCoreReset: cores were reset, by a job's deadline, a crash or reset(). kLost, kBack (the device
-/// went away, and is there again) and kLog (a line of the device's own log) are reserved for
-/// devices in other processes and on boards: no driver of the tree sends them so far.
-enum class EventKind : std::uint8_t { kCoreReset, kLost, kBack, kLog };
-/// Something that happened to a device, not to one job.
-struct Event {
-  EventKind kind = EventKind::kLog;
-  TimePoint stamp{};            ///< The device's.
-  std::uint64_t core_bits = 0;  ///< Cores concerned.
-  std::string text;             ///< For people; one line.
-};
-/// Called from a thread of the device with no lock held; may call the device.
-using EventSink = std::function<void(const Event&)>;
 
 /// Counters since the device was opened.
 struct DeviceCounters {
@@ -183,9 +172,10 @@ class CORELANE_API Device {
   /// Replaces the arbiter; null restores fifo_arbiter(). kUnsupported where the device decides
   /// itself.
   virtual Status set_arbiter(std::shared_ptr<const Arbiter> arbiter) = 0;
-  /// Replaces the event sink; an empty one drops events. The one before may still be running in
-  /// another thread when this returns. kUnsupported where the device has no events.
-  virtual Status set_event_sink(EventSink sink) = 0;
+  /// Tells of events, records or both until the subscription goes. Without one, and without a
+  /// trace, a job pays one branch. kInvalidArgument (no function, one_in, ring), kUnsupported where
+  /// the device has neither.
+  virtual Result<std::shared_ptr<Observation>> observe(ObserverOptions options) = 0;
 
   /// Starts recording the last `records_per_core` jobs of each core anew; 0 stops and drops the
   /// records. Off by default, at the cost of a branch. kInvalidArgument for more than 2^20.

@@ -67,6 +67,7 @@ struct JobRecord {
   TimePoint ended{};
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
+  std::uint64_t queue = 0;  ///< Queue::id() of the one it came through.
 };
 
 }  // namespace corelane::device

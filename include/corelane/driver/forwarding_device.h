@@ -43,7 +43,9 @@ class ForwardingDevice : public Device {
   Status set_arbiter(std::shared_ptr<const Arbiter> arbiter) override {
     return inner_->set_arbiter(std::move(arbiter));
   }
-  Status set_event_sink(EventSink sink) override { return inner_->set_event_sink(std::move(sink)); }
+  Result<std::shared_ptr<Observation>> observe(ObserverOptions options) override {
+    return inner_->observe(std::move(options));
+  }
   Status set_trace(std::size_t records_per_core) override {
     return inner_->set_trace(records_per_core);
   }
@@ -63,6 +65,7 @@ class ForwardingQueue : public Queue {
   ForwardingQueue(std::shared_ptr<Queue> inner, std::shared_ptr<Device> device)
       : inner_(std::move(inner)), device_(std::move(device)) {}
 
+  std::uint64_t id() const noexcept override { return inner_->id(); }
   Result<std::shared_ptr<Completion>> submit(const Submission& job) override {
     return inner_->submit(job);
   }

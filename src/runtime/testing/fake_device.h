@@ -261,7 +261,9 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions&) override;
   Status reset(const device::CoreSet&) override { return {}; }
   Status set_arbiter(std::shared_ptr<const device::Arbiter>) override { return {}; }
-  Status set_event_sink(device::EventSink) override { return {}; }
+  Result<std::shared_ptr<device::Observation>> observe(device::ObserverOptions) override {
+    return error(Code::kUnsupported, "fake: no observers");
+  }
   Status set_trace(std::size_t) override { return {}; }
   Result<std::vector<device::JobRecord>> read_trace() const override {
     return error(Code::kWrongState, "fake");

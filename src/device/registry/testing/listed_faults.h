@@ -30,16 +30,21 @@ class ListedFaults final : public FaultPoint {
   std::atomic<std::size_t> next_{0};
 };
 
-/// Collects a device's events; any thread.
+/// Collects the events of devices; any thread.
 class EventLog {
  public:
-  EventSink sink() {
-    return [this](const Event& event) {
+  /// From now on those of this device, instead of one before.
+  Status watch(Device& device) {
+    ObserverOptions options;
+    options.on_event = [this](const Event& event) {
       std::lock_guard guard(mutex_);
       events_.push_back(event);
     };
+    CORELANE_ASSIGN(observation_, device.observe(std::move(options)));
+    return {};
   }
   std::vector<Event> all() {
+    observation_->flush();
     std::lock_guard guard(mutex_);
     return events_;
   }
@@ -47,6 +52,7 @@ class EventLog {
  private:
   std::mutex mutex_;
   std::vector<Event> events_;
+  std::shared_ptr<Observation> observation_;
 };
 
 }  // namespace corelane::device

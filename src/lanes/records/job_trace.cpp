@@ -1,4 +1,4 @@
-#include "lanes/job_trace.h"
+#include "lanes/records/job_trace.h"
 
 #include <algorithm>
 #include <bit>
