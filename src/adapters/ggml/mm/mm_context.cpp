@@ -19,8 +19,7 @@ std::unique_ptr<MmContext> MmContext::create(std::shared_ptr<MmDevice> device, M
                                              std::string& why) {
   std::unique_ptr<MmContext> made(new MmContext(std::move(device), k, n));
   rknn_matmul_info info{};
-  info.type =
-      type == MmType::kF16 ? RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32 : RKNN_INT8_MM_INT8_TO_INT32;
+  info.type = api_type(type);
   info.B_layout = RKNN_MM_LAYOUT_TP_NORM;
   std::vector<rknn_matmul_shape> shapes;
   for (const std::int64_t rows : buckets)

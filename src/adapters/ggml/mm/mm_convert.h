@@ -22,8 +22,15 @@ void rotate(float* row, std::size_t count);
 /// either.
 float floats_to_int8(const float* in, std::size_t count, std::int8_t* out);
 
+/// The same within 7, two elements a byte, the first in its low half; an even count. Of a few
+/// scales the one that errs least: so few steps are better spent on the many elements than on the
+/// largest ones, which become 7 or -7.
+float floats_to_int4(const float* in, std::size_t count, std::uint8_t* out);
+
 /// out[i] (+)= sums[i] * row_scale * column_scales[i].
 void scale_sums(const std::int32_t* sums, std::size_t count, float row_scale,
+                const float* column_scales, bool add, float* out);
+void scale_sums(const std::int16_t* sums, std::size_t count, float row_scale,
                 const float* column_scales, bool add, float* out);
 
 }  // namespace corelane::ggml

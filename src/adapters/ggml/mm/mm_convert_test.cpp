@@ -128,17 +128,94 @@ TEST(MmConvert, Int8IsWithinHalfAStep) {
     ASSERT_LE(std::fabs(static_cast<float>(out[i]) * scale - row[i]), scale * 0.5001F);
 }
 
+/// Of the element, as the NPU reads it.
+int step_of(const std::vector<std::uint8_t>& packed, std::size_t at) {
+  const int half = at % 2 == 0 ? packed[at / 2] & 15 : packed[at / 2] >> 4;
+  return half < 8 ? half : half - 16;
+}
+
+TEST(MmConvert, Int4IsWithinHalfAStepOrAtAnEnd) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (const std::size_t count : {2, 14, 16, 18, 32, 256, 258, 576, 1000}) {
+    std::vector<float> row(count);
+    for (auto& x : row) x = normal(random);
+    std::vector<std::uint8_t> out(count / 2 + 1, 0xee);
+    const float scale = floats_to_int4(row.data(), count, out.data());
+    for (std::size_t i = 0; i < count; ++i) {
+      const int step = step_of(out, i);
+      ASSERT_LE(std::abs(step), 7) << count << " " << i;
+      if (std::fabs(row[i]) > 7.5F * scale)
+        ASSERT_EQ(step, row[i] < 0 ? -7 : 7) << count << " " << i;
+      else
+        ASSERT_LE(std::fabs(static_cast<float>(step) * scale - row[i]), scale * 0.5001F);
+    }
+    EXPECT_EQ(out[count / 2], 0xee) << "beyond the row";
+  }
+}
+
+/// Of its square; 0.0115 is the least that 15 even steps leave of a normal distribution.
+TEST(MmConvert, Int4LeavesLittleMoreThanItMustOfRowsThatAreSpreadNormally) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (const std::size_t count : {512, 4096, 10240}) {
+    std::vector<float> row(count);
+    for (auto& x : row) x = normal(random);
+    std::vector<std::uint8_t> out(count / 2);
+    const float scale = floats_to_int4(row.data(), count, out.data());
+    double left = 0;
+    double all = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double difference = static_cast<double>(row[i]) - step_of(out, i) * scale;
+      left += difference * difference;
+      all += static_cast<double>(row[i]) * row[i];
+    }
+    EXPECT_LT(left / all, 0.0135) << count;
+  }
+}
+
+TEST(MmConvert, Int4KeepsRowsOfFewValuesAsTheyAre) {
+  std::vector<float> row(32);
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(i % 15) - 7;
+  std::vector<std::uint8_t> out(row.size() / 2);
+  EXPECT_FLOAT_EQ(floats_to_int4(row.data(), row.size(), out.data()), 1);
+  for (std::size_t i = 0; i < row.size(); ++i)
+    EXPECT_EQ(static_cast<float>(step_of(out, i)), row[i]);
+}
+
+TEST(MmConvert, SumsOfBothWidthsAreScaledAndAdded) {
+  std::vector<float> scales(37), out(37, 1.0F), narrow_out(37, 1.0F);
+  std::vector<std::int32_t> sums(37);
+  std::vector<std::int16_t> narrow(37);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    sums[i] = narrow[i] = static_cast<std::int16_t>(static_cast<int>(i) * 1770 - 32000);
+    scales[i] = 0.5F + static_cast<float>(i);
+  }
+  for (const bool add : {true, false}) {
+    scale_sums(sums.data(), sums.size(), 0.25F, scales.data(), add, out.data());
+    scale_sums(narrow.data(), narrow.size(), 0.25F, scales.data(), add, narrow_out.data());
+    EXPECT_EQ(out, narrow_out);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      ASSERT_FLOAT_EQ(out[i], static_cast<float>(sums[i]) * 0.25F * scales[i] + (add ? 1 : 0));
+  }
+}
+
 TEST(MmConvert, RowsOfZerosAndRowsThatAreNotFiniteGiveProductsThatAreTheSame) {
   std::vector<float> row(32, 0.0F);
   std::vector<std::int8_t> out(row.size(), 1);
   EXPECT_EQ(floats_to_int8(row.data(), row.size(), out.data()), 0);
   EXPECT_EQ(out[5], 0);
+  std::vector<std::uint8_t> packed(row.size() / 2, 1);
+  EXPECT_EQ(floats_to_int4(row.data(), row.size(), packed.data()), 0);
+  EXPECT_EQ(packed[5], 0);
   for (const std::size_t length : {3, 16, 21, 32})
     for (const std::size_t at : {std::size_t{0}, length / 2, length - 1})
       for (const float value : {kInfinity, -kInfinity, std::nanf("")}) {
         std::vector<float> odd(length, 0.5F);
         odd[at] = value;
         EXPECT_TRUE(std::isnan(floats_to_int8(odd.data(), length, out.data()))) << length;
+        if (length % 2 == 0)
+          EXPECT_TRUE(std::isnan(floats_to_int4(odd.data(), length, packed.data()))) << length;
       }
 }
 

@@ -13,18 +13,24 @@ rknn_core_mask mask_of(int cores) {
 
 }  // namespace
 
+rknn_matmul_type api_type(MmType type) {
+  switch (type) {
+    case MmType::kInt8:
+      return RKNN_INT8_MM_INT8_TO_INT32;
+    case MmType::kW4A8:
+      return RKNN_INT8_MM_INT4_TO_INT32;
+    case MmType::kW4A4:
+      return RKNN_INT4_MM_INT4_TO_INT16;
+    default:
+      return RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32;
+  }
+}
+
 std::shared_ptr<MmDevice> MmDevice::open(std::shared_ptr<const RknnLibrary> library, int cores,
                                          MmBudget budget, std::string& why) {
   std::shared_ptr<MmDevice> device(new MmDevice(std::move(library), budget));
-  rknn_matmul_info info{};
-  info.type = RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32;
-  info.B_layout = RKNN_MM_LAYOUT_TP_NORM;
-  rknn_matmul_shape shape{1, 32, 32};
-  rknn_matmul_io_attr io;
-  const int code =
-      device->call().matmul_create_dynamic_shape(&device->context_, &info, 1, &shape, &io);
+  const int code = device->create(MmType::kF16, {1, 32, 32}, device->context_);
   if (code != RKNN_SUCC) {
-    device->context_ = 0;
     why = device->library_->name + " loads, but makes no matrix products: " +
           "rknn_matmul_create_dynamic_shape of (1, 32, 32) in float16 returned " +
           std::to_string(code) + "; see its own line above, or name another library";
@@ -32,6 +38,29 @@ std::shared_ptr<MmDevice> MmDevice::open(std::shared_ptr<const RknnLibrary> libr
   }
   device->probe_mask(cores);
   return device;
+}
+
+/// The code of the function; `context` is 0 on failure.
+int MmDevice::create(MmType type, rknn_matmul_shape shape, rknn_matmul_ctx& context) const {
+  rknn_matmul_info info{};
+  info.type = api_type(type);
+  info.B_layout = RKNN_MM_LAYOUT_TP_NORM;
+  rknn_matmul_io_attr io;
+  const int code = call().matmul_create_dynamic_shape(&context, &info, 1, &shape, &io);
+  if (code != RKNN_SUCC) context = 0;
+  return code;
+}
+
+bool MmDevice::makes(MmType type) const {
+  rknn_matmul_ctx context = 0;
+  if (create(type, {1, 32, 64}, context) != RKNN_SUCC) return false;
+  call().matmul_destroy(context);
+  return true;
+}
+
+MmType MmDevice::type_of_int4(bool both) const {
+  if (!both && makes(MmType::kW4A8)) return MmType::kW4A8;
+  return makes(MmType::kW4A4) ? MmType::kW4A4 : MmType::kInt8;
 }
 
 /// On the library rather than by its version: chips of one core refuse every mask, older releases

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adapters/ggml/mm/mm_library.h"
+#include "adapters/ggml/mm/mm_plan.h"
 
 namespace corelane::ggml {
 
@@ -21,6 +22,9 @@ struct MmBudget {
   std::size_t objects = 512;
 };
 
+/// The API's number of a product.
+rknn_matmul_type api_type(MmType type);
+
 /// From any thread.
 class MmDevice : public std::enable_shared_from_this<MmDevice> {
  public:
@@ -31,6 +35,12 @@ class MmDevice : public std::enable_shared_from_this<MmDevice> {
   ~MmDevice();
   MmDevice(const MmDevice&) = delete;
   MmDevice& operator=(const MmDevice&) = delete;
+
+  /// Whether the library makes products of the type: makes a small one to see, since chips differ.
+  bool makes(MmType type) const;
+  /// The products that weights of int4 are for here: kW4A8 where the library makes them, else
+  /// kW4A4, else kInt8. `both`: A is to be int4, too, so never kW4A8.
+  MmType type_of_int4(bool both) const;
 
   /// Zeroed memory with a descriptor; null where the budget is spent or the library has none.
   std::shared_ptr<MmMemory> allocate(std::size_t bytes);
@@ -55,6 +65,7 @@ class MmDevice : public std::enable_shared_from_this<MmDevice> {
   friend class MmMemory;
   MmDevice(std::shared_ptr<const RknnLibrary> library, MmBudget budget)
       : library_(std::move(library)), budget_(budget) {}
+  int create(MmType type, rknn_matmul_shape shape, rknn_matmul_ctx& context) const;
   void probe_mask(int cores);
   bool take(std::size_t bytes);
   void give_back(std::size_t bytes);

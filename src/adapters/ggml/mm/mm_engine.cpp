@@ -33,6 +33,22 @@ float* row_of(float* c, std::int64_t row, std::size_t row_bytes) {
                                   static_cast<std::size_t>(row) * row_bytes);
 }
 
+/// Sums of one row of a tile, as the library writes them, to where they belong.
+void finish_row(const MmWeight& b, std::size_t at, const void* sums, float scale, float* out) {
+  const MmTile& tile = b.plan.tiles[at];
+  const auto n = static_cast<std::size_t>(tile.n);
+  const bool add = tile.k0 > 0;
+  if (b.plan.type == MmType::kF16) {
+    const auto* floats = static_cast<const float*>(sums);
+    if (!add) std::memcpy(out, floats, n * sizeof(float));
+    for (std::size_t j = 0; add && j < n; ++j) out[j] += floats[j];
+  } else if (b.plan.type == MmType::kW4A4) {
+    scale_sums(static_cast<const std::int16_t*>(sums), n, scale, b.scales_of(at), add, out);
+  } else {
+    scale_sums(static_cast<const std::int32_t*>(sums), n, scale, b.scales_of(at), add, out);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<MmEngine> MmEngine::create(std::shared_ptr<const RknnLibrary> library,
@@ -68,8 +84,7 @@ std::shared_ptr<MmWeight> MmEngine::make(const MmMatrix& b, MmType type,
   weight->source = b;
   const bool plain = weight->plan.in_place && type == MmType::kF16 && b.form == RowForm::kHalves &&
                      b.row_bytes == static_cast<std::size_t>(b.columns) * 2 && block != nullptr;
-  weight->scales.resize(type == MmType::kInt8 ? static_cast<std::size_t>(weight->k_parts() * b.rows)
-                                              : 0);
+  weight->resize_scales();
   std::size_t index = 0;
   for (const MmTile& tile : weight->plan.tiles) {
     const std::size_t at = offset + static_cast<std::size_t>(tile.n0) * b.row_bytes;
@@ -77,10 +92,7 @@ std::shared_ptr<MmWeight> MmEngine::make(const MmMatrix& b, MmType type,
     if (memory == nullptr) {
       memory = device_->allocate(tile.bytes(type));
       if (memory == nullptr) return nullptr;
-      const auto part = static_cast<std::int64_t>(index) % weight->k_parts();
-      fill_tile(b, type, tile, memory->data(),
-                type == MmType::kInt8 ? weight->scales.data() + part * b.rows + tile.n0 : nullptr,
-                threads());
+      fill_tile(b, element_of_b(type), tile, memory->data(), weight->scales_of(index), threads());
       memory->written();
       weight->copied += tile.bytes(type);
     }
@@ -139,16 +151,13 @@ bool MmEngine::stage(const MmMatrix& b, MmType type) {
   staged_.source = b;
   staged_.tiles.clear();
   staged_memory_.resize(std::max(staged_memory_.size(), staged_.plan.tiles.size()));
-  const std::int64_t k_parts = staged_.k_parts();
-  if (type == MmType::kInt8) staged_.scales.resize(static_cast<std::size_t>(k_parts * b.rows));
+  staged_.resize_scales();
   for (std::size_t i = 0; i < staged_.plan.tiles.size(); ++i) {
     const MmTile& tile = staged_.plan.tiles[i];
     if (staged_memory_[i] != nullptr && staged_memory_[i]->size() < tile.bytes(type))
       pool_.forget(*staged_memory_[i]);
     if (!grow(*device_, staged_memory_[i], tile.bytes(type))) return false;
-    const std::int64_t part = static_cast<std::int64_t>(i) % k_parts;
-    fill_tile(b, type, tile, staged_memory_[i]->data(),
-              type == MmType::kInt8 ? staged_.scales.data() + part * b.rows + tile.n0 : nullptr,
+    fill_tile(b, element_of_b(type), tile, staged_memory_[i]->data(), staged_.scales_of(i),
               threads());
     staged_memory_[i]->written();
     staged_.tiles.push_back(staged_memory_[i]);
@@ -161,22 +170,12 @@ void MmEngine::finish(const MmWeight& b, std::size_t at, const MmMemory& memory,
   const Span span(figures_.finish_time);
   memory.read();
   const MmTile& tile = b.plan.tiles[at];
-  const auto n = static_cast<std::size_t>(tile.n);
-  const bool add = tile.k0 > 0;
-  const std::int64_t part = static_cast<std::int64_t>(at) % b.k_parts();
+  const std::size_t pitch = static_cast<std::size_t>(tile.padded_n) * c_element_bytes(b.plan.type);
   for_rows(threads(), rows, [&](std::size_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      float* out = row_of(c, i, c_row_bytes) + tile.n0;
-      const char* sums = static_cast<const char*>(memory.data()) + i * tile.padded_n * 4;
-      if (b.plan.type == MmType::kInt8) {
-        scale_sums(reinterpret_cast<const std::int32_t*>(sums), n,
-                   a_.scales()[static_cast<std::size_t>(i)],
-                   b.scales.data() + part * b.plan.n + tile.n0, add, out);
-        continue;
-      }
-      const auto* floats = reinterpret_cast<const float*>(sums);
-      if (!add) std::memcpy(out, floats, n * sizeof(float));
-      for (std::size_t j = 0; add && j < n; ++j) out[j] += floats[j];
+      const auto row = static_cast<std::size_t>(i);
+      const char* sums = static_cast<const char*>(memory.data()) + row * pitch;
+      finish_row(b, at, sums, a_.scales()[row], row_of(c, i, c_row_bytes) + tile.n0);
     }
   });
 }
@@ -211,14 +210,16 @@ bool MmEngine::multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t
   for (std::size_t part = 0; part < k_parts; ++part) {
     {
       const Span span(figures_.convert_time);
-      if (!a_.convert(a, first, rows, bucket, b.plan.tiles[part], b.plan.type, threads()))
+      if (!a_.convert(a, first, rows, bucket, b.plan.tiles[part], element_of_a(b.plan.type),
+                      threads()))
         return false;
     }
     std::vector<std::size_t> together;
     for (std::size_t at = part; at < b.plan.tiles.size(); at += k_parts) {
       auto& sums = c_[together.size()];
       const std::int64_t n = b.plan.tiles[at].padded_n;
-      if (!grow(*device_, sums, static_cast<std::size_t>(bucket * n) * 4)) return false;
+      const std::size_t bytes = static_cast<std::size_t>(bucket * n) * c_element_bytes(b.plan.type);
+      if (!grow(*device_, sums, bytes)) return false;
       together.push_back(at);
       if (together.size() < c_.size() && at + k_parts < b.plan.tiles.size()) continue;
       if (!multiply_tiles(bucket, b, together)) return false;

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include "adapters/ggml/mm/mm_test_support.h"
@@ -55,12 +57,13 @@ TEST_F(Engine, AnySizeGivesTheProduct) {
       const auto a = random_matrix(m, k, form, 1);
       const auto b = random_matrix(n, k, form, 2);
       SCOPED_TRACE(testing::Message() << m << " " << k << " " << n);
-      EXPECT_LT(product(a.view, b.view, MmType::kF16, nullptr), 1e-6);
-      EXPECT_LT(product(a.view, b.view, MmType::kInt8, nullptr), 5e-4);
-      const auto weight = engine_->prepare(b.view, MmType::kInt8, nullptr, 0);
-      ASSERT_NE(weight, nullptr);
-      EXPECT_LT(product(a.view, b.view, MmType::kInt8, weight.get()), 5e-4);
-      engine_->release(weight);
+      for (const MmType type : kAllTypes) {
+        EXPECT_LT(product(a.view, b.view, type, nullptr), bound_of(type));
+        const auto weight = engine_->prepare(b.view, type, nullptr, 0);
+        ASSERT_NE(weight, nullptr);
+        EXPECT_LT(product(a.view, b.view, type, weight.get()), bound_of(type));
+        engine_->release(weight);
+      }
     }
   EXPECT_THAT(told_, SizeIs(0));
 }
@@ -71,6 +74,35 @@ TEST_F(Engine, RowsWithoutNegativeElementsAreAsExactInInt8AsOthers) {
   for (float& x : a.floats) x = std::fabs(x);
   const auto b = random_matrix(64, 1024, RowForm::kFloats, 2);
   EXPECT_LT(product(a.view, b.view, MmType::kInt8, nullptr), 2e-4);
+}
+
+/// The turn of a block makes a single element the largest int4 in all places of the block, so that
+/// sums are as large as they can be.
+TEST_F(Engine, TheLargestSumsOfInt4DoNotOverflow) {
+  open();
+  auto a = random_matrix(9, 2048, RowForm::kFloats, 1);
+  auto b = random_matrix(70, 2048, RowForm::kFloats, 2);
+  for (auto* matrix : {&a, &b})
+    for (std::size_t i = 0; i < matrix->floats.size(); ++i)
+      matrix->floats[i] = i % 512 == 0 ? 1.5F : 0.0F;
+  for (const MmType type : {MmType::kW4A8, MmType::kW4A4})
+    EXPECT_LT(product(a.view, b.view, type, nullptr), 1e-10);
+}
+
+TEST_F(Engine, RowsOfZerosAndRowsThatAreNotFiniteStayThat) {
+  open();
+  auto a = random_matrix(9, 96, RowForm::kFloats, 1);
+  std::fill_n(a.floats.begin(), 96, 0.0F);
+  a.floats[5 * 96 + 7] = std::numeric_limits<float>::infinity();
+  const auto b = random_matrix(70, 96, RowForm::kFloats, 2);
+  for (const MmType type : kAllTypes) {
+    std::vector<float> c(9 * 70);
+    MmEngine::Products products(*engine_, b.view, type, nullptr);
+    ASSERT_TRUE(products.multiply(a.view, c.data(), 70 * 4));
+    EXPECT_EQ(c[3], 0.0F);
+    EXPECT_FALSE(std::isfinite(c[5 * 70 + 3]));
+    EXPECT_TRUE(std::isfinite(c[6 * 70 + 3]));
+  }
 }
 
 TEST_F(Engine, AnAlignedWeightIsASliceOfItsBlock) {
@@ -183,13 +215,26 @@ TEST_F(Engine, RowsThatProductsShareAreConvertedOnce) {
   engine_->set_threads(3);
   auto a = random_matrix(100, 96, RowForm::kFloats, 3);
   const auto b = random_matrix(64, 96, RowForm::kHalves, 4);
-  for (const MmType type : {MmType::kF16, MmType::kInt8}) {
+  for (const MmType type : {MmType::kF16, MmType::kInt8, MmType::kW4A4}) {
     const auto weight = engine_->prepare(b.view, type, nullptr, 0);
     const auto before = engine_->figures().conversions;
-    for (int i = 0; i < 3; ++i) EXPECT_LT(product(a.view, b.view, type, weight.get()), 5e-4);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_LT(product(a.view, b.view, type, weight.get()), bound_of(type));
     EXPECT_EQ(engine_->figures().conversions, before + 1);
     engine_->release(weight);
   }
+}
+
+TEST_F(Engine, WeightsOfInt8AndOfInt4ShareRowsOfInt8) {
+  open();
+  const auto a = random_matrix(100, 96, RowForm::kFloats, 3);
+  const auto b = random_matrix(64, 96, RowForm::kHalves, 4);
+  const auto int8 = engine_->prepare(b.view, MmType::kInt8, nullptr, 0);
+  const auto int4 = engine_->prepare(b.view, MmType::kW4A8, nullptr, 0);
+  EXPECT_EQ(int4->copied * 2, int8->copied);
+  EXPECT_LT(product(a.view, b.view, MmType::kInt8, int8.get()), 5e-4);
+  EXPECT_LT(product(a.view, b.view, MmType::kW4A8, int4.get()), bound_of(MmType::kW4A8));
+  EXPECT_EQ(engine_->figures().conversions, 1U);
 }
 
 TEST_F(Engine, RowsThatMayHaveChangedAreConvertedAnew) {
@@ -248,6 +293,20 @@ TEST(MmDevice, ALibraryThatMakesNoProductsIsRefused) {
   EXPECT_THAT(why, HasSubstr("makes no matrix products"));
 }
 
+TEST(MmDevice, WeightsOfInt4AreMultipliedAsTheLibraryCan) {
+  const auto library = TestLibrary::get();
+  std::string why;
+  const auto device = MmDevice::open(library, 3, {}, why);
+  ASSERT_NE(device, nullptr) << why;
+  EXPECT_EQ(device->type_of_int4(false), MmType::kW4A8);
+  EXPECT_EQ(device->type_of_int4(true), MmType::kW4A4);
+  TestLibrary::lacks_types = 1U << RKNN_INT8_MM_INT4_TO_INT32;
+  EXPECT_EQ(device->type_of_int4(false), MmType::kW4A4);
+  TestLibrary::lacks_types |= 1U << RKNN_INT4_MM_INT4_TO_INT16;
+  EXPECT_EQ(device->type_of_int4(false), MmType::kInt8);
+  EXPECT_EQ(device->type_of_int4(true), MmType::kInt8);
+}
+
 TEST(MmDevice, CoresAreThoseThatTheLibraryTakes) {
   std::string why;
   const auto device = MmDevice::open(TestLibrary::get(), 2, {}, why);
@@ -269,11 +328,11 @@ TEST_F(Engine, ALibraryWithoutMasksOfSeveralCoresGetsAContextForEachCore) {
   EXPECT_EQ(engine_->device().cores(), 3);
   const auto a = random_matrix(20, 300, RowForm::kFloats, 1);
   for (const std::int64_t n : {1, 32, 64, 200, 1000})
-    for (const MmType type : {MmType::kF16, MmType::kInt8}) {
+    for (const MmType type : kAllTypes) {
       const auto b = random_matrix(n, 300, RowForm::kFloats, 2);
       const auto weight = engine_->prepare(b.view, type, nullptr, 0);
-      EXPECT_LT(product(a.view, b.view, type, weight.get()), 5e-4) << n;
-      EXPECT_LT(product(a.view, b.view, type, nullptr), 5e-4) << n;
+      EXPECT_LT(product(a.view, b.view, type, weight.get()), bound_of(type)) << n;
+      EXPECT_LT(product(a.view, b.view, type, nullptr), bound_of(type)) << n;
       engine_->release(weight);
     }
   for (const int core : {1, 2, 4}) EXPECT_GE(TestLibrary::masks_set[core], 4) << core;

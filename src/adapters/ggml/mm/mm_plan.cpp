@@ -16,13 +16,25 @@ std::int64_t part_length(std::int64_t whole, std::int64_t most, std::int64_t par
   return round_up((whole + needed - 1) / needed, multiple);
 }
 
+std::int64_t multiple_of_n(MmType type, const MmLimits& limits) {
+  switch (element_of_b(type)) {
+    case MmElement::kF16:
+      return std::max<std::int64_t>(1, limits.n_multiple / 2);
+    case MmElement::kInt4:
+      return limits.n_multiple * 2;
+    default:
+      return limits.n_multiple;
+  }
+}
+
 }  // namespace
 
 MmPlan plan_product(MmType type, std::int64_t k, std::int64_t n, int parts,
                     const MmLimits& limits) {
-  const std::int64_t n_multiple =
-      type == MmType::kF16 ? std::max<std::int64_t>(1, limits.n_multiple / 2) : limits.n_multiple;
-  const std::int64_t k_step = part_length(k, limits.max_k, 1, limits.k_multiple);
+  const std::int64_t n_multiple = multiple_of_n(type, limits);
+  const std::int64_t max_k =
+      type == MmType::kW4A4 ? std::min(limits.max_k, limits.max_k_int16) : limits.max_k;
+  const std::int64_t k_step = part_length(k, max_k, 1, limits.k_multiple);
   const std::int64_t n_step = part_length(n, limits.max_n, std::max(1, parts), n_multiple);
   MmPlan plan;
   plan.type = type;

@@ -1,9 +1,9 @@
 /// How a product of any size becomes products that the library takes: pure functions of sizes.
 ///
 /// C(M, N) = A(M, K) x B(N, K): B lies row by row as weights do. The library wants K in multiples
-/// of 32 and N in multiples of 16 or 32 (rknn_matmul_api.h), K up to 10240. K and N are padded with
-/// zeros; longer K are cut and the parts added; N is cut where C would grow too large; M goes in
-/// buckets, since each M is a shape that the library prepares.
+/// of 32 and N in multiples of 16, 32 or 64 (rknn_matmul_api.h), K up to 10240. K and N are padded
+/// with zeros; longer K are cut and the parts added; N is cut where C would grow too large; M goes
+/// in buckets, since each M is a shape that the library prepares.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,44 @@
 
 namespace corelane::ggml {
 
-/// What the elements of A and B are on the NPU. C is float, or int32 of int8.
-enum class MmType { kF16, kInt8 };
+/// What a product is made of on the NPU.
+enum class MmType {
+  kF16,   ///< A and B float16, C float.
+  kInt8,  ///< A and B int8, C int32.
+  kW4A8,  ///< B int4, A int8, C int32.
+  kW4A4,  ///< A and B int4, C int16.
+};
+constexpr int kMmTypes = 4;
 
-inline std::size_t element_bytes(MmType type) { return type == MmType::kF16 ? 2 : 1; }
+/// Of A or B. Two of int4 share a byte, the first in its low half.
+enum class MmElement { kF16, kInt8, kInt4 };
+
+inline MmElement element_of_a(MmType type) {
+  return type == MmType::kF16    ? MmElement::kF16
+         : type == MmType::kW4A4 ? MmElement::kInt4
+                                 : MmElement::kInt8;
+}
+inline MmElement element_of_b(MmType type) {
+  return type == MmType::kF16    ? MmElement::kF16
+         : type == MmType::kInt8 ? MmElement::kInt8
+                                 : MmElement::kInt4;
+}
+/// Of `count` elements beside each other; an even number.
+inline std::size_t bytes_of(MmElement element, std::int64_t count) {
+  const auto halves = static_cast<std::size_t>(count) / 2;
+  return element == MmElement::kF16    ? halves * 4
+         : element == MmElement::kInt8 ? halves * 2
+                                       : halves;
+}
+inline std::size_t c_element_bytes(MmType type) { return type == MmType::kW4A4 ? 2 : 4; }
 
 struct MmLimits {
-  std::int64_t max_k = 10240;    ///< Of one product; the API's own limit.
-  std::int64_t k_multiple = 32;  ///< Of the board with the widest alignment.
-  std::int64_t n_multiple = 32;  ///< B of int8; B of f16 takes 16.
-  std::int64_t max_n = 16384;    ///< So that C of the largest bucket stays below 32 MiB.
-  std::int64_t max_rows = 512;   ///< The largest bucket of M.
+  std::int64_t max_k = 10240;      ///< Of one product; the API's own limit.
+  std::int64_t max_k_int16 = 640;  ///< Of kW4A4: so many products of 7 x 7 fit 16 bits.
+  std::int64_t k_multiple = 32;    ///< Of the board with the widest alignment.
+  std::int64_t n_multiple = 32;    ///< B of int8; of f16 half of it, of int4 twice as many.
+  std::int64_t max_n = 16384;      ///< So that C of the largest bucket stays below 32 MiB.
+  std::int64_t max_rows = 512;     ///< The largest bucket of M.
 };
 
 /// A part of B that is one product.
@@ -33,9 +60,8 @@ struct MmTile {
   std::int64_t n0 = 0;        ///< The same for rows of B.
   std::int64_t n = 0;
   std::int64_t padded_n = 0;
-  std::size_t bytes(MmType type) const {
-    return static_cast<std::size_t>(padded_k * padded_n) * element_bytes(type);
-  }
+  /// Of B.
+  std::size_t bytes(MmType type) const { return bytes_of(element_of_b(type), padded_k * padded_n); }
 };
 
 struct MmPlan {

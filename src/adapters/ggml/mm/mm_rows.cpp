@@ -8,12 +8,12 @@
 namespace corelane::ggml {
 
 bool MmRows::convert(const MmMatrix& a, std::int64_t first, std::int64_t rows, std::int64_t bucket,
-                     const MmTile& tile, MmType type, int threads) {
-  const Key key{a.row(first), a.row_bytes, a.form,        rows, bucket,
-                tile.k0,      tile.k,      tile.padded_k, type};
+                     const MmTile& tile, MmElement element, int threads) {
+  const Key key{a.row(first), a.row_bytes, a.form,        rows,   bucket,
+                tile.k0,      tile.k,      tile.padded_k, element};
   if (key == key_) return true;
   forget();
-  const std::size_t pitch = static_cast<std::size_t>(tile.padded_k) * element_bytes(type);
+  const std::size_t pitch = bytes_of(element, tile.padded_k);
   if (!grow(*device_, memory_, pitch * static_cast<std::size_t>(bucket))) return false;
   scales_.resize(static_cast<std::size_t>(bucket));
   auto* const out = static_cast<char*>(memory_->data());
@@ -29,7 +29,7 @@ bool MmRows::convert(const MmMatrix& a, std::int64_t first, std::int64_t rows, s
       else
         read_row(a, first + i, scratch + padded);
       scales_[static_cast<std::size_t>(i)] =
-          fill_row(floats, type, tile, scratch, out + static_cast<std::size_t>(i) * pitch);
+          fill_row(floats, element, tile, scratch, out + static_cast<std::size_t>(i) * pitch);
     }
   });
   std::memset(out + static_cast<std::size_t>(rows) * pitch, 0,
@@ -41,7 +41,7 @@ bool MmRows::convert(const MmMatrix& a, std::int64_t first, std::int64_t rows, s
 }
 
 void MmRows::written(const void* begin, std::size_t bytes) {
-  const auto& [first, row_bytes, form, rows, bucket, k0, k, padded_k, type] = key_;
+  const auto& [first, row_bytes, form, rows, bucket, k0, k, padded_k, element] = key_;
   const auto ours = reinterpret_cast<std::uintptr_t>(first);
   const auto theirs = reinterpret_cast<std::uintptr_t>(begin);
   const std::size_t read = static_cast<std::size_t>(rows) * row_bytes;

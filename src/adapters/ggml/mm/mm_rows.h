@@ -22,22 +22,22 @@ class MmRows {
   /// The columns of `tile` of `rows` rows of `a` from `first` on, and zeros up to `bucket` rows.
   /// Nothing is done where they are there from the call before. False: no memory of the NPU.
   bool convert(const MmMatrix& a, std::int64_t first, std::int64_t rows, std::int64_t bucket,
-               const MmTile& tile, MmType type, int threads);
+               const MmTile& tile, MmElement element, int threads);
   /// The memory of any A may have changed.
   void forget() { key_ = {}; }
   /// [begin, begin + bytes) was written.
   void written(const void* begin, std::size_t bytes);
 
   const std::shared_ptr<MmMemory>& memory() const { return memory_; }
-  /// kInt8: of each row.
+  /// Of each row, unless it is of f16.
   const std::vector<float>& scales() const { return scales_; }
   /// How often rows were converted.
   std::uint64_t conversions() const { return conversions_; }
 
  private:
-  /// First byte, bytes from row to row, form, rows, bucket, first column, columns, padded, type.
+  /// First byte, bytes from row to row, form, rows, bucket, first column, columns, padded, element.
   using Key = std::tuple<const void*, std::size_t, RowForm, std::int64_t, std::int64_t,
-                         std::int64_t, std::int64_t, std::int64_t, MmType>;
+                         std::int64_t, std::int64_t, std::int64_t, MmElement>;
 
   const std::shared_ptr<MmDevice> device_;
   std::shared_ptr<MmMemory> memory_;
