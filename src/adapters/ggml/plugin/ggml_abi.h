@@ -23,6 +23,7 @@ inline constexpr std::int32_t kHintHadamard = 1;   ///< op_params[1] of a produc
 // op_params[3] of a product: the coarsest that its activations may become; 0 says nothing.
 inline constexpr std::int32_t kPrecisionF16 = 20;
 inline constexpr std::int32_t kPrecisionInt8 = 30;
+inline constexpr std::int32_t kPrecisionInt4 = 40;
 inline constexpr int kStatusFailed = -1;
 inline constexpr int kStatusSuccess = 0;
 enum LogLevel : int { kLogInfo = 2, kLogWarn = 3, kLogError = 4 };

@@ -38,6 +38,19 @@ bool open_library(Plugin& made) {
   return made.engine != nullptr;
 }
 
+/// What the library makes decides, and the log has it.
+void choose_int4(Plugin& made) {
+  const TypePolicy policy = made.options.type;
+  if (!wants_int4(policy)) return;
+  made.few_bits = made.engine->device().type_of_int4(policy == TypePolicy::kInt4x4);
+  if (made.few_bits == MmType::kInt8)
+    log_line(abi::kLogWarn, made.engine->device().library().name +
+                                " makes no products with weights of int4; they become int8");
+  else
+    log_line(abi::kLogInfo, std::string("weights of few bits become int4, multiplied with ") +
+                                (made.few_bits == MmType::kW4A4 ? "int4" : "int8"));
+}
+
 }  // namespace
 
 bool start(const void* caller) {
@@ -59,6 +72,7 @@ bool start(const void* caller) {
   }
   for (const std::string& line : complaints) log_line(abi::kLogWarn, line);
   if (!open_library(*made)) return false;
+  choose_int4(*made);
   if (made->options.min_rows == 1) made->engine->take_single_rows();
   made->few_rows = std::make_unique<FewRows>(
       time_on_npu,

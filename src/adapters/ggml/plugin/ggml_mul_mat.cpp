@@ -12,9 +12,7 @@
 namespace corelane::ggml {
 namespace {
 
-/// So many rows of a weight's product go to the NPU in any case. With fewer, a matrix that is not a
-/// weight goes as float16: it is copied to the NPU for this one product, so int8 would save
-/// nothing, and the rounding of int8 does not average out over the few sums.
+/// So many rows of a weight's product go to the NPU in any case.
 constexpr std::int64_t kFewRows = 8;
 
 /// Rows whose elements lie beside each other.
@@ -33,19 +31,59 @@ bool is_vocabulary(const abi::Tensor& tensor) {
 /// The rounding of int8 in the product with the vocabulary goes straight into the choice of the
 /// token, where later layers cannot even it out. ggml's own quantizer keeps more bits there, too.
 bool keeps_bits(const abi::Tensor& tensor, const abi::TypeTraits& traits) {
-  return plugin().options.type == TypePolicy::kAuto && traits.is_quantized && is_vocabulary(tensor);
+  const TypePolicy policy = plugin().options.type;
+  return policy != TypePolicy::kF16 && policy != TypePolicy::kInt8 && traits.is_quantized &&
+         is_vocabulary(tensor);
 }
 
-/// Whether the policy knows the type of a first matrix, and what it becomes.
-bool type_for(const abi::Tensor& b, const abi::TypeTraits& traits, MmType& result) {
+/// Of one element, scales of its block among them.
+double bits_of(const abi::TypeTraits& traits) {
+  return 8.0 * static_cast<double>(traits.type_size) / static_cast<double>(traits.blck_size);
+}
+
+/// Types of up to 4 bits with their scales, such as Q4_1 of 5; Q5_0 has 5.5.
+constexpr double kFewBits = 5.25;
+
+/// What a first matrix that is a weight becomes.
+MmType type_of_weight(const abi::Tensor& b, const abi::TypeTraits& traits) {
   const TypePolicy policy = plugin().options.type;
-  result = policy == TypePolicy::kF16                         ? MmType::kF16
-           : policy == TypePolicy::kInt8                      ? MmType::kInt8
-           : b.type == abi::kTypeF16 || keeps_bits(b, traits) ? MmType::kF16
-                                                              : MmType::kInt8;
-  if (b.type == abi::kTypeF16) return true;
-  if (b.type == abi::kTypeF32 || b.type == abi::kTypeBF16) return policy == TypePolicy::kF16;
+  if (policy == TypePolicy::kF16) return MmType::kF16;
+  if (policy == TypePolicy::kInt8) return MmType::kInt8;
+  if (b.type == abi::kTypeF16 || keeps_bits(b, traits)) return MmType::kF16;
+  return wants_int4(policy) && bits_of(traits) < kFewBits ? plugin().few_bits : MmType::kInt8;
+}
+
+/// With fewer rows than kFewRows a matrix that is not a weight goes as float16: it is copied to the
+/// NPU for this one product, so int8 would save nothing, and the rounding of int8 does not average
+/// out over the few sums. It never becomes int4, which is for weights alone.
+MmType type_of_other(MmType weight, std::int64_t rows) {
+  return weight == MmType::kF16 || rows < kFewRows ? MmType::kF16 : MmType::kInt8;
+}
+
+/// Whether the policy knows the type of a first matrix.
+bool takes_type(int type, const abi::TypeTraits& traits) {
+  if (type == abi::kTypeF16) return true;
+  if (type == abi::kTypeF32 || type == abi::kTypeBF16)
+    return plugin().options.type == TypePolicy::kF16;
   return traits.is_quantized && traits.to_float != nullptr;
+}
+
+/// What the rows of the second matrix become, as op_params[3] names it.
+std::int32_t precision_of(MmType type) {
+  switch (element_of_a(type)) {
+    case MmElement::kF16:
+      return abi::kPrecisionF16;
+    case MmElement::kInt8:
+      return abi::kPrecisionInt8;
+    default:
+      return abi::kPrecisionInt4;
+  }
+}
+
+const char* name_of(MmType type) {
+  static constexpr const char* kNames[] = {"f16", "int8", "int4", "int4x4"};
+  static_assert(sizeof kNames / sizeof *kNames == kMmTypes);
+  return kNames[static_cast<int>(type)];
 }
 
 MmMatrix matrix_of(const abi::Tensor& tensor, const abi::TypeTraits& traits, std::int64_t i2,
@@ -103,13 +141,11 @@ Answer can_compute(const abi::Tensor& node) {
   const abi::Tensor& b = *node.src[0];
   const abi::Tensor& a = *node.src[1];
   const abi::TypeTraits& traits = *host.call.get_type_traits(b.type);
-  MmType type;
-  if (!type_for(b, traits, type) || node.type != abi::kTypeF32 ||
+  if (!takes_type(b.type, traits) || node.type != abi::kTypeF32 ||
       (a.type != abi::kTypeF32 && a.type != abi::kTypeF16))
     return Answer::kType;
   const std::int32_t coarsest = node.op_params[3];
-  if (coarsest != 0 &&
-      coarsest < (type == MmType::kInt8 ? abi::kPrecisionInt8 : abi::kPrecisionF16))
+  if (coarsest != 0 && coarsest < precision_of(type_of_weight(b, traits)))
     return Answer::kPrecision;
   if (!has_rows(b, traits) || !has_rows(a, *host.call.get_type_traits(a.type)) ||
       node.nb[0] != sizeof(float))
@@ -121,17 +157,17 @@ Answer can_compute(const abi::Tensor& node) {
 void trace(const abi::Tensor& node, MmType type, bool weight, bool on_npu) {
   const abi::Tensor& a = *node.src[1];
   log_line(abi::kLogInfo, std::string(node.name) + ": M " + std::to_string(a.ne[1]) + ", K " +
-                              std::to_string(a.ne[0]) + ", N " + std::to_string(node.ne[0]) +
-                              (type == MmType::kF16 ? ", f16" : ", int8") +
-                              (weight ? ", weight" : "") + (on_npu ? "" : ", computed on the CPU"));
+                              std::to_string(a.ne[0]) + ", N " + std::to_string(node.ne[0]) + ", " +
+                              name_of(type) + (weight ? ", weight" : "") +
+                              (on_npu ? "" : ", computed on the CPU"));
 }
 
 /// exit() may come while another thread computes. The libraries below make some of their statics at
 /// their first product of a type: a function that is registered after that is called before they
 /// go.
 void stop_at_exit(MmType type) {
-  static std::once_flag registered[2];
-  std::call_once(registered[type == MmType::kF16 ? 0 : 1],
+  static std::once_flag registered[kMmTypes];
+  std::call_once(registered[static_cast<int>(type)],
                  [] { std::atexit([] { plugin().engine->stop(std::chrono::seconds(2)); }); });
 }
 
@@ -142,16 +178,15 @@ void compute(const abi::Tensor& node, bool counted) {
   const abi::Tensor& a = *node.src[1];
   const abi::TypeTraits& b_traits = *call.get_type_traits(b.type);
   const abi::TypeTraits& a_traits = *call.get_type_traits(a.type);
-  MmType type;
   if (node.ne[0] * node.ne[1] * node.ne[2] * node.ne[3] == 0) return;
-  type_for(b, b_traits, type);
+  const MmType type = type_of_weight(b, b_traits);
   const std::int64_t r2 = a.ne[2] / b.ne[2];
   const std::int64_t r3 = a.ne[3] / b.ne[3];
   for (std::int64_t i3 = 0; i3 < b.ne[3]; ++i3)
     for (std::int64_t i2 = 0; i2 < b.ne[2]; ++i2) {
       const MmMatrix matrix = matrix_of(b, b_traits, i2, i3);
       const auto weight = weight_of(b, matrix, type);
-      const MmType used = weight == nullptr && a.ne[1] < kFewRows ? MmType::kF16 : type;
+      const MmType used = weight == nullptr ? type_of_other(type, a.ne[1]) : type;
       MmEngine::Products products(*plugin().engine, matrix, used, weight.get());
       for (std::int64_t j3 = i3 * r3; j3 < (i3 + 1) * r3; ++j3)
         for (std::int64_t j2 = i2 * r2; j2 < (i2 + 1) * r2; ++j2) {
@@ -161,7 +196,7 @@ void compute(const abi::Tensor& node, bool counted) {
           const bool on_npu = products.multiply(matrix_of(a, a_traits, j2, j3), c, node.nb[1]);
           stop_at_exit(used);
           if (!counted) continue;
-          plugin().stats.offloaded(weight != nullptr);
+          plugin().stats.offloaded(weight != nullptr, element_of_b(used) == MmElement::kInt4);
           if (plugin().options.trace) trace(node, used, weight != nullptr, on_npu);
         }
     }

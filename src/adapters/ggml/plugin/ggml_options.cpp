@@ -45,9 +45,12 @@ TypePolicy read_type(std::vector<std::string>& complaints) {
   const std::string text = text_of("GGML_RKNN_TYPE");
   if (text == "f16") return TypePolicy::kF16;
   if (text == "int8") return TypePolicy::kInt8;
+  if (text == "int4") return TypePolicy::kInt4;
+  if (text == "int4x4") return TypePolicy::kInt4x4;
   if (!text.empty() && text != "auto")
-    complaints.push_back("GGML_RKNN_TYPE=" + text +
-                         " is not a type; there are auto, f16 and int8; auto is used");
+    complaints.push_back(
+        "GGML_RKNN_TYPE=" + text +
+        " is not a type; there are auto, f16, int8, int4 and int4x4; auto is used");
   return TypePolicy::kAuto;
 }
 

@@ -10,10 +10,15 @@ namespace corelane::ggml {
 
 /// What weights become.
 enum class TypePolicy {
-  kAuto,  ///< F16 as it is, quantized types int8 by row.
-  kF16,   ///< All float16, BF16 and F32 too.
-  kInt8,  ///< All int8.
+  kAuto,    ///< F16 as it is, quantized types int8 by row.
+  kF16,     ///< All float16, BF16 and F32 too.
+  kInt8,    ///< All int8.
+  kInt4,    ///< As kAuto, but quantized weights of few bits int4 by row.
+  kInt4x4,  ///< The same, with the other matrix int4, too.
 };
+inline bool wants_int4(TypePolicy policy) {
+  return policy == TypePolicy::kInt4 || policy == TypePolicy::kInt4x4;
+}
 
 struct PluginOptions {
   std::string library;

@@ -19,6 +19,8 @@ struct Plugin {
   PluginOptions options;
   Filter filter;
   std::shared_ptr<MmEngine> engine;
+  /// Where int4 was asked for, what quantized weights of few bits are multiplied as.
+  MmType few_bits = MmType::kInt8;
   Stats stats;
   std::unique_ptr<FewRows> few_rows;
 };

@@ -18,7 +18,8 @@ std::string Stats::json(const MmEngine* engine) const {
     asked[kReasons[i]] = answers_[i].load();
   return nlohmann::ordered_json{
       {"backend", "RKNN"},
-      {"offloaded", {{"weights", weights_.load()}, {"other", others_.load()}}},
+      {"offloaded",
+       {{"weights", weights_.load()}, {"other", others_.load()}, {"int4", int4_.load()}}},
       {"asked", asked},
       {"products",
        {{"all", figures.products},

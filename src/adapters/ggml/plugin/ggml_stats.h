@@ -29,8 +29,10 @@ class Stats {
   void count(Answer answer) {
     answers_[static_cast<int>(answer)].fetch_add(1, std::memory_order_relaxed);
   }
-  void offloaded(bool weight) {
+  /// `int4`: as what the first matrix was multiplied.
+  void offloaded(bool weight, bool int4) {
     (weight ? weights_ : others_).fetch_add(1, std::memory_order_relaxed);
+    if (int4) int4_.fetch_add(1, std::memory_order_relaxed);
   }
   /// One line without its end. `engine` may be null.
   std::string json(const MmEngine* engine) const;
@@ -39,6 +41,7 @@ class Stats {
   std::atomic<std::uint64_t> answers_[static_cast<int>(Answer::kCount)] = {};
   std::atomic<std::uint64_t> weights_{0};
   std::atomic<std::uint64_t> others_{0};
+  std::atomic<std::uint64_t> int4_{0};  ///< Of weights_.
 };
 
 }  // namespace corelane::ggml

@@ -27,6 +27,16 @@ void read_blocks(const void* row, float* out, std::int64_t count) {
   }
 }
 
+void read_few_bits(const void* row, float* out, std::int64_t count) {
+  const auto* at = static_cast<const unsigned char*>(row);
+  for (std::int64_t i = 0; i < count; i += 32, at += 20) {
+    float scale;
+    std::memcpy(&scale, at, sizeof scale);
+    for (int j = 0; j < 32; ++j)
+      out[i + j] = scale * static_cast<float>((at[4 + j / 2] >> (j % 2 * 4) & 15) - 8);
+  }
+}
+
 bool is_third() { return fake_version().rfind("0.27.", 0) == 0; }
 
 /// Calls `use` with the buffer type as a host of this version sees it.
@@ -39,6 +49,14 @@ auto with_layout(abi::BufferType* type, Use use) {
 const abi::TypeTraits kF32{"f32", 1, 0, 4, false, nullptr, nullptr};
 const abi::TypeTraits kF16{"f16", 1, 0, 2, false, read_halves, nullptr};
 const abi::TypeTraits kBlocks{"blocks", 32, 0, 36, true, read_blocks, nullptr};
+const abi::TypeTraits kFewBits{"few bits", 32, 0, 20, true, read_few_bits, nullptr};
+
+const abi::TypeTraits& traits_of(int type) {
+  return type == abi::kTypeF32   ? kF32
+         : type == abi::kTypeF16 ? kF16
+         : type == kFakeFewBits  ? kFewBits
+                                 : kBlocks;
+}
 
 }  // namespace
 
@@ -71,9 +89,7 @@ abi::BufferType* fake_foreign_type() {
 }
 
 abi::Tensor fake_tensor(int type, std::int64_t columns, std::int64_t rows) {
-  const abi::TypeTraits& traits = type == abi::kTypeF32   ? kF32
-                                  : type == abi::kTypeF16 ? kF16
-                                                          : kBlocks;
+  const abi::TypeTraits& traits = traits_of(type);
   abi::Tensor made{};
   made.type = type;
   made.ne[0] = columns;
@@ -107,9 +123,7 @@ FAKE_EXPORT const char* ggml_version() { return corelane::ggml::fake_version().c
 FAKE_EXPORT const char* ggml_op_name(int op) { return corelane::ggml::kOperators[op]; }
 
 FAKE_EXPORT const abi::TypeTraits* ggml_get_type_traits(int type) {
-  return type == abi::kTypeF32   ? &corelane::ggml::kF32
-         : type == abi::kTypeF16 ? &corelane::ggml::kF16
-                                 : &corelane::ggml::kBlocks;
+  return &corelane::ggml::traits_of(type);
 }
 
 FAKE_EXPORT int ggml_graph_n_nodes(abi::Graph* graph) {

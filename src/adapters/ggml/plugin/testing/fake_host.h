@@ -24,6 +24,8 @@ inline constexpr int kFakeMulMat = 3;
 inline constexpr int kFakeAdd = 4;
 /// A type of blocks of 32: one float scale and 32 signed bytes.
 inline constexpr int kFakeBlocks = 8;
+/// Of blocks of 32, too: one float scale and 32 elements of 4 bits, 5 bits an element.
+inline constexpr int kFakeFewBits = 2;
 
 /// The lines that the plugin wrote to the host's log.
 std::vector<std::string>& fake_log();
