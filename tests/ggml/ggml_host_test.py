@@ -34,6 +34,10 @@ class MulMat(Host):
     def test_f16_as_int8_by_option(self):
         self.pass_part("type_a=f16,type_b=f32,m=16", 60, GGML_RKNN_TYPE="int8")
 
+    def test_matrices_that_are_no_weights_do_not_become_int4(self):
+        done = self.pass_part("type_a=(q4_0|mxfp4|iq4_nl),type_b=f32,m=16", 60, GGML_RKNN_TYPE="int4x4")
+        self.assertEqual(done.stats["offloaded"]["int4"], 0)
+
     def test_other_numbers_of_cores(self):
         self.pass_part("type_a=(f16|q8_0),type_b=f32,m=16", 100, GGML_RKNN_CORES="1")
 

@@ -143,21 +143,24 @@ class Divergence(Llama):
             raise RuntimeError(done.log[-2000:])
 
     @classmethod
-    def perplexity(cls, kind, *arguments, npu=True):
+    def perplexity(cls, kind, *arguments, npu=True, **environment):
         return llama("llama-perplexity", "-m", model(kind), "-f", cls.text, "-c", 512, "--chunks", PIECES, "-lv", 4,
-                     "-fa", "on", "--kl-divergence-base", cls.base, *arguments, npu=npu, GGML_RKNN_MIN_ROWS="8")
+                     "-fa", "on", "--kl-divergence-base", cls.base, *arguments, npu=npu, GGML_RKNN_MIN_ROWS="8",
+                     **environment)
 
-    def figures(self, kind, npu=True):
+    def figures(self, kind, npu=True, **environment):
         """Mean divergence, percent of tokens whose likeliest is the same, ratio of perplexities; the standard error
         of the second."""
-        done = self.expect_done(self.perplexity(kind, "--kl-divergence", npu=npu), npu)
+        done = self.expect_done(self.perplexity(kind, "--kl-divergence", npu=npu, **environment), npu)
         if npu:
             self.assertGreater(done.stats["offloaded"]["weights"], WHOLE)
+            self.assertEqual(done.stats["offloaded"]["int4"] > 0, bool(environment))
         found = [re.search(name + r" *: +(-?[\d.]+) *± *([\d.]+)", done.text)
                  for name in (r"Mean +KLD", "Same top p", r"Mean PPL\(Q\)/PPL\(base\)")]
         divergence, same, ratio = (float(one.group(1)) for one in found)
         error = float(found[1].group(2))
-        print(f"{kind} on the {'NPU' if npu else 'CPU'}: divergence {divergence}, same likeliest token "
+        where = " ".join(["NPU" if npu else "CPU", *environment.values()])
+        print(f"{kind} on the {where}: divergence {divergence}, same likeliest token "
               f"{same} ± {error} %, perplexity x {ratio}", file=sys.stderr)
         return divergence, same, ratio, error
 
@@ -179,6 +182,14 @@ class Divergence(Llama):
                     self.assertLess(divergence, 0.01)
                     self.assertGreater(same + 2 * error, 96)
                     self.assertAlmostEqual(ratio, 1, delta=0.01)
+
+    def test_int4_is_coarser_and_still_the_model(self):
+        """What it costs is not bounded tightly: it is asked for by option. A model of 135 M weights feels it most."""
+        for kind, most, least_same in (("int4", 2, 40), ("int4x4", 4, 25)):
+            with self.subTest(kind):
+                divergence, same, _, _ = self.figures("Q4_0", GGML_RKNN_TYPE=kind)
+                self.assertLess(divergence, most)
+                self.assertGreater(same, least_same)
 
 
 class Bench(Llama):
