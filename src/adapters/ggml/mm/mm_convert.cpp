@@ -22,8 +22,16 @@ namespace corelane::ggml {
 namespace {
 
 constexpr std::size_t kWidth = 16;
-/// Anywhere in a row of floats.
-using Floats = float __attribute__((vector_size(kWidth * sizeof(float)), aligned(4), may_alias));
+using Floats = float __attribute__((vector_size(kWidth * sizeof(float))));
+
+/// From and to any address: where an alias says that it is aligned to less than its size, compilers
+/// drop that in one place or another.
+__attribute__((always_inline)) inline void load(const float* from, Floats& x) {
+  std::memcpy(&x, from, sizeof x);
+}
+__attribute__((always_inline)) inline void store(const Floats& x, float* to) {
+  std::memcpy(to, &x, sizeof x);
+}
 
 std::uint32_t bits_of(float value) {
   std::uint32_t bits;
@@ -153,12 +161,13 @@ void rotate_short(float* row, std::size_t count, std::size_t block, const Signs&
 MM_CLONES void rotate_by_vectors(float* row, std::size_t count, std::size_t block,
                                  const Signs& of_block) {
   const float norm = 1.0F / std::sqrt(static_cast<float>(block));
-  const std::size_t vectors = block / kWidth;
-  const auto* signs = reinterpret_cast<const Floats*>(of_block.data());
   for (std::size_t begin = 0; begin + block <= count; begin += block) {
-    auto* at = reinterpret_cast<Floats*>(row + begin);
-    for (std::size_t i = 0; i < vectors; ++i) {
-      Floats x = at[i] * signs[i];
+    float* const at = row + begin;
+    for (std::size_t i = 0; i < block; i += kWidth) {
+      Floats x, signs;
+      load(at + i, x);
+      load(of_block.data() + i, signs);
+      x *= signs;
       x = x * Floats{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1} +
           __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
       x = x * Floats{1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1} +
@@ -167,15 +176,16 @@ MM_CLONES void rotate_by_vectors(float* row, std::size_t count, std::size_t bloc
           __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
       x = x * Floats{1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1} +
           __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-      at[i] = x * norm;
+      store(x * norm, at + i);
     }
-    for (std::size_t half = 1; half < vectors; half *= 2)
-      for (std::size_t i = 0; i < vectors; i += half * 2)
-        for (std::size_t j = i; j < i + half; ++j) {
-          const Floats a = at[j];
-          const Floats b = at[j + half];
-          at[j] = a + b;
-          at[j + half] = a - b;
+    for (std::size_t half = kWidth; half < block; half *= 2)
+      for (std::size_t i = 0; i < block; i += half * 2)
+        for (std::size_t j = i; j < i + half; j += kWidth) {
+          Floats a, b;
+          load(at + j, a);
+          load(at + j + half, b);
+          store(a + b, at + j);
+          store(a - b, at + j + half);
         }
   }
 }
@@ -195,7 +205,8 @@ MM_CLONES float largest_of(const float* in, std::size_t count) {
   Floats largest{};
   Floats sums{};  // NaN where one of the elements is not finite.
   for (std::size_t i = 0; i < count; i += kWidth) {
-    const Floats x = *reinterpret_cast<const Floats*>(in + i);
+    Floats x;
+    load(in + i, x);
     const Floats magnitude = x < 0 ? -x : x;
     largest = magnitude > largest ? magnitude : largest;
     sums += x * 0.0F;
@@ -247,7 +258,8 @@ MM_CLONES float left_by_int4(const float* in, std::size_t count, float scale) {
     for (std::size_t i = 0; i < length; ++i)
       left[i] = in[begin + i] - static_cast<float>(int4_of(in[begin + i] * factor)) * scale;
     for (std::size_t i = 0; i < length; i += kWidth) {
-      const Floats x = *reinterpret_cast<const Floats*>(left + i);
+      Floats x;
+      load(left + i, x);
       sums += x * x;
     }
   }
