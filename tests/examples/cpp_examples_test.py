@@ -62,6 +62,11 @@ class CppExamples(Runs):
                          [(d, d) for d in ("0", "90", "180", "270")])
         self.check_answers(orientation=4)
 
+    def test_an_event_loop_sees_how_the_page_lies(self):
+        text = self.output_of(PROGRAMS / "set_event_loop", ORIENTATION, PAGE)
+        self.assertEqual(sorted(re.findall(r"turned by +(\d+): lies at +(\d+) degrees", text)),
+                         sorted((d, d) for d in ("0", "90", "180", "270")))
+
     def test_async_frames_come_in_the_order_of_the_clip_and_show_the_taxi_sign(self):
         text = self.example("session_async_frames", DETECTION, self.frames)
         self.assertEqual([int(n) for n in re.findall(r"^frame(\d+)\.png", text, re.M)], list(range(0, 250, 10)))

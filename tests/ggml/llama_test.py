@@ -23,8 +23,9 @@ WHOLE = LAYERS * PRODUCTS - ALONE
 # Long enough for 24 pieces of 512 tokens: the longer the text, the less the figures depend on it.
 PAGES = sorted((plugged.ROOT / "docs" / "apis").glob("*.md"))
 PIECES = 24
+# After some prompts the two likeliest tokens are within 0.001 of each other, which rounding decides; not after this.
 PROMPT = ("The history of computing begins long before the modern computer. Early machines helped people to count and "
-          "to calculate. Over time these machines became faster, smaller and cheaper. In the twentieth century")
+          "to calculate. Over time these machines became faster, smaller and cheaper. The first of them was")
 
 
 @functools.cache
