@@ -7,7 +7,8 @@
 namespace corelane::device {
 namespace {
 
-constexpr std::string_view kKeys = "hang, crash, slow, slow_ms, short, flip, oom, seed";
+constexpr std::string_view kKeys =
+    "hang, crash, slow, slow_ms, short, flip, oom, lost, lost_ms, seed";
 
 /// `low` to `high`, both allowed.
 Status read_number(std::string_view key, std::string_view text, double low, double high,
@@ -29,9 +30,11 @@ Status read_entry(std::string_view key, std::string_view value, FaultPlan& plan)
   if (key == "short") return read_number(key, value, 0, 1, plan.short_result);
   if (key == "flip") return read_number(key, value, 0, 1, plan.flip);
   if (key == "oom") return read_number(key, value, 0, 1, plan.oom);
-  if (key == "slow_ms") {
+  if (key == "lost") return read_number(key, value, 0, 1, plan.lost);
+  if (key == "slow_ms" || key == "lost_ms") {
     CORELANE_TRY(read_number(key, value, 0, kMaxMs, number));
-    plan.slow_by = Duration(static_cast<std::int64_t>(number * 1e6));
+    const Duration time(static_cast<std::int64_t>(number * 1e6));
+    (key == "slow_ms" ? plan.slow_by : plan.lost_for) = time;
     return {};
   }
   if (key == "seed") {
@@ -55,9 +58,11 @@ class PlannedFaults final : public FaultPoint {
     if (x < plan_.hang) return Fault::kHang;
     if (x < plan_.hang + plan_.crash) return Fault::kCrash;
     if (x < plan_.hang + plan_.crash + plan_.slow) return Fault::kSlow;
+    if (x < plan_.at_run()) return Fault::kLost;
     return Fault::kNone;
   }
   Duration slow_by() const override { return plan_.slow_by; }
+  Duration lost_for() const override { return plan_.lost_for; }
 
  private:
   double draw() {
@@ -86,10 +91,10 @@ Result<FaultPlan> parse_faults(std::string_view text) {
                    token, kKeys);
     return read_entry(token.substr(0, equals), token.substr(equals + 1), plan);
   }));
-  if (plan.hang + plan.crash + plan.slow > 1)
+  if (plan.at_run() > 1)
     return error(Code::kInvalidArgument,
-                 "faults: hang + crash + slow is {}; together they must be at most 1",
-                 plan.hang + plan.crash + plan.slow);
+                 "faults: hang + crash + slow + lost is {}; together they must be at most 1",
+                 plan.at_run());
   return plan;
 }
 

@@ -20,9 +20,21 @@ TEST(FaultPlan, GrammarIsReadWhole) {
   EXPECT_FALSE(parse_faults("")->any());
 }
 
+TEST(FaultPlan, LossHasItsTime) {
+  const auto plan = parse_faults("lost=0.25,lost_ms=40");
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_TRUE(plan->any());
+  const auto faults = planned_faults(*plan);
+  EXPECT_EQ(faults->lost_for(), std::chrono::milliseconds(40));
+  int lost = 0;
+  for (int i = 0; i < 20000; ++i) lost += faults->at_run(1, 1) == Fault::kLost ? 1 : 0;
+  EXPECT_NEAR(lost, 5000, 300);
+}
+
 TEST(FaultPlan, NonsenseIsRefusedByName) {
   for (const char* text : {"hang", "hang=", "hang=2", "hang=-1", "hang=nan", "hang=1x", "bang=1",
-                           "seed=1.5", "slow_ms=-1", "hang=0.5,crash=0.6", ",", "hang=0.1,,"}) {
+                           "seed=1.5", "slow_ms=-1", "hang=0.5,crash=0.6", "crash=0.5,lost=0.6",
+                           "lost_ms=-1", ",", "hang=0.1,,"}) {
     const auto plan = parse_faults(text);
     ASSERT_FALSE(plan.has_value()) << text;
     EXPECT_EQ(plan.error().code(), Code::kInvalidArgument);

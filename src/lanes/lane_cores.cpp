@@ -143,9 +143,15 @@ std::uint64_t LaneCores::hold(std::uint64_t core_bits, const LanedExecutable* ex
   return last_resident_;
 }
 
+void LaneCores::end_residences() noexcept {
+  residents_.clear();
+  owned_bits_ = 0;
+}
+
 void LaneCores::release(std::uint64_t residence) {
   const auto place = std::find_if(residents_.begin(), residents_.end(),
                                   [&](const Resident& r) { return r.id == residence; });
+  if (place == residents_.end()) return;
   if (place->residency == device::Residency::kExclusive) owned_bits_ &= ~place->core_bits;
   residents_.erase(place);
 }

@@ -55,7 +55,9 @@ class LaneCores {
   /// A residence on cores that choose() gave; its number, above 0.
   std::uint64_t hold(std::uint64_t core_bits, const LanedExecutable* executable,
                      device::Residency residency);
+  /// Nothing where all were ended before.
   void release(std::uint64_t residence);
+  void end_residences() noexcept;
 
  private:
   struct Lane {

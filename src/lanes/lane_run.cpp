@@ -217,6 +217,9 @@ Outcome LaneScheduler::run_engine(LaneOccupant& occupant, bool shadow) {
       await_abandoned(occupant, clock_->now() + fault_point_->slow_by());
       return outcome;
     }
+    case device::Fault::kLost:
+      lose(occupant);
+      return {error(Code::kDeviceLost, "job {} ran when the device was lost", occupant.id)};
     case device::Fault::kNone:
       break;
   }
@@ -284,9 +287,11 @@ void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
   bool starts = false;
   {
     MutexLock lock(mutex_);
-    starts = table_.may_start(job, fault == device::Fault::kHang, after);
+    const bool stays = fault == device::Fault::kHang || fault == device::Fault::kLost;
+    starts = table_.may_start(job, stays, after);
   }
   settle(after);
+  if (fault == device::Fault::kLost) lose(*job);
   if (!starts) return;
   if (fault == device::Fault::kCrash) {
     returned(job, {crash_status(*job), true}, false);

@@ -6,6 +6,7 @@
 
 #include "base/guard.h"
 #include "corelane/base/log.h"
+#include "corelane/device/fault.h"
 #include "device/registry/device_wrappers.h"
 #include "lanes/aftermath.h"
 #include "lanes/lane_job.h"
@@ -229,6 +230,21 @@ bool LaneScheduler::drain(QueueAccount& queue, TimePoint until) {
 
 void LaneScheduler::reset(std::uint64_t core_bits) { change(&LaneTable::reset, core_bits); }
 
+Result<std::uint64_t> LaneScheduler::generation() const {
+  MutexLock lock(mutex_);
+  return table_.loss().generation();
+}
+
+void LaneScheduler::log(std::string line) { change(&LaneTable::log, std::move(line)); }
+
+/// The job that was struck is abandoned as all others: its result is dropped.
+void LaneScheduler::lose(const LaneOccupant& struck) {
+  change(&LaneTable::lose, fmt::format("an injected fault struck job {}", struck.id));
+  clock_->call_at(clock_->now() + fault_point_->lost_for(), [weak = weak_from_this()] {
+    if (const auto alive = weak.lock()) alive->change(&LaneTable::back);
+  });
+}
+
 Status LaneScheduler::set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) {
   // Without one the table decides alike, and a newcomer on idle cores need not be compared.
   if (arbiter == device::fifo_arbiter()) arbiter = nullptr;
@@ -296,6 +312,7 @@ device::DeviceCounters LaneScheduler::counters() const {
 
 device::Health LaneScheduler::health() const {
   MutexLock lock(mutex_);
+  if (table_.loss().lost()) return device::Health::kLost;
   return table_.abandoned_count() == 0 ? device::Health::kGood : device::Health::kDegraded;
 }
 

@@ -64,6 +64,9 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   bool drain(QueueAccount& queue, TimePoint until);
 
   void reset(std::uint64_t core_bits);
+  /// See LaneTable.
+  Result<std::uint64_t> generation() const;
+  void log(std::string line);
   Status set_arbiter(std::shared_ptr<const device::Arbiter> arbiter);
   void add_observer(std::shared_ptr<ObserverRing> observer);
   /// The observer has what it was told of delivered, and is told of nothing more.
@@ -104,6 +107,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void tell_long_runs();
   void fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status);
   void deadline_passed(std::shared_ptr<LanedJob> job);
+  void lose(const LaneOccupant& struck);
   void settle(Aftermath& after);
   void settle_elsewhere(Aftermath after);
   void wake(Aftermath& after);

@@ -46,10 +46,18 @@ std::shared_ptr<LanedJob> pop(std::deque<std::shared_ptr<LanedJob>>& jobs) {
 
 Status LaneTable::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
                          Aftermath& after) {
+  Status status = admit(job, caller_waits, now, after);
+  if (!status.ok()) log(fmt::format("a job was refused: {}", status.message()), now, after);
+  return status;
+}
+
+Status LaneTable::admit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
+                        Aftermath& after) {
+  CORELANE_TRY(loss_.check(job->executable().generation()));
   CORELANE_TRY(cores_.check(job->cores, &job->executable()));
   const bool late = job->deadline <= now;
   if (!late && !job->waits.empty() && full()) return refuse_full();
-  job->id = ++last_job_;
+  job->id = ++last_.job;
   job->record_.id = job->id;
   job->record_.queued = now;
   job->record_.bytes_in = job->bindings->bytes_in();
@@ -104,7 +112,8 @@ bool LaneTable::fence_signalled(LanedJob& job, const Status& status, TimePoint n
 void LaneTable::inputs_copied(LanedJob& job, TimePoint now, Aftermath& after) {
   --copying_;
   // While the job waited for its fences, others may have taken cores exclusively.
-  Status allowed = cores_.check(job.cores, &job.executable());
+  Status allowed = loss_.check(job.executable().generation());
+  if (allowed.ok()) allowed = cores_.check(job.cores, &job.executable());
   if (job.deadline <= now) {
     time_out(job, now, after);
   } else if (!allowed.ok()) {
@@ -370,6 +379,7 @@ void LaneTable::release(LanedJob& job, Aftermath& after) {
 void LaneTable::report_reset(std::uint64_t core_bits, std::string text, TimePoint now,
                              Aftermath& after) {
   ++counters_.resets;
+  log(fmt::format("cores '{}' were reset: {}", cores_text(core_bits), text), now, after);
   records_.add(device::Event{device::EventKind::kCoreReset, now, core_bits, std::move(text)},
                after);
 }
@@ -378,12 +388,13 @@ void LaneTable::report_reset(std::uint64_t core_bits, std::string text, TimePoin
 bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue,
                            const device::Submission& submission, Aftermath& after) {
   if (!line_.empty() || queue.share.allowed_at() > run.started) return false;
-  joins(queue);
   const LanedExecutable& executable = run.bound->executable();
+  if (!loss_.is_current(executable.generation())) return false;
+  joins(queue);
   if (!line_.has_arbiter()) {
     run.core_bits = cores_now(submission.cores, *run.bound);
   } else if (cores_.check(submission.cores, &executable).ok()) {
-    const device::WaitingJob facts{last_job_ + 1,
+    const device::WaitingJob facts{last_.job + 1,
                                    queue.id,
                                    submission.priority + queue.priority,
                                    as_asked(submission.cores),
@@ -398,7 +409,7 @@ bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue,
   if (run.core_bits == 0) return false;
   run.origin = &queue;
   // Blocking runs and jobs are numbered together: a record names one of either.
-  run.id = ++last_job_;
+  run.id = ++last_.job;
   ++counters_.submitted;
   ++queue.depth;
   advance(run.progress_, JobState::kRunning);

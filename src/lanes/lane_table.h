@@ -10,6 +10,7 @@
 #include "lanes/job_line.h"
 #include "lanes/lane_job.h"
 #include "lanes/records/job_records.h"
+#include "lanes/resources/device_loss.h"
 
 namespace corelane::lanes {
 
@@ -17,6 +18,12 @@ struct Aftermath;
 
 /// A job without a deadline that runs for so long may hang: a line says so.
 inline constexpr Duration kLongRun = std::chrono::seconds(30);
+
+/// Numbers given so far.
+struct Numbers {
+  std::uint64_t job = 0;
+  std::uint64_t queue = 0;
+};
 
 /// Plain data without a lock, a thread, a clock or an engine: each function takes the time, changes
 /// the table, and adds to `after` what must happen once its caller has released the lock. The
@@ -74,6 +81,15 @@ class LaneTable {
   void end_here(LaneOccupant& run, QueueAccount& queue, const device::Submission& submission,
                 Outcome& outcome, TimePoint now, device::JobRecord* record, Aftermath& after);
 
+  // Loss.
+
+  /// Ends all jobs, and what was prepared. Nothing when the device is lost already.
+  void lose(std::string reason, TimePoint now, Aftermath& after);
+  void back(TimePoint now, Aftermath& after);
+  const DeviceLoss& loss() const noexcept { return loss_; }
+  /// A line of the device's log.
+  void log(std::string line, TimePoint now, Aftermath& after);
+
   // Cores.
 
   /// Abandons what runs on these cores.
@@ -114,7 +130,7 @@ class LaneTable {
   void remove_waiter(LanedJob& job) noexcept { --job.waiters_; }
   /// False when the job is done: the caller calls `f`.
   bool add_callback(LanedJob& job, std::function<void(device::Completion&)>& f);
-  std::uint64_t new_queue() noexcept { return ++last_queue_; }
+  std::uint64_t new_queue() noexcept { return ++last_.queue; }
   device::DeviceCounters counters() const;
   JobRecords& records() noexcept { return records_; }
   const JobRecords& records() const noexcept { return records_; }
@@ -130,6 +146,8 @@ class LaneTable {
   }
   device::WaitingJob facts_of(const LanedJob& job) const;
   std::uint64_t cores_now(const device::CoreSet& asked, const LanedBindings& bindings) const;
+  Status admit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
+               Aftermath& after);
   /// Jobs that wait, for fences or cores.
   std::size_t waiting_count() const noexcept { return blocked_.size() + copying_ + line_.size(); }
   bool full() const noexcept { return depth_limit_ != 0 && waiting_count() >= depth_limit_; }
@@ -163,9 +181,9 @@ class LaneTable {
   std::deque<std::shared_ptr<LanedJob>> starts_;
   std::vector<std::shared_ptr<LanedJob>> hung_;  ///< Event-driven: a fault keeps the engine off.
   std::size_t abandoned_ = 0;
+  DeviceLoss loss_;
   double level_ = 0;  ///< The highest of the queues that were served: see QueueShare::join().
-  std::uint64_t last_job_ = 0;
-  std::uint64_t last_queue_ = 0;
+  Numbers last_;
   device::DeviceCounters counters_;
   JobRecords records_;
 };

@@ -1,4 +1,4 @@
-// Who has which cores, and what others ask of the table.
+// The device's loss, who has which cores, and what others ask of the table.
 #include <algorithm>
 
 #include "lanes/aftermath.h"
@@ -7,9 +7,45 @@
 
 namespace corelane::lanes {
 
+/// A result that is being copied out has left the device: its job ends as it is. A job whose inputs
+/// are being copied ends after that.
+void LaneTable::lose(std::string reason, TimePoint now, Aftermath& after) {
+  if (loss_.lost()) return;
+  loss_.lose();
+  cores_.end_residences();
+  log(fmt::format("the device was lost: {}", reason), now, after);
+  records_.add(device::Event{device::EventKind::kLost, now, cores_.all_bits(), reason}, after);
+  const auto gone = [&](const LaneOccupant& job) -> Status {
+    return error(Code::kDeviceLost, "{} ended when the device was lost: {}", job_text(job), reason);
+  };
+  for (LaneOccupant* occupant : cores_.occupants(cores_.all_bits()))
+    if (occupant->progress_.is(JobState::kRunning)) abandon(*occupant, gone(*occupant), now, after);
+  std::vector<std::shared_ptr<LanedJob>> waiting = line_.remove_if([](LanedJob&) { return true; });
+  waiting.insert(waiting.end(), blocked_.begin(), blocked_.end());
+  blocked_.clear();
+  for (const auto& job : ready_) vacate(*job, Duration{});
+  waiting.insert(waiting.end(), ready_.begin(), ready_.end());
+  ready_.clear();
+  for (const auto& job : waiting) complete(*job, gone(*job), now, after);
+}
+
+void LaneTable::back(TimePoint now, Aftermath& after) {
+  loss_.back();
+  log("the device is back", now, after);
+  records_.add(device::Event{device::EventKind::kBack, now, cores_.all_bits(),
+                             "the device is back; prepare again what is to run on it"},
+               after);
+}
+
+void LaneTable::log(std::string line, TimePoint now, Aftermath& after) {
+  if (records_.on())
+    records_.add(device::Event{device::EventKind::kLog, now, 0, std::move(line)}, after);
+}
+
 Result<std::uint64_t> LaneTable::hold_cores(const LanedExecutable* executable,
                                             std::uint64_t core_bits, device::Residency residency,
                                             TimePoint now, Aftermath& after) {
+  CORELANE_TRY(loss_.check(executable->generation()));
   const auto free = cores_.choose(device::CoreSet::mask(core_bits), executable, residency, 0);
   if (!free) return free;
   const std::uint64_t residence = cores_.hold(core_bits, executable, residency);

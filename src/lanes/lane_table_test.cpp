@@ -230,6 +230,66 @@ TEST(LaneTable, EventDrivenJobThatIsAbandonedBeforeItsStartIsNotStarted) {
   EXPECT_TRUE(job->released());
 }
 
+TEST(LaneTable, LossEndsEveryJobInEveryState) {
+  Bench bench(2);
+  const auto running = bench.submit();
+  bench.run_all();
+  const auto copied_out = bench.submit();
+  bench.run_all();
+  EXPECT_TRUE(bench.table.begin_copy_out(*copied_out));
+  const auto waiting = bench.submit();
+  bench.waits = {std::make_shared<device::Fence>()};
+  const auto blocked = bench.submit();
+  const auto copied_in = bench.submit();
+  ASSERT_TRUE(bench.table.fence_signalled(*copied_in, {}, bench.now, bench.after));
+  bench.waits.clear();
+  bench.table.lose("a test", at(5), bench.after);
+  for (const auto& job : {running, waiting, blocked}) {
+    EXPECT_EQ(job->status().code(), Code::kDeviceLost);
+    EXPECT_EQ(job->record().ended, at(5));
+  }
+  EXPECT_FALSE(running->released());
+  EXPECT_TRUE(waiting->released() && blocked->released());
+  EXPECT_FALSE(copied_in->done() || copied_out->done());
+  bench.table.inputs_copied(*copied_in, bench.now, bench.after);
+  EXPECT_EQ(copied_in->status().code(), Code::kDeviceLost);
+  // Its result was there.
+  bench.returns(*copied_out);
+  EXPECT_TRUE(copied_out->status().ok());
+  bench.returns(*running);
+  EXPECT_TRUE(running->released());
+  const auto refused = bench.table.submit(bench.job(), false, bench.now, bench.after);
+  EXPECT_EQ(refused.code(), Code::kDeviceLost);
+  EXPECT_THAT(refused.message(), testing::HasSubstr("prepare again when it is back"));
+  EXPECT_EQ(bench.table.loss().generation().error().code(), Code::kDeviceLost);
+  bench.table.back(at(9), bench.after);
+  EXPECT_EQ(*bench.table.loss().generation(), 1U);
+  EXPECT_EQ(bench.table.submit(bench.job(), false, bench.now, bench.after).code(),
+            Code::kDeviceLost);
+  EXPECT_EQ(bench.queue->depth, 0U);
+  EXPECT_EQ(bench.table.busy_cores(), 0U);
+}
+
+TEST(LaneTable, GrantedJobsAndResidencesEndWithTheDevice) {
+  Bench bench(2);
+  const auto granted = bench.submit();
+  const auto* executable = &granted->executable();
+  const auto residence =
+      bench.table.hold_cores(executable, 2, device::Residency::kExclusive, bench.now, bench.after);
+  ASSERT_TRUE(residence.has_value());
+  bench.table.lose("a test", bench.now, bench.after);
+  EXPECT_EQ(granted->status().code(), Code::kDeviceLost);
+  EXPECT_TRUE(granted->released());
+  EXPECT_EQ(bench.table.ready_count(), 0U);
+  EXPECT_EQ(bench.table.cores().owned_bits(), 0U);
+  bench.table.release_cores(*residence, bench.now, bench.after);
+  EXPECT_EQ(
+      bench.table.hold_cores(executable, 2, device::Residency::kShared, bench.now, bench.after)
+          .error()
+          .code(),
+      Code::kDeviceLost);
+}
+
 TEST(LaneTable, JobsBeyondTheDepthAreRefusedAsIfTheyHadNeverBeenThere) {
   Bench bench(1, false, true, 2);
   const auto running = bench.submit();

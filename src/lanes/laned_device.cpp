@@ -31,7 +31,11 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
                                                  engine_->event_driven(),
                                                  info_.capabilities.multi_core_jobs)),
       ledger_(info_.instance, info_.memory_limit),
-      leases_(options.lease, info_.instance, info_.cores.size()) {}
+      leases_(options.lease, info_.instance, info_.cores.size()) {
+  engine_->set_log([weak = std::weak_ptr(scheduler_)](std::string line) {
+    if (const auto scheduler = weak.lock()) scheduler->log(std::move(line));
+  });
+}
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
 
@@ -87,9 +91,11 @@ Result<std::shared_ptr<device::Buffer>> LanedDevice::import_user(void* data, std
 
 Result<std::shared_ptr<device::Executable>> LanedDevice::prepare(
     const device::Image& image, const device::PrepareOptions& options) {
+  // Of before: a program that was being made when the device was lost is none of after.
+  CORELANE_ASSIGN(const std::uint64_t generation, scheduler_->generation());
   CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, engine_->prepare(image, options));
   auto executable = std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),
-                                                      options.profile_layers);
+                                                      options.profile_layers, generation);
   {
     const MutexLock lock(executables_mutex_);
     // Not owned: the executable owns the device, and removes itself.

@@ -12,8 +12,12 @@
 namespace corelane::lanes {
 
 LanedExecutable::LanedExecutable(std::shared_ptr<LanedDevice> device,
-                                 std::shared_ptr<device::LaneProgram> program, bool profiled)
-    : device_(std::move(device)), program_(std::move(program)), profiled_(profiled) {}
+                                 std::shared_ptr<device::LaneProgram> program, bool profiled,
+                                 std::uint64_t generation)
+    : device_(std::move(device)),
+      program_(std::move(program)),
+      profiled_(profiled),
+      generation_(generation) {}
 
 LanedExecutable::~LanedExecutable() {
   device_->remove(this);

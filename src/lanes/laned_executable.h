@@ -16,8 +16,9 @@ class MemoryLedger;
 class LanedExecutable final : public device::Executable,
                               public std::enable_shared_from_this<LanedExecutable> {
  public:
+  /// `generation`: that of the LaneTable before the program was made.
   LanedExecutable(std::shared_ptr<LanedDevice> device, std::shared_ptr<device::LaneProgram> program,
-                  bool profiled);
+                  bool profiled, std::uint64_t generation);
   ~LanedExecutable() override;
 
   const std::vector<TensorDesc>& inputs() const noexcept override { return program_->inputs(); }
@@ -42,6 +43,7 @@ class LanedExecutable final : public device::Executable,
   Status reserve_for(std::uint64_t core_bits);
   device::LaneProgram& program() const noexcept { return *program_; }
   bool profiled() const noexcept { return profiled_; }
+  std::uint64_t generation() const noexcept { return generation_; }
   /// Bytes its bindings allocated.
   std::atomic<std::size_t> buffer_bytes{0};
   /// Bindings alive: so many jobs may want to run at once.
@@ -55,6 +57,7 @@ class LanedExecutable final : public device::Executable,
   const std::shared_ptr<LanedDevice> device_;
   const std::shared_ptr<device::LaneProgram> program_;
   const bool profiled_;
+  const std::uint64_t generation_;
   Mutex count_mutex_{LockRank::kLeaf};
   std::uint64_t counts_ CORELANE_GUARDED_BY(count_mutex_) = 0;
   std::size_t counted_ CORELANE_GUARDED_BY(count_mutex_) = 0;      ///< Bytes in the ledger.

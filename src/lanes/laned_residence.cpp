@@ -31,7 +31,7 @@ Result<std::shared_ptr<device::Residence>> LanedResidence::make(
     if (id)
       return std::make_shared<LanedResidence>(std::move(executable), *id, *bits, residency,
                                               std::move(leases));
-    if (cores.is_mask()) return error(id.error());
+    if (cores.is_mask() || id.error().code() != Code::kOutOfCores) return error(id.error());
   }
 }
 

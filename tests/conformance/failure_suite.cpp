@@ -100,6 +100,52 @@ TEST_F(Failure, ResetAbandonsWhatRunsAndNothingElse) {
   EXPECT_EQ(device_->reset(CoreSet::of({cores()})).code(), Code::kInvalidArgument);
 }
 
+TEST_F(Failure, LossEndsEveryJobAndTheDeviceComesBack) {
+  // A single core has only the job that is struck.
+  const bool pair = cores() > 1;
+  open_with_faults(pair ? std::vector{Fault::kNone, Fault::kLost} : std::vector{Fault::kLost});
+  EventLog events;
+  ASSERT_TRUE(events.watch(*device_).ok());
+  std::vector<std::shared_ptr<Completion>> jobs;
+  if (pair) jobs.push_back(occupy(CoreSet::of({1})));
+  if (pair) faults_->await(1);
+  Submission blocked = job();
+  auto fence = std::make_shared<Fence>();
+  auto signal = std::make_shared<Fence>();
+  blocked.wait = {fence};
+  blocked.signal = {signal};
+  jobs.push_back(submit(blocked));
+  jobs.push_back(submit(job(CoreSet::of({0}))));
+  for (const auto& completion : jobs) {
+    ASSERT_TRUE(completion->wait());
+    EXPECT_EQ(completion->status().code(), Code::kDeviceLost) << completion->status().to_string();
+    EXPECT_TRUE(completion->wait_released());
+  }
+  EXPECT_TRUE(signal->wait());
+  EXPECT_EQ(signal->status().code(), Code::kDeviceLost);
+  fence->signal();
+  // Lost or back, what was prepared before does not run again.
+  Submission old = job();
+  EXPECT_EQ(queue_->submit(old).error().code(), Code::kDeviceLost);
+  while (events.all().size() < 2) std::this_thread::yield();
+  EXPECT_EQ(events.all()[0].kind, device::EventKind::kLost);
+  EXPECT_EQ(events.all()[1].kind, device::EventKind::kBack);
+  EXPECT_FALSE(events.lines().empty());
+  EXPECT_EQ(device_->health(), device::Health::kGood);
+  const Status again = queue_->run(old);
+  EXPECT_EQ(again.code(), Code::kDeviceLost);
+  EXPECT_NE(again.message().find("prepare again"), std::string::npos);
+  executable_ = prepare(driver().image_elementwise(kElements));
+  const Submission next = job();
+  ASSERT_TRUE(queue_->run(next).ok());
+  expect_result(next);
+}
+
+TEST_F(Failure, LossStrikesABlockingRun) {
+  open_with_faults({Fault::kLost});
+  EXPECT_EQ(queue_->run(job()).code(), Code::kDeviceLost);
+}
+
 TEST_F(Failure, HangEndsAtTheDeadline) {
   open_with_faults({Fault::kHang, Fault::kNone, Fault::kHang});
   for (int i = 0; i < 2; ++i) {

@@ -50,7 +50,7 @@ enum class Code : std::int32_t {
   kTimeout = 401,              ///< The deadline passed; the job was abandoned.
   kCancelled = 402,            ///< Cancelled before it started.
   kDeviceReset = 403,          ///< The core that ran it was reset.
-  kDeviceLost = 404,           ///< The device is gone and must be opened again.
+  kDeviceLost = 404,           ///< The device was lost: prepare again when it is back.
   kBadResult = 405,            ///< The device reported success with a wrong or short result.
   kHostOperatorMissing = 406,  ///< A declared custom operator has no implementation registered.
   kHostOperatorFailed = 407,   ///< A custom operator's callback failed or threw.

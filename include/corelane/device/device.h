@@ -59,8 +59,12 @@ struct DeviceInfo {
 };
 
 /// kDegraded: abandoned jobs are still in the engine; their cores run others. kLost: no job can run
-/// any more. No driver of the tree reports kLost so far: a device loses its engine only where that
-/// runs in another process.
+/// until the device is back.
+///
+/// When a device is lost (EventKind::kLost), every job ends with kDeviceLost, and residences hold
+/// nothing any more. Bindings of jobs that ran stay in use until the engine returns. Meanwhile
+/// submissions and preparations fail at once with kDeviceLost. When it is back (kBack), executables
+/// of before go on failing so: prepare again. Buffers and queues stay good.
 enum class Health : std::uint8_t { kGood, kDegraded, kLost };
 
 /// One job. Members left alone mean: any core, no deadline, priority 0, no fences.
@@ -157,9 +161,10 @@ class CORELANE_API Device {
   /// kInvalidArgument (null, size 0), kUnsupported.
   virtual Result<std::shared_ptr<Buffer>> import_user(void* data, std::size_t size) = 0;
 
-  /// kForeignImage when the kind is not taken, kUnsupportedModel when the engine refuses the
-  /// network (with operator and node where it names them), kUnsupported for an option that the
-  /// capabilities exclude, kMalformed, kInvalidArgument, kOutOfMemory.
+  /// kDeviceLost while the device is lost, kForeignImage when the kind is not taken,
+  /// kUnsupportedModel when the engine refuses the network (with operator and node where it names
+  /// them), kUnsupported for an option that the capabilities exclude, kMalformed, kInvalidArgument,
+  /// kOutOfMemory.
   virtual Result<std::shared_ptr<Executable>> prepare(const Image& image,
                                                       const PrepareOptions& options) = 0;
   /// A queue of its own. kInvalidArgument when the priority is not from -128 to 127, or the weight

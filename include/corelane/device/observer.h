@@ -13,9 +13,9 @@
 
 namespace corelane::device {
 
-/// kCoreReset: cores were reset, by a job's deadline, a crash or reset(). kLost, kBack (the device
-/// went away, and is there again) and kLog (a line of the device's own log) are reserved for
-/// devices in other processes and on boards: no driver of the tree sends them so far.
+/// kCoreReset: cores were reset, by a job's deadline, a crash or reset(). kLost and kBack: the
+/// device went away, and is there again; see Health. kLog: a line of the device's own log: resets,
+/// losses, refused jobs, and what its engine writes.
 enum class EventKind : std::uint8_t { kCoreReset, kLost, kBack, kLog };
 /// Something that happened to a device, not to one job.
 struct Event {

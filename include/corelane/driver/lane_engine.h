@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "corelane/device/device.h"
@@ -111,6 +112,10 @@ class LaneEngine {
   /// kOutOfMemory, kEngineFailed.
   virtual Result<std::shared_ptr<LaneProgram>> prepare(const Image& image,
                                                        const PrepareOptions& options) = 0;
+  /// Where the engine's own log lines go, as events of the device (EventKind::kLog). Called once,
+  /// before all else; the function may be called from any thread, in runs too.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): an override keeps it.
+  virtual void set_log(std::function<void(std::string)> /*log*/) {}
   /// True: jobs take no thread; LaneRequest::start is called and completes on the clock. Constant.
   virtual bool event_driven() const noexcept { return false; }
 };

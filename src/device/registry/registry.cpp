@@ -119,7 +119,7 @@ Result<std::shared_ptr<Device>> open_bare(const DriverDescription& driver, const
   // A fault point that a test gave replaces the variable's faults altogether.
   if (request.fault_point == nullptr) {
     CORELANE_ASSIGN(plan, environment_faults());
-    if (plan.hang + plan.crash + plan.slow > 0) request.fault_point = planned_faults(plan);
+    if (plan.at_run() > 0) request.fault_point = planned_faults(plan);
   }
   if (request.clock == nullptr) request.clock = real_clock();
   CORELANE_ASSIGN(std::shared_ptr<Device> device, open_driver(request));

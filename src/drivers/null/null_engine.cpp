@@ -17,6 +17,7 @@ struct NullState {
   Script script;
   std::shared_ptr<Clock> clock;
   std::atomic<std::uint64_t> runs{0};
+  std::function<void(std::string)> log;  ///< Set before the first run.
 };
 
 /// The tensors of one inference.
@@ -91,6 +92,9 @@ class NullRequest final : public device::LaneRequest {
   /// Runs are counted over all programs of the device, in the order in which they end.
   Status compute() {
     const std::uint64_t run = state_->runs.fetch_add(1, std::memory_order_relaxed) + 1;
+    const std::uint64_t lines = state_->script.log_every;
+    if (lines != 0 && run % lines == 0 && state_->log)
+      state_->log(fmt::format("run {} of the null device, by its script (log={})", run, lines));
     if (state_->script.fail_every != 0 && run % state_->script.fail_every == 0)
       return error(Code::kEngineFailed, "run {} of the null device fails by its script (fail={})",
                    run, state_->script.fail_every);
@@ -190,6 +194,7 @@ class NullEngine final : public device::LaneEngine {
     return std::make_shared<NullProgram>(state_, std::move(description));
   }
 
+  void set_log(std::function<void(std::string)> log) override { state_->log = std::move(log); }
   bool event_driven() const noexcept override { return !state_->script.threads; }
 
  private:

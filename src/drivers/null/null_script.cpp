@@ -30,20 +30,22 @@ Status read_option(std::string_view key, std::string_view value, Script& script)
     CORELANE_ASSIGN((key == "a" ? script.a : script.b), parse_duration(value));
     return {};
   }
-  if (key == "fail" || key == "threads") {
+  if (key == "fail" || key == "log" || key == "threads") {
     const auto number = parse_number<std::uint64_t>(value);
     if (!number || (key == "threads" && *number > 1))
       return error(Code::kInvalidArgument, "null device: '{}={}' is not {}", key, value,
-                   key == "fail" ? "a whole number" : "0 or 1");
+                   key == "threads" ? "0 or 1" : "a whole number");
     if (key == "fail") script.fail_every = *number;
+    if (key == "log") script.log_every = *number;
     if (key == "threads") script.threads = *number == 1;
     return {};
   }
   if (key == "name") return {};
   if (key.starts_with("core")) return read_factor(key, value, script);
-  return error(Code::kInvalidArgument,
-               "null device: unknown option '{}'; known are a, b, core<N>, fail, threads, name, {}",
-               key, device::kLaneOptionNames);
+  return error(
+      Code::kInvalidArgument,
+      "null device: unknown option '{}'; known are a, b, core<N>, fail, log, threads, name, {}",
+      key, device::kLaneOptionNames);
 }
 
 }  // namespace

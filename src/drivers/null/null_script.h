@@ -14,6 +14,7 @@ namespace corelane::drivers::null {
 ///   a=1ms b=100us   parts of S(n); units ns, us, ms, s; both 0 by default
 ///   core1=2.5       factor of core 1; 1 by default
 ///   fail=3          every third job fails with kEngineFailed; 0, the default: none
+///   log=3           every third job writes a line to the device's log; 0, the default: none
 ///   threads=1       run jobs on threads, as engines that block do, instead of on the clock
 ///   name=left       name of the instance
 struct Script {
@@ -21,6 +22,7 @@ struct Script {
   Duration b{};
   std::vector<double> core_factors;
   std::uint64_t fail_every = 0;
+  std::uint64_t log_every = 0;
   bool threads = false;
 
   Duration time_of(std::uint64_t core_bits, std::uint32_t batch) const;

@@ -20,6 +20,7 @@ class ListedFaults final : public FaultPoint {
     return at < faults_.size() ? faults_[at] : Fault::kNone;
   }
   Duration slow_by() const override { return std::chrono::milliseconds(2); }
+  Duration lost_for() const override { return std::chrono::milliseconds(30); }
   /// Until `n` runs have asked.
   void await(std::size_t n) const {
     while (next_ < n) std::this_thread::yield();
@@ -38,20 +39,27 @@ class EventLog {
     ObserverOptions options;
     options.on_event = [this](const Event& event) {
       std::lock_guard guard(mutex_);
-      events_.push_back(event);
+      (event.kind == EventKind::kLog ? lines_ : events_).push_back(event);
     };
     CORELANE_ASSIGN(observation_, device.observe(std::move(options)));
     return {};
   }
+  /// All but the lines of the log.
   std::vector<Event> all() {
     observation_->flush();
     std::lock_guard guard(mutex_);
     return events_;
   }
+  std::vector<Event> lines() {
+    observation_->flush();
+    std::lock_guard guard(mutex_);
+    return lines_;
+  }
 
  private:
   std::mutex mutex_;
   std::vector<Event> events_;
+  std::vector<Event> lines_;
   std::shared_ptr<Observation> observation_;
 };
 
