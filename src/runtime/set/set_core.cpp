@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kMostHandles = 65536;
 constexpr std::uint32_t kMostRetries = 100;
+/// A short inference is over by then.
+constexpr Duration kSpin = std::chrono::microseconds(20);
 /// For so long a thread that waits for ever looks out for others that may release a handle.
 constexpr Duration kLonely = std::chrono::seconds(2);
 
@@ -224,6 +226,7 @@ void SetCore::conclude(std::size_t index, const Status& status) {
     Item& item = items_[index];
     item.status = status.ok() ? Status() : summary(item);
     table_.complete(index);
+    completions_.fetch_add(1, std::memory_order_release);
     collect_for_callbacks(index);
     update_fd();
     completed_.notify_all();
@@ -281,9 +284,24 @@ bool SetCore::run_one(std::optional<std::uint64_t> id) {
   }
 }
 
+void SetCore::spin_for_completion() {
+  static const bool alone = std::thread::hardware_concurrency() < 2;
+  if (alone || clock_->is_virtual() || spinning_.exchange(true)) return;
+  const std::uint64_t before = completions_.load(std::memory_order_acquire);
+  const bool waits = [&] {
+    const MutexLock lock(mutex_);
+    return !ended_ && table_.figures().in_flight != 0 && !table_.next();
+  }();
+  const TimePoint until = clock_->now() + kSpin;
+  // The clock is read once for 32 looks: it costs more than they do.
+  for (int looks = 1; waits && completions_.load(std::memory_order_acquire) == before; ++looks)
+    if (looks % 32 == 0 && clock_->now() >= until) break;
+  spinning_.store(false);
+}
+
 Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint until) {
   CORELANE_TRY(check_process());
-  if (until == kNever && !options_.attempt_time) run_one(id);
+  if (until == kNever && (options_.attempt_time || !run_one(id))) spin_for_completion();
   std::optional<std::size_t> found;
   {
     MutexLock lock(mutex_);

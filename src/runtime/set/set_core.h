@@ -1,6 +1,7 @@
 /// The working part of an InferenceSet: its handles, what they run, and who waits.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -62,6 +63,9 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   /// Runs one of those in flight, or the one of this id, where no thread of the device has begun
   /// to.
   bool run_one(std::optional<std::uint64_t> id);
+  /// For a moment, while something is in flight: to wake a thread that sleeps costs more than a
+  /// short inference. At most one thread of a set spins.
+  void spin_for_completion();
   /// kWrongState in a forked child and for a handle of no set; kInvalidArgument for one of another.
   Status check(const SetHandle& handle) const;
   Status check_process() const;
@@ -94,6 +98,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   std::condition_variable idle_;       ///< Nothing is in flight.
   SetTable table_ CORELANE_GUARDED_BY(mutex_);
   std::vector<Item> items_;
+  std::atomic<std::uint64_t> completions_{0};  ///< How often one has completed.
+  std::atomic<bool> spinning_{false};
   bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
   std::deque<Delivery> deliveries_ CORELANE_GUARDED_BY(mutex_);
   bool delivering_ CORELANE_GUARDED_BY(mutex_) = false;
