@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "corelane/base/log.h"
 #include "lanes/testing/lane_engine_fake.h"
 
@@ -46,6 +49,50 @@ TEST(LaneScheduler, WaitMayRunTheJobItself) {
     EXPECT_TRUE((*completion)->released());
     EXPECT_EQ(FakeDevice::result(job), 2 * static_cast<float>(i));
   }
+}
+
+/// Which thread begins is a race; either way the job runs once, and run_here() says who ran it.
+TEST(LaneScheduler, AThreadMayRunAJobThatNoOtherHasBegun) {
+  FakeDevice fake(1);
+  std::atomic<int> runs{0};
+  std::thread::id ran_in;
+  fake.state->before_run = [&](std::uint64_t) {
+    ++runs;
+    ran_in = std::this_thread::get_id();
+    return Status();
+  };
+  int here = 0;
+  int submitted = 0;
+  for (; submitted < 200 || (here == 0 && submitted < 100'000); ++submitted) {
+    const auto completion = *fake.queue->submit(fake.job());
+    if (completion->run_here()) {
+      EXPECT_TRUE(completion->done());
+      EXPECT_EQ(ran_in, std::this_thread::get_id());
+      ++here;
+    }
+    ASSERT_TRUE(completion->wait());
+    EXPECT_FALSE(completion->run_here()) << "it is done";
+  }
+  EXPECT_EQ(runs, submitted);
+  EXPECT_GT(here, 0);
+}
+
+TEST(LaneScheduler, AJobThatWaitsForItsCoreOrHasADeadlineIsNotRunHere) {
+  FakeDevice fake(1);
+  Gate gate;
+  fake.state->hold_runs_at(gate);
+  const auto first = *fake.queue->submit(fake.job());
+  gate.await(1);
+  EXPECT_FALSE(first->run_here()) << "another thread runs it";
+  const auto second = *fake.queue->submit(fake.job());
+  EXPECT_FALSE(second->run_here()) << "its core is busy";
+  gate.open();
+  ASSERT_TRUE(second->wait());
+  device::Submission limited = fake.job();
+  limited.deadline = real_clock()->now() + std::chrono::hours(1);
+  const auto third = *fake.queue->submit(limited);
+  EXPECT_FALSE(third->run_here()) << "this thread could not leave it";
+  EXPECT_TRUE(third->wait());
 }
 
 TEST(LaneScheduler, JobsOfOneCoreStartInOrderAndHigherPriorityFirst) {
