@@ -217,6 +217,22 @@ TEST(InferenceSet, AnAttemptAfterAResetSucceeds) {
   EXPECT_EQ(SetBench::result(done), x);
 }
 
+TEST(InferenceSet, NoAttemptWritesWhereAnAbandonedOneMayStillWrite) {
+  SetBench bench("null:rk3588?a=1s");
+  InferenceSet set = bench.set({.size = 1, .attempt_time = milliseconds(10), .retries = 5});
+  const SetHandle handle = set.acquire().value();
+  auto buffer = bench.device->create_buffer(4096, {}).value();
+  ASSERT_TRUE(handle.context().bind_output(0, buffer).ok());
+  ASSERT_TRUE(set.submit(handle, 1).ok());
+  bench.clock->advance(milliseconds(10));
+  const SetHandle done = set.collect().value();
+  EXPECT_EQ(done.status().code(), Code::kBusy);
+  EXPECT_THAT(done.status().message(), HasSubstr("attempt 1: timeout"));
+  EXPECT_THAT(done.status().message(), HasSubstr("attempt 2: busy"));
+  bench.clock->advance(seconds(2));
+  EXPECT_TRUE(set.submit(done, 2).ok()) << "the engine has returned";
+}
+
 TEST(InferenceSet, AFailureComesWithItsOwnHandleAndTheOthersGoOn) {
   SetBench bench("null?fail=3");
   InferenceSet set = bench.set({.size = 3, .in_order = true});
