@@ -38,6 +38,13 @@ struct SetBench {
     if (loaded) program = *loaded;
   }
 
+  /// A job that was abandoned is on the clock until the engine returns, and keeps its device.
+  ~SetBench() {
+    if (clock != nullptr) clock->run_all();
+  }
+  SetBench(const SetBench&) = delete;
+  SetBench& operator=(const SetBench&) = delete;
+
   InferenceSet set(const SetOptions& options) const {
     auto made = InferenceSet::create(program, options);
     EXPECT_TRUE(made) << made.error().to_string();
