@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <openvino/openvino.hpp>
@@ -107,6 +108,25 @@ inline Json against_faster(const std::string& name, const Times& t, double targe
   j["ours_us"] = median_of(t[0]) * 1e6;
   j["rival_us"] = median_of(rival) * 1e6;
   return j;
+}
+
+/// Throughput with four in flight, which `ours` keeps for a block and counts, against pools of four
+/// requests whose callbacks start them again.
+inline Json against_pools(const std::string& name, const std::function<double(Duration)>& ours,
+                          ov::CompiledModel& one, ov::CompiledModel& two,
+                          const Settings& settings) {
+  RivalPool p1(one), p1b(one), p2(two), p2b(two);
+  const auto pooled = [](RivalPool& p) {
+    return [&p](Duration block) { return static_cast<double>(p.run(block)); };
+  };
+  return against_faster(name,
+                        measure({{"ours", ours},
+                                 {"ov1", pooled(p1)},
+                                 {"ov1'", pooled(p1b)},
+                                 {"ov2", pooled(p2)},
+                                 {"ov2'", pooled(p2b)}},
+                                settings),
+                        1.5, false);
 }
 
 }  // namespace corelane::bench

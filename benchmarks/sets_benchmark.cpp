@@ -89,29 +89,13 @@ void against_openvino(const Settings& settings, Json& list) {
                                          asynchronous("ov2", c), asynchronous("ov2'", d)},
                                         settings),
                                 0.7, true));
-  RivalPool p1(one), p1b(one), p2(two), p2b(two);
-  const auto pooled = [](RivalPool& p) {
-    return [&p](Duration block) { return static_cast<double>(p.run(block)); };
-  };
   OurSet called(program, 4);
-  list.push_back(
-      against_faster("Erf, four in flight, callbacks: throughput, set / OpenVINO's",
-                     measure({{"ours", [&](Duration block) { return called.call_back(block, 4); }},
-                              {"ov1", pooled(p1)},
-                              {"ov1'", pooled(p1b)},
-                              {"ov2", pooled(p2)},
-                              {"ov2'", pooled(p2b)}},
-                             settings),
-                     1.5, false));
-  list.push_back(against_faster(
+  list.push_back(against_pools(
+      "Erf, four in flight, callbacks: throughput, set / OpenVINO's",
+      [&](Duration block) { return called.call_back(block, 4); }, one, two, settings));
+  list.push_back(against_pools(
       "Erf, four in flight, one collector / OpenVINO's callbacks",
-      measure({{"ours", [&](Duration block) { return set.keep_in_flight(block, 4); }},
-               {"ov1", pooled(p1)},
-               {"ov1'", pooled(p1b)},
-               {"ov2", pooled(p2)},
-               {"ov2'", pooled(p2b)}},
-              settings),
-      1.5, false));
+      [&](Duration block) { return set.keep_in_flight(block, 4); }, one, two, settings));
 }
 
 /// What the set adds to the context below it, in microseconds: medians of the rounds' differences.

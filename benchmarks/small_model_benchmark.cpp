@@ -89,16 +89,9 @@ void compare(const std::string& op, const Settings& settings, Json& report) {
                              settings),
                      0.7, true));
   OurPool pool(program);
-  RivalPool p1(one), p1b(one), p2(two), p2b(two);
-  const auto pooled = [](auto& p) { return [&p](Duration block) { return p.run(block); }; };
-  list.push_back(against_faster(op + ": pool of 4, throughput ours / OpenVINO",
-                                measure({{"ours", pooled(pool)},
-                                         {"ov1", pooled(p1)},
-                                         {"ov1'", pooled(p1b)},
-                                         {"ov2", pooled(p2)},
-                                         {"ov2'", pooled(p2b)}},
-                                        settings),
-                                1.5, false));
+  list.push_back(against_pools(
+      op + ": pool of 4, throughput ours / OpenVINO",
+      [&](Duration block) { return static_cast<double>(pool.run(block)); }, one, two, settings));
 }
 
 Json run(int argc, char** argv) {
