@@ -105,7 +105,7 @@ Status LaneCores::check(const device::CoreSet& cores, const LanedExecutable* exe
 }
 
 /// A second exclusive residence is refused on the same core also to the executable that has it:
-/// whoever asked first has the core for itself.
+/// the caller that asked first has the core for itself.
 Result<std::uint64_t> LaneCores::choose(const device::CoreSet& cores,
                                         const LanedExecutable* executable,
                                         device::Residency residency, std::uint64_t besides) const {

@@ -76,7 +76,8 @@ struct SetTensors {
 };
 
 /// One handle of a set: a cheap value that keeps the set's memory alive, not its work. Its results
-/// belong to whoever holds the handle; while it is in flight, its context refuses calls (kBusy).
+/// belong to the thread that holds the handle; while it is in flight, its context refuses calls
+/// (kBusy).
 class CORELANE_API SetHandle {
  public:
   /// A handle of no set: kWrongState where it is used.

@@ -150,7 +150,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
   table_.refuse(index);
   items_[index].done.swap(done);
   items_[index].status = refused;
-  // Whoever waits for this id, or for the end of what is in flight, looks again.
+  // Threads that wait for this id, or for the end of what is in flight, look again.
   completed_.notify_all();
   idle_.notify_all();
   available_.notify_all();
@@ -232,7 +232,8 @@ void SetCore::conclude(std::size_t index, const Status& status) {
     completed_.notify_all();
     if (table_.figures().in_flight == 0) {
       idle_.notify_all();
-      available_.notify_all();  // Who waits for ever looks whether anybody else is there.
+      available_
+          .notify_all();  // Threads without a time limit look whether another one uses the set.
     }
     if (deliveries_.empty()) return;
   }
@@ -292,10 +293,12 @@ void SetCore::spin_for_completion() {
     const MutexLock lock(mutex_);
     return !ended_ && table_.figures().in_flight != 0 && !table_.next();
   }();
-  const TimePoint until = clock_->now() + kSpin;
-  // The clock is read once for 32 looks: it costs more than they do.
-  for (int looks = 1; waits && completions_.load(std::memory_order_acquire) == before; ++looks)
-    if (looks % 32 == 0 && clock_->now() >= until) break;
+  if (waits) {
+    const TimePoint until = clock_->now() + kSpin;
+    // The clock is read once for 32 looks: it costs more than they do.
+    for (int looks = 1; completions_.load(std::memory_order_acquire) == before; ++looks)
+      if (looks % 32 == 0 && clock_->now() >= until) break;
+  }
   spinning_.store(false);
 }
 
