@@ -235,6 +235,11 @@ Result<std::uint64_t> LaneScheduler::generation() const {
   return table_.loss().generation();
 }
 
+std::shared_ptr<const Generation> LaneScheduler::current_generation() const {
+  MutexLock lock(mutex_);
+  return table_.loss().current();
+}
+
 void LaneScheduler::log(std::string line) { change(&LaneTable::log, std::move(line)); }
 
 /// The job that was struck is abandoned as all others: its result is dropped.

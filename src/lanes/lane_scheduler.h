@@ -66,6 +66,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void reset(std::uint64_t core_bits);
   /// See LaneTable.
   Result<std::uint64_t> generation() const;
+  std::shared_ptr<const Generation> current_generation() const;
   void log(std::string line);
   Status set_arbiter(std::shared_ptr<const device::Arbiter> arbiter);
   void add_observer(std::shared_ptr<ObserverRing> observer);

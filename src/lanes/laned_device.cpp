@@ -95,7 +95,8 @@ Result<std::shared_ptr<device::Executable>> LanedDevice::prepare(
   CORELANE_ASSIGN(const std::uint64_t generation, scheduler_->generation());
   CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, engine_->prepare(image, options));
   auto executable = std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),
-                                                      options.profile_layers, generation);
+                                                      options.profile_layers, generation,
+                                                      scheduler_->current_generation());
   {
     const MutexLock lock(executables_mutex_);
     // Not owned: the executable owns the device, and removes itself.

@@ -13,11 +13,13 @@ namespace corelane::lanes {
 
 LanedExecutable::LanedExecutable(std::shared_ptr<LanedDevice> device,
                                  std::shared_ptr<device::LaneProgram> program, bool profiled,
-                                 std::uint64_t generation)
+                                 std::uint64_t generation,
+                                 std::shared_ptr<const Generation> current)
     : device_(std::move(device)),
       program_(std::move(program)),
       profiled_(profiled),
-      generation_(generation) {}
+      generation_(generation),
+      current_(std::move(current)) {}
 
 LanedExecutable::~LanedExecutable() {
   device_->remove(this);

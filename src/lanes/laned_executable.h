@@ -7,6 +7,7 @@
 
 #include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
+#include "lanes/resources/device_loss.h"
 
 namespace corelane::lanes {
 
@@ -16,15 +17,17 @@ class MemoryLedger;
 class LanedExecutable final : public device::Executable,
                               public std::enable_shared_from_this<LanedExecutable> {
  public:
-  /// `generation`: that of the LaneTable before the program was made.
+  /// `generation`: that of the LaneTable before the program was made. `current`: that of now.
   LanedExecutable(std::shared_ptr<LanedDevice> device, std::shared_ptr<device::LaneProgram> program,
-                  bool profiled, std::uint64_t generation);
+                  bool profiled, std::uint64_t generation,
+                  std::shared_ptr<const Generation> current);
   ~LanedExecutable() override;
 
   const std::vector<TensorDesc>& inputs() const noexcept override { return program_->inputs(); }
   const std::vector<TensorDesc>& outputs() const noexcept override { return program_->outputs(); }
   device::Placement placement() const noexcept override { return program_->placement(); }
   bool from_precompiled() const noexcept override { return program_->from_precompiled(); }
+  bool lost() const noexcept override { return generation_ != current_->load(); }
   device::MemoryFigures memory() const override;
   Result<std::shared_ptr<device::Bindings>> new_bindings() override;
   Result<std::shared_ptr<device::Residence>> make_resident(const device::CoreSet& cores,
@@ -58,6 +61,7 @@ class LanedExecutable final : public device::Executable,
   const std::shared_ptr<device::LaneProgram> program_;
   const bool profiled_;
   const std::uint64_t generation_;
+  const std::shared_ptr<const Generation> current_;
   Mutex count_mutex_{LockRank::kLeaf};
   std::uint64_t counts_ CORELANE_GUARDED_BY(count_mutex_) = 0;
   std::size_t counted_ CORELANE_GUARDED_BY(count_mutex_) = 0;      ///< Bytes in the ledger.

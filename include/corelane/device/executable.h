@@ -103,6 +103,9 @@ class CORELANE_API Executable {
   virtual Placement placement() const noexcept = 0;
   /// True when it was made from Image::precompiled (the tag fitted and the form was taken).
   virtual bool from_precompiled() const noexcept { return false; }
+  /// True, for good, once its device was lost after it was prepared: jobs fail with kDeviceLost and
+  /// the image has to be prepared again. Costs no lock.
+  virtual bool lost() const noexcept { return false; }
   /// Weights once, copies for other core sets when made, activations of live bindings.
   virtual MemoryFigures memory() const = 0;
   /// New tensors; weights are shared with all others of this executable. kOutOfMemory.
