@@ -2,12 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <new>
+#include <numeric>
 #include <thread>
 
 #include "corelane/device/registry.h"
@@ -124,10 +129,14 @@ class LeaseTest : public testing::Test {
   static std::shared_ptr<device::Executable> prepare(const char* text = kText) {
     device::OpenOptions own;
     own.own_instance = true;
+    return prepare(*device::open_device(text, own));
+  }
+  static std::shared_ptr<device::Executable> prepare(
+      const std::shared_ptr<device::Device>& device) {
     device::Image image;
     image.kind = "null";
     image.bytes = as_byte_span("input x f32 1,4\n");
-    return *(*device::open_device(text, own))->prepare(image, {});
+    return *device->prepare(image, {});
   }
   /// A process that does `f`, says so, and stays.
   template <class F>
@@ -195,6 +204,75 @@ TEST_F(LeaseTest, ResidencesOfOneDeviceShareTheLeaseOfACore) {
   EXPECT_TRUE(prepare("null:generic:2")
                   ->make_resident(CoreSet::first(2), Residency::kExclusive)
                   .has_value());
+}
+
+/// What a process that holds cores says of itself, in memory that all of them see.
+struct Holder {
+  std::atomic<bool> holds{false};
+  std::atomic<std::uint64_t> jobs{0};
+  std::atomic<std::uint64_t> failed{0};
+};
+
+/// Takes two of the 16 cores as soon as there are two, and runs jobs on them until it is killed.
+[[noreturn]] void hold_and_run(const std::shared_ptr<device::Device>& device,
+                               const std::shared_ptr<device::Executable>& executable,
+                               Holder& self) {
+  auto residence = executable->make_resident(CoreSet::any(2), Residency::kExclusive);
+  while (!residence) {
+    if (residence.error().code() != Code::kOutOfCores) ++self.failed;
+    std::this_thread::yield();
+    residence = executable->make_resident(CoreSet::any(2), Residency::kExclusive);
+  }
+  self.holds = true;
+  const auto queue = *device->make_queue({});
+  device::Submission job;
+  job.executable = executable;
+  job.bindings = *executable->new_bindings();
+  for (;;) {
+    device::JobRecord record;
+    const bool fine =
+        queue->run(job, &record).ok() && (record.core_bits & ~(*residence)->cores().bits()) == 0;
+    ++(fine ? self.jobs : self.failed);
+  }
+}
+
+TEST_F(LeaseTest, TenProcessesShareSixteenCoresAndAKilledOneLeavesItsOwn) {
+  constexpr std::size_t kProcesses = 10;
+  constexpr const char* kSixteen = "null:generic:16?lease=1";
+  void* shared = mmap(nullptr, kProcesses * sizeof(Holder), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const holders = new (shared) Holder[kProcesses];
+  std::vector<pid_t> processes;
+  for (std::size_t i = 0; i < kProcesses; ++i) {
+    processes.push_back(fork());
+    if (processes.back() != 0) continue;
+    device::OpenOptions own;
+    own.own_instance = true;
+    const auto device = *device::open_device(kSixteen, own);
+    hold_and_run(device, prepare(device), holders[i]);
+  }
+  std::vector<std::size_t> alive(kProcesses);
+  std::iota(alive.begin(), alive.end(), 0U);
+  while (!alive.empty()) {
+    const auto holding = [&] {
+      return std::ranges::count_if(alive, [&](std::size_t i) { return holders[i].holds.load(); });
+    };
+    // Eight at most can have two cores each; who waits gets those of a process that was killed.
+    while (holding() < std::min<std::ptrdiff_t>(8, std::ssize(alive))) std::this_thread::yield();
+    EXPECT_LE(holding(), 8);
+    for (const std::size_t i : alive) {
+      const std::uint64_t before = holders[i].jobs;
+      while (holders[i].holds && holders[i].jobs < before + 10) std::this_thread::yield();
+      EXPECT_EQ(holders[i].failed, 0U) << "process " << i;
+    }
+    const auto next =
+        std::ranges::find_if(alive, [&](std::size_t i) { return holders[i].holds.load(); });
+    end(processes[*next]);
+    alive.erase(next);
+  }
+  EXPECT_TRUE(prepare(kSixteen)->make_resident(CoreSet::first(16), Residency::kExclusive));
+  munmap(shared, kProcesses * sizeof(Holder));
 }
 
 TEST_F(LeaseTest, AForkedChildDoesNotKeepTheCores) {
