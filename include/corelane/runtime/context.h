@@ -69,6 +69,9 @@ class CORELANE_API Inference {
 
 /// The tensors of one inference of a program, and its runs. A cheap handle; a default-made one
 /// stands for no context (kWrongState). One caller at a time, a second one gets kBusy.
+///
+/// When the device is lost, inferences end with kDeviceLost, and new ones fail so until it is back.
+/// The next one then prepares the program again, which takes as long as its first load did.
 class CORELANE_API Context {
  public:
   /// A context of the same program with tensors of its own; weights are shared.
@@ -109,8 +112,8 @@ class CORELANE_API Context {
   Status unbind_output(std::size_t index);
 
   /// The context's own input memory (allocated at first use) or what is bound, to be filled. Valid
-  /// until the input is rebound, its shape changes, or an inference is abandoned (the content is
-  /// kept, the place is not).
+  /// until the input is rebound, its shape changes, an inference is abandoned, or the program is
+  /// prepared again after a loss of the device (then the content is kept, the place is not).
   Result<MutableTensorView> input(std::size_t index);
   /// The result of the last successful run in the program's own form, or as bound. Valid until the
   /// next run or rebinding.

@@ -1,5 +1,7 @@
 #include "runtime/context/context_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -121,7 +123,8 @@ Status ContextState::take_pending() {
   copy_out_ = pending_conversion_ != nullptr ? pending_conversion_->spent() : Duration{};
   pending_.reset();
   pending_conversion_.reset();
-  return released ? Status() : use(entry_, shapes_, true);
+  if (released) return {};
+  return entry_.executable->lost() ? renew() : use(entry_, shapes_, true);
 }
 
 /// Makes an executable current. New bindings come first, since they may fail; from then on the
@@ -190,6 +193,15 @@ Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
     CORELANE_TRY(apply_output(i));
   }
   return {};
+}
+
+Status ContextState::renew() {
+  if (!entry_.executable->lost()) return {};
+  auto entry = program_->executables->for_shapes(shapes_);
+  if (!entry)
+    return std::move(entry).error().wrap(fmt::format(
+        "program '{}' was lost with its device and cannot run yet", program_->description.name));
+  return use(*std::move(entry), shapes_, true);
 }
 
 /// An executable for all static shapes may be prepared here, which takes long and holds no lock but

@@ -86,6 +86,9 @@ struct ContextState {
   Status use(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes, bool fresh = false);
   /// Every slot to new bindings; `kept` is the content of own inputs from before.
   Status apply_all(const std::vector<device::TensorRef>& kept);
+  /// Prepares again what was lost with its device; nothing where it was not. What the context's own
+  /// inputs hold is kept. kDeviceLost while the device is lost.
+  Status renew();
   /// Makes `shapes` (some may be open) current.
   Status reshape(std::vector<Shape> shapes);
   void publish();

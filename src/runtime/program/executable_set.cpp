@@ -15,6 +15,10 @@ namespace {
 /// Static executables kept for shapes that no closed list bounds; contexts keep their own alive.
 constexpr std::size_t kKeptExecutables = 32;
 
+bool usable(const ExecutableSet::Entry& entry) {
+  return entry.executable != nullptr && !entry.executable->lost();
+}
+
 std::string shapes_text(std::span<const Shape> shapes) {
   std::string text;
   for (const Shape& s : shapes) text += s.to_string();
@@ -114,7 +118,7 @@ class ExecutableSet::Preparation {
     MutexLock lock(set_.mutex_);
     while (true) {
       found = set_.find(shapes_);
-      if (found.executable != nullptr) return;
+      if (usable(found)) return;
       if (std::ranges::find(set_.preparing_, shapes_) == set_.preparing_.end()) break;
       set_.prepared_.wait(lock.native());
     }
@@ -145,9 +149,12 @@ Result<ExecutableSet::Entry> ExecutableSet::for_shapes(std::span<const Shape> sh
     const MutexLock lock(mutex_);
     found = find(shapes);
   }
-  if (found.executable != nullptr) return found;
-  const Preparation preparation(*this, {shapes.begin(), shapes.end()}, found);
-  if (found.executable != nullptr) return found;
+  if (usable(found)) return found;
+  // A lost one is prepared for the shapes that it had, which may have open dimensions.
+  std::vector<Shape> wanted(shapes.begin(), shapes.end());
+  if (found.executable != nullptr) wanted = found.shapes;
+  const Preparation preparation(*this, std::move(wanted), found);
+  if (usable(found)) return found;
   // Without the lock: other shapes may be prepared at the same time.
   CORELANE_ASSIGN(auto executable, prepare(preparation.shapes()));
   return remember(preparation.shapes(), std::move(executable));
@@ -199,25 +206,36 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
 
 ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) const {
   const Entry* best = nullptr;
+  // One made for these shapes goes before one with open dimensions that accepts them too.
+  const auto rank = [](const Entry& entry) {
+    return (usable(entry) ? 2 : 0) + (all_static(entry.shapes) ? 1 : 0);
+  };
   for (const Entry& entry : entries_) {
-    if (!accepts_all(entry.shapes, shapes)) continue;
-    // One made for these shapes goes before one with open dimensions that accepts them too.
-    if (best == nullptr || all_static(entry.shapes)) best = &entry;
+    if (!std::ranges::equal(entry.shapes, shapes) && !accepts_all(entry.shapes, shapes)) continue;
+    if (best == nullptr || rank(entry) >= rank(*best)) best = &entry;
   }
   return best == nullptr ? Entry{} : *best;
 }
 
 ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
                                              std::shared_ptr<device::Executable> executable) {
-  Entry dropped;  // Its executable may end here, which takes locks of the device.
+  std::vector<Entry> dropped;  // Executables may end here, which takes locks of the device.
+  Entry made{std::move(shapes), std::move(executable), std::make_shared<const char>()};
   const MutexLock lock(mutex_);
-  if (description_.shape_sets.empty() && entries_.size() >= kKeptExecutables) {
-    dropped = std::move(entries_[1]);
-    // The first one stays: it stands for the program where contexts begin.
-    entries_.erase(entries_.begin() + 1);
+  const auto drop = [&](std::size_t i) CORELANE_REQUIRES(mutex_) {
+    dropped.push_back(std::move(entries_[i]));
+    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  // The first one stays: it stands for the program where contexts begin.
+  for (std::size_t i = entries_.size(); i-- > 1;)
+    if (entries_[i].executable->lost()) drop(i);
+  if (!entries_.empty() && entries_[0].shapes == made.shapes) {
+    dropped.push_back(std::exchange(entries_[0], made));
+    return made;
   }
-  entries_.push_back({std::move(shapes), std::move(executable), std::make_shared<const char>()});
-  return entries_.back();
+  if (description_.shape_sets.empty() && entries_.size() >= kKeptExecutables) drop(1);
+  entries_.push_back(made);
+  return made;
 }
 
 ExecutableSet::Entry ExecutableSet::first() const {

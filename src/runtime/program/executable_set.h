@@ -40,7 +40,8 @@ class ExecutableSet {
   /// Prepares nothing when dimensions are open and the device wants them fixed.
   Status prepare_first();
   /// The executable for these static shapes (already checked against the description). Waits while
-  /// another thread prepares the same shapes; where that fails, prepares them itself.
+  /// another thread prepares the same shapes; where that fails, prepares them itself. One that was
+  /// lost with its device is prepared again.
   Result<Entry> for_shapes(std::span<const Shape> shapes);
   /// What was prepared first, with its shapes; no executable when nothing was.
   Entry first() const;
@@ -60,8 +61,9 @@ class ExecutableSet {
   Status prepare_dynamic(const std::vector<Shape>& declared);
   /// The attached form for these shapes under this program's options, or null.
   const PrecompiledForm* form_for(const std::vector<Shape>& shapes) const;
-  /// No executable inside when none fits.
+  /// No executable inside when none fits; one that is lost only where no other fits.
   Entry find(std::span<const Shape> shapes) const CORELANE_REQUIRES(mutex_);
+  /// Takes the place of one for the same shapes.
   Entry remember(std::vector<Shape> shapes, std::shared_ptr<device::Executable> executable);
 
   const std::shared_ptr<device::Device> device_;

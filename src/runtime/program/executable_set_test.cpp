@@ -89,5 +89,23 @@ TEST(ExecutableSet, ShapesThatFailedMayBeAskedForAgain) {
   EXPECT_NE(open.rows(5), nullptr);
 }
 
+TEST(ExecutableSet, ALostOneIsPreparedAgainAndTheOthersGo) {
+  Open open;
+  const auto first = open.rows(1);
+  const auto second = open.rows(2);
+  ASSERT_NE(open.rows(3), nullptr);
+  ++*open.device->losses;
+  const auto again = open.rows(2);
+  EXPECT_NE(again, second);
+  EXPECT_FALSE(again->lost());
+  EXPECT_EQ(open.rows(2), again);
+  EXPECT_EQ(open.device->prepared.size(), 4U);
+  EXPECT_EQ(open.set.all().size(), 2U) << "the first, where contexts begin, and this one";
+  EXPECT_EQ(open.set.first().executable, first);
+  EXPECT_FALSE(open.rows(1)->lost());
+  EXPECT_FALSE(open.set.first().executable->lost());
+  EXPECT_EQ(open.set.all().size(), 2U);
+}
+
 }  // namespace
 }  // namespace corelane::runtime

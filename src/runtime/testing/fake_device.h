@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -161,7 +162,10 @@ class FakeExecutable final : public device::Executable {
  public:
   std::vector<TensorDesc> in, out;
   bool precompiled = false;
+  std::shared_ptr<const std::atomic<int>> losses;  ///< Of the device.
+  int lost_at = 0;                                 ///< Which of them is its end.
 
+  bool lost() const noexcept override { return *losses >= lost_at; }
   const std::vector<TensorDesc>& inputs() const noexcept override { return in; }
   const std::vector<TensorDesc>& outputs() const noexcept override { return out; }
   device::Placement placement() const noexcept override { return device::Placement::kShared; }
@@ -199,6 +203,8 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   std::vector<device::Image> images;
   /// Called first by every prepare(), in its thread; a failure is its result.
   std::function<Status(const device::PrepareOptions&)> on_prepare;
+  /// How often it was lost: each time, what was prepared before is.
+  std::shared_ptr<std::atomic<int>> losses = std::make_shared<std::atomic<int>>(0);
   device::Submission last;  ///< The last job submitted or run.
   std::deque<std::pair<device::Submission, std::shared_ptr<FakeCompletion>>> held;
   Status next_status;  ///< What the next job ends with; nothing is computed when it is a failure.
@@ -237,6 +243,8 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
       images.push_back(image);
     }
     auto executable = std::make_shared<FakeExecutable>();
+    executable->losses = losses;
+    executable->lost_at = *losses + 1;
     executable->in = config.inputs;
     executable->out = config.outputs;
     for (std::size_t i = 0; i < options.input_shapes.size(); ++i) {
