@@ -241,6 +241,8 @@ Status MatmulContext::check_bound(const Size& size) const {
 /// What was prepared is kept until the quantization changes; scales are part of the image.
 Status MatmulContext::prepare(Size& size) {
   Ready& ready = size.ready;
+  // Lost with its device: B is packed again, too.
+  if (ready.executable != nullptr && ready.executable->lost()) ready = {};
   if (ready.bindings != nullptr) return {};
   if (ready.executable == nullptr) {
     CORELANE_ASSIGN(const device::MatmulDesc desc, with_quant(size));
