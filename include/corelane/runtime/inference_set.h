@@ -55,6 +55,10 @@ struct SetOptions {
   /// Attempts after the first, at most 100, where one timed out or its core was reset. The failure
   /// says what became of each.
   std::uint32_t retries = 0;
+  /// An inference that ends because the device is lost waits until it is back, and runs again, at
+  /// most 8 times; none of `retries` is used up. Its time away is nobody's: cancel() and shutdown()
+  /// end it. False: it completes with kDeviceLost.
+  bool replay = false;
   /// Completed handles are collected, and callbacks called, in the order of submission.
   bool in_order = false;
   /// Inputs that may be given in part, or be left out: the rest of such an input is what the
@@ -108,6 +112,10 @@ class CORELANE_API SetHandle {
 using SetCallback = std::function<void(SetHandle)>;
 
 /// A cheap handle; copies stand for the same set, which ends with the last of them. Any thread.
+///
+/// While the device is lost, submissions fail at once with kDeviceLost. Once it is back, the next
+/// one prepares the program again, in its thread; with SetOptions::replay a thread of the device
+/// may.
 ///
 /// Times are points of the device's clock. A set that was shut down refuses every call with
 /// kCancelled but collect(), which gives what has completed, and release(). In a forked child all

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kMostHandles = 65536;
 constexpr std::uint32_t kMostRetries = 100;
+/// Of one inference: a device that is lost at each run of it would never end it.
+constexpr std::uint32_t kMostReplays = 8;
 /// A short inference is over by then.
 constexpr Duration kSpin = std::chrono::microseconds(20);
 /// For so long a thread that waits for ever looks out for others that may release a handle.
@@ -59,6 +61,13 @@ Result<std::shared_ptr<SetCore>> SetCore::create(const Program& program,
     CORELANE_ASSIGN(item.context, program.new_context());
     item.status = error(Code::kWrongState, "this handle has not been submitted");
   }
+  if (!options.replay) return core;
+  device::ObserverOptions watch;
+  watch.on_event = [weak = core->weak_from_this()](const device::Event& event) {
+    if (event.kind != device::EventKind::kBack) return;
+    if (const auto alive = weak.lock()) alive->replay();
+  };
+  CORELANE_ASSIGN(core->observation_, program.device()->observe(std::move(watch)));
   return core;
 }
 
@@ -102,6 +111,7 @@ bool SetCore::nobody_else_acts() const {
 
 Result<SetHandle> SetCore::acquire(TimePoint until) {
   CORELANE_TRY(check_process());
+  if (parked_ != 0) replay();
   MutexLock lock(mutex_);
   note_user();
   TimePoint lonely = kNever;
@@ -138,7 +148,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     CORELANE_TRY(table_.submit(index, id));
     Item& item = items_[index];
     item.id = id;
-    item.attempts = 0;
+    item.attempts = item.losses = 0;
     item.failures.clear();
     item.cancelled = false;
     item.done.swap(done);
@@ -183,12 +193,56 @@ Status SetCore::start(std::size_t index) {
 
 bool SetCore::may_retry(const Item& item, const Status& status) const {
   const bool worth_it = status.code() == Code::kTimeout || status.code() == Code::kDeviceReset;
-  return worth_it && !item.cancelled && !ended_ && item.attempts <= options_.retries;
+  return worth_it && !item.cancelled && !ended_ && item.attempts - item.losses <= options_.retries;
+}
+
+bool SetCore::park(Item& item, const Status& status) {
+  if (!options_.replay || status.code() != Code::kDeviceLost) return false;
+  if (item.cancelled || ended_ || item.losses >= kMostReplays) return false;
+  ++item.losses;
+  ++parked_;
+  item.parked = true;
+  return true;
+}
+
+bool SetCore::unpark(Item& item, Status status) {
+  if (!std::exchange(item.parked, false)) return false;
+  --parked_;
+  item.failures.push_back(std::move(status));
+  return true;
+}
+
+void SetCore::replay() {
+  while (parked_ != 0 && program_.device()->health() != device::Health::kLost) {
+    std::optional<std::size_t> next;
+    {
+      const MutexLock lock(mutex_);
+      for (const std::size_t index : table_.in_flight())
+        if (!next && items_[index].parked) next = index;
+      if (!next) return;
+      items_[*next].parked = false;
+      --parked_;
+    }
+    start_again(*next);
+  }
+}
+
+void SetCore::start_again(std::size_t index) {
+  const Status refused = start(index);
+  if (refused.ok()) return;
+  {
+    const MutexLock lock(mutex_);
+    Item& item = items_[index];
+    item.failures.push_back(refused);
+    if (park(item, refused)) return;
+  }
+  conclude(index, refused);
 }
 
 void SetCore::finished(std::size_t index, const Status& status) {
   Inference attempt;  // May be the last reference to what it used: it goes after the lock.
   bool again = false;
+  bool parked = false;
   {
     const MutexLock lock(mutex_);
     Item& item = items_[index];
@@ -196,18 +250,13 @@ void SetCore::finished(std::size_t index, const Status& status) {
     if (!status.ok()) item.failures.push_back(status);
     std::swap(attempt, item.inference);
     again = may_retry(item, status);
+    parked = park(item, status);
   }
-  if (!again) {
+  if (again)
+    start_again(index);
+  else if (!parked)
     conclude(index, status);
-    return;
-  }
-  const Status refused = start(index);
-  if (refused.ok()) return;
-  {
-    const MutexLock lock(mutex_);
-    items_[index].failures.push_back(refused);
-  }
-  conclude(index, refused);
+  replay();  // The device may be back already.
 }
 
 /// One failure speaks for itself; of several, each is told.
@@ -304,6 +353,7 @@ void SetCore::spin_for_completion() {
 
 Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint until) {
   CORELANE_TRY(check_process());
+  if (parked_ != 0) replay();
   if (until == kNever && (options_.attempt_time || !run_one(id))) spin_for_completion();
   std::optional<std::size_t> found;
   {
@@ -340,15 +390,23 @@ Status SetCore::release(const SetHandle& handle) {
 
 bool SetCore::cancel(std::uint64_t id) {
   if (!check_process().ok()) return false;
+  const Status cancelled =
+      error(Code::kCancelled, "inference {} was cancelled before it ran again", id);
+  std::optional<std::size_t> index;
   Inference inference;
+  bool was_parked = false;
   {
     const MutexLock lock(mutex_);
-    const auto index = table_.find(id);
+    index = table_.find(id);
     if (!index) return false;
-    items_[*index].cancelled = true;
-    inference = items_[*index].inference;
+    Item& item = items_[*index];
+    item.cancelled = true;
+    was_parked = unpark(item, cancelled);
+    inference = item.inference;
   }
-  return inference.cancel();
+  if (!was_parked) return inference.cancel();
+  conclude(*index, cancelled);
+  return true;
 }
 
 bool SetCore::drain(TimePoint until) {
@@ -362,15 +420,20 @@ bool SetCore::drain(TimePoint until) {
 void SetCore::shutdown() {
   if (!check_process().ok()) return;
   std::vector<Inference> attempts;
+  std::vector<std::size_t> parked;
   {
     const MutexLock lock(mutex_);
     if (ended_) return;
     ended_ = true;
-    for (const std::size_t index : table_.in_flight()) attempts.push_back(items_[index].inference);
+    for (const std::size_t index : table_.in_flight()) {
+      attempts.push_back(items_[index].inference);
+      if (unpark(items_[index], ended())) parked.push_back(index);
+    }
     available_.notify_all();
     completed_.notify_all();
   }
   for (Inference& one : attempts) one.cancel();
+  for (const std::size_t index : parked) conclude(index, ended());
 }
 
 SetFigures SetCore::figures() const {

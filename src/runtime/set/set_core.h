@@ -19,6 +19,10 @@
 #include "device/unique_fd.h"
 #include "runtime/set/set_table.h"
 
+namespace corelane::device {
+class Observation;
+}
+
 namespace corelane::runtime {
 
 /// All methods from any thread. Nothing is submitted, bound or called back under the lock.
@@ -52,6 +56,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     Inference inference;  ///< The attempt in flight.
     std::vector<Status> failures;
     std::uint32_t attempts = 0;
+    std::uint32_t losses = 0;  ///< Of these attempts, those that a loss of the device ended.
+    bool parked = false;       ///< Waits until the device is back.
     bool cancelled = false;
     SetCallback done;
     Status status;
@@ -73,7 +79,15 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   /// The next attempt. A failure: the device has not taken it.
   Status start(std::size_t index);
   void finished(std::size_t index, const Status& status);
+  /// A further attempt. Where the device refuses it, the inference ends, or is parked.
+  void start_again(std::size_t index);
   bool may_retry(const Item& item, const Status& status) const CORELANE_REQUIRES(mutex_);
+  /// Parks an inference that a loss of the device ended, where it may run again.
+  bool park(Item& item, const Status& status) CORELANE_REQUIRES(mutex_);
+  /// Starts what is parked, once the device is back.
+  void replay();
+  /// Takes an inference that is parked, which its caller concludes.
+  bool unpark(Item& item, Status status) CORELANE_REQUIRES(mutex_);
   /// The end of an inference: collectable, or given to its callback.
   void conclude(std::size_t index, const Status& status);
   Status summary(const Item& item) const CORELANE_REQUIRES(mutex_);
@@ -105,6 +119,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   bool delivering_ CORELANE_GUARDED_BY(mutex_) = false;
   device::UniqueFd fd_ CORELANE_GUARDED_BY(mutex_);
   bool readable_ CORELANE_GUARDED_BY(mutex_) = false;
+  std::atomic<std::size_t> parked_{0};
+  std::shared_ptr<device::Observation> observation_;  ///< Of the device's return; null: no replay.
   std::thread::id user_ CORELANE_GUARDED_BY(mutex_);
   bool many_users_ CORELANE_GUARDED_BY(mutex_) = false;
 };

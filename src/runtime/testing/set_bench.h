@@ -20,7 +20,11 @@ namespace corelane::testing {
 struct SetBench {
   explicit SetBench(const std::string& text, bool virtual_time = true,
                     std::shared_ptr<device::FaultPoint> faults = nullptr)
-      : clock(virtual_time ? std::make_shared<VirtualClock>() : nullptr) {
+      : SetBench(text, virtual_time ? std::make_shared<VirtualClock>() : nullptr,
+                 std::move(faults)) {}
+  SetBench(const std::string& text, std::shared_ptr<VirtualClock> time,
+           std::shared_ptr<device::FaultPoint> faults)
+      : clock(std::move(time)) {
     device::OpenOptions open;
     open.clock = clock;
     open.fault_point = std::move(faults);
