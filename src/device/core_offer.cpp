@@ -18,12 +18,12 @@ CoreOffer::CoreOffer(std::span<const WaitingJob> waiting, std::span<const CoreSt
       ++demand_[static_cast<std::size_t>(std::countr_zero(bits))];
 }
 
-/// `count` of the free cores: owned ones first, then those that the fewest fixed jobs wait for.
-std::uint64_t CoreOffer::choose(std::size_t count) const {
+/// `count` of these free cores: owned ones first, then those that the fewest fixed jobs wait for.
+std::uint64_t CoreOffer::choose(std::uint64_t from, std::size_t count) const {
   std::uint64_t chosen = 0;
   for (std::size_t n = 0; n < count; ++n) {
     std::size_t best = CoreSet::kMaxCores;
-    const std::uint64_t left = free_ & ~chosen;
+    const std::uint64_t left = from & ~chosen;
     const std::uint64_t preferred = (left & owned_) != 0 ? left & owned_ : left;
     for (std::uint64_t rest = preferred; rest != 0; rest &= rest - 1) {
       const auto core = static_cast<std::size_t>(std::countr_zero(rest));
@@ -44,9 +44,10 @@ std::optional<std::uint64_t> CoreOffer::offer(const WaitingJob& job) {
     return std::nullopt;
   }
   const std::size_t need = job.cores.count();
-  if (static_cast<std::size_t>(std::popcount(free_)) >= need) return choose(need);
+  const std::uint64_t from = free_ & job.cores.among();
+  if (static_cast<std::size_t>(std::popcount(from)) >= need) return choose(from, need);
   // Cores that come free are kept for this job: those after it do not starve it.
-  free_ = 0;
+  free_ &= ~from;
   return std::nullopt;
 }
 

@@ -23,7 +23,7 @@ class CoreOffer {
   bool exhausted() const noexcept { return free_ == 0; }
 
  private:
-  std::uint64_t choose(std::size_t count) const;
+  std::uint64_t choose(std::uint64_t from, std::size_t count) const;
 
   std::uint64_t usable_ = 0;
   std::uint64_t free_ = 0;

@@ -52,6 +52,23 @@ TEST(FifoArbiter, FixedMaskWaitsForItsOwnCoresAndReservesThem) {
   EXPECT_FALSE(pick({jobs[0], jobs[1]}, cores_of(3, 1)).has_value());
 }
 
+TEST(FifoArbiter, AnyOfSomeTakesIdleOnesOfTheseAndReservesNoOthers) {
+  const WaitingJob one = waiting(CoreSet::any_of(CoreSet::of({1, 2})));
+  EXPECT_EQ(pick({one}, cores_of(4, 0b0010))->core_bits, 0b0100U);
+  EXPECT_FALSE(pick({one}, cores_of(4, 0b0110)).has_value());
+  // Core 2 is kept for both; a job that needs another core passes.
+  const std::vector<WaitingJob> jobs = {waiting(CoreSet::any_of(CoreSet::of({1, 2}), 2)),
+                                        waiting(CoreSet::of({2})), waiting(CoreSet::any())};
+  const auto grant = pick(jobs, cores_of(4, 0b0010));
+  ASSERT_TRUE(grant.has_value());
+  EXPECT_EQ(grant->job, 2U);
+  EXPECT_EQ(grant->core_bits & 0b0110U, 0U);
+  EXPECT_EQ(pick(jobs, cores_of(4, 0))->core_bits, 0b0110U);
+  auto owned = cores_of(4, 0);
+  owned[2].owned = true;
+  EXPECT_EQ(pick({one}, owned)->core_bits, 0b0100U);
+}
+
 TEST(FifoArbiter, WideAnyJobIsNotStarvedByNarrowOnes) {
   const std::vector<WaitingJob> jobs = {waiting(CoreSet::any(3)), waiting({}), waiting({})};
   EXPECT_FALSE(pick(jobs, cores_of(3, 2)).has_value());

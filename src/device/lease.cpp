@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bit>
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -66,6 +66,11 @@ Result<UnsharedFd> open_lock_file(const std::filesystem::path& path) {
                "cannot open the lease file '{}': {}; set CORELANE_RUN_DIR to a folder that can "
                "be written",
                path.string(), std::generic_category().message(errno));
+}
+
+std::filesystem::path core_file(const std::filesystem::path& folder, const std::string& instance,
+                                std::size_t core) {
+  return folder / fmt::format("{}-{}.lock", file_stem(instance), core);
 }
 
 /// Held while the cores of one lease are looked for: of two that ask for the same free cores at
@@ -134,7 +139,6 @@ Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, con
                  "cannot use the lease folder '{}': {}; set CORELANE_RUN_DIR to a folder that can "
                  "be written",
                  folder.string(), problem.message());
-  const bool fixed = cores.is_mask();
   const bool all = cores.kind() == CoreSet::Kind::kPlatform;
   const std::size_t wanted = all ? total : cores.count();
   auto impl = std::make_unique<Impl>();
@@ -142,9 +146,11 @@ Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, con
   CORELANE_ASSIGN(const UnsharedFd searching,
                   lock_search(folder / (file_stem(instance) + ".lock")));
   // Locks gained before a failure are dropped with `impl`.
+  std::size_t looked_at = 0;
   for (std::size_t core = 0; core < total && impl->locks.size() < wanted; ++core) {
-    if (fixed && !cores.contains(core)) continue;
-    const auto path = folder / fmt::format("{}-{}.lock", file_stem(instance), core);
+    if (((cores.among() >> core) & 1U) == 0) continue;
+    ++looked_at;
+    const auto path = core_file(folder, instance, core);
     CORELANE_ASSIGN(Attempt attempt, try_core(path));
     if (attempt.fd) {
       impl->bits |= std::uint64_t{1} << core;
@@ -157,9 +163,24 @@ Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, con
   if (impl->locks.size() < wanted)
     return error(Code::kOutOfCores,
                  "lease of '{}' on {} needs {} cores, {} of the {} looked at are free; held: {}",
-                 cores.to_string(), instance, wanted, impl->locks.size(),
-                 fixed ? cores.count() : total, holders);
+                 cores.to_string(), instance, wanted, impl->locks.size(), looked_at, holders);
   return Lease(std::move(impl));
+}
+
+/// Nothing is made or locked: who looks on takes no core away.
+Result<std::vector<Lease::Holder>> Lease::holders(const std::string& instance, std::size_t total) {
+  std::vector<Holder> found;
+  for (std::size_t core = 0; core < std::min(total, CoreSet::kMaxCores); ++core) {
+    const auto path = core_file(run_directory(), instance, core);
+    const UnsharedFd fd = UnsharedFd::open(path.c_str(), O_RDONLY | O_NOFOLLOW, 0);
+    if (!fd && errno == ENOENT) continue;  // Nobody has ever had it.
+    struct flock lock = whole_file();
+    if (!fd || fcntl(fd.get(), F_OFD_GETLK, &lock) != 0)
+      return error(Code::kIo, "cannot look at the lease file '{}': {}", path.string(),
+                   std::generic_category().message(errno));
+    if (lock.l_type != F_UNLCK) found.push_back({core, read_holder(fd.get())});
+  }
+  return found;
 }
 
 }  // namespace corelane::device

@@ -48,6 +48,31 @@ TEST_F(LeaseTest, OneOfTwoThatAskAtOnceGetsTheCores) {
   }
 }
 
+TEST_F(LeaseTest, HoldersAreToldWithoutTakingACore) {
+  const auto holders = [] { return Lease::holders("virtual:rk3588#0", 3).value(); };
+  EXPECT_TRUE(holders().empty()) << "nobody has ever held one";
+  auto lease = Lease::acquire("virtual:rk3588#0", 3, CoreSet::of({1, 2}));
+  ASSERT_TRUE(lease.has_value());
+  ASSERT_EQ(holders().size(), 2U);
+  EXPECT_EQ(holders()[0].core, 1U);
+  EXPECT_EQ(holders()[1].process, std::to_string(getpid()));
+  EXPECT_TRUE(Lease::acquire("virtual:rk3588#0", 3, CoreSet::of({0})).has_value());
+  lease = error(Code::kCancelled, "given back");
+  EXPECT_TRUE(holders().empty());
+  setenv("CORELANE_RUN_DIR", "/dev/null/nowhere", 1);
+  EXPECT_EQ(Lease::holders("virtual:rk3588#0", 1).error().code(), Code::kIo);
+}
+
+TEST_F(LeaseTest, AnyOfSomeCoresIsOneOfThem) {
+  const auto one = Lease::acquire("virtual:rk3588#0", 4, CoreSet::any_of(CoreSet::of({1, 3})));
+  const auto two = Lease::acquire("virtual:rk3588#0", 4, CoreSet::any_of(CoreSet::of({1, 3})));
+  ASSERT_TRUE(one.has_value() && two.has_value());
+  EXPECT_EQ(one->cores() | two->cores(), CoreSet::of({1, 3}));
+  EXPECT_EQ(
+      Lease::acquire("virtual:rk3588#0", 4, CoreSet::any_of(CoreSet::of({1, 3}))).error().code(),
+      Code::kOutOfCores);
+}
+
 TEST_F(LeaseTest, CoresAreHeldOncePerProcessAndFreedByDestruction) {
   {
     auto two = Lease::acquire("virtual:rk3588#0", 3, CoreSet::of({0, 2}));

@@ -18,7 +18,7 @@ bool fits(const device::Grant& grant, std::span<const device::WaitingJob> waitin
   const device::CoreSet& asked = waiting[grant.job].cores;
   const auto given = static_cast<std::size_t>(std::popcount(grant.core_bits));
   if (asked.is_mask()) return asked.bits() == grant.core_bits;
-  return asked.count() == 0 || asked.count() == given;
+  return (grant.core_bits & ~asked.among()) == 0 && (asked.count() == 0 || asked.count() == given);
 }
 
 }  // namespace

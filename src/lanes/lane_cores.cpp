@@ -57,10 +57,14 @@ std::vector<LaneOccupant*> LaneCores::occupants(std::uint64_t core_bits) const {
   return found;
 }
 
+bool LaneCores::Resident::has(const LanedExecutable* executable) const noexcept {
+  return std::find(executables.begin(), executables.end(), executable) != executables.end();
+}
+
 std::uint64_t LaneCores::own_bits(const LanedExecutable* executable) const noexcept {
   std::uint64_t bits = 0;
   for (const Resident& resident : residents_)
-    if (resident.executable == executable && resident.residency == device::Residency::kExclusive)
+    if (resident.residency == device::Residency::kExclusive && resident.has(executable))
       bits |= resident.core_bits;
   return bits;
 }
@@ -68,7 +72,8 @@ std::uint64_t LaneCores::own_bits(const LanedExecutable* executable) const noexc
 std::uint64_t LaneCores::shared_by_others(const LanedExecutable* executable) const noexcept {
   std::uint64_t bits = 0;
   for (const Resident& resident : residents_)
-    if (resident.executable != executable && resident.residency == device::Residency::kShared)
+    if (resident.residency == device::Residency::kShared &&
+        (resident.executables.size() != 1 || !resident.has(executable)))
       bits |= resident.core_bits;
   return bits;
 }
@@ -95,8 +100,8 @@ Status LaneCores::check(const device::CoreSet& cores, const LanedExecutable* exe
   const std::uint64_t allowed = allowed_bits(executable);
   // The platform's choice (count 0) needs one core at least.
   const std::size_t needed = std::max<std::size_t>(cores.count(), 1);
-  const bool enough = cores.is_mask() ? (cores.bits() & ~allowed) == 0
-                                      : static_cast<std::size_t>(std::popcount(allowed)) >= needed;
+  const auto had = static_cast<std::size_t>(std::popcount(allowed & cores.among()));
+  const bool enough = cores.is_mask() ? (cores.bits() & ~allowed) == 0 : had >= needed;
   if (enough) return {};
   return error(Code::kOutOfCores,
                "core set '{}' cannot be had: other executables hold cores exclusively, {} are "
@@ -113,7 +118,9 @@ Result<std::uint64_t> LaneCores::choose(const device::CoreSet& cores,
   const std::uint64_t shared = exclusive ? shared_by_others(executable) : 0;
   const std::uint64_t taken = exclusive ? owned_bits_ : all_bits_ & ~allowed_bits(executable);
   const std::uint64_t free = all_bits_ & ~taken & ~shared & ~besides;
-  const auto count = static_cast<std::size_t>(std::popcount(free));
+  const std::uint64_t from = free & cores.among();
+  const std::uint64_t told = cores.is_mask() ? free : from;
+  const auto count = static_cast<std::size_t>(std::popcount(told));
   const bool fits = cores.is_mask() ? (cores.bits() & ~free) == 0
                                     : count >= std::max<std::size_t>(cores.count(), 1);
   if (!fits)
@@ -121,13 +128,13 @@ Result<std::uint64_t> LaneCores::choose(const device::CoreSet& cores,
                  "core set '{}' cannot be held{}: {} of {} cores are free ({}); held exclusively: "
                  "{}, shared by other executables: {}",
                  cores.to_string(), exclusive ? " exclusively" : "", count, lanes_.size(),
-                 set_text(free), set_text(taken), set_text(shared));
+                 set_text(told), set_text(taken), set_text(shared));
   if (cores.is_mask()) return cores.bits();
   if (cores.kind() == device::CoreSet::Kind::kPlatform) return free;
   std::uint64_t chosen = 0;
   for (std::size_t n = 0; n < cores.count(); ++n) {
     std::size_t best = lanes_.size();
-    for_each_core(free & ~chosen, [&](std::size_t core) {
+    for_each_core(from & ~chosen, [&](std::size_t core) {
       if (best == lanes_.size() || residences_on(core) < residences_on(best)) best = core;
     });
     chosen |= std::uint64_t{1} << best;
@@ -138,9 +145,41 @@ Result<std::uint64_t> LaneCores::choose(const device::CoreSet& cores,
 /// Jobs of others may still be running on them: these end as usual.
 std::uint64_t LaneCores::hold(std::uint64_t core_bits, const LanedExecutable* executable,
                               device::Residency residency) {
-  residents_.push_back({++last_resident_, executable, core_bits, residency});
+  residents_.push_back({++last_resident_, {executable}, core_bits, residency});
   if (residency == device::Residency::kExclusive) owned_bits_ |= core_bits;
   return last_resident_;
+}
+
+LaneCores::Resident* LaneCores::find(std::uint64_t residence) noexcept {
+  const auto place = std::find_if(residents_.begin(), residents_.end(),
+                                  [&](const Resident& r) { return r.id == residence; });
+  return place == residents_.end() ? nullptr : &*place;
+}
+
+Status LaneCores::join(std::uint64_t residence, const LanedExecutable* executable) {
+  Resident* const resident = find(residence);
+  if (resident == nullptr)
+    return error(Code::kDeviceLost,
+                 "the residence ended when the device was lost; make the executable resident "
+                 "again");
+  if (resident->has(executable)) return {};
+  if (resident->residency == device::Residency::kShared) {
+    const auto cores = device::CoreSet::mask(resident->core_bits);
+    const auto free = choose(cores, executable, device::Residency::kShared, 0);
+    if (!free) return free.error();
+  }
+  resident->executables.push_back(executable);
+  return {};
+}
+
+bool LaneCores::resides(std::uint64_t residence, const LanedExecutable* executable) const noexcept {
+  return std::any_of(residents_.begin(), residents_.end(), [&](const Resident& resident) {
+    return resident.id == residence && resident.has(executable);
+  });
+}
+
+void LaneCores::forget(const LanedExecutable* executable) noexcept {
+  for (Resident& resident : residents_) std::erase(resident.executables, executable);
 }
 
 void LaneCores::end_residences() noexcept {
@@ -149,11 +188,10 @@ void LaneCores::end_residences() noexcept {
 }
 
 void LaneCores::release(std::uint64_t residence) {
-  const auto place = std::find_if(residents_.begin(), residents_.end(),
-                                  [&](const Resident& r) { return r.id == residence; });
-  if (place == residents_.end()) return;
-  if (place->residency == device::Residency::kExclusive) owned_bits_ &= ~place->core_bits;
-  residents_.erase(place);
+  const Resident* const resident = find(residence);
+  if (resident == nullptr) return;
+  if (resident->residency == device::Residency::kExclusive) owned_bits_ &= ~resident->core_bits;
+  residents_.erase(residents_.begin() + (resident - residents_.data()));
 }
 
 }  // namespace corelane::lanes

@@ -36,6 +36,15 @@ class LaneCores {
 
   // Residences.
 
+  struct Resident {
+    std::uint64_t id = 0;
+    std::vector<const LanedExecutable*> executables;
+    std::uint64_t core_bits = 0;
+    device::Residency residency = device::Residency::kShared;
+
+    bool has(const LanedExecutable* executable) const noexcept;
+  };
+  const std::vector<Resident>& residents() const noexcept { return residents_; }
   /// The cores with an exclusive residence.
   std::uint64_t owned_bits() const noexcept { return owned_bits_; }
   /// Those of them that `executable` has.
@@ -55,6 +64,12 @@ class LaneCores {
   /// A residence on cores that choose() gave; its number, above 0.
   std::uint64_t hold(std::uint64_t core_bits, const LanedExecutable* executable,
                      device::Residency residency);
+  /// Another executable joins a residence. kOutOfCores where a shared one's cores are taken from
+  /// it; kDeviceLost where the residence has ended.
+  Status join(std::uint64_t residence, const LanedExecutable* executable);
+  bool resides(std::uint64_t residence, const LanedExecutable* executable) const noexcept;
+  /// The executable is gone from all residences.
+  void forget(const LanedExecutable* executable) noexcept;
   /// Nothing where all were ended before.
   void release(std::uint64_t residence);
   void end_residences() noexcept;
@@ -64,12 +79,7 @@ class LaneCores {
     LaneOccupant* occupant = nullptr;
     Duration busy{};
   };
-  struct Resident {
-    std::uint64_t id = 0;
-    const LanedExecutable* executable = nullptr;
-    std::uint64_t core_bits = 0;
-    device::Residency residency = device::Residency::kShared;
-  };
+  Resident* find(std::uint64_t residence) noexcept;
   std::uint64_t shared_by_others(const LanedExecutable* executable) const noexcept;
   std::size_t residences_on(std::size_t core) const noexcept;
 

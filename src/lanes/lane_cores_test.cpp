@@ -57,6 +57,49 @@ TEST(LaneCores, CoresThatOthersHoldOutsideAreLeftOut) {
   EXPECT_FALSE(cores.choose(CoreSet::platform(), kA, kExclusive, 0b111).has_value());
 }
 
+TEST(LaneCores, AnyOfSomeIsHeldOfThese) {
+  LaneCores cores(4);
+  EXPECT_EQ(*cores.choose(CoreSet::any_of(CoreSet::of({1, 3}), 2), kA, kExclusive, 0), 0b1010U);
+  cores.hold(0b0010, kB, kExclusive);
+  const CoreSet some = CoreSet::any_of(CoreSet::of({1, 3}));
+  EXPECT_EQ(*cores.choose(some, kA, kExclusive, 0), 0b1000U);
+  EXPECT_TRUE(cores.check(some, kA).ok());
+  cores.hold(0b1000, kB, kExclusive);
+  const auto refused = cores.choose(some, kA, kExclusive, 0);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message(), HasSubstr("0 of 4 cores are free (none)"));
+  EXPECT_EQ(cores.check(some, kA).code(), Code::kOutOfCores);
+  EXPECT_TRUE(cores.check(some, kB).ok());
+}
+
+TEST(LaneCores, ExecutablesJoinAResidence) {
+  LaneCores cores(2);
+  const std::uint64_t one = cores.hold(0b01, kA, kExclusive);
+  EXPECT_FALSE(cores.resides(one, kB));
+  ASSERT_TRUE(cores.join(one, kB).ok() && cores.join(one, kB).ok());
+  EXPECT_TRUE(cores.resides(one, kA) && cores.resides(one, kB));
+  EXPECT_EQ(cores.residents().front().executables.size(), 2U);
+  EXPECT_EQ(cores.own_bits(kB), 0b01U);
+  EXPECT_EQ(cores.allowed_bits(executable(3)), 0b10U);
+  EXPECT_FALSE(cores.choose(CoreSet::of({0}), kB, kExclusive, 0).has_value()) << "held once";
+  cores.forget(kB);
+  EXPECT_EQ(cores.allowed_bits(kB), 0b10U);
+  cores.release(one);
+  EXPECT_EQ(cores.join(one, kB).code(), Code::kDeviceLost);
+  EXPECT_EQ(cores.allowed_bits(kB), 0b11U);
+}
+
+TEST(LaneCores, ASharedResidenceOfSeveralKeepsExclusiveOnesOff) {
+  LaneCores cores(2);
+  const std::uint64_t shared = cores.hold(0b01, kA, kShared);
+  EXPECT_TRUE(cores.choose(CoreSet::of({0}), kA, kExclusive, 0).has_value());
+  ASSERT_TRUE(cores.join(shared, kB).ok());
+  EXPECT_FALSE(cores.choose(CoreSet::of({0}), kA, kExclusive, 0).has_value());
+  cores.forget(kB);
+  cores.hold(0b01, kA, kExclusive);
+  EXPECT_EQ(cores.join(shared, kB).code(), Code::kOutOfCores);
+}
+
 TEST(LaneCores, JobsRunOnOwnCoresAndOnThoseWithoutAnOwner) {
   LaneCores cores(3);
   const std::uint64_t one = cores.hold(0b001, kA, kExclusive);

@@ -315,6 +315,11 @@ device::DeviceCounters LaneScheduler::counters() const {
   return table_.counters();
 }
 
+std::vector<device::Holding> LaneScheduler::holdings() const {
+  MutexLock lock(mutex_);
+  return table_.holdings();
+}
+
 device::Health LaneScheduler::health() const {
   MutexLock lock(mutex_);
   if (table_.loss().lost()) return device::Health::kLost;
@@ -333,6 +338,19 @@ Result<std::uint64_t> LaneScheduler::hold_cores(const LanedExecutable* executabl
                                                 std::uint64_t core_bits,
                                                 device::Residency residency) {
   return change(&LaneTable::hold_cores, executable, core_bits, residency);
+}
+
+Status LaneScheduler::join_residence(std::uint64_t residence, const LanedExecutable* executable) {
+  return change(&LaneTable::join_residence, residence, executable);
+}
+
+bool LaneScheduler::resides(std::uint64_t residence, const LanedExecutable* executable) const {
+  MutexLock lock(mutex_);
+  return table_.cores().resides(residence, executable);
+}
+
+void LaneScheduler::forget(const LanedExecutable* executable) {
+  change(&LaneTable::forget, executable);
 }
 
 void LaneScheduler::release_cores(std::uint64_t residence) {

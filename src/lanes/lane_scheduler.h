@@ -76,6 +76,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   Status set_trace(std::size_t records_per_core);
   Result<std::vector<device::JobRecord>> read_trace() const;
   device::DeviceCounters counters() const;
+  std::vector<device::Holding> holdings() const;
   device::Health health() const;
 
   /// See LaneCores::choose(). Holds nothing.
@@ -85,6 +86,9 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   /// See LaneTable.
   Result<std::uint64_t> hold_cores(const LanedExecutable* executable, std::uint64_t core_bits,
                                    device::Residency residency);
+  Status join_residence(std::uint64_t residence, const LanedExecutable* executable);
+  bool resides(std::uint64_t residence, const LanedExecutable* executable) const;
+  void forget(const LanedExecutable* executable);
   void release_cores(std::uint64_t residence);
 
   /// Ends the workers; no job may be left. Joins them unless one of them is the caller.

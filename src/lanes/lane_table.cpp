@@ -149,8 +149,9 @@ std::uint64_t LaneTable::cores_now(const device::CoreSet& asked,
   if (takes_all(asked)) return idle == allowed ? idle : 0;
   // Which cores to join is the arbiter's decision.
   if (asked.count() > 1) return 0;
-  const std::uint64_t own = cores_.owned_bits() == 0 ? 0 : cores_.own_bits(executable) & idle;
-  const std::uint64_t from = own != 0 ? own : idle;
+  const std::uint64_t some = idle & asked.among();
+  const std::uint64_t own = cores_.owned_bits() == 0 ? 0 : cores_.own_bits(executable) & some;
+  const std::uint64_t from = own != 0 ? own : some;
   // The core it ran on last has its tensors bound.
   const std::uint64_t same = bindings.last_core_bits() & from;
   // Not std::has_single_bit(): without -mpopcnt it is a call.

@@ -98,6 +98,12 @@ class LaneTable {
   /// A residence on these cores; kOutOfCores where others have them by now. Its number.
   Result<std::uint64_t> hold_cores(const LanedExecutable* executable, std::uint64_t core_bits,
                                    device::Residency residency, TimePoint now, Aftermath& after);
+  /// See LaneCores::join(). Jobs of the executable that wait may start there.
+  Status join_residence(std::uint64_t residence, const LanedExecutable* executable, TimePoint now,
+                        Aftermath& after);
+  void forget(const LanedExecutable* executable, TimePoint, Aftermath&) {
+    cores_.forget(executable);
+  }
   void release_cores(std::uint64_t residence, TimePoint now, Aftermath& after);
   /// Null: the first-in-first-out one. Gives back the one before, which is the user's to destroy.
   void swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, TimePoint now,
@@ -132,6 +138,7 @@ class LaneTable {
   bool add_callback(LanedJob& job, std::function<void(device::Completion&)>& f);
   std::uint64_t new_queue() noexcept { return ++last_.queue; }
   device::DeviceCounters counters() const;
+  std::vector<device::Holding> holdings() const;
   JobRecords& records() noexcept { return records_; }
   const JobRecords& records() const noexcept { return records_; }
 

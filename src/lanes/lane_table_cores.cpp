@@ -59,6 +59,14 @@ Result<std::uint64_t> LaneTable::hold_cores(const LanedExecutable* executable,
   return residence;
 }
 
+Status LaneTable::join_residence(std::uint64_t residence, const LanedExecutable* executable,
+                                 TimePoint now, Aftermath& after) {
+  CORELANE_TRY(loss_.check(executable->generation()));
+  CORELANE_TRY(cores_.join(residence, executable));
+  schedule(now, after);
+  return {};
+}
+
 void LaneTable::release_cores(std::uint64_t residence, TimePoint now, Aftermath& after) {
   cores_.release(residence);
   schedule(now, after);
@@ -113,6 +121,16 @@ bool LaneTable::add_callback(LanedJob& job, std::function<void(device::Completio
   if (job.done()) return false;
   job.callbacks_.push_back(std::move(f));
   return true;
+}
+
+std::vector<device::Holding> LaneTable::holdings() const {
+  std::vector<device::Holding> holdings;
+  for (const LaneCores::Resident& resident : cores_.residents()) {
+    holdings.push_back({device::CoreSet::mask(resident.core_bits), resident.residency, {}});
+    for (const LanedExecutable* executable : resident.executables)
+      holdings.back().executables.push_back(executable->name());
+  }
+  return holdings;
 }
 
 device::DeviceCounters LaneTable::counters() const {

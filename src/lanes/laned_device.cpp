@@ -96,7 +96,7 @@ Result<std::shared_ptr<device::Executable>> LanedDevice::prepare(
   CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, engine_->prepare(image, options));
   auto executable = std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),
                                                       options.profile_layers, generation,
-                                                      scheduler_->current_generation());
+                                                      scheduler_->current_generation(), image.name);
   {
     const MutexLock lock(executables_mutex_);
     // Not owned: the executable owns the device, and removes itself.
@@ -114,7 +114,7 @@ Result<std::shared_ptr<device::Queue>> LanedDevice::make_queue(
 
 Status LanedDevice::reset(const device::CoreSet& cores) {
   CORELANE_TRY(cores.check(info_.cores.size()));
-  if (cores.kind() == device::CoreSet::Kind::kAny)
+  if (!cores.is_mask() && cores.kind() != device::CoreSet::Kind::kPlatform)
     return error(Code::kInvalidArgument,
                  "reset of '{}' does not say which cores; name them, such as '0,1', or use "
                  "'platform' for all",

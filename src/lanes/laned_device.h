@@ -27,6 +27,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   const std::shared_ptr<Clock>& clock() const noexcept override { return scheduler_->clock(); }
   device::MemoryFigures memory() const override;
   device::DeviceCounters counters() const override { return scheduler_->counters(); }
+  std::vector<device::Holding> holdings() const override { return scheduler_->holdings(); }
   Result<std::shared_ptr<device::Buffer>> create_buffer(
       std::size_t size, const device::BufferOptions& options) override;
   Result<std::shared_ptr<device::Buffer>> import_fd(int fd, std::size_t size,

@@ -14,14 +14,16 @@ namespace corelane::lanes {
 LanedExecutable::LanedExecutable(std::shared_ptr<LanedDevice> device,
                                  std::shared_ptr<device::LaneProgram> program, bool profiled,
                                  std::uint64_t generation,
-                                 std::shared_ptr<const Generation> current)
+                                 std::shared_ptr<const Generation> current, std::string name)
     : device_(std::move(device)),
       program_(std::move(program)),
       profiled_(profiled),
       generation_(generation),
-      current_(std::move(current)) {}
+      current_(std::move(current)),
+      name_(std::move(name)) {}
 
 LanedExecutable::~LanedExecutable() {
+  if (joined_.load(std::memory_order_relaxed)) device_->scheduler().forget(this);
   device_->remove(this);
   const MutexLock lock(count_mutex_);
   ledger().give_back(counted_);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
@@ -20,7 +21,7 @@ class LanedExecutable final : public device::Executable,
   /// `generation`: that of the LaneTable before the program was made. `current`: that of now.
   LanedExecutable(std::shared_ptr<LanedDevice> device, std::shared_ptr<device::LaneProgram> program,
                   bool profiled, std::uint64_t generation,
-                  std::shared_ptr<const Generation> current);
+                  std::shared_ptr<const Generation> current, std::string name);
   ~LanedExecutable() override;
 
   const std::vector<TensorDesc>& inputs() const noexcept override { return program_->inputs(); }
@@ -44,7 +45,10 @@ class LanedExecutable final : public device::Executable,
   /// Compiles what jobs on these cores need: on one of them, and where the device joins cores on
   /// all together. Fails like the driver, or with kOutOfMemory.
   Status reserve_for(std::uint64_t core_bits);
+  /// It joins a residence that does not keep it alive.
+  void note_joined() noexcept { joined_.store(true, std::memory_order_relaxed); }
   device::LaneProgram& program() const noexcept { return *program_; }
+  const std::string& name() const noexcept { return name_; }
   bool profiled() const noexcept { return profiled_; }
   std::uint64_t generation() const noexcept { return generation_; }
   /// Bytes its bindings allocated.
@@ -62,6 +66,8 @@ class LanedExecutable final : public device::Executable,
   const bool profiled_;
   const std::uint64_t generation_;
   const std::shared_ptr<const Generation> current_;
+  const std::string name_;
+  std::atomic<bool> joined_{false};
   Mutex count_mutex_{LockRank::kLeaf};
   std::uint64_t counts_ CORELANE_GUARDED_BY(count_mutex_) = 0;
   std::size_t counted_ CORELANE_GUARDED_BY(count_mutex_) = 0;      ///< Bytes in the ledger.

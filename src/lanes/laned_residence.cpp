@@ -1,5 +1,7 @@
 #include "lanes/laned_residence.h"
 
+#include <typeinfo>
+
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_device.h"
 #include "lanes/laned_executable.h"
@@ -33,6 +35,23 @@ Result<std::shared_ptr<device::Residence>> LanedResidence::make(
                                               std::move(leases));
     if (cores.is_mask() || id.error().code() != Code::kOutOfCores) return error(id.error());
   }
+}
+
+/// Prepared first, so that what fails leaves nothing to take out again.
+Status LanedResidence::add(const std::shared_ptr<device::Executable>& executable) {
+  const device::Executable* given = executable.get();
+  const LanedDevice& device = *executable_->device();
+  if (given == nullptr || typeid(*given) != typeid(LanedExecutable) ||
+      static_cast<const LanedExecutable*>(given)->device() != &device)
+    return error(Code::kInvalidArgument,
+                 "the executable was not prepared by device '{}', whose cores '{}' are held; "
+                 "prepare it there",
+                 device.info().instance, cores_.to_string());
+  auto& joining = static_cast<LanedExecutable&>(*executable);
+  if (device.scheduler().resides(id_, &joining)) return {};
+  CORELANE_TRY(joining.reserve_for(cores_.bits()));
+  joining.note_joined();
+  return device.scheduler().join_residence(id_, &joining);
 }
 
 LanedResidence::~LanedResidence() { executable_->device()->scheduler().release_cores(id_); }

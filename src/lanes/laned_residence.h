@@ -28,6 +28,7 @@ class LanedResidence final : public device::Residence {
   ~LanedResidence() override;
 
   device::CoreSet cores() const noexcept override { return cores_; }
+  Status add(const std::shared_ptr<device::Executable>& executable) override;
   device::Residency residency() const noexcept override { return residency_; }
 
  private:

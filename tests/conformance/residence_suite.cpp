@@ -1,4 +1,6 @@
 // Cores that are held for executables.
+#include <algorithm>
+
 #include "conformance_base.h"
 
 namespace corelane::conformance {
@@ -99,6 +101,61 @@ TEST_F(Residences, CoresThatCannotBeAreRefused) {
   EXPECT_EQ(refused(executable_, CoreSet::of({cores()}), Residency::kExclusive),
             Code::kInvalidArgument);
   EXPECT_EQ(refused(executable_, CoreSet::of({}), Residency::kShared), Code::kInvalidArgument);
+}
+
+TEST_F(Residences, TakeOtherExecutablesIn) {
+  const auto residence = executable_->make_resident(CoreSet::of({0}), Residency::kExclusive);
+  ASSERT_TRUE(residence.has_value());
+  EXPECT_EQ(queue_->run(job_of(other_, CoreSet::of({0}))).code(), Code::kOutOfCores);
+  const Status added = (*residence)->add(other_);
+  ASSERT_TRUE(added.ok()) << added.to_string();
+  EXPECT_TRUE((*residence)->add(other_).ok()) << "once is enough, twice is no mistake";
+  JobRecord record;
+  ASSERT_TRUE(queue_->run(job_of(other_), &record).ok());
+  EXPECT_EQ(record.core_bits, 1U) << "its own core first";
+  EXPECT_TRUE(queue_->run(job(CoreSet::of({0}))).ok());
+  const auto holdings = device_->holdings();
+  ASSERT_EQ(holdings.size(), 1U);
+  EXPECT_EQ(holdings[0].cores, CoreSet::of({0}));
+  EXPECT_EQ(holdings[0].residency, Residency::kExclusive);
+  EXPECT_EQ(holdings[0].executables.size(), 2U);
+  // It is not kept alive, and leaves no trace.
+  other_.reset();
+  EXPECT_EQ(device_->holdings()[0].executables.size(), 1U);
+  const auto third = prepare(driver().image_elementwise(kElements));
+  EXPECT_EQ(queue_->run(job_of(third, CoreSet::of({0}))).code(), Code::kOutOfCores);
+}
+
+TEST_F(Residences, RefuseExecutablesOfOtherDevices) {
+  const auto residence = executable_->make_resident(CoreSet::of({0}), Residency::kShared);
+  ASSERT_TRUE(residence.has_value());
+  EXPECT_EQ((*residence)->add(nullptr).code(), Code::kInvalidArgument);
+  const auto device = device_;
+  open({});
+  EXPECT_EQ((*residence)->add(executable_).code(), Code::kInvalidArgument);
+}
+
+TEST_F(Residences, JobsThatChooseAmongSomeCoresStayThere) {
+  for (std::size_t core = 0; core < cores(); ++core) {
+    const CoreSet last_two = CoreSet::of({core, cores() - 1});
+    for (int i = 0; i < 3; ++i) {
+      JobRecord record;
+      ASSERT_TRUE(queue_->run(job(CoreSet::any_of(last_two)), &record).ok());
+      EXPECT_EQ(record.core_bits & ~last_two.bits(), 0U);
+      EXPECT_EQ(CoreSet::mask(record.core_bits).count(), 1U);
+    }
+  }
+  EXPECT_EQ(queue_->run(job(CoreSet::any_of(CoreSet::of({cores()})))).code(),
+            Code::kInvalidArgument);
+  // Those that wait, too.
+  std::vector<std::pair<Submission, std::shared_ptr<Queue>>> made;
+  for (int i = 0; i < 4; ++i)
+    made.emplace_back(job(CoreSet::any_of(CoreSet::first(std::min<std::size_t>(2, cores())))),
+                      queue_);
+  for (const auto& completion : submit_while_core_0_is_busy(made)) {
+    ASSERT_TRUE(completion->wait());
+    EXPECT_EQ(completion->record().core_bits & ~std::uint64_t{3}, 0U);
+  }
 }
 
 TEST_F(Residences, KeepTheirExecutableAndDevice) {

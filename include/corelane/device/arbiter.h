@@ -59,7 +59,8 @@ class CORELANE_API Arbiter {
 
 /// FIFO within a priority, higher priority first. A job on k cores takes them together: it reserves
 /// cores that are free until all are, but a job that a reservation does not concern may pass.
-/// "Any" takes idle cores; a mask waits for its own, the platform's choice for all usable ones.
+/// "Any" takes idle cores, "any of" idle ones of its own; a mask waits for all of its own, the
+/// platform's choice for all usable ones.
 CORELANE_API std::shared_ptr<const Arbiter> fifo_arbiter();
 
 /// How long a job waits for one priority more, under fair_arbiter().

@@ -148,6 +148,9 @@ class CORELANE_API Device {
   virtual MemoryFigures memory() const = 0;
   /// What happened since it was opened.
   virtual DeviceCounters counters() const = 0;
+  /// The residences on it, in the order in which they were made; none where it has no residences.
+  /// What other processes hold by leases is Lease::holders().
+  virtual std::vector<Holding> holdings() const { return {}; }
 
   /// New zeroed memory of the device. kInvalidArgument (size 0, alignment), kOutOfMemory.
   virtual Result<std::shared_ptr<Buffer>> create_buffer(std::size_t size,

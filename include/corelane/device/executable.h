@@ -37,6 +37,8 @@ struct Image {
   /// What the program declares, for devices that do not read the image themselves; may be empty.
   std::vector<TensorDesc> inputs;
   std::vector<TensorDesc> outputs;
+  /// For people, such as the program's name; may be empty.
+  std::string name;
 };
 
 struct PrepareOptions {

@@ -3,8 +3,10 @@
 /// device's text says lease=1.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "corelane/base/api.h"
 #include "corelane/base/status.h"
@@ -22,6 +24,14 @@ class CORELANE_API Lease {
   /// the temporary directory) cannot be used.
   static Result<Lease> acquire(const std::string& instance, std::size_t total,
                                const CoreSet& cores);
+  /// A core that a process holds.
+  struct Holder {
+    std::size_t core = 0;
+    std::string process;  ///< Its number, as text; "unknown" where the lock file does not say.
+  };
+  /// Who has leases of this instance now, by core; this process's own too. kIo when a lock file
+  /// cannot be read. Any thread.
+  static Result<std::vector<Holder>> holders(const std::string& instance, std::size_t total);
   /// Takes over; the other one holds nothing.
   Lease(Lease&&) noexcept;
   /// Gives back what it held, then takes over.

@@ -22,6 +22,7 @@ class ForwardingDevice : public Device {
   const std::shared_ptr<Clock>& clock() const noexcept override { return inner_->clock(); }
   MemoryFigures memory() const override { return inner_->memory(); }
   DeviceCounters counters() const override { return inner_->counters(); }
+  std::vector<Holding> holdings() const override { return inner_->holdings(); }
   Result<std::shared_ptr<Buffer>> create_buffer(std::size_t size,
                                                 const BufferOptions& options) override {
     return inner_->create_buffer(size, options);

@@ -91,7 +91,22 @@ class FaultyBindings final : public Bindings {
   std::atomic<bool> is_short{false};
 };
 
-/// Passes on to the executable below; its bindings are wrapped.
+/// Passes on to the residence below, which knows its own executables alone.
+class FaultyResidence final : public Residence {
+ public:
+  FaultyResidence(std::shared_ptr<Residence> below, const void* device)
+      : inner_(std::move(below)), owner_(device) {}
+
+  CoreSet cores() const noexcept override { return inner_->cores(); }
+  Residency residency() const noexcept override { return inner_->residency(); }
+  Status add(const std::shared_ptr<Executable>& executable) override;
+
+ private:
+  const std::shared_ptr<Residence> inner_;
+  const void* const owner_;
+};
+
+/// Passes on to the executable below; its bindings and residences are wrapped.
 class FaultyExecutable final : public Executable,
                                public std::enable_shared_from_this<FaultyExecutable> {
  public:
@@ -115,7 +130,8 @@ class FaultyExecutable final : public Executable,
 
   Result<std::shared_ptr<Residence>> make_resident(const CoreSet& cores,
                                                    Residency residency) override {
-    return inner->make_resident(cores, residency);
+    CORELANE_ASSIGN(std::shared_ptr<Residence> below, inner->make_resident(cores, residency));
+    return std::make_shared<FaultyResidence>(std::move(below), owner);
   }
   Result<Precompiled> export_precompiled() const override { return inner->export_precompiled(); }
 
@@ -125,6 +141,13 @@ class FaultyExecutable final : public Executable,
  private:
   const std::shared_ptr<FaultDice> dice_;
 };
+
+Status FaultyResidence::add(const std::shared_ptr<Executable>& executable) {
+  const Executable* given = executable.get();
+  const bool known = given != nullptr && typeid(*given) == typeid(FaultyExecutable) &&
+                     static_cast<const FaultyExecutable*>(given)->owner == owner_;
+  return inner_->add(known ? static_cast<const FaultyExecutable*>(given)->inner : executable);
+}
 
 /// The completion of a struck job: done once the fault was applied to the result.
 class FaultyCompletion final : public Completion,

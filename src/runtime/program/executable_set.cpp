@@ -178,7 +178,8 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
   device::PrepareOptions options = base_;
   options.input_shapes = shapes;
   device::Image image{
-      source_.kind, source_.graph, source_.constants, {}, {}, owner_of(source_), {}, {}};
+      source_.kind, source_.graph, source_.constants, {}, {}, owner_of(source_), {}, {}, {}};
+  image.name = description_.name;
   if (source_.declares) {
     for (const IoEntry& entry : description_.inputs) image.inputs.push_back(entry.desc);
     for (const IoEntry& entry : description_.outputs) image.outputs.push_back(entry.desc);
