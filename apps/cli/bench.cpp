@@ -22,6 +22,7 @@ struct Arguments {
   bool poisson = false;
   std::uint64_t seed = 1;
   std::string cores = "any";
+  bool set = false;
   double timeout_ms = 0;
   std::string out_json, out_csv, out_trace, out_html;
 };
@@ -57,6 +58,17 @@ std::string line_text(const Json& point) {
   return text + "\n";
 }
 
+Result<LoadSettings> settings_of(const Arguments& a) {
+  LoadSettings settings;
+  settings.warm_up = Duration(static_cast<std::int64_t>(a.warm_up * 1e9));
+  settings.time = Duration(static_cast<std::int64_t>(a.seconds * 1e9));
+  settings.count = a.count;
+  settings.seed = a.seed;
+  settings.run.timeout = Duration(static_cast<std::int64_t>(a.timeout_ms * 1e6));
+  CORELANE_ASSIGN(settings.run.cores, device::parse_core_set(a.cores));
+  return settings;
+}
+
 /// A file that cannot be written is found before the measurement, not after it.
 Status check_outputs(const Arguments& a) {
   CORELANE_TRY(check_output(a.out_json, "--out-json"));
@@ -90,28 +102,31 @@ Result<int> run(const Global& global, const Arguments& a) {
     return error(Code::kInvalidArgument,
                  "--poisson spaces arrivals of an open loop; give their --rate as well");
   }
-  LoadSettings settings;
-  settings.warm_up = Duration(static_cast<std::int64_t>(a.warm_up * 1e9));
-  settings.time = Duration(static_cast<std::int64_t>(a.seconds * 1e9));
-  settings.count = a.count;
-  settings.seed = a.seed;
-  settings.run.timeout = Duration(static_cast<std::int64_t>(a.timeout_ms * 1e6));
-  CORELANE_ASSIGN(settings.run.cores, device::parse_core_set(a.cores));
+  CORELANE_ASSIGN(const LoadSettings settings, settings_of(a));
   CORELANE_ASSIGN(auto program, open_program(a.open));
   if (!a.out_trace.empty()) CORELANE_TRY(program.device()->set_trace(20000));
   // Each caller has a context, and random inputs, of its own.
   CORELANE_ASSIGN(const auto offered, shapes_of_files(program.description(), a.inputs));
-  const auto make = [&](std::size_t i) -> Result<Context> {
-    CORELANE_ASSIGN(auto context, open_context(program, a.open, offered));
+  const auto feed = [&](Context& context, std::size_t i) -> Status {
+    CORELANE_TRY(choose_shapes(context, program, a.open, offered));
     CORELANE_ASSIGN(
         [[maybe_unused]] const auto fed,
         feed_inputs(context, program.description(), {a.inputs, a.inputs.empty(), a.seed + i}));
+    return {};
+  };
+  const auto make = [&](std::size_t i) -> Result<Context> {
+    CORELANE_ASSIGN(auto context, program.new_context());
+    CORELANE_TRY(feed(context, i));
     return context;
+  };
+  const auto measure = [&](const LoadPoint& point) {
+    return a.set ? run_set_load(point, settings, program, feed) : run_load(point, settings, make);
   };
   Json report{{"model", a.open.model},
               {"corelane", std::string("corelane ") + version()},
               {"device", program.device()->info().instance},
               {"engine", program.device()->info().engine},
+              {"set", a.set},
               {"points", Json::array()}};
   if (!global.json) print(line_text(nullptr));
   // Only from here on: before, Ctrl-C ends the command at once.
@@ -119,7 +134,7 @@ Result<int> run(const Global& global, const Arguments& a) {
   std::vector<LoadResult> results;
   for (const auto& point : points_of(a)) {
     if (Interrupts::pending()) break;
-    CORELANE_ASSIGN(auto result, run_load(point, settings, make));
+    CORELANE_ASSIGN(auto result, measure(point));
     report["points"].push_back(summarize_load(result));
     if (!global.json) print(line_text(report["points"].back()));
     results.push_back(std::move(result));
@@ -163,6 +178,8 @@ Action add_bench(CLI::App& parent, Global& global) {
       ->capture_default_str()
       ->check(between(0, 1e18));
   app->add_option("--cores", a->cores, "any, any:2, platform, or a list such as 0,2");
+  app->add_flag("--set", a->set,
+                "One thread with an inference set of --concurrency handles instead of callers");
   app->add_option("--timeout", a->timeout_ms, "Deadline of each inference in milliseconds")
       ->check(between(0, kLongestMs));
   app->add_option("--out-json", a->out_json, "Write the report");

@@ -189,10 +189,9 @@ Failure open_input(const TensorDesc& desc, const Shape& shape) {
 
 // A shape that is given wins, then the declared one, then the first set (a program with sets runs
 // without --shape), then what the files have, then batch 1.
-Result<Context> open_context(const Program& program, const OpenArguments& a,
-                             const Shapes& offered) {
+Status choose_shapes(Context& context, const Program& program, const OpenArguments& a,
+                     const Shapes& offered) {
   CORELANE_ASSIGN(auto wanted, parse_shapes(a.shapes));
-  CORELANE_ASSIGN(auto context, program.new_context());
   const auto& inputs = program.description().inputs;
   const auto& sets = program.description().shape_sets;
   Shapes known = wanted;
@@ -224,7 +223,13 @@ Result<Context> open_context(const Program& program, const OpenArguments& a,
         .with(Detail::kGiven, wanted.begin()->first)
         .with(Detail::kAllowed, names);
   }
-  if (open) CORELANE_TRY(context.set_input_shapes(shapes));
+  return open ? context.set_input_shapes(shapes) : Status();
+}
+
+Result<Context> open_context(const Program& program, const OpenArguments& a,
+                             const Shapes& offered) {
+  CORELANE_ASSIGN(auto context, program.new_context());
+  CORELANE_TRY(choose_shapes(context, program, a, offered));
   return context;
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cli/options.h"
+#include "corelane/runtime/inference_set.h"
 
 namespace corelane::cli {
 namespace {
@@ -70,6 +71,58 @@ Status warm_up(std::vector<Caller>& callers, const LoadSettings& settings) {
   return {};
 }
 
+/// By when they were due, for the timeline: they end in any order.
+void sort_by_due(std::vector<Sample>& samples) {
+  std::sort(samples.begin(), samples.end(),
+            [](const Sample& a, const Sample& b) { return a.due < b.due; });
+}
+
+/// Collects one inference until then, and releases its handle. kTimeout: none ended. Its id is the
+/// place of its due time.
+Status collect_one(InferenceSet& set, const std::vector<TimePoint>& due, TimePoint until,
+                   LoadResult& result) {
+  CORELANE_ASSIGN(const SetHandle done, set.collect(until));
+  const TimePoint now = real_clock()->now();
+  const Status status = done.status();
+  if (status.ok()) {
+    const TimePoint start = due[done.id()];
+    result.samples.push_back(
+        {start, now - start, done.context().times(), done.context().record().core_bits});
+  } else if (result.failed++ == 0) {
+    result.first_error = status;
+  }
+  return set.release(done);
+}
+
+/// An available handle; collects until there is one.
+Result<SetHandle> next_handle(InferenceSet& set, const std::vector<TimePoint>& due,
+                              LoadResult& result) {
+  for (;;) {
+    auto handle = set.acquire(TimePoint{});
+    if (handle || handle.error().code() != Code::kTimeout) return handle;
+    CORELANE_TRY(collect_one(set, due, kNever, result));
+  }
+}
+
+Status drive(InferenceSet& set, Shared& shared, LoadResult& result) {
+  std::vector<TimePoint> due;
+  while (const auto next = due_time(shared, shared.next++)) {
+    while (real_clock()->now() < *next) {
+      const Status collected = collect_one(set, due, *next, result);
+      if (!collected.ok() && collected.code() != Code::kTimeout) return collected;
+    }
+    CORELANE_ASSIGN(const SetHandle handle, next_handle(set, due, result));
+    due.push_back(*next);
+    const Status sent = set.submit(handle, due.size() - 1);
+    if (sent.ok()) continue;
+    if (result.failed++ == 0) result.first_error = sent;
+    CORELANE_TRY(set.release(handle));
+  }
+  while (set.figures().in_flight + set.figures().completed > 0)
+    CORELANE_TRY(collect_one(set, due, kNever, result));
+  return {};
+}
+
 Json summary_json(std::vector<Duration> values) {
   const auto s = summarize(std::move(values));
   return {{"min", to_us(s.min)}, {"p50", to_us(s.p50)},  {"p90", to_us(s.p90)},
@@ -115,9 +168,34 @@ Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings
     result.failed += c.failed;
     if (result.first_error.ok()) result.first_error = c.first_error;
   }
-  // By when they were due, for the timeline: callers finish in any order.
-  std::sort(result.samples.begin(), result.samples.end(),
-            [](const Sample& a, const Sample& b) { return a.due < b.due; });
+  sort_by_due(result.samples);
+  return result;
+}
+
+Result<LoadResult> run_set_load(const LoadPoint& point, const LoadSettings& settings,
+                                const Program& program,
+                                const std::function<Status(Context&, std::size_t)>& feed) {
+  SetOptions options;
+  options.size = point.concurrency;
+  options.cores = settings.run.cores;
+  if (settings.run.timeout > Duration{0}) options.attempt_time = settings.run.timeout;
+  CORELANE_ASSIGN(InferenceSet set, InferenceSet::create(program, options));
+  std::vector<SetHandle> handles;
+  std::vector<Caller> contexts(point.concurrency);
+  for (std::size_t i = 0; i < point.concurrency; ++i) {
+    CORELANE_ASSIGN(SetHandle handle, set.acquire());
+    contexts[i].context = handle.context();
+    CORELANE_TRY(feed(contexts[i].context, i));
+    handles.push_back(std::move(handle));
+  }
+  CORELANE_TRY(warm_up(contexts, settings));
+  for (const SetHandle& handle : handles) CORELANE_TRY(set.release(handle));
+  Shared shared{point, settings, arrival_times(point, settings), real_clock()->now(), {}};
+  LoadResult result;
+  result.point = point;
+  CORELANE_TRY(drive(set, shared, result));
+  result.wall = real_clock()->now() - shared.start;
+  sort_by_due(result.samples);
   return result;
 }
 

@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "corelane/runtime/program.h"
 #include "corelane/runtime/trace.h"
 
 namespace corelane::cli {
 
 /// One point of a sweep.
 struct LoadPoint {
-  std::size_t concurrency = 1;  ///< Callers, each with a context of its own.
+  std::size_t concurrency = 1;  ///< Callers, each with a context of its own; handles of a set.
   double rate = 0;              ///< Arrivals per second; 0 is a closed loop.
   bool poisson = false;         ///< Exponential gaps instead of equal ones.
 };
@@ -48,6 +49,13 @@ std::vector<Duration> arrival_times(const LoadPoint& point, const LoadSettings& 
 /// fed.
 Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings,
                             const std::function<Result<Context>(std::size_t)>& make);
+
+/// The same with one thread and an inference set of so many handles as the point has callers: it
+/// submits what is due, and collects where no handle is free or nothing is due. `feed` fills the
+/// inputs of a handle's context.
+Result<LoadResult> run_set_load(const LoadPoint& point, const LoadSettings& settings,
+                                const Program& program,
+                                const std::function<Status(Context&, std::size_t)>& feed);
 
 /// Figures of one point: throughput, percentiles of latency and of each part.
 Json summarize_load(const LoadResult& result);

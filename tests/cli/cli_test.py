@@ -208,6 +208,16 @@ class Cli(CliTest):
                                  "2000", "--poisson", "--warm-up", "0.01", "--json").stdout)
         self.assertEqual(out["points"][0]["inferences"], 40)
 
+    def test_bench_of_a_set_counts_what_its_handles_ran(self):
+        closed = json.loads(self.ok("bench", self.path / "fixed.onnx", "--set", "-n", "50", "-c", "1,4",
+                                    "--warm-up", "0.01", "--json").stdout)
+        self.assertTrue(closed["set"])
+        self.assertEqual([p["inferences"] for p in closed["points"]], [50, 50])
+        late = json.loads(self.ok("bench", self.path / "fixed.onnx", "--set", "-n", "40", "-c", "2", "-r",
+                                  "2000", "--warm-up", "0.01", "--json").stdout)
+        self.assertEqual(late["points"][0]["inferences"], 40)
+        self.assertGreater(late["points"][0]["latency_us"]["p50"], 0)
+
     def test_compare_agrees_with_onnxruntime(self):
         out = json.loads(self.ok("compare", self.path / "fixed.onnx", "--layers", "--python",
                                  sys.executable, "--json").stdout)
