@@ -12,9 +12,8 @@
 
 #include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
-#include "page_orientation.h"
-#include "picture_file.h"
 #include "session_example.h"
+#include "turned_pages.h"
 
 namespace {
 
@@ -24,6 +23,8 @@ using corelane::InferenceSet;
 using corelane::Result;
 using corelane::SetHandle;
 using corelane::Status;
+using set_example::answer;
+using set_example::Turns;
 
 struct Options : Arguments {
   std::filesystem::path model;
@@ -32,31 +33,6 @@ struct Options : Arguments {
 
 /// Now, or not at all: the loop does not wait here.
 constexpr corelane::TimePoint kAtOnce{};
-
-/// Each picture in each of four turns; its number is the id of its inference.
-class Turns {
- public:
-  Status load(const std::vector<std::filesystem::path>& paths) {
-    for (const auto& path : paths) {
-      CORELANE_ASSIGN(auto picture, page_reader::load_picture(path));
-      names_.push_back(path.filename().string());
-      pictures_.push_back(std::move(picture));
-    }
-    return {};
-  }
-  std::size_t count() const { return pictures_.size() * 4; }
-  page_reader::ModelInput input(std::size_t id) const {
-    return page_reader::orientation_input(
-        page_reader::turn(pictures_[id / 4], -static_cast<int>(id % 4)));
-  }
-  std::string name(std::size_t id) const {
-    return fmt::format("{} turned by {:3}", names_[id / 4], 90 * (id % 4));
-  }
-
- private:
-  std::vector<std::string> names_;
-  std::vector<page_reader::Picture> pictures_;
-};
 
 /// Submits from `next` on while a handle is available.
 Status submit_some(InferenceSet& set, const Turns& turns, std::size_t& next) {
@@ -81,10 +57,7 @@ Result<std::size_t> collect_some(InferenceSet& set, const Turns& turns) {
       fmt::print("{}: {}\n", turns.name(done->id()), done->status().to_string());
     } else {
       CORELANE_ASSIGN(const corelane::TensorView scores, done->context().output(0));
-      const auto seen = page_reader::read_orientation(
-          {static_cast<const float*>(scores.data), scores.size / sizeof(float)});
-      fmt::print("{}: lies at {:3} degrees, {:.1f} % sure\n", turns.name(done->id()), seen.degrees,
-                 seen.score * 100);
+      fmt::print("{}: {}\n", turns.name(done->id()), answer(scores));
     }
     CORELANE_TRY(set.release(*done));
   }

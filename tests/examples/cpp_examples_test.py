@@ -67,6 +67,14 @@ class CppExamples(Runs):
         self.assertEqual(sorted(re.findall(r"turned by +(\d+): lies at +(\d+) degrees", text)),
                          sorted((d, d) for d in ("0", "90", "180", "270")))
 
+    def test_a_set_answers_all_on_a_device_that_is_lost(self):
+        text = self.output_of(PROGRAMS / "set_loss", ORIENTATION, PAGE)
+        self.assertEqual(sorted(re.findall(r"turned by +(\d+): lies at +(\d+) degrees", text)),
+                         sorted((d, d) for d in ("0", "90", "180", "270") for _ in range(4)))
+        self.assertIn("-- lost: an injected fault struck job ", text)
+        self.assertIn("-- back: ", text)
+        self.assertRegex(text, r"16 inferences, none lost; [1-9]\d* were run again")
+
     def test_async_frames_come_in_the_order_of_the_clip_and_show_the_taxi_sign(self):
         text = self.example("session_async_frames", DETECTION, self.frames)
         self.assertEqual([int(n) for n in re.findall(r"^frame(\d+)\.png", text, re.M)], list(range(0, 250, 10)))
