@@ -17,7 +17,7 @@ ROOMS = {
     # floor 6
     "drivers/chips": "base tensor device",
     "drivers/*": "base tensor device drivers/chips",
-    "runtime": "base tensor program onnx device",
+    "runtime": "base tensor dispatch program onnx device",
     # floor 7
     "session": "base tensor dispatch program device runtime",
     "scheduler": "base tensor dispatch device runtime",

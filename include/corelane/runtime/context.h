@@ -27,7 +27,9 @@ struct InferenceState;
 
 /// How one inference runs. The defaults: the program's cores, no deadline, no fences.
 struct RunOptions {
-  device::CoreSet cores;      ///< Default: any core; a program's own wish is applied to "any".
+  /// Default: any core; a program's own wish is applied to "any". Of a context that an Activation
+  /// made: of its cores.
+  device::CoreSet cores;
   Duration timeout{0};        ///< 0: none. Else the deadline is now + timeout.
   std::int32_t priority = 0;  ///< -128..127, higher first.
   std::vector<std::shared_ptr<device::Fence>> wait;
@@ -138,6 +140,7 @@ class CORELANE_API Context {
 
  private:
   friend class Program;
+  friend class Activation;
   /// The state, or the one that stands for no context and refuses every call.
   ContextState& state() const noexcept;
   std::shared_ptr<ContextState> state_;

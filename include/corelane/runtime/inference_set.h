@@ -29,6 +29,7 @@
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
+#include "corelane/runtime/activation.h"
 #include "corelane/runtime/context.h"
 #include "corelane/tensor/desc.h"
 
@@ -46,6 +47,10 @@ struct SetOptions {
   std::size_t size = 10;
   /// Copies of the program that may run at the same time; they share its constants.
   std::size_t activations = 1;
+  /// With it, each of the activations holds cores of its own, or takes turns, and runs the
+  /// inferences of its handles there: handle i is of activation i % activations. Without, they
+  /// share the device with everybody.
+  std::optional<ActivateOptions> activate;
   /// Of each inference; "any" is the program's own wish.
   device::CoreSet cores;
   std::int32_t priority = 0;  ///< -128 to 127, higher first.
@@ -125,7 +130,8 @@ class CORELANE_API InferenceSet {
   /// Stands for no set: kWrongState where it is used.
   InferenceSet() = default;
   /// `size` x `activations` handles. kInvalidArgument (no handles, more than 65536, a negative
-  /// time, an unknown input, a core set that the device does not have), kOutOfMemory.
+  /// time, an unknown input, a core set that the device does not have), kOutOfMemory, and those of
+  /// Activation::create.
   static Result<InferenceSet> create(const Program& program, const SetOptions& options = {});
 
   /// An available handle, held from now on; waits for one. kTimeout when `until` came first.

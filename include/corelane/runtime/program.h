@@ -69,6 +69,7 @@ class CORELANE_API Program {
 
  private:
   friend class Context;
+  friend class Activation;
   std::shared_ptr<ProgramState> state_;
 };
 

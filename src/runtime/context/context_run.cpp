@@ -4,6 +4,7 @@
 
 #include "base/later.h"
 #include "device/fence_list.h"
+#include "runtime/activation/activation_state.h"
 #include "runtime/context/context_state.h"
 #include "runtime/context/inference_state.h"
 #include "runtime/program/program_state.h"
@@ -136,8 +137,8 @@ Status ContextState::run(const RunOptions& options) {
   if (!ready_) return not_ready();
   CORELANE_TRY(renew());
   has_result_ = false;
-  if (converts_ || options.timeout != Duration{0} || !options.wait.empty() ||
-      !options.signal.empty()) {
+  if (converts_ || activation_ != nullptr || options.timeout != Duration{0} ||
+      !options.wait.empty() || !options.signal.empty()) {
     return run_slowly(options);
   }
   // The fast path: nothing is allocated, copied or locked here.
@@ -151,8 +152,17 @@ Status ContextState::run(const RunOptions& options) {
   return status;
 }
 
-/// With conversions, fences or a deadline. The call lock is held throughout: a second caller gets
-/// kBusy and does not wait.
+/// A context of no activation passes.
+Status ContextState::enter_activation(const RunOptions& options, device::Submission& job,
+                                      ActivationRun& run) {
+  if (activation_ == nullptr) return {};
+  record_ = {};  // What a refused job leaves here is none's.
+  CORELANE_ASSIGN(run, ActivationRun::begin(activation_, options.cores, job));
+  return {};
+}
+
+/// With conversions, fences or a deadline, or on an activation's cores. The call lock is held
+/// throughout: a second caller gets kBusy and does not wait.
 Status ContextState::run_slowly(const RunOptions& options) {
   CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
@@ -172,6 +182,8 @@ Status ContextState::run_slowly(const RunOptions& options) {
   std::vector<std::shared_ptr<device::Fence>> signal;
   if (!copies.empty()) signal.swap(job.signal);  // Signalled when the outputs are there.
 
+  ActivationRun turn;
+  CORELANE_TRY(enter_activation(options, job, turn));
   Status status;
   if (job.deadline == kNever) {
     status = program_->queue->run(job, &record_);
@@ -187,6 +199,7 @@ Status ContextState::run_slowly(const RunOptions& options) {
       pending_outside_ = reaches_outside(job);
     }
   }
+  turn.end(record_);
   if (status.ok() && !copies.empty()) {
     const TimePoint start = clock->now();
     status = runtime::copy_out(*bindings_, copies);
@@ -227,6 +240,8 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
       job.signal.clear();
     }
   }
+  ActivationRun turn;
+  CORELANE_TRY(enter_activation(options, job, turn));
   CORELANE_ASSIGN(inference->completion, program_->queue->submit(job));
   // From here on the job runs: nothing below may fail.
   pending_outside_ = reaches_outside(job);
@@ -234,6 +249,8 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   pending_ = inference->completion;
   pending_conversion_ = inference->conversion;
   inference->context = std::move(self);
+  // Before the callbacks of users, which may submit again.
+  std::move(turn).end_with(*inference->completion);
   if (inference->conversion != nullptr) {
     inference->completion->on_done(
         [conversion = inference->conversion](device::Completion& c) { conversion->run(c); });

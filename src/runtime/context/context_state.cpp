@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/leaked.h"
+#include "runtime/activation/activation_state.h"
 #include "runtime/program/program_state.h"
 #include "runtime/program/shape_choice.h"
 
@@ -60,9 +61,11 @@ ContextState& ContextState::none() noexcept {
 }
 
 /// Prepares nothing: the program has its first executable since it was loaded.
-Result<std::shared_ptr<ContextState>> ContextState::create(std::shared_ptr<ProgramState> program) {
+Result<std::shared_ptr<ContextState>> ContextState::create(
+    std::shared_ptr<ProgramState> program, std::shared_ptr<ActivationState> activation) {
   auto state = std::make_shared<ContextState>();
   state->program_ = std::move(program);
+  state->activation_ = std::move(activation);
   const ProgramDescription& description = state->program_->description;
   state->inputs_.resize(description.inputs.size());
   state->outputs_.resize(description.outputs.size());
@@ -78,6 +81,7 @@ Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
   if (program_ == nullptr) return error(busy());
   auto copy = std::make_shared<ContextState>();
   copy->program_ = program_;
+  copy->activation_ = activation_;
   copy->inputs_.resize(program_->description.inputs.size());
   copy->outputs_.resize(program_->description.outputs.size());
   runtime::ExecutableSet::Entry entry;
@@ -136,6 +140,9 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   if (changed) {
     bindings = nullptr;
     if (entry.executable != nullptr) {
+      // One that was lost joins once it is prepared again.
+      if (activation_ != nullptr && !entry.executable->lost())
+        CORELANE_TRY(activation_->admit(entry.executable));
       // The macro is two statements.
       CORELANE_ASSIGN(bindings, entry.executable->new_bindings());
     }

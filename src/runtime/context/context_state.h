@@ -19,6 +19,8 @@
 
 namespace corelane {
 
+class ActivationRun;
+struct ActivationState;
 struct ProgramState;
 
 /// Every function that may meet a second caller takes the call lock, one atomic flag that is not
@@ -29,7 +31,9 @@ struct ContextState {
   /// The state of a handle that was never made or was moved from: no program, and its
   /// call lock is taken for good, so that busy() answers every call.
   static ContextState& none() noexcept;
-  static Result<std::shared_ptr<ContextState>> create(std::shared_ptr<ProgramState> program);
+  /// `activation`: whose cores it runs on; null: those of the device.
+  static Result<std::shared_ptr<ContextState>> create(
+      std::shared_ptr<ProgramState> program, std::shared_ptr<ActivationState> activation = nullptr);
   Result<std::shared_ptr<ContextState>> duplicate() const;
 
   Status set_input_shapes(const std::vector<Shape>& shapes);
@@ -116,9 +120,11 @@ struct ContextState {
   device::Submission submission(const RunOptions& options, TimePoint now) const;
   /// True when `job`, once abandoned, would go on using memory of the caller.
   bool reaches_outside(const device::Submission& job) const;
+  Status enter_activation(const RunOptions& options, device::Submission& job, ActivationRun& run);
   Status run_slowly(const RunOptions& options);
 
   std::shared_ptr<ProgramState> program_;
+  std::shared_ptr<ActivationState> activation_;
   mutable std::atomic<bool> in_call_{false};
   mutable Mutex mutex_{LockRank::kLeaf};
   std::vector<TensorDesc> published_inputs_ CORELANE_GUARDED_BY(mutex_);

@@ -57,8 +57,18 @@ Result<std::shared_ptr<SetCore>> SetCore::create(const Program& program,
     return error(Code::kWrongState, "a set needs a program that is loaded; see Program::load");
   CORELANE_TRY(check_options(program, options));
   std::shared_ptr<SetCore> core(new SetCore(program, options));
-  for (Item& item : core->items_) {
-    CORELANE_ASSIGN(item.context, program.new_context());
+  // Contexts keep them.
+  std::vector<Activation> activations;
+  for (std::size_t i = 0; options.activate && i < options.activations; ++i) {
+    CORELANE_ASSIGN(Activation made, Activation::create(program, *options.activate));
+    activations.push_back(std::move(made));
+  }
+  // In turn, so that handles that are acquired one after another are of all activations.
+  for (std::size_t i = 0; i < core->items_.size(); ++i) {
+    Item& item = core->items_[i];
+    CORELANE_ASSIGN(item.context, activations.empty()
+                                      ? program.new_context()
+                                      : activations[i % activations.size()].new_context());
     item.status = error(Code::kWrongState, "this handle has not been submitted");
   }
   if (!options.replay) return core;

@@ -1,0 +1,211 @@
+#include "corelane/runtime/activation.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "corelane/runtime/program.h"
+#include "runtime/activation/activation_state.h"
+#include "runtime/activation/turn_core.h"
+#include "runtime/context/context_state.h"
+#include "runtime/program/program_state.h"
+
+namespace corelane {
+
+Result<Activation> Activation::create(const Program& program, const ActivateOptions& options) {
+  if (program.state_ == nullptr)
+    return error(Code::kWrongState,
+                 "an activation needs a program that is loaded; see "
+                 "Program::load");
+  Activation activation;
+  CORELANE_ASSIGN(activation.state_, ActivationState::create(program.state_, options));
+  return activation;
+}
+
+device::CoreSet Activation::cores() const noexcept {
+  return state_ == nullptr ? device::CoreSet::mask(0) : state_->cores();
+}
+
+Result<Context> Activation::new_context() const {
+  if (state_ == nullptr)
+    return error(Code::kWrongState, "this activation was never made; see Activation::create");
+  Context context;
+  CORELANE_ASSIGN(context.state_, ContextState::create(state_->program(), state_));
+  return context;
+}
+
+ActivationFigures Activation::figures() const {
+  return state_ == nullptr ? ActivationFigures{} : state_->figures();
+}
+
+Result<std::shared_ptr<ActivationState>> ActivationState::create(
+    std::shared_ptr<ProgramState> program, const ActivateOptions& options) {
+  // What it has by the time of a failure, its destructor gives back.
+  std::shared_ptr<ActivationState> state(new ActivationState);
+  state->program_ = std::move(program);
+  CORELANE_TRY(state->hold(options));
+  return state;
+}
+
+Status ActivationState::hold(const ActivateOptions& options) {
+  const std::shared_ptr<runtime::TurnCore>& turns = options.turns.core_;
+  auto first = program_->executables->first();
+  if (first.executable != nullptr && first.executable->lost()) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(first, program_->executables->for_shapes(first.shapes));
+  }
+  if (first.executable == nullptr)
+    return error(Code::kWrongState,
+                 "nothing of program '{}' is prepared that could be activated: its dimensions are "
+                 "open, and device '{}' wants them fixed; give shape sets, or run a context first",
+                 program_->description.name, program_->device->info().instance);
+  const bool own_wish = options.cores == device::CoreSet();
+  device::CoreSet cores = own_wish ? program_->default_cores : options.cores;
+  residency_ = options.residency.value_or(turns != nullptr ? device::Residency::kShared
+                                                           : device::Residency::kExclusive);
+  if (turns != nullptr) {
+    if (residency_ == device::Residency::kExclusive)
+      return error(Code::kInvalidArgument,
+                   "program '{}' cannot hold cores exclusively on which others have turns; use "
+                   "kShared, or leave the turns out",
+                   program_->description.name);
+    if (turns->device() != program_->device)
+      return error(Code::kInvalidArgument,
+                   "the turn group is on device '{}', program '{}' on '{}'; make one on that",
+                   turns->device()->info().instance, program_->description.name,
+                   program_->device->info().instance);
+    CORELANE_TRY(cores.check(program_->device->info().cores.size()));
+    // The macro is two statements.
+    CORELANE_ASSIGN(cores, turns->choose(cores));
+  }
+  std::shared_ptr<device::Residence> residence;
+  CORELANE_ASSIGN(residence, first.executable->make_resident(cores, residency_));
+  cores_ = residence->cores();
+  const std::size_t wish =
+      std::min(std::max<std::size_t>(program_->default_cores.count(), 1), cores_.count());
+  default_ = device::CoreSet::any_of(cores_, wish);
+  {
+    const MutexLock lock(mutex_);
+    residence_ = std::move(residence);
+    admitted_.push_back(first.executable);
+  }
+  // What was lost with its device joins when it is prepared again.
+  for (const auto& executable : program_->executables->all())
+    if (!executable->lost()) CORELANE_TRY(admit(executable));
+  if (turns == nullptr) return {};
+  // Last: only a member leaves.
+  CORELANE_ASSIGN(member_, turns->join(cores_, options.turn));
+  turns_ = turns;
+  return {};
+}
+
+ActivationState::~ActivationState() {
+  if (turns_ != nullptr) turns_->leave(member_);
+}
+
+Result<device::CoreSet> ActivationState::cores_for(const device::CoreSet& asked) const {
+  using device::CoreSet;
+  if (asked == CoreSet()) return default_;
+  const bool joins = program_->device->info().capabilities.multi_core_jobs;
+  if (asked.kind() == CoreSet::Kind::kPlatform) return joins ? cores_ : CoreSet::any_of(cores_);
+  const bool inside = asked.kind() == CoreSet::Kind::kAny
+                          ? asked.count() >= 1 && asked.count() <= cores_.count()
+                          : (asked.among() & ~cores_.bits()) == 0;
+  if (!inside)
+    return error(Code::kInvalidArgument,
+                 "core set '{}' is not of the cores '{}' of this activation of program '{}'; ask "
+                 "for some of these, or for 'any'",
+                 asked.to_string(), cores_.to_string(), program_->description.name);
+  return asked.kind() == CoreSet::Kind::kAny ? CoreSet::any_of(cores_, asked.count()) : asked;
+}
+
+/// The right to change the residence, held by one thread at a time: of two that come back after a
+/// loss, one makes it anew, and the other finds it.
+class ActivationState::Change {
+ public:
+  explicit Change(ActivationState& state) CORELANE_REQUIRES(state.mutex_) : state_(state) {
+    state_.changing_ = true;
+  }
+  /// Threads that wait go on whatever ended the change, an exception included.
+  ~Change() {
+    const MutexLock lock(state_.mutex_);
+    state_.changing_ = false;
+    state_.changed_.notify_all();
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+ private:
+  ActivationState& state_;
+};
+
+Status ActivationState::admit(const std::shared_ptr<device::Executable>& executable) {
+  const auto resides = [&]() CORELANE_REQUIRES(mutex_) {
+    return std::any_of(admitted_.begin(), admitted_.end(),
+                       [&](const auto& one) { return one.lock() == executable; });
+  };
+  std::shared_ptr<device::Residence> residence;
+  std::optional<Change> change;
+  {
+    MutexLock lock(mutex_);
+    while (changing_) changed_.wait(lock.native());
+    if (resides()) return {};
+    change.emplace(*this);
+    residence = residence_;
+  }
+  const Status added = residence->add(executable);
+  if (added.code() == Code::kDeviceLost) {
+    // It ended with the device. An executable of before is refused here too.
+    CORELANE_ASSIGN(residence, executable->make_resident(cores_, residency_));
+  } else {
+    CORELANE_TRY(added);
+  }
+  const MutexLock lock(mutex_);
+  // The one before goes after the lock, with `residence`.
+  residence_.swap(residence);
+  std::erase_if(admitted_, [](const auto& one) { return one.expired(); });
+  admitted_.push_back(executable);
+  return {};
+}
+
+ActivationFigures ActivationState::figures() const {
+  ActivationFigures figures;
+  if (turns_ != nullptr) figures.turn = turns_->figures(member_);
+  const MutexLock lock(mutex_);
+  figures.executables = static_cast<std::size_t>(std::count_if(
+      admitted_.begin(), admitted_.end(), [](const auto& one) { return !one.expired(); }));
+  return figures;
+}
+
+Result<ActivationRun> ActivationRun::begin(std::shared_ptr<ActivationState> activation,
+                                           const device::CoreSet& asked, device::Submission& job) {
+  ActivationRun run;
+  CORELANE_ASSIGN(job.cores, activation->cores_for(asked));
+  if (activation->turns_ != nullptr) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(run.job_, activation->turns_->enter(activation->member_, job));
+  }
+  run.activation_ = std::move(activation);
+  return run;
+}
+
+ActivationRun& ActivationRun::operator=(ActivationRun&& other) noexcept {
+  std::swap(activation_, other.activation_);
+  std::swap(job_, other.job_);
+  return *this;
+}
+
+void ActivationRun::end(const device::JobRecord& record) {
+  const auto ended = std::exchange(activation_, nullptr);
+  if (ended != nullptr && ended->turns_ != nullptr)
+    ended->turns_->end(ended->member_, job_, record);
+}
+
+/// The last reference to the activation may go in the thread that completes the job.
+void ActivationRun::end_with(device::Completion& completion) && {
+  if (activation_ == nullptr) return;
+  auto self = std::make_shared<ActivationRun>(std::move(*this));
+  completion.on_done([self](device::Completion& done) { self->end(done.record()); });
+}
+
+}  // namespace corelane

@@ -1,0 +1,81 @@
+/// What the handles of one activation share, and its jobs on their way.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/sync.h"
+#include "corelane/device/device.h"
+#include "corelane/runtime/activation.h"
+
+namespace corelane {
+
+struct ProgramState;
+namespace runtime {
+class TurnCore;
+}
+
+/// Any thread. Nothing is prepared or made resident under the lock.
+struct ActivationState {
+  static Result<std::shared_ptr<ActivationState>> create(std::shared_ptr<ProgramState> program,
+                                                         const ActivateOptions& options);
+  /// The member of a group has left it before its residence goes.
+  ~ActivationState();
+  ActivationState(const ActivationState&) = delete;
+  ActivationState& operator=(const ActivationState&) = delete;
+
+  const std::shared_ptr<ProgramState>& program() const noexcept { return program_; }
+  const device::CoreSet& cores() const noexcept { return cores_; }
+  /// What `asked` is on the activation's cores. kInvalidArgument.
+  Result<device::CoreSet> cores_for(const device::CoreSet& asked) const;
+  /// The executable resides on the cores from now on. After a loss of the device the residence is
+  /// made anew.
+  Status admit(const std::shared_ptr<device::Executable>& executable);
+  ActivationFigures figures() const;
+
+ private:
+  friend class ActivationRun;
+  class Change;
+  ActivationState() = default;
+  Status hold(const ActivateOptions& options);
+
+  std::shared_ptr<ProgramState> program_;
+  device::CoreSet cores_;    ///< A mask.
+  device::CoreSet default_;  ///< The program's wish on them.
+  device::Residency residency_ = device::Residency::kExclusive;
+  std::shared_ptr<runtime::TurnCore> turns_;
+  std::size_t member_ = 0;  ///< Of turns_.
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::shared_ptr<device::Residence> residence_ CORELANE_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<device::Executable>> admitted_ CORELANE_GUARDED_BY(mutex_);
+  bool changing_ CORELANE_GUARDED_BY(mutex_) = false;
+  std::condition_variable changed_;  ///< `changing_` is false.
+};
+
+/// A job of an activation, from before its submission to its end: it keeps the cores held, and is
+/// counted in the turns. Without end() it ends as one that never ran.
+class ActivationRun {
+ public:
+  /// Of no activation: all of it does nothing.
+  ActivationRun() = default;
+  /// Sets the job's cores to what `asked` is on those of the activation; outside of the turn, adds
+  /// a fence to wait for. kInvalidArgument, kCancelled, kWrongState.
+  static Result<ActivationRun> begin(std::shared_ptr<ActivationState> activation,
+                                     const device::CoreSet& asked, device::Submission& job);
+  ActivationRun(ActivationRun&& other) noexcept = default;
+  ActivationRun& operator=(ActivationRun&& other) noexcept;
+  ~ActivationRun() { end({}); }
+
+  void end(const device::JobRecord& record);
+  /// Ends with the completion.
+  void end_with(device::Completion& completion) &&;
+
+ private:
+  std::shared_ptr<ActivationState> activation_;  ///< Null: of no activation, or ended.
+  std::uint64_t job_ = 0;
+};
+
+}  // namespace corelane
