@@ -4,10 +4,51 @@
 
 #include "cli/command.h"
 #include "corelane/device/device.h"
+#include "corelane/device/lease.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::cli {
 namespace {
+
+/// Limits that the device's text gives it; 0: none.
+Json capacity_of(const device::Device& dev) {
+  const auto& info = dev.info();
+  return {{"cores", info.cores.size()},
+          {"memory_limit", info.memory_limit},
+          {"memory_used", dev.memory().total()},
+          {"depth_limit", info.depth_limit}};
+}
+
+/// Residences of this process, and cores that others have by leases.
+Result<Json> holders_of(const device::Device& dev) {
+  Json held = Json::array();
+  for (const auto& holding : dev.holdings())
+    held.push_back({{"cores", holding.cores.to_string()},
+                    {"by", "residence"},
+                    {"exclusive", holding.residency == device::Residency::kExclusive},
+                    {"programs", holding.executables}});
+  CORELANE_ASSIGN(const auto leases,
+                  device::Lease::holders(dev.info().instance, dev.info().cores.size()));
+  for (const auto& lease : leases)
+    held.push_back(
+        {{"cores", std::to_string(lease.core)}, {"by", "lease"}, {"process", lease.process}});
+  return held;
+}
+
+std::string limit_text(std::size_t limit, std::string_view unit) {
+  return limit == 0 ? "no limit" : fmt::format("{} {}", limit, unit);
+}
+
+std::string holders_text(const Json& held) {
+  std::string text;
+  for (const auto& one : held) {
+    const bool lease = one["by"] == "lease";
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", one["cores"].get<std::string>(),
+                        lease ? "by process " + one["process"].get<std::string>()
+                              : fmt::format("for {} programs here", one["programs"].size()));
+  }
+  return text.empty() ? "nobody" : text;
+}
 
 Json describe(const device::Device& dev) {
   const auto& info = dev.info();
@@ -40,6 +81,8 @@ Result<int> run(const Global& global, const std::string& spec) {
     out["drivers"].push_back({{"kind", d.kind}, {"origin", d.origin}, {"examples", d.profiles}});
   CORELANE_ASSIGN(auto dev, device::open_device(spec));
   out["device"] = describe(*dev);
+  out["device"]["capacity"] = capacity_of(*dev);
+  CORELANE_ASSIGN(out["device"]["held"], holders_of(*dev));
   std::string text = "Drivers\n";
   for (const auto& d : out["drivers"]) {
     text += fmt::format("  {:<10} {}  e.g.", d["kind"].get<std::string>(),
@@ -54,6 +97,12 @@ Result<int> run(const Global& global, const std::string& spec) {
                   v["isa"].get<std::string>(), v["cores"].size(), v["health"].get<std::string>());
   for (const auto& [key, value] : v["capabilities"].items())
     if (value.get<bool>()) text += key + " ";
+  const auto& capacity = v["capacity"];
+  text += fmt::format("\n  memory  {} used, {}\n  line    {}\n  held    {}",
+                      capacity["memory_used"].get<std::size_t>(),
+                      limit_text(capacity["memory_limit"].get<std::size_t>(), "bytes at most"),
+                      limit_text(capacity["depth_limit"].get<std::size_t>(), "jobs at most"),
+                      holders_text(v["held"]));
   print(global, out, text + "\n");
   return kExitOk;
 }

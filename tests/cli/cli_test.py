@@ -2,6 +2,7 @@
 
 python cli_test.py BUILD/bin/corelane
 """
+import fcntl
 import json
 import struct
 import sys
@@ -30,6 +31,22 @@ class Cli(CliTest):
         out = json.loads(self.ok("devices", "--json",
                                  env={"CORELANE_DEVICE": "virtual:generic:5"}).stdout)
         self.assertEqual(len(out["device"]["cores"]), 5)
+
+    def test_devices_say_what_they_can_hold_and_who_holds_their_cores(self):
+        device, env = "null:generic:4?memory=64M&depth=8", {"CORELANE_RUN_DIR": str(self.path)}
+        out = json.loads(self.ok("devices", device, "--json", env=env).stdout)["device"]
+        self.assertEqual(out["capacity"], {"cores": 4, "memory_limit": 64 << 20, "memory_used": 0, "depth_limit": 8})
+        self.assertEqual(out["held"], [])
+        # As another process holds core 2 by a lease.
+        stem = "".join(c if c.isalnum() and c.isascii() or c in "-." else f"_{ord(c):02x}" for c in out["instance"])
+        with open(self.path / f"corelane-lease-{stem}-2.lock", "w") as lock:
+            lock.write("4711")
+            lock.flush()
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            out = json.loads(self.ok("devices", device, "--json", env=env).stdout)["device"]
+            self.assertEqual(out["held"], [{"by": "lease", "cores": "2", "process": "4711"}])
+            self.assertIn("held    2 by process 4711", self.ok("devices", device, env=env).stdout)
+        self.assertIn("held    nobody", self.ok("devices", device, env=env).stdout)
 
     def test_unknown_device_is_named_with_the_known_ones(self):
         result = run("devices", "nonsense:1")
