@@ -75,6 +75,16 @@ class CppExamples(Runs):
         self.assertIn("-- back: ", text)
         self.assertRegex(text, r"16 inferences, none lost; [1-9]\d* were run again")
 
+    def test_four_activations_share_the_constants_and_have_cores_of_their_own(self):
+        text = self.output_of(PROGRAMS / "four_activations", ORIENTATION, PAGE)
+        self.assertEqual(re.findall(r"turned by +(\d+): lies at +(\d+) degrees", text),
+                         2 * [(d, d) for d in ("0", "90", "180", "270")])
+        homes = re.findall(r"(?m)^cores ([\d,]+): (\d+) inferences", text)
+        self.assertEqual([n for _, n in homes], ["2"] * 4)
+        self.assertEqual(sorted(int(c) for cores, _ in homes for c in cores.split(",")), list(range(16)))
+        with_four, alone = re.search(r"constants: (\d+) KiB for 4 activations, (\d+) KiB", text).groups()
+        self.assertEqual(with_four, alone)
+
     def test_async_frames_come_in_the_order_of_the_clip_and_show_the_taxi_sign(self):
         text = self.example("session_async_frames", DETECTION, self.frames)
         self.assertEqual([int(n) for n in re.findall(r"^frame(\d+)\.png", text, re.M)], list(range(0, 250, 10)))
