@@ -1,12 +1,14 @@
 // The cost of inference sets. Erf calls the engine: submit + collect, and four in flight, against
 // OpenVINO in its faster setting of 1 and 2 streams. ReLU runs without the engine: against the
-// context below. A scripted device of 1 ms jobs: how near a set comes to the ideal rate.
+// context below. A scripted device of 1 ms jobs: how near a set comes to the ideal rate. Two
+// programs on one core: what a turn costs.
 #include <atomic>
 #include <functional>
 #include <memory>
 
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
+#include "corelane/runtime/activation.h"
 #include "corelane/runtime/inference_set.h"
 #include "openvino_rival.h"
 #include "tiny_model.h"
@@ -172,6 +174,64 @@ void against_ideal(const Settings& settings, Json& report) {
   }
 }
 
+/// Two programs that have one core in turn, each with four inferences in flight: what a turn costs,
+/// and what is left of the rate of the same two beside each other, where each job waits for a core.
+void turns(const Settings& settings, Json& report) {
+  device::OpenOptions open;
+  open.own_instance = true;
+  LoadOptions load;
+  load.on = take(device::open_device("virtual:generic:1", open));
+  load.cache = false;
+  const std::vector<Program> programs{
+      take(Program::load(as_byte_span(unary_model("Erf", kN)), load)),
+      take(Program::load(as_byte_span(unary_model("Relu", kN)), load))};
+  const auto rate_of = [&](const TurnGroup& group, std::vector<TurnFigures>& figures) {
+    std::vector<Activation> activations;
+    std::vector<std::vector<Context>> contexts;
+    for (const Program& program : programs) {
+      ActivateOptions how;
+      how.residency = device::Residency::kShared;
+      how.turns = group;
+      activations.push_back(take(Activation::create(program, how)));
+      contexts.emplace_back();
+      for (int i = 0; i < 4; ++i) contexts.back().push_back(take(activations.back().new_context()));
+    }
+    std::vector<double> rates;
+    for (int round = 0; round < settings.rounds; ++round)
+      rates.push_back(run_for(settings.block, 4, [&] {
+        std::vector<Inference> inferences;
+        for (auto& of_one : contexts)
+          for (Context& context : of_one) inferences.push_back(take(context.submit()));
+        for (Inference& one : inferences) check(one.wait());
+      }));
+    for (const Activation& each : activations) figures.push_back(each.figures().turn);
+    return median_of(rates);
+  };
+  std::vector<TurnFigures> figures, none;
+  const double beside = rate_of({}, none);
+  const double in_turn = rate_of(take(TurnGroup::create(load.on)), figures);
+  std::uint64_t switches = 0;
+  Duration total{}, longest{};
+  for (const TurnFigures& one : figures) {
+    switches += one.switches;
+    total += one.cost_total;
+    longest = std::max(longest, one.cost_longest);
+  }
+  const auto us = [](Duration time) {
+    return std::chrono::duration<double, std::micro>(time).count();
+  };
+  const double mean = switches == 0 ? 0 : us(total) / static_cast<double>(switches);
+  fmt::print(
+      stderr,
+      "a turn of two programs on one core: {:.2f} us (longest {:.0f}, {} turns); rate {:.3f} "
+      "of that beside each other\n",
+      mean, us(longest), switches, in_turn / beside);
+  report["turns"] = {{"cost_us", mean},
+                     {"longest_us", us(longest)},
+                     {"switches", switches},
+                     {"rate_of_beside", in_turn / beside}};
+}
+
 Json run(int argc, char** argv) {
   Settings settings;
   settings.rounds = std::stoi(argument(argc, argv, "--rounds", "41"));
@@ -180,6 +240,7 @@ Json run(int argc, char** argv) {
   against_openvino(settings, report["ratios"]);
   against_context(settings, report);
   against_ideal(settings, report);
+  turns(settings, report);
   return report;
 }
 
