@@ -15,6 +15,7 @@ enum class LockRank : std::uint16_t {
 
   // 2xx: dispatch.
   kCallbackThread = 210,  ///< Posted to under the lock of a device or a session.
+  kDeliveryRing = 220,    ///< One observer; waits on the clock.
 
   // 4xx: device.
   kFaultPlan = 401,      ///< A plan's random numbers.
@@ -23,7 +24,6 @@ enum class LockRank : std::uint16_t {
   kFenceWatcher = 411,   ///< The descriptors of all imported fences.
 
   // 5xx: lanes.
-  kLaneObserver = 505,     ///< One observer of a device; waits on the clock.
   kLaneExecutables = 510,  ///< LanedDevice: its executables.
   kLaneLeases = 515,       ///< LanedDevice: the leases of its cores.
   kLaneScheduler = 520,    ///< LaneScheduler: all jobs and cores of a device; waits on the clock.

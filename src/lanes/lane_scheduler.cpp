@@ -22,7 +22,7 @@ LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& optio
       event_driven_(event_driven),
       cores_(cores),
       notifier_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-notify", "device")),
-      observing_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-observ", "device")),
+      observing_(std::make_shared<dispatch::DeliveryThread>(clock_, "corelane-observ", "device")),
       table_(cores, event_driven, joins, options.depth_limit),
       workers_(cores, *clock_, spin_, [this](LaneWorkers::Worker& worker, Aftermath& after) {
         return start_worker(worker, after);
@@ -181,7 +181,7 @@ void LaneScheduler::wake(Aftermath& after) {
   for (const std::string& text : after.complaints) log::error("device", "{}", text);
   for (std::condition_variable* worker : after.woken) worker->notify_one();
   if (after.abandoned) abandoned_.notify_all();
-  for (const auto& arrangement : after.deliveries) deliver(arrangement);
+  for (const auto& [observer, when] : after.deliveries) observing_->arrange(observer, when);
   for (const auto& job : after.offered) job->changed.notify_all();
   for (const auto& job : after.released) job->changed.notify_all();
   for (const auto& job : after.completed) {
@@ -271,28 +271,7 @@ void LaneScheduler::remove_observer(const std::shared_ptr<ObserverRing>& observe
 }
 
 bool LaneScheduler::flush(const std::shared_ptr<ObserverRing>& observer, TimePoint until) {
-  if (observing_->is_current()) return false;
-  deliver_now(observer);
-  return observer->flush(*clock_, until);
-}
-
-/// Records wait a little for others on a real clock: a thread is woken for many of them.
-void LaneScheduler::deliver(const Aftermath::Arrangement& arrangement) {
-  constexpr Duration kSoon = std::chrono::milliseconds(5);
-  const auto& observer = arrangement.observer;
-  if (arrangement.delivery == ObserverRing::Delivery::kNow || clock_->is_virtual())
-    return deliver_now(observer);
-  clock_->call_at(clock_->now() + kSoon, [weak = weak_from_this(), observer] {
-    if (const auto alive = weak.lock()) alive->deliver_now(observer);
-  });
-}
-
-void LaneScheduler::deliver_now(const std::shared_ptr<ObserverRing>& observer) {
-  dispatch::CallbackThread::Job job = [observer] { observer->deliver(); };
-  if (const Status posted = observing_->post(job); !posted.ok()) {
-    observer->not_arranged();
-    log::error("device", "observers wait for a thread: {}", posted.to_string());
-  }
+  return observing_->flush(observer, until);
 }
 
 Status LaneScheduler::set_trace(std::size_t records_per_core) {

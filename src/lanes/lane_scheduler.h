@@ -10,6 +10,7 @@
 
 #include "base/sync.h"
 #include "dispatch/callback_thread.h"
+#include "dispatch/delivery_thread.h"
 #include "lanes/aftermath.h"
 #include "lanes/lane_table.h"
 #include "lanes/lane_workers.h"
@@ -117,8 +118,6 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void settle_elsewhere(Aftermath after);
   void wake(Aftermath& after);
   void report(Aftermath& after);
-  void deliver(const Aftermath::Arrangement& arrangement);
-  void deliver_now(const std::shared_ptr<ObserverRing>& observer);
   std::thread start_worker(LaneWorkers::Worker& worker, Aftermath& after);
 
   // lane_run.cpp: the threads that run jobs, and the calls of the engine.
@@ -136,7 +135,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   const bool event_driven_;
   const std::size_t cores_;
   const std::shared_ptr<dispatch::CallbackThread> notifier_;
-  const std::shared_ptr<dispatch::CallbackThread> observing_;  ///< Calls observers.
+  const std::shared_ptr<dispatch::DeliveryThread> observing_;  ///< Calls observers.
 
   mutable Mutex mutex_{LockRank::kLaneScheduler};
   LaneTable table_ CORELANE_GUARDED_BY(mutex_);

@@ -135,7 +135,7 @@ Result<std::shared_ptr<device::Observation>> LanedDevice::observe(device::Observ
                  "an observer of one in {} with a ring of {}; one_in is at least 1, the ring 1 to "
                  "{}",
                  options.one_in, options.ring, kMostWaiting);
-  auto ring = std::make_shared<ObserverRing>(std::move(options));
+  auto ring = std::make_shared<ObserverRing>(options);
   scheduler_->add_observer(ring);
   return std::make_shared<LanedObservation>(shared_from_this(), std::move(ring));
 }

@@ -31,14 +31,15 @@ struct Event {
 struct ObserverOptions {
   std::function<void(const Event&)> on_event;       ///< Empty: no events.
   std::function<void(const JobRecord&)> on_record;  ///< Empty: no records. Each within some 5 ms.
-  std::uint64_t queue = 0;   ///< Records of this queue (Queue::id()); 0: all.
-  std::uint32_t one_in = 1;  ///< Of its records the first of each n.
+  std::uint64_t queue = 0;    ///< Records of this queue (Queue::id()); 0: all.
+  std::uint32_t one_in = 1;   ///< Of its records the first of each n.
+  bool group_events = false;  ///< Events wait for others, as records do; else they come at once.
   /// What may wait to be delivered, events and records; 1 to 2^20. What comes while so many wait is
   /// dropped and counted.
   std::size_t ring = 1024;
 };
 
-/// A subscription; ends with the last reference to it. Keeps the device alive. Any thread.
+/// A subscription; ends with the last reference to it. That of a device keeps it alive. Any thread.
 class CORELANE_API Observation {
  public:
   /// Nothing is delivered from here on: waits for the end of a call that runs, unless it is made in
@@ -47,7 +48,7 @@ class CORELANE_API Observation {
   /// Events and records that were dropped because the ring was full.
   virtual std::uint64_t dropped() const = 0;
   /// Waits until what has happened before is delivered; false when `until` came first, and in a
-  /// call of this device's observers.
+  /// call of an observer of the same device or set.
   virtual bool flush(TimePoint until = kNever) = 0;
 };
 

@@ -40,12 +40,23 @@ TEST(ObserverRing, OrderIsKeptBetweenEventsAndRecords) {
   EXPECT_EQ(ring.note(record(4)), Delivery::kSoon);
 }
 
+TEST(ObserverRing, EventsWaitForOthersOnRequest) {
+  Notes notes;
+  auto options = notes.options();
+  options.group_events = true;
+  ObserverRing ring(options);
+  EXPECT_EQ(ring.note(device::Event{}), Delivery::kSoon);
+  EXPECT_EQ(ring.note(record(1)), Delivery::kNone);
+  ring.deliver();
+  EXPECT_THAT(notes.ids, ElementsAre(0, 1));
+}
+
 TEST(ObserverRing, FilterAndSampleArePerObserver) {
   Notes notes;
   auto options = notes.options();
   options.queue = 7;
   options.one_in = 3;
-  ObserverRing ring(std::move(options));
+  ObserverRing ring(options);
   for (std::uint64_t id = 1; id <= 20; ++id) ring.note(record(id, id % 2 == 0 ? 7 : 1));
   ring.deliver();
   // Of 2, 4, ..., 20 the first, fourth, ...
@@ -57,7 +68,7 @@ TEST(ObserverRing, WhatComesWhileItIsFullIsDroppedAndCounted) {
   Notes notes;
   auto options = notes.options();
   options.ring = 4;
-  ObserverRing ring(std::move(options));
+  ObserverRing ring(options);
   EXPECT_EQ(ring.note(record(1)), Delivery::kSoon);
   // Half of it is full: no more waiting for others.
   EXPECT_EQ(ring.note(record(2)), Delivery::kNow);
@@ -84,7 +95,7 @@ TEST(ObserverRing, WhatIsNotWantedIsNotKept) {
   Notes notes;
   auto options = notes.options();
   options.on_event = nullptr;
-  ObserverRing ring(std::move(options));
+  ObserverRing ring(options);
   EXPECT_EQ(ring.note(device::Event{}), Delivery::kNone);
   ring.deliver();
   EXPECT_THAT(notes.ids, IsEmpty());
@@ -96,7 +107,7 @@ TEST(ObserverRing, AThrowingObserverGetsTheRest) {
   options.on_record = [&](const device::JobRecord&) {
     if (++calls == 1) throw std::runtime_error("no");
   };
-  ObserverRing ring(std::move(options));
+  ObserverRing ring(options);
   ring.note(record(1));
   ring.note(record(2));
   ring.deliver();
