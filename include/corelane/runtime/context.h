@@ -12,6 +12,7 @@
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
 #include "corelane/device/figures.h"
+#include "corelane/runtime/run_times.h"
 #include "corelane/tensor/convert.h"
 #include "corelane/tensor/desc.h"
 
@@ -38,11 +39,6 @@ struct RunOptions {
   bool direct_user_memory = false;  ///< See device::Submission.
 };
 
-/// Where the time of one inference went. `device` is end - start on the core.
-struct RunTimes {
-  Duration copy_in{}, queue{}, device{}, copy_out{};
-};
-
 /// One submitted inference. Dropping it does not cancel the work.
 class CORELANE_API Inference {
  public:
@@ -63,6 +59,8 @@ class CORELANE_API Inference {
   device::JobRecord record() const;
   /// Where the time went; zeros before it is done.
   RunTimes times() const;
+  /// When it got where; those of the outputs are there once it is done.
+  RunStamps stamps() const;
 
  private:
   friend class Context;
@@ -133,6 +131,8 @@ class CORELANE_API Context {
   device::JobRecord record() const;
   /// Where the time of the last run went.
   RunTimes times() const;
+  /// When the last run got where.
+  RunStamps stamps() const;
   /// Time of each layer in the last run. kUnsupported without LoadOptions::profile_layers.
   Result<std::vector<device::LayerTime>> layer_times() const;
   /// Bytes that this context holds: its share of activations, and its buffers.

@@ -63,6 +63,8 @@ device::JobRecord Context::record() const { return state().record(); }
 
 RunTimes Context::times() const { return state().times(); }
 
+RunStamps Context::stamps() const { return state().stamps(); }
+
 Result<std::vector<device::LayerTime>> Context::layer_times() const {
   return state().layer_times();
 }
@@ -104,18 +106,21 @@ bool ContextState::reaches_outside(const device::Submission& job) const {
 }
 
 /// Into own memory, which nothing else uses: no job is pending.
-Status ContextState::copy_in(Duration& spent) {
-  const TimePoint start = program_->device->clock()->now();
+Status ContextState::copy_in(TimePoint begin) {
+  bool any = false;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const Slot& slot = inputs_[i];
     if (slot.mode != SlotMode::kConverted) continue;
+    any = true;
     CORELANE_ASSIGN(const device::TensorRef own, own_input(i));
     const MutableTensorView to{own.data,  own.size, entry_.executable->inputs()[i].dtype,
                                own.shape, {},       {}};
     if (const Status status = convert(slot.view, to, slot.convert); !status.ok())
       return status.wrap(fmt::format("input '{}'", input_desc(i).name));
   }
-  spent = program_->device->clock()->now() - start;
+  if (!any) return {};
+  stamps_.copy_in = begin;
+  stamps_.copied_in = program_->device->clock()->now();
   return {};
 }
 
@@ -145,7 +150,7 @@ Status ContextState::run(const RunOptions& options) {
   job_.cores = cores_of(options);
   job_.priority = options.priority;
   job_.tag = options.tag;
-  copy_in_ = copy_out_ = {};
+  stamps_ = {};
   // The call lock is held, so `job_` and `record_` are this call's.
   Status status = program_->queue->run(job_, &record_);
   has_result_ = status.ok();
@@ -166,12 +171,14 @@ Status ContextState::enter_activation(const RunOptions& options, device::Submiss
 Status ContextState::run_slowly(const RunOptions& options) {
   CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
-  device::Submission job = submission(options, clock->now());
-  copy_in_ = copy_out_ = {};
+  stamps_ = {};
+  stamps_.enqueued = clock->now();
+  device::Submission job = submission(options, stamps_.enqueued);
   if (converts_) {
     Status prepared = wait_for(job.wait, job.deadline);
+    const TimePoint begin = job.wait.empty() ? stamps_.enqueued : clock->now();
     job.wait.clear();
-    if (prepared.ok()) prepared = copy_in(copy_in_);
+    if (prepared.ok()) prepared = copy_in(begin);
     if (!prepared.ok()) {
       // As the device does for a job that fails, so that no waiter is left behind.
       signal_all(job.signal, prepared);
@@ -201,9 +208,9 @@ Status ContextState::run_slowly(const RunOptions& options) {
   }
   turn.end(record_);
   if (status.ok() && !copies.empty()) {
-    const TimePoint start = clock->now();
+    stamps_.copy_out = clock->now();
     status = runtime::copy_out(*bindings_, copies);
-    copy_out_ = clock->now() - start;
+    stamps_.copied_out = clock->now();
   }
   has_result_ = status.ok();
   signal_all(signal, status);
@@ -221,9 +228,10 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   auto inference = std::make_shared<InferenceState>();
-  device::Submission job = submission(options, clock->now());
+  stamps_ = {};
+  stamps_.enqueued = clock->now();
+  device::Submission job = submission(options, stamps_.enqueued);
   has_result_ = false;
-  copy_in_ = copy_out_ = {};
   if (converts_) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (job.wait.empty() || inputs_[i].mode != SlotMode::kConverted) continue;
@@ -233,7 +241,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
           "fence; bind it in the program's own form ({}), or use run()",
           input_desc(i).name, input_desc(i).to_string());
     }
-    CORELANE_TRY(copy_in(copy_in_));
+    CORELANE_TRY(copy_in(stamps_.enqueued));
     if (std::vector<OutputCopy> copies = output_copies(); !copies.empty()) {
       inference->conversion = std::make_shared<OutputConversion>(
           clock, bindings_, std::move(copies), std::move(job.signal));
@@ -245,7 +253,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   CORELANE_ASSIGN(inference->completion, program_->queue->submit(job));
   // From here on the job runs: nothing below may fail.
   pending_outside_ = reaches_outside(job);
-  inference->copy_in = copy_in_;
+  inference->stamps = stamps_;
   pending_ = inference->completion;
   pending_conversion_ = inference->conversion;
   inference->context = std::move(self);
@@ -265,12 +273,19 @@ device::JobRecord ContextState::record() const {
   return pending_ != nullptr ? pending_->record() : record_;
 }
 
+RunStamps ContextState::last_stamps() const {
+  return runtime::stamps_of(stamps_, pending_conversion_.get());
+}
+
 RunTimes ContextState::times() const {
   const CallLock call(*this);
   if (!call) return {};
-  const bool open = pending_conversion_ != nullptr && pending_conversion_->finished();
-  return runtime::run_times(pending_ != nullptr ? pending_->record() : record_, copy_in_,
-                            open ? pending_conversion_->spent() : copy_out_);
+  return runtime::run_times(pending_ != nullptr ? pending_->record() : record_, last_stamps());
+}
+
+RunStamps ContextState::stamps() const {
+  const CallLock call(*this);
+  return call ? last_stamps() : RunStamps{};
 }
 
 Result<std::vector<device::LayerTime>> ContextState::layer_times() {

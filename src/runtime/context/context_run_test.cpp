@@ -144,6 +144,33 @@ TEST(ContextSubmit, ConvertedOutputsAreWrittenBeforeTheCompletion) {
   EXPECT_EQ(late, 1);
 }
 
+TEST(ContextSubmit, StampsSayWhenAnInferenceGotWhere) {
+  FakeSetup setup(held(Shape{2}));
+  VirtualClock& time = *setup.device->time;
+  Context context = setup.program.new_context().value();
+  const std::array<std::int8_t, 2> x{1, 2};
+  std::array<std::int32_t, 2> y{};
+  ASSERT_TRUE(context.bind_input(0, TensorView{x.data(), 2, DType::kI8, Shape{2}, {}, {}}).ok());
+  ASSERT_TRUE(
+      context.bind_output(0, MutableTensorView{y.data(), 8, DType::kI32, Shape{2}, {}, {}}).ok());
+  time.advance(3us);
+  Inference inference = context.submit().value();
+  EXPECT_EQ(inference.stamps().copy_out, TimePoint{}) << "not there yet";
+  time.advance(9us);
+  setup.device->finish_next();
+  for (const RunStamps& stamps : {inference.stamps(), context.stamps()}) {
+    EXPECT_EQ(stamps.enqueued, TimePoint(3us));
+    EXPECT_EQ(stamps.copy_in, TimePoint(3us));
+    EXPECT_EQ(stamps.copied_in, TimePoint(3us));
+    EXPECT_EQ(stamps.copy_out, TimePoint(12us));
+    EXPECT_EQ(stamps.copied_out, TimePoint(12us));
+  }
+  ASSERT_TRUE(context.unbind_input(0).ok() && context.unbind_output(0).ok());
+  ASSERT_TRUE(context.submit());
+  EXPECT_EQ(context.stamps().enqueued, TimePoint(12us));
+  EXPECT_EQ(context.stamps().copied_in, TimePoint{}) << "nothing is converted";
+}
+
 TEST(ContextSubmit, FailedJobWritesNothingToConvertedOutputs) {
   FakeSetup setup(held(Shape{1}));
   Context context = setup.program.new_context().value();

@@ -7,6 +7,7 @@
 
 #include "base/leaked.h"
 #include "runtime/activation/activation_state.h"
+#include "runtime/context/inference_state.h"
 #include "runtime/program/program_state.h"
 #include "runtime/program/shape_choice.h"
 
@@ -124,7 +125,7 @@ Status ContextState::take_pending() {
   const Status status =
       pending_conversion_ != nullptr ? pending_conversion_->status() : pending_->status();
   has_result_ = status.ok();
-  copy_out_ = pending_conversion_ != nullptr ? pending_conversion_->spent() : Duration{};
+  stamps_ = runtime::stamps_of(stamps_, pending_conversion_.get());
   pending_.reset();
   pending_conversion_.reset();
   if (released) return {};

@@ -56,6 +56,7 @@ struct ContextState {
 
   device::JobRecord record() const;
   RunTimes times() const;
+  RunStamps stamps() const;
   Result<std::vector<device::LayerTime>> layer_times();
   device::MemoryFigures memory() const;
 
@@ -114,7 +115,10 @@ struct ContextState {
 
   // context_run.cpp
   Status not_ready() const;
-  Status copy_in(Duration& spent);
+  /// It begins now; stamps both ends where an input is converted.
+  Status copy_in(TimePoint begin);
+  /// Of the last run, as far as it got.
+  RunStamps last_stamps() const;
   std::vector<runtime::OutputCopy> output_copies() const;
   const device::CoreSet& cores_of(const RunOptions& options) const;
   device::Submission submission(const RunOptions& options, TimePoint now) const;
@@ -146,8 +150,7 @@ struct ContextState {
   bool pending_outside_ = false;  ///< It uses memory of the caller without a shield.
   bool has_result_ = false;
   device::JobRecord record_;
-  Duration copy_in_{};
-  Duration copy_out_{};
+  RunStamps stamps_;
 };
 
 }  // namespace corelane

@@ -58,9 +58,12 @@ device::JobRecord Inference::record() const {
 
 RunTimes Inference::times() const {
   if (state_ == nullptr) return {};
-  return runtime::run_times(
-      state_->completion->record(), state_->copy_in,
-      state_->conversion != nullptr ? state_->conversion->spent() : Duration{});
+  return runtime::run_times(state_->completion->record(), stamps());
+}
+
+RunStamps Inference::stamps() const {
+  return state_ == nullptr ? RunStamps{}
+                           : runtime::stamps_of(state_->stamps, state_->conversion.get());
 }
 
 }  // namespace corelane

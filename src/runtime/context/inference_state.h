@@ -1,6 +1,7 @@
 /// One submitted inference: the device's completion, and the conversion of outputs after it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "corelane/base/clock.h"
@@ -15,14 +16,27 @@ struct InferenceState {
   std::shared_ptr<ContextState> context;
   std::shared_ptr<device::Completion> completion;
   std::shared_ptr<runtime::OutputConversion> conversion;  ///< Null where no output is converted.
-  Duration copy_in{};
+  RunStamps stamps;  ///< Until it was submitted; see stamps_of().
 };
 
 namespace runtime {
 
+/// With those of the outputs, once they are converted; `conversion` may be null.
+inline RunStamps stamps_of(RunStamps stamps, const OutputConversion* conversion) {
+  if (conversion != nullptr && conversion->finished()) {
+    stamps.copy_out = conversion->began();
+    stamps.copied_out = conversion->ended();
+  }
+  return stamps;
+}
+
 /// Queue and device time of a record; zeros where the job never started.
-inline RunTimes run_times(const device::JobRecord& record, Duration copy_in, Duration copy_out) {
-  RunTimes times{copy_in, {}, {}, copy_out};
+inline RunTimes run_times(const device::JobRecord& record, const RunStamps& stamps) {
+  const auto spent = [](TimePoint begin, TimePoint end) {
+    return std::max(end - begin, Duration{});
+  };
+  RunTimes times{
+      spent(stamps.copy_in, stamps.copied_in), {}, {}, spent(stamps.copy_out, stamps.copied_out)};
   if (record.core_bits != 0) {
     times.queue = record.started - record.queued;
     times.device = record.ended - record.started;

@@ -53,9 +53,9 @@ OutputConversion::OutputConversion(const std::shared_ptr<Clock>& clock,
 void OutputConversion::run(device::Completion& completion) {
   Status status = completion.status();
   if (status.ok()) {
-    const TimePoint start = clock_->now();
+    began_ = clock_->now();
     status = copy_out(*bindings_, copies_);
-    spent_ = clock_->now() - start;
+    ended_ = clock_->now();
   }
   // These may be the last references to bindings and buffers: they are freed after the callbacks,
   // which may start the next inference.

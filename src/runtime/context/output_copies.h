@@ -43,8 +43,9 @@ class OutputConversion {
   bool wait(TimePoint until) { return finished_.wait(until); }
   /// kWrongState while not finished.
   Status status() const;
-  /// The time that the conversion took; 0 while not finished.
-  Duration spent() const { return finished() ? spent_ : Duration{}; }
+  /// When the outputs were converted. Only once it is finished; TimePoint{} where they were not.
+  TimePoint began() const noexcept { return began_; }
+  TimePoint ended() const noexcept { return ended_; }
   /// Calls `f` when finished, at once if it is.
   void on_finished(std::function<void(const Status&)> f);
 
@@ -52,7 +53,8 @@ class OutputConversion {
   const std::shared_ptr<Clock> clock_;
   std::shared_ptr<device::Bindings> bindings_;  ///< Null when finished.
   std::vector<OutputCopy> copies_;
-  Duration spent_{};  ///< Written before it is finished, and the same from then on.
+  TimePoint began_{};  ///< Both are written before it is finished, and the same from then on.
+  TimePoint ended_{};
   device::Fence finished_;
 };
 
