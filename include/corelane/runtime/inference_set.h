@@ -12,7 +12,8 @@
 /// Each handle is available, held by a user, in flight, or completed, and the four counts always
 /// add up to all of them. A failed inference is collected like any other; its status says why.
 ///
-/// The set has no threads and no queue of its own: what is submitted waits in the device.
+/// The set has no queue of its own, and no thread unless it is observed: what is submitted waits in
+/// the device.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +32,16 @@
 #include "corelane/device/core_set.h"
 #include "corelane/runtime/activation.h"
 #include "corelane/runtime/context.h"
+#include "corelane/runtime/set_record.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane {
 
 class Program;
 
+namespace device {
+class Observation;
+}
 namespace runtime {
 class SetCore;
 }
@@ -172,6 +177,10 @@ class CORELANE_API InferenceSet {
   void shutdown();
   /// A snapshot.
   SetFigures figures() const;
+  /// Tells of each inference that is collected, until the subscription goes: any number of
+  /// observers, none of which takes anything from another. It may outlive the set. kInvalidArgument
+  /// (no function, one_in, ring), kIo where the system gives no thread.
+  Result<std::shared_ptr<device::Observation>> observe(SetObserverOptions options);
 
  private:
   struct Owner;

@@ -1,5 +1,6 @@
 #include "corelane/runtime/inference_set.h"
 
+#include "corelane/device/observer.h"
 #include "runtime/set/set_core.h"
 
 namespace corelane {
@@ -97,6 +98,11 @@ void InferenceSet::shutdown() {
 
 SetFigures InferenceSet::figures() const {
   return owner_ != nullptr ? owner_->core->figures() : SetFigures{};
+}
+
+Result<std::shared_ptr<device::Observation>> InferenceSet::observe(SetObserverOptions options) {
+  if (owner_ == nullptr) return error(no_set());
+  return owner_->core->observe(std::move(options));
 }
 
 }  // namespace corelane

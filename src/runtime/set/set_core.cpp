@@ -86,6 +86,7 @@ SetCore::SetCore(const Program& program, SetOptions options)
       options_(std::move(options)),
       clock_(program.device()->clock()),
       process_(fork_count()),
+      records_(std::make_shared<SetRecords>(clock_)),
       table_(options_.size * options_.activations, options_.in_order),
       items_(options_.size * options_.activations) {}
 
@@ -151,6 +152,8 @@ Result<SetHandle> SetCore::acquire(TimePoint until) {
 Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback done) {
   CORELANE_TRY(check(handle));
   const std::size_t index = handle.index();
+  const bool observed = records_->on();
+  const TimePoint now = observed ? clock_->now() : TimePoint{};
   {
     const MutexLock lock(mutex_);
     note_user();
@@ -163,6 +166,14 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     item.cancelled = false;
     item.done.swap(done);
     item.status = error(Code::kWrongState, "inference {} is in flight", id);
+    item.observed = observed;
+    if (observed) {
+      item.record = {};
+      item.record.id = id;
+      item.record.handle = index;
+      item.record.in_flight = table_.figures().in_flight;
+      item.record.submitted = now;
+    }
   }
   const Status refused = start(index);
   if (refused.ok()) return {};
@@ -259,6 +270,10 @@ void SetCore::finished(std::size_t index, const Status& status) {
     ++item.attempts;
     if (!status.ok()) item.failures.push_back(status);
     std::swap(attempt, item.inference);
+    if (item.observed) {
+      item.record.job = attempt.record();
+      item.record.run = attempt.stamps();
+    }
     again = may_retry(item, status);
     parked = park(item, status);
   }
@@ -280,10 +295,12 @@ Status SetCore::summary(const Item& item) const {
 }
 
 void SetCore::conclude(std::size_t index, const Status& status) {
+  const TimePoint now = records_->on() ? clock_->now() : TimePoint{};
   {
     const MutexLock lock(mutex_);
     Item& item = items_[index];
     item.status = status.ok() ? Status() : summary(item);
+    if (item.observed) item.record.completed = now;
     table_.complete(index);
     completions_.fetch_add(1, std::memory_order_release);
     collect_for_callbacks(index);
@@ -321,6 +338,7 @@ void SetCore::deliver() {
       delivering_ = true;
       next = std::move(deliveries_.front());
       deliveries_.pop_front();
+      note_collected(next.second.index());
     }
     run_callback("runtime", "a callback of an inference set", next.first, next.second);
     const MutexLock lock(mutex_);
@@ -380,6 +398,7 @@ Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint un
                      table_.figures().in_flight, table_.figures().held, table_.figures().available);
       in_time = clock_->wait_until(lock.native(), completed_, until);
     }
+    note_collected(*found);
     collect_for_callbacks(std::nullopt);
     update_fd();
     completed_.notify_all();  // Another one may be the next in order; this one's id may be gone.
@@ -444,6 +463,24 @@ void SetCore::shutdown() {
   }
   for (Inference& one : attempts) one.cancel();
   for (const std::size_t index : parked) conclude(index, ended());
+}
+
+Result<std::shared_ptr<device::Observation>> SetCore::observe(SetObserverOptions options) {
+  CORELANE_TRY(check_process());
+  {
+    const MutexLock lock(mutex_);
+    if (ended_) return error(ended());
+  }
+  return records_->observe(std::move(options));
+}
+
+void SetCore::note_collected(std::size_t index) {
+  Item& item = items_[index];
+  if (!std::exchange(item.observed, false)) return;
+  item.record.attempts = item.attempts;
+  item.record.code = item.status.code();
+  item.record.collected = clock_->now();
+  records_->note(item.record);
 }
 
 SetFigures SetCore::figures() const {

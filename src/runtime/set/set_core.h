@@ -17,6 +17,7 @@
 #include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
 #include "device/unique_fd.h"
+#include "runtime/set/set_records.h"
 #include "runtime/set/set_table.h"
 
 namespace corelane::device {
@@ -41,6 +42,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   bool drain(TimePoint until);
   void shutdown();
   SetFigures figures() const;
+  Result<std::shared_ptr<device::Observation>> observe(SetObserverOptions options);
 
   Context context(std::size_t index) const { return items_[index].context; }
   std::uint64_t id(std::size_t index) const;
@@ -61,6 +63,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     bool cancelled = false;
     SetCallback done;
     Status status;
+    bool observed = false;  ///< Since its submission.
+    SetRecord record;       ///< Where it is observed.
   };
   using Delivery = std::pair<SetCallback, SetHandle>;
 
@@ -95,6 +99,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   void deliver();
   /// Takes out what has completed and goes to a callback; `index` has just completed, or nobody.
   void collect_for_callbacks(std::optional<std::size_t> index) CORELANE_REQUIRES(mutex_);
+  /// Its record, where it is observed, goes to the observers.
+  void note_collected(std::size_t index) CORELANE_REQUIRES(mutex_);
   /// After each change of what can be collected.
   void update_fd() CORELANE_REQUIRES(mutex_);
   void note_user() CORELANE_REQUIRES(mutex_);
@@ -106,6 +112,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   const SetOptions options_;
   const std::shared_ptr<Clock> clock_;
   const std::uint64_t process_;
+  const std::shared_ptr<SetRecords> records_;
   mutable Mutex mutex_{LockRank::kInferenceSet};
   std::condition_variable available_;  ///< A handle is, or the set has ended.
   std::condition_variable completed_;  ///< A handle is, or its id is gone, or the set has ended.
