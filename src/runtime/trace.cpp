@@ -33,12 +33,15 @@ Json arguments(const device::JobRecord& r) {
           {"bytes_out", r.bytes_out}};
 }
 
+/// What a job is shown as.
+std::string name_of(const TraceSpan& span) { return span.label.empty() ? "job" : span.label; }
+
 /// The bars of one job: one on each of its cores.
 void add_bars(Json& events, const TraceSpan& span, TimePoint origin, std::size_t cores) {
   const device::JobRecord& r = span.record;
   for (std::size_t core = 0; core < cores; ++core) {
     if (((r.core_bits >> core) & 1U) == 0) continue;
-    events.push_back({{"name", span.label.empty() ? "job" : span.label},
+    events.push_back({{"name", name_of(span)},
                       {"cat", "run"},
                       {"ph", "X"},
                       {"pid", kProcess},
@@ -49,22 +52,37 @@ void add_bars(Json& events, const TraceSpan& span, TimePoint origin, std::size_t
   }
 }
 
-/// The time in the queue: an async pair, so that waiting jobs may overlap.
+/// An async pair, so that those of several jobs may overlap.
+void add_pair(Json& events, const std::string& name, const char* category, std::uint64_t id,
+              Duration begin, Duration end, Json args) {
+  Json event = {
+      {"name", name}, {"cat", category},          {"ph", "b"}, {"id", id}, {"pid", kProcess},
+      {"tid", 0},     {"ts", microseconds(begin)}};
+  Json last = event;
+  if (!args.empty()) event["args"] = std::move(args);
+  events.push_back(std::move(event));
+  last["ph"] = "e";
+  last["ts"] = microseconds(end);
+  events.push_back(std::move(last));
+}
+
+/// The time in the queue.
 void add_wait(Json& events, const TraceSpan& span, TimePoint origin) {
   const device::JobRecord& r = span.record;
-  const auto event = [&](const char* phase, TimePoint at) {
-    Json e = {{"name", (span.label.empty() ? "job" : span.label) + " queued"},
-              {"cat", "queue"},
-              {"ph", phase},
-              {"id", r.id},
-              {"pid", kProcess},
-              {"tid", 0},
-              {"ts", microseconds(at - origin)}};
-    if (phase[0] == 'b') e["args"] = {{"queue_depth", r.queue_depth}, {"tag", r.tag}};
-    events.push_back(std::move(e));
+  add_pair(events, name_of(span) + " queued", "queue", r.id, r.queued - origin,
+           (ran(r) ? r.started : r.ended) - origin,
+           {{"queue_depth", r.queue_depth}, {"tag", r.tag}});
+}
+
+/// The conversions; a stamp that is not there is the clock's zero.
+void add_host(Json& events, const TraceSpan& span, TimePoint origin) {
+  const auto add = [&](const char* what, TimePoint begin, TimePoint end) {
+    if (begin != TimePoint{} && begin <= end)
+      add_pair(events, name_of(span) + what, "host", span.record.id, begin - origin, end - origin,
+               {});
   };
-  event("b", r.queued);
-  event("e", ran(r) ? r.started : r.ended);
+  add(" copy in", span.host.copy_in, span.host.copied_in);
+  add(" copy out", span.host.copy_out, span.host.copied_out);
 }
 
 /// Escapes of a label value in the text exposition format: backslash, quote, line end.
@@ -92,7 +110,10 @@ std::string chrome_trace(const device::DeviceInfo& info, std::span<const TraceSp
   // Times count from the first event: a clock since boot would leave the viewer with an empty
   // start.
   TimePoint origin = kNever;
-  for (const TraceSpan& s : sorted) origin = std::min({origin, s.record.queued, start(s)});
+  for (const TraceSpan& s : sorted) {
+    origin = std::min({origin, s.record.queued, start(s)});
+    if (s.host.copy_in != TimePoint{}) origin = std::min(origin, s.host.copy_in);
+  }
 
   Json events = Json::array();
   events.push_back(metadata("process_name", 0, info.instance));
@@ -100,6 +121,7 @@ std::string chrome_trace(const device::DeviceInfo& info, std::span<const TraceSp
     events.push_back(metadata("thread_name", static_cast<int>(i), info.cores[i].name));
   for (const TraceSpan& span : sorted) {
     add_wait(events, span, origin);
+    add_host(events, span, origin);
     add_bars(events, span, origin, info.cores.size());
   }
   const Json trace = {{"traceEvents", std::move(events)},

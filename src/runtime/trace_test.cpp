@@ -60,6 +60,19 @@ TEST(ChromeTrace, WaitingIsAnAsyncPairThatEndsAtTheStart) {
   EXPECT_EQ(of_phase(trace, "e")[0]["ts"], 5.0);
 }
 
+TEST(ChromeTrace, ConversionsOnTheHostAreShownWhereThereAreAny) {
+  TraceSpan span{job(7, 1, 10us, 15us, 19us), "det"};
+  span.host.enqueued = span.host.copy_in = TimePoint(1s + 4us);
+  span.host.copied_in = TimePoint(1s + 9us);
+  const Json trace = Json::parse(chrome_trace(three_cores(), std::vector{span}));
+  const auto begins = of_phase(trace, "b");
+  ASSERT_EQ(begins.size(), 2U);
+  EXPECT_EQ(begins[0]["ts"], 6.0) << "queued, from the first stamp";
+  EXPECT_EQ(begins[1]["name"], "det copy in");
+  EXPECT_EQ(begins[1]["ts"], 0.0);
+  EXPECT_EQ(of_phase(trace, "e")[1]["ts"], 5.0);
+}
+
 TEST(ChromeTrace, AJobThatNeverStartedHasNoBar) {
   auto never = job(7, 0, 0us, 0us, 9us);
   never.code = Code::kCancelled;

@@ -8,6 +8,7 @@
 #include "corelane/base/api.h"
 #include "corelane/base/status.h"
 #include "corelane/device/device.h"
+#include "corelane/runtime/run_times.h"
 
 namespace corelane {
 
@@ -15,10 +16,11 @@ namespace corelane {
 struct TraceSpan {
   device::JobRecord record;
   std::string label;  ///< Model name; falls back to "job".
+  RunStamps host{};   ///< Its conversions, shown where it has them.
 };
 
 /// Chrome trace JSON (also read by Perfetto): one track per core, spans sorted by start, nested
-/// "queued" arrows as async events. Times in us from the first record.
+/// "queued" arrows and conversions on the host as async events. Times in us from the first stamp.
 /// Format: the Trace Event Format document of the Chromium project.
 CORELANE_API std::string chrome_trace(const device::DeviceInfo& info,
                                       std::span<const TraceSpan> spans);
