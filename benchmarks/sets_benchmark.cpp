@@ -1,15 +1,19 @@
 // The cost of inference sets. Erf calls the engine: submit + collect, and four in flight, against
 // OpenVINO in its faster setting of 1 and 2 streams. ReLU runs without the engine: against the
 // context below. A scripted device of 1 ms jobs: how near a set comes to the ideal rate. Two
-// programs on one core: what a turn costs.
+// programs on one core: what a turn costs. Jobs of 100 us: what records and a merged log cost.
+#include <time.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
 
 #include "corelane/device/device.h"
+#include "corelane/device/observer.h"
 #include "corelane/device/registry.h"
 #include "corelane/runtime/activation.h"
 #include "corelane/runtime/inference_set.h"
+#include "corelane/runtime/merged_log.h"
 #include "openvino_rival.h"
 #include "tiny_model.h"
 
@@ -232,6 +236,139 @@ void turns(const Settings& settings, Json& report) {
                      {"rate_of_beside", in_turn / beside}};
 }
 
+/// Keeps four in flight, on handles with memory of their own.
+double four_in_flight(InferenceSet& set, Duration block) {
+  const auto collect = [&] {
+    const SetHandle done = take(set.collect());
+    check(done.status());
+    check(set.release(done));
+  };
+  for (int i = 0; i < 4; ++i) check(set.submit(take(set.acquire())));
+  const double calls = run_for(block, 1, [&] {
+    collect();
+    check(set.submit(take(set.acquire())));
+  });
+  for (int i = 0; i < 4; ++i) collect();
+  return calls + 4;
+}
+
+/// An Erf that takes some 100 us of a processor.
+Program job_of_100us() {
+  const auto load = [](std::uint64_t elements) {
+    LoadOptions options;
+    options.cache = false;
+    return take(Program::load(as_byte_span(unary_model("Erf", elements)), options));
+  };
+  const auto seconds_of = [](const Program& program) {
+    Context context = take(program.new_context());
+    std::vector<double> times;
+    for (int i = 0; i < 51; ++i) {
+      const TimePoint begin = real_clock()->now();
+      check(context.run());
+      times.push_back(std::chrono::duration<double>(real_clock()->now() - begin).count());
+    }
+    return median_of(times);
+  };
+  constexpr std::uint64_t kFirst = 65536;
+  const double share = 100e-6 / seconds_of(load(kFirst));
+  return load(static_cast<std::uint64_t>(static_cast<double>(kFirst) * share));
+}
+
+/// Notes the processor time of the process for each call, which a busy machine changes less.
+Contender metered(std::vector<double>& seconds, Contender one) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  return {one.name, [&seconds, now, run = std::move(one.run)](Duration block) {
+            const double begin = now();
+            const double calls = run(block);
+            seconds.push_back((now() - begin) / calls);
+            return calls;
+          }};
+}
+
+/// Of three contenders: the watched one, the one beside it, and its control.
+Json report_processor(const std::vector<double> (&seconds)[3]) {
+  const auto more = [&](std::size_t i) {
+    std::vector<double> each;
+    for (std::size_t k = 0; k < seconds[i].size(); ++k)
+      each.push_back((seconds[i][k] - seconds[1][k]) * 1e6);
+    return median_of(each);
+  };
+  fmt::print(stderr, "    processor time: {:.2f} us a job, {:+.2f} us watched (A/A {:+.2f})\n",
+             median_of(seconds[1]) * 1e6, more(0), more(2));
+  return {{"job_us", median_of(seconds[1]) * 1e6}, {"more_us", more(0)}, {"control_us", more(2)}};
+}
+
+/// What it costs to observe the records of a set that keeps all processors busy.
+void against_unobserved(Settings settings, Json& list) {
+  settings.block = std::chrono::milliseconds(20);
+  const Program program = job_of_100us();
+  InferenceSet sets[3];
+  for (InferenceSet& set : sets) set = take(InferenceSet::create(program, {.size = 4}));
+  std::uint64_t records = 0;
+  SetObserverOptions observer;
+  observer.on_record = [&](const SetRecord&) { ++records; };
+  const auto observation = take(sets[0].observe(std::move(observer)));
+  std::vector<Contender> contenders;
+  std::vector<double> seconds[3];
+  for (const char* name : {"observed", "not", "not'"}) {
+    const std::size_t i = contenders.size();
+    contenders.push_back(metered(seconds[i], {name, [&set = sets[i]](Duration block) {
+                                                return four_in_flight(set, block);
+                                              }}));
+  }
+  const Times times = measure(contenders, settings);
+  if (!observation->flush() || observation->dropped() != 0 || records == 0)
+    fail("records are lost");
+  list.push_back(report_ratio(
+      fmt::format("{:.0f} us jobs, four in flight: observed / not", median_of(times[1]) * 1e6),
+      ratio_of(times[0], times[1]), ratio_of(times[2], times[1]), 1.02, true));
+  list.back()["processor"] = report_processor(seconds);
+}
+
+/// Throughput of a device whose log is merged with the host's, against one whose log nobody reads.
+void against_uncaptured(Settings settings, Json& list) {
+  settings.block = std::chrono::milliseconds(20);
+  for (const int every : {10, 1}) {
+    std::vector<std::unique_ptr<OurSet>> sets;
+    std::shared_ptr<device::Device> captured;
+    for (int i = 0; i < 3; ++i) {
+      device::OpenOptions open;
+      open.own_instance = true;
+      LoadOptions load;
+      load.cache = false;
+      load.on =
+          take(device::open_device(fmt::format("null:generic:4?a=100us&log={}", every), open));
+      if (i == 0) captured = load.on;
+      const auto program = take(Program::load(as_byte_span(unary_model("Relu", kN)), load));
+      sets.push_back(std::make_unique<OurSet>(program, 8));
+    }
+    std::uint64_t lines = 0;
+    MergedLogOptions options;
+    options.window = std::chrono::milliseconds(100);
+    options.devices = {captured};
+    options.on_line = [&](const MergedLine&) { ++lines; };
+    const MergedLog merged = take(MergedLog::create(std::move(options)));
+    std::vector<Contender> contenders;
+    std::vector<double> seconds[3];
+    for (const char* name : {"captured", "not", "not'"}) {
+      const std::size_t k = contenders.size();
+      contenders.push_back(metered(seconds[k], {name, [set = sets[k].get()](Duration block) {
+                                                  return set->call_back(block, 8);
+                                                }}));
+    }
+    const Times times = measure(contenders, settings);
+    if (!merged.flush() || merged.dropped() != 0 || lines == 0) fail("lines are lost");
+    list.push_back(report_ratio(
+        fmt::format("100 us jobs, a log line each {}: throughput captured / not", every),
+        ratio_of(times[1], times[0]), ratio_of(times[1], times[2]), 0.97, false));
+    list.back()["processor"] = report_processor(seconds);
+  }
+}
+
 Json run(int argc, char** argv) {
   Settings settings;
   settings.rounds = std::stoi(argument(argc, argv, "--rounds", "41"));
@@ -241,6 +378,8 @@ Json run(int argc, char** argv) {
   against_context(settings, report);
   against_ideal(settings, report);
   turns(settings, report);
+  against_unobserved(settings, report["ratios"]);
+  against_uncaptured(settings, report["ratios"]);
   return report;
 }
 
