@@ -278,4 +278,33 @@ Status check_description(const ProgramDescription& d) {
   return check_operators(d);
 }
 
+Status check_parts(std::span<const ProgramDescription> parts) {
+  if (parts.empty() || parts.size() > format::kMaxParts) {
+    return error(Code::kInvalidArgument, "{} networks; 1 to {} are allowed", parts.size(),
+                 format::kMaxParts);
+  }
+  if (!has_parts(parts) && parts.size() == 1) return check_description(parts.front());
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string& name = parts[i].part;
+    if (name.empty()) {
+      return error(Code::kInvalidArgument,
+                   "network {} of {} has no name; in a file of several each has one", i,
+                   parts.size());
+    }
+    if (name.size() > format::kMaxPartName) {
+      return error(Code::kInvalidArgument,
+                   "the name of part {} has {} bytes; at most {} are allowed", i, name.size(),
+                   format::kMaxPartName);
+    }
+    if (!names.insert(name).second) {
+      return error(Code::kInvalidArgument, "two parts are named '{}'; each name is used once",
+                   name);
+    }
+    if (Status s = check_description(parts[i]); !s.ok())
+      return s.wrap(fmt::format("part '{}'", name));
+  }
+  return {};
+}
+
 }  // namespace corelane

@@ -2,6 +2,8 @@
 /// share. Private to this room.
 #pragma once
 
+#include <span>
+
 #include "corelane/base/status.h"
 #include "corelane/program/description.h"
 
@@ -10,5 +12,14 @@ namespace corelane {
 /// Ok when `d` is consistent, otherwise kInvalidArgument that names the entry, what it says and
 /// what is allowed. Rules: docs/formats/program-file.md, "What a description must satisfy".
 Status check_description(const ProgramDescription& d);
+
+/// check_description() of each part of a file, named in front, and the rules on their names: where
+/// there are several, each has one, and each is used once.
+Status check_parts(std::span<const ProgramDescription> parts);
+
+/// Whether a file with these descriptions is one of parts: its networks have names.
+inline bool has_parts(std::span<const ProgramDescription> parts) {
+  return !parts.empty() && !parts.front().part.empty();
+}
 
 }  // namespace corelane

@@ -20,7 +20,25 @@ class Decoder {
   explicit Decoder(std::size_t budget) : budget_(budget) {}
 
   Status decode(const schema::Program& p, DecodedHeader& out) {
-    ProgramDescription& d = out.description;
+    CORELANE_TRY(part(p, out));
+    if (p.parts() == nullptr) return {};
+    // Said before any of them is decoded.
+    if (p.parts()->size() >= format::kMaxParts) {
+      return error(Code::kMalformed, "{} parts; at most {} are allowed", p.parts()->size() + 1,
+                   format::kMaxParts);
+    }
+    for (const schema::Program* other : *p.parts()) {
+      if (!charge(8)) return overrun();
+      if (other->parts() != nullptr && other->parts()->size() != 0)
+        return error(Code::kMalformed, "part {} has parts itself", out.parts.size());
+      CORELANE_TRY(part(*other, out));
+    }
+    return {};
+  }
+
+ private:
+  Status part(const schema::Program& p, DecodedHeader& out) {
+    ProgramDescription& d = out.parts.emplace_back();
     // In the order of program.fbs. What is absent keeps the default of the description.
     d.name = text(p.name());
     d.producer = text(p.producer());
@@ -44,11 +62,11 @@ class Decoder {
     d.constant_bytes = p.constant_bytes();
     d.macs = p.macs();
     if (p.origin() != nullptr) d.origin = origin(*p.origin());
-    CORELANE_TRY(segments(p, out.segments));
+    d.part = text(p.part());
+    CORELANE_TRY(segments(p, static_cast<std::uint32_t>(out.parts.size() - 1), out.segments));
     return overrun();
   }
 
- private:
   bool charge(std::size_t bytes) {
     if (overrun_ || bytes > budget_) {
       overrun_ = true;
@@ -176,15 +194,17 @@ class Decoder {
     return status;
   }
 
-  Status segments(const schema::Program& p, std::vector<SegmentInfo>& out) {
+  /// Appends those of one part; the limit is for all of them.
+  Status segments(const schema::Program& p, std::uint32_t part, std::vector<SegmentInfo>& out) {
     if (p.segments() == nullptr) return {};
-    if (p.segments()->size() > format::kMaxSegments) {
-      return error(Code::kMalformed, "{} segments; at most {} are allowed", p.segments()->size(),
+    const std::size_t count = out.size() + p.segments()->size();
+    if (count > format::kMaxSegments) {
+      return error(Code::kMalformed, "{} segments; at most {} are allowed", count,
                    format::kMaxSegments);
     }
     each(p.segments(), [&](const schema::Segment& s) {
-      out.push_back(
-          {static_cast<SegmentKind>(s.kind()), text(s.tag()), s.offset(), s.size(), s.crc32c()});
+      out.push_back({static_cast<SegmentKind>(s.kind()), text(s.tag()), s.offset(), s.size(),
+                     s.crc32c(), part});
     });
     return {};
   }
@@ -204,7 +224,7 @@ Status verify_and_decode(ByteSpan bytes, DecodedHeader& out) {
     return error(Code::kMalformed, "the FlatBuffer of {} bytes does not verify", bytes.size());
   // Only after the verifier: the decoder follows offsets without asking.
   CORELANE_TRY(Decoder(bytes.size()).decode(*schema::GetProgram(data), out));
-  return check_description(out.description);
+  return check_parts(out.parts);
 }
 
 }  // namespace

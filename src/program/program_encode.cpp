@@ -25,7 +25,33 @@ class Encoder {
     builder_.ForceDefaults(true);
   }
 
-  ByteVector encode(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
+  ByteVector encode(std::span<const ProgramDescription> parts,
+                    std::span<const SegmentInfo> segments) {
+    std::vector<fb::Offset<schema::Program>> others;
+    for (std::size_t i = 1; i < parts.size(); ++i)
+      others.push_back(program(parts[i], of_part(segments, i), {}));
+    // Absent where there is one network, as in files before format 1.3.
+    const auto list = others.empty() ? ProgramList() : builder_.CreateVector(others);
+    builder_.Finish(program(parts.front(), of_part(segments, 0), list));
+    // A copy: the builder's buffer lies at the end of a larger one.
+    ByteVector out(builder_.GetSize());
+    std::memcpy(out.data(), builder_.GetBufferPointer(), out.size());
+    return out;
+  }
+
+ private:
+  using ProgramList = fb::Offset<fb::Vector<fb::Offset<schema::Program>>>;
+
+  static std::vector<SegmentInfo> of_part(std::span<const SegmentInfo> segments, std::size_t part) {
+    std::vector<SegmentInfo> own;
+    for (const SegmentInfo& s : segments)
+      if (s.part == part) own.push_back(s);
+    return own;
+  }
+
+  fb::Offset<schema::Program> program(const ProgramDescription& d,
+                                      const std::vector<SegmentInfo>& segments,
+                                      ProgramList others) {
     // What a table refers to is written before the table: FlatBuffers builds from the back.
     const auto entry_of = [&](const IoEntry& io) { return entry(io); };
     const auto inputs = list(builder_, d.inputs, entry_of);
@@ -62,17 +88,13 @@ class Encoder {
     const auto custom = text(d.custom_string);
     const auto compiler = text(d.compiler_version);
     const auto from = origin(d.origin);
-    builder_.Finish(schema::CreateProgram(builder_, name, producer, d.opset, inputs, outputs, sets,
-                                          d.batch, d.cores, custom, operators, metadata,
-                                          finding_list, compiler, d.node_count, d.constant_bytes,
-                                          d.macs, segment_list, from));
-    // A copy: the builder's buffer lies at the end of a larger one.
-    ByteVector out(builder_.GetSize());
-    std::memcpy(out.data(), builder_.GetBufferPointer(), out.size());
-    return out;
+    const auto part = d.part.empty() ? fb::Offset<fb::String>() : text(d.part);
+    return schema::CreateProgram(builder_, name, producer, d.opset, inputs, outputs, sets, d.batch,
+                                 d.cores, custom, operators, metadata, finding_list, compiler,
+                                 d.node_count, d.constant_bytes, d.macs, segment_list, from, part,
+                                 others);
   }
 
- private:
   fb::Offset<fb::String> text(const std::string& s) {
     return builder_.CreateString(s.data(), s.size());
   }
@@ -119,9 +141,9 @@ class Encoder {
 
 }  // namespace
 
-ByteVector encode_header(const ProgramDescription& description,
-                         const std::vector<SegmentInfo>& segments) {
-  return Encoder().encode(description, segments);
+ByteVector encode_header(std::span<const ProgramDescription> parts,
+                         std::span<const SegmentInfo> segments) {
+  return Encoder().encode(parts, segments);
 }
 
 }  // namespace corelane

@@ -290,7 +290,7 @@ TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
 TEST(ProgramFile, ARequiredFlagOfALaterVersionIsRefused) {
   ByteVector bytes = small_program();
   testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{9});
-  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{2});
+  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{4});
   testing::repair_fixed_header(bytes);
   EXPECT_EQ(open_status(bytes).code(), Code::kVersionMismatch);
 }
@@ -401,7 +401,7 @@ TEST(ProgramWriter, RefusesMoreThanAReaderWouldTake) {
   d.findings.resize(format::kMaxTables);
   ProgramWriter parts(d);
   parts.add_segment(SegmentKind::kGraph, "", one);
-  EXPECT_THAT(parts.finish().error().message(), HasSubstr("parts"));
+  EXPECT_THAT(parts.finish().error().message(), HasSubstr("tables"));
 }
 
 }  // namespace

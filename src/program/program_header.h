@@ -1,6 +1,7 @@
 /// The FlatBuffers header of a program file: description and segment table. Private to this room.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -11,18 +12,19 @@
 
 namespace corelane {
 
-/// The bytes of the header. Their number depends on the description and on the count and tags of
-/// the segments alone, not on offsets, sizes and checksums. The same values give the same bytes.
-ByteVector encode_header(const ProgramDescription& description,
-                         const std::vector<SegmentInfo>& segments);
+/// The bytes of the header: one description for each part, at least one, and the segments in the
+/// order of the parts. Their number depends on the descriptions and on the count and tags of the
+/// segments alone, not on offsets, sizes and checksums. The same values give the same bytes.
+ByteVector encode_header(std::span<const ProgramDescription> parts,
+                         std::span<const SegmentInfo> segments);
 
 struct DecodedHeader {
-  ProgramDescription description;
-  /// Segments of kinds that this version does not know stay in the list.
+  std::vector<ProgramDescription> parts;  ///< At least one.
+  /// In the order of the parts. Segments of kinds that this version does not know stay in the list.
   std::vector<SegmentInfo> segments;
 };
 
-/// Verifies and decodes, and applies check_description. Offsets and sizes of the segments are not
+/// Verifies and decodes, and applies check_parts(). Offsets and sizes of the segments are not
 /// checked here. Memory in proportion to `bytes`. kMalformed with `name`, the file's, in front.
 Result<DecodedHeader> decode_header(ByteSpan bytes, std::string_view name);
 

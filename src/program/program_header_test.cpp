@@ -31,7 +31,8 @@ fb::Offset<schema::Io> output(fb::FlatBufferBuilder& b, const char* name = "y") 
 TEST(ProgramHeader, ItsSizeDoesNotDependOnPlacesAndChecksums) {
   const ProgramDescription d = testing::RandomProgram(3).description();
   const auto with = [&](std::uint64_t n, std::uint32_t crc) {
-    return encode_header(d, {{SegmentKind::kGraph, "tag", n, n, crc}}).size();
+    const SegmentInfo segment{SegmentKind::kGraph, "tag", n, n, crc};
+    return encode_header({&d, 1}, {&segment, 1}).size();
   };
   EXPECT_EQ(with(0, 0), with(~std::uint64_t{0}, ~0U));
 }
@@ -49,7 +50,7 @@ TEST(ProgramHeader, AbsentFieldsTakeTheirDefaults) {
   expected.outputs.resize(1);
   expected.outputs[0].desc.name = "y";
   expected.outputs[0].desc.dtype = DType::kF32;
-  EXPECT_EQ(decoded->description, expected);
+  EXPECT_EQ(decoded->parts, std::vector{expected});
 }
 
 TEST(ProgramHeader, FieldsOfALaterVersionAreSkipped) {
@@ -169,6 +170,44 @@ TEST(ProgramHeader, ARankOfSeventeenIsRefused) {
   program.add_outputs(outputs);
   b.Finish(program.Finish());
   EXPECT_THAT(decode_error(b), HasSubstr("17 dimensions"));
+}
+
+/// An output, and as many parts as `others` says, each with `depth` parts one within the other.
+fb::Offset<schema::Program> nested(fb::FlatBufferBuilder& b, int others, int depth) {
+  std::vector<fb::Offset<schema::Program>> parts;
+  for (int i = 0; depth > 0 && i < others; ++i) parts.push_back(nested(b, others, depth - 1));
+  const auto list = b.CreateVector(parts);
+  const auto outputs = b.CreateVector(std::vector{output(b)});
+  const auto name = b.CreateString(std::to_string(b.GetSize()));
+  schema::ProgramBuilder program(b);
+  program.add_outputs(outputs);
+  program.add_part(name);
+  program.add_parts(list);
+  return program.Finish();
+}
+
+TEST(ProgramHeader, PartsHaveNoPartsAndAreFew) {
+  const auto with = [](int others, int depth) {
+    fb::FlatBufferBuilder b;
+    b.Finish(nested(b, others, depth));
+    return decode_error(b);
+  };
+  EXPECT_EQ(with(255, 1), "ok");
+  EXPECT_THAT(with(256, 1), HasSubstr("257 parts"));
+  EXPECT_THAT(with(1, 2), HasSubstr("has parts itself"));
+  EXPECT_THAT(with(1, 30), HasSubstr("does not verify"));
+}
+
+TEST(ProgramHeader, ASharedPartDoesNotUnfold) {
+  fb::FlatBufferBuilder b;
+  const auto part = nested(b, 0, 0);
+  const auto list = b.CreateVector(std::vector(200, part));
+  const auto outputs = b.CreateVector(std::vector{output(b)});
+  schema::ProgramBuilder program(b);
+  program.add_outputs(outputs);
+  program.add_parts(list);
+  b.Finish(program.Finish());
+  EXPECT_THAT(decode_error(b), HasSubstr("shared"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/guard.h"
 #include "corelane/base/file.h"
 #include "corelane/program/program_file.h"
+#include "program/description_check.h"
 #include "program/program_format.h"
 #include "program/program_header.h"
 #include "program/program_segments.h"
@@ -82,7 +83,7 @@ struct ProgramFile::Impl {
   std::string name;
   ByteSpan bytes;
   std::shared_ptr<const void> owner;
-  ProgramDescription description;
+  std::vector<ProgramDescription> parts;
   std::vector<SegmentInfo> segments;
   // By segment; once_flag can be neither moved nor copied, hence no vector.
   std::unique_ptr<SegmentCheck[]> checks;
@@ -103,13 +104,20 @@ struct ProgramFile::Impl {
     CORELANE_ASSIGN(DecodedHeader decoded, decode_header(header, name));
     const std::size_t begin = format::kFixedHeaderBytes + fixed.header_size;
     // Kinds before places, whose alignment depends on them.
-    Status places = check_segment_kinds(decoded.segments, fixed.newer());
+    Status places = check_segment_kinds(decoded.segments, fixed.newer(), decoded.parts.size());
     if (places.ok()) places = check_segment_places(decoded.segments, bytes, begin);
     if (!places.ok()) {
       return places.wrap(Code::kMalformed, fmt::format("{}: its segment table is not valid: {}",
                                                        name, format::kRecompile));
     }
-    description = std::move(decoded.description);
+    // A reader before 1.3 goes by the flag, this one by the names: both must say the same.
+    if (has_parts(decoded.parts) != ((fixed.flags & format::kHasParts) != 0)) {
+      return error(Code::kMalformed, "{}: its flags 0x{:08x} do not fit its {} parts{}: {}", name,
+                   fixed.flags, decoded.parts.size(),
+                   has_parts(decoded.parts) ? " with names" : " without a name",
+                   format::kRecompile);
+    }
+    parts = std::move(decoded.parts);
     segments = std::move(decoded.segments);
     checks = std::make_unique<SegmentCheck[]>(segments.size());
     // The segment table has every segment's checksum: its hash stands for the whole content, and
@@ -123,9 +131,16 @@ struct ProgramFile::Impl {
     CORELANE_TRY(impl->parse());
     // make_shared cannot reach the private constructor.
     std::shared_ptr<const ProgramFile> file(new ProgramFile(std::move(impl)));
-    for (std::size_t i = 0; verify == Verify::kEverything && i < file->segments().size(); ++i)
-      if (auto segment = file->segment(i); !segment) return error(segment.error());
+    if (verify == Verify::kEverything) CORELANE_TRY(file->verify_segments());
     return file;
+  }
+
+  /// "the graph segment of part 'x'".
+  std::string segment_text(const SegmentInfo& info) const {
+    const std::string kind = segment_kind_name(info.kind);
+    if (!has_parts(parts) || info.kind == SegmentKind::kConstants)
+      return fmt::format("the {} segment", kind);
+    return fmt::format("the {} segment of part '{}'", kind, parts[info.part].part);
   }
 };
 
@@ -134,15 +149,24 @@ ProgramFile::~ProgramFile() = default;
 
 Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(
     const std::filesystem::path& path, Verify verify, std::span<const ForeignMagic> foreign) {
-  const std::string name = fmt::format("'{}'", path.string());
-  return no_throw(name, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
+  const auto map = [&]() -> Result<std::shared_ptr<const ProgramFile>> {
     CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
     // The mapping lives as long as whoever holds the program.
-    auto owner = std::make_shared<const MappedFile>(std::move(mapped));
+    return from_mapped(std::make_shared<const MappedFile>(std::move(mapped)), path, verify,
+                       foreign);
+  };
+  return no_throw(fmt::format("'{}'", path.string()), map);
+}
+
+Result<std::shared_ptr<const ProgramFile>> ProgramFile::from_mapped(
+    std::shared_ptr<const MappedFile> mapped, const std::filesystem::path& path, Verify verify,
+    std::span<const ForeignMagic> foreign) {
+  const std::string name = fmt::format("'{}'", path.string());
+  return no_throw(name, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
     auto impl = std::make_unique<Impl>();
     impl->name = name;
-    impl->bytes = owner->bytes();
-    impl->owner = owner;
+    impl->bytes = mapped->bytes();
+    impl->owner = std::move(mapped);
     CORELANE_TRY(check_kind(impl->bytes, name, path.string(), foreign));
     return Impl::opened(std::move(impl), verify);
   });
@@ -168,7 +192,10 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::from_bytes(
   });
 }
 
-const ProgramDescription& ProgramFile::description() const noexcept { return impl_->description; }
+std::size_t ProgramFile::part_count() const noexcept { return impl_->parts.size(); }
+const ProgramDescription& ProgramFile::description(std::size_t part) const noexcept {
+  return impl_->parts[part];
+}
 const std::vector<SegmentInfo>& ProgramFile::segments() const noexcept { return impl_->segments; }
 std::size_t ProgramFile::file_size() const noexcept { return impl_->bytes.size(); }
 ByteSpan ProgramFile::bytes() const noexcept { return impl_->bytes; }
@@ -187,17 +214,40 @@ Result<ByteSpan> ProgramFile::segment(std::size_t index) const {
   if (check.computed == info.crc32c) return content;
   return error(
       Code::kCorrupted,
-      "{}: the {} segment of {} bytes at {} has CRC-32C {:08x}, stored is {:08x}: copy the "
-      "file again, or {}",
-      impl_->name, segment_kind_name(info.kind), info.size, info.offset, check.computed,
-      info.crc32c, format::kRecompile);
+      "{}: {} of {} bytes at {} has CRC-32C {:08x}, stored is {:08x}: copy the file again, or {}",
+      impl_->name, impl_->segment_text(info), info.size, info.offset, check.computed, info.crc32c,
+      format::kRecompile);
 }
 
-Result<std::optional<ByteSpan>> ProgramFile::find(SegmentKind kind, std::string_view tag) const {
+Status ProgramFile::verify_segments() const {
+  for (std::size_t i = 0; i < impl_->segments.size(); ++i)
+    if (auto content = segment(i); !content) return content.error();
+  return {};
+}
+
+Result<std::size_t> ProgramFile::find_part(std::string_view name) const {
+  if (name.empty()) return std::size_t{0};
+  const std::vector<ProgramDescription>& parts = impl_->parts;
+  const auto found = std::ranges::find(parts, name, &ProgramDescription::part);
+  if (found != parts.end()) return static_cast<std::size_t>(found - parts.begin());
+  if (!has_parts(parts)) {
+    return error(Code::kNotFound,
+                 "{} has no part '{}': it holds one network without a name; load it without a part",
+                 impl_->name, name);
+  }
+  std::string names;
+  for (const ProgramDescription& d : parts)
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", d.part);
+  return error(Code::kNotFound, "{} has no part '{}'; it has {}", impl_->name, name, names);
+}
+
+Result<std::optional<ByteSpan>> ProgramFile::find(SegmentKind kind, std::string_view tag,
+                                                  std::size_t part) const {
+  if (kind == SegmentKind::kConstants) part = 0;
   for (std::size_t i = 0; i < impl_->segments.size(); ++i) {
     const SegmentInfo& s = impl_->segments[i];
     // "" is any tag, for kinds of which there is one.
-    if (s.kind != kind || (!tag.empty() && s.tag != tag)) continue;
+    if (s.kind != kind || s.part != part || (!tag.empty() && s.tag != tag)) continue;
     CORELANE_ASSIGN(const ByteSpan content, segment(i));
     return std::optional<ByteSpan>(content);
   }

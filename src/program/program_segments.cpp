@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
+#include <tuple>
 
 #include "program/program_format.h"
 
@@ -32,9 +32,10 @@ std::size_t place_segments(std::vector<SegmentInfo>& segments, std::size_t begin
   return end;
 }
 
-Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown) {
-  std::set<std::pair<SegmentKind, std::string_view>> seen;
-  std::size_t graphs = 0;
+Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown,
+                           std::size_t parts) {
+  std::set<std::tuple<std::uint32_t, SegmentKind, std::string_view>> seen;
+  std::vector<bool> has_graph(parts);
   for (const SegmentInfo& s : segments) {
     const std::string kind = segment_kind_name(s.kind);
     if (!is_known(s.kind)) {
@@ -51,16 +52,22 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
       return error(Code::kInvalidArgument,
                    "a {} segment has no tag; it needs one that says what it is for", kind);
     }
-    if (!seen.emplace(s.kind, single ? std::string_view{} : s.tag).second) {
+    if (s.kind == SegmentKind::kConstants && s.part != 0) {
+      return error(Code::kInvalidArgument,
+                   "part {} has a constants segment; the first part has it, for all of them",
+                   s.part);
+    }
+    if (!seen.emplace(s.part, s.kind, single ? std::string_view{} : s.tag).second) {
       return error(Code::kInvalidArgument, "two {} segments{}; one is allowed", kind,
                    single ? "" : fmt::format(" are tagged '{}'", s.tag));
     }
     // An empty graph would open, and fail only where it is compiled.
-    graphs += s.kind == SegmentKind::kGraph && s.size > 0 ? 1 : 0;
+    if (s.kind == SegmentKind::kGraph && s.size > 0) has_graph.at(s.part) = true;
   }
-  if (graphs == 0) {
+  if (const auto none = std::ranges::find(has_graph, false); none != has_graph.end()) {
     return error(Code::kInvalidArgument,
-                 "there is no graph, or an empty one; a program needs its network");
+                 "there is no graph{}, or an empty one; a program needs its network",
+                 parts == 1 ? "" : fmt::format(" in part {}", none - has_graph.begin()));
   }
   return {};
 }

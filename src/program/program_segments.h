@@ -13,10 +13,12 @@ namespace corelane {
 /// Gives each segment (size set) its offset, the first one after `begin`; returns the file's size.
 std::size_t place_segments(std::vector<SegmentInfo>& segments, std::size_t begin);
 
-/// The rules on kinds and tags: one graph, not empty; at most one constants; precompiled,
-/// foreign and lowered with a tag each, used once. Kinds that this version does not know are an
-/// error unless `allow_unknown`. kInvalidArgument.
-Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown);
+/// The rules on kinds and tags, for each of `parts` networks: one graph, not empty; precompiled,
+/// foreign and lowered with a tag each, used once. At most one constants in all, which is with the
+/// first. Kinds that this version does not know are an error unless `allow_unknown`.
+/// kInvalidArgument.
+Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown,
+                           std::size_t parts = 1);
 
 /// The rules on places: in the order of the table, aligned, inside the file, without overlap, with
 /// nothing but zeros between (fewer than 64 KiB), the last one ending with the file. kMalformed.

@@ -12,7 +12,7 @@ namespace corelane {
 namespace format = program;
 
 struct ProgramWriter::Impl {
-  ProgramDescription description;
+  std::vector<ProgramDescription> parts;
   std::vector<SegmentInfo> segments;
   // By segment; borrowed until finish().
   std::vector<ByteSpan> contents;
@@ -22,8 +22,8 @@ namespace {
 
 /// Bytes of text and lists, a lower bound of the header's size; asked before FlatBuffers, which
 /// has no error for too much.
-std::size_t content_bytes(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
-  std::size_t n = d.name.size() + d.producer.size() + d.compiler_version.size();
+std::size_t content_bytes(const ProgramDescription& d) {
+  std::size_t n = d.name.size() + d.producer.size() + d.compiler_version.size() + d.part.size();
   n += d.origin.producer_name.size() + d.origin.producer_version.size() + d.origin.domain.size();
   n += d.origin.description.size() + d.origin.graph_description.size();
   for (const auto* side : {&d.inputs, &d.outputs}) {
@@ -40,28 +40,39 @@ std::size_t content_bytes(const ProgramDescription& d, const std::vector<Segment
   for (const auto& [key, value] : d.metadata) n += 8 + key.size() + value.size();
   for (const ImportFinding& f : d.findings) n += 12 + f.node.size() + f.op.size() + f.text.size();
   for (const CustomOperatorDecl& op : d.custom_operators) n += op.type.size() + op.domain.size();
-  for (const SegmentInfo& s : segments) n += s.tag.size();
   return n;
 }
 
-Status check_limits(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
+/// The program and its origin; an entry and its two quantizations.
+std::size_t table_count(const ProgramDescription& d) {
+  std::size_t tables = 2 + 3 * (d.inputs.size() + d.outputs.size()) + d.metadata.size() +
+                       d.findings.size() + d.custom_operators.size();
+  for (const auto& set : d.shape_sets) tables += 1 + set.size();
+  return tables;
+}
+
+Status check_limits(const std::vector<ProgramDescription>& parts,
+                    const std::vector<SegmentInfo>& segments) {
   if (segments.size() > format::kMaxSegments) {
     return error(Code::kInvalidArgument, "{} segments; at most {} are allowed", segments.size(),
                  format::kMaxSegments);
   }
-  // The program and its origin; an entry and its two quantizations.
-  std::size_t tables = 2 + 3 * (d.inputs.size() + d.outputs.size()) + d.metadata.size() +
-                       d.findings.size() + d.custom_operators.size() + segments.size();
-  for (const auto& set : d.shape_sets) tables += 1 + set.size();
+  std::size_t tables = segments.size();
+  std::size_t bytes = 0;
+  for (const SegmentInfo& s : segments) bytes += s.tag.size();
+  for (const ProgramDescription& d : parts) {
+    tables += table_count(d);
+    bytes += content_bytes(d);
+  }
   if (tables > format::kMaxTables) {
     return error(Code::kInvalidArgument,
-                 "the description has {} parts (shapes, findings, "
+                 "the description has {} tables (shapes, findings, "
                  "metadata, ...); at most {} are allowed",
                  tables, format::kMaxTables);
   }
-  if (const std::size_t n = content_bytes(d, segments); n > format::kMaxHeaderBytes) {
+  if (bytes > format::kMaxHeaderBytes) {
     return error(Code::kInvalidArgument,
-                 "the description takes more than {} bytes; at most {} are allowed", n,
+                 "the description takes more than {} bytes; at most {} are allowed", bytes,
                  format::kMaxHeaderBytes);
   }
   return {};
@@ -73,52 +84,69 @@ bool has_lowered_form(const std::vector<SegmentInfo>& segments) {
 }
 
 /// The first version that has all that the file holds.
-std::uint16_t minor_of(const ProgramDescription& d, const std::vector<SegmentInfo>& segments) {
+std::uint16_t minor_of(const std::vector<ProgramDescription>& parts,
+                       const std::vector<SegmentInfo>& segments) {
+  if (has_parts(parts)) return 3;
   const bool lowered = std::ranges::any_of(
       segments, [](const SegmentInfo& s) { return s.kind == SegmentKind::kLowered; });
   // Files that need nothing new stay readable for corelane as old as the format allows.
   if (lowered) return 2;
-  return d.origin == ModelOrigin{} ? 0 : 1;
+  return parts.front().origin == ModelOrigin{} ? 0 : 1;
+}
+
+/// What a reader must know to read the file rightly.
+std::uint32_t flags_of(const std::vector<ProgramDescription>& parts,
+                       const std::vector<SegmentInfo>& segments) {
+  std::uint32_t flags = 0;
+  // Readers before 1.2 must refuse, or they would run the graph that the engine gets wrong.
+  if (has_lowered_form(segments)) flags |= format::kHasLoweredForm;
+  if (has_parts(parts)) flags |= format::kHasParts;
+  return flags;
 }
 
 }  // namespace
 
-ProgramWriter::ProgramWriter(ProgramDescription description)
-    : impl_(std::make_unique<Impl>(Impl{std::move(description), {}, {}})) {}
+ProgramWriter::ProgramWriter(ProgramDescription description) : impl_(std::make_unique<Impl>()) {
+  impl_->parts.push_back(std::move(description));
+}
 ProgramWriter::~ProgramWriter() = default;
 ProgramWriter::ProgramWriter(ProgramWriter&&) noexcept = default;
 ProgramWriter& ProgramWriter::operator=(ProgramWriter&&) noexcept = default;
 
+void ProgramWriter::add_part(ProgramDescription description) {
+  impl_->parts.push_back(std::move(description));
+}
+
 void ProgramWriter::add_segment(SegmentKind kind, std::string tag, ByteSpan bytes) {
-  impl_->segments.push_back({kind, std::move(tag), 0, bytes.size(), 0});
+  const auto part = static_cast<std::uint32_t>(impl_->parts.size() - 1);
+  impl_->segments.push_back({kind, std::move(tag), 0, bytes.size(), 0, part});
   impl_->contents.push_back(bytes);
 }
 
 Result<ByteVector> ProgramWriter::finish() const {
-  const ProgramDescription& description = impl_->description;
+  const std::vector<ProgramDescription>& parts = impl_->parts;
   std::vector<SegmentInfo> segments = impl_->segments;
   // The reader applies the same rules: what is written here can be opened.
-  CORELANE_TRY(check_description(description));
-  CORELANE_TRY(check_segment_kinds(segments, /*allow_unknown=*/false));
-  CORELANE_TRY(check_limits(description, segments));
+  CORELANE_TRY(check_parts(parts));
+  CORELANE_TRY(check_segment_kinds(segments, /*allow_unknown=*/false, parts.size()));
+  CORELANE_TRY(check_limits(parts, segments));
 
   // The header's size decides the offsets, which it holds but which do not change its size.
-  const std::size_t header_size = encode_header(description, segments).size();
+  const std::size_t header_size = encode_header(parts, segments).size();
   if (header_size > format::kMaxHeaderBytes) {
     return error(Code::kInvalidArgument, "the description takes {} bytes; at most {} are allowed",
                  header_size, format::kMaxHeaderBytes);
   }
   const std::size_t file_size = place_segments(segments, format::kFixedHeaderBytes + header_size);
   for (std::size_t i = 0; i < segments.size(); ++i) segments[i].crc32c = crc32c(impl_->contents[i]);
-  const ByteVector header = encode_header(description, segments);
+  const ByteVector header = encode_header(parts, segments);
   if (header.size() != header_size)
     return error(Code::kInternal, "the header took {} bytes, then {}", header_size, header.size());
 
   ByteVector file(file_size);
   format::FixedHeader fixed;
-  fixed.minor = minor_of(description, segments);
-  // Readers before 1.2 must refuse, or they would run the graph that the engine gets wrong.
-  if (has_lowered_form(segments)) fixed.flags = format::kHasLoweredForm;
+  fixed.minor = minor_of(parts, segments);
+  fixed.flags = flags_of(parts, segments);
   fixed.file_size = file_size;
   fixed.header_size = static_cast<std::uint32_t>(header_size);
   fixed.header_crc32c = crc32c(header);

@@ -19,6 +19,9 @@ Status write_seeds(const std::filesystem::path& folder) {
     const auto program = corelane::testing::sample_program(seed);
     CORELANE_TRY(corelane::write_file_atomic(
         folder / "program_fuzz" / ("random" + std::to_string(seed) + ".rknn"), program));
+    const auto parts = corelane::testing::sample_parts(seed);
+    CORELANE_TRY(corelane::write_file_atomic(
+        folder / "program_fuzz" / ("parts" + std::to_string(seed) + ".rknn"), parts));
   }
   for (const auto& model : corelane::robustness::rule_models()) {
     CORELANE_TRY(

@@ -7,6 +7,7 @@
 
 #include "corelane/program/program_file.h"
 #include "program/program_header.h"
+#include "program/testing/program_copy.h"
 #include "program/testing/program_surgery.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
@@ -34,25 +35,23 @@ void mend_segments(ByteVector& file) {
   for (SegmentInfo& s : decoded->segments)
     if (const auto slice = checked_slice(file, s.offset, s.size, "segment"))
       s.crc32c = crc32c(*slice);
-  const ByteVector header = encode_header(decoded->description, decoded->segments);
+  const ByteVector header = encode_header(decoded->parts, decoded->segments);
   if (header.size() != size) return;
   std::memcpy(file.data() + format::kFixedHeaderBytes, header.data(), size);
 }
 
 void rewrite(const ProgramFile& file) {
-  ProgramWriter writer(file.description());
-  for (std::size_t i = 0; i < file.segments().size(); ++i) {
-    const SegmentInfo& s = file.segments()[i];
-    if (s.kind < SegmentKind::kGraph || s.kind > SegmentKind::kLowered) return;
-    const auto content = file.segment(i);
-    require(content.has_value(), "a segment of a verified file cannot be read");
-    writer.add_segment(s.kind, s.tag, *content);
-  }
-  const auto again = writer.finish();
-  require(again.has_value(), "a description that was read cannot be written");
+  const auto again = testing::write_again(file);
+  if (!again && again.error().code() == Code::kUnsupported) return;
+  require(again.has_value(), "what was read of a verified file cannot be written");
   const auto reopened = ProgramFile::from_bytes(*again, nullptr, Verify::kEverything);
   require(reopened.has_value(), "a file that was written cannot be read");
-  require((*reopened)->description() == file.description(), "the description changed");
+  require(testing::same_descriptions(**reopened, file), "a description changed");
+  for (std::size_t i = 0; i < file.part_count(); ++i) {
+    const auto found = file.find_part(file.description(i).part);
+    require(found.has_value() && *found == i, "a part is not found by its name");
+    require(file.find(SegmentKind::kGraph, {}, i).has_value(), "a part has no network");
+  }
 }
 
 }  // namespace

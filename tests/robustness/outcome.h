@@ -9,6 +9,7 @@
 
 #include "corelane/program/program_file.h"
 #include "counted_memory.h"
+#include "program/testing/program_copy.h"
 #include "program/testing/random_program.h"
 
 namespace corelane::robustness {
@@ -22,21 +23,14 @@ inline void expect_bounded(const PeakMemory& memory, std::size_t file_size) {
 
 /// Writes the program again; the copy says the same.
 inline void expect_rewritable(const ProgramFile& file) {
-  ProgramWriter writer(file.description());
-  bool complete = true;
-  for (std::size_t i = 0; i < file.segments().size(); ++i) {
-    const SegmentInfo& info = file.segments()[i];
-    const auto content = file.segment(i);
-    // A kind that only a later version knows can be read, not written.
-    complete = complete && content.has_value() && info.kind <= SegmentKind::kForeign;
-    if (complete) writer.add_segment(info.kind, info.tag, *content);
-  }
-  if (!complete) return;
-  const auto again = writer.finish();
+  // A kind that only a later version knows can be read, not written.
+  if (!file.verify_segments().ok()) return;
+  const auto again = testing::write_again(file);
+  if (!again && again.error().code() == Code::kUnsupported) return;
   ASSERT_TRUE(again) << again.error().to_string();
   const auto reopened = ProgramFile::from_bytes(*again, nullptr, Verify::kEverything);
   ASSERT_TRUE(reopened) << reopened.error().to_string();
-  EXPECT_TRUE((*reopened)->description() == file.description());
+  EXPECT_TRUE(testing::same_descriptions(**reopened, file));
 }
 
 /// Opens bytes that lie in memory of exactly their size, so that a sanitizer sees a read past the

@@ -15,12 +15,12 @@ namespace format = program;
 
 namespace {
 
-std::vector<SegmentInfo> placed(const ProgramDescription& description,
+std::vector<SegmentInfo> placed(const std::vector<ProgramDescription>& descriptions,
                                 std::vector<SegmentInfo> segments,
                                 const std::vector<ByteVector>& contents, std::size_t* file_size) {
   for (std::size_t i = 0; i < segments.size() && i < contents.size(); ++i)
     segments[i].size = contents[i].size();
-  const std::size_t header = encode_header(description, segments).size();
+  const std::size_t header = encode_header(descriptions, segments).size();
   *file_size = place_segments(segments, format::kFixedHeaderBytes + header);
   return segments;
 }
@@ -63,6 +63,33 @@ const std::vector<Lie>& segment_lies() {
        [](Parts& p, Mutator& m) {
          std::swap(some_segment(p, m).offset, some_segment(p, m).offset);
        }},
+  };
+  return all;
+}
+
+/// Only of files with several networks.
+const std::vector<Lie>& part_lies() {
+  static const std::vector<Lie> all = {
+      {"a part's name twice",
+       [](Parts& p, Mutator&) { p.others.back().part = p.description.part; }},
+      {"a part without a name", [](Parts& p, Mutator&) { p.others.back().part.clear(); }},
+      {"the first part without a name", [](Parts& p, Mutator&) { p.description.part.clear(); }},
+      {"a part's long name",
+       [](Parts& p, Mutator& m) { p.others.back().part.assign(254 + m.below(4), 'x'); }},
+      {"a part without outputs", [](Parts& p, Mutator&) { p.others.front().outputs.clear(); }},
+      {"a part twice", [](Parts& p, Mutator&) { p.others.push_back(p.others.back()); }},
+      {"a part without its network",
+       [](Parts& p, Mutator& m) {
+         p.others.push_back(p.others.back());
+         p.others.back().part = "another" + std::to_string(m.below(9));
+       }},
+      {"a part's constants",
+       [](Parts& p, Mutator&) { p.segments.back().kind = SegmentKind::kConstants; }},
+      {"another part's segment",
+       [](Parts& p, Mutator& m) {
+         some_segment(p, m).part = static_cast<std::uint32_t>(m.below(p.others.size() + 1));
+       }},
+      {"a part missing", [](Parts& p, Mutator&) { p.others.pop_back(); }},
   };
   return all;
 }
@@ -173,16 +200,40 @@ Parts Parts::random(testing::RandomProgram& random) {
   return p;
 }
 
+Parts Parts::random_networks(testing::RandomProgram& random) {
+  Parts p = Parts::random(random);
+  p.description.part = "first" + random.text();
+  for (std::uint32_t i = 1 + static_cast<std::uint32_t>(random.below(2)); i > 0; --i) {
+    const auto part = static_cast<std::uint32_t>(p.others.size() + 1);
+    ProgramDescription& d = p.others.emplace_back(random.description());
+    d.part = "part" + std::to_string(i);
+    p.segments.push_back({SegmentKind::kGraph, "", 0, 0, 0, part});
+    p.contents.push_back(random.bytes(1 + random.below(300)));
+    if (random.chance(50)) continue;
+    p.segments.push_back({SegmentKind::kLowered, "engine/1", 0, 0, 0, part});
+    p.contents.push_back(random.bytes(random.below(100)));
+  }
+  p.place();
+  return p;
+}
+
+std::vector<ProgramDescription> Parts::descriptions() const {
+  std::vector<ProgramDescription> all{description};
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
 void Parts::place() {
   std::size_t ignored = 0;
-  segments = placed(description, std::move(segments), contents, &ignored);
-  for (std::size_t i = 0; i < segments.size(); ++i) segments[i].crc32c = crc32c(contents[i]);
+  segments = placed(descriptions(), std::move(segments), contents, &ignored);
+  for (std::size_t i = 0; i < segments.size() && i < contents.size(); ++i)
+    segments[i].crc32c = crc32c(contents[i]);
 }
 
 ByteVector Parts::assemble() const {
-  const ByteVector header = encode_header(description, segments);
+  const ByteVector header = encode_header(descriptions(), segments);
   std::size_t size = 0;
-  const auto truth = placed(description, segments, contents, &size);
+  const auto truth = placed(descriptions(), segments, contents, &size);
   ByteVector file(size);
   std::memcpy(file.data() + format::kFixedHeaderBytes, header.data(), header.size());
   for (std::size_t i = 0; i < truth.size() && i < contents.size(); ++i) {
@@ -190,6 +241,7 @@ ByteVector Parts::assemble() const {
     std::memcpy(file.data() + truth[i].offset, contents[i].data(), contents[i].size());
   }
   format::FixedHeader fixed;
+  if (!description.part.empty()) fixed.flags = format::kHasParts;
   fixed.file_size = file.size();
   fixed.header_size = static_cast<std::uint32_t>(header.size());
   fixed.header_crc32c = crc32c(header);
@@ -198,12 +250,14 @@ ByteVector Parts::assemble() const {
 }
 
 std::string tell_lie(Parts& parts, Mutator& mutator) {
-  const auto& lies = mutator.below(2) == 0 ? segment_lies() : description_lies();
+  const bool of_segments = mutator.below(2) == 0;
+  const bool of_parts = !parts.others.empty() && mutator.below(2) == 0;
+  const auto& lies = of_parts ? part_lies() : of_segments ? segment_lies() : description_lies();
   const Lie& lie = lies[mutator.below(lies.size())];
   lie.second(parts, mutator);
   // A changed description changes the header's size; the table follows, so that only the lie is
   // wrong. A lie about segments must not be mended.
-  if (&lies == &description_lies()) parts.place();
+  if (&lies != &segment_lies()) parts.place();
   return lie.first;
 }
 

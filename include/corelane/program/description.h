@@ -1,4 +1,5 @@
-/// What a program says of itself: inputs, outputs, allowed shapes, operators, provenance.
+/// What a program says of itself: inputs, outputs, allowed shapes, operators, provenance. A file of
+/// several networks has one for each of them, its parts.
 #pragma once
 
 #include <cstdint>
@@ -85,6 +86,8 @@ struct CORELANE_API ProgramDescription {
   std::uint64_t macs =
       0;  ///< Multiply-accumulates of Conv/MatMul/Gemm at static shapes; 0 unknown.
   ModelOrigin origin;
+  /// Its name in a file of parts, at most 255 bytes; empty in a file of one network without a name.
+  std::string part;
   bool operator==(const ProgramDescription&) const = default;
 };
 

@@ -2,6 +2,9 @@
 ///
 /// Format: docs/formats/program-file.md. "RKNN", then "CLP1"; a FlatBuffers header; aligned
 /// segments with a CRC-32C each. A reader never trusts an offset, a length or a count.
+///
+/// A file holds one network, or several with names: its parts. Each has its own description and
+/// segments; the constants are one segment, which all of them point into.
 #pragma once
 
 #include <concepts>
@@ -69,6 +72,7 @@ struct SegmentInfo {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::uint32_t crc32c = 0;
+  std::uint32_t part = 0;  ///< Whose it is. The constants are with the first part, for all.
 };
 
 /// An open program file. Immutable; any thread; shared by shared_ptr. Spans live as long as it.
@@ -83,11 +87,21 @@ class CORELANE_API ProgramFile {
   static Result<std::shared_ptr<const ProgramFile>> from_bytes(
       ByteSpan bytes, std::shared_ptr<const void> keep_alive = nullptr,
       Verify verify = Verify::kHeader, std::span<const ForeignMagic> foreign = {});
+  /// From a file that is mapped already, which the program file keeps; `path` is for messages.
+  static Result<std::shared_ptr<const ProgramFile>> from_mapped(
+      std::shared_ptr<const MappedFile> mapped, const std::filesystem::path& path,
+      Verify verify = Verify::kHeader, std::span<const ForeignMagic> foreign = {});
   ~ProgramFile();
 
-  /// What the file says of its program; checked against the rules of the format.
-  const ProgramDescription& description() const noexcept;
-  /// The segment table, in the order of the file. Kinds that this version does not know stay in it.
+  /// How many networks it holds, at least 1.
+  std::size_t part_count() const noexcept;
+  /// What the file says of one of them, checked against the rules of the format. `part` is below
+  /// part_count().
+  const ProgramDescription& description(std::size_t part = 0) const noexcept;
+  /// The part of this name, the first one for "". kNotFound names those there are.
+  Result<std::size_t> find_part(std::string_view name) const;
+  /// The segment table, in the order of the file, which is that of the parts. Kinds that this
+  /// version does not know stay in it.
   const std::vector<SegmentInfo>& segments() const noexcept;
   /// Bytes of the whole file.
   std::size_t file_size() const noexcept;
@@ -96,8 +110,12 @@ class CORELANE_API ProgramFile {
   ByteSpan bytes() const noexcept;
   /// The bytes of segment `index`, its CRC checked once: kCorrupted when it does not match.
   Result<ByteSpan> segment(std::size_t index) const;
-  /// The first segment of a kind (and tag, unless empty); nullopt inside when there is none.
-  Result<std::optional<ByteSpan>> find(SegmentKind kind, std::string_view tag = {}) const;
+  /// The first segment of a kind (and tag, unless empty) in a part; nullopt inside when there is
+  /// none. kConstants are those of all parts, whichever is asked for.
+  Result<std::optional<ByteSpan>> find(SegmentKind kind, std::string_view tag = {},
+                                       std::size_t part = 0) const;
+  /// The CRC of every segment, as Verify::kEverything checks it. kCorrupted.
+  Status verify_segments() const;
   /// Hex hash over header and segment CRCs: the same content, the same key.
   const std::string& content_key() const noexcept;
 
@@ -117,13 +135,16 @@ class CORELANE_API ProgramWriter {
   ProgramWriter(ProgramWriter&&) noexcept;
   /// As the move constructor.
   ProgramWriter& operator=(ProgramWriter&&) noexcept;
-  /// Borrowed until finish().
+  /// Begins another network: the segments that are added from here on are its own. Each description
+  /// has a name then (ProgramDescription::part). The constants are added before, once for all.
+  void add_part(ProgramDescription description);
+  /// To the network that was begun last. Borrowed until finish().
   void add_segment(SegmentKind kind, std::string tag, ByteSpan bytes);
   /// A temporary would be gone before finish().
   template <std::same_as<ByteVector> T>
   void add_segment(SegmentKind kind, std::string tag, T&& bytes) = delete;
-  /// The whole file. kInvalidArgument when the description is inconsistent (duplicate names, empty
-  /// graph, custom string over 1024 bytes).
+  /// The whole file. kInvalidArgument when a description is inconsistent (duplicate names, empty
+  /// graph, custom string over 1024 bytes), or a part has no name or that of another.
   Result<ByteVector> finish() const;
 
  private:

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <random>
 #include <string>
@@ -74,20 +75,34 @@ class RandomProgram {
     return d;
   }
 
+  /// Descriptions of two to five networks, with names.
+  std::vector<ProgramDescription> parts() {
+    std::vector<ProgramDescription> all;
+    for (std::size_t i = 2 + below(4); i > 0; --i) {
+      all.push_back(description());
+      all.back().part = "part" + std::to_string(i) + text();
+    }
+    return all;
+  }
+
   /// A file with this description, a graph, and perhaps constants and other segments.
-  Result<ByteVector> file(const ProgramDescription& d) {
-    std::vector<ByteVector> contents;
-    contents.reserve(7);
-    ProgramWriter writer(d);
+  Result<ByteVector> file(const ProgramDescription& d) { return file(std::vector{d}); }
+  /// The same for several networks.
+  Result<ByteVector> file(const std::vector<ProgramDescription>& parts) {
+    std::deque<ByteVector> contents;  // The writer borrows them.
+    ProgramWriter writer(parts.front());
     const auto add = [&](SegmentKind kind, std::string tag, std::size_t size) {
       writer.add_segment(kind, std::move(tag), contents.emplace_back(bytes(size)));
     };
-    add(SegmentKind::kGraph, "", 1 + below(300));
-    if (chance(70)) add(SegmentKind::kConstants, "", below(3) * below(700));
-    if (chance(40)) add(SegmentKind::kPrecompiled, "engine " + text(), below(200));
-    if (chance(40)) add(SegmentKind::kForeign, "rknn", below(200));
-    if (chance(20)) add(SegmentKind::kForeign, "other", below(200));
-    if (chance(30)) add(SegmentKind::kLowered, "engine/1", below(2) * below(200));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (i > 0) writer.add_part(parts[i]);
+      add(SegmentKind::kGraph, "", 1 + below(300));
+      if (i == 0 && chance(70)) add(SegmentKind::kConstants, "", below(3) * below(700));
+      if (chance(40)) add(SegmentKind::kPrecompiled, "engine " + text(), below(200));
+      if (chance(40)) add(SegmentKind::kForeign, "rknn", below(200));
+      if (chance(20)) add(SegmentKind::kForeign, "other", below(200));
+      if (chance(30)) add(SegmentKind::kLowered, "engine/1", below(2) * below(200));
+    }
     return writer.finish();
   }
 
@@ -182,6 +197,14 @@ inline ByteVector sample_program(std::uint64_t seed) {
   RandomProgram random(seed);
   const ProgramDescription d = random.description();
   auto file = random.file(d);
+  return file ? std::move(*file) : ByteVector();
+}
+
+/// A valid file of several networks.
+inline ByteVector sample_parts(std::uint64_t seed) {
+  RandomProgram random(seed);
+  const std::vector<ProgramDescription> parts = random.parts();
+  auto file = random.file(parts);
   return file ? std::move(*file) : ByteVector();
 }
 
