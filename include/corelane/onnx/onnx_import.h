@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "corelane/base/api.h"
@@ -32,6 +33,11 @@ CORELANE_API Result<ImportedModel> import_onnx(ByteSpan model, const ImportOptio
 /// to).
 CORELANE_API Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
                                                     const ImportOptions& options = {});
+/// Puts the constants of several networks together, equal ones (compared byte by byte) once, each
+/// at a multiple of 64. The graphs and lowered forms of `models` point into the result afterwards,
+/// and their own constants are gone; where it fails they are of no use any more. kMalformed (a
+/// model that import_onnx() did not make), kOutOfMemory. One thread at a time for a model.
+CORELANE_API Result<ByteVector> merge_constants(std::span<ImportedModel> models);
 /// A self-contained ONNX model (constants inlined again), for comparing against ONNX Runtime.
 CORELANE_API Result<ByteVector> inline_constants(ByteSpan graph, ByteSpan constants);
 
