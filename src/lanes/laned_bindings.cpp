@@ -41,7 +41,7 @@ LanedBindings::LanedBindings(std::shared_ptr<LanedExecutable> executable)
     outputs_.emplace_back().desc = &desc;
     open_outputs_ = open_outputs_ || !desc.shape.is_static();
   }
-  executable_->live_bindings.fetch_add(1, std::memory_order_relaxed);
+  executable_->live_bindings().fetch_add(1, std::memory_order_relaxed);
 }
 
 LanedBindings::~LanedBindings() {
@@ -50,7 +50,7 @@ LanedBindings::~LanedBindings() {
   // The requests may hold memory of the driver.
   slots_.clear();
   static_cast<void>(executable_->recount());
-  executable_->live_bindings.fetch_sub(1, std::memory_order_relaxed);
+  executable_->live_bindings().fetch_sub(1, std::memory_order_relaxed);
 }
 
 Status LanedBindings::set_input(std::size_t index, const device::TensorRef& tensor) {

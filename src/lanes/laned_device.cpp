@@ -49,7 +49,11 @@ device::MemoryFigures LanedDevice::memory() const {
     for (const LanedExecutable* executable : executables_)
       if (auto keep = executable->weak_from_this().lock()) alive.push_back(std::move(keep));
   }
-  for (const auto& executable : alive) sum += executable->memory();
+  std::set<const SharedProgram*> counted;
+  for (const auto& executable : alive) {
+    sum.buffers += executable->buffer_bytes.load(std::memory_order_relaxed);
+    if (counted.insert(&executable->shared()).second) sum += executable->program().memory();
+  }
   return sum;
 }
 
@@ -89,11 +93,31 @@ Result<std::shared_ptr<device::Buffer>> LanedDevice::import_user(void* data, std
   return held(std::move(buffer), 0);
 }
 
+/// One that is there already, or a new one. The engine makes it without the lock: where two threads
+/// make the same at once, both get the one that is there first.
+Result<std::shared_ptr<SharedProgram>> LanedDevice::program_of(
+    const device::Image& image, const device::PrepareOptions& options, std::uint64_t generation) {
+  std::shared_ptr<SharedProgram> found;
+  {
+    const MutexLock lock(executables_mutex_);
+    found = programs_.find(image, options, generation);
+  }
+  if (found != nullptr) return found;
+  CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, engine_->prepare(image, options));
+  // Only where it is shared must the place in memory stay its own.
+  auto made = std::make_shared<SharedProgram>(
+      std::move(program), image.immutable ? image.keep_alive : nullptr, ledger_);
+  const MutexLock lock(executables_mutex_);
+  found = programs_.find(image, options, generation);
+  if (found == nullptr) programs_.add(image, options, generation, made);
+  return found == nullptr ? made : found;
+}
+
 Result<std::shared_ptr<device::Executable>> LanedDevice::prepare(
     const device::Image& image, const device::PrepareOptions& options) {
   // Of before: a program that was being made when the device was lost is none of after.
   CORELANE_ASSIGN(const std::uint64_t generation, scheduler_->generation());
-  CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, engine_->prepare(image, options));
+  CORELANE_ASSIGN(std::shared_ptr<SharedProgram> program, program_of(image, options, generation));
   auto executable = std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),
                                                       options.profile_layers, generation,
                                                       scheduler_->current_generation(), image.name);

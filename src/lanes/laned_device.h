@@ -11,6 +11,7 @@
 #include "lanes/lane_scheduler.h"
 #include "lanes/resources/core_leases.h"
 #include "lanes/resources/memory_ledger.h"
+#include "lanes/resources/shared_program.h"
 
 namespace corelane::lanes {
 
@@ -53,6 +54,9 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   void remove(const LanedExecutable* executable);
 
  private:
+  Result<std::shared_ptr<SharedProgram>> program_of(const device::Image& image,
+                                                    const device::PrepareOptions& options,
+                                                    std::uint64_t generation);
   std::shared_ptr<device::Buffer> held(std::shared_ptr<device::Buffer> buffer, std::size_t counted);
 
   const device::DeviceInfo info_;
@@ -63,6 +67,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   std::atomic<std::size_t> buffer_bytes_{0};
   mutable Mutex executables_mutex_{LockRank::kLaneExecutables};
   std::set<const LanedExecutable*> executables_ CORELANE_GUARDED_BY(executables_mutex_);
+  SharedPrograms programs_ CORELANE_GUARDED_BY(executables_mutex_);
 };
 
 }  // namespace corelane::lanes

@@ -39,6 +39,9 @@ struct Image {
   std::vector<TensorDesc> outputs;
   /// For people, such as the program's name; may be empty.
   std::string name;
+  /// The bytes stay as they are for as long as keep_alive lives: the device may read constants in
+  /// place, and images at one place may share what is prepared of them.
+  bool immutable = false;
 };
 
 struct PrepareOptions {
@@ -108,7 +111,8 @@ class CORELANE_API Executable {
   /// True, for good, once its device was lost after it was prepared: jobs fail with kDeviceLost and
   /// the image has to be prepared again. Costs no lock.
   virtual bool lost() const noexcept { return false; }
-  /// Weights once, copies for other core sets when made, activations of live bindings.
+  /// Weights once, copies for other core sets when made, activations of live bindings. What
+  /// executables share is divided among them.
   virtual MemoryFigures memory() const = 0;
   /// New tensors; weights are shared with all others of this executable. kOutOfMemory.
   virtual Result<std::shared_ptr<Bindings>> new_bindings() = 0;
