@@ -33,7 +33,7 @@ class VirtualEngine final : public device::LaneEngine {
     // Products need no engine and work in a forked child; networks do not.
     CORELANE_TRY(engine_usable());
     return engine_call("preparing a network", Code::kInternal, [&]() -> Prepared {
-      return VirtualProgram::create(image, options, lanes_, direct_);
+      return VirtualProgram::create(image, options, lanes_, direct_, constant_users_);
     });
   }
 
@@ -41,6 +41,7 @@ class VirtualEngine final : public device::LaneEngine {
   std::size_t lanes_;
   bool direct_;
   std::shared_ptr<StoreB> matrices_ = std::make_shared<StoreB>();
+  std::shared_ptr<ConstantUsers> constant_users_ = std::make_shared<ConstantUsers>();
 };
 
 }  // namespace

@@ -36,8 +36,24 @@ struct GraphFigures {
   std::size_t live_activations = 0;
 };
 
+/// Layers that make another form of a constant, or whose kernels do, between spaces. The others
+/// read constants as they are.
+constexpr std::string_view kPacking =
+    " Convert Convolution Deconvolution DeformableConvolution FullyConnected GroupDeconvolution"
+    " MatMul RNNCell RNNSeq Reorder Transpose ";
+
+/// True for a constant that is read where the image has it.
+bool read_in_place(const ov::Node& node, const std::set<std::string>& in_place) {
+  if (!in_place.contains(node.get_friendly_name())) return false;
+  for (const auto& output : node.outputs())
+    for (const auto& reader : output.get_target_inputs())
+      if (kPacking.find(" " + layer_type(*reader.get_node()) + " ") != std::string_view::npos)
+        return false;
+  return true;
+}
+
 /// Walks the engine's graph in its order: an activation lives from its node to its last reader.
-GraphFigures measure_graph(const ov::Model& runtime) {
+GraphFigures measure_graph(const ov::Model& runtime, const std::set<std::string>& in_place) {
   GraphFigures figures;
   const ov::NodeVector nodes = runtime.get_ordered_ops();
   std::unordered_map<const ov::Node*, std::size_t> last_reader;
@@ -52,7 +68,7 @@ GraphFigures measure_graph(const ov::Model& runtime) {
       bytes += output_bytes(ov::Output<const ov::Node>(output.get_node(), output.get_index()));
     const std::string type = layer_type(*nodes[i]);
     if (type == "Const") {
-      figures.packed_constants += bytes;
+      if (!read_in_place(*nodes[i], in_place)) figures.packed_constants += bytes;
       continue;
     }
     if (type == "Input" || type == "Output" || type == "Result") continue;  // Bound memory.
@@ -65,12 +81,12 @@ GraphFigures measure_graph(const ov::Model& runtime) {
   return figures;
 }
 
-/// Bytes of the constants in the network as it was read.
-std::size_t constants_of(const ov::Model& network) {
+/// Bytes of the constants in the network as it was read, without those that lie in the image.
+std::size_t constants_of(const ov::Model& network, const std::set<std::string>& in_place) {
   std::size_t bytes = 0;
   for (const auto& node : network.get_ops())
     if (const auto* constant = dynamic_cast<const ov::op::v0::Constant*>(node.get()))
-      bytes += constant->get_byte_size();
+      if (!in_place.contains(node->get_friendly_name())) bytes += constant->get_byte_size();
   return bytes;
 }
 
@@ -81,7 +97,7 @@ CompiledCopy::Figures CompiledCopy::figures() const {
   std::call_once(measured_, [this] {
     GraphFigures graph;
     try {
-      graph = measure_graph(*model_.get_runtime_model());
+      graph = measure_graph(*model_.get_runtime_model(), in_place_);
     } catch (const std::exception& e) {
       log::warn(kPart, "the engine does not show its graph, its memory is not counted: {}",
                 e.what());
@@ -97,7 +113,8 @@ CompiledCopy::Figures CompiledCopy::figures() const {
 Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<ov::Model>& network,
                                                          const CopySettings& settings,
                                                          const device::PrepareOptions& options,
-                                                         const NodeNames& names) {
+                                                         const NodeNames& names,
+                                                         const std::set<std::string>& in_place) {
   using Copy = Result<std::shared_ptr<const CompiledCopy>>;
   constexpr std::string_view kWhat = "the engine cannot compile the network";
   const auto compile = [&]() -> Copy {
@@ -107,9 +124,9 @@ Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<o
                settings.threads);
     auto model = core.compile_model(network, "CPU", compile_settings(settings, options));
     // The network's constants were on the heap already and stay with the copy.
-    const std::size_t kept = constants_of(*network);
+    const std::size_t kept = constants_of(*network, in_place);
     return std::make_shared<const CompiledCopy>(std::move(model), settings, nullptr, kept,
-                                                growth.bytes() + kept);
+                                                growth.bytes() + kept, in_place);
   };
   auto copy = engine_call(kWhat, Code::kUnsupportedModel, compile, names);
   if (!copy) return error(with_remedy(copy.error()));

@@ -5,6 +5,8 @@
 #include <memory>
 #include <mutex>
 #include <openvino/runtime/compiled_model.hpp>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "corelane/base/bytes.h"
@@ -26,8 +28,8 @@ struct Blob {
 class CompiledCopy {
  public:
   struct Figures {
-    /// Constants: those the engine keeps as they were read (none when they lie in a blob) and those
-    /// it packed for its kernels.
+    /// Constants: those the engine keeps as they were read (none when they lie in a blob or in the
+    /// image) and those it packed for its kernels.
     std::size_t weights = 0;
     /// The activations that live at the same time by the engine's own execution order, for each
     /// stream (computed).
@@ -39,12 +41,13 @@ class CompiledCopy {
   /// Made by the two functions below.
   CompiledCopy(ov::CompiledModel compiled, const CopySettings& copy_settings,
                std::shared_ptr<const Blob> source, std::size_t kept_constants,
-               std::size_t heap_growth)
+               std::size_t heap_growth, std::set<std::string> in_place = {})
       : model_(std::move(compiled)),
         settings_(copy_settings),
         blob_(std::move(source)),
         kept_constants_(kept_constants),
-        heap_growth_(heap_growth) {}
+        heap_growth_(heap_growth),
+        in_place_(std::move(in_place)) {}
 
   const ov::CompiledModel& model() const noexcept { return model_; }
   const CopySettings& settings() const noexcept { return settings_; }
@@ -57,14 +60,17 @@ class CompiledCopy {
   std::shared_ptr<const Blob> blob_;  ///< Null when it was compiled from the network.
   std::size_t kept_constants_;
   std::size_t heap_growth_;
+  std::set<std::string> in_place_;  ///< Names of constants that lie in the image.
   mutable std::once_flag measured_;
   mutable Figures figures_;
 };
 
+/// `in_place`: names of the network's constants that lie in the image.
 Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<ov::Model>& network,
                                                          const CopySettings& settings,
                                                          const device::PrepareOptions& options,
-                                                         const NodeNames& names);
+                                                         const NodeNames& names,
+                                                         const std::set<std::string>& in_place);
 
 Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Blob> blob,
                                                         const CopySettings& settings,

@@ -69,8 +69,9 @@ Status place(OnceMap<Key, Value>& map, const Key& key, Value value) {
 
 Result<std::shared_ptr<VirtualProgram>> VirtualProgram::create(
     const device::Image& image, const device::PrepareOptions& options, std::size_t lanes,
-    bool direct) {
-  std::shared_ptr<VirtualProgram> program(new VirtualProgram(image, options, lanes));
+    bool direct, std::shared_ptr<ConstantUsers> users) {
+  std::shared_ptr<VirtualProgram> program(
+      new VirtualProgram(image, options, lanes, std::move(users)));
   CORELANE_TRY(program->build(direct));
   return program;
 }
@@ -122,6 +123,13 @@ void VirtualProgram::find_direct(const PatchedModel& patched) {
 
 Result<PatchedModel> VirtualProgram::patch() const { return patch_onnx(image_, options_); }
 
+Result<std::shared_ptr<ov::Model>> VirtualProgram::read(const PatchedModel& patched) {
+  CORELANE_ASSIGN(auto network, read_network(patched, operators_));
+  if (image_.immutable && image_.keep_alive != nullptr)
+    in_place_.refer(*network, patched.image_constants, image_.keep_alive);
+  return network;
+}
+
 /// All that the engine's compiled form depends on; a form with another tag is compiled again.
 std::string VirtualProgram::tag() const {
   std::string exposed;
@@ -166,14 +174,14 @@ std::optional<VirtualProgram::FirstCopy> VirtualProgram::import_first(const Patc
 /// before it is compiled.
 Result<VirtualProgram::FirstCopy> VirtualProgram::compile_first(const PatchedModel& patched,
                                                                 bool large) {
-  CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
+  CORELANE_ASSIGN(const auto network, read(patched));
   const Throwing throwing = operators_ ? Throwing::kMaybe : throwing_of(*network);
   // What may throw must not run inline with one thread, so it goes through stream threads.
   FirstCopy first;
   first.never_throws = throwing != Throwing::kMaybe;
   first.shared = lanes_ > 1 && (large || !first.never_throws);
   CORELANE_ASSIGN(first.copy, compile_copy(network, settings_for(1, first.shared), options_,
-                                           patched.first_node));
+                                           patched.first_node, in_place_.names()));
   CORELANE_ASSIGN(first.ports, describe(patched, first.copy->model()));
   if (throwing != Throwing::kIfDynamic) return first;
   first.never_throws = all_static(*first.copy->model().get_runtime_model());
@@ -252,7 +260,7 @@ Result<VirtualProgram::CopyPtr> VirtualProgram::make_copy(const CompiledCopy& fi
   }
   CORELANE_ASSIGN(const PatchedModel patched, patch());
   CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
-  return compile_copy(network, settings, options_, patched.first_node);
+  return compile_copy(network, settings, options_, patched.first_node, {});
 }
 
 /// A direct request makes the engine's only for shapes that have no direct form.
@@ -297,6 +305,7 @@ Status VirtualProgram::reserve(std::size_t width, std::size_t requests) {
 device::MemoryFigures VirtualProgram::memory() const {
   device::MemoryFigures figures;
   figures.internal = run_bytes_;
+  figures.weights = in_place_.share();
   for (const CopyPtr& copy : copies_.values()) {
     const CompiledCopy::Figures own = copy->figures();
     figures.weights += own.weights;

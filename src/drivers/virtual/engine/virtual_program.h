@@ -21,6 +21,7 @@
 #include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/direct/direct_forms.h"
 #include "drivers/virtual/engine/compiled_copy.h"
+#include "drivers/virtual/engine/constants_in_place.h"
 #include "drivers/virtual/engine/host_node.h"
 #include "drivers/virtual/engine/shape_check.h"
 #include "drivers/virtual/patch/onnx_patch.h"
@@ -39,9 +40,11 @@ class VirtualProgram final : public device::LaneProgram,
                              public std::enable_shared_from_this<VirtualProgram> {
  public:
   /// `lanes`: cores of the device. `direct`: see virtual_engine.h.
+  /// `users`: of the constants that programs of this device read in place.
   static Result<std::shared_ptr<VirtualProgram>> create(const device::Image& image,
                                                         const device::PrepareOptions& options,
-                                                        std::size_t lanes, bool direct);
+                                                        std::size_t lanes, bool direct,
+                                                        std::shared_ptr<ConstantUsers> users);
 
   const std::vector<TensorDesc>& inputs() const noexcept override { return inputs_; }
   const std::vector<TensorDesc>& outputs() const noexcept override { return ports_.outputs; }
@@ -69,8 +72,12 @@ class VirtualProgram final : public device::LaneProgram,
   using CopyPtr = std::shared_ptr<const CompiledCopy>;
   using Key = std::pair<std::size_t, std::size_t>;  ///< Width, core (0 unless replicated).
 
-  VirtualProgram(device::Image image, device::PrepareOptions options, std::size_t lanes)
-      : image_(std::move(image)), options_(std::move(options)), lanes_(lanes) {}
+  VirtualProgram(device::Image image, device::PrepareOptions options, std::size_t lanes,
+                 std::shared_ptr<ConstantUsers> users)
+      : image_(std::move(image)),
+        options_(std::move(options)),
+        lanes_(lanes),
+        in_place_(std::move(users)) {}
 
   /// Which input of the engine each of the program's is, and what comes out.
   struct Ports {
@@ -100,12 +107,15 @@ class VirtualProgram final : public device::LaneProgram,
   Result<CopyPtr> make_copy(const CompiledCopy& first, const CopySettings& settings);
   Result<std::unique_ptr<device::LaneRequest>> engine_request(std::size_t width, std::size_t core);
   Result<PatchedModel> patch() const;
+  /// The network to compile, with constants in the image where that never changes.
+  Result<std::shared_ptr<ov::Model>> read(const PatchedModel& patched);
   std::string tag() const;
 
   // Constant once build() is done.
   device::Image image_;
   device::PrepareOptions options_;
   std::size_t lanes_;
+  ConstantsInPlace in_place_;
   std::vector<TensorDesc> inputs_;
   Ports ports_;
   std::shared_ptr<HostOperators> operators_;

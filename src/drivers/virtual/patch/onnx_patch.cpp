@@ -322,6 +322,7 @@ class Patcher {
       CORELANE_TRY(count_inside(facts, data.size()));
       append_bytes_field(patched, kTensorRawData, as_string_view(data));
     } else {
+      result_.image_constants.push_back({std::string(facts.name), data});
       append_external_entry(patched, "location", kMemoryLocation);
       append_external_entry(patched, "offset",
                             std::to_string(reinterpret_cast<std::uintptr_t>(data.data())));

@@ -36,6 +36,12 @@ struct CustomNode {
   std::size_t output_count = 0;
 };
 
+/// A constant whose bytes lie in the image.
+struct ImageConstant {
+  std::string name;
+  ByteSpan bytes;
+};
+
 /// Attribute that the patch adds to each custom node: its index in PatchedModel::custom_nodes.
 inline constexpr const char* kCustomNodeAttribute = "corelane_node";
 
@@ -44,6 +50,7 @@ struct PatchedModel {
   std::vector<GraphValue> inputs;   ///< Without those that are initialisers.
   std::vector<GraphValue> outputs;  ///< Declared ones, then the exposed values.
   std::vector<CustomNode> custom_nodes;
+  std::vector<ImageConstant> image_constants;
   std::map<std::string, std::string, std::less<>> first_node;  ///< Operator type -> a node name.
   std::size_t nodes = 0;           ///< With those of functions and inner graphs.
   std::size_t constant_bytes = 0;  ///< Of all constants, in the image's own types.
