@@ -125,6 +125,11 @@ Result<MappedFile> MappedFile::open(const fs::path& path) {
                  S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
   }
   MappedFile file;
+  const auto nanoseconds = [](const timespec& t) {
+    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  };
+  file.identity_ = {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
+                    nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0) return file;
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);

@@ -63,6 +63,21 @@ TEST_F(FileTest, AMappingSurvivesAReplacedFile) {
   EXPECT_EQ(as_string_view(read_file(path).value()), "newer");
 }
 
+TEST_F(FileTest, IdentityTellsAFileFromTheOneThatReplacesIt) {
+  const fs::path path = folder_ / "x";
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("same size")).ok());
+  const MappedFile first = MappedFile::open(path).value();
+  EXPECT_EQ(first.identity(), MappedFile::open(path).value().identity());
+  fs::create_symlink(path, folder_ / "link");
+  EXPECT_EQ(first.identity(), MappedFile::open(folder_ / "link").value().identity());
+  // `first` still has the old file open, so its inode is not used again.
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("SAME SIZE")).ok());
+  EXPECT_NE(first.identity(), MappedFile::open(path).value().identity());
+  const MappedFile second = MappedFile::open(path).value();
+  fs::resize_file(path, 4);
+  EXPECT_NE(second.identity(), MappedFile::open(path).value().identity());
+}
+
 TEST_F(FileTest, AnEmptyFileIsAnEmptySpan) {
   ASSERT_TRUE(write_file_atomic(folder_ / "empty", {}).ok());
   EXPECT_TRUE(MappedFile::open(folder_ / "empty").value().bytes().empty());

@@ -2,6 +2,8 @@
 /// the path and the reason of the operating system.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -24,6 +26,17 @@ struct FileMagic {
   std::size_t header = 0;
 };
 
+/// Which file, and in which state, was opened: equal for two openings of one file that nobody wrote
+/// to in between.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;  ///< Nanoseconds; of the content.
+  std::int64_t changed = 0;   ///< Nanoseconds; of the content or of what the system knows of it.
+  auto operator<=>(const FileIdentity&) const = default;
+};
+
 /// A read-only private mapping of a regular file. Move-only; the bytes live as long as it does.
 /// Immutable after open, so it may be read from any thread.
 class CORELANE_API MappedFile {
@@ -36,6 +49,8 @@ class CORELANE_API MappedFile {
   ByteSpan bytes() const noexcept {
     return {data_.get(), data_ ? data_.get_deleter().size : std::size_t{0}};
   }
+  /// As it was when the file was opened.
+  const FileIdentity& identity() const noexcept { return identity_; }
 
  private:
   struct Unmap {
@@ -44,6 +59,7 @@ class CORELANE_API MappedFile {
     void operator()(const std::byte* data) const noexcept;
   };
   std::unique_ptr<const std::byte[], Unmap> data_;
+  FileIdentity identity_;
 };
 
 /// The whole file. At most `limit` bytes, otherwise kMalformed.

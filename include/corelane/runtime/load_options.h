@@ -33,6 +33,9 @@ struct LoadOptions {
   /// As device::PrepareOptions::replicate_limit, which says what it means.
   std::size_t replicate_limit = device::kReplicateLimit;
   Verify verify = Verify::kHeader;
+  /// Which network of a program file of several, by its name; empty: the first. kNotFound names
+  /// those there are; kInvalidArgument for files of other kinds.
+  std::string part;
   /// ONNX given instead of a program file: how it is compiled in memory.
   ImportOptions import;
   /// Use the compile cache on disk (`CORELANE_CACHE_DIR`; `CORELANE_CACHE=0` switches it off).

@@ -13,6 +13,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +37,7 @@ class HostOperatorTable;
 }  // namespace device
 
 struct ProgramState;
+class ProgramFile;
 
 /// A cheap handle; a default-made one stands for no program (kWrongState). Any thread.
 class CORELANE_API Program {
@@ -44,15 +47,23 @@ class CORELANE_API Program {
   /// From memory; the bytes are copied unless `keep_alive` holds them.
   static Result<Program> load(ByteSpan bytes, const LoadOptions& options = {},
                               std::shared_ptr<const void> keep_alive = nullptr);
+  /// From a program file that is open, which the program keeps. Programs that are loaded on one
+  /// device from one open file, or from one path whose file has not changed, share their constants.
+  static Result<Program> load(std::shared_ptr<const ProgramFile> file,
+                              const LoadOptions& options = {});
 
   /// What the program says of itself; an empty one where it stands for none.
   const ProgramDescription& description() const noexcept;
+  /// The names of the networks in the file that it was loaded from, in their order; none where that
+  /// holds one without a name. Its own is description().part.
+  const std::vector<std::string>& parts() const noexcept;
   /// The device that it is loaded on; null where it stands for none.
   const std::shared_ptr<device::Device>& device() const noexcept;
   /// How the constants lie on the device, after the first executable was prepared.
   device::Placement placement() const noexcept;
   /// Weights and code of all prepared executables, activations of live contexts, buffers of the
-  /// library.
+  /// library. What programs share counts for each of them with its part, as the kernel's
+  /// proportional set size does: the sum over programs is what lies in memory.
   device::MemoryFigures memory() const;
   /// LoadOptions::host_operators, or the table made in its place; null where it stands for none.
   std::shared_ptr<device::HostOperatorTable> host_operators() const;
@@ -89,5 +100,19 @@ CORELANE_API Result<ByteVector> compile_file(const std::filesystem::path& onnx,
                                              const CompileOptions& options = {});
 /// The same from bytes in memory.
 CORELANE_API Result<ByteVector> compile_bytes(ByteSpan onnx, const CompileOptions& options = {});
+
+/// One network of a file of several.
+struct PartSource {
+  std::filesystem::path onnx;
+  std::string name;  ///< Of the part; empty: the file's name without its ending.
+  /// Instead of CompileOptions::import.
+  std::optional<ImportOptions> import;
+};
+/// The bytes of a program file that holds these networks, each with a name, and their equal
+/// constants once. LoadOptions::part says which is loaded; the first is the one that is loaded
+/// without. kInvalidArgument where there is none, where two have one name, and for `attach` with
+/// more than one. Fails like compile_file(), with the part in front.
+CORELANE_API Result<ByteVector> compile_parts(std::span<const PartSource> parts,
+                                              const CompileOptions& options = {});
 
 }  // namespace corelane

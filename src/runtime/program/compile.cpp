@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "corelane/base/file.h"
 #include "corelane/device/host_operator.h"
 #include "corelane/device/registry.h"
@@ -42,14 +44,16 @@ Result<std::vector<device::Executable::Precompiled>> precompile(
   return executables.export_all();
 }
 
+Status check_options(const CompileOptions& options) {
+  if (!options.precompile || !options.remove_weights) return {};
+  return error(Code::kInvalidArgument,
+               "a pre-compiled form holds the weights that remove_weights leaves out; ask for one "
+               "of the two");
+}
+
 Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
                          const CompileOptions& options) {
-  if (options.precompile && options.remove_weights) {
-    return error(
-        Code::kInvalidArgument,
-        "a pre-compiled form holds the weights that remove_weights leaves out; ask for one "
-        "of the two");
-  }
+  CORELANE_TRY(check_options(options));
   std::vector<device::Executable::Precompiled> forms;
   if (options.precompile) {
     // The macro is two statements.
@@ -66,7 +70,9 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
   }
   // The writer borrows all segments until finish(): model, forms and mapped files outlive it.
   ProgramWriter writer(model->description);
-  runtime::add_network(writer, *model, options.remove_weights);
+  runtime::add_network(
+      writer, *model,
+      options.remove_weights ? runtime::Weights::kRemoved : runtime::Weights::kIncluded);
   for (const auto& form : forms)
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
   for (const auto& [kind, file] : attached)
@@ -74,16 +80,86 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
   return writer.finish();
 }
 
-}  // namespace
-
-Result<ByteVector> compile_file(const std::filesystem::path& onnx, const CompileOptions& options) {
+Result<ImportedModel> import_file(const std::filesystem::path& onnx, const ImportOptions& options) {
   {
     // Mapped for the first bytes alone; the import opens the file itself, with its external data.
     CORELANE_ASSIGN(const auto mapped, MappedFile::open(onnx));
     CORELANE_TRY(check_onnx(mapped.bytes(), fmt::format("'{}'", onnx.string())));
   }
-  CORELANE_ASSIGN(auto imported, import_onnx_file(onnx, options.import));
+  return import_onnx_file(onnx, options);
+}
+
+/// The names of the parts, in their order.
+Result<std::vector<std::string>> names_of(std::span<const PartSource> parts) {
+  if (parts.empty()) return error(Code::kInvalidArgument, "no network is given to compile");
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::string name = parts[i].name.empty() ? parts[i].onnx.stem().string() : parts[i].name;
+    if (const auto other = std::ranges::find(names, name); other != names.end()) {
+      return error(Code::kInvalidArgument,
+                   "'{}' and '{}' would both be part '{}'; name one of them (compile --part "
+                   "NAME=FILE)",
+                   parts[static_cast<std::size_t>(other - names.begin())].onnx.string(),
+                   parts[i].onnx.string(), name);
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+/// Pre-compiled forms, made of a network while it has its own constants.
+using Forms = std::vector<device::Executable::Precompiled>;
+
+Result<ImportedModel> compile_part(const PartSource& part, const std::string& name,
+                                   const CompileOptions& options, Forms& forms) {
+  CORELANE_ASSIGN(auto imported, import_file(part.onnx, part.import.value_or(options.import)));
+  imported.description.part = name;
+  if (!options.precompile) return imported;
+  // Borrowed for the call: executables of the forms do not outlive it.
+  const std::shared_ptr<const ImportedModel> model(&imported, [](const ImportedModel*) {});
+  CORELANE_ASSIGN(forms, precompile(model, options));
+  return imported;
+}
+
+Result<ByteVector> write_parts(std::vector<ImportedModel>& models, const std::vector<Forms>& forms,
+                               const CompileOptions& options) {
+  CORELANE_ASSIGN(models.front().constants, merge_constants(models));
+  ProgramWriter writer(models.front().description);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    if (i > 0) writer.add_part(models[i].description);
+    const auto first =
+        options.remove_weights ? runtime::Weights::kRemoved : runtime::Weights::kIncluded;
+    runtime::add_network(writer, models[i], i == 0 ? first : runtime::Weights::kOfFirstPart);
+    for (const auto& form : forms[i])
+      writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
+  }
+  return writer.finish();
+}
+
+}  // namespace
+
+Result<ByteVector> compile_file(const std::filesystem::path& onnx, const CompileOptions& options) {
+  CORELANE_ASSIGN(auto imported, import_file(onnx, options.import));
   return write(std::make_shared<const ImportedModel>(std::move(imported)), options);
+}
+
+Result<ByteVector> compile_parts(std::span<const PartSource> parts, const CompileOptions& options) {
+  CORELANE_TRY(check_options(options));
+  if (!options.attach.empty()) {
+    return error(Code::kInvalidArgument,
+                 "'{}' is attached to a file of parts; an attached file stands for one network, so "
+                 "compile that one alone",
+                 options.attach.front().second.string());
+  }
+  CORELANE_ASSIGN(const auto names, names_of(parts));
+  std::vector<ImportedModel> models;
+  std::vector<Forms> forms(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    auto model = compile_part(parts[i], names[i], options, forms[i]);
+    if (!model) return error(model.error().wrap(fmt::format("part '{}'", names[i])));
+    models.push_back(std::move(*model));
+  }
+  return write_parts(models, forms, options);
 }
 
 Result<ByteVector> compile_bytes(ByteSpan onnx, const CompileOptions& options) {

@@ -180,6 +180,7 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
   device::Image image{
       source_.kind, source_.graph, source_.constants, {}, {}, owner_of(source_), {}, {}, {}};
   image.name = description_.name;
+  image.immutable = source_.immutable;
   if (source_.declares) {
     for (const IoEntry& entry : description_.inputs) image.inputs.push_back(entry.desc);
     for (const IoEntry& entry : description_.outputs) image.outputs.push_back(entry.desc);

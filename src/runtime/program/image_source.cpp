@@ -53,7 +53,7 @@ std::string removed_weights_tag(ByteSpan constants) {
   return fmt::format("removed:{}:{:08x}", constants.size(), crc32c(constants));
 }
 
-Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
+Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std::size_t part,
                                    const std::shared_ptr<const Program>& weights_of,
                                    const device::DeviceInfo& info) {
   const Lowering* const lowering = lowering_for(info.engine);
@@ -65,8 +65,9 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
   std::string removed;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const SegmentInfo& segment = segments[i];
-    // Not even their checksums are read: they are for other devices, and may be large.
+    // Not even their checksums are read: they are for other devices or networks, and may be large.
     if (segment.kind == SegmentKind::kForeign) continue;
+    if (segment.kind != SegmentKind::kConstants && segment.part != part) continue;
     // A form for another engine, or of an older revision.
     if (segment.kind == SegmentKind::kLowered && segment.tag != wanted) continue;
     CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
@@ -90,7 +91,9 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
   }
   // After the loop: the spans above point into the file.
   source.owners.push_back(std::move(file));
-  // A tag on the constants says that they were left out.
+  source.immutable = removed.empty();
+  // A tag on the constants says that they were left out. Those of the other program may be bytes of
+  // the caller.
   if (!removed.empty()) {
     CORELANE_ASSIGN(source.constants, weights_from(weights_of, removed));
     source.owners.push_back(weights_of);
@@ -110,6 +113,7 @@ ImageSource network_source(std::shared_ptr<const ImportedModel> model,
       if (form.tag == lowering->tag() && !form.graph.empty())
         source.graph = as_bytes(std::span(form.graph));
   source.owners.push_back(std::move(model));
+  source.immutable = true;
   return source;
 }
 
@@ -120,32 +124,36 @@ ByteSpan unchecked_constants(const ProgramFile& file) {
   return {};
 }
 
-Result<std::shared_ptr<const ProgramFile>> with_weights(
-    std::shared_ptr<const ProgramFile> file, const std::shared_ptr<const Program>& weights_of) {
+Result<std::shared_ptr<const ProgramFile>> whole_file(
+    std::shared_ptr<const ProgramFile> file, std::size_t part,
+    const std::shared_ptr<const Program>& weights_of) {
   const auto& segments = file->segments();
   const auto removed = std::find_if(segments.begin(), segments.end(), [](const SegmentInfo& s) {
     return s.kind == SegmentKind::kConstants && !s.tag.empty();
   });
-  if (removed == segments.end()) return file;
-  CORELANE_ASSIGN(const ByteSpan constants, weights_from(weights_of, removed->tag));
-  ProgramWriter writer(file->description());
+  if (removed == segments.end() && file->part_count() == 1) return file;
+  ProgramDescription description = file->description(part);
+  description.part.clear();
+  ProgramWriter writer(std::move(description));
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].kind == SegmentKind::kConstants) continue;
-    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
-    writer.add_segment(segments[i].kind, segments[i].tag, bytes);
+    const bool constants = segments[i].kind == SegmentKind::kConstants;
+    if (!constants && segments[i].part != part) continue;
+    const bool elsewhere = constants && removed != segments.end();
+    CORELANE_ASSIGN(const ByteSpan bytes,
+                    elsewhere ? weights_from(weights_of, removed->tag) : file->segment(i));
+    writer.add_segment(segments[i].kind, constants ? std::string() : segments[i].tag, bytes);
   }
-  writer.add_segment(SegmentKind::kConstants, "", constants);
   CORELANE_ASSIGN(ByteVector bytes, writer.finish());
   const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
   // Written as a whole and read again, so that the device gets a file with correct checksums.
   return ProgramFile::from_bytes(*keep, keep);
 }
 
-void add_network(ProgramWriter& writer, const ImportedModel& model, bool remove_weights) {
+void add_network(ProgramWriter& writer, const ImportedModel& model, Weights weights) {
   writer.add_segment(SegmentKind::kGraph, "", model.graph);
-  if (remove_weights)
+  if (weights == Weights::kRemoved)
     writer.add_segment(SegmentKind::kConstants, removed_weights_tag(model.constants), {});
-  else
+  else if (weights == Weights::kIncluded)
     writer.add_segment(SegmentKind::kConstants, "", model.constants);
   for (const LoweredGraph& form : model.lowered)
     writer.add_segment(SegmentKind::kLowered, form.tag, form.graph);

@@ -2,6 +2,8 @@
 /// constants and pre-compiled forms, or an image that only the device can read.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,13 +41,15 @@ struct ImageSource {
   std::vector<std::shared_ptr<const void>> owners;
   /// False: the inputs and outputs are not passed on to the device, which has reported them.
   bool declares = true;
+  /// As device::Image::immutable.
+  bool immutable = false;
 };
 
-/// The network of a program file for a device, with the pre-compiled forms it carries. It is
-/// lowered here where the device's engine needs that and the file has no form of the current
+/// The network of one part of a program file for a device, with the pre-compiled forms it carries.
+/// It is lowered here where the device's engine needs that and the file has no form of the current
 /// revision. Constants that were left out come from `weights_of`: kWrongState without it,
 /// kMalformed when they are others. Codes of lower_onnx().
-Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
+Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std::size_t part,
                                    const std::shared_ptr<const Program>& weights_of,
                                    const device::DeviceInfo& info);
 
@@ -53,17 +57,24 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file,
 ImageSource network_source(std::shared_ptr<const ImportedModel> model,
                            const device::DeviceInfo& info);
 
-/// The file with the constants that it was compiled without, for devices that open it themselves.
-/// `file` itself where nothing was left out.
-Result<std::shared_ptr<const ProgramFile>> with_weights(
-    std::shared_ptr<const ProgramFile> file, const std::shared_ptr<const Program>& weights_of);
+/// A file of one part alone, with the constants that it was compiled without, for devices that open
+/// files themselves. `file` itself where it has one network and nothing was left out.
+Result<std::shared_ptr<const ProgramFile>> whole_file(
+    std::shared_ptr<const ProgramFile> file, std::size_t part,
+    const std::shared_ptr<const Program>& weights_of);
 
 /// The constants of a file, their CRC unchecked: that is left to the reader of the whole file.
 ByteSpan unchecked_constants(const ProgramFile& file);
 
-/// Adds the network in all its forms; `remove_weights`: a tag instead of its constants. The model
-/// is borrowed until finish().
-void add_network(ProgramWriter& writer, const ImportedModel& model, bool remove_weights = false);
+/// What add_network() adds beside the network.
+enum class Weights : std::uint8_t {
+  kIncluded,    ///< The model's constants.
+  kRemoved,     ///< A tag that says which they were.
+  kOfFirstPart  ///< Nothing: they are in the file already.
+};
+/// Adds the network in all its forms. The model is borrowed until finish().
+void add_network(ProgramWriter& writer, const ImportedModel& model,
+                 Weights weights = Weights::kIncluded);
 
 /// The tag of a constants segment that was left out of a program.
 std::string removed_weights_tag(ByteSpan constants);

@@ -12,7 +12,14 @@ Result<Program> Program::load(const std::filesystem::path& path, const LoadOptio
   // Shared with executables that go on reading the constants from it.
   const auto file = std::make_shared<const MappedFile>(std::move(mapped));
   Program program;
-  CORELANE_ASSIGN(program.state_, runtime::load_program({file->bytes(), file, path}, options));
+  CORELANE_ASSIGN(program.state_,
+                  runtime::load_program({file->bytes(), file, path, file}, options));
+  return program;
+}
+
+Result<Program> Program::load(std::shared_ptr<const ProgramFile> file, const LoadOptions& options) {
+  Program program;
+  CORELANE_ASSIGN(program.state_, runtime::load_program(std::move(file), options));
   return program;
 }
 
@@ -20,7 +27,7 @@ Result<Program> Program::load(ByteSpan bytes, const LoadOptions& options,
                               std::shared_ptr<const void> keep_alive) {
   Program program;
   CORELANE_ASSIGN(program.state_,
-                  runtime::load_program({bytes, std::move(keep_alive), {}}, options));
+                  runtime::load_program({bytes, std::move(keep_alive), {}, {}}, options));
   return program;
 }
 
@@ -36,6 +43,10 @@ const ProgramState& nothing() {
 
 const ProgramDescription& Program::description() const noexcept {
   return state_ == nullptr ? nothing().description : state_->description;
+}
+
+const std::vector<std::string>& Program::parts() const noexcept {
+  return state_ == nullptr ? nothing().parts : state_->parts;
 }
 
 const std::shared_ptr<device::Device>& Program::device() const noexcept {

@@ -11,6 +11,7 @@
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/runtime/file_kind.h"
 #include "runtime/program/compile_cache.h"
+#include "runtime/program/open_files.h"
 
 namespace corelane::runtime {
 namespace fs = std::filesystem;
@@ -93,26 +94,38 @@ Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device
   return make_state(std::move(device), std::move(*description), std::move(source), options);
 }
 
-Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFile> file,
+/// A program file, and which of its networks is meant.
+struct PartOfFile {
+  std::shared_ptr<const ProgramFile> file;
+  std::size_t part = 0;
+  bool immutable = true;  ///< False: the caller may write to its bytes when all has ended.
+  const ProgramDescription& description() const { return file->description(part); }
+};
+
+Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
                                                 std::shared_ptr<device::Device> device,
                                                 const std::string& name,
                                                 const LoadOptions& options) {
   const device::DeviceInfo& info = device->info();
+  auto& [file, part, immutable] = of;
+  ProgramDescription description = of.description();
   // Before foreign images: such a device chooses among the segments itself.
   if (takes(info, kWholeProgram)) {
-    CORELANE_ASSIGN(file, with_weights(std::move(file), options.weights_of));
-    return make_state(std::move(device), file->description(),
-                      {kWholeProgram, file->bytes(), unchecked_constants(*file), {}, {file}},
-                      options);
+    CORELANE_ASSIGN(file, whole_file(std::move(file), part, options.weights_of));
+    return make_state(
+        std::move(device), std::move(description),
+        {kWholeProgram, file->bytes(), unchecked_constants(*file), {}, {file}, true, immutable},
+        options);
   }
-  CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind));
+  CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind, part));
   if (foreign) {
     // Mostly the kind of image is the kind of device; a device with one kind of another name gets
     // that.
     const std::string kind = takes(info, info.kind) || info.capabilities.image_kinds.empty()
                                  ? info.kind
                                  : info.capabilities.image_kinds.front();
-    return load_opaque(std::move(device), *foreign, kind, file, file->description(), name, options);
+    return load_opaque(std::move(device), *foreign, kind, file, std::move(description), name,
+                       options);
   }
   if (!takes(info, "onnx")) {
     return error(
@@ -121,9 +134,30 @@ Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFil
         "attach one (compile --attach {}=FILE) or choose another device",
         name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
   }
-  ProgramDescription description = file->description();
-  CORELANE_ASSIGN(ImageSource source, network_source(std::move(file), options.weights_of, info));
+  CORELANE_ASSIGN(ImageSource source,
+                  network_source(std::move(file), part, options.weights_of, info));
+  source.immutable = source.immutable && immutable;
   return make_state(std::move(device), std::move(description), std::move(source), options);
+}
+
+std::vector<std::string> part_names(const ProgramFile& file) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < file.part_count(); ++i)
+    if (!file.description(i).part.empty()) names.push_back(file.description(i).part);
+  return names;
+}
+
+/// The part that `options` name. Failures of one of several say which.
+Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFile> file,
+                                                std::shared_ptr<device::Device> device,
+                                                const std::string& name, const LoadOptions& options,
+                                                bool immutable = true) {
+  CORELANE_ASSIGN(const std::size_t part, file->find_part(options.part));
+  const std::vector<std::string> names = part_names(*file);
+  auto state = load_part({std::move(file), part, immutable}, std::move(device), name, options);
+  if (state) (*state)->parts = names;
+  if (state || names.empty()) return state;
+  return error(state.error().wrap(fmt::format("part '{}' of {}", names[part], name)));
 }
 
 /// The program file of what was just compiled.
@@ -297,19 +331,40 @@ Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
     CORELANE_ASSIGN(device, device::open_device(options.device));
   }
   // By the first bytes; names and endings of files say nothing.
-  switch (detect_file_kind(input.bytes)) {
+  const FileKind kind = detect_file_kind(input.bytes);
+  if (kind != FileKind::kProgram && !options.part.empty()) {
+    return error(Code::kInvalidArgument,
+                 "part '{}' of {} is asked for, which is one network; only program files have "
+                 "parts (corelane compile A.onnx B.onnx)",
+                 options.part, input.name());
+  }
+  switch (kind) {
     case FileKind::kProgram: {
       CORELANE_ASSIGN(auto file,
-                      input.path.empty()
+                      input.mapped == nullptr
                           ? ProgramFile::from_bytes(input.bytes, input.keep_alive, options.verify)
-                          : ProgramFile::open(input.path, options.verify));
-      return load_file(std::move(file), std::move(device), input.name(), options);
+                          : open_program_file(input.mapped, input.path, options.verify));
+      // The owner of other bytes may give them a new content between two programs.
+      const bool immutable = input.mapped != nullptr || input.keep_alive == nullptr;
+      return load_file(std::move(file), std::move(device), input.name(), options, immutable);
     }
     case FileKind::kOnnx:
       return load_onnx(input, std::move(device), options);
     default:
       return load_foreign(input, std::move(device), options);
   }
+}
+
+Result<std::shared_ptr<ProgramState>> load_program(std::shared_ptr<const ProgramFile> file,
+                                                   const LoadOptions& options) {
+  if (file == nullptr) return error(Code::kInvalidArgument, "no program file is given to load");
+  std::shared_ptr<device::Device> device = options.on;
+  if (device == nullptr) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(device, device::open_device(options.device));
+  }
+  if (options.verify == Verify::kEverything) CORELANE_TRY(file->verify_segments());
+  return load_file(std::move(file), std::move(device), "the program file", options);
 }
 
 }  // namespace corelane::runtime

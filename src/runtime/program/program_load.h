@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "corelane/base/bytes.h"
+#include "corelane/base/file.h"
 #include "corelane/base/status.h"
 #include "corelane/program/program_file.h"
 #include "corelane/runtime/program.h"
@@ -17,11 +18,17 @@ struct LoadInput {
   ByteSpan bytes;
   std::shared_ptr<const void> keep_alive;  ///< Null: borrowed for the call.
   std::filesystem::path path;              ///< Empty for bytes in memory.
+  /// Null for bytes in memory; else what `bytes` are of.
+  std::shared_ptr<const MappedFile> mapped;
   /// "model.onnx", or "the 123 bytes in memory".
   std::string name() const;
 };
 
 Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
+                                                   const LoadOptions& options);
+
+/// A part of a file that is open.
+Result<std::shared_ptr<ProgramState>> load_program(std::shared_ptr<const ProgramFile> file,
                                                    const LoadOptions& options);
 
 /// The options of preparing that `options` ask for, checked against what the device can do.

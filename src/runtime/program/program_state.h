@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "corelane/device/device.h"
 #include "corelane/program/description.h"
@@ -18,6 +20,7 @@ struct ProgramState {
   std::shared_ptr<device::Device> device;
   std::shared_ptr<device::Queue> queue;
   ProgramDescription description;
+  std::vector<std::string> parts;  ///< Of the file that it was loaded from.
   std::shared_ptr<device::HostOperatorTable> host_operators;
   std::optional<runtime::ExecutableSet> executables;  ///< Refers to `description`.
   /// Applied where a run asks for "any": the program's own wish, as far as the device can.
