@@ -98,6 +98,7 @@ void add_open_options(CLI::App& app, OpenArguments& a) {
   app.add_option("model", a.model,
                  "Program file (from corelane compile), ONNX model, or a vendor's image")
       ->required();
+  app.add_option("--part", a.part, "Network of a program file of several (default: the first)");
   app.add_option(
       "-d,--device", a.device,
       "Device, such as virtual, virtual:generic:4 or null; `corelane devices` lists them "
@@ -118,6 +119,7 @@ Result<LoadOptions> load_options(const OpenArguments& a) {
   options.profile_layers = a.profile;
   options.exposed_values = a.exposed;
   options.cache = !a.no_cache;
+  options.part = a.part;
   // An ONNX model takes the shapes at its import (a program file has its own).
   CORELANE_ASSIGN(options.import.input_shapes, parse_shapes(a.shapes));
   if (a.precision == "f16") options.precision = device::Precision::kF16;
@@ -272,6 +274,7 @@ Json to_json(const ProgramDescription& d) {
          {"batch", d.batch},
          {"cores", d.cores},
          {"custom_string", d.custom_string}};
+  if (!d.part.empty()) j["part"] = d.part;
   j["inputs"] = Json::array();
   for (const auto& e : d.inputs) j["inputs"].push_back(to_json(e));
   j["outputs"] = Json::array();

@@ -68,6 +68,7 @@ Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>
 /// How a program is opened; the same options in run, bench and compare.
 struct OpenArguments {
   std::string model;
+  std::string part;
   std::string device;
   std::string precision = "f32";
   std::vector<std::string> shapes;

@@ -132,7 +132,7 @@ Result<int> run(const Global& global, Arguments a) {
   const Interrupts interrupts;  // So that the reference's temporary folder is removed in any case.
   CORELANE_ASSIGN(auto options, load_options(a.open));
   CORELANE_ASSIGN(auto reference, ReferenceEngine::make({a.python, a.script, a.open.model, a.onnx,
-                                                         std::move(options.import)}));
+                                                         std::move(options.import), a.open.part}));
   Json left_out = Json::array();
   if (a.layers) {
     CORELANE_ASSIGN(auto values, reference.inner_values());

@@ -1,5 +1,5 @@
-// `corelane compile`: writes the program file of an ONNX model, reads it back whole, and prints
-// what the import changed or warns of.
+// `corelane compile`: writes the program file of one or several ONNX models, reads it back whole,
+// and prints what the import changed or warns of.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace corelane::cli {
 namespace {
 
 struct Arguments {
-  std::string model;
+  std::vector<std::string> models, parts;
   std::string output;
   std::vector<std::string> shapes, dims, sets, mean, std, custom_operators, attach;
   std::string layout;
@@ -60,6 +60,34 @@ Status parse_channels(const std::vector<std::string>& items, const std::string& 
   return {};
 }
 
+/// The networks of a file of several: those given as files, then those with names.
+Result<std::vector<PartSource>> parts_of(const Arguments& a) {
+  std::vector<PartSource> parts;
+  for (const auto& model : a.models)
+    parts.push_back({model, std::filesystem::path(model).stem().string(), {}});
+  for (const auto& item : a.parts) {
+    CORELANE_ASSIGN(auto pair, split_assignment(item, "--part"));
+    parts.push_back({pair.second, pair.first, {}});
+  }
+  return parts;
+}
+
+/// Items of the options that name an input or a dimension, as far as they are for `part`:
+/// "PART:ITEM" is for that part alone, all others are for every one.
+void keep_items_of(const std::string& part, const std::vector<PartSource>& parts,
+                   std::vector<std::string>& items) {
+  std::vector<std::string> kept;
+  for (const std::string& item : items) {
+    // Only names of parts come before such a colon: inputs may be named "x:0".
+    const std::string first = item.substr(0, item.find(':'));
+    const bool prefixed = first.size() < item.size() &&
+                          std::ranges::find(parts, first, &PartSource::name) != parts.end();
+    if (!prefixed) kept.push_back(item);
+    if (prefixed && first == part) kept.push_back(item.substr(first.size() + 1));
+  }
+  items = std::move(kept);
+}
+
 Result<CompileOptions> options_of(const Arguments& a) {
   CompileOptions o;
   CORELANE_ASSIGN(o.import.input_shapes, parse_shapes(a.shapes));
@@ -99,13 +127,41 @@ Result<CompileOptions> options_of(const Arguments& a) {
     CORELANE_ASSIGN(auto pair, split_assignment(item, "--attach"));
     o.attach.emplace_back(pair.first, pair.second);
   }
+  if (a.layout.empty()) return o;
+  const auto kind = layout_from_name(a.layout == "nchw" ? "plain" : a.layout);
+  if (!kind || *kind == LayoutKind::kNC1HWC2) {
+    return error(Code::kInvalidArgument,
+                 "--layout '{}': allowed are nhwc and nchw (also called plain)", a.layout);
+  }
+  o.import.input_layout = *kind;
   return o;
 }
 
-Result<ByteVector> compiled(const Arguments& a, CompileOptions& options,
-                            std::vector<std::string>& warnings) {
-  if (!a.int8.int8) return compile_file(a.model, options);
-  CORELANE_ASSIGN(const auto quantized, quantize_model(a.model, options.import, a.int8));
+/// The program file of several networks, or of one with a name.
+Result<ByteVector> compiled_parts(const Arguments& a, std::vector<PartSource> parts) {
+  if (a.int8.int8) {
+    return error(Code::kInvalidArgument,
+                 "--int8 calibrates one network with one --dataset; quantize each alone, for one "
+                 "file of all give already quantized models");
+  }
+  CompileOptions options;
+  for (PartSource& part : parts) {
+    Arguments own = a;
+    for (auto* items : {&own.shapes, &own.dims, &own.sets, &own.mean, &own.std})
+      keep_items_of(part.name, parts, *items);
+    CORELANE_ASSIGN(options, options_of(own));
+    part.import = options.import;
+  }
+  return compile_parts(parts, options);
+}
+
+Result<ByteVector> compiled(const Arguments& a, std::vector<std::string>& warnings) {
+  CORELANE_ASSIGN(auto parts, parts_of(a));
+  if (parts.size() > 1 || !a.parts.empty()) return compiled_parts(a, std::move(parts));
+  CORELANE_ASSIGN(auto options, options_of(a));
+  const std::string& model = a.models.front();
+  if (!a.int8.int8) return compile_file(model, options);
+  CORELANE_ASSIGN(const auto quantized, quantize_model(model, options.import, a.int8));
   warnings = quantized.warnings;
   auto& declared = options.import.custom_operators;
   for (const auto& type : quantized.custom_operators)
@@ -115,10 +171,11 @@ Result<ByteVector> compiled(const Arguments& a, CompileOptions& options,
 
 void print_findings(const ProgramDescription& description,
                     const std::vector<std::string>& warnings) {
+  const std::string part = description.part.empty() ? "" : description.part + ": ";
   for (const auto& text : warnings)
     std::fputs(fmt::format("corelane: warning int8: {}\n", text).c_str(), stderr);
   for (const auto& f : description.findings) {
-    std::fputs(fmt::format("corelane: {} {} '{}': {}\n",
+    std::fputs(fmt::format("corelane: {}{} {} '{}': {}\n", part,
                            f.kind == ImportFinding::Kind::kRewritten ? "rewritten" : "warning",
                            f.op, f.node, f.text)
                    .c_str(),
@@ -126,39 +183,49 @@ void print_findings(const ProgramDescription& description,
   }
 }
 
-Result<int> run(const Global& global, const Arguments& a) {
-  CORELANE_ASSIGN(auto options, options_of(a));
-  if (!a.layout.empty()) {
-    const auto kind = layout_from_name(a.layout == "nchw" ? "plain" : a.layout);
-    if (!kind || *kind == LayoutKind::kNC1HWC2) {
-      return error(Code::kInvalidArgument,
-                   "--layout '{}': allowed are nhwc and nchw (also called plain)", a.layout);
-    }
-    options.import.input_layout = *kind;
+/// Where the program is written; not onto one of its models.
+Result<std::filesystem::path> output_of(const Arguments& a) {
+  CORELANE_ASSIGN(const auto parts, parts_of(a));
+  if (a.output.empty() && parts.size() > 1) {
+    return error(Code::kInvalidArgument, "{} models make one program file; name it with --output",
+                 parts.size());
   }
-  const std::filesystem::path output =
-      a.output.empty() ? std::filesystem::path(a.model).replace_extension(".rknn")
-                       : std::filesystem::path(a.output);
-  // Also through links and by other spellings of the path.
-  std::error_code ec;
-  if (std::filesystem::equivalent(a.model, output, ec)) {
-    return error(Code::kInvalidArgument,
-                 "--output '{}' is the model itself; give another name so that it is kept",
-                 output.string());
+  std::filesystem::path output = a.output;
+  if (a.output.empty()) output = std::filesystem::path(parts[0].onnx).replace_extension(".rknn");
+  for (const PartSource& part : parts) {
+    // Also through links and by other spellings of the path.
+    std::error_code ec;
+    if (std::filesystem::equivalent(part.onnx, output, ec)) {
+      return error(Code::kInvalidArgument,
+                   "--output '{}' is the model itself; give another name so that it is kept",
+                   output.string());
+    }
   }
   // Compiling may take minutes: whether the file can be written is asked before.
   CORELANE_TRY(check_output(output.string(), "--output"));
+  return output;
+}
+
+Result<int> run(const Global& global, const Arguments& a) {
+  // Wrong values are named before anything else is looked at.
+  if (auto options = options_of(a); !options && a.models.size() + a.parts.size() == 1)
+    return error(options.error());
+  CORELANE_ASSIGN(const std::filesystem::path output, output_of(a));
   std::vector<std::string> warnings;
-  CORELANE_ASSIGN(auto bytes, compiled(a, options, warnings));
+  CORELANE_ASSIGN(auto bytes, compiled(a, warnings));
   CORELANE_TRY(write_file_atomic(output, bytes));
   // A pipe or a device cannot be read again.
+  std::error_code ec;
   const bool again = std::filesystem::is_regular_file(output, ec);
   CORELANE_ASSIGN(auto file, again ? ProgramFile::open(output, Verify::kEverything)
                                    : ProgramFile::from_bytes(bytes, nullptr, Verify::kEverything));
   Json out{{"output", output.string()}, {"bytes", bytes.size()}};
   out["program"] = to_json(file->description());
+  for (std::size_t i = 1; i < file->part_count(); ++i)
+    out["other_parts"].push_back(to_json(file->description(i)));
   if (a.int8.int8) out["int8"] = Json{{"warnings", warnings}};
-  if (!global.json && !global.quiet) print_findings(file->description(), warnings);
+  for (std::size_t i = 0; !global.json && !global.quiet && i < file->part_count(); ++i)
+    print_findings(file->description(i), i == 0 ? warnings : std::vector<std::string>());
   print(global, out, fmt::format("{} ({})\n", output.string(), human_bytes(bytes.size())));
   return kExitOk;
 }
@@ -188,10 +255,21 @@ void add_int8_options(CLI::App& app, QuantizeArguments& a) {
 }  // namespace
 
 Action add_compile(CLI::App& parent, Global& global) {
-  auto* app = parent.add_subcommand("compile", "Make a program file from an ONNX model");
+  auto* app = parent.add_subcommand("compile", "Make a program file from ONNX models");
   auto a = std::make_shared<Arguments>();
-  app->add_option("model", a->model, "ONNX model")->required();
-  app->add_option("-o,--output", a->output, "Program file (default: model with .rknn)");
+  auto* models = app->add_option("model", a->models,
+                                 "ONNX model; several make a file of parts, named as the files "
+                                 "are, with equal constants once");
+  auto* parts = add_list(*app, "--part", a->parts,
+                         "NAME=FILE: another ONNX model, as a part of this name (repeatable)");
+  app->callback([models, parts] {
+    if (models->count() + parts->count() == 0) throw CLI::RequiredError("model");
+  });
+  app->add_option("-o,--output", a->output,
+                  "Program file (default for one model: its name with .rknn)");
+  app->footer(
+      "With several models --shape, --dim, --shape-set, --mean and --std are for each of them;\n"
+      "'PART:' before a value makes it one of that part alone: --shape decoder:ids=1,1");
   add_list(*app, "--shape", a->shapes, "NAME=1,3,224,224 (repeatable)");
   add_list(*app, "--dim", a->dims,
            "NAME=NUMBER: fix an open dimension by its name, or INPUT[AXIS]=NUMBER (repeatable)");

@@ -14,6 +14,7 @@ namespace {
 
 struct Arguments {
   std::string model;
+  std::string part;
   std::string device;
   bool verify = false;
   bool load = false;
@@ -74,6 +75,56 @@ std::string describe(const ProgramDescription& d) {
   return text;
 }
 
+/// "Part decoder (graph name): ..." of each network in a file of several.
+std::string list_parts(const ProgramFile& file, Json& out) {
+  std::string text;
+  for (std::size_t i = 0; i < file.part_count(); ++i) {
+    const ProgramDescription& d = file.description(i);
+    std::uint64_t bytes = 0;
+    for (const auto& s : file.segments())
+      if (s.part == i && s.kind != SegmentKind::kConstants) bytes += s.size;
+    out.push_back({{"name", d.part},
+                   {"nodes", d.node_count},
+                   {"constant_bytes", d.constant_bytes},
+                   {"segment_bytes", bytes},
+                   {"inputs", d.inputs.size()},
+                   {"outputs", d.outputs.size()}});
+    text += fmt::format("Part {:<16} {} nodes, constants {}, {} of its own; {} in, {} out\n",
+                        one_line(d.part), d.node_count, human_bytes(d.constant_bytes),
+                        human_bytes(bytes), d.inputs.size(), d.outputs.size());
+  }
+  return text;
+}
+
+/// What a program file holds, of one part where it has several.
+Status inspect_program(const ProgramFile& file, const std::string& part, Json& out,
+                       std::string& text) {
+  CORELANE_ASSIGN(const std::size_t index, file.find_part(part));
+  const bool parts = !file.description().part.empty();
+  if (parts) {
+    // First, so that who looks at one knows of the others.
+    out["parts"] = Json::array();
+    text += list_parts(file, out["parts"]);
+  }
+  out["program"] = to_json(file.description(index));
+  if (parts) text += fmt::format("Of part {}:\n", one_line(file.description(index).part));
+  text += describe(file.description(index));
+  out["segments"] = Json::array();
+  for (const auto& s : file.segments()) {
+    out["segments"].push_back({{"kind", segment_kind_name(s.kind)},
+                               {"tag", s.tag},
+                               {"offset", s.offset},
+                               {"size", s.size},
+                               {"crc32c", fmt::format("{:08x}", s.crc32c)}});
+    const bool own = parts && s.kind != SegmentKind::kConstants;
+    if (own) out["segments"].back()["part"] = file.description(s.part).part;
+    text += fmt::format("Segment {:<11} at {:>9}  {:>10}  crc32c {:08x}  {}{}\n",
+                        segment_kind_name(s.kind), s.offset, human_bytes(s.size), s.crc32c, s.tag,
+                        own ? "  of " + one_line(file.description(s.part).part) : "");
+  }
+  return {};
+}
+
 /// The report as JSON, and as `text` for people.
 Result<Json> inspect_file(const Arguments& a, std::string& text) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(a.model));
@@ -81,6 +132,12 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
   Json out{{"file", a.model}, {"kind", file_kind_name(kind)}, {"bytes", mapped.bytes().size()}};
   text = fmt::format("{}: {} ({})\n", a.model, file_kind_name(kind),
                      human_bytes(mapped.bytes().size()));
+  if (kind != FileKind::kProgram && !a.part.empty()) {
+    return error(Code::kInvalidArgument,
+                 "--part {}: '{}' is one network; only program files have "
+                 "parts",
+                 a.part, a.model);
+  }
   if (kind == FileKind::kOnnx) {
     if (a.verify) {
       return error(Code::kInvalidArgument,
@@ -105,18 +162,7 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
   CORELANE_ASSIGN(auto file,
                   ProgramFile::open(a.model, a.verify ? Verify::kEverything : Verify::kHeader,
                                     foreign_files()));
-  out["program"] = to_json(file->description());
-  text += describe(file->description());
-  out["segments"] = Json::array();
-  for (const auto& s : file->segments()) {
-    out["segments"].push_back({{"kind", segment_kind_name(s.kind)},
-                               {"tag", s.tag},
-                               {"offset", s.offset},
-                               {"size", s.size},
-                               {"crc32c", fmt::format("{:08x}", s.crc32c)}});
-    text += fmt::format("Segment {:<11} at {:>9}  {:>10}  crc32c {:08x}  {}\n",
-                        segment_kind_name(s.kind), s.offset, human_bytes(s.size), s.crc32c, s.tag);
-  }
+  CORELANE_TRY(inspect_program(*file, a.part, out, text));
   return out;
 }
 
@@ -127,6 +173,7 @@ Result<int> run(const Global& global, const Arguments& a) {
     // As `run` opens it, with the cache.
     OpenArguments open;
     open.model = a.model;
+    open.part = a.part;
     open.device = a.device;
     CORELANE_ASSIGN(auto program, open_program(open));
     if (!out.contains("program")) {
@@ -162,6 +209,7 @@ Action add_inspect(CLI::App& parent, Global& global) {
   app->add_option("model", a->model,
                   "Program file, ONNX model, or with --load an image of the device")
       ->required();
+  app->add_option("--part", a->part, "Network of a program file of several (default: the first)");
   app->add_flag("--verify", a->verify, "Check the CRC of every segment of a program file");
   auto* load = app->add_flag("--load", a->load, "Also load it and show placement and memory");
   app->add_option("-d,--device", a->device, "Device for --load")->needs(load);

@@ -41,14 +41,16 @@ Result<bool> is_onnx(const std::string& path) {
 
 /// The network as the program holds it: what the import made of an ONNX model, or the graph inside
 /// a program file.
-Result<ByteVector> program_graph(const std::string& path, const ImportOptions& import) {
+Result<ByteVector> program_graph(const std::string& path, const ImportOptions& import,
+                                 const std::string& part) {
   CORELANE_ASSIGN(const bool onnx, is_onnx(path));
   if (onnx) {
     CORELANE_ASSIGN(auto model, import_onnx_file(path, import));
     return inline_constants(model.graph, model.constants);
   }
   CORELANE_ASSIGN(auto file, ProgramFile::open(path, Verify::kEverything, foreign_files()));
-  CORELANE_ASSIGN(auto graph, file->find(SegmentKind::kGraph));
+  CORELANE_ASSIGN(const std::size_t index, file->find_part(part));
+  CORELANE_ASSIGN(auto graph, file->find(SegmentKind::kGraph, {}, index));
   CORELANE_ASSIGN(auto constants, file->find(SegmentKind::kConstants));
   if (!graph)
     return error(Code::kUnsupported, "{} holds no graph to compare with; give --onnx", path);
@@ -74,13 +76,13 @@ Result<ReferenceEngine> ReferenceEngine::make(Options options) {
   }
   engine.source_ = "the graph inside " + o.model;
   engine.reference_ = engine.folder_.path() / "reference.onnx";
-  CORELANE_ASSIGN(auto graph, program_graph(o.model, o.import));
+  CORELANE_ASSIGN(auto graph, program_graph(o.model, o.import, o.part));
   CORELANE_TRY(write_file_atomic(engine.reference_, graph));
   return engine;
 }
 
 Result<InnerValues> ReferenceEngine::inner_values() const {
-  CORELANE_ASSIGN(auto graph, program_graph(options_.model, options_.import));
+  CORELANE_ASSIGN(auto graph, program_graph(options_.model, options_.import, options_.part));
   const auto program = folder_.path() / "program.onnx";
   const auto list = folder_.path() / "values.json";
   CORELANE_TRY(write_file_atomic(program, graph));

@@ -34,6 +34,7 @@ class ReferenceEngine {
     std::string model;   ///< The program under test: a program file or an ONNX model.
     std::string onnx;    ///< The reference; empty: `model` as given, or the graph inside it.
     ImportOptions import;
+    std::string part;  ///< Of a program file of several networks.
   };
   /// kNotFound (script, files), kUnsupported (a program without a graph), kIo.
   static Result<ReferenceEngine> make(Options options);

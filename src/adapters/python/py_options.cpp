@@ -57,6 +57,7 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
   take(given, "timeout_option", load.timeout_option);
   take(given, "fast_math", load.fast_math);
   take(given, "cache", load.cache);
+  take(given, "part", load.part);
   with<std::string>(given, "data_root",
                     [&](const std::string& folder) { load.import.external_data_root = folder; });
   with<std::string>(given, "precision",
@@ -148,6 +149,7 @@ nb::dict show_options(const SessionOptions& options) {
   shown["precision"] = text(device::precision_name(options.load.precision));
   shown["fast_math"] = options.load.fast_math;
   shown["cache"] = options.load.cache;
+  if (!options.load.part.empty()) shown["part"] = text(options.load.part);
   nb::list operators;
   for (const std::string& type : options.load.import.custom_operators) operators.append(text(type));
   if (operators.size() > 0) shown["custom_operators"] = operators;
