@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "base/leaked.h"
+#include "base/fork.h"
 #include "base/sync.h"
 
 namespace corelane::runtime {
@@ -39,12 +39,14 @@ class OpenFiles {
 
 Result<std::shared_ptr<const ProgramFile>> open_program_file(
     std::shared_ptr<const MappedFile> mapped, const std::filesystem::path& path, Verify verify) {
-  static Leaked<OpenFiles> open;  // Programs may be loaded while the process ends.
+  // Never destroyed: programs may be loaded while the process ends. A forked child has its own,
+  // whose lock no thread of the parent holds.
+  auto& open = per_process<OpenFiles>();
   const FileIdentity identity = mapped->identity();
-  File file = open->find(identity);
+  File file = open.find(identity);
   if (file == nullptr) {
     CORELANE_ASSIGN(const File opened, ProgramFile::from_mapped(std::move(mapped), path));
-    file = open->add(identity, opened);
+    file = open.add(identity, opened);
   }
   if (verify == Verify::kEverything) CORELANE_TRY(file->verify_segments());
   return file;
