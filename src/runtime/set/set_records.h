@@ -1,4 +1,4 @@
-/// Who is told of the inferences of a set.
+/// The observers of a set's inferences.
 #pragma once
 
 #include <atomic>
