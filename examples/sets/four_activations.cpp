@@ -52,12 +52,16 @@ Status look(const Options& options) {
   corelane::LoadOptions load;
   load.device = options.device.empty() ? "virtual:generic:16" : options.device;
   CORELANE_ASSIGN(const auto program, corelane::Program::load(options.model, load));
-  const std::size_t alone = program.memory().weights;
-
   corelane::SetOptions how;
   how.size = 2;  // While one runs, the next waits in the device.
   how.activations = kActivations;
   how.activate.emplace().cores = CoreSet::any(kCoresOfEach);
+  std::size_t of_one = 0;
+  {
+    // What it compiles stays with the program; its cores are given back here.
+    CORELANE_ASSIGN(const auto one, corelane::Activation::create(program, *how.activate));
+    of_one = program.memory().weights;
+  }
   CORELANE_ASSIGN(auto set, InferenceSet::create(program, how));
 
   const std::size_t count = kActivations * how.size;
@@ -77,8 +81,8 @@ Status look(const Options& options) {
   }
   for (const auto& [cores, inferences] : homes)
     fmt::print("cores {}: {} inferences\n", cores, inferences);
-  fmt::print("constants: {} KiB for {} activations, {} KiB for none\n",
-             program.memory().weights / 1024, kActivations, alone / 1024);
+  fmt::print("constants: {} KiB for {} activations, {} KiB for one\n",
+             program.memory().weights / 1024, kActivations, of_one / 1024);
   return {};
 }
 

@@ -82,8 +82,8 @@ class CppExamples(Runs):
         homes = re.findall(r"(?m)^cores ([\d,]+): (\d+) inferences", text)
         self.assertEqual([n for _, n in homes], ["2"] * 4)
         self.assertEqual(sorted(int(c) for cores, _ in homes for c in cores.split(",")), list(range(16)))
-        with_four, alone = re.search(r"constants: (\d+) KiB for 4 activations, (\d+) KiB", text).groups()
-        self.assertEqual(with_four, alone)
+        four, one = re.search(r"constants: (\d+) KiB for 4 activations, (\d+) KiB for one", text).groups()
+        self.assertEqual(four, one)
 
     def test_async_frames_come_in_the_order_of_the_clip_and_show_the_taxi_sign(self):
         text = self.example("session_async_frames", DETECTION, self.frames)
