@@ -20,6 +20,8 @@ ROOT = BUILD = COMPILER = None
 PIXELS = """std::vector<float> pixels(3 * 224 * 224, 0.5F);
   const corelane::TensorView view{pixels.data(), pixels.size() * 4, corelane::DType::kF32,
                                   corelane::Shape{1, 3, 224, 224}, {}, {}};"""
+PROGRAMS = '#include "corelane/runtime/program.h"\nusing namespace corelane;\n'
+SETS = '#include "corelane/runtime/inference_set.h"\n' + PROGRAMS
 ARRAYS = "import numpy as np\narray = frame = np.full((1, 3, 224, 224), 0.5, np.float32)\n"
 
 # What stands around each block: (before, after), or None for a whole program.
@@ -35,6 +37,20 @@ CONTEXT = {
     ("docs/apis/sets.md", "cpp"): [
         ("int main() {\n  " + PIXELS.replace("view{", "view_of_my_pixels{"),
          "\n  return status.ok() && scores.size == 4000 && set.figures().available == 4 ? 0 : 1;\n}\n"),
+        (SETS + 'int main() {\n  corelane::LoadOptions load;\n  load.device = "virtual:generic:16";\n'
+         '  auto program = Program::load("model.onnx", load).value();\n',
+         "\n  return InferenceSet::create(program, options).value().figures().available == 40 ? 0 : 1;\n}\n"),
+        ('#include "corelane/device/observer.h"\n' + SETS + "int main() {\n  std::vector<corelane::Duration> waits;\n"
+         '  auto set = InferenceSet::create(Program::load("model.onnx").value(), {}).value();\n',
+         "\n  if (!set.submit(set.acquire().value()).ok() || !set.release(set.collect().value()).ok()) return 1;\n"
+         "  return observation->flush() && waits.size() == 1 ? 0 : 1;\n}\n"),
+    ],
+    ("docs/apis/activations.md", "cpp"): [
+        ('int main() {\n  corelane::LoadOptions on_16_cores;\n  on_16_cores.device = "virtual:generic:16";\n',
+         "\n  return status.ok() && activation.cores().count() == 4 ? 0 : 1;\n}\n"),
+        ('#include "corelane/runtime/activation.h"\n' + PROGRAMS
+         + 'int main() {\n  auto program = Program::load("model.onnx").value();\n',
+         "\n  return Activation::create(program, detector) && Activation::create(program, reader) ? 0 : 1;\n}\n"),
     ],
     ("README.md", "python"): [(ARRAYS, "assert outputs[0].shape == (1, 1000)\n")],
     ("docs/apis/python.md", "python"): [
