@@ -11,8 +11,9 @@ struct RunTimes {
 };
 
 /// Points of the device's clock; what the device did in between is in the JobRecord. A stamp is
-/// TimePoint{} where the inference did not come, such as a conversion that it does not need; all
-/// are after a run() without conversions, fences and timeout.
+/// TimePoint{} where the inference did not come, such as a conversion that it does not need. After
+/// a blocking run that asks nothing of the host (no conversion, fence or timeout, and on cores that
+/// no activation holds) all of them are.
 struct RunStamps {
   TimePoint enqueued{};    ///< Its submission began.
   TimePoint copy_in{};     ///< The conversion of its inputs began.
