@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <thread>
@@ -148,6 +150,23 @@ TEST(SetThreads, AForkedChildIsRefused) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(set.collect().value().status().ok());
+}
+
+/// Work in flight, a thread that waits for it, and one that waits for a handle.
+void end_while_it_works(const std::function<void()>& end) {
+  alarm(20);
+  const SetBench bench("null:rk3588?threads=1&a=3600s", false);
+  InferenceSet set = bench.set({.size = 4});
+  for (std::uint64_t id = 0; id < 4; ++id) (void)set.submit(set.acquire().value(), id);
+  std::thread([&set] { (void)set.collect(); }).detach();
+  std::thread([&set] { (void)set.acquire(); }).detach();
+  end();
+}
+
+TEST(SetThreadsDeathTest, AProcessMayExitOrBeInterruptedWhileItsSetsWork) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(end_while_it_works([] { std::exit(0); }), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(end_while_it_works([] { raise(SIGINT); }), ::testing::KilledBySignal(SIGINT), "");
 }
 
 }  // namespace
