@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "lanes/resources/shared_program.h"
 #include "lanes/testing/lane_engine_fake.h"
 
 namespace corelane::lanes {
@@ -109,6 +110,18 @@ TEST(LaneSharing, AProgramThatEndedIsMadeAgain) {
     executable = nullptr;
     EXPECT_TRUE(watch.expired());
   }
+}
+
+TEST(LaneSharing, WhatWasPreparedBeforeALossIsNotShared) {
+  MemoryLedger ledger("fake", 0);
+  const auto image = image_of(some_bytes());
+  const auto program = std::make_shared<SharedProgram>(
+      std::make_shared<FakeProgram>(std::make_shared<FakeEngineState>(), Shape{1, 4}),
+      image.keep_alive, ledger);
+  SharedPrograms programs;
+  programs.add(image, {}, 3, program);
+  EXPECT_EQ(programs.find(image, {}, 3), program);
+  EXPECT_EQ(programs.find(image, {}, 4), nullptr);
 }
 
 TEST(LaneSharing, ThreadsThatPrepareAtOnceGetOneProgram) {
