@@ -69,7 +69,6 @@ Result<std::shared_ptr<SetCore>> SetCore::create(const Program& program,
     CORELANE_ASSIGN(item.context, activations.empty()
                                       ? program.new_context()
                                       : activations[i % activations.size()].new_context());
-    item.status = error(Code::kWrongState, "this handle has not been submitted");
   }
   if (!options.replay) return core;
   device::ObserverOptions watch;
@@ -165,7 +164,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     item.failures.clear();
     item.cancelled = false;
     item.done.swap(done);
-    item.status = error(Code::kWrongState, "inference {} is in flight", id);
+    item.has_status = false;
     item.observed = observed;
     if (observed) {
       item.record = {};
@@ -181,6 +180,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
   table_.refuse(index);
   items_[index].done.swap(done);
   items_[index].status = refused;
+  items_[index].has_status = true;
   // Threads that wait for this id, or for the end of what is in flight, look again.
   completed_.notify_all();
   idle_.notify_all();
@@ -300,6 +300,7 @@ void SetCore::conclude(std::size_t index, const Status& status) {
     const MutexLock lock(mutex_);
     Item& item = items_[index];
     item.status = status.ok() ? Status() : summary(item);
+    item.has_status = true;
     if (item.observed) item.record.completed = now;
     table_.complete(index);
     completions_.fetch_add(1, std::memory_order_release);
@@ -496,7 +497,12 @@ std::uint64_t SetCore::id(std::size_t index) const {
 
 Status SetCore::status(std::size_t index) const {
   const MutexLock lock(mutex_);
-  return items_[index].status;
+  const Item& item = items_[index];
+  if (item.has_status) return item.status;
+  return error(Code::kWrongState,
+               "handle {} has no result: its inference is in flight, or it was "
+               "never submitted",
+               index);
 }
 
 std::uint32_t SetCore::attempts(std::size_t index) const {

@@ -63,6 +63,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     bool cancelled = false;
     SetCallback done;
     Status status;
+    bool has_status = false;  ///< Not before its first inference has ended, nor in flight.
     bool observed = false;  ///< Since its submission.
     SetRecord record;       ///< Where it is observed.
   };
