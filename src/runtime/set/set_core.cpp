@@ -264,6 +264,8 @@ void SetCore::finished(std::size_t index, const Status& status) {
   Inference attempt;  // May be the last reference to what it used: it goes after the lock.
   bool again = false;
   bool parked = false;
+  Delivery delivery;
+  const TimePoint now = records_->on() ? clock_->now() : TimePoint{};
   {
     const MutexLock lock(mutex_);
     Item& item = items_[index];
@@ -276,11 +278,12 @@ void SetCore::finished(std::size_t index, const Status& status) {
     }
     again = may_retry(item, status);
     parked = park(item, status);
+    if (!again && !parked) delivery = complete(index, status, now);
   }
   if (again)
     start_again(index);
   else if (!parked)
-    conclude(index, status);
+    deliver(std::move(delivery));
   replay();  // The device may be back already.
 }
 
@@ -295,53 +298,63 @@ Status SetCore::summary(const Item& item) const {
 }
 
 void SetCore::conclude(std::size_t index, const Status& status) {
+  Delivery delivery;
   const TimePoint now = records_->on() ? clock_->now() : TimePoint{};
   {
     const MutexLock lock(mutex_);
-    Item& item = items_[index];
-    item.status = status.ok() ? Status() : summary(item);
-    item.has_status = true;
-    if (item.observed) item.record.completed = now;
-    table_.complete(index);
-    completions_.fetch_add(1, std::memory_order_release);
-    collect_for_callbacks(index);
-    update_fd();
-    completed_.notify_all();
-    if (table_.figures().in_flight == 0) {
-      idle_.notify_all();
-      available_
-          .notify_all();  // Threads without a time limit look whether another one uses the set.
-    }
-    if (deliveries_.empty()) return;
+    delivery = complete(index, status, now);
   }
-  deliver();
+  deliver(std::move(delivery));
 }
 
-void SetCore::collect_for_callbacks(std::optional<std::size_t> index) {
-  const auto take = [&](std::size_t one) CORELANE_REQUIRES(mutex_) {
-    table_.take(one);
-    deliveries_.emplace_back(std::exchange(items_[one].done, nullptr),
-                             SetHandle(shared_from_this(), one));
+SetCore::Delivery SetCore::complete(std::size_t index, const Status& status, TimePoint now) {
+  Item& item = items_[index];
+  item.status = status.ok() ? Status() : summary(item);
+  item.has_status = true;
+  if (item.observed) item.record.completed = now;
+  table_.complete(index);
+  completions_.fetch_add(1, std::memory_order_release);
+  Delivery delivery;
+  if (options_.in_order)
+    queue_deliveries();
+  else if (item.done)
+    delivery = take(index);
+  update_fd();
+  completed_.notify_all();
+  if (table_.figures().in_flight == 0) {
+    idle_.notify_all();
+    // Threads without a time limit look whether another one uses the set.
+    available_.notify_all();
+  }
+  return delivery;
+}
+
+SetCore::Delivery SetCore::take(std::size_t index) {
+  table_.take(index);
+  note_collected(index);
+  return {std::exchange(items_[index].done, nullptr), SetHandle(shared_from_this(), index)};
+}
+
+void SetCore::queue_deliveries() {
+  for (auto next = table_.next(); next && items_[*next].done; next = table_.next())
+    deliveries_.push_back(take(*next));
+}
+
+void SetCore::deliver(Delivery one) {
+  const auto call = [](Delivery& delivery) {
+    run_callback("runtime", "a callback of an inference set", delivery.first, delivery.second);
   };
-  if (!options_.in_order) {
-    if (index && items_[*index].done) take(*index);
-    return;
-  }
-  for (auto next = table_.next(); next && items_[*next].done; next = table_.next()) take(*next);
-}
-
-void SetCore::deliver() {
-  for (;;) {
+  if (one.first) call(one);
+  while (options_.in_order) {
     Delivery next;
     {
       const MutexLock lock(mutex_);
-      if (deliveries_.empty() || (options_.in_order && delivering_)) return;
+      if (deliveries_.empty() || delivering_) return;
       delivering_ = true;
       next = std::move(deliveries_.front());
       deliveries_.pop_front();
-      note_collected(next.second.index());
     }
-    run_callback("runtime", "a callback of an inference set", next.first, next.second);
+    call(next);
     const MutexLock lock(mutex_);
     delivering_ = false;
   }
@@ -400,12 +413,12 @@ Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint un
       in_time = clock_->wait_until(lock.native(), completed_, until);
     }
     note_collected(*found);
-    collect_for_callbacks(std::nullopt);
+    if (options_.in_order) queue_deliveries();
     update_fd();
     completed_.notify_all();  // Another one may be the next in order; this one's id may be gone.
     if (deliveries_.empty()) return SetHandle(shared_from_this(), *found);
   }
-  deliver();
+  deliver({});
   return SetHandle(shared_from_this(), *found);
 }
 

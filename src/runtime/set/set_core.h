@@ -64,8 +64,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     SetCallback done;
     Status status;
     bool has_status = false;  ///< Not before its first inference has ended, nor in flight.
-    bool observed = false;  ///< Since its submission.
-    SetRecord record;       ///< Where it is observed.
+    bool observed = false;    ///< Since its submission.
+    SetRecord record;         ///< Where it is observed.
   };
   using Delivery = std::pair<SetCallback, SetHandle>;
 
@@ -96,10 +96,16 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   /// The end of an inference: collectable, or given to its callback.
   void conclude(std::size_t index, const Status& status);
   Status summary(const Item& item) const CORELANE_REQUIRES(mutex_);
-  /// Calls back what is due, one thread at a time where the order counts.
-  void deliver();
-  /// Takes out what has completed and goes to a callback; `index` has just completed, or nobody.
-  void collect_for_callbacks(std::optional<std::size_t> index) CORELANE_REQUIRES(mutex_);
+  /// In flight to completed at `now`. What its callback gets, where it has one and the order does
+  /// not count: the caller delivers it without the lock.
+  Delivery complete(std::size_t index, const Status& status, TimePoint now)
+      CORELANE_REQUIRES(mutex_);
+  /// Completed to held by its callback.
+  Delivery take(std::size_t index) CORELANE_REQUIRES(mutex_);
+  /// In order: what has completed and goes to callbacks.
+  void queue_deliveries() CORELANE_REQUIRES(mutex_);
+  /// Calls back `one`, where there is one, and in order what is due, one thread at a time.
+  void deliver(Delivery one);
   /// Its record, where it is observed, goes to the observers.
   void note_collected(std::size_t index) CORELANE_REQUIRES(mutex_);
   /// After each change of what can be collected.
