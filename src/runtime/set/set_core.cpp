@@ -235,16 +235,15 @@ bool SetCore::unpark(Item& item, Status status) {
 
 void SetCore::replay() {
   while (parked_ != 0 && program_.device()->health() != device::Health::kLost) {
-    std::optional<std::size_t> next;
+    std::vector<std::size_t> again;
     {
       const MutexLock lock(mutex_);
       for (const std::size_t index : table_.in_flight())
-        if (!next && items_[index].parked) next = index;
-      if (!next) return;
-      items_[*next].parked = false;
-      --parked_;
+        if (std::exchange(items_[index].parked, false)) again.push_back(index);
+      parked_ -= again.size();
     }
-    start_again(*next);
+    if (again.empty()) return;
+    for (const std::size_t index : again) start_again(index);
   }
 }
 
