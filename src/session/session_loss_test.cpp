@@ -17,13 +17,9 @@ using testing::SessionBench;
 
 /// Its device is lost for 30 ms when the first run begins.
 struct LossBench : SessionBench {
-  LossBench() : SessionBench("null:rk3588?a=1ms") {
-    device::OpenOptions open;
-    open.clock = clock;
-    open.own_instance = true;
-    open.fault_point = std::make_shared<device::ListedFaults>(std::vector{device::Fault::kLost});
-    device = *device::open_device("null:rk3588?a=1ms", open);
-  }
+  LossBench()
+      : SessionBench("null:rk3588?a=1ms", true,
+                     std::make_shared<device::ListedFaults>(std::vector{device::Fault::kLost})) {}
 };
 
 TEST(SessionLoss, TasksSayWhatHappenedAndTheSessionWorksAgain) {

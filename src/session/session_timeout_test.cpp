@@ -20,21 +20,16 @@ using testing::SessionBench;
 
 /// A session on a device of which the first run hangs.
 struct HungBench : SessionBench {
-  HungBench() : SessionBench("null:rk3588?a=1ms") {
-    device::OpenOptions open;
-    open.clock = clock;
-    open.own_instance = true;
-    open.fault_point = faults;
-    device = *device::open_device("null:rk3588?a=1ms", open);
-  }
+  explicit HungBench(std::shared_ptr<device::ListedFaults> first_hangs =
+                         std::make_shared<device::ListedFaults>(std::vector{device::Fault::kHang}))
+      : SessionBench("null:rk3588?a=1ms", true, first_hangs), faults(std::move(first_hangs)) {}
   Session limited(Duration timeout) const {
     SessionOptions given = options();
     given.schedule = {1};
     given.run_timeout = timeout;
     return session(given);
   }
-  std::shared_ptr<device::ListedFaults> faults =
-      std::make_shared<device::ListedFaults>(std::vector{device::Fault::kHang});
+  const std::shared_ptr<device::ListedFaults> faults;
 };
 
 TEST(SessionRunTimeout, EndsAHungRunSaysWhatHungAndTheSessionGoesOn) {

@@ -32,9 +32,11 @@ inline std::vector<float> floats_of(const Tensor& t) {
   return {first, first + t.shape.elements().value_or(0)};
 }
 inline std::shared_ptr<device::Device> open(const std::string& text,
-                                            std::shared_ptr<Clock> clock = nullptr) {
+                                            std::shared_ptr<Clock> clock = nullptr,
+                                            std::shared_ptr<device::FaultPoint> faults = nullptr) {
   device::OpenOptions options;
   options.clock = std::move(clock);
+  options.fault_point = std::move(faults);
   options.own_instance = true;
   auto opened = device::open_device(text, options);
   EXPECT_TRUE(opened) << opened.error().to_string();
@@ -48,9 +50,10 @@ inline Session make_session(const std::string& onnx, const SessionOptions& optio
 
 /// One device with its clock, and sessions of x: f32 [1, 4] -> y on it.
 struct SessionBench {
-  explicit SessionBench(const std::string& text, bool virtual_time = true)
+  explicit SessionBench(const std::string& text, bool virtual_time = true,
+                        std::shared_ptr<device::FaultPoint> faults = nullptr)
       : clock(virtual_time ? std::make_shared<VirtualClock>() : nullptr),
-        device(open(text, clock)) {}
+        device(open(text, clock, std::move(faults))) {}
 
   SessionOptions options() const {
     SessionOptions options;
