@@ -9,9 +9,8 @@
 #include "corelane/device/device.h"
 #include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
-#include "page_orientation.h"
-#include "picture_file.h"
 #include "session_example.h"
+#include "turned_pages.h"
 
 namespace {
 
@@ -40,10 +39,7 @@ std::string home_of(const corelane::device::Device& device, const SetHandle& don
 Status tell(const SetHandle& done) {
   CORELANE_TRY(done.status());
   CORELANE_ASSIGN(const corelane::TensorView scores, done.context().output(0));
-  const auto seen = page_reader::read_orientation(
-      {static_cast<const float*>(scores.data), scores.size / sizeof(float)});
-  fmt::print("turned by {:3}: lies at {:3} degrees, {:.1f} % sure\n", 90 * (done.id() % 4),
-             seen.degrees, seen.score * 100);
+  fmt::print("turned by {:3}: {}\n", 90 * (done.id() % 4), set_example::answer(scores));
   return {};
 }
 

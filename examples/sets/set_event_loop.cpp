@@ -24,12 +24,8 @@ using corelane::Result;
 using corelane::SetHandle;
 using corelane::Status;
 using set_example::answer;
+using set_example::Options;
 using set_example::Turns;
-
-struct Options : Arguments {
-  std::filesystem::path model;
-  std::vector<std::filesystem::path> pictures;
-};
 
 /// Now, or not at all: the loop does not wait here.
 constexpr corelane::TimePoint kAtOnce{};
@@ -101,8 +97,6 @@ Status look(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Which way up do pictures of pages lie? An event loop.", "set_event_loop"};
-  app.add_option("model", options.model, "an orientation model, ONNX or program file")->required();
-  app.add_option("pictures", options.pictures, "PNG or JPEG files")->required();
-  add_options(app, options);
+  set_example::add_options(app, options);
   return run(app, argc, argv, [&] { return look(options); });
 }

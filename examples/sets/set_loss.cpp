@@ -27,9 +27,7 @@ using corelane::Status;
 using set_example::answer;
 using set_example::Turns;
 
-struct Options : Arguments {
-  std::filesystem::path model;
-  std::vector<std::filesystem::path> pictures;
+struct Options : set_example::Options {
   std::string faults = "lost=0.2,lost_ms=200,seed=2";
 };
 
@@ -126,9 +124,7 @@ Status look(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Which way up do pictures of pages lie? On a device that is lost.", "set_loss"};
-  app.add_option("model", options.model, "an orientation model, ONNX or program file")->required();
-  app.add_option("pictures", options.pictures, "PNG or JPEG files")->required();
+  set_example::add_options(app, options);
   app.add_option("--faults", options.faults, "as in CORELANE_FAULTS")->capture_default_str();
-  add_options(app, options);
   return run(app, argc, argv, [&] { return look(options); });
 }

@@ -12,8 +12,20 @@
 #include "corelane/tensor/desc.h"
 #include "page_orientation.h"
 #include "picture_file.h"
+#include "session_example.h"
 
 namespace set_example {
+
+struct Options : session_example::Arguments {
+  std::filesystem::path model;
+  std::vector<std::filesystem::path> pictures;
+};
+
+inline void add_options(CLI::App& app, Options& options) {
+  app.add_option("model", options.model, "an orientation model, ONNX or program file")->required();
+  app.add_option("pictures", options.pictures, "PNG or JPEG files")->required();
+  session_example::add_options(app, options);
+}
 
 /// Each picture in each of four turns; its number is the id of its inference.
 class Turns {
