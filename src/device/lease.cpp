@@ -167,7 +167,7 @@ Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, con
   return Lease(std::move(impl));
 }
 
-/// Nothing is made or locked: who looks on takes no core away.
+/// Nothing is created or locked, so that a look takes no core away.
 Result<std::vector<Lease::Holder>> Lease::holders(const std::string& instance, std::size_t total) {
   std::vector<Holder> found;
   for (std::size_t core = 0; core < std::min(total, CoreSet::kMaxCores); ++core) {

@@ -1,4 +1,4 @@
-// The device's loss, who has which cores, and what others ask of the table.
+// The loss and the return of the device, residences on its cores, and the table's figures.
 #include <algorithm>
 
 #include "lanes/aftermath.h"

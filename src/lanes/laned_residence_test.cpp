@@ -261,7 +261,8 @@ TEST_F(LeaseTest, TenProcessesShareSixteenCoresAndAKilledOneLeavesItsOwn) {
     const auto holding = [&] {
       return std::ranges::count_if(alive, [&](std::size_t i) { return holders[i].holds.load(); });
     };
-    // Eight at most can have two cores each; who waits gets those of a process that was killed.
+    // Eight at most can have two cores each; a process that waits gets those of one that was
+    // killed.
     while (holding() < std::min<std::ptrdiff_t>(8, std::ssize(alive))) {
       ASSERT_EQ(waitpid(-1, nullptr, WNOHANG), 0) << "a process ended by itself";
       std::this_thread::yield();

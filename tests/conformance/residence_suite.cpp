@@ -109,7 +109,7 @@ TEST_F(Residences, TakeOtherExecutablesIn) {
   EXPECT_EQ(queue_->run(job_of(other_, CoreSet::of({0}))).code(), Code::kOutOfCores);
   const Status added = (*residence)->add(other_);
   ASSERT_TRUE(added.ok()) << added.to_string();
-  EXPECT_TRUE((*residence)->add(other_).ok()) << "once is enough, twice is no mistake";
+  EXPECT_TRUE((*residence)->add(other_).ok()) << "adding it twice changes nothing";
   JobRecord record;
   ASSERT_TRUE(queue_->run(job_of(other_), &record).ok());
   EXPECT_EQ(record.core_bits, 1U) << "its own core first";

@@ -6,8 +6,7 @@
 ///   memory=256M   bytes that its buffers, executables and bindings may hold together, with k, M or
 ///                 G for 2^10, 2^20, 2^30; beyond them kOutOfMemory. No limit by default
 ///   depth=64      jobs that may wait at a time, for cores or fences; beyond them kBusy. No limit
-///   by
-///                 default
+///                 by default
 ///   lease=1       residences take leases of their cores, so that they are held for this process
 ///                 among all that open a device of the same kind, profile and name with lease=1. 0
 ///                 by default

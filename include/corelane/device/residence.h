@@ -1,4 +1,4 @@
-/// A residence: cores of a device that are held for executables, by whoever asked for them.
+/// A residence: cores of a device that its holder keeps for executables.
 #pragma once
 
 #include <cstdint>

@@ -48,10 +48,10 @@ class CORELANE_API Activation {
  public:
   /// Makes all prepared forms of the program resident, so that no job compiles; a form that is
   /// prepared later, for other shapes, becomes resident when a context uses it. A failure holds
-  /// nothing. kOutOfCores (as the device says it: what is free, who has the rest), kOutOfMemory,
-  /// kInvalidArgument (cores that are not there, or not in the group; an exclusive residency with
-  /// turns; TurnOptions; a group of another device), kWrongState (open dimensions on a device that
-  /// wants them fixed: nothing is prepared), kCancelled (a group that was shut down),
+  /// nothing. kOutOfCores (with the cores that are free, and the holders of the others),
+  /// kOutOfMemory, kInvalidArgument (cores that are not there, or not in the group; an exclusive
+  /// residency with turns; TurnOptions; a group of another device), kWrongState (open dimensions on
+  /// a device that wants them fixed: nothing is prepared), kCancelled (a group that was shut down),
   /// kDeviceLost.
   static Result<Activation> create(const Program& program, const ActivateOptions& options = {});
   /// The cores that it holds: a mask; the empty one where it stands for no activation.

@@ -1,4 +1,5 @@
-/// The working part of an InferenceSet: its handles, what they run, and who waits.
+/// The working part of an InferenceSet: its handles, what they run, and the threads that wait for
+/// them.
 #pragma once
 
 #include <atomic>

@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Loads, SetUnder,
                                   (param.param.in_order ? "InOrder" : "");
                          });
 
-/// Every id is collected once, with the result of its own input, whoever submits and collects.
+/// Every id is collected once, with the result of its own input, by any of the threads.
 TEST_P(SetUnder, ThreadsThatSubmitAndCollectLoseNothing) {
   constexpr std::size_t kThreads = 3;
   constexpr std::uint64_t kEach = 3000;

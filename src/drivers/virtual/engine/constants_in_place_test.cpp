@@ -29,7 +29,7 @@ std::string lookup_network(float bias) {
       .bytes();
 }
 
-/// Constants that a test can write to, as whoever maps a file cannot.
+/// Constants that a test can write to; those of a mapped file are read-only.
 struct Image {
   std::shared_ptr<ByteVector> constants = std::make_shared<ByteVector>(64 + kTable);
 
