@@ -24,6 +24,12 @@ struct Counter {
   int value = 0;
 };
 
+/// How many were made.
+struct Counted {
+  Counted() { ++made; }
+  static inline int made = 0;
+};
+
 TEST(Fork, CountIsOneMoreInAChild) {
   const std::uint64_t here = fork_count();
   EXPECT_EQ(in_child([&] { return static_cast<int>(fork_count() - here); }), 1);
@@ -50,6 +56,17 @@ TEST(Fork, AChildHasAnObjectOfItsOwn) {
             }),
             0);
   EXPECT_EQ(per_process<Counter>().value, 7);
+}
+
+/// Sanitizers do not free their allocator's locks in a child: it would wait for ever in fork().
+TEST(Fork, AChildAllocatesNothingBeforeItAsks) {
+  (void)per_process<Counted>();
+  EXPECT_EQ(in_child([] { return Counted::made; }), 1);
+  EXPECT_EQ(in_child([] {
+              (void)per_process<Counted>();
+              return Counted::made;
+            }),
+            2);
 }
 
 }  // namespace
