@@ -30,6 +30,7 @@
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
+#include "corelane/device/observer.h"
 #include "corelane/runtime/activation.h"
 #include "corelane/runtime/context.h"
 #include "corelane/runtime/set_record.h"
@@ -39,9 +40,6 @@ namespace corelane {
 
 class Program;
 
-namespace device {
-class Observation;
-}
 namespace runtime {
 class SetCore;
 }

@@ -238,7 +238,7 @@ void SetCore::replay() {
     std::vector<std::size_t> again;
     {
       const MutexLock lock(mutex_);
-      for (const std::size_t index : table_.in_flight())
+      for (const std::size_t index : table_.all_in_flight())
         if (std::exchange(items_[index].parked, false)) again.push_back(index);
       parked_ -= again.size();
     }
@@ -467,7 +467,7 @@ void SetCore::shutdown() {
     const MutexLock lock(mutex_);
     if (ended_) return;
     ended_ = true;
-    for (const std::size_t index : table_.in_flight()) {
+    for (const std::size_t index : table_.all_in_flight()) {
       attempts.push_back(items_[index].inference);
       if (unpark(items_[index], ended())) parked.push_back(index);
     }

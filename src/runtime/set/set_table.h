@@ -40,7 +40,7 @@ class SetTable {
   /// The first submission of `id` that was not collected.
   std::optional<std::size_t> find(std::uint64_t id) const;
   /// Those in flight, in the order of their submission.
-  std::vector<std::size_t> in_flight() const;
+  std::vector<std::size_t> all_in_flight() const;
   /// The one of them before which there are `nth`; none where there are not so many.
   std::optional<std::size_t> in_flight(std::size_t nth) const;
   /// What collect() would give.

@@ -95,7 +95,7 @@ TEST(SetTable, EveryHandleIsInOneStateWhateverHappens) {
           (void)table.submit(handle, random() % 4);
           break;
         case 2:
-          if (const auto flying = table.in_flight(); !flying.empty())
+          if (const auto flying = table.all_in_flight(); !flying.empty())
             table.complete(flying[random() % flying.size()]);
           break;
         case 3:
@@ -108,7 +108,7 @@ TEST(SetTable, EveryHandleIsInOneStateWhateverHappens) {
           (void)table.release(handle);
       }
       ASSERT_EQ(total(table.figures()), 9U);
-      const auto flying = table.in_flight();
+      const auto flying = table.all_in_flight();
       ASSERT_EQ(table.figures().in_flight, flying.size());
       for (std::size_t i = 0; i < flying.size(); ++i) ASSERT_EQ(table.in_flight(i), flying[i]);
       ASSERT_EQ(table.in_flight(flying.size()), std::nullopt);
