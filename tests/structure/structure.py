@@ -18,7 +18,7 @@ from rooms import ROOMS
 CODE = (".h", ".hpp", ".cpp", ".cc", ".c")
 SCRIPTS = (".py", ".cmake")
 SKIPPED = re.compile(r"^(build|build-.*|out|\.git|\.venv|\.cache|__pycache__)$")
-GENERATED = re.compile(r"(\.pb|_generated)\.h$")
+GENERATED = re.compile(r"(\.pb|_generated)\.h$|^(QAicTypes|QAicApi|qaic_ours)\.h$|^qaic_table\.inc$")
 BESIDE = re.compile(r"_(test|benchmark|fuzz)$")
 
 # Floors, lowest first. A unit is a folder of a floor; `drivers/*`, `adapters/*` and `apps/*` hold one
@@ -29,7 +29,7 @@ SPLIT = ("drivers", "adapters", "apps")
 # What the units of a split floor share lies below them.
 SHARED = {"drivers/chips": 5.5, "apps/common": 9.5}
 # Headers that a foreign API is spoken by stand below everything; check_foreign says who may take them.
-SPOKEN = ("include/rknn/",)
+SPOKEN = ("include/rknn/", "include/qaic/")
 # The face for drivers, inside the tree or outside, is the device's second public folder.
 FACES = {"driver": "device"}
 UMBRELLA = (7.5, "library")  # src/*.cpp and include/corelane/*.h: the shared library of floors 1 to 7.
@@ -50,7 +50,7 @@ MAX_SOURCES = 3
 FOREIGN = (
     ("RKNN", r"\b(rknn_\w+|RKNN_\w+)\b", r"^rknn_\w+\.h$",
      ("src/adapters/rknn/", "src/drivers/rknn/", "src/adapters/ggml/", "include/rknn/", "examples/rknn")),
-    ("QAic", r"\b(qaic::\w+|QAic\w+|QID|qaicrt\w*)\b", r"^(QAic\w*|qaic/.*)\.hp*$", ("src/adapters/qaic/",)),
+    ("QAic", r"\b(qaic::\w+|QAic\w+|QID|qaicrt\w*)\b", r"^(QAic\w*|qaic/.*)\.hp*$", ("src/adapters/qaic/", "include/qaic/", "examples/qaic")),
     ("ggml", r"\b(ggml_\w+|GGML_\w+)\b", r"^ggml[\w-]*\.h$", ("src/adapters/ggml/",)),
     ("Python", r"\b(PyObject|Py_\w+|nanobind::|pybind11::)", r"^(Python\.h|nanobind/.*|pybind11/.*)$",
      ("src/adapters/python/", "python/")),

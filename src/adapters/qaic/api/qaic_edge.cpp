@@ -1,0 +1,65 @@
+#include "adapters/qaic/api/qaic_edge.h"
+
+#include <string>
+
+#include "corelane/base/log.h"
+#include "edge/code_table.h"
+
+namespace corelane::qaic {
+namespace {
+
+/// Every code of the library; the table of docs/apis/object-runtime.md.
+constexpr edge::CodeTable<QStatus> kTable({
+    {Code::kOk, QS_SUCCESS},
+    {Code::kInvalidArgument, QS_INVAL},
+    {Code::kNotFound, QS_INVAL},
+    {Code::kOutOfRange, QS_INVAL},
+    {Code::kWrongState, QS_INVAL},
+    {Code::kUnsupported, QS_UNSUPPORTED},
+    {Code::kShapeMismatch, QS_INVAL},
+    {Code::kTypeMismatch, QS_INVAL},
+    {Code::kMalformed, QS_INVAL},
+    {Code::kCorrupted, QS_DATA_CRC_ERROR},
+    {Code::kVersionMismatch, QS_UNSUPPORTED},
+    {Code::kUnsupportedModel, QS_UNSUPPORTED},
+    {Code::kForeignImage, QS_UNSUPPORTED},
+    {Code::kOutOfMemory, QS_NOMEM},
+    {Code::kOutOfCores, QS_NOSPC},
+    {Code::kBusy, QS_BUSY},
+    {Code::kIo, QS_ERROR},
+    {Code::kTimeout, QS_TIMEDOUT},
+    {Code::kCancelled, QS_ERROR},
+    {Code::kDeviceReset, QS_DEV_ERROR},
+    {Code::kDeviceLost, QS_DEV_ERROR},
+    {Code::kBadResult, QS_PROTOCOL},
+    {Code::kHostOperatorMissing, QS_UNSUPPORTED},
+    {Code::kHostOperatorFailed, QS_ERROR},
+    {Code::kEngineFailed, QS_ERROR},
+    {Code::kInternal, QS_ERROR},
+});
+
+/// Not destroyed before other objects of the thread whose destructors call the API.
+std::string& last_error() noexcept {
+  thread_local std::string text;
+  return text;
+}
+
+}  // namespace
+
+QStatus code_of(Code code) noexcept { return kTable[code]; }
+
+Outcome::Outcome(Status status) : code_(code_of(status.code())), status_(std::move(status)) {}
+
+QStatus report(std::string_view function, const Outcome& outcome) noexcept {
+  try {
+    last_error() = fmt::format("{}: {}", function, outcome.status().to_string());
+    log::debug("qaic", "{} (status {})", last_error(), static_cast<int>(outcome.code()));
+  } catch (...) {
+    last_error().clear();
+  }
+  return outcome.code();
+}
+
+const char* last_error_text() noexcept { return last_error().c_str(); }
+
+}  // namespace corelane::qaic

@@ -1,0 +1,62 @@
+/// Where a Status becomes a QStatus: one table, one text for the caller, one frame for each
+/// function.
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "QAicApi.h"
+#include "corelane/base/status.h"
+#include "edge/entry.h"
+
+/// Precedes the definition of each function of the API: they alone leave the library.
+#define QAIC_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace corelane::qaic {
+
+/// What a function of the API ends with: QS_SUCCESS, or a code and the reason. A Status and what
+/// error() makes convert to it, so that CORELANE_TRY and CORELANE_ASSIGN work in functions that
+/// return it.
+class [[nodiscard]] Outcome {
+ public:
+  Outcome() noexcept = default;
+  /// The code by the table of docs/apis/object-runtime.md.
+  Outcome(Status status);                  // NOLINT(google-explicit-constructor)
+  Outcome(tl::unexpected<Status> failure)  // NOLINT(google-explicit-constructor)
+      : Outcome(std::move(failure).value()) {}
+  /// A code that differs from the table's.
+  Outcome(QStatus code, Status status) noexcept : code_(code), status_(std::move(status)) {}
+  QStatus code() const noexcept { return code_; }
+  const Status& status() const noexcept { return status_; }
+
+ private:
+  QStatus code_ = QS_SUCCESS;
+  Status status_;
+};
+
+/// The QStatus that stands for a code.
+QStatus code_of(Code code) noexcept;
+
+/// A failure with a QStatus that differs from the table's.
+template <class... Args>
+Outcome outcome(QStatus code, detail::FormatAt<std::type_identity_t<Args>...> at, Args&&... args) {
+  return {code, Status(Code::kInvalidArgument, fmt::format(at.format, std::forward<Args>(args)...),
+                       at.where)};
+}
+
+/// Keeps "<function>: <reason>" as this thread's last error, writes it as a debug line, and gives
+/// the code. A failure is the caller's to report: it gets the code, and the text on request.
+QStatus report(std::string_view function, const Outcome& outcome) noexcept;
+/// The text that report() kept last in this thread; "" before one. Valid until the next.
+const char* last_error_text() noexcept;
+
+/// The frame of each function of the API that returns a code: nothing leaves it but the code.
+template <class Body>
+QStatus guard(const char* function, Body&& body) noexcept {
+  const Outcome outcome = edge::entry(false, function, [&]() -> Outcome { return body(); });
+  if (outcome.code() == QS_SUCCESS) [[likely]]
+    return QS_SUCCESS;
+  return report(function, outcome);
+}
+
+}  // namespace corelane::qaic

@@ -1,0 +1,67 @@
+#include "adapters/qaic/api/qaic_handle.h"
+
+#include <array>
+#include <string_view>
+
+#include "base/leaked.h"
+#include "edge/handle_table.h"
+
+namespace corelane::qaic::handles {
+namespace {
+
+/// Objects of a kind, for messages: what they are, who gives them, who ends them.
+struct KindWords {
+  std::string_view what, made_by, released_by;
+};
+constexpr std::array<KindWords, 7> kWords{{
+    {"context", "qaicCreateContext", "qaicReleaseContext"},
+    {"container", "qaicOpenQpc", "qaicCloseQpc"},
+    {"program", "qaicCreateProgram", "qaicReleaseProgram"},
+    {"execution object", "qaicCreateExecObj", "qaicReleaseExecObj"},
+    {"queue", "qaicCreateQueue", "qaicReleaseQueue"},
+    {"event", "qaicCreateEvent", "qaicReleaseEvent"},
+    {"inference set", "qaicCreateInferenceSet", "qaicReleaseInferenceSet"},
+}};
+const KindWords& words(ObjectKind kind) { return kWords[static_cast<std::size_t>(kind)]; }
+
+// Never destroyed: objects that are left at exit may still be in use by other threads.
+constexpr std::uint64_t kFirst = 0x51a1'0001;
+edge::HandleTable<Object>& table() {
+  static Leaked<edge::HandleTable<Object>> table(kFirst);
+  return *table;
+}
+
+}  // namespace
+
+std::uint64_t add(std::shared_ptr<Object> object) { return table().add(std::move(object)); }
+
+std::shared_ptr<Object> find(std::uint64_t number) noexcept { return table().find(number); }
+
+std::shared_ptr<Object> take(std::uint64_t number) noexcept { return table().take(number); }
+
+Status refused(std::uint64_t number, ObjectKind wanted) {
+  const KindWords& asked = words(wanted);
+  CORELANE_TRY(check_process());
+  if (number == 0)
+    return error(Code::kInvalidArgument, "the {} is null; pass the one that {} gave", asked.what,
+                 asked.made_by);
+  if (const auto object = table().find(number); object != nullptr)
+    return error(Code::kInvalidArgument, "{:#x} is a {}; pass a {} of {}", number,
+                 words(object->kind()).what, asked.what, asked.made_by);
+  if (table().state(number) == edge::HandleState::kUnknown)
+    return error(Code::kInvalidArgument,
+                 "{:#x} is not a {} of this library; pass the one that {} gave", number, asked.what,
+                 asked.made_by);
+  return error(Code::kInvalidArgument, "the {} {:#x} was released; do not use it after {}",
+               asked.what, number, asked.released_by);
+}
+
+Status check_process() {
+  if (!table().after_fork()) return {};
+  return error(Code::kWrongState,
+               "the parent of this process had used the library before fork(), and the device's "
+               "threads did not come along; start workers with exec or spawn, or fork before the "
+               "first call");
+}
+
+}  // namespace corelane::qaic::handles

@@ -1,0 +1,171 @@
+/// Functions that are not written yet. Each goes from here with its code.
+#include "adapters/qaic/api/qaic_edge.h"
+#include "qaic_ours.h"
+
+namespace corelane::qaic {
+namespace {
+
+QStatus later(const char* function) noexcept {
+  return guard(function, []() -> Outcome { return outcome(QS_UNSUPPORTED, "not written yet"); });
+}
+
+}  // namespace
+}  // namespace corelane::qaic
+
+QAIC_EXPORT QStatus qaicGetAicVersion(uint16_t*, uint16_t*, const char**, const char**) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicGetDeviceInfo(QID, QDevInfo*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicGetResourceInfo(QID, QResourceInfo*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicCreateContext(QAicContext**, const QAicContextProperties_t*, uint32_t,
+                                      const QID*, QAicLogCallback, void*, QAicErrorHandler, void*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicReleaseContext(QAicContext*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicSetLogLevel(QAicContext*, QLogLevel) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicOpenQpc(QAicQpcObj**, const uint8_t*, size_t, bool) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicOpenQpcFile(QAicQpcObj**, const char*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicQpcGetInfo(QAicQpcObj*, const QAicQpcInfo**) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicCloseQpc(QAicQpcObj*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicProgramPropertiesInitDefault(QAicProgramProperties*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicCreateProgram(QAicContext*, QAicProgram**, const QAicProgramProperties*,
+                                      QID, const char*, QAicQpcObj*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicLoadProgram(QAicProgram*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicUnloadProgram(QAicProgram*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicRunActivationCmd(QAicProgram*, QAicProgramActivationCmd) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicReleaseProgram(QAicProgram*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicProgramGetIoDescriptor(QAicProgram*, QData*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicProgramGetIoBufferInfo(QAicProgram*, QAicIoBufferInfo**) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicCreateExecObj(QAicContext*, QAicExecObj**, const QAicExecObjProperties_t*,
+                                      QAicProgram*, const QData*, uint32_t*, QBuffer**) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicReleaseExecObj(QAicExecObj*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicExecObjSetData(QAicExecObj*, uint32_t, const QBuffer*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicExecObjSetDataExt(QAicExecObj*, uint32_t, const QBuffer*,
+                                          const QBufferDimensions*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicExecObjGetIoBuffers(QAicExecObj*, uint32_t*, QBuffer**) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicExecObjWaitForCompletion(QAicExecObj*, uint64_t) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicCreateQueue(QAicContext*, QAicQueue**, const QAicQueueProperties*, QID) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicReleaseQueue(QAicQueue*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicEnqueueExecObj(QAicQueue*, QAicExecObj*, QAicEvent*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicCreateEvent(QAicContext*, QAicEvent**, QAicEventCompletionType) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicEventClear(QAicEvent*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicEventAddCallback(QAicEvent*, QAicEventCallback, void*) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicEventRemoveCallback(QAicEvent*, QAicEventCallback) {
+  return corelane::qaic::later(__func__);
+}
+QAIC_EXPORT QStatus qaicWaitforEvent(QAicEvent*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicReleaseEvent(QAicEvent*) { return corelane::qaic::later(__func__); }
+QAIC_EXPORT QStatus qaicReleaseConstants(QAicConstants*) { return corelane::qaic::later(__func__); }
+extern "C" QStatus qaicGetDeviceIds(uint32_t*, QID*) { return corelane::qaic::later(__func__); }
+extern "C" QStatus qaicGetPerformanceInfo(QID, QPerformanceInfo*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicGetLogLevel(QAicContext*, QLogLevel*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicContextGetId(QAicContext*, QAicContextID*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicContextFindDevice(QAicContext*, QAicQpcObj*, uint32_t, QID*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicContextLog(QAicContext*, QLogLevel, const char*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicQpcGetIoDescriptor(QAicQpcObj*, uint32_t, QData*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicQpcGetBufferShapes(QAicQpcObj*, uint32_t, uint32_t*,
+                                          const QAicBufferShapes**) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicProgramGetInfo(QAicProgram*, QAicProgramInfo*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicProgramGetInferenceCompletedCount(QAicProgram*, uint64_t*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicExecObjGetId(QAicExecObj*, QAicExecObjID*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicRunExecObj(QAicExecObj*) { return corelane::qaic::later(__func__); }
+extern "C" QStatus qaicCreateInferenceSet(QAicContext*, QAicInferenceSet**,
+                                          const QAicInferenceSetConfig*, QAicQpcObj*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicReleaseInferenceSet(QAicInferenceSet*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetGetAvailable(QAicInferenceSet*, uint64_t, uint32_t*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetSetData(QAicInferenceSet*, uint32_t, uint32_t, const QBuffer*,
+                                           const QBufferDimensions*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetSubmit(QAicInferenceSet*, uint32_t, uint64_t) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetGetCompleted(QAicInferenceSet*, uint64_t, uint32_t*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetGetCompletedId(QAicInferenceSet*, uint64_t, uint64_t,
+                                                  uint32_t*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetPutCompleted(QAicInferenceSet*, uint32_t) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetWaitForCompletion(QAicInferenceSet*, uint64_t) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetCancel(QAicInferenceSet*, uint64_t) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetShutdown(QAicInferenceSet*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetGetFd(QAicInferenceSet*, int*) {
+  return corelane::qaic::later(__func__);
+}
+extern "C" QStatus qaicInferenceSetGetProgramInfo(QAicInferenceSet*, QAicProgramInfoV2*) {
+  return corelane::qaic::later(__func__);
+}

@@ -1,0 +1,56 @@
+/// A context: devices, a log, and who hears of failures.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "adapters/qaic/api/qaic_handle.h"
+
+namespace corelane::device {
+class Device;
+}
+
+namespace corelane::qaic {
+
+/// The functions of a context's user.
+struct ContextCallbacks {
+  QAicLogCallback log = nullptr;  ///< Null: the library's log.
+  void* log_data = nullptr;
+  QAicErrorHandler error = nullptr;  ///< Null: an error line in the library's log.
+  void* error_data = nullptr;
+};
+
+/// All functions from any thread. Objects of a context keep it.
+class ContextObject : public Object {
+ public:
+  static constexpr ObjectKind kKind = ObjectKind::kContext;
+  using Handle = QAicContext;
+
+  /// QS_INVAL (an undefined bit, no device, one twice), QS_NODEV.
+  static Result<std::shared_ptr<ContextObject>> create(QAicContextProperties_t properties,
+                                                       std::span<const QID> devices,
+                                                       const ContextCallbacks& callbacks);
+  ~ContextObject() override;
+
+  QAicContextID id() const noexcept;
+  const std::vector<QID>& devices() const noexcept;
+  /// An open device of this context. kNotFound for a number that is not one of them.
+  Result<std::shared_ptr<device::Device>> device(QID number) const;
+
+  void set_level(QLogLevel level) noexcept;
+  QLogLevel level() const noexcept;
+  /// A line for the log callback, unless it lies below the level.
+  void log(QLogLevel level, std::string_view text) const noexcept;
+  /// Calls the error handler once, with no lock held.
+  void report(QAicErrorType type, const Status& why) const noexcept;
+
+ private:
+  struct State;
+  explicit ContextObject(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace corelane::qaic
