@@ -21,8 +21,9 @@ enum class JobState : std::uint8_t {
 /// The state of one job, which changes only along the ways listed here.
 ///
 /// A blocking run goes from new to running; a job without fences goes from new to waiting or
-/// granted. Until it runs, a job may end at any time except while its inputs are copied: its caller
-/// could then free memory that is being read. From running it may go back to waiting once.
+/// granted, and back to new where the line has no room for it. Until it runs, a job may end at any
+/// time except while its inputs are copied: its caller could then free memory that is being read.
+/// From running it may go back to waiting once.
 class JobProgress {
  public:
   JobState state() const noexcept { return state_; }
@@ -50,7 +51,7 @@ class JobProgress {
         to(kBlocked, kWaiting, kGranted, kRunning, kDone),  // kNew
         to(kCopyingIn, kDone),                              // kBlocked
         to(kWaiting, kDone),                                // kCopyingIn
-        to(kGranted, kDone),                                // kWaiting
+        to(kGranted, kDone, kNew),                          // kWaiting
         to(kRunning, kDone),                                // kGranted
         to(kCopyingOut, kAbandoned, kWaiting, kDone),       // kRunning
         to(kDone),                                          // kCopyingOut

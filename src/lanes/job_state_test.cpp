@@ -22,6 +22,8 @@ TEST(JobProgress, OnlyTheListedWaysAreAllowed) {
       {{kGranted, kRunning, kAbandoned, kDone}, true},
       {{kRunning, kDone}, true},
       {{kDone}, true},
+      {{kWaiting, kNew, kGranted}, true},
+      {{kGranted, kNew}, false},
       {{kBlocked, kDone}, true},
       {{kBlocked, kWaiting}, false},
       {{kBlocked, kCopyingIn, kGranted}, false},

@@ -18,6 +18,7 @@ LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
       bindings(std::move(tensors)),
       cores(submission.cores),
       deadline(submission.deadline),
+      room_until(submission.room_until),
       waits(submission.wait),
       signals(submission.signal) {
   // The part that a blocking run has too: see LaneOccupant.

@@ -98,6 +98,7 @@ class LanedJob final : public device::Completion,
   const std::shared_ptr<LanedBindings> bindings;  ///< Keeps executable, device and scheduler alive.
   const device::CoreSet cores;
   const TimePoint deadline;
+  const TimePoint room_until;
   const std::vector<std::shared_ptr<device::Fence>> waits;
   const std::vector<std::shared_ptr<device::Fence>> signals;
   bool shadow = false;              ///< Runs on copies of user memory.

@@ -199,7 +199,7 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
   {
     MutexLock lock(mutex_);
     table_.end_here(self, queue, submission, outcome, ended, record, after);
-    if (table_.ready_count() != 0 || table_.any_capped()) call_workers(after);
+    if (table_.ready_count() != 0 || want_room_ != 0 || table_.any_capped()) call_workers(after);
   }
   if (!after.empty()) settle(after);
   return std::move(outcome.status);

@@ -1,5 +1,6 @@
 #include "lanes/lane_scheduler.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -51,6 +52,8 @@ R LaneScheduler::change(R (LaneTable::*f)(Parameters...), Arguments&&... argumen
 void LaneScheduler::call_workers(Aftermath& after) {
   if (table_.ready_count() != 0) workers_.call(table_.needed_workers(after), after);
   note_ready();
+  if (want_room_ != 0) [[unlikely]]
+    room_.notify_all();
   if (table_.any_capped()) [[unlikely]]
     watch_caps();
 }
@@ -99,6 +102,31 @@ void LaneScheduler::tell_long_runs() {
   for (const std::string& line : lines) log::warn("device", "{}", line);
 }
 
+/// A submission that waits tries again after each change of the line or of the cores: with an idle
+/// core a job needs no room. Its own tries change nothing, so that those who wait do not wake each
+/// other.
+Status LaneScheduler::take(const std::shared_ptr<LanedJob>& job, bool caller_waits) {
+  const TimePoint until = std::min(job->room_until, job->deadline);
+  // What this thread has granted further up its stack has to start before it waits.
+  if (event_driven_ && until > clock_->now()) drain_starts(true);
+  Aftermath after;
+  Status taken;
+  {
+    MutexLock lock(mutex_);
+    taken = table_.submit(job, caller_waits, clock_->now(), after);
+    while (taken.code() == Code::kBusy && until > clock_->now()) {
+      ++want_room_;
+      clock_->wait_until(lock.native(), room_, until);
+      --want_room_;
+      taken = table_.submit(job, caller_waits, clock_->now(), after);
+    }
+    if (!taken.ok()) table_.refused(taken, clock_->now(), after);
+    if (taken.ok()) call_workers(after);
+  }
+  settle(after);
+  return taken;
+}
+
 Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits) {
   // Before the table has the job, so that no completion can miss the timer. A deadline that passes
   // meanwhile is seen by the table, which is given a later time.
@@ -110,7 +138,7 @@ Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_w
       scheduler.deadline_passed(std::move(alive));
     });
   }
-  Status taken = change(&LaneTable::submit, job, caller_waits);
+  Status taken = take(job, caller_waits);
   if (!taken.ok() && job->has_deadline()) clock_->cancel(job->timer);
   if (!taken.ok()) return taken;
   // The fence holds the job weakly and the job the fence: no cycle when it is never signalled.

@@ -41,9 +41,9 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
 
   const std::shared_ptr<Clock>& clock() const noexcept { return clock_; }
 
-  /// Takes a job whose bindings are acquired and, unless it waits for fences, copied. kOutOfCores
-  /// leaves it and the bindings to the caller. `caller_waits`: the caller calls wait() next, so no
-  /// worker is woken for it.
+  /// Takes a job whose bindings are acquired and, unless it waits for fences, copied. Waits for
+  /// room as long as the job says. A failure leaves it and the bindings to the caller.
+  /// `caller_waits`: the caller calls wait() next, so no worker is woken for it.
   Status submit(const std::shared_ptr<LanedJob>& job, bool caller_waits);
   /// A blocking run in this thread when nothing waits, the cores are idle and the engine is not
   /// event-driven; nullopt when the job must be submitted instead. The bindings are acquired;
@@ -99,6 +99,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   // lane_scheduler.cpp: the table's changes, and what follows from them.
   template <class R, class... Parameters, class... Arguments>
   R change(R (LaneTable::*f)(Parameters...), Arguments&&... arguments);
+  Status take(const std::shared_ptr<LanedJob>& job, bool caller_waits);
   void call_workers(Aftermath& after) CORELANE_REQUIRES(mutex_);
   void note_ready() CORELANE_REQUIRES(mutex_);
   /// A job has started. One test on the way of each run: while a timer is set, jobs that start are
@@ -145,6 +146,8 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   Clock::TimerId watch_timer_ CORELANE_GUARDED_BY(mutex_) = 0;
   TimePoint cap_due_ CORELANE_GUARDED_BY(mutex_) = kNever;  ///< Of the timer for caps.
   std::condition_variable abandoned_;  ///< A job was: injected hangs and delays end.
+  std::condition_variable room_;       ///< The line or the cores have changed.
+  std::size_t want_room_ CORELANE_GUARDED_BY(mutex_) = 0;  ///< Submissions that wait for room.
   /// A job is ready, or the workers are to end: the spinning worker looks without the lock.
   std::atomic<bool> ready_{false};
 };

@@ -44,15 +44,12 @@ std::shared_ptr<LanedJob> pop(std::deque<std::shared_ptr<LanedJob>>& jobs) {
 
 }  // namespace
 
-Status LaneTable::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
-                         Aftermath& after) {
-  Status status = admit(job, caller_waits, now, after);
-  if (!status.ok()) log(fmt::format("a job was refused: {}", status.message()), now, after);
-  return status;
+void LaneTable::refused(const Status& why, TimePoint now, Aftermath& after) {
+  log(fmt::format("a job was refused: {}", why.message()), now, after);
 }
 
-Status LaneTable::admit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
-                        Aftermath& after) {
+Status LaneTable::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
+                         Aftermath& after) {
   CORELANE_TRY(loss_.check(job->executable().generation()));
   CORELANE_TRY(cores_.check(job->cores, &job->executable()));
   const bool late = job->deadline <= now;
@@ -174,8 +171,8 @@ bool LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, After
   schedule(now, after);
   if (!full || !job->progress_.is(JobState::kWaiting)) return true;
   line_.remove(*job);
-  // The timer of its deadline may still find it.
-  advance(job->progress_, JobState::kDone);
+  // The timer of its deadline may find it, and passes by.
+  advance(job->progress_, JobState::kNew);
   return false;
 }
 

@@ -45,10 +45,12 @@ class LaneTable {
 
   // Jobs, in the order of their states.
 
-  /// Takes a job. kOutOfCores, and kBusy where it would wait and no more may, leave it to the
-  /// caller. `caller_waits`: its caller goes on to wait for it, and can run it.
+  /// Takes a job. kOutOfCores, and kBusy where it would wait and no more may, leave it as it was to
+  /// the caller. `caller_waits`: its caller goes on to wait for it, and can run it.
   Status submit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
                 Aftermath& after);
+  /// The caller gives up a job that submit() refused.
+  void refused(const Status& why, TimePoint now, Aftermath& after);
   /// One of the job's fences is signalled. True when it was the last: the caller copies the inputs
   /// and calls inputs_copied().
   bool fence_signalled(LanedJob& job, const Status& status, TimePoint now, Aftermath& after);
@@ -153,8 +155,6 @@ class LaneTable {
   }
   device::WaitingJob facts_of(const LanedJob& job) const;
   std::uint64_t cores_now(const device::CoreSet& asked, const LanedBindings& bindings) const;
-  Status admit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
-               Aftermath& after);
   /// Jobs that wait, for fences or cores.
   std::size_t waiting_count() const noexcept { return blocked_.size() + copying_ + line_.size(); }
   bool full() const noexcept { return depth_limit_ != 0 && waiting_count() >= depth_limit_; }

@@ -12,6 +12,7 @@ namespace corelane::lanes {
 void LaneTable::lose(std::string reason, TimePoint now, Aftermath& after) {
   if (loss_.lost()) return;
   loss_.lose(reason);
+  ++counters_.losses;
   cores_.end_residences();
   log(fmt::format("the device was lost: {}", reason), now, after);
   records_.add(device::Event{device::EventKind::kLost, now, cores_.all_bits(), reason}, after);

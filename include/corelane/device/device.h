@@ -72,9 +72,12 @@ struct Submission {
   std::shared_ptr<Executable> executable;
   std::shared_ptr<Bindings> bindings;  ///< Made by that executable.
   CoreSet cores;
-  TimePoint deadline = kNever;               ///< When it passes the job is abandoned with kTimeout.
-  std::int32_t priority = 0;                 ///< Higher first; -128 to 127.
-  std::vector<std::shared_ptr<Fence>> wait;  ///< All must be signalled ok before it starts.
+  TimePoint deadline = kNever;  ///< When it passes the job is abandoned with kTimeout.
+  /// Where it would wait and DeviceInfo::depth_limit jobs do, its submission waits for room until
+  /// then, or the deadline; a time that has passed: not at all.
+  TimePoint room_until{};
+  std::int32_t priority = 0;                   ///< Higher first; -128 to 127.
+  std::vector<std::shared_ptr<Fence>> wait;    ///< All must be signalled ok before it starts.
   std::vector<std::shared_ptr<Fence>> signal;  ///< Signalled with its status when done.
   std::uint64_t tag = 0;                       ///< Copied to the record.
   std::uint32_t batch = 1;                     ///< Samples in it, for the record and the engine.
@@ -110,8 +113,8 @@ class CORELANE_API Queue {
   virtual std::uint64_t id() const noexcept { return 0; }
   /// Enqueues. A failure here means nothing was enqueued, the bindings are free and no fence is
   /// signalled: kInvalidArgument (core set, foreign bindings), kBusy (bindings in use, or the job
-  /// would wait and DeviceInfo::depth_limit jobs do), kOutOfCores (cores held exclusively),
-  /// kOutOfMemory, kDeviceLost.
+  /// would wait and DeviceInfo::depth_limit jobs do, up to Submission::room_until), kOutOfCores
+  /// (cores held exclusively), kOutOfMemory, kDeviceLost.
   virtual Result<std::shared_ptr<Completion>> submit(const Submission& job) = 0;
   /// Enqueues and waits for the result, in the calling thread where the core is idle and there is
   /// no deadline: no hand-off, and no place in the line. `record` may be null. Fails as submit(),
@@ -130,6 +133,7 @@ struct DeviceCounters {
   std::uint64_t failed = 0;
   std::uint64_t abandoned = 0;
   std::uint64_t resets = 0;
+  std::uint64_t losses = 0;    ///< Of the whole device: see Health.
   std::vector<Duration> busy;  ///< Per core.
 };
 

@@ -31,7 +31,11 @@ struct RunOptions {
   /// Default: any core; a program's own wish is applied to "any". Of a context that an Activation
   /// made: of its cores.
   device::CoreSet cores;
-  Duration timeout{0};        ///< 0: none. Else the deadline is now + timeout.
+  Duration timeout{0};  ///< 0: none. Else the deadline is now + timeout.
+  /// A point of the device's clock: until then, or the deadline, a submission waits for room where
+  /// the device's line is full (DeviceInfo::depth_limit), and then fails with kBusy. One that has
+  /// passed, the default: it does not wait. Not in a callback of the device or a set.
+  TimePoint room_until{};
   std::int32_t priority = 0;  ///< -128..127, higher first.
   std::vector<std::shared_ptr<device::Fence>> wait;
   std::vector<std::shared_ptr<device::Fence>> signal;

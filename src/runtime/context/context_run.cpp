@@ -86,6 +86,7 @@ device::Submission ContextState::submission(const RunOptions& options, TimePoint
   device::Submission job = job_;
   job.cores = cores_of(options);
   job.deadline = deadline_of(options, now);
+  job.room_until = options.room_until;
   job.priority = options.priority;
   job.tag = options.tag;
   job.wait = options.wait;
@@ -150,6 +151,7 @@ Status ContextState::run(const RunOptions& options) {
   job_.cores = cores_of(options);
   job_.priority = options.priority;
   job_.tag = options.tag;
+  job_.room_until = options.room_until;
   stamps_ = {};
   // The call lock is held, so `job_` and `record_` are this call's.
   Status status = program_->queue->run(job_, &record_);

@@ -1,0 +1,146 @@
+// Submissions that wait for room in a full line.
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "device/registry/testing/listed_faults.h"
+#include "lanes/testing/lane_engine_fake.h"
+#include "lanes/testing/watched_clock.h"
+
+namespace corelane::lanes {
+namespace {
+
+using device::Fault;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr TimePoint at(Duration time) { return TimePoint{time}; }
+
+/// One job may wait, and does, for a fence.
+struct FullLine {
+  explicit FullLine(std::vector<Fault> faults = {})
+      : fake(2, options(std::make_shared<device::ListedFaults>(std::move(faults)))) {
+    waiting = *fake.queue->submit(blocked());
+  }
+  device::LaneOptions options(std::shared_ptr<device::FaultPoint> faults) const {
+    device::LaneOptions made;
+    made.clock = clock;
+    made.depth_limit = 1;
+    made.fault_point = std::move(faults);
+    return made;
+  }
+  device::Submission blocked(TimePoint room_until = {}) const {
+    device::Submission job = fake.job();
+    job.wait = {gate};
+    job.room_until = room_until;
+    return job;
+  }
+  /// In a thread of its own, which waits for room when this returns.
+  std::future<Result<std::shared_ptr<device::Completion>>> submit(device::Submission job) const {
+    auto sent = std::async(std::launch::async,
+                           [this, job = std::move(job)] { return fake.queue->submit(job); });
+    clock->await(1);
+    return sent;
+  }
+
+  std::shared_ptr<WatchedClock> clock = std::make_shared<WatchedClock>();
+  std::shared_ptr<device::Fence> gate = std::make_shared<device::Fence>(clock);
+  FakeDevice fake;
+  std::shared_ptr<device::Completion> waiting;
+};
+
+TEST(LaneRoom, WithoutATimeAFullLineRefusesAtOnce) {
+  const FullLine line;
+  EXPECT_EQ(line.fake.queue->submit(line.blocked()).error().code(), Code::kBusy);
+  line.clock->advance(milliseconds(5));
+  EXPECT_EQ(line.fake.queue->submit(line.blocked(at(milliseconds(5)))).error().code(), Code::kBusy)
+      << "the time has come";
+  line.gate->signal();
+  EXPECT_TRUE(line.waiting->wait());
+}
+
+TEST(LaneRoom, ASubmissionEntersOnceAWaitingJobStarts) {
+  const FullLine line;
+  auto sent = line.submit(line.blocked(at(milliseconds(10))));
+  line.gate->signal();
+  const auto job = sent.get();
+  ASSERT_TRUE(job) << job.error().to_string();
+  EXPECT_TRUE((*job)->wait());
+  EXPECT_TRUE((*job)->status().ok());
+  EXPECT_EQ(line.clock->now(), TimePoint{});
+}
+
+TEST(LaneRoom, ASubmissionEntersOnceAWaitingJobIsCancelled) {
+  const FullLine line;
+  auto sent = line.submit(line.blocked(at(milliseconds(10))));
+  EXPECT_TRUE(line.waiting->cancel());
+  const auto job = sent.get();
+  ASSERT_TRUE(job) << job.error().to_string();
+  line.gate->signal();
+  EXPECT_TRUE((*job)->wait());
+}
+
+TEST(LaneRoom, ABlockingRunWaitsForRoomToo) {
+  const FullLine line;
+  auto ran = std::async(std::launch::async,
+                        [&] { return line.fake.queue->run(line.blocked(at(milliseconds(10)))); });
+  line.clock->await(1);
+  line.gate->signal();
+  EXPECT_TRUE(ran.get().ok());
+}
+
+TEST(LaneRoom, AtItsTimeItIsRefusedAndNothingOfItStays) {
+  const FullLine line;
+  device::Submission more = line.blocked(at(milliseconds(10)));
+  auto sent = line.submit(more);
+  line.clock->advance(milliseconds(10) - nanoseconds(1));
+  line.clock->await(1);
+  line.clock->advance(nanoseconds(1));
+  EXPECT_EQ(sent.get().error().code(), Code::kBusy);
+  EXPECT_EQ(line.fake.queue->depth(), 1U);
+  EXPECT_TRUE(more.bindings->set_input(0, {}).ok()) << "the bindings are free";
+  line.gate->signal();
+  EXPECT_TRUE(line.waiting->wait());
+}
+
+TEST(LaneRoom, ADeadlineThatComesFirstEndsTheJob) {
+  const FullLine line;
+  device::Submission more = line.blocked(at(milliseconds(10)));
+  more.deadline = at(milliseconds(3));
+  auto sent = line.submit(more);
+  line.clock->advance(milliseconds(3));
+  const auto job = sent.get();
+  ASSERT_TRUE(job) << job.error().to_string();
+  EXPECT_EQ((*job)->status().code(), Code::kTimeout);
+  line.gate->signal();
+  EXPECT_TRUE(line.waiting->wait());
+}
+
+TEST(LaneRoom, TheLossOfTheDeviceEndsTheWait) {
+  const FullLine line({Fault::kLost});
+  auto sent = line.submit(line.blocked(at(milliseconds(10))));
+  EXPECT_EQ(line.fake.queue->run(line.fake.job()).code(), Code::kDeviceLost);
+  EXPECT_EQ(sent.get().error().code(), Code::kDeviceLost);
+  EXPECT_EQ(line.clock->now(), TimePoint{});
+  EXPECT_EQ(line.fake.device->counters().losses, 1U);
+  line.clock->run_all();
+}
+
+TEST(LaneRoom, OfManyThatWaitAllEnterInTheEnd) {
+  const FullLine line;
+  std::vector<std::future<Result<std::shared_ptr<device::Completion>>>> sent;
+  for (int i = 0; i < 8; ++i)
+    sent.push_back(std::async(std::launch::async, [&] {
+      return line.fake.queue->submit(line.blocked(at(milliseconds(10))));
+    }));
+  line.clock->await(8);
+  line.gate->signal();
+  for (auto& one : sent) {
+    const auto job = one.get();
+    ASSERT_TRUE(job) << job.error().to_string();
+    EXPECT_TRUE((*job)->wait());
+  }
+}
+
+}  // namespace
+}  // namespace corelane::lanes
