@@ -190,6 +190,8 @@ Status check_entry(std::string_view side, const IoEntry& io) {
   CORELANE_TRY(check_quant(where, io.desc.quant, io.desc.shape));
   CORELANE_TRY(check_quant(where, io.quant, io.desc.shape));
   CORELANE_TRY(check_boundary(where, io));
+  if (io.partial_allowed && where.side != "input")
+    return error(Code::kInvalidArgument, "{} is partial; only inputs may be", where.text());
   CORELANE_TRY(check_normalisation(where, io, io.mean, "mean"));
   return check_normalisation(where, io, io.std, "std");
 }

@@ -148,6 +148,7 @@ class Decoder {
     out.mean = numbers(io.mean());
     out.std = numbers(io.std());
     out.preferred_layout = static_cast<LayoutKind>(io.preferred_layout());
+    out.partial_allowed = io.partial().value_or(false);
     return overrun();
   }
 

@@ -128,12 +128,14 @@ class Encoder {
     const auto boundary = quant(io.quant);
     const auto mean = builder_.CreateVector(io.mean);
     const auto std = builder_.CreateVector(io.std);
+    // Absent when it is not set, as in files before format 1.4.
+    const auto partial = io.partial_allowed ? fb::Optional<bool>(true) : fb::nullopt;
     return schema::CreateIo(builder_, name, static_cast<std::uint8_t>(io.desc.dtype), dims,
                             dim_names, static_cast<std::uint8_t>(io.desc.layout.kind),
                             io.desc.layout.c2, io.desc.layout.w_stride, own,
                             static_cast<std::uint8_t>(io.quant_dtype), boundary,
                             static_cast<std::uint8_t>(io.reported_dtype), mean, std,
-                            static_cast<std::uint8_t>(io.preferred_layout));
+                            static_cast<std::uint8_t>(io.preferred_layout), partial);
   }
 
   fb::FlatBufferBuilder builder_;

@@ -83,9 +83,16 @@ bool has_lowered_form(const std::vector<SegmentInfo>& segments) {
       segments, [](const SegmentInfo& s) { return s.kind == SegmentKind::kLowered && s.size > 0; });
 }
 
+bool has_partial_inputs(const std::vector<ProgramDescription>& parts) {
+  return std::ranges::any_of(parts, [](const ProgramDescription& d) {
+    return std::ranges::any_of(d.inputs, &IoEntry::partial_allowed);
+  });
+}
+
 /// The first version that has all that the file holds.
 std::uint16_t minor_of(const std::vector<ProgramDescription>& parts,
                        const std::vector<SegmentInfo>& segments) {
+  if (has_partial_inputs(parts)) return 4;
   if (has_parts(parts)) return 3;
   const bool lowered = std::ranges::any_of(
       segments, [](const SegmentInfo& s) { return s.kind == SegmentKind::kLowered; });

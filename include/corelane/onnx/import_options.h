@@ -34,6 +34,8 @@ struct ImportOptions {
   std::map<std::string, std::vector<float>> std;
   DType io_dtype = DType::kUndefined;  ///< What float inputs/outputs report; kUndefined: f16.
   LayoutKind input_layout = LayoutKind::kNHWC;  ///< What rank-4 float inputs are offered in.
+  /// Names of inputs that clients may bring in part (IoEntry::partial_allowed).
+  std::vector<std::string> partial_inputs;
   std::string custom_string;
   std::uint32_t batch = 1;  ///< > 1: dim 0 of every input and output is multiplied.
   std::uint32_t cores = 1;

@@ -110,6 +110,23 @@ Status check_names(const ImportOptions& options, const ProgramDescription& descr
   return {};
 }
 
+Status set_partial(const ImportOptions& options, ProgramDescription& description) {
+  for (const std::string& name : options.partial_inputs) {
+    std::vector<std::string_view> inputs;
+    bool found = false;
+    for (IoEntry& input : description.inputs) {
+      inputs.push_back(input.desc.name);
+      if (input.desc.name != name) continue;
+      input.partial_allowed = true;
+      found = true;
+    }
+    if (found) continue;
+    return error(Code::kInvalidArgument, "'{}' is to be partial; the inputs are: {}", name,
+                 fmt::format("{}", fmt::join(inputs, ", ")));
+  }
+  return {};
+}
+
 /// Those of subgraphs included.
 std::uint64_t count_nodes(const ::onnx::GraphProto& graph) {
   std::uint64_t n = 0;
@@ -184,6 +201,7 @@ Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const Impor
   }
   // After the inputs, which the message lists.
   CORELANE_TRY(check_names(options, d));
+  CORELANE_TRY(set_partial(options, d));
   describe_model(model, options, d);
   return {};
 }

@@ -194,6 +194,7 @@ TEST(CompileKey, EverythingThatChangesTheProgramChangesTheKey) {
   with([](LoadOptions& o) { o.import.mean["x"] = {1}; });
   with([](LoadOptions& o) { o.import.std["x"] = {1}; });
   with([](LoadOptions& o) { o.import.custom_string = "c"; });
+  with([](LoadOptions& o) { o.import.partial_inputs = {"x"}; });
   with([](LoadOptions& o) { o.import.custom_operators = {"MyOp"}; });
   with([](LoadOptions& o) { o.import.batch = 2; });
   with([](LoadOptions& o) { o.import.open_batch = 1; });

@@ -38,6 +38,7 @@ std::string import_text(const ImportOptions& o) {
     text += '\n';
   }
   for (const std::string& type : o.custom_operators) text += fmt::format("operator {}\n", type);
+  for (const std::string& name : o.partial_inputs) text += fmt::format("partial {}\n", name);
   add_floats(text, "mean", o.mean);
   add_floats(text, "std", o.std);
   return text;
