@@ -10,8 +10,7 @@
 #include "base/guard.h"
 #include "corelane/base/log.h"
 #include "onnx/graph/onnx_model_bytes.h"
-#include "onnx/graph/onnx_tensor.h"
-#include "onnx/graph/onnx_walk.h"
+#include "onnx/graph/onnx_stored.h"
 #include "onnx/lowering/onnx_engines.h"
 #include "onnx/lowering/onnx_quantized.h"
 #include "onnx/lowering/onnx_rewriter.h"
@@ -31,19 +30,6 @@ constexpr std::array kLowerings{Lowering{"openvino", 2}};
 const EngineRules* rules_of(const Lowering& lowering) {
   static const EngineRules kOpenVino{openvino_rules(), rewrite_quantized};
   return lowering.tag() == kLowerings[0].tag() ? &kOpenVino : nullptr;
-}
-
-/// What the import makes sure of, for a graph that comes from a file: each tensor has the bytes
-/// that its shape needs, raw, in the graph or inside the constants.
-Status check_tensors(::onnx::ModelProto& model, ByteSpan constants) {
-  Status status;
-  for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
-    if (status.ok()) status = check_tensor(tensor, "the network");
-    if (!status.ok()) return;
-    if (!is_external(tensor)) return make_raw(tensor);
-    if (auto slice = constants_slice(tensor, constants); !slice) status = slice.error();
-  });
-  return status;
 }
 
 }  // namespace
@@ -81,8 +67,7 @@ const Lowering* lowering_for(std::string_view engine) noexcept {
 Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Lowering& lowering) {
   return no_throw("the lowering", [&]() -> Result<LoweredGraph> {
     ::onnx::ModelProto model;
-    CORELANE_TRY(onnx::parse_model(graph, model));
-    CORELANE_TRY(onnx::check_tensors(model, constants));
+    CORELANE_TRY(onnx::read_stored(graph, constants, model));
     CORELANE_ASSIGN(const auto report, onnx::lower_model(model, constants, lowering, false));
     for (const ImportFinding& finding : report.findings)
       if (finding.kind == ImportFinding::Kind::kWarning)

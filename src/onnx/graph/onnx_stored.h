@@ -1,0 +1,15 @@
+/// The network of a program file, read back.
+#pragma once
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+#include "onnx/graph/onnx_proto.h"
+
+namespace corelane::onnx {
+
+/// Parses and checks the graph and constants segments of a program file: as after an import, each
+/// tensor has the bytes that its shape needs, raw, in the graph or inside the constants.
+/// kMalformed, kOutOfMemory, kUnsupportedModel.
+Status read_stored(ByteSpan graph, ByteSpan constants, ::onnx::ModelProto& model);
+
+}  // namespace corelane::onnx

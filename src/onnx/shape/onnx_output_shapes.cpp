@@ -1,0 +1,56 @@
+#include "onnx/shape/onnx_output_shapes.h"
+
+#include "base/guard.h"
+#include "onnx/graph/onnx_check.h"
+#include "onnx/graph/onnx_describe.h"
+#include "onnx/graph/onnx_stored.h"
+#include "onnx/infer/onnx_facts.h"
+#include "onnx/shape/onnx_freeze.h"
+
+namespace corelane::onnx {
+namespace {
+
+/// As an import with these shapes would know them.
+std::vector<std::optional<Shape>> outputs_of(const ::onnx::ModelProto& model, ByteSpan constants) {
+  const ::onnx::GraphProto& graph = model.graph();
+  FactsTable facts;
+  for (const auto& t : graph.initializer()) facts.learn(t.name(), t, constants);
+  for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()})
+    for (const auto& v : *list) facts.learn(v);
+  for (const auto& node : graph.node()) infer_node(node, opset_of(model), constants, facts);
+  std::vector<std::optional<Shape>> shapes;
+  for (const auto& output : graph.output()) {
+    const ValueFacts& known = facts.of(output.name());
+    shapes.push_back(known.is_static() ? known.shape : std::nullopt);
+  }
+  return shapes;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<std::optional<Shape>>>> infer_output_shapes(
+    ByteSpan graph, ByteSpan constants, std::span<const std::vector<Shape>> sets) {
+  using Found = std::vector<std::vector<std::optional<Shape>>>;
+  return no_throw("the inference of shapes", [&]() -> Result<Found> {
+    ::onnx::ModelProto model;
+    CORELANE_TRY(read_stored(graph, constants, model));
+    const ::onnx::GraphProto given = model.graph();
+    const std::vector<int> inputs = real_inputs(given);
+    Found found;
+    for (const auto& set : sets) {
+      if (set.size() != inputs.size()) {
+        return error(Code::kMalformed, "{} shapes for a network of {} inputs", set.size(),
+                     inputs.size());
+      }
+      ImportOptions options;
+      for (std::size_t i = 0; i < set.size(); ++i)
+        options.input_shapes[given.input(inputs[i]).name()] = set[i];
+      *model.mutable_graph() = given;
+      CORELANE_TRY(freeze_dims(*model.mutable_graph(), options));
+      found.push_back(outputs_of(model, constants));
+    }
+    return found;
+  });
+}
+
+}  // namespace corelane::onnx

@@ -1,0 +1,20 @@
+/// The shapes of a network's outputs for given shapes of its inputs, without a run.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+#include "corelane/tensor/shape.h"
+
+namespace corelane::onnx {
+
+/// `graph` and `constants` are the segments of a program file; each of `sets` has a shape for every
+/// input. For each set the outputs' shapes, in order; nothing for one that follows from values, or
+/// from an operator that the inference does not know. kMalformed, kShapeMismatch. Any thread.
+Result<std::vector<std::vector<std::optional<Shape>>>> infer_output_shapes(
+    ByteSpan graph, ByteSpan constants, std::span<const std::vector<Shape>> sets);
+
+}  // namespace corelane::onnx
