@@ -313,7 +313,7 @@ def check_adapters(tree):
 
 
 # Doors whose API speaks of chips, and the folder of what the drivers share.
-CHIP_HOMES = ("src/drivers/", "src/adapters/rknn/")
+CHIP_HOMES = ("src/drivers/", "src/adapters/rknn/", "src/adapters/qaic/")
 CHIP_ROWS = re.compile(r'\{"(\w+)",\s*\d+,\s*[\d\']+\}')
 FILE_ROWS = re.compile(r"\.files\s*=\s*\{(.*?)\};", re.S)
 

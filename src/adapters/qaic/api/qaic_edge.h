@@ -50,10 +50,18 @@ QStatus report(std::string_view function, const Outcome& outcome) noexcept;
 /// The text that report() kept last in this thread; "" before one. Valid until the next.
 const char* last_error_text() noexcept;
 
+/// QS_ERROR in a child of fork() whose parent had used the library.
+Outcome check_process();
+
 /// The frame of each function of the API that returns a code: nothing leaves it but the code.
 template <class Body>
 QStatus guard(const char* function, Body&& body) noexcept {
-  const Outcome outcome = edge::entry(false, function, [&]() -> Outcome { return body(); });
+  const Outcome outcome = edge::entry(false, function, [&]() -> Outcome {
+    Outcome process = check_process();
+    if (process.code() != QS_SUCCESS) [[unlikely]]
+      return process;
+    return body();
+  });
   if (outcome.code() == QS_SUCCESS) [[likely]]
     return QS_SUCCESS;
   return report(function, outcome);

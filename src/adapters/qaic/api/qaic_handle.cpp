@@ -6,7 +6,8 @@
 #include "base/leaked.h"
 #include "edge/handle_table.h"
 
-namespace corelane::qaic::handles {
+namespace corelane::qaic {
+namespace handles {
 namespace {
 
 /// Objects of a kind, for messages: what they are, who gives them, who ends them.
@@ -41,7 +42,6 @@ std::shared_ptr<Object> take(std::uint64_t number) noexcept { return table().tak
 
 Status refused(std::uint64_t number, ObjectKind wanted) {
   const KindWords& asked = words(wanted);
-  CORELANE_TRY(check_process());
   if (number == 0)
     return error(Code::kInvalidArgument, "the {} is null; pass the one that {} gave", asked.what,
                  asked.made_by);
@@ -56,12 +56,15 @@ Status refused(std::uint64_t number, ObjectKind wanted) {
                asked.what, number, asked.released_by);
 }
 
-Status check_process() {
-  if (!table().after_fork()) return {};
-  return error(Code::kWrongState,
-               "the parent of this process had used the library before fork(), and the device's "
-               "threads did not come along; start workers with exec or spawn, or fork before the "
-               "first call");
+}  // namespace handles
+
+Outcome check_process() {
+  if (!handles::table().after_fork()) [[likely]]
+    return {};
+  return outcome(QS_ERROR,
+                 "the parent of this process had used the library before fork(), and the device's "
+                 "threads did not come along; start workers with exec or spawn, or fork before the "
+                 "first call");
 }
 
-}  // namespace corelane::qaic::handles
+}  // namespace corelane::qaic

@@ -39,8 +39,6 @@ std::shared_ptr<Object> take(std::uint64_t number) noexcept;
 /// Why find() gave null, or an object of another kind, for a function that takes `wanted`: with the
 /// next step.
 Status refused(std::uint64_t number, ObjectKind wanted);
-/// kWrongState in a child of fork() whose parent had used the library.
-Status check_process();
 
 }  // namespace handles
 

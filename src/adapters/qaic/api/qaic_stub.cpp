@@ -12,31 +12,6 @@ QStatus later(const char* function) noexcept {
 }  // namespace
 }  // namespace corelane::qaic
 
-QAIC_EXPORT QStatus qaicGetAicVersion(uint16_t*, uint16_t*, const char**, const char**) {
-  return corelane::qaic::later(__func__);
-}
-QAIC_EXPORT QStatus qaicGetDeviceInfo(QID, QDevInfo*) { return corelane::qaic::later(__func__); }
-QAIC_EXPORT QStatus qaicGetResourceInfo(QID, QResourceInfo*) {
-  return corelane::qaic::later(__func__);
-}
-QAIC_EXPORT QStatus qaicCreateContext(QAicContext**, const QAicContextProperties_t*, uint32_t,
-                                      const QID*, QAicLogCallback, void*, QAicErrorHandler, void*) {
-  return corelane::qaic::later(__func__);
-}
-QAIC_EXPORT QStatus qaicReleaseContext(QAicContext*) { return corelane::qaic::later(__func__); }
-QAIC_EXPORT QStatus qaicSetLogLevel(QAicContext*, QLogLevel) {
-  return corelane::qaic::later(__func__);
-}
-QAIC_EXPORT QStatus qaicOpenQpc(QAicQpcObj**, const uint8_t*, size_t, bool) {
-  return corelane::qaic::later(__func__);
-}
-QAIC_EXPORT QStatus qaicOpenQpcFile(QAicQpcObj**, const char*) {
-  return corelane::qaic::later(__func__);
-}
-QAIC_EXPORT QStatus qaicQpcGetInfo(QAicQpcObj*, const QAicQpcInfo**) {
-  return corelane::qaic::later(__func__);
-}
-QAIC_EXPORT QStatus qaicCloseQpc(QAicQpcObj*) { return corelane::qaic::later(__func__); }
 QAIC_EXPORT QStatus qaicProgramPropertiesInitDefault(QAicProgramProperties*) {
   return corelane::qaic::later(__func__);
 }
@@ -94,29 +69,6 @@ QAIC_EXPORT QStatus qaicEventRemoveCallback(QAicEvent*, QAicEventCallback) {
 QAIC_EXPORT QStatus qaicWaitforEvent(QAicEvent*) { return corelane::qaic::later(__func__); }
 QAIC_EXPORT QStatus qaicReleaseEvent(QAicEvent*) { return corelane::qaic::later(__func__); }
 QAIC_EXPORT QStatus qaicReleaseConstants(QAicConstants*) { return corelane::qaic::later(__func__); }
-extern "C" QStatus qaicGetDeviceIds(uint32_t*, QID*) { return corelane::qaic::later(__func__); }
-extern "C" QStatus qaicGetPerformanceInfo(QID, QPerformanceInfo*) {
-  return corelane::qaic::later(__func__);
-}
-extern "C" QStatus qaicGetLogLevel(QAicContext*, QLogLevel*) {
-  return corelane::qaic::later(__func__);
-}
-extern "C" QStatus qaicContextGetId(QAicContext*, QAicContextID*) {
-  return corelane::qaic::later(__func__);
-}
-extern "C" QStatus qaicContextFindDevice(QAicContext*, QAicQpcObj*, uint32_t, QID*) {
-  return corelane::qaic::later(__func__);
-}
-extern "C" QStatus qaicContextLog(QAicContext*, QLogLevel, const char*) {
-  return corelane::qaic::later(__func__);
-}
-extern "C" QStatus qaicQpcGetIoDescriptor(QAicQpcObj*, uint32_t, QData*) {
-  return corelane::qaic::later(__func__);
-}
-extern "C" QStatus qaicQpcGetBufferShapes(QAicQpcObj*, uint32_t, uint32_t*,
-                                          const QAicBufferShapes**) {
-  return corelane::qaic::later(__func__);
-}
 extern "C" QStatus qaicProgramGetInfo(QAicProgram*, QAicProgramInfo*) {
   return corelane::qaic::later(__func__);
 }

@@ -23,7 +23,8 @@ struct ContextCallbacks {
   void* error_data = nullptr;
 };
 
-/// All functions from any thread. Objects of a context keep it.
+/// All functions from any thread. Objects of a context keep it. What devices tell of is kept from
+/// the user once the context's handle has ended (close()).
 class ContextObject : public Object {
  public:
   static constexpr ObjectKind kKind = ObjectKind::kContext;
@@ -34,6 +35,10 @@ class ContextObject : public Object {
                                                        std::span<const QID> devices,
                                                        const ContextCallbacks& callbacks);
   ~ContextObject() override;
+  /// No function of the user is called from here on: waits for those that run, but not in one of
+  /// them. Log lines that wait for earlier ones are delivered before. Then lines and failures go to
+  /// the library's log.
+  void close() noexcept;
 
   QAicContextID id() const noexcept;
   const std::vector<QID>& devices() const noexcept;
@@ -46,11 +51,16 @@ class ContextObject : public Object {
   void log(QLogLevel level, std::string_view text) const noexcept;
   /// Calls the error handler once, with no lock held.
   void report(QAicErrorType type, const Status& why) const noexcept;
+  /// What the user's functions threw, counted.
+  std::uint64_t exceptions() const noexcept;
 
  private:
   struct State;
   explicit ContextObject(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  Status watch_devices();
+  Status collect_logs();
+
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace corelane::qaic

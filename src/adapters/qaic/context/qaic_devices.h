@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "QAicApi.h"
-#include "corelane/base/status.h"
+#include "adapters/qaic/api/qaic_edge.h"
 
 namespace corelane::device {
 class Device;
@@ -15,12 +14,16 @@ class Device;
 
 namespace corelane::qaic {
 
-/// The device texts, in the order of their numbers. kInvalidArgument for a text that names no
-/// device.
+/// The device texts, in the order of their numbers. kInvalidArgument for a text that is none, or is
+/// there twice.
 Result<std::vector<std::string>> device_texts();
 /// The device of this number, which is opened by the first who asks and shared while anyone has it.
-/// kNotFound, for QS_NODEV, says which numbers there are.
+/// kNotFound, for QS_NODEV, says which numbers there are, or why the device cannot be opened.
 Result<std::shared_ptr<device::Device>> open_device(QID number);
+/// The same failure for a caller of the API: kNotFound is QS_NODEV.
+Outcome device_outcome(Status status);
+/// Whether residences on this device take leases, so that those of other processes count.
+bool takes_leases(QID number);
 
 /// For tests: number 0, 1, ... are these instead, until it is called with none.
 void set_devices(std::vector<std::shared_ptr<device::Device>> devices);

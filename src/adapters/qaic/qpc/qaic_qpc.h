@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "adapters/qaic/api/qaic_handle.h"
+#include "adapters/qaic/qpc/qaic_mapping.h"
 #include "corelane/base/bytes.h"
-#include "corelane/tensor/desc.h"
 
 namespace corelane {
 class ProgramFile;
@@ -19,27 +19,6 @@ struct ProgramDescription;
 
 namespace corelane::qaic {
 
-/// One input or output as clients see it.
-struct IoMapping {
-  std::string name;
-  QAicBufferIoTypeEnum direction = BUFFER_IO_TYPE_INVAL;
-  QAicBufferDataTypeEnum type = BUFFER_DATA_TYPE_INVAL;
-  std::uint32_t bytes = 0;         ///< Of the largest specialization.
-  std::uint32_t element_size = 0;  ///< Bytes.
-  bool partial = false;
-  DType dtype = DType::kUndefined;  ///< Of the memory that clients bring.
-  /// Its dimensions in each specialization; one where there are no specializations.
-  std::vector<std::vector<std::uint32_t>> shapes;
-};
-
-/// One program of a container. Inputs first.
-struct QpcProgram {
-  std::vector<IoMapping> mappings;
-  std::size_t inputs = 0;  ///< How many of them are inputs.
-  std::size_t specializations = 1;
-  std::vector<std::uint8_t> io_descriptor;  ///< Bytes of an aicapi.IoDesc.
-};
-
 /// Immutable; any thread. What its infos point to lives as long as it.
 class QpcObject : public Object {
  public:
@@ -47,12 +26,17 @@ class QpcObject : public Object {
   using Handle = QAicQpcObj;
 
   /// `copy` false: the caller keeps the bytes as long as this object.
+  /// kMalformed, kCorrupted, kVersionMismatch, kForeignImage (the vendor's container),
+  /// kUnsupportedModel (what the API has no form for: open dimensions, an element type).
   static Result<std::shared_ptr<QpcObject>> open(ByteSpan bytes, bool copy);
+  /// The mapped file is kept. As open(), and kIo where the file cannot be read.
   static Result<std::shared_ptr<QpcObject>> open_file(const char* path);
   ~QpcObject() override;
 
   const std::shared_ptr<const ProgramFile>& file() const noexcept;
   std::size_t program_count() const noexcept;
+  /// kOutOfRange, with the programs there are, unless there is a program `index`.
+  Status check_program(std::size_t index) const;
   /// `index` is below program_count().
   const QpcProgram& program(std::size_t index) const noexcept;
   const ProgramDescription& description(std::size_t index) const noexcept;
@@ -64,6 +48,7 @@ class QpcObject : public Object {
  private:
   struct State;
   explicit QpcObject(std::unique_ptr<State> state);
+  static Result<std::shared_ptr<QpcObject>> of_file(std::shared_ptr<const ProgramFile> file);
   std::unique_ptr<State> state_;
 };
 

@@ -1,0 +1,50 @@
+/// Calls of a user's functions: none begins once the gate is closed, and closing it waits for those
+/// that run, so that the user may free what the functions use.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <string_view>
+
+#include "base/sync.h"
+
+namespace corelane::qaic {
+
+/// All functions from any thread. No lock is held during a call.
+class CallbackGate {
+ public:
+  /// Calls `f` and gives true, unless the gate is closed. What `f` throws is caught and counted;
+  /// the first of it goes to the library's log as "`what` threw".
+  template <class F>
+  bool call(std::string_view what, F&& f) noexcept {
+    if (!enter()) return false;
+    try {
+      f();
+    } catch (...) {
+      caught(what);
+    }
+    leave();
+    return true;
+  }
+  /// No call begins from here on. Waits for those that run, but not in a call of any gate: two
+  /// calls that wait for each other would never end.
+  void close() noexcept;
+  /// How many calls threw.
+  std::uint64_t thrown() const noexcept { return thrown_.load(std::memory_order_relaxed); }
+  /// Whether this thread is in a call of any gate.
+  static bool in_call() noexcept;
+
+ private:
+  bool enter() noexcept;
+  void leave() noexcept;
+  void caught(std::string_view what) noexcept;
+
+  Mutex mutex_{LockRank::kLeaf};
+  std::condition_variable idle_;
+  std::size_t running_ CORELANE_GUARDED_BY(mutex_) = 0;
+  bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
+  std::atomic<std::uint64_t> thrown_{0};
+};
+
+}  // namespace corelane::qaic
