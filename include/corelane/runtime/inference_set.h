@@ -170,6 +170,9 @@ class CORELANE_API InferenceSet {
   bool cancel(std::uint64_t id);
   /// Waits until nothing is in flight; false when `until` came first.
   bool drain(TimePoint until = kNever);
+  /// The same for a caller that does not outstay the set: kTimeout when `until` came first,
+  /// kCancelled as soon as the set is shut down.
+  Status wait_idle(TimePoint until = kNever);
   /// Ends the set: what has not started is cancelled, every call that waits returns. Inferences
   /// that run go on; drain() waits for them. The last copy of the set does the same when it goes.
   void shutdown();

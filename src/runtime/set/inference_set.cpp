@@ -92,6 +92,10 @@ bool InferenceSet::drain(TimePoint until) {
   return owner_ == nullptr || owner_->core->drain(until);
 }
 
+Status InferenceSet::wait_idle(TimePoint until) {
+  return owner_ == nullptr ? no_set() : owner_->core->wait_idle(until);
+}
+
 void InferenceSet::shutdown() {
   if (owner_ != nullptr) owner_->core->shutdown();
 }

@@ -459,6 +459,18 @@ bool SetCore::drain(TimePoint until) {
   return true;
 }
 
+Status SetCore::wait_idle(TimePoint until) {
+  CORELANE_TRY(check_process());
+  MutexLock lock(mutex_);
+  for (bool in_time = true;;) {
+    if (ended_) return ended();
+    const std::size_t in_flight = table_.figures().in_flight;
+    if (in_flight == 0) return {};
+    if (!in_time) return error(Code::kTimeout, "{} inferences are in flight yet", in_flight);
+    in_time = clock_->wait_until(lock.native(), idle_, until);
+  }
+}
+
 void SetCore::shutdown() {
   if (!check_process().ok()) return;
   std::vector<Inference> attempts;
@@ -473,6 +485,7 @@ void SetCore::shutdown() {
     }
     available_.notify_all();
     completed_.notify_all();
+    idle_.notify_all();
   }
   for (Inference& one : attempts) one.cancel();
   for (const std::size_t index : parked) conclude(index, ended());

@@ -41,6 +41,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   Result<int> fd();
   bool cancel(std::uint64_t id);
   bool drain(TimePoint until);
+  Status wait_idle(TimePoint until);
   void shutdown();
   SetFigures figures() const;
   Result<std::shared_ptr<device::Observation>> observe(SetObserverOptions options);

@@ -96,15 +96,16 @@ TEST(SetThreads, AllThatWaitReturnWhenTheSetEnds) {
       [&] { return set.collect().error().code(); },
       [&] { return set.collect_id(0).error().code(); },
       [&] { return set.submit(SetTensors{}).error().code(); },
+      [&] { return set.wait_idle().code(); },
   };
-  for (int i = 0; i < 64; ++i) waits.push_back(std::async(std::launch::async, calls[i % 4]));
+  for (int i = 0; i < 64; ++i) waits.push_back(std::async(std::launch::async, calls[i % 5]));
   std::this_thread::yield();
   set.shutdown();
   for (std::size_t i = 0; i < waits.size(); ++i) {
     ASSERT_EQ(waits[i].wait_for(kPatience), std::future_status::ready);
     const Code code = waits[i].get();
     // One of the collectors gets the inference that was cancelled before it started.
-    EXPECT_TRUE(code == Code::kCancelled || i % 4 == 1) << i;
+    EXPECT_TRUE(code == Code::kCancelled || i % 5 == 1) << i;
   }
 }
 
@@ -113,10 +114,12 @@ TEST(SetThreads, DrainWaitsForWhatRuns) {
   InferenceSet set = bench.set({.size = 2});
   for (std::uint64_t id = 0; id < 2; ++id) ASSERT_TRUE(set.submit(set.acquire().value(), id).ok());
   EXPECT_FALSE(set.drain(bench.clock->now()));
+  EXPECT_EQ(set.wait_idle(bench.clock->now()).code(), Code::kTimeout);
   auto drained = std::async(std::launch::async, [&] { return set.drain(); });
   while (drained.wait_for(seconds(0)) != std::future_status::ready)
     bench.clock->advance(milliseconds(1));
   EXPECT_TRUE(drained.get());
+  EXPECT_TRUE(set.wait_idle(bench.clock->now()).ok());
   EXPECT_EQ(set.figures().completed, 2U);
 }
 
