@@ -121,3 +121,4 @@ extern "C" QStatus qaicInferenceSetGetFd(QAicInferenceSet*, int*) {
 extern "C" QStatus qaicInferenceSetGetProgramInfo(QAicInferenceSet*, QAicProgramInfoV2*) {
   return corelane::qaic::later(__func__);
 }
+extern "C" QStatus qaicQpcGetBytes(QAicQpcObj*, QData*) { return corelane::qaic::later(__func__); }

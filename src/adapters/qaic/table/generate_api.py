@@ -144,16 +144,16 @@ extern "C" {{
     text += "} QAicApiFunctionTable;\n"
     text += comment("The table of this library; it lives as long as the library is loaded.")
     text += "const QAicApiFunctionTable* qaicGetFunctionTable(void);\n"
-    return text + "\n#ifdef __cplusplus\n}  // extern \"C\"\n#endif\n"
+    return text + '\n#ifdef __cplusplus\n}  // extern "C"\n\n#include "QAicApiOverloads.hpp"\n#endif\n'
 
 
 def ours_header(api):
     """Functions that clients reach through the table alone."""
-    text = f"{NOTE}#pragma once\n\n#include \"QAicApi.h\"\n\nextern \"C\" {{\n"
+    text = f'{NOTE}#pragma once\n\n#include "QAicApi.h"\n\nextern "C" {{\n'
     for entry in api["function"]:
         if entry.get("ours"):
             text += wrapped(f"{entry.get('result', 'QStatus')} {entry['name']}", entry["params"], ";")
-    return text + "}  // extern \"C\"\n"
+    return text + '}  // extern "C"\n'
 
 
 def rows(api):
@@ -171,7 +171,8 @@ def main():
         api = tomllib.load(file)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("QAicTypes.h", types_header(api)), ("QAicApi.h", api_header(api)),
-                       ("qaic_ours.h", ours_header(api)), ("qaic_table.inc", rows(api)), ("qaic_exports.map", exports(api))):
+                       ("qaic_ours.h", ours_header(api)), ("qaic_table.inc", rows(api)),
+                       ("qaic_exports.map", exports(api))):
         (folder / name).write_text(text, encoding="utf-8")
 
 

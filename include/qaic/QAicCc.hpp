@@ -1,0 +1,4 @@
+/// The C++ classes by another name that clients include; see QAicApi.hpp.
+#pragma once
+
+#include "QAicApi.hpp"

@@ -1,0 +1,142 @@
+/// ExecObj: the buffers of one inference at a time, and its runs. One user at a time; a second one
+/// gets QS_BUSY.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "QAicApiInferenceVector.hpp"
+#include "QAicApiProgram.hpp"
+
+namespace qaic::rt {
+
+namespace detail {
+
+/// Dimensions as the table takes them; valid as long as `from`.
+inline std::vector<QBufferDimensions> dimensionsOf(const BufferDimensions& from) {
+  std::vector<QBufferDimensions> dimensions(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    dimensions[i].count = static_cast<uint32_t>(from[i].second.size());
+    dimensions[i].sizeOfElem = from[i].first;
+    // The table reads them; its structure is as clients know it.
+    dimensions[i].dims = const_cast<uint32_t*>(from[i].second.data());
+  }
+  return dimensions;
+}
+
+}  // namespace detail
+
+class ExecObj : public Logger {
+ public:
+  /// An execution object. Null `properties`: its first run loads and activates the program where
+  /// that was not done. Throws CoreExceptionInit: QS_INVAL, QS_NOMEM.
+  static shExecObj Factory(const shContext& context, const shProgram& program,
+                           const QAicExecObjProperties* properties = nullptr) {
+    detail::checkGiven("ExecObj", context != nullptr, "context");
+    detail::checkGiven("ExecObj", program != nullptr, "program");
+    return shExecObj(new ExecObj(context, program, properties));
+  }
+  /// The same with the buffers of its first run. Throws also where setData() refuses them.
+  static shExecObj Factory(const shContext& context, const shProgram& program,
+                           const std::vector<QBuffer>& buffers,
+                           const QAicExecObjProperties* properties = nullptr) {
+    shExecObj object = Factory(context, program, properties);
+    detail::checkInit("ExecObj", object->setData(buffers));
+    return object;
+  }
+  ~ExecObj() override { static_cast<void>(library().qaicReleaseExecObj(execObj_)); }
+
+  /// The buffers of the next runs, inputs first; their memory must stay until a run has completed.
+  /// QS_INVAL (a size that does not fit), QS_BUSY (in flight), QS_UNSUPPORTED (PMEM), QS_BADFD; a
+  /// failure changes nothing.
+  QStatus setData(const std::vector<QBuffer>& buffers) { return set(buffers, nullptr, nullptr); }
+  /// With dimensions, one entry for each buffer; all together must be one specialization.
+  QStatus setData(const std::vector<QBuffer>& buffers, const BufferDimensions& dimensions) {
+    if (dimensions.empty()) return setData(buffers);
+    if (dimensions.size() != buffers.size())
+      return refuse(QS_INVAL, std::to_string(dimensions.size()) + " dimensions for " +
+                                  std::to_string(buffers.size()) +
+                                  " buffers; pass one entry for each");
+    return set(buffers, detail::dimensionsOf(dimensions).data(), nullptr);
+  }
+  /// The buffers of a vector, which is kept. QS_INVAL where it is null.
+  QStatus setData(const shInferenceVector& vector) {
+    if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
+    return set(vector->getVector(), nullptr, vector);
+  }
+  /// Some of the buffers, by their index; the others stay. QS_INVAL also for an index that is none,
+  /// and while others were never set.
+  QStatus setData(const std::vector<std::pair<uint32_t, QBuffer>>& buffers) {
+    std::vector<QBuffer> all = buffers_;
+    all.resize(program_->getBufferMappings().size());
+    for (const auto& [index, buffer] : buffers) {
+      if (index >= all.size())
+        return refuse(QS_INVAL, "buffer " + std::to_string(index) + " of " +
+                                    std::to_string(all.size()) + "; take an index below that");
+      all[index] = buffer;
+    }
+    return set(all, nullptr, vector_);
+  }
+  /// The buffers that it works with: those that were set, or its own with
+  /// QAIC_EXECOBJ_PROPERTIES_ZERO_COPY_BUFFERS.
+  QStatus getData(std::vector<QBuffer>& buffers) const {
+    uint32_t count = 0;
+    QBuffer* found = nullptr;
+    const QStatus status = library().qaicExecObjGetIoBuffers(execObj_, &count, &found);
+    if (status == QS_SUCCESS) buffers.assign(found, found + count);
+    return status;
+  }
+
+  /// Runs it and waits. QS_TIMEDOUT after timeout x (retries + 1) of the program's properties,
+  /// QS_BUSY, QS_INVAL (no buffers), QS_DEV_ERROR.
+  QStatus run() { return library().qaicRunExecObj(execObj_); }
+  /// Waits for the inference that was enqueued last, and gives its outcome. QS_INVAL where none was
+  /// enqueued.
+  QStatus waitForCompletion() { return library().qaicExecObjWaitForCompletion(execObj_, 0); }
+  /// Waits no longer than this; then QS_TIMEDOUT, and the inference goes on.
+  template <class Rep, class Period>
+  QStatus waitForCompletion(std::chrono::duration<Rep, Period> timeout) {
+    const uint64_t limit = detail::microseconds(timeout);
+    // 0 stands for the time of all attempts in the table.
+    return library().qaicExecObjWaitForCompletion(execObj_, limit == 0 ? 1 : limit);
+  }
+
+  /// Unique in the process, unless setId() gave another. Not while another thread asks for it.
+  void setId(QAicExecObjID id) noexcept { id_ = id; }
+  QAicExecObjID getId() const noexcept { return id_; }
+  const shProgram& getProgram() const noexcept { return program_; }
+  /// For the C functions.
+  QAicExecObj* get() const noexcept { return execObj_; }
+
+ private:
+  ExecObj(const shContext& context, const shProgram& program,
+          const QAicExecObjProperties* properties)
+      : Logger(context, "ExecObj"), context_(context), program_(program) {
+    const QAicApiFunctionTable& api = library();
+    detail::checkInit("ExecObj", api.qaicCreateExecObj(context->get(), &execObj_, properties,
+                                                       program->get(), nullptr, nullptr, nullptr));
+    static_cast<void>(api.qaicExecObjGetId(execObj_, &id_));
+  }
+
+  QStatus set(const std::vector<QBuffer>& buffers, const QBufferDimensions* dimensions,
+              shInferenceVector vector) {
+    const QStatus status = library().qaicExecObjSetDataExt(
+        execObj_, static_cast<uint32_t>(buffers.size()), buffers.data(), dimensions);
+    if (status != QS_SUCCESS) return status;
+    buffers_ = buffers;
+    vector_ = std::move(vector);
+    return status;
+  }
+
+  shContext context_;
+  shProgram program_;
+  QAicExecObj* execObj_ = nullptr;
+  QAicExecObjID id_ = 0;
+  std::vector<QBuffer> buffers_;
+  shInferenceVector vector_;  ///< The owner of buffers_, where one was given.
+};
+
+}  // namespace qaic::rt

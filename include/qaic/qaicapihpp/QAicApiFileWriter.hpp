@@ -1,0 +1,76 @@
+/// FileWriter: writes the outputs of an execution object to files. All methods from any thread.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "QAicApiExecObj.hpp"
+
+namespace qaic::rt {
+
+class FileWriter : public Logger {
+ public:
+  explicit FileWriter(std::string outputBasePath = ".")
+      : Logger(nullptr, "FileWriter"), folder_(std::move(outputBasePath)) {}
+
+  /// Where files go from now on. QS_ERROR where the folder is not there or cannot be written to.
+  QStatus setOutputPath(const std::string& outputBasePath) {
+    if (access(outputBasePath.c_str(), W_OK) != 0)
+      return refuse(QS_ERROR, "cannot write to '" + outputBasePath + "'; make the folder first");
+    const std::lock_guard<std::mutex> lock(mutex_);
+    folder_ = outputBasePath;
+    return QS_SUCCESS;
+  }
+
+  /// Writes each output of memory of the process to
+  /// <folder>/<its name, with _ for each /><fileNameAppendString>-inf-<infNumber>.bin. `mappings`
+  /// are those of the program. QS_INVAL (null, buffers that are not set), QS_UNSUPPORTED (a
+  /// descriptor), QS_ERROR (a file cannot be written).
+  QStatus writeExecObjData(const shExecObj& execObj, const BufferMappings& mappings,
+                           uint32_t infNumber, bool verbose = true,
+                           const std::string& fileNameAppendString = "") {
+    if (execObj == nullptr) return refuse(QS_INVAL, "the ExecObj is null");
+    std::vector<QBuffer> buffers;
+    const QStatus status = execObj->getData(buffers);
+    if (status != QS_SUCCESS) return status;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const BufferMapping& mapping : mappings) {
+      if (mapping.ioType != BUFFER_IO_TYPE_OUTPUT) continue;
+      if (mapping.index >= buffers.size())
+        return refuse(QS_INVAL, "output '" + mapping.bufferName + "' has no buffer; call setData");
+      std::string name = mapping.bufferName;
+      std::replace(name.begin(), name.end(), '/', '_');
+      const QStatus written =
+          write(name + fileNameAppendString + "-inf-" + std::to_string(infNumber) + ".bin",
+                buffers[mapping.index], verbose);
+      if (written != QS_SUCCESS) return written;
+    }
+    return QS_SUCCESS;
+  }
+
+ private:
+  QStatus write(const std::string& name, const QBuffer& buffer, bool verbose) const {
+    if (buffer.buf == nullptr && buffer.size > 0)
+      return refuse(QS_UNSUPPORTED,
+                    "'" + name + "': the buffer is a descriptor; map it and write it");
+    const std::string path = folder_ + "/" + name;
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    if (verbose) std::cout << "writing " << path << std::endl;
+    file.write(reinterpret_cast<const char*>(buffer.buf),
+               static_cast<std::streamsize>(buffer.size));
+    file.close();
+    return file ? QS_SUCCESS : refuse(QS_ERROR, "cannot write '" + path + "'");
+  }
+
+  std::mutex mutex_;
+  std::string folder_;
+};
+
+}  // namespace qaic::rt

@@ -1,0 +1,130 @@
+/// InferenceHandle: one inference of an InferenceSet: its buffers, its id, how it ended. A set
+/// makes its handles; a user gets them of getAvailable() and getCompleted(). One user at a time.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "QAicApiExecObj.hpp"
+
+namespace qaic::rt {
+
+class InferenceHandle : public Logger {
+ public:
+  /// All buffers, inputs first; their memory must stay until the inference has completed. They stay
+  /// set until others are. QS_INVAL: another number of them, or a size that fits no shape of the
+  /// buffer; QS_BUSY: in flight, or completed and not collected; then nothing changes. What only
+  /// the device can say, submit() gives.
+  QStatus setBuffers(const std::vector<QBuffer>& buffers) {
+    const QStatus status = put(buffers, 0, mappings().size(), "buffers");
+    if (status == QS_SUCCESS) vector_ = nullptr;
+    return status;
+  }
+  /// The same for all inputs.
+  QStatus setInputBuffers(const std::vector<QBuffer>& buffers) {
+    return put(buffers, 0, inputs_, "inputs");
+  }
+  /// The same for all outputs.
+  QStatus setOutputBuffers(const std::vector<QBuffer>& buffers) {
+    return put(buffers, inputs_, mappings().size() - inputs_, "outputs");
+  }
+  /// The buffers of a vector, which is kept. QS_INVAL also where it is null.
+  QStatus setBuffers(const shInferenceVector& vector) {
+    if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
+    const QStatus status = setBuffers(vector->getVector());
+    if (status == QS_SUCCESS) vector_ = vector;
+    return status;
+  }
+  /// Dimensions of each buffer; all together must be one specialization, which submit() checks.
+  /// They stay set until others are; no entries: those of the program. QS_INVAL: another number.
+  QStatus setBufferDimensions(const BufferDimensions& dimensions) {
+    if (busy_) return inUse();
+    if (!dimensions.empty() && dimensions.size() != mappings().size())
+      return wrongCount(dimensions.size(), mappings().size(), "dimensions");
+    dimensions_ = dimensions;
+    changed_ = true;
+    return QS_SUCCESS;
+  }
+  /// Those that were set; a buffer that never was has neither size nor memory.
+  const std::vector<QBuffer>& getBuffers() const noexcept { return buffers_; }
+  const BufferDimensions& getBufferDimensions() const noexcept { return dimensions_; }
+
+  /// The id of the last submit().
+  uint64_t getId() const noexcept { return id_.load(std::memory_order_relaxed); }
+  /// How its last inference ended; QS_SUCCESS before one did.
+  QStatus getStatus() const noexcept { return status_; }
+  /// Why it failed; "" where it did not.
+  const std::string& getErrorText() const noexcept { return error_; }
+  /// Its number in the set, from 0.
+  uint32_t getIndex() const noexcept { return index_; }
+
+ private:
+  friend class InferenceSet;
+
+  InferenceHandle(const shContext& context, std::shared_ptr<const v2::BufferMappings> mappings,
+                  uint32_t index)
+      : Logger(context, "InferenceHandle"),
+        mappings_(std::move(mappings)),
+        buffers_(mappings_->size()),
+        index_(index) {
+    for (const v2::BufferMapping& mapping : *mappings_)
+      if (mapping.bufferMapping.ioType == BUFFER_IO_TYPE_INPUT) ++inputs_;
+  }
+
+  const v2::BufferMappings& mappings() const noexcept { return *mappings_; }
+
+  QStatus inUse() const {
+    return refuse(QS_BUSY,
+                  "the handle is in flight, or completed and not collected; take it with "
+                  "getCompleted first");
+  }
+  QStatus wrongCount(size_t given, size_t wanted, const char* what) const {
+    return refuse(QS_INVAL, std::to_string(given) + " entries given for " + std::to_string(wanted) +
+                                " " + what + "; pass one for each");
+  }
+
+  QStatus put(const std::vector<QBuffer>& buffers, size_t first, size_t count, const char* what) {
+    if (busy_) return inUse();
+    if (buffers.size() != count) return wrongCount(buffers.size(), count, what);
+    for (size_t i = 0; i < count; ++i)
+      if (!fits(mappings()[first + i], buffers[i].size))
+        return refuse(QS_INVAL, "buffer '" + mappings()[first + i].bufferMapping.bufferName +
+                                    "' takes " +
+                                    std::to_string(mappings()[first + i].bufferMapping.size) +
+                                    " bytes, given " + std::to_string(buffers[i].size) +
+                                    "; pass a buffer of that size, or of one of its shapes");
+    std::copy(buffers.begin(), buffers.end(),
+              buffers_.begin() + static_cast<std::ptrdiff_t>(first));
+    changed_ = true;
+    return QS_SUCCESS;
+  }
+
+  static bool fits(const v2::BufferMapping& mapping, size_t size) {
+    const BufferMapping& buffer = mapping.bufferMapping;
+    if (size == buffer.size || (size < buffer.size && buffer.isPartialBufferAllowed)) return true;
+    if (mapping.ioShapes.size() < 2) return false;
+    for (const v2::BufferShape& shape : mapping.ioShapes) {
+      size_t bytes = bytesOfElement(shape.dataType);
+      for (const uint32_t dim : shape.dims) bytes *= dim;
+      if (bytes == size) return true;
+    }
+    return false;
+  }
+
+  std::shared_ptr<const v2::BufferMappings> mappings_;  ///< Shared by the handles of a set.
+  size_t inputs_ = 0;
+  std::vector<QBuffer> buffers_;
+  BufferDimensions dimensions_;
+  shInferenceVector vector_;  ///< The owner of buffers_, where one was given.
+  bool changed_ = true;       ///< The library has not these buffers and dimensions yet.
+  uint32_t index_;
+  std::atomic<uint64_t> id_{0};
+  std::atomic<bool> busy_{false};  ///< From submit() until it was collected.
+  QStatus status_ = QS_SUCCESS;
+  std::string error_;
+};
+
+}  // namespace qaic::rt

@@ -1,0 +1,312 @@
+/// InferenceSet: activations of a program with handles for inferences that run at the same time.
+///
+/// getAvailable() -> setBuffers() -> submit() -> getCompletedId() -> read the outputs ->
+/// putCompleted(). One thread may submit while another collects: all methods from any thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "QAicApiInferenceHandle.hpp"
+
+namespace qaic::rt {
+
+/// The device of a set: a number, a text with a number, or none, for the first of the context's
+/// devices that has the cores and the memory.
+class DeviceChoice {
+ public:
+  DeviceChoice(std::nullopt_t = std::nullopt) noexcept {}
+  DeviceChoice(QID device) noexcept : device_(device) {}
+  DeviceChoice(std::optional<QID> device) noexcept : device_(device.value_or(-1)) {}
+  /// Throws CoreExceptionInit for a text that is no number: QS_UNSUPPORTED for several devices,
+  /// else QS_INVAL.
+  DeviceChoice(const std::string& device) : device_(parse(device)) {}
+  DeviceChoice(const std::optional<std::string>& device) : device_(device ? parse(*device) : -1) {}
+  /// -1: none.
+  QID get() const noexcept { return device_; }
+
+ private:
+  static QID parse(const std::string& text) {
+    const bool digits = !text.empty() && text.size() < 10 &&
+                        text.find_first_not_of("0123456789") == std::string::npos;
+    if (digits) return static_cast<QID>(std::stol(text));
+    throw CoreExceptionInit("InferenceSet",
+                            "device '" + text +
+                                "' is not a number of one device; pass one of "
+                                "Util::getDeviceIds, or none",
+                            text.find(':') != std::string::npos ? QS_UNSUPPORTED : QS_INVAL);
+  }
+
+  QID device_ = -1;
+};
+
+class InferenceSet : public Logger {
+ public:
+  /// `setSize` x `numActivations` handles, all available. `dmaVectors`: none, or the buffers that
+  /// each handle begins with, one vector for each. Null `properties`: the defaults. Throws
+  /// CoreExceptionInit: QS_INVAL, QS_NODEV, QS_NOSPC (cores), QS_NOMEM, QS_UNSUPPORTED (devMapping,
+  /// `enableProfiling`).
+  static shInferenceSet Factory(const shContext& context, const shQpc& qpc,
+                                const DeviceChoice& device, uint32_t setSize,
+                                uint32_t numActivations,
+                                const std::vector<shInferenceVector>& dmaVectors,
+                                const InferenceSetProperties* properties = nullptr,
+                                bool enableProfiling = false) {
+    detail::checkGiven("InferenceSet", context != nullptr, "context");
+    detail::checkGiven("InferenceSet", qpc != nullptr, "Qpc");
+    if (enableProfiling)
+      throw CoreExceptionInit("InferenceSet",
+                              "profiling is not there yet; pass enableProfiling = false",
+                              QS_UNSUPPORTED);
+    const InferenceSetProperties defaults;
+    shInferenceSet set(new InferenceSet(context, qpc, device.get(), setSize, numActivations,
+                                        properties != nullptr ? *properties : defaults));
+    set->begin(dmaVectors);
+    return set;
+  }
+  static shInferenceSet Factory(const shContext& context, const shQpc& qpc,
+                                const DeviceChoice& device = {}, uint32_t setSize = 10,
+                                uint32_t numActivations = 1,
+                                const InferenceSetProperties* properties = nullptr) {
+    return Factory(context, qpc, device, setSize, numActivations, NoVectors{}, properties, false);
+  }
+  static shInferenceSet Factory(const shContext& context, const shQpc& qpc,
+                                const DeviceChoice& device, uint32_t setSize,
+                                uint32_t numActivations, const InferenceSetProperties& properties) {
+    return Factory(context, qpc, device, setSize, numActivations, NoVectors{}, &properties, false);
+  }
+  /// `Flag` is bool; nothing converts to it.
+  template <class Flag, std::enable_if_t<std::is_same_v<Flag, bool>, int> = 0>
+  static shInferenceSet Factory(const shContext& context, const shQpc& qpc,
+                                const DeviceChoice& device, uint32_t setSize,
+                                uint32_t numActivations, const InferenceSetProperties* properties,
+                                Flag enableProfiling) {
+    return Factory(context, qpc, device, setSize, numActivations, NoVectors{}, properties,
+                   static_cast<bool>(enableProfiling));
+  }
+  /// As shutdown(). Calls that wait must have returned before the last pointer to the set goes.
+  ~InferenceSet() override { static_cast<void>(library().qaicReleaseInferenceSet(set_)); }
+
+  /// Takes an available handle, waiting for one. QS_ERROR (the set was shut down), QS_AGAIN (the
+  /// calling thread holds them all, and would wait for ever).
+  QStatus getAvailable(shInferenceHandle& handle) { return available(handle, QAIC_WAIT_FOREVER); }
+  /// Waits no longer than this; then QS_TIMEDOUT.
+  template <class Rep, class Period>
+  QStatus getAvailable(shInferenceHandle& handle, std::chrono::duration<Rep, Period> timeout) {
+    return available(handle, detail::microseconds(timeout));
+  }
+
+  /// Begins an inference with the handle's buffers. Of a handle that was taken, or that is
+  /// available and so is taken by this. Does not wait for another handle. QS_BUSY (in flight, or
+  /// completed and not collected), QS_INVAL (null, of another set, buffers that do not fit),
+  /// QS_DEV_ERROR; the user has the handle then as before.
+  QStatus submit(const shInferenceHandle& handle, uint64_t id = 0) {
+    if (!owns(handle)) return notOurs(handle);
+    if (handle->busy_.exchange(true)) return handle->inUse();
+    const uint64_t before = handle->id_.exchange(id);
+    QStatus status = give(*handle);
+    if (status == QS_SUCCESS) status = library().qaicInferenceSetSubmit(set_, handle->index_, id);
+    if (status == QS_SUCCESS) return status;  // Another thread may have the handle by now.
+    handle->id_ = before;
+    handle->busy_ = false;
+    return status;
+  }
+  /// Waits for an available handle and begins an inference with the vector's buffers; the vector is
+  /// kept. The codes of getAvailable() and submit(); after a failure the handle is available again.
+  QStatus submit(const shInferenceVector& vector, uint64_t id = 0) {
+    if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
+    shInferenceHandle handle;
+    QStatus status = getAvailable(handle);
+    if (status != QS_SUCCESS) return status;
+    status = handle->setBuffers(vector);
+    if (status == QS_SUCCESS) status = submit(handle, id);
+    if (status != QS_SUCCESS) static_cast<void>(putCompleted(handle));
+    return status;
+  }
+
+  /// Takes a completed handle, in no fixed order, waiting for one, and gives the inference's
+  /// outcome: the handle is filled also where that is a failure. QS_INVAL where nothing is in
+  /// flight or completed, QS_ERROR (the set was shut down); then the handle is null.
+  QStatus getCompleted(shInferenceHandle& handle) { return completed(handle, QAIC_WAIT_FOREVER); }
+  /// Waits no longer than this, also with nothing in flight; then QS_TIMEDOUT and a null handle.
+  template <class Rep, class Period>
+  QStatus getCompleted(shInferenceHandle& handle, std::chrono::duration<Rep, Period> timeout) {
+    return completed(handle, detail::microseconds(timeout));
+  }
+  /// The same for the inference of this id; of several, the one submitted first. QS_INVAL at once
+  /// where none with it is in flight or completed.
+  QStatus getCompletedId(shInferenceHandle& handle, uint64_t id) {
+    return completedId(handle, id, QAIC_WAIT_FOREVER);
+  }
+  template <class Rep, class Period>
+  QStatus getCompletedId(shInferenceHandle& handle, uint64_t id,
+                         std::chrono::duration<Rep, Period> timeout) {
+    return completedId(handle, id, detail::microseconds(timeout));
+  }
+
+  /// Makes a handle available that was taken. A user who keeps a pointer may submit it later.
+  /// QS_INVAL where it is null, of another set, or not taken; then nothing changes.
+  QStatus putCompleted(shInferenceHandle handle) {
+    if (!owns(handle)) return notOurs(handle);
+    return library().qaicInferenceSetPutCompleted(set_, handle->index_);
+  }
+
+  /// Waits until nothing is in flight; completed handles stay to be collected. At once where
+  /// nothing was submitted.
+  QStatus waitForCompletion() {
+    return library().qaicInferenceSetWaitForCompletion(set_, QAIC_WAIT_FOREVER);
+  }
+  /// Waits no longer than this; then QS_TIMEDOUT.
+  template <class Rep, class Period>
+  QStatus waitForCompletion(std::chrono::duration<Rep, Period> timeout) {
+    return library().qaicInferenceSetWaitForCompletion(set_, detail::microseconds(timeout));
+  }
+  /// Waits until nothing is in flight, and makes every completed handle available that nobody
+  /// collected. The outcome of the first that failed.
+  QStatus drain() { return drain(waitForCompletion()); }
+  /// Waits no longer than this; then QS_TIMEDOUT, and collects nothing.
+  template <class Rep, class Period>
+  QStatus drain(std::chrono::duration<Rep, Period> timeout) {
+    return drain(waitForCompletion(timeout));
+  }
+  /// Cancels the inference of this id where it has not started; it completes with QS_ERROR. QS_BUSY
+  /// (it runs), QS_INVAL (there is no such).
+  QStatus cancel(uint64_t id) { return library().qaicInferenceSetCancel(set_, id); }
+  /// Ends the set: calls that wait, and later ones, return QS_ERROR; what has not started is
+  /// cancelled, what runs goes on.
+  QStatus shutdown() { return library().qaicInferenceSetShutdown(set_); }
+  /// A descriptor that polls readable while getCompleted() would return at once. It belongs to the
+  /// set. Throws CoreExceptionRuntime.
+  int fd() const {
+    int descriptor = -1;
+    detail::checkRun(library().qaicInferenceSetGetFd(set_, &descriptor));
+    return descriptor;
+  }
+
+  /// Its program as it stands, and its device.
+  QStatus getAicProgramInfoV2(QAicProgramInfoV2& info) const {
+    return library().qaicInferenceSetGetProgramInfo(set_, &info);
+  }
+  /// The number of InferenceSetProperties.
+  uint32_t getId() const noexcept { return id_; }
+  /// How many handles it has.
+  size_t size() const noexcept { return handles_.size(); }
+
+ private:
+  using NoVectors = std::vector<shInferenceVector>;
+
+  InferenceSet(const shContext& context, const shQpc& qpc, QID device, uint32_t setSize,
+               uint32_t numActivations, const InferenceSetProperties& properties)
+      : Logger(context, properties.name), context_(context), qpc_(qpc), id_(properties.id) {
+    QAicInferenceSetConfig config{};
+    config.device = device;
+    config.setSize = setSize;
+    config.numActivations = numActivations;
+    config.programProperties = &properties.programProperties;
+    config.queueProperties = &properties.queueProperties;
+    config.name = properties.name.c_str();
+    detail::checkInit("InferenceSet",
+                      library().qaicCreateInferenceSet(context->get(), &set_, &config, qpc->get()));
+    handles_.reserve(static_cast<size_t>(setSize) * numActivations);
+  }
+
+  /// Makes the handles; the library has as many.
+  void begin(const std::vector<shInferenceVector>& vectors) {
+    const auto mappings = std::make_shared<const v2::BufferMappings>(qpc_->getBufferMappingsV2());
+    if (!vectors.empty() && vectors.size() != handles_.capacity())
+      throw CoreExceptionInit("InferenceSet",
+                              std::to_string(vectors.size()) + " vectors for " +
+                                  std::to_string(handles_.capacity()) +
+                                  " handles; pass one for each, or none",
+                              QS_INVAL);
+    for (size_t i = 0; i < handles_.capacity(); ++i) {
+      handles_.push_back(
+          shInferenceHandle(new InferenceHandle(context_, mappings, static_cast<uint32_t>(i))));
+      if (!vectors.empty() && handles_[i]->setBuffers(vectors[i]) != QS_SUCCESS)
+        throw CoreExceptionInit("InferenceSet",
+                                "vector " + std::to_string(i) +
+                                    " does not fit the program; make "
+                                    "it with InferenceVector::Factory(qpc)",
+                                QS_INVAL);
+    }
+  }
+
+  bool owns(const shInferenceHandle& handle) const noexcept {
+    return handle != nullptr && handle->index_ < handles_.size() &&
+           handles_[handle->index_] == handle;
+  }
+  QStatus notOurs(const shInferenceHandle& handle) const {
+    return refuse(QS_INVAL, handle == nullptr ? "the handle is null; take one of getAvailable"
+                                              : "the handle belongs to another set; take one of "
+                                                "this set's getAvailable");
+  }
+
+  /// Hands over the buffers that the library does not have yet.
+  QStatus give(InferenceHandle& handle) {
+    if (!handle.changed_) return QS_SUCCESS;
+    const auto dimensions = detail::dimensionsOf(handle.dimensions_);
+    const QStatus status = library().qaicInferenceSetSetData(
+        set_, handle.index_, static_cast<uint32_t>(handle.buffers_.size()), handle.buffers_.data(),
+        dimensions.empty() ? nullptr : dimensions.data());
+    if (status == QS_SUCCESS) handle.changed_ = false;
+    return status;
+  }
+
+  QStatus available(shInferenceHandle& handle, uint64_t timeoutUs) {
+    uint32_t index = kNone;
+    const QStatus status = library().qaicInferenceSetGetAvailable(set_, timeoutUs, &index);
+    handle = status == QS_SUCCESS && index < handles_.size() ? handles_[index] : nullptr;
+    return status;
+  }
+  QStatus completed(shInferenceHandle& handle, uint64_t timeoutUs) {
+    uint32_t index = kNone;
+    const QStatus status = library().qaicInferenceSetGetCompleted(set_, timeoutUs, &index);
+    return taken(handle, index, status);
+  }
+  QStatus completedId(shInferenceHandle& handle, uint64_t id, uint64_t timeoutUs) {
+    uint32_t index = kNone;
+    const QStatus status = library().qaicInferenceSetGetCompletedId(set_, id, timeoutUs, &index);
+    return taken(handle, index, status);
+  }
+  /// `index` is kNone where no inference ended with `status`.
+  QStatus taken(shInferenceHandle& handle, uint32_t index, QStatus status) {
+    if (index >= handles_.size()) {
+      handle = nullptr;
+      return status;
+    }
+    handle = handles_[index];
+    handle->status_ = status;
+    if (status != QS_SUCCESS)
+      handle->error_ = detail::lastError();
+    else if (!handle->error_.empty())
+      handle->error_.clear();
+    handle->busy_ = false;
+    return status;
+  }
+
+  QStatus drain(QStatus waited) {
+    if (waited != QS_SUCCESS) return waited;
+    QStatus first = QS_SUCCESS;
+    for (;;) {
+      shInferenceHandle handle;
+      const QStatus status = completed(handle, 0);
+      if (handle == nullptr) return first;
+      if (first == QS_SUCCESS) first = status;
+      static_cast<void>(putCompleted(handle));
+    }
+  }
+
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  shContext context_;
+  shQpc qpc_;
+  uint32_t id_;
+  QAicInferenceSet* set_ = nullptr;
+  std::vector<shInferenceHandle> handles_;
+};
+
+}  // namespace qaic::rt

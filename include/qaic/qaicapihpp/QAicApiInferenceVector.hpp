@@ -1,0 +1,158 @@
+/// InferenceVector: the buffers of one inference, with memory of their own or the user's. It must
+/// live until the inference has completed; ExecObj and InferenceHandle keep it. One user at a time.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "QAicApiLogger.hpp"
+#include "QAicApiQpc.hpp"
+
+namespace qaic::rt {
+
+class InferenceVector : public Logger {
+ public:
+  /// What the inputs hold at first. Outputs are 0.
+  enum DataSourceType { ZERO_FILL, RANDOM, FILESET };
+
+  /// Memory for each buffer. RANDOM: any bytes, the same in each process. Throws CoreExceptionInit
+  /// (FILESET without files), std::bad_alloc.
+  static shInferenceVector Factory(const BufferMappings& mappings, DataSourceType source = RANDOM) {
+    if (source == FILESET)
+      throw CoreExceptionInit("InferenceVector", "FILESET without files; pass their names instead",
+                              QS_INVAL);
+    shInferenceVector vector(new InferenceVector(mappings));
+    if (source == RANDOM) vector->fillRandom();
+    return vector;
+  }
+  /// For the first program of a container.
+  static shInferenceVector Factory(const shQpc& qpc, DataSourceType source = RANDOM) {
+    detail::checkGiven("InferenceVector", qpc != nullptr, "Qpc");
+    return Factory(qpc->getBufferMappings(), source);
+  }
+  /// Inputs from files: one for each input, or for each buffer, whose outputs are not read. No
+  /// files: RANDOM. Throws CoreExceptionInit as loadFromFileSet().
+  static shInferenceVector Factory(const BufferMappings& mappings,
+                                   const std::vector<std::string>& fileSet) {
+    if (fileSet.empty()) return Factory(mappings);
+    shInferenceVector vector(new InferenceVector(mappings));
+    const std::string why = vector->read(fileSet);
+    if (!why.empty()) throw CoreExceptionInit("InferenceVector", why, QS_INVAL);
+    return vector;
+  }
+  static shInferenceVector Factory(const shQpc& qpc, const std::vector<std::string>& fileSet) {
+    detail::checkGiven("InferenceVector", qpc != nullptr, "Qpc");
+    return Factory(qpc->getBufferMappings(), fileSet);
+  }
+
+  /// The buffers, inputs first.
+  const std::vector<QBuffer>& getVector() const& noexcept { return buffers_; }
+  /// Of a vector that goes: a copy.
+  std::vector<QBuffer> getVector() && { return buffers_; }
+
+  /// The user's memory instead of its own, for the first buffers. QS_INVAL: more than there are, or
+  /// a size that does not fit; then nothing changes.
+  QStatus setBuffers(const std::vector<QBuffer>& buffers) {
+    if (buffers.size() > buffers_.size())
+      return refuse(QS_INVAL, std::to_string(buffers.size()) + " buffers given, at most " +
+                                  std::to_string(buffers_.size()) + " are taken");
+    return put(buffers, 0);
+  }
+  /// The same for all inputs. QS_INVAL also for another number of them.
+  QStatus setInputBuffers(const std::vector<QBuffer>& buffers) {
+    if (buffers.size() != inputs_) return wrongCount("inputs", inputs_, buffers.size());
+    return put(buffers, 0);
+  }
+  /// The same for all outputs.
+  QStatus setOutputBuffers(const std::vector<QBuffer>& buffers) {
+    const size_t outputs = buffers_.size() - inputs_;
+    if (buffers.size() != outputs) return wrongCount("outputs", outputs, buffers.size());
+    return put(buffers, inputs_);
+  }
+  /// Reads files into its own memory, which becomes the inputs'. QS_INVAL: another number of files
+  /// than inputs, or than buffers; a file that cannot be read, or whose size is not the buffer's. A
+  /// partial buffer takes a shorter one.
+  QStatus loadFromFileSet(const std::vector<std::string>& fileSet) {
+    const std::string why = read(fileSet);
+    return why.empty() ? QS_SUCCESS : refuse(QS_INVAL, why);
+  }
+
+ private:
+  explicit InferenceVector(const BufferMappings& mappings)
+      : Logger(nullptr, "InferenceVector"), mappings_(mappings), memory_(mappings.size()) {
+    for (size_t i = 0; i < mappings_.size(); ++i) {
+      memory_[i].allocate(mappings_[i].size);
+      buffers_.push_back(memory_[i].getBuffer());
+      if (mappings_[i].ioType == BUFFER_IO_TYPE_INPUT) ++inputs_;
+    }
+  }
+
+  void fillRandom() {
+    std::minstd_rand engine;
+    for (size_t i = 0; i < inputs_; ++i)
+      for (size_t k = 0; k < memory_[i].size(); ++k)
+        memory_[i].dataPtr()[k] = static_cast<uint8_t>(engine() >> 8);
+  }
+
+  QStatus wrongCount(const char* what, size_t wanted, size_t given) const {
+    return refuse(QS_INVAL, std::to_string(given) + " buffers given for " + std::to_string(wanted) +
+                                " " + what + "; pass one for each");
+  }
+
+  /// Replaces the buffers from `first` on.
+  QStatus put(const std::vector<QBuffer>& buffers, size_t first) {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const BufferMapping& mapping = mappings_[first + i];
+      const size_t size = buffers[i].size;
+      if (size == mapping.size || (size < mapping.size && mapping.isPartialBufferAllowed)) continue;
+      return refuse(QS_INVAL, "buffer '" + mapping.bufferName + "' takes " +
+                                  std::to_string(mapping.size) + " bytes, given " +
+                                  std::to_string(size) + "; pass a buffer of that size");
+    }
+    std::copy(buffers.begin(), buffers.end(),
+              buffers_.begin() + static_cast<std::ptrdiff_t>(first));
+    return QS_SUCCESS;
+  }
+
+  /// Why the files cannot be taken; "" when they were.
+  std::string read(const std::vector<std::string>& files) {
+    if (files.size() != inputs_ && files.size() != buffers_.size())
+      return std::to_string(files.size()) + " files given; pass " + std::to_string(inputs_) +
+             ", one for each input, or " + std::to_string(buffers_.size()) +
+             ", one for each buffer";
+    for (size_t i = 0; i < inputs_; ++i) {
+      const std::string why = readInput(files[i], i);
+      if (!why.empty()) return why;
+    }
+    return {};
+  }
+
+  std::string readInput(const std::string& name, size_t input) {
+    const BufferMapping& mapping = mappings_[input];
+    std::ifstream file(name, std::ios::binary | std::ios::ate);
+    const std::streamoff end = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+    if (end < 0) return "cannot open '" + name + "' for input '" + mapping.bufferName + "'";
+    const auto size = static_cast<size_t>(end);
+    if (size > mapping.size || (size < mapping.size && !mapping.isPartialBufferAllowed))
+      return "'" + name + "' holds " + std::to_string(size) + " bytes, input '" +
+             mapping.bufferName + "' takes " + std::to_string(mapping.size);
+    memory_[input].allocate(mapping.size);
+    file.seekg(0);
+    if (size > 0 && !file.read(reinterpret_cast<char*>(memory_[input].dataPtr()), end))
+      return "cannot read '" + name + "'";
+    static_cast<void>(memory_[input].shrinkBuffer(size));
+    buffers_[input] = memory_[input].getBuffer();
+    return {};
+  }
+
+  BufferMappings mappings_;
+  size_t inputs_ = 0;
+  std::vector<DataBuffer<QBuffer>> memory_;
+  std::vector<QBuffer> buffers_;
+};
+
+}  // namespace qaic::rt

@@ -1,0 +1,85 @@
+/// Logger: writes lines to a context's log, and is the base of the classes that have a name. All
+/// methods from any thread, setContext() excepted.
+#pragma once
+
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "QAicApiContext.hpp"
+
+namespace qaic::rt {
+
+class Logger {
+ public:
+  /// Collects one line; written where it ends.
+  class Line {
+   public:
+    Line(const Logger& logger, QLogLevel level) : logger_(logger), level_(level) {}
+    ~Line() {
+      try {
+        if (!text_.str().empty()) logger_.write(level_, text_.str());
+      } catch (...) {  // A line that has no memory is not worth the process.
+      }
+    }
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    template <class T>
+    Line& operator<<(const T& data) {
+      text_ << data;
+      return *this;
+    }
+    Line& operator<<(std::ostream& (*manipulator)(std::ostream&)) {
+      manipulator(text_);
+      return *this;
+    }
+
+   private:
+    const Logger& logger_;
+    QLogLevel level_;
+    std::ostringstream text_;
+  };
+
+  /// Without a context: lines of QL_WARN and above go to the error stream.
+  Logger() = default;
+  explicit Logger(const shContext& context) : context_(context) {}
+  virtual ~Logger() = default;
+  Logger(const Logger&) = delete;
+  Logger& operator=(const Logger&) = delete;
+
+  /// `logger.log(QL_INFO) << "read " << count << " files";`
+  Line log(QLogLevel level) const { return Line(*this, level); }
+  virtual void logError(std::string msg) { write(QL_ERROR, msg); }
+  virtual void logWarn(std::string msg) { write(QL_WARN, msg); }
+  virtual void logInfo(std::string msg) { write(QL_INFO, msg); }
+  virtual void logDebug(std::string msg) { write(QL_DEBUG, msg); }
+
+  /// The context is not kept alive by it.
+  void setContext(const shContext& context) { context_ = context; }
+  /// What it is called in messages: its class, or the name that its maker gave.
+  const std::string& objName() const noexcept { return name_; }
+  const char* objNameCstr() const noexcept { return name_.c_str(); }
+
+ protected:
+  Logger(const shContext& context, std::string name) : name_(std::move(name)), context_(context) {}
+  /// Writes why a call is refused, and gives its code.
+  QStatus refuse(QStatus status, const std::string& why) const {
+    write(QL_ERROR, name_ + ": " + why);
+    return status;
+  }
+
+ private:
+  void write(QLogLevel level, const std::string& text) const {
+    if (const shContext context = context_.lock())
+      static_cast<void>(context->log(level, text));
+    else if (level >= QL_WARN)
+      std::cerr << text + '\n';
+  }
+
+  std::string name_ = "Logger";
+  std::weak_ptr<Context> context_;
+};
+
+}  // namespace qaic::rt

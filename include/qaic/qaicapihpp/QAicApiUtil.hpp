@@ -1,0 +1,86 @@
+/// Util: devices and versions. All methods from any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "QAicApiLogger.hpp"
+
+namespace qaic::rt {
+
+class Util : public Logger {
+ public:
+  Util() : Logger(nullptr, "Util") {}
+
+  /// The numbers of the devices, from 0. Throws CoreExceptionInit where there is no library, as the
+  /// others of this class.
+  static QStatus getDeviceIds(std::vector<QID>& devices) {
+    uint32_t count = 0;
+    QStatus status = library().qaicGetDeviceIds(&count, nullptr);
+    if (status != QS_SUCCESS) return status;
+    devices.resize(count);
+    status = library().qaicGetDeviceIds(&count, devices.data());
+    devices.resize(std::min<size_t>(devices.size(), count));
+    return status;
+  }
+  /// What a device is. QS_NODEV.
+  static QStatus getDeviceInfo(QID device, QDevInfo& devInfo) {
+    return library().qaicGetDeviceInfo(device, &devInfo);
+  }
+  /// What of a device is free; memory in KiB. QS_NODEV.
+  static QStatus getResourceInfo(QID device, QResourceInfo& resourceInfo) {
+    return library().qaicGetResourceInfo(device, &resourceInfo);
+  }
+  /// Clocks and rates; 0 where the device does not say. QS_NODEV.
+  static QStatus getPerformanceInfo(QID device, QPerformanceInfo& performanceInfo) {
+    return library().qaicGetPerformanceInfo(device, &performanceInfo);
+  }
+  /// The version of the library.
+  static QStatus getAicVersion(uint16_t& major, uint16_t& minor, std::string& patch,
+                               std::string& variant) {
+    const char* patchText = "";
+    const char* variantText = "";
+    const QStatus status = library().qaicGetAicVersion(&major, &minor, &patchText, &variantText);
+    if (status == QS_SUCCESS) {
+      patch = patchText;
+      variant = variantText;
+    }
+    return status;
+  }
+  /// QS_SUCCESS where the library fits these headers: the same major version, and no lower minor
+  /// one. Throws CoreExceptionInit where it does not.
+  static QStatus checkLibraryVersion() {
+    static_cast<void>(library());
+    return QS_SUCCESS;
+  }
+  /// An advisory lock between processes: QS_UNSUPPORTED. Cores are held by activations, across
+  /// processes, too.
+  QStatus lockDevice(QID device, bool lock, bool block = true) {
+    static_cast<void>(lock);
+    static_cast<void>(block);
+    return refuse(QS_UNSUPPORTED, "device " + std::to_string(device) +
+                                      ": there is no advisory lock; activate a program to hold "
+                                      "its cores");
+  }
+};
+
+/// Files and folders, for clients that use it.
+class UtilFs {
+ public:
+  /// With the folders above it. QS_ERROR.
+  static QStatus createDirectory(const std::string& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    return error ? QS_ERROR : QS_SUCCESS;
+  }
+  static bool fileExists(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::exists(path, error);
+  }
+};
+
+}  // namespace qaic::rt
