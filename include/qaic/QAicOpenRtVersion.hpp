@@ -1,0 +1,4 @@
+/// As QAicOpenRtApi.hpp, by another name that clients include.
+#pragma once
+
+#include "QAicOpenRtApi.hpp"
