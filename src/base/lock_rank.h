@@ -40,6 +40,7 @@ enum class LockRank : std::uint16_t {
   kSession = 720,  ///< Queue and states of a session; posts to the callback thread, sets timers.
 
   // 9xx: adapters.
+  kDoorWait = 910,  ///< How an inference of a door stands, for its waiters; waits on the clock.
   kDoorOperators = 920,  ///< A door's operators and their registrations. Held while the table of
                          ///< host operators is changed.
   kDoorContext = 990,    ///< Orders the functions of one context. Anything may be taken under it.

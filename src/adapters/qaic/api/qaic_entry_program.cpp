@@ -1,0 +1,122 @@
+/// The functions of programs.
+#include <limits>
+
+#include "adapters/qaic/api/qaic_edge.h"
+#include "adapters/qaic/api/qaic_handle.h"
+#include "adapters/qaic/context/qaic_context.h"
+#include "adapters/qaic/context/qaic_devices.h"
+#include "adapters/qaic/program/qaic_program.h"
+#include "adapters/qaic/qpc/qaic_qpc.h"
+#include "corelane/program/description.h"
+#include "qaic_ours.h"
+
+namespace corelane::qaic {
+namespace {
+
+Outcome create_program(std::shared_ptr<ContextObject> context, std::shared_ptr<QpcObject> qpc,
+                       const QAicProgramProperties* properties, QID number, const char* name,
+                       std::shared_ptr<ProgramObject>& made) {
+  CORELANE_ASSIGN(const AttemptRules rules, check_properties(properties));
+  auto device = context->device(number);
+  if (!device) return device_outcome(device.error());
+  CORELANE_TRY(qpc->check_program(0));
+  const ProgramDescription& description = qpc->description(0);
+  std::string called = name != nullptr && *name != '\0' ? name : description.name;
+  made = std::make_shared<ProgramObject>(ProgramParts{
+      std::move(context), number, *std::move(device), std::move(qpc), 0, std::move(called), rules});
+  return {};
+}
+
+}  // namespace
+}  // namespace corelane::qaic
+
+using namespace corelane::qaic;  // NOLINT(google-build-using-namespace)
+
+QAIC_EXPORT QStatus qaicProgramPropertiesInitDefault(QAicProgramProperties* properties) {
+  return guard(__func__, [&]() -> Outcome {
+    if (properties == nullptr) return outcome(QS_INVAL, "properties is null");
+    *properties = {};
+    return {};
+  });
+}
+
+QAIC_EXPORT QStatus qaicCreateProgram(QAicContext* context, QAicProgram** program,
+                                      const QAicProgramProperties* properties, QID device,
+                                      const char* name, QAicQpcObj* qpc) {
+  return guard(__func__, [&]() -> Outcome {
+    if (program == nullptr) return outcome(QS_INVAL, "program is null");
+    CORELANE_ASSIGN(const auto owner, find<ContextObject>(context));
+    CORELANE_ASSIGN(auto container, find<QpcObject>(qpc));
+    std::shared_ptr<ProgramObject> made;
+    Outcome created = create_program(owner, std::move(container), properties, device, name, made);
+    if (created.code() != QS_SUCCESS) {
+      owner->report(QAIC_ERROR_PROGRAM_CREATION, created.status());
+      return created;
+    }
+    *program = publish(std::move(made));
+    return {};
+  });
+}
+
+QAIC_EXPORT QStatus qaicLoadProgram(QAicProgram* program) {
+  return on<ProgramObject>(__func__, program,
+                           [](ProgramObject& object) -> Outcome { return object.load(); });
+}
+
+QAIC_EXPORT QStatus qaicUnloadProgram(QAicProgram* program) {
+  return on<ProgramObject>(__func__, program,
+                           [](ProgramObject& object) -> Outcome { return object.unload(); });
+}
+
+QAIC_EXPORT QStatus qaicRunActivationCmd(QAicProgram* program, QAicProgramActivationCmd command) {
+  return on<ProgramObject>(__func__, program, [&](ProgramObject& object) -> Outcome {
+    // A program in C puts any number into an enumeration.
+    const auto number = static_cast<int>(command);
+    if (number == QAIC_PROGRAM_CMD_ACTIVATE_FULL) return object.activate();
+    if (number == QAIC_PROGRAM_CMD_DEACTIVATE_FULL) return object.deactivate();
+    return outcome(QS_INVAL,
+                   "command {}; QAIC_PROGRAM_CMD_ACTIVATE_FULL (0) and _DEACTIVATE_FULL (1) are "
+                   "allowed",
+                   number);
+  });
+}
+
+QAIC_EXPORT QStatus qaicReleaseProgram(QAicProgram* program) {
+  return release<ProgramObject>(__func__, program,
+                                [](const ProgramObject&) -> Outcome { return {}; });
+}
+
+QAIC_EXPORT QStatus qaicProgramGetIoDescriptor(QAicProgram* program, QData* ioDesc) {
+  return on<ProgramObject>(__func__, program, [&](const ProgramObject& object) -> Outcome {
+    if (ioDesc == nullptr) return outcome(QS_INVAL, "ioDesc is null");
+    const auto& bytes = object.parts().qpc->program(object.parts().index).io_descriptor;
+    // The API's bytes can be written to; a client that does so harms this container alone.
+    *ioDesc = {bytes.size(), const_cast<uint8_t*>(bytes.data())};
+    return {};
+  });
+}
+
+QAIC_EXPORT QStatus qaicProgramGetIoBufferInfo(QAicProgram* program, QAicIoBufferInfo** info) {
+  return on<ProgramObject>(__func__, program, [&](const ProgramObject& object) -> Outcome {
+    if (info == nullptr) return outcome(QS_INVAL, "info is null");
+    const QAicQpcProgramInfo& found = object.parts().qpc->info().programInfo[object.parts().index];
+    *info = const_cast<QAicIoBufferInfo*>(&found.ioBufferInfo);
+    return {};
+  });
+}
+
+extern "C" QStatus qaicProgramGetInfo(QAicProgram* program, QAicProgramInfo* info) {
+  return on<ProgramObject>(__func__, program, [&](ProgramObject& object) -> Outcome {
+    if (info == nullptr) return outcome(QS_INVAL, "info is null");
+    *info = object.info();
+    return {};
+  });
+}
+
+extern "C" QStatus qaicProgramGetInferenceCompletedCount(QAicProgram* program, uint64_t* count) {
+  return on<ProgramObject>(__func__, program, [&](const ProgramObject& object) -> Outcome {
+    if (count == nullptr) return outcome(QS_INVAL, "count is null");
+    *count = object.completed();
+    return {};
+  });
+}

@@ -1,0 +1,214 @@
+#include "adapters/qaic/program/qaic_bound_buffers.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "adapters/qaic/program/qaic_buffer_plan.h"
+#include "corelane/device/device.h"
+
+namespace corelane::qaic {
+
+BoundBuffers::BoundBuffers(std::shared_ptr<const BufferPlan> plan,
+                           std::shared_ptr<device::Device> device)
+    : plan_(std::move(plan)),
+      device_(std::move(device)),
+      slots_(plan_->count()),
+      next_(plan_->count()) {
+  form_views();
+}
+
+void BoundBuffers::form_views() {
+  inputs_.clear();
+  outputs_.clear();
+  for (std::size_t i = 0; i < plan_->count(); ++i) {
+    const TensorView& form = plan_->form(i, specialization_);
+    if (plan_->is_input(i))
+      inputs_.push_back(form);
+    else
+      outputs_.push_back({nullptr, form.size, form.dtype, form.shape, {}, {}});
+  }
+}
+
+Status BoundBuffers::make_own() {
+  for (std::size_t i = 0; i < plan_->count(); ++i) {
+    Slot slot;
+    slot.place = Place::kBuffer;
+    slot.size = plan_->mapping(i).bytes;
+    CORELANE_ASSIGN(slot.buffer, device_->create_buffer(std::max<std::size_t>(slot.size, 1), {}));
+    slot.data = static_cast<std::uint8_t*>(slot.buffer->data());
+    QBuffer shown;
+    shown.size = slot.size;
+    shown.buf = slot.data;
+    struct stat facts {};
+    if (slot.buffer->fd() >= 0 && fstat(slot.buffer->fd(), &facts) == 0) {
+      shown.handle = static_cast<std::uint64_t>(slot.buffer->fd());
+      shown.offset = static_cast<std::uint32_t>(slot.buffer->offset());
+      shown.type = QBUFFER_TYPE_DMABUF;
+      slot.identity = {facts.st_dev, facts.st_ino, shown.offset, slot.size};
+    }
+    own_.push_back(slot);
+    given_.push_back(shown);
+  }
+  slots_ = own_;
+  complete_ = true;
+  return {};
+}
+
+/// The buffer of one that was set before, or of the object itself, is found again: a descriptor is
+/// imported once.
+Outcome BoundBuffers::take_descriptor(std::size_t index, const QBuffer& given, Slot& slot) {
+  struct stat facts {};
+  const bool number = given.handle <= static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  const int fd = number ? static_cast<int>(given.handle) : -1;
+  if (fstat(fd, &facts) != 0)
+    return outcome(QS_BADFD, "buffer {} ('{}') is descriptor {}, which is not open", index,
+                   plan_->mapping(index).name, given.handle);
+  slot.identity = {facts.st_dev, facts.st_ino, given.offset, given.size};
+  const auto same = [&](const Slot& other) {
+    return other.buffer != nullptr && other.identity == slot.identity;
+  };
+  if (same(slots_[index])) {
+    slot.buffer = slots_[index].buffer;
+  } else if (!own_.empty() && own_[index].identity.inode == facts.st_ino &&
+             own_[index].identity.device == facts.st_dev &&
+             own_[index].identity.offset == given.offset && given.size <= own_[index].size) {
+    slot.buffer = own_[index].buffer;
+  } else {
+    auto imported = device_->import_fd(fd, given.size, given.offset);
+    if (!imported) {
+      const Status why =
+          imported.error().wrap(fmt::format("buffer {} ('{}')", index, plan_->mapping(index).name));
+      if (why.code() == Code::kInvalidArgument) return {QS_BADFD, why};
+      return why;
+    }
+    slot.buffer = *std::move(imported);
+  }
+  slot.data = static_cast<std::uint8_t*>(slot.buffer->data());
+  // A part of an input is copied; the whole is used as it is.
+  const bool whole = given.size == plan_->form(index, specialization_).size;
+  slot.place = whole ? Place::kBuffer : Place::kCopied;
+  return {};
+}
+
+/// `slot` is what the buffer becomes.
+Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, bool left_out, Slot& slot) {
+  slot.size = given.size;
+  slot.data = given.buf;
+  slot.buffer.reset();
+  const auto type = static_cast<std::uint32_t>(given.type);
+  if (type == QBUFFER_TYPE_PMEM)
+    return outcome(
+        QS_UNSUPPORTED,
+        "buffer {} ('{}') is QBUFFER_TYPE_PMEM, which is not supported; use memory of the "
+        "process or a descriptor (QBUFFER_TYPE_DMABUF)",
+        index, plan_->mapping(index).name);
+  if (type != QBUFFER_TYPE_HEAP && type != QBUFFER_TYPE_INVAL && type != QBUFFER_TYPE_DMABUF)
+    return outcome(QS_INVAL, "buffer {} ('{}') has the type {}, which is none of QBufferType",
+                   index, plan_->mapping(index).name, type);
+  if (left_out) {
+    // What is bound stays so; what was copied lies in the context's own memory.
+    const bool keeps = slots_[index].place == Place::kBuffer && plan_->is_input(index);
+    if (keeps)
+      slot = slots_[index];
+    else
+      slot.place = Place::kOwn;
+    return {};
+  }
+  if (type == QBUFFER_TYPE_DMABUF) return take_descriptor(index, given, slot);
+  if (given.buf == nullptr && given.size != 0)
+    return outcome(QS_INVAL, "buffer {} ('{}') of {} bytes is null", index,
+                   plan_->mapping(index).name, given.size);
+  const bool copied = plan_->is_input(index) && plan_->mapping(index).partial;
+  slot.place = copied ? Place::kCopied : Place::kHeap;
+  return {};
+}
+
+Outcome BoundBuffers::set(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims,
+                          Context* context) {
+  if (count != plan_->count())
+    return outcome(QS_INVAL, "{} buffers are given; the program has {}, inputs first", count,
+                   plan_->count());
+  if (buffers == nullptr && count != 0) return outcome(QS_INVAL, "buffers is null");
+  CORELANE_ASSIGN(const std::size_t chosen, plan_->choose(buffers, dims));
+  const std::size_t before = std::exchange(specialization_, chosen);
+  Outcome taken;
+  for (std::size_t i = 0; i < count && taken.code() == QS_SUCCESS; ++i)
+    taken = take(i, buffers[i],
+                 BufferPlan::left_out(buffers[i], dims == nullptr ? nullptr : &dims[i]), next_[i]);
+  if (taken.code() != QS_SUCCESS) {
+    specialization_ = before;
+    return taken;
+  }
+  slots_.swap(next_);
+  if (before != chosen) form_views();
+  if (context != nullptr) {
+    const Status bound = before != chosen ? bind_all(*context) : bind_slots(*context);
+    if (!bound.ok()) {
+      slots_.swap(next_);
+      specialization_ = before;
+      if (before != chosen) form_views();
+      // The earlier ones were accepted before; where even they are refused, the context says so at
+      // the next inference.
+      if (complete_) static_cast<void>(bind_all(*context));
+      return bound;
+    }
+  }
+  for (Slot& slot : next_) slot.buffer.reset();
+  given_.assign(buffers, buffers + count);
+  copies_ = std::ranges::any_of(slots_, [](const Slot& s) { return s.place == Place::kCopied; });
+  complete_ = true;
+  return {};
+}
+
+Status BoundBuffers::bind(Context& context, std::size_t index) {
+  Slot& slot = slots_[index];
+  if (plan_->is_input(index)) {
+    if (slot.place == Place::kBuffer) return context.bind_input(index, slot.buffer);
+    if (slot.place != Place::kHeap) return context.unbind_input(index);
+    inputs_[index].data = slot.data;
+    return context.bind_input(index, inputs_[index]);
+  }
+  const std::size_t output = index - inputs_.size();
+  if (slot.place == Place::kBuffer) return context.bind_output(output, slot.buffer);
+  if (slot.place == Place::kOwn) return context.unbind_output(output);
+  outputs_[output].data = slot.data;
+  return context.bind_output(output, outputs_[output]);
+}
+
+Status BoundBuffers::bind_slots(Context& context) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    // What is bound already, and own memory that stays so, need nothing.
+    const Slot& before = next_[i];
+    const Slot& now = slots_[i];
+    const bool inside = now.place == Place::kOwn || now.place == Place::kCopied;
+    const bool was_inside = before.place == Place::kOwn || before.place == Place::kCopied;
+    if (complete_ && inside && was_inside) continue;
+    if (complete_ && now.place == Place::kBuffer && before.place == Place::kBuffer &&
+        now.buffer == before.buffer)
+      continue;
+    CORELANE_TRY(bind(context, i));
+  }
+  return {};
+}
+
+Status BoundBuffers::bind_all(Context& context) {
+  if (plan_->specializations() > 1)
+    CORELANE_TRY(context.set_input_shapes(plan_->input_shapes(specialization_)));
+  for (std::size_t i = 0; i < slots_.size(); ++i) CORELANE_TRY(bind(context, i));
+  return {};
+}
+
+Status BoundBuffers::copy_partial(Context& context) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (slots_[i].place != Place::kCopied) continue;
+    CORELANE_ASSIGN(const MutableTensorView own, context.input(i));
+    std::memcpy(own.data, slots_[i].data, std::min(own.size, slots_[i].size));
+  }
+  return {};
+}
+
+}  // namespace corelane::qaic

@@ -1,0 +1,92 @@
+/// The buffers that a user gives for inferences, and how they reach a context.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "adapters/qaic/api/qaic_edge.h"
+#include "corelane/runtime/context.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane::device {
+class Buffer;
+class Device;
+}  // namespace corelane::device
+
+namespace corelane::qaic {
+
+class BufferPlan;
+
+/// One caller at a time.
+///
+/// Memory of the process and descriptors are used as they are. A partial input in memory of the
+/// process is copied into the context's own memory just before each inference; one that is left out
+/// keeps what it had.
+class BoundBuffers {
+ public:
+  BoundBuffers(std::shared_ptr<const BufferPlan> plan, std::shared_ptr<device::Device> device);
+
+  /// Buffers of the device for all, which are used from here on.
+  Status make_own();
+  /// Checks and takes `count` buffers, and binds them where `context` is one. A failure changes
+  /// nothing. `dims`: null, or one for each.
+  Outcome set(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims,
+              Context* context);
+  /// Whether there are buffers.
+  bool complete() const noexcept { return complete_; }
+  /// Binds all to another context.
+  Status bind_all(Context& context);
+  /// Just before an inference.
+  Status copy_in(Context& context) { return copies_ ? copy_partial(context) : Status(); }
+  /// As they were set, or the device's; none before.
+  std::span<QBuffer> given() noexcept { return given_; }
+
+ private:
+  /// A descriptor's memory, whatever its number.
+  struct Identity {
+    dev_t device = 0;
+    ino_t inode = 0;
+    std::uint32_t offset = 0;
+    std::size_t size = 0;
+    bool operator==(const Identity&) const = default;
+  };
+  enum class Place : std::uint8_t {
+    kOwn,     ///< The context's own memory.
+    kHeap,    ///< Memory of the process, used as it is.
+    kCopied,  ///< A partial input, copied before each inference.
+    kBuffer,  ///< A buffer of the device.
+  };
+  struct Slot {
+    Place place = Place::kOwn;
+    std::uint8_t* data = nullptr;
+    std::size_t size = 0;  ///< Bytes given.
+    std::shared_ptr<device::Buffer> buffer;
+    Identity identity;
+  };
+
+  Outcome take(std::size_t index, const QBuffer& given, bool left_out, Slot& slot);
+  Outcome take_descriptor(std::size_t index, const QBuffer& given, Slot& slot);
+  Status bind(Context& context, std::size_t index);
+  Status bind_slots(Context& context);
+  void form_views();
+  Status copy_partial(Context& context);
+
+  const std::shared_ptr<const BufferPlan> plan_;
+  const std::shared_ptr<device::Device> device_;
+  std::vector<Slot> slots_;
+  std::vector<Slot> next_;  ///< While buffers are taken.
+  std::vector<Slot> own_;   ///< Of make_own(); may be empty.
+  std::vector<QBuffer> given_;
+  std::size_t specialization_ = 0;
+  std::vector<TensorView> inputs_;          ///< Of the specialization, for memory of the process.
+  std::vector<MutableTensorView> outputs_;  ///< The same.
+  bool complete_ = false;
+  bool copies_ = false;  ///< Some slot is kCopied.
+};
+
+}  // namespace corelane::qaic

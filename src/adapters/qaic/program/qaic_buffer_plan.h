@@ -1,0 +1,66 @@
+/// Which buffers a program takes: their sizes, and with specializations their dimensions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "adapters/qaic/qpc/qaic_mapping.h"
+#include "corelane/base/status.h"
+#include "corelane/tensor/desc.h"
+
+namespace corelane::qaic {
+
+class QpcObject;
+
+/// Immutable; any thread. Keeps the container.
+class BufferPlan {
+ public:
+  /// `index` is below program_count().
+  BufferPlan(std::shared_ptr<const QpcObject> qpc, std::size_t index);
+
+  std::size_t count() const noexcept { return program_.mappings.size(); }
+  bool is_input(std::size_t buffer) const noexcept { return buffer < program_.inputs; }
+  const IoMapping& mapping(std::size_t buffer) const noexcept { return program_.mappings[buffer]; }
+  /// A view without memory: bytes, element type and shape of a buffer in a specialization.
+  const TensorView& form(std::size_t buffer, std::size_t specialization) const noexcept {
+    return forms_[specialization * count() + buffer];
+  }
+  std::size_t specializations() const noexcept { return program_.specializations; }
+  /// The shapes of all inputs in a specialization.
+  std::vector<Shape> input_shapes(std::size_t specialization) const;
+
+  /// Whether a partial buffer is left out.
+  static bool left_out(const QBuffer& buffer, const QBufferDimensions* dims) noexcept {
+    return buffer.size == 0 ||
+           (dims != nullptr && dims->count == 1 && dims->dims != nullptr && dims->dims[0] == 0);
+  }
+  /// The specialization that count() buffers, and as many `dims` (or null), are of: by the
+  /// dimensions, else by the sizes, the first of several. kInvalidArgument, kShapeMismatch name the
+  /// buffer, what was given, and what is allowed.
+  Result<std::size_t> choose(const QBuffer* buffers, const QBufferDimensions* dims) const;
+
+ private:
+  using Dims = std::vector<std::uint32_t>;
+  bool fits(std::size_t buffer, std::size_t specialization, const QBuffer& given) const noexcept;
+  Status check_sizes(const QBuffer* buffers, std::size_t specialization) const;
+  Result<std::size_t> choose_by_size(const QBuffer* buffers) const;
+  Result<std::size_t> choose_by_dims(const QBuffer* buffers, const QBufferDimensions* dims) const;
+  Status check_dims(const QBuffer& given, const QBufferDimensions& dims, std::size_t buffer) const;
+  bool matches(const QBuffer* buffers, const QBufferDimensions* dims,
+               std::size_t specialization) const;
+  Status no_specialization(const QBuffer* buffers, const QBufferDimensions* dims) const;
+  std::string tuple_text(std::size_t specialization) const;
+
+  const std::shared_ptr<const QpcObject> qpc_;
+  const QpcProgram& program_;
+  std::vector<TensorView> forms_;
+  /// Specializations by a hash over the dimensions of the buffers that are always given.
+  std::unordered_multimap<std::uint64_t, std::size_t> by_dims_;
+};
+
+}  // namespace corelane::qaic

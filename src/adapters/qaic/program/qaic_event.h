@@ -1,0 +1,65 @@
+/// An event: signalled by inferences that complete.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "adapters/qaic/api/qaic_handle.h"
+#include "base/sync.h"
+#include "corelane/base/clock.h"
+
+namespace corelane::qaic {
+
+class ContextObject;
+
+/// Signalled while inferences that it was enqueued with have completed and none is in flight. All
+/// functions from any thread; callbacks are called with no lock held.
+class EventObject : public Object {
+ public:
+  static constexpr ObjectKind kKind = ObjectKind::kEvent;
+  using Handle = QAicEvent;
+
+  EventObject(std::shared_ptr<ContextObject> context, std::shared_ptr<Clock> clock);
+  ~EventObject() override;
+  /// What callbacks get; set once, before the event is used.
+  void set_handle(Handle* handle) noexcept { handle_ = handle; }
+
+  /// An inference is enqueued with it: not signalled.
+  void begin();
+  /// It was refused after all.
+  void refuse();
+  /// It has ended.
+  void complete(const Status& status);
+
+  /// kBusy while something is in flight.
+  Status clear();
+  void add_callback(QAicEventCallback callback, void* data);
+  /// All of its data. kNotFound where it was not added.
+  Status remove_callback(QAicEventCallback callback);
+  /// Waits until it is signalled: the outcome of the inference that completed last. kWrongState
+  /// where nothing would signal it, kCancelled when its handle ends.
+  Status wait();
+  /// The handle ends.
+  void close();
+
+ private:
+  struct Callback {
+    QAicEventCallback function;
+    void* data;
+  };
+
+  const std::shared_ptr<ContextObject> context_;
+  const std::shared_ptr<Clock> clock_;
+  Handle* handle_ = nullptr;
+  Mutex mutex_{LockRank::kDoorWait};
+  std::condition_variable changed_;
+  std::size_t in_flight_ CORELANE_GUARDED_BY(mutex_) = 0;
+  bool completed_ CORELANE_GUARDED_BY(mutex_) = false;  ///< One has, since it was cleared.
+  bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
+  Status outcome_ CORELANE_GUARDED_BY(mutex_);
+  std::vector<Callback> callbacks_ CORELANE_GUARDED_BY(mutex_);
+};
+
+}  // namespace corelane::qaic

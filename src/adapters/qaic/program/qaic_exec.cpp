@@ -1,0 +1,220 @@
+#include "adapters/qaic/program/qaic_exec.h"
+
+#include <utility>
+
+#include "adapters/qaic/context/qaic_context.h"
+#include "adapters/qaic/program/qaic_event.h"
+#include "adapters/qaic/program/qaic_program.h"
+#include "adapters/qaic/program/qaic_queue.h"
+#include "adapters/qaic/program/qaic_time.h"
+#include "base/later.h"
+#include "corelane/device/device.h"
+
+namespace corelane::qaic {
+namespace {
+
+/// What 50 tries that wait 5, 10, 15, ... ms take together.
+constexpr Duration kRoomTime = std::chrono::milliseconds(5) * (50 * 51 / 2);
+
+QAicExecObjID next_number() noexcept {
+  static std::atomic<std::uint32_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+bool Flight::done() const {
+  const MutexLock lock(mutex_);
+  return done_;
+}
+
+void Flight::finish(const Status& status) {
+  const MutexLock lock(mutex_);
+  done_ = true;
+  outcome_ = status;
+  changed_.notify_all();
+}
+
+void Flight::close() {
+  const MutexLock lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+Status Flight::wait(TimePoint until) {
+  MutexLock lock(mutex_);
+  for (bool in_time = true; !done_;) {
+    if (closed_)
+      return error(Code::kCancelled,
+                   "the execution object was released while its inference was in flight");
+    if (!in_time)
+      return error(Code::kTimeout, "the inference is not done yet; it goes on, wait for it again");
+    in_time = clock_->wait_until(lock.native(), changed_, until);
+  }
+  return outcome_;
+}
+
+/// The right to use the object, of one thread at a time.
+class ExecObjObject::Call {
+ public:
+  explicit Call(ExecObjObject& object) noexcept
+      : object_(object), held_(!object.in_call_.exchange(true, std::memory_order_acquire)) {}
+  ~Call() {
+    if (held_) object_.in_call_.store(false, std::memory_order_release);
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  explicit operator bool() const noexcept { return held_; }
+
+ private:
+  ExecObjObject& object_;
+  bool held_;
+};
+
+Result<std::shared_ptr<ExecObjObject>> ExecObjObject::create(std::shared_ptr<ProgramObject> program,
+                                                             QAicExecObjProperties_t properties) {
+  constexpr QAicExecObjProperties_t kBits =
+      QAIC_EXECOBJ_PROPERTIES_AUTO_LOAD_ACTIVATE | QAIC_EXECOBJ_PROPERTIES_ZERO_COPY_BUFFERS;
+  if ((properties & ~kBits) != 0)
+    return error(Code::kInvalidArgument,
+                 "properties of the execution object are {:#x}; of their bits {:#x} are defined",
+                 properties, kBits);
+  std::shared_ptr<ExecObjObject> made(new ExecObjObject(std::move(program), properties));
+  if ((properties & QAIC_EXECOBJ_PROPERTIES_ZERO_COPY_BUFFERS) != 0)
+    CORELANE_TRY(made->buffers_.make_own());
+  return made;
+}
+
+ExecObjObject::ExecObjObject(std::shared_ptr<ProgramObject> program,
+                             QAicExecObjProperties_t properties)
+    : Object(kKind),
+      program_(std::move(program)),
+      automatic_((properties & QAIC_EXECOBJ_PROPERTIES_AUTO_LOAD_ACTIVATE) != 0),
+      id_(next_number()),
+      buffers_(program_->plan(), program_->parts().device) {
+  program_->add_exec();
+}
+
+ExecObjObject::~ExecObjObject() { close(); }
+
+void ExecObjObject::close() {
+  if (closed_.exchange(true)) return;
+  if (const auto last = flight()) last->close();
+  program_->remove_exec();
+}
+
+std::shared_ptr<Flight> ExecObjObject::flight() const {
+  const MutexLock lock(mutex_);
+  return flight_;
+}
+
+Status ExecObjObject::busy() const {
+  return error(Code::kBusy,
+               "execution object {} is used by another thread; it has one user at a "
+               "time",
+               id_);
+}
+
+Outcome ExecObjObject::set_data(std::size_t count, const QBuffer* buffers,
+                                const QBufferDimensions* dims) {
+  const Call call(*this);
+  if (!call) return busy();
+  if (const auto last = flight(); last != nullptr && !last->done())
+    return error(Code::kBusy,
+                 "execution object {} is in flight; wait for it before its buffers are set", id_);
+  return buffers_.set(count, buffers, dims, generation_ != 0 ? &context_ : nullptr);
+}
+
+Result<std::span<QBuffer>> ExecObjObject::io_buffers() {
+  const Call call(*this);
+  if (!call) return error(busy());
+  return buffers_.given();
+}
+
+Status ExecObjObject::renew() {
+  CORELANE_ASSIGN(const ProgramObject::Active now, program_->active(automatic_));
+  if (now.generation == generation_) return {};
+  generation_ = 0;
+  context_ = {};
+  CORELANE_ASSIGN(Context made, now.activation.new_context());
+  CORELANE_TRY(buffers_.bind_all(made));
+  context_ = std::move(made);
+  generation_ = now.generation;
+  return {};
+}
+
+Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventObject>& event) {
+  const Call call(*this);
+  if (!call) return busy();
+  if (const auto last = flight(); last != nullptr && !last->done())
+    return error(Code::kBusy, "execution object {} is in flight; wait for it before it is enqueued",
+                 id_);
+  if (!buffers_.complete())
+    return error(Code::kWrongState,
+                 "execution object {} has no buffers; set them before it is enqueued", id_);
+  if (queue != nullptr && queue->device() != program_->parts().device)
+    return error(Code::kInvalidArgument,
+                 "the queue is on device '{}', program '{}' on '{}'; use a queue of that device",
+                 queue->device()->info().instance, program_->parts().name,
+                 program_->parts().device->info().instance);
+  CORELANE_TRY(renew());
+  CORELANE_TRY(buffers_.copy_in(context_));
+  return submit(queue, event);
+}
+
+/// The end of an inference, in the thread that completes it: waiters first. The execution object
+/// may be gone.
+struct Ending {
+  std::shared_ptr<Flight> flight;
+  std::shared_ptr<ProgramObject> program;
+  std::shared_ptr<EventObject> event;
+  QueueObject::Turn turn;
+
+  void operator()(const Status& status) const {
+    program->count_completed();
+    flight->finish(status);
+    QueueObject::end(turn);
+    if (event != nullptr) event->complete(status);
+    // The context tells of a lost device itself, once.
+    const bool reported = !status.ok() && status.code() != Code::kDeviceLost;
+    if (reported) program->parts().context->report(QIAC_ERROR_EXECOBJ_RUNTIME, status);
+  }
+};
+
+Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event) {
+  const std::shared_ptr<Clock>& clock = program_->parts().device->clock();
+  Ending ending{std::make_shared<Flight>(clock), program_, event, {}};
+  RunOptions options;
+  options.timeout = program_->parts().rules.whole();
+  options.room_until = later(clock->now(), kRoomTime);
+  if (queue != nullptr) ending.turn = queue->next();
+  if (ending.turn.after != nullptr) options.wait.push_back(ending.turn.after);
+  if (event != nullptr) event->begin();
+  Result<Inference> inference = context_.submit(options);
+  if (!inference) {
+    QueueObject::end(ending.turn);
+    if (event != nullptr) event->refuse();
+    if (inference.error().code() != Code::kDeviceLost)
+      program_->parts().context->report(QAIC_ERROR_QUEUE_RUNTIME, inference.error());
+    return inference.error();
+  }
+  {
+    const MutexLock lock(mutex_);
+    flight_ = ending.flight;
+  }
+  // Released meanwhile, by another thread.
+  if (closed_) ending.flight->close();
+  inference->on_done(std::move(ending));
+  return {};
+}
+
+Status ExecObjObject::wait(std::uint64_t us) const {
+  const auto last = flight();
+  if (last == nullptr)
+    return error(Code::kWrongState,
+                 "execution object {} was never enqueued; enqueue it before waiting for it", id_);
+  const std::shared_ptr<Clock>& clock = program_->parts().device->clock();
+  return last->wait(us == 0 ? kNever : after_us(clock->now(), us));
+}
+
+}  // namespace corelane::qaic

@@ -1,0 +1,87 @@
+/// An execution object: the buffers of one inference at a time, and its runs.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "adapters/qaic/api/qaic_handle.h"
+#include "adapters/qaic/program/qaic_bound_buffers.h"
+#include "base/sync.h"
+#include "corelane/base/clock.h"
+#include "corelane/runtime/context.h"
+
+namespace corelane::qaic {
+
+class EventObject;
+class ProgramObject;
+class QueueObject;
+
+/// One inference, for those who wait for it. All functions from any thread.
+class Flight {
+ public:
+  explicit Flight(std::shared_ptr<Clock> clock) : clock_(std::move(clock)) {}
+  bool done() const;
+  void finish(const Status& status);
+  /// Its execution object is released: nobody waits any more.
+  void close();
+  /// The outcome; kTimeout when `until` came first, kCancelled once it is closed.
+  Status wait(TimePoint until);
+
+ private:
+  const std::shared_ptr<Clock> clock_;
+  mutable Mutex mutex_{LockRank::kDoorWait};
+  std::condition_variable changed_;
+  bool done_ CORELANE_GUARDED_BY(mutex_) = false;
+  bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
+  Status outcome_ CORELANE_GUARDED_BY(mutex_);
+};
+
+/// Has one user at a time: a second one gets kBusy. Those who wait may be many.
+class ExecObjObject : public Object {
+ public:
+  static constexpr ObjectKind kKind = ObjectKind::kExecObj;
+  using Handle = QAicExecObj;
+
+  /// kInvalidArgument (an undefined bit), kOutOfMemory.
+  static Result<std::shared_ptr<ExecObjObject>> create(std::shared_ptr<ProgramObject> program,
+                                                       QAicExecObjProperties_t properties);
+  ~ExecObjObject() override;
+
+  Outcome set_data(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims);
+  /// `queue` and `event` may be null.
+  Outcome enqueue(QueueObject* queue, const std::shared_ptr<EventObject>& event);
+  /// Of the inference that was enqueued last; `us` 0: until it has ended. kWrongState before one.
+  Status wait(std::uint64_t us) const;
+  /// Until they are set anew.
+  Result<std::span<QBuffer>> io_buffers();
+  QAicExecObjID id() const noexcept { return id_; }
+  /// The handle ends, once.
+  void close();
+
+ private:
+  class Call;
+  ExecObjObject(std::shared_ptr<ProgramObject> program, QAicExecObjProperties_t properties);
+  Status busy() const;
+  std::shared_ptr<Flight> flight() const;
+  /// A context of the program's activation, with the buffers bound.
+  Status renew();
+  Outcome submit(QueueObject* queue, const std::shared_ptr<EventObject>& event);
+
+  const std::shared_ptr<ProgramObject> program_;
+  const bool automatic_;
+  const QAicExecObjID id_;
+  std::atomic<bool> in_call_{false};
+  std::atomic<bool> closed_{false};
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::shared_ptr<Flight> flight_ CORELANE_GUARDED_BY(mutex_);  ///< The last; null before one.
+
+  // Of the call that holds `in_call_`.
+  BoundBuffers buffers_;
+  Context context_;
+  std::uint64_t generation_ = 0;  ///< Of the activation that `context_` is of; 0: of none.
+};
+
+}  // namespace corelane::qaic

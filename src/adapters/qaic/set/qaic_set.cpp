@@ -1,0 +1,183 @@
+#include "adapters/qaic/set/qaic_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "adapters/qaic/context/qaic_context.h"
+#include "adapters/qaic/program/qaic_time.h"
+#include "adapters/qaic/qpc/qaic_qpc.h"
+#include "corelane/device/device.h"
+
+namespace corelane::qaic {
+namespace {
+
+/// More cores than the device has can never be free; whether those it has are free, it says itself.
+Status check_cores(const ProgramParts& parts, std::uint32_t activations) {
+  const std::uint64_t wish = std::max<std::uint32_t>(parts.qpc->description(parts.index).cores, 1);
+  const std::size_t there = parts.device->info().cores.size();
+  if (wish * activations <= there) return {};
+  return error(Code::kOutOfCores,
+               "{} activations of '{}' with {} cores each need {} cores; device '{}' has {}",
+               activations, parts.name, wish, wish * activations, parts.device->info().instance,
+               there);
+}
+
+SetOptions options_of(const ProgramParts& parts, std::uint32_t size, std::uint32_t activations) {
+  SetOptions options;
+  options.size = size;
+  options.activations = activations;
+  options.activate = ActivateOptions{};
+  options.attempt_time = parts.rules.time;
+  options.retries = parts.rules.retries;
+  return options;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<SetObject>> SetObject::create(ProgramParts parts, std::uint32_t size,
+                                                     std::uint32_t activations) {
+  CORELANE_TRY(check_cores(parts, activations));
+  CORELANE_ASSIGN(const Program loaded, load_program(parts));
+  CORELANE_ASSIGN(InferenceSet set,
+                  InferenceSet::create(loaded, options_of(parts, size, activations)));
+  std::shared_ptr<SetObject> made(
+      new SetObject(std::make_shared<ProgramObject>(std::move(parts)), std::move(set)));
+  CORELANE_TRY(made->fill());
+  return made;
+}
+
+SetObject::SetObject(std::shared_ptr<ProgramObject> program, InferenceSet set)
+    : Object(kKind),
+      program_(std::move(program)),
+      clock_(program_->parts().device->clock()),
+      set_(std::move(set)) {}
+
+SetObject::Item::Item(SetHandle of, const ProgramObject& program)
+    : handle(std::move(of)),
+      context(handle.context()),
+      buffers(program.plan(), program.parts().device) {}
+
+/// The handles are those of the set, by their index.
+Status SetObject::fill() {
+  for (std::size_t left = set_.figures().available; left > 0; --left) {
+    CORELANE_ASSIGN(SetHandle handle, set_.acquire(clock_->now()));
+    items_.push_back(std::make_unique<Item>(std::move(handle), *program_));
+  }
+  std::ranges::sort(items_, {}, [](const auto& item) { return item->handle.index(); });
+  for (const auto& item : items_) CORELANE_TRY(set_.release(item->handle));
+  return {};
+}
+
+Result<SetObject::Item*> SetObject::item(std::uint32_t handle) {
+  if (handle < items_.size()) return items_[handle].get();
+  return error(Code::kInvalidArgument, "handle {}; the set has {}, numbered from 0", handle,
+               items_.size());
+}
+
+TimePoint SetObject::until(std::uint64_t us) const {
+  return us == QAIC_WAIT_FOREVER ? kNever : after_us(clock_->now(), us);
+}
+
+Outcome SetObject::acquire(std::uint64_t us, std::uint32_t& handle) {
+  const auto taken = set_.acquire(until(us));
+  if (taken) {
+    handle = static_cast<std::uint32_t>(taken->index());
+    return {};
+  }
+  // It would wait for itself.
+  if (taken.error().code() == Code::kWrongState) return {QS_AGAIN, taken.error()};
+  return taken.error();
+}
+
+Outcome SetObject::set_data(std::uint32_t handle, std::size_t count, const QBuffer* buffers,
+                            const QBufferDimensions* dims) {
+  CORELANE_ASSIGN(Item * one, item(handle));
+  if (one->busy.exchange(true))
+    return error(Code::kBusy,
+                 "handle {} is in flight, or completed and not collected; collect it before its "
+                 "buffers are set",
+                 handle);
+  Outcome set = one->buffers.set(count, buffers, dims, &one->context);
+  one->busy = false;
+  return set;
+}
+
+Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {
+  CORELANE_ASSIGN(Item * one, item(handle));
+  if (one->busy.exchange(true))
+    return error(Code::kBusy,
+                 "handle {} is in flight, or completed and not collected; collect it before it is "
+                 "submitted again",
+                 handle);
+  const std::uint64_t before = one->id.exchange(id);
+  Status sent = one->buffers.complete()
+                    ? one->buffers.copy_in(one->context)
+                    : error(Code::kWrongState,
+                            "handle {} has no buffers; set them before it is submitted", handle);
+  if (sent.ok()) sent = set_.submit(one->handle, id);
+  // Another thread may have collected it by now: nothing of it is touched.
+  if (sent.ok()) return {};
+  one->id = before;
+  one->busy = false;
+  return sent;
+}
+
+Outcome SetObject::collected(Result<SetHandle> done, std::uint32_t& handle) {
+  handle = kNone;
+  if (!done) return done.error();
+  Item& one = *items_[done->index()];
+  handle = static_cast<std::uint32_t>(done->index());
+  Status status = done->status();
+  one.busy = false;
+  if (status.ok()) return {};
+  // The context tells of a lost device itself, once.
+  if (status.code() != Code::kDeviceLost)
+    program_->parts().context->report(QIAC_ERROR_EXECOBJ_RUNTIME, status);
+  return status;
+}
+
+Outcome SetObject::collect(std::uint64_t us, std::uint32_t& handle) {
+  handle = kNone;
+  if (us == QAIC_WAIT_FOREVER) {
+    const SetFigures now = set_.figures();
+    if (now.in_flight == 0 && now.completed == 0)
+      return error(Code::kWrongState,
+                   "nothing is in flight or completed, so that this would wait for ever; submit "
+                   "first, or give a time limit");
+  }
+  return collected(set_.collect(until(us)), handle);
+}
+
+Outcome SetObject::collect_id(std::uint64_t id, std::uint64_t us, std::uint32_t& handle) {
+  return collected(set_.collect_id(id, until(us)), handle);
+}
+
+Outcome SetObject::release(std::uint32_t handle) {
+  CORELANE_ASSIGN(const Item* one, item(handle));
+  return set_.release(one->handle);
+}
+
+Outcome SetObject::wait(std::uint64_t us) { return set_.wait_idle(until(us)); }
+
+Outcome SetObject::cancel(std::uint64_t id) {
+  if (set_.cancel(id)) return {};
+  // A handle in flight has no status yet.
+  for (const auto& one : items_)
+    if (one->busy && one->id == id && one->handle.status().code() == Code::kWrongState)
+      return error(Code::kBusy, "the inference with id {} runs already; collect it", id);
+  return error(Code::kNotFound, "no inference with id {} is in flight", id);
+}
+
+QAicProgramInfoV2 SetObject::info() const {
+  const ProgramParts& parts = program_->parts();
+  QAicProgramInfoV2 info;
+  info.programInfo = program_->info();
+  const bool lost = parts.device->health() == device::Health::kLost;
+  info.programInfo.status = lost ? QAIC_PROGRAM_ERROR : QAIC_PROGRAM_FULLY_ACTIVATED;
+  info.programInfo.loadedID = lost ? 0 : info.programInfo.programID;
+  info.numQids = 1;
+  info.qid[0] = parts.number;
+  return info;
+}
+
+}  // namespace corelane::qaic
