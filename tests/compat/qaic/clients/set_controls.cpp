@@ -1,0 +1,66 @@
+/// Timeouts, a descriptor to poll, cancel, drain and shutdown of a set.
+#include <poll.h>
+
+#include "QAicApi.hpp"
+#include "client_support.h"
+
+namespace {
+
+using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace)
+
+bool readable(int fd) {
+  pollfd one{fd, POLLIN, 0};
+  return poll(&one, 1, 60000) == 1;
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  const std::string folder = argv[1];
+  auto context = qaic::rt::Context::Factory(nullptr, {0});
+  auto qpc = qaic::rt::Qpc::Factory(folder);
+  auto set = qaic::rt::InferenceSet::Factory(context, qpc, 0, 2, 1);
+  std::vector<qaic::rt::shInferenceHandle> held(2);
+  for (auto& handle : held) client::need(set->getAvailable(handle, 1h), "getAvailable");
+  qaic::rt::shInferenceHandle none;
+  client::need(set->getAvailable(none, 1us) == QS_TIMEDOUT && none == nullptr, "none is left");
+  client::need(set->getCompleted(none, 0ms) == QS_TIMEDOUT && none == nullptr, "none is done");
+  client::need(set->waitForCompletion(1ms), "nothing is in flight");
+
+  for (unsigned n = 0; n < client::kInferences; ++n) {
+    client::Buffers buffers(qpc->getBufferMappings(), folder, n);
+    client::need(held[0]->setBuffers(buffers.all()), "setBuffers");
+    client::need(set->submit(held[0], n), "submit");
+    client::need(set->submit(held[0], n) == QS_BUSY, "submit of one in flight");
+    client::need(held[0]->setBuffers(buffers.all()) == QS_BUSY, "setBuffers of one in flight");
+    client::need(readable(set->fd()), "the descriptor");
+    qaic::rt::shInferenceHandle done;
+    client::need(set->getCompleted(done, 1h), "getCompleted");
+    client::need(done == held[0], "its handle");
+    buffers.write(argv[2], n);
+  }
+  client::need(set->cancel(5) == QS_INVAL, "cancel of an unknown id");
+  client::Buffers buffers(qpc->getBufferMappings(), folder, 0);
+  for (auto& handle : held) {
+    client::need(handle->setBuffers(buffers.all()), "setBuffers");
+    client::need(set->submit(handle), "submit");
+  }
+  client::need(set->drain(1h), "drain");
+  for (auto& handle : held) {
+    client::need(set->getAvailable(handle, 0s), "available after drain");
+    client::need(set->putCompleted(handle), "putCompleted");
+  }
+
+  // A thread that waits is woken by shutdown. It holds no handle, so nobody refuses the wait.
+  for (auto& handle : held) client::need(set->getAvailable(handle), "getAvailable");
+  QStatus woken = QS_SUCCESS;
+  std::thread waits([&] {
+    qaic::rt::shInferenceHandle handle;
+    woken = set->getAvailable(handle);
+  });
+  client::need(set->shutdown(), "shutdown");
+  waits.join();
+  client::need(woken == QS_ERROR, "a call that waited");
+  client::need(set->submit(held[0]) == QS_ERROR, "submit after shutdown");
+  return 0;
+}
