@@ -27,6 +27,25 @@ function(run_rknn_consumer program)
   endif()
 endfunction()
 
+# A consumer of the object runtime. The installed tool makes the container that it runs where there is an
+# engine.
+function(run_qaic_consumer program)
+  set(container "")
+  if(DEVICES MATCHES "virtual")
+    set(container "${WORK_DIR}/qaic_container")
+    # y = Relu(x), f32 (4), as ONNX.
+    file(MAKE_DIRECTORY "${container}")
+    string(CONCAT model "\\010\\010\\072\\063\\012\\014\\012\\001x\\022\\001y\\042\\004Relu\\022\\001r"
+      "\\132\\017\\012\\001x\\022\\012\\012\\010\\010\\001\\022\\004\\012\\002\\010\\004"
+      "\\142\\017\\012\\001y\\022\\012\\012\\010\\010\\001\\022\\004\\012\\002\\010\\004\\102\\002\\020\\015")
+    step_run(COMMAND sh -c "printf '${model}' > '${container}/relu.onnx'")
+    step_run(COMMAND "${tree}/bin/corelane" compile "${container}/relu.onnx" --target aic100 -o "${container}")
+  endif()
+  step_run(COMMAND "${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${tree}/${LIBDIR}" "${program}" ${container})
+  step_run(COMMAND "${CMAKE_COMMAND}" -E env "QAIC_LIB=${tree}/${LIBDIR}/libQAic.so" "LD_LIBRARY_PATH=${tree}/${LIBDIR}"
+    "${program}" ${container})
+endfunction()
+
 if(STEP STREQUAL "tree")
   file(REMOVE_RECURSE "${WORK_DIR}/prefix" "${tree}")
   step_run(COMMAND "${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${WORK_DIR}/prefix")
@@ -151,6 +170,35 @@ elseif(STEP STREQUAL "rknn_pkg_config")
     "${RKNN_CONSUMER_DIR}/rknn_consumer.c" -o "${build}/rknn_consumer" ${flags}
     "-Wl,-rpath,${tree}/${LIBDIR}")
   run_rknn_consumer("${build}/rknn_consumer")
+elseif(STEP STREQUAL "qaic_tree")
+  foreach(header QAicApi.h QAicTypes.h QAicApi.hpp QAicCc.hpp QAicOpenRtApi.hpp qaicapihpp/QAicApiDataTypes.hpp
+      QAicApi.proto)
+    need_file("include/qaic/${header}")
+  endforeach()
+  need_file("${LIBDIR}/libQAic.so")
+  step_run(COMMAND readelf -d "${tree}/${LIBDIR}/libQAic.so" OUT dynamic)
+  if(NOT dynamic MATCHES "SONAME[^\n]*libQAic\\.so\\]" OR dynamic MATCHES "NEEDED[^\n]*(openvino|tbb|dnnl)")
+    message(FATAL_ERROR "libQAic.so has another SONAME, or links an engine:\n${dynamic}")
+  endif()
+elseif(STEP STREQUAL "qaic_cmake_package")
+  set(build "${WORK_DIR}/qaic_cmake_package")
+  file(REMOVE_RECURSE "${build}")
+  step_run(COMMAND "${CMAKE_COMMAND}" -S "${QAIC_CONSUMER_DIR}" -B "${build}" -G Ninja
+    "-DCMAKE_PREFIX_PATH=${tree}" "-DCMAKE_CXX_COMPILER=${CXX}")
+  step_run(COMMAND "${CMAKE_COMMAND}" --build "${build}")
+  run_qaic_consumer("${build}/qaic_consumer")
+  run_qaic_consumer("${build}/qaic_linked")
+elseif(STEP STREQUAL "qaic_pkg_config")
+  set(build "${WORK_DIR}/qaic_pkg_config")
+  file(REMOVE_RECURSE "${build}")
+  file(MAKE_DIRECTORY "${build}")
+  # A program over the classes takes the headers, threads and the loader alone.
+  step_run(COMMAND "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${tree}/${LIBDIR}/pkgconfig"
+    "${PKG_CONFIG}" --cflags QAic OUT flags)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  step_run(COMMAND "${CXX}" -std=c++17 -Wall -Wextra -Wpedantic -Werror
+    "${QAIC_CONSUMER_DIR}/qaic_consumer.cpp" -o "${build}/qaic_consumer" ${flags} -lpthread -ldl)
+  run_qaic_consumer("${build}/qaic_consumer")
 else()
   message(FATAL_ERROR "install_test.cmake does not know the step '${STEP}'")
 endif()

@@ -45,6 +45,32 @@ if(found)
   step_run(COMMAND "${root}/usr/bin/ggml-rknn" sh -c "test -e $GGML_BACKEND_PATH && test -e $GGML_RKNN_LIBRARY")
 endif()
 
+# The object runtime, where it was built: a program that opens the library finds all that it needs.
+file(GLOB found "${PACKAGES}/corelane-qaic_*.deb")
+if(found)
+  foreach(name corelane-qaic corelane-qaic-dev)
+    find_one(package "${PACKAGES}/${name}_*.deb")
+    step_run(COMMAND dpkg-deb -f "${package}" Depends OUT depends)
+    step_run(COMMAND dpkg-deb -x "${package}" "${root}")
+    set(depends_${name} "${depends}")
+  endforeach()
+  if(NOT depends_corelane-qaic MATCHES "corelane-rknnrt \\(= " OR NOT depends_corelane-qaic MATCHES "libc6"
+      OR NOT depends_corelane-qaic-dev MATCHES "corelane-qaic \\(= ")
+    message(FATAL_ERROR "corelane-qaic depends on: ${depends_corelane-qaic}; "
+      "corelane-qaic-dev on: ${depends_corelane-qaic-dev}")
+  endif()
+  file(GLOB_RECURSE qaic_library "${root}/usr/*/libQAic.so")
+  if(NOT EMULATOR)
+    step_run(COMMAND ldd "${qaic_library}" OUT needs)
+    if(needs MATCHES "not found")
+      message(FATAL_ERROR "${qaic_library} lacks a library:\n${needs}")
+    endif()
+    step_run(COMMAND "${CXX}" -std=c++17 "-I${root}/usr/include/qaic"
+      "${QAIC_CONSUMER_DIR}/qaic_consumer.cpp" -o "${WORK_DIR}/qaic_consumer" -lpthread -ldl)
+    step_run(COMMAND "${CMAKE_COMMAND}" -E env "QAIC_LIB=${qaic_library}" "${WORK_DIR}/qaic_consumer")
+  endif()
+endif()
+
 # Its dependencies are derived from what its libraries need.
 foreach(wanted libc6 libstdc\\+\\+6 libfmt9)
   if(NOT depends_corelane-rknnrt MATCHES "(^|, )${wanted}( |,|$)")

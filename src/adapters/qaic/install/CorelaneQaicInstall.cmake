@@ -1,0 +1,61 @@
+# The object runtime's door, installed: libQAic.so, headers and the schema of the I/O descriptor in
+# include/qaic, a CMake package (QAic::QAic, QAic::Headers), a pkg-config file (QAic), and Debian packages.
+# Included by CorelaneInstall.cmake.
+include_guard()
+if(NOT TARGET QAic)
+  return()
+endif()
+
+# --- The library. Its name carries no version, as clients expect.
+install(TARGETS QAic LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT qaic)
+
+# --- For clients: headers that are included by their bare names; two of them are made by the build.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/qaic" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  COMPONENT qaic_dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.proto")
+install(FILES "${PROJECT_BINARY_DIR}/include/qaic/QAicTypes.h" "${PROJECT_BINARY_DIR}/include/qaic/QAicApi.h"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/qaic" COMPONENT qaic_dev)
+set(qaic_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/QAic")
+set(qaic_libdir "${CMAKE_INSTALL_LIBDIR}")
+set(qaic_includedir "${CMAKE_INSTALL_INCLUDEDIR}/qaic")
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/QAicConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/QAicConfig.cmake" INSTALL_DESTINATION ${qaic_package_dir}
+  PATH_VARS qaic_libdir qaic_includedir)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/QAicConfigVersion.cmake"
+  COMPATIBILITY AnyNewerVersion)
+install(FILES "${PROJECT_BINARY_DIR}/QAicConfig.cmake" "${PROJECT_BINARY_DIR}/QAicConfigVersion.cmake"
+  DESTINATION ${qaic_package_dir} COMPONENT qaic_dev)
+configure_file("${CMAKE_CURRENT_LIST_DIR}/QAic.pc.in" "${PROJECT_BINARY_DIR}/QAic.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/QAic.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+  COMPONENT qaic_dev)
+
+# --- Debian packages.
+#   corelane-qaic      the library; what it runs on (libcorelane, drivers, engine, tool) is in the package
+#                      that it depends on, since no two packages may hold one file
+#   corelane-qaic-dev  headers, schema, QAic.pc, CMake package
+list(APPEND CPACK_COMPONENTS_ALL qaic qaic_dev)
+set(CPACK_DEBIAN_QAIC_PACKAGE_NAME corelane-qaic)
+set(CPACK_DEBIAN_QAIC_PACKAGE_DEPENDS "corelane-rknnrt (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_QAIC_DESCRIPTION
+"libQAic.so for programs that use the Cloud AI 100 Linux Runtime classes or their
+C API, on the devices of Corelane.")
+if(CMAKE_CROSSCOMPILING)
+  set(CPACK_DEBIAN_QAIC_PACKAGE_SHLIBDEPS OFF)
+  string(APPEND CPACK_DEBIAN_QAIC_PACKAGE_DEPENDS
+    ", libc6 (>= 2.36), libfmt9, libgcc-s1, libprotobuf-lite32, libspdlog1.10-fmt9, libstdc++6 (>= 12)")
+else()
+  set(CPACK_DEBIAN_QAIC_PACKAGE_SHLIBDEPS ON)
+endif()
+set(CPACK_DEBIAN_QAIC_DEV_PACKAGE_NAME corelane-qaic-dev)
+set(CPACK_DEBIAN_QAIC_DEV_PACKAGE_SECTION libdevel)
+# The C++ classes open the library when a program runs; those who only build need no more.
+set(CPACK_DEBIAN_QAIC_DEV_PACKAGE_DEPENDS "corelane-qaic (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_QAIC_DEV_DESCRIPTION
+"Headers of the Cloud AI 100 Linux Runtime classes in C++ and C, and the schema of
+the I/O descriptor, with pkg-config and CMake packages named QAic.")
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  foreach(component qaic qaic_dev)
+    string(REPLACE "_" "-" package "corelane-${component}")
+    install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright
+      DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${package}" COMPONENT ${component})
+  endforeach()
+endif()
