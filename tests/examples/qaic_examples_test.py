@@ -1,0 +1,70 @@
+"""The object runtime's examples see which way a page lies, and their answers are ONNX Runtime's.
+
+python qaic_examples_test.py SCRIPTS PROGRAMS
+"""
+import pathlib
+import re
+import tempfile
+import unittest
+
+import numpy as np
+import onnxruntime as ort
+from example_runs import ORIENTATION, PAGE, PROGRAMS, Runs
+
+SEEN = r"turned by +(\d+): lies at +(\d+) degrees"
+RIGHT = [(d, d) for d in ("0", "90", "180", "270")]
+
+
+class QaicExamples(Runs):
+    @classmethod
+    def setUpClass(cls):
+        kept = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(kept.cleanup)
+        cls.folder = pathlib.Path(kept.name)
+        cls.container = cls.folder / "container"
+        done = Runs().start(PROGRAMS / "corelane", "compile", ORIENTATION, "--shape", "x=1,3,224,224",
+                            "--target", "aic100", "-o", cls.container)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+
+    def example(self, name, *arguments):
+        return self.output_of(PROGRAMS / name, self.container, PAGE, *arguments)
+
+    def test_step_by_step_with_onnxruntimes_answers(self):
+        dump = self.folder / "dump"
+        dump.mkdir()
+        text = self.example("qaic_steps", dump)
+        self.assertEqual(re.findall(SEEN, text), RIGHT)
+        self.assertRegex(text, r"(?m)^input  \S+, 602112 bytes$")
+        session = ort.InferenceSession(ORIENTATION, providers=["CPUExecutionProvider"])
+        for turn in range(4):
+            given = np.fromfile(dump / f"{turn}-in.bin", np.float32).reshape(1, 3, 224, 224)
+            theirs = session.run(None, {session.get_inputs()[0].name: given})[0]
+            ours = np.fromfile(dump / f"{turn}-out.bin", np.float32).reshape(theirs.shape)
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-5)
+
+    def test_four_activations_print_their_rate(self):
+        text = self.example("qaic_activations")
+        self.assertRegex(text, r"(?m)^1 activation: 64 inferences, [\d.]+ a second$")
+        self.assertRegex(text, r"(?m)^4 activations: 64 inferences, [\d.]+ a second$")
+        self.assertEqual(re.findall(SEEN, text), RIGHT)
+
+    def test_recovery_answers_all_on_a_device_that_is_lost(self):
+        text = self.example("qaic_recovery")
+        self.assertEqual(re.findall(SEEN, text), 4 * RIGHT)
+        self.assertRegex(text, r"(?m)^-- context \d+, error 257: ")
+        self.assertRegex(text, r"16 inferences, none lost; [1-9]\d* were submitted again")
+
+    def test_log_capture_has_lines_of_host_and_device(self):
+        text = self.example("qaic_log_capture")
+        self.assertEqual(re.findall(SEEN, text), RIGHT)
+        count = int(re.search(r"(?m)^(\d+) lines$", text).group(1))
+        self.assertGreater(count, 4)  # The host's four, and the device's.
+
+    def test_mistakes_are_one_line_with_the_next_step(self):
+        self.check_refused([PROGRAMS / "qaic_steps", self.folder / "missing", PAGE], "missing")
+        self.check_refused([PROGRAMS / "qaic_steps", self.container, self.folder / "missing.png"], "missing.png")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=["qaic_examples_test.py"])
