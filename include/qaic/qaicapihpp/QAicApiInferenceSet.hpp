@@ -88,7 +88,7 @@ class InferenceSet : public Logger {
     return Factory(context, qpc, device, setSize, numActivations, NoVectors{}, properties,
                    static_cast<bool>(enableProfiling));
   }
-  /// As shutdown(). Calls that wait must have returned before the last pointer to the set goes.
+  /// As shutdown(): calls that wait return QS_ERROR. No call may begin after this.
   ~InferenceSet() override { static_cast<void>(library().qaicReleaseInferenceSet(set_)); }
 
   /// Takes an available handle, waiting for one. QS_ERROR (the set was shut down), QS_AGAIN (the
@@ -259,7 +259,8 @@ class InferenceSet : public Logger {
   QStatus available(shInferenceHandle& handle, uint64_t timeoutUs) {
     uint32_t index = kNone;
     const QStatus status = library().qaicInferenceSetGetAvailable(set_, timeoutUs, &index);
-    handle = status == QS_SUCCESS && index < handles_.size() ? handles_[index] : nullptr;
+    // After a failure the set may have gone.
+    handle = status == QS_SUCCESS && index != kNone ? handles_[index] : nullptr;
     return status;
   }
   QStatus completed(shInferenceHandle& handle, uint64_t timeoutUs) {
@@ -272,9 +273,9 @@ class InferenceSet : public Logger {
     const QStatus status = library().qaicInferenceSetGetCompletedId(set_, id, timeoutUs, &index);
     return taken(handle, index, status);
   }
-  /// `index` is kNone where no inference ended with `status`.
+  /// `index` is kNone where no inference ended with `status`; then the set may have gone.
   QStatus taken(shInferenceHandle& handle, uint32_t index, QStatus status) {
-    if (index >= handles_.size()) {
+    if (index == kNone) {
       handle = nullptr;
       return status;
     }
