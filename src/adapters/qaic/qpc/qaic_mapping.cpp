@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 #include "adapters/qaic/qpc/qaic_io_descriptor.h"
 #include "corelane/program/program_file.h"
@@ -35,6 +36,19 @@ std::optional<QAicBufferDataTypeEnum> type_of(DType dtype) {
   }
 }
 
+/// Whether the bytes are UTF-8 by their leading bits; a descriptor holds no other texts.
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i++]);
+    std::size_t more = 0;
+    if (lead >= 0xf8 || (lead >= 0x80 && lead < 0xc2)) return false;
+    if (lead >= 0xc2) more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+    for (; more > 0; --more, ++i)
+      if (i == text.size() || (static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80U) return false;
+  }
+  return true;
+}
+
 /// An input or output before its shapes are known.
 Result<IoMapping> begin_mapping(const IoEntry& entry, QAicBufferIoTypeEnum direction) {
   IoMapping mapping;
@@ -42,6 +56,13 @@ Result<IoMapping> begin_mapping(const IoEntry& entry, QAicBufferIoTypeEnum direc
   mapping.direction = direction;
   mapping.dtype = entry.desc.dtype;
   mapping.partial = entry.partial_allowed;
+  if (!is_utf8(mapping.name) || mapping.name.find('\0') != mapping.name.npos) {
+    return error(
+        Code::kUnsupportedModel,
+        "the name of an input or output, of {} bytes, is not a text of UTF-8; rename it in "
+        "the model",
+        mapping.name.size());
+  }
   const auto type = type_of(entry.desc.dtype);
   if (!type) {
     return error(

@@ -138,7 +138,7 @@ Result<std::shared_ptr<QpcObject>> QpcObject::of_file(std::shared_ptr<const Prog
     state->program_infos.push_back(program_info(*file, i, state->programs[i], state->views[i]));
   }
   for (const SegmentInfo& segment : file->segments()) {
-    if (segment.kind != SegmentKind::kConstants) continue;
+    if (segment.kind != SegmentKind::kConstants || segment.size == 0) continue;
     QAicQpcConstantsInfo& constants = state->constants.emplace_back();
     copy_name("constants", constants.name);
     constants.constantsIndex = static_cast<std::uint32_t>(state->constants.size() - 1);
