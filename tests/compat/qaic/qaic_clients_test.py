@@ -98,7 +98,7 @@ class Clients(unittest.TestCase):
         cls.pair = Container(cls.folder / "pair", pair_model(), lambda n: {"a": real(2, 3), "b": real(2, 3)})
         cls.shapes = Container(cls.folder / "shapes", shapes_model(),
                                lambda n: {"x": real(1, (4, 8)[n % 2]), "rest": None},
-                               "--shape-set", "x=1,4;rest=1,4", "--shape-set", "x=1,8;rest=1,8", "--partial", "rest")
+                               "--shape-set", "1,4;1,4", "--shape-set", "1,8;1,8", "--partial", "rest")
 
     def client(self, name, *arguments, **environment):
         done = run([CLIENTS / f"qaic_client_{name}", *arguments], **environment)

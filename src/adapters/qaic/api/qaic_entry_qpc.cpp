@@ -2,6 +2,7 @@
 #include "adapters/qaic/api/qaic_edge.h"
 #include "adapters/qaic/api/qaic_handle.h"
 #include "adapters/qaic/qpc/qaic_qpc.h"
+#include "corelane/program/program_file.h"
 #include "qaic_ours.h"
 
 namespace corelane::qaic {
@@ -64,6 +65,16 @@ extern "C" QStatus qaicQpcGetBufferShapes(QAicQpcObj* qpc, uint32_t programIndex
     const auto lists = object.shapes(programIndex);
     *numBuffers = static_cast<uint32_t>(lists.size());
     *shapes = lists.data();
+    return {};
+  });
+}
+
+extern "C" QStatus qaicQpcGetBytes(QAicQpcObj* qpc, QData* bytes) {
+  return on<QpcObject>(__func__, qpc, [&](const QpcObject& object) -> Outcome {
+    if (bytes == nullptr) return outcome(QS_INVAL, "bytes is null");
+    const corelane::ByteSpan all = object.file()->bytes();
+    // As of the descriptor: they can be written to, which is the client's own harm.
+    *bytes = {all.size(), const_cast<uint8_t*>(reinterpret_cast<const uint8_t*>(all.data()))};
     return {};
   });
 }
