@@ -1,6 +1,6 @@
 """Programs of the object runtime's clients give ONNX Runtime's results.
 
-python qaic_clients_test.py CORELANE LIBRARY CLIENTS
+python qaic_clients_test.py CORELANE LIBRARY CLIENTS CLANG++ INCLUDES...
 
 Models are made here and compiled with `corelane compile --target aic100`; each client runs its inferences on
 files with inputs and writes its outputs, which are compared.
@@ -18,6 +18,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper
 
 CORELANE, LIBRARY, CLIENTS = (pathlib.Path(word) for word in sys.argv[1:4])
+CLANGXX, INCLUDES = sys.argv[4], [f"-I{folder}" for folder in sys.argv[5:]]
 INFERENCES = 4
 
 
@@ -101,7 +102,8 @@ class Clients(unittest.TestCase):
                                "--shape-set", "1,4;1,4", "--shape-set", "1,8;1,8", "--partial", "rest")
 
     def client(self, name, *arguments, **environment):
-        done = run([CLIENTS / f"qaic_client_{name}", *arguments], **environment)
+        program = name if isinstance(name, pathlib.Path) else CLIENTS / f"qaic_client_{name}"
+        done = run([program, *arguments], **environment)
         self.assertEqual(0, done.returncode, f"{name}: {done.stdout}{done.stderr}")
         return done.stdout
 
@@ -123,6 +125,31 @@ class Clients(unittest.TestCase):
 
     def test_one_thread_submits_and_another_collects_by_id(self):
         self.check("two_threads", self.pair)
+
+    def test_many_threads_lose_nothing_and_mix_nothing_up(self):
+        self.client("many_threads", self.pair.folder, QAIC_LIB=str(LIBRARY))
+
+    def test_misuse_is_a_code_or_an_exception_with_its_reason(self):
+        self.client("misuse", self.pair.folder, QAIC_LIB=str(LIBRARY))
+
+    @unittest.skipIf(CLANGXX.endswith("NOTFOUND"), "clang is not installed")
+    def test_client_of_another_compiler(self):
+        source = pathlib.Path(__file__).parent / "clients/blocking_loop.cpp"
+        made = self.folder / "qaic_client_clang"
+        # Of another standard library, too, where it is installed.
+        for library in (["-stdlib=libc++"], []):
+            done = run([CLANGXX, "-std=c++20", *library, *INCLUDES, source, "-o", made, "-lpthread", "-ldl"])
+            if done.returncode == 0:
+                break
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.check(made, self.pair)
+
+    def test_descriptor_by_the_schema(self):
+        said = self.client("descriptor", self.pair.folder, QAIC_LIB=str(LIBRARY))
+        self.assertEqual(["0 a in float [2,3] 24", "1 b in float [2,3] 24", "2 sum out float [2,3] 24",
+                          "3 layer/scores out float [2,3] 24"], said.splitlines())
+        said = self.client("descriptor", self.shapes.folder, QAIC_LIB=str(LIBRARY))
+        self.assertEqual(["1 4 1 4 1 4", "1 8 1 8 1 8"], [row.strip() for row in said.splitlines()[3:]])
 
     def test_kept_handles_are_submitted_again(self):
         self.check("kept_handles", self.pair)

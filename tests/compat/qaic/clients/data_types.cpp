@@ -43,6 +43,16 @@ int main(int, char** argv) {
   client::need(file.size() == file.getBuffer().size && file.data() != nullptr, "the file's bytes");
   const auto qpc = qaic::rt::Qpc::Factory(file.data(), file.size());
   client::need(qpc->buffer() == file.data() && qpc->size() == file.size(), "the caller's bytes");
+  // A copy outlives the bytes that it was made of.
+  auto bytes = std::make_unique<std::vector<uint8_t>>(file.data(), file.data() + file.size());
+  const auto copy = qaic::rt::Qpc::Factory(bytes->data(), bytes->size(), true);
+  bytes = nullptr;
+  client::need(copy->size() == file.size() &&
+                   std::equal(file.data(), file.data() + file.size(), copy->buffer()),
+               "the copy's bytes");
+  const auto opened = qaic::rt::Qpc::Factory(argv[1]);
+  client::need(std::equal(file.data(), file.data() + file.size(), opened->buffer()),
+               "the bytes of a file");
   const qaic::rt::shQpcInfo info = qpc->getInfo();
   for (const auto& program : info->program)
     std::cout << "program " << program.programIndex << " batch " << program.batchSize << " inputs "
