@@ -4,13 +4,14 @@
 #include <future>
 
 #include "device/registry/testing/listed_faults.h"
+#include "device/registry/testing/watched_clock.h"
 #include "lanes/testing/lane_engine_fake.h"
-#include "lanes/testing/watched_clock.h"
 
 namespace corelane::lanes {
 namespace {
 
 using device::Fault;
+using device::WatchedClock;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 

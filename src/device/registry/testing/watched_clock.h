@@ -8,7 +8,7 @@
 
 #include "corelane/base/clock.h"
 
-namespace corelane::lanes {
+namespace corelane::device {
 
 /// A VirtualClock that knows how many threads wait on it with a time limit.
 class WatchedClock final : public Clock {
@@ -42,4 +42,4 @@ class WatchedClock final : public Clock {
   std::atomic<int> waiting_{0};
 };
 
-}  // namespace corelane::lanes
+}  // namespace corelane::device

@@ -1,0 +1,241 @@
+// Queues and events by the C functions: order, room, callbacks.
+#include <array>
+#include <atomic>
+#include <future>
+#include <stdexcept>
+
+#include "adapters/qaic/testing/qaic_bench.h"
+
+namespace corelane::qaic::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// N execution objects of one program.
+template <std::size_t N>
+struct Many : Bench {
+  explicit Many(const std::string& on, std::uint32_t timeout_ms = 0, std::uint32_t retries = 5)
+      : Bench(on), net(program(timeout_ms, retries)) {
+    for (std::size_t i = 0; i < N; ++i) {
+      objects[i] = exec(net);
+      EXPECT_EQ(tensors[i].give(objects[i]), QS_SUCCESS) << text();
+    }
+  }
+  ~Many() {
+    for (QAicExecObj* one : objects) static_cast<void>(qaicReleaseExecObj(one));
+    static_cast<void>(qaicReleaseProgram(net));
+    clock->run_all();
+  }
+  QStatus outcome(std::size_t i) const { return qaicExecObjWaitForCompletion(objects[i], 0); }
+  std::array<Tensors, N> tensors;
+  QAicProgram* net;
+  std::array<QAicExecObj*, N> objects{};
+};
+
+TEST(QaicQueue, PropertiesAreChecked) {
+  const Bench bench;
+  QAicQueue* queue = nullptr;
+  const auto create = [&](std::uint32_t bits, std::uint32_t threads, QID device = 0) {
+    QAicQueueProperties properties;
+    properties.properties = bits;
+    properties.numThreadsPerQueue = threads;
+    return qaicCreateQueue(bench.context, &queue, &properties, device);
+  };
+  EXPECT_EQ(create(2, 4), QS_INVAL);
+  EXPECT_EQ(create(1, 0), QS_INVAL);
+  EXPECT_EQ(create(1, 1025), QS_INVAL);
+  EXPECT_EQ(create(1, 4, 3), QS_NODEV);
+  EXPECT_EQ(bench.errors(), std::vector<int>(4, QAIC_ERROR_QUEUE_CREATION));
+  EXPECT_EQ(create(0, 1024), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+  EXPECT_EQ(qaicCreateQueue(bench.context, &queue, nullptr, 0), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+/// A program of 4 cores could run as many; the queue lets one run.
+TEST(QaicQueue, ASingleThreadedOneRunsOneAtATimeInOrder) {
+  const Many<3> many("null:generic:4?a=1ms&b=0ns");
+  QAicProgram* others[2] = {many.program(), many.program()};
+  QAicExecObj* objects[3] = {many.objects[0], many.exec(others[0]), many.exec(others[1])};
+  QAicQueue* queue = many.queue(QAIC_QUEUE_PROPERTIES_ENABLE_SINGLE_THREADED_QUEUES);
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(many.tensors[i].give(objects[i]), QS_SUCCESS);
+    ASSERT_EQ(qaicEnqueueExecObj(queue, objects[i], nullptr), QS_SUCCESS) << text();
+  }
+  for (std::size_t ended = 1; ended <= 3; ++ended) {
+    many.advance(milliseconds(1) - nanoseconds(1));
+    EXPECT_EQ(many.tensors[ended - 1].give(objects[ended - 1]), QS_BUSY) << ended;
+    many.advance(nanoseconds(1));
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_EQ(many.tensors[i].give(objects[i]), i < ended ? QS_SUCCESS : QS_BUSY) << ended;
+  }
+  for (QAicExecObj* one : {objects[1], objects[2]}) EXPECT_EQ(qaicReleaseExecObj(one), QS_SUCCESS);
+  for (QAicProgram* one : others) EXPECT_EQ(qaicReleaseProgram(one), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+TEST(QaicQueue, AFailureInASingleThreadedOneIsNotThatOfTheNext) {
+  const Many<3> many("null:generic:1?a=1ms&fail=2");
+  QAicQueue* queue = many.queue(QAIC_QUEUE_PROPERTIES_ENABLE_SINGLE_THREADED_QUEUES);
+  for (QAicExecObj* one : many.objects)
+    ASSERT_EQ(qaicEnqueueExecObj(queue, one, nullptr), QS_SUCCESS);
+  many.advance(milliseconds(3));
+  EXPECT_EQ(many.outcome(0), QS_SUCCESS);
+  EXPECT_EQ(many.outcome(1), QS_ERROR);
+  EXPECT_EQ(many.outcome(2), QS_SUCCESS);
+  EXPECT_THAT(many.errors(), ElementsAre(QIAC_ERROR_EXECOBJ_RUNTIME));
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+TEST(QaicQueue, OneOfAnotherDeviceIsRefused) {
+  const Bench first;
+  QAicProgram* net = first.program();
+  QAicExecObj* exec = first.exec(net);
+  const Tensors tensors;
+  ASSERT_EQ(tensors.give(exec), QS_SUCCESS);
+  {
+    const Bench second;
+    QAicQueue* queue = second.queue();
+    EXPECT_EQ(qaicEnqueueExecObj(queue, exec, nullptr), QS_INVAL);
+    EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+  }
+  EXPECT_EQ(qaicReleaseExecObj(exec), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseProgram(net), QS_SUCCESS);
+}
+
+// --- A device that takes one waiting job.
+
+TEST(QaicQueue, AFullDeviceIsWaitedForAsLongAsTheTriesTake) {
+  const Many<3> many("null:generic:1?a=10s&depth=1");
+  QAicQueue* queue = many.queue();
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], nullptr), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[1], nullptr), QS_SUCCESS);
+  auto third = std::async(std::launch::async,
+                          [&] { return qaicEnqueueExecObj(queue, many.objects[2], nullptr); });
+  many.clock->await(1);
+  many.advance(milliseconds(6375) - nanoseconds(1));
+  many.clock->await(1);
+  many.advance(nanoseconds(1));
+  EXPECT_EQ(third.get(), QS_BUSY);
+  EXPECT_THAT(many.errors(), ElementsAre(QAIC_ERROR_QUEUE_RUNTIME));
+  EXPECT_EQ(many.tensors[2].give(many.objects[2]), QS_SUCCESS) << "nothing of it was enqueued";
+  many.advance(milliseconds(20000));
+  EXPECT_EQ(many.outcome(0), QS_SUCCESS);
+  EXPECT_EQ(many.outcome(1), QS_SUCCESS);
+  EXPECT_EQ(many.outcome(2), QS_INVAL);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+TEST(QaicQueue, AFullDeviceTakesMoreOnceOneHasStarted) {
+  const Many<3> many("null:generic:1?a=1s&depth=1");
+  QAicQueue* queue = many.queue();
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], nullptr), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[1], nullptr), QS_SUCCESS);
+  auto third = std::async(std::launch::async,
+                          [&] { return qaicEnqueueExecObj(queue, many.objects[2], nullptr); });
+  many.clock->await(1);
+  many.advance(milliseconds(1000));
+  EXPECT_EQ(third.get(), QS_SUCCESS);
+  many.advance(milliseconds(2000));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(many.outcome(i), QS_SUCCESS);
+  EXPECT_THAT(many.errors(), IsEmpty());
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+// --- Events.
+
+struct Heard {
+  std::atomic<int> calls{0};
+  QAicEvent* event = nullptr;
+  std::function<void()> then;
+  static void call(QAicEvent* event, QAicEventCompletionType type, void* self) {
+    auto& heard = *static_cast<Heard*>(self);
+    EXPECT_EQ(type, QAIC_EVENT_DEVICE_COMPLETE);
+    heard.event = event;
+    ++heard.calls;
+    if (heard.then) heard.then();
+  }
+};
+
+TEST(QaicEvent, IsSignalledByEachInferenceInARow) {
+  const Many<2> many("null:generic:2?a=1ms&fail=3");
+  QAicQueue* queue = many.queue();
+  QAicEvent* event = many.event();
+  Heard heard;
+  EXPECT_EQ(qaicEventRemoveCallback(event, &Heard::call), QS_INVAL) << "before the first add";
+  ASSERT_EQ(qaicEventAddCallback(event, &Heard::call, &heard), QS_SUCCESS);
+  EXPECT_EQ(qaicWaitforEvent(event), QS_INVAL) << "nothing would signal it";
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], event), QS_SUCCESS);
+    EXPECT_EQ(qaicEventClear(event), QS_BUSY);
+    many.advance(milliseconds(1));
+    EXPECT_EQ(qaicWaitforEvent(event), i == 2 ? QS_ERROR : QS_SUCCESS);
+    EXPECT_EQ(qaicWaitforEvent(event), i == 2 ? QS_ERROR : QS_SUCCESS) << "it stays signalled";
+    EXPECT_EQ(heard.calls, i + 1);
+    EXPECT_EQ(heard.event, event);
+    if (i == 0) EXPECT_EQ(qaicEventClear(event), QS_SUCCESS);
+    if (i == 0) EXPECT_EQ(qaicWaitforEvent(event), QS_INVAL);
+  }
+  // Two at once: it is signalled when both have ended.
+  for (QAicExecObj* one : many.objects)
+    ASSERT_EQ(qaicEnqueueExecObj(queue, one, event), QS_SUCCESS);
+  auto waits = std::async(std::launch::async, [&] { return qaicWaitforEvent(event); });
+  many.advance(milliseconds(2));
+  EXPECT_EQ(waits.get(), QS_SUCCESS);
+  EXPECT_EQ(heard.calls, 5);
+  ASSERT_EQ(qaicEventRemoveCallback(event, &Heard::call), QS_SUCCESS);
+  EXPECT_EQ(qaicEventRemoveCallback(event, &Heard::call), QS_INVAL);
+  EXPECT_EQ(qaicReleaseEvent(event), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+TEST(QaicEvent, ACallbackMayCallAnyFunction) {
+  const Many<1> many("null:generic:2?a=1ms");
+  QAicQueue* queue = many.queue();
+  QAicEvent* event = many.event();
+  Heard heard;
+  heard.then = [&] {
+    EXPECT_EQ(many.outcome(0), QS_SUCCESS);
+    EXPECT_EQ(many.tensors[0].give(many.objects[0]), QS_SUCCESS);
+    if (heard.calls < 4) EXPECT_EQ(qaicEnqueueExecObj(queue, many.objects[0], event), QS_SUCCESS);
+    if (heard.calls == 4) {
+      EXPECT_EQ(qaicEventRemoveCallback(event, &Heard::call), QS_SUCCESS);
+      EXPECT_EQ(qaicReleaseEvent(event), QS_SUCCESS);
+    }
+  };
+  ASSERT_EQ(qaicEventAddCallback(event, &Heard::call, &heard), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], event), QS_SUCCESS);
+  many.advance(milliseconds(10));
+  EXPECT_EQ(heard.calls, 4);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+TEST(QaicEvent, WhatACallbackThrowsIsReportedOnce) {
+  const Many<1> many("null:generic:2?a=1ms");
+  QAicQueue* queue = many.queue();
+  QAicEvent* event = many.event();
+  Heard heard;
+  heard.then = [] { throw std::runtime_error("thrown by a test"); };
+  ASSERT_EQ(qaicEventAddCallback(event, &Heard::call, &heard), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], event), QS_SUCCESS);
+  many.advance(milliseconds(1));
+  EXPECT_EQ(qaicWaitforEvent(event), QS_SUCCESS);
+  EXPECT_THAT(many.errors(), ElementsAre(QIAC_ERROR_EVENT_RUNTIME));
+  EXPECT_EQ(qaicReleaseEvent(event), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+TEST(QaicEvent, OtherTypesAreRefused) {
+  const Bench bench;
+  QAicEvent* event = nullptr;
+  EXPECT_EQ(qaicCreateEvent(bench.context, &event, static_cast<QAicEventCompletionType>(1)),
+            QS_INVAL);
+  EXPECT_EQ(event, nullptr);
+  EXPECT_THAT(bench.errors(), ElementsAre(QIAC_ERROR_EVENT_CREATION));
+}
+
+}  // namespace
+}  // namespace corelane::qaic::test
