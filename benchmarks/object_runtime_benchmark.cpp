@@ -1,0 +1,285 @@
+// The cost of the object runtime's classes over the runtime's own set: ReLU, which runs without the
+// engine; a job of 2 ms; buffers of eight tensors; a scripted device of 1 ms jobs, against the ideal
+// rate; and a million inferences, after which memory and descriptors must be what they were.
+#include <QAicApi.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "corelane/runtime/inference_set.h"
+#include "corelane/runtime/program.h"
+#include "harness.h"
+#include "tiny_model.h"
+
+namespace corelane::bench {
+namespace {
+
+constexpr std::uint64_t kN = 16;
+// Numbers of CORELANE_QAIC_DEVICES.
+constexpr const char* kDevices = "virtual:aic100;null:generic:4?a=1ms;null:generic:4?threads=1";
+constexpr QID kVirtual = 0, kOneMs = 1, kAtOnce = 2;
+
+void done(QStatus status, const char* what) {
+  if (status != QS_SUCCESS) fail(fmt::format("{} gave {}", what, static_cast<int>(status)));
+}
+
+/// y_i = Relu(x_i) for each of `count` pairs.
+std::string pairs_model(std::uint64_t count, std::uint64_t n) {
+  using namespace wire;
+  std::string graph;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto k = std::to_string(i);
+    graph += bytes(1, bytes(1, "x" + k) + bytes(2, "y" + k) + bytes(3, "n" + k) + bytes(4, "Relu"));
+  }
+  graph += bytes(2, "pairs");
+  for (std::uint64_t i = 0; i < count; ++i) graph += bytes(11, value("x" + std::to_string(i), n));
+  for (std::uint64_t i = 0; i < count; ++i) graph += bytes(12, value("y" + std::to_string(i), n));
+  return number(1, 8) + bytes(7, graph) + bytes(8, number(2, 13));
+}
+
+qaic::rt::shQpc container_of(const std::string& onnx) {
+  const ByteVector file = take(compile_bytes(as_byte_span(onnx)));
+  return qaic::rt::Qpc::Factory(reinterpret_cast<const std::uint8_t*>(file.data()), file.size(),
+                                true);
+}
+
+/// A set whose handles have their buffers set.
+struct TheirSet {
+  qaic::rt::shInferenceSet set;
+  std::vector<std::vector<float>> memory;
+
+  TheirSet(const std::string& onnx, QID device, std::uint32_t size, std::uint32_t activations = 1) {
+    static const auto context = qaic::rt::Context::Factory(nullptr, {kVirtual, kOneMs, kAtOnce});
+    const auto qpc = container_of(onnx);
+    set = qaic::rt::InferenceSet::Factory(context, qpc, device, size, activations);
+    std::vector<qaic::rt::shInferenceHandle> held(std::size_t{size} * activations);
+    for (auto& handle : held) {
+      done(set->getAvailable(handle), "getAvailable");
+      std::vector<QBuffer> buffers;
+      for (const auto& mapping : qpc->getBufferMappings()) {
+        memory.emplace_back(mapping.size / sizeof(float), -1.0F);
+        buffers.push_back({mapping.size, reinterpret_cast<std::uint8_t*>(memory.back().data())});
+      }
+      done(handle->setBuffers(buffers), "setBuffers");
+    }
+    for (auto& handle : held) done(set->putCompleted(handle), "putCompleted");
+  }
+
+  void submit(std::uint32_t id) {
+    qaic::rt::shInferenceHandle handle;
+    done(set->getAvailable(handle), "getAvailable");
+    done(set->submit(handle, id), "submit");
+  }
+  void submit_and_collect() {
+    submit(7);
+    qaic::rt::shInferenceHandle completed;
+    done(set->getCompletedId(completed, 7), "getCompletedId");
+    done(set->putCompleted(std::move(completed)), "putCompleted");
+  }
+  void collect_one() {
+    qaic::rt::shInferenceHandle completed;
+    done(set->getCompleted(completed), "getCompleted");
+    done(set->putCompleted(completed), "putCompleted");
+  }
+  double keep_in_flight(Duration block, std::uint32_t depth) {
+    for (std::uint32_t i = 0; i < depth; ++i) submit(i);
+    const double calls = run_for(block, 4, [&] {
+      collect_one();
+      submit(0);
+    });
+    for (std::uint32_t i = 0; i < depth; ++i) collect_one();
+    return calls + depth;
+  }
+};
+
+/// The runtime's own set with the same calls.
+struct OwnSet {
+  InferenceSet set;
+  std::vector<std::vector<float>> memory;
+
+  OwnSet(const std::string& onnx, std::size_t size) {
+    LoadOptions load;
+    load.device = "virtual:aic100";
+    load.cache = false;
+    const auto program = take(Program::load(as_byte_span(onnx), load));
+    SetOptions options;
+    options.size = size;
+    options.activate.emplace();
+    options.attempt_time = std::chrono::seconds(5);
+    options.retries = 5;
+    set = take(InferenceSet::create(program, options));
+    std::vector<SetHandle> held(size);
+    for (SetHandle& handle : held) {
+      handle = take(set.acquire());
+      Context context = handle.context();
+      const Shape shape = context.inputs().front().shape;
+      const std::size_t n = static_cast<std::size_t>(shape[0]);
+      memory.emplace_back(n, -1.0F);
+      check(context.bind_input(
+          0, {memory.back().data(), n * sizeof(float), DType::kF32, shape, {}, {}}));
+      memory.emplace_back(n, -1.0F);
+      check(context.bind_output(
+          0, {memory.back().data(), n * sizeof(float), DType::kF32, shape, {}, {}}));
+    }
+    for (const SetHandle& handle : held) check(set.release(handle));
+  }
+
+  void submit_and_collect() {
+    check(set.submit(take(set.acquire()), 7));
+    const SetHandle collected = take(set.collect_id(7));
+    check(collected.status());
+    check(set.release(collected));
+  }
+};
+
+/// Seconds per call of: their set, the runtime's, a second one of the runtime's.
+Times against_own(const std::string& onnx, const Settings& settings, std::uint64_t stride) {
+  TheirSet theirs(onnx, kVirtual, 8);
+  OwnSet own(onnx, 8), again(onnx, 8);
+  theirs.submit_and_collect();
+  own.submit_and_collect();
+  if (theirs.memory[1] != own.memory[1]) fail("answers differ");
+  return measure(
+      {{"classes", [&](Duration block) { return run_for(block, stride, [&] { theirs.submit_and_collect(); }); }},
+       {"set", [&](Duration block) { return run_for(block, stride, [&] { own.submit_and_collect(); }); }},
+       {"set'", [&](Duration block) { return run_for(block, stride, [&] { again.submit_and_collect(); }); }}},
+      settings);
+}
+
+/// What the classes add to the runtime's set, in microseconds: medians of the rounds' differences.
+void small_job(const Settings& settings, Json& report) {
+  const Times times = against_own(unary_model("Relu", kN), settings, 16);
+  const auto difference = [&](std::size_t i) {
+    std::vector<double> each;
+    for (std::size_t round = 0; round < times[i].size(); ++round)
+      each.push_back((times[i][round] - times[1][round]) * 1e6);
+    return median_of(each);
+  };
+  const char* word = difference(0) <= 1.0 ? "met" : "missed";
+  fmt::print(stderr, "{:<60} {:.2f} us (A/A {:.2f})  <= 1.0: {}\n",
+             "ReLU: submit + getCompletedId + putCompleted less the set", difference(0),
+             difference(2), word);
+  report["differences"].push_back(
+      {{"name", "ReLU: submit + getCompletedId + putCompleted less the set, us"},
+       {"difference_us", difference(0)},
+       {"control_us", difference(2)},
+       {"classes_us", median_of(times[0]) * 1e6},
+       {"set_us", median_of(times[1]) * 1e6},
+       {"target_us", 1.0},
+       {"verdict", word}});
+}
+
+/// An Erf that takes at least 2 ms.
+std::uint64_t elements_of_2ms() {
+  constexpr std::uint64_t kFirst = 262144;
+  OwnSet probe(unary_model("Erf", kFirst), 1);
+  std::vector<double> seconds;
+  for (int i = 0; i < 31; ++i) {
+    const TimePoint begin = real_clock()->now();
+    probe.submit_and_collect();
+    seconds.push_back(std::chrono::duration<double>(real_clock()->now() - begin).count());
+  }
+  return static_cast<std::uint64_t>(static_cast<double>(kFirst) * 2.2e-3 / median_of(seconds));
+}
+
+void long_job(Settings settings, Json& list) {
+  settings.block = std::chrono::milliseconds(20);
+  const Times times = against_own(unary_model("Erf", elements_of_2ms()), settings, 1);
+  list.push_back(report_ratio(
+      fmt::format("a job of {:.1f} ms: classes / set", median_of(times[1]) * 1e3),
+      ratio_of(times[0], times[1]), ratio_of(times[2], times[1]), 1.02, true));
+}
+
+void eight_buffers(const Settings& settings, Json& report) {
+  TheirSet theirs(pairs_model(4, kN), kVirtual, 1);
+  qaic::rt::shInferenceHandle handle;
+  done(theirs.set->getAvailable(handle), "getAvailable");
+  const std::vector<QBuffer> buffers = handle->getBuffers();
+  const Times times = measure({{"setBuffers",
+                                [&](Duration block) {
+                                  return run_for(block, 64, [&] {
+                                    done(handle->setBuffers(buffers), "setBuffers");
+                                  });
+                                }}},
+                              settings);
+  const double us = median_of(times[0]) * 1e6;
+  const char* word = us <= 2 ? "met" : "missed";
+  fmt::print(stderr, "{:<60} {:.2f} us  <= 2: {}\n", "setBuffers of 8 tensors", us, word);
+  report["differences"].push_back(
+      {{"name", "setBuffers of 8 tensors, us"}, {"us", us}, {"target_us", 2}, {"verdict", word}});
+}
+
+void against_ideal(const Settings& settings, Json& report) {
+  constexpr auto kBlock = std::chrono::milliseconds(40);
+  for (std::uint32_t size = 1; size <= 10; ++size) {
+    TheirSet set(unary_model("Relu", kN), kOneMs, size, 4);
+    std::vector<double> shares;
+    for (int round = 0; round < settings.rounds / 4 + 3; ++round) {
+      const TimePoint begin = real_clock()->now();
+      const double calls = set.keep_in_flight(kBlock, 4 * size);
+      const std::chrono::duration<double> spent = real_clock()->now() - begin;
+      shares.push_back(calls / spent.count() / 4000);
+    }
+    const double share = median_of(shares);
+    const char* word = size < 2 ? "not asked" : share >= 0.95 ? "met" : "missed";
+    fmt::print(stderr, "four activations of 1 ms, set size {:>2}: {:.3f} of the ideal rate  {}\n",
+               size, share, word);
+    report["scaling"].push_back({{"size", size}, {"of_ideal", share}, {"verdict", word}});
+  }
+}
+
+std::size_t resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmRSS:") {
+      std::size_t kib = 0;
+      status >> kib;
+      return kib;
+    }
+  return 0;
+}
+
+std::size_t descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++count;
+  return count;
+}
+
+void a_million(Json& report) {
+  TheirSet set(unary_model("Relu", kN), kVirtual, 8);
+  const auto run = [&](int count) {
+    for (int i = 0; i < count; ++i) set.submit_and_collect();
+  };
+  run(50'000);
+  const std::size_t memory = resident_kib(), open = descriptors();
+  run(1'000'000);
+  const auto grown = static_cast<long>(resident_kib()) - static_cast<long>(memory);
+  const auto opened = static_cast<long>(descriptors()) - static_cast<long>(open);
+  // The allocator keeps some pages; a byte for each inference would be a megabyte.
+  const char* word = grown < 512 && opened == 0 ? "met" : "missed";
+  fmt::print(stderr, "1,000,000 inferences: {:+} KiB, {:+} descriptors  {}\n", grown, opened, word);
+  report["growth"] = {{"kib", grown}, {"descriptors", opened}, {"verdict", word}};
+}
+
+Json run(int argc, char** argv) {
+  Settings settings;
+  settings.rounds = std::stoi(argument(argc, argv, "--rounds", "41"));
+  Json report{{"benchmark", "object_runtime"}, {"environment", environment()}};
+  report["ratios"] = Json::array();
+  small_job(settings, report);
+  long_job(settings, report["ratios"]);
+  eight_buffers(settings, report);
+  against_ideal(settings, report);
+  a_million(report);
+  return report;
+}
+
+}  // namespace
+}  // namespace corelane::bench
+
+int main(int argc, char** argv) {
+  setenv("CORELANE_QAIC_DEVICES", corelane::bench::kDevices, 1);
+  return corelane::bench::run_program("object_runtime_benchmark", argc, argv, corelane::bench::run);
+}
