@@ -60,6 +60,9 @@ class CORELANE_API Activation {
   /// program's own wish, "any N" so many of them, the platform's choice all; others are refused
   /// with kInvalidArgument.
   Result<Context> new_context() const;
+  /// Gives the cores back before the last of the activation and its contexts goes: now, or once the
+  /// jobs that are on their way have ended. Contexts of it refuse further runs with kWrongState.
+  void release();
   /// A snapshot.
   ActivationFigures figures() const;
 

@@ -34,6 +34,10 @@ Result<Context> Activation::new_context() const {
   return context;
 }
 
+void Activation::release() {
+  if (state_ != nullptr) state_->release();
+}
+
 ActivationFigures Activation::figures() const {
   return state_ == nullptr ? ActivationFigures{} : state_->figures();
 }
@@ -149,6 +153,7 @@ Status ActivationState::admit(const std::shared_ptr<device::Executable>& executa
   {
     MutexLock lock(mutex_);
     while (changing_) changed_.wait(lock.native());
+    if (released_) return released();
     if (resides()) return {};
     change.emplace(*this);
     residence = residence_;
@@ -161,11 +166,39 @@ Status ActivationState::admit(const std::shared_ptr<device::Executable>& executa
     CORELANE_TRY(added);
   }
   const MutexLock lock(mutex_);
+  if (released_ && runs_ == 0) return released();
   // The one before goes after the lock, with `residence`.
   residence_.swap(residence);
   std::erase_if(admitted_, [](const auto& one) { return one.expired(); });
   admitted_.push_back(executable);
   return {};
+}
+
+Status ActivationState::released() const {
+  return error(Code::kWrongState,
+               "the activation of program '{}' was released; make another, and contexts of that",
+               program_->description.name);
+}
+
+Status ActivationState::begin_run() {
+  const MutexLock lock(mutex_);
+  if (released_) return released();
+  ++runs_;
+  return {};
+}
+
+/// The residence goes after the lock: the device has one of its own.
+void ActivationState::end_run() {
+  std::shared_ptr<device::Residence> residence;
+  const MutexLock lock(mutex_);
+  if (--runs_ == 0 && released_) residence.swap(residence_);
+}
+
+void ActivationState::release() {
+  std::shared_ptr<device::Residence> residence;
+  const MutexLock lock(mutex_);
+  released_ = true;
+  if (runs_ == 0) residence.swap(residence_);
 }
 
 ActivationFigures ActivationState::figures() const {
@@ -179,14 +212,18 @@ ActivationFigures ActivationState::figures() const {
 
 Result<ActivationRun> ActivationRun::begin(std::shared_ptr<ActivationState> activation,
                                            const device::CoreSet& asked, device::Submission& job) {
-  ActivationRun run;
   CORELANE_ASSIGN(job.cores, activation->cores_for(asked));
-  if (activation->turns_ != nullptr) {
-    // The macro is two statements.
-    CORELANE_ASSIGN(run.job_, activation->turns_->enter(activation->member_, job));
-  }
+  CORELANE_TRY(activation->begin_run());
+  ActivationRun run;
   run.activation_ = std::move(activation);
-  return run;
+  if (run.activation_->turns_ == nullptr) return run;
+  auto entered = run.activation_->turns_->enter(run.activation_->member_, job);
+  if (entered) {
+    run.job_ = *entered;
+    return run;
+  }
+  std::exchange(run.activation_, nullptr)->end_run();
+  return error(std::move(entered).error());
 }
 
 ActivationRun& ActivationRun::operator=(ActivationRun&& other) noexcept {
@@ -197,8 +234,9 @@ ActivationRun& ActivationRun::operator=(ActivationRun&& other) noexcept {
 
 void ActivationRun::end(const device::JobRecord& record) {
   const auto ended = std::exchange(activation_, nullptr);
-  if (ended != nullptr && ended->turns_ != nullptr)
-    ended->turns_->end(ended->member_, job_, record);
+  if (ended == nullptr) return;
+  if (ended->turns_ != nullptr) ended->turns_->end(ended->member_, job_, record);
+  ended->end_run();
 }
 
 /// The last reference to the activation may go in the thread that completes the job.

@@ -34,6 +34,8 @@ struct ActivationState {
   /// The executable resides on the cores from now on. After a loss of the device the residence is
   /// made anew.
   Status admit(const std::shared_ptr<device::Executable>& executable);
+  /// See Activation::release().
+  void release();
   ActivationFigures figures() const;
 
  private:
@@ -41,6 +43,9 @@ struct ActivationState {
   class Change;
   ActivationState() = default;
   Status hold(const ActivateOptions& options);
+  Status begin_run();
+  void end_run();
+  Status released() const;
 
   std::shared_ptr<ProgramState> program_;
   device::CoreSet cores_;    ///< A mask.
@@ -52,6 +57,8 @@ struct ActivationState {
   std::shared_ptr<device::Residence> residence_ CORELANE_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<device::Executable>> admitted_ CORELANE_GUARDED_BY(mutex_);
   bool changing_ CORELANE_GUARDED_BY(mutex_) = false;
+  bool released_ CORELANE_GUARDED_BY(mutex_) = false;
+  std::size_t runs_ CORELANE_GUARDED_BY(mutex_) = 0;  ///< ActivationRuns that have not ended.
   std::condition_variable changed_;  ///< `changing_` is false.
 };
 

@@ -143,6 +143,26 @@ TEST(Activation, TheLastReferenceGivesTheCoresBack) {
   EXPECT_EQ(held(), 0U);
 }
 
+TEST(Activation, ReleasedItGivesItsCoresBackOnceItsJobsHaveEnded) {
+  SetBench bench("null:generic:2?a=1ms");
+  Activation idle = activate(bench, {.cores = CoreSet::of({0})});
+  Activation busy = activate(bench, {.cores = CoreSet::of({1})});
+  Context left = idle.new_context().value();
+  Context working = busy.new_context().value();
+  auto inference = working.submit().value();
+  idle.release();
+  busy.release();
+  EXPECT_EQ(left.run().code(), Code::kWrongState);
+  EXPECT_THAT(left.submit().error().message(), HasSubstr("was released"));
+  const auto held = [&] { return bench.device->holdings().size(); };
+  EXPECT_EQ(held(), 1U) << "of the job that runs";
+  bench.clock->advance(milliseconds(1));
+  EXPECT_TRUE(inference.wait().ok());
+  EXPECT_EQ(held(), 0U);
+  EXPECT_EQ(working.run().code(), Code::kWrongState);
+  Activation().release();
+}
+
 TEST(Activation, ACallbackMayDropTheLastReference) {
   SetBench bench("null:generic:2?a=5ms");
   auto activation = std::make_shared<Activation>(activate(bench, {}));

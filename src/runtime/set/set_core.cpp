@@ -57,8 +57,7 @@ Result<std::shared_ptr<SetCore>> SetCore::create(const Program& program,
     return error(Code::kWrongState, "a set needs a program that is loaded; see Program::load");
   CORELANE_TRY(check_options(program, options));
   std::shared_ptr<SetCore> core(new SetCore(program, options));
-  // Contexts keep them.
-  std::vector<Activation> activations;
+  std::vector<Activation>& activations = core->activations_;
   for (std::size_t i = 0; options.activate && i < options.activations; ++i) {
     CORELANE_ASSIGN(Activation made, Activation::create(program, *options.activate));
     activations.push_back(std::move(made));
@@ -489,6 +488,8 @@ void SetCore::shutdown() {
   }
   for (Inference& one : attempts) one.cancel();
   for (const std::size_t index : parked) conclude(index, ended());
+  // Not left to the last reference: a thread of the device may have it for a while yet.
+  for (Activation& each : activations_) each.release();
 }
 
 Result<std::shared_ptr<device::Observation>> SetCore::observe(SetObserverOptions options) {

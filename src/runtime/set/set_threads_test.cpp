@@ -134,6 +134,19 @@ TEST(SetThreads, ASetMayGoWhileItsWorkRuns) {
   }
 }
 
+/// A thread of the device may still be on its way out of the last inference.
+TEST(SetThreads, ASetThatEndsGivesItsCoresBackAtOnce) {
+  SetBench bench("null:generic:2?threads=1", false);
+  for (int round = 0; round < 300; ++round) {
+    InferenceSet set = bench.set({.size = 4, .activations = 2, .activate = ActivateOptions{}});
+    for (std::uint64_t id = 0; id < 8; ++id)
+      ASSERT_TRUE(set.submit(set.acquire().value(), id).ok());
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(set.release(set.collect().value()).ok());
+    set = {};
+    ASSERT_TRUE(bench.device->holdings().empty()) << round;
+  }
+}
+
 TEST(SetThreads, AForkedChildIsRefused) {
   SetBench bench("null:rk3588?threads=1&a=1s", false);
   InferenceSet set = bench.set({.size = 2});
