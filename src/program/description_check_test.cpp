@@ -76,6 +76,7 @@ const std::vector<Lie>& lies() {
   using D = ProgramDescription;
   static const std::vector<Lie> all = {
       {"NoOutput", [](D& d) { d.outputs.clear(); }, "no output"},
+      {"PartialOutput", [](D& d) { d.outputs[0].partial_allowed = true; }, "partial"},
       {"ZeroBatch", [](D& d) { d.batch = 0; }, "batch"},
       {"ZeroCores", [](D& d) { d.cores = 0; }, "0 cores"},
       {"ManyCores", [](D& d) { d.cores = 65; }, "65 cores"},
