@@ -51,9 +51,9 @@ void end_all(Observations observations) {
     std::ranges::move(observations, std::back_inserter(ended().kept));
     return;
   }
-  // They go without the lock.
+  Observations others;  // They go without the lock.
   const MutexLock lock(ended().mutex);
-  ended().kept.swap(observations);
+  others.swap(ended().kept);
 }
 
 QAicContextID next_id() {

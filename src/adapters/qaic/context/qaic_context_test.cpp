@@ -153,6 +153,20 @@ TEST(QaicContext, NumbersAreUnique) {
   EXPECT_FALSE(ids.contains(0)) << "0 stands for no context";
 }
 
+TEST(QaicContext, TheEndOfAContextGivesItsDevicesBack) {
+  const Environment list("CORELANE_QAIC_DEVICES", "null:generic:1?name=given_back");
+  for (const QAicContextProperties_t properties :
+       {QAIC_CONTEXT_DEFAULT, QAIC_CONTEXT_COLLECT_DEVICE_LOGS}) {
+    std::weak_ptr<device::Device> device;
+    {
+      const OwnContext context({0}, properties);
+      device = open_device(0).value();
+      EXPECT_FALSE(device.expired());
+    }
+    EXPECT_TRUE(device.expired());
+  }
+}
+
 TEST(QaicContext, LinesBelowTheLevelNeverReachTheUser) {
   const OwnDevices devices({"null:generic:1"});
   for (const QAicContextProperties_t properties :
@@ -239,6 +253,26 @@ TEST(QaicContext, ALostDeviceIsReportedOnceWithTheNumber) {
   EXPECT_EQ(both.failed(), 2U);
   ASSERT_EQ(other.failed(), 1U);
   EXPECT_EQ(other.failures[0].context, second.id());
+}
+
+/// The open code's list of listeners breaks when one of them goes.
+TEST(QaicContext, TheEndOfOneLeavesTheOthersTheirHandlers) {
+  const OwnDevices devices({"null:generic:1"}, std::make_shared<device::ListedFaults>(
+                                                   std::vector{device::Fault::kLost}));
+  Heard heard[4];
+  std::vector<std::unique_ptr<OwnContext>> contexts;
+  for (Heard& one : heard)
+    contexts.push_back(std::make_unique<OwnContext>(std::vector<QID>{0}, 0U, nullptr, nullptr,
+                                                    Heard::error, &one));
+  contexts[0].reset();
+  contexts[2].reset();
+  Settled settled(devices);
+  run_job(*devices.devices[0]);
+  heard[1].await(1);
+  heard[3].await(1);
+  settled.wait();
+  EXPECT_EQ(heard[0].failed() + heard[2].failed(), 0U);
+  EXPECT_EQ(heard[1].failed() + heard[3].failed(), 2U);
 }
 
 TEST(QaicContext, AHandlerMayReleaseItsContextAndCallAnything) {
