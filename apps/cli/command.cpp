@@ -257,6 +257,7 @@ Json to_json(const IoEntry& e) {
     j["zero_points"] = e.quant.zero_points;
     j["axis"] = e.quant.axis;
   }
+  if (e.partial_allowed) j["partial_allowed"] = true;
   if (!e.mean.empty()) j["mean"] = e.mean;
   if (!e.std.empty()) j["std"] = e.std;
   return j;

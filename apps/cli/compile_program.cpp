@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/compile_target.h"
 #include "cli/options.h"
 #include "cli/quantize.h"
 #include "corelane/base/file.h"
@@ -17,7 +18,8 @@ namespace {
 struct Arguments {
   std::vector<std::string> models, parts;
   std::string output;
-  std::vector<std::string> shapes, dims, sets, mean, std, custom_operators, attach;
+  std::vector<std::string> shapes, dims, sets, mean, std, partial, custom_operators, attach;
+  std::string target;
   std::string layout;
   std::string io_dtype;
   std::string custom_string;
@@ -106,6 +108,7 @@ Result<CompileOptions> options_of(const Arguments& a) {
   CORELANE_TRY(parse_channels(a.mean, "--mean", o.import.mean));
   CORELANE_TRY(parse_channels(a.std, "--std", o.import.std));
   o.import.custom_operators = a.custom_operators;
+  o.import.partial_inputs = a.partial;
   if (!a.io_dtype.empty()) {
     const auto t = dtype_from_name(a.io_dtype);
     if (!t)
@@ -147,7 +150,7 @@ Result<ByteVector> compiled_parts(const Arguments& a, std::vector<PartSource> pa
   CompileOptions options;
   for (PartSource& part : parts) {
     Arguments own = a;
-    for (auto* items : {&own.shapes, &own.dims, &own.sets, &own.mean, &own.std})
+    for (auto* items : {&own.shapes, &own.dims, &own.sets, &own.mean, &own.std, &own.partial})
       keep_items_of(part.name, parts, *items);
     CORELANE_ASSIGN(options, options_of(own));
     part.import = options.import;
@@ -186,11 +189,19 @@ void print_findings(const ProgramDescription& description,
 /// Where the program is written; not onto one of its models.
 Result<std::filesystem::path> output_of(const Arguments& a) {
   CORELANE_ASSIGN(const auto parts, parts_of(a));
-  if (a.output.empty() && parts.size() > 1) {
+  if (a.output.empty() && a.target.empty() && parts.size() > 1) {
     return error(Code::kInvalidArgument, "{} models make one program file; name it with --output",
                  parts.size());
   }
   std::filesystem::path output = a.output;
+  if (!a.target.empty()) {
+    if (a.output.empty()) {
+      return error(Code::kInvalidArgument,
+                   "--target {} writes a file of a fixed name; name its folder with --output",
+                   a.target);
+    }
+    output = target_file(output);
+  }
   if (a.output.empty()) output = std::filesystem::path(parts[0].onnx).replace_extension(".rknn");
   for (const PartSource& part : parts) {
     // Also through links and by other spellings of the path.
@@ -267,14 +278,19 @@ Action add_compile(CLI::App& parent, Global& global) {
   });
   app->add_option("-o,--output", a->output,
                   "Program file (default for one model: its name with .rknn)");
+  app->add_option("--target", a->target,
+                  "Chip whose API looks for a program in a folder: --output names the folder")
+      ->check(CLI::IsMember(compile_targets()));
   app->footer(
-      "With several models --shape, --dim, --shape-set, --mean and --std are for each of them;\n"
+      "With several models --shape, --dim, --shape-set, --mean, --std and --partial are for each;\n"
       "'PART:' before a value makes it one of that part alone: --shape decoder:ids=1,1");
   add_list(*app, "--shape", a->shapes, "NAME=1,3,224,224 (repeatable)");
   add_list(*app, "--dim", a->dims,
            "NAME=NUMBER: fix an open dimension by its name, or INPUT[AXIS]=NUMBER (repeatable)");
   add_list(*app, "--shape-set", a->sets,
            "Allowed shapes of all inputs, '1,3,224,224;1,10' (repeatable: a closed list)");
+  add_list(*app, "--partial", a->partial,
+           "Input that clients may bring in part, or leave out (repeatable)");
   add_list(*app, "--mean", a->mean, "[NAME=]R,G,B subtracted from real pixels");
   add_list(*app, "--std", a->std, "[NAME=]R,G,B they are divided by");
   app->add_option("--layout", a->layout, "Layout rank-4 inputs are offered in: nhwc or nchw");

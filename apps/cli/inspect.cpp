@@ -28,6 +28,7 @@ std::string describe_io(const char* title, const std::vector<IoEntry>& entries) 
                         layout_name(e.preferred_layout));
     if (e.quant.kind != QuantKind::kNone)
       text += fmt::format("  offered as {} {}", dtype_name(e.quant_dtype), e.quant.to_string());
+    if (e.partial_allowed) text += "  partial allowed";
     if (!e.mean.empty()) text += fmt::format("  mean/std of {} channels", e.mean.size());
     text += "\n";
   }

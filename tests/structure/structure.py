@@ -313,8 +313,8 @@ def check_adapters(tree):
                     yield f"{path}: knows the adapter {name}; only its folder and CORELANE_ADAPTERS may"
 
 
-# Doors whose API speaks of chips, and the folder of what the drivers share.
-CHIP_HOMES = ("src/drivers/", "src/adapters/rknn/", "src/adapters/qaic/")
+# Doors whose API speaks of chips, the file that writes programs for them, and the folder of what the drivers share.
+CHIP_HOMES = ("src/drivers/", "src/adapters/rknn/", "src/adapters/qaic/", "apps/cli/compile_target.h")
 CHIP_ROWS = re.compile(r'\{"(\w+)",\s*\d+,\s*[\d\']+\}')
 FILE_ROWS = re.compile(r"\.files\s*=\s*\{(.*?)\};", re.S)
 
