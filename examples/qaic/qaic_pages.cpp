@@ -1,9 +1,11 @@
 #include "qaic_pages.h"
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 
 #include "page_orientation.h"
 #include "picture_file.h"
@@ -81,6 +83,28 @@ void Page::dump(const std::string& folder) const {
   if (folder.empty()) return;
   write(folder + "/" + std::to_string(turn_) + "-in.bin", input_);
   write(folder + "/" + std::to_string(turn_) + "-out.bin", output_);
+}
+
+bool infer(const qaic::rt::shInferenceSet& set, Page& page, std::size_t id) {
+  qaic::rt::shInferenceHandle handle;
+  need(set->getAvailable(handle), "getAvailable");
+  need(handle->setBuffers(page.buffers()), "setBuffers");
+  QStatus status = set->submit(handle, id);
+  // A failure gives the handle, too, and its reason.
+  if (status == QS_SUCCESS) status = set->getCompletedId(handle, id);
+  need(set->putCompleted(handle), "putCompleted");
+  if (status == QS_DEV_ERROR) return false;
+  need(status, "the inference");
+  return true;
+}
+
+void wait_until_ready(QID device) {
+  QDevInfo info{};
+  for (;;) {
+    need(qaic::rt::Util::getDeviceInfo(device, info), "getDeviceInfo");
+    if (info.devStatus == QDS_READY) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 }  // namespace qaic_example

@@ -47,4 +47,9 @@ class Page {
   std::vector<float> input_, output_;
 };
 
+/// One inference; false where the device was lost under it, or is away.
+bool infer(const qaic::rt::shInferenceSet& set, Page& page, std::size_t id);
+/// Returns when the device is there (again).
+void wait_until_ready(QID device);
+
 }  // namespace qaic_example

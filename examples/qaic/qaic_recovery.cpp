@@ -2,10 +2,8 @@
 /// what failed is submitted again when the device is back.
 ///
 ///   qaic_recovery folder_of_the_container page.png
-#include <chrono>
 #include <iostream>
 #include <mutex>
-#include <thread>
 
 #include "qaic_pages.h"
 
@@ -25,29 +23,6 @@ void print(const std::string& line) {
 void on_error(QAicContextID context, const char* text, QAicErrorType type, const void*, size_t,
               void*) {
   print("-- context " + std::to_string(context) + ", error " + std::to_string(type) + ": " + text);
-}
-
-void wait_until_ready(QID device) {
-  QDevInfo info{};
-  for (;;) {
-    need(qaic::rt::Util::getDeviceInfo(device, info), "getDeviceInfo");
-    if (info.devStatus == QDS_READY) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-}
-
-/// One inference; false where the device was lost under it, or is away.
-bool infer(const qaic::rt::shInferenceSet& set, Page& page, std::size_t id) {
-  qaic::rt::shInferenceHandle handle;
-  need(set->getAvailable(handle), "getAvailable");
-  need(handle->setBuffers(page.buffers()), "setBuffers");
-  QStatus status = set->submit(handle, id);
-  // A failure gives the handle, too, and its reason.
-  if (status == QS_SUCCESS) status = set->getCompletedId(handle, id);
-  need(set->putCompleted(handle), "putCompleted");
-  if (status == QS_DEV_ERROR) return false;
-  need(status, "the inference");
-  return true;
 }
 
 }  // namespace
