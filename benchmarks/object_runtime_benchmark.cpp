@@ -1,6 +1,6 @@
 // The cost of the object runtime's classes over the runtime's own set: ReLU, which runs without the
-// engine; a job of 2 ms; buffers of eight tensors; a scripted device of 1 ms jobs, against the ideal
-// rate; and a million inferences, after which memory and descriptors must be what they were.
+// engine; a job of 2 ms; buffers of eight tensors; a scripted device of 1 ms jobs, against the
+// ideal rate; and a million inferences, after which memory and descriptors must be what they were.
 #include <QAicApi.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -47,6 +47,7 @@ qaic::rt::shQpc container_of(const std::string& onnx) {
 /// A set whose handles have their buffers set.
 struct TheirSet {
   qaic::rt::shInferenceSet set;
+  qaic::rt::shInferenceHandle kept;
   std::vector<std::vector<float>> memory;
 
   TheirSet(const std::string& onnx, QID device, std::uint32_t size, std::uint32_t activations = 1) {
@@ -64,6 +65,7 @@ struct TheirSet {
       done(handle->setBuffers(buffers), "setBuffers");
     }
     for (auto& handle : held) done(set->putCompleted(handle), "putCompleted");
+    kept = held.front();
   }
 
   void submit(std::uint32_t id) {
@@ -71,8 +73,9 @@ struct TheirSet {
     done(set->getAvailable(handle), "getAvailable");
     done(set->submit(handle, id), "submit");
   }
+  /// With a handle that is kept, as clients do.
   void submit_and_collect() {
-    submit(7);
+    done(set->submit(kept, 7), "submit");
     qaic::rt::shInferenceHandle completed;
     done(set->getCompletedId(completed, 7), "getCompletedId");
     done(set->putCompleted(std::move(completed)), "putCompleted");
@@ -96,6 +99,7 @@ struct TheirSet {
 /// The runtime's own set with the same calls.
 struct OwnSet {
   InferenceSet set;
+  SetHandle kept;
   std::vector<std::vector<float>> memory;
 
   OwnSet(const std::string& onnx, std::size_t size) {
@@ -123,10 +127,11 @@ struct OwnSet {
           0, {memory.back().data(), n * sizeof(float), DType::kF32, shape, {}, {}}));
     }
     for (const SetHandle& handle : held) check(set.release(handle));
+    kept = held.front();
   }
 
   void submit_and_collect() {
-    check(set.submit(take(set.acquire()), 7));
+    check(set.submit(kept, 7));
     const SetHandle collected = take(set.collect_id(7));
     check(collected.status());
     check(set.release(collected));
@@ -141,9 +146,16 @@ Times against_own(const std::string& onnx, const Settings& settings, std::uint64
   own.submit_and_collect();
   if (theirs.memory[1] != own.memory[1]) fail("answers differ");
   return measure(
-      {{"classes", [&](Duration block) { return run_for(block, stride, [&] { theirs.submit_and_collect(); }); }},
-       {"set", [&](Duration block) { return run_for(block, stride, [&] { own.submit_and_collect(); }); }},
-       {"set'", [&](Duration block) { return run_for(block, stride, [&] { again.submit_and_collect(); }); }}},
+      {{"classes",
+        [&](Duration block) {
+          return run_for(block, stride, [&] { theirs.submit_and_collect(); });
+        }},
+       {"set",
+        [&](Duration block) { return run_for(block, stride, [&] { own.submit_and_collect(); }); }},
+       {"set'",
+        [&](Duration block) {
+          return run_for(block, stride, [&] { again.submit_and_collect(); });
+        }}},
       settings);
 }
 
@@ -186,28 +198,40 @@ std::uint64_t elements_of_2ms() {
 void long_job(Settings settings, Json& list) {
   settings.block = std::chrono::milliseconds(20);
   const Times times = against_own(unary_model("Erf", elements_of_2ms()), settings, 1);
-  list.push_back(report_ratio(
-      fmt::format("a job of {:.1f} ms: classes / set", median_of(times[1]) * 1e3),
-      ratio_of(times[0], times[1]), ratio_of(times[2], times[1]), 1.02, true));
+  list.push_back(
+      report_ratio(fmt::format("a job of {:.1f} ms: classes / set", median_of(times[1]) * 1e3),
+                   ratio_of(times[0], times[1]), ratio_of(times[2], times[1]), 1.02, true));
 }
 
+/// An inference whose eight buffers are set before it, against one that uses those of the last.
 void eight_buffers(const Settings& settings, Json& report) {
-  TheirSet theirs(pairs_model(4, kN), kVirtual, 1);
-  qaic::rt::shInferenceHandle handle;
-  done(theirs.set->getAvailable(handle), "getAvailable");
-  const std::vector<QBuffer> buffers = handle->getBuffers();
-  const Times times = measure({{"setBuffers",
-                                [&](Duration block) {
-                                  return run_for(block, 64, [&] {
-                                    done(handle->setBuffers(buffers), "setBuffers");
-                                  });
-                                }}},
-                              settings);
-  const double us = median_of(times[0]) * 1e6;
+  TheirSet set(pairs_model(4, kN), kVirtual, 1), plain(pairs_model(4, kN), kVirtual, 1);
+  // In turn, so that each inference has other memory than the one before.
+  std::vector<std::vector<QBuffer>> buffers(2, set.kept->getBuffers());
+  std::vector<std::vector<float>> other = set.memory;
+  for (std::size_t i = 0; i < other.size(); ++i)
+    buffers[1][i].buf = reinterpret_cast<std::uint8_t*>(other[i].data());
+  std::size_t turn = 0;
+  const auto once = [&] {
+    done(set.kept->setBuffers(buffers[++turn % 2]), "setBuffers");
+    set.submit_and_collect();
+  };
+  const Times times = measure(
+      {{"set", [&](Duration block) { return run_for(block, 16, once); }},
+       {"kept",
+        [&](Duration block) { return run_for(block, 16, [&] { plain.submit_and_collect(); }); }}},
+      settings);
+  std::vector<double> more;
+  for (std::size_t i = 0; i < times[0].size(); ++i)
+    more.push_back((times[0][i] - times[1][i]) * 1e6);
+  const double us = median_of(more);
   const char* word = us <= 2 ? "met" : "missed";
-  fmt::print(stderr, "{:<60} {:.2f} us  <= 2: {}\n", "setBuffers of 8 tensors", us, word);
-  report["differences"].push_back(
-      {{"name", "setBuffers of 8 tensors, us"}, {"us", us}, {"target_us", 2}, {"verdict", word}});
+  fmt::print(stderr, "{:<60} {:.2f} us  <= 2: {}\n",
+             "setBuffers of 8 tensors, with its part of submit", us, word);
+  report["differences"].push_back({{"name", "setBuffers of 8 tensors, us"},
+                                   {"difference_us", us},
+                                   {"target_us", 2},
+                                   {"verdict", word}});
 }
 
 void against_ideal(const Settings& settings, Json& report) {

@@ -187,8 +187,8 @@ Status BoundBuffers::bind_slots(Context& context) {
     const bool inside = now.place == Place::kOwn || now.place == Place::kCopied;
     const bool was_inside = before.place == Place::kOwn || before.place == Place::kCopied;
     if (complete_ && inside && was_inside) continue;
-    if (complete_ && now.place == Place::kBuffer && before.place == Place::kBuffer &&
-        now.buffer == before.buffer)
+    if (complete_ && now.place == before.place && now.buffer == before.buffer &&
+        now.data == before.data)
       continue;
     CORELANE_TRY(bind(context, i));
   }

@@ -15,6 +15,12 @@ std::uint32_t next_number() noexcept {
   return ++last;
 }
 
+/// Gives the cores back when it goes, whoever still has a context of the activation.
+struct EndedActivation {
+  Activation activation;
+  ~EndedActivation() { activation.release(); }
+};
+
 }  // namespace
 
 Result<Program> load_program(const ProgramParts& parts) {
@@ -54,18 +60,18 @@ ProgramObject::ProgramObject(ProgramParts parts)
       plan_(std::make_shared<BufferPlan>(parts_.qpc, parts_.index)),
       id_(next_number()) {}
 
-ProgramObject::~ProgramObject() = default;
+ProgramObject::~ProgramObject() { activation_.release(); }
 
 /// A loss that is over counts too: nothing is prepared again behind the user's back.
 void ProgramObject::look() {
   const std::uint64_t losses = parts_.device->counters().losses;
   Program program;  // May be the last references: they go after the lock.
-  Activation activation;
+  EndedActivation ended;
   const MutexLock lock(mutex_);
   if (!states_.loaded() || losses == losses_) return;
   states_.advance(ProgramEvent::kLost);
   std::swap(program, program_);
-  std::swap(activation, activation_);
+  std::swap(ended.activation, activation_);
 }
 
 ProgramObject::Step ProgramObject::load_now() {
@@ -145,7 +151,7 @@ Status ProgramObject::activate() {
 Status ProgramObject::deactivate() {
   look();
   const Change change(*this);
-  Activation ended;
+  EndedActivation ended;
   const MutexLock lock(mutex_);
   if (!states_.active()) return {};
   if (execs_ != 0)
@@ -154,7 +160,7 @@ Status ProgramObject::deactivate() {
                  parts_.name, execs_);
   states_.advance(ProgramEvent::kDeactivated);
   by_command_ = false;
-  std::swap(ended, activation_);
+  std::swap(ended.activation, activation_);
   return {};
 }
 
@@ -222,11 +228,11 @@ void ProgramObject::remove_exec() {
 }
 
 void ProgramObject::deactivate_if_idle() {
-  Activation ended;
+  EndedActivation ended;
   const MutexLock lock(mutex_);
   if (execs_ != 0 || by_command_ || changing_ || !states_.active()) return;
   states_.advance(ProgramEvent::kDeactivated);
-  std::swap(ended, activation_);
+  std::swap(ended.activation, activation_);
 }
 
 QAicProgramInfo ProgramObject::info() {
