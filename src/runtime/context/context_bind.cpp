@@ -27,14 +27,14 @@ device::TensorRef ref_of(const Slot& slot) {
   return {slot.view.data, slot.view.size, slot.view.shape, held ? slot.buffer : nullptr};
 }
 
-/// True when the device has this memory already, in this form: there is nothing to bind again. For
+/// True when the device has memory in this form, wherever it lies: the form was checked before. For
 /// either view as it is: making one of the other copies its shape.
 template <class View>
-bool is_bound(const Slot& slot, const View& view) {
-  return slot.mode == SlotMode::kDirect && slot.view.data == view.data &&
-         slot.view.size == view.size && slot.view.shape == view.shape &&
-         slot.view.dtype == view.dtype && slot.view.layout == view.layout &&
-         view.quant.kind == QuantKind::kNone;
+bool has_form(const Slot& slot, const View& view) {
+  return slot.mode == SlotMode::kDirect && view.data != nullptr &&
+         runtime::is_aligned(view.data, view.dtype) && slot.view.size == view.size &&
+         slot.view.shape == view.shape && slot.view.dtype == view.dtype &&
+         slot.view.layout == view.layout && view.quant.kind == QuantKind::kNone;
 }
 
 /// A buffer in its place. Where the shape is open, the size is known only after the run: the result
@@ -214,10 +214,14 @@ Status ContextState::bind_input(std::size_t index, const TensorView& view,
   const CallLock call(*this);
   CORELANE_TRY(enter(call, inputs_, index));
   const bool plain = convert.mean.empty() && convert.std.empty();
-  if (plain && is_bound(inputs_[index], view)) return {};
-  CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
-  CORELANE_TRY(take_shape(index, view.shape));
-  const bool direct = plain && runtime::is_program_form(input_desc(index), view);
+  const bool known = plain && has_form(inputs_[index], view);
+  if (known && inputs_[index].view.data == view.data) return {};
+  bool direct = known;
+  if (!known) {
+    CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
+    CORELANE_TRY(take_shape(index, view.shape));
+    direct = plain && runtime::is_program_form(input_desc(index), view);
+  }
   Slot slot;
   slot.mode = direct ? SlotMode::kDirect : SlotMode::kConverted;
   slot.view = writable(view);
@@ -245,7 +249,14 @@ Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffe
 Status ContextState::bind_output(std::size_t index, const MutableTensorView& view) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call, outputs_, index));
-  if (is_bound(outputs_[index], view)) return {};
+  const bool known = has_form(outputs_[index], view);
+  if (known && outputs_[index].view.data == view.data) return {};
+  if (known) {
+    Slot slot;
+    slot.view = view;
+    slot.mode = SlotMode::kDirect;
+    return put_output(index, std::move(slot));
+  }
   const TensorDesc desc = output_desc(index);
   if (desc.shape != view.shape && !desc.shape.accepts(view.shape)) {
     return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", desc.name,

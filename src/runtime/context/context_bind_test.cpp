@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 #include "runtime/testing/fake_program.h"
 
@@ -50,6 +51,34 @@ TEST(ContextBind, BindingTheSameMemoryAgainDoesNotReachTheDevice) {
   ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1}), normalise).ok());
   EXPECT_EQ(context.run().code(),
             Code::kInvalidArgument);  // Means need channels, so they were passed on.
+}
+
+/// Memory of the same form is exchanged without a look at the form; its alignment counts still.
+TEST(ContextBind, OtherMemoryOfTheSameFormTakesItsPlace) {
+  FakeSetup setup(one_in_one_out(Shape{1}));
+  Context context = setup.program.new_context().value();
+  alignas(float) std::array<unsigned char, 12> raw{};
+  const float third = 3;
+  std::memcpy(raw.data() + 1, &third, sizeof third);
+  const std::vector<float> first{1};
+  const std::vector<float> second{2};
+  std::vector<float> y(1);
+  std::vector<float> z(1);
+  const auto run_with = [&](const void* x, std::vector<float>& to) {
+    EXPECT_TRUE(context.bind_input(0, {x, 4, DType::kF32, Shape{1}, {}, {}}).ok());
+    EXPECT_TRUE(context.bind_output(0, view_of(to, Shape{1})).ok());
+    EXPECT_TRUE(context.run().ok());
+    return to[0];
+  };
+  EXPECT_EQ(run_with(first.data(), y), 3);
+  EXPECT_EQ(run_with(second.data(), z), 5);
+  EXPECT_EQ(bindings_of_last(setup).in[0].data, second.data());
+  EXPECT_EQ(bindings_of_last(setup).out[0].data, z.data());
+  EXPECT_EQ(run_with(raw.data() + 1, y), 7) << "misaligned: copied";
+  EXPECT_NE(bindings_of_last(setup).in[0].data, raw.data() + 1);
+  EXPECT_EQ(run_with(second.data(), z), 5);
+  EXPECT_EQ(context.bind_input(0, {nullptr, 4, DType::kF32, Shape{1}, {}, {}}).code(),
+            Code::kInvalidArgument);
 }
 
 TEST(ContextBind, RunsOnOwnMemoryThatIsFilledInPlace) {

@@ -10,7 +10,11 @@ bool known(DType t) noexcept { return t != DType::kUndefined && t != DType::kStr
 
 }  // namespace
 
-/// The device reads elements at their natural alignment, which user memory need not have.
+bool is_aligned(const void* data, DType dtype) noexcept {
+  const std::size_t bytes = dtype_bits(dtype) / 8;
+  return bytes <= 1 || reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+}
+
 bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept {
   if (view.dtype != desc.dtype || view.quant.kind != QuantKind::kNone) return false;
   if (view.layout.kind != LayoutKind::kPlain) return false;
@@ -20,8 +24,7 @@ bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept {
       (rank == 0 || view.shape[rank - 1] != static_cast<std::int64_t>(view.layout.w_stride))) {
     return false;
   }
-  const std::size_t bytes = dtype_bits(view.dtype) / 8;
-  return bytes <= 1 || reinterpret_cast<std::uintptr_t>(view.data) % bytes == 0;
+  return is_aligned(view.data, view.dtype);
 }
 
 Status check_view(const TensorDesc& desc, const TensorView& view, const char* what) {

@@ -31,6 +31,9 @@ struct Slot {
   bool in_place() const noexcept { return mode == SlotMode::kDirect || mode == SlotMode::kBuffer; }
 };
 
+/// True for elements at their natural alignment.
+bool is_aligned(const void* data, DType dtype) noexcept;
+
 /// True when the device can compute with `view` as it is: dtype of `desc`, plain layout without
 /// gaps, no quantization, elements at their natural alignment. The shape is not checked.
 bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept;
