@@ -129,6 +129,9 @@ class Clients(unittest.TestCase):
     def test_many_threads_lose_nothing_and_mix_nothing_up(self):
         self.client("many_threads", self.pair.folder, QAIC_LIB=str(LIBRARY))
 
+    def test_callbacks_that_hold_throw_and_call(self):
+        self.client("callbacks", self.pair.folder, QAIC_LIB=str(LIBRARY))
+
     def test_misuse_is_a_code_or_an_exception_with_its_reason(self):
         self.client("misuse", self.pair.folder, QAIC_LIB=str(LIBRARY))
 
