@@ -51,16 +51,21 @@ int main(int, char** argv) {
     client::need(set->putCompleted(handle), "putCompleted");
   }
 
-  // A thread that waits is woken by shutdown. It holds no handle, so nobody refuses the wait.
+  // Threads that wait are woken by shutdown. They hold no handle, so nobody refuses the wait.
   for (auto& handle : held) client::need(set->getAvailable(handle), "getAvailable");
-  QStatus woken = QS_SUCCESS;
-  std::thread waits([&] {
-    qaic::rt::shInferenceHandle handle;
-    woken = set->getAvailable(handle);
-  });
+  std::vector<std::thread> threads;
+  std::atomic<int> woken{0};
+  for (int i = 0; i < 64; ++i) {
+    threads.emplace_back([&set, &woken, i] {
+      qaic::rt::shInferenceHandle handle;
+      const QStatus status = i % 2 == 0 ? set->getAvailable(handle) : set->getCompleted(handle, 1h);
+      client::need(status == QS_ERROR && handle == nullptr, "a call that waits while the set ends");
+      ++woken;
+    });
+  }
   client::need(set->shutdown(), "shutdown");
-  waits.join();
-  client::need(woken == QS_ERROR, "a call that waited");
+  for (std::thread& thread : threads) thread.join();
+  client::need(woken == 64, "all have returned");
   client::need(set->submit(held[0]) == QS_ERROR, "submit after shutdown");
   return 0;
 }
