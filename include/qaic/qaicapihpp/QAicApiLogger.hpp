@@ -64,10 +64,9 @@ class Logger {
 
  protected:
   Logger(const shContext& context, std::string name) : name_(std::move(name)), context_(context) {}
-  /// Writes why a call is refused, and gives its code.
+  /// Keeps why a call is refused as the reason of this thread's last failure, and gives its code.
   QStatus refuse(QStatus status, const std::string& why) const {
-    write(QL_ERROR, name_ + ": " + why);
-    return status;
+    return library().qaicSetLastErrorText(status, (name_ + ": " + why).c_str());
   }
 
  private:

@@ -52,12 +52,20 @@ Outcome::Outcome(Status status) : code_(code_of(status.code())), status_(std::mo
 
 QStatus report(std::string_view function, const Outcome& outcome) noexcept {
   try {
-    last_error() = fmt::format("{}: {}", function, outcome.status().to_string());
-    log::debug("qaic", "{} (status {})", last_error(), static_cast<int>(outcome.code()));
+    return report(outcome.code(), fmt::format("{}: {}", function, outcome.status().to_string()));
+  } catch (...) {
+    return report(outcome.code(), {});
+  }
+}
+
+QStatus report(QStatus code, std::string_view text) noexcept {
+  try {
+    last_error() = text;
+    log::debug("qaic", "{} (status {})", last_error(), static_cast<int>(code));
   } catch (...) {
     last_error().clear();
   }
-  return outcome.code();
+  return code;
 }
 
 const char* last_error_text() noexcept { return last_error().c_str(); }

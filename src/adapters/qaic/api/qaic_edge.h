@@ -47,6 +47,8 @@ Outcome outcome(QStatus code, detail::FormatAt<std::type_identity_t<Args>...> at
 /// Keeps "<function>: <reason>" as this thread's last error, writes it as a debug line, and gives
 /// the code. A failure is the caller's to report: it gets the code, and the text on request.
 QStatus report(std::string_view function, const Outcome& outcome) noexcept;
+/// The same with a text that is whole.
+QStatus report(QStatus code, std::string_view text) noexcept;
 /// The text that report() kept last in this thread; "" before one. Valid until the next.
 const char* last_error_text() noexcept;
 

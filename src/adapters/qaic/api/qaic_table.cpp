@@ -13,3 +13,7 @@ constexpr QAicApiFunctionTable kFunctions = {
 QAIC_EXPORT const QAicApiFunctionTable* qaicGetFunctionTable(void) { return &kFunctions; }
 
 extern "C" const char* qaicGetLastErrorText(void) { return corelane::qaic::last_error_text(); }
+
+extern "C" QStatus qaicSetLastErrorText(QStatus status, const char* text) {
+  return corelane::qaic::report(status, text != nullptr ? text : "");
+}

@@ -80,10 +80,9 @@ void kept(const std::string& folder) {
   auto set = InferenceSet::Factory(context, qpc, 0, 1, 1);
   context = nullptr;
   qpc = nullptr;
-  client::need(set->putCompleted(nullptr) == QS_INVAL, "putCompleted of null");
   set->logError("a line");
   set = nullptr;
-  client::need(lines >= 2, "lines after the user's pointer to the context has gone");
+  client::need(lines == 1, "lines after the user's pointer to the context has gone");
 }
 
 }  // namespace
