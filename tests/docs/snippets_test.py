@@ -52,6 +52,13 @@ CONTEXT = {
          + 'int main() {\n  auto program = Program::load("model.onnx").value();\n',
          "\n  return Activation::create(program, detector) && Activation::create(program, reader) ? 0 : 1;\n}\n"),
     ],
+    ("docs/apis/object-runtime-classes.md", "cpp"): [
+        ("int main() {\n  std::vector<float> x(3 * 224 * 224, 0.5F), y(1000);\n"
+         "  const size_t bytes_in = x.size() * 4, bytes_out = y.size() * 4;\n"
+         "  auto* in = reinterpret_cast<uint8_t*>(x.data());\n"
+         "  auto* out = reinterpret_cast<uint8_t*>(y.data());\n",
+         "\n  return y[0] != 0 && handle == nullptr ? 0 : 1;\n}\n"),
+    ],
     ("README.md", "python"): [(ARRAYS, "assert outputs[0].shape == (1, 1000)\n")],
     ("docs/apis/python.md", "python"): [
         (ARRAYS, "assert outputs[0].shape == (1, 1000)\n"),
@@ -125,6 +132,7 @@ class Snippets(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         make_files(cls.folder.name)
         cls.run_in_folder([BUILD / "bin" / "corelane", "compile", "model.onnx", "-o", "model.rknn"])
+        cls.run_in_folder([BUILD / "bin" / "corelane", "compile", "model.onnx", "--target", "aic100", "-o", "folder"])
 
     @classmethod
     def tearDownClass(cls):
@@ -157,7 +165,8 @@ class Snippets(unittest.TestCase):
             name = Path(self.folder.name, f"snippet_{number}")
             name.with_suffix(".cpp").write_text(program, encoding="utf-8")
             self.run_in_folder([COMPILER, "-std=c++20", "-Wall", "-Werror", "-Wno-unused-variable", "-O0",
-                                f"-I{ROOT / 'include'}", f"{name}.cpp", "-o", str(name), f"-L{BUILD / 'lib'}",
+                                f"-I{ROOT / 'include'}", f"-I{ROOT / 'include/qaic'}",
+                                f"-I{BUILD / 'include/qaic'}", f"{name}.cpp", "-o", str(name), f"-L{BUILD / 'lib'}",
                                 "-lcorelane", "-lfmt"])
             self.run_in_folder([str(name)])
 

@@ -59,7 +59,7 @@ struct ActivationState {
   bool changing_ CORELANE_GUARDED_BY(mutex_) = false;
   bool released_ CORELANE_GUARDED_BY(mutex_) = false;
   std::size_t runs_ CORELANE_GUARDED_BY(mutex_) = 0;  ///< ActivationRuns that have not ended.
-  std::condition_variable changed_;  ///< `changing_` is false.
+  std::condition_variable changed_;                   ///< `changing_` is false.
 };
 
 /// A job of an activation, from before its submission to its end: it keeps the cores held, and is

@@ -128,7 +128,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   std::condition_variable idle_;       ///< Nothing is in flight.
   SetTable table_ CORELANE_GUARDED_BY(mutex_);
   std::vector<Item> items_;
-  std::vector<Activation> activations_;  ///< Made by create(); released by shutdown().
+  std::vector<Activation> activations_;        ///< Made by create(); released by shutdown().
   std::atomic<std::uint64_t> completions_{0};  ///< How often one has completed.
   std::atomic<bool> spinning_{false};
   bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
