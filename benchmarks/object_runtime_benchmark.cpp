@@ -1,6 +1,8 @@
 // The cost of the object runtime's classes over the runtime's own set: ReLU, which runs without the
 // engine; a job of 2 ms; buffers of eight tensors; a scripted device of 1 ms jobs, against the
 // ideal rate; and a million inferences, after which memory and descriptors must be what they were.
+#include <fmt/ranges.h>
+
 #include <QAicApi.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -17,8 +19,9 @@ namespace {
 
 constexpr std::uint64_t kN = 16;
 // Numbers of CORELANE_QAIC_DEVICES.
-constexpr const char* kDevices = "virtual:aic100;null:generic:4?a=1ms;null:generic:4?threads=1";
-constexpr QID kVirtual = 0, kOneMs = 1, kAtOnce = 2;
+constexpr const char* kDevices[] = {"virtual:aic100", "null:generic:4?a=1ms",
+                                    "null:generic:4?a=2ms"};
+constexpr QID kVirtual = 0, kOneMs = 1, kTwoMs = 2;
 
 void done(QStatus status, const char* what) {
   if (status != QS_SUCCESS) fail(fmt::format("{} gave {}", what, static_cast<int>(status)));
@@ -51,7 +54,7 @@ struct TheirSet {
   std::vector<std::vector<float>> memory;
 
   TheirSet(const std::string& onnx, QID device, std::uint32_t size, std::uint32_t activations = 1) {
-    static const auto context = qaic::rt::Context::Factory(nullptr, {kVirtual, kOneMs, kAtOnce});
+    static const auto context = qaic::rt::Context::Factory(nullptr, {kVirtual, kOneMs, kTwoMs});
     const auto qpc = container_of(onnx);
     set = qaic::rt::InferenceSet::Factory(context, qpc, device, size, activations);
     std::vector<qaic::rt::shInferenceHandle> held(std::size_t{size} * activations);
@@ -102,9 +105,9 @@ struct OwnSet {
   SetHandle kept;
   std::vector<std::vector<float>> memory;
 
-  OwnSet(const std::string& onnx, std::size_t size) {
+  OwnSet(const std::string& onnx, QID device, std::size_t size) {
     LoadOptions load;
-    load.device = "virtual:aic100";
+    load.device = kDevices[device];
     load.cache = false;
     const auto program = take(Program::load(as_byte_span(onnx), load));
     SetOptions options;
@@ -139,9 +142,10 @@ struct OwnSet {
 };
 
 /// Seconds per call of: their set, the runtime's, a second one of the runtime's.
-Times against_own(const std::string& onnx, const Settings& settings, std::uint64_t stride) {
-  TheirSet theirs(onnx, kVirtual, 8);
-  OwnSet own(onnx, 8), again(onnx, 8);
+Times against_own(QID device, const Settings& settings, std::uint64_t stride) {
+  const std::string onnx = unary_model("Relu", kN);
+  TheirSet theirs(onnx, device, 8);
+  OwnSet own(onnx, device, 8), again(onnx, device, 8);
   theirs.submit_and_collect();
   own.submit_and_collect();
   if (theirs.memory[1] != own.memory[1]) fail("answers differ");
@@ -161,7 +165,7 @@ Times against_own(const std::string& onnx, const Settings& settings, std::uint64
 
 /// What the classes add to the runtime's set, in microseconds: medians of the rounds' differences.
 void small_job(const Settings& settings, Json& report) {
-  const Times times = against_own(unary_model("Relu", kN), settings, 16);
+  const Times times = against_own(kVirtual, settings, 16);
   const auto difference = [&](std::size_t i) {
     std::vector<double> each;
     for (std::size_t round = 0; round < times[i].size(); ++round)
@@ -182,56 +186,56 @@ void small_job(const Settings& settings, Json& report) {
        {"verdict", word}});
 }
 
-/// An Erf that takes at least 2 ms.
-std::uint64_t elements_of_2ms() {
-  constexpr std::uint64_t kFirst = 262144;
-  OwnSet probe(unary_model("Erf", kFirst), 1);
-  std::vector<double> seconds;
-  for (int i = 0; i < 31; ++i) {
-    const TimePoint begin = real_clock()->now();
-    probe.submit_and_collect();
-    seconds.push_back(std::chrono::duration<double>(real_clock()->now() - begin).count());
-  }
-  return static_cast<std::uint64_t>(static_cast<double>(kFirst) * 2.2e-3 / median_of(seconds));
-}
-
 void long_job(Settings settings, Json& list) {
   settings.block = std::chrono::milliseconds(20);
-  const Times times = against_own(unary_model("Erf", elements_of_2ms()), settings, 1);
+  const Times times = against_own(kTwoMs, settings, 1);
   list.push_back(
       report_ratio(fmt::format("a job of {:.1f} ms: classes / set", median_of(times[1]) * 1e3),
                    ratio_of(times[0], times[1]), ratio_of(times[2], times[1]), 1.02, true));
 }
 
-/// An inference whose eight buffers are set before it, against one that uses those of the last.
+/// Eight buffers, with other memory each time. The class hands them over at the next submit(); this
+/// is both parts, without the inference.
 void eight_buffers(const Settings& settings, Json& report) {
-  TheirSet set(pairs_model(4, kN), kVirtual, 1), plain(pairs_model(4, kN), kVirtual, 1);
-  // In turn, so that each inference has other memory than the one before.
+  TheirSet set(pairs_model(4, kN), kVirtual, 1);
+  const QAicApiFunctionTable& library = qaic::rt::library();
+  const ByteVector file = take(compile_bytes(as_byte_span(pairs_model(4, kN))));
+  const QID device = kVirtual;
+  QAicContext* context = nullptr;
+  QAicQpcObj* qpc = nullptr;
+  QAicInferenceSet* plain = nullptr;
+  std::uint32_t handle = 0;
+  done(library.qaicCreateContext(&context, nullptr, 1, &device, nullptr, nullptr, nullptr, nullptr),
+       "qaicCreateContext");
+  done(library.qaicOpenQpc(&qpc, reinterpret_cast<const std::uint8_t*>(file.data()), file.size(),
+                           true),
+       "qaicOpenQpc");
+  const QAicInferenceSetConfig config;
+  done(library.qaicCreateInferenceSet(context, &plain, &config, qpc), "qaicCreateInferenceSet");
+  done(library.qaicInferenceSetGetAvailable(plain, QAIC_WAIT_FOREVER, &handle), "GetAvailable");
   std::vector<std::vector<QBuffer>> buffers(2, set.kept->getBuffers());
   std::vector<std::vector<float>> other = set.memory;
   for (std::size_t i = 0; i < other.size(); ++i)
     buffers[1][i].buf = reinterpret_cast<std::uint8_t*>(other[i].data());
   std::size_t turn = 0;
   const auto once = [&] {
-    done(set.kept->setBuffers(buffers[++turn % 2]), "setBuffers");
-    set.submit_and_collect();
+    const std::vector<QBuffer>& next = buffers[++turn % 2];
+    done(set.kept->setBuffers(next), "setBuffers");
+    done(library.qaicInferenceSetSetData(plain, handle, 8, next.data(), nullptr), "SetData");
   };
-  const Times times = measure(
-      {{"set", [&](Duration block) { return run_for(block, 16, once); }},
-       {"kept",
-        [&](Duration block) { return run_for(block, 16, [&] { plain.submit_and_collect(); }); }}},
-      settings);
-  std::vector<double> more;
-  for (std::size_t i = 0; i < times[0].size(); ++i)
-    more.push_back((times[0][i] - times[1][i]) * 1e6);
-  const double us = median_of(more);
+  const Times times =
+      measure({{"both", [&](Duration block) { return run_for(block, 64, once); }}}, settings);
+  const double us = median_of(times[0]) * 1e6;
   const char* word = us <= 2 ? "met" : "missed";
   fmt::print(stderr, "{:<60} {:.2f} us  <= 2: {}\n",
              "setBuffers of 8 tensors, with its part of submit", us, word);
-  report["differences"].push_back({{"name", "setBuffers of 8 tensors, us"},
+  report["differences"].push_back({{"name", "setBuffers of 8 tensors, with its part of submit, us"},
                                    {"difference_us", us},
                                    {"target_us", 2},
                                    {"verdict", word}});
+  done(library.qaicReleaseInferenceSet(plain), "qaicReleaseInferenceSet");
+  done(library.qaicCloseQpc(qpc), "qaicCloseQpc");
+  done(library.qaicReleaseContext(context), "qaicReleaseContext");
 }
 
 void against_ideal(const Settings& settings, Json& report) {
@@ -304,6 +308,7 @@ Json run(int argc, char** argv) {
 }  // namespace corelane::bench
 
 int main(int argc, char** argv) {
-  setenv("CORELANE_QAIC_DEVICES", corelane::bench::kDevices, 1);
+  setenv("CORELANE_QAIC_DEVICES",
+         fmt::format("{}", fmt::join(corelane::bench::kDevices, ";")).c_str(), 1);
   return corelane::bench::run_program("object_runtime_benchmark", argc, argv, corelane::bench::run);
 }

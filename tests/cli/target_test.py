@@ -23,7 +23,8 @@ class Target(CliTest):
 
     def test_the_folder_is_made_and_holds_a_program_file(self):
         folder = self.path / "new/program"
-        out = json.loads(self.ok("compile", self.path / "sum.onnx", "--target", "aic100", "-o", folder, "--json").stdout)
+        compiled = self.ok("compile", self.path / "sum.onnx", "--target", "aic100", "-o", folder, "--json")
+        out = json.loads(compiled.stdout)
         self.assertEqual(out["output"], str(folder / "programqpc.bin"))
         self.ok("run", folder / "programqpc.bin", "--random")
         small_model(self.path / "small.onnx", (1, 3, 8, 8))
