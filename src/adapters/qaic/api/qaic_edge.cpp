@@ -65,6 +65,8 @@ QStatus report(QStatus code, std::string_view text) noexcept {
   } catch (...) {
     last_error().clear();
   }
+  // A program that goes on after these codes goes on without what it asked for.
+  if (code == QS_INVAL || code == QS_BADFD || code == QS_UNSUPPORTED) check::failed(text);
   return code;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "QAicApi.h"
+#include "adapters/qaic/checks/qaic_check.h"
 #include "corelane/base/status.h"
 #include "edge/entry.h"
 
@@ -58,6 +59,7 @@ Outcome check_process();
 /// The frame of each function of the API that returns a code: nothing leaves it but the code.
 template <class Body>
 QStatus guard(const char* function, Body&& body) noexcept {
+  const edge::CallScope scope(check::enabled(), function);  // What report() says is of it, too.
   const Outcome outcome = edge::entry(false, function, [&]() -> Outcome {
     Outcome process = check_process();
     if (process.code() != QS_SUCCESS) [[unlikely]]

@@ -72,6 +72,7 @@ extern "C" QStatus qaicCreateInferenceSet(QAicContext* context, QAicInferenceSet
 
 extern "C" QStatus qaicReleaseInferenceSet(QAicInferenceSet* set) {
   return release<SetObject>(__func__, set, [](SetObject& object) -> Outcome {
+    if (check::enabled()) check::set_ends(&object, object.in_flight());
     object.shutdown();
     return {};
   });

@@ -34,11 +34,20 @@ edge::HandleTable<Object>& table() {
 
 }  // namespace
 
-std::uint64_t add(std::shared_ptr<Object> object) { return table().add(std::move(object)); }
+std::uint64_t add(std::shared_ptr<Object> object) {
+  const ObjectKind kind = object->kind();
+  const std::uint64_t number = table().add(std::move(object));
+  check::object_made(number, words(kind).what);
+  return number;
+}
 
 std::shared_ptr<Object> find(std::uint64_t number) noexcept { return table().find(number); }
 
-std::shared_ptr<Object> take(std::uint64_t number) noexcept { return table().take(number); }
+std::shared_ptr<Object> take(std::uint64_t number) noexcept {
+  std::shared_ptr<Object> object = table().take(number);
+  if (object != nullptr) check::object_gone(number);
+  return object;
+}
 
 Status refused(std::uint64_t number, ObjectKind wanted) {
   const KindWords& asked = words(wanted);

@@ -61,7 +61,7 @@ QAicContextID next_id() {
   return ++last;
 }
 
-Status check(QAicContextProperties_t properties, std::span<const QID> devices) {
+Status check_options(QAicContextProperties_t properties, std::span<const QID> devices) {
   if (const auto undefined =
           properties & ~QAicContextProperties_t{QAIC_CONTEXT_COLLECT_DEVICE_LOGS};
       undefined != 0) {
@@ -119,7 +119,7 @@ struct ContextObject::State {
 Result<std::shared_ptr<ContextObject>> ContextObject::create(QAicContextProperties_t properties,
                                                              std::span<const QID> devices,
                                                              const ContextCallbacks& callbacks) {
-  CORELANE_TRY(check(properties, devices));
+  CORELANE_TRY(check_options(properties, devices));
   end_all({});
   auto state = std::make_shared<State>();
   state->numbers.assign(devices.begin(), devices.end());

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/program/qaic_buffer_plan.h"
 #include "corelane/device/device.h"
 
@@ -200,6 +201,11 @@ Status BoundBuffers::bind_all(Context& context) {
     CORELANE_TRY(context.set_input_shapes(plan_->input_shapes(specialization_)));
   for (std::size_t i = 0; i < slots_.size(); ++i) CORELANE_TRY(bind(context, i));
   return {};
+}
+
+void BoundBuffers::mark_results() const noexcept {
+  for (std::size_t i = inputs_.size(); i < slots_.size(); ++i)
+    if (slots_[i].place == Place::kHeap) check::results_begin(slots_[i].data, slots_[i].size);
 }
 
 Status BoundBuffers::copy_partial(Context& context) {

@@ -99,7 +99,10 @@ ExecObjObject::~ExecObjObject() { close(); }
 
 void ExecObjObject::close() {
   if (closed_.exchange(true)) return;
-  if (const auto last = flight()) last->close();
+  if (const auto last = flight()) {
+    if (!last->done()) check::released_in_flight(id_);
+    last->close();
+  }
   program_->remove_exec();
 }
 
@@ -159,6 +162,7 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
                  program_->parts().device->info().instance);
   CORELANE_TRY(renew());
   CORELANE_TRY(buffers_.copy_in(context_));
+  if (check::enabled()) buffers_.mark_results();
   return submit(queue, event);
 }
 

@@ -82,6 +82,7 @@ Outcome SetObject::acquire(std::uint64_t us, std::uint32_t& handle) {
   const auto taken = set_.acquire(until(us));
   if (taken) {
     handle = static_cast<std::uint32_t>(taken->index());
+    check::handle_taken(this, handle);
     return {};
   }
   // It would wait for itself.
@@ -114,9 +115,13 @@ Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {
                     ? one->buffers.copy_in(one->context)
                     : error(Code::kWrongState,
                             "handle {} has no buffers; set them before it is submitted", handle);
+  if (sent.ok() && check::enabled()) one->buffers.mark_results();
+  // Before it begins: its collector may have it at once.
+  const bool was_taken = check::handle_back(this, handle);
   if (sent.ok()) sent = set_.submit(one->handle, id);
   // Another thread may have collected it by now: nothing of it is touched.
   if (sent.ok()) return {};
+  if (was_taken) check::handle_taken(this, handle);
   one->id = before;
   one->busy = false;
   return sent;
@@ -127,6 +132,7 @@ Outcome SetObject::collected(Result<SetHandle> done, std::uint32_t& handle) {
   if (!done) return done.error();
   Item& one = *items_[done->index()];
   handle = static_cast<std::uint32_t>(done->index());
+  check::handle_taken(this, handle);
   Status status = done->status();
   one.busy = false;
   if (status.ok()) return {};
@@ -154,7 +160,9 @@ Outcome SetObject::collect_id(std::uint64_t id, std::uint64_t us, std::uint32_t&
 
 Outcome SetObject::release(std::uint32_t handle) {
   CORELANE_ASSIGN(const Item* one, item(handle));
-  return set_.release(one->handle);
+  CORELANE_TRY(set_.release(one->handle));
+  check::handle_back(this, handle);
+  return {};
 }
 
 Outcome SetObject::wait(std::uint64_t us) { return set_.wait_idle(until(us)); }

@@ -39,6 +39,7 @@ class SetObject : public Object {
   Outcome wait(std::uint64_t us);
   Outcome cancel(std::uint64_t id);
   void shutdown() { set_.shutdown(); }
+  std::size_t in_flight() const { return set_.figures().in_flight; }
   Result<int> fd() { return set_.fd(); }
   QAicProgramInfoV2 info() const;
 

@@ -1,0 +1,114 @@
+#include "adapters/qaic/checks/qaic_check.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/fork.h"
+#include "base/leaked.h"
+#include "corelane/base/log.h"
+#include "edge/ledger.h"
+
+namespace corelane::qaic::check {
+namespace {
+
+using edge::CallSite;
+using SetHandleKey = std::pair<const void*, std::uint32_t>;
+
+struct Ledgers {
+  edge::Ledger<std::uint64_t, std::string_view> objects;
+  edge::Ledger<SetHandleKey> handles;
+  const std::uint64_t made_in = fork_count();
+};
+
+// Never destroyed: read at exit.
+Ledgers& ledgers() {
+  static Leaked<Ledgers> ledgers;
+  return *ledgers;
+}
+
+/// What is left when the process ends, oldest first.
+void report_leaks() noexcept {
+  if (ledgers().made_in != fork_count()) return;
+  try {
+    auto left = ledgers().objects.left();
+    std::ranges::sort(left, {}, [](const auto& one) { return one.second.made.number; });
+    for (const auto& [number, entry] : left)
+      write(fmt::format("{} {:#x} was not released at exit", entry.facts, number), entry.made);
+  } catch (...) {
+    log::write(log::Level::kWarn, "qaic", "check: out of memory while listing what is left");
+  }
+}
+
+}  // namespace
+
+bool read_enabled() noexcept {
+  const char* const value = std::getenv("CORELANE_QAIC_CHECK");
+  const bool on = value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+  if (on) {
+    (void)ledgers();
+    std::atexit([] { report_leaks(); });
+  }
+  return on;
+}
+
+void write(const std::string& what, const CallSite& cause) noexcept {
+  try {
+    log::write(log::Level::kWarn, "qaic", "check: " + what + "; caused by " + text(cause));
+  } catch (...) {
+    log::write(log::Level::kWarn, "qaic", "check: out of memory while reporting");
+  }
+}
+
+void failed(std::string_view text) noexcept {
+  if (enabled()) write(std::string(text), edge::current_call());
+}
+
+void object_made(std::uint64_t number, std::string_view what) {
+  if (enabled()) ledgers().objects.add(number, what);
+}
+
+void object_gone(std::uint64_t number) {
+  if (enabled()) ledgers().objects.remove(number);
+}
+
+void handle_taken(const void* set, std::uint32_t handle) {
+  if (enabled()) ledgers().handles.add({set, handle});
+}
+
+bool handle_back(const void* set, std::uint32_t handle) {
+  return enabled() && ledgers().handles.remove({set, handle}).has_value();
+}
+
+void set_ends(const void* set, std::size_t in_flight) {
+  if (!enabled()) return;
+  if (in_flight != 0)
+    write(fmt::format("an inference set ends with {} inferences in flight; their memory must stay "
+                      "until they have ended: wait for them first (waitForCompletion)",
+                      in_flight),
+          edge::current_call());
+  for (const auto& [key, entry] : ledgers().handles.left()) {
+    if (key.first != set) continue;
+    write(fmt::format("handle {} of an inference set was not put back before the set ended; see "
+                      "putCompleted",
+                      key.second),
+          entry.made);
+    ledgers().handles.remove(key);
+  }
+}
+
+void released_in_flight(std::uint32_t id) {
+  if (!enabled()) return;
+  write(fmt::format("execution object {} is released while its inference is in flight, and its "
+                    "memory must stay until that has ended; wait for it first",
+                    id),
+        edge::current_call());
+}
+
+void results_begin(void* data, std::size_t bytes) noexcept {
+  if (enabled() && data != nullptr) std::memset(data, 0xff, bytes);
+}
+
+}  // namespace corelane::qaic::check

@@ -1,0 +1,43 @@
+/// The checking mode, `CORELANE_QAIC_CHECK=1`: reports what a program gets wrong though it seems to
+/// work, a warning line each in Corelane's log, with the call that caused it. Results that are read
+/// before they are there are bytes of 0xff, NaN where they are floats. Off, each hook costs a
+/// branch. All functions from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "edge/call_site.h"
+
+namespace corelane::qaic::check {
+
+/// `CORELANE_QAIC_CHECK` as it was when the library was first used: set, and neither "" nor "0".
+bool read_enabled() noexcept;
+inline bool enabled() noexcept {
+  static const bool kEnabled = read_enabled();
+  return kEnabled;
+}
+
+/// "check: <what>; caused by <call>".
+void write(const std::string& what, const edge::CallSite& cause) noexcept;
+
+// The functions below do nothing when the mode is off.
+
+/// A function fails: sizes that do not fit, handles that are stale, and all others.
+void failed(std::string_view text) noexcept;
+/// An object was given out; `what` is its kind, a literal.
+void object_made(std::uint64_t number, std::string_view what);
+void object_gone(std::uint64_t number);
+/// A handle of a set is its user's, or is not any more: true where it was.
+void handle_taken(const void* set, std::uint32_t handle);
+bool handle_back(const void* set, std::uint32_t handle);
+/// The set ends: handles that were not put back, and inferences whose memory must stay.
+void set_ends(const void* set, std::size_t in_flight);
+/// An execution object is released with its inference in flight.
+void released_in_flight(std::uint32_t id);
+/// An inference begins whose results will lie here.
+void results_begin(void* data, std::size_t bytes) noexcept;
+
+}  // namespace corelane::qaic::check
