@@ -44,7 +44,7 @@ struct Heard {
       const std::lock_guard lock(heard.mutex);
       heard.failures.push_back({context, type, text});
     }
-    if (heard.on_error) heard.on_error();
+    if (heard.on_error) heard.on_error(text);
   }
   std::vector<std::string> texts() {
     const std::lock_guard lock(mutex);
@@ -63,7 +63,8 @@ struct Heard {
   std::mutex mutex;
   std::vector<std::pair<QLogLevel, std::string>> lines;
   std::vector<Failure> failures;
-  std::function<void()> on_line, on_error;
+  std::function<void()> on_line;
+  std::function<void(const std::string&)> on_error;
 };
 
 /// The lines of the library's log while it lives.
@@ -284,7 +285,7 @@ TEST(QaicContext, AHandlerMayReleaseItsContextAndCallAnything) {
                      &heard);
   Settled settled(devices);
   std::promise<void> done;
-  heard.on_error = [&] {
+  heard.on_error = [&](const std::string&) {
     QResourceInfo info;
     EXPECT_EQ(qaicGetResourceInfo(1, &info), QS_SUCCESS);
     EXPECT_EQ(qaicContextLog(context, QL_ERROR, "inside"), QS_SUCCESS);
@@ -310,10 +311,9 @@ TEST(QaicContext, HandlersThatReleaseEachOthersContextsEnd) {
                            OwnContext({0, 1}, 0, nullptr, nullptr, Heard::error, &heard[1])};
   std::promise<void> entered[2], ended[2];
   for (const std::size_t me : {0, 1}) {
-    heard[me].on_error = [&, me] {
+    heard[me].on_error = [&, me](const std::string& text) {
       // Of the two losses, each handler acts on one.
-      if (heard[me].failures.back().text.find(fmt::format("device {} (", me)) == std::string::npos)
-        return;
+      if (text.find(fmt::format("device {} (", me)) == std::string::npos) return;
       entered[me].set_value();
       entered[1 - me].get_future().wait();
       EXPECT_EQ(qaicReleaseContext(contexts[1 - me]), QS_SUCCESS) << last_error();
