@@ -69,7 +69,8 @@ TEST(QaicLoad, AClientThatGoesOnAfterFailuresLosesNothing) {
       tensors[i]->values[0][0] = static_cast<float>(++id);
       const QStatus sent = qaicInferenceSetSubmit(set, i, id);
       ASSERT_TRUE(sent == QS_SUCCESS || sent == QS_DEV_ERROR) << text();
-      sent == QS_SUCCESS ? in_flight[i] = true : ++refused > 0;
+      in_flight[i] = sent == QS_SUCCESS;
+      if (sent != QS_SUCCESS) ++refused;
     }
     bench.advance(milliseconds(1));
     for (;;) {
