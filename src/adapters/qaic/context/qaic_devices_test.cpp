@@ -1,4 +1,4 @@
-// Devices by number, and what is told of them.
+// Devices by number, and what the API says of them.
 #include "adapters/qaic/context/qaic_devices.h"
 
 #include <sys/wait.h>

@@ -15,7 +15,7 @@ std::uint32_t next_number() noexcept {
   return ++last;
 }
 
-/// Gives the cores back when it goes, whoever still has a context of the activation.
+/// Gives the cores back when it goes, even where a context of the activation is left.
 struct EndedActivation {
   Activation activation;
   ~EndedActivation() { activation.release(); }
