@@ -48,8 +48,6 @@ std::string& last_error() noexcept {
 
 QStatus code_of(Code code) noexcept { return kTable[code]; }
 
-Outcome::Outcome(Status status) : code_(code_of(status.code())), status_(std::move(status)) {}
-
 QStatus report(std::string_view function, const Outcome& outcome) noexcept {
   try {
     return report(outcome.code(), fmt::format("{}: {}", function, outcome.status().to_string()));

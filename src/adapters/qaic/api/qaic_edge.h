@@ -7,36 +7,20 @@
 
 #include "QAicApi.h"
 #include "adapters/qaic/checks/qaic_check.h"
+#include "base/guard.h"
 #include "corelane/base/status.h"
-#include "edge/entry.h"
+#include "edge/api_outcome.h"
+#include "edge/call_site.h"
 
 /// Precedes the definition of each function of the API: they alone leave the library.
 #define QAIC_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace corelane::qaic {
 
-/// What a function of the API ends with: QS_SUCCESS, or a code and the reason. A Status and what
-/// error() makes convert to it, so that CORELANE_TRY and CORELANE_ASSIGN work in functions that
-/// return it.
-class [[nodiscard]] Outcome {
- public:
-  Outcome() noexcept = default;
-  /// The code by the table of docs/apis/object-runtime.md.
-  Outcome(Status status);                  // NOLINT(google-explicit-constructor)
-  Outcome(tl::unexpected<Status> failure)  // NOLINT(google-explicit-constructor)
-      : Outcome(std::move(failure).value()) {}
-  /// A code that differs from the table's.
-  Outcome(QStatus code, Status status) noexcept : code_(code), status_(std::move(status)) {}
-  QStatus code() const noexcept { return code_; }
-  const Status& status() const noexcept { return status_; }
-
- private:
-  QStatus code_ = QS_SUCCESS;
-  Status status_;
-};
-
-/// The QStatus that stands for a code.
+/// The QStatus that stands for a code, by the table of docs/apis/object-runtime.md.
 QStatus code_of(Code code) noexcept;
+
+using Outcome = edge::Outcome<QStatus, QS_SUCCESS, &code_of>;
 
 /// A failure with a QStatus that differs from the table's.
 template <class... Args>
@@ -60,7 +44,7 @@ Outcome check_process();
 template <class Body>
 QStatus guard(const char* function, Body&& body) noexcept {
   const edge::CallScope scope(check::enabled(), function);  // What report() says is of it, too.
-  const Outcome outcome = edge::entry(false, function, [&]() -> Outcome {
+  const Outcome outcome = no_throw(function, [&]() -> Outcome {
     Outcome process = check_process();
     if (process.code() != QS_SUCCESS) [[unlikely]]
       return process;

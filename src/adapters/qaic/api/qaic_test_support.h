@@ -16,6 +16,7 @@
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 #include "corelane/runtime/program.h"
+#include "edge/testing/environment.h"
 #include "qaic_ours.h"
 #include "runtime/testing/onnx_builder.h"
 
@@ -134,21 +135,6 @@ class OwnContext {
   const QStatus status;
 };
 
-/// An environment variable for the length of a test.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old, had_ = true;
-    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
-  }
-  ~Environment() { had_ ? setenv(name_, old_.c_str(), 1) : unsetenv(name_); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  const char* name_;
-  std::string old_;
-  bool had_ = false;
-};
+using edge::testing::Environment;
 
 }  // namespace corelane::qaic::test

@@ -27,7 +27,7 @@ std::vector<QID> ids() {
 }
 
 TEST(QaicDevices, WithoutTheVariableThereIsOne) {
-  const Environment none(kVariable, nullptr);
+  const Environment none(kVariable, std::nullopt);
   EXPECT_EQ(device_texts().value(), std::vector<std::string>{"virtual:aic100"});
   EXPECT_THAT(ids(), ::testing::ElementsAre(0));
 }

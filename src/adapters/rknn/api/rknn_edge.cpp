@@ -38,9 +38,7 @@ constexpr edge::CodeTable<int> kTable({
 
 }  // namespace
 
-int code_of(const Status& status) noexcept { return kTable[status.code()]; }
-
-Outcome::Outcome(Status status) : code_(code_of(status)), status_(std::move(status)) {}
+int code_of(Code code) noexcept { return kTable[code]; }
 
 int report(std::string_view function, const Outcome& outcome) noexcept {
   const bool probe = outcome.line() != Outcome::Line::kError;

@@ -7,6 +7,7 @@
 
 #include "adapters/rknn/checks/rknn_check.h"
 #include "corelane/base/status.h"
+#include "edge/api_outcome.h"
 #include "edge/entry.h"
 #include "rknn_api.h"
 
@@ -15,18 +16,13 @@
 
 namespace corelane::rknn {
 
-/// What a function of the API ends with: RKNN_SUCC, or a code and the reason. A Status and what
-/// error() makes convert to it, so that CORELANE_TRY and CORELANE_ASSIGN work in functions that
-/// return it.
-class [[nodiscard]] Outcome {
+/// The code of the API that stands for a failure, by the table of docs/apis/rknn.md.
+int code_of(Code code) noexcept;
+
+/// What a function of the API ends with, and how it is logged.
+class [[nodiscard]] Outcome : public edge::Outcome<int, RKNN_SUCC, &code_of> {
  public:
-  Outcome() noexcept = default;
-  /// The code by the table of docs/apis/rknn.md.
-  Outcome(Status status);                  // NOLINT(google-explicit-constructor)
-  Outcome(tl::unexpected<Status> failure)  // NOLINT(google-explicit-constructor)
-      : Outcome(std::move(failure).value()) {}
-  /// A code that differs from the table's.
-  Outcome(int code, Status status) noexcept : code_(code), status_(std::move(status)) {}
+  using edge::Outcome<int, RKNN_SUCC, &code_of>::Outcome;
   /// The answer to what clients ask to see whether it is there: no error. The reason becomes a
   /// debug line, and none where it was `told` before.
   Outcome as_probe(bool told) && {
@@ -36,17 +32,10 @@ class [[nodiscard]] Outcome {
   enum class Line : std::uint8_t { kError, kDebug, kNone };
   /// What report() writes.
   Line line() const noexcept { return line_; }
-  int code() const noexcept { return code_; }
-  const Status& status() const noexcept { return status_; }
 
  private:
-  int code_ = RKNN_SUCC;
   Line line_ = Line::kError;
-  Status status_;
 };
-
-/// The code of the API that stands for a failure.
-int code_of(const Status& status) noexcept;
 
 /// A failure with a code of the API that differs from the table's.
 template <class... Args>

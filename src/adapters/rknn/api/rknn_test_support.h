@@ -20,6 +20,7 @@
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/program/program_file.h"
 #include "corelane/runtime/program.h"
+#include "edge/testing/environment.h"
 #include "rknn_api.h"
 #include "runtime/testing/onnx_builder.h"
 
@@ -108,21 +109,7 @@ inline std::string compiled(const std::string& onnx, const ImportOptions& option
 // --- Environment and log.
 // -----------------------------------------------------------------------
 
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old, had_ = true;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Environment() { had_ ? setenv(name_, old_.c_str(), 1) : unsetenv(name_); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  const char* name_;
-  std::string old_;
-  bool had_ = false;
-};
+using edge::testing::Environment;
 
 /// The lines that `call` writes to stderr.
 template <class F>
