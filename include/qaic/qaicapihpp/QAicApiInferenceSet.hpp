@@ -65,7 +65,7 @@ class InferenceSet : public Logger {
     const InferenceSetProperties defaults;
     shInferenceSet set(new InferenceSet(context, qpc, device.get(), setSize, numActivations,
                                         properties != nullptr ? *properties : defaults));
-    set->begin(dmaVectors);
+    set->begin(static_cast<size_t>(setSize) * numActivations, dmaVectors);
     return set;
   }
   static shInferenceSet Factory(const shContext& context, const shQpc& qpc,
@@ -211,19 +211,18 @@ class InferenceSet : public Logger {
     config.name = properties.name.c_str();
     detail::checkInit("InferenceSet",
                       library().qaicCreateInferenceSet(context->get(), &set_, &config, qpc->get()));
-    handles_.reserve(static_cast<size_t>(setSize) * numActivations);
   }
 
   /// Makes the handles; the library has as many.
-  void begin(const std::vector<shInferenceVector>& vectors) {
+  void begin(size_t count, const std::vector<shInferenceVector>& vectors) {
     const auto mappings = std::make_shared<const v2::BufferMappings>(qpc_->getBufferMappingsV2());
-    if (!vectors.empty() && vectors.size() != handles_.capacity())
+    if (!vectors.empty() && vectors.size() != count)
       throw CoreExceptionInit("InferenceSet",
                               std::to_string(vectors.size()) + " vectors for " +
-                                  std::to_string(handles_.capacity()) +
-                                  " handles; pass one for each, or none",
+                                  std::to_string(count) + " handles; pass one for each, or none",
                               QS_INVAL);
-    for (size_t i = 0; i < handles_.capacity(); ++i) {
+    handles_.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
       handles_.push_back(
           shInferenceHandle(new InferenceHandle(context_, mappings, static_cast<uint32_t>(i))));
       if (!vectors.empty() && handles_[i]->setBuffers(vectors[i]) != QS_SUCCESS)

@@ -89,9 +89,7 @@ QAIC_EXPORT QStatus qaicReleaseProgram(QAicProgram* program) {
 QAIC_EXPORT QStatus qaicProgramGetIoDescriptor(QAicProgram* program, QData* ioDesc) {
   return on<ProgramObject>(__func__, program, [&](const ProgramObject& object) -> Outcome {
     if (ioDesc == nullptr) return outcome(QS_INVAL, "ioDesc is null");
-    const auto& bytes = object.parts().qpc->program(object.parts().index).io_descriptor;
-    // The API's bytes can be written to; a client that does so harms this container alone.
-    *ioDesc = {bytes.size(), const_cast<uint8_t*>(bytes.data())};
+    *ioDesc = writable(object.parts().qpc->program(object.parts().index).io_descriptor);
     return {};
   });
 }

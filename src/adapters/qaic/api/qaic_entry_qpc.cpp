@@ -49,9 +49,7 @@ extern "C" QStatus qaicQpcGetIoDescriptor(QAicQpcObj* qpc, uint32_t programIndex
   return on<QpcObject>(__func__, qpc, [&](const QpcObject& object) -> Outcome {
     if (ioDesc == nullptr) return outcome(QS_INVAL, "ioDesc is null");
     CORELANE_TRY(object.check_program(programIndex));
-    const auto& bytes = object.program(programIndex).io_descriptor;
-    // The API's bytes can be written to; a client that does so harms this container alone.
-    *ioDesc = {bytes.size(), const_cast<uint8_t*>(bytes.data())};
+    *ioDesc = writable(object.program(programIndex).io_descriptor);
     return {};
   });
 }
@@ -73,8 +71,7 @@ extern "C" QStatus qaicQpcGetBytes(QAicQpcObj* qpc, QData* bytes) {
   return on<QpcObject>(__func__, qpc, [&](const QpcObject& object) -> Outcome {
     if (bytes == nullptr) return outcome(QS_INVAL, "bytes is null");
     const corelane::ByteSpan all = object.file()->bytes();
-    // As of the descriptor: they can be written to, which is the client's own harm.
-    *bytes = {all.size(), const_cast<uint8_t*>(reinterpret_cast<const uint8_t*>(all.data()))};
+    *bytes = writable({reinterpret_cast<const uint8_t*>(all.data()), all.size()});
     return {};
   });
 }

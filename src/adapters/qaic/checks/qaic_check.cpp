@@ -107,8 +107,4 @@ void released_in_flight(std::uint32_t id) {
         edge::current_call());
 }
 
-void results_begin(void* data, std::size_t bytes) noexcept {
-  if (enabled() && data != nullptr) std::memset(data, 0xff, bytes);
-}
-
 }  // namespace corelane::qaic::check

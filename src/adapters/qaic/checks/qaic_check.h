@@ -37,7 +37,5 @@ bool handle_back(const void* set, std::uint32_t handle);
 void set_ends(const void* set, std::size_t in_flight);
 /// An execution object is released with its inference in flight.
 void released_in_flight(std::uint32_t id);
-/// An inference begins whose results will lie here.
-void results_begin(void* data, std::size_t bytes) noexcept;
 
 }  // namespace corelane::qaic::check

@@ -204,8 +204,10 @@ Status BoundBuffers::bind_all(Context& context) {
 }
 
 void BoundBuffers::mark_results() const noexcept {
+  if (!check::enabled()) return;
   for (std::size_t i = inputs_.size(); i < slots_.size(); ++i)
-    if (slots_[i].place == Place::kHeap) check::results_begin(slots_[i].data, slots_[i].size);
+    if (slots_[i].place == Place::kHeap && slots_[i].data != nullptr)
+      std::memset(slots_[i].data, 0xff, slots_[i].size);
 }
 
 Status BoundBuffers::copy_partial(Context& context) {

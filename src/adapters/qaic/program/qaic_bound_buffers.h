@@ -43,7 +43,7 @@ class BoundBuffers {
   Status bind_all(Context& context);
   /// Just before an inference.
   Status copy_in(Context& context) { return copies_ ? copy_partial(context) : Status(); }
-  /// For the checking mode: results in memory of the process become bytes of 0xff.
+  /// In the checking mode: results in memory of the process become bytes of 0xff.
   void mark_results() const noexcept;
   /// As they were set, or the device's; none before.
   std::span<QBuffer> given() noexcept { return given_; }

@@ -162,7 +162,7 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
                  program_->parts().device->info().instance);
   CORELANE_TRY(renew());
   CORELANE_TRY(buffers_.copy_in(context_));
-  if (check::enabled()) buffers_.mark_results();
+  buffers_.mark_results();
   return submit(queue, event);
 }
 

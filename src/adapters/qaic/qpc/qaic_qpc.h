@@ -19,6 +19,12 @@ struct ProgramDescription;
 
 namespace corelane::qaic {
 
+/// Bytes of a container as the API gives them, which can be written to: a client that does so harms
+/// this container alone.
+inline QData writable(std::span<const std::uint8_t> bytes) noexcept {
+  return {bytes.size(), const_cast<std::uint8_t*>(bytes.data())};
+}
+
 /// Immutable; any thread. What its infos point to lives as long as it.
 class QpcObject : public Object {
  public:

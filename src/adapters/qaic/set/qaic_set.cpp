@@ -115,7 +115,7 @@ Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {
                     ? one->buffers.copy_in(one->context)
                     : error(Code::kWrongState,
                             "handle {} has no buffers; set them before it is submitted", handle);
-  if (sent.ok() && check::enabled()) one->buffers.mark_results();
+  if (sent.ok()) one->buffers.mark_results();
   // Before it begins: its collector may have it at once.
   const bool was_taken = check::handle_back(this, handle);
   if (sent.ok()) sent = set_.submit(one->handle, id);
