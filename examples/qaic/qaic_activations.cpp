@@ -25,7 +25,7 @@ void collect(qaic::rt::InferenceSet& set, std::size_t count, std::exception_ptr&
     }
   } catch (...) {
     failure = std::current_exception();
-    static_cast<void>(set.shutdown());  // The thread that submits does not wait for ever.
+    static_cast<void>(set.shutdown());  // Wakes the submitting thread.
   }
 }
 

@@ -58,7 +58,7 @@ TEST(Fork, AChildHasAnObjectOfItsOwn) {
   EXPECT_EQ(per_process<Counter>().value, 7);
 }
 
-/// Sanitizers do not free their allocator's locks in a child: it would wait for ever in fork().
+/// A sanitizer does not free its allocator's locks in the child: the child would hang in fork().
 TEST(Fork, AChildAllocatesNothingBeforeItAsks) {
   (void)per_process<Counted>();
   EXPECT_EQ(in_child([] { return Counted::made; }), 1);

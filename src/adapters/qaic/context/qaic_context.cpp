@@ -99,7 +99,7 @@ struct ContextObject::State {
     return static_cast<int>(line) >= level.load(std::memory_order_relaxed);
   }
 
-  /// To the user, or to the library's log where there is no function or the context has ended.
+  /// Calls the user's log function; without one, or after the context's end, the library's log.
   void deliver(QLogLevel line, const std::string& text) noexcept {
     if (!passes(line)) return;
     const bool told = callbacks.log != nullptr && gate.call("the log callback", [&] {

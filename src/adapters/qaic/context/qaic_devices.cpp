@@ -81,7 +81,7 @@ Result<std::vector<std::string>> device_texts() {
   const char* const variable = std::getenv(kVariable);
   std::string_view rest = variable == nullptr ? "" : trimmed(variable);
   if (rest.empty()) rest = kDefault;
-  // One ';' at the end is no device of its own.
+  // A ';' at the end does not begin another device.
   if (rest.ends_with(';')) rest.remove_suffix(1);
   std::vector<std::string> texts;
   for (std::size_t begin = 0; begin <= rest.size();) {

@@ -17,7 +17,7 @@ namespace corelane::qaic {
 /// The device texts, in the order of their numbers. kInvalidArgument for a text that is none, or is
 /// there twice.
 Result<std::vector<std::string>> device_texts();
-/// The device of this number, which is opened by the first who asks and shared while anyone has it.
+/// The device of this number: the first call opens it, later calls share it while it is in use.
 /// kNotFound, for QS_NODEV, says which numbers there are, or why the device cannot be opened.
 Result<std::shared_ptr<device::Device>> open_device(QID number);
 /// The same failure for a caller of the API: kNotFound is QS_NODEV.

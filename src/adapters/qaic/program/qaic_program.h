@@ -41,7 +41,7 @@ class ProgramObject : public Object {
   explicit ProgramObject(ProgramParts parts);
   ~ProgramObject() override;
 
-  /// Failures of the device are told to the context's error handler, once.
+  /// Reports a failure of the device to the context's error handler, once.
   Status load();
   /// kBusy while execution objects live, or while it is active.
   Status unload();
