@@ -101,6 +101,8 @@ class LanedJob final : public device::Completion,
   const TimePoint room_until;
   const std::vector<std::shared_ptr<device::Fence>> waits;
   const std::vector<std::shared_ptr<device::Fence>> signals;
+  /// Since when it has waited for cores alone: it was submitted, its fences were signalled.
+  TimePoint ready() const noexcept { return ready_; }
   bool shadow = false;              ///< Runs on copies of user memory.
   Clock::TimerId timer = 0;         ///< Of the deadline; 0: none.
   std::condition_variable changed;  ///< Its state; waited on with the scheduler's lock.
@@ -111,6 +113,7 @@ class LanedJob final : public device::Completion,
   friend class LaneTable;
   device::JobRecord record_;
   Status status_;
+  TimePoint ready_{};
   std::size_t pending_fences_ = 0;
   std::size_t waiters_ = 0;  ///< Threads that wait without an end, and may run it.
   std::vector<std::function<void(device::Completion&)>> callbacks_;

@@ -299,15 +299,16 @@ void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
   }
   // A slow run is complete for the engine at once; its completion comes later.
   const Duration slow = fault == device::Fault::kSlow ? fault_point_->slow_by() : Duration{};
-  job->bindings->start(
-      job->core_bits, job->shadow, [keep = shared_from_this(), job, slow](Outcome outcome) {
-        if (slow == Duration{}) {
-          keep->returned(job, std::move(outcome), false);
-          return;
-        }
-        keep->clock_->call_at(keep->clock_->now() + slow,
-                              [keep, job, outcome] { keep->returned(job, outcome, false); });
-      });
+  job->bindings->start(job->core_bits, job->ready(), job->shadow,
+                       [keep = shared_from_this(), job, slow](Outcome outcome) {
+                         if (slow == Duration{}) {
+                           keep->returned(job, std::move(outcome), false);
+                           return;
+                         }
+                         keep->clock_->call_at(keep->clock_->now() + slow, [keep, job, outcome] {
+                           keep->returned(job, outcome, false);
+                         });
+                       });
 }
 
 void LaneScheduler::shutdown() {

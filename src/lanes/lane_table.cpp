@@ -157,6 +157,7 @@ std::uint64_t LaneTable::cores_now(const device::CoreSet& asked,
 
 /// False, and the job is in no list, when it would have to wait and no more jobs may.
 bool LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after) {
+  job->ready_ = now;
   // Nobody is overtaken, and a user's arbiter is asked for each job.
   const bool at_once =
       line_.empty() && !line_.has_arbiter() && job->queue->share.allowed_at() <= now;

@@ -395,10 +395,11 @@ Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
   return {std::move(status), lost, lost};
 }
 
-void LanedBindings::start(std::uint64_t core_bits, bool shadow, std::function<void(Outcome)> done) {
+void LanedBindings::start(std::uint64_t core_bits, TimePoint ready, bool shadow,
+                          std::function<void(Outcome)> done) {
   auto slot = slot_for(core_bits, shadow);
   if (!slot) return done({std::move(slot).error()});
-  (*slot)->request->start(core_bits,
+  (*slot)->request->start(core_bits, ready,
                           [this, slot = *slot, core_bits, done = std::move(done)](Status status) {
                             const bool lost = ran(*slot, core_bits, status);
                             done({std::move(status), lost, lost});

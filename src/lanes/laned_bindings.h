@@ -50,7 +50,8 @@ class LanedBindings final : public device::Bindings {
     cores_ = job.cores;
   }
   Outcome run(std::uint64_t core_bits, bool shadow) noexcept;
-  void start(std::uint64_t core_bits, bool shadow, std::function<void(Outcome)> done);
+  void start(std::uint64_t core_bits, TimePoint ready, bool shadow,
+             std::function<void(Outcome)> done);
 
   std::uint64_t last_core_bits() const noexcept { return last_core_bits_; }
   std::uint64_t bytes_in() const noexcept { return bytes_in_; }

@@ -52,9 +52,11 @@ class LaneRequest {
   /// end), or the code of a host operator. kDeviceReset means that the core must be made anew.
   virtual Status run(std::uint64_t core_bits) = 0;
   /// Event-driven engines only: starts the job and calls `done` once, now or later from the clock,
-  /// with what run() would return.
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): an override keeps it.
-  virtual void start(std::uint64_t core_bits, std::function<void(Status)> done) {
+  /// with what run() would return. Since `ready` the job has waited for cores: an engine that
+  /// plays a device with a line of its own lets it begin then, where its cores were free.
+  virtual void start(std::uint64_t core_bits, TimePoint /*ready*/,
+                     // NOLINTNEXTLINE(performance-unnecessary-value-param): an override keeps it.
+                     std::function<void(Status)> done) {
     done(run(core_bits));
   }
   /// The result of the last run with its actual shape. Valid until the next run or set_output().

@@ -13,13 +13,14 @@ using device::CoreSet;
 using device::Submission;
 using std::chrono::milliseconds;
 
+constexpr std::string_view kOneToOne = "input x f32 1,4\noutput y f32 1,4\n";
+
 /// The null device on a virtual clock, with one image.
 struct Bench {
-  explicit Bench(const std::string& text, std::string_view image_text =
-                                              "input x f32 1,4\n"
-                                              "output y f32 1,4\n") {
+  explicit Bench(const std::string& text, std::string_view image_text = kOneToOne,
+                 const std::shared_ptr<Clock>& on = nullptr) {
     device::OpenOptions options;
-    options.clock = clock;
+    options.clock = on != nullptr ? on : clock;
     device = *device::open_device(text, options);
     device::Image image;
     image.kind = "null";
@@ -40,6 +41,50 @@ struct Bench {
   std::shared_ptr<device::Executable> executable;
   std::shared_ptr<device::Queue> queue;
 };
+
+/// Calls each timer late, as a busy host does.
+class LateClock final : public Clock {
+ public:
+  TimePoint now() const noexcept override { return inner->now(); }
+  bool is_virtual() const noexcept override { return true; }
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  TimePoint until) override {
+    return inner->wait_until(lock, cv, until);
+  }
+  TimerId call_at(TimePoint when, std::function<void()> f) override {
+    return inner->call_at(when + late, std::move(f));
+  }
+  bool cancel(TimerId id) override { return inner->cancel(id); }
+
+  const std::shared_ptr<VirtualClock> inner = std::make_shared<VirtualClock>();
+  Duration late{};
+};
+
+TEST(NullDevice, JobsInItsLineFollowEachOtherThoughTheClockCallsLate) {
+  const auto late = std::make_shared<LateClock>();
+  late->late = std::chrono::microseconds(300);
+  Bench bench("null:generic:1?a=1ms", kOneToOne, late);
+  std::vector<std::shared_ptr<Completion>> jobs;
+  for (int i = 0; i < 10; ++i) jobs.push_back(*bench.queue->submit(bench.job()));
+  late->inner->run_all();
+  EXPECT_EQ(jobs.back()->record().ended, TimePoint{} + milliseconds(10) + late->late);
+  // Nothing waited: the core begins when the job comes.
+  const TimePoint idle = late->now();
+  const auto alone = *bench.queue->submit(bench.job());
+  late->inner->run_all();
+  EXPECT_EQ(alone->record().ended, idle + milliseconds(1) + late->late);
+}
+
+TEST(NullDevice, AJobThatCameAfterTheEndBeginsWhenItCame) {
+  const auto late = std::make_shared<LateClock>();
+  late->late = std::chrono::microseconds(300);
+  Bench bench("null:generic:1?a=1ms", kOneToOne, late);
+  const auto first = *bench.queue->submit(bench.job());
+  late->inner->advance(std::chrono::microseconds(1200));  // Its core is free; nobody knows yet.
+  const auto second = *bench.queue->submit(bench.job());
+  late->inner->run_all();
+  EXPECT_EQ(second->record().ended, TimePoint{} + std::chrono::microseconds(2200) + late->late);
+}
 
 TEST(NullDevice, ScheduleIsThatOfTheScript) {
   Bench bench("null:rk3588?a=10ms&b=1ms&core1=3");

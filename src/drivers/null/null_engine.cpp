@@ -1,8 +1,10 @@
 #include "drivers/null/null_engine.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
+#include <utility>
 
 #include "base/sync.h"
 #include "drivers/null/null_image.h"
@@ -19,6 +21,15 @@ struct NullState {
   std::atomic<std::uint64_t> runs{0};
   std::function<void(std::string)> log;  ///< Set before the first run.
 };
+
+/// The job that this thread completes. Its completion starts jobs that waited for its cores: the
+/// clock may call late, but a device with a line of its own would have begun them at once.
+struct Completing {
+  const NullState* device = nullptr;
+  std::uint64_t core_bits = 0;
+  TimePoint end{};
+};
+thread_local Completing completing;
 
 /// The tensors of one inference.
 class NullRequest final : public device::LaneRequest {
@@ -56,11 +67,15 @@ class NullRequest final : public device::LaneRequest {
 
   /// On the clock: no thread waits, so that thousands of jobs cost nothing. The lane keeps this
   /// request until `done` was called.
-  void start(std::uint64_t core_bits, std::function<void(Status)> done) override {
+  void start(std::uint64_t core_bits, TimePoint ready, std::function<void(Status)> done) override {
     const Duration time = time_on(core_bits);
     if (time == Duration{}) return done(compute());
-    state_->clock->call_at(state_->clock->now() + time,
-                           [this, done = std::move(done)] { done(compute()); });
+    const TimePoint end = begin_on(core_bits, ready) + time;
+    state_->clock->call_at(end, [this, core_bits, end, done = std::move(done)] {
+      const Completing outer = std::exchange(completing, Completing{state_.get(), core_bits, end});
+      done(compute());
+      completing = outer;
+    });
   }
 
   Result<TensorRef> output(std::size_t index) override { return results_[index]; }
@@ -69,6 +84,12 @@ class NullRequest final : public device::LaneRequest {
   }
 
  private:
+  TimePoint begin_on(std::uint64_t core_bits, TimePoint ready) const {
+    const bool follows =
+        completing.device == state_.get() && (core_bits & ~completing.core_bits) == 0;
+    return follows ? std::max(ready, completing.end) : state_->clock->now();
+  }
+
   /// An image with a time of its own replaces a and b; factors of cores stay the device's.
   Duration time_on(std::uint64_t core_bits) const {
     if (!description_->a) return state_->script.time_of(core_bits, batch_);
