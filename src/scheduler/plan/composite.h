@@ -1,0 +1,45 @@
+/// How many items which group of a composite (`a&b&c`) takes: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "corelane/base/clock.h"
+#include "corelane/scheduler/statistics.h"
+
+namespace corelane::scheduler {
+
+enum class Plan : std::uint8_t { kGreedy, kCost };
+
+/// A group as a plan sees it.
+struct PlanGroup {
+  Range range;
+  bool padding = false;   ///< A call may be filled up to range.min.
+  bool available = true;  ///< It has an instance for the call.
+};
+
+/// One call: `items` of the line, and `padding` more to reach the group's min.
+struct PlannedCall {
+  std::uint32_t group = 0;
+  std::uint32_t items = 0;
+  std::uint32_t padding = 0;
+  friend bool operator==(const PlannedCall&, const PlannedCall&) = default;
+};
+
+/// Expected time of a call of `group` with `size` items, padding included.
+using CostOf = std::function<Duration(std::uint32_t group, std::uint32_t size)>;
+
+/// The calls for `items`: the group with the largest max whose min they reach takes as many as it
+/// can, and so on with the rest; of groups with one max the first. What no group can take is left:
+/// the sum of the calls is then less than `items`. Groups that are not available take nothing.
+std::vector<PlannedCall> plan_greedy(std::uint32_t items, std::span<const PlanGroup> groups);
+
+/// The calls whose times together are the least, padded ones included; of several the one of
+/// fewer calls, then of less padding, then the greedy one. Covers as many items as can be covered.
+/// Larger calls come first. Times and memory grow with `items` times the number of groups.
+std::vector<PlannedCall> plan_by_cost(std::uint32_t items, std::span<const PlanGroup> groups,
+                                      const CostOf& cost);
+
+}  // namespace corelane::scheduler
