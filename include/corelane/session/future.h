@@ -13,7 +13,7 @@
 #include "corelane/base/api.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
-#include "corelane/session/tensor.h"
+#include "corelane/tensor/tensor.h"
 
 namespace corelane {
 

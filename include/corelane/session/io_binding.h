@@ -12,8 +12,8 @@
 #include "corelane/base/api.h"
 #include "corelane/base/status.h"
 #include "corelane/session/future.h"
-#include "corelane/session/tensor.h"
 #include "corelane/tensor/desc.h"
+#include "corelane/tensor/tensor.h"
 
 namespace corelane {
 

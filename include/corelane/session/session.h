@@ -42,7 +42,7 @@
 #include "corelane/session/io_binding.h"
 #include "corelane/session/session_options.h"
 #include "corelane/session/session_statistics.h"
-#include "corelane/session/tensor.h"
+#include "corelane/tensor/tensor.h"
 
 namespace corelane {
 

@@ -7,8 +7,8 @@
 
 #include <memory>
 
-#include "corelane/session/tensor.h"
 #include "corelane/tensor/desc.h"
+#include "corelane/tensor/tensor.h"
 
 namespace corelane::python {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "corelane/session/tensor.h"
 #include "corelane/tensor/desc.h"
+#include "corelane/tensor/tensor.h"
 
 namespace corelane::device {
 class Buffer;

@@ -1,4 +1,5 @@
-/// A tensor that owns its memory, or keeps the owner alive: what a session returns.
+/// A tensor that owns its memory, or keeps the owner alive: what sessions return and schedulers
+/// carry.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ struct CORELANE_API Tensor {
   Shape shape;  ///< Static, model order.
   Layout layout;
   Quant quant;                 ///< Of raw quantized outputs; else none.
-  std::shared_ptr<void> data;  ///< Aligned to 64 bytes where the session allocated it.
+  std::shared_ptr<void> data;  ///< Aligned to 64 bytes where the library allocated it.
   std::size_t size = 0;        ///< Bytes.
 
   /// Fresh memory, not zeroed. kInvalidArgument for an open shape or a size that overflows,

@@ -1,4 +1,4 @@
-#include "corelane/session/tensor.h"
+#include "corelane/tensor/tensor.h"
 
 #include <algorithm>
 #include <cstring>
