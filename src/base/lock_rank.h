@@ -39,6 +39,12 @@ enum class LockRank : std::uint16_t {
   kFuture = 710,   ///< The result of a call; waits on the clock.
   kSession = 720,  ///< Queue and states of a session; posts to the callback thread, sets timers.
 
+  // 7xx: scheduler.
+  kTicket = 741,     ///< The answer of a request; waits on the clock.
+  kInstance = 742,   ///< The next call of an instance.
+  kInstances = 744,  ///< The instances of a group.
+  kNode = 748,       ///< The table of a node; sets timers.
+
   // 9xx: adapters.
   kDoorWait = 910,  ///< How an inference of a door stands, for its waiters; waits on the clock.
   kDoorOperators = 920,  ///< A door's operators and their registrations. Held while the table of

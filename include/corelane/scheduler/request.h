@@ -22,6 +22,9 @@ inline constexpr const char* kData = "data";
 /// The key that a backend sets. A request has succeeded if and only if it is there.
 inline constexpr const char* kResult = "result";
 
+/// A std::shared_ptr<Event> here lets Pipeline::run() return at once.
+inline constexpr const char* kEvent = "event";
+
 /// What the scheduler knows of a request beside its values.
 struct RequestOptions {
   std::uint32_t items = 1;    ///< Samples in it, at least 1: what min() and max() count.
@@ -48,7 +51,7 @@ CORELANE_API std::string_view state_name(RequestState state) noexcept;
 class CORELANE_API Request {
  public:
   /// With the values that its user gave.
-  Request(Dict given, const RequestOptions& options) : values(std::move(given)), options(options) {}
+  Request(Dict given, const RequestOptions& with) : values(std::move(given)), options(with) {}
 
   Dict values;
   const RequestOptions options;

@@ -2,6 +2,7 @@
 /// over the instances of a backend.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -18,7 +19,8 @@
 
 namespace corelane::scheduler {
 
-class Node;
+class NodeCore;
+class NodeHandle;
 struct TicketState;
 
 /// Surroundings of a pipeline. The defaults: real time, the registry of the process.
@@ -48,8 +50,27 @@ class CORELANE_API Ticket {
   Result<Dict> take() const;
 
  private:
-  friend class Node;
+  friend class NodeCore;
+  friend class Pipeline;
   std::shared_ptr<TicketState> state_;
+};
+
+/// The end of a request that run() did not wait for: put a std::shared_ptr<Event> into it under the
+/// key "event". For one request. Any thread.
+class CORELANE_API Event {
+ public:
+  /// Whether its request has ended.
+  bool done() const;
+  /// As Ticket::wait(); kWrongState before it was given to a pipeline.
+  Status wait(TimePoint until = kNever) const;
+  /// As Ticket::take().
+  Result<Dict> take() const;
+
+ private:
+  friend class Pipeline;
+  std::atomic<bool> used_{false};
+  std::atomic<bool> given_{false};
+  Ticket ticket_;  ///< Once it was given.
 };
 
 /// How shutdown() treats what is there.
@@ -75,7 +96,8 @@ class CORELANE_API Pipeline {
   /// Runs `request` and waits: ok if and only if it has "result" afterwards. kOutOfRange without
   /// "data", or for more items than a call can take and that cannot be split; kBusy when the line
   /// is full (the detail "limit" says of what); kTimeout; kCancelled; kBadResult when the backend
-  /// left "result" out; else the backend's failure with its name. Not in forward().
+  /// left "result" out; else the backend's failure with its name. With an Event under "event" it
+  /// returns at once, and takes the values. kWrongState in forward() of the same pipeline.
   Status run(Dict& request, const RequestOptions& options = {}) const;
   /// Submits all in order, and waits for all. One answer for each.
   std::vector<Status> run(std::span<Dict> requests, const RequestOptions& options = {}) const;
@@ -112,7 +134,7 @@ class CORELANE_API Pipeline {
   Result<std::string> why(std::uint64_t id) const;
 
  private:
-  std::shared_ptr<Node> node_;
+  std::shared_ptr<NodeHandle> node_;
 };
 
 }  // namespace corelane::scheduler

@@ -1,0 +1,441 @@
+#include "scheduler/gather/gather_table.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/later.h"
+
+namespace corelane::scheduler {
+namespace {
+
+std::uint32_t items_of(const std::vector<WaitingPtr>& requests) noexcept {
+  std::uint32_t sum = 0;
+  for (const WaitingPtr& request : requests) sum += request->items;
+  return sum;
+}
+
+std::uint32_t largest_of(const std::vector<GatherGroup>& groups) noexcept {
+  std::uint32_t largest = 1;
+  for (const GatherGroup& group : groups) largest = std::max(largest, group.range.max);
+  return largest;
+}
+
+/// What a group without instances of its own would take.
+std::vector<PlanGroup> all_of(std::vector<PlanGroup> groups) {
+  for (PlanGroup& group : groups) group.available = true;
+  return groups;
+}
+
+}  // namespace
+
+GatherTable::GatherTable(std::vector<GatherGroup> groups, NodeSettings settings)
+    : settings_(std::move(settings)),
+      costs_(groups.size()),
+      tally_(largest_of(groups), settings_.records) {
+  for (GatherGroup& group : groups) {
+    const std::uint32_t count = group.instances;
+    groups_.push_back({group, std::vector<bool>(count, false), count, count});
+  }
+}
+
+Range GatherTable::range_of(const Instances& group) const noexcept {
+  Range range = group.facts.range;
+  if (settings_.max_batch != 0)
+    range.max = std::max(range.min, std::min(range.max, settings_.max_batch));
+  return range;
+}
+
+std::uint32_t GatherTable::largest() const noexcept {
+  std::uint32_t largest = 1;
+  for (const Instances& group : groups_) largest = std::max(largest, range_of(group).max);
+  return largest;
+}
+
+std::vector<PlanGroup> GatherTable::available() const {
+  std::vector<PlanGroup> groups;
+  for (const Instances& group : groups_)
+    groups.push_back({range_of(group), group.facts.padding, group.idle != 0});
+  return groups;
+}
+
+Duration GatherTable::cost(const PlannedCall& call) const {
+  return costs_.of(call.group, call.items + call.padding);
+}
+
+/// The first call of the plan for so many items on what is idle now.
+std::optional<PlannedCall> GatherTable::first_call(std::uint64_t items) const {
+  const auto some = static_cast<std::uint32_t>(std::min<std::uint64_t>(items, largest()));
+  const std::vector<PlanGroup> groups = available();
+  const std::vector<PlannedCall> calls =
+      settings_.plan == Plan::kGreedy
+          ? plan_greedy(some, groups)
+          : plan_by_cost(some, groups, [this](std::uint32_t group, std::uint32_t size) {
+              return costs_.of(group, size);
+            });
+  if (calls.empty()) return std::nullopt;
+  return calls.front();
+}
+
+/// A call on an idle instance for this request alone.
+std::optional<PlannedCall> GatherTable::call_for(const Waiting& request) const {
+  std::optional<PlannedCall> found;
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+    const Range range = range_of(groups_[g]);
+    const bool holds =
+        range.holds(request.items) || (groups_[g].facts.padding && request.items < range.min);
+    if (groups_[g].idle == 0 || !holds) continue;
+    const std::uint32_t padding = range.min > request.items ? range.min - request.items : 0;
+    const PlannedCall call{g, request.items, padding};
+    if (!found || cost(call) < cost(*found)) found = call;
+  }
+  return found;
+}
+
+bool GatherTable::fits(std::uint32_t items) const noexcept {
+  return std::ranges::any_of(groups_, [&](const Instances& group) {
+    const Range range = range_of(group);
+    return range.holds(items) || (group.facts.padding && items < range.min);
+  });
+}
+
+std::vector<std::uint32_t> GatherTable::parts_of(std::uint32_t items) const {
+  std::vector<std::uint32_t> parts;
+  for (const PlannedCall& call : plan_greedy(items, all_of(available())))
+    parts.push_back(call.items);
+  return parts;
+}
+
+bool GatherTable::hopeless(const Waiting& request, TimePoint now) const {
+  if (request.deadline == kNever) return false;
+  if (request.deadline <= now) return true;
+  if (settings_.deadlines != Deadlines::kPredict) return false;
+  Duration least = Duration::max();
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+    const Range range = range_of(groups_[g]);
+    const std::uint32_t size = std::max(range.min, request.items);
+    if (range.holds(size)) least = std::min(least, costs_.of(g, size));
+  }
+  return least != Duration::max() && later(now, least) > request.deadline;
+}
+
+void GatherTable::refuse(const WaitingPtr& request, RequestState how) {
+  tally_.submitted();
+  request->state_ = how;
+  tally_.ended(how);
+}
+
+void GatherTable::enter(const WaitingPtr& request, TimePoint now) {
+  tally_.submitted();
+  tally_.entered(request->items, request->bytes);
+  arrivals_.came(now);
+  request->state_ = RequestState::kWaiting;
+  line_.add(request, settings_.ageing);
+  if (request->deadline != kNever)
+    deadlines_.emplace(std::pair(request->deadline, request->id), request);
+}
+
+void GatherTable::forget_deadline(const Waiting& request) {
+  if (request.deadline != kNever) deadlines_.erase(std::pair(request.deadline, request.id));
+}
+
+void GatherTable::leave_line(const WaitingPtr& request) {
+  line_.remove(*request);
+  tally_.left(request->items, request->bytes);
+}
+
+bool GatherTable::remove(const WaitingPtr& request, RequestState how) {
+  if (request->state_ != RequestState::kWaiting) return false;
+  leave_line(request);
+  forget_deadline(*request);
+  request->state_ = how;
+  tally_.ended(how);
+  return true;
+}
+
+bool GatherTable::answer_early(const WaitingPtr& request, RequestState how) {
+  if (!answer(request, how)) return false;
+  if (how == RequestState::kExpired) tally_.late();
+  return true;
+}
+
+bool GatherTable::answer(const WaitingPtr& request, RequestState how) {
+  if (request->state_ != RequestState::kRunning) return false;
+  forget_deadline(*request);
+  tally_.stops();
+  request->state_ = how;
+  tally_.ended(how);
+  return true;
+}
+
+void GatherTable::expire(TimePoint now, Decision& decision) {
+  while (!deadlines_.empty() && deadlines_.begin()->first.first <= now) {
+    const WaitingPtr request = deadlines_.begin()->second;
+    if (remove(request, RequestState::kExpired))
+      decision.expired.push_back(request);
+    else if (answer_early(request, RequestState::kExpired))
+      decision.late.push_back(request);
+    else
+      deadlines_.erase(deadlines_.begin());
+  }
+}
+
+Decision GatherTable::decide(TimePoint now) {
+  Decision decision;
+  wait_until_ = kNever;
+  expire(now, decision);
+  while (start_part(now, decision)) {
+  }
+  while (start_next(now, decision)) {
+  }
+  decision.wake = next_wake();
+  return decision;
+}
+
+TimePoint GatherTable::next_wake() const {
+  return deadlines_.empty() ? wait_until_ : std::min(wait_until_, deadlines_.begin()->first.first);
+}
+
+/// A part of a batch that failed runs by itself; where no idle instance takes all of it, in calls
+/// as the plan divides it.
+bool GatherTable::start_part(TimePoint now, Decision& decision) {
+  for (const WaitingLine::Part& part : line_.parts()) {
+    std::optional<PlannedCall> call = first_call(items_of(part));
+    if (!call) continue;
+    std::vector<WaitingPtr> chosen;
+    std::uint32_t sum = 0;
+    for (const WaitingPtr& request : part) {
+      if (sum + request->items > call->items) break;
+      sum += request->items;
+      chosen.push_back(request);
+    }
+    if (chosen.empty() || (sum < call->items && !range_of(groups_[call->group]).holds(sum))) {
+      call = call_for(*part.front());
+      if (!call) continue;
+      chosen.assign(1, part.front());
+      sum = part.front()->items;
+    }
+    call->items = sum;
+    begin(*call, std::move(chosen), Reason::kIsolate, now, decision);
+    return true;
+  }
+  return false;
+}
+
+std::optional<Reason> GatherTable::may_leave(TimePoint now) {
+  const std::uint32_t most = largest();
+  if (line_.line_items() >= most && most > 1) return Reason::kFull;
+  if (flushing_) return Reason::kFlush;
+  if (most == 1 || settings_.batching == Batching::kIdle) return Reason::kIdle;
+  const TimePoint timeout = later(line_.oldest(), settings_.batching_timeout);
+  if (now >= timeout) return Reason::kTimeout;
+  if (settings_.batching == Batching::kLearned) {
+    const std::optional<PlannedCall> call = first_call(line_.line_items());
+    std::uint32_t idle = 0;
+    for (const Instances& group : groups_) idle += group.idle;
+    if (!call || idle > 1) return Reason::kIdle;
+    const auto n = static_cast<std::uint32_t>(line_.line_items());
+    WaitView view;
+    view.waiting = n;
+    view.gap = arrivals_.gap(now);
+    view.now_alone = costs_.of(call->group, n);
+    view.with_next = costs_.of(call->group, n + 1);
+    view.next_alone = costs_.of(call->group, 1);
+    if (!pays_to_wait(view)) return Reason::kIdle;
+    // Asked again when the next one is overdue: then the expected gap has grown.
+    wait_until_ = std::min(timeout, later(now, std::max(view.gap, Duration(1'000))));
+    return std::nullopt;
+  }
+  wait_until_ = timeout;
+  return std::nullopt;
+}
+
+std::optional<std::pair<PlannedCall, std::vector<WaitingPtr>>> GatherTable::choose() const {
+  // Requests of several items may leave a call short of its min: then for fewer items.
+  for (std::uint64_t items = line_.line_items(); items > 0;) {
+    std::optional<PlannedCall> call = first_call(items);
+    if (!call) break;
+    std::vector<WaitingPtr> chosen = line_.first(call->items);
+    const std::uint32_t sum = items_of(chosen);
+    if (sum == 0) break;
+    if (sum == call->items) return std::pair(*call, std::move(chosen));
+    const Instances& group = groups_[call->group];
+    const std::uint32_t min = range_of(group).min;
+    if (sum >= min || group.facts.padding) {
+      call->items = sum;
+      call->padding = min > sum ? min - sum : 0;
+      return std::pair(*call, std::move(chosen));
+    }
+    items = sum;
+  }
+  const WaitingPtr& head = line_.line().begin()->second;
+  const std::optional<PlannedCall> call = call_for(*head);
+  if (!call) return std::nullopt;
+  return std::pair(*call, std::vector{head});
+}
+
+/// Fewer items, so that the one of them with the least time makes it; false where none would.
+bool GatherTable::make_smaller(PlannedCall& call, std::vector<WaitingPtr>& chosen,
+                               TimePoint now) const {
+  const auto urgent = std::ranges::min_element(chosen, {}, &Waiting::deadline);
+  const WaitingPtr first = *urgent;
+  const Range range = range_of(groups_[call.group]);
+  for (std::uint32_t size = call.items; size-- > first->items;) {
+    if (size < range.min || later(now, costs_.of(call.group, size)) > first->deadline) continue;
+    std::vector<WaitingPtr> fewer{first};
+    std::uint32_t sum = first->items;
+    for (const WaitingPtr& request : chosen) {
+      if (request == first || sum + request->items > size) continue;
+      sum += request->items;
+      fewer.push_back(request);
+    }
+    if (!range.holds(sum)) continue;
+    call.items = sum;
+    call.padding = 0;
+    chosen = std::move(fewer);
+    return true;
+  }
+  const std::optional<PlannedCall> alone = call_for(*first);
+  if (!alone || later(now, cost(*alone)) > first->deadline) return false;
+  call = *alone;
+  chosen.assign(1, first);
+  return true;
+}
+
+bool GatherTable::drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, Reason& reason,
+                            TimePoint now, Decision& decision) {
+  if (settings_.deadlines != Deadlines::kPredict) return false;
+  const auto late = [&](const WaitingPtr& request) {
+    return request->deadline < later(now, cost(call));
+  };
+  // Where more wait than a call takes, a small call would make the next ones late.
+  const bool more = line_.line_items() > call.items;
+  while (!more && chosen.size() > 1 && std::ranges::any_of(chosen, late)) {
+    if (!make_smaller(call, chosen, now)) break;
+    reason = Reason::kDeadline;
+  }
+  bool dropped = false;
+  for (const WaitingPtr& request : chosen) {
+    if (!late(request) || !remove(request, RequestState::kExpired)) continue;
+    decision.expired.push_back(request);
+    dropped = true;
+  }
+  return dropped;
+}
+
+bool GatherTable::start_next(TimePoint now, Decision& decision) {
+  while (!line_.line().empty()) {
+    if (std::ranges::all_of(groups_, [](const Instances& group) { return group.idle == 0; }))
+      return false;
+    auto choice = choose();
+    if (!choice) return false;
+    std::optional<Reason> reason = may_leave(now);
+    if (!reason) return false;
+    auto& [call, chosen] = *choice;
+    if (drop_late(call, chosen, *reason, now, decision)) continue;
+    begin(call, std::move(chosen), *reason, now, decision);
+    return true;
+  }
+  return false;
+}
+
+void GatherTable::begin(const PlannedCall& call, std::vector<WaitingPtr> chosen, Reason reason,
+                        TimePoint now, Decision& decision) {
+  Instances& group = groups_[call.group];
+  Start start;
+  start.batch = ++last_batch_;
+  start.group = call.group;
+  while (group.busy[start.instance]) ++start.instance;
+  group.busy[start.instance] = true;
+  --group.idle;
+  start.items = call.items;
+  start.padding = call.padding;
+  start.reason = reason;
+  for (const WaitingPtr& request : chosen) {
+    leave_line(request);
+    tally_.waited(now - request->submitted);
+    tally_.runs();
+    request->state_ = RequestState::kRunning;
+  }
+  start.requests = std::move(chosen);
+  batches_.emplace(start.batch, Batch{start, now, cost(call)});
+  decision.starts.push_back(std::move(start));
+}
+
+std::vector<WaitingPtr> GatherTable::ended(std::uint64_t batch, bool failed, bool again,
+                                           TimePoint now) {
+  const auto found = batches_.find(batch);
+  if (found == batches_.end()) return {};
+  const Batch ended = std::move(found->second);
+  batches_.erase(found);
+  const Start& start = ended.start;
+  Instances& group = groups_[start.group];
+  group.busy[start.instance] = false;
+  if (start.instance < group.wanted) ++group.idle;
+  if (!failed) costs_.ended(start.group, start.items + start.padding, now - ended.began);
+  BatchRecord record;
+  record.id = start.batch;
+  record.group = start.group;
+  record.instance = start.instance;
+  record.items = start.items;
+  record.padding = start.padding;
+  record.reason = start.reason;
+  record.oldest = kNever;
+  for (const WaitingPtr& request : start.requests) {
+    record.oldest = std::min(record.oldest, request->submitted);
+    record.requests.push_back(request->id);
+  }
+  record.started = ended.began;
+  record.ended = now;
+  record.predicted = ended.predicted;
+  record.failed = failed;
+  tally_.batch(std::move(record));
+  if (!failed || !again || !settings_.isolate || start.requests.size() < 2) return {};
+  std::vector<WaitingPtr> back;
+  for (const WaitingPtr& request : start.requests)
+    if (request->state_ == RequestState::kRunning) back.push_back(request);
+  if (back.empty()) return {};
+  for (const WaitingPtr& request : back) {
+    tally_.stops();
+    tally_.entered(request->items, request->bytes);
+    request->state_ = RequestState::kWaiting;
+  }
+  const auto half = static_cast<std::ptrdiff_t>((back.size() + 1) / 2);
+  line_.add_part({back.begin(), back.begin() + half});
+  if (half < static_cast<std::ptrdiff_t>(back.size()))
+    line_.add_part({back.begin() + half, back.end()});
+  return back;
+}
+
+void GatherTable::resize(std::uint32_t group, std::uint32_t instances) {
+  Instances& some = groups_[group];
+  some.wanted = instances;
+  if (some.busy.size() < instances) some.busy.resize(instances, false);
+  some.idle = 0;
+  for (std::uint32_t i = 0; i < instances; ++i) some.idle += some.busy[i] ? 0 : 1;
+}
+
+bool GatherTable::retired(std::uint32_t group, std::uint32_t instance) const noexcept {
+  return instance >= groups_[group].wanted && !groups_[group].busy[instance];
+}
+
+std::vector<WaitingPtr> GatherTable::in_calls() const {
+  std::vector<WaitingPtr> found;
+  for (const auto& [id, batch] : batches_)
+    found.insert(found.end(), batch.start.requests.begin(), batch.start.requests.end());
+  return found;
+}
+
+Duration GatherTable::expected_wait() const {
+  double rate = 0;  // Items per nanosecond.
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+    const std::uint32_t size = range_of(groups_[g]).max;
+    const Duration time = costs_.of(g, size);
+    if (time > Duration{} && groups_[g].wanted != 0)
+      rate += static_cast<double>(size) * groups_[g].wanted / static_cast<double>(time.count());
+  }
+  if (rate <= 0) return {};
+  return Duration(
+      static_cast<Duration::rep>(std::min(static_cast<double>(line_.items()) / rate, 3.6e12)));
+}
+
+}  // namespace corelane::scheduler

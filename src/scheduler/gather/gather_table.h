@@ -1,0 +1,151 @@
+/// The decisions of one node: when a batch leaves and why, which instance takes it, what is
+/// dropped. A table without locks, threads or a clock: what happened goes in with its time,
+/// decisions come out. The scheduler and the simulator run the same one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "corelane/base/clock.h"
+#include "corelane/scheduler/statistics.h"
+#include "scheduler/config/settings.h"
+#include "scheduler/gather/tally.h"
+#include "scheduler/gather/waiting_line.h"
+#include "scheduler/plan/arrivals.h"
+#include "scheduler/plan/composite.h"
+#include "scheduler/plan/cost_table.h"
+
+namespace corelane::scheduler {
+
+/// A group as its instances report it.
+struct GatherGroup {
+  Range range;
+  std::uint32_t instances = 1;
+  bool padding = false;
+};
+
+/// A call that begins now.
+struct Start {
+  std::uint64_t batch = 0;
+  std::uint32_t group = 0;
+  std::uint32_t instance = 0;
+  std::uint32_t items = 0;
+  std::uint32_t padding = 0;
+  Reason reason = Reason::kIdle;
+  std::vector<WaitingPtr> requests;
+};
+
+/// What is to be done now.
+struct Decision {
+  std::vector<Start> starts;
+  /// Requests that have ended as kExpired, waiting or running. Who knows the state before says
+  /// which: those of `late` were running.
+  std::vector<WaitingPtr> expired;
+  std::vector<WaitingPtr> late;
+  /// When to decide again though nothing happened; kNever: not.
+  TimePoint wake = kNever;
+};
+
+class GatherTable {
+ public:
+  /// There is at least one group, and one of them has min 1 or padding.
+  GatherTable(std::vector<GatherGroup> groups, NodeSettings settings);
+
+  /// Whether S(n) says that it cannot end in time, even alone and at once.
+  bool hopeless(const Waiting& request, TimePoint now) const;
+  /// Whether some call can take it whole.
+  bool fits(std::uint32_t items) const noexcept;
+  /// The items of the calls that `items` would need, for a request that is split.
+  std::vector<std::uint32_t> parts_of(std::uint32_t items) const;
+
+  /// It has been submitted, and ends before it enters: refused or cancelled.
+  void refuse(const WaitingPtr& request, RequestState how);
+  /// It enters the line.
+  void enter(const WaitingPtr& request, TimePoint now);
+  /// Removes it from the line as `how`; false, and nothing changes, when it runs or has ended.
+  bool remove(const WaitingPtr& request, RequestState how);
+  /// A running request is answered as `how` before its batch ends; false when it does not run.
+  bool answer_early(const WaitingPtr& request, RequestState how);
+  /// Its call has ended. Those that run again go back into the line and are returned: all others
+  /// that still run are to be given to answer(). `again`: the whole batch failed and may run again
+  /// in parts.
+  std::vector<WaitingPtr> ended(std::uint64_t batch, bool failed, bool again, TimePoint now);
+  /// A running request has its answer: kDone, kFailed or kCancelled. False when it had one.
+  bool answer(const WaitingPtr& request, RequestState how);
+  /// What is to be done at `now`. To be asked after whatever happened, and at Decision::wake.
+  Decision decide(TimePoint now);
+
+  /// While it is on, nothing waits for more requests.
+  void flush(bool on) noexcept { flushing_ = on; }
+  /// New rules for what has not begun; the groups stay.
+  void change(NodeSettings settings) { settings_ = std::move(settings); }
+  /// Instances of a group: new ones are idle; those that are too many go when they end.
+  void resize(std::uint32_t group, std::uint32_t instances);
+  /// Whether an instance does not belong to it any more and is idle.
+  bool retired(std::uint32_t group, std::uint32_t instance) const noexcept;
+
+  const WaitingLine& line() const noexcept { return line_; }
+  std::uint64_t running() const noexcept { return tally_.figures().running; }
+  /// Whether nothing waits and no call runs.
+  bool idle() const noexcept { return line_.empty() && batches_.empty(); }
+  /// Requests of the calls that run, those that were answered included.
+  std::vector<WaitingPtr> in_calls() const;
+  const Tally& tally() const noexcept { return tally_; }
+  const NodeSettings& settings() const noexcept { return settings_; }
+  /// Expected time until a line with `items` more has room again; 0: unknown.
+  Duration expected_wait() const;
+
+ private:
+  struct Instances {
+    GatherGroup facts;
+    std::vector<bool> busy;    ///< One for each instance that was ever there.
+    std::uint32_t wanted = 0;  ///< Those below take calls.
+    std::uint32_t idle = 0;
+  };
+  struct Batch {
+    Start start;
+    TimePoint began{};
+    Duration predicted{};
+  };
+
+  Range range_of(const Instances& group) const noexcept;
+  std::uint32_t largest() const noexcept;
+  std::vector<PlanGroup> available() const;
+  std::optional<PlannedCall> first_call(std::uint64_t items) const;
+  std::optional<PlannedCall> call_for(const Waiting& request) const;
+  Duration cost(const PlannedCall& call) const;
+
+  void expire(TimePoint now, Decision& decision);
+  bool start_part(TimePoint now, Decision& decision);
+  bool start_next(TimePoint now, Decision& decision);
+  /// Why a batch may leave now; nothing, and `wait_until_`, when it waits for more.
+  std::optional<Reason> may_leave(TimePoint now);
+  /// The call and its requests; nothing where no idle instance takes what is first.
+  std::optional<std::pair<PlannedCall, std::vector<WaitingPtr>>> choose() const;
+  /// Takes out of the choice who would be late: true when the choice is to be made again.
+  bool drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, Reason& reason, TimePoint now,
+                 Decision& decision);
+  bool make_smaller(PlannedCall& call, std::vector<WaitingPtr>& chosen, TimePoint now) const;
+  void begin(const PlannedCall& call, std::vector<WaitingPtr> chosen, Reason reason, TimePoint now,
+             Decision& decision);
+  void leave_line(const WaitingPtr& request);
+  void forget_deadline(const Waiting& request);
+  TimePoint next_wake() const;
+
+  std::vector<Instances> groups_;
+  NodeSettings settings_;
+  WaitingLine line_;
+  Arrivals arrivals_;
+  CostTable costs_;
+  Tally tally_;
+  std::map<std::uint64_t, Batch> batches_;
+  /// Of requests without an answer, by time and id.
+  std::map<std::pair<TimePoint, std::uint64_t>, WaitingPtr> deadlines_;
+  std::uint64_t last_batch_ = 0;
+  TimePoint wait_until_ = kNever;  ///< Of the last decision: for more requests.
+  bool flushing_ = false;
+};
+
+}  // namespace corelane::scheduler

@@ -1,0 +1,41 @@
+/// A request in the line of a node, or in a batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "corelane/base/clock.h"
+#include "corelane/scheduler/request.h"
+
+namespace corelane::scheduler {
+
+/// Its place in the line: the earlier, the sooner. A level of priority is worth some time, so that
+/// a low one waits a bounded time longer than in the order of submission.
+struct LinePlace {
+  TimePoint order{};
+  std::uint64_t number = 0;
+  friend auto operator<=>(const LinePlace&, const LinePlace&) = default;
+};
+
+/// What decisions see of a request. Fixed from its entry on, but for what the table writes.
+struct Waiting {
+  std::uint64_t id = 0;
+  std::uint32_t items = 1;
+  std::uint64_t bytes = 0;
+  std::int32_t priority = 0;
+  TimePoint submitted{};
+  TimePoint deadline = kNever;
+
+  RequestState state() const noexcept { return state_; }
+
+ private:
+  friend class GatherTable;
+  friend class WaitingLine;
+  RequestState state_ = RequestState::kWaiting;
+  LinePlace place_;
+  bool in_part_ = false;  ///< Waits as a part of a batch that failed, not in the line.
+};
+
+using WaitingPtr = std::shared_ptr<Waiting>;
+
+}  // namespace corelane::scheduler

@@ -1,0 +1,56 @@
+/// The line of a node: who waits, in the order in which they leave.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "scheduler/gather/waiting.h"
+
+namespace corelane::scheduler {
+
+/// Requests in the order of their places, and before them the parts of batches that failed, which
+/// run by themselves. Not thread-safe.
+class WaitingLine {
+ public:
+  using Part = std::vector<WaitingPtr>;
+
+  /// `level` is what one level of priority is worth. The number of its place is the next one.
+  void add(const WaitingPtr& request, Duration level);
+  /// Back in as a part of its own; `requests` were in one batch.
+  void add_part(Part requests);
+  /// It is in the line or in a part.
+  void remove(const Waiting& request);
+
+  bool empty() const noexcept { return line_.empty() && parts_.empty(); }
+  std::uint64_t items() const noexcept { return items_; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::uint64_t size() const noexcept { return line_.size() + in_parts_; }
+  /// Items of the line without the parts.
+  std::uint64_t line_items() const noexcept { return line_items_; }
+  const std::map<LinePlace, WaitingPtr>& line() const noexcept { return line_; }
+  const std::deque<Part>& parts() const noexcept { return parts_; }
+  /// The first requests of the line whose items are at most `items` together; stops at the first
+  /// one that would be too many.
+  std::vector<WaitingPtr> first(std::uint32_t items) const;
+  /// All, parts first.
+  std::vector<WaitingPtr> all() const;
+  /// The earliest submission in the line; looks at each of its requests.
+  TimePoint oldest() const noexcept;
+  /// The request that was submitted first and is in no batch, for "drop_oldest"; null: none.
+  WaitingPtr oldest_request() const noexcept;
+
+ private:
+  void count(const Waiting& request, int sign) noexcept;
+
+  std::map<LinePlace, WaitingPtr> line_;
+  std::deque<Part> parts_;
+  std::uint64_t numbers_ = 0;
+  std::uint64_t items_ = 0;
+  std::uint64_t line_items_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t in_parts_ = 0;
+};
+
+}  // namespace corelane::scheduler

@@ -1,0 +1,51 @@
+#include "scheduler/node/baseline_schedule.h"
+
+#include <algorithm>
+
+#include "scheduler/stages/stage_maker.h"
+
+namespace corelane::scheduler {
+
+BaselineSchedule::~BaselineSchedule() {
+  if (core_ != nullptr) (void)core_->shutdown(Shutdown::kCancel, kNever);
+}
+
+Status BaselineSchedule::init(const Config& config, const SharedDict& shared) {
+  CORELANE_ASSIGN(NodeSettings settings, read_settings(config, *surroundings_.names));
+  CORELANE_ASSIGN(std::unique_ptr<Stage> stage,
+                  make_stage(config, "BaselineSchedule::backend", "Fusion", surroundings_));
+  CORELANE_TRY(stage->init(config, shared));
+  const std::vector<Topology::Group> groups = stage->groups();
+  const auto takes_one = [&](const Topology::Group& group) {
+    const auto g = static_cast<std::size_t>(&group - groups.data());
+    return group.range.min == 1 || (g < settings.groups.size() && settings.groups[g].padding);
+  };
+  if (std::ranges::none_of(groups, takes_one)) {
+    std::uint32_t least = UINT32_MAX;
+    for (const Topology::Group& group : groups) least = std::min(least, group.range.min);
+    return error(Code::kInvalidArgument,
+                 "key 'min': no group takes a single item (the smallest min is {}), so that a "
+                 "request might wait without end; add a group with min = 1 by '&', or set "
+                 "padding = true",
+                 least);
+  }
+  core_ = std::make_shared<NodeCore>(std::move(settings), std::move(stage), surroundings_.clock);
+  return {};
+}
+
+/// The values go into the line and come back with the answer.
+Status BaselineSchedule::forward(std::span<const RequestPtr> batch) {
+  if (core_->inside())
+    return error(Code::kWrongState, "a backend that calls its own scheduler would deadlock");
+  std::vector<TicketPtr> tickets;
+  for (const RequestPtr& request : batch)
+    tickets.push_back(core_->submit(std::move(request->values), request->options, nullptr));
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    Status status = tickets[i]->wait(kNever);
+    batch[i]->values = std::move(tickets[i]->values);
+    if (!status.ok()) batch[i]->fail(std::move(status));
+  }
+  return {};
+}
+
+}  // namespace corelane::scheduler

@@ -1,0 +1,545 @@
+#include "scheduler/node/node_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/guard.h"
+#include "base/later.h"
+#include "scheduler/node/split_request.h"
+#include "scheduler/stages/instance_thread.h"
+
+namespace corelane::scheduler {
+namespace {
+
+std::vector<GatherGroup> groups_of(const Stage& stage, const NodeSettings& settings) {
+  std::vector<GatherGroup> groups;
+  for (const Topology::Group& group : stage.groups()) {
+    const std::size_t g = groups.size();
+    groups.push_back(
+        {group.range, group.instances, g < settings.groups.size() && settings.groups[g].padding});
+  }
+  return groups;
+}
+
+std::shared_ptr<TicketState> own(const WaitingPtr& request) {
+  return std::static_pointer_cast<TicketState>(request);
+}
+
+double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+}  // namespace
+
+NodeCore::NodeCore(NodeSettings settings, std::unique_ptr<Stage> stage,
+                   std::shared_ptr<Clock> clock)
+    : clock_(std::move(clock)),
+      stage_(std::move(stage)),
+      callbacks_(
+          std::make_shared<dispatch::CallbackThread>(clock_, "corelane-answer", "scheduler")),
+      table_(groups_of(*stage_, settings), settings) {}
+
+NodeCore::~NodeCore() { callbacks_->stop_and_join(); }
+
+bool NodeCore::inside() const noexcept { return InstanceThread::current_owner() == this; }
+
+TicketPtr NodeCore::new_ticket(Dict values, const RequestOptions& options, Callback on_done) {
+  auto ticket = std::make_shared<TicketState>();
+  values.erase(kResult);
+  ticket->values = std::move(values);
+  ticket->options = options;
+  ticket->on_done = std::move(on_done);
+  ticket->node = weak_from_this();
+  ticket->clock = clock_;
+  ticket->items = options.items;
+  ticket->bytes = options.bytes;
+  ticket->priority = options.priority;
+  return ticket;
+}
+
+/// What no line could take.
+Status NodeCore::check(const TicketState& ticket) const {
+  const RequestOptions& options = ticket.options;
+  if (!ticket.values.contains(kData))
+    return error(Code::kOutOfRange, "a request has no \"data\"; set it to what the backend takes");
+  if (options.items == 0)
+    return error(Code::kInvalidArgument, "a request has 0 items; it has 1 or more");
+  if (options.timeout < Duration{})
+    return error(Code::kInvalidArgument,
+                 "a request has a timeout of {} ms; it is above 0, or 0 for none",
+                 ms(options.timeout));
+  if (options.priority < -128 || options.priority > 127)
+    return error(Code::kInvalidArgument, "a request has priority {}; allowed is -128 to 127",
+                 options.priority);
+  return {};
+}
+
+TicketPtr NodeCore::submit(Dict values, const RequestOptions& options, Callback on_done) {
+  const TicketPtr ticket = new_ticket(std::move(values), options, std::move(on_done));
+  enter_or_refuse(ticket);
+  return ticket;
+}
+
+void NodeCore::enter_or_refuse(const TicketPtr& ticket) {
+  Aftermath after;
+  std::vector<std::uint32_t> sizes;
+  Status wrong = check(*ticket);
+  {
+    MutexLock lock(mutex_);
+    ticket->id = ++last_id_;
+    ticket->submitted = clock_->now();
+    if (ticket->options.timeout > Duration{})
+      ticket->deadline = later(ticket->submitted, ticket->options.timeout);
+    if (!wrong.ok()) {
+      refuse(ticket, RequestState::kRejected, std::move(wrong), after);
+    } else if (!table_.fits(ticket->items)) {
+      sizes = table_.parts_of(ticket->items);
+    } else if (Status may = admit(lock, ticket, after); !may.ok()) {
+      const bool ended = may.code() == Code::kCancelled;
+      refuse(ticket, ended ? RequestState::kCancelled : RequestState::kRejected, std::move(may),
+             after);
+    } else {
+      const TimePoint now = clock_->now();
+      table_.enter(ticket, now);
+      decide(now, after);
+    }
+  }
+  settle(after);
+  if (!sizes.empty()) enter_split(ticket, std::move(sizes));
+}
+
+/// Each part is a request of its own for the line, the limits and the figures.
+void NodeCore::enter_split(const TicketPtr& ticket, std::vector<std::uint32_t> sizes) {
+  Aftermath after;
+  auto parts = [&]() -> Result<std::vector<Dict>> {
+    const MutexLock lock(mutex_);
+    std::uint64_t covered = 0;
+    for (const std::uint32_t size : sizes) covered += size;
+    if (covered != ticket->items || table_.settings().oversize == Oversize::kRefuse)
+      return error(Code::kOutOfRange,
+                   "a request has {} items, which is not what a call of this node takes; submit "
+                   "fewer, or set oversize = \"split\"",
+                   ticket->items)
+          .with(Detail::kGiven, ticket->items);
+    return no_throw("splitting a request", [&] { return split_values(ticket->values, sizes); });
+  }();
+  if (!parts) {
+    MutexLock lock(mutex_);
+    refuse(ticket, RequestState::kRejected, parts.error(), after);
+    lock.unlock();
+    return settle(after);
+  }
+  const auto whole = std::make_shared<SplitRequest>(ticket, sizes.size());
+  ticket->whole = whole;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    RequestOptions options = ticket->options;
+    options.items = sizes[i];
+    options.bytes = ticket->options.bytes * sizes[i] / ticket->items;
+    const TicketPtr part = new_ticket(std::move((*parts)[i]), options, nullptr);
+    part->whole = whole;
+    part->part = i;
+    whole->tickets.push_back(part);
+  }
+  for (const TicketPtr& part : whole->tickets) enter_or_refuse(part);
+}
+
+Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& after) {
+  for (;;) {
+    if (closed_) return error(Code::kCancelled, "the pipeline was shut down");
+    const TimePoint now = clock_->now();
+    if (table_.hopeless(*ticket, now))
+      return error(Code::kTimeout,
+                   "request {} could not end within its timeout of {:.3f} ms: its call takes "
+                   "longer than what is left",
+                   ticket->id, ms(ticket->options.timeout));
+    const NodeSettings& settings = table_.settings();
+    const WaitingLine& line = table_.line();
+    const bool items =
+        settings.queue_items != 0 && line.items() + ticket->items > settings.queue_items;
+    const bool bytes =
+        settings.queue_bytes != 0 && line.bytes() + ticket->bytes > settings.queue_bytes;
+    const std::uint64_t pending = line.size() + table_.running();
+    const bool flight = settings.max_in_flight != 0 && pending + 1 > settings.max_in_flight;
+    if (!items && !bytes && !flight) return {};
+    const bool never = (items && ticket->items > settings.queue_items) ||
+                       (bytes && ticket->bytes > settings.queue_bytes);
+    if (settings.queue_policy == QueuePolicy::kDropOldest && !never && !flight) {
+      const TicketPtr oldest = own(line.oldest_request());
+      if (oldest != nullptr && table_.remove(oldest, RequestState::kRejected)) {
+        Answer answer{oldest, RequestState::kRejected,
+                      error(Code::kBusy, "request {} was dropped for a newer one: the line is full",
+                            oldest->id)
+                          .with(Detail::kLimit, "drop_oldest"),
+                      std::move(oldest->values)};
+        note(answer);
+        after.answers.push_back(std::move(answer));
+        continue;
+      }
+    }
+    if (settings.queue_policy != QueuePolicy::kBlock || never || inside()) {
+      const std::string_view limit = items   ? "queue_items"
+                                     : bytes ? "queue_bytes"
+                                             : "max_in_flight";
+      return error(Code::kBusy,
+                   "the line is full: {} items, {} bytes wait ({}); try again in {:.1f} ms, or "
+                   "raise the limit",
+                   line.items(), line.bytes(), limit, ms(table_.expected_wait()))
+          .with(Detail::kLimit, limit);
+    }
+    ++blocked_;
+    const bool in_time = clock_->wait_until(lock.native(), changed_, ticket->deadline);
+    --blocked_;
+    if (!in_time && clock_->now() >= ticket->deadline)
+      return error(Code::kTimeout, "request {} waited for room in the line until its timeout",
+                   ticket->id);
+  }
+}
+
+void NodeCore::refuse(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after) {
+  table_.refuse(ticket, how);
+  Answer answer{ticket, how, std::move(why), std::move(ticket->values)};
+  note(answer);
+  after.answers.push_back(std::move(answer));
+}
+
+void NodeCore::note(const Answer& answer) {
+  const std::size_t kept = table_.settings().records;
+  if (kept == 0) return;
+  endings_.push_back({answer.ticket->id, answer.how, answer.ticket->submitted, clock_->now(),
+                      answer.why.message()});
+  while (endings_.size() > kept) endings_.pop_front();
+}
+
+void NodeCore::decide(TimePoint now, Aftermath& after) {
+  Decision decision = table_.decide(now);
+  for (const WaitingPtr& request : decision.expired) {
+    const TicketPtr ticket = own(request);
+    Answer answer{ticket, RequestState::kExpired,
+                  error(Code::kTimeout, "request {} could not end within its timeout of {:.3f} ms",
+                        ticket->id, ms(ticket->options.timeout)),
+                  std::move(ticket->values)};
+    note(answer);
+    after.answers.push_back(std::move(answer));
+  }
+  for (const WaitingPtr& request : decision.late) {
+    const TicketPtr ticket = own(request);
+    if (ticket->request != nullptr) ticket->request->cancel();
+    Answer answer{
+        ticket,
+        RequestState::kExpired,
+        error(Code::kTimeout,
+              "request {} had not ended after its timeout of {:.3f} ms; the backend still "
+              "ran it, and its result will be dropped",
+              ticket->id, ms(ticket->options.timeout)),
+        {}};
+    note(answer);
+    after.answers.push_back(std::move(answer));
+  }
+  for (Start& start : decision.starts) prepare(start, after);
+  set_timer(decision.wake);
+}
+
+void NodeCore::prepare(Start& start, Aftermath& after) {
+  Aftermath::Call next;
+  next.batch = start.batch;
+  next.call.group = start.group;
+  next.call.instance = start.instance;
+  next.call.owner = this;
+  for (const WaitingPtr& request : start.requests) {
+    const TicketPtr ticket = own(request);
+    ticket->request = std::make_shared<Request>(std::move(ticket->values), ticket->options);
+    ticket->values.clear();
+    next.call.batch.push_back(ticket->request);
+    next.tickets.push_back(ticket);
+  }
+  // What fills a call up to the group's min are copies of its last request.
+  for (std::uint32_t i = 0; i < start.padding; ++i) {
+    RequestOptions one;
+    next.call.batch.push_back(std::make_shared<Request>(next.tickets.back()->request->values, one));
+  }
+  after.calls.push_back(std::move(next));
+}
+
+void NodeCore::set_timer(TimePoint wake) {
+  if (wake == kNever || wake >= armed_) return;
+  if (armed_ != kNever) clock_->cancel(timer_);
+  armed_ = wake;
+  timer_ = clock_->call_at(wake, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->on_timer();
+  });
+}
+
+void NodeCore::on_timer() {
+  Aftermath after;
+  {
+    const MutexLock lock(mutex_);
+    armed_ = kNever;
+    decide(clock_->now(), after);
+    if (blocked_ != 0) changed_.notify_all();
+  }
+  settle(after);
+}
+
+void NodeCore::settle(Aftermath& after) {
+  for (Aftermath::Call& next : after.calls) {
+    StageCall call = std::move(next.call);
+    const std::uint32_t group = call.group, instance = call.instance;
+    next.call.group = group;
+    const auto shared = std::make_shared<Aftermath::Call>(std::move(next));
+    call.done = [this, shared](Status status) { call_ended(*shared, std::move(status)); };
+    Status started = stage_->start(std::move(call));
+    if (!started.ok())
+      call_ended(*shared, started.wrap(fmt::format("group {}, instance {} did not start a call",
+                                                   group, instance)));
+  }
+  for (Answer& answer : after.answers) deliver(answer);
+}
+
+void NodeCore::deliver(Answer& answer) {
+  TicketPtr ticket = answer.ticket;
+  if (ticket->whole != nullptr && ticket->whole->whole() != ticket) {
+    auto whole = ticket->whole->ended(ticket->part, answer.how, std::move(answer.why),
+                                      std::move(answer.values));
+    if (!whole) return;
+    ticket = ticket->whole->whole();
+    answer = {ticket, whole->how, std::move(whole->why), std::move(whole->values)};
+  }
+  Callback on_done = std::move(ticket->on_done);
+  ticket->answer(answer.how, std::move(answer.why), std::move(answer.values));
+  if (!on_done) return;
+  callbacks_->post_or_call([ticket, call = std::move(on_done)] {
+    Ticket handle;
+    handle.state_ = ticket;
+    call(handle);
+  });
+}
+
+NodeCore::Answer NodeCore::outcome(const TicketPtr& ticket, const Status& status) const {
+  Request& request = *ticket->request;
+  Dict values = std::move(request.values);
+  Status why = status.ok() ? request.failure() : status;
+  if (!why.ok()) {
+    values.erase(kResult);
+    if (status.ok()) why = why.wrap("the backend failed this request");
+    return {ticket, RequestState::kFailed, std::move(why), std::move(values)};
+  }
+  if (values.contains(kResult)) return {ticket, RequestState::kDone, {}, std::move(values)};
+  if (request.cancelled())
+    return {ticket, RequestState::kCancelled,
+            error(Code::kCancelled, "request {} was cancelled while it ran", ticket->id),
+            std::move(values)};
+  return {ticket, RequestState::kFailed,
+          error(Code::kBadResult, "the backend left \"result\" of request {} out", ticket->id),
+          std::move(values)};
+}
+
+/// In the instance's thread: what it starts on the same instance runs without a hand-over.
+void NodeCore::call_ended(const Aftermath::Call& call, Status status) {
+  Aftermath after;
+  {
+    const MutexLock lock(mutex_);
+    const bool again = !status.ok() && stage_->repeatable_group(call.call.group);
+    const TimePoint now = clock_->now();
+    for (const WaitingPtr& request : table_.ended(call.batch, !status.ok(), again, now)) {
+      const TicketPtr ticket = own(request);
+      ticket->values = std::move(ticket->request->values);
+      ticket->values.erase(kResult);
+      ticket->request = nullptr;
+    }
+    for (const TicketPtr& ticket : call.tickets) {
+      if (ticket->state() != RequestState::kRunning) continue;
+      Answer answer = outcome(ticket, status);
+      table_.answer(ticket, answer.how);
+      note(answer);
+      after.answers.push_back(std::move(answer));
+    }
+    decide(now, after);
+    if (blocked_ != 0) changed_.notify_all();
+  }
+  settle(after);
+}
+
+bool NodeCore::cancel(const TicketPtr& ticket) {
+  if (ticket->whole != nullptr && ticket->whole->whole() == ticket) {
+    bool all = true;
+    for (const TicketPtr& part : ticket->whole->tickets) all = cancel(part) && all;
+    return all;
+  }
+  Aftermath after;
+  {
+    const MutexLock lock(mutex_);
+    if (ticket->state() == RequestState::kRunning) ticket->request->cancel();
+    if (ticket->id == 0 || !table_.remove(ticket, RequestState::kCancelled)) return false;
+    Answer answer{ticket, RequestState::kCancelled,
+                  error(Code::kCancelled, "request {} was cancelled", ticket->id),
+                  std::move(ticket->values)};
+    note(answer);
+    after.answers.push_back(std::move(answer));
+    decide(clock_->now(), after);
+    if (blocked_ != 0) changed_.notify_all();
+  }
+  settle(after);
+  return true;
+}
+
+RequestState NodeCore::state_of(const TicketState& ticket) const {
+  if (ticket.done()) return ticket.outcome();
+  const MutexLock lock(mutex_);
+  const RequestState state = ticket.state();
+  return state == RequestState::kRunning ? state : RequestState::kWaiting;
+}
+
+void NodeCore::cancel_waiting(Aftermath& after) {
+  for (const WaitingPtr& request : table_.line().all()) {
+    const TicketPtr ticket = own(request);
+    if (!table_.remove(ticket, RequestState::kCancelled)) continue;
+    Answer answer{
+        ticket, RequestState::kCancelled,
+        error(Code::kCancelled, "the pipeline was shut down before request {} ran", ticket->id),
+        std::move(ticket->values)};
+    note(answer);
+    after.answers.push_back(std::move(answer));
+  }
+}
+
+void NodeCore::abort_running(Aftermath& after) {
+  for (const WaitingPtr& request : table_.in_calls()) {
+    const TicketPtr ticket = own(request);
+    if (ticket->request != nullptr) ticket->request->cancel();
+    if (!table_.answer_early(ticket, RequestState::kCancelled)) continue;
+    Answer answer{ticket,
+                  RequestState::kCancelled,
+                  error(Code::kCancelled,
+                        "the pipeline was shut down while a backend ran request {}", ticket->id),
+                  {}};
+    note(answer);
+    after.answers.push_back(std::move(answer));
+  }
+}
+
+Status NodeCore::wait_idle(MutexLock& lock, TimePoint until) {
+  ++blocked_;
+  while (!table_.idle() && clock_->wait_until(lock.native(), changed_, until)) {
+  }
+  --blocked_;
+  if (table_.idle()) return {};
+  return error(Code::kTimeout, "{} requests wait and {} run; they go on", table_.line().size(),
+               table_.running());
+}
+
+Status NodeCore::drain(TimePoint until) {
+  if (inside())
+    return error(Code::kWrongState,
+                 "waiting for the end of all calls in one of them would deadlock");
+  Aftermath after;
+  MutexLock lock(mutex_);
+  ++draining_;
+  table_.flush(true);
+  decide(clock_->now(), after);
+  lock.unlock();
+  settle(after);
+  lock.lock();
+  Status status = wait_idle(lock, until);
+  if (--draining_ == 0) table_.flush(closed_);
+  return status;
+}
+
+Status NodeCore::shutdown(Shutdown how, TimePoint until) {
+  Aftermath after;
+  MutexLock lock(mutex_);
+  closed_ = true;
+  table_.flush(true);
+  if (how != Shutdown::kDrain) cancel_waiting(after);
+  if (how == Shutdown::kAbort) abort_running(after);
+  decide(clock_->now(), after);
+  changed_.notify_all();
+  lock.unlock();
+  settle(after);
+  if (inside())
+    return error(Code::kWrongState,
+                 "waiting for the end of all calls in one of them would deadlock");
+  lock.lock();
+  return wait_idle(lock, until);
+}
+
+Status NodeCore::resize_group(std::uint32_t group, std::uint32_t instances) {
+  const std::uint32_t before = stage_->groups()[group].instances;
+  if (instances > before) CORELANE_TRY(stage_->resize(group, instances));
+  {
+    MutexLock lock(mutex_);
+    table_.resize(group, instances);
+    ++blocked_;
+    for (std::uint32_t i = instances; i < before; ++i)
+      while (!table_.retired(group, i)) changed_.wait(lock.native());
+    --blocked_;
+  }
+  return instances < before ? stage_->resize(group, instances) : Status();
+}
+
+Status NodeCore::reconfigure(NodeSettings settings) {
+  if (inside())
+    return error(Code::kWrongState,
+                 "a pipeline cannot be reconfigured in forward() of its backend");
+  for (std::uint32_t g = 0; g < settings.groups.size(); ++g)
+    CORELANE_TRY(resize_group(g, settings.groups[g].instance_num));
+  Aftermath after;
+  {
+    const MutexLock lock(mutex_);
+    table_.change(std::move(settings));
+    decide(clock_->now(), after);
+    changed_.notify_all();
+  }
+  settle(after);
+  return {};
+}
+
+NodeSettings NodeCore::settings() const {
+  const MutexLock lock(mutex_);
+  return table_.settings();
+}
+
+Topology NodeCore::topology() const {
+  Topology topology;
+  topology.groups = stage_->groups();
+  topology.range = {UINT32_MAX, 1};
+  for (const Topology::Group& group : topology.groups) {
+    topology.virtual_instances = std::max(topology.virtual_instances, group.instances);
+    topology.range.min = std::min(topology.range.min, group.range.min);
+    topology.range.max = std::max(topology.range.max, group.range.max);
+  }
+  return topology;
+}
+
+Statistics NodeCore::statistics() const {
+  const MutexLock lock(mutex_);
+  return table_.tally().figures();
+}
+
+std::vector<BatchRecord> NodeCore::records() const {
+  const MutexLock lock(mutex_);
+  const auto& records = table_.tally().records();
+  return {records.begin(), records.end()};
+}
+
+Result<std::string> NodeCore::why(std::uint64_t id) const {
+  const MutexLock lock(mutex_);
+  const auto ending = std::ranges::find(endings_, id, &Ending::id);
+  if (ending == endings_.end())
+    return error(Code::kNotFound,
+                 "request {} has not ended, or is no longer among the last {} that are remembered; "
+                 "see the setting 'records'",
+                 id, table_.settings().records);
+  std::string text = fmt::format("request {} {} {:.3f} ms after its submission", id,
+                                 state_name(ending->how), ms(ending->ended - ending->submitted));
+  if (!ending->why.empty()) text += ": " + ending->why;
+  for (const BatchRecord& batch : table_.tally().records()) {
+    if (std::ranges::find(batch.requests, id) == batch.requests.end()) continue;
+    text += fmt::format(
+        "; waited {:.3f} ms, left in batch {} ({} items, {} of padding; {}) for group {}, instance "
+        "{}, which took {:.3f} ms (expected {:.3f}){}",
+        ms(batch.started - ending->submitted), batch.id, batch.items, batch.padding,
+        reason_name(batch.reason), batch.group, batch.instance, ms(batch.ended - batch.started),
+        ms(batch.predicted), batch.failed ? " and failed" : "");
+  }
+  return text;
+}
+
+}  // namespace corelane::scheduler

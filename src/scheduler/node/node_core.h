@@ -1,0 +1,112 @@
+/// One node at work: the line, the decisions and the answers, around a GatherTable.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/sync.h"
+#include "corelane/scheduler/scheduler.h"
+#include "corelane/scheduler/stage.h"
+#include "dispatch/callback_thread.h"
+#include "scheduler/gather/gather_table.h"
+#include "scheduler/node/ticket_state.h"
+
+namespace corelane::scheduler {
+
+/// Any thread. Nothing is copied, called or started under its lock but the table's decisions: what
+/// follows from them is collected and done after it.
+class NodeCore final : public std::enable_shared_from_this<NodeCore> {
+ public:
+  NodeCore(NodeSettings settings, std::unique_ptr<Stage> stage, std::shared_ptr<Clock> clock);
+  ~NodeCore();
+
+  using Callback = std::function<void(const Ticket&)>;
+  TicketPtr submit(Dict values, const RequestOptions& options, Callback on_done);
+  bool cancel(const TicketPtr& ticket);
+  RequestState state_of(const TicketState& ticket) const;
+
+  Status drain(TimePoint until);
+  Status shutdown(Shutdown how, TimePoint until);
+  /// The new settings were checked against the old ones.
+  Status reconfigure(NodeSettings settings);
+
+  NodeSettings settings() const;
+  Topology topology() const;
+  Statistics statistics() const;
+  std::vector<BatchRecord> records() const;
+  Result<std::string> why(std::uint64_t id) const;
+  /// Whether the caller runs in forward() of a backend of this node.
+  bool inside() const noexcept;
+
+ private:
+  struct Answer {
+    TicketPtr ticket;
+    RequestState how = RequestState::kDone;
+    Status why;
+    Dict values;
+  };
+  /// What follows from a decision, to be done without the lock.
+  struct Aftermath {
+    struct Call {
+      std::uint64_t batch = 0;
+      StageCall call;
+      std::vector<TicketPtr> tickets;
+    };
+    std::vector<Call> calls;
+    std::vector<Answer> answers;
+  };
+  /// A request that has ended, for why().
+  struct Ending {
+    std::uint64_t id = 0;
+    RequestState how = RequestState::kDone;
+    TimePoint submitted{};
+    TimePoint ended{};
+    std::string why;
+  };
+
+  TicketPtr new_ticket(Dict values, const RequestOptions& options, Callback on_done);
+  Status check(const TicketState& ticket) const;
+  void enter_or_refuse(const TicketPtr& ticket);
+  void enter_split(const TicketPtr& ticket, std::vector<std::uint32_t> sizes);
+  /// Waits for room where the policy says so. Ok: it may enter.
+  Status admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& after)
+      CORELANE_REQUIRES(mutex_);
+  void refuse(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after)
+      CORELANE_REQUIRES(mutex_);
+  /// Asks the table, and prepares what it says.
+  void decide(TimePoint now, Aftermath& after) CORELANE_REQUIRES(mutex_);
+  void prepare(Start& start, Aftermath& after) CORELANE_REQUIRES(mutex_);
+  void set_timer(TimePoint wake) CORELANE_REQUIRES(mutex_);
+  void on_timer();
+  void settle(Aftermath& after);
+  void deliver(Answer& answer);
+  void call_ended(const Aftermath::Call& call, Status status);
+  /// How one request of a call ended.
+  Answer outcome(const TicketPtr& ticket, const Status& status) const CORELANE_REQUIRES(mutex_);
+  void note(const Answer& answer) CORELANE_REQUIRES(mutex_);
+  void cancel_waiting(Aftermath& after) CORELANE_REQUIRES(mutex_);
+  void abort_running(Aftermath& after) CORELANE_REQUIRES(mutex_);
+  Status wait_idle(MutexLock& lock, TimePoint until) CORELANE_REQUIRES(mutex_);
+  Status resize_group(std::uint32_t group, std::uint32_t instances);
+
+  const std::shared_ptr<Clock> clock_;
+  const std::unique_ptr<Stage> stage_;
+  const std::shared_ptr<dispatch::CallbackThread> callbacks_;
+  mutable Mutex mutex_{LockRank::kNode};
+  std::condition_variable changed_;  ///< Room in the line, a call that ended.
+  GatherTable table_ CORELANE_GUARDED_BY(mutex_);
+  std::uint64_t last_id_ CORELANE_GUARDED_BY(mutex_) = 0;
+  std::deque<Ending> endings_ CORELANE_GUARDED_BY(mutex_);
+  TimePoint armed_ CORELANE_GUARDED_BY(mutex_) = kNever;
+  Clock::TimerId timer_ CORELANE_GUARDED_BY(mutex_) = 0;
+  int draining_ CORELANE_GUARDED_BY(mutex_) = 0;
+  int blocked_ CORELANE_GUARDED_BY(mutex_) = 0;  ///< Threads that wait for room or for the end.
+  bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace corelane::scheduler

@@ -1,0 +1,305 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/guard.h"
+#include "base/thread.h"
+#include "corelane/base/file.h"
+#include "corelane/scheduler/scheduler.h"
+#include "scheduler/config/node_toml.h"
+#include "scheduler/config/settings.h"
+#include "scheduler/gather/tally.h"
+#include "scheduler/node/baseline_schedule.h"
+
+namespace corelane::scheduler {
+
+/// What the handles of a pipeline share: the scheduler, made by name.
+class NodeHandle {
+ public:
+  NodeHandle(std::string node_name, std::unique_ptr<Backend> made,
+             const BackendRegistry& names) noexcept
+      : name(std::move(node_name)), scheduler(std::move(made)), registry(names) {
+    if (const auto* const base = dynamic_cast<BaselineSchedule*>(scheduler.get()))
+      core = base->core();
+  }
+  /// In forward() of its own backend it cannot wait for that call: another thread ends it then.
+  ~NodeHandle() {
+    if (core == nullptr || !core->inside()) return;
+    (void)core->shutdown(Shutdown::kCancel, TimePoint{});
+    const auto kept = std::make_shared<std::pair<std::unique_ptr<Backend>, decltype(core)>>(
+        std::move(scheduler), std::move(core));
+    auto thread = start_thread("corelane-end", [kept] {
+      kept->second.reset();
+      kept->first.reset();
+    });
+    if (thread) thread->detach();
+  }
+  NodeHandle(const NodeHandle&) = delete;
+  NodeHandle& operator=(const NodeHandle&) = delete;
+
+  const std::string name;
+  std::unique_ptr<Backend> scheduler;
+  std::shared_ptr<NodeCore> core;  ///< Null where the program brought a scheduler of its own.
+  const BackendRegistry& registry;
+  std::atomic<std::uint64_t> last_id{0};
+};
+
+namespace {
+
+Failure only_baseline(std::string_view what) {
+  return error(Code::kUnsupported,
+               "{} is part of BaselineSchedule; this pipeline has a scheduler of its own", what);
+}
+
+Result<std::shared_ptr<NodeHandle>> make_node(NodeSettings settings,
+                                              const PipelineOptions& options) {
+  const BackendRegistry& registry =
+      options.registry != nullptr ? *options.registry : backend_registry();
+  BackendSurroundings surroundings;
+  surroundings.clock = options.clock != nullptr ? options.clock : real_clock();
+  surroundings.names = &registry;
+  CORELANE_ASSIGN(std::unique_ptr<Backend> scheduler,
+                  registry.make(settings.scheduler, surroundings));
+  Status ready = no_throw(
+      "init() of " + settings.scheduler,
+      [&] { return scheduler->init(settings.settings, options.shared); }, Code::kEngineFailed);
+  if (!ready.ok()) return error(ready.wrap(fmt::format("node '{}'", settings.name)));
+  return std::make_shared<NodeHandle>(std::move(settings.name), std::move(scheduler), registry);
+}
+
+/// The end of a request that a scheduler without tickets has run.
+void settle_plain(TicketState& ticket, const Request& request, const Status& status) {
+  Dict values = request.values;
+  Status why = status.ok() ? request.failure() : status;
+  if (why.ok() && !values.contains(kResult))
+    why = error(Code::kBadResult, "the backend left \"result\" of request {} out", ticket.id);
+  if (!why.ok()) values.erase(kResult);
+  ticket.answer(why.ok() ? RequestState::kDone : RequestState::kFailed, why, std::move(values));
+}
+
+TicketPtr run_plain(NodeHandle& node, Dict values, const RequestOptions& options) {
+  auto ticket = std::make_shared<TicketState>();
+  ticket->id = ++node.last_id;
+  ticket->clock = real_clock();
+  values.erase(kResult);
+  if (!values.contains(kData)) {
+    ticket->answer(RequestState::kRejected, error(Code::kOutOfRange, "a request has no \"data\""),
+                   std::move(values));
+    return ticket;
+  }
+  const RequestPtr request = std::make_shared<Request>(std::move(values), options);
+  const Status status = no_throw(
+      "forward() of the scheduler", [&] { return node.scheduler->forward(std::span(&request, 1)); },
+      Code::kEngineFailed);
+  settle_plain(*ticket, *request, status);
+  return ticket;
+}
+
+TicketPtr submit_to(NodeHandle& node, Dict values, const RequestOptions& options,
+                    std::function<void(const Ticket&)> on_done) {
+  if (node.core != nullptr)
+    return node.core->submit(std::move(values), options, std::move(on_done));
+  return run_plain(node, std::move(values), options);
+}
+
+}  // namespace
+
+std::string_view state_name(RequestState state) noexcept {
+  switch (state) {
+    case RequestState::kWaiting:
+      return "waiting";
+    case RequestState::kRunning:
+      return "running";
+    case RequestState::kDone:
+      return "done";
+    case RequestState::kFailed:
+      return "failed";
+    case RequestState::kRejected:
+      return "rejected";
+    case RequestState::kCancelled:
+      return "cancelled";
+    case RequestState::kExpired:
+      return "expired";
+  }
+  return "unknown";
+}
+
+std::uint64_t Ticket::id() const noexcept { return state_ == nullptr ? 0 : state_->id; }
+
+RequestState Ticket::state() const {
+  if (state_ == nullptr) return RequestState::kCancelled;
+  const auto node = state_->node.lock();
+  return node == nullptr ? state_->outcome() : node->state_of(*state_);
+}
+
+bool Ticket::done() const { return state_ != nullptr && state_->done(); }
+
+Status Ticket::wait(TimePoint until) const {
+  if (state_ == nullptr) return error(Code::kWrongState, "an empty ticket stands for no request");
+  if (const auto node = state_->node.lock(); node != nullptr && node->inside() && !done())
+    return error(Code::kWrongState,
+                 "waiting for a request of the same pipeline in forward() would deadlock");
+  return state_->wait(until);
+}
+
+bool Ticket::cancel() const {
+  if (state_ == nullptr) return false;
+  const auto node = state_->node.lock();
+  return node != nullptr && node->cancel(state_);
+}
+
+Result<Dict> Ticket::take() const {
+  if (state_ == nullptr) return error(Code::kWrongState, "an empty ticket stands for no request");
+  return state_->take();
+}
+
+bool Event::done() const { return given_.load(std::memory_order_acquire) && ticket_.done(); }
+
+Status Event::wait(TimePoint until) const {
+  if (!given_.load(std::memory_order_acquire))
+    return error(Code::kWrongState, "this event was given to no pipeline yet");
+  return ticket_.wait(until);
+}
+
+Result<Dict> Event::take() const {
+  if (!given_.load(std::memory_order_acquire))
+    return error(Code::kWrongState, "this event was given to no pipeline yet");
+  return ticket_.take();
+}
+
+Result<Pipeline> Pipeline::create(const Config& config, const PipelineOptions& options) {
+  const BackendRegistry& registry =
+      options.registry != nullptr ? *options.registry : backend_registry();
+  CORELANE_ASSIGN(NodeSettings settings, read_settings(config, registry));
+  Pipeline made;
+  CORELANE_ASSIGN(made.node_, make_node(std::move(settings), options));
+  return made;
+}
+
+Result<Pipeline> Pipeline::from_toml(std::string_view text, const PipelineOptions& options) {
+  const BackendRegistry& registry =
+      options.registry != nullptr ? *options.registry : backend_registry();
+  CORELANE_ASSIGN(NodeSettings settings, read_node_toml(text, "toml", registry));
+  Pipeline made;
+  CORELANE_ASSIGN(made.node_, make_node(std::move(settings), options));
+  return made;
+}
+
+Result<Pipeline> Pipeline::from_file(const std::string& path, const PipelineOptions& options) {
+  const BackendRegistry& registry =
+      options.registry != nullptr ? *options.registry : backend_registry();
+  CORELANE_ASSIGN(const ByteVector bytes, read_file(path));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  CORELANE_ASSIGN(NodeSettings settings, read_node_toml(text, path, registry));
+  Pipeline made;
+  CORELANE_ASSIGN(made.node_, make_node(std::move(settings), options));
+  return made;
+}
+
+Status Pipeline::run(Dict& request, const RequestOptions& options) const {
+  return run(std::span(&request, 1), options).front();
+}
+
+std::vector<Status> Pipeline::run(std::span<Dict> requests, const RequestOptions& options) const {
+  std::vector<Status> answers(requests.size());
+  if (node_ == nullptr) {
+    for (Status& answer : answers)
+      answer = error(Code::kWrongState, "an empty pipeline runs nothing");
+    return answers;
+  }
+  if (node_->core != nullptr && node_->core->inside()) {
+    for (Status& answer : answers)
+      answer = error(Code::kWrongState, "run() in forward() of the same pipeline would deadlock");
+    return answers;
+  }
+  std::vector<TicketPtr> tickets(requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    std::shared_ptr<Event> event;
+    if (const auto found = requests[i].find(kEvent); found != requests[i].end()) {
+      const auto* const given = std::any_cast<std::shared_ptr<Event>>(&found->second);
+      if (given == nullptr || *given == nullptr) {
+        answers[i] =
+            error(Code::kTypeMismatch, "\"event\" of a request is not a std::shared_ptr<Event>");
+        continue;
+      }
+      event = *given;
+      if (event->used_.exchange(true)) {
+        answers[i] =
+            error(Code::kWrongState, "this event was used before; an event is for one request");
+        continue;
+      }
+    }
+    TicketPtr ticket = submit_to(*node_, std::move(requests[i]), options, nullptr);
+    requests[i].clear();
+    if (event == nullptr) {
+      tickets[i] = std::move(ticket);
+      continue;
+    }
+    event->ticket_.state_ = std::move(ticket);
+    event->given_.store(true, std::memory_order_release);
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (tickets[i] == nullptr) continue;
+    answers[i] = tickets[i]->wait(kNever);
+    if (auto values = tickets[i]->take()) requests[i] = std::move(*values);
+  }
+  return answers;
+}
+
+Ticket Pipeline::submit(Dict request, const RequestOptions& options,
+                        std::function<void(const Ticket&)> on_done) const {
+  Ticket ticket;
+  if (node_ == nullptr) return ticket;
+  const bool plain = node_->core == nullptr;
+  ticket.state_ = submit_to(*node_, std::move(request), options, plain ? nullptr : on_done);
+  if (plain && on_done) run_callback("scheduler", "a callback of a request", on_done, ticket);
+  return ticket;
+}
+
+std::uint32_t Pipeline::min() const noexcept {
+  return node_ == nullptr ? 0 : node_->scheduler->min();
+}
+
+std::uint32_t Pipeline::max() const noexcept {
+  return node_ == nullptr ? 0 : node_->scheduler->max();
+}
+
+Topology Pipeline::topology() const {
+  return node_ == nullptr || node_->core == nullptr ? Topology{} : node_->core->topology();
+}
+
+Status Pipeline::reconfigure(const Config& changes) const {
+  if (node_ == nullptr || node_->core == nullptr) return only_baseline("reconfigure()");
+  CORELANE_ASSIGN(NodeSettings settings,
+                  change_settings(node_->core->settings(), changes, node_->registry));
+  return node_->core->reconfigure(std::move(settings));
+}
+
+Status Pipeline::drain(TimePoint until) const {
+  if (node_ == nullptr || node_->core == nullptr) return only_baseline("drain()");
+  return node_->core->drain(until);
+}
+
+Status Pipeline::shutdown(Shutdown how, TimePoint until) const {
+  if (node_ == nullptr || node_->core == nullptr) return only_baseline("shutdown()");
+  return node_->core->shutdown(how, until);
+}
+
+Statistics Pipeline::statistics() const {
+  return node_ == nullptr || node_->core == nullptr ? Statistics{} : node_->core->statistics();
+}
+
+std::string Pipeline::prometheus_text() const {
+  return node_ == nullptr ? std::string() : prometheus_of(statistics(), node_->name);
+}
+
+std::vector<BatchRecord> Pipeline::records() const {
+  return node_ == nullptr || node_->core == nullptr ? std::vector<BatchRecord>{}
+                                                    : node_->core->records();
+}
+
+Result<std::string> Pipeline::why(std::uint64_t id) const {
+  if (node_ == nullptr || node_->core == nullptr) return only_baseline("why()");
+  return node_->core->why(id);
+}
+
+}  // namespace corelane::scheduler

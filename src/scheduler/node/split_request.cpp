@@ -1,0 +1,141 @@
+#include "scheduler/node/split_request.h"
+
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/guard.h"
+#include "corelane/tensor/tensor.h"
+
+namespace corelane::scheduler {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+/// The tensors that "data" or "result" holds; nothing for other values.
+std::optional<Tensors> tensors_of(const std::any& value) {
+  if (const auto* const one = std::any_cast<Tensor>(&value)) return Tensors{*one};
+  if (const auto* const some = std::any_cast<Tensors>(&value)) return *some;
+  return std::nullopt;
+}
+
+bool can_cut(const Tensor& tensor) {
+  return tensor.shape.rank() > 0 && tensor.layout == Layout{} && tensor.shape.is_static() &&
+         tensor.shape[0] > 0 && tensor.size % static_cast<std::size_t>(tensor.shape[0]) == 0;
+}
+
+/// Samples from..from + count: the same memory, not copied.
+Tensor slice(const Tensor& whole, std::size_t from, std::uint32_t count) {
+  const std::size_t each = whole.size / static_cast<std::size_t>(whole.shape[0]);
+  Tensor part = whole;
+  part.shape[0] = count;
+  part.data = std::shared_ptr<void>(whole.data, static_cast<char*>(whole.data.get()) + from * each);
+  part.size = each * count;
+  return part;
+}
+
+Result<Tensor> join(const std::vector<Tensors>& parts, std::size_t index) {
+  const Tensor& first = parts[0][index];
+  if (!can_cut(first))
+    return error(Code::kBadResult, "a result of shape {} cannot be joined along dimension 0",
+                 first.shape.to_string());
+  Shape shape = first.shape;
+  shape[0] = 0;
+  for (const Tensors& part : parts) {
+    Shape rest = part[index].shape;
+    if (!can_cut(part[index]) || part[index].dtype != first.dtype || rest.rank() != shape.rank())
+      return error(Code::kBadResult, "results of shapes {} and {} cannot be joined",
+                   first.shape.to_string(), rest.to_string());
+    shape[0] += std::exchange(rest[0], first.shape[0]);
+    if (rest != first.shape)
+      return error(Code::kBadResult, "results of parts differ in more than dimension 0: {} and {}",
+                   first.shape.to_string(), part[index].shape.to_string());
+  }
+  CORELANE_ASSIGN(Tensor whole, Tensor::allocate(first.name, first.dtype, std::move(shape)));
+  auto* at = static_cast<char*>(whole.data.get());
+  for (const Tensors& part : parts) {
+    std::memcpy(at, part[index].data.get(), part[index].size);
+    at += part[index].size;
+  }
+  return whole;
+}
+
+}  // namespace
+
+Result<std::vector<Dict>> split_values(const Dict& values,
+                                       const std::vector<std::uint32_t>& sizes) {
+  const std::uint64_t items = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  const std::any& data = values.at(kData);
+  const std::optional<Tensors> whole = tensors_of(data);
+  if (!whole || whole->empty())
+    return error(
+        Code::kOutOfRange,
+        "a request of {} items is more than one call takes, and its data is no Tensor that "
+        "could be split",
+        items);
+  for (const Tensor& tensor : *whole)
+    if (!can_cut(tensor) || static_cast<std::uint64_t>(tensor.shape[0]) != items)
+      return error(Code::kOutOfRange,
+                   "a request of {} items has data of shape {}; to be split, dimension 0 must be "
+                   "the number of items",
+                   items, tensor.shape.to_string());
+  const bool one = std::any_cast<Tensor>(&data) != nullptr;
+  std::vector<Dict> parts;
+  std::size_t from = 0;
+  for (const std::uint32_t size : sizes) {
+    Dict part = values;
+    Tensors cut;
+    for (const Tensor& tensor : *whole) cut.push_back(slice(tensor, from, size));
+    if (one)
+      part[kData] = std::move(cut.front());
+    else
+      part[kData] = std::move(cut);
+    parts.push_back(std::move(part));
+    from += size;
+  }
+  return parts;
+}
+
+Result<std::any> join_results(std::vector<Dict> parts) {
+  std::vector<Tensors> results;
+  for (const Dict& part : parts) {
+    std::optional<Tensors> some = tensors_of(part.at(kResult));
+    if (!some || some->empty() || (!results.empty() && some->size() != results[0].size()))
+      return error(Code::kBadResult,
+                   "the backend's results are no Tensors, so that those of a split request cannot "
+                   "be joined; submit at most max() items a request");
+    results.push_back(std::move(*some));
+  }
+  Tensors whole;
+  for (std::size_t i = 0; i < results[0].size(); ++i) {
+    CORELANE_ASSIGN(Tensor joined, join(results, i));
+    whole.push_back(std::move(joined));
+  }
+  if (std::any_cast<Tensor>(&parts[0].at(kResult)) != nullptr)
+    return std::any(std::move(whole.front()));
+  return std::any(std::move(whole));
+}
+
+std::optional<SplitRequest::Answer> SplitRequest::ended(std::size_t part, RequestState how,
+                                                        Status why, Dict values) {
+  std::vector<Answer> all;
+  {
+    const MutexLock lock(mutex_);
+    parts_[part] = {how, std::move(why), std::move(values)};
+    if (++done_ != parts_.size()) return std::nullopt;
+    all = std::move(parts_);
+  }
+  for (Answer& each : all)
+    if (each.how != RequestState::kDone)
+      return Answer{each.how, each.why.wrap("a part of a split request"), {}};
+  std::vector<Dict> results;
+  for (Answer& each : all) results.push_back(std::move(each.values));
+  Dict values_of_whole = results.front();
+  values_of_whole[kData] = whole_->values[kData];
+  auto joined = no_throw("joining results", [&] { return join_results(std::move(results)); });
+  if (!joined) return Answer{RequestState::kFailed, joined.error(), {}};
+  values_of_whole[kResult] = std::move(*joined);
+  return Answer{RequestState::kDone, {}, std::move(values_of_whole)};
+}
+
+}  // namespace corelane::scheduler

@@ -1,0 +1,49 @@
+/// A request of more items than a call takes: cut into parts, and put together again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/sync.h"
+#include "corelane/base/status.h"
+#include "corelane/scheduler/request.h"
+#include "scheduler/node/ticket_state.h"
+
+namespace corelane::scheduler {
+
+/// Cuts "data", a Tensor or a vector of them whose dimension 0 is the sum of `sizes`, into one Dict
+/// for each size; the other values are copied. kOutOfRange for data that cannot be cut.
+Result<std::vector<Dict>> split_values(const Dict& values, const std::vector<std::uint32_t>& sizes);
+
+/// Puts "result" of the parts, in their order, together along dimension 0. kBadResult where they do
+/// not fit each other.
+Result<std::any> join_results(std::vector<Dict> parts);
+
+/// Collects the answers of the parts. Any thread.
+class SplitRequest {
+ public:
+  SplitRequest(TicketPtr whole, std::size_t parts) : whole_(std::move(whole)), parts_(parts) {}
+
+  /// The answer of the whole request.
+  struct Answer {
+    RequestState how = RequestState::kDone;
+    Status why;
+    Dict values;
+  };
+  const TicketPtr& whole() const noexcept { return whole_; }
+  /// A part has ended; once each. The whole answer with the last one: that of the first part, in
+  /// their order, that has no result.
+  std::optional<Answer> ended(std::size_t part, RequestState how, Status why, Dict values);
+
+  std::vector<TicketPtr> tickets;  ///< Of the parts; fixed once they have entered.
+
+ private:
+  const TicketPtr whole_;
+  Mutex mutex_{LockRank::kLeaf};
+  std::vector<Answer> parts_ CORELANE_GUARDED_BY(mutex_);
+  std::size_t done_ CORELANE_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace corelane::scheduler
