@@ -1,7 +1,7 @@
-# corelane_floor(<name> [DIR <dir>] [DEPENDS <targets>...] [LIBS <targets>...])
+# corelane_floor(<name> [DIR <dir>] [DEPENDS <targets>...] [LIBS <targets>...] [TEST_LIBS <targets>...])
 # One room of the house: a static library `corelane_<name>` from the sources of <dir> and of its inner
-# rooms, and its unit tests `<name>_tests` from their *_test.cpp. Folders named testing/, and files named
-# *_fuzz.cpp and *_benchmark.cpp, are left out.
+# rooms, and its unit tests `<name>_tests` from their *_test.cpp, which link TEST_LIBS too. Folders
+# named testing/, and files named *_fuzz.cpp and *_benchmark.cpp, are left out.
 include_guard()
 
 function(corelane_sources out_sources out_tests dir)
@@ -40,7 +40,7 @@ function(corelane_test name)
 endfunction()
 
 function(corelane_floor name)
-  cmake_parse_arguments(F "" "DIR" "DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(F "" "DIR" "DEPENDS;LIBS;TEST_LIBS" ${ARGN})
   if(NOT F_DIR)
     set(F_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
   endif()
@@ -50,6 +50,7 @@ function(corelane_floor name)
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>")
   target_link_libraries(corelane_${name} PUBLIC ${F_DEPENDS} PRIVATE ${F_LIBS} corelane_options)
   if(tests)
-    corelane_test(${name}_tests SOURCES ${tests} LIBS corelane_${name} ${F_LIBS} LABELS unit)
+    corelane_test(${name}_tests SOURCES ${tests} LIBS corelane_${name} ${F_LIBS} ${F_TEST_LIBS}
+      LABELS unit)
   endif()
 endfunction()

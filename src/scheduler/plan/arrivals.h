@@ -33,8 +33,9 @@ struct WaitView {
 };
 
 /// Whether all of them together end earlier, in sum, when the call waits for the next arrival:
-/// waiting:     (n + 1) items end at gap + S(n + 1), the newcomer counted from its arrival;
-/// not waiting: n items end at S(n), and the newcomer at S(n) - gap + S(1) after its arrival.
+/// waiting:     n items end at gap + S(n + 1), and the newcomer S(n + 1) after its arrival;
+/// not waiting: n items end at S(n), and the newcomer max(S(n) - gap, 0) + S(1) after its arrival.
+/// False where nothing waits, or no arrival is expected.
 bool pays_to_wait(const WaitView& view) noexcept;
 
 }  // namespace corelane::scheduler

@@ -32,13 +32,22 @@ struct PlannedCall {
 using CostOf = std::function<Duration(std::uint32_t group, std::uint32_t size)>;
 
 /// The calls for `items`: the group with the largest max whose min they reach takes as many as it
-/// can, and so on with the rest; of groups with one max the first. What no group can take is left:
-/// the sum of the calls is then less than `items`. Groups that are not available take nothing.
+/// can, and so on with the rest; of groups with one max the first. Nothing is padded. What no group
+/// can take is left: the sum of the calls is then less than `items`. Groups that are not available,
+/// or whose range holds nothing, take nothing. The answer has an entry for each call: a group of
+/// max 1 makes as many as there are items.
 std::vector<PlannedCall> plan_greedy(std::uint32_t items, std::span<const PlanGroup> groups);
+
+/// plan_by_cost() finds the best of all plans for up to so many items.
+inline constexpr std::uint32_t kExactItems = 256;
 
 /// The calls whose times together are the least, padded ones included; of several the one of
 /// fewer calls, then of less padding, then the greedy one. Covers as many items as can be covered.
-/// Larger calls come first. Times and memory grow with `items` times the number of groups.
+/// Larger calls come first. Of more than kExactItems, calls of the least time per item take what is
+/// above; the plan is then still never dearer than the greedy one and leaves no more items.
+/// Steps: kExactItems times the sizes (at most kExactItems) of each group, and one for each call.
+/// `cost` is asked for sizes up to kExactItems or of padded calls, and above for powers of two, min
+/// and max; times below 0 count as 0, those above 11 days as 11 days.
 std::vector<PlannedCall> plan_by_cost(std::uint32_t items, std::span<const PlanGroup> groups,
                                       const CostOf& cost);
 
