@@ -47,10 +47,10 @@ bool TaskQueue::has_room(bool in_callback) const noexcept {
 
 dispatch::AdmissionAnswer TaskQueue::admit(Entrance& entrance, TimePoint now) {
   dispatch::AdmissionView view;
-  view.waiting = waiting_;
-  view.max_waiting = max_waiting_;
-  view.pending = pending_callbacks_;
-  view.max_pending = max_pending_callbacks_;
+  view.waiting = static_cast<std::uint64_t>(waiting_);
+  view.max_waiting = static_cast<std::uint64_t>(max_waiting_);
+  view.pending = static_cast<std::uint64_t>(pending_callbacks_);
+  view.max_pending = static_cast<std::uint64_t>(max_pending_callbacks_);
   view.in_callback = entrance.in_callback;
   view.deadline = entrance.deadline;
   view.pace = paced_ ? pacer_.admit(now) : now;
