@@ -138,6 +138,18 @@ void GatherTable::forget_deadline(const Waiting& request) {
   if (request.deadline != kNever) deadlines_.erase(std::pair(request.deadline, request.id));
 }
 
+void GatherTable::runs(Waiting& request, TimePoint now) {
+  tally_.waited(now - request.submitted);
+  tally_.runs();
+  running_items_ += request.items;
+  request.state_ = RequestState::kRunning;
+}
+
+void GatherTable::stops(const Waiting& request) noexcept {
+  tally_.stops();
+  running_items_ -= request.items;
+}
+
 void GatherTable::leave_line(const WaitingPtr& request) {
   line_.remove(*request);
   tally_.left(request->items, request->bytes);
@@ -161,7 +173,7 @@ bool GatherTable::answer_early(const WaitingPtr& request, RequestState how) {
 bool GatherTable::answer(const WaitingPtr& request, RequestState how) {
   if (request->state_ != RequestState::kRunning) return false;
   forget_deadline(*request);
-  tally_.stops();
+  stops(*request);
   request->state_ = how;
   tally_.ended(how);
   return true;
@@ -185,7 +197,8 @@ Decision GatherTable::decide(TimePoint now) {
   expire(now, decision);
   while (start_part(now, decision)) {
   }
-  while (start_next(now, decision)) {
+  std::uint64_t leaving = may_leave(now);
+  while (leaving != 0 && start_next(leaving, now, decision)) {
   }
   decision.wake = next_wake();
   return decision;
@@ -221,37 +234,62 @@ bool GatherTable::start_part(TimePoint now, Decision& decision) {
   return false;
 }
 
-std::optional<Reason> GatherTable::may_leave(TimePoint now) {
-  const std::uint32_t most = largest();
-  if (line_.line_items() >= most && most > 1) return Reason::kFull;
-  if (flushing_) return Reason::kFlush;
-  if (most == 1 || settings_.batching == Batching::kIdle) return Reason::kIdle;
-  const TimePoint timeout = later(line_.oldest(), settings_.batching_timeout);
-  if (now >= timeout) return Reason::kTimeout;
-  if (settings_.batching == Batching::kLearned) {
-    const std::optional<PlannedCall> call = first_call(line_.line_items());
-    std::uint32_t idle = 0;
-    for (const Instances& group : groups_) idle += group.idle;
-    if (!call || idle > 1) return Reason::kIdle;
-    const auto n = static_cast<std::uint32_t>(line_.line_items());
-    WaitView view;
-    view.waiting = n;
-    view.gap = arrivals_.gap(now);
-    view.now_alone = costs_.of(call->group, n);
-    view.with_next = costs_.of(call->group, n + 1);
-    view.next_alone = costs_.of(call->group, 1);
-    if (!pays_to_wait(view)) return Reason::kIdle;
-    // Asked again when the next one is overdue: then the expected gap has grown.
-    wait_until_ = std::min(timeout, later(now, std::max(view.gap, Duration(1'000))));
-    return std::nullopt;
-  }
-  wait_until_ = timeout;
-  return std::nullopt;
+/// What all idle instances together could take.
+std::uint64_t GatherTable::idle_items() const noexcept {
+  std::uint64_t sum = 0;
+  for (const Instances& group : groups_) sum += std::uint64_t{group.idle} * range_of(group).max;
+  return sum;
 }
 
-std::optional<std::pair<PlannedCall, std::vector<WaitingPtr>>> GatherTable::choose() const {
+std::uint64_t GatherTable::may_leave(TimePoint now) {
+  const std::uint32_t most = largest();
+  const std::uint64_t items = line_.line_items();
+  const std::uint64_t rest = items % most;
+  if (rest == 0 || items - rest >= idle_items()) return items - rest;
+  std::uint64_t passed = 0;
+  TimePoint first = kNever;  // Submission of the oldest request of the rest.
+  for (const auto& [place, request] : line_.line()) {
+    if (passed >= items - rest) first = std::min(first, request->submitted);
+    passed += request->items;
+  }
+  return rest_waits(rest, first, now) ? items - rest : items;
+}
+
+bool GatherTable::rest_waits(std::uint64_t items, TimePoint first, TimePoint now) {
+  rest_leaves_ = flushing_ ? Reason::kFlush : Reason::kIdle;
+  if (flushing_ || largest() == 1 || settings_.batching == Batching::kIdle) return false;
+  const TimePoint timeout = later(first, settings_.batching_timeout);
+  if (now >= timeout) {
+    rest_leaves_ = Reason::kTimeout;
+    return false;
+  }
+  if (settings_.batching == Batching::kLearned) return pays_to_wait_for_next(items, now, timeout);
+  wait_until_ = timeout;
+  return true;
+}
+
+bool GatherTable::pays_to_wait_for_next(std::uint64_t items, TimePoint now, TimePoint timeout) {
+  const std::optional<PlannedCall> call = first_call(items);
+  std::uint32_t idle = 0;
+  for (const Instances& group : groups_) idle += group.idle;
+  if (!call || idle > 1) return false;
+  const auto n = static_cast<std::uint32_t>(items);
+  WaitView view;
+  view.waiting = n;
+  view.gap = arrivals_.gap(now);
+  view.now_alone = costs_.of(call->group, n);
+  view.with_next = costs_.of(call->group, n + 1);
+  view.next_alone = costs_.of(call->group, 1);
+  if (!pays_to_wait(view)) return false;
+  // Asked again when the next one is overdue: then the expected gap has grown.
+  wait_until_ = std::min(timeout, later(now, std::max(view.gap, Duration(1'000))));
+  return true;
+}
+
+std::optional<std::pair<PlannedCall, std::vector<WaitingPtr>>> GatherTable::choose(
+    std::uint64_t leaving) const {
   // Requests of several items may leave a call short of its min: then for fewer items.
-  for (std::uint64_t items = line_.line_items(); items > 0;) {
+  for (std::uint64_t items = leaving; items > 0;) {
     std::optional<PlannedCall> call = first_call(items);
     if (!call) break;
     std::vector<WaitingPtr> chosen = line_.first(call->items);
@@ -322,17 +360,19 @@ bool GatherTable::drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, 
   return dropped;
 }
 
-bool GatherTable::start_next(TimePoint now, Decision& decision) {
-  while (!line_.line().empty()) {
-    if (std::ranges::all_of(groups_, [](const Instances& group) { return group.idle == 0; }))
-      return false;
-    auto choice = choose();
+bool GatherTable::start_next(std::uint64_t& leaving, TimePoint now, Decision& decision) {
+  while (!line_.line().empty() && leaving != 0) {
+    if (idle_items() == 0) return false;
+    auto choice = choose(leaving);
     if (!choice) return false;
-    std::optional<Reason> reason = may_leave(now);
-    if (!reason) return false;
     auto& [call, chosen] = *choice;
-    if (drop_late(call, chosen, *reason, now, decision)) continue;
-    begin(call, std::move(chosen), *reason, now, decision);
+    Reason reason = line_.line_items() >= largest() && largest() > 1 ? Reason::kFull : rest_leaves_;
+    if (drop_late(call, chosen, reason, now, decision)) {
+      leaving = may_leave(now);  // Others take the places of those that were dropped.
+      continue;
+    }
+    leaving -= std::min<std::uint64_t>(leaving, call.items);
+    begin(call, std::move(chosen), reason, now, decision);
     return true;
   }
   return false;
@@ -352,9 +392,7 @@ void GatherTable::begin(const PlannedCall& call, std::vector<WaitingPtr> chosen,
   start.reason = reason;
   for (const WaitingPtr& request : chosen) {
     leave_line(request);
-    tally_.waited(now - request->submitted);
-    tally_.runs();
-    request->state_ = RequestState::kRunning;
+    runs(*request, now);
   }
   start.requests = std::move(chosen);
   batches_.emplace(start.batch, Batch{start, now, cost(call)});
@@ -395,7 +433,7 @@ std::vector<WaitingPtr> GatherTable::ended(std::uint64_t batch, bool failed, boo
     if (request->state_ == RequestState::kRunning) back.push_back(request);
   if (back.empty()) return {};
   for (const WaitingPtr& request : back) {
-    tally_.stops();
+    stops(*request);
     tally_.entered(request->items, request->bytes);
     request->state_ = RequestState::kWaiting;
   }

@@ -88,6 +88,8 @@ class GatherTable {
 
   const WaitingLine& line() const noexcept { return line_; }
   std::uint64_t running() const noexcept { return tally_.figures().running; }
+  /// Items of the requests that run and have no answer.
+  std::uint64_t running_items() const noexcept { return running_items_; }
   /// Whether nothing waits and no call runs.
   bool idle() const noexcept { return line_.empty() && batches_.empty(); }
   /// Requests of the calls that run, those that were answered included.
@@ -119,17 +121,25 @@ class GatherTable {
 
   void expire(TimePoint now, Decision& decision);
   bool start_part(TimePoint now, Decision& decision);
-  bool start_next(TimePoint now, Decision& decision);
-  /// Why a batch may leave now; nothing, and `wait_until_`, when it waits for more.
-  std::optional<Reason> may_leave(TimePoint now);
+  /// A call of at most `leaving` items of the line, which become fewer by it.
+  bool start_next(std::uint64_t& leaving, TimePoint now, Decision& decision);
+  /// Whole batches from the front, and the rest where it need not wait for more; else `wait_until_`
+  /// is when it leaves.
+  std::uint64_t may_leave(TimePoint now);
+  bool rest_waits(std::uint64_t items, TimePoint first, TimePoint now);
+  bool pays_to_wait_for_next(std::uint64_t items, TimePoint now, TimePoint timeout);
+  std::uint64_t idle_items() const noexcept;
   /// The call and its requests; nothing where no idle instance takes what is first.
-  std::optional<std::pair<PlannedCall, std::vector<WaitingPtr>>> choose() const;
+  std::optional<std::pair<PlannedCall, std::vector<WaitingPtr>>> choose(
+      std::uint64_t leaving) const;
   /// Takes out of the choice who would be late: true when the choice is to be made again.
   bool drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, Reason& reason, TimePoint now,
                  Decision& decision);
   bool make_smaller(PlannedCall& call, std::vector<WaitingPtr>& chosen, TimePoint now) const;
   void begin(const PlannedCall& call, std::vector<WaitingPtr> chosen, Reason reason, TimePoint now,
              Decision& decision);
+  void runs(Waiting& request, TimePoint now);
+  void stops(const Waiting& request) noexcept;
   void leave_line(const WaitingPtr& request);
   void forget_deadline(const Waiting& request);
   TimePoint next_wake() const;
@@ -144,7 +154,9 @@ class GatherTable {
   /// Of requests without an answer, by time and id.
   std::map<std::pair<TimePoint, std::uint64_t>, WaitingPtr> deadlines_;
   std::uint64_t last_batch_ = 0;
-  TimePoint wait_until_ = kNever;  ///< Of the last decision: for more requests.
+  std::uint64_t running_items_ = 0;
+  TimePoint wait_until_ = kNever;       ///< Of the last decision: for more requests.
+  Reason rest_leaves_ = Reason::kIdle;  ///< Of the last decision: why the rest need not wait.
   bool flushing_ = false;
 };
 

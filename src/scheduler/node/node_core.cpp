@@ -141,6 +141,66 @@ void NodeCore::enter_split(const TicketPtr& ticket, std::vector<std::uint32_t> s
   for (const TicketPtr& part : whole->tickets) enter_or_refuse(part);
 }
 
+dispatch::AdmissionView NodeCore::view_for(const TicketState& ticket) const {
+  const NodeSettings& settings = table_.settings();
+  dispatch::AdmissionView view;
+  view.waiting = table_.line().items();
+  view.max_waiting = settings.queue_items;
+  view.waiting_bytes = table_.line().bytes();
+  view.max_bytes = settings.queue_bytes;
+  view.in_flight = view.waiting + table_.running_items();
+  view.max_in_flight = settings.max_in_flight;
+  view.items = ticket.items;
+  view.bytes = ticket.bytes;
+  view.deadline = ticket.deadline;
+  switch (settings.queue_policy) {
+    case QueuePolicy::kBlock:
+      // In forward() of this node the wait for room would be a wait for its own call.
+      view.policy = inside() ? dispatch::FullPolicy::kReject : dispatch::FullPolicy::kBlock;
+      break;
+    case QueuePolicy::kReject:
+      view.policy = dispatch::FullPolicy::kReject;
+      break;
+    case QueuePolicy::kDropOldest:
+      view.policy = dispatch::FullPolicy::kDropOldest;
+      break;
+  }
+  return view;
+}
+
+/// Until so many items and bytes have left the line, or none is left in it.
+void NodeCore::drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& after) {
+  std::uint64_t gone_items = 0, gone_bytes = 0;
+  while (gone_items < items || gone_bytes < bytes) {
+    const TicketPtr oldest = own(table_.line().oldest_request());
+    if (oldest == nullptr || !table_.remove(oldest, RequestState::kRejected)) return;
+    gone_items += oldest->items;
+    gone_bytes += oldest->bytes;
+    end(oldest, RequestState::kRejected,
+        error(Code::kBusy, "request {} was dropped for a newer one: the line is full", oldest->id)
+            .with(Detail::kLimit, "drop_oldest"),
+        after);
+  }
+}
+
+Status NodeCore::full(dispatch::LineLimit limit, bool for_ever) const {
+  const std::string_view key = limit == dispatch::LineLimit::kItems   ? "queue_items"
+                               : limit == dispatch::LineLimit::kBytes ? "queue_bytes"
+                                                                      : "max_in_flight";
+  if (for_ever)
+    return error(Code::kBusy,
+                 "the request is larger than {} allows even of an empty line; make it smaller, or "
+                 "raise the limit",
+                 key)
+        .with(Detail::kLimit, key);
+  return error(
+             Code::kBusy,
+             "the line is full: {} items and {} bytes wait ({}); try again in {:.1f} ms, or raise "
+             "the limit",
+             table_.line().items(), table_.line().bytes(), key, ms(table_.expected_wait()))
+      .with(Detail::kLimit, key);
+}
+
 Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& after) {
   for (;;) {
     if (closed_) return error(Code::kCancelled, "the pipeline was shut down");
@@ -150,52 +210,40 @@ Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& afte
                    "request {} could not end within its timeout of {:.3f} ms: its call takes "
                    "longer than what is left",
                    ticket->id, ms(ticket->options.timeout));
-    const NodeSettings& settings = table_.settings();
-    const WaitingLine& line = table_.line();
-    const bool items =
-        settings.queue_items != 0 && line.items() + ticket->items > settings.queue_items;
-    const bool bytes =
-        settings.queue_bytes != 0 && line.bytes() + ticket->bytes > settings.queue_bytes;
-    const std::uint64_t pending = line.size() + table_.running();
-    const bool flight = settings.max_in_flight != 0 && pending + 1 > settings.max_in_flight;
-    if (!items && !bytes && !flight) return {};
-    const bool never = (items && ticket->items > settings.queue_items) ||
-                       (bytes && ticket->bytes > settings.queue_bytes);
-    if (settings.queue_policy == QueuePolicy::kDropOldest && !never && !flight) {
-      const TicketPtr oldest = own(line.oldest_request());
-      if (oldest != nullptr && table_.remove(oldest, RequestState::kRejected)) {
-        Answer answer{oldest, RequestState::kRejected,
-                      error(Code::kBusy, "request {} was dropped for a newer one: the line is full",
-                            oldest->id)
-                          .with(Detail::kLimit, "drop_oldest"),
-                      std::move(oldest->values)};
-        note(answer);
-        after.answers.push_back(std::move(answer));
+    const dispatch::AdmissionAnswer answer = dispatch::admit(view_for(*ticket), now);
+    switch (answer.what) {
+      case dispatch::Admission::kEnter:
+        return {};
+      case dispatch::Admission::kDropOldest:
+        drop_oldest(answer.drop_items, answer.drop_bytes, after);
+        if (dispatch::admit(view_for(*ticket), now).what == dispatch::Admission::kEnter) return {};
+        return full(answer.limit, false);
+      case dispatch::Admission::kTooLarge:
+        return full(answer.limit, true);
+      case dispatch::Admission::kWaitForRoom:
+      case dispatch::Admission::kWaitForPace:
+        ++blocked_;
+        (void)clock_->wait_until(lock.native(), changed_, answer.wait_until);
+        --blocked_;
         continue;
-      }
+      case dispatch::Admission::kQueueFull:
+      case dispatch::Admission::kPaced:
+      case dispatch::Admission::kCallbacksPending:
+        return full(answer.limit, false);
     }
-    if (settings.queue_policy != QueuePolicy::kBlock || never || inside()) {
-      const std::string_view limit = items   ? "queue_items"
-                                     : bytes ? "queue_bytes"
-                                             : "max_in_flight";
-      return error(Code::kBusy,
-                   "the line is full: {} items, {} bytes wait ({}); try again in {:.1f} ms, or "
-                   "raise the limit",
-                   line.items(), line.bytes(), limit, ms(table_.expected_wait()))
-          .with(Detail::kLimit, limit);
-    }
-    ++blocked_;
-    const bool in_time = clock_->wait_until(lock.native(), changed_, ticket->deadline);
-    --blocked_;
-    if (!in_time && clock_->now() >= ticket->deadline)
-      return error(Code::kTimeout, "request {} waited for room in the line until its timeout",
-                   ticket->id);
   }
 }
 
 void NodeCore::refuse(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after) {
   table_.refuse(ticket, how);
+  end(ticket, how, std::move(why), after);
+}
+
+/// The table knows that it has ended. Its values come back but for those that a backend has.
+void NodeCore::end(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after) {
+  if (ticket->request != nullptr) ticket->request->cancel();
   Answer answer{ticket, how, std::move(why), std::move(ticket->values)};
+  ticket->values.clear();
   note(answer);
   after.answers.push_back(std::move(answer));
 }
@@ -210,29 +258,18 @@ void NodeCore::note(const Answer& answer) {
 
 void NodeCore::decide(TimePoint now, Aftermath& after) {
   Decision decision = table_.decide(now);
-  for (const WaitingPtr& request : decision.expired) {
-    const TicketPtr ticket = own(request);
-    Answer answer{ticket, RequestState::kExpired,
-                  error(Code::kTimeout, "request {} could not end within its timeout of {:.3f} ms",
-                        ticket->id, ms(ticket->options.timeout)),
-                  std::move(ticket->values)};
-    note(answer);
-    after.answers.push_back(std::move(answer));
-  }
-  for (const WaitingPtr& request : decision.late) {
-    const TicketPtr ticket = own(request);
-    if (ticket->request != nullptr) ticket->request->cancel();
-    Answer answer{
-        ticket,
-        RequestState::kExpired,
+  for (const WaitingPtr& request : decision.expired)
+    end(own(request), RequestState::kExpired,
+        error(Code::kTimeout, "request {} could not end within its timeout of {:.3f} ms",
+              request->id, ms(own(request)->options.timeout)),
+        after);
+  for (const WaitingPtr& request : decision.late)
+    end(own(request), RequestState::kExpired,
         error(Code::kTimeout,
-              "request {} had not ended after its timeout of {:.3f} ms; the backend still "
-              "ran it, and its result will be dropped",
-              ticket->id, ms(ticket->options.timeout)),
-        {}};
-    note(answer);
-    after.answers.push_back(std::move(answer));
-  }
+              "request {} had not ended after its timeout of {:.3f} ms; the backend still ran it, "
+              "and its result will be dropped",
+              request->id, ms(own(request)->options.timeout)),
+        after);
   for (Start& start : decision.starts) prepare(start, after);
   set_timer(decision.wake);
 }
@@ -368,11 +405,8 @@ bool NodeCore::cancel(const TicketPtr& ticket) {
     const MutexLock lock(mutex_);
     if (ticket->state() == RequestState::kRunning) ticket->request->cancel();
     if (ticket->id == 0 || !table_.remove(ticket, RequestState::kCancelled)) return false;
-    Answer answer{ticket, RequestState::kCancelled,
-                  error(Code::kCancelled, "request {} was cancelled", ticket->id),
-                  std::move(ticket->values)};
-    note(answer);
-    after.answers.push_back(std::move(answer));
+    end(ticket, RequestState::kCancelled,
+        error(Code::kCancelled, "request {} was cancelled", ticket->id), after);
     decide(clock_->now(), after);
     if (blocked_ != 0) changed_.notify_all();
   }
@@ -388,31 +422,20 @@ RequestState NodeCore::state_of(const TicketState& ticket) const {
 }
 
 void NodeCore::cancel_waiting(Aftermath& after) {
-  for (const WaitingPtr& request : table_.line().all()) {
-    const TicketPtr ticket = own(request);
-    if (!table_.remove(ticket, RequestState::kCancelled)) continue;
-    Answer answer{
-        ticket, RequestState::kCancelled,
-        error(Code::kCancelled, "the pipeline was shut down before request {} ran", ticket->id),
-        std::move(ticket->values)};
-    note(answer);
-    after.answers.push_back(std::move(answer));
-  }
+  for (const WaitingPtr& request : table_.line().all())
+    if (table_.remove(request, RequestState::kCancelled))
+      end(own(request), RequestState::kCancelled,
+          error(Code::kCancelled, "the pipeline was shut down before request {} ran", request->id),
+          after);
 }
 
 void NodeCore::abort_running(Aftermath& after) {
-  for (const WaitingPtr& request : table_.in_calls()) {
-    const TicketPtr ticket = own(request);
-    if (ticket->request != nullptr) ticket->request->cancel();
-    if (!table_.answer_early(ticket, RequestState::kCancelled)) continue;
-    Answer answer{ticket,
-                  RequestState::kCancelled,
-                  error(Code::kCancelled,
-                        "the pipeline was shut down while a backend ran request {}", ticket->id),
-                  {}};
-    note(answer);
-    after.answers.push_back(std::move(answer));
-  }
+  for (const WaitingPtr& request : table_.in_calls())
+    if (table_.answer_early(request, RequestState::kCancelled))
+      end(own(request), RequestState::kCancelled,
+          error(Code::kCancelled, "the pipeline was shut down while a backend ran request {}",
+                request->id),
+          after);
 }
 
 Status NodeCore::wait_idle(MutexLock& lock, TimePoint until) {

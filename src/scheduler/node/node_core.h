@@ -12,6 +12,7 @@
 #include "base/sync.h"
 #include "corelane/scheduler/scheduler.h"
 #include "corelane/scheduler/stage.h"
+#include "dispatch/admission.h"
 #include "dispatch/callback_thread.h"
 #include "scheduler/gather/gather_table.h"
 #include "scheduler/node/ticket_state.h"
@@ -75,6 +76,12 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   void enter_split(const TicketPtr& ticket, std::vector<std::uint32_t> sizes);
   /// Waits for room where the policy says so. Ok: it may enter.
   Status admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& after)
+      CORELANE_REQUIRES(mutex_);
+  dispatch::AdmissionView view_for(const TicketState& ticket) const CORELANE_REQUIRES(mutex_);
+  void drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& after)
+      CORELANE_REQUIRES(mutex_);
+  Status full(dispatch::LineLimit limit, bool for_ever) const CORELANE_REQUIRES(mutex_);
+  void end(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
   void refuse(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
