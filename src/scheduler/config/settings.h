@@ -1,4 +1,4 @@
-/// The settings of one node, read and checked.
+/// The settings of one node, read and checked. All functions from any thread.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,10 @@ enum class Deadlines : std::uint8_t {
 /// What happens to a request of more items than one call takes.
 enum class Oversize : std::uint8_t { kSplit, kRefuse };
 
-/// One part of `&`: the settings that its instances get, without kThreadIndex.
+/// One part of `&`.
 struct GroupSettings {
+  /// The settings that its instances get, without kThreadIndex: all of the node, of a value with
+  /// `&` this group's part, `A[B]` expanded (expansion.h).
   Config config;
   std::uint32_t instance_num = 1;
   bool padding = false;
@@ -43,7 +45,9 @@ struct NodeSettings {
   /// The scheduler itself: "BaselineSchedule", or what Interpreter::backend or PipelineV3::backend
   /// say. `A[B]` is expanded: settings has A::backend = B.
   std::string scheduler;
-  Config settings;  ///< All of the node, globals included, `A[B]` expanded, `&` as written.
+  /// All of the node, globals included, `&` as written. The scheduler's expressions are expanded,
+  /// and `backend`, too, where there is one group.
+  Config settings;
   std::vector<GroupSettings> groups;
   Batching batching = Batching::kIdle;
   Duration batching_timeout = std::chrono::milliseconds(2);
@@ -57,14 +61,17 @@ struct NodeSettings {
   std::uint64_t max_in_flight = 0;                   ///< Items that wait or run; 0: no limit.
   Duration ageing = std::chrono::milliseconds(100);  ///< What one level of priority is worth.
   bool isolate = true;
+  double weight = 1;           ///< Share of the device's time among programs.
   std::size_t records = 1024;  ///< Batches that are remembered.
 };
 
-/// Reads a node of global settings and its own, of which the latter win. kInvalidArgument names
-/// key, what was given, what is allowed, and the nearest key where it is unknown.
+/// Reads the settings of a node, global ones and its own together (key_table.h has all keys).
+/// kInvalidArgument names key, what was given, what is allowed, and the nearest key where it is
+/// unknown; kUnsupported: a key of pipelines of several nodes.
 Result<NodeSettings> read_settings(const Config& config, const BackendRegistry& registry);
 
-/// `changes` applied to `settings`: only the keys that Pipeline::reconfigure allows.
+/// `changes` applied to `settings`: only the keys that Pipeline::reconfigure allows, and none that
+/// changes the number of groups. Fails as read_settings().
 Result<NodeSettings> change_settings(const NodeSettings& settings, const Config& changes,
                                      const BackendRegistry& registry);
 

@@ -1,0 +1,56 @@
+#include "scheduler/config/settings.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/nearest_name.h"
+#include "scheduler/config/key_table.h"
+#include "scheduler/config/settings_reader.h"
+
+namespace corelane::scheduler {
+namespace {
+
+std::vector<std::string> live_keys() {
+  std::vector<std::string> names;
+  for (const Key& key : key_table())
+    if (key.live) names.emplace_back(key.name);
+  return names;
+}
+
+Failure not_live(const std::string& name, const std::string& given, const KeyErrors& errors) {
+  const std::vector<std::string> live = live_keys();
+  const std::string nearest = nearest_name(name, live);
+  return errors.refuse(name, given, fmt::format("a change of {}", fmt::join(live, ", ")),
+                       find_key(name) == nullptr && !nearest.empty()
+                           ? fmt::format("the nearest key is '{}': correct the name", nearest)
+                           : std::string("make a new pipeline for other changes"));
+}
+
+}  // namespace
+
+Result<NodeSettings> read_settings(const Config& config, const BackendRegistry& registry) {
+  return read_settings(config, registry, KeyErrors());
+}
+
+Result<NodeSettings> change_settings(const NodeSettings& settings, const Config& changes,
+                                     const BackendRegistry& registry) {
+  const KeyErrors errors;
+  Config merged = settings.settings;
+  for (const auto& [name, value] : changes) {
+    const Key* key = find_key(name);
+    if (key == nullptr || !key->live) return not_live(name, value, errors);
+    merged.insert_or_assign(name, value);
+  }
+  CORELANE_ASSIGN(NodeSettings changed, read_settings(merged, registry, errors));
+  if (changed.groups.size() != settings.groups.size())
+    return errors.refuse("instance_num", merged.at("instance_num"),
+                         fmt::format("1 to {} parts, as there are groups", settings.groups.size()),
+                         "make a new pipeline for other groups");
+  changed.name = settings.name;
+  return changed;
+}
+
+}  // namespace corelane::scheduler
