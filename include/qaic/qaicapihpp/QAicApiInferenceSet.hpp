@@ -89,15 +89,17 @@ class InferenceSet : public Logger {
                    static_cast<bool>(enableProfiling));
   }
   /// As shutdown(): calls that wait return QS_ERROR. No call may begin after this.
-  ~InferenceSet() override { static_cast<void>(library().qaicReleaseInferenceSet(set_)); }
+  ~InferenceSet() override { static_cast<void>(library().qaicReleaseInferenceSet(state_->set)); }
 
   /// Takes an available handle, waiting for one. QS_ERROR (the set was shut down), QS_AGAIN (the
   /// calling thread holds them all, and would wait for ever).
-  QStatus getAvailable(shInferenceHandle& handle) { return available(handle, QAIC_WAIT_FOREVER); }
+  QStatus getAvailable(shInferenceHandle& handle) {
+    return available(state_, handle, QAIC_WAIT_FOREVER);
+  }
   /// Waits no longer than this; then QS_TIMEDOUT.
   template <class Rep, class Period>
   QStatus getAvailable(shInferenceHandle& handle, std::chrono::duration<Rep, Period> timeout) {
-    return available(handle, detail::microseconds(timeout));
+    return available(state_, handle, detail::microseconds(timeout));
   }
 
   /// Begins an inference with the handle's buffers. Of a handle that was taken, or that is
@@ -105,99 +107,99 @@ class InferenceSet : public Logger {
   /// completed and not collected), QS_INVAL (null, of another set, buffers that do not fit),
   /// QS_DEV_ERROR; the user has the handle then as before.
   QStatus submit(const shInferenceHandle& handle, uint64_t id = 0) {
-    if (!owns(handle)) return notOurs(handle);
-    if (handle->busy_.exchange(true)) return handle->inUse();
-    const uint64_t before = handle->id_.exchange(id);
-    QStatus status = give(*handle);
-    if (status == QS_SUCCESS) status = library().qaicInferenceSetSubmit(set_, handle->index_, id);
-    if (status == QS_SUCCESS) return status;  // Another thread may have the handle by now.
-    handle->id_ = before;
-    handle->busy_ = false;
-    return status;
+    return owns(handle) ? submit(*state_, *handle, id) : notOurs(handle);
   }
   /// Waits for an available handle and begins an inference with the vector's buffers; the vector is
   /// kept. The codes of getAvailable() and submit(); after a failure the handle is available again.
   QStatus submit(const shInferenceVector& vector, uint64_t id = 0) {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
+    const shState state = state_;
     shInferenceHandle handle;
-    QStatus status = getAvailable(handle);
+    QStatus status = available(state, handle, QAIC_WAIT_FOREVER);
     if (status != QS_SUCCESS) return status;
     status = handle->setBuffers(vector);
-    if (status == QS_SUCCESS) status = submit(handle, id);
-    if (status != QS_SUCCESS) static_cast<void>(putCompleted(handle));
+    if (status == QS_SUCCESS) status = submit(*state, *handle, id);
+    if (status != QS_SUCCESS) static_cast<void>(put(*state, *handle));
     return status;
   }
 
   /// Takes a completed handle, in no fixed order, waiting for one, and gives the inference's
   /// outcome: the handle is filled also where that is a failure. QS_INVAL where nothing is in
   /// flight or completed, QS_ERROR (the set was shut down); then the handle is null.
-  QStatus getCompleted(shInferenceHandle& handle) { return completed(handle, QAIC_WAIT_FOREVER); }
+  QStatus getCompleted(shInferenceHandle& handle) {
+    return completed(state_, handle, QAIC_WAIT_FOREVER);
+  }
   /// Waits no longer than this, also with nothing in flight; then QS_TIMEDOUT and a null handle.
   template <class Rep, class Period>
   QStatus getCompleted(shInferenceHandle& handle, std::chrono::duration<Rep, Period> timeout) {
-    return completed(handle, detail::microseconds(timeout));
+    return completed(state_, handle, detail::microseconds(timeout));
   }
   /// The same for the inference of this id; of several, the one submitted first. QS_INVAL at once
   /// where none with it is in flight or completed.
   QStatus getCompletedId(shInferenceHandle& handle, uint64_t id) {
-    return completedId(handle, id, QAIC_WAIT_FOREVER);
+    return completedId(state_, handle, id, QAIC_WAIT_FOREVER);
   }
   template <class Rep, class Period>
   QStatus getCompletedId(shInferenceHandle& handle, uint64_t id,
                          std::chrono::duration<Rep, Period> timeout) {
-    return completedId(handle, id, detail::microseconds(timeout));
+    return completedId(state_, handle, id, detail::microseconds(timeout));
   }
 
   /// Makes a handle available that was taken. A user who keeps a pointer may submit it later.
   /// QS_INVAL where it is null, of another set, or not taken; then nothing changes.
   QStatus putCompleted(shInferenceHandle handle) {
-    if (!owns(handle)) return notOurs(handle);
-    return library().qaicInferenceSetPutCompleted(set_, handle->index_);
+    return owns(handle) ? put(*state_, *handle) : notOurs(handle);
   }
 
   /// Waits until nothing is in flight; completed handles stay to be collected. At once where
   /// nothing was submitted.
   QStatus waitForCompletion() {
-    return library().qaicInferenceSetWaitForCompletion(set_, QAIC_WAIT_FOREVER);
+    return library().qaicInferenceSetWaitForCompletion(state_->set, QAIC_WAIT_FOREVER);
   }
   /// Waits no longer than this; then QS_TIMEDOUT.
   template <class Rep, class Period>
   QStatus waitForCompletion(std::chrono::duration<Rep, Period> timeout) {
-    return library().qaicInferenceSetWaitForCompletion(set_, detail::microseconds(timeout));
+    return library().qaicInferenceSetWaitForCompletion(state_->set, detail::microseconds(timeout));
   }
   /// Waits until nothing is in flight, and makes every completed handle available that nobody
   /// collected. The outcome of the first that failed.
-  QStatus drain() { return drain(waitForCompletion()); }
+  QStatus drain() { return drainAll(state_, QAIC_WAIT_FOREVER); }
   /// Waits no longer than this; then QS_TIMEDOUT, and collects nothing.
   template <class Rep, class Period>
   QStatus drain(std::chrono::duration<Rep, Period> timeout) {
-    return drain(waitForCompletion(timeout));
+    return drainAll(state_, detail::microseconds(timeout));
   }
   /// Cancels the inference of this id where it has not started; it completes with QS_ERROR. QS_BUSY
   /// (it runs), QS_INVAL (there is no such).
-  QStatus cancel(uint64_t id) { return library().qaicInferenceSetCancel(set_, id); }
+  QStatus cancel(uint64_t id) { return library().qaicInferenceSetCancel(state_->set, id); }
   /// Ends the set: calls that wait, and later ones, return QS_ERROR; what has not started is
   /// cancelled, what runs goes on.
-  QStatus shutdown() { return library().qaicInferenceSetShutdown(set_); }
+  QStatus shutdown() { return library().qaicInferenceSetShutdown(state_->set); }
   /// A descriptor that polls readable while getCompleted() would return at once. It belongs to the
   /// set. Throws CoreExceptionRuntime.
   int fd() const {
     int descriptor = -1;
-    detail::checkRun(library().qaicInferenceSetGetFd(set_, &descriptor));
+    detail::checkRun(library().qaicInferenceSetGetFd(state_->set, &descriptor));
     return descriptor;
   }
 
   /// Its program as it stands, and its device.
   QStatus getAicProgramInfoV2(QAicProgramInfoV2& info) const {
-    return library().qaicInferenceSetGetProgramInfo(set_, &info);
+    return library().qaicInferenceSetGetProgramInfo(state_->set, &info);
   }
   /// The number of InferenceSetProperties.
   uint32_t getId() const noexcept { return id_; }
   /// How many handles it has.
-  size_t size() const noexcept { return handles_.size(); }
+  size_t size() const noexcept { return state_->handles.size(); }
 
  private:
   using NoVectors = std::vector<shInferenceVector>;
+  /// What a call that waits uses. It keeps it: the set may go meanwhile.
+  struct State {
+    QAicInferenceSet* set = nullptr;
+    std::vector<shInferenceHandle> handles;
+  };
+  using shState = std::shared_ptr<State>;
 
   InferenceSet(const shContext& context, const shQpc& qpc, QID device, uint32_t setSize,
                uint32_t numActivations, const InferenceSetProperties& properties)
@@ -209,8 +211,8 @@ class InferenceSet : public Logger {
     config.programProperties = &properties.programProperties;
     config.queueProperties = &properties.queueProperties;
     config.name = properties.name.c_str();
-    detail::checkInit("InferenceSet",
-                      library().qaicCreateInferenceSet(context->get(), &set_, &config, qpc->get()));
+    detail::checkInit("InferenceSet", library().qaicCreateInferenceSet(context->get(), &state_->set,
+                                                                       &config, qpc->get()));
   }
 
   /// Makes the handles; the library has as many.
@@ -221,11 +223,12 @@ class InferenceSet : public Logger {
                               std::to_string(vectors.size()) + " vectors for " +
                                   std::to_string(count) + " handles; pass one for each, or none",
                               QS_INVAL);
-    handles_.reserve(count);
+    std::vector<shInferenceHandle>& handles = state_->handles;
+    handles.reserve(count);
     for (size_t i = 0; i < count; ++i) {
-      handles_.push_back(
+      handles.push_back(
           shInferenceHandle(new InferenceHandle(context_, mappings, static_cast<uint32_t>(i))));
-      if (!vectors.empty() && handles_[i]->setBuffers(vectors[i]) != QS_SUCCESS)
+      if (!vectors.empty() && handles[i]->setBuffers(vectors[i]) != QS_SUCCESS)
         throw CoreExceptionInit("InferenceSet",
                                 "vector " + std::to_string(i) +
                                     " does not fit the program; make "
@@ -235,8 +238,8 @@ class InferenceSet : public Logger {
   }
 
   bool owns(const shInferenceHandle& handle) const noexcept {
-    return handle != nullptr && handle->index_ < handles_.size() &&
-           handles_[handle->index_] == handle;
+    return handle != nullptr && handle->index_ < state_->handles.size() &&
+           state_->handles[handle->index_] == handle;
   }
   QStatus notOurs(const shInferenceHandle& handle) const {
     return refuse(QS_INVAL, handle == nullptr ? "the handle is null; take one of getAvailable"
@@ -245,40 +248,56 @@ class InferenceSet : public Logger {
   }
 
   /// Hands over the buffers that the library does not have yet.
-  QStatus give(InferenceHandle& handle) {
+  static QStatus give(const State& state, InferenceHandle& handle) {
     if (!handle.changed_) return QS_SUCCESS;
     const auto dimensions = detail::dimensionsOf(handle.dimensions_);
     const QStatus status = library().qaicInferenceSetSetData(
-        set_, handle.index_, static_cast<uint32_t>(handle.buffers_.size()), handle.buffers_.data(),
-        dimensions.empty() ? nullptr : dimensions.data());
+        state.set, handle.index_, static_cast<uint32_t>(handle.buffers_.size()),
+        handle.buffers_.data(), dimensions.empty() ? nullptr : dimensions.data());
     if (status == QS_SUCCESS) handle.changed_ = false;
     return status;
   }
-
-  QStatus available(shInferenceHandle& handle, uint64_t timeoutUs) {
-    uint32_t index = kNone;
-    const QStatus status = library().qaicInferenceSetGetAvailable(set_, timeoutUs, &index);
-    // After a failure the set may have gone.
-    handle = status == QS_SUCCESS && index != kNone ? handles_[index] : nullptr;
+  static QStatus submit(const State& state, InferenceHandle& handle, uint64_t id) {
+    if (handle.busy_.exchange(true)) return handle.inUse();
+    const uint64_t before = handle.id_.exchange(id);
+    QStatus status = give(state, handle);
+    if (status == QS_SUCCESS)
+      status = library().qaicInferenceSetSubmit(state.set, handle.index_, id);
+    if (status == QS_SUCCESS) return status;  // Another thread may have the handle by now.
+    handle.id_ = before;
+    handle.busy_ = false;
     return status;
   }
-  QStatus completed(shInferenceHandle& handle, uint64_t timeoutUs) {
-    uint32_t index = kNone;
-    const QStatus status = library().qaicInferenceSetGetCompleted(set_, timeoutUs, &index);
-    return taken(handle, index, status);
+  static QStatus put(const State& state, const InferenceHandle& handle) {
+    return library().qaicInferenceSetPutCompleted(state.set, handle.index_);
   }
-  QStatus completedId(shInferenceHandle& handle, uint64_t id, uint64_t timeoutUs) {
+
+  static QStatus available(const shState state, shInferenceHandle& handle, uint64_t timeoutUs) {
     uint32_t index = kNone;
-    const QStatus status = library().qaicInferenceSetGetCompletedId(set_, id, timeoutUs, &index);
-    return taken(handle, index, status);
+    const QStatus status = library().qaicInferenceSetGetAvailable(state->set, timeoutUs, &index);
+    handle = status == QS_SUCCESS && index != kNone ? state->handles[index] : nullptr;
+    return status;
   }
-  /// `index` is kNone where no inference ended with `status`; then the set may have gone.
-  QStatus taken(shInferenceHandle& handle, uint32_t index, QStatus status) {
+  static QStatus completed(const shState state, shInferenceHandle& handle, uint64_t timeoutUs) {
+    uint32_t index = kNone;
+    const QStatus status = library().qaicInferenceSetGetCompleted(state->set, timeoutUs, &index);
+    return taken(*state, handle, index, status);
+  }
+  static QStatus completedId(const shState state, shInferenceHandle& handle, uint64_t id,
+                             uint64_t timeoutUs) {
+    uint32_t index = kNone;
+    const QStatus status =
+        library().qaicInferenceSetGetCompletedId(state->set, id, timeoutUs, &index);
+    return taken(*state, handle, index, status);
+  }
+  /// `index` is kNone where no inference ended with `status`.
+  static QStatus taken(const State& state, shInferenceHandle& handle, uint32_t index,
+                       QStatus status) {
     if (index == kNone) {
       handle = nullptr;
       return status;
     }
-    handle = handles_[index];
+    handle = state.handles[index];
     handle->status_ = status;
     if (status != QS_SUCCESS)
       handle->error_ = detail::lastError();
@@ -288,15 +307,16 @@ class InferenceSet : public Logger {
     return status;
   }
 
-  QStatus drain(QStatus waited) {
+  static QStatus drainAll(const shState state, uint64_t timeoutUs) {
+    const QStatus waited = library().qaicInferenceSetWaitForCompletion(state->set, timeoutUs);
     if (waited != QS_SUCCESS) return waited;
     QStatus first = QS_SUCCESS;
     for (;;) {
       shInferenceHandle handle;
-      const QStatus status = completed(handle, 0);
+      const QStatus status = completed(state, handle, 0);
       if (handle == nullptr) return first;
       if (first == QS_SUCCESS) first = status;
-      static_cast<void>(putCompleted(handle));
+      static_cast<void>(put(*state, *handle));
     }
   }
 
@@ -305,8 +325,7 @@ class InferenceSet : public Logger {
   shContext context_;
   shQpc qpc_;
   uint32_t id_;
-  QAicInferenceSet* set_ = nullptr;
-  std::vector<shInferenceHandle> handles_;
+  const shState state_ = std::make_shared<State>();
 };
 
 }  // namespace qaic::rt

@@ -2,10 +2,12 @@
 /// containers. All methods of Qpc from any thread; a QpcFile has one user at a time.
 #pragma once
 
-#include <cstring>
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "QAicApiContext.hpp"
@@ -83,14 +85,15 @@ class QpcFile {
 
   /// Reads the file; true. Throws CoreExceptionInit where it cannot be opened or read.
   bool load() {
-    std::ifstream file(path_, std::ios::binary | std::ios::ate);
-    const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-    if (size < 0)
-      throw CoreExceptionInit("QpcFile", "cannot open '" + path_ + "': " + std::strerror(errno),
-                              QS_ERROR);
+    std::error_code why;
+    const auto size = std::filesystem::file_size(path_, why);
+    std::ifstream file(path_, std::ios::binary);
+    if (!why && !file) why.assign(errno, std::generic_category());
+    if (why)
+      throw CoreExceptionInit("QpcFile", "cannot open '" + path_ + "': " + why.message(), QS_ERROR);
     buffer_.allocate(static_cast<size_t>(size));
-    file.seekg(0);
-    if (size > 0 && !file.read(reinterpret_cast<char*>(buffer_.dataPtr()), size)) {
+    if (!file.read(reinterpret_cast<char*>(buffer_.dataPtr()),
+                   static_cast<std::streamsize>(size))) {
       buffer_.release();
       throw CoreExceptionInit("QpcFile", "cannot read '" + path_ + "'", QS_ERROR);
     }

@@ -335,6 +335,7 @@ TEST(InferenceSet, ASetThatWasShutDownGivesWhatHasCompletedAndRefusesTheRest) {
   EXPECT_EQ(set.acquire().error().code(), Code::kCancelled);
   EXPECT_THAT(ids_of(set, 4), ::testing::ElementsAre(0, 2)) << "one runs, one was cancelled";
   EXPECT_EQ(set.collect_id(1).error().code(), Code::kCancelled) << "it does not wait";
+  EXPECT_EQ(set.collect_id(2).error().code(), Code::kCancelled) << "collected by another caller";
   bench.clock->advance(milliseconds(1));
   EXPECT_TRUE(set.drain());
   EXPECT_THAT(ids_of(set, 4), ::testing::ElementsAre(1));

@@ -400,7 +400,7 @@ Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint un
     MutexLock lock(mutex_);
     note_user();
     for (bool in_time = true;;) {
-      if (id && !table_.find(*id))
+      if (!ended_ && id && !table_.find(*id))
         return error(Code::kNotFound, "no inference with id {} is in flight or completed", *id);
       found = id ? table_.collect(*id) : table_.collect();
       if (found) break;

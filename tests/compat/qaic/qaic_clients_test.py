@@ -5,8 +5,10 @@ python qaic_clients_test.py CORELANE LIBRARY CLIENTS CLANG++ INCLUDES...
 Models are made here and compiled with `corelane compile --target aic100`; each client runs its inferences on
 files with inputs and writes its outputs, which are compared.
 """
+import concurrent.futures
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,6 +48,14 @@ def shapes_model():
     return model([helper.make_node("Add", ["x", "x"], ["twice"]), helper.make_node("Add", ["twice", "rest"], ["y"])],
                  [("x", TensorProto.FLOAT, shape), ("rest", TensorProto.FLOAT, shape)],
                  [("y", TensorProto.FLOAT, shape)])
+
+
+def layer_model():
+    """A matrix product with 64 x 64 weights."""
+    weights = np.arange(4096, dtype=np.float32).reshape(64, 64)
+    return model([helper.make_node("Constant", [], ["w"], value=onnx.numpy_helper.from_array(weights)),
+                  helper.make_node("MatMul", ["x", "w"], ["y"])],
+                 [("x", TensorProto.FLOAT, [1, 64])], [("y", TensorProto.FLOAT, [1, 64])])
 
 
 def typed_model():
@@ -197,6 +207,25 @@ class Clients(unittest.TestCase):
                 found = np.fromfile(results / f"{name}-inf-{n}.bin", np.float32).reshape(wanted.shape)
                 np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
+    def test_statements_in_each_namespace_and_standard(self):
+        layer, parts = self.folder / "layer.onnx", self.folder / "parts"
+        onnx.save(layer_model(), layer)
+        done = run([CORELANE, "compile", self.pair.folder / "model.onnx", layer, "--target", "aic100", "--cores", "2",
+                    "-o", parts])
+        self.assertEqual(0, done.returncode, done.stderr)
+        programs = sorted(CLIENTS.glob("qaic_client_statements_*"))
+        self.assertEqual(4, len(programs))
+
+        def start(program):
+            scratch = tempfile.mkdtemp(dir=self.folder)
+            return run([program, self.folder, scratch], QAIC_LIB=str(LIBRARY))
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for program, done in zip(programs, pool.map(start, programs)):
+                with self.subTest(program=program.name):
+                    self.assertEqual(0, done.returncode, f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+                    self.assertGreaterEqual(done.stdout.count("run "), 26)
+
     def test_data_types_of_a_container(self):
         folder = self.folder / "typed"
         Container(folder, typed_model(), lambda n: {"i64": np.ones((1, 2), np.int64), "i32": np.ones((1, 2), np.int32),
@@ -215,6 +244,58 @@ class Clients(unittest.TestCase):
             with self.subTest(client=path.name):
                 self.assertEqual("benchmark_harness" in path.name, "libQAic" in needed)
                 self.assertNotIn("libcorelane", needed)
+
+
+class Tables(unittest.TestCase):
+    """The tables of the documents name tests that are there."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.root = pathlib.Path(__file__).resolve().parents[3]
+        sources = (cls.root / "src/adapters/qaic").rglob("*_test.cpp")
+        found = [re.findall(r"^TEST(?:_[FP])?\((\w+), (\w+)\)", path.read_text(encoding="utf-8"), re.M)
+                 for path in sources]
+        cls.c_tests = {f"{suite}.{name}" for one in found for suite, name in one}
+        cls.listed = run([CLIENTS / "qaic_client_statements_rt_17", "--list"]).stdout.split()
+        cls.clients = {path.stem for path in (cls.root / "tests/compat/qaic/clients").glob("*.c*")}
+
+    def rows(self, page, heading):
+        """The cells of each row of the table below a heading."""
+        text = (self.root / "docs/apis" / page).read_text(encoding="utf-8").split(f"\n## {heading}\n")[1]
+        rows = re.findall(r"^\| (.+) \|$", text.split("\n## ")[0], re.M)
+        return [row.split(" | ") for row in rows[1:]]
+
+    def check_row(self, row, c_cell, class_cell):
+        in_c = re.findall(r"`([^`]+)`", c_cell)
+        classes = re.findall(r"`([^`]+)`", class_cell)
+        self.assertTrue(in_c and classes, row)
+        for name in in_c:
+            suite, _, case = name.removeprefix("Grid/").partition(".")
+            there = any(test.startswith(f"{suite}.") for test in self.c_tests)
+            self.assertTrue(there if case in ("", "*") else name in self.c_tests, f"no C test {name}")
+        for name in classes:
+            self.assertTrue(name in self.listed or name in self.clients, f"no test of the classes {name}")
+        return classes
+
+    def test_each_promise_has_tests_of_both_surfaces(self):
+        rows = self.rows("object-runtime-tests.md", "Promises")
+        self.assertEqual([str(number) for number in range(1, 27)], [row[0] for row in rows])
+        named = []
+        for number, promise, in_c, classes in rows:
+            names = self.check_row(promise, in_c, classes)
+            self.assertTrue(any(name.startswith(f"statement_{int(number):02}_") for name in names), promise)
+            named += names
+        statements = [name for name in self.listed if name.startswith("statement_")]
+        self.assertEqual(sorted(statements), sorted(name for name in named if name in self.listed))
+
+    def test_each_decision_has_tests_of_both_surfaces(self):
+        rows = self.rows("object-runtime.md", "Decisions")
+        self.assertGreaterEqual(len(rows), 20)
+        named = set()
+        for question, _, in_c, classes in rows:
+            named.update(self.check_row(question, in_c, classes))
+        others = {name for name in self.listed if not name.startswith("statement_")}
+        self.assertEqual(set(), others - named)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,18 @@ class Compiles(unittest.TestCase):
             encoding="utf-8")
         self.check_all([(each, source) for each in CONFIGURATIONS])
 
+    @unittest.skipIf(CLANGXX.endswith("NOTFOUND"), "clang is not installed")
+    def test_statements_in_each_namespace_by_clang(self):
+        # g++ builds them in both namespaces and both standards.
+        parts = sorted((HERE / "statements").glob("*.cpp"))
+        self.assertGreaterEqual(len(parts), 6)
+        jobs = []
+        for year, definition in ((17, ""), (20, "#define CORELANE_OPENRT\n")):
+            source = self.folder / f"statements_{year}.cpp"
+            source.write_text(definition + "".join(f'#include "{path}"\n' for path in parts), encoding="utf-8")
+            jobs.append(((CLANGXX, f"-std=c++{year}"), source))
+        self.check_all(jobs)
+
     def test_each_header_alone(self):
         headers = [path for folder in (MADE, HEADERS) for path in folder.rglob("QAic*.h*")]
         self.assertGreaterEqual(len(headers), 28)

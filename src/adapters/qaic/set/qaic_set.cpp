@@ -146,10 +146,13 @@ Outcome SetObject::collect(std::uint64_t us, std::uint32_t& handle) {
   handle = kNone;
   if (us == QAIC_WAIT_FOREVER) {
     const SetFigures now = set_.figures();
-    if (now.in_flight == 0 && now.completed == 0)
+    if (now.in_flight == 0 && now.completed == 0) {
+      Result<SetHandle> done = set_.collect(clock_->now());
+      if (done || done.error().code() != Code::kTimeout) return collected(std::move(done), handle);
       return error(Code::kWrongState,
                    "nothing is in flight or completed, so that this would wait for ever; submit "
                    "first, or give a time limit");
+    }
   }
   return collected(set_.collect(until(us)), handle);
 }

@@ -353,6 +353,24 @@ TEST(QaicSet, AllThatWaitReturnWhenItEnds) {
   }
 }
 
+TEST(QaicSet, AfterTheEndEveryCallThatWouldWaitIsRefusedTheSameWay) {
+  const SetBench bench("null:generic:1?a=1ms", 2);
+  ASSERT_EQ(bench.submit(0, 1), QS_SUCCESS);
+  bench.advance(milliseconds(1));
+  ASSERT_EQ(qaicInferenceSetShutdown(bench.made), QS_SUCCESS);
+  std::uint32_t handle = kNone;
+  EXPECT_EQ(bench.collect(handle, QAIC_WAIT_FOREVER), QS_SUCCESS) << "it had completed";
+  EXPECT_EQ(handle, 0U);
+  for (const std::uint64_t us : {std::uint64_t{0}, QAIC_WAIT_FOREVER}) {
+    EXPECT_EQ(qaicInferenceSetGetAvailable(bench.made, us, &handle), QS_ERROR);
+    EXPECT_EQ(bench.collect(handle, us), QS_ERROR);
+    EXPECT_EQ(bench.collect_id(1, handle, us), QS_ERROR);
+    EXPECT_EQ(bench.collect_id(77, handle, us), QS_ERROR);
+    EXPECT_EQ(handle, kNone);
+    EXPECT_EQ(qaicInferenceSetWaitForCompletion(bench.made, us), QS_ERROR);
+  }
+}
+
 TEST(QaicSet, TellsOfItsProgramAndItsDevice) {
   const SetBench bench("null:generic:4?a=1ms", 1);
   QAicProgramInfoV2 info;
