@@ -75,7 +75,8 @@ struct Statistics {
   std::uint64_t running = 0;
   std::uint64_t waiting_items = 0;
   std::uint64_t waiting_bytes = 0;
-  std::uint64_t batches = 0;
+  std::uint64_t batches = 0;  ///< Calls that have ended.
+  std::uint64_t running_batches = 0;
   std::uint64_t batch_items = 0;  ///< Sum over the batches, without padding.
   std::uint64_t padding_items = 0;
   std::uint64_t late = 0;  ///< Answered as expired while a backend ran them.

@@ -90,6 +90,7 @@ class GatherTable {
   std::uint64_t running() const noexcept { return tally_.figures().running; }
   /// Items of the requests that run and have no answer.
   std::uint64_t running_items() const noexcept { return running_items_; }
+  std::uint64_t running_batches() const noexcept { return batches_.size(); }
   /// Whether nothing waits and no call runs.
   bool idle() const noexcept { return line_.empty() && batches_.empty(); }
   /// Requests of the calls that run, those that were answered included.

@@ -533,7 +533,9 @@ Topology NodeCore::topology() const {
 
 Statistics NodeCore::statistics() const {
   const MutexLock lock(mutex_);
-  return table_.tally().figures();
+  Statistics figures = table_.tally().figures();
+  figures.running_batches = table_.running_batches();
+  return figures;
 }
 
 std::vector<BatchRecord> NodeCore::records() const {

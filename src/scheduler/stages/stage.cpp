@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <memory>
+#include <utility>
 
 namespace corelane::scheduler {
 
@@ -20,8 +21,14 @@ Status Stage::forward(std::span<const RequestPtr> batch) {
   for (std::uint32_t g = 0; g < all.size(); ++g) {
     if (items < all[g].range.min || items > all[g].range.max) continue;
     fits = true;
-    for (std::uint32_t i = 0; i < all[g].instances; ++i)
-      if (start({g, i, {batch.begin(), batch.end()}, done}).ok()) return ended->get_future().get();
+    for (std::uint32_t i = 0; i < all[g].instances; ++i) {
+      StageCall call;
+      call.group = g;
+      call.instance = i;
+      call.batch.assign(batch.begin(), batch.end());
+      call.done = done;
+      if (start(std::move(call)).ok()) return ended->get_future().get();
+    }
   }
   if (!fits)
     return error(Code::kOutOfRange, "no group takes {} items a call; the range of all is {} to {}",
