@@ -34,7 +34,7 @@ class InferenceHandle : public Logger {
   /// The buffers of a vector, which is kept. QS_INVAL also where it is null.
   QStatus setBuffers(const shInferenceVector& vector) {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
-    const QStatus status = setBuffers(vector->getVector());
+    const QStatus status = setBuffers(vector->give());
     if (status == QS_SUCCESS) vector_ = vector;
     return status;
   }
@@ -48,8 +48,12 @@ class InferenceHandle : public Logger {
     changed_ = true;
     return QS_SUCCESS;
   }
-  /// Those that were set; a buffer that never was has neither size nor memory.
-  const std::vector<QBuffer>& getBuffers() const noexcept { return buffers_; }
+  /// Those that were set; a buffer that never was has neither size nor memory. What an inference
+  /// writes is there once it has completed; the checking mode reports a call before.
+  const std::vector<QBuffer>& getBuffers() const noexcept {
+    if (busy_) detail::buffersAsked("InferenceHandle::getBuffers", buffers_);
+    return buffers_;
+  }
   const BufferDimensions& getBufferDimensions() const noexcept { return dimensions_; }
 
   /// The id of the last submit().
