@@ -67,7 +67,7 @@ Outcome BoundBuffers::take_descriptor(std::size_t index, const QBuffer& given, S
   const int fd = number ? static_cast<int>(given.handle) : -1;
   if (fstat(fd, &facts) != 0)
     return outcome(QS_BADFD, "buffer {} ('{}') is descriptor {}, which is not open", index,
-                   plan_->mapping(index).name, given.handle);
+                   plan_->mapping(index).name, static_cast<std::int64_t>(given.handle));
   slot.identity = {facts.st_dev, facts.st_ino, given.offset, given.size};
   const auto same = [&](const Slot& other) {
     return other.buffer != nullptr && other.identity == slot.identity;
