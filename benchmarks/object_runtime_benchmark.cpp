@@ -166,24 +166,8 @@ Times against_own(QID device, const Settings& settings, std::uint64_t stride) {
 /// What the classes add to the runtime's set, in microseconds: medians of the rounds' differences.
 void small_job(const Settings& settings, Json& report) {
   const Times times = against_own(kVirtual, settings, 16);
-  const auto difference = [&](std::size_t i) {
-    std::vector<double> each;
-    for (std::size_t round = 0; round < times[i].size(); ++round)
-      each.push_back((times[i][round] - times[1][round]) * 1e6);
-    return median_of(each);
-  };
-  const char* word = difference(0) <= 1.0 ? "met" : "missed";
-  fmt::print(stderr, "{:<60} {:.2f} us (A/A {:.2f})  <= 1.0: {}\n",
-             "ReLU: submit + getCompletedId + putCompleted less the set", difference(0),
-             difference(2), word);
   report["differences"].push_back(
-      {{"name", "ReLU: submit + getCompletedId + putCompleted less the set, us"},
-       {"difference_us", difference(0)},
-       {"control_us", difference(2)},
-       {"classes_us", median_of(times[0]) * 1e6},
-       {"set_us", median_of(times[1]) * 1e6},
-       {"target_us", 1.0},
-       {"verdict", word}});
+      report_difference("ReLU: submit + getCompletedId + putCompleted less the set", times, 1.0));
 }
 
 void long_job(Settings settings, Json& list) {
@@ -242,18 +226,9 @@ void against_ideal(const Settings& settings, Json& report) {
   constexpr auto kBlock = std::chrono::milliseconds(40);
   for (std::uint32_t size = 1; size <= 10; ++size) {
     TheirSet set(unary_model("Relu", kN), kOneMs, size, 4);
-    std::vector<double> shares;
-    for (int round = 0; round < settings.rounds / 4 + 3; ++round) {
-      const TimePoint begin = real_clock()->now();
-      const double calls = set.keep_in_flight(kBlock, 4 * size);
-      const std::chrono::duration<double> spent = real_clock()->now() - begin;
-      shares.push_back(calls / spent.count() / 4000);
-    }
-    const double share = median_of(shares);
-    const char* word = size < 2 ? "not asked" : share >= 0.95 ? "met" : "missed";
-    fmt::print(stderr, "four activations of 1 ms, set size {:>2}: {:.3f} of the ideal rate  {}\n",
-               size, share, word);
-    report["scaling"].push_back({{"size", size}, {"of_ideal", share}, {"verdict", word}});
+    report["scaling"].push_back(report_share(size, share_of_ideal(settings, 4000, [&] {
+                                               return set.keep_in_flight(kBlock, 4 * size);
+                                             })));
   }
 }
 
