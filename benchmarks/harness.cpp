@@ -29,6 +29,7 @@ Times measure(const std::vector<Contender>& contenders, const Settings& settings
   for (int round = 0; round < settings.rounds; ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (const auto i : order) {
+      if (contenders[i].before) contenders[i].before();
       const auto begin = real_clock()->now();
       const auto calls = contenders[i].run(settings.block);
       const std::chrono::duration<double> spent = real_clock()->now() - begin;
@@ -142,12 +143,14 @@ Contender metered(std::vector<double>& seconds, Contender one) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
   };
-  return {one.name, [&seconds, now, run = std::move(one.run)](Duration block) {
+  return {one.name,
+          [&seconds, now, run = std::move(one.run)](Duration block) {
             const double begin = now();
             const double calls = run(block);
             seconds.push_back((now() - begin) / calls);
             return calls;
-          }};
+          },
+          std::move(one.before)};
 }
 
 Json report_processor(const std::vector<double> (&seconds)[3]) {

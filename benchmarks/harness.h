@@ -34,6 +34,7 @@ T take(Result<T> result) {
 struct Contender {
   std::string name;
   std::function<double(Duration block)> run;
+  std::function<void()> before = {};  ///< Before each block, not measured; may be null.
 };
 
 struct Ratio {
