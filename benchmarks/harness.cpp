@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -28,6 +29,7 @@ Times measure(const std::vector<Contender>& contenders, const Settings& settings
   for (int round = 0; round < settings.rounds; ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (const auto i : order) {
+      if (contenders[i].before) contenders[i].before();
       const auto begin = real_clock()->now();
       const auto calls = contenders[i].run(settings.block);
       const std::chrono::duration<double> spent = real_clock()->now() - begin;
@@ -84,6 +86,79 @@ Json report_ratio(const std::string& name, const Ratio& r, const Ratio& control,
           {"target", target},
           {"at_most", at_most},
           {"verdict", v}};
+}
+
+namespace {
+
+/// Median of a[i] - b[i], of seconds, in microseconds.
+double more_us(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> each;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    each.push_back((a[i] - b[i]) * 1e6);
+  return median_of(std::move(each));
+}
+
+}  // namespace
+
+Json report_difference(const std::string& name, const Times& times, double target_us) {
+  const double more = more_us(times[0], times[1]);
+  const double control = more_us(times[2], times[1]);
+  const char* word = more <= target_us ? "met" : "missed";
+  fmt::print(stderr, "{:<60} {:.2f} us (A/A {:.2f})  <= {:.1f}: {}\n", name, more, control,
+             target_us, word);
+  return {{"name", name + ", us"},
+          {"difference_us", more},
+          {"control_us", control},
+          {"first_us", median_of(times[0]) * 1e6},
+          {"second_us", median_of(times[1]) * 1e6},
+          {"target_us", target_us},
+          {"verdict", word}};
+}
+
+double share_of_ideal(const Settings& settings, double ideal, const std::function<double()>& run) {
+  std::vector<double> shares;
+  for (int round = 0; round < settings.rounds / 4 + 3; ++round) {
+    const TimePoint begin = real_clock()->now();
+    const double calls = run();
+    const std::chrono::duration<double> spent = real_clock()->now() - begin;
+    shares.push_back(calls / spent.count() / ideal);
+  }
+  return median_of(std::move(shares));
+}
+
+Json report_share(std::size_t size, double share, std::optional<double> callbacks_alone) {
+  const char* word = size < 2 ? "not asked" : share >= 0.95 ? "met" : "missed";
+  const std::string beside =
+      callbacks_alone ? fmt::format(" (callbacks alone {:.3f})", *callbacks_alone) : "";
+  fmt::print(stderr, "four activations of 1 ms, set size {:>2}: {:.3f} of the ideal rate{}  {}\n",
+             size, share, beside, word);
+  Json entry{{"size", size}, {"of_ideal", share}, {"verdict", word}};
+  if (callbacks_alone) entry["callbacks_of_ideal"] = *callbacks_alone;
+  return entry;
+}
+
+Contender metered(std::vector<double>& seconds, Contender one) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  return {one.name,
+          [&seconds, now, run = std::move(one.run)](Duration block) {
+            const double begin = now();
+            const double calls = run(block);
+            seconds.push_back((now() - begin) / calls);
+            return calls;
+          },
+          std::move(one.before)};
+}
+
+Json report_processor(const std::vector<double> (&seconds)[3]) {
+  const double job = median_of(seconds[1]) * 1e6;
+  const double more = more_us(seconds[0], seconds[1]), control = more_us(seconds[2], seconds[1]);
+  fmt::print(stderr, "    processor time: {:.2f} us a job, {:+.2f} us watched (A/A {:+.2f})\n", job,
+             more, control);
+  return {{"job_us", job}, {"more_us", more}, {"control_us", control}};
 }
 
 Json environment() {

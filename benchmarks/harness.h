@@ -34,6 +34,7 @@ T take(Result<T> result) {
 struct Contender {
   std::string name;
   std::function<double(Duration block)> run;
+  std::function<void()> before = {};  ///< Before each block, not measured; may be null.
 };
 
 struct Ratio {
@@ -63,6 +64,25 @@ std::string verdict(const Ratio& ratio, double target, bool at_most);
 /// One comparison for the report and one line on stderr.
 Json report_ratio(const std::string& name, const Ratio& ratio, const Ratio& control, double target,
                   bool at_most);
+
+/// What the first of three contenders takes more than the second, in microseconds a call: median of
+/// the rounds' differences. The third is the second's control. For the report, and a line on
+/// stderr.
+Json report_difference(const std::string& name, const Times& times, double target_us);
+
+/// Calls a second as a share of `ideal` of them: median over a quarter of the rounds and three.
+/// `run` returns how many calls it made.
+double share_of_ideal(const Settings& settings, double ideal, const std::function<double()>& run);
+/// The share of the ideal rate that four cores of 1 ms jobs reach with sets of `size` handles each,
+/// for the report, and a line on stderr. At least 0.95 is asked from size 2 on.
+Json report_share(std::size_t size, double share, std::optional<double> callbacks_alone = {});
+
+/// The same contender; notes the processor time of the process for each call, which a busy machine
+/// changes less. `seconds` outlives it.
+Contender metered(std::vector<double>& seconds, Contender one);
+/// The processor time of three contenders that were metered: as report_difference(), without a
+/// target.
+Json report_processor(const std::vector<double> (&seconds)[3]);
 
 /// Calls `once` until `block` has passed; the clock is read every `stride` calls.
 template <class F>

@@ -2,8 +2,6 @@
 // OpenVINO in its faster setting of 1 and 2 streams. ReLU runs without the engine: against the
 // context below. A scripted device of 1 ms jobs: how near a set comes to the ideal rate. Two
 // programs on one core: what a turn costs. Jobs of 100 us: what records and a merged log cost.
-#include <time.h>
-
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -123,23 +121,8 @@ void against_context(const Settings& settings, Json& report) {
        {"context", context(plain)},
        {"context'", context(again)}},
       settings);
-  const auto difference = [&](std::size_t i) {
-    std::vector<double> each;
-    for (std::size_t round = 0; round < times[i].size(); ++round)
-      each.push_back((times[i][round] - times[1][round]) * 1e6);
-    return median_of(each);
-  };
-  Json figure{{"name", "ReLU: submit + collect less Context::submit + wait, us"},
-              {"difference_us", difference(0)},
-              {"control_us", difference(2)},
-              {"set_us", median_of(times[0]) * 1e6},
-              {"context_us", median_of(times[1]) * 1e6},
-              {"target_us", 1.5},
-              {"verdict", difference(0) <= 1.5 ? "met" : "missed"}};
-  fmt::print(stderr, "{:<60} {:.2f} us (A/A {:.2f})  <= 1.5: {}\n",
-             figure["name"].get<std::string>(), difference(0), difference(2),
-             figure["verdict"].get<std::string>());
-  report["differences"].push_back(figure);
+  report["differences"].push_back(
+      report_difference("ReLU: submit + collect less Context::submit + wait", times, 1.5));
 }
 
 /// Jobs of 1 ms on four cores of the scripted device, against 4 a millisecond; and against handles
@@ -152,29 +135,14 @@ void against_ideal(const Settings& settings, Json& report) {
   load.cache = false;
   const auto program = take(Program::load(as_byte_span(unary_model("Relu", kN)), load));
   constexpr auto kBlock = std::chrono::milliseconds(40);
-  const auto share_of = [&](const std::function<double()>& run) {
-    std::vector<double> shares;
-    for (int round = 0; round < settings.rounds / 4 + 3; ++round) {
-      const TimePoint begin = real_clock()->now();
-      const double calls = run();
-      const std::chrono::duration<double> spent = real_clock()->now() - begin;
-      shares.push_back(calls / spent.count() / 4000);
-    }
-    return median_of(shares);
-  };
   OurSet called(program, 8);
-  const double control = share_of([&] { return called.call_back(kBlock, 8); });
+  const double control =
+      share_of_ideal(settings, 4000, [&] { return called.call_back(kBlock, 8); });
   for (std::size_t size = 1; size <= 10; ++size) {
     OurSet set(program, 4 * size);
-    const double share = share_of([&] { return set.keep_in_flight(kBlock, 4 * size); });
-    const char* word = size < 2 ? "not asked" : share >= 0.95 ? "met" : "missed";
-    fmt::print(
-        stderr,
-        "four activations of 1 ms, set size {:>2}: {:.3f} of the ideal rate (callbacks alone "
-        "{:.3f})  {}\n",
-        size, share, control, word);
-    report["scaling"].push_back(
-        {{"size", size}, {"of_ideal", share}, {"callbacks_of_ideal", control}, {"verdict", word}});
+    report["scaling"].push_back(report_share(
+        size, share_of_ideal(settings, 4000, [&] { return set.keep_in_flight(kBlock, 4 * size); }),
+        control));
   }
 }
 
@@ -272,34 +240,6 @@ Program job_of_100us() {
   constexpr std::uint64_t kFirst = 65536;
   const double share = 100e-6 / seconds_of(load(kFirst));
   return load(static_cast<std::uint64_t>(static_cast<double>(kFirst) * share));
-}
-
-/// Notes the processor time of the process for each call, which a busy machine changes less.
-Contender metered(std::vector<double>& seconds, Contender one) {
-  const auto now = [] {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-  };
-  return {one.name, [&seconds, now, run = std::move(one.run)](Duration block) {
-            const double begin = now();
-            const double calls = run(block);
-            seconds.push_back((now() - begin) / calls);
-            return calls;
-          }};
-}
-
-/// Of three contenders: the watched one, the one beside it, and its control.
-Json report_processor(const std::vector<double> (&seconds)[3]) {
-  const auto more = [&](std::size_t i) {
-    std::vector<double> each;
-    for (std::size_t k = 0; k < seconds[i].size(); ++k)
-      each.push_back((seconds[i][k] - seconds[1][k]) * 1e6);
-    return median_of(each);
-  };
-  fmt::print(stderr, "    processor time: {:.2f} us a job, {:+.2f} us watched (A/A {:+.2f})\n",
-             median_of(seconds[1]) * 1e6, more(0), more(2));
-  return {{"job_us", median_of(seconds[1]) * 1e6}, {"more_us", more(0)}, {"control_us", more(2)}};
 }
 
 /// What it costs to observe the records of a set that keeps all processors busy.

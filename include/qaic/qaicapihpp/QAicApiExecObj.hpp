@@ -65,7 +65,7 @@ class ExecObj : public Logger {
   /// The buffers of a vector, which is kept. QS_INVAL where it is null.
   QStatus setData(const shInferenceVector& vector) {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
-    return set(vector->getVector(), nullptr, vector);
+    return set(vector->give(), nullptr, vector);
   }
   /// Some of the buffers, by their index; the others stay. QS_INVAL also for an index that is none,
   /// and while others were never set.

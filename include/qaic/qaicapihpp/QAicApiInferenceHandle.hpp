@@ -15,9 +15,10 @@ namespace qaic::rt {
 class InferenceHandle : public Logger {
  public:
   /// All buffers, inputs first; their memory must stay until the inference has completed. They stay
-  /// set until others are. QS_INVAL: another number of them, or a size that fits no shape of the
-  /// buffer; QS_BUSY: in flight, or completed and not collected; then nothing changes. What only
-  /// the device can say, submit() gives.
+  /// set until others are. QS_INVAL: another number of them, a size that fits no shape of the
+  /// buffer, or a type that is none; QS_UNSUPPORTED: PMEM; QS_BADFD: a descriptor below 0; QS_BUSY:
+  /// in flight, or completed and not collected; then nothing changes. What only the device can say,
+  /// submit() gives.
   QStatus setBuffers(const std::vector<QBuffer>& buffers) {
     const QStatus status = put(buffers, 0, mappings().size(), "buffers");
     if (status == QS_SUCCESS) vector_ = nullptr;
@@ -34,7 +35,7 @@ class InferenceHandle : public Logger {
   /// The buffers of a vector, which is kept. QS_INVAL also where it is null.
   QStatus setBuffers(const shInferenceVector& vector) {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
-    const QStatus status = setBuffers(vector->getVector());
+    const QStatus status = setBuffers(vector->give());
     if (status == QS_SUCCESS) vector_ = vector;
     return status;
   }
@@ -48,8 +49,12 @@ class InferenceHandle : public Logger {
     changed_ = true;
     return QS_SUCCESS;
   }
-  /// Those that were set; a buffer that never was has neither size nor memory.
-  const std::vector<QBuffer>& getBuffers() const noexcept { return buffers_; }
+  /// Those that were set; a buffer that never was has neither size nor memory. What an inference
+  /// writes is there once it has completed; the checking mode reports a call before.
+  const std::vector<QBuffer>& getBuffers() const noexcept {
+    if (busy_) detail::buffersAsked("InferenceHandle::getBuffers", buffers_);
+    return buffers_;
+  }
   const BufferDimensions& getBufferDimensions() const noexcept { return dimensions_; }
 
   /// The id of the last submit().
@@ -89,17 +94,43 @@ class InferenceHandle : public Logger {
   QStatus put(const std::vector<QBuffer>& buffers, size_t first, size_t count, const char* what) {
     if (busy_) return inUse();
     if (buffers.size() != count) return wrongCount(buffers.size(), count, what);
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
       if (!fits(mappings()[first + i], buffers[i].size))
         return refuse(QS_INVAL, "buffer '" + mappings()[first + i].bufferMapping.bufferName +
                                     "' takes " +
                                     std::to_string(mappings()[first + i].bufferMapping.size) +
                                     " bytes, given " + std::to_string(buffers[i].size) +
                                     "; pass a buffer of that size, or of one of its shapes");
+      const QStatus status = checkMemory(buffers[i], first + i);
+      if (status != QS_SUCCESS) return status;
+    }
     std::copy(buffers.begin(), buffers.end(),
               buffers_.begin() + static_cast<std::ptrdiff_t>(first));
     changed_ = true;
     return QS_SUCCESS;
+  }
+
+  /// What the library would refuse at submit(), with its code and in its words.
+  QStatus checkMemory(const QBuffer& buffer, size_t index) const {
+    if (buffer.type == QBUFFER_TYPE_HEAP || buffer.type == QBUFFER_TYPE_INVAL) return QS_SUCCESS;
+    const BufferMapping& mapping = mappings()[index].bufferMapping;
+    // Dimensions may leave a partial buffer out, whatever its descriptor.
+    if (buffer.type == QBUFFER_TYPE_DMABUF &&
+        (buffer.handle <= INT32_MAX || buffer.size == 0 || mapping.isPartialBufferAllowed))
+      return QS_SUCCESS;
+    const std::string name = "buffer " + std::to_string(index) + " ('" + mapping.bufferName + "') ";
+    if (buffer.type == QBUFFER_TYPE_DMABUF)
+      return refuse(QS_BADFD, name + "is descriptor " +
+                                  std::to_string(static_cast<int64_t>(buffer.handle)) +
+                                  ", which is not open");
+    if (buffer.type == QBUFFER_TYPE_PMEM)
+      return refuse(QS_UNSUPPORTED,
+                    name +
+                        "is QBUFFER_TYPE_PMEM, which is not supported; use memory of the process "
+                        "or a descriptor (QBUFFER_TYPE_DMABUF)");
+    return refuse(QS_INVAL, name + "has the type " +
+                                std::to_string(static_cast<uint32_t>(buffer.type)) +
+                                ", which is none of QBufferType");
   }
 
   static bool fits(const v2::BufferMapping& mapping, size_t size) {

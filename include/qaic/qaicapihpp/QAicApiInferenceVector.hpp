@@ -2,6 +2,7 @@
 /// live until the inference has completed; ExecObj and InferenceHandle keep it. One user at a time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -13,6 +14,16 @@
 #include "QAicApiQpc.hpp"
 
 namespace qaic::rt {
+
+namespace detail {
+
+/// A user asks `method` for buffers. The library is loaded.
+inline void buffersAsked(const char* method, const std::vector<QBuffer>& buffers) noexcept {
+  static_cast<void>(
+      library().qaicBuffersAsked(method, static_cast<uint32_t>(buffers.size()), buffers.data()));
+}
+
+}  // namespace detail
 
 class InferenceVector : public Logger {
  public:
@@ -49,10 +60,17 @@ class InferenceVector : public Logger {
     return Factory(qpc->getBufferMappings(), fileSet);
   }
 
-  /// The buffers, inputs first.
-  const std::vector<QBuffer>& getVector() const& noexcept { return buffers_; }
+  /// The buffers, inputs first. What an inference writes is there once it has completed; the checking
+  /// mode reports a call before.
+  const std::vector<QBuffer>& getVector() const& noexcept {
+    if (given_.load(std::memory_order_relaxed))
+      detail::buffersAsked("InferenceVector::getVector", buffers_);
+    return buffers_;
+  }
   /// Of a vector that goes: a copy.
-  std::vector<QBuffer> getVector() && { return buffers_; }
+  std::vector<QBuffer> getVector() && {
+    return static_cast<const InferenceVector&>(*this).getVector();
+  }
 
   /// The user's memory instead of its own, for the first buffers. QS_INVAL: more than there are, or
   /// a size that does not fit; then nothing changes.
@@ -82,6 +100,15 @@ class InferenceVector : public Logger {
   }
 
  private:
+  friend class ExecObj;
+  friend class InferenceHandle;
+
+  /// For those that run inferences with them.
+  const std::vector<QBuffer>& give() noexcept {
+    given_.store(true, std::memory_order_relaxed);
+    return buffers_;
+  }
+
   explicit InferenceVector(const BufferMappings& mappings)
       : Logger(nullptr, "InferenceVector"), mappings_(mappings), memory_(mappings.size()) {
     for (size_t i = 0; i < mappings_.size(); ++i) {
@@ -153,6 +180,7 @@ class InferenceVector : public Logger {
   size_t inputs_ = 0;
   std::vector<DataBuffer<QBuffer>> memory_;
   std::vector<QBuffer> buffers_;
+  std::atomic<bool> given_{false};  ///< An ExecObj or a handle got them.
 };
 
 }  // namespace qaic::rt

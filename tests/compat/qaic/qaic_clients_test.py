@@ -145,6 +145,31 @@ class Clients(unittest.TestCase):
     def test_misuse_is_a_code_or_an_exception_with_its_reason(self):
         self.client("misuse", self.pair.folder, QAIC_LIB=str(LIBRARY))
 
+    def test_outputs_that_are_asked_for_too_early_are_reported(self):
+        results = tempfile.mkdtemp(dir=self.folder)
+        for by, caller in (("handle", "InferenceHandle::getBuffers"), ("vector", "InferenceVector::getVector"),
+                           ("object", "qaicExecObjGetIoBuffers"), ("writer", "qaicExecObjGetIoBuffers"),
+                           ("in_time", None)):
+            with self.subTest(by=by):
+                done = run([CLIENTS / "qaic_client_early_reads", self.pair.folder, results, by],
+                           QAIC_LIB=str(LIBRARY), CORELANE_QAIC_CHECK="1")
+                self.assertEqual(0, done.returncode, done.stderr)
+                reports = [line for line in done.stderr.splitlines() if "check:" in line]
+                self.assertEqual(0 if caller is None else 1, len(reports), reports)
+                for line in reports:
+                    self.assertRegex(line, f"check: outputs read before completion: buffer 2 .*caused by {caller} "
+                                           r"\(call \d+, from qaic_client_early_reads\+0x")
+
+    def test_programs_that_read_in_time_are_not_reported(self):
+        results = tempfile.mkdtemp(dir=self.folder)
+        for name in ("blocking_loop", "two_threads", "kept_handles", "dmabuf", "factory_options", "events", "pipeline",
+                     "benchmark_harness", "table_client", "set_controls", "vector_sources", "openrt_steps"):
+            with self.subTest(client=name):
+                done = run([CLIENTS / f"qaic_client_{name}", self.pair.folder, results], QAIC_LIB=str(LIBRARY),
+                           CORELANE_QAIC_CHECK="1")
+                self.assertEqual(0, done.returncode, done.stderr)
+                self.assertNotIn("read before completion", done.stderr)
+
     @unittest.skipIf(CLANGXX.endswith("NOTFOUND"), "clang is not installed")
     def test_client_of_another_compiler(self):
         source = pathlib.Path(__file__).parent / "clients/blocking_loop.cpp"

@@ -3,6 +3,7 @@
 
 #include "adapters/qaic/api/qaic_edge.h"
 #include "adapters/qaic/api/qaic_handle.h"
+#include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/context/qaic_devices.h"
 #include "adapters/qaic/program/qaic_program.h"
@@ -115,6 +116,7 @@ extern "C" QStatus qaicProgramGetInferenceCompletedCount(QAicProgram* program, u
   return on<ProgramObject>(__func__, program, [&](const ProgramObject& object) -> Outcome {
     if (count == nullptr) return outcome(QS_INVAL, "count is null");
     *count = object.completed();
+    check::ends_counted(&object);
     return {};
   });
 }

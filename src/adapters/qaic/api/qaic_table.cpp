@@ -17,3 +17,12 @@ extern "C" const char* qaicGetLastErrorText(void) { return corelane::qaic::last_
 extern "C" QStatus qaicSetLastErrorText(QStatus status, const char* text) {
   return corelane::qaic::report(status, text != nullptr ? text : "");
 }
+
+extern "C" QStatus qaicBuffersAsked(const char* method, uint32_t numBuffers,
+                                    const QBuffer* buffers) {
+  using corelane::qaic::Outcome;
+  return corelane::qaic::guard(method != nullptr ? method : __func__, [&]() -> Outcome {
+    if (buffers != nullptr) corelane::qaic::check::buffers_asked({buffers, numBuffers});
+    return {};
+  });
+}

@@ -1,6 +1,7 @@
 #include "adapters/qaic/checks/qaic_check.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -17,9 +18,18 @@ namespace {
 using edge::CallSite;
 using SetHandleKey = std::pair<const void*, std::uint32_t>;
 
+/// What an inference writes.
+struct Outputs {
+  const void* program = nullptr;
+  std::vector<QBuffer> buffers;
+  bool there = false;
+};
+
 struct Ledgers {
   edge::Ledger<std::uint64_t, std::string_view> objects;
   edge::Ledger<SetHandleKey> handles;
+  edge::Ledger<std::uint64_t, Outputs> outputs;
+  std::atomic<std::uint64_t> last_outputs{0};
   const std::uint64_t made_in = fork_count();
 };
 
@@ -40,6 +50,13 @@ void report_leaks() noexcept {
   } catch (...) {
     log::write(log::Level::kWarn, "qaic", "check: out of memory while listing what is left");
   }
+}
+
+/// Whether two buffers are one memory. One that is left out has none.
+bool same(const QBuffer& one, const QBuffer& other) noexcept {
+  if (one.buf != nullptr && one.buf == other.buf) return true;
+  return one.type == QBUFFER_TYPE_DMABUF && other.type == QBUFFER_TYPE_DMABUF &&
+         one.handle == other.handle && one.offset == other.offset;
 }
 
 }  // namespace
@@ -105,6 +122,39 @@ void released_in_flight(std::uint32_t id) {
                     "memory must stay until that has ended; wait for it first",
                     id),
         edge::current_call());
+}
+
+std::uint64_t outputs_begin(const void* program, std::vector<QBuffer> outputs) {
+  if (!enabled()) return 0;
+  const std::uint64_t number = ++ledgers().last_outputs;
+  ledgers().outputs.add(number, {program, std::move(outputs)});
+  return number;
+}
+
+void outputs_there(std::uint64_t number) {
+  if (number != 0) ledgers().outputs.update(number, [](Outputs& of) { of.there = true; });
+}
+
+void outputs_known(std::uint64_t number) noexcept {
+  if (number != 0) ledgers().outputs.remove(number);
+}
+
+void ends_counted(const void* program) {
+  if (!enabled()) return;
+  for (const auto& [number, entry] : ledgers().outputs.left())
+    if (entry.facts.program == program && entry.facts.there) ledgers().outputs.remove(number);
+}
+
+void buffers_asked(std::span<const QBuffer> buffers) {
+  if (!enabled()) return;
+  for (const auto& [number, entry] : ledgers().outputs.left()) {
+    const auto found = std::ranges::find_first_of(buffers, entry.facts.buffers, same);
+    if (found == buffers.end()) continue;
+    write(fmt::format("outputs read before completion: buffer {} is an output of an inference that "
+                      "was neither waited for nor collected, begun by {}; wait for it first",
+                      found - buffers.begin(), text(entry.made)),
+          edge::current_call());
+  }
 }
 
 }  // namespace corelane::qaic::check

@@ -6,9 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "QAicTypes.h"
 #include "edge/call_site.h"
 
 namespace corelane::qaic::check {
@@ -37,5 +40,17 @@ bool handle_back(const void* set, std::uint32_t handle);
 void set_ends(const void* set, std::size_t in_flight);
 /// An execution object is released with its inference in flight.
 void released_in_flight(std::uint32_t id);
+
+/// An inference of `program` begins that writes these outputs; a number for the functions below, 0
+/// when the mode is off, for which they do nothing.
+std::uint64_t outputs_begin(const void* program, std::vector<QBuffer> outputs);
+/// It has ended, of which its user may not know.
+void outputs_there(std::uint64_t number);
+/// Its user knows that it has ended, or has ended the object that it is of.
+void outputs_known(std::uint64_t number) noexcept;
+/// A user asks how many inferences of the program have ended.
+void ends_counted(const void* program);
+/// A user asks for buffers: reports those that are outputs which nobody knows to be there.
+void buffers_asked(std::span<const QBuffer> buffers);
 
 }  // namespace corelane::qaic::check

@@ -67,7 +67,7 @@ Outcome BoundBuffers::take_descriptor(std::size_t index, const QBuffer& given, S
   const int fd = number ? static_cast<int>(given.handle) : -1;
   if (fstat(fd, &facts) != 0)
     return outcome(QS_BADFD, "buffer {} ('{}') is descriptor {}, which is not open", index,
-                   plan_->mapping(index).name, given.handle);
+                   plan_->mapping(index).name, static_cast<std::int64_t>(given.handle));
   slot.identity = {facts.st_dev, facts.st_ino, given.offset, given.size};
   const auto same = [&](const Slot& other) {
     return other.buffer != nullptr && other.identity == slot.identity;
@@ -203,11 +203,38 @@ Status BoundBuffers::bind_all(Context& context) {
   return {};
 }
 
-void BoundBuffers::mark_results() const noexcept {
-  if (!check::enabled()) return;
-  for (std::size_t i = inputs_.size(); i < slots_.size(); ++i)
-    if (slots_[i].place == Place::kHeap && slots_[i].data != nullptr)
-      std::memset(slots_[i].data, 0xff, slots_[i].size);
+bool BoundBuffers::replaces_input(const Slot& output) const noexcept {
+  const auto overlap = [](auto one, std::size_t size, auto other, std::size_t other_size) {
+    return one < other + other_size && other < one + size;
+  };
+  return std::any_of(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(inputs_.size()),
+                     [&](const Slot& in) {
+                       if (in.place != Place::kHeap && in.place != Place::kBuffer) return false;
+                       if (overlap(in.data, in.size, output.data, output.size)) return true;
+                       // One file that is mapped at two places.
+                       const Identity& a = in.identity;
+                       const Identity& b = output.identity;
+                       return in.place == Place::kBuffer && output.place == Place::kBuffer &&
+                              a.inode != 0 && a.inode == b.inode && a.device == b.device &&
+                              overlap(std::size_t{a.offset}, in.size, std::size_t{b.offset},
+                                      output.size);
+                     });
+}
+
+void BoundBuffers::mark(const Slot& output) const {
+  if (output.data == nullptr || replaces_input(output)) return;
+  if (output.place != Place::kHeap && output.place != Place::kBuffer) return;
+  std::memset(output.data, 0xff, output.size);
+  // What a cache still holds would be written over the results.
+  if (output.place == Place::kBuffer)
+    static_cast<void>(output.buffer->sync(device::SyncDirection::kToDevice, 0, output.size));
+}
+
+std::uint64_t BoundBuffers::begin_outputs(const void* program) const {
+  if (!check::enabled()) return 0;
+  for (std::size_t i = inputs_.size(); i < slots_.size(); ++i) mark(slots_[i]);
+  const auto first = given_.begin() + static_cast<std::ptrdiff_t>(inputs_.size());
+  return check::outputs_begin(program, {first, given_.end()});
 }
 
 Status BoundBuffers::copy_partial(Context& context) {

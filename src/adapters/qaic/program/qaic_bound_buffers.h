@@ -43,8 +43,9 @@ class BoundBuffers {
   Status bind_all(Context& context);
   /// Just before an inference.
   Status copy_in(Context& context) { return copies_ ? copy_partial(context) : Status(); }
-  /// In the checking mode: results in memory of the process become bytes of 0xff.
-  void mark_results() const noexcept;
+  /// In the checking mode, just before an inference of `program`: its results become bytes of 0xff.
+  /// The number of check::outputs_begin().
+  std::uint64_t begin_outputs(const void* program) const;
   /// As they were set, or the device's; none before.
   std::span<QBuffer> given() noexcept { return given_; }
 
@@ -76,6 +77,9 @@ class BoundBuffers {
   Status bind(Context& context, std::size_t index);
   Status bind_slots(Context& context);
   void form_views();
+  void mark(const Slot& output) const;
+  /// Whether an input is read where the output is written.
+  bool replaces_input(const Slot& output) const noexcept;
   Status copy_partial(Context& context);
 
   const std::shared_ptr<const BufferPlan> plan_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/program/qaic_event.h"
 #include "adapters/qaic/program/qaic_program.h"
@@ -23,9 +24,18 @@ QAicExecObjID next_number() noexcept {
 
 }  // namespace
 
+Flight::~Flight() { check::outputs_known(outputs_); }
+
 bool Flight::done() const {
   const MutexLock lock(mutex_);
   return done_;
+}
+
+void Flight::outputs_there() {
+  if (told_)
+    check::outputs_known(outputs_);
+  else
+    check::outputs_there(outputs_);
 }
 
 void Flight::finish(const Status& status) {
@@ -51,6 +61,7 @@ Status Flight::wait(TimePoint until) {
       return error(Code::kTimeout, "the inference is not done yet; it goes on, wait for it again");
     in_time = clock_->wait_until(lock.native(), changed_, until);
   }
+  check::outputs_known(outputs_);
   return outcome_;
 }
 
@@ -131,6 +142,7 @@ Outcome ExecObjObject::set_data(std::size_t count, const QBuffer* buffers,
 Result<std::span<QBuffer>> ExecObjObject::io_buffers() {
   const Call call(*this);
   if (!call) return error(busy());
+  check::buffers_asked(buffers_.given());
   return buffers_.given();
 }
 
@@ -162,8 +174,11 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
                  program_->parts().device->info().instance);
   CORELANE_TRY(renew());
   CORELANE_TRY(buffers_.copy_in(context_));
-  buffers_.mark_results();
-  return submit(queue, event);
+  // With an event, or in a queue's order, its user may learn of its end elsewhere.
+  const bool told = event != nullptr || (queue != nullptr && queue->one_at_a_time());
+  return submit(queue, event,
+                std::make_shared<Flight>(program_->parts().device->clock(),
+                                         buffers_.begin_outputs(program_.get()), told));
 }
 
 /// The end of an inference, in the thread that completes it: waiters first. The execution object
@@ -175,6 +190,7 @@ struct Ending {
   QueueObject::Turn turn;
 
   void operator()(const Status& status) const {
+    flight->outputs_there();
     program->count_completed();
     flight->finish(status);
     QueueObject::end(turn);
@@ -185,9 +201,10 @@ struct Ending {
   }
 };
 
-Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event) {
+Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
+                              const std::shared_ptr<Flight>& flight) {
   const std::shared_ptr<Clock>& clock = program_->parts().device->clock();
-  Ending ending{std::make_shared<Flight>(clock), program_, event, {}};
+  Ending ending{flight, program_, event, {}};
   RunOptions options;
   options.timeout = program_->parts().rules.whole();
   options.room_until = later(clock->now(), kRoomTime);
@@ -204,10 +221,10 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
   }
   {
     const MutexLock lock(mutex_);
-    flight_ = ending.flight;
+    flight_ = flight;
   }
   // Released meanwhile, by another thread.
-  if (closed_) ending.flight->close();
+  if (closed_) flight->close();
   inference->on_done(std::move(ending));
   return {};
 }

@@ -22,8 +22,15 @@ class QueueObject;
 /// One inference, for those who wait for it. All functions from any thread.
 class Flight {
  public:
-  explicit Flight(std::shared_ptr<Clock> clock) : clock_(std::move(clock)) {}
+  /// `outputs` of check::outputs_begin(). `told`: its user may learn of its end without a wait.
+  Flight(std::shared_ptr<Clock> clock, std::uint64_t outputs, bool told)
+      : clock_(std::move(clock)), outputs_(outputs), told_(told) {}
+  ~Flight();
+  Flight(const Flight&) = delete;
+  Flight& operator=(const Flight&) = delete;
   bool done() const;
+  /// What it writes is written. Before anybody can learn of its end.
+  void outputs_there();
   void finish(const Status& status);
   /// Its execution object is released: nobody waits any more.
   void close();
@@ -32,6 +39,8 @@ class Flight {
 
  private:
   const std::shared_ptr<Clock> clock_;
+  const std::uint64_t outputs_;
+  const bool told_;
   mutable Mutex mutex_{LockRank::kDoorWait};
   std::condition_variable changed_;
   bool done_ CORELANE_GUARDED_BY(mutex_) = false;
@@ -55,7 +64,7 @@ class ExecObjObject : public Object {
   Outcome enqueue(QueueObject* queue, const std::shared_ptr<EventObject>& event);
   /// Of the inference that was enqueued last; `us` 0: until it has ended. kWrongState before one.
   Status wait(std::uint64_t us) const;
-  /// Until they are set anew.
+  /// Until they are set anew. For a user who asks for them.
   Result<std::span<QBuffer>> io_buffers();
   QAicExecObjID id() const noexcept { return id_; }
   /// The handle ends, once.
@@ -68,7 +77,8 @@ class ExecObjObject : public Object {
   std::shared_ptr<Flight> flight() const;
   /// A context of the program's activation, with the buffers bound.
   Status renew();
-  Outcome submit(QueueObject* queue, const std::shared_ptr<EventObject>& event);
+  Outcome submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
+                 const std::shared_ptr<Flight>& flight);
 
   const std::shared_ptr<ProgramObject> program_;
   const bool automatic_;

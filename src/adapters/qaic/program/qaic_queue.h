@@ -28,6 +28,7 @@ class QueueObject : public Object {
 
   const std::shared_ptr<device::Device>& device() const noexcept { return device_; }
   const std::shared_ptr<ContextObject>& context() const noexcept { return context_; }
+  bool one_at_a_time() const noexcept { return one_at_a_time_; }
 
   /// The place of one inference in the order; both are null where there is none.
   struct Turn {

@@ -115,13 +115,14 @@ Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {
                     ? one->buffers.copy_in(one->context)
                     : error(Code::kWrongState,
                             "handle {} has no buffers; set them before it is submitted", handle);
-  if (sent.ok()) one->buffers.mark_results();
+  if (sent.ok()) one->outputs = one->buffers.begin_outputs(program_.get());
   // Before it begins: its collector may have it at once.
   const bool was_taken = check::handle_back(this, handle);
   if (sent.ok()) sent = set_.submit(one->handle, id);
   // Another thread may have collected it by now: nothing of it is touched.
   if (sent.ok()) return {};
   if (was_taken) check::handle_taken(this, handle);
+  one->outputs_known();
   one->id = before;
   one->busy = false;
   return sent;
@@ -134,6 +135,7 @@ Outcome SetObject::collected(Result<SetHandle> done, std::uint32_t& handle) {
   handle = static_cast<std::uint32_t>(done->index());
   check::handle_taken(this, handle);
   Status status = done->status();
+  one.outputs_known();
   one.busy = false;
   if (status.ok()) return {};
   // The context tells of a lost device itself, once.
@@ -168,7 +170,15 @@ Outcome SetObject::release(std::uint32_t handle) {
   return {};
 }
 
-Outcome SetObject::wait(std::uint64_t us) { return set_.wait_idle(until(us)); }
+Outcome SetObject::wait(std::uint64_t us) {
+  CORELANE_TRY(set_.wait_idle(until(us)));
+  // Results may be read before they are collected. What another thread submitted meanwhile has no
+  // status yet.
+  if (check::enabled())
+    for (const auto& one : items_)
+      if (one->handle.status().code() != Code::kWrongState) one->outputs_known();
+  return {};
+}
 
 Outcome SetObject::cancel(std::uint64_t id) {
   if (set_.cancel(id)) return {};

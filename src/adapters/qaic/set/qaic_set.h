@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "adapters/qaic/api/qaic_handle.h"
+#include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/program/qaic_bound_buffers.h"
 #include "adapters/qaic/program/qaic_program.h"
 #include "corelane/runtime/inference_set.h"
@@ -47,12 +48,17 @@ class SetObject : public Object {
   /// What the API adds to a handle.
   struct Item {
     Item(SetHandle of, const ProgramObject& program);
+    ~Item() { outputs_known(); }
+    Item(const Item&) = delete;
+    Item& operator=(const Item&) = delete;
+    void outputs_known() noexcept { check::outputs_known(outputs.exchange(0)); }
     SetHandle handle;
     Context context;
     BoundBuffers buffers;
     /// From its submission until it is collected, and while a call sets its buffers.
     std::atomic<bool> busy{false};
     std::atomic<std::uint64_t> id{0};
+    std::atomic<std::uint64_t> outputs{0};  ///< Of check::outputs_begin().
   };
 
   SetObject(std::shared_ptr<ProgramObject> program, InferenceSet set);

@@ -1,5 +1,7 @@
 /// Wrong arguments, wrong states, and objects in use: each is a code or an exception of its family
 /// with one line that says why, and changes nothing.
+#include <climits>
+
 #include "QAicApi.hpp"
 #include "client_support.h"
 
@@ -102,6 +104,46 @@ void programs(const shContext& context, const shQpc& qpc, const client::Buffers&
   client::need(object->run(), "run");
 }
 
+/// The reason of the last failure, without the name in front of it.
+std::string reason() {
+  const std::string text = library().qaicGetLastErrorText();
+  const size_t at = text.find("buffer ");
+  return at == std::string::npos ? text : text.substr(at);
+}
+
+/// What is no memory that the library takes: the functions that set refuse it as the library does,
+/// with its code and its words, and keep what was set.
+void kinds_of_memory(const shContext& context, const shQpc& qpc, const shInferenceHandle& handle,
+                     const client::Buffers& memory) {
+  const auto object = ExecObj::Factory(context, Program::Factory(context, 0, "p", qpc));
+  const size_t inputs = memory.inputs().size();
+  const auto try_one = [&](size_t at, const QBuffer& wrong, QStatus status, const char* what) {
+    std::vector<QBuffer> all = memory.all();
+    all[at] = wrong;
+    const auto half = all.begin() + static_cast<std::ptrdiff_t>(inputs);
+    client::need(object->setData(all) == status, what);
+    const std::string words = reason();
+    client::need(words.find("buffer " + std::to_string(at)) == 0, words.c_str());
+    client::need(handle->setBuffers(all) == status && reason() == words, what);
+    const QStatus found = at < inputs ? handle->setInputBuffers({all.begin(), half})
+                                      : handle->setOutputBuffers({half, all.end()});
+    client::need(found == status && reason() == words, what);
+    client::need(handle->getBuffers()[at].buf == memory.all()[at].buf, "it changes nothing");
+  };
+  for (const size_t at : {size_t{0}, inputs, memory.all().size() - 1}) {
+    QBuffer wrong = memory.all()[at];
+    wrong.type = QBUFFER_TYPE_PMEM;
+    try_one(at, wrong, QS_UNSUPPORTED, "PMEM");
+    wrong.type = QBUFFER_TYPE_DMABUF;
+    for (const int descriptor : {-1, INT_MIN}) {
+      wrong.handle = static_cast<uint64_t>(descriptor);
+      try_one(at, wrong, QS_BADFD, "a descriptor below 0");
+    }
+    wrong.type = static_cast<QBufferType>(77);
+    try_one(at, wrong, QS_INVAL, "a type that is none");
+  }
+}
+
 void sets(const shContext& context, const shQpc& qpc, const client::Buffers& memory) {
   refused(QS_INVAL, "no handle", [&] { InferenceSet::Factory(context, qpc, 0, 0, 1); });
   refused(QS_NOSPC, "too many cores", [&] { InferenceSet::Factory(context, qpc, 0, 1, 500); });
@@ -127,11 +169,8 @@ void sets(const shContext& context, const shQpc& qpc, const client::Buffers& mem
   buffers[0].size = 3;
   client::need(handle->setBuffers(buffers) == QS_INVAL, "a short buffer");
   client::need(handle->setBuffers(shInferenceVector()) == QS_INVAL, "a null vector");
-  buffers = memory.all();
-  buffers.back().type = QBUFFER_TYPE_PMEM;
-  client::need(handle->setBuffers(buffers), "setBuffers");
-  client::need(set->submit(handle, 1) == QS_UNSUPPORTED, "PMEM");
   client::need(handle->setBuffers(memory.all()), "setBuffers");
+  kinds_of_memory(context, qpc, handle, memory);
   client::need(set->submit(handle, 1), "submit");
   // From another thread, which is not its owner.
   std::thread([&] {
