@@ -26,6 +26,12 @@ std::vector<PlanGroup> all_of(std::vector<PlanGroup> groups) {
   return groups;
 }
 
+/// Whether a call of this group can take a request whole. max_batch is for what is gathered: a
+/// request that has entered can always run, whatever is set later.
+bool takes_alone(const GatherGroup& group, std::uint32_t items) noexcept {
+  return group.range.holds(items) || (group.padding && items < group.range.min);
+}
+
 }  // namespace
 
 GatherTable::GatherTable(std::vector<GatherGroup> groups, NodeSettings settings)
@@ -80,22 +86,18 @@ std::optional<PlannedCall> GatherTable::first_call(std::uint64_t items) const {
 std::optional<PlannedCall> GatherTable::call_for(const Waiting& request) const {
   std::optional<PlannedCall> found;
   for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-    const Range range = range_of(groups_[g]);
-    const bool holds =
-        range.holds(request.items) || (groups_[g].facts.padding && request.items < range.min);
-    if (groups_[g].idle == 0 || !holds) continue;
-    const std::uint32_t padding = range.min > request.items ? range.min - request.items : 0;
-    const PlannedCall call{g, request.items, padding};
+    const GatherGroup& facts = groups_[g].facts;
+    if (groups_[g].idle == 0 || !takes_alone(facts, request.items)) continue;
+    const std::uint32_t min = facts.range.min;
+    const PlannedCall call{g, request.items, min > request.items ? min - request.items : 0};
     if (!found || cost(call) < cost(*found)) found = call;
   }
   return found;
 }
 
 bool GatherTable::fits(std::uint32_t items) const noexcept {
-  return std::ranges::any_of(groups_, [&](const Instances& group) {
-    const Range range = range_of(group);
-    return range.holds(items) || (group.facts.padding && items < range.min);
-  });
+  return std::ranges::any_of(
+      groups_, [&](const Instances& group) { return takes_alone(group.facts, items); });
 }
 
 std::vector<std::uint32_t> GatherTable::parts_of(std::uint32_t items) const {
@@ -108,12 +110,13 @@ std::vector<std::uint32_t> GatherTable::parts_of(std::uint32_t items) const {
 bool GatherTable::hopeless(const Waiting& request, TimePoint now) const {
   if (request.deadline == kNever) return false;
   if (request.deadline <= now) return true;
-  if (settings_.deadlines != Deadlines::kPredict) return false;
+  // Where nothing is there it is tried: one slow call would else refuse all others for good.
+  if (settings_.deadlines != Deadlines::kPredict || idle()) return false;
   Duration least = Duration::max();
   for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-    const Range range = range_of(groups_[g]);
-    const std::uint32_t size = std::max(range.min, request.items);
-    if (range.holds(size)) least = std::min(least, costs_.of(g, size));
+    const GatherGroup& facts = groups_[g].facts;
+    const std::uint32_t size = std::max(facts.range.min, request.items);
+    if (takes_alone(facts, request.items)) least = std::min(least, costs_.of(g, size));
   }
   return least != Duration::max() && later(now, least) > request.deadline;
 }
@@ -341,7 +344,8 @@ bool GatherTable::make_smaller(PlannedCall& call, std::vector<WaitingPtr>& chose
 
 bool GatherTable::drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, Reason& reason,
                             TimePoint now, Decision& decision) {
-  if (settings_.deadlines != Deadlines::kPredict) return false;
+  const bool tried = batches_.empty() && line_.size() == 1;  // See hopeless().
+  if (settings_.deadlines != Deadlines::kPredict || tried) return false;
   const auto late = [&](const WaitingPtr& request) {
     return request->deadline < later(now, cost(call));
   };

@@ -243,9 +243,29 @@ TEST(GatherTable, ARequestThatCouldNotEndInTimeIsKnownAtItsSubmission) {
   request.deadline = at(100) + milliseconds(4);
   EXPECT_FALSE(bench.table.hopeless(request, at(100))) << "nothing was measured yet";
   learn(bench);
+  EXPECT_FALSE(bench.table.hopeless(request, at(100))) << "nothing is there: it is tried";
+  bench.submit(99);
+  bench.decide(99);
   EXPECT_TRUE(bench.table.hopeless(request, at(100)));
   request.deadline = at(100) + milliseconds(5);
   EXPECT_FALSE(bench.table.hopeless(request, at(100)));
+}
+
+TEST(GatherTable, OneSlowCallDoesNotRefuseAllOthersForGood) {
+  Bench bench(one(1, 1));
+  bench.submit(0);
+  bench.decide(0);
+  bench.end(50);
+  for (int i = 1; i <= 10; ++i) {
+    const RequestOptions limit{.timeout = milliseconds(30)};
+    Waiting request;
+    request.deadline = at(100 * i + 30);
+    EXPECT_FALSE(bench.table.hopeless(request, at(100 * i)));
+    const auto entered = bench.submit(100 * i, limit);
+    EXPECT_EQ(bench.decide(100 * i), "1");
+    bench.end(100 * i + 5);
+    EXPECT_EQ(entered->state(), RequestState::kDone);
+  }
 }
 
 TEST(GatherTable, AFailedBatchRunsAgainInHalvesUntilTheBadOneIsAlone) {

@@ -80,7 +80,7 @@ TicketPtr NodeCore::submit(Dict values, const RequestOptions& options, Callback 
 
 void NodeCore::enter_or_refuse(const TicketPtr& ticket) {
   Aftermath after;
-  std::vector<std::uint32_t> sizes;
+  bool splits = false;
   Status wrong = check(*ticket);
   {
     MutexLock lock(mutex_);
@@ -91,7 +91,7 @@ void NodeCore::enter_or_refuse(const TicketPtr& ticket) {
     if (!wrong.ok()) {
       refuse(ticket, RequestState::kRejected, std::move(wrong), after);
     } else if (!table_.fits(ticket->items)) {
-      sizes = table_.parts_of(ticket->items);
+      splits = true;
     } else if (Status may = admit(lock, ticket, after); !may.ok()) {
       const bool ended = may.code() == Code::kCancelled;
       refuse(ticket, ended ? RequestState::kCancelled : RequestState::kRejected, std::move(may),
@@ -103,22 +103,26 @@ void NodeCore::enter_or_refuse(const TicketPtr& ticket) {
     }
   }
   settle(after);
-  if (!sizes.empty()) enter_split(ticket, std::move(sizes));
+  if (splits) enter_split(ticket);
 }
 
 /// Each part is a request of its own for the line, the limits and the figures.
-void NodeCore::enter_split(const TicketPtr& ticket, std::vector<std::uint32_t> sizes) {
+void NodeCore::enter_split(const TicketPtr& ticket) {
   Aftermath after;
+  std::vector<std::uint32_t> sizes;
   auto parts = [&]() -> Result<std::vector<Dict>> {
-    const MutexLock lock(mutex_);
-    std::uint64_t covered = 0;
-    for (const std::uint32_t size : sizes) covered += size;
-    if (covered != ticket->items || table_.settings().oversize == Oversize::kRefuse)
-      return error(Code::kOutOfRange,
-                   "a request has {} items, which is not what a call of this node takes; submit "
-                   "fewer, or set oversize = \"split\"",
-                   ticket->items)
-          .with(Detail::kGiven, ticket->items);
+    // Before anything of that many parts is made: the number is the caller's.
+    CORELANE_TRY(check_split(ticket->values, ticket->items));
+    {
+      const MutexLock lock(mutex_);
+      if (table_.settings().oversize == Oversize::kRefuse)
+        return error(Code::kOutOfRange,
+                     "a request has {} items, which no call of this node takes; submit fewer, or "
+                     "set oversize = \"split\"",
+                     ticket->items)
+            .with(Detail::kGiven, ticket->items);
+      sizes = table_.parts_of(ticket->items);
+    }
     return no_throw("splitting a request", [&] { return split_values(ticket->values, sizes); });
   }();
   if (!parts) {

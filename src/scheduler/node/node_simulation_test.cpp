@@ -51,7 +51,7 @@ TEST(NodeSimulation, TheThreadsDoWhatTheSimulatorSays) {
             {"records", "1000"}};
         ASSERT_TRUE(bench.open(config).ok());
         for (std::size_t i = 0; i < arrivals.size(); ++i)
-          bench.submit_at(static_cast<double>(arrivals[i]) / 1e6, static_cast<int>(i));
+          bench.submit_at(TimePoint{} + Duration(arrivals[i]), static_cast<int>(i));
         bench.run_all();
 
         std::vector<BatchRecord> records = bench.pipeline.records();

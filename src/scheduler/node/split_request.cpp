@@ -1,7 +1,6 @@
 #include "scheduler/node/split_request.h"
 
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "base/guard.h"
@@ -21,7 +20,8 @@ std::optional<Tensors> tensors_of(const std::any& value) {
 
 bool can_cut(const Tensor& tensor) {
   return tensor.shape.rank() > 0 && tensor.layout == Layout{} && tensor.shape.is_static() &&
-         tensor.shape[0] > 0 && tensor.size % static_cast<std::size_t>(tensor.shape[0]) == 0;
+         tensor.shape[0] > 0 && tensor.size != 0 &&
+         tensor.size % static_cast<std::size_t>(tensor.shape[0]) == 0;
 }
 
 /// Samples from..from + count: the same memory, not copied.
@@ -62,30 +62,36 @@ Result<Tensor> join(const std::vector<Tensors>& parts, std::size_t index) {
 
 }  // namespace
 
-Result<std::vector<Dict>> split_values(const Dict& values,
-                                       const std::vector<std::uint32_t>& sizes) {
-  const std::uint64_t items = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
-  const std::any& data = values.at(kData);
-  const std::optional<Tensors> whole = tensors_of(data);
+Status check_split(const Dict& values, std::uint32_t items) {
+  const std::optional<Tensors> whole = tensors_of(values.at(kData));
   if (!whole || whole->empty())
-    return error(
-        Code::kOutOfRange,
-        "a request of {} items is more than one call takes, and its data is no Tensor that "
-        "could be split",
-        items);
+    return error(Code::kOutOfRange,
+                 "a request of {} items is more than one call takes, and its data is not a Tensor, "
+                 "which could be split",
+                 items)
+        .with(Detail::kGiven, items);
   for (const Tensor& tensor : *whole)
-    if (!can_cut(tensor) || static_cast<std::uint64_t>(tensor.shape[0]) != items)
+    if (!can_cut(tensor) || tensor.shape[0] != std::int64_t{items})
       return error(Code::kOutOfRange,
                    "a request of {} items has data of shape {}; to be split, dimension 0 must be "
                    "the number of items",
-                   items, tensor.shape.to_string());
+                   items, tensor.shape.to_string())
+          .with(Detail::kGiven, items);
+  return {};
+}
+
+Result<std::vector<Dict>> split_values(const Dict& values,
+                                       const std::vector<std::uint32_t>& sizes) {
+  const std::any& data = values.at(kData);
+  const Tensors whole = tensors_of(data).value_or(Tensors{});
+  if (whole.empty()) return error(Code::kInternal, "data that cannot be split");
   const bool one = std::any_cast<Tensor>(&data) != nullptr;
   std::vector<Dict> parts;
   std::size_t from = 0;
   for (const std::uint32_t size : sizes) {
     Dict part = values;
     Tensors cut;
-    for (const Tensor& tensor : *whole) cut.push_back(slice(tensor, from, size));
+    for (const Tensor& tensor : whole) cut.push_back(slice(tensor, from, size));
     if (one)
       part[kData] = std::move(cut.front());
     else

@@ -13,6 +13,9 @@
 
 namespace corelane::scheduler {
 
+/// Whether "data" is what split_values() can cut into `items`; kOutOfRange says why not.
+Status check_split(const Dict& values, std::uint32_t items);
+
 /// Cuts "data", a Tensor or a vector of them whose dimension 0 is the sum of `sizes`, into one Dict
 /// for each size; the other values are copied. kOutOfRange for data that cannot be cut.
 Result<std::vector<Dict>> split_values(const Dict& values, const std::vector<std::uint32_t>& sizes);

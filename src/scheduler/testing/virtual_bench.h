@@ -143,9 +143,12 @@ struct VirtualBench {
   }
   /// At `ms`, in the thread that moves the clock.
   void submit_at(double ms, int data, const RequestOptions& with = {}) {
+    submit_at(at(ms), data, with);
+  }
+  void submit_at(TimePoint when, int data, const RequestOptions& with = {}) {
     const std::size_t place = tickets.size();
     tickets.emplace_back();
-    script->clock->call_at(at(ms),
+    script->clock->call_at(when,
                            [this, place, data, with] { tickets[place] = submit(data, with); });
   }
   static TimePoint at(double ms) {
