@@ -43,6 +43,8 @@ struct LoadOptions {
   /// Where a program that was compiled without its constants takes them from: one of the same
   /// constants, such as the same network for another input size. Ignored otherwise.
   std::shared_ptr<const Program> weights_of;
+  /// As device::QueueOptions::weight, of all contexts together.
+  double weight = 1;
   /// As device::QueueOptions::timeout_option. Empty: RunOptions::timeout.
   std::string timeout_option;
 };

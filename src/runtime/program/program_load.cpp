@@ -47,8 +47,8 @@ Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device>
   prepare.host_operators = state->host_operators;
   const std::string timeout_option =
       options.timeout_option.empty() ? "RunOptions::timeout" : options.timeout_option;
-  CORELANE_ASSIGN(state->queue,
-                  state->device->make_queue({state->description.name, 0, timeout_option}));
+  CORELANE_ASSIGN(state->queue, state->device->make_queue(
+                                    {state->description.name, 0, timeout_option, options.weight}));
   state->executables.emplace(state->device, std::move(source), std::move(prepare),
                              state->description);
   // Errors of the engine surface here, where the program is loaded, and not in the first run.

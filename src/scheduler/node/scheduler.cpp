@@ -1,10 +1,11 @@
+#include "corelane/scheduler/scheduler.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "base/guard.h"
 #include "base/thread.h"
 #include "corelane/base/file.h"
-#include "corelane/scheduler/scheduler.h"
 #include "scheduler/config/node_toml.h"
 #include "scheduler/config/settings.h"
 #include "scheduler/gather/tally.h"
