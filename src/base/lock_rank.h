@@ -40,10 +40,11 @@ enum class LockRank : std::uint16_t {
   kSession = 720,  ///< Queue and states of a session; posts to the callback thread, sets timers.
 
   // 7xx: scheduler.
-  kTicket = 741,     ///< The answer of a request; waits on the clock.
-  kInstance = 742,   ///< The next call of an instance.
-  kInstances = 744,  ///< The instances of a group.
-  kNode = 748,       ///< The table of a node; sets timers.
+  kSleepBackend = 735,  ///< A call of the backend Sleep; waits on the clock.
+  kTicket = 741,        ///< The answer of a request; waits on the clock.
+  kInstance = 742,      ///< The next call of an instance.
+  kInstances = 744,     ///< The instances of a group.
+  kNode = 748,          ///< The table of a node; sets timers.
 
   // 9xx: adapters.
   kDoorWait = 910,  ///< How an inference of a door stands, for its waiters; waits on the clock.

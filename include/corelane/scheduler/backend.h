@@ -53,12 +53,16 @@ struct BackendSurroundings {
   const class BackendRegistry* names;  ///< The names that `A[B]` may use; outlives the backend.
 };
 
-/// Backends by name. All functions from any thread.
+class Filter;
+
+/// Backends by name, and filters (corelane/scheduler/filter.h). All functions from any thread.
 class CORELANE_API BackendRegistry {
  public:
   using Maker = std::function<std::unique_ptr<Backend>(const BackendSurroundings&)>;
+  using FilterMaker = std::function<std::unique_ptr<Filter>()>;
 
-  /// Without a name in it.
+  /// Without a backend in it; the filters Run, Skip, Break, SerialSkip, SubGraphSkip, Error and
+  /// swap are in every registry.
   BackendRegistry();
   ~BackendRegistry();
   BackendRegistry(const BackendRegistry&) = delete;
@@ -67,13 +71,20 @@ class CORELANE_API BackendRegistry {
   /// `name`: letters, digits and `_`, not a number at first. kInvalidArgument for another one, or
   /// one that exists. `keys`: the settings that it reads, for the check of spelling.
   Status add(std::string_view name, Maker maker, std::vector<std::string> keys = {});
-  /// kNotFound with the nearest name.
+  /// kNotFound with the nearest name; kEngineFailed when the maker throws or gives null.
   Result<std::unique_ptr<Backend>> make(std::string_view name,
                                         const BackendSurroundings& surroundings) const;
   /// In the order of the alphabet.
   std::vector<std::string> names() const;
   /// The settings that it reads; kNotFound with the nearest name.
   Result<std::vector<std::string>> keys_of(std::string_view name) const;
+
+  /// A filter for `S[a,(name)b]`; fails as add().
+  Status add_filter(std::string_view name, FilterMaker maker);
+  /// Fails as make().
+  Result<std::unique_ptr<Filter>> make_filter(std::string_view name) const;
+  /// In the order of the alphabet.
+  std::vector<std::string> filter_names() const;
 
  private:
   struct Impl;
