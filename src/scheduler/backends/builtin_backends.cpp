@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "corelane/base/log.h"
+#include "scheduler/backends/program_backend.h"
 
 namespace corelane::scheduler {
 namespace {
@@ -28,6 +29,9 @@ std::vector<Builtin> all_builtins() {
        {"fail_every", "throw_every", "leave_out_every", "fail_rate", "seed", "bad_item", "bad_how",
         "fail_init", "repeatable"}},
       {"Range", make_range, {"range"}},
+      {"TensorrtTensor",
+       make_program_backend,
+       {"model", "device", "min", "max", "weight", "priority"}},
       {"SyncTensor", make_sync_tensor, {}},
       {"S", sequential("S"), {}},
       {"Sequential", sequential("Sequential"), {}},
