@@ -1,0 +1,225 @@
+#include "scheduler/backends/program_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "corelane/device/device.h"
+#include "corelane/device/registry.h"
+#include "corelane/runtime/program.h"
+#include "corelane/scheduler/scheduler.h"
+#include "corelane/tensor/tensor.h"
+#include "runtime/testing/onnx_builder.h"
+
+namespace corelane::scheduler {
+namespace {
+
+using testing::OnnxBuilder;
+
+/// y = x * {1, 2, 3, 4}, of shape [rows, 4].
+std::string weighted(const OnnxBuilder::Dim& rows) {
+  const std::vector<OnnxBuilder::Dim> dims{rows, std::int64_t{4}};
+  return OnnxBuilder()
+      .input("x", dims)
+      .output("y", dims)
+      .constant("w", {4}, testing::kOnnxFloat, std::vector<float>{1, 2, 3, 4})
+      .node("Mul", {"x", "w"}, {"y"})
+      .build("weighted");
+}
+
+/// A folder that goes with the test.
+class Files {
+ public:
+  Files() {
+    std::string text = (std::filesystem::temp_directory_path() / "corelane-sched-XXXXXX").string();
+    folder_ = mkdtemp(text.data());
+  }
+  ~Files() { std::filesystem::remove_all(folder_); }
+  std::string write(const std::string& name, ByteSpan bytes) const {
+    const std::filesystem::path path = folder_ / name;
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    return path.string();
+  }
+  /// The model for batches of `batch`.
+  std::string program(std::uint32_t batch) const {
+    CompileOptions options;
+    options.import.batch = batch;
+    const std::string onnx = weighted(std::int64_t{1});
+    return write("batch" + std::to_string(batch) + ".rknn",
+                 *compile_bytes(as_byte_span(onnx), options));
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+Tensor rows(std::uint32_t count, float first) {
+  Tensor tensor = *Tensor::allocate("x", DType::kF32, Shape{count, 4});
+  for (std::uint32_t i = 0; i < count * 4; ++i)
+    static_cast<float*>(tensor.data.get())[i] = first + static_cast<float>(i);
+  return tensor;
+}
+
+void expect_answer(const Dict& values, std::uint32_t count, float first) {
+  const auto& result = std::any_cast<const Tensor&>(values.at(kResult));
+  ASSERT_EQ(result.shape, (Shape{count, 4}));
+  for (std::uint32_t i = 0; i < count * 4; ++i)
+    EXPECT_EQ(static_cast<const float*>(result.data.get())[i],
+              (first + static_cast<float>(i)) * static_cast<float>(i % 4 + 1));
+}
+
+constexpr const char* kDevice = "virtual:generic:2?name=scheduler";
+
+TEST(ProgramBackend, TheCompositeOfTheOriginalsPageRunsAsWritten) {
+  const Files files;
+  const std::string toml = "[model]\nmodel=\"" + files.program(1) + "&" + files.program(4) + "&" +
+                           files.program(8) +
+                           "\"\nbackend=\"SyncTensor[TensorrtTensor]\"\ninstance_num = 2\n"
+                           "min=\"1&4&8\"\nmax=\"1&4&8\"\ndevice=\"" +
+                           kDevice + "\"\n";
+  const auto pipeline = Pipeline::from_toml(toml);
+  ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+  const Topology topology = pipeline->topology();
+  ASSERT_EQ(topology.groups.size(), 3U);
+  for (std::size_t g = 0; g < 3; ++g) {
+    const std::uint32_t size = g == 0 ? 1 : g == 1 ? 4 : 8;
+    EXPECT_EQ(topology.groups[g].range, (Range{size, size}));
+    EXPECT_EQ(topology.groups[g].instances, 2U);
+  }
+  EXPECT_EQ(topology.virtual_instances, 2U);
+  EXPECT_EQ(topology.range, (Range{1, 8}));
+  for (std::uint32_t count = 1; count <= 24; ++count) {
+    std::vector<Dict> requests(count);
+    for (std::uint32_t i = 0; i < count; ++i)
+      requests[i][kData] = rows(1, static_cast<float>(100 * i));
+    for (const Status& status : pipeline->run(requests))
+      ASSERT_TRUE(status.ok()) << status.to_string();
+    for (std::uint32_t i = 0; i < count; ++i)
+      expect_answer(requests[i], 1, static_cast<float>(100 * i));
+  }
+}
+
+TEST(ProgramBackend, AnOpenProgramTakesBatchesOfTheRange) {
+  const Files files;
+  const std::string onnx = weighted(std::string("n"));
+  const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
+                                          {"model", files.write("open.onnx", as_byte_span(onnx))},
+                                          {"max", "8"},
+                                          {"instance_num", "2"},
+                                          {"device", kDevice}});
+  ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 6; ++c)
+    clients.emplace_back([&, c] {
+      for (int i = 0; i < 50; ++i) {
+        const std::uint32_t count = 1 + static_cast<std::uint32_t>((c + i) % 3);
+        Dict request;
+        request[kData] = rows(count, static_cast<float>(c * 1000 + i));
+        const Status status = pipeline->run(request, {.items = count});
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        expect_answer(request, count, static_cast<float>(c * 1000 + i));
+      }
+    });
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(pipeline->statistics().done, 300U);
+  Dict large;
+  large[kData] = rows(19, 5);
+  ASSERT_TRUE(pipeline->run(large, {.items = 19}).ok());
+  expect_answer(large, 19, 5);
+  EXPECT_EQ(pipeline->statistics().done, 303U) << "8, 8 and 3";
+}
+
+TEST(ProgramBackend, ARequestThatDoesNotFitFailsAlone) {
+  const Files files;
+  const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
+                                          {"model", files.program(4)},
+                                          {"padding", "true"},
+                                          {"device", kDevice}});
+  ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+  std::vector<Dict> requests(4);
+  requests[0][kData] = rows(1, 1);
+  requests[1][kData] = rows(2, 2);
+  requests[2][kData] = std::string("no tensor");
+  requests[3][kData] = rows(1, 4);
+  const std::vector<Status> answers = pipeline->run(requests);
+  EXPECT_TRUE(answers[0].ok()) << answers[0].to_string();
+  expect_answer(requests[0], 1, 1);
+  EXPECT_EQ(answers[1].code(), Code::kShapeMismatch);
+  EXPECT_EQ(answers[1].detail(Detail::kInput), "x");
+  EXPECT_EQ(answers[2].code(), Code::kInvalidArgument);
+  EXPECT_TRUE(answers[3].ok());
+  expect_answer(requests[3], 1, 4);
+  EXPECT_GT(pipeline->statistics().padding_items, 0U);
+}
+
+TEST(ProgramBackend, WrongSettingsNameWhatIsWrong) {
+  const Files files;
+  const Config base = {{"backend", "TensorrtTensor"}, {"device", kDevice}};
+  const auto code_with = [&](Config more) {
+    more.insert(base.begin(), base.end());
+    const auto made = Pipeline::create(more);
+    return made ? Code::kOk : made.error().code();
+  };
+  EXPECT_EQ(code_with({}), Code::kInvalidArgument);
+  EXPECT_EQ(code_with({{"model", "/nowhere.onnx"}}), Code::kNotFound);
+  EXPECT_EQ(code_with({{"model", files.program(4)}, {"min", "1"}, {"max", "8"}}),
+            Code::kInvalidArgument);
+  EXPECT_EQ(code_with({{"model", files.program(4)}}), Code::kInvalidArgument) << "no min of 1";
+  EXPECT_EQ(code_with({{"model", files.program(1)}, {"weight", "0"}}), Code::kInvalidArgument);
+  EXPECT_EQ(code_with({{"model", files.program(1)}, {"device", "nothing:1"}}), Code::kOk)
+      << "insert() keeps the first value";
+}
+
+/// Two programs on one core of a device on a virtual clock, for ten seconds of it.
+TEST(ProgramBackend, TwoProgramsShareADeviceByTheirWeights) {
+  const auto clock = std::make_shared<VirtualClock>();
+  const Files files;
+  const std::string onnx = weighted(std::string("n"));
+  const std::string model = files.write("open.onnx", as_byte_span(onnx));
+  PipelineOptions options;
+  options.clock = clock;
+  std::vector<Pipeline> pipelines;
+  for (const char* weight : {"1", "3"}) {
+    auto made = Pipeline::create({{"backend", "TensorrtTensor"},
+                                  {"model", model},
+                                  {"device", "null:generic:1?a=4ms&b=1ms&name=weights"},
+                                  {"weight", weight},
+                                  {"max", "8"},
+                                  {"queue_items", "0"},
+                                  {"instance_num", "2"}},
+                                 options);
+    ASSERT_TRUE(made) << made.error().to_string();
+    pipelines.push_back(std::move(*made));
+  }
+  for (const Pipeline& pipeline : pipelines)
+    for (int i = 0; i < 12'000; ++i) {
+      Dict request;
+      request[kData] = rows(1, 1);
+      (void)pipeline.submit(std::move(request));
+    }
+  const auto done = [&](std::size_t i) { return pipelines[i].statistics().done; };
+  while (clock->now() < TimePoint{} + std::chrono::seconds(10)) {
+    // Two calls of each pipeline are in the device before time moves.
+    for (const Pipeline& pipeline : pipelines)
+      while (pipeline.statistics().running_batches < 2) std::this_thread::yield();
+    const std::uint64_t before = done(0) + done(1);
+    const TimePoint next = clock->next_timer();
+    ASSERT_NE(next, kNever);
+    clock->advance_to(next);
+    while (done(0) + done(1) == before && clock->next_timer() != kNever &&
+           clock->next_timer() > next + std::chrono::milliseconds(11))
+      std::this_thread::yield();
+  }
+  const double share = static_cast<double>(done(1)) / static_cast<double>(done(0) + done(1));
+  EXPECT_NEAR(share, 0.75, 0.0375);
+  for (const Pipeline& pipeline : pipelines) (void)pipeline.shutdown(Shutdown::kAbort, TimePoint{});
+  clock->run_all();
+}
+
+}  // namespace
+}  // namespace corelane::scheduler
