@@ -18,6 +18,8 @@ namespace corelane::scheduler {
 namespace {
 
 constexpr std::string_view kInterpreter = "Interpreter::backend";
+/// Each group gets a copy of them.
+constexpr std::size_t kMaxKeys = 1000;
 constexpr std::string_view kPipeline = "PipelineV3::backend";
 
 /// Whether `&` divides the values of a key: those of backends, and some of the node.
@@ -62,6 +64,11 @@ class SettingsReader {
  private:
   /// The parts of each key, and the number of groups: that of the longest list.
   Status split_all() {
+    if (out_.settings.size() > kMaxKeys)
+      return errors_.refuse(out_.settings.begin()->first,
+                            fmt::format("this and {} more keys", out_.settings.size() - 1),
+                            fmt::format("a node of at most {} keys", kMaxKeys),
+                            "leave out those that nobody reads");
     out_.settings.try_emplace("backend", find_key("backend")->default_text);
     for (const auto& [key, value] : out_.settings) {
       if (!has_parts(key)) {
