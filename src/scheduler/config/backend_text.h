@@ -4,9 +4,9 @@
 ///     backend = [ "(" filter ")" ] name [ "(" key "=" value { "," key "=" value } ")" ] [ "[" list
 ///     "]" ]
 ///
-/// A name has at most 128 letters, digits and `_`, and begins with no digit. A value that has one of `,()[]`
-/// or a blank at its ends stands in quotes, "..." or '...'. Blanks and tabs around all parts are
-/// left out. All functions from any thread.
+/// A name has at most 128 letters, digits and `_`, and begins with no digit. A value that has one
+/// of `,()[]` or a blank at its ends stands in quotes, "..." or '...'. Blanks and tabs around all
+/// parts are left out. All functions from any thread.
 #pragma once
 
 #include <cstddef>
