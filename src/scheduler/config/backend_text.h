@@ -1,8 +1,8 @@
 /// Names of backends as settings write them: `A[B[C]]`, `S[a(k=v),(swap)b]`, `x&y`.
 ///
 ///     list    = backend { "," backend }
-///     backend = [ "(" filter ")" ] name [ "(" key "=" value { "," key "=" value } ")" ] [ "[" list
-///     "]" ]
+///     backend = [ "(" filter ")" ] name [ "(" pairs ")" ] [ "[" list "]" ]
+///     pairs   = key "=" value { "," key "=" value }
 ///
 /// A name has at most 128 letters, digits and `_`, and begins with no digit. A value that has one
 /// of `,()[]` or a blank at its ends stands in quotes, "..." or '...'. Blanks and tabs around all
