@@ -1,20 +1,41 @@
 // Writes the seeds of the fuzz targets: fuzz_seeds <folder>.
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "corelane/base/file.h"
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/program/program_file.h"
 #include "program/testing/random_program.h"
 #include "sample_models.h"
+#include "scheduler/config/testing/named_backends.h"
 
 namespace {
 
 using corelane::ByteSpan;
 using corelane::Status;
 
+/// Nodes in TOML; some are refused.
+Status write_nodes(const std::filesystem::path& folder) {
+  const std::vector<std::string> nodes = {
+      corelane::scheduler::testing::kThreePrograms,
+      "batching_timeout = 2.5\n\"Interpreter::backend\" = \"PipelineV3[Mine]\"\n[n]\nspeed = 1\n",
+      "[n]\nbackend = 'S[a(k=\"1,2\"),(swap)b]'\n\"a::k\" = \"x&y\"\npadding = true\n",
+      "[n]\nbatching = 'learned'\nmax_batch = 4\nplan = 'cost'\nqueue_policy = 'reject'\n",
+      "a = [1, {b = 1979-05-27}]\n[n.m]\nx.y = 0x10\n",
+      "[[n]]\nPipelineV3::backend = 'Mine'\n"};
+  int number = 0;
+  for (const std::string& node : nodes)
+    CORELANE_TRY(corelane::write_file_atomic(
+        folder / "node_toml_fuzz" / (std::to_string(number++) + ".toml"),
+        std::as_bytes(std::span(node))));
+  return {};
+}
+
 Status write_seeds(const std::filesystem::path& folder) {
+  CORELANE_TRY(write_nodes(folder));
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const auto program = corelane::testing::sample_program(seed);
     CORELANE_TRY(corelane::write_file_atomic(

@@ -87,6 +87,11 @@ class Parser {
     const std::size_t from = at_;
     if (at_ == text_.size() || !is_letter(text_[at_])) return wrong(expected);
     while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
+    if (at_ - from > kMaxName)
+      return error(Code::kMalformed,
+                   "backend {}: the name at character {} has {} letters, at most {} are allowed; "
+                   "write a shorter one",
+                   shown(text_), from + 1, at_ - from, kMaxName);
     return std::string(text_.substr(from, at_ - from));
   }
 
@@ -194,7 +199,7 @@ std::string list_text(const std::vector<BackendText>& list) {
 }
 
 bool is_name(std::string_view text) noexcept {
-  return !text.empty() && is_letter(text.front()) &&
+  return !text.empty() && text.size() <= kMaxName && is_letter(text.front()) &&
          std::ranges::all_of(text, [](char c) { return is_letter(c) || is_digit(c); });
 }
 

@@ -1,12 +1,12 @@
 /// Names of backends as settings write them: `A[B[C]]`, `S[a(k=v),(swap)b]`, `x&y`.
 ///
 ///     list    = backend { "," backend }
-///     backend = [ "(" filter ")" ] name [ "(" key "=" value { "," key "=" value } ")" ] [ "[" list
-///     "]" ]
+///     backend = [ "(" filter ")" ] name [ "(" pairs ")" ] [ "[" list "]" ]
+///     pairs   = key "=" value { "," key "=" value }
 ///
-/// A name has letters, digits and `_`, and begins with no digit. A value that has one of `,()[]`
-/// or a blank at its ends stands in quotes, "..." or '...'. Blanks and tabs around all parts are
-/// left out. All functions from any thread.
+/// A name has at most 128 letters, digits and `_`, and begins with no digit. A value that has one
+/// of `,()[]` or a blank at its ends stands in quotes, "..." or '...'. Blanks and tabs around all
+/// parts are left out. All functions from any thread.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,8 @@ namespace corelane::scheduler {
 
 /// Brackets inside of brackets: more is refused.
 inline constexpr std::size_t kMaxNesting = 32;
+/// Letters of a name: more is refused.
+inline constexpr std::size_t kMaxName = 128;
 /// Bytes of an expression: more is refused.
 inline constexpr std::size_t kMaxExpression = 65536;
 /// Parts of a value that `&` divides: more is refused.

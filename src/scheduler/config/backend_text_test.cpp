@@ -104,6 +104,13 @@ TEST(BackendText, RefusesWithPlaceAndExpectation) {
   }
 }
 
+TEST(BackendText, NamesHaveALimit) {
+  EXPECT_TRUE(parse_backend(std::string(kMaxName, 'a')));
+  const auto parsed = parse_backend("A[" + std::string(kMaxName + 1, 'a') + "]");
+  ASSERT_FALSE(parsed);
+  EXPECT_THAT(parsed.error().message(), HasSubstr("the name at character 3 has 129 letters"));
+}
+
 TEST(BackendText, RefusesZeroBytes) {
   const std::string text("A\0B", 3);
   const auto parsed = parse_backend(text);
@@ -213,6 +220,7 @@ TEST(IsName, TakesLettersDigitsAndUnderscore) {
   for (const char* good : {"a", "_", "TensorrtTensor", "x1"}) EXPECT_TRUE(is_name(good)) << good;
   for (const char* bad : {"", "1a", "a-b", "a b", "a::b", "\xc3\xa4"})
     EXPECT_FALSE(is_name(bad)) << bad;
+  EXPECT_FALSE(is_name(std::string(kMaxName + 1, 'a')));
 }
 
 }  // namespace

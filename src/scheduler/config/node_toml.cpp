@@ -1,12 +1,6 @@
 #include "scheduler/config/node_toml.h"
 
-// From its headers alone, without exceptions. The texts come from outside: deep ones are refused.
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 0
-#define TOML_HEADER_ONLY 1
-#define TOML_MAX_NESTED_VALUES 16
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <map>
@@ -16,6 +10,7 @@
 #include "scheduler/config/key_table.h"
 #include "scheduler/config/settings_reader.h"
 #include "scheduler/config/shown_text.h"
+#include "scheduler/config/toml_headers.h"
 
 namespace corelane::scheduler {
 namespace {

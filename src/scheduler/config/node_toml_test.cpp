@@ -159,7 +159,8 @@ TEST_F(NodeToml, DuplicatesAndBrokenTextsAreNoToml) {
               AllOf(StartsWith("node.toml:3:"), HasSubstr("'min'")));
   EXPECT_THAT(refusal("[n]\n[n]\n", Code::kMalformed), StartsWith("node.toml:2:"));
   for (const std::string& text :
-       {std::string("[n"), std::string("[n]\nx"), std::string("[n]\nx = 'a"), std::string("\xff"),
+       {std::string("[n"), std::string("[(n]"), std::string("[[(n]]"), std::string("\xd0\xa2 = 1"),
+        std::string("[n]\nx"), std::string("[n]\nx = 'a"), std::string("\xff"),
         std::string("[n]\nx = \"a\0b\"", 13), std::string("\0", 1), std::string("x = \"\\q\"")})
     EXPECT_THAT(refusal(text, Code::kMalformed), StartsWith("node.toml:"));
 }
@@ -192,7 +193,7 @@ TEST_F(NodeToml, LongTextsAreReadOrRefused) {
   EXPECT_THAT(refusal(text + std::string(100, '\n')), HasSubstr("at most 1048576 are allowed"));
   std::string keys = "[n]\n";
   for (int i = 0; keys.size() < 100'000; ++i) keys += "k" + std::to_string(i) + " = 1\n";
-  EXPECT_THAT(refusal(keys), AllOf(HasSubstr("key 'k0'"), HasSubstr("allowed is")));
+  EXPECT_THAT(refusal(keys), HasSubstr("a node of at most 1000 keys"));
   const std::string value(kMaxToml - 80, 'x');
   EXPECT_LT(refusal("[n]\ninstance_num = '" + value + "'").size(), 600U);
   EXPECT_LT(refusal("[n]\n" + value + " = 1").size(), 1000U);

@@ -18,6 +18,8 @@ namespace corelane::scheduler {
 namespace {
 
 constexpr std::string_view kInterpreter = "Interpreter::backend";
+/// Each group gets a copy of them.
+constexpr std::size_t kMaxKeys = 1000;
 constexpr std::string_view kPipeline = "PipelineV3::backend";
 
 /// Whether `&` divides the values of a key: those of backends, and some of the node.
@@ -62,6 +64,11 @@ class SettingsReader {
  private:
   /// The parts of each key, and the number of groups: that of the longest list.
   Status split_all() {
+    if (out_.settings.size() > kMaxKeys)
+      return errors_.refuse(out_.settings.begin()->first,
+                            fmt::format("this and {} more keys", out_.settings.size() - 1),
+                            fmt::format("a node of at most {} keys", kMaxKeys),
+                            "leave out those that nobody reads");
     out_.settings.try_emplace("backend", find_key("backend")->default_text);
     for (const auto& [key, value] : out_.settings) {
       if (!has_parts(key)) {
@@ -122,18 +129,15 @@ class SettingsReader {
       if (!replaced && outer != "PipelineV3") out_.scheduler = outer;
       replaced = replaced || outer != "PipelineV3";
     }
-    for (const std::string_view name : default_chain()) {
-      chain_.names.emplace(name);
-      CORELANE_TRY(name_chain(std::string(name) + "::backend"));
-    }
-    return {};
+    return expand_chain();
   }
 
+  /// The outer name; what stands in its brackets goes into the settings.
   Result<std::string> expand_scheduler(const std::string& key, const std::string& text) {
     auto parsed = parse_backend(text);
     if (!parsed) return errors_.refuse(key, parsed.error());
     const bool itself =
-        parsed->name == "Interpreter" || (parsed->name == "PipelineV3" && key == kPipeline);
+        parsed->name == "Interpreter" || (parsed->name == "PipelineV3" && key != kInterpreter);
     if (itself || !parsed->filter.empty())
       return errors_.refuse(key, text, "a scheduler such as BaselineSchedule, without a filter",
                             "correct the name, or leave the key out");
@@ -146,13 +150,16 @@ class SettingsReader {
     return *std::move(outer);
   }
 
-  Status name_chain(const std::string& key) {
-    const auto found = out_.settings.find(key);
-    if (found == out_.settings.end()) return {};
-    auto parsed = parse_backend(found->second);
-    if (!parsed) return errors_.refuse(key, parsed.error());
-    const Status status = name_backends(*parsed, out_.settings, chain_);
-    return status.ok() ? Status() : Status(errors_.refuse(key, status));
+  /// `A::backend` of the default chain.
+  Status expand_chain() {
+    for (const std::string_view name : default_chain()) {
+      chain_.names.emplace(name);
+      const auto found = out_.settings.find(std::string(name) + "::backend");
+      if (found == out_.settings.end()) continue;
+      CORELANE_ASSIGN(const std::string outer, expand_scheduler(found->first, found->second));
+      found->second = outer;
+    }
+    return {};
   }
 
   /// A copy of all settings for each group, of a value with `&` its part or the last one.

@@ -267,6 +267,10 @@ TEST_F(Settings, TheSchedulerIsReplaceable) {  // A24, as far as settings go
   EXPECT_EQ(chain->settings.at("BaselineSchedule::backend"), "Fusion");
   EXPECT_EQ(chain->settings.at("Fusion::backend"), "Mine");
   EXPECT_TRUE(read({{"ContrastInstances::backend", "Mine"}, {"Mine::speed", "1"}}));
+  const auto layer = read({{"BaselineSchedule::backend", "Fusion[Mine]"}});
+  ASSERT_TRUE(layer) << layer.error().to_string();
+  EXPECT_EQ(layer->settings.at("BaselineSchedule::backend"), "Fusion");
+  EXPECT_EQ(layer->settings.at("Fusion::backend"), "Mine");
 }
 
 TEST_F(Settings, BadSchedulersAreRefused) {
@@ -276,6 +280,7 @@ TEST_F(Settings, BadSchedulersAreRefused) {
   EXPECT_THAT(refusal({{"PipelineV3::backend", "PipelineV3"}}), HasSubstr("PipelineV3::backend"));
   EXPECT_THAT(refusal({{"PipelineV3::backend", "Mine["}}), HasSubstr("found the end"));
   EXPECT_THAT(refusal({{"BaselineSchedule::backend", "BaselineSchedule"}}), HasSubstr("itself"));
+  EXPECT_THAT(refusal({{"BaselineSchedule::backend", "(swap)Fusion"}}), HasSubstr("filter"));
 }
 
 TEST_F(Settings, ReadingWhatWasReadChangesNothing) {
