@@ -34,11 +34,12 @@ Result<Range> range_of(std::string_view name, const std::vector<Step>& stages) {
     if (range.max == 1) continue;
     if (range.max != kNoLimit) {
       if (limited != nullptr)
-        return error(Code::kInvalidArgument,
-                     "backend '{}': stages '{}' and '{}' take at most {} and {} items a call; at "
-                     "most one stage may have a max other than 1 and no limit, so put them into "
-                     "two nodes, or one into 'Range[...]'",
-                     name, limited->name(), stage.backend.name(), limited->range().max, range.max);
+        return error(
+            Code::kInvalidArgument,
+            "backend '{0}': stages '{1}' and '{2}' take at most {3} and {4} items a call; at "
+            "most one stage may have a max other than 1 and no limit; set 'max' for one of "
+            "them alone, as in '{0}[a,b(max=8)]'",
+            name, limited->name(), stage.backend.name(), limited->range().max, range.max);
       limited = &stage.backend;
     }
     if (!all) all = Range{1, kNoLimit};
