@@ -45,6 +45,11 @@ Result<InnerBackend> InnerBackend::make(const BackendText& text, const Config& o
   return InnerBackend(name, config_for(name, config), std::move(made));
 }
 
+InnerBackend InnerBackend::adopt(const std::string& name, const Config& outer,
+                                 std::unique_ptr<Backend> backend) {
+  return InnerBackend(name, config_for(name, outer), std::move(backend));
+}
+
 Status InnerBackend::init(const SharedDict& shared) {
   const Config config = std::exchange(config_, {});
   bool returned = false;

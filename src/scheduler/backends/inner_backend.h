@@ -32,6 +32,10 @@ class InnerBackend {
   static Result<InnerBackend> make(const BackendText& text, const Config& outer,
                                    const BackendSurroundings& surroundings);
 
+  /// One that was made already, with the settings config_for() makes of `outer`.
+  static InnerBackend adopt(const std::string& name, const Config& outer,
+                            std::unique_ptr<Backend> backend);
+
   /// kEngineFailed when it throws or has no range with 1 <= min <= max; else its own failure.
   Status init(const SharedDict& shared);
   /// Runs a batch: kOutOfRange where it is outside range(), without a call; kEngineFailed when it

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -13,24 +12,12 @@
 #include "corelane/device/registry.h"
 #include "corelane/runtime/program.h"
 #include "corelane/tensor/tensor.h"
+#include "scheduler/backends/backend_keys.h"
 
 namespace corelane::scheduler {
 namespace {
 
 using Tensors = std::vector<Tensor>;
-
-/// The setting as a number; `otherwise` where it is not there.
-template <class T>
-Result<T> number(const Config& config, std::string_view key, T low, T high, T otherwise) {
-  const auto found = config.find(key);
-  if (found == config.end()) return otherwise;
-  const std::string& text = found->second;
-  T value{};
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault == std::errc{} && end == text.data() + text.size() && value >= low && value <= high)
-    return value;
-  return error(Code::kInvalidArgument, "{} is '{}'; allowed is {} to {}", key, text, low, high);
-}
 
 /// "data" of a request; empty where it holds no tensors.
 Tensors tensors_of(const Request& request) {
@@ -60,6 +47,7 @@ class ProgramBackend final : public Backend {
     std::uint32_t first = 0;
   };
 
+  Result<std::shared_ptr<device::Device>> open_device(const std::string& text, Dict& shared) const;
   Status load(const Config& config, const SharedDict& shared);
   Status read_range(const Config& config);
   Status check(const Request& request, const Tensors& data) const;
@@ -67,6 +55,7 @@ class ProgramBackend final : public Backend {
   Status bind(const std::vector<Rows>& rows, std::uint32_t items);
   Status gather(std::size_t index, const std::vector<Rows>& rows);
   Result<Tensors> bind_outputs();
+  Status take_outputs(Tensors& results, std::uint32_t items);
   void hand_out(const std::vector<Rows>& rows, const Tensors& results, std::uint32_t items);
 
   const std::shared_ptr<Clock> clock_;
@@ -80,6 +69,21 @@ class ProgramBackend final : public Backend {
   bool fixed_ = true;
 };
 
+/// The device of this text, which all of a process share; on a virtual clock one of its own, which
+/// those share that have the dictionary.
+Result<std::shared_ptr<device::Device>> ProgramBackend::open_device(const std::string& text,
+                                                                    Dict& shared) const {
+  if (!clock_->is_virtual()) return device::open_device(text);
+  std::any& kept = shared["device:" + text];
+  if (!kept.has_value()) {
+    device::OpenOptions open;
+    open.clock = clock_;
+    CORELANE_ASSIGN(std::shared_ptr<device::Device> made, device::open_device(text, open));
+    kept = made;
+  }
+  return std::any_cast<std::shared_ptr<device::Device>>(kept);
+}
+
 Status ProgramBackend::load(const Config& config, const SharedDict& shared) {
   const auto text = [&](std::string_view key) {
     const auto found = config.find(key);
@@ -89,16 +93,14 @@ Status ProgramBackend::load(const Config& config, const SharedDict& shared) {
   if (model.empty())
     return error(Code::kInvalidArgument,
                  "key 'model' is missing: the path of a program or ONNX file");
-  const std::string name = fmt::format("program:{}:{}", text("device"), model);
+  const std::string name = fmt::format("program:{}:{}:{}", text("device"), text("weight"), model);
   if (const auto found = shared->find(name); found != shared->end()) {
     program_ = std::any_cast<const Program&>(found->second);
     return {};
   }
-  device::OpenOptions open;
-  open.clock = clock_;
   LoadOptions options;
-  CORELANE_ASSIGN(options.on, device::open_device(text("device"), open));
-  CORELANE_ASSIGN(options.weight, number<double>(config, "weight", 1e-6, 1e6, 1.0));
+  CORELANE_ASSIGN(options.on, open_device(text("device"), *shared));
+  CORELANE_ASSIGN(options.weight, real_number(config, "weight", 1, 1e-6, 1e6));
   if (config.contains("weight")) CORELANE_TRY(options.on->set_arbiter(device::fair_arbiter()));
   CORELANE_ASSIGN(program_, Program::load(std::filesystem::path(model), options));
   shared->emplace(name, program_);
@@ -106,8 +108,7 @@ Status ProgramBackend::load(const Config& config, const SharedDict& shared) {
 }
 
 Status ProgramBackend::read_range(const Config& config) {
-  CORELANE_ASSIGN(const auto low, number<std::uint32_t>(config, "min", 1, UINT32_MAX, 0));
-  CORELANE_ASSIGN(const auto high, number<std::uint32_t>(config, "max", 1, UINT32_MAX, 0));
+  CORELANE_ASSIGN(const Range asked, min_max(config, UINT32_MAX));
   inputs_ = context_.inputs();
   if (inputs_.empty() || inputs_[0].shape.rank() == 0)
     return error(Code::kUnsupportedModel,
@@ -116,14 +117,16 @@ Status ProgramBackend::read_range(const Config& config) {
   fixed_ = rows != Shape::kOpen;
   if (fixed_) {
     min_ = max_ = static_cast<std::uint32_t>(rows);
-    if ((low != 0 && low != min_) || (high != 0 && high != max_))
+    const bool same = (!config.contains("min") || asked.min == min_) &&
+                      (!config.contains("max") || asked.max == max_);
+    if (!same)
       return error(Code::kInvalidArgument,
-                   "the program was built for batches of {}, min and max are {} and {}; leave them "
-                   "out, or compile it with --batch-range",
-                   rows, low == 0 ? min_ : low, high == 0 ? max_ : high);
+                   "the program was built for batches of {}, and the settings 'min' and 'max' say "
+                   "otherwise; leave them out, or compile it with --batch-range",
+                   rows);
   } else {
-    min_ = low == 0 ? 1 : low;
-    max_ = high == 0 ? min_ : high;
+    min_ = asked.min;
+    max_ = config.contains("max") ? asked.max : asked.min;
   }
   for (const TensorDesc& input : inputs_)
     if (input.shape.rank() == 0 || input.shape[0] != rows)
@@ -135,13 +138,15 @@ Status ProgramBackend::read_range(const Config& config) {
 
 Status ProgramBackend::init(const Config& config, const SharedDict& shared) {
   CORELANE_TRY(load(config, shared));
-  CORELANE_ASSIGN(run_options_.priority, number<std::int32_t>(config, "priority", -128, 127, 0));
+  CORELANE_ASSIGN(const double priority, real_number(config, "priority", 0, -128, 127));
+  run_options_.priority = static_cast<std::int32_t>(priority);
   CORELANE_ASSIGN(context_, program_.new_context());
   CORELANE_TRY(read_range(config));
   // What is wrong with an output surfaces here, not in the first call.
   CORELANE_TRY(set_batch(max_));
   for (const TensorDesc& output : context_.outputs())
-    if (output.shape.rank() == 0 || output.shape[0] != std::int64_t{max_})
+    if (output.shape.rank() == 0 ||
+        (output.shape[0] != std::int64_t{max_} && output.shape[0] != Shape::kOpen))
       return error(Code::kUnsupportedModel,
                    "output '{}' has shape {} for a batch of {}; dimension 0 must be the batch",
                    output.name, output.shape.to_string(), max_);
@@ -208,17 +213,36 @@ Status ProgramBackend::bind(const std::vector<Rows>& rows, std::uint32_t items) 
   return {};
 }
 
+/// Memory for the outputs whose size is known before the run.
 Result<Tensors> ProgramBackend::bind_outputs() {
   Tensors results;
   const std::vector<TensorDesc> outputs = context_.outputs();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    CORELANE_ASSIGN(Tensor whole,
+    results.emplace_back();
+    if (!outputs[i].shape.is_static()) continue;
+    CORELANE_ASSIGN(results.back(),
                     Tensor::allocate(outputs[i].name, outputs[i].dtype, outputs[i].shape));
-    whole.quant = outputs[i].quant;
-    CORELANE_TRY(context_.bind_output(i, whole.mutable_view()));
-    results.push_back(std::move(whole));
+    results.back().quant = outputs[i].quant;
+    CORELANE_TRY(context_.bind_output(i, results.back().mutable_view()));
   }
   return results;
+}
+
+/// Copies of the others, and whether all have the batch's rows.
+Status ProgramBackend::take_outputs(Tensors& results, std::uint32_t items) {
+  const std::vector<TensorDesc> outputs = context_.outputs();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (results[i].data == nullptr) {
+      CORELANE_ASSIGN(const TensorView view, context_.output(i));
+      CORELANE_ASSIGN(results[i], Tensor::copy_of(outputs[i].name, view));
+    }
+    if (results[i].shape.rank() == 0 || results[i].shape[0] != std::int64_t{items})
+      return error(Code::kUnsupportedModel,
+                   "output '{}' has shape {} for a batch of {}; dimension 0 must be the batch",
+                   outputs[i].name, results[i].shape.to_string(), items)
+          .with(Detail::kOutput, outputs[i].name);
+  }
+  return {};
 }
 
 /// Each request gets its rows of the results' memory, which all of them hold.
@@ -261,8 +285,9 @@ Status ProgramBackend::forward(std::span<const RequestPtr> batch) {
   }
   if (!any) return {};
   CORELANE_TRY(bind(rows, items));
-  CORELANE_ASSIGN(const Tensors results, bind_outputs());
+  CORELANE_ASSIGN(Tensors results, bind_outputs());
   CORELANE_TRY(context_.run(run_options_));
+  CORELANE_TRY(take_outputs(results, items));
   hand_out(rows, results, items);
   return {};
 }

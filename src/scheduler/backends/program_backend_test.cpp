@@ -171,8 +171,7 @@ TEST(ProgramBackend, WrongSettingsNameWhatIsWrong) {
             Code::kInvalidArgument);
   EXPECT_EQ(code_with({{"model", files.program(4)}}), Code::kInvalidArgument) << "no min of 1";
   EXPECT_EQ(code_with({{"model", files.program(1)}, {"weight", "0"}}), Code::kInvalidArgument);
-  EXPECT_EQ(code_with({{"model", files.program(1)}, {"device", "nothing:1"}}), Code::kOk)
-      << "insert() keeps the first value";
+  EXPECT_EQ(code_with({{"model", files.program(1)}, {"device", "nothing:1"}}), Code::kNotFound);
 }
 
 /// Two programs on one core of a device on a virtual clock, for ten seconds of it.
@@ -180,14 +179,17 @@ TEST(ProgramBackend, TwoProgramsShareADeviceByTheirWeights) {
   const auto clock = std::make_shared<VirtualClock>();
   const Files files;
   const std::string onnx = weighted(std::string("n"));
-  const std::string model = files.write("open.onnx", as_byte_span(onnx));
+  const std::string models[] = {files.write("left.onnx", as_byte_span(onnx)),
+                                files.write("right.onnx", as_byte_span(onnx))};
   PipelineOptions options;
   options.clock = clock;
+  options.shared = std::make_shared<Dict>();
+  constexpr const char* kText = "null:generic:1?a=4ms&b=1ms&name=weights";
   std::vector<Pipeline> pipelines;
   for (const char* weight : {"1", "3"}) {
     auto made = Pipeline::create({{"backend", "TensorrtTensor"},
-                                  {"model", model},
-                                  {"device", "null:generic:1?a=4ms&b=1ms&name=weights"},
+                                  {"model", models[pipelines.size()]},
+                                  {"device", kText},
                                   {"weight", weight},
                                   {"max", "8"},
                                   {"queue_items", "0"},
@@ -203,17 +205,14 @@ TEST(ProgramBackend, TwoProgramsShareADeviceByTheirWeights) {
       (void)pipeline.submit(std::move(request));
     }
   const auto done = [&](std::size_t i) { return pipelines[i].statistics().done; };
+  const auto device = std::any_cast<std::shared_ptr<device::Device>>(
+      options.shared->at(std::string("device:") + kText));
   while (clock->now() < TimePoint{} + std::chrono::seconds(10)) {
-    // Two calls of each pipeline are in the device before time moves.
-    for (const Pipeline& pipeline : pipelines)
-      while (pipeline.statistics().running_batches < 2) std::this_thread::yield();
-    const std::uint64_t before = done(0) + done(1);
-    const TimePoint next = clock->next_timer();
-    ASSERT_NE(next, kNever);
-    clock->advance_to(next);
-    while (done(0) + done(1) == before && clock->next_timer() != kNever &&
-           clock->next_timer() > next + std::chrono::milliseconds(11))
+    // All four instances have a job in the device before time moves.
+    for (auto all = device->counters(); all.submitted - all.completed < 4; all = device->counters())
       std::this_thread::yield();
+    ASSERT_NE(clock->next_timer(), kNever);
+    clock->advance_to(clock->next_timer());
   }
   const double share = static_cast<double>(done(1)) / static_cast<double>(done(0) + done(1));
   EXPECT_NEAR(share, 0.75, 0.0375);

@@ -77,6 +77,8 @@ class SettingsReader {
                                 "write it without '&', which this key does not take");
         continue;
       }
+      // The text of a device divides its options by '&'.
+      if (key == "device" || key.ends_with("::device")) continue;
       auto parts = split_parts(key, value);
       if (!parts) return errors_.refuse(key, parts.error());
       groups_ = std::max(groups_, parts->size());

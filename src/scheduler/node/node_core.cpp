@@ -249,6 +249,11 @@ void NodeCore::end(const TicketPtr& ticket, RequestState how, Status why, Afterm
   Answer answer{ticket, how, std::move(why), std::move(ticket->values)};
   ticket->values.clear();
   note(answer);
+  add(std::move(answer), after);
+}
+
+void NodeCore::add(Answer answer, Aftermath& after) {
+  if (after.answers.empty()) ++delivering_;
   after.answers.push_back(std::move(answer));
 }
 
@@ -331,7 +336,12 @@ void NodeCore::settle(Aftermath& after) {
       call_ended(*shared, started.wrap(fmt::format("group {}, instance {} did not start a call",
                                                    group, instance)));
   }
+  if (after.answers.empty()) return;
   for (Answer& answer : after.answers) deliver(answer);
+  // A thread that waits for the end counted itself before it looked at `delivering_`.
+  if (--delivering_ != 0 || blocked_ == 0) return;
+  const MutexLock lock(mutex_);
+  changed_.notify_all();
 }
 
 void NodeCore::deliver(Answer& answer) {
@@ -390,7 +400,7 @@ void NodeCore::call_ended(const Aftermath::Call& call, Status status) {
       Answer answer = outcome(ticket, status);
       table_.answer(ticket, answer.how);
       note(answer);
-      after.answers.push_back(std::move(answer));
+      add(std::move(answer), after);
     }
     decide(now, after);
     if (blocked_ != 0) changed_.notify_all();
@@ -444,10 +454,11 @@ void NodeCore::abort_running(Aftermath& after) {
 
 Status NodeCore::wait_idle(MutexLock& lock, TimePoint until) {
   ++blocked_;
-  while (!table_.idle() && clock_->wait_until(lock.native(), changed_, until)) {
+  const auto ended = [&] { return table_.idle() && delivering_ == 0; };
+  while (!ended() && clock_->wait_until(lock.native(), changed_, until)) {
   }
   --blocked_;
-  if (table_.idle()) return {};
+  if (ended()) return {};
   return error(Code::kTimeout, "{} requests wait and {} run; they go on", table_.line().size(),
                table_.running());
 }

@@ -1,6 +1,7 @@
 /// One node at work: the line, the decisions and the answers, around a GatherTable.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -95,6 +96,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   void call_ended(const Aftermath::Call& call, Status status);
   /// How one request of a call ended.
   Answer outcome(const TicketPtr& ticket, const Status& status) const CORELANE_REQUIRES(mutex_);
+  void add(Answer answer, Aftermath& after) CORELANE_REQUIRES(mutex_);
   void note(const Answer& answer) CORELANE_REQUIRES(mutex_);
   void cancel_waiting(Aftermath& after) CORELANE_REQUIRES(mutex_);
   void abort_running(Aftermath& after) CORELANE_REQUIRES(mutex_);
@@ -111,8 +113,9 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   std::deque<Ending> endings_ CORELANE_GUARDED_BY(mutex_);
   TimePoint armed_ CORELANE_GUARDED_BY(mutex_) = kNever;
   Clock::TimerId timer_ CORELANE_GUARDED_BY(mutex_) = 0;
+  std::atomic<int> blocked_{0};     ///< Threads that wait for room or for the end.
+  std::atomic<int> delivering_{0};  ///< Decisions whose answers are being delivered.
   int draining_ CORELANE_GUARDED_BY(mutex_) = 0;
-  int blocked_ CORELANE_GUARDED_BY(mutex_) = 0;  ///< Threads that wait for room or for the end.
   bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
 };
 

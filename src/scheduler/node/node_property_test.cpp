@@ -87,7 +87,7 @@ void interleave(std::uint64_t seed) {
       break;
   }
   bench.run_all();
-  RC_ASSERT(bench.pipeline.drain(TimePoint{}).ok());
+  RC_ASSERT(bench.pipeline.drain().ok());
   std::array<std::uint64_t, 7> ends{};
   for (const Ticket& ticket : tickets) {
     RC_ASSERT(ticket.done());

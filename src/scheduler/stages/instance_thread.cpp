@@ -5,18 +5,11 @@
 
 #include "base/guard.h"
 #include "base/thread.h"
-#include "corelane/base/log.h"
 
 namespace corelane::scheduler {
 namespace {
 
 thread_local const void* owner = nullptr;
-
-std::uint64_t items_of(std::span<const RequestPtr> batch) {
-  std::uint64_t sum = 0;
-  for (const RequestPtr& request : batch) sum += request->options.items;
-  return sum;
-}
 
 }  // namespace
 
@@ -34,61 +27,39 @@ void InstanceThread::stop_and_join() {
   thread_.join();
 }
 
-Status InstanceThread::make_inner(const Config& config) {
-  if (inner_ != nullptr) return {};
+Result<InnerBackend> InstanceThread::make_inner(const Config& config) {
+  if (adopted_ != nullptr) return InnerBackend::adopt(name_, config, std::move(adopted_));
   const auto found = config.find("backend");
-  name_ = found == config.end() ? "Identity" : found->second;
-  CORELANE_ASSIGN(inner_, surroundings_.names->make(name_, surroundings_));
-  return {};
-}
-
-Status InstanceThread::init_inner(const Config& config, const SharedDict& shared) {
-  Status made = no_throw(
-      "init() of backend " + name_, [&] { return inner_->init(config, shared); },
-      Code::kEngineFailed);
-  if (!made.ok()) return made.wrap(fmt::format("backend '{}' could not be initialised", name_));
-  range_ = {inner_->min(), inner_->max()};
-  repeatable_ = inner_->repeatable();
-  if (range_.min == 0 || range_.max < range_.min)
-    return error(Code::kInvalidArgument,
-                 "backend '{}' reports a range of {} to {} items; allowed is 1 <= min <= max; see "
-                 "its settings 'min' and 'max'",
-                 name_, range_.min, range_.max);
-  return {};
+  CORELANE_ASSIGN(const BackendText text,
+                  parse_backend(found == config.end() ? "Identity" : found->second));
+  return InnerBackend::make(text, config, surroundings_);
 }
 
 Status InstanceThread::init(const Config& config, const SharedDict& shared) {
-  CORELANE_TRY(make_inner(config));
+  CORELANE_ASSIGN(InnerBackend made, make_inner(config));
+  inner_.emplace(std::move(made));
   CORELANE_ASSIGN(thread_, start_thread("corelane-batch", [this] { work(); }));
-  std::promise<Status> made;
+  std::promise<Status> ended;
   {
     const MutexLock lock(mutex_);
-    task_ = [&] { made.set_value(init_inner(config, shared)); };
+    task_ = [&] {
+      ended.set_value(no_throw("init() of an instance", [&] { return inner_->init(shared); }));
+    };
     changed_.notify_one();
   }
-  Status status = made.get_future().get();
+  Status status = ended.get_future().get();
   if (!status.ok()) stop_and_join();
   return status;
 }
 
 Status InstanceThread::start(StageCall call) {
   const MutexLock lock(mutex_);
-  if (busy_ || stop_) return error(Code::kBusy, "the instance of backend '{}' has a call", name_);
+  if (busy_ || stop_)
+    return error(Code::kBusy, "the instance of backend '{}' has a call", inner_->name());
   busy_ = true;
   next_ = std::move(call);
   changed_.notify_one();
   return {};
-}
-
-Status InstanceThread::run(const StageCall& call) {
-  const std::uint64_t items = items_of(call.batch);
-  if (items < range_.min || items > range_.max)
-    return error(Code::kOutOfRange, "backend '{}' takes {} to {} items a call; it was given {}",
-                 name_, range_.min, range_.max, items);
-  Status status = no_throw(
-      "forward() of backend " + name_, [&] { return inner_->forward(call.batch); },
-      Code::kEngineFailed);
-  return status.ok() ? status : status.wrap(fmt::format("backend '{}' failed", name_));
 }
 
 /// The backend lives and dies in this thread's time: it is destroyed by whoever destroys the stage,
@@ -108,7 +79,7 @@ void InstanceThread::work() {
     StageCall call = *std::exchange(next_, std::nullopt);
     lock.unlock();
     owner = call.owner;
-    Status status = run(call);
+    Status status = inner_->forward(call.batch);
     owner = nullptr;
     lock.lock();
     busy_ = false;

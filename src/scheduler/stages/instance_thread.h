@@ -9,6 +9,7 @@
 
 #include "base/sync.h"
 #include "corelane/scheduler/stage.h"
+#include "scheduler/backends/inner_backend.h"
 
 namespace corelane::scheduler {
 
@@ -19,28 +20,27 @@ class InstanceThread final : public Stage {
   explicit InstanceThread(BackendSurroundings surroundings) : surroundings_(surroundings) {}
   /// Adopts a backend instead of making one.
   InstanceThread(BackendSurroundings surroundings, std::unique_ptr<Backend> inner, std::string name)
-      : surroundings_(surroundings), inner_(std::move(inner)), name_(std::move(name)) {}
+      : surroundings_(surroundings), adopted_(std::move(inner)), name_(std::move(name)) {}
   ~InstanceThread() override;
 
   Status init(const Config& config, const SharedDict& shared) override;
-  std::vector<Topology::Group> groups() const override { return {{name_, range_, 1}}; }
-  bool repeatable_group(std::uint32_t /*group*/) const override { return repeatable_; }
+  std::vector<Topology::Group> groups() const override {
+    return {{inner_->name(), inner_->range(), 1}};
+  }
+  bool repeatable_group(std::uint32_t /*group*/) const override { return inner_->repeatable(); }
   Status start(StageCall call) override;
   /// StageCall::owner where the caller runs in forward(); else null.
   static const void* current_owner() noexcept;
 
  private:
-  Status make_inner(const Config& config);
-  Status init_inner(const Config& config, const SharedDict& shared);
-  Status run(const StageCall& call);
+  Result<InnerBackend> make_inner(const Config& config);
   void work();
   void stop_and_join();
 
   const BackendSurroundings surroundings_;
-  std::unique_ptr<Backend> inner_;
-  std::string name_;
-  Range range_;
-  bool repeatable_ = false;
+  std::unique_ptr<Backend> adopted_;   ///< Until init().
+  const std::string name_;             ///< Of what was adopted.
+  std::optional<InnerBackend> inner_;  ///< Since init().
   Mutex mutex_{LockRank::kInstance};
   std::condition_variable changed_;
   std::function<void()> task_ CORELANE_GUARDED_BY(mutex_);  ///< init() of the backend.
