@@ -1,6 +1,7 @@
 # What `cmake --install` puts down: libcorelane.so and its headers, the driver modules beside it, the
 # command line tool, a CMake package (corelane::corelane) and a pkg-config file; and the doors.
-# Components: runtime (what programs need to run), dev (what C++ programs need to build), rknnrt_dev.
+# Components: runtime (what every door runs on, and the tool), dev (what C++ programs need to build), and those
+# of each door.
 # Included last, when every target is known.
 include_guard()
 include(CMakePackageConfigHelpers)
@@ -87,13 +88,13 @@ configure_file("${CMAKE_CURRENT_LIST_DIR}/corelane.pc.in" "${PROJECT_BINARY_DIR}
 install(FILES "${PROJECT_BINARY_DIR}/corelane.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
 
 # --- The doors, each with its packages.
-set(CPACK_COMPONENTS_ALL "")
+include(CorelanePackages)
 foreach(adapter IN LISTS CORELANE_ADAPTERS)
   file(GLOB parts "${PROJECT_SOURCE_DIR}/src/adapters/${adapter}/install/*.cmake")
   foreach(part IN LISTS parts)
     include("${part}")
   endforeach()
 endforeach()
-if(CPACK_GENERATOR)
+if(NOT CORELANE_WHEEL)
   include(CPack)
 endif()

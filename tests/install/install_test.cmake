@@ -3,6 +3,7 @@ cmake_minimum_required(VERSION 3.25)
 set(tree "${WORK_DIR}/moved")
 
 include("${CMAKE_CURRENT_LIST_DIR}/step_run.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/relu_container.cmake")
 
 function(need_file pattern)
   file(GLOB found "${tree}/${pattern}")
@@ -33,13 +34,7 @@ function(run_qaic_consumer program)
   set(container "")
   if(DEVICES MATCHES "virtual")
     set(container "${WORK_DIR}/qaic_container")
-    # y = Relu(x), f32 (4), as ONNX.
-    file(MAKE_DIRECTORY "${container}")
-    string(CONCAT model "\\010\\010\\072\\063\\012\\014\\012\\001x\\022\\001y\\042\\004Relu\\022\\001r"
-      "\\132\\017\\012\\001x\\022\\012\\012\\010\\010\\001\\022\\004\\012\\002\\010\\004"
-      "\\142\\017\\012\\001y\\022\\012\\012\\010\\010\\001\\022\\004\\012\\002\\010\\004\\102\\002\\020\\015")
-    step_run(COMMAND sh -c "printf '${model}' > '${container}/relu.onnx'")
-    step_run(COMMAND "${tree}/bin/corelane" compile "${container}/relu.onnx" --target aic100 -o "${container}")
+    relu_container(TOOL "${tree}/bin/corelane" FOLDER "${container}")
   endif()
   step_run(COMMAND "${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${tree}/${LIBDIR}" "${program}" ${container})
   step_run(COMMAND "${CMAKE_COMMAND}" -E env "QAIC_LIB=${tree}/${LIBDIR}/libQAic.so" "LD_LIBRARY_PATH=${tree}/${LIBDIR}"

@@ -12,20 +12,10 @@ configure_file("${CMAKE_CURRENT_LIST_DIR}/ggml-rknn.in" "${PROJECT_BINARY_DIR}/g
 install(PROGRAMS "${PROJECT_BINARY_DIR}/ggml-rknn" DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ggml)
 
 # --- The package corelane-ggml. The NPU library is found when the plugin runs: on a board it may be the vendor's.
-list(APPEND CPACK_COMPONENTS_ALL ggml)
-set(CPACK_DEBIAN_GGML_PACKAGE_NAME corelane-ggml)
-set(CPACK_DEBIAN_GGML_PACKAGE_RECOMMENDS "corelane-rknnrt (= ${PROJECT_VERSION})")
-set(CPACK_DEBIAN_GGML_PACKAGE_SUGGESTS "llama.cpp-tools, whisper.cpp-tools")
-set(CPACK_DEBIAN_GGML_DESCRIPTION
+corelane_package(ggml corelane-ggml
+  LINKS "libc6 (>= 2.36)" libgcc-s1 libgomp1 "libstdc++6 (>= 12)"
+  DESCRIPTION
 "RKNN backend of ggml as a plugin, for llama.cpp and whisper.cpp as distributions
 build them, and the command ggml-rknn that runs them with it.")
-if(CMAKE_CROSSCOMPILING)
-  set(CPACK_DEBIAN_GGML_PACKAGE_SHLIBDEPS OFF)
-  set(CPACK_DEBIAN_GGML_PACKAGE_DEPENDS "libc6 (>= 2.36), libgcc-s1, libgomp1, libstdc++6 (>= 12)")
-else()
-  set(CPACK_DEBIAN_GGML_PACKAGE_SHLIBDEPS ON)
-endif()
-if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
-  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright
-    DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/corelane-ggml" COMPONENT ggml)
-endif()
+set(CPACK_DEBIAN_GGML_PACKAGE_RECOMMENDS "corelane-rknnrt (= ${corelane_package_version})")
+set(CPACK_DEBIAN_GGML_PACKAGE_SUGGESTS "llama.cpp-tools, whisper.cpp-tools")

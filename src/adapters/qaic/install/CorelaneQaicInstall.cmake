@@ -29,33 +29,12 @@ install(FILES "${PROJECT_BINARY_DIR}/QAic.pc" DESTINATION "${CMAKE_INSTALL_LIBDI
   COMPONENT qaic_dev)
 
 # --- Debian packages.
-#   corelane-qaic      the library; what it runs on (libcorelane, drivers, engine, tool) is in the package
-#                      that it depends on, since no two packages may hold one file
-#   corelane-qaic-dev  headers, schema, QAic.pc, CMake package
-list(APPEND CPACK_COMPONENTS_ALL qaic qaic_dev)
-set(CPACK_DEBIAN_QAIC_PACKAGE_NAME corelane-qaic)
-set(CPACK_DEBIAN_QAIC_PACKAGE_DEPENDS "corelane-rknnrt (= ${PROJECT_VERSION})")
-set(CPACK_DEBIAN_QAIC_DESCRIPTION
+corelane_package(qaic corelane-qaic NEEDS corelane-runtime
+  LINKS "libc6 (>= 2.36)" libfmt9 libgcc-s1 libprotobuf-lite32 "libstdc++6 (>= 12)"
+  DESCRIPTION
 "libQAic.so for programs that use the Cloud AI 100 Linux Runtime classes or their
 C API, on the devices of Corelane.")
-if(CMAKE_CROSSCOMPILING)
-  set(CPACK_DEBIAN_QAIC_PACKAGE_SHLIBDEPS OFF)
-  string(APPEND CPACK_DEBIAN_QAIC_PACKAGE_DEPENDS
-    ", libc6 (>= 2.36), libfmt9, libgcc-s1, libprotobuf-lite32, libspdlog1.10-fmt9, libstdc++6 (>= 12)")
-else()
-  set(CPACK_DEBIAN_QAIC_PACKAGE_SHLIBDEPS ON)
-endif()
-set(CPACK_DEBIAN_QAIC_DEV_PACKAGE_NAME corelane-qaic-dev)
-set(CPACK_DEBIAN_QAIC_DEV_PACKAGE_SECTION libdevel)
-# The C++ classes open the library when a program runs; those who only build need no more.
-set(CPACK_DEBIAN_QAIC_DEV_PACKAGE_DEPENDS "corelane-qaic (= ${PROJECT_VERSION})")
-set(CPACK_DEBIAN_QAIC_DEV_DESCRIPTION
+corelane_package(qaic_dev corelane-qaic-dev SECTION libdevel NEEDS corelane-qaic
+  DESCRIPTION
 "Headers of the Cloud AI 100 Linux Runtime classes in C++ and C, and the schema of
 the I/O descriptor, with pkg-config and CMake packages named QAic.")
-if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
-  foreach(component qaic qaic_dev)
-    string(REPLACE "_" "-" package "corelane-${component}")
-    install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright
-      DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${package}" COMPONENT ${component})
-  endforeach()
-endif()
