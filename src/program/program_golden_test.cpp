@@ -1,5 +1,5 @@
-// Files of formats 1.0, 1.3, 1.4 and 1.5, as their bytes: what was written once stays readable, and what
-// is written today is what docs/formats/program-file.md shows.
+// Files of formats 1.0, 1.3, 1.4 and 1.5, as their bytes: what was written once stays readable, and
+// what is written today is what docs/formats/program-file.md shows.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -78,7 +78,7 @@ struct CORELANE_API ProgramDescription {
   /// Closed list of allowed input shapes: shape_sets[k][i] is input i's shape in set k. Empty: the
   /// descs alone decide (static, or open dimensions).
   std::vector<std::vector<Shape>> shape_sets;
-  std::uint32_t batch = 1;    ///< How many copies of dimension 0 it was built for.
+  std::uint32_t batch = 1;  ///< How many copies of dimension 0 it was built for.
   /// Sizes of the open dimension 0, which is the only open one of the inputs; the rows of an input
   /// are the samples of a batch. Then `batch` is 1 and there are no shape sets.
   std::optional<BatchRange> batch_range;
