@@ -3,16 +3,11 @@
 // together add at most 10 % of the first one's memory plus three times its own activations.
 //
 // Memory is what the kernel counts as anonymous memory of a fresh child process per model.
-#include <malloc.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
-#include <stdexcept>
 #include <thread>
 
+#include "child_process.h"
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
 #include "corelane/onnx/onnx_import.h"
@@ -23,14 +18,6 @@
 
 namespace corelane::bench {
 namespace {
-
-std::uint64_t anonymous_bytes() {
-  ::malloc_trim(0);
-  std::ifstream in("/proc/self/smaps_rollup");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("Anonymous:", 0) == 0) return std::stoull(line.substr(10)) * 1024;
-  fail("no /proc/self/smaps_rollup");
-}
 
 Context run_new_context(const Program& program, const RealModel& model) {
   auto context = take(program.new_context());
@@ -68,32 +55,6 @@ Json memory_of(const RealModel& model, const std::filesystem::path& program_file
           {"reported_one", figures_one.total()},
           {"reported_four", figures_four.total()},
           {"verdict", added <= allowed ? "met" : "missed"}};
-}
-
-/// Runs `f` in a child process (no engine is loaded yet) and returns what it wrote.
-Json in_child(const std::function<Json()>& f) {
-  int fds[2];
-  if (::pipe(fds) != 0) fail("pipe");
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(fds[0]);
-    std::string text;
-    try {
-      text = f().dump();
-    } catch (const std::exception& e) {
-      text = Json{{"error", e.what()}}.dump();
-    }
-    [[maybe_unused]] const auto n = ::write(fds[1], text.data(), text.size());
-    ::_exit(0);
-  }
-  ::close(fds[1]);
-  std::string text;
-  char block[4096];
-  for (ssize_t n = 0; (n = ::read(fds[0], block, sizeof(block))) > 0;)
-    text.append(block, static_cast<std::size_t>(n));
-  ::close(fds[0]);
-  ::waitpid(child, nullptr, 0);
-  return Json::parse(text.empty() ? R"({"error":"the child died"})" : text);
 }
 
 std::filesystem::path make_program(const RealModel& model, const std::filesystem::path& folder) {

@@ -19,6 +19,7 @@ PROGRAMS = {
     "object_runtime": ["object_runtime_benchmark"],
     "real_models": ["real_models_benchmark"],
     "load": ["load_benchmark"],
+    "batch_forms": ["batch_forms_benchmark"],
     "convert": ["convert_benchmark"],
     "matmul": ["matmul_benchmark"],
     "rknn": ["rknn_benchmark"],
@@ -31,9 +32,9 @@ SCRIPTS = {"onnxruntime": ("ort_benchmark.py", "--library", "lib/libbench_shim.s
            "python_session": ("python_session.py", "--package", "python"),
            "ggml": ("ggml_benchmark.py", "--build", "")}
 SKIPPED = 3  # Exit status of a script that cannot have its rival here, and said why.
-ROUNDS = {"small_model": 61, "sets": 31, "object_runtime": 31, "real_models": 31, "load": 15, "convert": 31, "rknn": 31,
-          "matmul": 15, "onnxruntime": 31, "session": 21, "session_pressure": 7, "timeout": 31, "python_session": 21,
-          "ggml": 7}
+ROUNDS = {"small_model": 61, "sets": 31, "object_runtime": 31, "real_models": 31, "load": 15, "batch_forms": 15,
+          "convert": 31, "rknn": 31, "matmul": 15, "onnxruntime": 31, "session": 21, "session_pressure": 7,
+          "timeout": 31, "python_session": 21, "ggml": 7}
 
 
 def run(words) -> int:
@@ -62,7 +63,7 @@ def main() -> int:
             words = [sys.executable, HERE / script, option, a.build / built, "--models-dir", a.models_dir, *options]
         else:
             words = [a.build / "bin" / PROGRAMS[name][0], *options]
-            if name in ("real_models", "load", "rknn", "session"):
+            if name in ("real_models", "load", "batch_forms", "rknn", "session"):
                 words += ["--models-dir", a.models_dir]
         status = run(words)
         if status == 0 and report.exists():

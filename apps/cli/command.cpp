@@ -275,6 +275,7 @@ Json to_json(const ProgramDescription& d) {
          {"batch", d.batch},
          {"cores", d.cores},
          {"custom_string", d.custom_string}};
+  if (d.batch_range) j["batch_range"] = {d.batch_range->low, d.batch_range->high};
   if (!d.part.empty()) j["part"] = d.part;
   j["inputs"] = Json::array();
   for (const auto& e : d.inputs) j["inputs"].push_back(to_json(e));

@@ -24,6 +24,7 @@ struct Arguments {
   std::string io_dtype;
   std::string custom_string;
   std::uint32_t batch = 1;
+  std::string batch_range;
   std::uint32_t cores = 1;
   bool precompile = false;
   std::string device;
@@ -60,6 +61,19 @@ Status parse_channels(const std::vector<std::string>& items, const std::string& 
     CORELANE_ASSIGN(out[pair.first], parse_floats(pair.second, option));
   }
   return {};
+}
+
+/// "1,8".
+Result<BatchRange> parse_batch_range(const std::string& text) {
+  const auto sizes = parse_shape(text);
+  const bool two = sizes && sizes->rank() == 2 && sizes->is_static();
+  if (!two || (*sizes)[0] < 1 || (*sizes)[1] < (*sizes)[0] || (*sizes)[1] > kMostBatch) {
+    return error(Code::kInvalidArgument,
+                 "--batch-range '{}': expected LOW,HIGH, such as 1,8, from 1 to {}", text,
+                 kMostBatch);
+  }
+  return BatchRange{static_cast<std::uint32_t>((*sizes)[0]),
+                    static_cast<std::uint32_t>((*sizes)[1])};
 }
 
 /// The networks of a file of several: those given as files, then those with names.
@@ -119,6 +133,10 @@ Result<CompileOptions> options_of(const Arguments& a) {
   }
   o.import.custom_string = a.custom_string;
   o.import.batch = a.batch;
+  if (!a.batch_range.empty()) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(o.import.batch_range, parse_batch_range(a.batch_range));
+  }
   o.import.cores = a.cores;
   o.import.refuse_known_wrong = !a.allow_known_wrong;
   o.remove_weights = a.remove_weights;
@@ -295,7 +313,11 @@ Action add_compile(CLI::App& parent, Global& global) {
   add_list(*app, "--std", a->std, "[NAME=]R,G,B they are divided by");
   app->add_option("--layout", a->layout, "Layout rank-4 inputs are offered in: nhwc or nchw");
   app->add_option("--io-dtype", a->io_dtype, "Type float inputs and outputs report (default f16)");
-  app->add_option("--batch", a->batch, "Copies of dimension 0")->check(between(1, 1024));
+  auto* batch =
+      app->add_option("--batch", a->batch, "Copies of dimension 0")->check(between(1, 1024));
+  app->add_option("--batch-range", a->batch_range,
+                  "LOW,HIGH: one program for each of these sizes of dimension 0, such as 1,8")
+      ->excludes(batch);
   app->add_option("--cores", a->cores, "Cores one inference wants")->check(between(1, 64));
   app->add_option("--custom-string", a->custom_string, "Up to 1024 bytes kept in the program");
   add_list(*app, "--custom-op", a->custom_operators,

@@ -57,6 +57,10 @@ std::string describe(const ProgramDescription& d) {
       human_bytes(d.constant_bytes),
       d.macs == 0 ? "" : fmt::format("{:.3f} GMAC, ", static_cast<double>(d.macs) / 1e9), d.batch,
       d.cores);
+  if (d.batch_range) {
+    text += fmt::format("  each batch from {} to {}, which dimension 0 of the inputs names\n",
+                        d.batch_range->low, d.batch_range->high);
+  }
   if (!d.custom_string.empty()) text += "  custom string: " + one_line(d.custom_string) + "\n";
   text += describe_io("Inputs", d.inputs) + describe_io("Outputs", d.outputs);
   for (std::size_t k = 0; k < d.shape_sets.size(); ++k) {

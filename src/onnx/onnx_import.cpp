@@ -27,6 +27,17 @@ Status check_options(const ImportOptions& options) {
     return error(Code::kInvalidArgument, "batch {} and cores {}; 1 or more is allowed",
                  options.batch, options.cores);
   }
+  if (!options.batch_range) return {};
+  const auto [low, high] = *options.batch_range;
+  if (low < 1 || high < low || high > kMostBatch) {
+    return error(Code::kInvalidArgument, "batch range {} to {}; 1 to {}, in order, is allowed", low,
+                 high, kMostBatch);
+  }
+  if (options.batch > 1 || !options.shape_sets.empty()) {
+    return error(Code::kInvalidArgument,
+                 "a batch range together with {}; the range alone decides the shapes",
+                 options.batch > 1 ? "a batch" : "shape sets");
+  }
   return {};
 }
 
@@ -89,6 +100,8 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   // What is made of a model from here on: kImportRevision (import_revision.h) goes with it.
   std::vector<ImportFinding> batch_findings;
   CORELANE_TRY(apply_batch(model, imported.constants, options.batch, batch_findings));
+  if (options.batch_range)
+    CORELANE_TRY(open_batch(model, imported.constants, *options.batch_range, batch_findings));
   add_standard_opset(model);
   auto& description = imported.description;
   for (const Lowering& lowering : lowerings()) {
@@ -104,6 +117,7 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   // Last: it reads what all steps before have settled.
   CORELANE_TRY(describe(model, imported.constants, options, description));
   CORELANE_ASSIGN(description.shape_sets, check_shape_sets(description.inputs, options));
+  CORELANE_TRY(check_batch_range(description));
   description.constant_bytes = total_constants(model);
   CORELANE_ASSIGN(imported.graph, serialize_model(model));
   // Once per model, so that a load that imports twice, or past the compile cache, can be seen.

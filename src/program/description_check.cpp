@@ -259,6 +259,36 @@ Status check_operators(const ProgramDescription& d) {
 
 }  // namespace
 
+Status check_batch_range(const ProgramDescription& d) {
+  if (!d.batch_range) return {};
+  const auto [low, high] = *d.batch_range;
+  if (low < 1 || high < low || high > kMostBatch) {
+    return error(Code::kInvalidArgument, "batch range {} to {}; 1 to {}, in order, is allowed", low,
+                 high, kMostBatch);
+  }
+  if (d.batch != 1 || !d.shape_sets.empty()) {
+    return error(Code::kInvalidArgument,
+                 "a batch range with batch {} and {} shape sets; batch 1 and none are needed",
+                 d.batch, d.shape_sets.size());
+  }
+  bool open = false;
+  for (const IoEntry& io : d.inputs) {
+    const Shape& shape = io.desc.shape;
+    for (std::size_t i = 0; i < shape.rank(); ++i) {
+      if (shape[i] != Shape::kOpen) continue;
+      if (i > 0) {
+        return error(Code::kInvalidArgument,
+                     "input '{}' {} leaves dimension {} open; with a batch range dimension 0 alone "
+                     "may be open",
+                     io.desc.name, shape.to_string(), i);
+      }
+      open = true;
+    }
+  }
+  if (open) return {};
+  return error(Code::kInvalidArgument, "a batch range, but no input has an open dimension 0");
+}
+
 Status check_description(const ProgramDescription& d) {
   // Inputs may be missing: a network of constants is one. A network without results is none.
   if (d.outputs.empty()) {
@@ -277,6 +307,7 @@ Status check_description(const ProgramDescription& d) {
   CORELANE_TRY(check_entries("input", d.inputs));
   CORELANE_TRY(check_entries("output", d.outputs));
   CORELANE_TRY(check_shape_sets(d));
+  CORELANE_TRY(check_batch_range(d));
   return check_operators(d);
 }
 

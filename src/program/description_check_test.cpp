@@ -70,6 +70,25 @@ TEST_P(ALie, IsRefusedByName) {
   EXPECT_THAT(s.to_string(), HasSubstr(GetParam().words));
 }
 
+/// One input of open rows, and its sizes.
+ProgramDescription batched(std::uint32_t low, std::uint32_t high) {
+  ProgramDescription d = good();
+  d.inputs.resize(1);
+  d.inputs[0] = {};
+  d.inputs[0].desc.name = "rows";
+  d.inputs[0].desc.dtype = DType::kF32;
+  d.inputs[0].desc.shape = Shape{Shape::kOpen, 3};
+  d.shape_sets.clear();
+  d.batch = 1;
+  d.batch_range = BatchRange{low, high};
+  return d;
+}
+
+TEST(DescriptionCheck, ABatchRangeOfOpenRowsIsGood) {
+  EXPECT_TRUE(check_description(batched(1, 1)).ok());
+  EXPECT_TRUE(check_description(batched(2, kMostBatch)).ok());
+}
+
 const float kInf = std::numeric_limits<float>::infinity();
 
 const std::vector<Lie>& lies() {
@@ -78,6 +97,33 @@ const std::vector<Lie>& lies() {
       {"NoOutput", [](D& d) { d.outputs.clear(); }, "no output"},
       {"PartialOutput", [](D& d) { d.outputs[0].partial_allowed = true; }, "partial"},
       {"ZeroBatch", [](D& d) { d.batch = 0; }, "batch"},
+      {"ZeroBatchInARange", [](D& d) { d = batched(0, 4); }, "batch range 0 to 4"},
+      {"BatchRangeInDisorder", [](D& d) { d = batched(4, 3); }, "batch range 4 to 3"},
+      {"HugeBatchRange", [](D& d) { d = batched(1, 1025); }, "batch range 1 to 1025"},
+      {"BatchRangeWithABatch",
+       [](D& d) {
+         d = batched(1, 4);
+         d.batch = 2;
+       },
+       "with batch 2"},
+      {"BatchRangeWithShapeSets",
+       [](D& d) {
+         d = batched(1, 4);
+         d.shape_sets = {{{1, 3}}};
+       },
+       "1 shape sets"},
+      {"BatchRangeOfFixedInputs",
+       [](D& d) {
+         d = batched(1, 4);
+         d.inputs[0].desc.shape[0] = 4;
+       },
+       "no input has an open dimension 0"},
+      {"BatchRangeWithAnotherOpenDimension",
+       [](D& d) {
+         d = batched(1, 4);
+         d.inputs[0].desc.shape[1] = Shape::kOpen;
+       },
+       "leaves dimension 1 open"},
       {"ZeroCores", [](D& d) { d.cores = 0; }, "0 cores"},
       {"ManyCores", [](D& d) { d.cores = 65; }, "65 cores"},
       {"LongCustomString", [](D& d) { d.custom_string.assign(1025, 'x'); }, "1025"},

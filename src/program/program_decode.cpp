@@ -63,6 +63,9 @@ class Decoder {
     d.macs = p.macs();
     if (p.origin() != nullptr) d.origin = origin(*p.origin());
     d.part = text(p.part());
+    // Half a range is a wrong one, which the check of the description names.
+    if (p.batch_low().has_value() || p.batch_high().has_value())
+      d.batch_range = BatchRange{p.batch_low().value_or(0), p.batch_high().value_or(0)};
     CORELANE_TRY(segments(p, static_cast<std::uint32_t>(out.parts.size() - 1), out.segments));
     return overrun();
   }

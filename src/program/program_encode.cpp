@@ -88,11 +88,15 @@ class Encoder {
     const auto custom = text(d.custom_string);
     const auto compiler = text(d.compiler_version);
     const auto from = origin(d.origin);
+    // Absent when there is none, as in files before format 1.5.
+    using Size = fb::Optional<std::uint32_t>;
+    const auto low = d.batch_range ? Size(d.batch_range->low) : fb::nullopt;
+    const auto high = d.batch_range ? Size(d.batch_range->high) : fb::nullopt;
     const auto part = d.part.empty() ? fb::Offset<fb::String>() : text(d.part);
     return schema::CreateProgram(builder_, name, producer, d.opset, inputs, outputs, sets, d.batch,
                                  d.cores, custom, operators, metadata, finding_list, compiler,
                                  d.node_count, d.constant_bytes, d.macs, segment_list, from, part,
-                                 others);
+                                 others, low, high);
   }
 
   fb::Offset<fb::String> text(const std::string& s) {

@@ -92,6 +92,7 @@ bool has_partial_inputs(const std::vector<ProgramDescription>& parts) {
 /// The first version that has all that the file holds.
 std::uint16_t minor_of(const std::vector<ProgramDescription>& parts,
                        const std::vector<SegmentInfo>& segments) {
+  if (std::ranges::any_of(parts, [](const auto& d) { return d.batch_range.has_value(); })) return 5;
   if (has_partial_inputs(parts)) return 4;
   if (has_parts(parts)) return 3;
   const bool lowered = std::ranges::any_of(

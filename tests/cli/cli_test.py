@@ -106,6 +106,26 @@ class Cli(CliTest):
         result = json.loads(self.ok("run", program, "--random", "--json").stdout)
         self.assertEqual(result["outputs"][0]["shape"], [2, 3, 8, 8])
 
+    def test_batch_range_makes_one_program_for_several_sizes(self):
+        program = self.path / "range.rknn"
+        self.ok("compile", self.path / "fixed.onnx", "-o", program, "--batch-range", "1,8")
+        self.assertIn("each batch from 1 to 8", self.ok("inspect", program, "--verify").stdout)
+        description = json.loads(self.ok("inspect", program, "--json").stdout)["program"]
+        self.assertEqual(description["batch_range"], [1, 8])
+        self.assertEqual(description["inputs"][0]["shape"], [-1, 3, 8, 8])
+        self.assertEqual(description["outputs"][0]["shape"], [-1, 3, 8, 8])
+        for size in (1, 3, 8):
+            np.save(self.path / "batch.npy", np.full((size, 3, 8, 8), size, np.float32))
+            self.ok("run", program, "-i", self.path / "batch.npy", "-o", self.path / "out")
+            np.testing.assert_array_equal(np.load(self.path / "out/y.npy"), np.full((size, 3, 8, 8), size + 1.0))
+        np.save(self.path / "batch.npy", np.zeros((9, 3, 8, 8), np.float32))
+        self.fails(3, "run", program, "-i", self.path / "batch.npy", parts=["from 1 to 8"])
+        for wrong in ("8", "0,8", "8,1", "1,2000", "a,b"):
+            self.fails(3, "compile", self.path / "fixed.onnx", "-o", program, "--batch-range", wrong,
+                       parts=["--batch-range"])
+        self.fails(2, "compile", self.path / "fixed.onnx", "-o", program, "--batch-range", "1,8", "--batch", "2",
+                   parts=["--batch"])
+
     def test_program_without_weights_says_where_they_come_from(self):
         program = self.path / "bare.rknn"
         self.ok("compile", self.path / "small.onnx", "-o", program, "--dim", "N=1", "--remove-weights")

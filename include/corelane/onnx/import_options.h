@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "corelane/program/batch_range.h"
 #include "corelane/tensor/dtype.h"
 #include "corelane/tensor/layout.h"
 #include "corelane/tensor/shape.h"
@@ -38,6 +40,9 @@ struct ImportOptions {
   std::vector<std::string> partial_inputs;
   std::string custom_string;
   std::uint32_t batch = 1;  ///< > 1: dim 0 of every input and output is multiplied.
+  /// Dimension 0 of every input and output is opened for these sizes, as
+  /// ProgramDescription::batch_range; without `batch` and shape_sets.
+  std::optional<BatchRange> batch_range;
   std::uint32_t cores = 1;
   /// True: a pattern the engine is known to compute wrongly is an error; false: a finding where it
   /// cannot be rewritten but only warned about.

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "corelane/base/api.h"
+#include "corelane/base/status.h"
+#include "corelane/program/batch_range.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane {
@@ -76,7 +78,10 @@ struct CORELANE_API ProgramDescription {
   /// Closed list of allowed input shapes: shape_sets[k][i] is input i's shape in set k. Empty: the
   /// descs alone decide (static, or open dimensions).
   std::vector<std::vector<Shape>> shape_sets;
-  std::uint32_t batch = 1;    ///< How many copies of dimension 0 it was built for.
+  std::uint32_t batch = 1;  ///< How many copies of dimension 0 it was built for.
+  /// Sizes of the open dimension 0, which is the only open one of the inputs; the rows of an input
+  /// are the samples of a batch. Then `batch` is 1 and there are no shape sets.
+  std::optional<BatchRange> batch_range;
   std::uint32_t cores = 1;    ///< Cores wanted by default.
   std::string custom_string;  ///< At most 1024 bytes.
   std::vector<CustomOperatorDecl> custom_operators;
@@ -92,5 +97,9 @@ struct CORELANE_API ProgramDescription {
   std::string part;
   bool operator==(const ProgramDescription&) const = default;
 };
+
+/// Ok where it has no batch range, or one that fits it: dimension 0 of an input is open, and no
+/// other dimension of the inputs; `batch` is 1, and there are no shape sets. Else kInvalidArgument.
+CORELANE_API Status check_batch_range(const ProgramDescription& description);
 
 }  // namespace corelane

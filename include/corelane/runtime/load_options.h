@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "corelane/device/figures.h"
 #include "corelane/onnx/import_options.h"
+#include "corelane/program/batch_range.h"
 #include "corelane/program/verify.h"
 
 namespace corelane {
@@ -30,8 +32,13 @@ struct LoadOptions {
   std::vector<std::string> exposed_values;
   /// Operators by type; may be filled later.
   std::shared_ptr<device::HostOperatorTable> host_operators;
-  /// As device::PrepareOptions::replicate_limit, which says what it means.
+  /// As device::PrepareOptions::replicate_limit, which says what it means. Of a program with a
+  /// batch range the forms of single sizes count against it too; 0: one form serves all sizes.
   std::size_t replicate_limit = device::kReplicateLimit;
+  /// As ProgramDescription::batch_range, of a program that was compiled without one but leaves
+  /// dimension 0 of its inputs open and nothing else, or to serve fewer sizes than it was compiled
+  /// for. kInvalidArgument for others.
+  std::optional<BatchRange> batch_range;
   Verify verify = Verify::kHeader;
   /// Which network of a program file of several, by its name; empty: the first. kNotFound names
   /// those there are; kInvalidArgument for files of other kinds.

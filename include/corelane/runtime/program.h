@@ -39,6 +39,14 @@ class HostOperatorTable;
 struct ProgramState;
 class ProgramFile;
 
+/// One prepared form of a program: the executable for some shapes of its inputs.
+struct ProgramForm {
+  std::vector<Shape> input_shapes;  ///< By position; open dimensions where it takes any size.
+  device::Placement placement = device::Placement::kOpaque;
+  /// Constants that forms share count for each of them with its part.
+  device::MemoryFigures memory;
+};
+
 /// A cheap handle; a default-made one stands for no program (kWrongState). Any thread.
 class CORELANE_API Program {
  public:
@@ -65,6 +73,16 @@ class CORELANE_API Program {
   /// library. What programs share counts for each of them with its part, as the kernel's
   /// proportional set size does: the sum over programs is what lies in memory.
   device::MemoryFigures memory() const;
+  /// What each prepared form of the program costs; the sum is memory() without what contexts
+  /// allocated. Of a program with a batch range the first form serves all sizes, and each other one
+  /// a single size.
+  std::vector<ProgramForm> forms() const;
+  /// Of a program with a batch range: makes the form of one size now, and waits for it. Without
+  /// this call it is made in a thread of the program's own once the size has occurred, while the
+  /// form for all sizes goes on serving. kUnsupported (no range, or a device that prepares each
+  /// size at its first use anyway), kOutOfRange (the size), kOutOfMemory (replicate_limit leaves no
+  /// room, or there are 16 forms), or what the device refuses it with.
+  Status make_batch_form(std::uint32_t batch) const;
   /// LoadOptions::host_operators, or the table made in its place; null where it stands for none.
   std::shared_ptr<device::HostOperatorTable> host_operators() const;
   /// What it computes, in order, as its device was given it. kUnsupported for images that only

@@ -152,6 +152,7 @@ void describe_model(const ::onnx::ModelProto& model, const ImportOptions& option
   for (const auto& entry : model.metadata_props()) d.metadata[entry.key()] = entry.value();
   d.custom_string = options.custom_string;
   d.batch = options.batch;
+  d.batch_range = options.batch_range;
   d.cores = options.cores;
   d.node_count = count_nodes(model.graph());
 }

@@ -11,6 +11,17 @@
 
 namespace corelane::onnx {
 
+/// The name of the open dimension 0 that open_batch() writes.
+inline constexpr const char* kBatchDimension = "batch";
+
+/// Opens dimension 0 of every input and output (1 or open), for any size in `range`. A model whose
+/// inputs all leave it open is taken at its word. Otherwise as apply_batch(), followed with a size
+/// that no dimension has by chance; Reshape constants take their leading 1 from the data. Stricter
+/// than that in one thing: an output that cannot be followed is refused, with the node where that
+/// ends. kUnsupportedModel, also for another open dimension of an input.
+Status open_batch(::onnx::ModelProto& model, ByteSpan constants, BatchRange range,
+                  std::vector<ImportFinding>& findings);
+
 /// Multiplies dimension 0 of every input and output (1 or open) by `batch`, and changes Reshape
 /// constants that name a leading 1. Follows where the copies lie from node to node.
 /// kUnsupportedModel names the node that works along the copies, fixes their number, or moves them

@@ -72,6 +72,7 @@ class RandomProgram {
     d.macs = bits();
     if (chance(60)) d.origin = {text(), text(), text(), text(300), text(), {}};
     if (chance(40)) d.origin.version = static_cast<std::int64_t>(bits());
+    if (chance(15)) take_batch_range(d);
     return d;
   }
 
@@ -107,6 +108,20 @@ class RandomProgram {
   }
 
  private:
+  /// Of one input, with what a range rules out taken away.
+  void take_batch_range(ProgramDescription& d) {
+    IoEntry io;
+    io.desc.name = "rows" + text();
+    io.desc.dtype = dtype();
+    io.desc.shape = Shape{Shape::kOpen, static_cast<std::int64_t>(below(9))};
+    io.reported_dtype = io.desc.dtype;
+    d.inputs = {io};
+    d.shape_sets.clear();
+    d.batch = 1;
+    const auto low = static_cast<std::uint32_t>(1 + below(kMostBatch));
+    d.batch_range = BatchRange{low, static_cast<std::uint32_t>(low + below(kMostBatch - low + 1))};
+  }
+
   DType dtype() {
     // Floats and 8 to 32 bit integers, bool.
     constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kI8,

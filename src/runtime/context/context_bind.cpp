@@ -109,13 +109,20 @@ Result<device::TensorRef> ContextState::own_input(std::size_t index) {
                  runtime::allowed_shapes(program_->description));
   }
   const TensorDesc& desc = entry_.executable->inputs()[index];
-  if (desc.shape.is_static()) {
+  if (inputs_in_bindings(*entry_.executable, index)) {
     CORELANE_ASSIGN(slot.own, bindings_->input(index));
     slot.foreign_own = false;
     return slot.own;
   }
   CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(shape, desc.dtype, {}));
-  CORELANE_ASSIGN(auto block, runtime::allocate_own(bytes, program_->context_bytes));
+  // Of a batch range: for its largest size, so that the memory stays while sizes change.
+  std::size_t room = bytes;
+  if (program_->executables->batch_forms() != nullptr) {
+    const auto largest =
+        runtime::batch_shapes(program_->description, program_->description.batch_range->high);
+    CORELANE_ASSIGN(room, storage_bytes(largest[index], desc.dtype, {}));
+  }
+  CORELANE_ASSIGN(auto block, runtime::allocate_own(room, program_->context_bytes));
   slot.own = {block.get(), bytes, shape, block};
   slot.foreign_own = true;
   return slot.own;
@@ -127,7 +134,7 @@ Status ContextState::apply_input(std::size_t index) {
   if (bindings_ == nullptr) return {};
   if (slot.in_place()) return bindings_->set_input(index, ref_of(slot));
   // A static input goes back to the memory of the bindings, which is allocated when it is needed.
-  if (entry_.executable->inputs()[index].shape.is_static()) return bindings_->set_input(index, {});
+  if (inputs_in_bindings(*entry_.executable, index)) return bindings_->set_input(index, {});
   if (!shapes_[index].is_static()) return {};
   CORELANE_ASSIGN(const device::TensorRef own, own_input(index));
   return bindings_->set_input(index, own);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/leaked.h"
+#include "corelane/base/log.h"
 #include "runtime/activation/activation_state.h"
 #include "runtime/context/inference_state.h"
 #include "runtime/program/program_state.h"
@@ -23,6 +24,16 @@ Result<std::size_t> index_of(const std::vector<TensorDesc>& descs, std::string_v
   }
   return error(Code::kNotFound, "there is no {} '{}'; the program has {}", what, name,
                names.empty() ? "none" : names);
+}
+
+/// Of an executable that a context uses; `entry` is a copy of the caller's.
+device::MemoryFigures share_of(const runtime::ExecutableSet::Entry& entry) {
+  device::MemoryFigures figures = entry.executable->memory();
+  // The set holds one reference, `entry` a second; the rest are contexts, all alike.
+  const auto contexts = static_cast<std::size_t>(std::max(1L, entry.users.use_count() - 2));
+  figures.internal /= contexts;
+  figures.buffers /= contexts;
+  return figures;
 }
 
 }  // namespace
@@ -139,15 +150,10 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   const bool changed = fresh || entry.executable != entry_.executable || bindings_ == nullptr;
   std::shared_ptr<device::Bindings> bindings = bindings_;
   if (changed) {
-    bindings = nullptr;
-    if (entry.executable != nullptr) {
-      // One that was lost joins once it is prepared again.
-      if (activation_ != nullptr && !entry.executable->lost())
-        CORELANE_TRY(activation_->admit(entry.executable));
-      // The macro is two statements.
-      CORELANE_ASSIGN(bindings, entry.executable->new_bindings());
-    }
+    // The macro is two statements.
+    CORELANE_ASSIGN(bindings, bindings_for(entry.executable, fresh));
   }
+  const bool keep = changed && !fresh && release_buffers();
   // New bindings have memory of their own, so what the context's inputs hold is copied over, where
   // the shape stays; `before` keeps the old memory until then.
   const std::shared_ptr<device::Bindings> before = bindings_;
@@ -158,8 +164,8 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
     if (same && slot.mode == runtime::SlotMode::kOwn) kept[i] = slot.own;
     if (!same && slot.mode != runtime::SlotMode::kOwn) slot = {};
     // Bindings of a static executable have memory of their own; content moves there from `kept`.
-    const bool theirs =
-        entry.executable != nullptr && entry.executable->inputs()[i].shape.is_static();
+    const bool theirs = entry.executable != nullptr && inputs_in_bindings(*entry.executable, i);
+    if (!same && !fresh && resize_own(slot, shapes[i], i)) continue;
     if (!same || fresh || (changed && (theirs || !slot.foreign_own))) {
       slot.own = {};
       slot.foreign_own = false;
@@ -173,7 +179,9 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
     std::swap(shapes_, shapes);
     std::swap(bindings_, bindings);
   }
+  if (keep) forms_.keep(std::move(entry), std::move(bindings));
   has_result_ = false;
+  on_open_form_ = program_->executables->serves_all_sizes(entry_);
   job_.executable = entry_.executable;
   job_.bindings = bindings_;
   job_.batch = runtime::samples_of(program_->description, shapes_);
@@ -183,6 +191,75 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   refresh();
   publish();
   return {};
+}
+
+bool ContextState::inputs_in_bindings(const device::Executable& executable,
+                                      std::size_t index) const {
+  // Of a program with forms by size the bindings change with the form, while its user writes on.
+  return executable.inputs()[index].shape.is_static() &&
+         program_->executables->batch_forms() == nullptr;
+}
+
+Result<std::shared_ptr<device::Bindings>> ContextState::bindings_for(
+    const std::shared_ptr<device::Executable>& executable, bool fresh) {
+  if (executable == nullptr) return std::shared_ptr<device::Bindings>();
+  if (!fresh)
+    if (auto kept = forms_.take(executable.get())) return kept;
+  // One that was lost joins once it is prepared again.
+  if (activation_ != nullptr && !executable->lost()) CORELANE_TRY(activation_->admit(executable));
+  return executable->new_bindings();
+}
+
+/// A buffer is held by the context, not by bindings that it may never use again.
+bool ContextState::release_buffers() {
+  if (bindings_ == nullptr || program_->executables->batch_forms() == nullptr) return false;
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].buffer != nullptr && !bindings_->set_input(i, {}).ok()) return false;
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].buffer != nullptr && !bindings_->set_output(i, {}).ok()) return false;
+  return true;
+}
+
+/// Own memory of a batch range has room for its largest size.
+bool ContextState::resize_own(runtime::Slot& slot, const Shape& shape, std::size_t index) const {
+  if (program_->executables->batch_forms() == nullptr || !slot.foreign_own) return false;
+  const DType dtype = program_->description.inputs[index].desc.dtype;
+  const auto bytes = storage_bytes(shape, dtype, {});
+  if (!bytes) return false;
+  slot.own.shape = shape;
+  slot.own.size = *bytes;
+  return true;
+}
+
+/// A form may need cores that an activation does not get; the one for all sizes serves then too.
+Status ContextState::use_or_open(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes) {
+  const bool single = program_->executables->batch_forms() != nullptr &&
+                      !program_->executables->serves_all_sizes(entry);
+  if (!single) return use(std::move(entry), std::move(shapes));
+  const Status status = use(std::move(entry), shapes);
+  if (status.ok()) return status;
+  log::debug("runtime", "program '{}': the form of one batch size is not taken: {}",
+             program_->description.name, status.to_string());
+  return use(program_->executables->first(), std::move(shapes));
+}
+
+Status ContextState::take_form() {
+  const runtime::BatchForms& forms = *program_->executables->batch_forms();
+  const std::uint32_t batch = runtime::batch_of(program_->description, shapes_);
+  if (batch == 0) return {};
+  const std::uint64_t now = forms.generation();
+  if (forms_.seen != now) {
+    forms_.seen = now;
+    CORELANE_ASSIGN(auto entry, program_->executables->for_shapes(shapes_));
+    if (entry.executable != entry_.executable) CORELANE_TRY(use_or_open(std::move(entry), shapes_));
+  }
+  if (on_open_form_) program_->executables->batch_forms()->note_run(batch);
+  return {};
+}
+
+Status ContextState::settle_executable() {
+  if (entry_.executable->lost()) CORELANE_TRY(renew());
+  return on_open_form_ ? take_form() : Status();
 }
 
 /// Outputs give way where inputs must not: a caller that changes shapes expects to bind outputs
@@ -196,7 +273,11 @@ Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
     std::memcpy(own.data, kept[i].data, std::min(own.size, kept[i].size));
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    if (apply_output(i).ok()) continue;
+    const Shape& bound = outputs_[i].view.shape;
+    const bool other_size = program_->description.batch_range && bound.is_static() &&
+                            outputs_[i].mode != runtime::SlotMode::kOwn &&
+                            !output_desc(i).shape.accepts(bound);
+    if (!other_size && apply_output(i).ok()) continue;
     outputs_[i] = {};  // Bound memory that no longer fits is dropped.
     CORELANE_TRY(apply_output(i));
   }
@@ -204,7 +285,6 @@ Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
 }
 
 Status ContextState::renew() {
-  if (!entry_.executable->lost()) return {};
   auto entry = program_->executables->for_shapes(shapes_);
   if (!entry)
     return std::move(entry).error().wrap(fmt::format(
@@ -224,7 +304,7 @@ Status ContextState::reshape(std::vector<Shape> shapes) {
   }
   auto entry = program_->executables->for_shapes(shapes);
   if (!entry) return std::move(entry).error();
-  return use(std::move(*entry), std::move(shapes));
+  return use_or_open(std::move(*entry), std::move(shapes));
 }
 
 Status ContextState::set_input_shapes(const std::vector<Shape>& shapes) {
@@ -251,6 +331,7 @@ TensorDesc ContextState::output_desc(std::size_t index) const {
   if (index < declared.size()) {
     desc.name = declared[index].desc.name;
     desc.dim_names = declared[index].desc.dim_names;
+    desc.shape = runtime::with_batch(program_->description, desc, shapes_);
   }
   return desc;
 }
@@ -284,21 +365,26 @@ std::vector<TensorDesc> ContextState::output_descs() const {
 /// Activations and weights belong to the executable: each of its contexts counts an equal part.
 device::MemoryFigures ContextState::memory() const {
   runtime::ExecutableSet::Entry entry;
+  std::vector<runtime::ExecutableSet::Entry> left;  // Forms of other sizes, to which it may return.
   std::size_t own = 0;
   {
     const CallLock call(*this);
     const MutexLock lock(mutex_);
     entry = entry_;
-    if (call)
+    if (call) {
       for (const runtime::Slot& slot : inputs_) own += slot.foreign_own ? slot.own.size : 0;
+      for (const auto& kept : forms_.all()) left.push_back(kept.entry);
+    }
   }
   device::MemoryFigures figures;
   if (entry.executable == nullptr) return figures;
-  figures = entry.executable->memory();
-  // The set holds one reference, `entry` here a second; the rest are contexts, all alike.
-  const auto contexts = static_cast<std::size_t>(std::max(1L, entry.users.use_count() - 2));
-  figures.internal /= contexts;
-  figures.buffers = figures.buffers / contexts + own;
+  figures = share_of(entry);
+  figures.buffers += own;
+  for (const runtime::ExecutableSet::Entry& form : left) {
+    const device::MemoryFigures share = share_of(form);
+    figures.internal += share.internal;
+    figures.buffers += share.buffers;
+  }
   return figures;
 }
 

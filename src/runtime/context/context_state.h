@@ -13,6 +13,7 @@
 #include "base/sync.h"
 #include "corelane/device/device.h"
 #include "corelane/runtime/context.h"
+#include "runtime/context/form_bindings.h"
 #include "runtime/context/output_copies.h"
 #include "runtime/context/slot.h"
 #include "runtime/program/executable_set.h"
@@ -94,6 +95,22 @@ struct ContextState {
   /// Prepares again what was lost with its device; nothing where it was not. What the context's own
   /// inputs hold is kept. kDeviceLost while the device is lost.
   Status renew();
+  /// Changes from the form for all sizes to that of this size, once there is one; else counts a run
+  /// of the size. Own inputs stay where they are.
+  Status take_form();
+  /// What a run begins with: the executable is there, and the best of those for its shapes.
+  Status settle_executable();
+  /// True where own inputs lie in the bindings' memory; false where they must outlive these.
+  bool inputs_in_bindings(const device::Executable& executable, std::size_t index) const;
+  /// Bindings for an executable that becomes current: kept ones, or new ones.
+  Result<std::shared_ptr<device::Bindings>> bindings_for(
+      const std::shared_ptr<device::Executable>& executable, bool fresh);
+  /// True where the bindings may be kept for a later return to their form.
+  bool release_buffers();
+  /// Own memory of an input stays for another size; false where it is not of that kind.
+  bool resize_own(runtime::Slot& slot, const Shape& shape, std::size_t index) const;
+  /// As use(); where a form of one size is not to be had, with the one for all sizes.
+  Status use_or_open(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes);
   /// Makes `shapes` (some may be open) current.
   Status reshape(std::vector<Shape> shapes);
   void publish();
@@ -139,10 +156,12 @@ struct ContextState {
 
   std::vector<runtime::Slot> inputs_;
   std::vector<runtime::Slot> outputs_;
-  bool ready_ = false;        ///< Every shape is chosen and every tensor has its memory.
-  bool converts_ = false;     ///< Some slot is in mode kConverted.
-  bool user_memory_ = false;  ///< The device sees memory that its user may free.
-  device::Submission job_;    ///< The part of a submission that does not change.
+  bool ready_ = false;         ///< Every shape is chosen and every tensor has its memory.
+  bool converts_ = false;      ///< Some slot is in mode kConverted.
+  bool user_memory_ = false;   ///< The device sees memory that its user may free.
+  bool on_open_form_ = false;  ///< `entry_` serves all sizes of a batch range.
+  runtime::FormBindings forms_;
+  device::Submission job_;  ///< The part of a submission that does not change.
 
   /// The last job, while it is not taken over: it was submitted, or has not released its memory.
   std::shared_ptr<device::Completion> pending_;

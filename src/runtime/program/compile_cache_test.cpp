@@ -197,6 +197,7 @@ TEST(CompileKey, EverythingThatChangesTheProgramChangesTheKey) {
   with([](LoadOptions& o) { o.import.partial_inputs = {"x"}; });
   with([](LoadOptions& o) { o.import.custom_operators = {"MyOp"}; });
   with([](LoadOptions& o) { o.import.batch = 2; });
+  with([](LoadOptions& o) { o.import.batch_range = BatchRange{1, 8}; });
   with([](LoadOptions& o) { o.import.open_batch = 1; });
   with([](LoadOptions& o) { o.import.cores = 2; });
   with([](LoadOptions& o) { o.import.io_dtype = DType::kF32; });

@@ -29,6 +29,7 @@ std::string import_text(const ImportOptions& o) {
       fmt::format("io {} batch {} open {} cores {} refuse {} layout {}\ncustom {}\n",
                   static_cast<int>(o.io_dtype), o.batch, o.open_batch, o.cores,
                   o.refuse_known_wrong, static_cast<int>(o.input_layout), o.custom_string);
+  if (o.batch_range) text += fmt::format("range {} {}\n", o.batch_range->low, o.batch_range->high);
   for (const auto& [name, shape] : o.input_shapes)
     text += fmt::format("shape {} {}\n", name, shape.to_string());
   for (const auto& [name, size] : o.dims) text += fmt::format("dim {} {}\n", name, size);

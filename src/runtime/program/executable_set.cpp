@@ -68,7 +68,9 @@ Status ExecutableSet::prepare_first() {
   const std::vector<Shape> declared = declared_shapes(description_);
   if (all_static(declared)) return add(declared);
   if (!device_->info().capabilities.dynamic_shapes) return {};
-  return prepare_dynamic(declared);
+  CORELANE_TRY(prepare_dynamic(declared));
+  begin_forms();
+  return {};
 }
 
 Status ExecutableSet::add(const std::vector<Shape>& shapes) {
@@ -153,8 +155,11 @@ Result<ExecutableSet::Entry> ExecutableSet::for_shapes(std::span<const Shape> sh
   // A lost one is prepared for the shapes that it had, which may have open dimensions.
   std::vector<Shape> wanted(shapes.begin(), shapes.end());
   if (found.executable != nullptr) wanted = found.shapes;
+  // What serves all sizes comes back first, and the forms of single ones in their own time.
+  if (forms_ != nullptr) wanted = declared_shapes(description_);
   const Preparation preparation(*this, std::move(wanted), found);
   if (usable(found)) return found;
+  if (forms_ != nullptr) forms_->forget();
   // Without the lock: other shapes may be prepared at the same time.
   CORELANE_ASSIGN(auto executable, prepare(preparation.shapes()));
   return remember(preparation.shapes(), std::move(executable));
@@ -173,10 +178,11 @@ const PrecompiledForm* ExecutableSet::form_for(const std::vector<Shape>& shapes)
   return found;
 }
 
-Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(
-    const std::vector<Shape>& shapes) {
+Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(const std::vector<Shape>& shapes,
+                                                                   std::size_t copies) {
   device::PrepareOptions options = base_;
   options.input_shapes = shapes;
+  options.replicate_limit = copies;
   device::Image image{
       source_.kind, source_.graph, source_.constants, {}, {}, owner_of(source_), {}, {}, {}};
   image.name = description_.name;
@@ -220,9 +226,10 @@ ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) const {
 }
 
 ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
-                                             std::shared_ptr<device::Executable> executable) {
+                                             std::shared_ptr<device::Executable> executable,
+                                             std::size_t copies) {
   std::vector<Entry> dropped;  // Executables may end here, which takes locks of the device.
-  Entry made{std::move(shapes), std::move(executable), std::make_shared<const char>()};
+  Entry made{std::move(shapes), std::move(executable), std::make_shared<const char>(), copies};
   const MutexLock lock(mutex_);
   const auto drop = [&](std::size_t i) CORELANE_REQUIRES(mutex_) {
     dropped.push_back(std::move(entries_[i]));
@@ -240,9 +247,71 @@ ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
   return made;
 }
 
+bool ExecutableSet::serves_all_sizes(const Entry& entry) const noexcept {
+  return forms_ != nullptr && entry.executable != nullptr && !all_static(entry.shapes);
+}
+
+void ExecutableSet::begin_forms() {
+  // A device that refused open dimensions prepares each size when it is asked for.
+  if (!description_.batch_range || all_static(first().shapes)) return;
+  forms_ = std::make_unique<BatchForms>(*description_.batch_range, description_.name,
+                                        [this](std::uint32_t batch) { return add_form(batch); });
+}
+
+std::size_t ExecutableSet::copies_taken() const {
+  const std::size_t cores = device_->info().cores.size();
+  const std::size_t constants = description_.constant_bytes;
+  // The first copy of all is not counted.
+  std::size_t taken = form_copies(entries_[0].executable->placement(), cores, constants);
+  taken -= std::min(taken, constants);
+  for (const Entry& entry : entries_) taken += entry.copies;
+  return taken;
+}
+
+/// In the thread of the forms, one at a time, so the budget does not change meanwhile.
+Status ExecutableSet::add_form(std::uint32_t batch) {
+  const std::vector<Shape> shapes = batch_shapes(description_, batch);
+  const std::size_t constants = description_.constant_bytes;
+  const std::size_t cores = device_->info().cores.size();
+  std::size_t taken = 0;
+  std::size_t contexts = 0;
+  {
+    const MutexLock lock(mutex_);
+    const Entry there = find(shapes);
+    if (usable(there) && all_static(there.shapes)) return {};
+    taken = copies_taken();
+    contexts = static_cast<std::size_t>(std::max(2L, entries_[0].users.use_count())) - 1;
+  }
+  const auto copies = form_replicate_limit(constants, cores, taken, base_.replicate_limit);
+  if (!copies) {
+    return error(Code::kOutOfMemory,
+                 "its {} bytes of constants, after {} that copies take already, go beyond "
+                 "replicate_limit ({} bytes); raise that for more forms",
+                 constants, taken, base_.replicate_limit);
+  }
+  CORELANE_ASSIGN(auto executable, prepare(shapes, *copies));
+  // Bindings reserve copies for their cores: what the contexts need is made here, not in their
+  // runs.
+  std::vector<std::shared_ptr<device::Bindings>> bindings(std::min(contexts, cores));
+  for (auto& each : bindings) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(each, executable->new_bindings());
+  }
+  bindings.clear();
+  const std::size_t held = form_copies(executable->placement(), cores, constants);
+  log::debug("runtime", "program '{}': batch {} has a form of its own", description_.name, batch);
+  remember(shapes, std::move(executable), held);
+  return {};
+}
+
 ExecutableSet::Entry ExecutableSet::first() const {
   const MutexLock lock(mutex_);
   return entries_.empty() ? Entry{} : entries_.front();
+}
+
+std::vector<ExecutableSet::Entry> ExecutableSet::entries() const {
+  const MutexLock lock(mutex_);
+  return entries_;
 }
 
 std::vector<std::shared_ptr<device::Executable>> ExecutableSet::all() const {
@@ -254,11 +323,7 @@ std::vector<std::shared_ptr<device::Executable>> ExecutableSet::all() const {
 
 Result<std::vector<device::Executable::Precompiled>> ExecutableSet::export_all() const {
   // A copy: exporting takes long, and is done without the lock.
-  std::vector<Entry> entries;
-  {
-    const MutexLock lock(mutex_);
-    entries = entries_;
-  }
+  const std::vector<Entry> entries = this->entries();
   std::vector<device::Executable::Precompiled> forms;
   for (const Entry& entry : entries) {
     CORELANE_ASSIGN(auto form, entry.executable->export_precompiled());

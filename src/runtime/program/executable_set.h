@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "corelane/base/status.h"
 #include "corelane/device/executable.h"
 #include "corelane/program/description.h"
+#include "runtime/program/batch_forms.h"
 #include "runtime/program/image_source.h"
 
 namespace corelane::device {
@@ -30,6 +32,8 @@ class ExecutableSet {
     std::shared_ptr<device::Executable> executable;
     /// One more reference than contexts use the executable.
     std::shared_ptr<const char> users;
+    /// Bytes that count against the budget for copies; of forms of single batch sizes.
+    std::size_t copies = 0;
   };
 
   /// `description` must outlive the set.
@@ -46,16 +50,34 @@ class ExecutableSet {
   /// What was prepared first, with its shapes; no executable when nothing was.
   Entry first() const;
   std::vector<std::shared_ptr<device::Executable>> all() const;
+  /// The first one first.
+  std::vector<Entry> entries() const;
   /// A pre-compiled form of every prepared executable that the device can export, tagged as in a
   /// program file. kUnsupported when there is none.
   Result<std::vector<device::Executable::Precompiled>> export_all() const;
   bool from_precompiled() const;
+  /// Null where the program has no batch range, or its device wants dimensions fixed. Constant once
+  /// prepare_first() is done.
+  BatchForms* batch_forms() const noexcept { return forms_.get(); }
+  /// True for the one that serves all sizes of a batch range.
+  bool serves_all_sizes(const Entry& entry) const noexcept;
   const ImageSource& source() const noexcept { return source_; }
 
  private:
   class Preparation;
 
-  Result<std::shared_ptr<device::Executable>> prepare(const std::vector<Shape>& shapes);
+  /// `copies`: PrepareOptions::replicate_limit.
+  Result<std::shared_ptr<device::Executable>> prepare(const std::vector<Shape>& shapes,
+                                                      std::size_t copies);
+  Result<std::shared_ptr<device::Executable>> prepare(const std::vector<Shape>& shapes) {
+    return prepare(shapes, base_.replicate_limit);
+  }
+  /// Sizes of a batch range get forms of their own from here on.
+  void begin_forms();
+  /// Prepares one, as far as the budget allows, for the contexts that there are.
+  Status add_form(std::uint32_t batch);
+  /// Bytes of constants that copies beyond the first take.
+  std::size_t copies_taken() const CORELANE_REQUIRES(mutex_);
   /// Prepares for these shapes, and remembers.
   Status add(const std::vector<Shape>& shapes);
   Status prepare_dynamic(const std::vector<Shape>& declared);
@@ -64,7 +86,8 @@ class ExecutableSet {
   /// No executable inside when none fits; one that is lost only where no other fits.
   Entry find(std::span<const Shape> shapes) const CORELANE_REQUIRES(mutex_);
   /// Takes the place of one for the same shapes.
-  Entry remember(std::vector<Shape> shapes, std::shared_ptr<device::Executable> executable);
+  Entry remember(std::vector<Shape> shapes, std::shared_ptr<device::Executable> executable,
+                 std::size_t copies = 0);
 
   const std::shared_ptr<device::Device> device_;
   const ImageSource source_;
@@ -75,6 +98,8 @@ class ExecutableSet {
   std::vector<Entry> entries_ CORELANE_GUARDED_BY(mutex_);
   /// Shapes that a thread is preparing; each at most once.
   std::vector<std::vector<Shape>> preparing_ CORELANE_GUARDED_BY(mutex_);
+  /// Last: its end waits for add_form().
+  std::unique_ptr<BatchForms> forms_;
 };
 
 }  // namespace corelane::runtime

@@ -68,6 +68,26 @@ device::MemoryFigures Program::memory() const {
   return sum;
 }
 
+std::vector<ProgramForm> Program::forms() const {
+  std::vector<ProgramForm> forms;
+  if (state_ == nullptr) return forms;
+  for (const auto& entry : state_->executables->entries())
+    forms.push_back({entry.shapes, entry.executable->placement(), entry.executable->memory()});
+  return forms;
+}
+
+Status Program::make_batch_form(std::uint32_t batch) const {
+  if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
+  runtime::BatchForms* const forms = state_->executables->batch_forms();
+  if (forms == nullptr) {
+    return error(Code::kUnsupported,
+                 "program '{}' has no form for all sizes of a batch beside which single ones could "
+                 "be made; compile it with --batch-range, or load it with a batch_range",
+                 state_->description.name);
+  }
+  return forms->make_now(batch);
+}
+
 std::shared_ptr<device::HostOperatorTable> Program::host_operators() const {
   return state_ == nullptr ? nullptr : state_->host_operators;
 }

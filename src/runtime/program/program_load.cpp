@@ -31,10 +31,24 @@ device::CoreSet default_cores(const device::DeviceInfo& info, std::uint32_t want
   return device::CoreSet::any(std::min<std::size_t>(wanted, info.cores.size()));
 }
 
+/// The sizes that the load options name, of those that the program serves.
+Status take_batch_range(const std::optional<BatchRange>& wanted, ProgramDescription& description) {
+  if (!wanted) return {};
+  const auto& own = description.batch_range;
+  if (own && (wanted->low < own->low || wanted->high > own->high)) {
+    return error(Code::kInvalidArgument,
+                 "batch range {} to {}: program '{}' was compiled for {} to {}", wanted->low,
+                 wanted->high, description.name, own->low, own->high);
+  }
+  description.batch_range = wanted;
+  return check_batch_range(description).wrap(fmt::format("program '{}'", description.name));
+}
+
 /// Prepares `source` on the device; the state is complete after it.
 Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device> device,
                                                  ProgramDescription description, ImageSource source,
                                                  const LoadOptions& options) {
+  CORELANE_TRY(take_batch_range(options.batch_range, description));
   auto state = std::make_shared<ProgramState>();
   state->device = std::move(device);
   state->description = std::move(description);

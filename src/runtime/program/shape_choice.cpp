@@ -76,8 +76,49 @@ std::uint32_t samples_of(const ProgramDescription& description, std::span<const 
   return static_cast<std::uint32_t>(samples);
 }
 
+std::vector<Shape> batch_shapes(const ProgramDescription& description, std::uint32_t batch) {
+  std::vector<Shape> shapes = declared_shapes(description);
+  for (Shape& shape : shapes)
+    if (shape.rank() > 0 && shape[0] == Shape::kOpen) shape[0] = batch;
+  return shapes;
+}
+
+std::uint32_t batch_of(const ProgramDescription& description, std::span<const Shape> shapes) {
+  if (!description.batch_range || shapes.size() != description.inputs.size()) return 0;
+  std::int64_t batch = 0;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const Shape& declared = description.inputs[i].desc.shape;
+    if (declared.rank() == 0 || declared[0] != Shape::kOpen) continue;
+    const std::int64_t rows = shapes[i].rank() == 0 ? 0 : shapes[i][0];
+    if (!description.batch_range->holds(rows) || (batch != 0 && rows != batch)) return 0;
+    batch = rows;
+  }
+  return static_cast<std::uint32_t>(batch);
+}
+
+Shape with_batch(const ProgramDescription& description, const TensorDesc& output,
+                 std::span<const Shape> shapes) {
+  Shape shape = output.shape;
+  if (shape.rank() == 0 || shape[0] != Shape::kOpen || output.dim_names.empty()) return shape;
+  const std::uint32_t batch = batch_of(description, shapes);
+  // Exporters write "?" for every dimension that they know nothing of.
+  const std::string& name = output.dim_names[0];
+  if (batch == 0 || name.empty() || name == "?") return shape;
+  for (const IoEntry& input : description.inputs) {
+    if (input.desc.shape.rank() == 0 || input.desc.shape[0] != Shape::kOpen) continue;
+    if (input.desc.dim_names.empty() || input.desc.dim_names[0] != name) return shape;
+  }
+  shape[0] = batch;
+  return shape;
+}
+
 std::string allowed_shapes(const ProgramDescription& description) {
-  if (description.shape_sets.empty()) return set_text(description, declared_shapes(description));
+  if (description.shape_sets.empty()) {
+    std::string text = set_text(description, declared_shapes(description));
+    if (const auto& range = description.batch_range)
+      text += fmt::format(" with ? from {} to {}, the same in all", range->low, range->high);
+    return text;
+  }
   std::string text = "one of: ";
   const std::size_t listed = std::min(kListedSets, description.shape_sets.size());
   for (std::size_t k = 0; k < listed; ++k) {
@@ -101,8 +142,9 @@ Status check_shapes(const ProgramDescription& description, std::span<const Shape
                  given_text(shapes), allowed_shapes(description));
   }
   const auto& sets = description.shape_sets;
+  const bool sized = !description.batch_range || batch_of(description, shapes) != 0;
   const bool fits = sets.empty()
-                        ? accepts_all(declared_shapes(description), shapes)
+                        ? sized && accepts_all(declared_shapes(description), shapes)
                         : std::any_of(sets.begin(), sets.end(), [&](const std::vector<Shape>& set) {
                             return std::equal(set.begin(), set.end(), shapes.begin(), shapes.end());
                           });
@@ -118,7 +160,10 @@ Result<std::vector<Shape>> shapes_with_input(const ProgramDescription& descripti
                                              const Shape& shape) {
   const auto& sets = description.shape_sets;
   if (sets.empty()) {
-    if (!description.inputs[index].desc.shape.accepts(shape)) {
+    const Shape& declared = description.inputs[index].desc.shape;
+    const bool rows = declared.rank() > 0 && declared[0] == Shape::kOpen;
+    const auto& range = description.batch_range;
+    if (!declared.accepts(shape) || (range && rows && !range->holds(shape[0]))) {
       return error(Code::kShapeMismatch, "input '{}': shape {} does not fit; allowed: {}",
                    description.inputs[index].desc.name, shape.to_string(),
                    allowed_shapes(description));

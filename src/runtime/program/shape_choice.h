@@ -31,7 +31,20 @@ std::optional<std::vector<Shape>> freeze_batch(std::span<const Shape> shapes);
 /// own batch.
 std::uint32_t samples_of(const ProgramDescription& description, std::span<const Shape> shapes);
 
-/// "x [?, 3, 48, ?]", or with a closed list "one of: x [1, 4]; x [2, 4]" (the first eight).
+/// Of a program with a batch range: the shape of every input for one size.
+std::vector<Shape> batch_shapes(const ProgramDescription& description, std::uint32_t batch);
+
+/// Of a program with a batch range: the size that these shapes have in all inputs, 0 where they
+/// have none, or several.
+std::uint32_t batch_of(const ProgramDescription& description, std::span<const Shape> shapes);
+
+/// An output's shape for inputs of these shapes: its dimension 0 is the batch where that has the
+/// name of the inputs'. Unchanged where the program has no batch range, or no size is chosen.
+Shape with_batch(const ProgramDescription& description, const TensorDesc& output,
+                 std::span<const Shape> shapes);
+
+/// "x [?, 3, 48, ?]", "x [?, 3, 48, 192] with ? from 1 to 8", or with a closed list "one of: x [1,
+/// 4]; x [2, 4]" (the first eight).
 std::string allowed_shapes(const ProgramDescription& description);
 
 /// kShapeMismatch, with what is allowed, unless `shapes` (static, one per input) is one of the

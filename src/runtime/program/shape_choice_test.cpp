@@ -102,5 +102,53 @@ TEST(ShapeChoice, FreezingFixesOpenBatchesAndNothingElse) {
   EXPECT_FALSE(freeze_batch(std::vector{Shape{2, -1}}));
 }
 
+/// x [n, 4] and w [n, 2], with a bias [3] that has no batch, to y [n, 4]; for 2 to 8 rows.
+ProgramDescription batched() {
+  ProgramDescription d;
+  const auto entry = [](std::string name, Shape shape, std::vector<std::string> names) {
+    IoEntry e;
+    e.desc.name = std::move(name);
+    e.desc.shape = std::move(shape);
+    e.desc.dim_names = std::move(names);
+    return e;
+  };
+  d.inputs = {entry("x", {Shape::kOpen, 4}, {"n", ""}), entry("w", {Shape::kOpen, 2}, {"n", ""}),
+              entry("bias", {3}, {})};
+  d.outputs = {entry("y", {Shape::kOpen, 4}, {"n", ""})};
+  d.batch_range = BatchRange{2, 8};
+  return d;
+}
+
+TEST(ShapeChoice, ABatchIsTheSizeThatAllInputsHave) {
+  const ProgramDescription d = batched();
+  EXPECT_EQ(batch_shapes(d, 5), (std::vector<Shape>{{5, 4}, {5, 2}, {3}}));
+  EXPECT_EQ(batch_of(d, batch_shapes(d, 5)), 5U);
+  EXPECT_EQ(batch_of(d, batch_shapes(d, 1)), 0U) << "outside the range";
+  EXPECT_EQ(batch_of(d, std::vector<Shape>{{5, 4}, {4, 2}, {3}}), 0U);
+  EXPECT_EQ(batch_of(d, declared_shapes(d)), 0U);
+  EXPECT_EQ(samples_of(d, batch_shapes(d, 5)), 5U);
+}
+
+TEST(ShapeChoice, InputsOfABatchRangeHaveOneSizeOfIt) {
+  const ProgramDescription d = batched();
+  EXPECT_TRUE(check_shapes(d, batch_shapes(d, 8)).ok());
+  EXPECT_FALSE(check_shapes(d, batch_shapes(d, 9)).ok());
+  EXPECT_FALSE(check_shapes(d, std::vector<Shape>{{5, 4}, {4, 2}, {3}}).ok());
+  EXPECT_TRUE(shapes_with_input(d, declared_shapes(d), 0, Shape{8, 4}));
+  EXPECT_FALSE(shapes_with_input(d, declared_shapes(d), 0, Shape{1, 4}));
+  EXPECT_TRUE(shapes_with_input(d, declared_shapes(d), 2, Shape{3}));
+}
+
+TEST(ShapeChoice, AnOutputHasTheBatchWhereItsNameSaysSo) {
+  ProgramDescription d = batched();
+  const std::vector<Shape> five = batch_shapes(d, 5);
+  EXPECT_EQ(with_batch(d, d.outputs[0].desc, five), (Shape{5, 4}));
+  EXPECT_EQ(with_batch(d, d.outputs[0].desc, declared_shapes(d)), (Shape{Shape::kOpen, 4}));
+  for (const char* other : {"m", "?", ""}) {
+    d.outputs[0].desc.dim_names[0] = other;
+    EXPECT_EQ(with_batch(d, d.outputs[0].desc, five), (Shape{Shape::kOpen, 4})) << other;
+  }
+}
+
 }  // namespace
 }  // namespace corelane::runtime

@@ -106,6 +106,7 @@ CompiledCopy::Figures CompiledCopy::figures() const {
     figures_.internal = graph.live_activations * settings_.streams;
     const std::size_t known = figures_.weights + figures_.internal;
     figures_.code = heap_growth_ > known ? heap_growth_ - known : 0;
+    figures_.later = known > heap_growth_ ? known - heap_growth_ : 0;
   });
   return figures_;
 }

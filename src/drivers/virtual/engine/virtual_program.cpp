@@ -304,14 +304,17 @@ Status VirtualProgram::reserve(std::size_t width, std::size_t requests) {
 /// What is there by now: copies that are being made are counted when they are done.
 device::MemoryFigures VirtualProgram::memory() const {
   device::MemoryFigures figures;
-  figures.internal = run_bytes_;
+  std::size_t by_runs = run_bytes_;
   figures.weights = in_place_.share();
   for (const CopyPtr& copy : copies_.values()) {
     const CompiledCopy::Figures own = copy->figures();
     figures.weights += own.weights;
     figures.internal += own.internal;
     figures.code += own.code;
+    // The first runs made what the copy's figures have computed already.
+    by_runs -= std::min(by_runs, own.later);
   }
+  figures.internal += by_runs;
   for (const auto& blob : blob_.values()) figures.weights += blob->heap_bytes;
   return figures;
 }

@@ -65,7 +65,7 @@ class VirtualProgram final : public device::LaneProgram,
   /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network.
   Status check_shapes(const std::vector<Shape>& shapes);
   bool profiled() const noexcept { return options_.profile_layers; }
-  /// A measured growth of the heap by the first run of a dynamic shape.
+  /// A measured growth of the heap by the first run of an open form with some shapes.
   void note_run_memory(std::size_t bytes) noexcept { run_bytes_ += bytes; }
 
  private:
