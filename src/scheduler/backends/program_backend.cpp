@@ -28,6 +28,19 @@ Tensors tensors_of(const Request& request) {
   return {};
 }
 
+/// With forms for the sizes of a batch where the program's dimension 0 is open, and nothing else.
+Result<Program> load_for_batches(const std::filesystem::path& model, const Config& config,
+                                 LoadOptions options) {
+  if (config.contains("max")) {
+    CORELANE_ASSIGN(const Range asked, min_max(config, kMostBatch));
+    options.batch_range = BatchRange{asked.min, asked.max};
+    auto program = Program::load(model, options);
+    if (program || program.error().code() != Code::kInvalidArgument) return program;
+    options.batch_range.reset();
+  }
+  return Program::load(model, options);
+}
+
 class ProgramBackend final : public Backend {
  public:
   explicit ProgramBackend(std::shared_ptr<Clock> clock) : clock_(std::move(clock)) {}
@@ -102,7 +115,7 @@ Status ProgramBackend::load(const Config& config, const SharedDict& shared) {
   CORELANE_ASSIGN(options.on, open_device(text("device"), *shared));
   CORELANE_ASSIGN(options.weight, real_number(config, "weight", 1, 1e-6, 1e6));
   if (config.contains("weight")) CORELANE_TRY(options.on->set_arbiter(device::fair_arbiter()));
-  CORELANE_ASSIGN(program_, Program::load(std::filesystem::path(model), options));
+  CORELANE_ASSIGN(program_, load_for_batches(model, config, std::move(options)));
   shared->emplace(name, program_);
   return {};
 }
@@ -114,6 +127,7 @@ Status ProgramBackend::read_range(const Config& config) {
     return error(Code::kUnsupportedModel,
                  "the program's first input has no dimension 0, which batches are made along");
   const std::int64_t rows = inputs_[0].shape[0];
+  const std::optional<BatchRange>& range = program_.description().batch_range;
   fixed_ = rows != Shape::kOpen;
   if (fixed_) {
     min_ = max_ = static_cast<std::uint32_t>(rows);
@@ -124,6 +138,14 @@ Status ProgramBackend::read_range(const Config& config) {
                    "the program was built for batches of {}, and the settings 'min' and 'max' say "
                    "otherwise; leave them out, or compile it with --batch-range",
                    rows);
+  } else if (range) {
+    min_ = config.contains("min") ? asked.min : range->low;
+    max_ = config.contains("max") ? asked.max : range->high;
+    if (min_ < range->low || max_ > range->high || min_ > max_)
+      return error(Code::kInvalidArgument,
+                   "the program serves batches of {} to {}, the settings 'min' and 'max' say {} to "
+                   "{}",
+                   range->low, range->high, min_, max_);
   } else {
     min_ = asked.min;
     max_ = config.contains("max") ? asked.max : asked.min;

@@ -10,8 +10,9 @@ namespace corelane::scheduler {
 /// "TensorrtTensor": a program on a device. Settings:
 ///   model     a program file or an ONNX file
 ///   device    text of the device; CORELANE_DEVICE, else "virtual:rk3588"
-///   min, max  sizes of a batch, of a program whose dimension 0 is open (1 and 1); one of a fixed
-///             dimension 0 takes that many
+///   min, max  sizes of a batch, within those that the program was compiled for (--batch-range),
+///             which are the default; of another program whose dimension 0 is open 1 and 1; one of
+///             a fixed dimension 0 takes that many
 ///   weight    its part of the device's time beside others; gives the device fair_arbiter()
 ///   priority  of its jobs in the device, -128 to 127; 0
 /// "data" is a Tensor, or a std::vector<Tensor> in the order of the program's inputs, of items rows

@@ -134,6 +134,31 @@ TEST(ProgramBackend, AnOpenProgramTakesBatchesOfTheRange) {
   EXPECT_EQ(pipeline->statistics().done, 303U) << "8, 8 and 3";
 }
 
+TEST(ProgramBackend, AProgramForARangeOfBatchesSaysItself) {
+  const Files files;
+  CompileOptions compile;
+  compile.import.batch_range = BatchRange{1, 6};
+  const std::string onnx = weighted(std::int64_t{1});
+  const Config config = {
+      {"backend", "TensorrtTensor"},
+      {"model", files.write("range.rknn", *compile_bytes(as_byte_span(onnx), compile))},
+      {"device", kDevice}};
+  const auto pipeline = Pipeline::create(config);
+  ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+  EXPECT_EQ(pipeline->topology().groups[0].range, (Range{1, 6}));
+  for (std::uint32_t count = 1; count <= 20; ++count) {
+    Dict request;
+    request[kData] = rows(count, 3);
+    ASSERT_TRUE(pipeline->run(request, {.items = count}).ok());
+    expect_answer(request, count, 3);
+  }
+  Config more = config;
+  more["max"] = "7";
+  EXPECT_EQ(Pipeline::create(more).error().code(), Code::kInvalidArgument);
+  more["max"] = "3";
+  EXPECT_EQ(Pipeline::create(more)->topology().range.max, 3U);
+}
+
 TEST(ProgramBackend, ARequestThatDoesNotFitFailsAlone) {
   const Files files;
   const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
