@@ -130,6 +130,9 @@ class CORELANE_API Pipeline {
   std::string prometheus_text() const;
   /// The last batches, oldest first: at most `records` of the settings.
   std::vector<BatchRecord> records() const;
+  /// The last batches in the format of chrome_trace() (corelane/runtime/trace.h): a track for each
+  /// of the first 64 instances.
+  std::string chrome_trace() const;
   /// Why a request ended when and how it did: kNotFound for one that left the records.
   Result<std::string> why(std::uint64_t id) const;
 

@@ -121,10 +121,17 @@ TEST_F(Settings, ShortListsRepeatTheirLastPart) {  // A3
 }
 
 TEST_F(Settings, ValuesOfNoCompositeAreDividedToo) {
-  const auto s = read({{"backend", "TensorrtTensor"}, {"device", "x&y"}});
+  const auto s = read({{"backend", "TensorrtTensor"}, {"model", "x&y"}});
   ASSERT_TRUE(s) << s.error().to_string();
   ASSERT_EQ(s->groups.size(), 2U);
-  EXPECT_EQ(s->groups[1].config.at("device"), "y");
+  EXPECT_EQ(s->groups[1].config.at("model"), "y");
+}
+
+TEST_F(Settings, TheTextOfADeviceIsNotDivided) {
+  const auto s = read({{"backend", "TensorrtTensor"}, {"device", "virtual:rk3588?name=a&depth=4"}});
+  ASSERT_TRUE(s) << s.error().to_string();
+  ASSERT_EQ(s->groups.size(), 1U);
+  EXPECT_EQ(s->groups[0].config.at("device"), "virtual:rk3588?name=a&depth=4");
 }
 
 TEST_F(Settings, OneGroupServesRequestsOfOneItem) {  // A3

@@ -42,6 +42,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   Statistics statistics() const;
   std::vector<BatchRecord> records() const;
   Result<std::string> why(std::uint64_t id) const;
+  std::string chrome_trace(std::string_view name) const;
   /// Whether the caller runs in forward() of a backend of this node.
   bool inside() const noexcept;
 

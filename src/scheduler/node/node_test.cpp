@@ -433,6 +433,9 @@ TEST(Node, WhySaysHowARequestCameBy) {
       std::string::npos)
       << text;
   EXPECT_EQ(bench.pipeline.why(4).error().code(), Code::kNotFound);
+  const std::string trace = bench.pipeline.chrome_trace();
+  EXPECT_NE(trace.find("Scripted 0/0"), std::string::npos) << trace;
+  EXPECT_NE(trace.find("2 items, idle"), std::string::npos) << trace;
   const std::vector<BatchRecord> records = bench.pipeline.records();
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[1].requests, (std::vector<std::uint64_t>{2, 3}));

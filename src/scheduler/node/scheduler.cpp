@@ -298,6 +298,11 @@ std::vector<BatchRecord> Pipeline::records() const {
                                                     : node_->core->records();
 }
 
+std::string Pipeline::chrome_trace() const {
+  return node_ == nullptr || node_->core == nullptr ? std::string()
+                                                    : node_->core->chrome_trace(node_->name);
+}
+
 Result<std::string> Pipeline::why(std::uint64_t id) const {
   if (node_ == nullptr || node_->core == nullptr) return only_baseline("why()");
   return node_->core->why(id);

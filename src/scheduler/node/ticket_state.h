@@ -45,4 +45,12 @@ struct TicketState final : Waiting {
 
 using TicketPtr = std::shared_ptr<TicketState>;
 
+/// All that wait in the table of a node are tickets.
+inline TicketPtr own(const WaitingPtr& request) {
+  return std::static_pointer_cast<TicketState>(request);
+}
+
+/// For messages.
+inline double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
 }  // namespace corelane::scheduler

@@ -1,0 +1,131 @@
+// What users ask of a node beside requests: to cancel, drain, end and change.
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/node/node_core.h"
+#include "scheduler/node/split_request.h"
+
+namespace corelane::scheduler {
+
+bool NodeCore::cancel(const TicketPtr& ticket) {
+  if (ticket->whole != nullptr && ticket->whole->whole() == ticket) {
+    bool all = true;
+    for (const TicketPtr& part : ticket->whole->tickets) all = cancel(part) && all;
+    return all;
+  }
+  Aftermath after;
+  {
+    const MutexLock lock(mutex_);
+    if (ticket->state() == RequestState::kRunning) ticket->request->cancel();
+    if (ticket->id == 0 || !table_.remove(ticket, RequestState::kCancelled)) return false;
+    end(ticket, RequestState::kCancelled,
+        error(Code::kCancelled, "request {} was cancelled", ticket->id), after);
+    decide(clock_->now(), after);
+    if (blocked_ != 0) changed_.notify_all();
+  }
+  settle(after);
+  return true;
+}
+
+RequestState NodeCore::state_of(const TicketState& ticket) const {
+  if (ticket.done()) return ticket.outcome();
+  const MutexLock lock(mutex_);
+  const RequestState state = ticket.state();
+  return state == RequestState::kRunning ? state : RequestState::kWaiting;
+}
+
+void NodeCore::cancel_waiting(Aftermath& after) {
+  for (const WaitingPtr& request : table_.line().all())
+    if (table_.remove(request, RequestState::kCancelled))
+      end(own(request), RequestState::kCancelled,
+          error(Code::kCancelled, "the pipeline was shut down before request {} ran", request->id),
+          after);
+}
+
+void NodeCore::abort_running(Aftermath& after) {
+  for (const WaitingPtr& request : table_.in_calls())
+    if (table_.answer_early(request, RequestState::kCancelled))
+      end(own(request), RequestState::kCancelled,
+          error(Code::kCancelled, "the pipeline was shut down while a backend ran request {}",
+                request->id),
+          after);
+}
+
+Status NodeCore::wait_idle(MutexLock& lock, TimePoint until) {
+  ++blocked_;
+  const auto ended = [&] { return table_.idle() && delivering_ == 0; };
+  while (!ended() && clock_->wait_until(lock.native(), changed_, until)) {
+  }
+  --blocked_;
+  if (ended()) return {};
+  return error(Code::kTimeout, "{} requests wait and {} run; they go on", table_.line().size(),
+               table_.running());
+}
+
+Status NodeCore::drain(TimePoint until) {
+  if (inside())
+    return error(Code::kWrongState,
+                 "waiting for the end of all calls in one of them would deadlock");
+  Aftermath after;
+  MutexLock lock(mutex_);
+  ++draining_;
+  table_.flush(true);
+  decide(clock_->now(), after);
+  lock.unlock();
+  settle(after);
+  lock.lock();
+  Status status = wait_idle(lock, until);
+  if (--draining_ == 0) table_.flush(closed_);
+  return status;
+}
+
+Status NodeCore::shutdown(Shutdown how, TimePoint until) {
+  Aftermath after;
+  MutexLock lock(mutex_);
+  closed_ = true;
+  table_.flush(true);
+  if (how != Shutdown::kDrain) cancel_waiting(after);
+  if (how == Shutdown::kAbort) abort_running(after);
+  decide(clock_->now(), after);
+  changed_.notify_all();
+  lock.unlock();
+  settle(after);
+  if (inside())
+    return error(Code::kWrongState,
+                 "waiting for the end of all calls in one of them would deadlock");
+  lock.lock();
+  return wait_idle(lock, until);
+}
+
+Status NodeCore::resize_group(std::uint32_t group, std::uint32_t instances) {
+  const std::uint32_t before = stage_->groups()[group].instances;
+  if (instances > before) CORELANE_TRY(stage_->resize(group, instances));
+  {
+    MutexLock lock(mutex_);
+    table_.resize(group, instances);
+    ++blocked_;
+    for (std::uint32_t i = instances; i < before; ++i)
+      while (!table_.retired(group, i)) changed_.wait(lock.native());
+    --blocked_;
+  }
+  return instances < before ? stage_->resize(group, instances) : Status();
+}
+
+Status NodeCore::reconfigure(NodeSettings settings) {
+  if (inside())
+    return error(Code::kWrongState,
+                 "a pipeline cannot be reconfigured in forward() of its backend");
+  for (std::uint32_t g = 0; g < settings.groups.size(); ++g)
+    CORELANE_TRY(resize_group(g, settings.groups[g].instance_num));
+  Aftermath after;
+  {
+    const MutexLock lock(mutex_);
+    table_.change(std::move(settings));
+    decide(clock_->now(), after);
+    changed_.notify_all();
+  }
+  settle(after);
+  return {};
+}
+
+}  // namespace corelane::scheduler
