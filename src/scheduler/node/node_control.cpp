@@ -53,11 +53,10 @@ void NodeCore::abort_running(Aftermath& after) {
 
 Status NodeCore::wait_idle(MutexLock& lock, TimePoint until) {
   ++blocked_;
-  const auto ended = [&] { return table_.idle() && delivering_ == 0; };
-  while (!ended() && clock_->wait_until(lock.native(), changed_, until)) {
+  while (!at_rest() && clock_->wait_until(lock.native(), changed_, until)) {
   }
   --blocked_;
-  if (ended()) return {};
+  if (at_rest()) return {};
   return error(Code::kTimeout, "{} requests wait and {} run; they go on", table_.line().size(),
                table_.running());
 }

@@ -101,6 +101,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   void note(const Answer& answer) CORELANE_REQUIRES(mutex_);
   void cancel_waiting(Aftermath& after) CORELANE_REQUIRES(mutex_);
   void abort_running(Aftermath& after) CORELANE_REQUIRES(mutex_);
+  bool at_rest() const CORELANE_REQUIRES(mutex_) { return table_.idle() && delivering_ == 0; }
   Status wait_idle(MutexLock& lock, TimePoint until) CORELANE_REQUIRES(mutex_);
   Status resize_group(std::uint32_t group, std::uint32_t instances);
 

@@ -20,7 +20,6 @@ void interleave(std::uint64_t seed) {
   bench.script->time = linear_time(a, b);
   bench.script->repeatable = below(2) == 0;
   const std::uint64_t bad = below(10), thrown = below(10);
-  std::atomic<bool> outside{false};
   bench.script->body = [&](std::span<const RequestPtr> batch) -> Status {
     for (const RequestPtr& request : batch) {
       const auto data = static_cast<std::uint64_t>(std::any_cast<int>(request->values.at(kData)));
