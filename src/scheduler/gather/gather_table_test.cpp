@@ -159,6 +159,12 @@ TEST(GatherTable, ACallMayBeFilledUpWhereTheGroupAllowsIt) {
   EXPECT_EQ(bench.started[0].group, 1U);
 }
 
+TEST(GatherTable, ThePartsOfALargeRequestAreAllOfItWhereTheRestIsPadded) {
+  const GatherTable table({{{4, 4}, 1, true}}, {});
+  EXPECT_EQ(table.parts_of(10), (std::vector<std::uint32_t>{4, 4, 2}));
+  EXPECT_EQ(table.parts_of(12), (std::vector<std::uint32_t>{4, 4, 4}));
+}
+
 TEST(GatherTable, PrioritiesAgeSoThatALowOneWaitsABoundedTimeLonger) {
   NodeSettings settings;
   settings.ageing = milliseconds(10);
