@@ -8,9 +8,13 @@
 namespace corelane::scheduler {
 
 bool NodeCore::cancel(const TicketPtr& ticket) {
-  if (ticket->whole != nullptr && ticket->whole->whole() == ticket) {
-    bool all = true;
-    for (const TicketPtr& part : ticket->whole->tickets) all = cancel(part) && all;
+  if (ticket->is_split) {
+    const auto split = ticket->split.lock();
+    bool all = split != nullptr;
+    for (std::size_t i = 0; split != nullptr && i < split->tickets.size(); ++i) {
+      const TicketPtr part = split->tickets[i].lock();
+      all = part != nullptr && cancel(part) && all;
+    }
     return all;
   }
   Aftermath after;

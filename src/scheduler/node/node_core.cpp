@@ -79,9 +79,12 @@ void NodeCore::enter_or_refuse(const TicketPtr& ticket) {
   {
     MutexLock lock(mutex_);
     ticket->id = ++last_id_;
-    ticket->submitted = clock_->now();
-    if (ticket->options.timeout > Duration{})
-      ticket->deadline = later(ticket->submitted, ticket->options.timeout);
+    // Those of a part are the whole request's, however long the parts before it waited for room.
+    if (ticket->whole == nullptr) {
+      ticket->submitted = clock_->now();
+      if (ticket->options.timeout > Duration{})
+        ticket->deadline = later(ticket->submitted, ticket->options.timeout);
+    }
     if (!wrong.ok()) {
       refuse(ticket, RequestState::kRejected, std::move(wrong), after);
     } else if (!table_.fits(ticket->items)) {
@@ -126,7 +129,9 @@ void NodeCore::enter_split(const TicketPtr& ticket) {
     return settle(after);
   }
   const auto whole = std::make_shared<SplitRequest>(ticket, sizes.size());
-  ticket->whole = whole;
+  ticket->is_split = true;
+  ticket->split = whole;
+  std::vector<TicketPtr> tickets;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     RequestOptions options = ticket->options;
     options.items = sizes[i];
@@ -134,9 +139,12 @@ void NodeCore::enter_split(const TicketPtr& ticket) {
     const TicketPtr part = new_ticket(std::move((*parts)[i]), options, nullptr);
     part->whole = whole;
     part->part = i;
+    part->submitted = ticket->submitted;
+    part->deadline = ticket->deadline;
     whole->tickets.push_back(part);
+    tickets.push_back(part);
   }
-  for (const TicketPtr& part : whole->tickets) enter_or_refuse(part);
+  for (const TicketPtr& part : tickets) enter_or_refuse(part);
 }
 
 dispatch::AdmissionView NodeCore::view_for(const TicketState& ticket) const {
@@ -340,7 +348,7 @@ void NodeCore::settle(Aftermath& after) {
 
 void NodeCore::deliver(Answer& answer) {
   TicketPtr ticket = answer.ticket;
-  if (ticket->whole != nullptr && ticket->whole->whole() != ticket) {
+  if (ticket->whole != nullptr) {
     auto whole = ticket->whole->ended(ticket->part, answer.how, std::move(answer.why),
                                       std::move(answer.values));
     if (!whole) return;

@@ -55,6 +55,55 @@ TEST(NodePromises, AnEventThatNobodyTakesFromIsFreed) {
 
 Tensor rows(std::uint32_t count) { return *Tensor::allocate("x", DType::kF32, Shape{count}); }
 
+TEST(NodePromises, ASplitRequestThatNobodyTakesFromIsFreed) {
+  VirtualBench bench;
+  ASSERT_TRUE(bench.open({{"max", "2"}}).ok());
+  std::weak_ptr<void> watch;
+  {
+    Tensor data = rows(5);
+    watch = data.data;
+    const Ticket ticket = bench.pipeline.submit({{kData, std::move(data)}}, {.items = 5});
+    ASSERT_TRUE(ticket.wait().ok());
+  }
+  ASSERT_TRUE(bench.pipeline.shutdown(Shutdown::kDrain).ok());
+  bench.pipeline = {};
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(NodePromises, TheTimeoutOfASplitRequestIsThatOfTheWhole) {
+  VirtualBench bench;
+  bench.script->time = linear_time(10, 0);
+  ASSERT_TRUE(bench.open({{"max", "2"}, {"queue_items", "2"}, {"deadlines", "expire"}}).ok());
+  Ticket ticket;
+  std::thread caller([&] {
+    RequestOptions with;
+    with.items = 8;
+    with.timeout = milliseconds(15);
+    ticket = bench.pipeline.submit({{kData, rows(8)}}, with);
+  });
+  // The first part runs, the second one waits, the third one has to wait for room until 10 ms, and
+  // the fourth one from then on.
+  while (bench.pipeline.statistics().submitted != 2) std::this_thread::yield();
+  bench.run_to(10);
+  while (bench.pipeline.statistics().submitted != 3) std::this_thread::yield();
+  bench.run_to(15);
+  caller.join();  // Would wait for ever if the fourth part had 15 ms of its own.
+  EXPECT_TRUE(ticket.done());
+  bench.run_all();
+  EXPECT_EQ(ticket.wait().code(), Code::kTimeout);
+  bench.adds_up();
+}
+
+TEST(NodePromises, AFailedSplitRequestGivesItsValuesBack) {
+  VirtualBench bench;
+  bench.script->body = [](std::span<const RequestPtr>) { return error(Code::kIo, "never"); };
+  ASSERT_TRUE(bench.open({{"max", "2"}}).ok());
+  Dict request{{kData, rows(5)}, {"mine", 7}};
+  EXPECT_EQ(bench.pipeline.run(request, {.items = 5}).code(), Code::kIo);
+  EXPECT_TRUE(request.contains("mine"));
+  EXPECT_EQ(std::any_cast<Tensor&>(request.at(kData)).shape, Shape{5});
+}
+
 /// A value that std::any takes, and that cannot be copied.
 struct Uncopyable {
   Uncopyable() = default;

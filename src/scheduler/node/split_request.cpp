@@ -102,7 +102,7 @@ Result<std::vector<Dict>> split_values(const Dict& values,
   return parts;
 }
 
-Result<std::any> join_results(std::vector<Dict> parts) {
+Result<std::any> join_results(const std::vector<Dict>& parts) {
   std::vector<Tensors> results;
   for (const Dict& part : parts) {
     std::optional<Tensors> some = tensors_of(part.at(kResult));
@@ -131,17 +131,18 @@ std::optional<SplitRequest::Answer> SplitRequest::ended(std::size_t part, Reques
     if (++done_ != parts_.size()) return std::nullopt;
     all = std::move(parts_);
   }
+  Dict given = std::move(whole_->values);
   for (Answer& each : all)
     if (each.how != RequestState::kDone)
-      return Answer{each.how, each.why.wrap("a part of a split request"), {}};
-  std::vector<Dict> results;
-  for (Answer& each : all) results.push_back(std::move(each.values));
-  Dict values_of_whole = results.front();
-  values_of_whole[kData] = whole_->values[kData];
-  auto joined = no_throw("joining results", [&] { return join_results(std::move(results)); });
-  if (!joined) return Answer{RequestState::kFailed, joined.error(), {}};
-  values_of_whole[kResult] = std::move(*joined);
-  return Answer{RequestState::kDone, {}, std::move(values_of_whole)};
+      return Answer{each.how, each.why.wrap("a part of a split request"), std::move(given)};
+  std::vector<Dict> parts;
+  for (Answer& each : all) parts.push_back(std::move(each.values));
+  auto joined = no_throw("joining results", [&] { return join_results(parts); });
+  if (!joined) return Answer{RequestState::kFailed, joined.error(), std::move(given)};
+  Answer whole{RequestState::kDone, {}, std::move(parts.front())};
+  whole.values[kData] = std::move(given[kData]);
+  whole.values[kResult] = std::move(*joined);
+  return whole;
 }
 
 }  // namespace corelane::scheduler

@@ -22,7 +22,7 @@ Result<std::vector<Dict>> split_values(const Dict& values, const std::vector<std
 
 /// Puts "result" of the parts, in their order, together along dimension 0. kBadResult where they do
 /// not fit each other.
-Result<std::any> join_results(std::vector<Dict> parts);
+Result<std::any> join_results(const std::vector<Dict>& parts);
 
 /// Collects the answers of the parts. Any thread.
 class SplitRequest {
@@ -40,7 +40,8 @@ class SplitRequest {
   /// their order, that has no result.
   std::optional<Answer> ended(std::size_t part, RequestState how, Status why, Dict values);
 
-  std::vector<TicketPtr> tickets;  ///< Of the parts; fixed once they have entered.
+  /// Of the parts, which hold this object until they have ended; fixed before they enter.
+  std::vector<std::weak_ptr<TicketState>> tickets;
 
  private:
   const TicketPtr whole_;

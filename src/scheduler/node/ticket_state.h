@@ -24,6 +24,8 @@ struct TicketState final : Waiting {
   std::function<void(const Ticket&)> on_done;
   std::shared_ptr<SplitRequest> whole;  ///< Of which it is a part; null: it is whole.
   std::size_t part = 0;
+  bool is_split = false;              ///< It has parts, and is not in the line itself.
+  std::weak_ptr<SplitRequest> split;  ///< Its parts, until they have ended.
   std::weak_ptr<NodeCore> node;
   std::shared_ptr<Clock> clock;
 
