@@ -393,9 +393,13 @@ void NodeCore::call_ended(const Aftermath::Call& call, Status status) {
     const TimePoint now = clock_->now();
     for (const WaitingPtr& request : table_.ended(call.batch, !status.ok(), again, now)) {
       const TicketPtr ticket = own(request);
+      const bool unwanted = ticket->request->cancelled();
       ticket->values = std::move(ticket->request->values);
       ticket->values.erase(kResult);
       ticket->request = nullptr;
+      if (unwanted && table_.remove(ticket, RequestState::kCancelled))
+        end(ticket, RequestState::kCancelled,
+            error(Code::kCancelled, "request {} was cancelled", ticket->id), after);
     }
     for (const TicketPtr& ticket : call.tickets) {
       if (ticket->state() != RequestState::kRunning) continue;

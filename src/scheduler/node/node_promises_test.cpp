@@ -104,6 +104,26 @@ TEST(NodePromises, AFailedSplitRequestGivesItsValuesBack) {
   EXPECT_EQ(std::any_cast<Tensor&>(request.at(kData)).shape, Shape{5});
 }
 
+TEST(NodePromises, ACancelledRequestOfAFailedBatchDoesNotRunAgain) {
+  VirtualBench bench;
+  bench.script->repeatable = true;
+  bench.script->time = linear_time(4, 0);
+  bench.script->body = [](std::span<const RequestPtr> batch) -> Status {
+    if (batch.size() > 1) return error(Code::kEngineFailed, "too many");
+    batch[0]->values[kResult] = 1;
+    return {};
+  };
+  ASSERT_TRUE(bench.open({{"max", "2"}}).ok());
+  for (int i = 0; i < 3; ++i) bench.submit_at(i, i);  // 0, then 1 and 2.
+  bench.run_to(5);
+  EXPECT_FALSE(bench.tickets[1].cancel()) << "it runs";
+  bench.run_all();
+  EXPECT_EQ(bench.sizes(), "1 2 1");
+  EXPECT_EQ(bench.tickets[1].state(), RequestState::kCancelled);
+  EXPECT_TRUE(bench.tickets[2].wait().ok());
+  bench.adds_up();
+}
+
 /// A value that std::any takes, and that cannot be copied.
 struct Uncopyable {
   Uncopyable() = default;
