@@ -10,12 +10,30 @@ BaselineSchedule::~BaselineSchedule() {
   if (core_ != nullptr) (void)core_->shutdown(Shutdown::kCancel, kNever);
 }
 
+namespace {
+
+/// What a stage of a program's own may get wrong: a node of it would wait without end.
+Status check_groups(const std::vector<Topology::Group>& groups) {
+  if (groups.empty()) return error(Code::kInvalidArgument, "the stage below has no groups");
+  for (const Topology::Group& group : groups)
+    if (group.range.min == 0 || group.range.max < group.range.min || group.instances == 0)
+      return error(Code::kInvalidArgument,
+                   "a group of backend '{}' has {} instances for {} to {} items a call; allowed is "
+                   "1 instance or more, and 1 <= min <= max",
+                   group.backend, group.instances, group.range.min, group.range.max);
+  return {};
+}
+
+}  // namespace
+
 Status BaselineSchedule::init(const Config& config, const SharedDict& shared) {
+  if (core_ != nullptr) return initialised_before("BaselineSchedule");
   CORELANE_ASSIGN(NodeSettings settings, read_settings(config, *surroundings_.names));
   CORELANE_ASSIGN(std::unique_ptr<Stage> stage,
                   make_stage(config, "BaselineSchedule::backend", "Fusion", surroundings_));
   CORELANE_TRY(stage->init(config, shared));
   const std::vector<Topology::Group> groups = stage->groups();
+  CORELANE_TRY(check_groups(groups));
   const auto takes_one = [&](const Topology::Group& group) {
     const auto g = static_cast<std::size_t>(&group - groups.data());
     return group.range.min == 1 || (g < settings.groups.size() && settings.groups[g].padding);
@@ -35,6 +53,8 @@ Status BaselineSchedule::init(const Config& config, const SharedDict& shared) {
 
 /// The values go into the line and come back with the answer.
 Status BaselineSchedule::forward(std::span<const RequestPtr> batch) {
+  if (core_ == nullptr)
+    return error(Code::kWrongState, "'BaselineSchedule' was called before init()");
   if (core_->inside())
     return error(Code::kWrongState, "a backend that calls its own scheduler would deadlock");
   std::vector<TicketPtr> tickets;

@@ -298,11 +298,7 @@ void NodeCore::prepare(Start& start, Aftermath& after) {
     next.call.batch.push_back(ticket->request);
     next.tickets.push_back(ticket);
   }
-  // What fills a call up to the group's min are copies of its last request.
-  for (std::uint32_t i = 0; i < start.padding; ++i) {
-    RequestOptions one;
-    next.call.batch.push_back(std::make_shared<Request>(next.tickets.back()->request->values, one));
-  }
+  next.padding = start.padding;
   after.calls.push_back(std::move(next));
 }
 
@@ -326,6 +322,19 @@ void NodeCore::on_timer() {
   settle(after);
 }
 
+/// What fills a call up to the group's min are copies of its last request.
+Status NodeCore::begin(StageCall& call, std::uint32_t padding) {
+  return no_throw(
+      "the start of a call",
+      [&] {
+        const RequestPtr last = call.batch.back();
+        for (std::uint32_t i = 0; i < padding; ++i)
+          call.batch.push_back(std::make_shared<Request>(last->values, RequestOptions()));
+        return stage_->start(std::move(call));
+      },
+      Code::kEngineFailed);
+}
+
 void NodeCore::settle(Aftermath& after) {
   for (Aftermath::Call& next : after.calls) {
     StageCall call = std::move(next.call);
@@ -333,7 +342,7 @@ void NodeCore::settle(Aftermath& after) {
     next.call.group = group;
     const auto shared = std::make_shared<Aftermath::Call>(std::move(next));
     call.done = [this, shared](Status status) { call_ended(*shared, std::move(status)); };
-    Status started = stage_->start(std::move(call));
+    Status started = begin(call, shared->padding);
     if (!started.ok())
       call_ended(*shared, started.wrap(fmt::format("group {}, instance {} did not start a call",
                                                    group, instance)));
@@ -387,9 +396,9 @@ NodeCore::Answer NodeCore::outcome(const TicketPtr& ticket, const Status& status
 /// In the instance's thread: what it starts on the same instance runs without a hand-over.
 void NodeCore::call_ended(const Aftermath::Call& call, Status status) {
   Aftermath after;
+  const bool again = !status.ok() && stage_->repeatable_group(call.call.group);
   {
     const MutexLock lock(mutex_);
-    const bool again = !status.ok() && stage_->repeatable_group(call.call.group);
     const TimePoint now = clock_->now();
     for (const WaitingPtr& request : table_.ended(call.batch, !status.ok(), again, now)) {
       const TicketPtr ticket = own(request);

@@ -57,6 +57,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   struct Aftermath {
     struct Call {
       std::uint64_t batch = 0;
+      std::uint32_t padding = 0;
       StageCall call;
       std::vector<TicketPtr> tickets;
     };
@@ -93,6 +94,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   void set_timer(TimePoint wake) CORELANE_REQUIRES(mutex_);
   void on_timer();
   void settle(Aftermath& after);
+  Status begin(StageCall& call, std::uint32_t padding);
   void deliver(Answer& answer);
   void call_ended(const Aftermath::Call& call, Status status);
   /// How one request of a call ended.

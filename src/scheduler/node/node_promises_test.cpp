@@ -130,5 +130,75 @@ struct Uncopyable {
   Uncopyable(const Uncopyable&) { throw std::runtime_error("no copy"); }
 };
 
+TEST(NodePromises, AValueThatCannotBeCopiedFailsThePaddedCall) {
+  VirtualBench bench;
+  ASSERT_TRUE(bench.open({{"min", "4"}, {"max", "4"}, {"padding", "true"}}).ok());
+  Dict request = VirtualBench::request(1);
+  request.emplace("mine", std::any(std::in_place_type<Uncopyable>));
+  const Status status = bench.pipeline.run(request);
+  EXPECT_NE(status.to_string().find("no copy"), std::string::npos) << status.to_string();
+  EXPECT_TRUE(request.contains("mine"));
+  Dict other = VirtualBench::request(2);
+  EXPECT_TRUE(bench.pipeline.run(other).ok()) << "the instance goes on";
+  bench.adds_up();
+}
+
+TEST(NodePromises, AStageThatThrowsInStartFailsItsCall) {
+  StageBench bench;
+  const auto throws = [](StageCall) -> Status { throw std::runtime_error("thrown"); };
+  ASSERT_TRUE(bench.open_with([&](OwnStage& stage) { stage.on_start = throws; }).ok());
+  Dict request = VirtualBench::request(1);
+  const Status status = bench.pipeline.run(request);
+  EXPECT_EQ(status.code(), Code::kEngineFailed);
+  EXPECT_NE(status.to_string().find("thrown"), std::string::npos) << status.to_string();
+  bench.adds_up();
+}
+
+TEST(NodePromises, AStageMayAskThePipelineWhetherItsGroupRepeats) {
+  StageBench bench;
+  const auto fails = [](StageCall call) -> Status {
+    call.done(error(Code::kIo, "failed"));
+    return {};
+  };
+  ASSERT_TRUE(bench
+                  .open_with([&](OwnStage& stage) {
+                    stage.on_start = fails;
+                    stage.on_repeatable = [&] {
+                      return bench.pipeline.statistics().submitted != 0;
+                    };
+                  })
+                  .ok());
+  Dict request = VirtualBench::request(1);
+  EXPECT_EQ(bench.pipeline.run(request).code(), Code::kIo);
+}
+
+TEST(NodePromises, AStageWithoutInstancesOrWithARangeOfNothingIsRefused) {
+  const std::vector<std::vector<Topology::Group>> wrong{
+      {}, {{"Own", {1, 0}, 1}}, {{"Own", {0, 4}, 1}}, {{"Own", {1, 4}, 0}}};
+  for (const auto& groups : wrong) {
+    StageBench bench;
+    const Status status = bench.open_with([&](OwnStage& stage) { stage.group = groups; });
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.to_string();
+  }
+}
+
+TEST(NodePromises, AStageOfTheChainThatWasNotInitialisedRefuses) {
+  VirtualBench bench;
+  BackendSurroundings surroundings;
+  surroundings.clock = bench.script->clock;
+  surroundings.names = &bench.registry;
+  const RequestPtr request = std::make_shared<Request>(VirtualBench::request(1), RequestOptions());
+  for (const char* name : {"BaselineSchedule", "Fusion", "ContrastInstances", "InstanceThread"}) {
+    auto made = bench.registry.make(name, surroundings);
+    ASSERT_TRUE(made) << name;
+    EXPECT_FALSE((*made)->forward(std::span(&request, 1)).ok()) << name;
+    const Config config{{"backend", "Scripted"}};
+    ASSERT_TRUE((*made)->init(config, std::make_shared<Dict>()).ok()) << name;
+    EXPECT_TRUE((*made)->forward(std::span(&request, 1)).ok()) << name;
+    EXPECT_EQ((*made)->init(config, std::make_shared<Dict>()).code(), Code::kWrongState) << name;
+    EXPECT_TRUE((*made)->forward(std::span(&request, 1)).ok()) << name;
+  }
+}
+
 }  // namespace
 }  // namespace corelane::scheduler

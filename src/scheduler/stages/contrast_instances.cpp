@@ -16,6 +16,7 @@ Result<std::shared_ptr<Stage>> ContrastInstances::make(std::uint32_t index) cons
 }
 
 Status ContrastInstances::init(const Config& config, const SharedDict& shared) {
+  if (instance(0) != nullptr) return initialised_before("ContrastInstances");
   config_ = config;
   shared_ = shared;
   std::uint32_t count = 1;
@@ -51,6 +52,7 @@ Status ContrastInstances::init(const Config& config, const SharedDict& shared) {
 std::vector<Topology::Group> ContrastInstances::groups() const {
   Topology::Group group = facts_;
   const MutexLock lock(mutex_);
+  if (instances_.empty()) return {};
   group.instances = static_cast<std::uint32_t>(instances_.size());
   return {group};
 }

@@ -6,6 +6,7 @@
 namespace corelane::scheduler {
 
 Status Fusion::init(const Config& config, const SharedDict& shared) {
+  if (!groups_.empty()) return initialised_before("Fusion");
   CORELANE_ASSIGN(const NodeSettings settings, read_settings(config, *surroundings_.names));
   std::vector<std::unique_ptr<Stage>> made;
   for (const GroupSettings& group : settings.groups) {

@@ -5,6 +5,7 @@
 
 #include "base/guard.h"
 #include "base/thread.h"
+#include "scheduler/stages/stage_maker.h"
 
 namespace corelane::scheduler {
 namespace {
@@ -36,6 +37,7 @@ Result<InnerBackend> InstanceThread::make_inner(const Config& config) {
 }
 
 Status InstanceThread::init(const Config& config, const SharedDict& shared) {
+  if (inner_) return initialised_before("InstanceThread");
   CORELANE_ASSIGN(InnerBackend made, make_inner(config));
   inner_.emplace(std::move(made));
   CORELANE_ASSIGN(thread_, start_thread("corelane-batch", [this] { work(); }));
@@ -53,6 +55,7 @@ Status InstanceThread::init(const Config& config, const SharedDict& shared) {
 }
 
 Status InstanceThread::start(StageCall call) {
+  if (!inner_) return error(Code::kWrongState, "'InstanceThread' was called before init()");
   const MutexLock lock(mutex_);
   if (busy_ || stop_)
     return error(Code::kBusy, "the instance of backend '{}' has a call", inner_->name());

@@ -25,9 +25,12 @@ class InstanceThread final : public Stage {
 
   Status init(const Config& config, const SharedDict& shared) override;
   std::vector<Topology::Group> groups() const override {
+    if (!inner_) return {};
     return {{inner_->name(), inner_->range(), 1}};
   }
-  bool repeatable_group(std::uint32_t /*group*/) const override { return inner_->repeatable(); }
+  bool repeatable_group(std::uint32_t /*group*/) const override {
+    return inner_ && inner_->repeatable();
+  }
   Status start(StageCall call) override;
   /// StageCall::owner where the caller runs in forward(); else null.
   static const void* current_owner() noexcept;

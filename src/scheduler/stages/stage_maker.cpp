@@ -18,4 +18,8 @@ Result<std::unique_ptr<Stage>> make_stage(const Config& config, std::string_view
   return std::make_unique<InstanceThread>(surroundings, std::move(*made), name);
 }
 
+Failure initialised_before(std::string_view name) {
+  return error(Code::kWrongState, "'{}' was initialised before; make another one", name);
+}
+
 }  // namespace corelane::scheduler

@@ -14,4 +14,7 @@ Result<std::unique_ptr<Stage>> make_stage(const Config& config, std::string_view
                                           std::string_view otherwise,
                                           const BackendSurroundings& surroundings);
 
+/// kWrongState: a second init() of the stage `name`.
+Failure initialised_before(std::string_view name);
+
 }  // namespace corelane::scheduler
