@@ -31,7 +31,11 @@ NodeCore::NodeCore(NodeSettings settings, std::unique_ptr<Stage> stage,
           std::make_shared<dispatch::CallbackThread>(clock_, "corelane-answer", "scheduler")),
       table_(groups_of(*stage_, settings), settings) {}
 
-NodeCore::~NodeCore() { callbacks_->stop_and_join(); }
+/// The instances first: their threads may still be at the end of a last call, in this object.
+NodeCore::~NodeCore() {
+  stage_.reset();
+  callbacks_->stop_and_join();
+}
 
 bool NodeCore::inside() const noexcept { return InstanceThread::current_owner() == this; }
 

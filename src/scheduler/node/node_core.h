@@ -108,7 +108,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   Status resize_group(std::uint32_t group, std::uint32_t instances);
 
   const std::shared_ptr<Clock> clock_;
-  const std::unique_ptr<Stage> stage_;
+  std::unique_ptr<Stage> stage_;  ///< Fixed until the destructor.
   const std::shared_ptr<dispatch::CallbackThread> callbacks_;
   mutable Mutex mutex_{LockRank::kNode};
   std::condition_variable changed_;  ///< Room in the line, a call that ended.
