@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/guard.h"
 #include "scheduler/node/node_core.h"
 #include "scheduler/node/split_request.h"
 
@@ -114,21 +115,51 @@ Status NodeCore::resize_group(std::uint32_t group, std::uint32_t instances) {
   return instances < before ? stage_->resize(group, instances) : Status();
 }
 
-Status NodeCore::reconfigure(NodeSettings settings) {
+/// New instances of all groups first: what fails until then is taken back.
+Status NodeCore::resize_groups(const NodeSettings& settings) {
+  const std::vector<Topology::Group> before = stage_->groups();
+  const auto wanted = [&](std::uint32_t g) { return settings.groups[g].instance_num; };
+  for (std::uint32_t g = 0; g < settings.groups.size(); ++g) {
+    if (wanted(g) <= before[g].instances) continue;
+    Status grown = resize_group(g, wanted(g));
+    if (grown.ok()) continue;
+    for (std::uint32_t taken = 0; taken < g; ++taken)
+      if (wanted(taken) > before[taken].instances)
+        (void)resize_group(taken, before[taken].instances);
+    return grown;
+  }
+  for (std::uint32_t g = 0; g < settings.groups.size(); ++g)
+    if (wanted(g) < before[g].instances) CORELANE_TRY(resize_group(g, wanted(g)));
+  return {};
+}
+
+/// One change at a time: `change` makes the new settings of those that hold now.
+Status NodeCore::reconfigure(const Change& change) {
   if (inside())
     return error(Code::kWrongState,
                  "a pipeline cannot be reconfigured in forward() of its backend");
-  for (std::uint32_t g = 0; g < settings.groups.size(); ++g)
-    CORELANE_TRY(resize_group(g, settings.groups[g].instance_num));
+  NodeSettings settings;
+  {
+    MutexLock lock(mutex_);
+    ++blocked_;
+    while (changing_) changed_.wait(lock.native());
+    --blocked_;
+    changing_ = true;
+    settings = table_.settings();
+  }
+  Result<NodeSettings> changed =
+      no_throw("the change of settings", [&] { return change(settings); });
+  Status status = changed ? resize_groups(*changed) : changed.error();
   Aftermath after;
   {
     const MutexLock lock(mutex_);
-    table_.change(std::move(settings));
+    changing_ = false;
+    if (status.ok()) table_.change(*std::move(changed));
     decide(clock_->now(), after);
     changed_.notify_all();
   }
   settle(after);
-  return {};
+  return status;
 }
 
 }  // namespace corelane::scheduler

@@ -34,8 +34,9 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
 
   Status drain(TimePoint until);
   Status shutdown(Shutdown how, TimePoint until);
-  /// The new settings were checked against the old ones.
-  Status reconfigure(NodeSettings settings);
+  /// New settings of those that hold, checked; without the lock.
+  using Change = std::function<Result<NodeSettings>(const NodeSettings&)>;
+  Status reconfigure(const Change& change);
 
   NodeSettings settings() const;
   Topology topology() const;
@@ -106,6 +107,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   bool at_rest() const CORELANE_REQUIRES(mutex_) { return table_.idle() && delivering_ == 0; }
   Status wait_idle(MutexLock& lock, TimePoint until) CORELANE_REQUIRES(mutex_);
   Status resize_group(std::uint32_t group, std::uint32_t instances);
+  Status resize_groups(const NodeSettings& settings);
 
   const std::shared_ptr<Clock> clock_;
   std::unique_ptr<Stage> stage_;  ///< Fixed until the destructor.
@@ -121,6 +123,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   std::atomic<int> delivering_{0};  ///< Decisions whose answers are being delivered.
   int draining_ CORELANE_GUARDED_BY(mutex_) = 0;
   bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
+  bool changing_ CORELANE_GUARDED_BY(mutex_) = false;  ///< In reconfigure().
 };
 
 }  // namespace corelane::scheduler

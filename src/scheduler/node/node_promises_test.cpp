@@ -182,6 +182,42 @@ TEST(NodePromises, AStageWithoutInstancesOrWithARangeOfNothingIsRefused) {
   }
 }
 
+TEST(NodePromises, AChangeThatFailsChangesNothing) {
+  VirtualBench bench;
+  ASSERT_TRUE(bench.open({{"model", "a&b"}, {"min", "1&4"}, {"max", "1&4"}}).ok());
+  bench.script->on_init = [](const Config& config) -> Status {
+    if (config.at("model") == "b") return error(Code::kNotFound, "no such file");
+    return {};
+  };
+  EXPECT_EQ(bench.pipeline.reconfigure({{"instance_num", "3"}}).code(), Code::kNotFound);
+  const Topology topology = bench.pipeline.topology();
+  EXPECT_EQ(topology.groups[0].instances, 1U);
+  EXPECT_EQ(topology.groups[1].instances, 1U);
+  for (int i = 0; i < 5; ++i) bench.submit_at(i, i);
+  bench.run_all();
+  for (const Ticket& ticket : bench.tickets) EXPECT_TRUE(ticket.wait().ok());
+}
+
+TEST(NodePromises, ChangesFromSeveralThreadsFollowEachOther) {
+  VirtualBench bench;
+  ASSERT_TRUE(bench.open({}).ok());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i)
+        EXPECT_TRUE(
+            bench.pipeline.reconfigure({{"instance_num", std::to_string(1 + (t + i) % 4)}}).ok());
+    });
+  for (int i = 0; i < 500; ++i) {
+    Dict request = VirtualBench::request(i);
+    const Status status = bench.pipeline.run(request);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(bench.pipeline.reconfigure({{"instance_num", "2"}}).ok());
+  EXPECT_EQ(bench.pipeline.topology().groups[0].instances, 2U);
+}
+
 TEST(NodePromises, AStageOfTheChainThatWasNotInitialisedRefuses) {
   VirtualBench bench;
   BackendSurroundings surroundings;

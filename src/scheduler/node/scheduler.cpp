@@ -271,9 +271,9 @@ Topology Pipeline::topology() const {
 
 Status Pipeline::reconfigure(const Config& changes) const {
   if (node_ == nullptr || node_->core == nullptr) return only_baseline("reconfigure()");
-  CORELANE_ASSIGN(NodeSettings settings,
-                  change_settings(node_->core->settings(), changes, node_->registry));
-  return node_->core->reconfigure(std::move(settings));
+  return node_->core->reconfigure([&](const NodeSettings& settings) {
+    return change_settings(settings, changes, node_->registry);
+  });
 }
 
 Status Pipeline::drain(TimePoint until) const {
