@@ -95,6 +95,12 @@ std::optional<PlannedCall> GatherTable::call_for(const Waiting& request) const {
   return found;
 }
 
+std::uint32_t GatherTable::largest_call() const noexcept {
+  std::uint32_t largest = 1;
+  for (const Instances& group : groups_) largest = std::max(largest, group.facts.range.max);
+  return largest;
+}
+
 bool GatherTable::fits(std::uint32_t items) const noexcept {
   return std::ranges::any_of(
       groups_, [&](const Instances& group) { return takes_alone(group.facts, items); });

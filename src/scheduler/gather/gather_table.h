@@ -57,6 +57,8 @@ class GatherTable {
   bool hopeless(const Waiting& request, TimePoint now) const;
   /// Whether some call can take it whole.
   bool fits(std::uint32_t items) const noexcept;
+  /// The most items that some call can take.
+  std::uint32_t largest_call() const noexcept;
   /// The items of the calls that `items` would need, for a request that is split.
   std::vector<std::uint32_t> parts_of(std::uint32_t items) const;
 

@@ -38,8 +38,9 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   using Change = std::function<Result<NodeSettings>(const NodeSettings&)>;
   Status reconfigure(const Change& change);
 
-  NodeSettings settings() const;
   Topology topology() const;
+  /// Items: no limit where requests are split, else those of the largest call.
+  std::uint32_t largest_request() const noexcept;
   Statistics statistics() const;
   std::vector<BatchRecord> records() const;
   Result<std::string> why(std::uint64_t id) const;

@@ -218,6 +218,24 @@ TEST(NodePromises, ChangesFromSeveralThreadsFollowEachOther) {
   EXPECT_EQ(bench.pipeline.topology().groups[0].instances, 2U);
 }
 
+TEST(NodePromises, ASchedulerOfTheUsersGetsADictionaryToShare) {
+  class Shares final : public Backend {
+   public:
+    Status init(const Config&, const SharedDict& shared) override {
+      return shared != nullptr ? Status() : error(Code::kInternal, "nothing to share");
+    }
+    Status forward(std::span<const RequestPtr>) override { return {}; }
+  };
+  VirtualBench bench;
+  ASSERT_TRUE(
+      bench.registry
+          .add("Shares", [](const BackendSurroundings&) { return std::make_unique<Shares>(); })
+          .ok());
+  EXPECT_TRUE(bench.open({{"backend", "Shares"}, {"Interpreter::backend", "Shares"}}).ok());
+  EXPECT_TRUE(bench.open({{"backend", "Shares"}, {"Interpreter::backend", "InstanceThread"}}).ok());
+  EXPECT_TRUE(bench.open({{"backend", "Shares"}}).ok());
+}
+
 TEST(NodePromises, AStageOfTheChainThatWasNotInitialisedRefuses) {
   VirtualBench bench;
   BackendSurroundings surroundings;
@@ -234,6 +252,24 @@ TEST(NodePromises, AStageOfTheChainThatWasNotInitialisedRefuses) {
     EXPECT_EQ((*made)->init(config, std::make_shared<Dict>()).code(), Code::kWrongState) << name;
     EXPECT_TRUE((*made)->forward(std::span(&request, 1)).ok()) << name;
   }
+}
+
+TEST(NodePromises, ALowerMaxBatchLeavesSingleRequestsWhole) {
+  VirtualBench bench;
+  bench.script->time = linear_time(1, 0);
+  ASSERT_TRUE(bench.open({{"max", "8"}, {"max_batch", "2"}}).ok());
+  bench.submit_at(0, 0, {.items = 5});
+  for (int i = 1; i < 4; ++i) bench.submit_at(0.5, i);
+  bench.run_all();
+  EXPECT_EQ(bench.sizes(), "5 2 1");
+}
+
+TEST(NodePromises, TheLargestRequestIsThatOfACallWhereNothingIsSplit) {
+  VirtualBench bench;
+  ASSERT_TRUE(bench.open({{"max", "8"}}).ok());
+  EXPECT_EQ(bench.pipeline.max(), UINT32_MAX);
+  ASSERT_TRUE(bench.open({{"max", "8"}, {"oversize", "refuse"}}).ok());
+  EXPECT_EQ(bench.pipeline.max(), 8U);
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 
 namespace corelane::scheduler {
 
-NodeSettings NodeCore::settings() const {
+std::uint32_t NodeCore::largest_request() const noexcept {
   const MutexLock lock(mutex_);
-  return table_.settings();
+  return table_.settings().oversize == Oversize::kSplit ? UINT32_MAX : table_.largest_call();
 }
 
 Topology NodeCore::topology() const {

@@ -58,11 +58,15 @@ Result<std::shared_ptr<NodeHandle>> make_node(NodeSettings settings,
   BackendSurroundings surroundings;
   surroundings.clock = options.clock != nullptr ? options.clock : real_clock();
   surroundings.names = &registry;
+  // BaselineSchedule makes one for each group.
+  const bool own = settings.scheduler != "BaselineSchedule";
+  const SharedDict shared =
+      own && options.shared == nullptr ? std::make_shared<Dict>() : options.shared;
   CORELANE_ASSIGN(std::unique_ptr<Backend> scheduler,
                   registry.make(settings.scheduler, surroundings));
   Status ready = no_throw(
-      "init() of " + settings.scheduler,
-      [&] { return scheduler->init(settings.settings, options.shared); }, Code::kEngineFailed);
+      "init() of " + settings.scheduler, [&] { return scheduler->init(settings.settings, shared); },
+      Code::kEngineFailed);
   if (!ready.ok()) return error(ready.wrap(fmt::format("node '{}'", settings.name)));
   return std::make_shared<NodeHandle>(std::move(settings.name), std::move(scheduler), registry);
 }
@@ -262,7 +266,8 @@ std::uint32_t Pipeline::min() const noexcept {
 }
 
 std::uint32_t Pipeline::max() const noexcept {
-  return node_ == nullptr ? 0 : node_->scheduler->max();
+  if (node_ == nullptr) return 0;
+  return node_->core == nullptr ? node_->scheduler->max() : node_->core->largest_request();
 }
 
 Topology Pipeline::topology() const {
