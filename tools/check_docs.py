@@ -1,6 +1,6 @@
 """Checks that every relative link of the Markdown files leads to a file, and every #part to a heading;
 that docs/dependencies.md explains each package of requirements/; and that the unit tests which
-docs/compatibility.md calls proof are there.
+docs/compatibility.md and the scheduler's pages call proof are there.
 
 usage: check_docs.py [root]
 """
@@ -11,6 +11,7 @@ import unicodedata
 from pathlib import Path
 
 SKIPPED = re.compile(r"^(build|build-.*|out|\.git|\.venv|\.cache)$")
+PROVEN = ("compatibility.md", "apis/scheduler.md", "apis/scheduler-original.md")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 
 
@@ -63,16 +64,15 @@ def unexplained(root):
 
 
 def unproven(root):
-    page = root / "docs" / "compatibility.md"
-    if not page.exists():
-        return
     tests = set()
     for path in [*root.glob("src/**/*_test.cpp"), *root.glob("tests/**/*_test.cpp")]:
-        tests.update(re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", path.read_text(encoding="utf-8")))
+        tests.update(re.findall(r"\b(?:TEST(?:_F|_P)?|RC_GTEST_PROP)\(\s*(\w+),\s*(\w+)\s*[,)]",
+                                path.read_text(encoding="utf-8")))
     suites = {suite for suite, _ in tests}
-    for suite, name in re.findall(r"`([A-Z]\w*)\.([A-Z]\w*|\*)`", page.read_text(encoding="utf-8")):
-        if (suite, name) not in tests and not (name == "*" and suite in suites):
-            yield f"{page.relative_to(root)}: there is no test {suite}.{name}"
+    for page in filter(Path.exists, (root / "docs" / name for name in PROVEN)):
+        for suite, name in re.findall(r"`([A-Z]\w*)\.([A-Z]\w*|\*)`", page.read_text(encoding="utf-8")):
+            if (suite, name) not in tests and not (name == "*" and suite in suites):
+                yield f"{page.relative_to(root)}: there is no test {suite}.{name}"
 
 
 def main(root):

@@ -22,6 +22,10 @@ PIXELS = """std::vector<float> pixels(3 * 224 * 224, 0.5F);
                                   corelane::Shape{1, 3, 224, 224}, {}, {}};"""
 PROGRAMS = '#include "corelane/runtime/program.h"\nusing namespace corelane;\n'
 SETS = '#include "corelane/runtime/inference_set.h"\n' + PROGRAMS
+SCHEDULER = ('#include "corelane/scheduler/scheduler.h"\n#include "corelane/tensor/tensor.h"\n'
+             "using namespace corelane;\nusing namespace corelane::scheduler;\n")
+REQUESTS = ('  Tensor pixels = Tensor::allocate("x", DType::kF32, Shape{1, 3, 224, 224}).value();\n'
+            "  std::fill_n(static_cast<float*>(pixels.data.get()), 3 * 224 * 224, 0.5F);\n")
 ARRAYS = "import numpy as np\narray = frame = np.full((1, 3, 224, 224), 0.5, np.float32)\n"
 
 # What stands around each block: (before, after), or None for a whole program.
@@ -44,6 +48,17 @@ CONTEXT = {
          '  auto set = InferenceSet::create(Program::load("model.onnx").value(), {}).value();\n',
          "\n  if (!set.submit(set.acquire().value()).ok() || !set.release(set.collect().value()).ok()) return 1;\n"
          "  return observation->flush() && waits.size() == 1 ? 0 : 1;\n}\n"),
+    ],
+    ("docs/apis/scheduler.md", "cpp"): [
+        ("int main() {\n" + REQUESTS, "\n  return status.ok() && scores.shape == Shape{1, 1000} ? 0 : 1;\n}\n"),
+        ("#include <atomic>\n" + SCHEDULER + "int main() {\n" + REQUESTS
+         + '  auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"}, {"model", "model.onnx"}}).value();\n'
+         "  std::atomic<RequestState> last = RequestState::kWaiting;\n  Tensor scores;\n",
+         "\n  pipeline = {};\n  return status.ok() && last == RequestState::kDone && scores.size == 4000 ? 0 : 1;\n"
+         "}\n"),
+        (SCHEDULER + "int main() {\n",
+         "\n  Dict request{{kData, 21}};\n  return added.ok() && pipeline.run(request).ok() &&\n"
+         "                 std::any_cast<int>(request.at(kResult)) == 42 ? 0 : 1;\n}\n"),
     ],
     ("docs/apis/activations.md", "cpp"): [
         ('int main() {\n  corelane::LoadOptions on_16_cores;\n  on_16_cores.device = "virtual:generic:16";\n',
@@ -75,6 +90,7 @@ CONTEXT = {
 MODEL = {
     ("docs/apis/python.md", "python", 1): "scaled.onnx",
     ("docs/apis/session.md", "cpp", 0): "images.onnx",
+    ("docs/apis/scheduler.md", "cpp", 0): "open.onnx",
 }
 # Commands of the shell blocks that run here: those of the command line tool, on the same files.
 COMMAND = re.compile(r"^(?:CORELANE_\w+=\S+ )*corelane .*$", re.M)
@@ -123,7 +139,7 @@ def python_program(before, block, after):
 def cpp_program(before, block, after):
     heads = re.findall(r"^(?:#include|using namespace) .*$", block, re.M)
     rest = re.sub(r"^(?:#include|using namespace) .*\n", "", block, flags=re.M)
-    return "#include <vector>\n" + "\n".join(heads) + "\n" + before + rest + after
+    return "#include <algorithm>\n#include <vector>\n" + "\n".join(heads) + "\n" + before + rest + after
 
 
 class Snippets(unittest.TestCase):
