@@ -15,7 +15,8 @@ from ._native import Code
 class StatusError(RuntimeError):
     """A failure of the native library: its code, a message for people, and details for programs.
 
-    details: texts by key ("input", "output", "dimension", "given", "allowed", "limit", "node", "operator");
+    details: texts by key ("input", "output", "dimension", "given", "allowed", "limit", "node", "operator",
+        "retry_after");
     keys that do not apply are missing. causes: the codes of the failures behind it, the nearest first.
     Programs read these; only people read the message."""
 

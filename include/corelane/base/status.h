@@ -64,14 +64,15 @@ CORELANE_API std::string_view code_name(Code code) noexcept;
 
 /// The facts of a failure that code may act on. Programs read these; only people read the message.
 enum class Detail : std::uint8_t {
-  kInput,      ///< Name of the model input at fault.
-  kOutput,     ///< Name of the model output at fault.
-  kDimension,  ///< Index or name of the dimension at fault.
-  kGiven,      ///< What the caller gave.
-  kAllowed,    ///< What would have been accepted.
-  kLimit,      ///< The limit that was reached, a number with its unit.
-  kNode,       ///< Name of the node of the network.
-  kOperator,   ///< Operator type of that node, "domain.Type" or "Type".
+  kInput,       ///< Name of the model input at fault.
+  kOutput,      ///< Name of the model output at fault.
+  kDimension,   ///< Index or name of the dimension at fault.
+  kGiven,       ///< What the caller gave.
+  kAllowed,     ///< What would have been accepted.
+  kLimit,       ///< The limit that was reached, a number with its unit.
+  kNode,        ///< Name of the node of the network.
+  kOperator,    ///< Operator type of that node, "domain.Type" or "Type".
+  kRetryAfter,  ///< When another try may succeed, in milliseconds from now: "12.5".
 };
 
 /// The snake_case name of a detail ("input"), or "unknown". Any thread.
@@ -131,7 +132,6 @@ namespace detail {
 /// A format string together with the place of the call.
 template <class... Args>
 struct FormatAt {
-  /// Takes the format string, checked at compile time, and the place of the call.
   /// Takes the format string, checked at compile time, and the place of the call.
   template <class S>
   consteval FormatAt(const S& s,  // NOLINT(google-explicit-constructor)

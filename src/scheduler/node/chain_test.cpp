@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <algorithm>
 
+#include "corelane/scheduler/stage.h"
 #include "scheduler/testing/virtual_bench.h"
 
 namespace corelane::scheduler {
@@ -114,6 +115,41 @@ TEST(Chain, ABackendThatBreaksItsPromisesIsATypedError) {
       EXPECT_FALSE(request.contains(kResult));
     }
     EXPECT_TRUE(bench.pipeline.drain().ok());
+  }
+}
+
+/// A stage that ends each call before start() returns, twice, or refuses all of them.
+class AtOnce final : public Stage {
+ public:
+  explicit AtOnce(bool refuses) : refuses_(refuses) {}
+  std::vector<Topology::Group> groups() const override { return {{"AtOnce", {1, 1}, 1}}; }
+  bool repeatable_group(std::uint32_t) const override { throw 42; }
+  Status start(StageCall call) override {
+    if (refuses_) return error(Code::kIo, "no");
+    for (const RequestPtr& request : call.batch) request->values[kResult] = 1;
+    call.done(Status());
+    call.done(error(Code::kIo, "again"));
+    return {};
+  }
+
+ private:
+  const bool refuses_;
+};
+
+TEST(Chain, AStageThatEndsCallsInStartServesALongLine) {
+  for (const bool refuses : {false, true}) {
+    VirtualBench bench;
+    (void)bench.registry.add("AtOnce", [refuses](const BackendSurroundings&) {
+      return std::make_unique<AtOnce>(refuses);
+    });
+    ASSERT_TRUE(bench.open({{"BaselineSchedule::backend", "AtOnce"}, {"records", "10"}}).ok());
+    std::vector<Dict> requests(20'000);
+    for (Dict& request : requests) request = VirtualBench::request(1);
+    const std::vector<Status> answers = bench.pipeline.run(requests);
+    const auto ok = std::ranges::count_if(answers, [](const Status& s) { return s.ok(); });
+    EXPECT_EQ(ok, refuses ? 0 : 20'000);
+    EXPECT_EQ(bench.pipeline.statistics().failed, refuses ? 20'000U : 0U);
+    bench.adds_up();
   }
 }
 

@@ -1,4 +1,4 @@
-// What users ask of a node beside requests: to cancel, drain, end and change.
+/// What users ask of a node beside requests: to cancel, drain, end and change.
 #include <algorithm>
 #include <utility>
 
@@ -34,6 +34,14 @@ bool NodeCore::cancel(const TicketPtr& ticket) {
 
 RequestState NodeCore::state_of(const TicketState& ticket) const {
   if (ticket.done()) return ticket.outcome();
+  if (const auto split = ticket.split.lock(); split != nullptr) {
+    for (const std::weak_ptr<TicketState>& each : split->tickets) {
+      const TicketPtr part = each.lock();
+      if (part == nullptr || state_of(*part) != RequestState::kWaiting)
+        return RequestState::kRunning;
+    }
+    return RequestState::kWaiting;
+  }
   const MutexLock lock(mutex_);
   const RequestState state = ticket.state();
   return state == RequestState::kRunning ? state : RequestState::kWaiting;

@@ -1,6 +1,7 @@
 #include "scheduler/node/node_core.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "base/guard.h"
@@ -188,27 +189,35 @@ void NodeCore::drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& 
     gone_bytes += oldest->bytes;
     end(oldest, RequestState::kRejected,
         error(Code::kBusy, "request {} was dropped for a newer one: the line is full", oldest->id)
-            .with(Detail::kLimit, "drop_oldest"),
+            .with(Detail::kRetryAfter, fmt::format("{:.1f}", ms(table_.expected_wait()))),
         after);
   }
 }
 
 Status NodeCore::full(dispatch::LineLimit limit, bool for_ever) const {
-  const std::string_view key = limit == dispatch::LineLimit::kItems   ? "queue_items"
-                               : limit == dispatch::LineLimit::kBytes ? "queue_bytes"
-                                                                      : "max_in_flight";
+  const NodeSettings& settings = table_.settings();
+  const bool items = limit == dispatch::LineLimit::kItems;
+  const bool bytes = limit == dispatch::LineLimit::kBytes;
+  const std::string_view key = items ? "queue_items" : bytes ? "queue_bytes" : "max_in_flight";
+  const std::string most = fmt::format("{} {}",
+                                       items   ? settings.queue_items
+                                       : bytes ? settings.queue_bytes
+                                               : settings.max_in_flight,
+                                       bytes ? "bytes" : "items");
   if (for_ever)
-    return error(Code::kBusy,
-                 "the request is larger than {} allows even of an empty line; make it smaller, or "
-                 "raise the limit",
-                 key)
-        .with(Detail::kLimit, key);
-  return error(
-             Code::kBusy,
-             "the line is full: {} items and {} bytes wait ({}); try again in {:.1f} ms, or raise "
-             "the limit",
-             table_.line().items(), table_.line().bytes(), key, ms(table_.expected_wait()))
-      .with(Detail::kLimit, key);
+    return error(
+               Code::kBusy,
+               "the request is larger than {} ({}) allows even of an empty line; make it smaller, "
+               "or raise the limit",
+               key, most)
+        .with(Detail::kLimit, most);
+  const double wait = ms(table_.expected_wait());
+  return error(Code::kBusy,
+               "the line is full: {} items and {} bytes wait, {} is {}; try again in {:.1f} ms, or "
+               "raise the limit",
+               table_.line().items(), table_.line().bytes(), key, most, wait)
+      .with(Detail::kLimit, most)
+      .with(Detail::kRetryAfter, fmt::format("{:.1f}", wait));
 }
 
 Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& after) {
@@ -339,24 +348,55 @@ Status NodeCore::begin(StageCall& call, std::uint32_t padding) {
       Code::kEngineFailed);
 }
 
+namespace {
+
+/// What a stage ends in its start() waits here until start() has returned: without it a stage that
+/// ends every call at once would nest as deep as the line is long.
+struct Starting {
+  const void* node = nullptr;
+  std::deque<std::function<void()>> ends;
+};
+thread_local Starting* starting = nullptr;
+
+}  // namespace
+
 void NodeCore::settle(Aftermath& after) {
-  for (Aftermath::Call& next : after.calls) {
-    StageCall call = std::move(next.call);
-    const std::uint32_t group = call.group, instance = call.instance;
-    next.call.group = group;
-    const auto shared = std::make_shared<Aftermath::Call>(std::move(next));
-    call.done = [this, shared](Status status) { call_ended(*shared, std::move(status)); };
-    Status started = begin(call, shared->padding);
-    if (!started.ok())
-      call_ended(*shared, started.wrap(fmt::format("group {}, instance {} did not start a call",
-                                                   group, instance)));
-  }
+  for (Aftermath::Call& next : after.calls) start(std::move(next));
   if (after.answers.empty()) return;
   for (Answer& answer : after.answers) deliver(answer);
   // A thread that waits for the end counted itself before it looked at `delivering_`.
   if (--delivering_ != 0 || blocked_ == 0) return;
   const MutexLock lock(mutex_);
   changed_.notify_all();
+}
+
+void NodeCore::start(Aftermath::Call next) {
+  StageCall call = std::move(next.call);
+  next.call.group = call.group;
+  next.call.instance = call.instance;
+  const auto shared = std::make_shared<const Aftermath::Call>(std::move(next));
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  call.done = [this, shared, ended](const Status& status) {
+    if (ended->exchange(true)) return;  // A stage may call it once only.
+    if (starting == nullptr || starting->node != this) return call_ended(*shared, status);
+    starting->ends.emplace_back([this, shared, status] { call_ended(*shared, status); });
+  };
+  const std::function<void(Status)> done = call.done;
+  Starting here{this, {}};
+  Starting* const outer = std::exchange(starting, starting == nullptr ? &here : starting);
+  Status started = begin(call, shared->padding);
+  if (!started.ok())
+    done(started.wrap(fmt::format("group {}, instance {} did not start a call", shared->call.group,
+                                  shared->call.instance)));
+  starting = outer;
+  if (outer != nullptr) return;  // Its loop goes on with what has ended here.
+  while (!here.ends.empty()) {
+    starting = &here;
+    const std::function<void()> end = std::move(here.ends.front());
+    here.ends.pop_front();
+    end();
+    starting = nullptr;
+  }
 }
 
 void NodeCore::deliver(Answer& answer) {
@@ -367,6 +407,8 @@ void NodeCore::deliver(Answer& answer) {
     if (!whole) return;
     ticket = ticket->whole->whole();
     answer = {ticket, whole->how, std::move(whole->why), std::move(whole->values)};
+    const MutexLock lock(mutex_);
+    note(answer);
   }
   Callback on_done = std::move(ticket->on_done);
   ticket->answer(answer.how, std::move(answer.why), std::move(answer.values));
@@ -397,10 +439,18 @@ NodeCore::Answer NodeCore::outcome(const TicketPtr& ticket, const Status& status
           std::move(values)};
 }
 
+bool NodeCore::may_repeat(std::uint32_t group) const noexcept {
+  try {
+    return stage_->repeatable_group(group);
+  } catch (...) {
+    return false;  // Of a stage that breaks its promise nothing is repeated.
+  }
+}
+
 /// In the instance's thread: what it starts on the same instance runs without a hand-over.
 void NodeCore::call_ended(const Aftermath::Call& call, Status status) {
   Aftermath after;
-  const bool again = !status.ok() && stage_->repeatable_group(call.call.group);
+  const bool again = !status.ok() && may_repeat(call.call.group);
   {
     const MutexLock lock(mutex_);
     const TimePoint now = clock_->now();
@@ -415,8 +465,12 @@ void NodeCore::call_ended(const Aftermath::Call& call, Status status) {
             error(Code::kCancelled, "request {} was cancelled", ticket->id), after);
     }
     for (const TicketPtr& ticket : call.tickets) {
-      if (ticket->state() != RequestState::kRunning) continue;
+      if (ticket->state() != RequestState::kRunning) {
+        if (ticket->state() != RequestState::kWaiting) ticket->request = nullptr;
+        continue;
+      }
       Answer answer = outcome(ticket, status);
+      ticket->request = nullptr;
       table_.answer(ticket, answer.how);
       note(answer);
       add(std::move(answer), after);

@@ -96,6 +96,8 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   void set_timer(TimePoint wake) CORELANE_REQUIRES(mutex_);
   void on_timer();
   void settle(Aftermath& after);
+  void start(Aftermath::Call next);
+  bool may_repeat(std::uint32_t group) const noexcept;
   Status begin(StageCall& call, std::uint32_t padding);
   void deliver(Answer& answer);
   void call_ended(const Aftermath::Call& call, Status status);
