@@ -27,6 +27,8 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     rows = [r for path in sys.argv[2:] for r in ratios(json.loads(pathlib.Path(path).read_text()))]
+    if not rows:
+        return 0
     rows.reverse()
     figure, axes = plt.subplots(figsize=(9, 0.34 * len(rows) + 1.2))
     for y, row in enumerate(rows):

@@ -30,11 +30,12 @@ PROGRAMS = {
 # Written in Python: each has its own way to what was built.
 SCRIPTS = {"onnxruntime": ("ort_benchmark.py", "--library", "lib/libbench_shim.so"),
            "python_session": ("python_session.py", "--package", "python"),
-           "ggml": ("ggml_benchmark.py", "--build", "")}
+           "ggml": ("ggml_benchmark.py", "--build", ""),
+           "scheduler": ("scheduler_benchmark.py", "--build", "")}
 SKIPPED = 3  # Exit status of a script that cannot have its rival here, and said why.
 ROUNDS = {"small_model": 61, "sets": 31, "object_runtime": 31, "real_models": 31, "load": 15, "batch_forms": 15,
           "convert": 31, "rknn": 31, "matmul": 15, "onnxruntime": 31, "session": 21, "session_pressure": 7,
-          "timeout": 31, "python_session": 21, "ggml": 7}
+          "timeout": 31, "python_session": 21, "ggml": 7, "scheduler": 5}
 
 
 def run(words) -> int:
@@ -48,6 +49,7 @@ def main() -> int:
     parser.add_argument("--models-dir", required=True)
     parser.add_argument("--out", required=True, type=pathlib.Path)
     parser.add_argument("--quick", action="store_true", help="15 rounds at most")
+    parser.add_argument("--rounds", type=int, help="instead of the report's own number")
     parser.add_argument("--only", choices=[*PROGRAMS, *SCRIPTS], help="one of the reports")
     a = parser.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
@@ -57,7 +59,8 @@ def main() -> int:
             continue
         report = a.out / f"{name}.json"
         report.unlink(missing_ok=True)
-        options = ["--rounds", min(15, ROUNDS[name]) if a.quick else ROUNDS[name], "--out", report]
+        rounds = a.rounds or (min(15, ROUNDS[name]) if a.quick else ROUNDS[name])
+        options = ["--rounds", rounds, "--out", report]
         if name in SCRIPTS:
             script, option, built = SCRIPTS[name]
             words = [sys.executable, HERE / script, option, a.build / built, "--models-dir", a.models_dir, *options]

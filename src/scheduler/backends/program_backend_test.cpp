@@ -134,6 +134,32 @@ TEST(ProgramBackend, AnOpenProgramTakesBatchesOfTheRange) {
   EXPECT_EQ(pipeline->statistics().done, 303U) << "8, 8 and 3";
 }
 
+/// The engine's executables leave the rows of the output open until there is a result.
+TEST(ProgramBackend, AnOpenProgramOfTheEngineTakesGrowingAndShrinkingBatches) {
+  const Files files;
+  const std::vector<OnnxBuilder::Dim> dims{std::string("n"), std::int64_t{4}};
+  std::vector<float> diagonal(16);
+  for (std::size_t i = 0; i < 4; ++i) diagonal[5 * i] = static_cast<float>(i + 1);
+  const std::string onnx = OnnxBuilder()
+                               .input("x", dims)
+                               .output("y", dims)
+                               .constant("w", {4, 4}, testing::kOnnxFloat, diagonal)
+                               .node("MatMul", {"x", "w"}, {"y"})
+                               .build("product");
+  const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
+                                          {"model", files.write("open.onnx", as_byte_span(onnx))},
+                                          {"max", "8"},
+                                          {"device", kDevice}});
+  ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+  for (const std::uint32_t count : {1U, 2U, 3U, 5U, 8U, 4U, 1U, 7U}) {
+    Dict request;
+    request[kData] = rows(count, 3);
+    const Status status = pipeline->run(request, {.items = count});
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    expect_answer(request, count, 3);
+  }
+}
+
 TEST(ProgramBackend, AProgramForARangeOfBatchesSaysItself) {
   const Files files;
   CompileOptions compile;

@@ -18,7 +18,9 @@ void WaitingLine::count(const Waiting& request, int sign) noexcept {
 
 void WaitingLine::add(const WaitingPtr& request, Duration level) {
   request->in_part_ = false;
-  request->place_ = {request->submitted - level * request->priority, ++numbers_};
+  const Duration advance = level * request->priority;
+  least_advance_ = std::min(least_advance_, advance);
+  request->place_ = {request->submitted - advance, ++numbers_};
   // Mostly they come in the order in which they leave.
   line_.emplace_hint(line_.end(), request->place_, request);
   count(*request, 1);
@@ -67,10 +69,14 @@ TimePoint WaitingLine::oldest() const noexcept {
   return request == nullptr ? kNever : request->submitted;
 }
 
+/// Without low priorities it is the first one, and no other is looked at.
 WaitingPtr WaitingLine::oldest_request() const noexcept {
-  const auto found = std::ranges::min_element(
-      line_, {}, [](const auto& entry) { return std::pair(entry.second->submitted, entry.first); });
-  return found == line_.end() ? nullptr : found->second;
+  const WaitingPtr* oldest = nullptr;
+  for (const auto& [place, request] : line_) {
+    if (oldest != nullptr && place.order + least_advance_ >= (*oldest)->submitted) break;
+    if (oldest == nullptr || request->submitted < (*oldest)->submitted) oldest = &request;
+  }
+  return oldest == nullptr ? nullptr : *oldest;
 }
 
 }  // namespace corelane::scheduler

@@ -36,7 +36,7 @@ class WaitingLine {
   std::vector<WaitingPtr> first(std::uint32_t items) const;
   /// All, parts first.
   std::vector<WaitingPtr> all() const;
-  /// The earliest submission in the line; looks at each of its requests.
+  /// The earliest submission in the line.
   TimePoint oldest() const noexcept;
   /// The request that was submitted first and is in no batch, for "drop_oldest"; null: none.
   WaitingPtr oldest_request() const noexcept;
@@ -47,6 +47,7 @@ class WaitingLine {
   std::map<LinePlace, WaitingPtr> line_;
   std::deque<Part> parts_;
   std::uint64_t numbers_ = 0;
+  Duration least_advance_{};  ///< Of all that were added: what their priority is worth; at most 0.
   std::uint64_t items_ = 0;
   std::uint64_t line_items_ = 0;
   std::uint64_t bytes_ = 0;

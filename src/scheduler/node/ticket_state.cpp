@@ -5,11 +5,14 @@
 namespace corelane::scheduler {
 
 void TicketState::answer(RequestState how, Status why, Dict with) {
-  const MutexLock lock(mutex_);
-  done_ = true;
-  outcome_ = how;
-  status_ = std::move(why);
-  values = std::move(with);
+  {
+    const MutexLock lock(mutex_);
+    done_ = true;
+    outcome_ = how;
+    status_ = std::move(why);
+    values = std::move(with);
+  }
+  // Without the lock, which whom it wakes takes; the caller holds the ticket.
   answered_.notify_all();
 }
 
