@@ -5,12 +5,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "corelane/device/completion.h"
 #include "corelane/device/core_set.h"
 #include "corelane/device/fence.h"
+#include "corelane/driver/lane_engine.h"
 #include "lanes/job_state.h"
 #include "lanes/resources/queue_share.h"
 
@@ -63,6 +65,7 @@ struct Outcome {
   Status status;
   bool crashed = false;  ///< The cores were reset.
   bool lost = false;     ///< The engine lost the request: the job may run on a new one.
+  std::optional<device::RunSpan> span;  ///< By the engine, where it says so.
 };
 
 class LanedJob final : public device::Completion,

@@ -305,6 +305,7 @@ void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
                            keep->returned(job, std::move(outcome), false);
                            return;
                          }
+                         outcome.span.reset();  // It ends when the call below says so.
                          keep->clock_->call_at(keep->clock_->now() + slow, [keep, job, outcome] {
                            keep->returned(job, outcome, false);
                          });

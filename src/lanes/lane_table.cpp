@@ -254,12 +254,14 @@ bool LaneTable::begin_copy_out(LanedJob& job) {
 
 void LaneTable::returned(LanedJob& job, Outcome outcome, TimePoint now, Aftermath& after) {
   if (job.progress_.is(JobState::kAbandoned)) return release(job, after);
-  leave_cores(job, outcome, now, after);
+  const TimePoint ended = outcome.span ? outcome.span->ended : now;
+  if (outcome.span) job.started = job.record_.started = outcome.span->began;
+  leave_cores(job, outcome, ended, after);
   // JobProgress allows this way once: a request that is lost again fails the job.
   if (outcome.lost && job.progress_.advance(JobState::kWaiting))
     line_.put_back(facts_of(job), job.shared_from_this());
   else
-    complete(job, std::move(outcome.status), now, after);
+    complete(job, std::move(outcome.status), ended, after);
   schedule(now, after);
 }
 

@@ -402,7 +402,7 @@ void LanedBindings::start(std::uint64_t core_bits, TimePoint ready, bool shadow,
   (*slot)->request->start(core_bits, ready,
                           [this, slot = *slot, core_bits, done = std::move(done)](Status status) {
                             const bool lost = ran(*slot, core_bits, status);
-                            done({std::move(status), lost, lost});
+                            done({std::move(status), lost, lost, slot->request->span()});
                           });
 }
 

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@
 #include "corelane/driver/kept_content.h"
 
 namespace corelane::device {
+
+/// A time on the device's clock.
+struct RunSpan {
+  TimePoint began{};
+  TimePoint ended{};
+};
 
 /// Tensors bound on the engine for one width (number of cores).
 class LaneRequest {
@@ -59,6 +66,9 @@ class LaneRequest {
                      std::function<void(Status)> done) {
     done(run(core_bits));
   }
+  /// When the last start() began and ended on the device that the engine plays, which its records
+  /// then say; nothing where that is when the caller saw it.
+  virtual std::optional<RunSpan> span() const { return std::nullopt; }
   /// The result of the last run with its actual shape. Valid until the next run or set_output().
   virtual Result<TensorRef> output(std::size_t index) = 0;
   /// Of the last run. kUnsupported unless it was prepared with profile_layers.

@@ -67,12 +67,14 @@ TEST(NullDevice, JobsInItsLineFollowEachOtherThoughTheClockCallsLate) {
   std::vector<std::shared_ptr<Completion>> jobs;
   for (int i = 0; i < 10; ++i) jobs.push_back(*bench.queue->submit(bench.job()));
   late->inner->run_all();
-  EXPECT_EQ(jobs.back()->record().ended, TimePoint{} + milliseconds(10) + late->late);
+  EXPECT_EQ(jobs.back()->record().ended, TimePoint{} + milliseconds(10));
+  for (std::size_t i = 1; i < jobs.size(); ++i)
+    EXPECT_EQ(jobs[i]->record().started, jobs[i - 1]->record().ended);
   // Nothing waited: the core begins when the job comes.
   const TimePoint idle = late->now();
   const auto alone = *bench.queue->submit(bench.job());
   late->inner->run_all();
-  EXPECT_EQ(alone->record().ended, idle + milliseconds(1) + late->late);
+  EXPECT_EQ(alone->record().ended, idle + milliseconds(1));
 }
 
 TEST(NullDevice, AJobThatCameAfterTheEndBeginsWhenItCame) {
@@ -83,7 +85,7 @@ TEST(NullDevice, AJobThatCameAfterTheEndBeginsWhenItCame) {
   late->inner->advance(std::chrono::microseconds(1200));  // Its core is free; nobody knows yet.
   const auto second = *bench.queue->submit(bench.job());
   late->inner->run_all();
-  EXPECT_EQ(second->record().ended, TimePoint{} + std::chrono::microseconds(2200) + late->late);
+  EXPECT_EQ(second->record().ended, TimePoint{} + std::chrono::microseconds(2200));
 }
 
 TEST(NullDevice, ScheduleIsThatOfTheScript) {

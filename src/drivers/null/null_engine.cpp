@@ -69,8 +69,9 @@ class NullRequest final : public device::LaneRequest {
   /// request until `done` was called.
   void start(std::uint64_t core_bits, TimePoint ready, std::function<void(Status)> done) override {
     const Duration time = time_on(core_bits);
+    const TimePoint begin = begin_on(core_bits, ready), end = begin + time;
+    span_ = {begin, end};
     if (time == Duration{}) return done(compute());
-    const TimePoint end = begin_on(core_bits, ready) + time;
     state_->clock->call_at(end, [this, core_bits, end, done = std::move(done)] {
       const Completing outer = std::exchange(completing, Completing{state_.get(), core_bits, end});
       done(compute());
@@ -78,6 +79,7 @@ class NullRequest final : public device::LaneRequest {
     });
   }
 
+  std::optional<device::RunSpan> span() const override { return span_; }
   Result<TensorRef> output(std::size_t index) override { return results_[index]; }
   Result<std::vector<device::LayerTime>> layer_times() const override {
     return error(Code::kUnsupported, "the null device has no layers");
@@ -164,6 +166,7 @@ class NullRequest final : public device::LaneRequest {
   std::vector<TensorRef> results_;
   std::vector<ByteVector> own_;
   std::uint32_t batch_ = 1;
+  std::optional<device::RunSpan> span_;  ///< Of the last start().
 };
 
 /// Nothing is compiled: the description is all there is.
