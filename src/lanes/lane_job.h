@@ -12,7 +12,7 @@
 #include "corelane/device/completion.h"
 #include "corelane/device/core_set.h"
 #include "corelane/device/fence.h"
-#include "corelane/driver/lane_engine.h"
+#include "corelane/device/figures.h"
 #include "lanes/job_state.h"
 #include "lanes/resources/queue_share.h"
 

@@ -70,4 +70,10 @@ struct JobRecord {
   std::uint64_t queue = 0;  ///< Queue::id() of the one it came through.
 };
 
+/// When a run began and ended, on the device's clock.
+struct RunSpan {
+  TimePoint began{};
+  TimePoint ended{};
+};
+
 }  // namespace corelane::device

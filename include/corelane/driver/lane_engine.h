@@ -29,12 +29,6 @@
 
 namespace corelane::device {
 
-/// A time on the device's clock.
-struct RunSpan {
-  TimePoint began{};
-  TimePoint ended{};
-};
-
 /// Tensors bound on the engine for one width (number of cores).
 class LaneRequest {
  public:

@@ -69,9 +69,10 @@ class NullRequest final : public device::LaneRequest {
   /// request until `done` was called.
   void start(std::uint64_t core_bits, TimePoint ready, std::function<void(Status)> done) override {
     const Duration time = time_on(core_bits);
+    span_.reset();
+    if (time == Duration{}) return done(compute());
     const TimePoint begin = begin_on(core_bits, ready), end = begin + time;
     span_ = {begin, end};
-    if (time == Duration{}) return done(compute());
     state_->clock->call_at(end, [this, core_bits, end, done = std::move(done)] {
       const Completing outer = std::exchange(completing, Completing{state_.get(), core_bits, end});
       done(compute());
