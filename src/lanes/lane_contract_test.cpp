@@ -231,6 +231,7 @@ TEST(LaneContract, CallbackOfATimedOutJobDoesNotHoldUpOtherDeadlines) {
   ASSERT_TRUE(second->wait());
   EXPECT_EQ(second->status().code(), Code::kTimeout);
   callback.open();
+  callback.await(0);
   engine.open();
   EXPECT_TRUE(first->wait_released());
   EXPECT_TRUE(second->wait_released());

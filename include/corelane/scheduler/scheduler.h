@@ -80,8 +80,8 @@ enum class Shutdown : std::uint8_t {
   kAbort,   ///< What waits is cancelled; what runs is answered with kCancelled at once.
 };
 
-/// Its last handle ends it as shutdown(kCancel) does, and waits for the running batches. Any
-/// thread; not in forward() of its own backends.
+/// Its last handle ends it as shutdown(kCancel) does, and waits for the running batches and the
+/// callbacks, but for one that it goes in. Any thread.
 class CORELANE_API Pipeline {
  public:
   /// A node of these settings (docs/apis/scheduler.md lists them). kInvalidArgument names the key,

@@ -34,7 +34,7 @@ class Gate {
     std::lock_guard guard(mutex_);
     open_ = false;
   }
-  /// Waits until `n` threads are held.
+  /// Waits until `n` threads are held; 0: until those that were have gone on.
   void await(int n) {
     std::unique_lock lock(mutex_);
     while (inside_ != n) changed_.wait(lock);

@@ -33,7 +33,7 @@ struct Bench {
   }
   /// Runs a batch of `rows` ones, which gives threes.
   void run(std::int64_t rows, std::uint32_t times = 1) {
-    const std::vector<float> x(static_cast<std::size_t>(rows) * 4, 1);
+    x.assign(static_cast<std::size_t>(rows) * 4, 1);
     ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{rows, 4})).ok());
     for (std::uint32_t i = 0; i < times; ++i) {
       ASSERT_TRUE(context.run().ok());
@@ -46,6 +46,7 @@ struct Bench {
   /// Shapes of what ran last.
   Shape ran() const { return setup.device->last.executable->inputs()[0].shape; }
 
+  std::vector<float> x;  ///< Stays bound.
   testing::FakeSetup setup;
   Context context = setup.program.new_context().value();
 };

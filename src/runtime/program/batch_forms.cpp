@@ -50,7 +50,7 @@ struct BatchForms::Core : std::enable_shared_from_this<Core> {
     Size& size = size_of(batch);
     const bool open = size.state == State::kNone || (again && size.state == State::kRefused);
     if (!open || stop) return false;
-    if (made + due.size() >= kMostBatchForms) {
+    if (made + making + due.size() >= kMostBatchForms) {
       size.state = State::kRefused;
       size.status = error(Code::kOutOfMemory,
                           "program '{}' has {} forms of single batch sizes, the most there may be",
@@ -88,6 +88,7 @@ struct BatchForms::Core : std::enable_shared_from_this<Core> {
       bool first_refusal = false;
       {
         const MutexLock lock(mutex);
+        making = 0;
         if (status.ok()) {
           size_of(*batch).state = State::kMade;
           ++made;
@@ -117,6 +118,7 @@ struct BatchForms::Core : std::enable_shared_from_this<Core> {
     }
     const std::uint32_t batch = due.front();
     due.pop_front();
+    making = 1;
     return batch;
   }
 
@@ -151,7 +153,8 @@ struct BatchForms::Core : std::enable_shared_from_this<Core> {
   std::condition_variable changed;
   std::deque<std::uint32_t> due CORELANE_GUARDED_BY(mutex);
   std::size_t made CORELANE_GUARDED_BY(mutex) = 0;
-  bool running CORELANE_GUARDED_BY(mutex) = false;  ///< The thread will look at `due` again.
+  std::size_t making CORELANE_GUARDED_BY(mutex) = 0;  ///< 1 while the thread makes one.
+  bool running CORELANE_GUARDED_BY(mutex) = false;    ///< The thread will look at `due` again.
   bool stop CORELANE_GUARDED_BY(mutex) = false;
   std::thread thread CORELANE_GUARDED_BY(mutex);
 };

@@ -7,7 +7,9 @@
 namespace corelane::scheduler {
 
 BaselineSchedule::~BaselineSchedule() {
-  if (core_ != nullptr) (void)core_->shutdown(Shutdown::kCancel, kNever);
+  if (core_ == nullptr) return;
+  (void)core_->shutdown(Shutdown::kCancel, kNever);
+  core_->end_callbacks();
 }
 
 namespace {

@@ -33,6 +33,8 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   RequestState state_of(const TicketState& ticket) const;
 
   Status drain(TimePoint until);
+  /// Waits until the callbacks of all answers have returned, but for one that calls this.
+  void end_callbacks() { callbacks_->stop_and_join(); }
   Status shutdown(Shutdown how, TimePoint until);
   /// New settings of those that hold, checked; without the lock.
   using Change = std::function<Result<NodeSettings>(const NodeSettings&)>;

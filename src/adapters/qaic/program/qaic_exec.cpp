@@ -219,9 +219,10 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
       program_->parts().context->report(QAIC_ERROR_QUEUE_RUNTIME, inference.error());
     return inference.error();
   }
+  auto before = flight;  // The last one: destroyed after the lock.
   {
     const MutexLock lock(mutex_);
-    flight_ = flight;
+    flight_.swap(before);
   }
   // Released meanwhile, by another thread.
   if (closed_) flight->close();
