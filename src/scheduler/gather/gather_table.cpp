@@ -34,11 +34,11 @@ bool takes_alone(const GatherGroup& group, std::uint32_t items) noexcept {
 
 }  // namespace
 
-GatherTable::GatherTable(std::vector<GatherGroup> groups, NodeSettings settings)
+GatherTable::GatherTable(const std::vector<GatherGroup>& groups, NodeSettings settings)
     : settings_(std::move(settings)),
       costs_(groups.size()),
       tally_(largest_of(groups), settings_.records) {
-  for (GatherGroup& group : groups) {
+  for (const GatherGroup& group : groups) {
     const std::uint32_t count = group.instances;
     groups_.push_back({group, std::vector<bool>(count, false), count, count});
   }

@@ -51,7 +51,7 @@ struct Decision {
 class GatherTable {
  public:
   /// There is at least one group, and one of them has min 1 or padding.
-  GatherTable(std::vector<GatherGroup> groups, NodeSettings settings);
+  GatherTable(const std::vector<GatherGroup>& groups, NodeSettings settings);
 
   /// Whether S(n) says that it cannot end in time, even alone and at once.
   bool hopeless(const Waiting& request, TimePoint now) const;

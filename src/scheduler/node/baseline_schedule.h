@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "corelane/scheduler/backend.h"
 #include "scheduler/node/node_core.h"
@@ -12,7 +13,8 @@ namespace corelane::scheduler {
 /// names, Fusion by default. forward() may be called from any thread.
 class BaselineSchedule final : public Backend {
  public:
-  explicit BaselineSchedule(BackendSurroundings surroundings) : surroundings_(surroundings) {}
+  explicit BaselineSchedule(BackendSurroundings surroundings)
+      : surroundings_(std::move(surroundings)) {}
   ~BaselineSchedule() override;
 
   Status init(const Config& config, const SharedDict& shared) override;

@@ -72,7 +72,7 @@ Status NodeCore::check(const TicketState& ticket) const {
 }
 
 TicketPtr NodeCore::submit(Dict values, const RequestOptions& options, Callback on_done) {
-  const TicketPtr ticket = new_ticket(std::move(values), options, std::move(on_done));
+  TicketPtr ticket = new_ticket(std::move(values), options, std::move(on_done));
   enter_or_refuse(ticket);
   return ticket;
 }
@@ -448,7 +448,7 @@ bool NodeCore::may_repeat(std::uint32_t group) const noexcept {
 }
 
 /// In the instance's thread: what it starts on the same instance runs without a hand-over.
-void NodeCore::call_ended(const Aftermath::Call& call, Status status) {
+void NodeCore::call_ended(const Aftermath::Call& call, const Status& status) {
   Aftermath after;
   const bool again = !status.ok() && may_repeat(call.call.group);
   {

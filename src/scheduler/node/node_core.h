@@ -102,7 +102,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   bool may_repeat(std::uint32_t group) const noexcept;
   Status begin(StageCall& call, std::uint32_t padding);
   void deliver(Answer& answer);
-  void call_ended(const Aftermath::Call& call, Status status);
+  void call_ended(const Aftermath::Call& call, const Status& status);
   /// How one request of a call ended.
   Answer outcome(const TicketPtr& ticket, const Status& status) const CORELANE_REQUIRES(mutex_);
   void add(Answer answer, Aftermath& after) CORELANE_REQUIRES(mutex_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/sync.h"
@@ -13,7 +14,8 @@ namespace corelane::scheduler {
 /// default, each with its number under kThreadIndex. All report the same range.
 class ContrastInstances final : public Stage {
  public:
-  explicit ContrastInstances(BackendSurroundings surroundings) : surroundings_(surroundings) {}
+  explicit ContrastInstances(BackendSurroundings surroundings)
+      : surroundings_(std::move(surroundings)) {}
 
   Status init(const Config& config, const SharedDict& shared) override;
   std::vector<Topology::Group> groups() const override;

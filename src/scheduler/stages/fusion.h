@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "corelane/scheduler/stage.h"
@@ -12,7 +13,7 @@ namespace corelane::scheduler {
 /// of `&`. The groups share nothing but, where the user gives one, the dictionary.
 class Fusion final : public Stage {
  public:
-  explicit Fusion(BackendSurroundings surroundings) : surroundings_(surroundings) {}
+  explicit Fusion(BackendSurroundings surroundings) : surroundings_(std::move(surroundings)) {}
 
   Status init(const Config& config, const SharedDict& shared) override;
   std::vector<Topology::Group> groups() const override;

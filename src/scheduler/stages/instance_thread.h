@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/sync.h"
 #include "corelane/scheduler/stage.h"
@@ -17,10 +18,13 @@ namespace corelane::scheduler {
 /// one that the setting "backend" names. After a failed init() no thread is left.
 class InstanceThread final : public Stage {
  public:
-  explicit InstanceThread(BackendSurroundings surroundings) : surroundings_(surroundings) {}
+  explicit InstanceThread(BackendSurroundings surroundings)
+      : surroundings_(std::move(surroundings)) {}
   /// Adopts a backend instead of making one.
   InstanceThread(BackendSurroundings surroundings, std::unique_ptr<Backend> inner, std::string name)
-      : surroundings_(surroundings), adopted_(std::move(inner)), name_(std::move(name)) {}
+      : surroundings_(std::move(surroundings)),
+        adopted_(std::move(inner)),
+        name_(std::move(name)) {}
   ~InstanceThread() override;
 
   Status init(const Config& config, const SharedDict& shared) override;
