@@ -1,7 +1,6 @@
 #include "scheduler/gather/gather_table.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/later.h"
 
@@ -225,23 +224,9 @@ TimePoint GatherTable::next_wake() const {
 /// as the plan divides it.
 bool GatherTable::start_part(TimePoint now, Decision& decision) {
   for (const WaitingLine::Part& part : line_.parts()) {
-    std::optional<PlannedCall> call = first_call(items_of(part));
-    if (!call) continue;
-    std::vector<WaitingPtr> chosen;
-    std::uint32_t sum = 0;
-    for (const WaitingPtr& request : part) {
-      if (sum + request->items > call->items) break;
-      sum += request->items;
-      chosen.push_back(request);
-    }
-    if (chosen.empty() || (sum < call->items && !range_of(groups_[call->group]).holds(sum))) {
-      call = call_for(*part.front());
-      if (!call) continue;
-      chosen.assign(1, part.front());
-      sum = part.front()->items;
-    }
-    call->items = sum;
-    begin(*call, std::move(chosen), Reason::kIsolate, now, decision);
+    auto choice = choose(part, items_of(part));
+    if (!choice) continue;
+    begin(choice->first, std::move(choice->second), Reason::kIsolate, now, decision);
     return true;
   }
   return false;
@@ -299,29 +284,28 @@ bool GatherTable::pays_to_wait_for_next(std::uint64_t items, TimePoint now, Time
   return true;
 }
 
-std::optional<std::pair<PlannedCall, std::vector<WaitingPtr>>> GatherTable::choose(
-    std::uint64_t leaving) const {
+std::optional<GatherTable::Choice> GatherTable::choose(const std::vector<WaitingPtr>& first,
+                                                       std::uint64_t items) const {
   // Requests of several items may leave a call short of its min: then for fewer items.
-  for (std::uint64_t items = leaving; items > 0;) {
+  while (items > 0) {
     std::optional<PlannedCall> call = first_call(items);
     if (!call) break;
-    std::vector<WaitingPtr> chosen = line_.first(call->items);
+    std::vector<WaitingPtr> chosen = leading(first, call->items);
     const std::uint32_t sum = items_of(chosen);
     if (sum == 0) break;
-    if (sum == call->items) return std::pair(*call, std::move(chosen));
+    if (sum == call->items) return Choice(*call, std::move(chosen));
     const Instances& group = groups_[call->group];
     const std::uint32_t min = range_of(group).min;
     if (sum >= min || group.facts.padding) {
       call->items = sum;
       call->padding = min > sum ? min - sum : 0;
-      return std::pair(*call, std::move(chosen));
+      return Choice(*call, std::move(chosen));
     }
     items = sum;
   }
-  const WaitingPtr& head = line_.line().begin()->second;
-  const std::optional<PlannedCall> call = call_for(*head);
+  const std::optional<PlannedCall> call = call_for(*first.front());
   if (!call) return std::nullopt;
-  return std::pair(*call, std::vector{head});
+  return Choice(*call, {first.front()});
 }
 
 /// Fewer items, so that the one of them with the least time makes it; false where none would.
@@ -377,7 +361,11 @@ bool GatherTable::drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, 
 bool GatherTable::start_next(std::uint64_t& leaving, TimePoint now, Decision& decision) {
   while (!line_.line().empty() && leaving != 0) {
     if (idle_items() == 0) return false;
-    auto choice = choose(leaving);
+    const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(leaving, largest()));
+    std::vector<WaitingPtr> first = line_.first(most);
+    // A request of more items than are gathered runs alone.
+    if (first.empty()) first.push_back(line_.line().begin()->second);
+    auto choice = choose(first, leaving);
     if (!choice) return false;
     auto& [call, chosen] = *choice;
     Reason reason = line_.line_items() >= largest() && largest() > 1 ? Reason::kFull : rest_leaves_;

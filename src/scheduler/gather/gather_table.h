@@ -132,9 +132,11 @@ class GatherTable {
   bool rest_waits(std::uint64_t items, TimePoint first, TimePoint now);
   bool pays_to_wait_for_next(std::uint64_t items, TimePoint now, TimePoint timeout);
   std::uint64_t idle_items() const noexcept;
-  /// The call and its requests; nothing where no idle instance takes what is first.
-  std::optional<std::pair<PlannedCall, std::vector<WaitingPtr>>> choose(
-      std::uint64_t leaving) const;
+  /// A call and its requests.
+  using Choice = std::pair<PlannedCall, std::vector<WaitingPtr>>;
+  /// Of `first`, the requests that leave first, of the `items` that may leave; nothing where no
+  /// idle instance takes the first one.
+  std::optional<Choice> choose(const std::vector<WaitingPtr>& first, std::uint64_t items) const;
   /// Takes out of the choice who would be late: true when the choice is to be made again.
   bool drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, Reason& reason, TimePoint now,
                  Decision& decision);

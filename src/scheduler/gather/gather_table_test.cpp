@@ -296,6 +296,21 @@ TEST(GatherTable, AFailedBatchRunsAgainInHalvesUntilTheBadOneIsAlone) {
   bench.adds_up();
 }
 
+TEST(GatherTable, APartRunsOnAGroupThatFillsItUp) {
+  Bench bench({{{4, 4}, 1, true}});
+  const auto some = bench.submit(0, 4);
+  EXPECT_EQ(bench.decide(0), "4");
+  EXPECT_EQ(bench.end(1, true, true).size(), 4U);
+  for (int now = 1; now <= 4; ++now) {
+    ASSERT_EQ(bench.decide(now), "1") << "the greedy plan fills up what would wait without end";
+    EXPECT_EQ(bench.started[0].padding, 3U);
+    EXPECT_EQ(bench.started[0].reason, Reason::kIsolate);
+    bench.end(now + 0.5);
+  }
+  for (const auto& request : some) EXPECT_EQ(request->state(), RequestState::kDone);
+  bench.adds_up();
+}
+
 TEST(GatherTable, WithoutIsolationAFailedBatchEnds) {
   NodeSettings settings;
   settings.isolate = false;

@@ -1,6 +1,7 @@
 #include "scheduler/gather/waiting_line.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace corelane::scheduler {
 
@@ -46,15 +47,7 @@ void WaitingLine::remove(const Waiting& request) {
 }
 
 std::vector<WaitingPtr> WaitingLine::first(std::uint32_t items) const {
-  std::vector<WaitingPtr> found;
-  std::uint64_t sum = 0;
-  for (const auto& [place, request] : line_) {
-    sum += request->items;
-    if (sum > items) break;
-    found.push_back(request);
-    if (sum == items) break;
-  }
-  return found;
+  return leading(line_ | std::views::values, items);
 }
 
 std::vector<WaitingPtr> WaitingLine::all() const {

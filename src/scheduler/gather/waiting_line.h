@@ -10,6 +10,21 @@
 
 namespace corelane::scheduler {
 
+/// The first of `requests` whose items are at most `items` together; stops at the first one that
+/// would be too many.
+template <class Requests>
+std::vector<WaitingPtr> leading(const Requests& requests, std::uint32_t items) {
+  std::vector<WaitingPtr> found;
+  std::uint64_t sum = 0;
+  for (const WaitingPtr& request : requests) {
+    sum += request->items;
+    if (sum > items) break;
+    found.push_back(request);
+    if (sum == items) break;
+  }
+  return found;
+}
+
 /// Requests in the order of their places, and before them the parts of batches that failed, which
 /// run by themselves. Not thread-safe.
 class WaitingLine {
@@ -31,8 +46,7 @@ class WaitingLine {
   std::uint64_t line_items() const noexcept { return line_items_; }
   const std::map<LinePlace, WaitingPtr>& line() const noexcept { return line_; }
   const std::deque<Part>& parts() const noexcept { return parts_; }
-  /// The first requests of the line whose items are at most `items` together; stops at the first
-  /// one that would be too many.
+  /// leading() of the line.
   std::vector<WaitingPtr> first(std::uint32_t items) const;
   /// All, parts first.
   std::vector<WaitingPtr> all() const;
