@@ -11,21 +11,16 @@
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 #include "corelane/runtime/program.h"
-#include "corelane/tensor/tensor.h"
 #include "scheduler/backends/backend_keys.h"
+#include "scheduler/backends/tensor_values.h"
 
 namespace corelane::scheduler {
 namespace {
 
-using Tensors = std::vector<Tensor>;
-
 /// "data" of a request; empty where it holds no tensors.
-Tensors tensors_of(const Request& request) {
+Tensors data_of(const Request& request) {
   const auto found = request.values.find(kData);
-  if (found == request.values.end()) return {};
-  if (const auto* const one = std::any_cast<Tensor>(&found->second)) return {*one};
-  if (const auto* const some = std::any_cast<Tensors>(&found->second)) return *some;
-  return {};
+  return found == request.values.end() ? Tensors() : tensors_of(found->second);
 }
 
 /// With forms for the sizes of a batch where the program's dimension 0 is open, and nothing else.
@@ -69,7 +64,7 @@ class ProgramBackend final : public Backend {
   Status gather(std::size_t index, const std::vector<Rows>& rows);
   Result<Tensors> bind_outputs();
   Status take_outputs(Tensors& results, std::uint32_t items);
-  void hand_out(const std::vector<Rows>& rows, const Tensors& results, std::uint32_t items);
+  void hand_out(const std::vector<Rows>& rows, const Tensors& results);
 
   const std::shared_ptr<Clock> clock_;
   Program program_;
@@ -268,24 +263,13 @@ Status ProgramBackend::take_outputs(Tensors& results, std::uint32_t items) {
 }
 
 /// Each request gets its rows of the results' memory, which all of them hold.
-void ProgramBackend::hand_out(const std::vector<Rows>& rows, const Tensors& results,
-                              std::uint32_t items) {
+void ProgramBackend::hand_out(const std::vector<Rows>& rows, const Tensors& results) {
   for (const Rows& some : rows) {
     if (some.data.empty()) continue;
     Tensors own;
-    for (const Tensor& whole : results) {
-      const std::size_t each = whole.size / items;
-      Tensor part = whole;
-      part.shape[0] = some.request->options.items;
-      part.size = each * some.request->options.items;
-      part.data = std::shared_ptr<void>(whole.data,
-                                        static_cast<char*>(whole.data.get()) + some.first * each);
-      own.push_back(std::move(part));
-    }
-    if (own.size() == 1)
-      some.request->values[kResult] = std::move(own.front());
-    else
-      some.request->values[kResult] = std::move(own);
+    for (const Tensor& whole : results)
+      own.push_back(rows_of(whole, some.first, some.request->options.items));
+    some.request->values[kResult] = value_of(std::move(own), results.size() == 1);
   }
 }
 
@@ -294,7 +278,7 @@ Status ProgramBackend::forward(std::span<const RequestPtr> batch) {
   std::uint32_t items = 0;
   bool any = false;
   for (const RequestPtr& request : batch) {
-    Rows some{request.get(), tensors_of(*request), items};
+    Rows some{request.get(), data_of(*request), items};
     if (Status fits = check(*request, some.data); !fits.ok()) {
       request->fail(std::move(fits));
       some.data.clear();
@@ -310,7 +294,7 @@ Status ProgramBackend::forward(std::span<const RequestPtr> batch) {
   CORELANE_ASSIGN(Tensors results, bind_outputs());
   CORELANE_TRY(context_.run(run_options_));
   CORELANE_TRY(take_outputs(results, items));
-  hand_out(rows, results, items);
+  hand_out(rows, results);
   return {};
 }
 

@@ -51,10 +51,14 @@ Failure only_baseline(std::string_view what) {
                "{} is part of BaselineSchedule; this pipeline has a scheduler of its own", what);
 }
 
-Result<std::shared_ptr<NodeHandle>> make_node(NodeSettings settings,
+const BackendRegistry& registry_of(const PipelineOptions& options) {
+  return options.registry != nullptr ? *options.registry : backend_registry();
+}
+
+Result<std::shared_ptr<NodeHandle>> make_node(Result<NodeSettings> read,
                                               const PipelineOptions& options) {
-  const BackendRegistry& registry =
-      options.registry != nullptr ? *options.registry : backend_registry();
+  CORELANE_ASSIGN(NodeSettings settings, std::move(read));
+  const BackendRegistry& registry = registry_of(options);
   BackendSurroundings surroundings;
   surroundings.clock = options.clock != nullptr ? options.clock : real_clock();
   surroundings.names = &registry;
@@ -172,31 +176,23 @@ Result<Dict> Event::take() const {
 }
 
 Result<Pipeline> Pipeline::create(const Config& config, const PipelineOptions& options) {
-  const BackendRegistry& registry =
-      options.registry != nullptr ? *options.registry : backend_registry();
-  CORELANE_ASSIGN(NodeSettings settings, read_settings(config, registry));
   Pipeline made;
-  CORELANE_ASSIGN(made.node_, make_node(std::move(settings), options));
+  CORELANE_ASSIGN(made.node_, make_node(read_settings(config, registry_of(options)), options));
   return made;
 }
 
 Result<Pipeline> Pipeline::from_toml(std::string_view text, const PipelineOptions& options) {
-  const BackendRegistry& registry =
-      options.registry != nullptr ? *options.registry : backend_registry();
-  CORELANE_ASSIGN(NodeSettings settings, read_node_toml(text, "toml", registry));
   Pipeline made;
-  CORELANE_ASSIGN(made.node_, make_node(std::move(settings), options));
+  CORELANE_ASSIGN(made.node_,
+                  make_node(read_node_toml(text, "toml", registry_of(options)), options));
   return made;
 }
 
 Result<Pipeline> Pipeline::from_file(const std::string& path, const PipelineOptions& options) {
-  const BackendRegistry& registry =
-      options.registry != nullptr ? *options.registry : backend_registry();
   CORELANE_ASSIGN(const ByteVector bytes, read_file(path));
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  CORELANE_ASSIGN(NodeSettings settings, read_node_toml(text, path, registry));
   Pipeline made;
-  CORELANE_ASSIGN(made.node_, make_node(std::move(settings), options));
+  CORELANE_ASSIGN(made.node_, make_node(read_node_toml(text, path, registry_of(options)), options));
   return made;
 }
 

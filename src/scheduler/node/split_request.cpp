@@ -4,34 +4,15 @@
 #include <utility>
 
 #include "base/guard.h"
-#include "corelane/tensor/tensor.h"
+#include "scheduler/backends/tensor_values.h"
 
 namespace corelane::scheduler {
 namespace {
-
-using Tensors = std::vector<Tensor>;
-
-/// The tensors that "data" or "result" holds; nothing for other values.
-std::optional<Tensors> tensors_of(const std::any& value) {
-  if (const auto* const one = std::any_cast<Tensor>(&value)) return Tensors{*one};
-  if (const auto* const some = std::any_cast<Tensors>(&value)) return *some;
-  return std::nullopt;
-}
 
 bool can_cut(const Tensor& tensor) {
   return tensor.shape.rank() > 0 && tensor.layout == Layout{} && tensor.shape.is_static() &&
          tensor.shape[0] > 0 && tensor.size != 0 &&
          tensor.size % static_cast<std::size_t>(tensor.shape[0]) == 0;
-}
-
-/// Samples from..from + count: the same memory, not copied.
-Tensor slice(const Tensor& whole, std::size_t from, std::uint32_t count) {
-  const std::size_t each = whole.size / static_cast<std::size_t>(whole.shape[0]);
-  Tensor part = whole;
-  part.shape[0] = count;
-  part.data = std::shared_ptr<void>(whole.data, static_cast<char*>(whole.data.get()) + from * each);
-  part.size = each * count;
-  return part;
 }
 
 Result<Tensor> join(const std::vector<Tensors>& parts, std::size_t index) {
@@ -63,14 +44,14 @@ Result<Tensor> join(const std::vector<Tensors>& parts, std::size_t index) {
 }  // namespace
 
 Status check_split(const Dict& values, std::uint32_t items) {
-  const std::optional<Tensors> whole = tensors_of(values.at(kData));
-  if (!whole || whole->empty())
+  const Tensors whole = tensors_of(values.at(kData));
+  if (whole.empty())
     return error(Code::kOutOfRange,
                  "a request of {} items is more than one call takes, and its data is not a Tensor, "
                  "which could be split",
                  items)
         .with(Detail::kGiven, items);
-  for (const Tensor& tensor : *whole)
+  for (const Tensor& tensor : whole)
     if (!can_cut(tensor) || tensor.shape[0] != std::int64_t{items})
       return error(Code::kOutOfRange,
                    "a request of {} items has data of shape {}; to be split, dimension 0 must be "
@@ -83,7 +64,7 @@ Status check_split(const Dict& values, std::uint32_t items) {
 Result<std::vector<Dict>> split_values(const Dict& values,
                                        const std::vector<std::uint32_t>& sizes) {
   const std::any& data = values.at(kData);
-  const Tensors whole = tensors_of(data).value_or(Tensors{});
+  const Tensors whole = tensors_of(data);
   if (whole.empty()) return error(Code::kInternal, "data that cannot be split");
   const bool one = std::any_cast<Tensor>(&data) != nullptr;
   std::vector<Dict> parts;
@@ -91,11 +72,8 @@ Result<std::vector<Dict>> split_values(const Dict& values,
   for (const std::uint32_t size : sizes) {
     Dict part = values;
     Tensors cut;
-    for (const Tensor& tensor : whole) cut.push_back(slice(tensor, from, size));
-    if (one)
-      part[kData] = std::move(cut.front());
-    else
-      part[kData] = std::move(cut);
+    for (const Tensor& tensor : whole) cut.push_back(rows_of(tensor, from, size));
+    part[kData] = value_of(std::move(cut), one);
     parts.push_back(std::move(part));
     from += size;
   }
@@ -105,21 +83,20 @@ Result<std::vector<Dict>> split_values(const Dict& values,
 Result<std::any> join_results(const std::vector<Dict>& parts) {
   std::vector<Tensors> results;
   for (const Dict& part : parts) {
-    std::optional<Tensors> some = tensors_of(part.at(kResult));
-    if (!some || some->empty() || (!results.empty() && some->size() != results[0].size()))
+    Tensors some = tensors_of(part.at(kResult));
+    if (some.empty() || (!results.empty() && some.size() != results[0].size()))
       return error(Code::kBadResult,
                    "the backend's results are no Tensors, so that those of a split request cannot "
                    "be joined; submit at most max() items a request");
-    results.push_back(std::move(*some));
+    results.push_back(std::move(some));
   }
   Tensors whole;
   for (std::size_t i = 0; i < results[0].size(); ++i) {
     CORELANE_ASSIGN(Tensor joined, join(results, i));
     whole.push_back(std::move(joined));
   }
-  if (std::any_cast<Tensor>(&parts[0].at(kResult)) != nullptr)
-    return std::any(std::move(whole.front()));
-  return std::any(std::move(whole));
+  const bool one = std::any_cast<Tensor>(&parts[0].at(kResult)) != nullptr;
+  return value_of(std::move(whole), one);
 }
 
 std::optional<SplitRequest::Answer> SplitRequest::ended(std::size_t part, RequestState how,

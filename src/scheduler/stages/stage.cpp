@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "scheduler/backends/inner_backend.h"
+
 namespace corelane::scheduler {
 
 Status Stage::resize(std::uint32_t /*group*/, std::uint32_t /*instances*/) {
@@ -12,8 +14,7 @@ Status Stage::resize(std::uint32_t /*group*/, std::uint32_t /*instances*/) {
 }
 
 Status Stage::forward(std::span<const RequestPtr> batch) {
-  std::uint64_t items = 0;
-  for (const RequestPtr& request : batch) items += request->options.items;
+  const std::uint64_t items = items_of(batch);
   const auto ended = std::make_shared<std::promise<Status>>();
   const auto done = [ended](Status status) { ended->set_value(std::move(status)); };
   const std::vector<Topology::Group> all = groups();
