@@ -42,6 +42,12 @@ struct Image {
   /// The bytes stay as they are for as long as keep_alive lives: the device may read constants in
   /// place, and images at one place may share what is prepared of them.
   bool immutable = false;
+  /// The network as it was given, where `bytes` is a form that was written for the device's own
+  /// engine; empty: `bytes` is that. A device with several engines gives this one to the others.
+  ByteSpan given;
+  /// Why the engine that `bytes` was written for would compute this network wrongly, in one line
+  /// that names the node; empty: no reason is known.
+  std::string unfit;
 };
 
 struct PrepareOptions {
