@@ -22,24 +22,34 @@ function(corelane_driver kind)
     set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_ROWS "${kind}|builtin")
   else()
     set(code corelane_driver_${kind}_code)
-    set(entry ${sources})
-    list(FILTER entry INCLUDE REGEX "_module\\.cpp$")
-    list(FILTER sources EXCLUDE REGEX "_module\\.cpp$")
     add_library(${code} STATIC ${sources})
-    add_library(corelane_driver_${kind} MODULE ${entry})
-    set_target_properties(corelane_driver_${kind} PROPERTIES PREFIX "lib" OUTPUT_NAME "corelane_${kind}"
-      LIBRARY_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/corelane")
-    target_link_libraries(corelane_driver_${kind} PRIVATE ${code} corelane_options)
-    target_link_options(corelane_driver_${kind} PRIVATE -Wl,--exclude-libs,ALL)
-    install(TARGETS corelane_driver_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/corelane
-      COMPONENT runtime)
+    corelane_driver_module(${kind} "${CMAKE_CURRENT_SOURCE_DIR}/${kind}_module.cpp" ${code})
     set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_ROWS "${kind}|module")
-    set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_MODULES corelane_driver_${kind})
   endif()
   target_link_libraries(${code} PUBLIC corelane_device ${description} PRIVATE ${D_LIBS} corelane_options)
   if(tests)
     corelane_test(${kind}_tests SOURCES ${tests} LIBS ${code} ${D_LIBS} LABELS unit)
   endif()
+endfunction()
+
+# corelane_driver_module(<kind> <entry> <code>): the shared object `lib/corelane/libcorelane_<kind>.so` (target
+# `corelane_driver_<kind>`) from the source `entry`, which exports corelane_driver_module_v1 and nothing else,
+# and the static library `code`. It finds its engine's libraries in `engine/` beside it.
+function(corelane_driver_module kind entry code)
+  set(target corelane_driver_${kind})
+  set(map "${PROJECT_SOURCE_DIR}/src/drivers/driver_module.map")
+  add_library(${target} MODULE ${entry})
+  set_target_properties(${target} PROPERTIES PREFIX "lib" OUTPUT_NAME "corelane_${kind}"
+    LIBRARY_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/corelane" LINK_DEPENDS "${map}")
+  target_link_libraries(${target} PRIVATE ${code} corelane_options)
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,--enable-new-dtags
+    "-Wl,--version-script=${map}")
+  if(NOT CORELANE_SANITIZE)
+    # A sanitizer's runtime is resolved from the program that loads the module.
+    target_link_options(${target} PRIVATE "-Wl,-z,defs")
+  endif()
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/corelane COMPONENT runtime)
+  set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_MODULES ${target})
 endfunction()
 
 # Writes the registration table of the drivers that corelane_driver() named, and makes

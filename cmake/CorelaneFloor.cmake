@@ -1,18 +1,25 @@
 # corelane_floor(<name> [DIR <dir>] [DEPENDS <targets>...] [LIBS <targets>...] [TEST_LIBS <targets>...])
 # One room of the house: a static library `corelane_<name>` from the sources of <dir> and of its inner
-# rooms, and its unit tests `<name>_tests` from their *_test.cpp, which link TEST_LIBS too. Folders
-# named testing/, and files named *_fuzz.cpp and *_benchmark.cpp, are left out.
+# rooms, but for those with a CMakeLists.txt of their own, and its unit tests `<name>_tests` from their
+# *_test.cpp, which link TEST_LIBS too. Folders
+# named testing/, and files named *_fuzz.cpp, *_benchmark.cpp and *_module.cpp, are left out.
 include_guard()
 
 function(corelane_sources out_sources out_tests dir)
   file(GLOB all CONFIGURE_DEPENDS "${dir}/*.cpp" "${dir}/*/*.cpp")
   list(FILTER all EXCLUDE REGEX "/testing/")
+  # Inner rooms that are built by themselves.
+  file(GLOB apart CONFIGURE_DEPENDS "${dir}/*/CMakeLists.txt")
+  foreach(list IN LISTS apart)
+    get_filename_component(room "${list}" DIRECTORY)
+    list(FILTER all EXCLUDE REGEX "^${room}/")
+  endforeach()
   set(sources "")
   set(tests "")
   foreach(f IN LISTS all)
     if(f MATCHES "_test\\.cpp$")
       list(APPEND tests "${f}")
-    elseif(NOT f MATCHES "_(fuzz|benchmark)\\.cpp$")
+    elseif(NOT f MATCHES "_(fuzz|benchmark|module)\\.cpp$")
       list(APPEND sources "${f}")
     endif()
   endforeach()

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "drivers/virtual/engine/request_errors.h"
+#include "drivers/virtual/common/request_errors.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {

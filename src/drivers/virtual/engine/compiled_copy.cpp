@@ -12,7 +12,7 @@
 
 #include "corelane/base/log.h"
 #include "drivers/virtual/engine/engine_complaint.h"
-#include "drivers/virtual/engine/heap_growth.h"
+#include "drivers/virtual/common/heap_growth.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/sync.h"
 #include "corelane/base/bytes.h"
-#include "drivers/virtual/patch/onnx_patch.h"
+#include "drivers/virtual/common/onnx_patch.h"
 
 namespace corelane::drivers::virtual_npu {
 

@@ -1,14 +1,11 @@
 #include "drivers/virtual/engine/engine_runtime.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "base/fork.h"
@@ -87,15 +84,6 @@ Status engine_usable() {
                "the parent of this process used the virtual NPU before it forked, and the "
                "engine's threads stayed there; start workers by spawn or exec (in Python: "
                "multiprocessing's 'spawn'), or fork before the first session is made");
-}
-
-/// By the calling thread's affinity, which cpusets and taskset narrow.
-std::size_t usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    return std::max<std::size_t>(1, static_cast<std::size_t>(CPU_COUNT(&set)));
-  return std::max(1U, std::thread::hardware_concurrency());
 }
 
 ov::AnyMap compile_settings(const CopySettings& copy, const device::PrepareOptions& options) {

@@ -22,9 +22,6 @@ ov::Core& engine_core();
 /// parent, and a compilation that gives them work would never end.
 Status engine_usable();
 
-/// CPUs this process may use, at least 1.
-std::size_t usable_cpus();
-
 /// How one compiled copy of a network runs.
 struct CopySettings {
   std::size_t streams = 1;

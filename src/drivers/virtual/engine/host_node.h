@@ -12,7 +12,7 @@
 #include "base/sync.h"
 #include "corelane/base/status.h"
 #include "corelane/device/host_operator.h"
-#include "drivers/virtual/patch/onnx_patch.h"
+#include "drivers/virtual/common/onnx_patch.h"
 
 namespace corelane::drivers::virtual_npu {
 

@@ -7,7 +7,7 @@
 
 #include "corelane/base/status.h"
 #include "drivers/virtual/engine/host_node.h"
-#include "drivers/virtual/patch/onnx_patch.h"
+#include "drivers/virtual/common/onnx_patch.h"
 
 namespace corelane::drivers::virtual_npu {
 

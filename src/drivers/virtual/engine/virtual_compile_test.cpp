@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "corelane/base/log.h"
-#include "drivers/virtual/engine/heap_growth.h"
+#include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/test_programs.h"
 
 namespace corelane::drivers::virtual_npu {

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "corelane/base/log.h"
+#include "drivers/virtual/common/cpus.h"
+#include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/direct/direct_request.h"
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/engine/network.h"
@@ -17,33 +19,6 @@ constexpr std::string_view kPart = "virtual";
 // Ends of a pre-compiled form's tag: whether its jobs may run in the caller's thread (never throw).
 constexpr std::string_view kInline = "-inline";
 constexpr std::string_view kHop = "-hop";
-
-/// A dtype this device computes with, for input or output `value`.
-Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType dtype) {
-  if (dtype == DType::kUndefined || dtype == DType::kString)
-    return error(Code::kUnsupportedModel,
-                 "{} '{}' has ONNX element type {}; this device takes f32 f16 bf16 f64, i4 to i64, "
-                 "u4 to u64 and bool",
-                 role, value.name, value.elem_type);
-  return dtype;
-}
-
-/// A program without shapes cannot have its tensors described, so they are asked for here.
-Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& values) {
-  std::vector<TensorDesc> descs;
-  for (const GraphValue& value : values) {
-    if (!value.has_shape)
-      return error(Code::kUnsupportedModel,
-                   "input '{}' declares no shape; give one in PrepareOptions::input_shapes",
-                   value.name);
-    TensorDesc desc;
-    desc.name = value.name;
-    CORELANE_ASSIGN(desc.dtype, usable_dtype(value, "input", dtype_from_onnx(value.elem_type)));
-    desc.shape = value.shape;
-    descs.push_back(std::move(desc));
-  }
-  return descs;
-}
 
 /// "1x3x224x224;?": part of the tag.
 std::string shapes_text(const std::vector<TensorDesc>& descs) {

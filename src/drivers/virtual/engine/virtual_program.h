@@ -24,7 +24,7 @@
 #include "drivers/virtual/engine/constants_in_place.h"
 #include "drivers/virtual/engine/host_node.h"
 #include "drivers/virtual/engine/shape_check.h"
-#include "drivers/virtual/patch/onnx_patch.h"
+#include "drivers/virtual/common/onnx_patch.h"
 
 namespace corelane::drivers::virtual_npu {
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/test_programs.h"
 
 namespace corelane::drivers::virtual_npu {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "drivers/virtual/engine/heap_growth.h"
-#include "drivers/virtual/engine/request_errors.h"
+#include "drivers/virtual/common/heap_growth.h"
+#include "drivers/virtual/common/request_errors.h"
 #include "drivers/virtual/engine/virtual_program.h"
 
 namespace corelane::drivers::virtual_npu {

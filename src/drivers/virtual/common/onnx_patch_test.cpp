@@ -1,4 +1,4 @@
-#include "drivers/virtual/patch/onnx_patch.h"
+#include "drivers/virtual/common/onnx_patch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "drivers/virtual/patch/onnx_parts.h"
+#include "drivers/virtual/common/onnx_parts.h"
 
 #include <limits>
 #include <utility>

@@ -1,11 +1,11 @@
-#include "drivers/virtual/patch/onnx_node.h"
+#include "drivers/virtual/common/onnx_node.h"
 
 #include <cstring>
 #include <utility>
 
 #include "base/onnx_fields.h"
 #include "base/wire.h"
-#include "drivers/virtual/patch/onnx_parts.h"
+#include "drivers/virtual/common/onnx_parts.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/wire.h"
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
-#include "drivers/virtual/patch/onnx_patch.h"
+#include "drivers/virtual/common/onnx_patch.h"
 
 namespace corelane::drivers::virtual_npu {
 

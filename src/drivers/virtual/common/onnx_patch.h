@@ -56,10 +56,16 @@ struct PatchedModel {
   std::size_t constant_bytes = 0;  ///< Of all constants, in the image's own types.
 };
 
-/// Points external data into `image.constants` (by address: the spans must stay valid until the
-/// engine has read the model), writes options.input_shapes into the inputs, numbers the custom
+/// How the patched model names constants that lie in the image.
+enum class ConstantPlace : std::uint8_t {
+  kAddress,  ///< By address: the spans must stay valid until the engine has read the model.
+  kSegment,  ///< As the image does: an offset in the file "corelane:constants".
+};
+
+/// Points external data into `image.constants` as `place` says, writes options.input_shapes into the inputs, numbers the custom
 /// nodes and turns options.exposed_values into outputs. kMalformed (not an ONNX model, constants
 /// outside the segment), kInvalidArgument (shapes), kNotFound (an exposed value).
-Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options);
+Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options,
+                                ConstantPlace place = ConstantPlace::kAddress);
 
 }  // namespace corelane::drivers::virtual_npu

@@ -1,4 +1,4 @@
-#include "drivers/virtual/patch/onnx_patch.h"
+#include "drivers/virtual/common/onnx_patch.h"
 
 #include <algorithm>
 #include <set>
@@ -7,8 +7,8 @@
 #include "base/onnx_fields.h"
 #include "base/wire.h"
 #include "corelane/tensor/dtype.h"
-#include "drivers/virtual/patch/onnx_node.h"
-#include "drivers/virtual/patch/onnx_parts.h"
+#include "drivers/virtual/common/onnx_node.h"
+#include "drivers/virtual/common/onnx_parts.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
@@ -47,8 +47,8 @@ class OnlyOnce {
 /// rewritten is copied as bytes, so that unknown fields survive.
 class Patcher {
  public:
-  Patcher(const device::Image& image, const device::PrepareOptions& options)
-      : image_(image), options_(options) {}
+  Patcher(const device::Image& image, const device::PrepareOptions& options, ConstantPlace place)
+      : image_(image), options_(options), by_address_(place == ConstantPlace::kAddress) {}
 
   /// The mark is looked for in all of the bytes: a text in a place that is not parsed may be read
   /// by the engine.
@@ -323,9 +323,11 @@ class Patcher {
       append_bytes_field(patched, kTensorRawData, as_string_view(data));
     } else {
       result_.image_constants.push_back({std::string(facts.name), data});
-      append_external_entry(patched, "location", kMemoryLocation);
+      append_external_entry(patched, "location", by_address_ ? kMemoryLocation : kConstants);
       append_external_entry(patched, "offset",
-                            std::to_string(reinterpret_cast<std::uintptr_t>(data.data())));
+                            std::to_string(by_address_
+                                               ? reinterpret_cast<std::uintptr_t>(data.data())
+                                               : facts.offset));
       append_external_entry(patched, "length", std::to_string(data.size()));
       append_varint_field(patched, kTensorDataLocation, 1);
     }
@@ -364,6 +366,7 @@ class Patcher {
 
   const device::Image& image_;
   const device::PrepareOptions& options_;
+  const bool by_address_;
   PatchedModel result_;
   std::size_t inside_ = 0;  ///< Bytes of constants put into the model.
   std::set<std::string, std::less<>> initializers_;
@@ -372,8 +375,9 @@ class Patcher {
 
 }  // namespace
 
-Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options) {
-  return Patcher(image, options).run();
+Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options,
+                                ConstantPlace place) {
+  return Patcher(image, options, place).run();
 }
 
 }  // namespace corelane::drivers::virtual_npu

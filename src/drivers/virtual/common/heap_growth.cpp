@@ -1,4 +1,4 @@
-#include "drivers/virtual/engine/heap_growth.h"
+#include "drivers/virtual/common/heap_growth.h"
 
 #include <malloc.h>
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drivers/virtual/patch/onnx_patch.h"
+#include "drivers/virtual/common/onnx_patch.h"
 #include "drivers/virtual/test_networks.h"
 
 namespace corelane::drivers::virtual_npu {
