@@ -28,6 +28,7 @@ class LanedExecutable final : public device::Executable,
   const std::vector<TensorDesc>& outputs() const noexcept override { return program().outputs(); }
   device::Placement placement() const noexcept override { return program().placement(); }
   bool from_precompiled() const noexcept override { return program().from_precompiled(); }
+  device::EngineChoice engine() const override { return program().engine(); }
   bool lost() const noexcept override { return generation_ != current_->load(); }
   device::MemoryFigures memory() const override;
   Result<std::shared_ptr<device::Bindings>> new_bindings() override;

@@ -101,6 +101,12 @@ class CORELANE_API Bindings {
   virtual Result<std::vector<LayerTime>> layer_times() const = 0;
 };
 
+/// Which engine of a device computes an executable.
+struct EngineChoice {
+  std::string engine;  ///< Name and version, "ONNX Runtime 1.31.1"; empty: DeviceInfo::engine.
+  std::string why;     ///< Not the device's own engine, in one line; empty where it is that one.
+};
+
 /// An image ready to run. Immutable; any thread; shared by shared_ptr, and kept
 /// alive by its bindings and jobs.
 class CORELANE_API Executable {
@@ -114,6 +120,8 @@ class CORELANE_API Executable {
   virtual Placement placement() const noexcept = 0;
   /// True when it was made from Image::precompiled (the tag fitted and the form was taken).
   virtual bool from_precompiled() const noexcept { return false; }
+  /// The engine that computes it, where the device has several.
+  virtual EngineChoice engine() const { return {}; }
   /// True, for good, once its device was lost after it was prepared: jobs fail with kDeviceLost and
   /// the image has to be prepared again. Costs no lock.
   virtual bool lost() const noexcept { return false; }

@@ -85,6 +85,8 @@ class LaneProgram {
   virtual Placement placement() const noexcept = 0;
   /// True when prepare() took Image::precompiled.
   virtual bool from_precompiled() const noexcept { return false; }
+  /// The engine that computes it, where the driver has several.
+  virtual EngineChoice engine() const { return {}; }
   /// Bytes of this program and its live requests, without what was bound.
   virtual MemoryFigures memory() const = 0;
   /// True for an input of which the program keeps a form of its own between runs. Its content is

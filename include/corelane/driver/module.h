@@ -43,6 +43,9 @@ struct DriverDescription {
   /// kinds stands for the kinds of `files` of all drivers.
   Capabilities capabilities;
   std::vector<std::string> examples;  ///< Texts with options, for list_drivers().
+  /// True: no device, but an engine that another driver opens. Not listed, and no device's text
+  /// names it; of the members only `kind` counts.
+  bool engine_only = false;
 };
 
 /// What a module that has its own copy of the library's base needs of the library's.

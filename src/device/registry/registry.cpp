@@ -62,6 +62,7 @@ std::vector<FoundDriver> find_drivers() {
     if (std::any_of(found.begin(), found.end(), same)) continue;
     // A module that cannot be loaded is listed all the same, so that users see that it is there.
     const auto description = find_description(module.kind);
+    if (description && (*description)->engine_only) continue;
     found.push_back({module.kind, module.path.string(), description ? *description : nullptr});
   }
   std::sort(found.begin(), found.end(),
@@ -187,6 +188,9 @@ Result<std::shared_ptr<Device>> open_device(std::string_view text, const OpenOpt
   }
   CORELANE_ASSIGN(DeviceSpec spec, parse_device_spec(chosen));
   CORELANE_ASSIGN(const DriverDescription* driver, find_description(spec.kind));
+  if (driver->engine_only)
+    return error(Code::kNotFound, "'{}' is an engine, not a device; known kinds: {}", spec.kind,
+                 known_kinds());
   CORELANE_ASSIGN(spec, complete(*driver, std::move(spec)));
   // A clock or a fault point belongs to one caller, so the device is not shared.
   const bool own =

@@ -118,6 +118,7 @@ class FaultyExecutable final : public Executable,
   const std::vector<TensorDesc>& outputs() const noexcept override { return inner->outputs(); }
   Placement placement() const noexcept override { return inner->placement(); }
   bool from_precompiled() const noexcept override { return inner->from_precompiled(); }
+  device::EngineChoice engine() const override { return inner->engine(); }
   bool lost() const noexcept override { return inner->lost(); }
   MemoryFigures memory() const override { return inner->memory(); }
 

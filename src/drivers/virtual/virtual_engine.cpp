@@ -5,6 +5,7 @@
 #include "base/guard.h"
 #include "corelane/device/matmul_image.h"
 #include "corelane/driver/module.h"
+#include "drivers/virtual/choice/chosen_engine.h"
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/engine/virtual_program.h"
@@ -52,14 +53,31 @@ std::shared_ptr<device::LaneEngine> make_virtual_engine(std::size_t lanes, bool 
 
 Result<device::OpenedEngine> open_virtual_engine(const device::OpenRequest& request) {
   return no_throw("opening the virtual NPU", [&]() -> Result<device::OpenedEngine> {
-    for (const auto& [key, value] : request.spec.options)
-      if (key != "name")
-        return error(Code::kInvalidArgument, "option '{}={}' is unknown; 'virtual' takes name, {}",
-                     key, value, device::kLaneOptionNames);
-    device::OpenedEngine opened{request.info, make_virtual_engine(request.info.cores.size())};
+    EngineWish wish = EngineWish::kAuto;
+    for (const auto& [key, value] : request.spec.options) {
+      if (key == "engine") {
+        // The macro is two statements.
+        CORELANE_ASSIGN(wish, parse_engine_wish(value));
+      } else if (key != "name") {
+        return error(Code::kInvalidArgument,
+                     "option '{}={}' is unknown; 'virtual' takes name, engine, {}", key, value,
+                     device::kLaneOptionNames);
+      }
+    }
+    auto second = std::make_shared<SecondEngine>(request);
+    device::OpenedEngine opened{request.info, nullptr};
     opened.info.engine = "OpenVINO " + engine_version();
     opened.info.isa = engine_isa();
     opened.info.capabilities.multi_core_jobs = opened.info.cores.size() > 1;
+    if (wish == EngineWish::kOnnxRuntime) {
+      CORELANE_ASSIGN(const device::OpenedEngine other, second->get());
+      opened.info.engine = other.info.engine;
+      opened.info.capabilities.host_operators = false;
+      opened.info.capabilities.layer_times = false;
+      opened.info.capabilities.precompiled = false;
+    }
+    opened.engine = std::make_shared<ChosenEngine>(
+        wish, make_virtual_engine(request.info.cores.size()), std::move(second));
     return opened;
   });
 }

@@ -1,0 +1,68 @@
+#include "drivers/virtual/choice/chosen_engine.h"
+
+#include <utility>
+
+#include "corelane/base/log.h"
+#include "corelane/device/matmul_image.h"
+#include "drivers/virtual/choice/chosen_program.h"
+
+namespace corelane::drivers::virtual_npu {
+namespace {
+
+constexpr std::string_view kPart = "virtual";
+
+/// True where an engine says that it cannot compute this network, so that another one may.
+bool is_refusal(const Status& status) {
+  return status.code() == Code::kUnsupportedModel || status.code() == Code::kEngineFailed ||
+         status.code() == Code::kInternal;
+}
+
+/// `refused` by the first engine; `other` is what the second one said.
+Status refused_by_both(const Status& refused, const Status& other) {
+  log::debug(kPart, "the second engine: {}", other.to_string());
+  return error(refused.code(), "{}; the other engine does not take it either: {}",
+               refused.message(), other.message())
+      .with(Detail::kNode, std::string(refused.detail(Detail::kNode)))
+      .with(Detail::kOperator, std::string(refused.detail(Detail::kOperator)));
+}
+
+}  // namespace
+
+Result<EngineWish> parse_engine_wish(std::string_view text) {
+  if (text == "auto") return EngineWish::kAuto;
+  if (text == "openvino") return EngineWish::kOpenVino;
+  if (text == "onnxruntime") return EngineWish::kOnnxRuntime;
+  return error(Code::kInvalidArgument,
+               "option 'engine={}': auto, openvino or onnxruntime is allowed", text);
+}
+
+ChosenEngine::Prepared ChosenEngine::prepare_second(const device::Image& image,
+                                                    const device::PrepareOptions& options,
+                                                    const std::string& why) {
+  CORELANE_ASSIGN(const device::OpenedEngine opened, second_->get());
+  CORELANE_ASSIGN(auto program, opened.engine->prepare(image, options));
+  log::debug(kPart, "network '{}' runs on {}: {}", image.name, opened.info.engine, why);
+  return std::make_shared<ChosenProgram>(std::move(program),
+                                         device::EngineChoice{opened.info.engine, why});
+}
+
+ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
+                                             const device::PrepareOptions& options) {
+  if (image.kind != "onnx") return first_->prepare(image, options);
+  if (wish_ == EngineWish::kOnnxRuntime)
+    return prepare_second(image, options, "the device's text says engine=onnxruntime");
+  if (!image.unfit.empty()) {
+    const Status refused = error(Code::kUnsupportedModel, "{}", image.unfit);
+    if (wish_ == EngineWish::kOpenVino) return error(refused);
+    auto program = prepare_second(image, options, image.unfit);
+    if (program || program.error().code() == Code::kOutOfMemory) return program;
+    return error(refused_by_both(refused, program.error()));
+  }
+  auto program = first_->prepare(image, options);
+  if (program || wish_ == EngineWish::kOpenVino || !is_refusal(program.error())) return program;
+  auto other = prepare_second(image, options, program.error().message());
+  if (other || other.error().code() == Code::kOutOfMemory) return other;
+  return error(refused_by_both(program.error(), other.error()));
+}
+
+}  // namespace corelane::drivers::virtual_npu

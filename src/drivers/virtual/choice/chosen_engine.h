@@ -1,0 +1,45 @@
+/// Which of its two engines computes a network of the virtual NPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "corelane/driver/lane_engine.h"
+#include "drivers/virtual/choice/second_engine.h"
+
+namespace corelane::drivers::virtual_npu {
+
+/// What the device's text asks for: option "engine".
+enum class EngineWish : std::uint8_t {
+  kAuto,        ///< The first engine, but where the second is needed.
+  kOpenVino,    ///< The first engine alone; a network that it gets wrong is refused.
+  kOnnxRuntime  ///< The second engine alone.
+};
+/// kInvalidArgument for a word that is none of "auto", "openvino", "onnxruntime".
+Result<EngineWish> parse_engine_wish(std::string_view text);
+
+/// Prepares each network on the engine that computes it rightly. Any thread.
+class ChosenEngine final : public device::LaneEngine {
+ public:
+  /// `first`: takes matrix products, too.
+  ChosenEngine(EngineWish wish, std::shared_ptr<device::LaneEngine> first,
+               std::shared_ptr<SecondEngine> second)
+      : wish_(wish), first_(std::move(first)), second_(std::move(second)) {}
+
+  /// Refused by both engines: the first engine's failure, with the second one's as its cause.
+  Result<std::shared_ptr<device::LaneProgram>> prepare(
+      const device::Image& image, const device::PrepareOptions& options) override;
+
+ private:
+  using Prepared = Result<std::shared_ptr<device::LaneProgram>>;
+  /// `why`: this engine and not the first one.
+  Prepared prepare_second(const device::Image& image, const device::PrepareOptions& options,
+                          const std::string& why);
+
+  const EngineWish wish_;
+  const std::shared_ptr<device::LaneEngine> first_;
+  const std::shared_ptr<SecondEngine> second_;
+};
+
+}  // namespace corelane::drivers::virtual_npu

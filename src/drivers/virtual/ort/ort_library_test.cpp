@@ -1,0 +1,42 @@
+#include "drivers/virtual/ort/ort_library.h"
+
+#include <gtest/gtest.h>
+
+namespace corelane::drivers::virtual_npu::ort {
+namespace {
+
+TEST(OrtLibrary, OpensTheReleaseThatTheBuildNames) {
+  const auto library = OrtLibrary::get();
+  ASSERT_TRUE(library) << library.error().to_string();
+  EXPECT_NE(std::string_view(CORELANE_ORT_LIBRARY).find((*library)->version()),
+            std::string_view::npos);
+  EXPECT_EQ(*library, *OrtLibrary::get());
+}
+
+TEST(OrtComplaint, NamesNodeAndOperatorOfARun) {
+  const OrtComplaint complaint = read_ort_complaint(
+      "Non-zero status code returned while running Gather node. Name:'pick' Status Message: "
+      "indices element out of data bounds, idx=9 must be within the inclusive range [-3,2]");
+  EXPECT_EQ(complaint.op, "Gather");
+  EXPECT_EQ(complaint.node, "pick");
+  EXPECT_EQ(complaint.detail,
+            "indices element out of data bounds, idx=9 must be within the inclusive range [-3,2]");
+}
+
+TEST(OrtComplaint, NamesNodeAndOperatorOfALoad) {
+  const OrtComplaint complaint = read_ort_complaint(
+      "Node (sum) Op (Add) [ShapeInferenceError] Incompatible dimensions");
+  EXPECT_EQ(complaint.op, "Add");
+  EXPECT_EQ(complaint.node, "sum");
+}
+
+TEST(OrtComplaint, LeavesOutThePlaceInTheSources) {
+  const OrtComplaint complaint = read_ort_complaint(
+      "/onnxruntime_src/core/graph.cc:120 Status onnxruntime::Graph::Check(const std::string&) Name "
+      "is\nused twice ");
+  EXPECT_EQ(complaint.detail, "Name is used twice");
+  EXPECT_EQ(complaint.op, "");
+}
+
+}  // namespace
+}  // namespace corelane::drivers::virtual_npu::ort

@@ -1,0 +1,92 @@
+/// A network prepared for ONNX Runtime, the second engine of the virtual NPU.
+///
+/// One session serves all cores: its run may be called from several threads at once, and computes
+/// in the thread that calls it. Jobs on several cores have a session of their own for each number
+/// of threads, made at the first need. Constants lie in the image, and what the engine packs of
+/// them is shared by the sessions.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/once_map.h"
+#include "corelane/base/status.h"
+#include "corelane/driver/lane_engine.h"
+#include "drivers/virtual/ort/ort_library.h"
+#include "drivers/virtual/common/onnx_patch.h"
+
+namespace corelane::drivers::virtual_npu::ort {
+
+/// A session of the engine with what it weighs. Immutable; any thread.
+struct OrtCopy {
+  OwnedSession session;
+  std::size_t heap_growth = 0;  ///< What the heap grew by while it was made.
+};
+
+/// Immutable once made; any thread.
+class OrtProgram final : public device::LaneProgram,
+                         public std::enable_shared_from_this<OrtProgram> {
+ public:
+  /// `lanes`: cores of the device.
+  static Result<std::shared_ptr<OrtProgram>> create(const OrtLibrary& library,
+                                                    const device::Image& image,
+                                                    const device::PrepareOptions& options,
+                                                    std::size_t lanes);
+
+  const std::vector<TensorDesc>& inputs() const noexcept override { return inputs_; }
+  const std::vector<TensorDesc>& outputs() const noexcept override { return outputs_; }
+  device::Placement placement() const noexcept override { return device::Placement::kShared; }
+  device::MemoryFigures memory() const override;
+  Result<std::unique_ptr<device::LaneRequest>> new_request(std::size_t width,
+                                                           std::size_t core) override;
+  Status reserve(std::size_t width, std::size_t requests) override;
+  Result<device::Executable::Precompiled> export_precompiled() const override;
+
+  const OrtLibrary& library() const noexcept { return library_; }
+  /// The engine's types of what is bound.
+  ONNXTensorElementDataType input_type(std::size_t index) const { return input_types_[index]; }
+  ONNXTensorElementDataType output_type(std::size_t index) const { return output_types_[index]; }
+  /// The engine's name of an output, which differs from the program's for exposed values.
+  const std::string& engine_output(std::size_t index) const { return output_names_[index]; }
+  /// Bytes that a request's runs have taken, for memory().
+  void note_run_memory(std::size_t bytes) noexcept { run_bytes_ += bytes; }
+
+ private:
+  using CopyPtr = std::shared_ptr<const OrtCopy>;
+
+  OrtProgram(const OrtLibrary& library, device::Image image, device::PrepareOptions options,
+             std::size_t lanes)
+      : library_(library), image_(std::move(image)), options_(std::move(options)), lanes_(lanes) {}
+
+  Status build();
+  Status describe_outputs(const PatchedModel& patched, OrtSession* session);
+  Result<CopyPtr> make_copy(const PatchedModel& patched, std::size_t threads);
+  Result<CopyPtr> copy_for(std::size_t width);
+  std::size_t threads_for(std::size_t width) const;
+
+  const OrtLibrary& library_;
+  // Constant once build() is done.
+  const device::Image image_;
+  const device::PrepareOptions options_;
+  const std::size_t lanes_;
+  std::vector<TensorDesc> inputs_;
+  std::vector<TensorDesc> outputs_;
+  std::vector<std::string> output_names_;
+  std::vector<ONNXTensorElementDataType> input_types_;
+  std::vector<ONNXTensorElementDataType> output_types_;
+  std::size_t constant_bytes_ = 0;
+  /// Before the sessions, which use it until they go.
+  OwnedPackedWeights packed_;
+
+  std::atomic<std::size_t> run_bytes_{0};
+  OnceMap<std::size_t, CopyPtr> copies_{LockRank::kLeaf};  ///< By number of threads.
+};
+
+/// A request that runs on `copy`. kOutOfMemory or kEngineFailed.
+Result<std::unique_ptr<device::LaneRequest>> make_ort_request(
+    std::shared_ptr<OrtProgram> program, std::shared_ptr<const OrtCopy> copy);
+
+}  // namespace corelane::drivers::virtual_npu::ort

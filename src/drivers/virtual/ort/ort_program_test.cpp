@@ -1,0 +1,241 @@
+#include "drivers/virtual/ort/ort_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "drivers/virtual/ort/ort_engine.h"
+#include "drivers/virtual/test_networks.h"
+
+namespace corelane::drivers::virtual_npu::ort {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kCores = 3;
+
+Result<std::shared_ptr<device::LaneProgram>> try_prepare(
+    const device::Image& image, const device::PrepareOptions& options = {}) {
+  return make_ort_engine(kCores)->prepare(image, options);
+}
+
+std::shared_ptr<device::LaneProgram> prepare(const device::Image& image,
+                                             const device::PrepareOptions& options = {}) {
+  auto program = try_prepare(image, options);
+  EXPECT_TRUE(program) << program.error().to_string();
+  return program ? *program : nullptr;
+}
+
+std::unique_ptr<device::LaneRequest> request(device::LaneProgram& program, std::size_t width = 1) {
+  auto made = program.new_request(width, 0);
+  EXPECT_TRUE(made) << made.error().to_string();
+  return made ? std::move(*made) : nullptr;
+}
+
+std::vector<float> floats_of(device::LaneRequest& r, std::size_t index) {
+  const auto out = r.output(index);
+  EXPECT_TRUE(out) << out.error().to_string();
+  if (!out) return {};
+  const auto* data = static_cast<const float*>(out->data);
+  return {data, data + out->size / sizeof(float)};
+}
+
+std::string product_network() {
+  return NetworkBuilder()
+      .input("x", {1, 2})
+      .external("w", {2, 3}, kOnnxFloat, "corelane:constants", "64", "24")
+      .node("MatMul", {"x", "w"}, {"y"}, "product")
+      .output("y", {1, 3})
+      .bytes();
+}
+
+ByteVector product_constants() {
+  ByteVector constants(64 + 24);
+  const float w[6] = {1, 2, 3, 4, 5, 6};
+  std::memcpy(constants.data() + 64, w, sizeof(w));
+  return constants;
+}
+
+std::string open_network() {
+  return NetworkBuilder()
+      .input("x", {-1, 2})
+      .node("Add", {"x", "x"}, {"y"}, "twice")
+      .output("y", {-1, 2})
+      .bytes();
+}
+
+TEST(OrtProgram, RunsOnUserMemoryWithoutACopy) {
+  const auto program = prepare(onnx_image(relu_network()));
+  ASSERT_TRUE(program);
+  std::vector<float> x(16);
+  std::iota(x.begin(), x.end(), -8.0F);
+  std::vector<float> y(16, -1.0F);
+  const auto r = request(*program);
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 16})).ok());
+  ASSERT_TRUE(r->set_output(0, tensor_ref(y, {1, 16})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_EQ(y[0], 0.0F);
+  EXPECT_EQ(y[15], 7.0F);
+  EXPECT_EQ(r->output(0)->data, y.data());
+  x[15] = 9.0F;  // The same memory, read again.
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_EQ(y[15], 9.0F);
+}
+
+TEST(OrtProgram, EmptyRefReturnsToTheInternalBuffers) {
+  const auto program = prepare(onnx_image(relu_network()));
+  const auto r = request(*program);
+  std::vector<float> x(16, 3.0F);
+  std::vector<float> y(16, -1.0F);
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 16})).ok());
+  ASSERT_TRUE(r->set_output(0, tensor_ref(y, {1, 16})).ok());
+  ASSERT_TRUE(r->set_output(0, {}).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_EQ(y[0], -1.0F);
+  EXPECT_EQ(floats_of(*r, 0)[0], 3.0F);
+  ASSERT_TRUE(r->set_input(0, {}).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_EQ(floats_of(*r, 0)[0], 0.0F);
+}
+
+TEST(OrtProgram, ConstantsAreReadFromTheSegment) {
+  const auto program = prepare(onnx_image(product_network(), product_constants()));
+  for (const std::size_t width : {1U, 2U}) {
+    const auto r = request(*program, width);
+    std::vector<float> x = {1, 10};
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+    ASSERT_TRUE(r->run(3).ok());
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
+  }
+  EXPECT_GE(program->memory().weights, 24U);
+}
+
+TEST(OrtProgram, OpenOutputsHaveTheSizeThatComesOut) {
+  const auto program = prepare(onnx_image(open_network()));
+  const auto r = request(*program);
+  EXPECT_EQ(r->output(0).error().code(), Code::kWrongState);
+  EXPECT_EQ(r->run(1).code(), Code::kWrongState);  // Nothing is bound to the open input.
+  for (const std::int64_t rows : {3, 1, 0, 4}) {
+    std::vector<float> x(static_cast<std::size_t>(rows) * 2, 1.5F);
+    x.reserve(1);  // Memory of no rows has an address, too.
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {rows, 2})).ok());
+    const Status ran = r->run(1);
+    ASSERT_TRUE(ran.ok()) << ran.to_string();
+    EXPECT_EQ(r->output(0)->shape, Shape({rows, 2}));
+    EXPECT_EQ(floats_of(*r, 0), std::vector<float>(x.size(), 3.0F));
+  }
+  ASSERT_TRUE(r->set_input(0, {}).ok());
+  EXPECT_EQ(r->run(1).code(), Code::kWrongState);
+}
+
+TEST(OrtProgram, AnOpenOutputBeyondTheBoundMemoryWritesNothing) {
+  const auto program = prepare(onnx_image(open_network()));
+  const auto r = request(*program);
+  std::vector<float> x(8, 1.0F);
+  std::vector<float> y(4, -1.0F);
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {4, 2})).ok());
+  ASSERT_TRUE(r->set_output(0, tensor_ref(y, {2, 2})).ok());
+  EXPECT_EQ(r->run(1).code(), Code::kOutOfMemory);
+  EXPECT_EQ(y, std::vector<float>(4, -1.0F));
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {2, 2})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_EQ(y, std::vector<float>(4, 2.0F));
+}
+
+TEST(OrtProgram, InputShapesOfTheOptionsFixTheOutputs) {
+  device::PrepareOptions options;
+  options.input_shapes = {Shape{5, 2}};
+  const auto program = prepare(onnx_image(open_network()), options);
+  EXPECT_EQ(program->inputs()[0].shape, Shape({5, 2}));
+  EXPECT_EQ(program->outputs()[0].shape, Shape({5, 2}));
+}
+
+TEST(OrtProgram, ExposedValuesFollowTheOutputs) {
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {2})
+                                .node("Neg", {"x"}, {"inner"})
+                                .node("Abs", {"inner"}, {"y"})
+                                .output("y", {2})
+                                .bytes();
+  device::PrepareOptions options;
+  options.exposed_values = {"inner"};
+  const auto program = prepare(onnx_image(bytes), options);
+  ASSERT_EQ(program->outputs().size(), 2U);
+  EXPECT_EQ(program->outputs()[1].name, "inner");
+  const auto r = request(*program);
+  std::vector<float> x = {1, -2};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {2})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(1, 2));
+  EXPECT_THAT(floats_of(*r, 1), ElementsAre(-1, 2));
+}
+
+TEST(OrtProgram, AnIndexOutsideFailsTheRunNamingTheNode) {
+  const std::int64_t nine = 9;
+  const std::string bytes =
+      NetworkBuilder()
+          .input("x", {3})
+          .input("i", {1}, kOnnxInt64)
+          .node("Gather", {"x", "i"}, {"y"}, "pick")
+          .output("y", {1})
+          .bytes();
+  const auto program = prepare(onnx_image(bytes));
+  const auto r = request(*program);
+  std::vector<float> x = {1, 2, 3};
+  std::vector<std::int64_t> i = {nine};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {3})).ok());
+  ASSERT_TRUE(r->set_input(1, tensor_ref(i, {1})).ok());
+  const Status failed = r->run(1);
+  EXPECT_EQ(failed.code(), Code::kEngineFailed);
+  EXPECT_EQ(failed.detail(Detail::kNode), "pick");
+  i[0] = 2;
+  EXPECT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(3));
+}
+
+TEST(OrtProgram, RequestsRunAtTheSameTime) {
+  const auto program = prepare(onnx_image(product_network(), product_constants()));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const auto r = request(*program, t % 2 == 0 ? 1 : 2);
+      std::vector<float> x = {static_cast<float>(t), 1};
+      ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+      for (int i = 0; i < 200; ++i) {
+        ASSERT_TRUE(r->run(1).ok());
+        ASSERT_EQ(floats_of(*r, 0)[0], static_cast<float>(t + 4));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(OrtProgram, RefusesAnUnknownOperatorByNode) {
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {2})
+                                .node("NoSuchThing", {"x"}, {"y"}, "odd")
+                                .output("y", {2})
+                                .bytes();
+  const auto program = try_prepare(onnx_image(bytes));
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
+  EXPECT_THAT(program.error().message(), HasSubstr("NoSuchThing"));
+}
+
+TEST(OrtProgram, RefusesWhatOnlyTheFirstEngineCanDo) {
+  device::PrepareOptions options;
+  options.profile_layers = true;
+  EXPECT_EQ(try_prepare(onnx_image(relu_network()), options).error().code(), Code::kUnsupported);
+  options = {};
+  options.precision = device::Precision::kBF16;
+  EXPECT_EQ(try_prepare(onnx_image(relu_network()), options).error().code(), Code::kUnsupported);
+  options = {};
+  options.custom_operators = {{"MyOp", "my"}};
+  EXPECT_EQ(try_prepare(onnx_image(relu_network()), options).error().code(), Code::kUnsupported);
+}
+
+}  // namespace
+}  // namespace corelane::drivers::virtual_npu::ort
