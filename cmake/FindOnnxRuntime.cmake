@@ -4,7 +4,6 @@
 # Asks the Python of CORELANE_PYTHON (default: the project's .venv) where the onnxruntime package lies, unless
 # OnnxRuntime_LIBRARY_DIR is set. Defines OnnxRuntime_VERSION, OnnxRuntime_LIBRARY_NAME and
 # OnnxRuntime_LIBRARY_DIR.
-include_guard(GLOBAL)
 
 set(OnnxRuntime_VERSION "1.31.1")
 set(OnnxRuntime_LIBRARY_NAME "libonnxruntime.so.${OnnxRuntime_VERSION}")

@@ -135,6 +135,14 @@ std::string device_remedy(const Status& problem, const std::string& spec) {
   }
 }
 
+/// It serves the networks that the first engine refuses or gets wrong, so a device is opened for it.
+void check_second_engine(Report& report, const std::string& kind, const std::string& engine) {
+  auto dev = device::open_device(fmt::format("{}?engine={}", kind, engine));
+  report.add("second engine", dev.has_value(),
+             dev ? (*dev)->info().engine : dev.error().to_string(),
+             fmt::format("install {}; without it networks that need it are refused", engine));
+}
+
 /// Opens the device, which loads its engine: the most likely thing to be missing.
 void check_device(Report& report, const std::string& spec) {
   auto dev = device::open_device(spec);
@@ -147,6 +155,7 @@ void check_device(Report& report, const std::string& spec) {
              fmt::format("{} with {} cores", info.instance, info.cores.size()),
              "open it again; a lost device comes back after a reset");
   report.add("engine", true, fmt::format("{} ({})", info.engine, info.isa));
+  if (info.engines.size() > 1) check_second_engine(report, info.kind, info.engines[1]);
 }
 
 std::string program_remedy(const Status& problem) {

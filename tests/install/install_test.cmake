@@ -66,6 +66,7 @@ if(STEP STREQUAL "tree")
   # What runs is here or the system's: the checkout, with the engine's wheel, may be gone.
   if(BUNDLED)
     need_file("${LIBDIR}/corelane/engine/libopenvino.so.*")
+    need_file("${LIBDIR}/corelane/engine/libonnxruntime.so.*")
     file(GLOB programs "${tree}/bin/*" "${tree}/${LIBDIR}/*.so" "${tree}/${LIBDIR}/corelane/*.so"
       "${tree}/${LIBDIR}/corelane/engine/*.so*")
     list(FILTER programs EXCLUDE REGEX "/ggml-rknn$") # A script.

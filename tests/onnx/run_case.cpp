@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
+
 #include "corelane/runtime/program.h"
 
 namespace node_tests {
@@ -52,6 +54,9 @@ CaseTensor copy_of(const corelane::TensorView& view) {
 Result run_case(const Case& c) {
   corelane::LoadOptions options;
   options.device = "virtual:generic:1";
+  // As users may: the whole suite on one engine.
+  if (const char* engine = std::getenv("CORELANE_TEST_ENGINE"))
+    options.device += fmt::format("?engine={}", engine);
   options.cache = false;
   auto program = corelane::Program::load(c.model, options);
   if (!program) return failed(program.error());

@@ -49,6 +49,8 @@ struct DeviceInfo {
   std::string instance;  ///< Names this instance in leases and traces, "virtual:rk3588#0".
   std::string engine;    ///< "OpenVINO 2026.4.1", "none".
   std::string isa;       ///< Instruction set the engine uses, as the engine reports it.
+  /// Of a device that has several engines: their names for PrepareOptions::engine, `engine` first.
+  std::vector<std::string> engines;
   std::vector<CoreInfo> cores;
   Capabilities capabilities;
   /// Bytes that its objects may hold together (option memory); 0: no limit. Device::memory() says

@@ -49,17 +49,22 @@ ChosenEngine::Prepared ChosenEngine::prepare_second(const device::Image& image,
 ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
                                              const device::PrepareOptions& options) {
   if (image.kind != "onnx") return first_->prepare(image, options);
-  if (wish_ == EngineWish::kOnnxRuntime)
-    return prepare_second(image, options, "the device's text says engine=onnxruntime");
+  EngineWish wish = wish_;
+  // What the device's text asks for goes before what a program does.
+  if (wish == EngineWish::kAuto && !options.engine.empty()) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(wish, parse_engine_wish(options.engine));
+  }
+  if (wish == EngineWish::kOnnxRuntime) return prepare_second(image, options, "it was asked for");
   if (!image.unfit.empty()) {
     const Status refused = error(Code::kUnsupportedModel, "{}", image.unfit);
-    if (wish_ == EngineWish::kOpenVino) return error(refused);
+    if (wish == EngineWish::kOpenVino) return error(refused);
     auto program = prepare_second(image, options, image.unfit);
     if (program || program.error().code() == Code::kOutOfMemory) return program;
     return error(refused_by_both(refused, program.error()));
   }
   auto program = first_->prepare(image, options);
-  if (program || wish_ == EngineWish::kOpenVino || !is_refusal(program.error())) return program;
+  if (program || wish == EngineWish::kOpenVino || !is_refusal(program.error())) return program;
   auto other = prepare_second(image, options, program.error().message());
   if (other || other.error().code() == Code::kOutOfMemory) return other;
   return error(refused_by_both(program.error(), other.error()));

@@ -26,7 +26,7 @@ corelane::Result<corelane::device::OpenedEngine> open_engine(
   CORELANE_ASSIGN(const ort::OrtLibrary* const library, ort::OrtLibrary::get());
   corelane::device::OpenedEngine opened{request.info,
                                         ort::make_ort_engine(request.info.cores.size())};
-  opened.info.engine = "ONNX-Runtime " + library->version();
+  opened.info.engine = "ONNX Runtime " + library->version();
   return opened;
 }
 
