@@ -290,7 +290,7 @@ TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
 TEST(ProgramFile, ARequiredFlagOfALaterVersionIsRefused) {
   ByteVector bytes = small_program();
   testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{9});
-  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{4});
+  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{8});
   testing::repair_fixed_header(bytes);
   EXPECT_EQ(open_status(bytes).code(), Code::kVersionMismatch);
 }
@@ -309,6 +309,21 @@ TEST(ProgramFile, ALoweredFormIsARequiredFlagForEarlierReaders) {
   EXPECT_EQ(header_of(one), (std::pair{std::uint16_t{2}, std::uint32_t{1}}));
   // Empty: the engine takes the graph as it is, and so may a reader that skips the segment.
   EXPECT_EQ(header_of({}), (std::pair{std::uint16_t{2}, std::uint32_t{0}}));
+}
+
+TEST(ProgramFile, AVerdictIsARequiredFlagForEarlierReaders) {
+  const ByteVector one(1);
+  ProgramWriter writer(small_description());
+  writer.add_segment(SegmentKind::kGraph, "", one);
+  writer.add_segment(SegmentKind::kLowered, "engine/1", {});
+  writer.add_segment(SegmentKind::kVerdict, "engine/1", as_byte_span("node 'a' (Add): wrong"));
+  const ByteVector bytes = writer.finish().value();
+  EXPECT_EQ(testing::read_at<std::uint16_t>(bytes, offsetof(format::FixedHeader, minor)), 6U);
+  EXPECT_EQ(testing::read_at<std::uint32_t>(bytes, offsetof(format::FixedHeader, flags)), 4U);
+  const auto file = ProgramFile::from_bytes(bytes);
+  ASSERT_TRUE(file) << file.error().to_string();
+  EXPECT_EQ(as_string_view((*file)->find(SegmentKind::kVerdict, "engine/1").value().value()),
+            "node 'a' (Add): wrong");
 }
 
 TEST(ProgramFile, ThisVersionHasNoOtherFlagsAndNothingReserved) {

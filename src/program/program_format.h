@@ -15,7 +15,7 @@ namespace corelane::program {
 inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 5;
+inline constexpr std::uint16_t kMinor = 6;
 /// Flags of the low half change what the file means: a reader that does not know one must refuse.
 inline constexpr std::uint32_t kRequiredFlags = 0x0000FFFF;
 /// An engine computes the graph segment wrongly and has a lowered form instead. Readers before 1.2
@@ -24,7 +24,9 @@ inline constexpr std::uint32_t kHasLoweredForm = 0x00000001;
 /// The networks have names, and there may be several. Readers before 1.3 would run the first one,
 /// whichever was meant.
 inline constexpr std::uint32_t kHasParts = 0x00000002;
-inline constexpr std::uint32_t kKnownFlags = kHasLoweredForm | kHasParts;
+/// An engine computes the network wrongly in any form. Readers before 1.6 would run it there.
+inline constexpr std::uint32_t kHasVerdict = 0x00000004;
+inline constexpr std::uint32_t kKnownFlags = kHasLoweredForm | kHasParts | kHasVerdict;
 
 inline constexpr std::size_t kSegmentAlignment = 64;
 inline constexpr std::size_t kConstantsAlignment = 4096;
@@ -41,6 +43,7 @@ inline constexpr std::size_t kMaxIo = 4096;
 inline constexpr std::size_t kMaxCustomString = 1024;
 inline constexpr std::size_t kMaxParts = 256;
 inline constexpr std::size_t kMaxPartName = 255;
+inline constexpr std::size_t kMaxVerdict = 4096;
 
 constexpr std::size_t alignment_of(SegmentKind kind) noexcept {
   return kind == SegmentKind::kConstants ? kConstantsAlignment : kSegmentAlignment;

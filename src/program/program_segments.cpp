@@ -13,7 +13,7 @@ namespace {
 namespace format = program;
 
 bool is_known(SegmentKind kind) {
-  return kind >= SegmentKind::kGraph && kind <= SegmentKind::kLowered;
+  return kind >= SegmentKind::kGraph && kind <= SegmentKind::kVerdict;
 }
 
 std::size_t align_up(std::size_t n, std::size_t alignment) {
@@ -42,8 +42,8 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
       // A later minor version may have kinds that a reader can do without.
       if (allow_unknown) continue;
       return error(Code::kInvalidArgument,
-                   "a segment is of {}; graph (1), constants (2), precompiled (3), foreign (4) and "
-                   "lowered (5) are allowed",
+                   "a segment is of {}; graph (1), constants (2), precompiled (3), foreign (4), "
+                   "lowered (5) and verdict (6) are allowed",
                    kind);
     }
     // What every engine reads has no tag: there can be one of it only.
@@ -60,6 +60,11 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
     if (!seen.emplace(s.part, s.kind, single ? std::string_view{} : s.tag).second) {
       return error(Code::kInvalidArgument, "two {} segments{}; one is allowed", kind,
                    single ? "" : fmt::format(" are tagged '{}'", s.tag));
+    }
+    // A reader keeps it as text; an engine without one has none, not an empty one.
+    if (s.kind == SegmentKind::kVerdict && (s.size == 0 || s.size > format::kMaxVerdict)) {
+      return error(Code::kInvalidArgument, "the verdict '{}' has {} bytes; 1 to {} are allowed",
+                   s.tag, s.size, format::kMaxVerdict);
     }
     // An empty graph would open, and fail only where it is compiled.
     if (s.kind == SegmentKind::kGraph && s.size > 0) has_graph.at(s.part) = true;

@@ -14,9 +14,9 @@ namespace corelane {
 std::size_t place_segments(std::vector<SegmentInfo>& segments, std::size_t begin);
 
 /// The rules on kinds and tags, for each of `parts` networks: one graph, not empty; precompiled,
-/// foreign and lowered with a tag each, used once. At most one constants in all, which is with the
-/// first. Kinds that this version does not know are an error unless `allow_unknown`.
-/// kInvalidArgument.
+/// foreign, lowered and verdict with a tag each, used once; no verdict of no bytes, nor of more
+/// than kMaxVerdict. At most one constants in all, which is with the first. Kinds that this version
+/// does not know are an error unless `allow_unknown`. kInvalidArgument.
 Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown,
                            std::size_t parts = 1);
 

@@ -78,6 +78,10 @@ Status check_limits(const std::vector<ProgramDescription>& parts,
   return {};
 }
 
+bool has_kind(const std::vector<SegmentInfo>& segments, SegmentKind kind) {
+  return std::ranges::any_of(segments, [&](const SegmentInfo& s) { return s.kind == kind; });
+}
+
 bool has_lowered_form(const std::vector<SegmentInfo>& segments) {
   return std::ranges::any_of(
       segments, [](const SegmentInfo& s) { return s.kind == SegmentKind::kLowered && s.size > 0; });
@@ -92,13 +96,12 @@ bool has_partial_inputs(const std::vector<ProgramDescription>& parts) {
 /// The first version that has all that the file holds.
 std::uint16_t minor_of(const std::vector<ProgramDescription>& parts,
                        const std::vector<SegmentInfo>& segments) {
+  if (has_kind(segments, SegmentKind::kVerdict)) return 6;
   if (std::ranges::any_of(parts, [](const auto& d) { return d.batch_range.has_value(); })) return 5;
   if (has_partial_inputs(parts)) return 4;
   if (has_parts(parts)) return 3;
-  const bool lowered = std::ranges::any_of(
-      segments, [](const SegmentInfo& s) { return s.kind == SegmentKind::kLowered; });
   // Files that need nothing new stay readable for corelane as old as the format allows.
-  if (lowered) return 2;
+  if (has_kind(segments, SegmentKind::kLowered)) return 2;
   return parts.front().origin == ModelOrigin{} ? 0 : 1;
 }
 
@@ -109,6 +112,7 @@ std::uint32_t flags_of(const std::vector<ProgramDescription>& parts,
   // Readers before 1.2 must refuse, or they would run the graph that the engine gets wrong.
   if (has_lowered_form(segments)) flags |= format::kHasLoweredForm;
   if (has_parts(parts)) flags |= format::kHasParts;
+  if (has_kind(segments, SegmentKind::kVerdict)) flags |= format::kHasVerdict;
   return flags;
 }
 

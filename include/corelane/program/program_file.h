@@ -60,15 +60,18 @@ enum class SegmentKind : std::uint8_t {
   kPrecompiled = 3,  ///< What an engine made of it.
   kForeign = 4,      ///< An image for another device.
   kLowered = 5,      ///< The network as one engine is given it; empty: as it was given.
+  kVerdict = 6,      ///< Why one engine would compute it wrongly even so: a line of text.
 };
 
-/// "graph", "constants", "precompiled", "foreign", "lowered"; "kind 7" for others. Any thread.
+/// "graph", "constants", "precompiled", "foreign", "lowered", "verdict"; "kind 7" for others. Any
+/// thread.
 CORELANE_API std::string segment_kind_name(SegmentKind kind);
 
 /// One entry of the segment table.
 struct SegmentInfo {
   SegmentKind kind{};
-  std::string tag;  ///< kPrecompiled: engine tag. kForeign: device kind. kLowered: Lowering::tag().
+  /// kPrecompiled: engine tag. kForeign: device kind. kLowered, kVerdict: Lowering::tag().
+  std::string tag;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::uint32_t crc32c = 0;
