@@ -331,7 +331,7 @@ Action add_compile(CLI::App& parent, Global& global) {
                 "Leave the weights out: they come from another program when it is loaded")
       ->excludes(precompile);
   app->add_flag("--allow-known-wrong", a->allow_known_wrong,
-                "Only warn about patterns the engine is known to compute wrongly");
+                "Record no verdict on patterns the engine is known to compute wrongly: only warn");
   app->add_option("--data-root", a->data_root, "Folder that external data must lie under");
   app->add_flag("--strict-links", a->strict_links, "Refuse external data behind symbolic links");
   add_int8_options(*app, a->int8);

@@ -35,16 +35,18 @@ std::string describe_io(const char* title, const std::vector<IoEntry>& entries) 
   return text;
 }
 
+/// Bytes of a verdict that are shown.
+constexpr std::size_t kMostReason = 1024;
+
 /// Text of a model on one line, cut where it is long.
-std::string one_line(const std::string& text) {
-  constexpr std::size_t kLongest = 60;
+std::string one_line(const std::string& text, std::size_t longest = 60) {
   std::string line;
-  for (const char c : text.substr(0, kLongest))
+  for (const char c : text.substr(0, longest))
     if (c == '\n')
       line += "\\n";
     else
       line += static_cast<unsigned char>(c) < ' ' ? '?' : c;
-  return text.size() > kLongest ? line + "..." : line;
+  return text.size() > longest ? line + "..." : line;
 }
 
 /// The description as text; --json has all of it, this what a person asks for.
@@ -101,6 +103,20 @@ std::string list_parts(const ProgramFile& file, Json& out) {
   return text;
 }
 
+/// "Verdict openvino/3: ..." of each engine that would compute the network wrongly.
+Status list_verdicts(const ProgramFile& file, std::size_t part, Json& out, std::string& text) {
+  out["verdicts"] = Json::array();
+  for (std::size_t i = 0; i < file.segments().size(); ++i) {
+    const SegmentInfo& s = file.segments()[i];
+    if (s.kind != SegmentKind::kVerdict || s.part != part) continue;
+    CORELANE_ASSIGN(const ByteSpan bytes, file.segment(i));
+    const std::string reason = one_line(std::string(as_string_view(bytes)), kMostReason);
+    out["verdicts"].push_back({{"tag", s.tag}, {"text", reason}});
+    text += fmt::format("Verdict    {}: {}\n", s.tag, reason);
+  }
+  return {};
+}
+
 /// What a program file holds, of one part where it has several.
 Status inspect_program(const ProgramFile& file, const std::string& part, Json& out,
                        std::string& text) {
@@ -114,6 +130,7 @@ Status inspect_program(const ProgramFile& file, const std::string& part, Json& o
   out["program"] = to_json(file.description(index));
   if (parts) text += fmt::format("Of part {}:\n", one_line(file.description(index).part));
   text += describe(file.description(index));
+  CORELANE_TRY(list_verdicts(file, index, out, text));
   out["segments"] = Json::array();
   for (const auto& s : file.segments()) {
     out["segments"].push_back({{"kind", segment_kind_name(s.kind)},
@@ -156,9 +173,11 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
     text += describe(model.description);
     out["lowered"] = Json::array();
     for (const LoweredGraph& form : model.lowered) {
-      out["lowered"].push_back({{"tag", form.tag}, {"bytes", form.graph.size()}});
+      out["lowered"].push_back(
+          {{"tag", form.tag}, {"bytes", form.graph.size()}, {"unfit", form.unfit}});
       text += fmt::format("Lowered    {}: {}\n", form.tag,
                           form.graph.empty() ? "as given" : human_bytes(form.graph.size()));
+      if (!form.unfit.empty()) text += fmt::format("Verdict    {}: {}\n", form.tag, form.unfit);
     }
     return out;
   }

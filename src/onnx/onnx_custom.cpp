@@ -12,10 +12,10 @@
 namespace corelane::onnx {
 namespace {
 
-/// Operator domains that the engine itself knows.
+/// Operator domains that an engine knows: one of them or another.
 bool is_engine_domain(const std::string& domain) {
-  return is_standard_domain(domain) || domain == "ai.onnx.ml" || domain == "com.microsoft" ||
-         domain == "ai.onnx.preview.training" || domain == "org.openvinotoolkit";
+  return is_onnx_domain(domain) || domain == "com.microsoft" || domain == "com.microsoft.nchwc" ||
+         domain == "org.openvinotoolkit";
 }
 
 class CustomOperators {

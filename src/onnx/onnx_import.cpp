@@ -64,6 +64,12 @@ struct Lowered {
   std::vector<CustomOperatorDecl> custom_operators;
 };
 
+Status read_again(ByteSpan given, ::onnx::ModelProto& model) {
+  model.Clear();
+  if (model.ParseFromArray(given.data(), static_cast<int>(given.size()))) return {};
+  return error(Code::kInternal, "protobuf cannot read what it wrote");
+}
+
 /// Adds the form for one engine. `model` is the network given, before and after, but for the shapes
 /// of its outputs, of which the lowering may find out more. Lowered in place and read again, since
 /// a copy beside it would take as much memory again.
@@ -71,18 +77,22 @@ Result<Lowered> lower(::onnx::ModelProto& model, const Lowering& lowering,
                       const ImportOptions& options, ImportedModel& imported) {
   CORELANE_ASSIGN(const ByteVector given, serialize_model(model));
   Lowered found;
-  CORELANE_ASSIGN(found.report,
-                  lower_model(model, imported.constants, lowering, options.refuse_known_wrong));
+  if (auto report = lower_model(model, imported.constants, lowering)) {
+    found.report = std::move(*report);
+  } else {
+    if (report.error().code() != Code::kUnsupportedModel) return error(report.error());
+    found.report = unlowered(report.error());
+    CORELANE_TRY(read_again(given, model));
+  }
   CORELANE_ASSIGN(found.custom_operators, find_custom_operators(model, options.custom_operators));
-  LoweredGraph& form = imported.lowered.emplace_back(LoweredGraph{lowering.tag(), {}});
+  LoweredGraph& form = imported.lowered.emplace_back(LoweredGraph{lowering.tag(), {}, {}});
+  if (options.refuse_known_wrong) form.unfit = found.report.unfit;
   if (!found.report.changed) return found;
   CORELANE_TRY(describe_custom_outputs(*model.mutable_graph(), found.custom_operators));
   CORELANE_ASSIGN(form.graph, serialize_model(model));
   // Kept over the reading: the lowering has filled in their open dimensions.
   auto outputs = std::move(*model.mutable_graph()->mutable_output());
-  model.Clear();
-  if (!model.ParseFromArray(given.data(), static_cast<int>(given.size())))
-    return error(Code::kInternal, "protobuf cannot read what it wrote");
+  CORELANE_TRY(read_again(given, model));
   *model.mutable_graph()->mutable_output() = std::move(outputs);
   return found;
 }

@@ -43,8 +43,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ProgramWriter writer(model->description);
   writer.add_segment(SegmentKind::kGraph, "", model->graph);
   writer.add_segment(SegmentKind::kConstants, "", model->constants);
-  for (const LoweredGraph& form : model->lowered)
+  for (const LoweredGraph& form : model->lowered) {
     writer.add_segment(SegmentKind::kLowered, form.tag, form.graph);
+    if (!form.unfit.empty())
+      writer.add_segment(SegmentKind::kVerdict, form.tag, as_byte_span(form.unfit));
+    require(form.unfit.find('\n') == std::string::npos, "a verdict of several lines");
+  }
   const auto program = writer.finish();
   if (!program) return 0;
   const auto file = ProgramFile::from_bytes(*program, nullptr, Verify::kEverything);

@@ -16,8 +16,11 @@ inline Result<ByteVector> write_program(const ImportedModel& model) {
   ProgramWriter writer(model.description);
   writer.add_segment(SegmentKind::kGraph, "", model.graph);
   writer.add_segment(SegmentKind::kConstants, "", model.constants);
-  for (const LoweredGraph& form : model.lowered)
+  for (const LoweredGraph& form : model.lowered) {
     writer.add_segment(SegmentKind::kLowered, form.tag, form.graph);
+    if (!form.unfit.empty())
+      writer.add_segment(SegmentKind::kVerdict, form.tag, as_byte_span(form.unfit));
+  }
   return writer.finish();
 }
 

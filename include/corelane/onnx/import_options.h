@@ -44,8 +44,10 @@ struct ImportOptions {
   /// ProgramDescription::batch_range; without `batch` and shape_sets.
   std::optional<BatchRange> batch_range;
   std::uint32_t cores = 1;
-  /// True: a pattern the engine is known to compute wrongly is an error; false: a finding where it
-  /// cannot be rewritten but only warned about.
+  /// True: a network that an engine is known to compute wrongly gets a verdict for that engine
+  /// (LoweredGraph::unfit), and its device computes it with another engine, or refuses it. False:
+  /// no verdict is recorded, and the engine computes it all the same. The warning is among the
+  /// findings either way; no network is refused by the import for it.
   bool refuse_known_wrong = true;
   /// Where relative external data files are looked for; empty: they are refused. Resolved files
   /// must lie under it.

@@ -39,13 +39,16 @@ CORELANE_API const Lowering* lowering_for(std::string_view engine) noexcept;
 struct LoweredGraph {
   std::string tag;   ///< Lowering::tag().
   ByteVector graph;  ///< ONNX; empty where nothing is written otherwise.
+  /// The verdict: why the engine would compute the network wrongly, or not at all, even so. One
+  /// line that names node and operator; empty where no reason is known.
+  std::string unfit;
 };
 
 /// Lowers the network of a program: `graph` and `constants` are its segments. Patterns that the
-/// engine gets wrong and that cannot be written otherwise are logged as warnings: a stored program
-/// is not refused after the fact (import_onnx() refuses them). kMalformed for bytes that are not
-/// such a graph, kUnsupportedModel where the result would grow beyond bounds, kInvalidArgument for
-/// a lowering that is not one of lowerings(). Any thread.
+/// engine gets wrong and that cannot be written otherwise are LoweredGraph::unfit, and so is a
+/// network whose form would grow beyond bounds; then `graph` is empty. kMalformed for bytes that
+/// are not such a graph, kInvalidArgument for a lowering that is not one of lowerings(). Any
+/// thread.
 CORELANE_API Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants,
                                              const Lowering& lowering);
 

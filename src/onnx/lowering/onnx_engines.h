@@ -20,10 +20,15 @@ struct EngineRules {
 };
 
 /// Lowers in place, and fills open dimensions of the outputs where they follow from the inputs.
-/// New constants stay in the graph. With `refuse_known_wrong` false, what the engine gets wrong
-/// becomes a warning among the findings instead of kUnsupportedModel. kInvalidArgument for a
+/// New constants stay in the graph. What the engine gets wrong all the same is a warning among the
+/// findings and the reason in RewriteReport::unfit. kUnsupportedModel where the result would grow
+/// beyond bounds, and the model is of no use any more: see unlowered(). kInvalidArgument for a
 /// lowering that is not one of lowerings().
 Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
-                                  const Lowering& lowering, bool refuse_known_wrong);
+                                  const Lowering& lowering);
+
+/// The report on a network that `why` keeps from being lowered: as it was given it is unfit for the
+/// engine.
+RewriteReport unlowered(const Status& why);
 
 }  // namespace corelane::onnx

@@ -32,20 +32,42 @@ const EngineRules* rules_of(const Lowering& lowering) {
   return lowering.tag() == kLowerings[0].tag() ? &kOpenVino : nullptr;
 }
 
+/// Names in a model may be of any length and hold any bytes; a verdict is one line that fits into a
+/// program file.
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kMost = 1024;
+  std::size_t end = std::min(text.size(), kMost);
+  // Not inside a character of several bytes.
+  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
+    --end;
+  std::string line(text.substr(0, end));
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+  return line;
+}
+
 }  // namespace
 
 Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
-                                  const Lowering& lowering, bool refuse_known_wrong) {
+                                  const Lowering& lowering) {
   const EngineRules* const rules = rules_of(lowering);
   if (rules == nullptr)
     return error(Code::kInvalidArgument, "there is no lowering '{}'", lowering.tag());
-  CORELANE_ASSIGN(RewriteReport report,
-                  rewrite(model, constants, rules->nodes, refuse_known_wrong));
+  CORELANE_ASSIGN(RewriteReport report, rewrite(model, constants, rules->nodes));
+  report.unfit = one_line(report.unfit);
   rules->graph(*model.mutable_graph(), constants, report.findings);
   // Warnings alone leave the network as it is.
   report.changed = std::ranges::any_of(report.findings, [](const ImportFinding& finding) {
     return finding.kind == ImportFinding::Kind::kRewritten;
   });
+  return report;
+}
+
+RewriteReport unlowered(const Status& why) {
+  RewriteReport report;
+  report.findings.push_back(
+      {ImportFinding::Kind::kWarning, "", "network", std::string(why.message())});
+  report.unfit = one_line(why.message());
   return report;
 }
 
@@ -68,12 +90,16 @@ Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Loweri
   return no_throw("the lowering", [&]() -> Result<LoweredGraph> {
     ::onnx::ModelProto model;
     CORELANE_TRY(onnx::read_stored(graph, constants, model));
-    CORELANE_ASSIGN(const auto report, onnx::lower_model(model, constants, lowering, false));
-    for (const ImportFinding& finding : report.findings)
+    auto report = onnx::lower_model(model, constants, lowering);
+    if (!report) {
+      if (report.error().code() != Code::kUnsupportedModel) return error(report.error());
+      return LoweredGraph{lowering.tag(), {}, onnx::unlowered(report.error()).unfit};
+    }
+    for (const ImportFinding& finding : report->findings)
       if (finding.kind == ImportFinding::Kind::kWarning)
-        log::warn("onnx", "node {} ({}): {}", finding.node, finding.op, finding.text);
-    LoweredGraph lowered{lowering.tag(), {}};
-    if (report.changed) {
+        log::debug("onnx", "node {} ({}): {}", finding.node, finding.op, finding.text);
+    LoweredGraph lowered{lowering.tag(), {}, std::move(report->unfit)};
+    if (report->changed) {
       // The macro is two statements.
       CORELANE_ASSIGN(lowered.graph, onnx::serialize_model(model));
     }

@@ -71,6 +71,57 @@ TEST(OnnxLowering, ANetworkThatTheEngineReadsHasAnEmptyForm) {
   EXPECT_TRUE(imported->lowered[0].graph.empty());
 }
 
+/// The engine has no CumProd, and of an open shape there is no other form.
+TestModel unfit_model(const std::string& name) {
+  TestModel m(26);
+  m.input("x", {"n"}).output("y", {"n"}).ints("axis", {0});
+  m.node("CumProd", {"x", "axis"}, {"y"}).set_name(name);
+  m.node("CumProd", {"x", "axis"}, {"z"});
+  return m;
+}
+
+TEST(OnnxLowering, WhatTheEngineGetsWrongIsAVerdictThatNamesTheFirstSuchNode) {
+  const auto imported = unfit_model("a").import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  const std::string& unfit = imported->lowered[0].unfit;
+  EXPECT_THAT(unfit, ::testing::StartsWith("node a (CumProd): "));
+  EXPECT_TRUE(imported->lowered[0].graph.empty());
+  ASSERT_EQ(imported->description.findings.size(), 2U) << "one for each node";
+  EXPECT_EQ(imported->description.findings[0].kind, ImportFinding::Kind::kWarning);
+  const auto again = lower_onnx(imported->graph, imported->constants, lowerings()[0]);
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->unfit, unfit);
+}
+
+TEST(OnnxLowering, TheWarningStaysWhereNoVerdictIsWanted) {
+  ImportOptions options;
+  options.refuse_known_wrong = false;
+  const auto imported = unfit_model("a").import(options);
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->lowered[0].unfit, "");
+  EXPECT_EQ(imported->description.findings.size(), 2U);
+}
+
+TEST(OnnxLowering, AVerdictIsOneLineOfBoundedLength) {
+  const auto imported = unfit_model(std::string(5000, 'n') + "\n").import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->lowered[0].unfit.size(), 1024U);
+  const auto line = unfit_model("a\nb\x01").import();
+  ASSERT_TRUE(line) << line.error().to_string();
+  EXPECT_THAT(line->lowered[0].unfit, ::testing::StartsWith("node a b  (CumProd): "));
+}
+
+TEST(OnnxLowering, ANetworkThatCannotBeWrittenOutIsImportedAsGiven) {
+  TestModel m(19);
+  m.input("x", {4}).ints("pads", {0, std::int64_t{1} << 38}).open_output("y");
+  set_attribute(m.node("Pad", {"x", "pads"}, {"y"}), "mode", std::string("wrap"));
+  const auto imported = m.import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(operators_of(given_graph_of(*imported)), "Pad");
+  EXPECT_TRUE(imported->lowered[0].graph.empty());
+  EXPECT_THAT(imported->lowered[0].unfit, ::testing::HasSubstr("more than"));
+}
+
 TEST(OnnxLowering, NewConstantsLieInTheLoweredGraphAndOthersAreShared) {
   TestModel m;
   m.input("x", {1, 64, 1}).output("f", {1, 64, 2}).output("y", {1, 512, 1});

@@ -344,11 +344,10 @@ void Rewriter::warn(const ::onnx::NodeProto& node, std::string text) {
       {ImportFinding::Kind::kWarning, position_text(node), op_text(node), std::move(text)});
 }
 
-Result<bool> Rewriter::refuse(const ::onnx::NodeProto& node, std::string_view text) {
-  if (state_.refuse_known_wrong) {
-    return error(Code::kUnsupportedModel, "node {} ({}): {}", position_text(node), op_text(node),
-                 text);
-  }
+bool Rewriter::unfit(const ::onnx::NodeProto& node, std::string_view text) {
+  // The first reason is enough for a verdict; the findings have them all.
+  if (state_.unfit.empty())
+    state_.unfit = fmt::format("node {} ({}): {}", position_text(node), op_text(node), text);
   warn(node, std::string(text));
   return false;
 }
@@ -370,14 +369,14 @@ void Rewriter::declare_outputs(::onnx::GraphProto& graph) const {
   }
 }
 
-Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteSpan constants, const RuleTable& rules,
-                              bool refuse_known_wrong) {
+Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteSpan constants,
+                              const RuleTable& rules) {
   RewriteReport report;
   RewriteState state{.opset = opset_of(model),
-                     .refuse_known_wrong = refuse_known_wrong,
                      .constants = constants,
                      .rules = rules,
                      .findings = report.findings,
+                     .unfit = report.unfit,
                      .prefix = free_prefix(*model.mutable_graph()),
                      .room = kRoom + model.ByteSizeLong()};
   Rewriter rewriter(state, nullptr);

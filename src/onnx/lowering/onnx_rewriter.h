@@ -52,10 +52,10 @@ struct Rule {
 /// What is the same for a graph and its subgraphs.
 struct RewriteState {
   std::int64_t opset = 0;
-  bool refuse_known_wrong = true;
   ByteSpan constants;
   const RuleTable& rules;
   std::vector<ImportFinding>& findings;
+  std::string& unfit;  ///< LoweredGraph::unfit.
   std::string prefix;  ///< Of new names; no name of the model begins with it.
   std::uint64_t next_name = 0;
   std::uint64_t macs = 0;  ///< Of the top graph; meaningless unless macs_known.
@@ -134,9 +134,10 @@ class Rewriter {
 
   /// A finding about the node being rewritten.
   void warn(const ::onnx::NodeProto& node, std::string text);
-  /// For a pattern that the engine computes wrongly: kUnsupportedModel, or a warning where the
-  /// import was asked to go on; then the node is kept.
-  Result<bool> refuse(const ::onnx::NodeProto& node, std::string_view text);
+  /// For a pattern that the engine computes wrongly or cannot compute, and that cannot be written
+  /// otherwise: a warning, and the verdict on the network where there is none yet. False, for the
+  /// rule to return: the node is kept.
+  bool unfit(const ::onnx::NodeProto& node, std::string_view text);
 
  private:
   void visit(::onnx::NodeProto node, int depth);
@@ -177,11 +178,12 @@ struct RewriteReport {
   std::vector<ImportFinding> findings;  ///< One for each node that was written otherwise.
   std::uint64_t macs = 0;               ///< 0 when a shape is not known.
   bool changed = false;                 ///< Set by lower_model().
+  std::string unfit;                    ///< LoweredGraph::unfit.
 };
 
 /// Applies the rules to the model's graph, and fills open dimensions of its outputs where they
 /// follow from the inputs. The model names a standard operator set.
-Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteSpan constants, const RuleTable& rules,
-                              bool refuse_known_wrong);
+Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteSpan constants,
+                              const RuleTable& rules);
 
 }  // namespace corelane::onnx

@@ -144,10 +144,10 @@ Result<bool> attention(Rewriter& r, const ::onnx::NodeProto& node) {
   const bool cached = !cache || (is_usual(r.of(node.input(4)), 4) && !input_of(node, 5).empty());
   auto parts = known && cached ? attention_parts(r, node) : std::nullopt;
   if (!parts) {
-    return r.refuse(node,
-                    "a sliding window, or a causal mask beside a mask and a cache, is "
-                    "computed wrongly by the engine and can be written out only for fixed "
-                    "shapes; fix the input shapes");
+    return r.unfit(node,
+                   "a sliding window, or a causal mask beside a mask and a cache, is "
+                   "computed wrongly by the engine and can be written out only for fixed "
+                   "shapes; fix the input shapes");
   }
   AttentionParts& p = *parts;
   // Keys of the cache come before those of this call.
@@ -268,10 +268,10 @@ Result<bool> linear_attention(Rewriter& r, const ::onnx::NodeProto& node) {
       kv_heads < 1 || heads % kv_heads != 0 || (*q.shape)[1] < 1 || (*q.shape)[1] > kMostSteps ||
       (gated && input_of(node, 4).empty()) || (delta && input_of(node, 5).empty()) ||
       (past && !is_usual(r.of(node.input(3)), 4))) {
-    return r.refuse(node,
-                    "the engine has no LinearAttention; it can be written out only for "
-                    "fixed shapes of 1 to 512 tokens, heads that divide, and all inputs of its "
-                    "update_rule");
+    return r.unfit(node,
+                   "the engine has no LinearAttention; it can be written out only for "
+                   "fixed shapes of 1 to 512 tokens, heads that divide, and all inputs of its "
+                   "update_rule");
   }
   const std::int64_t batch = (*q.shape)[0];
   const std::int64_t steps = (*q.shape)[1];

@@ -137,9 +137,9 @@ Result<bool> dft(Rewriter& r, const ::onnx::NodeProto& node) {
   if (axes.empty() || transforms.size() != axes.size()) {
     // The engine's own transform is right for two sides.
     if (int_attribute(node, "onesided", 0) == 0) return false;
-    return r.refuse(node,
-                    "a one-sided transform of unknown or large size has a wrong rank in the "
-                    "engine; fix the input shape (at most 1024 elements are written out)");
+    return r.unfit(node,
+                   "a one-sided transform of unknown or large size has a wrong rank in the "
+                   "engine; fix the input shape (at most 1024 elements are written out)");
   }
   // One transform per axis that may be meant; the run chooses.
   std::string y = apply(r, node.input(0), x, axes[0], transforms[0]);

@@ -53,8 +53,7 @@ Result<bool> cum_prod(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto usual = [](std::int64_t d) { return d <= kMostAlong; };
   if (!x.is_static() || x.rank() < 1 || x.rank() > 6 ||
       !std::all_of(x.shape->dims().begin(), x.shape->dims().end(), usual)) {
-    return r.refuse(node,
-                    "the engine has no CumProd; it can be written out only for a fixed shape");
+    return r.unfit(node, "the engine has no CumProd; it can be written out only for a fixed shape");
   }
   if (const auto given = r.of(node.input(1)).one_int()) {
     const auto axis = normal_axis(*given, x.shape->rank());

@@ -275,11 +275,11 @@ Result<bool> resize(Rewriter& r, const ::onnx::NodeProto& node) {
   if (!is_wrong_in_engine(r, node)) return false;
   const auto parts = resize_parts(r, node);
   if (!parts) {
-    return r.refuse(node,
-                    "this form of Resize (antialias, exclude_outside, half_pixel_symmetric, "
-                    "tf_crop_and_resize, keep_aspect_ratio_policy, or shrinking with "
-                    "align_corners) is computed wrongly by the engine and can be written out "
-                    "only for fixed shapes; fix the input shape");
+    return r.unfit(node,
+                   "this form of Resize (antialias, exclude_outside, half_pixel_symmetric, "
+                   "tf_crop_and_resize, keep_aspect_ratio_policy, or shrinking with "
+                   "align_corners) is computed wrongly by the engine and can be written out "
+                   "only for fixed shapes; fix the input shape");
   }
   const ResizeParts& p = *parts;
   const std::size_t rank = p.in.rank();

@@ -85,9 +85,9 @@ Result<bool> tile_at_run_time(Rewriter& r, const ::onnx::NodeProto& node) {
   if (r.opset() < 6 || r.of(node.input(1)).known_ints()) return false;
   const std::int64_t rank = r.of(node.input(0)).rank();
   if (rank < 1)
-    return r.refuse(node,
-                    "repeats that come at run time, of a tensor of unknown rank, "
-                    "are computed wrongly by the engine; make them constant");
+    return r.unfit(node,
+                   "repeats that come at run time, of a tensor of unknown rank, "
+                   "are computed wrongly by the engine; make them constant");
   // [r0, 1, r1, 1, ...] against [1, d0, 1, d1, ...]
   const std::string shape = r.add("Shape", {node.input(0)});
   Names spread;
@@ -110,9 +110,9 @@ Result<bool> space_to_depth_crd(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int64_t b = int_attribute(node, "blocksize", 0);
   if (string_attribute(node, "mode", "DCR") != "CRD") return false;
   if (!x.is_static() || x.rank() != 4 || b < 1) {
-    return r.refuse(node,
-                    "mode CRD with open dimensions is computed wrongly by the engine; fix "
-                    "the input shape");
+    return r.unfit(node,
+                   "mode CRD with open dimensions is computed wrongly by the engine; fix "
+                   "the input shape");
   }
   const Shape s = *x.shape;
   // CRD: channel, row, column; the blocks' place goes behind the channel.

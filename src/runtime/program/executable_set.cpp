@@ -185,6 +185,8 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(const std::ve
   options.replicate_limit = copies;
   device::Image image{
       source_.kind, source_.graph, source_.constants, {}, {}, owner_of(source_), {}, {}, {}};
+  image.given = source_.given;
+  image.unfit = source_.unfit;
   image.name = description_.name;
   image.immutable = source_.immutable;
   if (source_.declares) {

@@ -30,18 +30,26 @@ Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other, const
   return constants;
 }
 
+/// Gives the engine another form than the network was given in. An empty one says that it needs
+/// none.
+void take_form(ByteSpan form, ImageSource& source) {
+  if (form.empty()) return;
+  source.given = source.graph;
+  source.graph = form;
+}
+
 /// Gives `source` the form of its network for the device's engine: `stored`, of the tag that is
-/// wanted, or one that is made here.
+/// wanted, or one that is made here, with its verdict.
 Status take_lowered(const Lowering& lowering, std::optional<ByteSpan> stored, ImageSource& source) {
   if (stored) {
-    // An empty form says that the network needs no change for this engine.
-    if (!stored->empty()) source.graph = *stored;
+    take_form(*stored, source);
     return {};
   }
   CORELANE_ASSIGN(LoweredGraph lowered, lower_onnx(source.graph, source.constants, lowering));
+  source.unfit = std::move(lowered.unfit);
   if (lowered.graph.empty()) return {};
   const auto form = std::make_shared<const ByteVector>(std::move(lowered.graph));
-  source.graph = *form;
+  take_form(*form, source);
   source.owners.push_back(form);
   source.precompiled.clear();  // They were made of another form of the network.
   return {};
@@ -68,8 +76,10 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std:
     // Not even their checksums are read: they are for other devices or networks, and may be large.
     if (segment.kind == SegmentKind::kForeign) continue;
     if (segment.kind != SegmentKind::kConstants && segment.part != part) continue;
-    // A form for another engine, or of an older revision.
-    if (segment.kind == SegmentKind::kLowered && segment.tag != wanted) continue;
+    // For another engine, or of an older revision.
+    const bool judged =
+        segment.kind == SegmentKind::kLowered || segment.kind == SegmentKind::kVerdict;
+    if (judged && segment.tag != wanted) continue;
     CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
     switch (segment.kind) {
       case SegmentKind::kGraph:
@@ -84,6 +94,9 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std:
         break;
       case SegmentKind::kPrecompiled:
         source.precompiled.push_back({segment.tag, bytes});
+        break;
+      case SegmentKind::kVerdict:
+        source.unfit = as_string_view(bytes);
         break;
       case SegmentKind::kForeign:
         break;
@@ -108,10 +121,13 @@ ImageSource network_source(std::shared_ptr<const ImportedModel> model,
   source.kind = "onnx";
   source.graph = as_bytes(std::span(model->graph));
   source.constants = as_bytes(std::span(model->constants));
-  if (const Lowering* const lowering = lowering_for(info.engine))
-    for (const LoweredGraph& form : model->lowered)
-      if (form.tag == lowering->tag() && !form.graph.empty())
-        source.graph = as_bytes(std::span(form.graph));
+  if (const Lowering* const lowering = lowering_for(info.engine)) {
+    for (const LoweredGraph& form : model->lowered) {
+      if (form.tag != lowering->tag()) continue;
+      take_form(form.graph, source);
+      source.unfit = form.unfit;
+    }
+  }
   source.owners.push_back(std::move(model));
   source.immutable = true;
   return source;
@@ -155,8 +171,11 @@ void add_network(ProgramWriter& writer, const ImportedModel& model, Weights weig
     writer.add_segment(SegmentKind::kConstants, removed_weights_tag(model.constants), {});
   else if (weights == Weights::kIncluded)
     writer.add_segment(SegmentKind::kConstants, "", model.constants);
-  for (const LoweredGraph& form : model.lowered)
+  for (const LoweredGraph& form : model.lowered) {
     writer.add_segment(SegmentKind::kLowered, form.tag, form.graph);
+    if (!form.unfit.empty())
+      writer.add_segment(SegmentKind::kVerdict, form.tag, as_byte_span(form.unfit));
+  }
 }
 
 }  // namespace corelane::runtime

@@ -43,12 +43,14 @@ struct ImageSource {
   bool declares = true;
   /// As device::Image::immutable.
   bool immutable = false;
+  ByteSpan given;     ///< As device::Image::given.
+  std::string unfit;  ///< As device::Image::unfit.
 };
 
 /// The network of one part of a program file for a device, with the pre-compiled forms it carries.
-/// It is lowered here where the device's engine needs that and the file has no form of the current
-/// revision. Constants that were left out come from `weights_of`: kWrongState without it,
-/// kMalformed when they are others. Codes of lower_onnx().
+/// It is lowered here, and judged, where the device's engine needs that and the file has no form of
+/// the current revision. Constants that were left out come from `weights_of`: kWrongState without
+/// it, kMalformed when they are others. Codes of lower_onnx().
 Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std::size_t part,
                                    const std::shared_ptr<const Program>& weights_of,
                                    const device::DeviceInfo& info);

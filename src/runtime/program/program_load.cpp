@@ -95,7 +95,7 @@ Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device
                                                   std::optional<ProgramDescription> description,
                                                   const std::string& name,
                                                   const LoadOptions& options) {
-  ImageSource source{kind, bytes, {}, {}, {keep_alive}};
+  ImageSource source{kind, bytes, {}, {}, {keep_alive}, true, false, {}, {}};
   if (!description) {
     device::PrepareOptions prepare;
     prepare.profile_layers = options.profile_layers;
@@ -126,10 +126,16 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
   // Before foreign images: such a device chooses among the segments itself.
   if (takes(info, kWholeProgram)) {
     CORELANE_ASSIGN(file, whole_file(std::move(file), part, options.weights_of));
-    return make_state(
-        std::move(device), std::move(description),
-        {kWholeProgram, file->bytes(), unchecked_constants(*file), {}, {file}, true, immutable},
-        options);
+    ImageSource source{kWholeProgram,
+                       file->bytes(),
+                       unchecked_constants(*file),
+                       {},
+                       {file},
+                       true,
+                       immutable,
+                       {},
+                       {}};
+    return make_state(std::move(device), std::move(description), std::move(source), options);
   }
   CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind, part));
   if (foreign) {
