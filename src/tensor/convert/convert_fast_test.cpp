@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tensor/convert/convert_check.h"
+#include "tensor/convert/convert_kernels.h"
 
 namespace corelane::testing {
 namespace {
@@ -168,6 +169,109 @@ TEST_P(ConvertFast, QuantizesAroundTiesAsTheReferenceDoes) {
       ASSERT_EQ(expected, actual) << dtype_name(type) << " scale " << scale << " zero " << zero;
     }
   }
+}
+
+/// Pictures of every byte: enough pixels for all 256 of them in each channel, of an odd width.
+ConvertCase picture_case(DType from, DType to, std::int64_t channels) {
+  ConvertCase k;
+  k.src.dtype = from;
+  k.dst.dtype = to;
+  k.src.shape = k.dst.shape = {1, channels, 11, 373};
+  return k;
+}
+
+TEST_P(ConvertFast, NormalisesEveryByteAsTheReferenceDoesWithAnyMeanAndDeviation) {
+  std::mt19937 random(3);
+  const Pick pick = pick_from(random);
+  const std::vector<float> means{0.0F, -0.0F,  1e-45F, 123.675F, 127.5F,
+                                 3.0F, 1e-30F, 1e10F,  3.4e38F,  -3.4e38F};
+  const std::vector<float> stds{1.0F,     -1.0F,   58.395F, 127.5F, 255.0F, 3.0F,   1e-45F,
+                                1.2e-38F, 0x1p30F, 1e-20F,  3e38F,  -3e38F, 1e-10F, 0.017F};
+  const std::vector<float> scales{2.0F / 255, 0.0472F, 1.0F / 64, 1.0F, 1e-12F, 1e12F};
+  for (const DType from : {DType::kU8, DType::kI8}) {
+    for (const DType to : {DType::kF32, DType::kF16, DType::kBF16, DType::kI8, DType::kU8}) {
+      // Channels have parameters of their own: a channel for each pair.
+      const auto channels = static_cast<std::int64_t>(means.size() * stds.size());
+      ConvertCase k = picture_case(from, to, channels);
+      for (std::size_t i = 0; i < means.size() * stds.size(); ++i) {
+        k.options.mean.push_back(means[i / stds.size()]);
+        k.options.std.push_back(stds[i % stds.size()]);
+      }
+      const std::size_t rounds = is_integer(to) ? scales.size() : 1;
+      for (std::size_t i = 0; i < rounds; ++i) {
+        if (is_integer(to)) k.dst.quant = Quant::affine(scales[i], static_cast<int>(i * 40) - 100);
+        k.src.layout.kind = i % 2 == 0 ? LayoutKind::kPlain : LayoutKind::kNHWC;
+        k.seed = static_cast<std::uint32_t>(i);
+        const CheckResult r = check_case(k, pick);
+        ASSERT_EQ(r.problem, "") << k.to_string();
+        EXPECT_TRUE(r.fast);
+      }
+    }
+  }
+}
+
+TEST_P(ConvertFast, ConvertsPicturesOfAnyLayoutAndStride) {
+  std::mt19937 random(4);
+  const Pick pick = pick_from(random);
+  for (const DType to : {DType::kF32, DType::kF16, DType::kI8}) {
+    for (const std::int64_t channels : {1, 3, 4, 16}) {
+      for (std::uint32_t kinds = 0; kinds < 18; ++kinds) {
+        ConvertCase k = picture_case(DType::kU8, to, channels);
+        const std::uint32_t stride = kinds < 9 ? 0 : 379;
+        k.src.layout = {static_cast<LayoutKind>(kinds % 3), kinds % 3 == 2 ? 16U : 0U, stride};
+        k.dst.layout = {static_cast<LayoutKind>(kinds / 3 % 3), kinds / 3 % 3 == 2 ? 8U : 0U,
+                        stride == 0 ? 0 : stride + 5};
+        k.options.mean.assign(pick(2) == 0 ? 1 : static_cast<std::size_t>(channels), 116.28F);
+        for (std::int64_t c = 0; c < channels; ++c)
+          k.options.std.push_back(57.12F + static_cast<float>(c));
+        if (to == DType::kI8) k.dst.quant = Quant::affine(0.0186F, -14);
+        k.seed = kinds;
+        const CheckResult r = check_case(k, pick);
+        ASSERT_EQ(r.problem, "") << k.to_string();
+        EXPECT_TRUE(r.fast);
+      }
+    }
+  }
+}
+
+TEST_P(ConvertFast, RequantizesEveryByteAsTheReferenceDoes) {
+  std::mt19937 random(6);
+  const Pick pick = pick_from(random);
+  // Powers of two lie on ties, the others next to them.
+  for (const float from : {0.5F, 1.0F, 0.3F, 1e-6F, 1e20F, 1e-40F}) {
+    for (const float to : {1.0F, 0.25F, 0.6F, 0.0472F, 1e-8F, 1e20F}) {
+      for (const DType type : {DType::kI8, DType::kU8}) {
+        ConvertCase k = picture_case(DType::kI8, type, 3);
+        k.src.quant = Quant::affine(from, -128 + static_cast<int>(pick(256)));
+        k.dst.quant = Quant::affine(to, static_cast<int>(pick(256)) - 128);
+        k.seed = pick(1000);
+        const CheckResult r = check_case(k, pick);
+        ASSERT_EQ(r.problem, "") << k.to_string();
+      }
+    }
+  }
+}
+
+TEST_P(ConvertFast, ShortensWhatRealProgramsAskFor) {
+  detail::RowParams params;
+  detail::ByteResults results;
+  params.normalise = true;
+  params.mean = 123.675F;
+  params.std = 58.395F;
+  params.std_reciprocal = 1 / params.std;
+  detail::find_row_kernel(DType::kU8, DType::kF32).shorten(params, results);
+  EXPECT_NE(params.shortcut, nullptr);
+  // Each result lies next to a tie: [-1, 1] in steps of 2 / 255.
+  params.shortcut = nullptr;
+  params.mean = params.std = 127.5F;
+  params.std_reciprocal = 1 / params.std;
+  params.quantize = true;
+  params.dst_scale = 2.0F / 255;
+  params.dst_reciprocal = 1 / params.dst_scale;
+  params.low = -128;
+  params.high = 127;
+  detail::find_row_kernel(DType::kU8, DType::kI8).shorten(params, results);
+  EXPECT_NE(params.shortcut, nullptr);
 }
 
 std::string target_name(const ::testing::TestParamInfo<std::int64_t>& info) {

@@ -4,12 +4,20 @@
 /// to be aligned; nothing outside the named elements is read or written.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "corelane/tensor/dtype.h"
 
 namespace corelane::detail {
+
+struct RowParams;
+
+/// Converts `count` elements, or makes a step of it. Does not work in place: vectors overlap at the
+/// end of a row.
+using RowPass = void (*)(const RowParams& params, const std::byte* src, std::byte* dst,
+                         std::size_t count);
 
 /// Arithmetic of one row, in the order of the members.
 struct RowParams {
@@ -29,17 +37,25 @@ struct RowParams {
   float low = 0;                  ///< Bounds of integers before the zero point is added.
   float high = 0;
   std::int32_t dst_zero = 0;
+  float factor = 1;  ///< All of the above before the bounds is x * factor + offset,
+  float offset = 0;  ///< up to rounding.
+  // Set by RowKernel::shorten():
+  RowPass shortcut = nullptr;
+  const std::byte* results = nullptr;  ///< Of all bytes, each of the destination's size.
 };
 
+/// What each of the 256 bytes becomes, at most an f32.
+using ByteResults = std::array<std::byte, 256 * sizeof(float)>;
+
 /// Conversion of a row by way of f32: up to three passes over a part of the row that stays in the
-/// cache. A pass that a type does not need is null. A pass does not work in place: vectors overlap
-/// at the end of a row.
+/// cache. A pass that a type does not need is null.
 struct RowKernel {
-  using Pass = void (*)(const RowParams& params, const std::byte* src, std::byte* dst,
-                        std::size_t count);
+  using Pass = RowPass;
+  using Shortcuts = std::array<Pass, 2>;
   Pass load = nullptr;       ///< From the source type to dequantized f32; null for f32.
   Pass normalise = nullptr;  ///< From f32 to f32.
   Pass store = nullptr;      ///< From f32 to the destination type; null for f32.
+  Shortcuts shortcuts{};     ///< From bytes to the destination type, for some parameters.
   std::size_t src_size = 0;
   std::size_t dst_size = 0;
   explicit operator bool() const noexcept { return normalise != nullptr; }
@@ -48,6 +64,9 @@ struct RowKernel {
   /// source and read later; it is prefetched meanwhile.
   void operator()(const RowParams& params, const std::byte* src, std::byte* dst, std::size_t count,
                   bool stream = false, const std::byte* next = nullptr) const;
+  /// Lets a shortcut convert the rows with `params` when it gives the exact result for each of the
+  /// 256 bytes. Costs as much as some hundred elements. `results` is read by the rows to come.
+  void shorten(RowParams& params, ByteResults& results) const;
 };
 
 /// The fence after non-temporal stores, before another thread may read what they wrote.

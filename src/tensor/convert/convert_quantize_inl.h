@@ -31,22 +31,28 @@ HWY_INLINE void store_line(D d, hn::Vec<D> v, std::byte* p, bool stream) {
 }
 HWY_INLINE void store_f32(VF x, std::byte* p, bool stream) { store_line(DF(), x, p, stream); }
 
-/// Applies f(source, destination) to whole vectors of Lanes(DF()) elements. The last one overlaps
-/// its neighbour, or goes through a buffer where there is none.
-template <std::size_t kSrc, std::size_t kDst, class F>
-HWY_INLINE void for_vectors(const std::byte* src, std::byte* dst, std::size_t count, F f) {
-  const std::size_t lanes = hn::Lanes(DF());
+/// Applies f(source, destination) to vectors of Lanes(d) elements. The last one overlaps its
+/// neighbour, or goes through a buffer where there is none.
+template <std::size_t kSrc, std::size_t kDst, class D, class F>
+HWY_INLINE void for_vectors_of(D d, const std::byte* src, std::byte* dst, std::size_t count, F f) {
+  const std::size_t lanes = hn::Lanes(d);
   if (count >= lanes) {
     for (std::size_t i = 0;; i = count - lanes) {
       for (; i + lanes <= count; i += lanes) f(src + i * kSrc, dst + i * kDst);
       if (i == count) return;
     }
   }
-  std::byte in[hn::MaxLanes(DF()) * kSrc] = {};
-  std::byte out[hn::MaxLanes(DF()) * kDst];
+  std::byte in[hn::MaxLanes(D()) * kSrc] = {};
+  std::byte out[hn::MaxLanes(D()) * kDst];
   std::memcpy(in, src, count * kSrc);
   f(in, out);
   std::memcpy(dst, out, count * kDst);
+}
+
+/// Of as many elements as a vector has f32s.
+template <std::size_t kSrc, std::size_t kDst, class F>
+HWY_INLINE void for_vectors(const std::byte* src, std::byte* dst, std::size_t count, F f) {
+  for_vectors_of<kSrc, kDst>(DF(), src, dst, count, f);
 }
 
 /// Loads f32s and prefetches those that are read later.
@@ -102,9 +108,7 @@ class Rounding {
   HWY_INLINE void store(VF shifted, std::byte* p) const {
     const VI q = hn::Add(hn::BitCast(DI(), shifted), offset_);
     const hn::Rebind<I, DF> d;
-    const hn::RebindToUnsigned<decltype(d)> du;
-    // In range already, so the lower bits are the value.
-    store_at(d, hn::BitCast(d, hn::TruncateTo(du, hn::BitCast(DU(), q))), p);
+    store_at(d, hn::DemoteTo(d, q), p);
   }
 #if HWY_TARGET != HWY_SCALAR
   /// As many vectors as make a whole one of the integers; non-temporal where it is a line.
@@ -142,9 +146,10 @@ struct NoGroup {
   }
 };
 
-/// Stores f(x) for all x, of which f makes shifted integers. For the vectors that make a whole one
-/// of integers group(source, result) may do so at once; false: it could not.
-template <class I, class F, class G>
+/// Stores f(source), which makes shifted integers of a vector of elements of kSrc bytes. For the
+/// vectors that make a whole one of integers group(source, result) may do so at once; false: it
+/// could not.
+template <class I, std::size_t kSrc, class F, class G>
 HWY_INLINE void store_integers(const Rounding<I>& r, const RowParams& params, const std::byte* src,
                                std::byte* dst, std::size_t count, F f, G group) {
 #if HWY_TARGET != HWY_SCALAR
@@ -153,12 +158,11 @@ HWY_INLINE void store_integers(const Rounding<I>& r, const RowParams& params, co
   const std::size_t whole = kVectors * lanes;
   for (std::size_t i = 0; count >= whole; i = count - whole) {
     for (; i + whole <= count; i += whole) {
-      const std::byte* const in = src + i * sizeof(float);
+      const std::byte* const in = src + i * kSrc;
       VF v[kVectors];
       if (!group(in, v)) {
 #pragma GCC unroll 4
-        for (std::size_t k = 0; k < kVectors; ++k)
-          v[k] = f(load_f32(in + k * lanes * sizeof(float), params.prefetch));
+        for (std::size_t k = 0; k < kVectors; ++k) v[k] = f(in + k * lanes * kSrc);
       }
       r.store_whole(v, dst + i * sizeof(I), params.stream);
     }
@@ -166,9 +170,8 @@ HWY_INLINE void store_integers(const Rounding<I>& r, const RowParams& params, co
   }
 #endif
   (void)params, (void)group;
-  for_vectors<4, sizeof(I)>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-    r.store(f(load_at(DF(), in)), out);
-  });
+  for_vectors<kSrc, sizeof(I)>(
+      src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR { r.store(f(in), out); });
 }
 
 /// x / scale as a division rounds it, given the scale's reciprocal.
@@ -183,45 +186,47 @@ void quantize_row(const RowParams& params, const std::byte* src, std::byte* dst,
   // A lane that underflows rounds to zero whatever its last places are.
   const VF low = hn::Set(df, params.low * params.dst_scale);
   const VF high = hn::Set(df, params.high * params.dst_scale);
-  const auto exact = [&](VF v) HWY_ATTR {
-    const VF x = hn::Min(hn::Max(r.zero_if_nan(v), low), high);
+  const std::ptrdiff_t prefetch = params.prefetch;
+  const auto exact = [&](const std::byte* in) HWY_ATTR {
+    const VF x = hn::Min(hn::Max(r.zero_if_nan(load_f32(in, prefetch)), low), high);
     return r.shifted(divide(x, scale, reciprocal));
   };
   // Up to 512 the product with the reciprocal is less than 2^-12 beside the quotient, so both round
   // to the same integer unless they are that near to a tie. Beyond the bounds both are bounded.
   constexpr float kMost = 512;
   if (params.low < -kMost || params.high > kMost) {
-    store_integers(r, params, src, dst, count, exact, NoGroup());
+    store_integers<I, 4>(r, params, src, dst, count, exact, NoGroup());
     return;
   }
-  const std::ptrdiff_t prefetch = params.prefetch;
   const VF certain = hn::Set(df, 0.5F - 0x1p-12F);
   // Where ties are frequent, trying costs more than it gains: after each failure twice as many
   // vectors are divided untried.
   std::size_t untried = 0;
   std::size_t penalty = 0;
-  store_integers(r, params, src, dst, count, exact, [&](const std::byte* in, auto& v) HWY_ATTR {
-    if (untried > 0) {
-      --untried;
-      return false;
-    }
-    auto sure = hn::Eq(certain, certain);
+  store_integers<I, 4>(
+      r, params, src, dst, count, exact, [&](const std::byte* in, auto& v) HWY_ATTR {
+        if (untried > 0) {
+          --untried;
+          return false;
+        }
+        auto sure = hn::Eq(certain, certain);
 #pragma GCC unroll 4
-    for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) {
-      const std::byte* const p = in + k * hn::Lanes(df) * sizeof(float);
-      const VF q = hn::Mul(load_f32(p, prefetch), reciprocal);
-      const VF s = r.shifted(q);
-      sure = hn::And(sure, hn::Lt(hn::Abs(hn::Sub(q, r.unshifted(s))), certain));  // Not if NaN.
-      v[k] = r.clamp_shifted(s);
-    }
-    if (hn::AllTrue(df, sure)) {
-      penalty /= 2;
-      return true;
-    }
-    penalty = std::min<std::size_t>(2 * penalty + 1, 63);
-    untried = penalty;
-    return false;
-  });
+        for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) {
+          const std::byte* const p = in + k * hn::Lanes(df) * sizeof(float);
+          const VF q = hn::Mul(load_f32(p, prefetch), reciprocal);
+          const VF s = r.shifted(q);
+          sure =
+              hn::And(sure, hn::Lt(hn::Abs(hn::Sub(q, r.unshifted(s))), certain));  // Not if NaN.
+          v[k] = r.clamp_shifted(s);
+        }
+        if (hn::AllTrue(df, sure)) {
+          penalty /= 2;
+          return true;
+        }
+        penalty = std::min<std::size_t>(2 * penalty + 1, 63);
+        untried = penalty;
+        return false;
+      });
 }
 
 template <class I>
@@ -234,9 +239,10 @@ void pass_f32_to_integer(const RowParams& params, const std::byte* src, std::byt
   const DF df;
   const Rounding<I> r(params);
   const auto store = [&](auto quotient) HWY_ATTR {
-    const auto round = [&](VF x)
-                           HWY_ATTR { return r.shifted(r.clamp(r.zero_if_nan(quotient(x)))); };
-    store_integers(r, params, src, dst, count, round, NoGroup());
+    const auto round = [&](const std::byte* in) HWY_ATTR {
+      return r.shifted(r.clamp(r.zero_if_nan(quotient(load_f32(in, params.prefetch)))));
+    };
+    store_integers<I, 4>(r, params, src, dst, count, round, NoGroup());
   };
   const VF scale = hn::Set(df, params.dst_scale);
   const VF reciprocal = hn::Set(df, params.dst_reciprocal);

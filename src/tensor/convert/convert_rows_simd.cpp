@@ -1,6 +1,7 @@
 // Conversion of rows between element types, compiled once per instruction set. Every step gives
 // the bits that the step of convert_reference.cpp gives.
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "tensor/convert/convert_kernels.h"
@@ -12,7 +13,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-#include "tensor/convert/convert_quantize_inl.h"
+#include "tensor/convert/convert_bytes_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace corelane::detail {
@@ -50,12 +51,6 @@ void pass_f32_to_bf16(const RowParams& params, const std::byte* src, std::byte* 
 }
 
 // ---- integers
-
-template <class I>
-HWY_INLINE VI load_integer(const std::byte* p) {
-  const hn::Rebind<I, DF> d;
-  return hn::PromoteTo(DI(), load_at(d, p));
-}
 
 template <class I>
 void pass_integer_to_f32(const RowParams& params, const std::byte* src, std::byte* dst,
@@ -132,7 +127,11 @@ RowKernel row_kernel(DType src, DType dst) {
   const Passes* const from = of(src);
   const Passes* const to = of(dst);
   if (from == std::end(kPasses) || to == std::end(kPasses)) return {};
-  return {from->load, pass_normalise, to->store, dtype_bits(src) / 8, dtype_bits(dst) / 8};
+  RowKernel::Shortcuts shortcuts{};
+  if (src == DType::kU8) shortcuts = shortcuts_to<std::uint8_t>(dst);
+  if (src == DType::kI8) shortcuts = shortcuts_to<std::int8_t>(dst);
+  return {from->load, pass_normalise,      to->store,
+          shortcuts,  dtype_bits(src) / 8, dtype_bits(dst) / 8};
 }
 
 }  // namespace HWY_NAMESPACE
@@ -158,6 +157,11 @@ void RowKernel::operator()(const RowParams& params, const std::byte* src, std::b
                            std::size_t count, bool stream, const std::byte* next) const {
   RowParams last = params;
   last.stream = stream;
+  if (params.shortcut != nullptr) {
+    if (next != nullptr) prefetch(next, count * src_size);
+    params.shortcut(last, src, dst, count);
+    return;
+  }
   if (!params.normalise && (load == nullptr || store == nullptr)) {
     if (next != nullptr) last.prefetch = next - src;
     (load != nullptr ? load : store)(last, src, dst, count);
@@ -181,6 +185,22 @@ void RowKernel::operator()(const RowParams& params, const std::byte* src, std::b
       in = result;
     }
     if (store != nullptr) store(last, in, out, n);
+  }
+}
+
+void RowKernel::shorten(RowParams& params, ByteResults& results) const {
+  constexpr std::size_t kBytes = 256;
+  std::byte all[kBytes];
+  for (std::size_t i = 0; i < kBytes; ++i) all[i] = static_cast<std::byte>(i);
+  (*this)(params, all, results.data(), kBytes);
+  params.results = results.data();
+  for (const Pass shortcut : shortcuts) {
+    if (shortcut == nullptr) return;
+    ByteResults tried;
+    shortcut(params, all, tried.data(), kBytes);
+    if (std::memcmp(tried.data(), results.data(), kBytes * dst_size) != 0) continue;
+    params.shortcut = shortcut;
+    return;
   }
 }
 

@@ -14,6 +14,10 @@ constexpr std::int32_t kMaxZeroPoint = 1 << 21;
 /// denormals.
 constexpr float kLeastScale = 0x1p-30F;
 
+/// Elements with the same parameters from which on a proof that they can be converted in a shorter
+/// way is made up for.
+constexpr std::size_t kWorthShortening = 2048;
+
 bool zero_points_fit(const QuantPlan& q) {
   return std::all_of(q.zero_points.begin(), q.zero_points.end(),
                      [](std::int32_t z) { return z >= -kMaxZeroPoint && z <= kMaxZeroPoint; });
@@ -154,6 +158,10 @@ RowParams make_params(const ConvertPlan& p, std::size_t n, std::size_t c) {
     r.dst_scale = p.quant.scales[k];
   }
   if (is_integer(p.dst_type)) set_bounds(p, r);
+  const double divisor = static_cast<double>(r.std) * static_cast<double>(r.dst_scale);
+  const double offset = -static_cast<double>(r.src_scale) * r.src_zero - r.mean;
+  r.factor = static_cast<float>(r.src_scale / divisor);
+  r.offset = static_cast<float>(offset / divisor);
   return r;
 }
 
@@ -180,6 +188,13 @@ void Walk::set_image(std::size_t n) {
   params_.clear();
   for (std::size_t c = 0; c < (uniform ? 1 : channels); ++c)
     params_.push_back(make_params(plan, n, c));
+  // A single pass is short already.
+  const bool passes = plan.normalise || (kernel.load != nullptr && kernel.store != nullptr);
+  const std::size_t sharing = (uniform ? channels : 1) * (by_image ? 1 : images);
+  if (!passes || kernel.shortcuts[0] == nullptr || sharing * rows * pixels < kWorthShortening)
+    return;
+  results_.resize(params_.size());
+  for (std::size_t i = 0; i < params_.size(); ++i) kernel.shorten(params_[i], results_[i]);
 }
 
 bool make_walk(const ConvertPlan& plan, Walk& w) {

@@ -48,6 +48,7 @@ struct Walk {
 
  private:
   std::vector<RowParams> params_;
+  std::vector<ByteResults> results_;  ///< Of each of them, where they are bytes'.
   std::vector<ZeroPattern> zeros_;
 };
 
