@@ -104,12 +104,6 @@ class CORELANE_API Bindings {
   virtual Result<std::vector<LayerTime>> layer_times() const = 0;
 };
 
-/// Which engine of a device computes an executable.
-struct EngineChoice {
-  std::string engine;  ///< Name and version, "ONNX Runtime 1.31.1"; empty: DeviceInfo::engine.
-  std::string why;     ///< Not the device's own engine, in one line; empty where it is that one.
-};
-
 /// An image ready to run. Immutable; any thread; shared by shared_ptr, and kept
 /// alive by its bindings and jobs.
 class CORELANE_API Executable {

@@ -24,6 +24,12 @@ inline constexpr std::size_t kReplicateLimit = std::size_t{64} << 20;
 
 enum class Placement : std::uint8_t { kReplicated, kShared, kOpaque };
 
+/// Which engine of a device computes an executable.
+struct EngineChoice {
+  std::string engine;  ///< Name and version, "ONNX Runtime 1.31.1"; empty: DeviceInfo::engine.
+  std::string why;     ///< Not the device's own engine, in one line; empty where it is that one.
+};
+
 /// Bytes, as far as the device can tell them apart. Each figure is measured or computed, not a
 /// guess; 0 where the device has none of that kind.
 struct MemoryFigures {

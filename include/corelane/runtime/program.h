@@ -73,6 +73,13 @@ class CORELANE_API Program {
   /// library. What programs share counts for each of them with its part, as the kernel's
   /// proportional set size does: the sum over programs is what lies in memory.
   device::MemoryFigures memory() const;
+  /// Which of the device's engines computes it by now, and why it is not the device's own. It may
+  /// change while the program runs: see LoadOptions::time_engines. Empty texts where nothing is
+  /// prepared yet.
+  device::EngineChoice engine() const;
+  /// Waits until a comparison of engines that is under way has ended; for tests and tools that want
+  /// to say which engine a program uses.
+  void wait_engines() const;
   /// What each prepared form of the program costs; the sum is memory() without what contexts
   /// allocated. Of a program with a batch range the first form serves all sizes, and each other one
   /// a single size.

@@ -197,7 +197,7 @@ bool ContextState::inputs_in_bindings(const device::Executable& executable,
                                       std::size_t index) const {
   // Of a program with forms by size the bindings change with the form, while its user writes on.
   return executable.inputs()[index].shape.is_static() &&
-         program_->executables->batch_forms() == nullptr;
+         !program_->executables->may_change();
 }
 
 Result<std::shared_ptr<device::Bindings>> ContextState::bindings_for(
@@ -259,7 +259,27 @@ Status ContextState::take_form() {
 
 Status ContextState::settle_executable() {
   if (entry_.executable->lost()) CORELANE_TRY(renew());
+  if (program_->executables->trial() != nullptr) CORELANE_TRY(follow_trial());
   return on_open_form_ ? take_form() : Status();
+}
+
+Status ContextState::follow_trial() {
+  const std::uint64_t now = program_->executables->generation();
+  if (seen_ != now) {
+    seen_ = now;
+    CORELANE_ASSIGN(auto entry, program_->executables->for_shapes(shapes_));
+    if (entry.executable != entry_.executable) return use(std::move(entry), shapes_);
+  }
+  runtime::EngineTrial& trial = *program_->executables->trial();
+  if (!trial.note_run()) return {};
+  std::vector<runtime::EngineTrial::Input> inputs;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    CORELANE_ASSIGN(const device::TensorRef tensor, bindings_->input(i));
+    const auto* const data = static_cast<const std::byte*>(tensor.data);
+    inputs.push_back({tensor.shape, {data, data + (data == nullptr ? 0 : tensor.size)}});
+  }
+  trial.begin(std::move(inputs));
+  return {};
 }
 
 /// Outputs give way where inputs must not: a caller that changes shapes expects to bind outputs

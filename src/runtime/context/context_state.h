@@ -98,6 +98,9 @@ struct ContextState {
   /// Changes from the form for all sizes to that of this size, once there is one; else counts a run
   /// of the size. Own inputs stay where they are.
   Status take_form();
+  /// Takes the executable of the engine that a trial has found faster; begins a trial with the
+  /// inputs of this run where it is time for one.
+  Status follow_trial();
   /// What a run begins with: the executable is there, and the best of those for its shapes.
   Status settle_executable();
   /// True where own inputs lie in the bindings' memory; false where they must outlive these.
@@ -161,6 +164,7 @@ struct ContextState {
   bool user_memory_ = false;   ///< The device sees memory that its user may free.
   bool on_open_form_ = false;  ///< `entry_` serves all sizes of a batch range.
   runtime::FormBindings forms_;
+  std::uint64_t seen_ = 0;  ///< Of ExecutableSet::generation().
   device::Submission job_;  ///< The part of a submission that does not change.
 
   /// The last job, while it is not taken over: it was submitted, or has not released its memory.

@@ -30,10 +30,10 @@ struct CachedFile {
   std::uint64_t size = 0;
 };
 
-/// `<key>.rknn`, a key being 32 hexadecimal digits.
+/// `<key>.rknn` or `<key>.note`, a key being 32 hexadecimal digits.
 bool is_entry(std::string_view name) {
   constexpr std::size_t kKey = 32;
-  return name.size() == kKey + 5 && name.ends_with(".rknn") &&
+  return name.size() == kKey + 5 && (name.ends_with(".rknn") || name.ends_with(".note")) &&
          name.find_first_not_of("0123456789abcdef") == kKey;
 }
 
@@ -134,6 +134,20 @@ Status CompileCache::store(const std::string& key, ByteSpan program) const {
   CORELANE_TRY(write_file_atomic(path(key), program));
   evict(path(key));
   return {};
+}
+
+std::string CompileCache::note(const std::string& key) const {
+  constexpr std::uintmax_t kMostBytes = 4096;
+  const fs::path file = folder_ / (key + ".note");
+  std::error_code ec;
+  const std::uintmax_t size = fs::file_size(file, ec);
+  if (ec || size > kMostBytes) return {};
+  const auto mapped = MappedFile::open(file);
+  return mapped ? std::string(as_string_view(mapped->bytes())) : std::string();
+}
+
+Status CompileCache::keep_note(const std::string& key, const std::string& text) const {
+  return write_file_atomic(folder_ / (key + ".note"), as_byte_span(text));
 }
 
 void CompileCache::evict(const fs::path& keep) const {

@@ -38,6 +38,10 @@ class CompileCache {
   /// Writes the entry, then evicts the oldest ones above the limit. Not stored, and ok, when it
   /// alone is larger than the limit.
   Status store(const std::string& key, ByteSpan program) const;
+  /// A line that was kept beside an entry, such as which engine is faster; empty where there is
+  /// none. It may be evicted like an entry.
+  std::string note(const std::string& key) const;
+  Status keep_note(const std::string& key, const std::string& text) const;
   std::filesystem::path path(const std::string& key) const { return folder_ / (key + ".rknn"); }
 
  private:

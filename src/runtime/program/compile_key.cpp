@@ -88,6 +88,7 @@ Result<std::string> compile_key(ByteSpan model, const fs::path& root, const Load
   text += fmt::format("precision {} fast {} profile {} replicate {}\n",
                       static_cast<int>(options.precision), options.fast_math,
                       options.profile_layers, options.replicate_limit);
+  if (!options.engine.empty()) text += fmt::format("engine {}\n", options.engine);
   for (const std::string& value : options.exposed_values) text += fmt::format("value {}\n", value);
   // A hash of the text, so that keys have one length and are file names.
   return content_hash(as_byte_span(text));

@@ -178,9 +178,63 @@ const PrecompiledForm* ExecutableSet::form_for(const std::vector<Shape>& shapes)
   return found;
 }
 
+std::string ExecutableSet::engine() const {
+  const MutexLock lock(mutex_);
+  return verdict_ ? verdict_->engine : base_.engine;
+}
+
+device::EngineChoice ExecutableSet::engine_choice() const {
+  const Entry used = first();
+  if (used.executable == nullptr) return {};
+  device::EngineChoice choice = used.executable->engine();
+  if (choice.engine.empty()) choice.engine = device_->info().engine;
+  const MutexLock lock(mutex_);
+  if (verdict_) choice.why = fmt::format("measured: {:.2f} of the other's time", verdict_->ratio);
+  return choice;
+}
+
+void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done) {
+  const std::vector<std::string>& engines = device_->info().engines;
+  const Entry used = first();
+  const bool plain = base_.engine.empty() && base_.precision == device::Precision::kF32 &&
+                     !base_.fast_math && !base_.profile_layers && base_.custom_operators.empty();
+  if (engines.size() < 2 || !plain || forms_ != nullptr || used.executable == nullptr) return;
+  // It runs on another engine than the first: for a reason that no time outweighs.
+  if (!used.executable->engine().engine.empty()) return;
+  EngineTrial::Parts parts;
+  parts.device = device_;
+  parts.name = description_.name;
+  parts.first_engine = engines[0];
+  parts.other_engine = engines[1];
+  parts.first = [this] { return first().executable; };
+  parts.prepare_other = [this, other = engines[1]] {
+    return prepare(first().shapes, base_.replicate_limit, other);
+  };
+  parts.done = [this, done = std::move(done)](const EngineVerdict& verdict,
+                                              std::shared_ptr<device::Executable> faster) {
+    if (faster != nullptr) adopt(verdict, std::move(faster));
+    if (done) done(verdict);
+  };
+  trial_ = std::make_unique<EngineTrial>(std::move(parts));
+}
+
+/// Executables for other shapes stay as they are: they are right, and were prepared already.
+void ExecutableSet::adopt(const EngineVerdict& verdict,
+                          std::shared_ptr<device::Executable> faster) {
+  const std::vector<Shape> shapes = first().shapes;
+  {
+    const MutexLock lock(mutex_);
+    verdict_ = verdict;
+  }
+  remember(shapes, std::move(faster));
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
 Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(const std::vector<Shape>& shapes,
-                                                                   std::size_t copies) {
+                                                                   std::size_t copies,
+                                                                   const std::string& engine) {
   device::PrepareOptions options = base_;
+  options.engine = engine;
   options.input_shapes = shapes;
   options.replicate_limit = copies;
   device::Image image{
@@ -291,7 +345,7 @@ Status ExecutableSet::add_form(std::uint32_t batch) {
                  "replicate_limit ({} bytes); raise that for more forms",
                  constants, taken, base_.replicate_limit);
   }
-  CORELANE_ASSIGN(auto executable, prepare(shapes, *copies));
+  CORELANE_ASSIGN(auto executable, prepare(shapes, *copies, engine()));
   // Bindings reserve copies for their cores: what the contexts need is made here, not in their
   // runs.
   std::vector<std::shared_ptr<device::Bindings>> bindings(std::min(contexts, cores));

@@ -1,7 +1,10 @@
 /// The executables of one program: one per shape set, prepared at their first use.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +18,7 @@
 #include "corelane/device/executable.h"
 #include "corelane/program/description.h"
 #include "runtime/program/batch_forms.h"
+#include "runtime/program/engine_trial.h"
 #include "runtime/program/image_source.h"
 
 namespace corelane::device {
@@ -59,6 +63,18 @@ class ExecutableSet {
   /// Null where the program has no batch range, or its device wants dimensions fixed. Constant once
   /// prepare_first() is done.
   BatchForms* batch_forms() const noexcept { return forms_.get(); }
+  /// Lets the device's engines be timed against each other from here on, where it has several, the
+  /// first one took the program and no batch range makes forms of its own. `done` may be empty; it
+  /// is called with the verdict, in a thread of this object. Before others use the set.
+  void time_engines(std::function<void(const EngineVerdict&)> done);
+  /// Null where the engines are not timed. Constant once the program is loaded.
+  EngineTrial* trial() const noexcept { return trial_.get(); }
+  /// Of what was prepared first; a trial's figures say why where one has decided.
+  device::EngineChoice engine_choice() const;
+  /// Rises where another executable takes the place of one: contexts look for theirs then.
+  std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
+  /// True where the executable of a context may change while it runs.
+  bool may_change() const noexcept { return forms_ != nullptr || trial_ != nullptr; }
   /// True for the one that serves all sizes of a batch range.
   bool serves_all_sizes(const Entry& entry) const noexcept;
   const ImageSource& source() const noexcept { return source_; }
@@ -67,11 +83,17 @@ class ExecutableSet {
   class Preparation;
 
   /// `copies`: PrepareOptions::replicate_limit.
+  /// `engine`: as device::PrepareOptions::engine.
   Result<std::shared_ptr<device::Executable>> prepare(const std::vector<Shape>& shapes,
-                                                      std::size_t copies);
+                                                      std::size_t copies,
+                                                      const std::string& engine);
   Result<std::shared_ptr<device::Executable>> prepare(const std::vector<Shape>& shapes) {
-    return prepare(shapes, base_.replicate_limit);
+    return prepare(shapes, base_.replicate_limit, engine());
   }
+  /// The engine of what is prepared from now on.
+  std::string engine() const;
+  /// What a trial has found faster takes the place of the first executable.
+  void adopt(const EngineVerdict& verdict, std::shared_ptr<device::Executable> faster);
   /// Sizes of a batch range get forms of their own from here on.
   void begin_forms();
   /// Prepares one, as far as the budget allows, for the contexts that there are.
@@ -98,8 +120,11 @@ class ExecutableSet {
   std::vector<Entry> entries_ CORELANE_GUARDED_BY(mutex_);
   /// Shapes that a thread is preparing; each at most once.
   std::vector<std::vector<Shape>> preparing_ CORELANE_GUARDED_BY(mutex_);
-  /// Last: its end waits for add_form().
+  std::optional<EngineVerdict> verdict_ CORELANE_GUARDED_BY(mutex_);  ///< That has won a trial.
+  std::atomic<std::uint64_t> generation_{0};
+  /// Last: their ends wait for add_form() and adopt().
   std::unique_ptr<BatchForms> forms_;
+  std::unique_ptr<EngineTrial> trial_;
 };
 
 }  // namespace corelane::runtime

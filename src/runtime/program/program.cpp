@@ -68,6 +68,15 @@ device::MemoryFigures Program::memory() const {
   return sum;
 }
 
+device::EngineChoice Program::engine() const {
+  return state_ == nullptr ? device::EngineChoice() : state_->executables->engine_choice();
+}
+
+void Program::wait_engines() const {
+  if (state_ == nullptr) return;
+  if (runtime::EngineTrial* const trial = state_->executables->trial()) trial->wait_idle();
+}
+
 std::vector<ProgramForm> Program::forms() const {
   std::vector<ProgramForm> forms;
   if (state_ == nullptr) return forms;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
 
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
@@ -220,6 +222,41 @@ Result<std::shared_ptr<ProgramState>> load_imported(
   return load_file(std::move(file), std::move(device), name, options);
 }
 
+bool times_engines(const LoadOptions& options) {
+  const char* const enabled = std::getenv("CORELANE_TIME_ENGINES");
+  return options.time_engines && (enabled == nullptr || std::string_view(enabled) != "0");
+}
+
+void time_engines(ProgramState& state, const LoadOptions& options,
+                  std::function<void(const EngineVerdict&)> done) {
+  if (times_engines(options)) state.executables->time_engines(std::move(done));
+}
+
+/// What keeps a verdict beside the entry of the cache; empty where there is none.
+std::function<void(const EngineVerdict&)> note_keeper(const std::optional<CompileCache>& cache,
+                                                      const std::optional<std::string>& key) {
+  if (!cache || !key) return {};
+  return [cache = *cache, key = *key](const EngineVerdict& verdict) {
+    if (const Status kept = cache.keep_note(key, verdict.text()); !kept.ok())
+      log::info("runtime", "the faster engine is not kept: {}", kept.to_string());
+  };
+}
+
+/// The entry of the cache, on the engine that an earlier process has found faster.
+Result<std::shared_ptr<ProgramState>> load_cached(const std::shared_ptr<const ProgramFile>& file,
+                                                  const std::shared_ptr<device::Device>& device,
+                                                  const std::string& name,
+                                                  const std::optional<EngineVerdict>& verdict,
+                                                  const LoadOptions& options) {
+  const auto& engines = device->info().engines;
+  if (verdict && engines.size() > 1 && verdict->engine == engines[1]) {
+    LoadOptions own = options;
+    own.engine = verdict->engine;
+    if (auto state = load_file(file, device, name, own)) return state;
+  }
+  return load_file(file, device, name, options);
+}
+
 Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
                                                 std::shared_ptr<device::Device> device,
                                                 const LoadOptions& options) {
@@ -243,7 +280,10 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
     if (auto made = compile_key(input.bytes, root, options, info)) key = std::move(*made);
     if (key) {
       if (auto cached = cache->find(*key)) {
-        auto state = load_file(std::move(cached), device, input.name(), options);
+        std::optional<EngineVerdict> verdict;
+        if (times_engines(options)) verdict = EngineVerdict::parse(cache->note(*key));
+        auto state = load_cached(cached, device, input.name(), verdict, options);
+        if (state && !verdict) time_engines(**state, options, note_keeper(cache, key));
         if (state) return state;
         if (state.error().code() == Code::kWrongState) return state;  // Not the entry's fault.
         log::warn("runtime", "the compile cache's entry for {} is not used: {}", input.name(),
@@ -257,6 +297,7 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
   auto state = load_imported(model, std::move(device), input.name(), options);
   // After the load: what cannot be prepared is not worth a file.
   if (state && key) store_in_cache(*cache, *key, *model, **state);
+  if (state) time_engines(**state, options, note_keeper(cache, key));
   return state;
 }
 
@@ -332,7 +373,12 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
     return refused("expose inner values (exposed_values)");
   if (!description.custom_operators.empty() && !can.host_operators)
     return refused("run the custom operators that the program declares");
+  const auto& engines = info.engines;
+  if (!options.engine.empty() && std::ranges::find(engines, options.engine) == engines.end())
+    return error(Code::kInvalidArgument, "engine '{}': device '{}' has {}", options.engine,
+                 info.instance, engines.empty() ? "one engine alone" : fmt::format("{}", fmt::join(engines, ", ")));
   device::PrepareOptions prepare;
+  prepare.engine = options.engine;
   prepare.precision = options.precision;
   prepare.fast_math = options.fast_math;
   prepare.profile_layers = options.profile_layers;
@@ -366,7 +412,9 @@ Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
                           : open_program_file(input.mapped, input.path, options.verify));
       // The owner of other bytes may give them a new content between two programs.
       const bool immutable = input.mapped != nullptr || input.keep_alive == nullptr;
-      return load_file(std::move(file), std::move(device), input.name(), options, immutable);
+      auto state = load_file(std::move(file), std::move(device), input.name(), options, immutable);
+      if (state) time_engines(**state, options, {});
+      return state;
     }
     case FileKind::kOnnx:
       return load_onnx(input, std::move(device), options);
@@ -384,7 +432,9 @@ Result<std::shared_ptr<ProgramState>> load_program(std::shared_ptr<const Program
     CORELANE_ASSIGN(device, device::open_device(options.device));
   }
   if (options.verify == Verify::kEverything) CORELANE_TRY(file->verify_segments());
-  return load_file(std::move(file), std::move(device), "the program file", options);
+  auto state = load_file(std::move(file), std::move(device), "the program file", options);
+  if (state) time_engines(**state, options, {});
+  return state;
 }
 
 }  // namespace corelane::runtime

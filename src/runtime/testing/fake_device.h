@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +28,7 @@ struct FakeConfig {
   std::vector<std::string> image_kinds = {"onnx"};
   std::string kind = "fake";
   std::string engine = "fake 1";
+  std::vector<std::string> engines;  ///< As DeviceInfo::engines.
   bool precompiled = true;
   bool hold = false;  ///< Submitted jobs wait for FakeDevice::finish_next().
   std::size_t cores = 3;
@@ -162,6 +164,7 @@ class FakeExecutable final : public device::Executable {
  public:
   std::vector<TensorDesc> in, out;
   bool precompiled = false;
+  std::string engine_name;  ///< That it was prepared for.
   std::shared_ptr<const std::atomic<int>> losses;  ///< Of the device.
   int lost_at = 0;                                 ///< Which of them is its end.
 
@@ -170,6 +173,7 @@ class FakeExecutable final : public device::Executable {
   const std::vector<TensorDesc>& outputs() const noexcept override { return out; }
   device::Placement placement() const noexcept override { return device::Placement::kShared; }
   bool from_precompiled() const noexcept override { return precompiled; }
+  device::EngineChoice engine() const override { return {engine_name, {}}; }
   device::MemoryFigures memory() const override { return {1000, 300, 0}; }
   Result<std::shared_ptr<device::Bindings>> new_bindings() override {
     return std::make_shared<FakeBindings>(in, out);
@@ -190,6 +194,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     info_.profile = "test";
     info_.instance = config.kind + ":test#0";
     info_.engine = config.engine;
+    info_.engines = config.engines;
     info_.isa = "none";
     for (std::size_t i = 0; i < config.cores; ++i)
       info_.cores.push_back({"core" + std::to_string(i), 0});
@@ -203,11 +208,14 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   std::vector<device::Image> images;
   /// Called first by every prepare(), in its thread; a failure is its result.
   std::function<Status(const device::PrepareOptions&)> on_prepare;
+  /// What a job takes on the engine that its executable was prepared for; 5 us where it is not here.
+  std::map<std::string, Duration> run_times;
   /// How often it was lost: each time, what was prepared before is.
   std::shared_ptr<std::atomic<int>> losses = std::make_shared<std::atomic<int>>(0);
   device::Submission last;  ///< The last job submitted or run.
   std::deque<std::pair<device::Submission, std::shared_ptr<FakeCompletion>>> held;
-  Status next_status;  ///< What the next job ends with; nothing is computed when it is a failure.
+  std::mutex run_mutex;  ///< Held by each run(), for tests whose programs are timed meanwhile.
+  Status next_status;    ///< What the next job ends with; nothing is computed when it is a failure.
 
   /// Ends the oldest held job; `released` false leaves its memory in use, as an abandoned job does.
   std::shared_ptr<FakeCompletion> finish_next(Status status = {}, bool released = true) {
@@ -243,6 +251,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
       images.push_back(image);
     }
     auto executable = std::make_shared<FakeExecutable>();
+    executable->engine_name = options.engine;
     executable->losses = losses;
     executable->lost_at = *losses + 1;
     executable->in = config.inputs;
@@ -289,7 +298,10 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     r.code = status.code();
     r.queued = TimePoint(std::chrono::microseconds(10));
     r.started = TimePoint(std::chrono::microseconds(12));
-    r.ended = TimePoint(std::chrono::microseconds(17));
+    const std::string engine = job.executable->engine().engine;
+    const auto scripted = run_times.find(engine);
+    r.ended =
+        r.started + (scripted == run_times.end() ? std::chrono::microseconds(5) : scripted->second);
     return r;
   }
 
@@ -311,6 +323,7 @@ class FakeQueue final : public device::Queue {
     return completion;
   }
   Status run(const device::Submission& job, device::JobRecord* record) override {
+    const std::lock_guard lock(device_->run_mutex);
     device_->last = job;
     Status status = device_->compute(job);
     if (record != nullptr) *record = device_->record(job, status);

@@ -1,0 +1,224 @@
+#include "runtime/program/engine_trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "base/fork.h"
+#include "base/sync.h"
+#include "base/text_parts.h"
+#include "base/thread.h"
+#include "corelane/base/log.h"
+
+namespace corelane::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMostPairs = 21;
+/// Runs of each engine that are not timed: the first ones fill caches and arenas.
+constexpr int kWarmUps = 2;
+/// Below all that users give: a trial takes what they leave.
+constexpr std::int32_t kPriority = -128;
+
+/// An executable with the inputs bound, to be run again and again.
+class Contender {
+ public:
+  static Result<Contender> make(const std::shared_ptr<device::Executable>& executable,
+                                std::vector<EngineTrial::Input>& inputs) {
+    if (executable == nullptr) return error(Code::kWrongState, "nothing is prepared");
+    Contender made;
+    made.job_.executable = executable;
+    CORELANE_ASSIGN(made.job_.bindings, executable->new_bindings());
+    made.job_.cores = device::CoreSet::any(1);
+    made.job_.direct_user_memory = true;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const device::TensorRef tensor{inputs[i].bytes.data(), inputs[i].bytes.size(),
+                                     inputs[i].shape, nullptr};
+      CORELANE_TRY(made.job_.bindings->set_input(i, tensor));
+    }
+    return made;
+  }
+  /// The time on the engine.
+  Result<Duration> run(device::Queue& queue) {
+    device::JobRecord record;
+    CORELANE_TRY(queue.run(job_, &record));
+    return record.ended - record.started;
+  }
+
+ private:
+  Contender() = default;
+  device::Submission job_;
+};
+
+/// Where engines describe a program differently, users would see the change.
+bool described_alike(const device::Executable& a, const device::Executable& b) {
+  const auto same = [](const TensorDesc& x, const TensorDesc& y) {
+    return x.dtype == y.dtype && x.shape == y.shape;
+  };
+  return std::ranges::equal(a.inputs(), b.inputs(), same) &&
+         std::ranges::equal(a.outputs(), b.outputs(), same);
+}
+
+}  // namespace
+
+bool is_enough(std::size_t pairs, Duration spent) noexcept {
+  return pairs >= kMostPairs || (pairs >= 5 && spent >= milliseconds(60)) ||
+         (pairs >= 3 && spent >= milliseconds(400));
+}
+
+double median_ratio(std::span<const EnginePair> pairs) {
+  std::vector<double> ratios;
+  for (const EnginePair& pair : pairs) {
+    if (pair.first <= Duration{0} || pair.other <= Duration{0}) return 1;
+    ratios.push_back(static_cast<double>(pair.other.count()) /
+                     static_cast<double>(pair.first.count()));
+  }
+  if (ratios.empty()) return 1;
+  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+  std::ranges::nth_element(ratios, middle);
+  return *middle;
+}
+
+std::string EngineVerdict::text() const { return fmt::format("{} {:.4f} {}", engine, ratio, pairs); }
+
+std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
+  std::vector<std::string_view> words;
+  const Status split = for_each_part(text, ' ', [&](std::string_view word) -> Status {
+    words.push_back(word);
+    return {};
+  });
+  if (!split.ok() || words.size() != 3 || words[0].empty()) return std::nullopt;
+  EngineVerdict verdict;
+  verdict.engine = words[0];
+  const auto whole = [](std::string_view word, auto& value) {
+    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return problem == std::errc() && end == word.data() + word.size();
+  };
+  if (!whole(words[1], verdict.ratio) || !whole(words[2], verdict.pairs)) return std::nullopt;
+  return verdict;
+}
+
+/// Shared with the thread: a callback of the log may drop the last reference to the program there.
+struct EngineTrial::Core : std::enable_shared_from_this<Core> {
+  explicit Core(Parts all) : parts(std::move(all)) {}
+
+  bool stopped() {
+    const MutexLock lock(mutex);
+    return stop;
+  }
+
+  void work(std::vector<Input> inputs) {
+    Status status;
+    try {
+      status = compare(inputs);
+    } catch (const std::exception& e) {
+      status = error(Code::kInternal, "{}", e.what());
+    }
+    if (!status.ok() && status.code() != Code::kCancelled)
+      log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name,
+                 parts.first_engine, parts.other_engine, status.to_string());
+    const MutexLock lock(mutex);
+    running = false;
+    changed.notify_all();
+  }
+
+  /// Both engines take turns, so that what else the machine does meets both.
+  Status compare(std::vector<Input>& inputs) {
+    const std::shared_ptr<device::Executable> first = parts.first();
+    CORELANE_ASSIGN(const auto other, parts.prepare_other());
+    if (first == nullptr || !described_alike(*first, *other))
+      return error(Code::kUnsupported, "it describes the program differently");
+    CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs));
+    CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs));
+    device::QueueOptions queue_options;
+    queue_options.name = parts.name;
+    queue_options.priority = kPriority;
+    CORELANE_ASSIGN(const auto queue, parts.device->make_queue(queue_options));
+    std::vector<EnginePair> pairs;
+    Duration spent{0};
+    for (int warm = kWarmUps; !is_enough(pairs.size(), spent); --warm) {
+      if (stopped()) return error(Code::kCancelled, "the program ended");
+      EnginePair pair;
+      CORELANE_ASSIGN(pair.first, ours.run(*queue));
+      CORELANE_ASSIGN(pair.other, theirs.run(*queue));
+      if (warm > 0) continue;
+      pairs.push_back(pair);
+      spent += pair.first + pair.other;
+    }
+    const double ratio = median_ratio(pairs);
+    const bool faster = ratio < kWorthAChange;
+    const EngineVerdict verdict{faster ? parts.other_engine : parts.first_engine, ratio,
+                                pairs.size()};
+    log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {}", parts.name,
+               verdict.engine, parts.other_engine, ratio, parts.first_engine);
+    if (stopped()) return error(Code::kCancelled, "the program ended");
+    parts.done(verdict, faster ? other : nullptr);
+    return {};
+  }
+
+  const Parts parts;
+  const std::uint64_t made_in = fork_count();
+  Mutex mutex{LockRank::kBatchForms};
+  std::condition_variable changed;
+  bool running CORELANE_GUARDED_BY(mutex) = false;
+  bool stop CORELANE_GUARDED_BY(mutex) = false;
+  std::thread thread CORELANE_GUARDED_BY(mutex);
+};
+
+EngineTrial::EngineTrial(Parts parts) : core_(std::make_shared<Core>(std::move(parts))) {}
+
+EngineTrial::~EngineTrial() {
+  if (core_->made_in != fork_count()) {
+    // The thread is the parent's, and so may be the lock: both are left alone.
+    static_cast<void>(new std::shared_ptr<Core>(core_));
+    return;
+  }
+  std::thread ended;
+  {
+    const MutexLock lock(core_->mutex);
+    core_->stop = true;
+    ended.swap(core_->thread);
+  }
+  if (!ended.joinable()) return;
+  // A callback of the log in that thread has dropped the program.
+  if (ended.get_id() == std::this_thread::get_id())
+    ended.detach();
+  else
+    ended.join();
+}
+
+bool EngineTrial::note_run() noexcept {
+  // The count stops where it has done its work, so that it never wraps.
+  if (runs_.load(std::memory_order_relaxed) >= kRunsBeforeTrial) return false;
+  return runs_.fetch_add(1, std::memory_order_relaxed) + 1 == kRunsBeforeTrial &&
+         core_->made_in == fork_count();
+}
+
+void EngineTrial::begin(std::vector<Input> inputs) {
+  const MutexLock lock(core_->mutex);
+  if (core_->running || core_->stop || core_->thread.joinable()) return;
+  auto started = start_thread("engine trial", [core = core_, given = std::move(inputs)]() mutable {
+    core->work(std::move(given));
+  });
+  if (!started) {
+    log::debug("runtime", "program '{}': its engines are not timed: {}", core_->parts.name,
+               started.error().to_string());
+    return;
+  }
+  core_->thread = std::move(*started);
+  core_->running = true;
+}
+
+void EngineTrial::wait_idle() {
+  MutexLock lock(core_->mutex);
+  while (core_->running) core_->changed.wait(lock.native());
+}
+
+}  // namespace corelane::runtime

@@ -1,0 +1,92 @@
+/// Which of a device's engines computes a program faster: one is timed against the other, on the
+/// program's own inputs, while the program runs.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/clock.h"
+#include "corelane/base/status.h"
+#include "corelane/device/device.h"
+
+namespace corelane::runtime {
+
+/// Runs of a program before its engines are timed: what runs once or twice is not worth it.
+inline constexpr std::uint32_t kRunsBeforeTrial = 8;
+
+/// One run on each engine, right after one another.
+struct EnginePair {
+  Duration first{};
+  Duration other{};
+};
+
+/// True once `pairs` are enough: 21, or 5 in 60 ms, or 3 in 400 ms; `spent` is all their time.
+bool is_enough(std::size_t pairs, Duration spent) noexcept;
+/// The median of other / first; 1 where there is no pair, or one that took no time.
+double median_ratio(std::span<const EnginePair> pairs);
+/// The other engine has to win by 3 percent: less is not worth a change.
+inline constexpr double kWorthAChange = 0.97;
+
+/// What a trial came to, kept as data beside the compiled program.
+struct EngineVerdict {
+  std::string engine;  ///< The faster one: of device::DeviceInfo::engines.
+  double ratio = 1;    ///< Median time of the second engine by that of the first.
+  std::size_t pairs = 0;
+
+  /// "onnxruntime 0.81 21".
+  std::string text() const;
+  /// Nothing for another text.
+  static std::optional<EngineVerdict> parse(std::string_view text);
+};
+
+/// One trial of a program, in a thread that lives while it lasts. Any thread. The end of this
+/// object waits for the engine's call that is under way.
+class EngineTrial {
+ public:
+  /// The content of an input as it was bound for one run.
+  struct Input {
+    Shape shape;
+    ByteVector bytes;
+  };
+  struct Parts {
+    std::shared_ptr<device::Device> device;
+    std::string name;  ///< Of the program, for the log.
+    std::string first_engine;
+    std::string other_engine;
+    /// The executable in use. Called in the trial's thread, as the two below; without a lock.
+    std::function<std::shared_ptr<device::Executable>()> first;
+    /// Prepares the same on the other engine.
+    std::function<Result<std::shared_ptr<device::Executable>>()> prepare_other;
+    /// Called once with the verdict; `faster` is the other engine's executable where it has won,
+    /// else null.
+    std::function<void(const EngineVerdict&, std::shared_ptr<device::Executable> faster)> done;
+  };
+
+  explicit EngineTrial(Parts parts);
+  ~EngineTrial();
+  EngineTrial(const EngineTrial&) = delete;
+  EngineTrial& operator=(const EngineTrial&) = delete;
+
+  /// A run of the program begins. True once: for the run that has to hand its inputs to begin().
+  bool note_run() noexcept;
+  /// Starts the trial. Where it cannot be made the log says why, and the first engine stays.
+  void begin(std::vector<Input> inputs);
+  /// Waits until a trial that has begun is over.
+  void wait_idle();
+
+ private:
+  struct Core;
+  std::shared_ptr<Core> core_;
+  std::atomic<std::uint32_t> runs_{0};
+};
+
+}  // namespace corelane::runtime

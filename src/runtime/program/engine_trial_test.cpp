@@ -1,0 +1,172 @@
+#include "runtime/program/engine_trial.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "runtime/testing/fake_program.h"
+
+namespace corelane::runtime {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using testing::floats_of;
+using testing::view_of;
+
+TEST(EngineTrial, EndsByPairsOrByTime) {
+  EXPECT_FALSE(is_enough(20, milliseconds(1)));
+  EXPECT_TRUE(is_enough(21, milliseconds(1)));
+  EXPECT_FALSE(is_enough(4, milliseconds(60)));
+  EXPECT_TRUE(is_enough(5, milliseconds(60)));
+  EXPECT_FALSE(is_enough(2, milliseconds(4000)));
+  EXPECT_TRUE(is_enough(3, milliseconds(400)));
+}
+
+TEST(EngineTrial, TheMedianLeavesOutliersAside) {
+  const std::vector<EnginePair> pairs = {{microseconds(10), microseconds(5)},
+                                         {microseconds(10), microseconds(900)},
+                                         {microseconds(10), microseconds(6)}};
+  EXPECT_DOUBLE_EQ(median_ratio(pairs), 0.6);
+  EXPECT_DOUBLE_EQ(median_ratio({}), 1);
+  const std::vector<EnginePair> timeless = {{microseconds(0), microseconds(5)}};
+  EXPECT_DOUBLE_EQ(median_ratio(timeless), 1);
+}
+
+TEST(EngineVerdict, IsReadAsItIsWritten) {
+  const EngineVerdict verdict{"onnxruntime", 0.8125, 21};
+  const auto read = EngineVerdict::parse(verdict.text());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->engine, "onnxruntime");
+  EXPECT_DOUBLE_EQ(read->ratio, 0.8125);
+  EXPECT_EQ(read->pairs, 21U);
+}
+
+TEST(EngineVerdict, OtherTextsAreNone) {
+  for (const char* text : {"", " ", "onnxruntime", "onnxruntime 0.8", "a b c", "a 0.5 -1",
+                           "a 0.5 3 4", " 0.5 3", "a 0.5x 3"})
+    EXPECT_FALSE(EngineVerdict::parse(text)) << text;
+}
+
+/// x [1, 4] -> y on a device with two engines.
+struct Bench {
+  explicit Bench(Duration first, Duration other, const LoadOptions& options = {})
+      : setup(config(), testing::fake_description(config()), options) {
+    setup.device->run_times = {{"", first}, {"a", first}, {"b", other}};
+  }
+  static testing::FakeConfig config() {
+    // The tests' environment switches it off, so that results of one engine can be compared.
+    ::setenv("CORELANE_TIME_ENGINES", "1", 1);
+    testing::FakeConfig c = testing::one_in_one_out({1, 4});
+    c.engines = {"a", "b"};
+    return c;
+  }
+  void run(std::uint32_t times) {
+    for (std::uint32_t i = 0; i < times; ++i) {
+      const Status ran = context.run();
+      ASSERT_TRUE(ran.ok()) << ran.to_string();
+    }
+  }
+  std::string engine() const { return setup.program.engine().engine; }
+  void wait() const { setup.program.wait_engines(); }
+
+  testing::FakeSetup setup;
+  Context context = setup.program.new_context().value();
+};
+
+TEST(EngineTrial, TheFasterEngineTakesOverWithInputsKept) {
+  Bench bench(microseconds(10), microseconds(5));
+  const auto x = bench.context.input(0);
+  ASSERT_TRUE(x);
+  auto* const data = static_cast<float*>(x->data);
+  std::fill_n(data, 4, 1.0F);
+  EXPECT_EQ(bench.engine(), "fake 1");
+  bench.run(kRunsBeforeTrial);
+  bench.wait();
+  EXPECT_EQ(bench.engine(), "b");
+  EXPECT_EQ(bench.setup.program.engine().why, "measured: 0.50 of the other's time");
+  bench.run(1);
+  EXPECT_EQ(bench.setup.device->last.executable->engine().engine, "b");
+  EXPECT_EQ(floats_of(*bench.context.output(0)), std::vector<float>(4, 3));
+  // The place of the context's own input stays, and is read by the other engine.
+  std::fill_n(data, 4, 2.0F);
+  bench.run(1);
+  EXPECT_EQ(floats_of(*bench.context.output(0)), std::vector<float>(4, 5));
+}
+
+TEST(EngineTrial, AnEngineThatIsLittleFasterIsNotTaken) {
+  Bench bench(microseconds(100), microseconds(98));
+  bench.run(kRunsBeforeTrial);
+  bench.wait();
+  bench.run(1);
+  EXPECT_EQ(bench.engine(), "fake 1");
+  EXPECT_EQ(bench.setup.device->last.executable->engine().engine, "");
+}
+
+TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotTaken) {
+  Bench bench(microseconds(10), microseconds(5));
+  bench.setup.device->on_prepare = [](const device::PrepareOptions& options) {
+    return options.engine == "b" ? Status(error(Code::kUnsupportedModel, "no")) : Status();
+  };
+  bench.run(kRunsBeforeTrial + 1);
+  bench.wait();
+  EXPECT_EQ(bench.engine(), "fake 1");
+}
+
+TEST(EngineTrial, ProgramsThatNameAnEngineAreNotTimed) {
+  LoadOptions options;
+  options.engine = "a";
+  Bench bench(microseconds(10), microseconds(5), options);
+  bench.run(kRunsBeforeTrial + 1);
+  bench.wait();
+  EXPECT_EQ(bench.engine(), "a");
+  options = {};
+  options.time_engines = false;
+  Bench off(microseconds(10), microseconds(5), options);
+  off.run(kRunsBeforeTrial + 1);
+  off.wait();
+  EXPECT_EQ(off.engine(), "fake 1");
+}
+
+TEST(EngineTrial, AnEngineThatTheDeviceDoesNotHaveIsAnError) {
+  const auto device = std::make_shared<testing::FakeDevice>(Bench::config());
+  LoadOptions options;
+  options.on = device;
+  options.engine = "c";
+  const auto program =
+      Program::load(testing::fake_file(testing::fake_description(Bench::config())), options);
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), Code::kInvalidArgument);
+  EXPECT_NE(program.error().message().find("a, b"), std::string::npos);
+}
+
+TEST(EngineTrial, ContextsRunWhileTheEngineChanges) {
+  Bench bench(microseconds(10), microseconds(5));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      Context context = bench.setup.program.new_context().value();
+      std::vector<float> x(4, static_cast<float>(t));
+      std::vector<float> y(4);
+      if (!context.bind_input(0, view_of(x, Shape{1, 4})).ok()) ++wrong;
+      MutableTensorView out{y.data(), y.size() * sizeof(float), DType::kF32, Shape{1, 4}, {}, {}};
+      if (!context.bind_output(0, out).ok()) ++wrong;
+      for (int i = 0; i < 200; ++i) {
+        y.assign(4, -1);
+        if (!context.run().ok() || y != std::vector<float>(4, 2 * static_cast<float>(t) + 1))
+          ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  bench.wait();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(bench.engine(), "b");
+}
+
+}  // namespace
+}  // namespace corelane::runtime
