@@ -107,12 +107,8 @@ bool GatherTable::fits(std::uint32_t items) const noexcept {
 
 std::vector<std::uint32_t> GatherTable::parts_of(std::uint32_t items) const {
   std::vector<std::uint32_t> parts;
-  for (const PlannedCall& call : plan_greedy(items, all_of(available()))) {
+  for (const PlannedCall& call : plan_greedy(items, all_of(available())))
     parts.push_back(call.items);
-    items -= call.items;
-  }
-  // The greedy plan pads nothing: what it leaves is a call of a group that does.
-  if (items != 0) parts.push_back(items);
   return parts;
 }
 

@@ -178,6 +178,14 @@ std::vector<PlannedCall> plan_greedy(std::uint32_t items, std::span<const PlanGr
       items -= taken;
     }
   }
+  if (items == 0) return calls;
+  const PlanGroup* least = nullptr;
+  for (const std::uint32_t g : greedy_order(groups))
+    if (groups[g].padding && (least == nullptr || groups[g].range.min < least->range.min))
+      least = &groups[g];
+  if (least != nullptr)
+    calls.push_back(
+        {static_cast<std::uint32_t>(least - groups.data()), items, least->range.min - items});
   return calls;
 }
 

@@ -80,13 +80,23 @@ TEST(PlanGreedy, WhatNoGroupCanTakeIsLeft) {
   EXPECT_EQ(items_of(plan_greedy(11, groups_of({{4, 8}}))), (Sizes{8}));
 }
 
+TEST(PlanGreedy, WhatIsFewerThanEachMinGoesIntoOnePaddedCall) {
+  EXPECT_EQ(plan_greedy(3, groups_of({{8, 8}, {4, 6}, {4, 8}}, true)),
+            (std::vector<PlannedCall>{{2, 3, 1}}));
+  EXPECT_EQ(plan_greedy(11, groups_of({{4, 8}}, true)),
+            (std::vector<PlannedCall>{{0, 8, 0}, {0, 3, 1}}));
+  std::vector<PlanGroup> groups = groups_of({{4, 4}, {8, 8}});
+  groups[1].padding = true;
+  EXPECT_EQ(plan_greedy(7, groups), (std::vector<PlannedCall>{{0, 4, 0}, {1, 3, 5}}));
+}
+
 TEST(Plans, GroupsThatAreNotAvailableTakeNothing) {
   std::vector<PlanGroup> groups = fixed_1_4_8(true);
   groups[2].available = false;
   EXPECT_EQ(items_of(plan_greedy(9, groups)), (Sizes{4, 4, 1}));
   EXPECT_EQ(items_of(plan_by_cost(8, groups, four_and_one)), (Sizes{4, 4}));
   groups[0].available = false;
-  EXPECT_EQ(items_of(plan_greedy(7, groups)), (Sizes{4}));
+  EXPECT_EQ(items_of(plan_greedy(7, groups)), (Sizes{4, 3}));
   EXPECT_EQ(plan_by_cost(7, groups, four_and_one),
             (std::vector<PlannedCall>{{1, 4, 0}, {1, 3, 1}}));
   groups[1].available = false;
