@@ -2,81 +2,27 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 #include "corelane/runtime/program.h"
 #include "corelane/scheduler/scheduler.h"
-#include "corelane/tensor/tensor.h"
-#include "runtime/testing/onnx_builder.h"
+#include "scheduler/backends/testing/weighted_program.h"
 
 namespace corelane::scheduler {
 namespace {
 
-using testing::OnnxBuilder;
-
-/// y = x * {1, 2, 3, 4}, of shape [rows, 4].
-std::string weighted(const OnnxBuilder::Dim& rows) {
-  const std::vector<OnnxBuilder::Dim> dims{rows, std::int64_t{4}};
-  return OnnxBuilder()
-      .input("x", dims)
-      .output("y", dims)
-      .constant("w", {4}, testing::kOnnxFloat, std::vector<float>{1, 2, 3, 4})
-      .node("Mul", {"x", "w"}, {"y"})
-      .build("weighted");
-}
-
-/// A folder that goes with the test.
-class Files {
- public:
-  Files() {
-    std::string text = (std::filesystem::temp_directory_path() / "corelane-sched-XXXXXX").string();
-    folder_ = mkdtemp(text.data());
-  }
-  ~Files() { std::filesystem::remove_all(folder_); }
-  std::string write(const std::string& name, ByteSpan bytes) const {
-    const std::filesystem::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-    return path.string();
-  }
-  /// The model for batches of `batch`.
-  std::string program(std::uint32_t batch) const {
-    CompileOptions options;
-    options.import.batch = batch;
-    const std::string onnx = weighted(std::int64_t{1});
-    return write("batch" + std::to_string(batch) + ".rknn",
-                 *compile_bytes(as_byte_span(onnx), options));
-  }
-
- private:
-  std::filesystem::path folder_;
-};
-
-Tensor rows(std::uint32_t count, float first) {
-  Tensor tensor = *Tensor::allocate("x", DType::kF32, Shape{count, 4});
-  for (std::uint32_t i = 0; i < count * 4; ++i)
-    static_cast<float*>(tensor.data.get())[i] = first + static_cast<float>(i);
-  return tensor;
-}
-
-void expect_answer(const Dict& values, std::uint32_t count, float first) {
-  const auto& result = std::any_cast<const Tensor&>(values.at(kResult));
-  ASSERT_EQ(result.shape, (Shape{count, 4}));
-  for (std::uint32_t i = 0; i < count * 4; ++i)
-    EXPECT_EQ(static_cast<const float*>(result.data.get())[i],
-              (first + static_cast<float>(i)) * static_cast<float>(i % 4 + 1));
-}
+using corelane::testing::OnnxBuilder;
+using testing::expect_answer;
+using testing::ProgramFiles;
+using testing::rows;
+using testing::weighted;
 
 constexpr const char* kDevice = "virtual:generic:2?name=scheduler";
 
 TEST(ProgramBackend, TheCompositeOfTheOriginalsPageRunsAsWritten) {
-  const Files files;
+  const ProgramFiles files;
   const std::string toml = "[model]\nmodel=\"" + files.program(1) + "&" + files.program(4) + "&" +
                            files.program(8) +
                            "\"\nbackend=\"SyncTensor[TensorrtTensor]\"\ninstance_num = 2\n"
@@ -105,7 +51,7 @@ TEST(ProgramBackend, TheCompositeOfTheOriginalsPageRunsAsWritten) {
 }
 
 TEST(ProgramBackend, AnOpenProgramTakesBatchesOfTheRange) {
-  const Files files;
+  const ProgramFiles files;
   const std::string onnx = weighted(std::string("n"));
   const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
                                           {"model", files.write("open.onnx", as_byte_span(onnx))},
@@ -136,14 +82,14 @@ TEST(ProgramBackend, AnOpenProgramTakesBatchesOfTheRange) {
 
 /// The engine's executables leave the rows of the output open until there is a result.
 TEST(ProgramBackend, AnOpenProgramOfTheEngineTakesGrowingAndShrinkingBatches) {
-  const Files files;
+  const ProgramFiles files;
   const std::vector<OnnxBuilder::Dim> dims{std::string("n"), std::int64_t{4}};
   std::vector<float> diagonal(16);
   for (std::size_t i = 0; i < 4; ++i) diagonal[5 * i] = static_cast<float>(i + 1);
   const std::string onnx = OnnxBuilder()
                                .input("x", dims)
                                .output("y", dims)
-                               .constant("w", {4, 4}, testing::kOnnxFloat, diagonal)
+                               .constant("w", {4, 4}, corelane::testing::kOnnxFloat, diagonal)
                                .node("MatMul", {"x", "w"}, {"y"})
                                .build("product");
   const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
@@ -161,7 +107,7 @@ TEST(ProgramBackend, AnOpenProgramOfTheEngineTakesGrowingAndShrinkingBatches) {
 }
 
 TEST(ProgramBackend, AProgramForARangeOfBatchesSaysItself) {
-  const Files files;
+  const ProgramFiles files;
   CompileOptions compile;
   compile.import.batch_range = BatchRange{1, 6};
   const std::string onnx = weighted(std::int64_t{1});
@@ -186,7 +132,7 @@ TEST(ProgramBackend, AProgramForARangeOfBatchesSaysItself) {
 }
 
 TEST(ProgramBackend, ARequestThatDoesNotFitFailsAlone) {
-  const Files files;
+  const ProgramFiles files;
   const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
                                           {"model", files.program(4)},
                                           {"padding", "true"},
@@ -209,7 +155,7 @@ TEST(ProgramBackend, ARequestThatDoesNotFitFailsAlone) {
 }
 
 TEST(ProgramBackend, WrongSettingsNameWhatIsWrong) {
-  const Files files;
+  const ProgramFiles files;
   const Config base = {{"backend", "TensorrtTensor"}, {"device", kDevice}};
   const auto code_with = [&](Config more) {
     more.insert(base.begin(), base.end());
@@ -228,7 +174,7 @@ TEST(ProgramBackend, WrongSettingsNameWhatIsWrong) {
 /// Two programs on one core of a device on a virtual clock, for ten seconds of it.
 TEST(ProgramBackend, TwoProgramsShareADeviceByTheirWeights) {
   const auto clock = std::make_shared<VirtualClock>();
-  const Files files;
+  const ProgramFiles files;
   const std::string onnx = weighted(std::string("n"));
   const std::string models[] = {files.write("left.onnx", as_byte_span(onnx)),
                                 files.write("right.onnx", as_byte_span(onnx))};
