@@ -2,8 +2,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 
+#include "scheduler/backends/builtin_backends.h"
 #include "scheduler/testing/virtual_bench.h"
 
 namespace corelane::scheduler {
@@ -11,16 +13,39 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// A device below the scripted backends: some calls lose it, and all calls that end until it is
+/// back fail.
+class LostNowAndThen {
+ public:
+  LostNowAndThen(std::shared_ptr<VirtualClock> clock, std::uint64_t one_in)
+      : clock_(std::move(clock)), one_in_(one_in) {}
+  /// At the end of each call; any thread.
+  Status call() {
+    const std::int64_t now = clock_->now().time_since_epoch().count();
+    if (one_in_ != 0 && ++calls_ % one_in_ == 0) back_ = now + Duration(milliseconds(15)).count();
+    return now < back_ ? error(Code::kDeviceLost, "lost") : Status();
+  }
+
+ private:
+  const std::shared_ptr<VirtualClock> clock_;
+  const std::uint64_t one_in_;
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<std::int64_t> back_{0};
+};
+
 /// A random node under random use; what must hold whatever happens.
 void interleave(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t end) { return random() % end; };
   VirtualBench bench;
+  add_builtin_backends(bench.registry);
   const double a = static_cast<double>(below(5)), b = static_cast<double>(below(4)) / 2;
   bench.script->time = linear_time(a, b);
   bench.script->repeatable = below(2) == 0;
+  LostNowAndThen device(bench.script->clock, below(2) * (5 + below(20)));
   const std::uint64_t bad = below(10), thrown = below(10);
   bench.script->body = [&](std::span<const RequestPtr> batch) -> Status {
+    CORELANE_TRY(device.call());
     for (const RequestPtr& request : batch) {
       const auto data = static_cast<std::uint64_t>(std::any_cast<int>(request->values.at(kData)));
       if (data % 10 == bad) return error(Code::kEngineFailed, "bad");
@@ -37,16 +62,19 @@ void interleave(std::uint64_t seed) {
   const char* policies[] = {"reject", "drop_oldest"};
   const char* batchings[] = {"idle", "full", "learned"};
   const char* plans[] = {"greedy", "cost"};
-  RC_ASSERT(bench
-                .open({{"min", shape[0]},
-                       {"max", shape[1]},
-                       {"instance_num", std::to_string(1 + below(3))},
-                       {"queue_items", std::to_string(4 + below(30))},
-                       {"queue_policy", policies[below(2)]},
-                       {"batching", batchings[below(3)]},
-                       {"plan", plans[below(2)]},
-                       {"deadlines", below(2) == 0 ? "predict" : "expire"}})
-                .ok());
+  Config config = {{"min", shape[0]},
+                   {"max", shape[1]},
+                   {"instance_num", std::to_string(1 + below(3))},
+                   {"queue_items", std::to_string(4 + below(30))},
+                   {"queue_policy", policies[below(2)]},
+                   {"batching", batchings[below(3)]},
+                   {"plan", plans[below(2)]},
+                   {"deadlines", below(2) == 0 ? "predict" : "expire"}};
+  if (below(2) == 0)  // One call of a hundred fails, by chance.
+    config.insert({{"backend", "Faulty[Scripted]"},
+                   {"fail_rate", "0.01"},
+                   {"seed", std::to_string(below(1000))}});
+  RC_ASSERT(bench.open(config).ok());
   std::atomic<std::uint64_t> callbacks{0};
   std::vector<Ticket> tickets;
   for (int i = 0; i < 60; ++i) {
