@@ -201,12 +201,10 @@ void GatherTable::expire(TimePoint now, Decision& decision) {
 
 Decision GatherTable::decide(TimePoint now) {
   Decision decision;
-  wait_until_ = kNever;
   expire(now, decision);
   while (start_part(now, decision)) {
   }
-  std::uint64_t leaving = may_leave(now);
-  while (leaving != 0 && start_next(leaving, now, decision)) {
+  while (start_what_may_leave(now, decision)) {
   }
   decision.wake = next_wake();
   return decision;
@@ -228,38 +226,36 @@ bool GatherTable::start_part(TimePoint now, Decision& decision) {
   return false;
 }
 
-/// What all idle instances together could take.
-std::uint64_t GatherTable::idle_items() const noexcept {
-  std::uint64_t sum = 0;
-  for (const Instances& group : groups_) sum += std::uint64_t{group.idle} * range_of(group).max;
-  return sum;
+/// The most items that an idle instance takes; 0: none is idle.
+std::uint32_t GatherTable::largest_idle() const noexcept {
+  std::uint32_t largest = 0;
+  for (const Instances& group : groups_)
+    if (group.idle != 0) largest = std::max(largest, group.facts.range.max);
+  return largest;
 }
 
-std::uint64_t GatherTable::may_leave(TimePoint now) {
+GatherTable::Leaving GatherTable::may_leave(TimePoint now) {
   const std::uint32_t most = largest();
   const std::uint64_t items = line_.line_items();
+  if (most == 1) return {items, Reason::kIdle};
+  if (flushing_) return {items, Reason::kFlush};
+  if (settings_.batching == Batching::kIdle) return {items, Reason::kIdle};
   const std::uint64_t rest = items % most;
-  if (rest == 0 || items - rest >= idle_items()) return items - rest;
-  std::uint64_t passed = 0;
-  TimePoint first = kNever;  // Submission of the oldest request of the rest.
-  for (const auto& [place, request] : line_.line()) {
-    if (passed >= items - rest) first = std::min(first, request->submitted);
-    passed += request->items;
+  if (rest == 0) return {items, Reason::kFull};
+  // The requests of the rest, and one that begins before it.
+  TimePoint first = kNever;
+  auto each = line_.line().rbegin();
+  for (std::uint64_t after = 0; after < rest; ++each) {
+    first = std::min(first, each->second->submitted);
+    after += each->second->items;
   }
-  return rest_waits(rest, first, now) ? items - rest : items;
-}
-
-bool GatherTable::rest_waits(std::uint64_t items, TimePoint first, TimePoint now) {
-  rest_leaves_ = flushing_ ? Reason::kFlush : Reason::kIdle;
-  if (flushing_ || largest() == 1 || settings_.batching == Batching::kIdle) return false;
   const TimePoint timeout = later(first, settings_.batching_timeout);
-  if (now >= timeout) {
-    rest_leaves_ = Reason::kTimeout;
-    return false;
-  }
-  if (settings_.batching == Batching::kLearned) return pays_to_wait_for_next(items, now, timeout);
-  wait_until_ = timeout;
-  return true;
+  if (now >= timeout) return {items, Reason::kTimeout};
+  if (settings_.batching == Batching::kFull)
+    wait_until_ = timeout;
+  else if (!pays_to_wait_for_next(rest, now, timeout))
+    return {items, Reason::kIdle};
+  return {items - rest, Reason::kFull};
 }
 
 bool GatherTable::pays_to_wait_for_next(std::uint64_t items, TimePoint now, TimePoint timeout) {
@@ -278,6 +274,16 @@ bool GatherTable::pays_to_wait_for_next(std::uint64_t items, TimePoint now, Time
   // Asked again when the next one is overdue: then the expected gap has grown.
   wait_until_ = std::min(timeout, later(now, std::max(view.gap, Duration(1'000))));
   return true;
+}
+
+std::optional<GatherTable::Choice> GatherTable::choose_from(WaitingLine::Place front,
+                                                            std::uint64_t items) const {
+  if (front->second->items > largest_idle()) return std::nullopt;
+  const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(items, largest()));
+  std::vector<WaitingPtr> first = line_.first(most, front);
+  // A request of more items than are gathered runs alone.
+  if (first.empty()) first.push_back(front->second);
+  return choose(first, items);
 }
 
 std::optional<GatherTable::Choice> GatherTable::choose(const std::vector<WaitingPtr>& first,
@@ -354,22 +360,44 @@ bool GatherTable::drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, 
   return dropped;
 }
 
-bool GatherTable::start_next(std::uint64_t& leaving, TimePoint now, Decision& decision) {
-  while (!line_.line().empty() && leaving != 0) {
-    if (idle_items() == 0) return false;
-    const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(leaving, largest()));
-    std::vector<WaitingPtr> first = line_.first(most);
-    // A request of more items than are gathered runs alone.
-    if (first.empty()) first.push_back(line_.line().begin()->second);
-    auto choice = choose(first, leaving);
-    if (!choice) return false;
-    auto& [call, chosen] = *choice;
-    Reason reason = line_.line_items() >= largest() && largest() > 1 ? Reason::kFull : rest_leaves_;
-    if (drop_late(call, chosen, reason, now, decision)) {
-      leaving = may_leave(now);  // Others take the places of those that were dropped.
+/// False when nothing started. What stays behind is looked at once more, so that a decision at a
+/// time when nothing has happened starts nothing.
+bool GatherTable::start_what_may_leave(TimePoint now, Decision& decision) {
+  wait_until_ = kNever;
+  if (line_.line().empty() || largest_idle() == 0) return false;  // The end of a call is next.
+  const std::size_t before = decision.starts.size();
+  Leaving leaving = may_leave(now);
+  while (largest_idle() != 0 && start_next(leaving, now, decision)) {
+  }
+  return decision.starts.size() > before;
+}
+
+/// A request that no idle instance takes is passed over. None starves by that: an instance that
+/// takes it by itself is never left to those after it.
+bool GatherTable::start_next(Leaving& leaving, TimePoint now, Decision& decision) {
+  std::uint64_t open = leaving.items;
+  std::uint32_t passed = 0;
+  auto front = line_.line().begin();
+  while (front != line_.line().end() && open != 0 && passed <= kMostPassed) {
+    const std::uint32_t items = front->second->items;
+    if (items > open && items < largest()) return false;  // It is of the rest, which waits.
+    auto choice = choose_from(front, std::max<std::uint64_t>(open, items));
+    if (!choice) {
+      open -= std::min<std::uint64_t>(open, items);
+      ++front;
+      ++passed;
       continue;
     }
-    leaving -= std::min<std::uint64_t>(leaving, call.items);
+    auto& [call, chosen] = *choice;
+    Reason reason = open >= largest() && largest() > 1 ? Reason::kFull : leaving.reason;
+    if (drop_late(call, chosen, reason, now, decision)) {
+      leaving = may_leave(now);  // Others take the places of those that were dropped.
+      open = leaving.items;
+      passed = 0;
+      front = line_.line().begin();
+      continue;
+    }
+    leaving.items -= std::min<std::uint64_t>(leaving.items, call.items);
     begin(call, std::move(chosen), reason, now, decision);
     return true;
   }

@@ -50,6 +50,10 @@ struct Decision {
 
 class GatherTable {
  public:
+  /// A decision looks for requests that idle instances take behind at most so many that they do
+  /// not take.
+  static constexpr std::uint32_t kMostPassed = 64;
+
   /// There is at least one group, and one of them has min 1 or padding.
   GatherTable(const std::vector<GatherGroup>& groups, NodeSettings settings);
 
@@ -124,18 +128,25 @@ class GatherTable {
 
   void expire(TimePoint now, Decision& decision);
   bool start_part(TimePoint now, Decision& decision);
-  /// A call of at most `leaving` items of the line, which become fewer by it.
-  bool start_next(std::uint64_t& leaving, TimePoint now, Decision& decision);
+  /// Items from the front of the line that may leave it.
+  struct Leaving {
+    std::uint64_t items = 0;
+    Reason reason = Reason::kIdle;  ///< Of a call of less than largest() of them.
+  };
+  bool start_what_may_leave(TimePoint now, Decision& decision);
+  /// A call of some of these items, which become fewer by it.
+  bool start_next(Leaving& leaving, TimePoint now, Decision& decision);
   /// Whole batches from the front, and the rest where it need not wait for more; else `wait_until_`
   /// is when it leaves.
-  std::uint64_t may_leave(TimePoint now);
-  bool rest_waits(std::uint64_t items, TimePoint first, TimePoint now);
+  Leaving may_leave(TimePoint now);
   bool pays_to_wait_for_next(std::uint64_t items, TimePoint now, TimePoint timeout);
-  std::uint64_t idle_items() const noexcept;
+  std::uint32_t largest_idle() const noexcept;
   /// A call and its requests.
   using Choice = std::pair<PlannedCall, std::vector<WaitingPtr>>;
-  /// Of `first`, the requests that leave first, of the `items` that may leave; nothing where no
-  /// idle instance takes the first one.
+  /// The request at `front` and those after it, of which `items` may leave; nothing where no idle
+  /// instance takes the first one.
+  std::optional<Choice> choose_from(WaitingLine::Place front, std::uint64_t items) const;
+  /// The same of `first`, the requests that leave first.
   std::optional<Choice> choose(const std::vector<WaitingPtr>& first, std::uint64_t items) const;
   /// Takes out of the choice who would be late: true when the choice is to be made again.
   bool drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, Reason& reason, TimePoint now,
@@ -160,8 +171,7 @@ class GatherTable {
   std::map<std::pair<TimePoint, std::uint64_t>, WaitingPtr> deadlines_;
   std::uint64_t last_batch_ = 0;
   std::uint64_t running_items_ = 0;
-  TimePoint wait_until_ = kNever;       ///< Of the last decision: for more requests.
-  Reason rest_leaves_ = Reason::kIdle;  ///< Of the last decision: why the rest need not wait.
+  TimePoint wait_until_ = kNever;  ///< Of the last decision: for more requests.
   bool flushing_ = false;
 };
 

@@ -168,6 +168,64 @@ TEST(GatherTable, RequestsShareOneCallThatIsFilledUp) {
   EXPECT_EQ(bench.started[0].padding, 1U);
 }
 
+TEST(GatherTable, ARequestThatNoIdleInstanceTakesIsPassedOver) {
+  Bench bench({{{1, 2}, 1, false}, {{4, 4}, 1, false}});
+  bench.submit(0, RequestOptions{.items = 4});
+  EXPECT_EQ(bench.decide(0), "4");
+  const auto large = bench.submit(1, RequestOptions{.items = 4});
+  const auto small = bench.submit(1, 5);
+  EXPECT_EQ(bench.decide(1), "2") << "two of those after it";
+  EXPECT_EQ(bench.started[1].reason, Reason::kFull) << "five may leave";
+  bench.end(2);
+  EXPECT_EQ(bench.decide(2), "4") << "its own instance is idle: not three small ones";
+  EXPECT_EQ(bench.started[1].requests, std::vector{large});
+  EXPECT_EQ(large->state(), RequestState::kRunning);
+  EXPECT_EQ(bench.table.line().items(), 3U);
+  bench.adds_up();
+}
+
+TEST(GatherTable, ARequestOfOneItemIsPassedOverWhereTheIdleInstanceNeedsMore) {
+  Bench bench({{{1, 1}, 1, false}, {{4, 4}, 1, false}});
+  bench.submit(0);
+  EXPECT_EQ(bench.decide(0), "1");
+  const auto one = bench.submit(1);
+  bench.submit(1, RequestOptions{.items = 4});
+  EXPECT_EQ(bench.decide(1), "4");
+  bench.end(2);
+  EXPECT_EQ(bench.decide(2), "1");
+  EXPECT_EQ(one->state(), RequestState::kRunning);
+}
+
+TEST(GatherTable, AtMostSoManyRequestsArePassedOver) {
+  for (const std::uint32_t more : {0U, 1U}) {
+    Bench bench({{{1, 1}, 1, false}, {{4, 4}, 1, false}});
+    for (std::uint32_t i = 0; i < 1 + GatherTable::kMostPassed + more; ++i)
+      bench.submit(0, RequestOptions{.items = 4});
+    bench.submit(0);
+    EXPECT_EQ(bench.decide(0), more == 0 ? "4 1" : "4");
+  }
+}
+
+TEST(GatherTable, WhatIsPassedOverIsNoPartOfAFullBatch) {
+  Bench bench({{{1, 2}, 1, false}, {{8, 8}, 1, false}}, full(5));
+  bench.submit(0, RequestOptions{.items = 8});
+  EXPECT_EQ(bench.decide(0), "8");
+  bench.submit(1, RequestOptions{.items = 8});
+  bench.submit(2);
+  EXPECT_EQ(bench.decide(2), "");
+  EXPECT_EQ(bench.last_decision.wake, at(7));
+  EXPECT_EQ(bench.decide(7), "1");
+  EXPECT_EQ(bench.started[1].reason, Reason::kTimeout);
+}
+
+TEST(GatherTable, ARequestThatEndsInTheRestWaitsWithIt) {
+  Bench bench(one(1, 4, 3), full(5));
+  for (int i = 0; i < 3; ++i) bench.submit(i, RequestOptions{.items = 3});
+  EXPECT_EQ(bench.decide(2), "3 3");
+  EXPECT_EQ(bench.last_decision.wake, at(7));
+  EXPECT_EQ(bench.decide(7), "3");
+}
+
 TEST(GatherTable, ThePartsOfALargeRequestAreAllOfItWhereTheRestIsPadded) {
   const GatherTable table({{{4, 4}, 1, true}}, {});
   EXPECT_EQ(table.parts_of(10), (std::vector<std::uint32_t>{4, 4, 2}));

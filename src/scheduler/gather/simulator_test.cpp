@@ -10,10 +10,10 @@
 namespace corelane::scheduler {
 namespace {
 
-void same_as_oracle(const oracle::Node& node, const std::vector<oracle::Nanoseconds>& arrivals,
-                    const std::string& what) {
-  const std::vector<oracle::Start> theirs = oracle::simulate(node, arrivals);
-  const Simulated ours = Simulator(node, {}).run(arrivals);
+void same_as_oracle(const oracle::Node& node, const oracle::Times& arrivals,
+                    const std::string& what, const oracle::Sizes& sizes = {}) {
+  const oracle::Starts theirs = oracle::simulate(node, arrivals, sizes);
+  const Simulated ours = Simulator(node, {}).run(arrivals, {}, sizes);
   ASSERT_EQ(ours.starts.size(), theirs.size()) << what;
   for (std::size_t i = 0; i < theirs.size(); ++i)
     ASSERT_EQ(ours.starts[i], theirs[i]) << what << ", call " << i;
@@ -44,6 +44,17 @@ TEST(Simulator, EqualsTheOracleOnAnyNode) {
     const auto arrivals = oracle::poisson(seed, 200 + 10.0 * static_cast<double>(seed % 300), 60,
                                           oracle::kMillisecond / 2);
     same_as_oracle(node, arrivals, "seed " + std::to_string(seed));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Simulator, EqualsTheOracleOnRequestsOfSeveralItems) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const oracle::Node node = oracle::any_node(seed);
+    const auto arrivals = oracle::poisson(seed, 100 + 3.0 * static_cast<double>(seed % 300), 100,
+                                          oracle::kMillisecond / 2);
+    same_as_oracle(node, arrivals, "seed " + std::to_string(seed),
+                   oracle::any_sizes(seed, node, arrivals.size()));
     if (HasFatalFailure()) return;
   }
 }

@@ -46,8 +46,8 @@ void WaitingLine::remove(const Waiting& request) {
   std::erase_if(parts_, [](const Part& part) { return part.empty(); });
 }
 
-std::vector<WaitingPtr> WaitingLine::first(std::uint32_t items) const {
-  return leading(line_ | std::views::values, items);
+std::vector<WaitingPtr> WaitingLine::first(std::uint32_t items, Place front) const {
+  return leading(std::ranges::subrange(front, line_.end()) | std::views::values, items);
 }
 
 std::vector<WaitingPtr> WaitingLine::all() const {

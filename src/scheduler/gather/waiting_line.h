@@ -46,8 +46,9 @@ class WaitingLine {
   std::uint64_t line_items() const noexcept { return line_items_; }
   const std::map<LinePlace, WaitingPtr>& line() const noexcept { return line_; }
   const std::deque<Part>& parts() const noexcept { return parts_; }
-  /// leading() of the line.
-  std::vector<WaitingPtr> first(std::uint32_t items) const;
+  using Place = std::map<LinePlace, WaitingPtr>::const_iterator;
+  /// leading() of the line from `front` on.
+  std::vector<WaitingPtr> first(std::uint32_t items, Place front) const;
   /// All, parts first.
   std::vector<WaitingPtr> all() const;
   /// The earliest submission in the line.

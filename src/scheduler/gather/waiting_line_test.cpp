@@ -24,7 +24,7 @@ TEST(WaitingLine, TheOldestIsTheOneThatWasSubmittedFirst) {
   const WaitingPtr low = submitted_at(10, -2), first = submitted_at(20, 0);
   const WaitingPtr high = submitted_at(300, 5);
   for (const WaitingPtr& request : {low, first, high}) line.add(request, kLevel);
-  EXPECT_EQ(line.first(1).front(), high);
+  EXPECT_EQ(line.first(1, line.line().begin()).front(), high);
   EXPECT_EQ(line.oldest_request(), low) << "though it leaves last";
   line.remove(*low);
   EXPECT_EQ(line.oldest_request(), first);

@@ -20,9 +20,9 @@ struct Simulated {
   TimePoint end{};
 };
 
-/// Runs `arrivals` (of one item each, in nanoseconds, not falling) through a node of `settings`
-/// whose calls take the times of `node`, each request with `timeout` (0: none). Ends of calls come
-/// before arrivals of the same instant, and one decision after all of them.
+/// Runs `arrivals` (in nanoseconds, not falling) of `sizes` items (empty: one each) through a node
+/// of `settings` whose calls take the times of `node`, each request with `timeout` (0: none). Ends
+/// of calls come before arrivals of the same instant, and one decision after all of them.
 class Simulator {
  public:
   Simulator(const oracle::Node& node, NodeSettings settings) : node_(node) {
@@ -34,7 +34,8 @@ class Simulator {
     table_.emplace(std::move(groups), std::move(settings));
   }
 
-  Simulated run(const std::vector<oracle::Nanoseconds>& arrivals, Duration timeout = {}) {
+  Simulated run(const oracle::Times& arrivals, Duration timeout = {},
+                const oracle::Sizes& sizes = {}) {
     std::size_t next = 0;
     TimePoint wake = kNever;
     for (;;) {
@@ -44,7 +45,7 @@ class Simulator {
       if (now == kNever) break;
       while (!ends_.empty() && ends_.begin()->first.first == now) end(now);
       for (; next < arrivals.size() && at(arrivals[next]) == now; ++next)
-        arrive(next, now, timeout);
+        arrive(next, sizes.empty() ? 1 : sizes[next], now, timeout);
       wake = decide(now);
       result_.end = now;
     }
@@ -55,9 +56,10 @@ class Simulator {
  private:
   static TimePoint at(oracle::Nanoseconds time) { return TimePoint{} + Duration(time); }
 
-  void arrive(std::size_t index, TimePoint now, Duration timeout) {
+  void arrive(std::size_t index, std::uint32_t items, TimePoint now, Duration timeout) {
     auto request = std::make_shared<Waiting>();
     request->id = index + 1;
+    request->items = items;
     request->submitted = now;
     if (timeout > Duration{}) request->deadline = now + timeout;
     if (table_->hopeless(*request, now))

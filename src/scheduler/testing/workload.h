@@ -80,4 +80,15 @@ inline Node any_node(std::uint64_t seed) {
   return node;
 }
 
+/// Items of so many requests, each of which a group of the node takes alone.
+inline Sizes any_sizes(std::uint64_t seed, const Node& node, std::size_t count) {
+  std::mt19937_64 random(seed);
+  Sizes sizes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Group& group = node.groups[random() % node.groups.size()];
+    sizes.push_back(group.min + static_cast<std::uint32_t>(random() % (group.max - group.min + 1)));
+  }
+  return sizes;
+}
+
 }  // namespace corelane::scheduler::oracle
