@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "corelane/base/api.h"
 #include "corelane/base/clock.h"
@@ -62,13 +63,19 @@ class CORELANE_API Request {
   /// What fail() got; ok where it was not called.
   const Status& failure() const noexcept { return failure_; }
   /// True when nobody waits for it any more: a long forward() may leave it out. Any thread.
-  bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
+  bool cancelled() const noexcept {
+    return cancelled_.load(std::memory_order_relaxed) || (outer_ != nullptr && outer_->cancelled());
+  }
   /// Lets cancelled() be true. Any thread.
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
+  /// cancelled() is true where it is true of `outer`, for which a backend runs this request. Before
+  /// other threads have it.
+  void follow(std::shared_ptr<const Request> outer) noexcept { outer_ = std::move(outer); }
 
  private:
   Status failure_;
   std::atomic<bool> cancelled_{false};
+  std::shared_ptr<const Request> outer_;
 };
 
 using RequestPtr = std::shared_ptr<Request>;

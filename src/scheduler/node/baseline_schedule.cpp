@@ -53,7 +53,8 @@ Status BaselineSchedule::init(const Config& config, const SharedDict& shared) {
   return {};
 }
 
-/// The values go into the line and come back with the answer.
+/// The values go into the line and come back with the answer. A request that is cancelled meanwhile
+/// leaves the line at its next decision.
 Status BaselineSchedule::forward(std::span<const RequestPtr> batch) {
   if (core_ == nullptr)
     return error(Code::kWrongState, "'BaselineSchedule' was called before init()");
@@ -61,11 +62,14 @@ Status BaselineSchedule::forward(std::span<const RequestPtr> batch) {
     return error(Code::kWrongState, "a backend that calls its own scheduler would deadlock");
   std::vector<TicketPtr> tickets;
   for (const RequestPtr& request : batch)
-    tickets.push_back(core_->submit(std::move(request->values), request->options, nullptr));
+    tickets.push_back(
+        core_->submit(std::move(request->values), request->options, nullptr, request));
   for (std::size_t i = 0; i < batch.size(); ++i) {
     Status status = tickets[i]->wait(kNever);
     batch[i]->values = std::move(tickets[i]->values);
-    if (!status.ok()) batch[i]->fail(std::move(status));
+    // One that was cancelled has no result, which says enough.
+    const bool unwanted = status.code() == Code::kCancelled && batch[i]->cancelled();
+    if (!status.ok() && !unwanted) batch[i]->fail(std::move(status));
   }
   return {};
 }

@@ -47,6 +47,17 @@ RequestState NodeCore::state_of(const TicketState& ticket) const {
   return state == RequestState::kRunning ? state : RequestState::kWaiting;
 }
 
+/// Those whose outer request was cancelled.
+void NodeCore::cancel_unwanted(Aftermath& after) {
+  for (const WaitingPtr& request : table_.line().all()) {
+    const RequestPtr& outer = own(request)->outer;
+    if (outer == nullptr || !outer->cancelled()) continue;
+    if (table_.remove(request, RequestState::kCancelled))
+      end(own(request), RequestState::kCancelled,
+          error(Code::kCancelled, "request {} was cancelled", request->id), after);
+  }
+}
+
 void NodeCore::cancel_waiting(Aftermath& after) {
   for (const WaitingPtr& request : table_.line().all())
     if (table_.remove(request, RequestState::kCancelled))

@@ -71,8 +71,10 @@ Status NodeCore::check(const TicketState& ticket) const {
   return {};
 }
 
-TicketPtr NodeCore::submit(Dict values, const RequestOptions& options, Callback on_done) {
+TicketPtr NodeCore::submit(Dict values, const RequestOptions& options, Callback on_done,
+                           RequestPtr outer) {
   TicketPtr ticket = new_ticket(std::move(values), options, std::move(on_done));
+  ticket->outer = std::move(outer);
   enter_or_refuse(ticket);
   return ticket;
 }
@@ -84,6 +86,7 @@ void NodeCore::enter_or_refuse(const TicketPtr& ticket) {
   {
     MutexLock lock(mutex_);
     ticket->id = ++last_id_;
+    nested_ = nested_ || ticket->outer != nullptr;
     // Those of a part are the whole request's, however long the parts before it waited for room.
     if (ticket->whole == nullptr) {
       ticket->submitted = clock_->now();
@@ -144,6 +147,7 @@ void NodeCore::enter_split(const TicketPtr& ticket) {
     const TicketPtr part = new_ticket(std::move((*parts)[i]), options, nullptr);
     part->whole = whole;
     part->part = i;
+    part->outer = ticket->outer;
     part->submitted = ticket->submitted;
     part->deadline = ticket->deadline;
     whole->tickets.push_back(part);
@@ -272,15 +276,16 @@ void NodeCore::add(Answer answer, Aftermath& after) {
   after.answers.push_back(std::move(answer));
 }
 
-void NodeCore::note(const Answer& answer) {
+void NodeCore::note(const Answer& answer, std::vector<std::uint64_t> parts) {
   const std::size_t kept = table_.settings().records;
   if (kept == 0) return;
   endings_.push_back({answer.ticket->id, answer.how, answer.ticket->submitted, clock_->now(),
-                      answer.why.message()});
+                      answer.why.message(), std::move(parts)});
   while (endings_.size() > kept) endings_.pop_front();
 }
 
 void NodeCore::decide(TimePoint now, Aftermath& after) {
+  if (nested_) cancel_unwanted(after);
   Decision decision = table_.decide(now);
   for (const WaitingPtr& request : decision.expired)
     end(own(request), RequestState::kExpired,
@@ -307,6 +312,7 @@ void NodeCore::prepare(Start& start, Aftermath& after) {
   for (const WaitingPtr& request : start.requests) {
     const TicketPtr ticket = own(request);
     ticket->request = std::make_shared<Request>(std::move(ticket->values), ticket->options);
+    if (ticket->outer != nullptr) ticket->request->follow(ticket->outer);
     ticket->values.clear();
     next.call.batch.push_back(ticket->request);
     next.tickets.push_back(ticket);
@@ -402,13 +408,13 @@ void NodeCore::start(Aftermath::Call next) {
 void NodeCore::deliver(Answer& answer) {
   TicketPtr ticket = answer.ticket;
   if (ticket->whole != nullptr) {
-    auto whole = ticket->whole->ended(ticket->part, answer.how, std::move(answer.why),
+    auto whole = ticket->whole->ended(ticket->part, ticket->id, answer.how, std::move(answer.why),
                                       std::move(answer.values));
     if (!whole) return;
     ticket = ticket->whole->whole();
     answer = {ticket, whole->how, std::move(whole->why), std::move(whole->values)};
     const MutexLock lock(mutex_);
-    note(answer);
+    note(answer, std::move(whole->parts));
   }
   Callback on_done = std::move(ticket->on_done);
   ticket->answer(answer.how, std::move(answer.why), std::move(answer.values));

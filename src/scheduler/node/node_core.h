@@ -27,7 +27,9 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   ~NodeCore();
 
   using Callback = std::function<void(const Ticket&)>;
-  TicketPtr submit(Dict values, const RequestOptions& options, Callback on_done);
+  /// `outer`: the request that it is run for, where this node is a backend; null: none.
+  TicketPtr submit(Dict values, const RequestOptions& options, Callback on_done,
+                   RequestPtr outer = nullptr);
   bool cancel(const TicketPtr& ticket);
   RequestState state_of(const TicketState& ticket) const;
 
@@ -74,6 +76,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
     TimePoint submitted{};
     TimePoint ended{};
     std::string why;
+    std::vector<std::uint64_t> parts;  ///< Their numbers; empty: it was not split.
   };
 
   TicketPtr new_ticket(Dict values, const RequestOptions& options, Callback on_done);
@@ -105,7 +108,9 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   /// How one request of a call ended.
   Answer outcome(const TicketPtr& ticket, const Status& status) const CORELANE_REQUIRES(mutex_);
   void add(Answer answer, Aftermath& after) CORELANE_REQUIRES(mutex_);
-  void note(const Answer& answer) CORELANE_REQUIRES(mutex_);
+  void note(const Answer& answer, std::vector<std::uint64_t> parts = {}) CORELANE_REQUIRES(mutex_);
+  std::string told(const Ending& ending) const CORELANE_REQUIRES(mutex_);
+  void cancel_unwanted(Aftermath& after) CORELANE_REQUIRES(mutex_);
   void cancel_waiting(Aftermath& after) CORELANE_REQUIRES(mutex_);
   void abort_running(Aftermath& after) CORELANE_REQUIRES(mutex_);
   bool at_rest() const CORELANE_REQUIRES(mutex_) { return table_.idle() && delivering_ == 0; }
@@ -128,6 +133,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   int draining_ CORELANE_GUARDED_BY(mutex_) = 0;
   bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
   bool changing_ CORELANE_GUARDED_BY(mutex_) = false;  ///< In reconfigure().
+  bool nested_ CORELANE_GUARDED_BY(mutex_) = false;    ///< Some requests have an outer one.
 };
 
 }  // namespace corelane::scheduler

@@ -104,6 +104,72 @@ TEST(NodePromises, AFailedSplitRequestGivesItsValuesBack) {
   EXPECT_EQ(std::any_cast<Tensor&>(request.at(kData)).shape, Shape{5});
 }
 
+TEST(NodePromises, WhySaysWhatBecameOfTheParts) {
+  VirtualBench bench;
+  bench.script->time = linear_time(1, 1);
+  bench.script->body = [](std::span<const RequestPtr> batch) -> Status {
+    for (const RequestPtr& request : batch) request->values[kResult] = request->values.at(kData);
+    return {};
+  };
+  ASSERT_TRUE(bench.open({{"max", "4"}}).ok());
+  const Ticket ticket = bench.pipeline.submit({{kData, rows(10)}}, {.items = 10});
+  bench.run_all();
+  ASSERT_TRUE(ticket.wait().ok());
+  const std::string text = *bench.pipeline.why(ticket.id());
+  EXPECT_NE(text.find("request 1 done 13.000 ms after its submission; it was split into 3 parts; "
+                      "request 2 done 5.000 ms after its submission; waited 0.000 ms, left in "
+                      "batch 1 (4 items"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("; request 4 done 13.000 ms after its submission; waited 10.000 ms"),
+            std::string::npos)
+      << text;
+  const Ticket large = bench.pipeline.submit({{kData, rows(80)}}, {.items = 80});
+  bench.run_all();
+  EXPECT_NE(bench.pipeline.why(large.id())->find("; and 4 more"), std::string::npos);
+}
+
+/// A backend that runs its requests in a scheduler of its own.
+class Nests final : public Backend {
+ public:
+  explicit Nests(const BackendSurroundings& surroundings)
+      : inner_(*surroundings.names->make("BaselineSchedule", surroundings)) {}
+  Status init(const Config&, const SharedDict& shared) override {
+    return inner_->init({{"backend", "Scripted"}}, shared);
+  }
+  Status forward(std::span<const RequestPtr> batch) override { return inner_->forward(batch); }
+  std::uint32_t max() const noexcept override { return 8; }
+
+ private:
+  const std::unique_ptr<Backend> inner_;
+};
+
+TEST(NodePromises, ANestedSchedulerSeesThatARequestIsCancelled) {
+  VirtualBench bench;
+  bench.script->time = linear_time(10, 0);
+  bench.script->body = [](std::span<const RequestPtr> batch) -> Status {
+    for (const RequestPtr& request : batch)
+      if (!request->cancelled()) request->values[kResult] = 1;
+    return {};
+  };
+  ASSERT_TRUE(
+      bench.registry.add("Nests", std::make_unique<Nests, const BackendSurroundings&>).ok());
+  ASSERT_TRUE(bench.open({{"backend", "Nests"}}).ok());
+  bench.submit_at(0, 0);
+  for (int i = 1; i < 4; ++i) bench.submit_at(1, i);
+  bench.run_to(15);
+  EXPECT_FALSE(bench.tickets[1].cancel()) << "the inner backend runs it";
+  EXPECT_FALSE(bench.tickets[2].cancel()) << "it waits in the inner line";
+  bench.run_all();
+  EXPECT_EQ(bench.sizes(), "1 1 1") << "the one that waited has not run";
+  EXPECT_EQ(bench.now(), 30);
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(bench.tickets[i].state(),
+              i == 0 || i == 3 ? RequestState::kDone : RequestState::kCancelled)
+        << i;
+  bench.adds_up();
+}
+
 TEST(NodePromises, ACancelledRequestOfAFailedBatchDoesNotRunAgain) {
   VirtualBench bench;
   bench.script->repeatable = true;

@@ -38,7 +38,25 @@ std::vector<BatchRecord> NodeCore::records() const {
   return {records.begin(), records.end()};
 }
 
+/// How it ended, and the calls that it was in.
+std::string NodeCore::told(const Ending& ending) const {
+  std::string text = fmt::format("request {} {} {:.3f} ms after its submission", ending.id,
+                                 state_name(ending.how), ms(ending.ended - ending.submitted));
+  if (!ending.why.empty()) text += ": " + ending.why;
+  for (const BatchRecord& batch : table_.tally().records()) {
+    if (std::ranges::find(batch.requests, ending.id) == batch.requests.end()) continue;
+    text += fmt::format(
+        "; waited {:.3f} ms, left in batch {} ({} items, {} of padding; {}) for group {}, instance "
+        "{}, which took {:.3f} ms (expected {:.3f}){}",
+        ms(batch.started - ending.submitted), batch.id, batch.items, batch.padding,
+        reason_name(batch.reason), batch.group, batch.instance, ms(batch.ended - batch.started),
+        ms(batch.predicted), batch.failed ? " and failed" : "");
+  }
+  return text;
+}
+
 Result<std::string> NodeCore::why(std::uint64_t id) const {
+  constexpr std::size_t kShownParts = 16;
   const MutexLock lock(mutex_);
   const auto ending = std::ranges::find(endings_, id, &Ending::id);
   if (ending == endings_.end())
@@ -46,18 +64,15 @@ Result<std::string> NodeCore::why(std::uint64_t id) const {
                  "request {} has not ended, or is no longer among the last {} that are remembered; "
                  "see the setting 'records'",
                  id, table_.settings().records);
-  std::string text = fmt::format("request {} {} {:.3f} ms after its submission", id,
-                                 state_name(ending->how), ms(ending->ended - ending->submitted));
-  if (!ending->why.empty()) text += ": " + ending->why;
-  for (const BatchRecord& batch : table_.tally().records()) {
-    if (std::ranges::find(batch.requests, id) == batch.requests.end()) continue;
-    text += fmt::format(
-        "; waited {:.3f} ms, left in batch {} ({} items, {} of padding; {}) for group {}, instance "
-        "{}, which took {:.3f} ms (expected {:.3f}){}",
-        ms(batch.started - ending->submitted), batch.id, batch.items, batch.padding,
-        reason_name(batch.reason), batch.group, batch.instance, ms(batch.ended - batch.started),
-        ms(batch.predicted), batch.failed ? " and failed" : "");
+  std::string text = told(*ending);
+  const std::vector<std::uint64_t>& parts = ending->parts;
+  if (!parts.empty()) text += fmt::format("; it was split into {} parts", parts.size());
+  for (std::size_t i = 0; i < std::min(parts.size(), kShownParts); ++i) {
+    const auto part = std::ranges::find(endings_, parts[i], &Ending::id);
+    text += part != endings_.end() ? "; " + told(*part)
+                                   : fmt::format("; request {} is no longer remembered", parts[i]);
   }
+  if (parts.size() > kShownParts) text += fmt::format("; and {} more", parts.size() - kShownParts);
   return text;
 }
 

@@ -99,26 +99,36 @@ Result<std::any> join_results(const std::vector<Dict>& parts) {
   return value_of(std::move(whole), one);
 }
 
-std::optional<SplitRequest::Answer> SplitRequest::ended(std::size_t part, RequestState how,
-                                                        Status why, Dict values) {
+namespace {
+
+/// Of the first part that has no result, or all results joined.
+SplitRequest::Answer answer_of(std::vector<SplitRequest::Answer>& all, Dict given) {
+  for (SplitRequest::Answer& each : all)
+    if (each.how != RequestState::kDone)
+      return {each.how, each.why.wrap("a part of a split request"), std::move(given)};
+  std::vector<Dict> parts;
+  for (SplitRequest::Answer& each : all) parts.push_back(std::move(each.values));
+  auto joined = no_throw("joining results", [&] { return join_results(parts); });
+  if (!joined) return {RequestState::kFailed, joined.error(), std::move(given)};
+  SplitRequest::Answer whole{RequestState::kDone, {}, std::move(parts.front())};
+  whole.values[kData] = std::move(given[kData]);
+  whole.values[kResult] = std::move(*joined);
+  return whole;
+}
+
+}  // namespace
+
+std::optional<SplitRequest::Answer> SplitRequest::ended(std::size_t part, std::uint64_t id,
+                                                        RequestState how, Status why, Dict values) {
   std::vector<Answer> all;
   {
     const MutexLock lock(mutex_);
-    parts_[part] = {how, std::move(why), std::move(values)};
+    parts_[part] = {how, std::move(why), std::move(values), {id}};
     if (++done_ != parts_.size()) return std::nullopt;
     all = std::move(parts_);
   }
-  Dict given = std::move(whole_->values);
-  for (Answer& each : all)
-    if (each.how != RequestState::kDone)
-      return Answer{each.how, each.why.wrap("a part of a split request"), std::move(given)};
-  std::vector<Dict> parts;
-  for (Answer& each : all) parts.push_back(std::move(each.values));
-  auto joined = no_throw("joining results", [&] { return join_results(parts); });
-  if (!joined) return Answer{RequestState::kFailed, joined.error(), std::move(given)};
-  Answer whole{RequestState::kDone, {}, std::move(parts.front())};
-  whole.values[kData] = std::move(given[kData]);
-  whole.values[kResult] = std::move(*joined);
+  Answer whole = answer_of(all, std::move(whole_->values));
+  for (const Answer& each : all) whole.parts.push_back(each.parts.front());
   return whole;
 }
 

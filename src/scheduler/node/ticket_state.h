@@ -21,6 +21,7 @@ struct TicketState final : Waiting {
   RequestOptions options;
   Dict values;         ///< While no backend has them, and after the answer.
   RequestPtr request;  ///< What a backend has.
+  RequestPtr outer;    ///< Of a scheduler that is itself a backend: what it runs this one for.
   std::function<void(const Ticket&)> on_done;
   std::shared_ptr<SplitRequest> whole;  ///< Of which it is a part; null: it is whole.
   std::size_t part = 0;
