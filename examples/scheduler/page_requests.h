@@ -1,15 +1,22 @@
 /// What the examples of the scheduler ask: which way up does a page lie? Pictures become requests.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <any>
+#include <array>
+#include <filesystem>
 #include <span>
+#include <utility>
 
 #include "corelane/base/status.h"
 #include "corelane/scheduler/request.h"
+#include "corelane/scheduler/statistics.h"
 #include "corelane/tensor/convert.h"
 #include "corelane/tensor/tensor.h"
 #include "page_orientation.h"
 #include "picture.h"
+#include "picture_file.h"
 
 namespace scheduler_example {
 
@@ -36,6 +43,18 @@ inline corelane::Result<corelane::Tensor> turned_page(const page_reader::Picture
   return tensor_of(page_reader::orientation_input(page_reader::turn(picture, -quarters)));
 }
 
+/// The page of a file, turned clockwise by 0 to 3 quarters.
+inline corelane::Result<std::array<corelane::Tensor, 4>> turned_pages(
+    const std::filesystem::path& file) {
+  CORELANE_ASSIGN(const auto picture, page_reader::load_picture(file));
+  std::array<corelane::Tensor, 4> pages;
+  for (std::size_t turns = 0; turns < pages.size(); ++turns) {
+    CORELANE_ASSIGN(auto page, turned_page(picture, static_cast<int>(turns)));
+    pages[turns] = std::move(page);
+  }
+  return pages;
+}
+
 /// The values of a tensor of f32.
 inline std::span<const float> floats(const corelane::Tensor& tensor) {
   return {static_cast<const float*>(tensor.data.get()), tensor.size / sizeof(float)};
@@ -44,6 +63,20 @@ inline std::span<const float> floats(const corelane::Tensor& tensor) {
 /// The scores that came back with a request.
 inline std::span<const float> scores_of(const corelane::scheduler::Dict& request) {
   return floats(std::any_cast<const corelane::Tensor&>(request.at(corelane::scheduler::kResult)));
+}
+
+/// By how much a page is turned clockwise, as they say.
+inline unsigned degrees_seen(const corelane::scheduler::Dict& request) {
+  return static_cast<unsigned>(page_reader::read_orientation(scores_of(request)).degrees);
+}
+
+/// In one line: how many requests came how fast, and in how many calls they ran.
+inline void print_figures(const corelane::scheduler::Statistics& all, unsigned clients, double ms) {
+  const auto done = static_cast<double>(all.done);
+  fmt::print(
+      "{} requests of {} clients in {:.2f} s, {:.1f} a second; {} calls, mean batch {:.2f}\n",
+      all.done, clients, ms / 1000, 1000 * done / ms, all.batches,
+      static_cast<double>(all.batch_items) / static_cast<double>(all.batches));
 }
 
 }  // namespace scheduler_example
