@@ -62,7 +62,7 @@ class CORELANE_API Request {
   void fail(Status why) { failure_ = std::move(why); }
   /// What fail() got; ok where it was not called.
   const Status& failure() const noexcept { return failure_; }
-  /// True when nobody waits for it any more: a long forward() may leave it out. Any thread.
+  /// True when it was cancelled or answered already: a long forward() may leave it out. Any thread.
   bool cancelled() const noexcept {
     return cancelled_.load(std::memory_order_relaxed) || (outer_ != nullptr && outer_->cancelled());
   }

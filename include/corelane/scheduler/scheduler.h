@@ -73,7 +73,7 @@ class CORELANE_API Event {
   Ticket ticket_;  ///< Once it was given.
 };
 
-/// How shutdown() treats what is there.
+/// How shutdown() treats the requests that are there.
 enum class Shutdown : std::uint8_t {
   kDrain,   ///< Nothing enters; what is there ends as usual.
   kCancel,  ///< What waits is cancelled; what runs ends as usual.

@@ -24,7 +24,7 @@ struct StageCall {
 };
 
 /// The chain below BaselineSchedule is Fusion (groups), ContrastInstances (the instances of a
-/// group), InstanceThread (one instance and its thread). A stage of a program's own may replace
+/// group), InstanceThread (one instance and its thread). A user's stage may replace
 /// each (`Fusion::backend = "Mine"`); a backend that is not a stage gets one instance thread.
 /// start() may be called from any thread, done() included, for several instances at once.
 class CORELANE_API Stage : public Backend {

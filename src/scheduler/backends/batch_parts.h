@@ -20,7 +20,8 @@ using BatchPart = std::span<const RequestPtr>;
 /// request is divided. Empty where there is no such division, and for an empty batch.
 std::vector<BatchPart> split_batch(BatchPart batch, Range range);
 
-/// The least of the sizes of `wanted` that is no sum of sizes in `range`; nothing where all are.
+/// The least of the sizes of `wanted` that no sizes in `range` add up to; nothing where all can be
+/// reached.
 std::optional<std::uint64_t> first_gap(Range wanted, Range range);
 
 /// Runs `parts` one after another. A part that fails fails its requests alone when it has one

@@ -27,7 +27,7 @@ Status check_range(std::string_view backend, Range range, std::uint64_t items);
 class InnerBackend {
  public:
   /// Makes it, without init(), with the settings that expand_stage() and config_for() make of
-  /// `outer`, those of whoever holds it. kNotFound for a name that `surroundings.names` does not
+  /// `outer`, those of its holder. kNotFound for a name that `surroundings.names` does not
   /// have; kInvalidArgument for a filter, which only `S` has.
   static Result<InnerBackend> make(const BackendText& text, const Config& outer,
                                    const BackendSurroundings& surroundings);

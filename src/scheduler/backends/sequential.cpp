@@ -97,7 +97,7 @@ class Passage {
 
   Result<FilterAction> ask(const Step& stage, std::size_t i) {
     Request& request = *batch_[i];
-    // A stage that wants several items is not robbed of one that nobody waits for.
+    // A cancelled item stays where a stage needs several: without it there may be too few.
     const bool unwanted = request.cancelled() && stage.backend.range().min == 1;
     if (unwanted || !request.failure().ok()) return FilterAction::kBreak;
     if (!stage.filter) return FilterAction::kRun;
@@ -139,7 +139,7 @@ class Sequential final : public Backend {
     CORELANE_ASSIGN(range_, range_of(name_, stages));
     repeatable_ = true;
     for (const Step& stage : stages) {
-      // A filter of the user may have changed values that nobody can restore.
+      // A filter of the user may have changed values, which cannot be restored.
       repeatable_ = repeatable_ && stage.backend.repeatable() &&
                     (!stage.filter || make_builtin_filter(stage.filter_name) != nullptr);
     }

@@ -23,7 +23,7 @@ Result<std::vector<BackendText>> inner_of(std::string_view name, const Config& c
   return error(Code::kInvalidArgument, "key '{}': {}", found->first, list.error().message());
 }
 
-/// `replace`: a value that is there already is no contradiction.
+/// `replace`: it takes the place of a value that is there already.
 Status set_key(Config& config, const std::string& key, const std::string& value, bool replace) {
   const auto [place, added] = config.try_emplace(key, value);
   if (added || place->second == value) return {};

@@ -1,4 +1,4 @@
-/// Whether each key of a node is one that somebody reads.
+/// Whether each key of a node is one that the node or a backend reads.
 #pragma once
 
 #include "corelane/base/status.h"

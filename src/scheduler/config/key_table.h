@@ -34,7 +34,7 @@ struct Key {
 /// In the order of the page of keys.
 std::span<const Key> key_table() noexcept;
 
-/// Null for a name that is no key of a node.
+/// Null for a name that is not a key of a node.
 const Key* find_key(std::string_view name) noexcept;
 
 /// "a whole number from 1 to 1024": for messages and for the page of keys.

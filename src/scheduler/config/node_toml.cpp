@@ -43,7 +43,7 @@ std::optional<std::string> scalar_text(const toml::node& node) {
   const auto* real = node.as_floating_point();
   if (real == nullptr) return std::nullopt;
   std::string text = fmt::format("{}", real->get());
-  // 2.0 is no whole number for whoever wants one.
+  // 2.0 stays "2.0", which is not a whole number.
   const bool whole =
       std::ranges::all_of(text, [](char c) { return c == '-' || (c >= '0' && c <= '9'); });
   return whole ? text + ".0" : text;

@@ -7,7 +7,7 @@
 namespace corelane::scheduler {
 
 /// `text` between two `quote`, on one line and at most some 80 characters: control characters and
-/// bytes that are no UTF-8 as \xNN, and "..." where something was left out.
+/// bytes that are not UTF-8 as \xNN, and "..." where something was left out.
 std::string shown(std::string_view text, char quote = '"');
 
 }  // namespace corelane::scheduler

@@ -37,11 +37,10 @@ struct Start {
   std::vector<WaitingPtr> requests;
 };
 
-/// What is to be done now.
+/// What to do now.
 struct Decision {
   std::vector<Start> starts;
-  /// Requests that have ended as kExpired, waiting or running. Who knows the state before says
-  /// which: those of `late` were running.
+  /// Requests that have ended as kExpired: those of `expired` waited, those of `late` ran.
   std::vector<WaitingPtr> expired;
   std::vector<WaitingPtr> late;
   /// When to decide again though nothing happened; kNever: not.
@@ -80,7 +79,7 @@ class GatherTable {
   std::vector<WaitingPtr> ended(std::uint64_t batch, bool failed, bool again, TimePoint now);
   /// A running request has its answer: kDone, kFailed or kCancelled. False when it had one.
   bool answer(const WaitingPtr& request, RequestState how);
-  /// What is to be done at `now`. To be asked after whatever happened, and at Decision::wake.
+  /// What to do at `now`. To be called after each event, and at Decision::wake.
   Decision decide(TimePoint now);
 
   /// While it is on, nothing waits for more requests.
@@ -148,7 +147,7 @@ class GatherTable {
   std::optional<Choice> choose_from(WaitingLine::Place front, std::uint64_t items) const;
   /// The same of `first`, the requests that leave first.
   std::optional<Choice> choose(const std::vector<WaitingPtr>& first, std::uint64_t items) const;
-  /// Takes out of the choice who would be late: true when the choice is to be made again.
+  /// Drops the requests of the choice that would be late: true when the choice is to be made again.
   bool drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, Reason& reason, TimePoint now,
                  Decision& decision);
   bool make_smaller(PlannedCall& call, std::vector<WaitingPtr>& chosen, TimePoint now) const;

@@ -1,4 +1,4 @@
-/// The line of a node: who waits, in the order in which they leave.
+/// The line of a node: the requests that wait, in the order in which they leave.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ BaselineSchedule::~BaselineSchedule() {
 
 namespace {
 
-/// What a stage of a program's own may get wrong: a node of it would wait without end.
+/// A user's stage may get this wrong, and its node would then wait without end.
 Status check_groups(const std::vector<Topology::Group>& groups) {
   if (groups.empty()) return error(Code::kInvalidArgument, "the stage below has no groups");
   for (const Topology::Group& group : groups)

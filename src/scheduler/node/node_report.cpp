@@ -1,4 +1,4 @@
-/// What a node says of itself.
+/// Figures, records and explanations of a node.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -228,7 +228,7 @@ std::vector<Status> Pipeline::run(std::span<Dict> requests, const RequestOptions
             error(Code::kWrongState, "this event was used before; an event is for one request");
         continue;
       }
-      requests[i].erase(found);  // The event holds its ticket: nobody would free the two.
+      requests[i].erase(found);  // The event holds its ticket, and the ticket would hold the event.
     }
     TicketPtr ticket = submit_to(*node_, std::move(requests[i]), options, nullptr);
     requests[i].clear();

@@ -12,7 +12,7 @@ void TicketState::answer(RequestState how, Status why, Dict with) {
     status_ = std::move(why);
     values = std::move(with);
   }
-  // Without the lock, which whom it wakes takes; the caller holds the ticket.
+  // Without the lock, which the thread that wakes needs. The caller holds the ticket.
   answered_.notify_all();
 }
 

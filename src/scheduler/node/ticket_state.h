@@ -30,7 +30,7 @@ struct TicketState final : Waiting {
   std::weak_ptr<NodeCore> node;
   std::shared_ptr<Clock> clock;
 
-  /// Sets the answer and wakes who waits. Once.
+  /// Sets the answer and wakes the threads that wait. Once.
   void answer(RequestState how, Status why, Dict with);
   bool done() const;
   RequestState outcome() const;

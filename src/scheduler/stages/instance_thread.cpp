@@ -65,8 +65,7 @@ Status InstanceThread::start(StageCall call) {
   return {};
 }
 
-/// The backend lives and dies in this thread's time: it is destroyed by whoever destroys the stage,
-/// after the thread has ended.
+/// The backend outlives this thread: the thread that destroys the stage joins this one first.
 void InstanceThread::work() {
   MutexLock lock(mutex_);
   for (;;) {

@@ -47,7 +47,7 @@ struct Script {
   std::vector<std::thread::id> inits;
   std::uint64_t sleeping = 0;
 
-  /// Sleeps on the clock until somebody moves it there.
+  /// Sleeps until the test has moved the clock so far.
   void sleep(Duration how_long) {
     if (how_long <= Duration{}) return;
     bool done = false;
