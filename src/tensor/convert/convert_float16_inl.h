@@ -49,15 +49,14 @@ HWY_INLINE VF load_bf16(const std::byte* p) {
   return hn::BitCast(DF(), hn::ShiftLeft<16>(load_u16(p)));
 }
 
-HWY_INLINE void store_bf16(VF x, std::byte* p) {
+/// The bits of an f32 of which the upper half is the nearest bf16, ties to even; NaN stays NaN.
+HWY_INLINE VU round_to_bf16(VF x) {
   const DU du;
   const VU bits = hn::BitCast(du, x);
-  const VU upper = hn::ShiftRight<16>(bits);
-  const VU odd = hn::And(upper, hn::Set(du, 1));
-  const VU rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd));
-  const auto is_number = hn::Eq(x, x);
-  const auto mask = hn::RebindMask(du, is_number);
-  store_u16(hn::IfThenElse(mask, rounded, hn::Or(upper, hn::Set(du, 0x40))), p);
+  const VU odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const VU rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd);
+  const auto is_number = hn::RebindMask(du, hn::Eq(x, x));
+  return hn::IfThenElse(is_number, rounded, hn::Or(bits, hn::Set(du, 0x400000)));
 }
 
 // The CPU's own f16 conversions keep NaNs and denormals as f16_to_f32 and f32_to_f16 do; Highway's

@@ -21,7 +21,18 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-constexpr std::size_t kMaxPanels = 8;  ///< Side by side: two lines of a row in a row.
+/// Pixels of the panels that are side by side: so many that lines of a row follow each other, so
+/// few that the buffer leaves room in the cache.
+constexpr std::size_t kPanelPixels = 256;
+constexpr std::size_t kRunPixels = 512;  ///< Where rows are written in runs.
+
+/// True for rows that lie a multiple of 4096 bytes apart: they share the sets of the first cache
+/// level, which has fewer ways than a square of bytes has rows.
+template <class T>
+HWY_INLINE bool rows_share_sets(std::byte* const* rows) {
+  const auto address = [rows](std::size_t c) { return reinterpret_cast<std::uintptr_t>(rows[c]); };
+  return sizeof(T) == 1 && (address(1) - address(0)) % 4096 == 0;
+}
 
 /// Stores one pixel of a whole vector, or two pixels of half a vector each.
 template <std::size_t kPixels, class D, class T = hn::TFromD<D>>
@@ -47,7 +58,7 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
                                   std::size_t stride, std::size_t panels, Streaming streaming) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
-  HWY_ALIGN T buffer[kMaxPanels * kPanel];
+  HWY_ALIGN T buffer[kPanelPixels / kLanes * kPanel];
   for (std::size_t g = 0; g < kGroups; ++g) {
     for (std::size_t k = 0; k < panels; ++k) {
       const std::size_t at = pixel + k * kLanes;
@@ -87,15 +98,16 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
 }
 
 /// As many channels x pixels, out of pixels. Rows are written one group after the other: more of
-/// them than the CPU's prefetchers follow would wait for every line.
+/// them than the CPU's prefetchers follow would wait for every line. With `in_runs` each row is
+/// written as a whole.
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::byte* const* rows,
                                     std::size_t pixel, std::size_t panels, bool prefetch,
-                                    bool stream) {
+                                    bool stream, bool in_runs) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
   constexpr std::size_t kColumn = kBlocks<D> / kGroups;
-  HWY_ALIGN T buffer[kMaxPanels * kPanel];
+  HWY_ALIGN T buffer[kRunPixels / kLanes * kPanel];
   for (std::size_t k = 0; k < panels; ++k) {
     const T* const from = src + k * kLanes * stride;
     for (std::size_t j = 0; j < kSide<T>; j += kColumn) {
@@ -122,16 +134,28 @@ HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::
       transpose_in_blocks(d, v);
 #pragma GCC unroll 16
       for (std::size_t c = 0; c < kSide<T>; ++c)
-        store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel + k * kLanes, stream);
+        if (in_runs)
+          hn::Store(v[c], d, buffer + k * kPanel + (c * kGroups + g) * kLanes);
+        else
+          store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel + k * kLanes, stream);
+    }
+    for (std::size_t c = 0; in_runs && c < kSide<T>; ++c) {
+      T* const row = typed<T>(rows[g * kSide<T> + c]) + pixel;
+      for (std::size_t k = 0; k < panels; ++k) {
+        const auto v = hn::Load(d, buffer + k * kPanel + (c * kGroups + g) * kLanes);
+        store(d, v, row + k * kLanes, stream);
+      }
     }
   }
 }
 
-/// Calls f(pixel, panels) for `count` pixels, at least a panel's; the last call overlaps.
+/// Calls f(pixel, panels) for `count` pixels, at least a panel's, and at most `most` at once; the
+/// last call overlaps.
 template <class F>
-HWY_INLINE void for_panels(std::size_t lanes, std::size_t count, F f) {
+HWY_INLINE void for_panels(std::size_t lanes, std::size_t most, std::size_t count, F f) {
   for (std::size_t p = 0; p < count;) {
-    const std::size_t panels = std::min(kMaxPanels, std::max((count - p) / lanes, std::size_t{1}));
+    const std::size_t left = std::min(most, count - p);
+    const std::size_t panels = std::max(left / lanes, std::size_t{1});
     f(std::min(p, count - panels * lanes), panels);
     p += panels * lanes;
   }

@@ -26,8 +26,8 @@ namespace HWY_NAMESPACE {
 /// Stores a vector; with a non-temporal store where `stream` asks for it and it is a whole line.
 template <class D>
 HWY_INLINE void store_line(D d, hn::Vec<D> v, std::byte* p, bool stream) {
-  const bool begins_line = reinterpret_cast<std::uintptr_t>(p) % kLine == 0;
-  store(d, v, typed<hn::TFromD<D>>(p), stream && begins_line);
+  stream = HWY_UNLIKELY(stream) && reinterpret_cast<std::uintptr_t>(p) % kLine == 0;
+  store(d, v, typed<hn::TFromD<D>>(p), stream);
 }
 HWY_INLINE void store_f32(VF x, std::byte* p, bool stream) { store_line(DF(), x, p, stream); }
 
@@ -35,12 +35,20 @@ HWY_INLINE void store_f32(VF x, std::byte* p, bool stream) { store_line(DF(), x,
 /// neighbour, or goes through a buffer where there is none.
 template <std::size_t kSrc, std::size_t kDst, class D, class F>
 HWY_INLINE void for_vectors_of(D d, const std::byte* src, std::byte* dst, std::size_t count, F f) {
+  constexpr std::size_t kUnrolled = 4;  // A branch costs as much as a short f.
   const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + kUnrolled * lanes <= count; i += kUnrolled * lanes) {
+#pragma GCC unroll 4
+    for (std::size_t k = i; k < i + kUnrolled * lanes; k += lanes)
+      f(src + k * kSrc, dst + k * kDst);
+  }
   if (count >= lanes) {
-    for (std::size_t i = 0;; i = count - lanes) {
-      for (; i + lanes <= count; i += lanes) f(src + i * kSrc, dst + i * kDst);
-      if (i == count) return;
+    for (; i < count; i += lanes) {
+      i = std::min(i, count - lanes);
+      f(src + i * kSrc, dst + i * kDst);
     }
+    return;
   }
   std::byte in[hn::MaxLanes(D()) * kSrc] = {};
   std::byte out[hn::MaxLanes(D()) * kDst];
@@ -57,7 +65,7 @@ HWY_INLINE void for_vectors(const std::byte* src, std::byte* dst, std::size_t co
 
 /// Loads f32s and prefetches those that are read later.
 HWY_INLINE VF load_f32(const std::byte* p, std::ptrdiff_t prefetch) {
-  __builtin_prefetch(p + prefetch, 0, 3);
+  if (HWY_UNLIKELY(prefetch != 0)) __builtin_prefetch(p + prefetch, 0, 3);
   return load_at(DF(), p);
 }
 
@@ -104,7 +112,7 @@ class Rounding {
     return hn::BitCast(DF(), hn::Min(hn::Max(hn::BitCast(DI(), s), low_bits_), high_bits_));
   }
   HWY_INLINE VF shifted(VF x) const { return hn::Add(x, shift_); }
-  HWY_INLINE VF unshifted(VF s) const { return hn::Sub(s, shift_); }
+  HWY_INLINE VF shifted_product(VF a, VF b) const { return hn::MulAdd(a, b, shift_); }
   HWY_INLINE void store(VF shifted, std::byte* p) const {
     const VI q = hn::Add(hn::BitCast(DI(), shifted), offset_);
     const hn::Rebind<I, DF> d;
@@ -191,42 +199,42 @@ void quantize_row(const RowParams& params, const std::byte* src, std::byte* dst,
     const VF x = hn::Min(hn::Max(r.zero_if_nan(load_f32(in, prefetch)), low), high);
     return r.shifted(divide(x, scale, reciprocal));
   };
-  // Up to 512 the product with the reciprocal is less than 2^-12 beside the quotient, so both round
-  // to the same integer unless they are that near to a tie. Beyond the bounds both are bounded.
   constexpr float kMost = 512;
   if (params.low < -kMost || params.high > kMost) {
     store_integers<I, 4>(r, params, src, dst, count, exact, NoGroup());
     return;
   }
-  const VF certain = hn::Set(df, 0.5F - 0x1p-12F);
+  // The quotient lies between the products with reciprocals that are a little too small and too
+  // large. Where both round to the same integer so does the quotient; up to 512 that fails only
+  // near ties. Beyond the bounds all are bounded.
+  const VF smaller = hn::Set(df, params.dst_reciprocal * (1 - 0x1p-22F));
+  const VF larger = hn::Set(df, params.dst_reciprocal * (1 + 0x1p-22F));
   // Where ties are frequent, trying costs more than it gains: after each failure twice as many
   // vectors are divided untried.
   std::size_t untried = 0;
   std::size_t penalty = 0;
-  store_integers<I, 4>(
-      r, params, src, dst, count, exact, [&](const std::byte* in, auto& v) HWY_ATTR {
-        if (untried > 0) {
-          --untried;
-          return false;
-        }
-        auto sure = hn::Eq(certain, certain);
+  const auto try_products = [&](const std::byte* in, auto& v) HWY_ATTR {
+    if (untried > 0) {
+      --untried;
+      return false;
+    }
+    auto sure = hn::Eq(scale, scale);
 #pragma GCC unroll 4
-        for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) {
-          const std::byte* const p = in + k * hn::Lanes(df) * sizeof(float);
-          const VF q = hn::Mul(load_f32(p, prefetch), reciprocal);
-          const VF s = r.shifted(q);
-          sure =
-              hn::And(sure, hn::Lt(hn::Abs(hn::Sub(q, r.unshifted(s))), certain));  // Not if NaN.
-          v[k] = r.clamp_shifted(s);
-        }
-        if (hn::AllTrue(df, sure)) {
-          penalty /= 2;
-          return true;
-        }
-        penalty = std::min<std::size_t>(2 * penalty + 1, 63);
-        untried = penalty;
-        return false;
-      });
+    for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) {
+      const VF x = load_f32(in + k * hn::Lanes(df) * sizeof(float), prefetch);
+      const VF s = r.shifted_product(x, smaller);
+      sure = hn::And(sure, hn::Eq(s, r.shifted_product(x, larger)));  // Not if NaN.
+      v[k] = r.clamp_shifted(s);
+    }
+    if (hn::AllTrue(df, sure)) {
+      penalty /= 2;
+      return true;
+    }
+    penalty = std::min<std::size_t>(2 * penalty + 1, 63);
+    untried = penalty;
+    return false;
+  };
+  store_integers<I, 4>(r, params, src, dst, count, exact, try_products);
 }
 
 template <class I>

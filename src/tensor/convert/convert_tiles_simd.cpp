@@ -47,9 +47,10 @@ HWY_INLINE void interleave_by_panels(D d, const std::byte* const* rows, std::siz
                                      Streaming streaming) {
   if constexpr (has_panels<D>) {
     for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      for_panels(hn::Lanes(d), count, [&](std::size_t p, std::size_t panels) HWY_ATTR {
+      const auto panels_at = [&](std::size_t p, std::size_t panels) HWY_ATTR {
         interleave_panels<kGroups>(d, rows + c, p, dst + p * stride + c, stride, panels, streaming);
-      });
+      };
+      for_panels(hn::Lanes(d), kPanelPixels, count, panels_at);
     });
   }
 }
@@ -66,11 +67,13 @@ HWY_INLINE void deinterleave_by_panels(D d, const T* src, std::size_t stride,
                                        std::byte* const* rows, std::size_t channels,
                                        std::size_t count, bool prefetch, bool lines) {
   if constexpr (has_panels<D>) {
+    const bool in_runs = rows_share_sets<T>(rows);
     for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      for_panels(hn::Lanes(d), count, [&](std::size_t p, std::size_t panels) HWY_ATTR {
+      const auto panels_at = [&](std::size_t p, std::size_t panels) HWY_ATTR {
         deinterleave_panels<kGroups>(d, src + p * stride + c, stride, rows + c, p, panels, prefetch,
-                                     lines && p % hn::Lanes(d) == 0);
-      });
+                                     lines && p % hn::Lanes(d) == 0, in_runs);
+      };
+      for_panels(hn::Lanes(d), in_runs ? kRunPixels : kPanelPixels, count, panels_at);
     });
   }
 }
@@ -160,6 +163,9 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
       store(2, p, v2);
       store(3, p, v3);
     });
+  } else if (has_panels<D> && stride == kSide<T> && channels == stride &&
+             rows_share_sets<T>(rows)) {
+    deinterleave_by_panels<1>(d, src, stride, rows, channels, count, streaming.prefetch, lines);
   } else if (stride == kSide<T> && channels <= kSide<T> && kSide<T> >= kBlocks<D>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       if (channels == kSide<T>) {
