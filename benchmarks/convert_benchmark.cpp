@@ -119,6 +119,17 @@ std::vector<Case> make_cases() {
     add(name("f32>i8 plain>plain"), make_desc(DType::kF32, s, plain),
         make_desc(DType::kI8, s, plain, q));
   }
+  // Pictures as programs give them: a mean and a deviation for each channel.
+  const Shape picture{1, 3, 640, 640};
+  const ConvertOptions usual{{123.675F, 116.28F, 103.53F}, {58.395F, 57.12F, 57.375F}};
+  for (const auto& [tag, layout] : {std::pair{"nhwc", nhwc}, {"plain", plain}}) {
+    const TensorDesc pixels = make_desc(DType::kU8, picture, layout);
+    const auto name = [tag = tag](const char* to) { return fmt::format("picture {}>{}", tag, to); };
+    add(name("plain f32"), pixels, make_desc(DType::kF32, picture, plain), usual);
+    add(name("plain i8"), pixels, make_desc(DType::kI8, picture, plain, q), usual);
+    add(name("nc1hwc2 i8"), pixels,
+        make_desc(DType::kI8, picture, {LayoutKind::kNC1HWC2, 16, 0}, q), usual);
+  }
   // Larger than the caches: memory itself is the limit. A source of 26 MB alone may still fit the
   // last level, so the bytes are measured with four times as many pixels, too.
   const Shape large{1, 64, 640, 640};

@@ -219,8 +219,9 @@ class Tiles {
     const std::size_t size =
         std::max(w_.src.planar ? 0 : w_.src.size, w_.dst.planar ? 0 : w_.dst.size);
     std::size_t bytes = kTileBytes;
-    // Rows that are read from memory should be long; what is streamed may be short.
-    if (w_.kernel && w_.exceeds_cache) bytes = w_.src.planar ? 2 * kTileBytes : kTileBytes / 2;
+    // Rows in memory should be long; what is streamed may be short.
+    const bool streams = w_.exceeds_cache && !w_.src.planar;
+    if (w_.kernel) bytes = streams ? kTileBytes / 2 : 2 * kTileBytes;
     return std::clamp(bytes / (channels * size) / kMinPixels * kMinPixels, kMinPixels, kMaxPixels);
   }
 

@@ -132,12 +132,15 @@ HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::
       for (std::size_t j = 0; j < kSide<T>; ++j)
         v[j] = hn::Load(d, buffer + k * kPanel + (j * kGroups + g) * kLanes);
       transpose_in_blocks(d, v);
+      if (in_runs) {
+#pragma GCC unroll 16
+        for (std::size_t c = 0; c < kSide<T>; ++c)
+          hn::Store(v[c], d, buffer + k * kPanel + (c * kGroups + g) * kLanes);
+        continue;
+      }
 #pragma GCC unroll 16
       for (std::size_t c = 0; c < kSide<T>; ++c)
-        if (in_runs)
-          hn::Store(v[c], d, buffer + k * kPanel + (c * kGroups + g) * kLanes);
-        else
-          store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel + k * kLanes, stream);
+        store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel + k * kLanes, stream);
     }
     for (std::size_t c = 0; in_runs && c < kSide<T>; ++c) {
       T* const row = typed<T>(rows[g * kSide<T> + c]) + pixel;

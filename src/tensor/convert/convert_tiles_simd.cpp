@@ -172,9 +172,9 @@ HWY_INLINE void deinterleave_vectors(D d, const T* src, std::size_t stride, std:
         deinterleave_packed(d, src + p * stride, rows, p, kSide<T>, streaming.prefetch, stream(p));
       } else if (p + lanes == count) {
         deinterleave_few(d, src + p * stride, stride, rows, channels, p, true);
-      } else if (channels <= 4) {  // A bound the compiler knows saves it most of the shuffles.
-        deinterleave_packed(d, src + p * stride, rows, p, std::min<std::size_t>(channels, 4),
-                            streaming.prefetch, stream(p));
+      } else if (channels <= 4 && sizeof(T) <= 2) {
+        if constexpr (sizeof(T) <= 2)
+          deinterleave_four(d, src + p * stride, rows, p, channels, streaming.prefetch, stream(p));
       } else {
         deinterleave_packed(d, src + p * stride, rows, p, channels, streaming.prefetch, stream(p));
       }

@@ -118,6 +118,34 @@ HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, s
     if (c < channels) store(d, v[c], typed<T>(rows[c]) + pixel, stream);
 }
 
+/// The same for at most four channels of 1 or 2 bytes: only their part of each block is transposed.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_four(D d, const T* src, std::byte* const* rows, std::size_t pixel,
+                                  std::size_t channels, bool prefetch, bool stream) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+  const hn::Repartition<std::uint64_t, D> d64;
+  const hn::Repartition<std::uint32_t, D> d32;
+  const auto load = [&](std::size_t i) HWY_ATTR {
+    if (prefetch) __builtin_prefetch(src + kPrefetchStream / sizeof(T) + i * kLanes, 0, 3);
+    return hn::BitCast(d64, hn::LoadU(d, src + i * kLanes));
+  };
+  const auto halves = [&](std::size_t i)
+                          HWY_ATTR { return hn::ConcatEven(d64, load(i + 1), load(i)); };
+  const auto quarters = [&](std::size_t i) HWY_ATTR {
+    return hn::ConcatEven(d32, hn::BitCast(d32, halves(i + 2)), hn::BitCast(d32, halves(i)));
+  };
+  HWY_ALIGN T four[4 * kLanes];
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < 4; ++i)
+    if constexpr (sizeof(T) == 1)
+      hn::Store(hn::BitCast(d, quarters(4 * i)), d, four + i * kLanes);
+    else
+      hn::Store(hn::BitCast(d, halves(2 * i)), d, four + i * kLanes);
+  hn::Vec<D> v[4];
+  hn::LoadInterleaved4(d, four, v[0], v[1], v[2], v[3]);
+  for (std::size_t c = 0; c < channels; ++c) store(d, v[c], typed<T>(rows[c]) + pixel, stream);
+}
+
 /// Lanes(d) vectors as a square matrix of lanes, transposed. For types of 4 bytes, of which the
 /// registers hold all vectors.
 template <class D, class V, std::size_t kLanes>
