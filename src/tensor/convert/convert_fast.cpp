@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxChannels = 128;       ///< Of a tile.
 constexpr std::size_t kTileBytes = 32 * 1024;   ///< Of a tile's channels together.
-constexpr std::size_t kStagedBytes = 8 * 1024;  ///< Of a tile's pixels that are regrouped.
+constexpr std::size_t kStagedBytes = 8 * 1024;  ///< Converted before they are regrouped.
 constexpr std::size_t kMinPixels = 64;          ///< Whole vectors of every type.
 constexpr std::size_t kMaxPixels = 2048;
 constexpr std::size_t kCacheLine = 64;
@@ -74,7 +74,8 @@ class Regroup {
  public:
   explicit Regroup(const Walk& w) : w_(w) {
     const std::size_t stored = w.src.blocks * w.src.block;
-    tile_ = std::clamp<std::size_t>(kStagedBytes / (stored * w.dst.size), 8, kMaxPixels);
+    const std::size_t bytes = w.kernel ? kStagedBytes : kTileBytes;
+    tile_ = std::clamp<std::size_t>(bytes / (stored * w.dst.size), 8, kMaxPixels);
     tile_ = std::min(tile_, w.pixels);
     if (w.kernel) buffer_.resize(tile_ * stored * w.dst.size);
   }
