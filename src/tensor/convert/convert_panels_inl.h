@@ -21,10 +21,11 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Pixels of the panels that are side by side: so many that lines of a row follow each other, so
-/// few that the buffer leaves room in the cache.
+/// Pixels of the panels that are side by side: so few that their buffer leaves room in the first
+/// cache level. Rows that lie in memory, or are written as a whole, should be longer.
 constexpr std::size_t kPanelPixels = 256;
-constexpr std::size_t kRunPixels = 512;  ///< Where rows are written in runs.
+template <class T>
+constexpr std::size_t kRunPixels = 512 / sizeof(T);
 
 /// True for rows that lie a multiple of 4096 bytes apart: they share the sets of the first cache
 /// level, which has fewer ways than a square of bytes has rows.
@@ -58,7 +59,7 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
                                   std::size_t stride, std::size_t panels, Streaming streaming) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
-  HWY_ALIGN T buffer[kPanelPixels / kLanes * kPanel];
+  HWY_ALIGN T buffer[kRunPixels<T> / kLanes * kPanel];
   for (std::size_t g = 0; g < kGroups; ++g) {
     for (std::size_t k = 0; k < panels; ++k) {
       const std::size_t at = pixel + k * kLanes;
@@ -107,7 +108,7 @@ HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
   constexpr std::size_t kColumn = kBlocks<D> / kGroups;
-  HWY_ALIGN T buffer[kRunPixels / kLanes * kPanel];
+  HWY_ALIGN T buffer[kRunPixels<T> / kLanes * kPanel];
   for (std::size_t k = 0; k < panels; ++k) {
     const T* const from = src + k * kLanes * stride;
     for (std::size_t j = 0; j < kSide<T>; j += kColumn) {

@@ -50,7 +50,7 @@ HWY_INLINE void interleave_by_panels(D d, const std::byte* const* rows, std::siz
       const auto panels_at = [&](std::size_t p, std::size_t panels) HWY_ATTR {
         interleave_panels<kGroups>(d, rows + c, p, dst + p * stride + c, stride, panels, streaming);
       };
-      for_panels(hn::Lanes(d), kPanelPixels, count, panels_at);
+      for_panels(hn::Lanes(d), streaming.prefetch ? kRunPixels<T> : kPanelPixels, count, panels_at);
     });
   }
 }
@@ -73,7 +73,8 @@ HWY_INLINE void deinterleave_by_panels(D d, const T* src, std::size_t stride,
         deinterleave_panels<kGroups>(d, src + p * stride + c, stride, rows + c, p, panels, prefetch,
                                      lines && p % hn::Lanes(d) == 0, in_runs);
       };
-      for_panels(hn::Lanes(d), in_runs ? kRunPixels : kPanelPixels, count, panels_at);
+      const std::size_t most = prefetch || in_runs ? kRunPixels<T> : kPanelPixels;
+      for_panels(hn::Lanes(d), most, count, panels_at);
     });
   }
 }
