@@ -9,7 +9,7 @@ namespace corelane {
 namespace {
 
 TEST(DType, NamesRoundTripAndAliasesAreKnown) {
-  for (int i = 0; i <= static_cast<int>(DType::kString); ++i) {
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
     const auto t = static_cast<DType>(i);
     EXPECT_EQ(dtype_from_name(dtype_name(t)), t);
   }
@@ -17,23 +17,23 @@ TEST(DType, NamesRoundTripAndAliasesAreKnown) {
   EXPECT_EQ(dtype_from_name("boolean"), DType::kBool);
   EXPECT_EQ(dtype_from_name("half"), DType::kF16);
   EXPECT_EQ(dtype_from_name("complex64"), std::nullopt);
-  EXPECT_EQ(dtype_name(static_cast<DType>(200)), "undefined");
+  EXPECT_EQ(dtype_from_name("float8_e5m2"), DType::kF8E5M2);
+  EXPECT_EQ(dtype_from_name("int2"), DType::kI2);
+  EXPECT_EQ(dtype_name(static_cast<DType>(kDTypeCount)), "undefined");
 }
 
 TEST(DType, OnnxNumbersAreThoseOfOnnxProto) {
   // TensorProto.DataType, from 0 on; kUndefined where Corelane has no such type.
-  const DType of_number[] = {DType::kUndefined, DType::kF32,  DType::kU8,        DType::kI8,
-                             DType::kU16,       DType::kI16,  DType::kI32,       DType::kI64,
-                             DType::kString,    DType::kBool, DType::kF16,       DType::kF64,
-                             DType::kU32,       DType::kU64,  DType::kUndefined, DType::kUndefined,
-                             DType::kBF16};
-  for (int number = 0; number < 17; ++number) {
+  using enum DType;
+  const DType of_number[] = {kUndefined,  kF32,    kU8,         kI8,        kU16,  kI16,
+                             kI32,        kI64,    kString,     kBool,      kF16,  kF64,
+                             kU32,        kU64,    kUndefined,  kUndefined, kBF16, kF8E4M3FN,
+                             kF8E4M3FNUZ, kF8E5M2, kF8E5M2FNUZ, kU4,        kI4,   kF4E2M1,
+                             kF8E8M0,     kU2,     kI2,         kUndefined};
+  for (int number = 0; number < static_cast<int>(std::size(of_number)); ++number) {
     EXPECT_EQ(dtype_from_onnx(number), of_number[number]);
-    if (of_number[number] != DType::kUndefined) EXPECT_EQ(onnx_type_of(of_number[number]), number);
+    if (of_number[number] != kUndefined) EXPECT_EQ(onnx_type_of(of_number[number]), number);
   }
-  EXPECT_EQ(onnx_type_of(DType::kU4), 21);
-  EXPECT_EQ(dtype_from_onnx(22), DType::kI4);
-  EXPECT_EQ(dtype_from_onnx(17), DType::kUndefined);
   EXPECT_EQ(dtype_from_onnx(-1), DType::kUndefined);
   EXPECT_EQ(onnx_type_of(DType::kUndefined), 0);
 }
@@ -46,14 +46,32 @@ TEST(DType, BytesPadNibblesAndSaturate) {
   EXPECT_EQ(dtype_bytes(DType::kF64, SIZE_MAX), SIZE_MAX);
   EXPECT_EQ(dtype_bytes(DType::kI4, SIZE_MAX), SIZE_MAX / 2 + 1);
   EXPECT_EQ(dtype_bits(DType::kBool), 8U);
+  EXPECT_EQ(dtype_bytes(DType::kU2, 4), 1U);
+  EXPECT_EQ(dtype_bytes(DType::kI2, 5), 2U);
+  EXPECT_EQ(dtype_bytes(DType::kI2, SIZE_MAX), SIZE_MAX / 4 + 1);
+  EXPECT_EQ(dtype_bytes(DType::kF4E2M1, 3), 2U);
+  EXPECT_EQ(dtype_bytes(DType::kF8E8M0, 3), 3U);
 }
 
 TEST(DType, IntegersAndFloatsAreDisjoint) {
-  for (int i = 0; i <= static_cast<int>(DType::kString); ++i)
+  for (std::size_t i = 0; i < kDTypeCount; ++i)
     EXPECT_FALSE(is_float(static_cast<DType>(i)) && is_integer(static_cast<DType>(i)));
   EXPECT_TRUE(is_integer(DType::kU4));
   EXPECT_FALSE(is_integer(DType::kBool));
   EXPECT_TRUE(is_float(DType::kBF16));
+}
+
+TEST(DType, OpaqueTypesAreNeitherFloatsNorIntegers) {
+  std::size_t opaque = 0;
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    const auto t = static_cast<DType>(i);
+    if (!is_opaque(t)) continue;
+    ++opaque;
+    EXPECT_FALSE(is_float(t) || is_integer(t)) << dtype_name(t);
+    EXPECT_GT(dtype_bits(t), 0U) << dtype_name(t);
+  }
+  EXPECT_EQ(opaque, 8U);
+  EXPECT_FALSE(is_opaque(static_cast<DType>(kDTypeCount)));
 }
 
 TEST(Layout, NamesRoundTrip) {
@@ -85,6 +103,7 @@ TEST(StorageBytes, RefusesLayoutsThatDoNotFit) {
   EXPECT_EQ(code({1, 2, 3, 4}, DType::kI8, {LayoutKind::kNHWC, 0, 3}), Code::kInvalidArgument);
   EXPECT_EQ(code({1, 2, 3, 4}, DType::kI4, {LayoutKind::kNHWC, 0, 0}), Code::kInvalidArgument);
   EXPECT_EQ(code({1, 2, 3, 4}, DType::kU4, {LayoutKind::kPlain, 0, 4}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1, 2, 3, 4}, DType::kI2, {LayoutKind::kNHWC, 0, 0}), Code::kInvalidArgument);
   EXPECT_EQ(code({1, -1}, DType::kI8, {}), Code::kInvalidArgument);
   EXPECT_EQ(code({1, -9}, DType::kI8, {}), Code::kInvalidArgument);
   EXPECT_EQ(code({1}, DType::kUndefined, {}), Code::kInvalidArgument);

@@ -14,7 +14,7 @@ struct Row {
   std::string_view alias;
 };
 
-constexpr std::array<Row, 17> kRows = {{
+constexpr std::array<Row, kDTypeCount> kRows = {{
     {DType::kUndefined, 0, 0, "undefined", "undefined"},
     {DType::kF32, 32, 1, "f32", "float32"},
     {DType::kF16, 16, 10, "f16", "float16"},
@@ -32,6 +32,15 @@ constexpr std::array<Row, 17> kRows = {{
     {DType::kF64, 64, 11, "f64", "float64"},
     {DType::kU4, 4, 21, "u4", "uint4"},
     {DType::kString, 0, 8, "string", "str"},
+    // The longer names are those of ml_dtypes, which gives numpy these types.
+    {DType::kF8E4M3FN, 8, 17, "f8e4m3fn", "float8_e4m3fn"},
+    {DType::kF8E4M3FNUZ, 8, 18, "f8e4m3fnuz", "float8_e4m3fnuz"},
+    {DType::kF8E5M2, 8, 19, "f8e5m2", "float8_e5m2"},
+    {DType::kF8E5M2FNUZ, 8, 20, "f8e5m2fnuz", "float8_e5m2fnuz"},
+    {DType::kF8E8M0, 8, 24, "f8e8m0", "float8_e8m0fnu"},
+    {DType::kF4E2M1, 4, 23, "f4e2m1", "float4_e2m1fn"},
+    {DType::kI2, 2, 26, "i2", "int2"},
+    {DType::kU2, 2, 25, "u2", "uint2"},
 }};
 
 const Row& row_of(DType t) noexcept {
@@ -53,8 +62,11 @@ std::size_t dtype_bits(DType t) noexcept { return row_of(t).bits; }
 std::size_t dtype_bytes(DType t, std::size_t count) noexcept {
   const std::size_t bits = dtype_bits(t);
   if (bits == 0) return 0;
-  // Not (count + 1) / 2, which overflows.
-  if (bits < 8) return count / 2 + count % 2;
+  if (bits < 8) {
+    const std::size_t in_a_byte = 8 / bits;
+    // Not (count + 1) / 2, which overflows.
+    return count / in_a_byte + (count % in_a_byte != 0 ? 1 : 0);
+  }
   std::size_t bytes = 0;
   // Saturates: the callers compare with what there is.
   return __builtin_mul_overflow(count, bits / 8, &bytes) ? SIZE_MAX : bytes;
@@ -85,7 +97,9 @@ bool is_float(DType t) noexcept {
 }
 
 bool is_integer(DType t) noexcept {
-  return dtype_bits(t) != 0 && !is_float(t) && t != DType::kBool;
+  return dtype_bits(t) != 0 && !is_float(t) && t != DType::kBool && !is_opaque(t);
 }
+
+bool is_opaque(DType t) noexcept { return t >= DType::kF8E4M3FN && t <= DType::kU2; }
 
 }  // namespace corelane

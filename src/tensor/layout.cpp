@@ -46,7 +46,7 @@ Status check_layout(const Shape& shape, DType dtype, const Layout& layout) {
   }
   if (dtype_bits(dtype) < 8 && (!plain || layout.w_stride != 0)) {
     return error(Code::kInvalidArgument,
-                 "{} packs two elements to a byte and is allowed in plain layout without a row "
+                 "{} packs several elements to a byte and is allowed in plain layout without a row "
                  "stride only, given {}",
                  dtype_name(dtype), name);
   }

@@ -29,9 +29,9 @@ struct ConvertOptions {
 /// Padding of the destination (C2 tail, row stride) is set to its zero (the zero point).
 ///
 /// Errors: kShapeMismatch; kInvalidArgument (layout, mean/std, null data); kOutOfRange (`size` too
-/// small, with given and needed bytes); kUnsupported (string). kFast with no fitting kernel is
-/// kUnsupported. The memories must not overlap unless they are identical and only bits are moved.
-/// Any thread.
+/// small, with given and needed bytes); kUnsupported (string, and f8, f4, i2 and u2 to or from
+/// another type). kFast with no fitting kernel is kUnsupported. The memories must not overlap
+/// unless they are identical and only bits are moved. Any thread.
 CORELANE_API Status convert(const TensorView& src, const MutableTensorView& dst,
                             const ConvertOptions& options = {});
 

@@ -38,7 +38,8 @@ CORELANE_API std::optional<LayoutKind> layout_from_name(std::string_view name) n
 
 /// Bytes of a static `shape` of `dtype` in `layout`, padding included. kInvalidArgument when the
 /// layout does not fit the shape (not 4-D, c2 of 0, w_stride below W), when a dimension is open, or
-/// when the size overflows. A 4-bit type is allowed with kPlain without stride only.
+/// when the size overflows. A type of less than 8 bits is allowed
+/// with kPlain without stride only.
 CORELANE_API Result<std::size_t> storage_bytes(const Shape& shape, DType dtype,
                                                const Layout& layout);
 

@@ -114,6 +114,16 @@ Result<std::size_t> check_memory(std::string_view name, const TensorView& view) 
   return needed;
 }
 
+/// Elements that no conversion reads can only be moved.
+Status check_types(const TensorView& src, const MutableTensorView& dst, bool normalise) {
+  if (!is_opaque(src.dtype) && !is_opaque(dst.dtype)) return {};
+  if (src.dtype == dst.dtype && !normalise) return {};
+  return error(Code::kUnsupported,
+               "conversion from {} to {}{}; f8, f4, i2 and u2 are only copied: give memory of the "
+               "tensor's own type, or add a Cast to the model",
+               dtype_name(src.dtype), dtype_name(dst.dtype), normalise ? " by mean and std" : "");
+}
+
 Arithmetic choose_arithmetic(const ConvertPlan& p, bool same_quant) {
   if (p.normalise) {
     // Falls through to real arithmetic.
@@ -158,6 +168,8 @@ Result<ConvertPlan> make_convert_plan(const TensorView& src, const MutableTensor
   CORELANE_ASSIGN(const std::size_t dst_bytes, check_memory("destination", dst));
   CORELANE_TRY(check_list("mean", options.mean, src.shape));
   CORELANE_TRY(check_list("std", options.std, src.shape));
+  const bool normalise = !options.mean.empty() || !options.std.empty();
+  CORELANE_TRY(check_types(src, dst, normalise));
 
   ConvertPlan p;
   const Shape& shape = src.shape;
@@ -182,7 +194,7 @@ Result<ConvertPlan> make_convert_plan(const TensorView& src, const MutableTensor
   const Quant dst_quant = effective(dst.quant, dst.dtype);
   p.dequant = plan_quant(src_quant, shape);
   p.quant = plan_quant(dst_quant, shape);
-  p.normalise = !options.mean.empty() || !options.std.empty();
+  p.normalise = normalise;
   if (!options.mean.empty()) p.mean = options.mean;
   if (!options.std.empty()) p.std = options.std;
   p.arithmetic = choose_arithmetic(p, src_quant == dst_quant);

@@ -244,20 +244,16 @@ void convert_reals(const ConvertPlan& p) {
 }
 
 void move_bits(const ConvertPlan& p) {
-  if (p.src_layout == p.dst_layout) {
+  const std::size_t bits = dtype_bits(p.src_type);
+  // Types of less than a byte are plain without a row stride, whatever else their layouts say.
+  if (p.src_layout == p.dst_layout || bits < 8) {
     std::memmove(p.dst, p.src, dtype_bytes(p.src_type, p.to.total));
-    // The unused half of the last byte of a 4-bit type.
-    if (dtype_bits(p.src_type) == 4 && p.to.total % 2 != 0)
-      p.dst[p.to.total / 2] &= std::byte{0x0F};
+    // What no element uses of the last byte.
+    const std::size_t used = p.to.total * bits % 8;
+    if (used != 0) p.dst[p.to.total * bits / 8] &= std::byte{0xFF} >> (8 - used);
     return;
   }
-  const std::size_t size = dtype_bits(p.src_type) / 8;
-  if (size == 0) {  // 4-bit types are plain only, so here the row strides name the same memory.
-    for_each_element(p, [&p](std::size_t, std::size_t from, std::size_t to, std::size_t) {
-      store_integer(p.dst_type, p.dst, to, load_integer(p.src_type, p.src, from));
-    });
-    return;
-  }
+  const std::size_t size = bits / 8;
   for_each_element(p, [&p, size](std::size_t, std::size_t from, std::size_t to, std::size_t) {
     std::memcpy(p.dst + to * size, p.src + from * size, size);
   });

@@ -283,6 +283,40 @@ TEST(Convert, ErrorsNameWhatWasGivenAndWhatIsAllowed) {
   EXPECT_EQ(convert(view(x, s), mut(y, s), options).code(), Code::kInvalidArgument);
 }
 
+TEST(Convert, OpaqueTypesAreMovedAndNeverRead) {
+  std::vector<std::uint8_t> x(12, 0xFF);
+  std::vector<std::uint8_t> y(12, 0xAA);
+  std::vector<float> f(12);
+  const Shape s{1, 3, 1, 3};
+  const auto from = [&](DType t, Layout l = {}) { return TensorView{x.data(), 12, t, s, l, {}}; };
+  const auto to = [&](DType t, Layout l = {}) {
+    return MutableTensorView{y.data(), 12, t, s, l, {}};
+  };
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    const auto t = static_cast<DType>(i);
+    if (!is_opaque(t)) continue;
+    EXPECT_TRUE(convert(from(t), to(t)).ok()) << dtype_name(t);
+    EXPECT_EQ(convert(from(t), mut(f, s)).code(), Code::kUnsupported) << dtype_name(t);
+    EXPECT_EQ(convert(view(f, s), to(t)).code(), Code::kUnsupported) << dtype_name(t);
+    EXPECT_EQ(convert(from(t), to(DType::kU8)).code(), Code::kUnsupported) << dtype_name(t);
+    ConvertOptions options;
+    options.mean = {1};
+    const Status normalised = convert(from(t), to(t), options);
+    EXPECT_EQ(normalised.code(), Code::kUnsupported) << dtype_name(t);
+    EXPECT_THAT(normalised.message(), HasSubstr(dtype_name(t)));
+  }
+  // Nine elements of two bits: the last byte has one.
+  ASSERT_TRUE(convert(from(DType::kU2), to(DType::kU2)).ok());
+  EXPECT_EQ(y[2], 0x03);
+  // Layouts that differ in what plain tensors do not have.
+  ASSERT_TRUE(convert(from(DType::kF4E2M1), to(DType::kF4E2M1, {LayoutKind::kPlain, 5, 0})).ok());
+  EXPECT_EQ(y[4], 0x0F);
+  x = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  x.resize(12);
+  ASSERT_TRUE(convert(from(DType::kF8E5M2), to(DType::kF8E5M2, {LayoutKind::kNHWC, 0, 0})).ok());
+  EXPECT_THAT(std::vector(y.begin(), y.begin() + 3), ElementsAre(1, 4, 7));
+}
+
 TEST(Convert, QuantizationOfFloatsIsIgnored) {
   std::vector<float> x{1, 2};
   std::vector<float> y(2);
