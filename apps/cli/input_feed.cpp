@@ -133,6 +133,12 @@ Status feed_picture(Context& context, const FileOf& file, const IoEntry& entry, 
 
 Status feed_array(Context& context, const FileOf& file, const IoEntry& entry, FedInput& fed) {
   CORELANE_ASSIGN(auto array, common::read_npy(file.path));
+  if (const DType own = context.inputs()[file.index].dtype; is_opaque(own)) {
+    auto made = npy_as(std::move(array), own);
+    if (!made) return made.error().wrap(file.path.string());
+    array = std::move(*made);
+    fed.steps.push_back("the bits of its elements, one a byte");
+  }
   TensorView view = array.view();
   const Arrangement arranged = arrangement_of(context.inputs()[file.index], view.dtype, view.shape);
   fed.steps.push_back(fmt::format("{} {}", dtype_name(view.dtype), view.shape.to_string()));
@@ -200,6 +206,10 @@ Status feed_random(Context& context, std::vector<FedInput>& inputs, std::uint64_
     if (view.dtype == DType::kF32) {
       std::uniform_real_distribution<float> uniform(0.0F, 1.0F);
       fill<float>(view, [&](std::size_t) { return uniform(random); });
+    } else if (is_opaque(view.dtype)) {
+      // Bits that are small numbers of every such type.
+      fill<std::uint8_t>(view,
+                         [&](std::size_t) { return static_cast<std::uint8_t>(random() & 0x33U); });
     } else if (view.dtype == DType::kBool) {
       fill<std::uint8_t>(view, [](std::size_t k) { return static_cast<std::uint8_t>(k % 2); });
     } else {

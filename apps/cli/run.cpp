@@ -87,14 +87,15 @@ Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const T
                              const std::string& file, const std::vector<std::string>& labels) {
   CORELANE_ASSIGN(auto values, as_doubles(view));
   Json j{{"name", desc.name}, {"dtype", dtype_name(view.dtype)}, {"shape", view.shape.dims()}};
-  if (!values.empty()) {
+  // Bits have no order.
+  if (!values.empty() && !is_opaque(view.dtype)) {
     const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
     j["min"] = *lo;
     j["max"] = *hi;
     j["mean"] =
         std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   }
-  if (a.top_k > 0) j["top"] = top_k(values, a.top_k, labels);
+  if (a.top_k > 0 && !is_opaque(view.dtype)) j["top"] = top_k(values, a.top_k, labels);
   if (!a.out.empty()) {
     const auto path = std::filesystem::path(a.out) / file;
     CORELANE_TRY(common::write_npy(path, view));

@@ -1,6 +1,9 @@
 #include "cli/tensors.h"
 
+#include <algorithm>
+
 #include "corelane/tensor/convert.h"
+#include "corelane/tensor/element_bits.h"
 
 namespace corelane::cli {
 namespace {
@@ -35,6 +38,12 @@ Result<std::vector<common::Array>> copy_outputs(const Context& context, std::siz
 Result<std::vector<double>> as_doubles(const TensorView& view) {
   std::vector<double> values(view.shape.elements().value_or(0));
   if (values.empty()) return values;
+  if (is_opaque(view.dtype)) {
+    CORELANE_ASSIGN(const ByteVector bits, unpack_bits(view));
+    std::ranges::transform(bits, values.begin(),
+                           [](std::byte b) { return std::to_integer<int>(b); });
+    return values;
+  }
   CORELANE_TRY(convert(
       view, {values.data(), values.size() * sizeof(double), DType::kF64, view.shape, {}, {}}));
   return values;

@@ -14,7 +14,7 @@ namespace corelane::cli {
 Result<std::vector<common::Array>> copy_inputs(Context& context);
 Result<std::vector<common::Array>> copy_outputs(const Context& context, std::size_t count);
 
-/// The elements as f64, row-major.
+/// The elements as f64, row-major; of a type with is_opaque() their bits.
 Result<std::vector<double>> as_doubles(const TensorView& view);
 
 /// "a/b:c" as a file name.

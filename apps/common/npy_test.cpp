@@ -57,6 +57,37 @@ TEST(Npy, FourBitsAreWidened) {
   std::filesystem::remove(path);
 }
 
+TEST(Npy, SmallTypesComeBackFromTheirBits) {
+  const std::uint8_t packed[2] = {0xE4, 0x01};
+  for (const DType type :
+       {DType::kF8E4M3FN, DType::kF8E8M0, DType::kF4E2M1, DType::kI2, DType::kU2}) {
+    const Shape shape{static_cast<std::int64_t>(16 / dtype_bits(type)) - (dtype_bits(type) < 8)};
+    const auto file = format_npy({packed, 2, type, shape, {}, {}});
+    ASSERT_TRUE(file) << file.error().to_string();
+    const auto bytes = parse_npy(as_byte_span(*file), "x.npy");
+    ASSERT_TRUE(bytes) << bytes.error().to_string();
+    EXPECT_EQ(bytes->dtype, type == DType::kI2 ? DType::kI8 : DType::kU8);
+    const auto back = npy_as(*bytes, type);
+    ASSERT_TRUE(back) << back.error().to_string();
+    EXPECT_EQ(back->dtype, type);
+    EXPECT_EQ(back->shape, shape);
+    EXPECT_EQ(back->bytes.size(), 2U);
+    EXPECT_EQ(0, std::memcmp(back->bytes.data(), packed, 2)) << dtype_name(type);
+  }
+  const auto two = parse_npy(as_byte_span(*format_npy({packed, 1, DType::kI2, {4}, {}, {}})), "");
+  EXPECT_EQ(static_cast<std::int8_t>(two->bytes[2]), -2);
+  EXPECT_EQ(static_cast<std::int8_t>(two->bytes[3]), -1);
+}
+
+TEST(Npy, OnlyBytesAreBitsOfAType) {
+  EXPECT_EQ(npy_as({DType::kF32, {1}, ByteVector(4)}, DType::kF8E5M2).error().code(),
+            Code::kTypeMismatch);
+  EXPECT_EQ(npy_as({DType::kU8, {1}, ByteVector(1)}, DType::kI4).error().code(),
+            Code::kTypeMismatch);
+  const auto text = header("{'descr': '<f1', 'fortran_order': False, 'shape': (2,), }") + "<>";
+  EXPECT_EQ(parse_npy(as_byte_span(text), "e5m2")->dtype, DType::kU8);
+}
+
 TEST(Npy, DamageIsNamed) {
   const auto code = [](const std::string& text) {
     const auto r = parse_npy(as_byte_span(text), "file.npy");

@@ -115,6 +115,19 @@ TEST(StorageBytes, RefusesLayoutsThatDoNotFit) {
   EXPECT_EQ(code({1, 1, 1, INT64_MAX / 2}, DType::kF64, {}), Code::kInvalidArgument);
 }
 
+TEST(StorageBytes, RowsOfSmallElementsMayEndInsideAByte) {
+  EXPECT_TRUE(has_whole_rows({3, 2}, DType::kI4));
+  EXPECT_FALSE(has_whole_rows({3, 3}, DType::kI4));
+  EXPECT_FALSE(has_whole_rows({3}, DType::kU4));
+  EXPECT_TRUE(has_whole_rows({3, 2, 2}, DType::kU2));
+  EXPECT_FALSE(has_whole_rows({3, 3, 2}, DType::kI2));
+  EXPECT_FALSE(has_whole_rows({3, -1}, DType::kI2));
+  EXPECT_TRUE(has_whole_rows({3, -1}, DType::kF8E5M2));
+  EXPECT_TRUE(has_whole_rows({-1, 3}, DType::kF32));
+  EXPECT_TRUE(has_whole_rows({3, 0}, DType::kI4));
+  EXPECT_FALSE(has_whole_rows({}, DType::kF32));
+}
+
 TEST(Quant, CheckNamesWhatDoesNotFit) {
   const Shape s{1, 3, 2, 2};
   EXPECT_TRUE(Quant::none().check(s).ok());

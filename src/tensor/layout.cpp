@@ -101,4 +101,15 @@ Result<std::size_t> storage_bytes(const Shape& shape, DType dtype, const Layout&
   return bytes;
 }
 
+bool has_whole_rows(const Shape& shape, DType dtype) noexcept {
+  if (shape.rank() == 0) return false;
+  // Of the product only the last three bits count, so it cannot overflow.
+  std::size_t bits = dtype_bits(dtype) % 8;
+  for (std::size_t i = 1; i < shape.rank() && bits != 0; ++i) {
+    if (shape[i] < 0) return false;
+    bits = bits * static_cast<std::size_t>(shape[i] % 8) % 8;
+  }
+  return bits == 0;
+}
+
 }  // namespace corelane

@@ -2,32 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <utility>
 
-#include "corelane/tensor/convert.h"
+#include "corelane/tensor/element_bits.h"
 
 namespace corelane {
 namespace {
 
-/// Type strings of numpy. It has no bfloat16: ml_dtypes writes it as two bytes of no type. The
-/// first row of a type is the one that is written.
-constexpr std::array<std::pair<std::string_view, DType>, 14> kDescr{{{"<f4", DType::kF32},
-                                                                     {"<f2", DType::kF16},
-                                                                     {"<f8", DType::kF64},
-                                                                     {"<V2", DType::kBF16},
-                                                                     {"|i1", DType::kI8},
-                                                                     {"|u1", DType::kU8},
-                                                                     {"<i2", DType::kI16},
-                                                                     {"<u2", DType::kU16},
-                                                                     {"<i4", DType::kI32},
-                                                                     {"<u4", DType::kU32},
-                                                                     {"<i8", DType::kI64},
-                                                                     {"<u8", DType::kU64},
-                                                                     {"|b1", DType::kBool},
-                                                                     {"|V2", DType::kBF16}}};
+/// Type strings of numpy. It has none for the types of ml_dtypes, which are bytes of no type, but
+/// for one. The first row of a type is the one that is written, the last of a text the one that is
+/// read.
+constexpr std::pair<std::string_view, DType> kDescr[] = {
+    {"<f4", DType::kF32},        {"<f2", DType::kF16},    {"<f8", DType::kF64},
+    {"<V2", DType::kBF16},       {"|i1", DType::kI8},     {"|u1", DType::kU8},
+    {"<i2", DType::kI16},        {"<u2", DType::kU16},    {"<i4", DType::kI32},
+    {"<u4", DType::kU32},        {"<i8", DType::kI64},    {"<u8", DType::kU64},
+    {"|b1", DType::kBool},       {"|V2", DType::kBF16},   {"|V1", DType::kF8E4M3FN},
+    {"|V1", DType::kF8E4M3FNUZ}, {"|V1", DType::kF8E5M2}, {"|V1", DType::kF8E5M2FNUZ},
+    {"|V1", DType::kF8E8M0},     {"|V1", DType::kF4E2M1}, {"|V1", DType::kU8},
+    {"<V1", DType::kU8},         {"|f1", DType::kU8},     {"<f1", DType::kU8}};
 
 /// The text between the quotes (or up to the next comma) after 'key'.
 std::string_view field(std::string_view header, std::string_view key) {
@@ -74,7 +69,36 @@ Result<std::string_view> read_header(ByteReader& reader) {
   return as_string_view(header);
 }
 
+/// What holds elements of less than a byte, one a byte.
+DType wide_type(DType dtype) {
+  if (dtype == DType::kI4 || dtype == DType::kI2) return DType::kI8;
+  return dtype == DType::kU4 || dtype == DType::kU2 ? DType::kU8 : dtype;
+}
+
+/// Integers keep their value, so the sign is repeated in the upper bits.
+Result<ByteVector> widened(const TensorView& view) {
+  CORELANE_ASSIGN(ByteVector elements, unpack_bits(view));
+  if (wide_type(view.dtype) != DType::kI8) return elements;
+  const auto sign = static_cast<std::byte>(1U << (dtype_bits(view.dtype) - 1));
+  const auto upper = static_cast<std::byte>(0xFFU << dtype_bits(view.dtype));
+  for (std::byte& element : elements)
+    if ((element & sign) != std::byte{}) element |= upper;
+  return elements;
+}
+
 }  // namespace
+
+Result<NpyArray> npy_as(NpyArray array, DType dtype) {
+  if (!is_opaque(dtype) || (array.dtype != DType::kU8 && array.dtype != DType::kI8)) {
+    return error(Code::kTypeMismatch,
+                 "an array of {} does not hold the bits of {}; give one of bytes (.view('u1') of "
+                 "an array of ml_dtypes)",
+                 dtype_name(array.dtype), dtype_name(dtype));
+  }
+  CORELANE_ASSIGN(array.bytes, pack_bits(array.bytes, dtype));
+  array.dtype = dtype;
+  return array;
+}
 
 Result<NpyArray> parse_npy(ByteSpan bytes, const std::string& name) {
   ByteReader reader(bytes);
@@ -117,11 +141,10 @@ Result<std::string> format_npy(const TensorView& view) {
   }
   TensorView source = view;
   ByteVector wide;
-  // numpy has no type of 4 bits.
-  if (dtype_bits(view.dtype) == 4) {
-    source.dtype = view.dtype == DType::kI4 ? DType::kI8 : DType::kU8;
-    wide.resize(*count);
-    CORELANE_TRY(convert(view, {wide.data(), wide.size(), source.dtype, view.shape, {}, {}}));
+  // numpy has no type of less than a byte.
+  if (dtype_bits(view.dtype) < 8) {
+    CORELANE_ASSIGN(wide, widened(view));
+    source.dtype = wide_type(view.dtype);
     source.data = wide.data();
   }
   std::string_view descr;
@@ -142,7 +165,9 @@ Result<std::string> format_npy(const TensorView& view) {
   file += static_cast<char>(header.size() & 0xFF);
   file += static_cast<char>(header.size() >> 8);
   file += header;
-  file.append(static_cast<const char*>(source.data), dtype_bytes(source.dtype, *count));
+  // Of what was widened each element has its byte.
+  const std::size_t size = wide.empty() ? dtype_bytes(source.dtype, *count) : wide.size();
+  file.append(static_cast<const char*>(source.data), size);
   return file;
 }
 

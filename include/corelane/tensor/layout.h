@@ -43,4 +43,9 @@ CORELANE_API std::optional<LayoutKind> layout_from_name(std::string_view name) n
 CORELANE_API Result<std::size_t> storage_bytes(const Shape& shape, DType dtype,
                                                const Layout& layout);
 
+/// Whether each place of dimension 0 of a plain tensor takes whole bytes, so that tensors can be
+/// cut and joined there; of types of less than 8 bits some do not. False for a scalar and, of such
+/// types, where another dimension is open.
+CORELANE_API bool has_whole_rows(const Shape& shape, DType dtype) noexcept;
+
 }  // namespace corelane

@@ -19,12 +19,18 @@ struct NpyArray {
   TensorView view() const { return {bytes.data(), bytes.size(), dtype, shape, {}, {}}; }
 };
 
-/// Reads a little-endian array in C order; '<V2' is read as bf16. `name` stands for the bytes in
-/// messages. kMalformed, and kUnsupported for other types and orders.
+/// Reads a little-endian array in C order; '<V2' is read as bf16, '<V1' and '<f1' (8-bit floats and
+/// smaller types of ml_dtypes) as u8. `name` stands for the bytes in messages. kMalformed, and
+/// kUnsupported for other types and orders.
 CORELANE_API Result<NpyArray> parse_npy(ByteSpan bytes, const std::string& name);
 
-/// The file that holds a tensor of plain layout; i4 and u4 are widened to a byte each.
-/// kInvalidArgument where a dimension is open, kUnsupported for a type that .npy does not have.
+/// An array of bytes as a tensor of `dtype`, whose bits they are: u8 or i8, one element a byte, for
+/// a type with is_opaque(). kTypeMismatch for others.
+CORELANE_API Result<NpyArray> npy_as(NpyArray array, DType dtype);
+
+/// The file that holds a tensor of plain layout; types of 4 and 2 bits are widened to a byte each,
+/// f8 and f4 are bytes without a type ('|V1'), which numpy's view() gives one. kInvalidArgument
+/// where a dimension is open, kUnsupported for a type that .npy does not have.
 CORELANE_API Result<std::string> format_npy(const TensorView& tensor);
 
 }  // namespace corelane
