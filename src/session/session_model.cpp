@@ -113,7 +113,7 @@ Status SessionModel::check_dtype(std::size_t index, const TensorView& given) con
       return {};
   }
   const bool lenient = rules_ == InputRules::kLenient;
-  if (lenient && desc.dtype != DType::kString &&
+  if (lenient && desc.dtype != DType::kString && !is_opaque(desc.dtype) &&
       std::ranges::find(kLenient, given.dtype) != std::end(kLenient))
     return {};
   return error(Code::kTypeMismatch, "input '{}' takes {}, given {}{}", desc.name,
@@ -246,7 +246,8 @@ const IoEntry* SessionModel::raw_output(std::size_t index) const noexcept {
 }
 
 DType SessionModel::result_dtype(std::size_t index, DType native) const noexcept {
-  if (form_ == OutputForm::kFloat) return native == DType::kString ? native : DType::kF32;
+  const bool kept = native == DType::kString || is_opaque(native);
+  if (form_ == OutputForm::kFloat) return kept ? native : DType::kF32;
   const IoEntry* const raw = raw_output(index);
   return raw == nullptr ? native : raw->quant_dtype;
 }

@@ -167,6 +167,26 @@ TEST(ContextBind, WrongIndexShapeTypeAndSizeNameTheThing) {
   EXPECT_EQ(context.output_index("y").value(), 0U);
 }
 
+TEST(ContextBind, TypesThatNoConversionReadsAreBoundAsTheyAre) {
+  FakeConfig config = one_in_one_out(Shape{1, 5});
+  config.inputs[0].dtype = config.outputs[0].dtype = DType::kU2;
+  FakeSetup setup(config);
+  Context context = setup.program.new_context().value();
+  const std::vector<float> x(5);
+  const Status refused = context.bind_input(0, view_of(x, Shape{1, 5}));
+  EXPECT_EQ(refused.code(), Code::kTypeMismatch);
+  EXPECT_NE(refused.message().find("between f32 and the program's u2"), std::string::npos)
+      << refused.message();
+  EXPECT_EQ(context.set_input(0, view_of(x, Shape{1, 5})).code(), Code::kTypeMismatch);
+  std::vector<float> y(5);
+  EXPECT_EQ(context.bind_output(0, {y.data(), 20, DType::kF32, Shape{1, 5}, {}, {}}).code(),
+            Code::kTypeMismatch);
+  const std::uint8_t packed[2] = {0xE4, 0x01};
+  EXPECT_TRUE(context.bind_input(0, {packed, 2, DType::kU2, Shape{1, 5}, {}, {}}).ok());
+  EXPECT_TRUE(context.set_input(0, {packed, 2, DType::kU2, Shape{1, 5}, {}, {}}).ok());
+  EXPECT_EQ(context.input(0).value().size, 2U);
+}
+
 TEST(ContextBind, RefusedBindingLeavesTheEarlierOne) {
   FakeSetup setup(one_in_one_out(Shape{1, 1}));
   Context context = setup.program.new_context().value();

@@ -5,8 +5,12 @@
 namespace corelane::runtime {
 namespace {
 
-/// Types that convert() knows.
-bool known(DType t) noexcept { return t != DType::kUndefined && t != DType::kString; }
+/// Whether convert() makes one of the other.
+bool convertible(DType a, DType b) noexcept {
+  for (const DType t : {a, b})
+    if (t == DType::kUndefined || t == DType::kString) return false;
+  return a == b || !(is_opaque(a) || is_opaque(b));
+}
 
 }  // namespace
 
@@ -28,12 +32,11 @@ bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept {
 }
 
 Status check_view(const TensorDesc& desc, const TensorView& view, const char* what) {
-  if (!known(view.dtype) || !known(desc.dtype)) {
+  if (!convertible(view.dtype, desc.dtype)) {
     return error(Code::kTypeMismatch,
-                 "{} '{}': {} cannot be converted between {} and the program's {}; give a numeric "
-                 "type",
-                 what, desc.name, desc.shape.to_string(), dtype_name(view.dtype),
-                 dtype_name(desc.dtype));
+                 "{} '{}': {} cannot be converted between {} and the program's {}; give {}", what,
+                 desc.name, desc.shape.to_string(), dtype_name(view.dtype), dtype_name(desc.dtype),
+                 is_opaque(desc.dtype) ? "that type" : "a numeric type");
   }
   // Fails for an open shape, a size that overflows, and a stride below the width.
   auto needed = storage_bytes(view.shape, view.dtype, view.layout);

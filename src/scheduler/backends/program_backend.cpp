@@ -58,6 +58,7 @@ class ProgramBackend final : public Backend {
   Result<std::shared_ptr<device::Device>> open_device(const std::string& text, Dict& shared) const;
   Status load(const Config& config, const SharedDict& shared);
   Status read_range(const Config& config);
+  Status check_rows(const std::vector<TensorDesc>& descs) const;
   Status check(const Request& request, const Tensors& data) const;
   Status set_batch(std::uint32_t items);
   Status bind(const std::vector<Rows>& rows, std::uint32_t items);
@@ -153,6 +154,18 @@ Status ProgramBackend::read_range(const Config& config) {
   return {};
 }
 
+/// Elements of less than a byte may end inside of one, where no request's rows can begin.
+Status ProgramBackend::check_rows(const std::vector<TensorDesc>& descs) const {
+  if (max_ == 1) return {};
+  for (const TensorDesc& desc : descs)
+    if (!has_whole_rows(desc.shape, desc.dtype))
+      return error(Code::kUnsupportedModel,
+                   "'{}' has items of {} {}, which do not take whole bytes; serve one item at a "
+                   "time ('max' 1)",
+                   desc.name, dtype_name(desc.dtype), desc.shape.to_string());
+  return {};
+}
+
 Status ProgramBackend::init(const Config& config, const SharedDict& shared) {
   CORELANE_TRY(load(config, shared));
   CORELANE_ASSIGN(const double priority, real_number(config, "priority", 0, -128, 127));
@@ -167,7 +180,8 @@ Status ProgramBackend::init(const Config& config, const SharedDict& shared) {
       return error(Code::kUnsupportedModel,
                    "output '{}' has shape {} for a batch of {}; dimension 0 must be the batch",
                    output.name, output.shape.to_string(), max_);
-  return {};
+  CORELANE_TRY(check_rows(inputs_));
+  return check_rows(context_.outputs());
 }
 
 Status ProgramBackend::check(const Request& request, const Tensors& data) const {

@@ -11,7 +11,7 @@ namespace {
 
 bool can_cut(const Tensor& tensor) {
   return tensor.shape.rank() > 0 && tensor.layout == Layout{} && tensor.shape.is_static() &&
-         tensor.shape[0] > 0 && tensor.size != 0 &&
+         tensor.shape[0] > 0 && tensor.size != 0 && has_whole_rows(tensor.shape, tensor.dtype) &&
          tensor.size % static_cast<std::size_t>(tensor.shape[0]) == 0;
 }
 

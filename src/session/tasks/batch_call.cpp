@@ -28,6 +28,7 @@ Result<Tensor> concatenate(const std::vector<std::vector<Tensor>>& parts, std::s
                    first.name, first.shape.to_string(), s.to_string());
     }
     rows += s.rank() == 0 ? 1 : s[0];
+    if (parts.size() > 1) CORELANE_TRY(check_rows("output", first.name, s, first.dtype));
   }
   shape[0] = rows;
   CORELANE_ASSIGN(Tensor whole, Tensor::allocate(first.name, first.dtype, shape));
@@ -104,6 +105,13 @@ std::vector<std::weak_ptr<SessionTask>> BatchCall::tasks() const {
   return tasks_;
 }
 
+Status check_rows(std::string_view side, const std::string& name, const Shape& shape, DType dtype) {
+  if (has_whole_rows(shape.rank() == 0 ? Shape{1} : shape, dtype)) return {};
+  return error(Code::kUnsupported,
+               "{} '{}': samples of {} {} do not take whole bytes; run them one by one", side, name,
+               dtype_name(dtype), shape.to_string());
+}
+
 Result<std::size_t> count_samples(const SessionModel& model, const std::vector<CallInput>& inputs) {
   std::size_t samples = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -127,6 +135,10 @@ Result<std::size_t> count_samples(const SessionModel& model, const std::vector<C
                    here, samples);
     }
     samples = here;
+    if (samples == 1) continue;
+    // As given, and as a copy of it would be.
+    CORELANE_TRY(check_rows("input", name, shape, inputs[i].view.dtype));
+    CORELANE_TRY(check_rows("input", name, shape, model.native_inputs()[i].dtype));
   }
   if (samples == 0) return error(Code::kInvalidArgument, "a model without inputs takes no batch");
   return samples;

@@ -55,6 +55,9 @@ class BatchCall {
 /// How many samples a checked feed holds; kInvalidArgument where its inputs disagree, hold none, or
 /// have no dimension for them.
 Result<std::size_t> count_samples(const SessionModel& model, const std::vector<CallInput>& inputs);
+/// kUnsupported where samples of this tensor do not take whole bytes, so that a batch cannot be cut
+/// or put together; `side` is "input" or "output".
+Status check_rows(std::string_view side, const std::string& name, const Shape& shape, DType dtype);
 /// Sample `k` of every input, in place.
 std::vector<CallInput> sample_of(const std::vector<CallInput>& inputs, std::size_t k);
 

@@ -25,13 +25,13 @@ Status prepare(const SessionModel& model, const CallOptions& options, BatchCall&
   if (!known) return {};  // Put together when all are done.
   for (const CallOutput& output : prototype.outputs) {
     const TensorDesc& desc = descs[output.index];
+    const DType dtype = model.result_dtype(output.index, desc.dtype);
+    if (batch.samples > 1) CORELANE_TRY(check_rows("output", desc.name, desc.shape, dtype));
     Shape shape = desc.shape;
     shape[0] *= static_cast<std::int64_t>(batch.samples);
     CallOutput& whole = batch.outputs.emplace_back();
     whole.index = output.index;
-    CORELANE_ASSIGN(whole.tensor,
-                    Tensor::allocate(desc.name, model.result_dtype(output.index, desc.dtype),
-                                     std::move(shape)));
+    CORELANE_ASSIGN(whole.tensor, Tensor::allocate(desc.name, dtype, std::move(shape)));
     whole.tensor.quant = model.result_quant(output.index);
   }
   return {};

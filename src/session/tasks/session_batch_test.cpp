@@ -86,6 +86,31 @@ TEST(SessionBatch, FeedsThatAreNoBatchAreRefused) {
   EXPECT_FALSE(two.run_batch({item("x", x, Shape{2, 4})}));
 }
 
+TEST(SessionBatch, SamplesThatEndInsideAByteAreRefused) {
+  constexpr int kOnnxUint4 = 21;
+  SessionBench bench("null:rk3588");
+  for (const bool open : {false, true}) {
+    const testing::OnnxBuilder::Dim rows =
+        open ? testing::OnnxBuilder::Dim("N") : testing::OnnxBuilder::Dim(std::int64_t{1});
+    Session session = testing::make_session(testing::OnnxBuilder()
+                                                .input("x", {rows, std::int64_t{3}}, kOnnxUint4)
+                                                .output("y", {rows, std::int64_t{3}}, kOnnxUint4)
+                                                .node("Relu", {"x"}, {"y"})
+                                                .build(),
+                                            bench.options());
+    const std::vector<std::uint8_t> x(5, 0x21);
+    const auto batch = [&](std::int64_t samples) {
+      const Shape shape{samples, 3};
+      const std::size_t size = dtype_bytes(DType::kU4, *shape.elements());
+      return session.run_batch({{"x", {x.data(), size, DType::kU4, shape, {}, {}}, nullptr}});
+    };
+    const auto three = batch(3);
+    ASSERT_FALSE(three);
+    EXPECT_EQ(three.error().code(), Code::kUnsupported) << three.error().to_string();
+    EXPECT_TRUE(batch(1));
+  }
+}
+
 TEST(SessionBatch, OutputsOfOpenModelsArePutTogetherAfterwards) {
   SessionBench bench("null:rk3588");
   Session session = testing::make_session(testing::relu_model({std::string("N"), std::int64_t{2}}),
