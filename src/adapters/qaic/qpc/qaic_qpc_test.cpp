@@ -189,6 +189,16 @@ TEST(QaicQpc, WhatTheApiHasNoFormForIsRefusedWithTheWayOut) {
   EXPECT_EQ(f64.status, QS_UNSUPPORTED);
   EXPECT_THAT(last_error(), HasSubstr("'x' is of f64"));
   EXPECT_THAT(last_error(), HasSubstr("add a Cast"));
+  // Types that would fit a byte of the API's.
+  for (const DType type : {DType::kF8E5M2, DType::kF8E8M0, DType::kF4E2M1, DType::kU2}) {
+    const OwnQpc small(container_of(OnnxBuilder()
+                                        .input("x", {2}, onnx_type_of(type))
+                                        .output("y", {2}, onnx_type_of(type))
+                                        .node("Identity", {"x"}, {"y"})
+                                        .build()));
+    EXPECT_EQ(small.status, QS_UNSUPPORTED);
+    EXPECT_THAT(last_error(), HasSubstr(std::string("'x' is of ").append(dtype_name(type))));
+  }
   const OwnQpc open(container_of(product()));
   EXPECT_EQ(open.status, QS_UNSUPPORTED);
   EXPECT_THAT(last_error(), HasSubstr("input 'x' has open dimensions"));

@@ -118,7 +118,7 @@ void CallTensors::describe(const std::vector<TensorDesc>& inputs,
     to.clear();
     for (const TensorDesc& desc : descs) {
       // An unknown tensor is described as float, without dimensions.
-      const bool known = desc.dtype != DType::kUndefined;
+      const bool known = desc.dtype != DType::kUndefined && !is_opaque(desc.dtype);
       to.push_back(tensor_of(to.size(), desc.name, known ? desc.dtype : DType::kF32, desc.shape));
       if (known) continue;
       to.back().attr.n_dims = to.back().attr.n_elems = 0;

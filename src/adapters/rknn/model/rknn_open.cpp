@@ -94,6 +94,20 @@ std::vector<Shape> first_shapes(const ProgramDescription& description) {
   return open ? shapes : std::vector<Shape>();
 }
 
+/// kUnsupportedModel for what the API's numbers cannot say.
+Status check_tensor(const IoEntry& entry) {
+  const TensorDesc& desc = entry.desc;
+  constexpr std::string_view kInstead = "use the session or the C++ runtime";
+  if (desc.shape.rank() > RKNN_MAX_DIMS)
+    return error(Code::kUnsupportedModel, "'{}' has {} dimensions, this API has at most {}; {}",
+                 desc.name, desc.shape.rank(), RKNN_MAX_DIMS, kInstead);
+  if (is_opaque(desc.dtype) || is_opaque(entry.reported_dtype))
+    return error(Code::kUnsupportedModel, "'{}' is of {}, for which this API has no number; {}",
+                 desc.name, dtype_name(is_opaque(desc.dtype) ? desc.dtype : entry.reported_dtype),
+                 kInstead);
+  return {};
+}
+
 /// All frames have the same shapes, at all times.
 Result<std::vector<Frame>> make_frames(const Program& program, const ModelFacts& facts) {
   std::vector<Frame> frames;
@@ -143,12 +157,7 @@ Status ModelContext::adopt(Program program) {
   if (facts_.description == nullptr)
     facts_.description = std::make_shared<const ProgramDescription>(program.description());
   for (const auto* side : {&facts_.description->inputs, &facts_.description->outputs})
-    for (const IoEntry& entry : *side)
-      if (entry.desc.shape.rank() > RKNN_MAX_DIMS)
-        return error(Code::kUnsupportedModel,
-                     "'{}' has {} dimensions, this API has at most {}; use the session or the C++ "
-                     "runtime",
-                     entry.desc.name, entry.desc.shape.rank(), RKNN_MAX_DIMS);
+    for (const IoEntry& entry : *side) CORELANE_TRY(check_tensor(entry));
   CORELANE_ASSIGN(std::vector<Frame> frames, make_frames(program, facts_));
   queries_.set_program(std::move(program));
   runs_.set_frames(std::move(frames));

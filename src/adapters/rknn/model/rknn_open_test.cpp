@@ -179,6 +179,33 @@ TEST(RknnOpen, FilesThatAreNoneAreRefusedWithTheWayOut) {
   EXPECT_EQ(rknn_init(&context, empty, 0, 0, nullptr), RKNN_ERR_PARAM_INVALID);
 }
 
+TEST(RknnOpen, TypesWithoutANumberOfTheApiAreRefusedAndNotTakenForOthers) {
+  for (const DType type : {DType::kF8E4M3FN, DType::kF8E8M0, DType::kF4E2M1, DType::kI2}) {
+    const int number = onnx_type_of(type);
+    const auto cast = [](int to) {
+      return OnnxBuilder::Attributes{OnnxBuilder::attribute("to", std::int64_t{to})};
+    };
+    for (std::string model : {OnnxBuilder()
+                                  .input("x", {2, 8}, number)
+                                  .output("y", {2, 8})
+                                  .node("Cast", {"x"}, {"y"}, {}, cast(testing::kOnnxFloat))
+                                  .build(),
+                              OnnxBuilder()
+                                  .input("x", {2, 8})
+                                  .output("y", {2, 8}, number)
+                                  .node("Cast", {"x"}, {"y"}, {}, cast(number))
+                                  .build()}) {
+      rknn_context context = 1;
+      int code = 0;
+      const std::string lines = lines_of([&] { code = init(&context, model); });
+      EXPECT_EQ(code, RKNN_ERR_MODEL_INVALID) << lines;
+      EXPECT_THAT(lines, HasSubstr(std::string("is of ").append(dtype_name(type))));
+      EXPECT_THAT(lines, HasSubstr("this API has no number"));
+      EXPECT_EQ(context, 0U);
+    }
+  }
+}
+
 TEST(RknnOpen, AnOnnxModelIsImportedOnceAndNotAtAllWhereTheCompileCacheHasIt) {
   char cache[] = "/tmp/corelane-open-XXXXXX";
   ASSERT_NE(mkdtemp(cache), nullptr);
