@@ -16,21 +16,10 @@ using corelane::DType;
 using corelane::error;
 using corelane::Result;
 
-DType dtype_of(std::uint32_t onnx_type) {
-  // TensorProto.DataType
-  constexpr DType kTypes[] = {
-      DType::kUndefined, DType::kF32,  DType::kU8,        DType::kI8,        DType::kU16,
-      DType::kI16,       DType::kI32,  DType::kI64,       DType::kString,    DType::kBool,
-      DType::kF16,       DType::kF64,  DType::kU32,       DType::kU64,       DType::kUndefined,
-      DType::kUndefined, DType::kBF16, DType::kUndefined, DType::kUndefined, DType::kUndefined,
-      DType::kUndefined, DType::kU4,   DType::kI4};
-  return onnx_type < std::size(kTypes) ? kTypes[onnx_type] : DType::kUndefined;
-}
-
 Result<CaseTensor> read_tensor(corelane::ByteReader& reader) {
   CaseTensor t;
   CORELANE_ASSIGN(t.onnx_type, reader.read<std::uint32_t>());
-  t.dtype = dtype_of(t.onnx_type);
+  t.dtype = corelane::dtype_from_onnx(t.onnx_type);
   CORELANE_ASSIGN(const auto rank, reader.read<std::uint32_t>());
   std::vector<std::int64_t> dims;
   for (std::uint32_t i = 0; i < rank; ++i) {
@@ -126,9 +115,9 @@ std::string compare(const CaseTensor& expected, const CaseTensor& got, double rt
     return "";
   }
   for (std::size_t i = 0; i < expected.data.size(); ++i) {
-    std::byte mask{0xFF};
-    // The unused half of the last byte of 4-bit elements.
-    if (corelane::dtype_bits(expected.dtype) == 4 && i == elements / 2) mask = std::byte{0x0F};
+    // The last byte of elements of less than 8 bits may have room for more of them.
+    const std::size_t left = elements * corelane::dtype_bits(expected.dtype) - i * 8;
+    const std::byte mask = std::byte{0xFF} >> (left < 8 ? 8 - left : 0);
     if ((expected.data[i] & mask) != (got.data[i] & mask)) {
       return fmt::format("byte {} is {}, expected {}", i, static_cast<int>(got.data[i]),
                          static_cast<int>(expected.data[i]));

@@ -18,7 +18,7 @@ namespace corelane::drivers::virtual_npu {
 inline constexpr std::int64_t kOnnxFloat = 1;
 inline constexpr std::int64_t kOnnxInt64 = 7;
 
-/// Puts a ModelProto together, opset 17.
+/// Puts a ModelProto together, opset 17 where none is named.
 class NetworkBuilder {
  public:
   using Names = std::vector<std::string>;
@@ -85,16 +85,17 @@ class NetworkBuilder {
     return tensor;
   }
 
-  std::string bytes() const {
+  /// `version`: of the operators; `ir`: of the format.
+  std::string bytes(std::uint64_t version = 17, std::uint64_t ir = 9) const {
     std::string model;
-    append_varint_field(model, 1, 9);
-    const auto opset = [&](std::string_view domain, std::uint64_t version) {
+    append_varint_field(model, 1, ir);
+    const auto opset = [&](std::string_view domain, std::uint64_t number) {
       std::string entry;
       if (!domain.empty()) append_bytes_field(entry, 1, domain);
-      append_varint_field(entry, 2, version);
+      append_varint_field(entry, 2, number);
       append_bytes_field(model, 8, entry);
     };
-    opset("", 17);
+    opset("", version);
     opset("my", 1);
     append_bytes_field(model, 7, graph_);
     return model;

@@ -20,12 +20,6 @@ std::size_t onnx_type_bits(std::int32_t onnx_type) noexcept {
     case T::FLOAT6E2M3:
     case T::FLOAT6E3M2:
       return 6;
-    case T::FLOAT8E4M3FN:
-    case T::FLOAT8E4M3FNUZ:
-    case T::FLOAT8E5M2:
-    case T::FLOAT8E5M2FNUZ:
-    case T::FLOAT8E8M0:
-      return 8;
     case T::COMPLEX64:
       return 64;
     case T::COMPLEX128:

@@ -1,19 +1,26 @@
 #include "drivers/virtual/common/graph_tensors.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace corelane::drivers::virtual_npu {
 
-Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType dtype) {
-  if (dtype == DType::kUndefined || dtype == DType::kString)
-    return error(Code::kUnsupportedModel,
-                 "{} '{}' has ONNX element type {}; this device takes f32 f16 bf16 f64, i4 to i64, "
-                 "u4 to u64 and bool",
-                 role, value.name, value.elem_type);
-  return dtype;
+Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType dtype,
+                           BoundTypes types) {
+  const bool opaque = types == BoundTypes::kOpaque;
+  if (dtype != DType::kUndefined && dtype != DType::kString && (opaque || !is_opaque(dtype)))
+    return dtype;
+  return error(Code::kUnsupportedModel,
+               "{} '{}' has ONNX element type {}{}; this engine takes f32 f16 bf16 f64{}, {} to "
+               "i64, {} to u64 and bool",
+               role, value.name, value.elem_type,
+               dtype == DType::kUndefined ? "" : fmt::format(" ({})", dtype_name(dtype)),
+               opaque ? " f8 f4" : "", opaque ? "i2" : "i4", opaque ? "u2" : "u4");
 }
 
-Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& values) {
+Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& values,
+                                                BoundTypes types) {
   std::vector<TensorDesc> descs;
   for (const GraphValue& value : values) {
     if (!value.has_shape)
@@ -22,7 +29,8 @@ Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& v
                    value.name);
     TensorDesc desc;
     desc.name = value.name;
-    CORELANE_ASSIGN(desc.dtype, usable_dtype(value, "input", dtype_from_onnx(value.elem_type)));
+    CORELANE_ASSIGN(desc.dtype,
+                    usable_dtype(value, "input", dtype_from_onnx(value.elem_type), types));
     desc.shape = value.shape;
     descs.push_back(std::move(desc));
   }

@@ -1,6 +1,7 @@
 /// The inputs and outputs of a network as the device describes them.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -10,12 +11,20 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// `dtype`, where this device computes with it; else kUnsupportedModel naming the `role` ("input",
-/// "output") and the value.
-Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType dtype);
+/// Which element types an engine binds.
+enum class BoundTypes : std::uint8_t {
+  kNumbers,  ///< What conversions read.
+  kOpaque    ///< f8, f4, i2 and u2 as well.
+};
+
+/// `dtype`, where an engine that binds `types` takes it; else kUnsupportedModel naming the `role`
+/// ("input", "output") and the value.
+Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType dtype,
+                           BoundTypes types);
 
 /// The inputs. kUnsupportedModel for one without a shape: a program without shapes cannot have its
 /// tensors described.
-Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& values);
+Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& values,
+                                                BoundTypes types);
 
 }  // namespace corelane::drivers::virtual_npu

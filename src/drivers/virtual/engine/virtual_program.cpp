@@ -55,7 +55,7 @@ Result<std::shared_ptr<VirtualProgram>> VirtualProgram::create(
 /// lock.
 Status VirtualProgram::build(bool direct) {
   CORELANE_ASSIGN(const PatchedModel patched, patch());
-  CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs));
+  CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kNumbers));
   shapes_ = shapes_text(inputs_);
   if (!patched.custom_nodes.empty())
     operators_ = std::make_shared<HostOperators>(patched.custom_nodes, options_.host_operators);
@@ -192,8 +192,11 @@ Result<VirtualProgram::Ports> VirtualProgram::describe(const PatchedModel& patch
       const auto& output = model.outputs()[i];
       TensorDesc desc;
       desc.name = patched.outputs[i].name;
-      CORELANE_ASSIGN(desc.dtype, usable_dtype(patched.outputs[i], "output",
-                                               dtype_of(output.get_element_type())));
+      // The network's own where the engine has a type that Corelane gets from another engine.
+      DType dtype = dtype_of(output.get_element_type());
+      if (dtype == DType::kUndefined) dtype = dtype_from_onnx(patched.outputs[i].elem_type);
+      CORELANE_ASSIGN(desc.dtype,
+                      usable_dtype(patched.outputs[i], "output", dtype, BoundTypes::kNumbers));
       desc.shape = output.get_partial_shape().rank().is_dynamic() && patched.outputs[i].has_shape
                        ? patched.outputs[i].shape
                        : shape_of(output.get_partial_shape());

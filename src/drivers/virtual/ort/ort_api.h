@@ -49,8 +49,14 @@ enum GraphOptimizationLevel : int { ORT_ENABLE_ALL = 99 };
 enum OrtAllocatorType : int { OrtDeviceAllocator = 0, OrtArenaAllocator = 1 };
 enum OrtMemType : int { OrtMemTypeDefault = 0 };
 enum ONNXType : int { ONNX_TYPE_UNKNOWN = 0, ONNX_TYPE_TENSOR = 1 };
-/// The numbers are those of ONNX's TensorProto::DataType.
-enum ONNXTensorElementDataType : int { ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED = 0 };
+/// Up to 23 the numbers are those of ONNX's TensorProto::DataType. These are not; headers before
+/// 1.24 lack them.
+enum ONNXTensorElementDataType : int {
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED = 0,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT2 = 24,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_INT2 = 25,
+  ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0 = 26,
+};
 // NOLINTEND(readability-identifier-naming)
 
 using OrtLoggingFunction = void (*)(void* param, OrtLoggingLevel severity, const char* category,

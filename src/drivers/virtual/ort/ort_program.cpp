@@ -6,6 +6,7 @@
 #include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/heap_growth.h"
+#include "drivers/virtual/ort/ort_versions.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
@@ -13,6 +14,24 @@ namespace {
 constexpr std::string_view kReading = "ONNX Runtime cannot take the network";
 /// The name of the constants' file in the network's external data.
 constexpr const char* kConstants = "corelane:constants";
+
+/// Where the interface's number of an element type differs from ONNX's.
+constexpr std::pair<DType, ONNXTensorElementDataType> kOtherNumbers[] = {
+    {DType::kU2, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT2},
+    {DType::kI2, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT2},
+    {DType::kF8E8M0, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0}};
+
+ONNXTensorElementDataType engine_type(DType dtype) {
+  for (const auto& [own, engine] : kOtherNumbers)
+    if (own == dtype) return engine;
+  return static_cast<ONNXTensorElementDataType>(onnx_type_of(dtype));
+}
+
+DType dtype_of(ONNXTensorElementDataType type) {
+  for (const auto& [own, engine] : kOtherNumbers)
+    if (engine == type) return own;
+  return dtype_from_onnx(type);
+}
 
 Status set_entry(const OrtLibrary& library, OrtSessionOptions* options, const char* key,
                  const char* value) {
@@ -98,12 +117,16 @@ Result<std::shared_ptr<OrtProgram>> OrtProgram::create(const OrtLibrary& library
   return program;
 }
 
+Result<PatchedModel> OrtProgram::read() const {
+  CORELANE_ASSIGN(PatchedModel patched, patch_onnx(image_, options_, ConstantPlace::kSegment));
+  CORELANE_TRY(fit_versions(patched));
+  return patched;
+}
+
 Status OrtProgram::build() {
-  CORELANE_ASSIGN(const PatchedModel patched,
-                  patch_onnx(image_, options_, ConstantPlace::kSegment));
-  CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs));
-  for (const GraphValue& input : patched.inputs)
-    input_types_.push_back(static_cast<ONNXTensorElementDataType>(input.elem_type));
+  CORELANE_ASSIGN(const PatchedModel patched, read());
+  CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kOpaque));
+  for (const TensorDesc& input : inputs_) input_types_.push_back(engine_type(input.dtype));
   for (const ImageConstant& constant : patched.image_constants)
     constant_bytes_ += constant.bytes.size();
   constexpr std::string_view kWhat = "the engine's packed weights";
@@ -127,7 +150,8 @@ Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* ses
     TensorDesc desc;
     desc.name = declared.name;
     CORELANE_ASSIGN(desc.dtype,
-                    usable_dtype(declared, "output", dtype_from_onnx(facts.elem_type)));
+                    usable_dtype(declared, "output", dtype_of(facts.elem_type),
+                                 BoundTypes::kOpaque));
     // The engine says "no dimensions" of an output without a rank, too.
     const bool unranked = facts.dims.empty() && !declared.has_shape;
     desc.shape = unranked ? Shape{Shape::kOpen} : Shape(std::move(facts.dims));
@@ -164,8 +188,7 @@ std::size_t OrtProgram::threads_for(std::size_t width) const {
 Result<OrtProgram::CopyPtr> OrtProgram::copy_for(std::size_t width) {
   const std::size_t threads = threads_for(width);
   return copies_.get(threads, [&]() -> Result<CopyPtr> {
-    CORELANE_ASSIGN(const PatchedModel patched,
-                    patch_onnx(image_, options_, ConstantPlace::kSegment));
+    CORELANE_ASSIGN(const PatchedModel patched, read());
     return make_copy(patched, threads);
   });
 }

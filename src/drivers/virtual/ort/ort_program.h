@@ -62,6 +62,8 @@ class OrtProgram final : public device::LaneProgram,
       : library_(library), image_(std::move(image)), options_(std::move(options)), lanes_(lanes) {}
 
   Status build();
+  /// The network as the engine is given it.
+  Result<PatchedModel> read() const;
   Status describe_outputs(const PatchedModel& patched, OrtSession* session);
   Result<CopyPtr> make_copy(const PatchedModel& patched, std::size_t threads);
   Result<CopyPtr> copy_for(std::size_t width);

@@ -59,6 +59,14 @@ ByteVector product_constants() {
   return constants;
 }
 
+std::string string_attribute(std::string_view name, std::string_view text) {
+  std::string a;
+  append_bytes_field(a, 1, name);
+  append_bytes_field(a, 4, text);
+  append_varint_field(a, 20, 3);
+  return a;
+}
+
 std::string open_network() {
   return NetworkBuilder()
       .input("x", {-1, 2})
@@ -211,6 +219,68 @@ TEST(OrtProgram, RequestsRunAtTheSameTime) {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+std::string cast_network(DType from, DType to, std::uint64_t opset = 25) {
+  return NetworkBuilder()
+      .input("x", {5}, onnx_type_of(from))
+      .node("Cast", {"x"}, {"y"}, "cast", {NetworkBuilder::int_attribute("to", onnx_type_of(to))})
+      .output("y", {5}, onnx_type_of(to))
+      .bytes(opset, opset > 27 ? 14 : 12);
+}
+
+/// 0, 1, 2, 3 and -2 cast to `type` and back.
+std::vector<float> there_and_back(DType type) {
+  const auto to = prepare(onnx_image(cast_network(DType::kF32, type)));
+  const auto back = prepare(onnx_image(cast_network(type, DType::kF32)));
+  if (to == nullptr || back == nullptr) return {};
+  EXPECT_EQ(to->outputs()[0].dtype, type);
+  EXPECT_EQ(back->inputs()[0].dtype, type);
+  std::vector<float> x = {0, 1, 2, 3, -2};
+  const auto first = request(*to);
+  EXPECT_TRUE(first->set_input(0, tensor_ref(x, {5})).ok());
+  EXPECT_TRUE(first->run(1).ok());
+  const auto between = first->output(0);
+  EXPECT_TRUE(between) << between.error().to_string();
+  if (!between) return {};
+  EXPECT_EQ(between->size, dtype_bytes(type, 5));
+  const auto second = request(*back);
+  EXPECT_TRUE(second->set_input(0, *between).ok());
+  EXPECT_TRUE(second->run(1).ok());
+  return floats_of(*second, 0);
+}
+
+TEST(OrtProgram, BindsTheTypesThatNoConversionReads) {
+  using enum DType;
+  for (const DType type : {kF8E4M3FN, kF8E4M3FNUZ, kF8E5M2, kF8E5M2FNUZ})
+    EXPECT_THAT(there_and_back(type), ElementsAre(0, 1, 2, 3, -2)) << dtype_name(type);
+  EXPECT_THAT(there_and_back(kI4), ElementsAre(0, 1, 2, 3, -2));
+  EXPECT_THAT(there_and_back(kI2), ElementsAre(0, 1, -2, -1, -2));
+  EXPECT_THAT(there_and_back(kU2), ElementsAre(0, 1, 2, 3, 2));
+  const auto powers = there_and_back(kF8E8M0);
+  ASSERT_EQ(powers.size(), 5U);
+  EXPECT_EQ(powers[1], 1.0F);
+  EXPECT_EQ(powers[2], 2.0F);
+}
+
+TEST(OrtProgram, RefusesFloatsOfFourBitsWhichTheEngineDoesNotCompute) {
+  const auto program = try_prepare(onnx_image(cast_network(DType::kF32, DType::kF4E2M1)));
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
+}
+
+TEST(OrtProgram, TakesNetworksOfLaterReleasesOfOnnx) {
+  for (const std::uint64_t opset : {26, 27, 28})
+    EXPECT_TRUE(prepare(onnx_image(cast_network(DType::kF32, DType::kU2, opset)))) << opset;
+  EXPECT_FALSE(try_prepare(onnx_image(cast_network(DType::kF32, DType::kU2, 29))));
+  // Opset 28 says what a shift beyond the width gives, and ONNX Runtime gives something else.
+  const std::string shift =
+      NetworkBuilder()
+          .input("x", {1}, 2)
+          .node("BitShift", {"x", "x"}, {"y"}, "shift", {string_attribute("direction", "LEFT")})
+          .output("y", {1}, 2)
+          .bytes(28, 14);
+  EXPECT_FALSE(try_prepare(onnx_image(shift)));
 }
 
 TEST(OrtProgram, RefusesAnUnknownOperatorByNode) {
