@@ -207,6 +207,26 @@ TEST(OnnxImport, StringsAndSequencesAreRefusedByName) {
   EXPECT_EQ(list.import().error().code(), Code::kUnsupportedModel);
 }
 
+TEST(OnnxImport, TypesThatNoConversionReadsAreDescribedAndNotNormalised) {
+  for (const auto type : {T::FLOAT8E4M3FN, T::FLOAT8E8M0, T::FLOAT4E2M1, T::INT2, T::UINT2}) {
+    TestModel m;
+    m.input("x", {1, 3, 2, 2}, type).output("y", {1, 3, 2, 2}, type);
+    m.node("Identity", {"x"}, {"y"});
+    ImportOptions options;
+    options.mean[""] = {1, 2, 3};
+    options.input_layout = LayoutKind::kNHWC;
+    const auto imported = m.import(options);
+    ASSERT_TRUE(imported) << imported.error().to_string();
+    const IoEntry& input = imported->description.inputs[0];
+    EXPECT_EQ(input.desc.dtype, dtype_from_onnx(type));
+    EXPECT_EQ(input.reported_dtype, input.desc.dtype);
+    EXPECT_TRUE(input.mean.empty());
+    EXPECT_EQ(input.preferred_layout, LayoutKind::kPlain);
+    options.mean = {{"x", {1}}};
+    EXPECT_EQ(m.import(options).error().code(), Code::kInvalidArgument);
+  }
+}
+
 TEST(OnnxImport, MeanAndStdBelongToRankFourInputs) {
   ImportOptions options;
   options.mean[""] = {1, 2, 3};

@@ -158,8 +158,8 @@ Status check_quant(const Where& where, const Quant& quant, const Shape& shape) {
 }
 
 Status check_types(const Where& where, const IoEntry& io) {
-  if (io.desc.dtype == DType::kUndefined || io.desc.dtype > DType::kString ||
-      io.reported_dtype > DType::kString) {
+  const auto known = [](DType t) { return static_cast<std::size_t>(t) < kDTypeCount; };
+  if (io.desc.dtype == DType::kUndefined || !known(io.desc.dtype) || !known(io.reported_dtype)) {
     return error(Code::kInvalidArgument,
                  "{} has element type {} and reports {}; a known element type is needed",
                  where.text(), static_cast<int>(io.desc.dtype),
@@ -309,6 +309,15 @@ Status check_description(const ProgramDescription& d) {
   CORELANE_TRY(check_shape_sets(d));
   CORELANE_TRY(check_batch_range(d));
   return check_operators(d);
+}
+
+bool has_opaque_types(std::span<const ProgramDescription> parts) {
+  const auto small = [](const IoEntry& io) {
+    return is_opaque(io.desc.dtype) || is_opaque(io.reported_dtype);
+  };
+  return std::ranges::any_of(parts, [&](const ProgramDescription& d) {
+    return std::ranges::any_of(d.inputs, small) || std::ranges::any_of(d.outputs, small);
+  });
 }
 
 Status check_parts(std::span<const ProgramDescription> parts) {

@@ -22,4 +22,7 @@ inline bool has_parts(std::span<const ProgramDescription> parts) {
   return !parts.empty() && !parts.front().part.empty();
 }
 
+/// Whether an input or output has, or reports, a type with is_opaque().
+bool has_opaque_types(std::span<const ProgramDescription> parts);
+
 }  // namespace corelane

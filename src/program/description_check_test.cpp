@@ -140,7 +140,7 @@ const std::vector<Lie>& lies() {
        [](D& d) { d.outputs[0].desc.shape = Shape(std::vector<std::int64_t>(17, 1)); }, "rank 17"},
       {"DimensionBelowOpen", [](D& d) { d.outputs[0].desc.shape[0] = -2; }, "dimension of -2"},
       {"UndefinedType", [](D& d) { d.outputs[0].desc.dtype = DType::kUndefined; }, "element type"},
-      {"UnknownType", [](D& d) { d.outputs[0].desc.dtype = static_cast<DType>(17); }, "17"},
+      {"UnknownType", [](D& d) { d.outputs[0].desc.dtype = static_cast<DType>(25); }, "25"},
       {"UnknownReportedType", [](D& d) { d.outputs[0].reported_dtype = static_cast<DType>(99); },
        "99"},
       {"OverflowingSize",

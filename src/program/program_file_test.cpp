@@ -290,7 +290,7 @@ TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
 TEST(ProgramFile, ARequiredFlagOfALaterVersionIsRefused) {
   ByteVector bytes = small_program();
   testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{9});
-  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{8});
+  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{16});
   testing::repair_fixed_header(bytes);
   EXPECT_EQ(open_status(bytes).code(), Code::kVersionMismatch);
 }
@@ -309,6 +309,29 @@ TEST(ProgramFile, ALoweredFormIsARequiredFlagForEarlierReaders) {
   EXPECT_EQ(header_of(one), (std::pair{std::uint16_t{2}, std::uint32_t{1}}));
   // Empty: the engine takes the graph as it is, and so may a reader that skips the segment.
   EXPECT_EQ(header_of({}), (std::pair{std::uint16_t{2}, std::uint32_t{0}}));
+}
+
+TEST(ProgramFile, TypesOf8BitsAndFewerAreARequiredFlagForEarlierReaders) {
+  const ByteVector one(1);
+  for (std::size_t i = 1; i < kDTypeCount; ++i) {
+    const auto type = static_cast<DType>(i);
+    ProgramDescription description = small_description();
+    description.outputs[0].desc.dtype = description.outputs[0].reported_dtype = type;
+    ProgramWriter writer(description);
+    writer.add_segment(SegmentKind::kGraph, "", one);
+    ByteVector bytes = writer.finish().value();
+    const auto flags = testing::read_at<std::uint32_t>(bytes, offsetof(format::FixedHeader, flags));
+    EXPECT_EQ(flags, is_opaque(type) ? 8U : 0U) << dtype_name(type);
+    EXPECT_EQ(testing::read_at<std::uint16_t>(bytes, offsetof(format::FixedHeader, minor)),
+              is_opaque(type) ? 7U : 0U);
+    const auto file = ProgramFile::from_bytes(bytes);
+    ASSERT_TRUE(file) << file.error().to_string();
+    EXPECT_EQ((*file)->description(), description);
+    // The flag says what the types say.
+    testing::write_at(bytes, offsetof(format::FixedHeader, flags), flags ^ 8U);
+    testing::repair_fixed_header(bytes);
+    EXPECT_EQ(open_status(bytes).code(), Code::kMalformed);
+  }
 }
 
 TEST(ProgramFile, AVerdictIsARequiredFlagForEarlierReaders) {

@@ -15,7 +15,7 @@ namespace corelane::program {
 inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 6;
+inline constexpr std::uint16_t kMinor = 7;
 /// Flags of the low half change what the file means: a reader that does not know one must refuse.
 inline constexpr std::uint32_t kRequiredFlags = 0x0000FFFF;
 /// An engine computes the graph segment wrongly and has a lowered form instead. Readers before 1.2
@@ -26,7 +26,10 @@ inline constexpr std::uint32_t kHasLoweredForm = 0x00000001;
 inline constexpr std::uint32_t kHasParts = 0x00000002;
 /// An engine computes the network wrongly in any form. Readers before 1.6 would run it there.
 inline constexpr std::uint32_t kHasVerdict = 0x00000004;
-inline constexpr std::uint32_t kKnownFlags = kHasLoweredForm | kHasParts | kHasVerdict;
+/// An input or output has an element type above 16. Readers before 1.7 do not know its size.
+inline constexpr std::uint32_t kHasOpaqueTypes = 0x00000008;
+inline constexpr std::uint32_t kKnownFlags =
+    kHasLoweredForm | kHasParts | kHasVerdict | kHasOpaqueTypes;
 
 inline constexpr std::size_t kSegmentAlignment = 64;
 inline constexpr std::size_t kConstantsAlignment = 4096;

@@ -117,6 +117,10 @@ struct ProgramFile::Impl {
                    has_parts(decoded.parts) ? " with names" : " without a name",
                    format::kRecompile);
     }
+    if (has_opaque_types(decoded.parts) != ((fixed.flags & format::kHasOpaqueTypes) != 0)) {
+      return error(Code::kMalformed, "{}: its flags 0x{:08x} do not fit its element types: {}",
+                   name, fixed.flags, format::kRecompile);
+    }
     parts = std::move(decoded.parts);
     segments = std::move(decoded.segments);
     checks = std::make_unique<SegmentCheck[]>(segments.size());

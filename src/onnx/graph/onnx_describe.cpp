@@ -60,7 +60,8 @@ const std::vector<float>* list_for(const std::map<std::string, std::vector<float
   const auto own = lists.find(entry.desc.name);
   if (own != lists.end()) return &own->second;
   const auto all = lists.find("");
-  return all != lists.end() && entry.desc.shape.rank() == 4 ? &all->second : nullptr;
+  const bool pixels = entry.desc.shape.rank() == 4 && !is_opaque(entry.desc.dtype);
+  return all != lists.end() && pixels ? &all->second : nullptr;
 }
 
 Status set_normalisation(const ImportOptions& options, IoEntry& entry) {
@@ -75,6 +76,10 @@ Status set_normalisation(const ImportOptions& options, IoEntry& entry) {
     if (entry.desc.shape.rank() != 4) {
       return error(Code::kInvalidArgument, "{} for input '{}' of shape {}; only rank 4 is allowed",
                    item.what, entry.desc.name, entry.desc.shape.to_string());
+    }
+    if (is_opaque(entry.desc.dtype)) {
+      return error(Code::kInvalidArgument, "{} for input '{}' of {}, which no conversion reads",
+                   item.what, entry.desc.name, dtype_name(entry.desc.dtype));
     }
     const std::int64_t channels = entry.desc.shape[1];
     const auto n = static_cast<std::int64_t>(list->size());
@@ -185,7 +190,8 @@ Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const Impor
     set_reported(options, entry);
     CORELANE_TRY(set_normalisation(options, entry));
     // A layout is offered for images: 4-D tensors of numbers that may be pixels.
-    const bool pixels = entry.desc.dtype != DType::kBool && entry.desc.dtype != DType::kI64;
+    const DType type = entry.desc.dtype;
+    const bool pixels = type != DType::kBool && type != DType::kI64 && !is_opaque(type);
     if (entry.desc.shape.rank() == 4 && pixels) entry.preferred_layout = options.input_layout;
     d.inputs.push_back(std::move(entry));
   }

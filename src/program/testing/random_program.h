@@ -172,7 +172,7 @@ class RandomProgram {
       io.quant_dtype = kTypes[below(4)];
       io.quant = quant(io.desc.shape, io.quant_dtype);
     }
-    io.reported_dtype = static_cast<DType>(below(17));
+    io.reported_dtype = static_cast<DType>(below(kDTypeCount));
     if (input && rank == 4 && chance(60)) normalise(io);
     if (chance(50)) io.preferred_layout = LayoutKind::kNHWC;
     return io;
