@@ -23,6 +23,28 @@ TEST(VirtualImage, StringsAreRefusedByName) {
   EXPECT_THAT(program.error().message(), HasSubstr("'text'"));
 }
 
+TEST(VirtualImage, TypesThatNoConversionReadsAreForTheOtherEngine) {
+  for (const int type : {17, 18, 19, 20, 23, 24, 25, 26}) {
+    const auto cast = [](std::int64_t to) {
+      return NetworkBuilder::Names{NetworkBuilder::int_attribute("to", to)};
+    };
+    for (const std::string& bytes : {NetworkBuilder()
+                                         .input("small", {8}, type)
+                                         .node("Cast", {"small"}, {"y"}, "cast", cast(kOnnxFloat))
+                                         .output("y", {8})
+                                         .bytes(25),
+                                     NetworkBuilder()
+                                         .input("x", {8})
+                                         .node("Cast", {"x"}, {"small"}, "cast", cast(type))
+                                         .output("small", {8}, type)
+                                         .bytes(25)}) {
+      const auto program = make_virtual_engine(1)->prepare(onnx_image(bytes), {});
+      ASSERT_FALSE(program) << type;
+      EXPECT_EQ(program.error().code(), Code::kUnsupportedModel) << program.error().to_string();
+    }
+  }
+}
+
 TEST(VirtualImage, UnknownOperatorNamesOperatorAndNode) {
   const std::string bytes = NetworkBuilder()
                                 .input("x", {8})
