@@ -14,10 +14,15 @@ from ._native import Code
 
 _NAMES = {1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
           8: "string", 9: "bool", 10: "float16", 11: "double", 12: "uint32", 13: "uint64",
-          16: "bfloat16", 21: "uint4", 22: "int4"}
+          16: "bfloat16", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz",
+          21: "uint4", 22: "int4", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2"}
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
            9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64"}
-_NUMBERS = {name: number for number, name in _DTYPES.items()} | {"bfloat16": 16}
+# Types that numpy has where the program has imported ml_dtypes; it holds an element of 4 and 2 bits in a byte.
+_ML_DTYPES = {16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz",
+              21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2"}
+_PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
+_NUMBERS = {name: number for known in (_DTYPES, _ML_DTYPES) for number, name in known.items()}
 
 
 def type_name(number: int) -> str:
@@ -30,12 +35,36 @@ def number_named(type_text: str) -> int:
     return next((number for number, text in _NAMES.items() if type_text == f"tensor({text})"), 0)
 
 
+def number_beyond_numpy(type_text: str) -> int:
+    """17 for 'tensor(float8e4m3fn)'; 0 for a type whose number a plain numpy array says."""
+    number = number_named(type_text)
+    return number if number in _ML_DTYPES else 0
+
+
 def dtype_of(number: int) -> np.dtype | None:
-    """numpy's element type; None where it has none."""
-    if number == 16:
-        return _bfloat16()
+    """numpy's element type; None where it has none. Of a type of ml_dtypes the bits, where the program has not
+    imported that; of float8e4m3fn always, as onnxruntime has it."""
+    if number in _ML_DTYPES:
+        bits = np.dtype("uint16" if number == 16 else "uint8")
+        ml_dtypes = sys.modules.get("ml_dtypes") if number != 17 else None
+        found = getattr(ml_dtypes, _ML_DTYPES[number], None)
+        return bits if found is None else np.dtype(found)
     name = _DTYPES.get(number)
     return None if name is None else np.dtype(name)
+
+
+def packed_bytes(number: int, count: int) -> int | None:
+    """Bytes of `count` elements of 4 or 2 bits, as onnxruntime holds them; None for other types."""
+    return -(-count * _PACKED[number] // 8) if number in _PACKED else None
+
+
+def unpacked(memory: np.ndarray, number: int, shape) -> np.ndarray:
+    """The elements of 4 or 2 bits in the first of these bytes, the first in the low bits: a copy, an element a
+    byte."""
+    bits, count = _PACKED[number], math.prod(shape)
+    used = np.frombuffer(np.ascontiguousarray(memory).tobytes(), np.uint8)[:packed_bytes(number, count)]
+    parts = [used >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
+    return np.stack(parts, -1).reshape(-1)[:count].reshape(shape).view(dtype_of(number))
 
 
 def number_of(element_type) -> int:
@@ -50,22 +79,20 @@ def number_of(element_type) -> int:
 
 
 def memory_at(address: int, number: int, shape: list[int], owner=None) -> np.ndarray:
-    """An array over memory that the caller vouches for, or that lives as long as `owner`, which it keeps."""
+    """An array over memory that the caller vouches for, or that lives as long as `owner`, which it keeps; of
+    elements of 4 and 2 bits a copy."""
     dtype = dtype_of(number)
     if dtype is None:
         raise RuntimeError(f"numpy has no element type for {type_name(number)}")
     count = math.prod(shape)
     if count < 0 or (count and not address):
         raise RuntimeError(f"no memory of shape {shape} at address {address}")
-    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    size = packed_bytes(number, count)
+    memory = (ctypes.c_char * (count * dtype.itemsize if size is None else size)).from_address(address)
     memory.owner = owner
+    if size is not None:
+        return unpacked(np.frombuffer(memory, np.uint8), number, shape)
     return np.frombuffer(memory, dtype, count).reshape(shape) if count else np.empty(shape, dtype)
-
-
-def _bfloat16():
-    """bfloat16 where the program has imported ml_dtypes; its bits otherwise."""
-    ml_dtypes = sys.modules.get("ml_dtypes")
-    return np.dtype(ml_dtypes.bfloat16) if ml_dtypes is not None else np.dtype("uint16")
 
 
 def from_list(value, name: str, type_text: str) -> np.ndarray:
@@ -82,8 +109,9 @@ def coerce(value, name: str, expected: int, rank: int = -1):
 
     The native module calls it for values whose memory it cannot read: OrtValues, nested lists, arrays with
     strides. Only lists, which have no element type, are given one."""
-    inner = getattr(value, "_array", None)
+    inner, number = getattr(value, "_array", None), 0
     if inner is not None:
+        number = value._type if value._type in _ML_DTYPES else 0
         value = inner
     if not isinstance(value, np.ndarray):
         if isinstance(value, np.generic):
@@ -103,8 +131,9 @@ def coerce(value, name: str, expected: int, rank: int = -1):
     if dtype.byteorder not in "=|" and not dtype.isnative:
         raise RuntimeError(f"input {name!r}: byte order of {dtype.str!r} is not this machine's; "
                            "use .astype(dtype.newbyteorder('='))")
-    if dtype.name == "bfloat16":
-        return np.ascontiguousarray(value).view(np.uint16), 16
+    number = number or (_NUMBERS[dtype.name] if dtype.name in _ML_DTYPES.values() else 0)
+    if number:
+        return np.ascontiguousarray(value).view(np.uint16 if number == 16 else np.uint8), number
     if dtype.kind in "OUS":
         raise StatusError(Code.TYPE_MISMATCH, f"input {name!r}: string tensors are not supported; expected "
                                               f"numbers, given an array of {dtype}")

@@ -193,7 +193,10 @@ class IOBinding:
             arrays, names = self._outputs(), list(self._native.output_names)
             targets = [self._targets.get(name) for name in names] + [None] * (len(arrays) - len(names))
         made = self._session._value_class
-        return [made(array) if value is None else value for array, value in zip(arrays, targets)]
+        kinds = {node.name: _arrays.number_beyond_numpy(node.type) for node in self._session.get_outputs()}
+        names += [""] * (len(arrays) - len(names))
+        return [made(array, kinds.get(name, 0)) if value is None else value
+                for array, value, name in zip(arrays, targets, names)]
 
     def _outputs(self) -> list[np.ndarray]:
         with self._lock:

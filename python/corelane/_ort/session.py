@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-from .. import _native
+from .. import _arrays, _native
 from .._errors import InvalidArgument, NoSuchFile, StatusError, numbered, translated
 from .._native import Code
 from .binding import IOBinding
@@ -280,7 +280,9 @@ class InferenceSession(Described):
                             input_dict_ort_values: Mapping[str, OrtValue],
                             run_options: Any = None) -> list[OrtValue]:
         """run() on OrtValues."""
-        return [self._value_class(a) for a in self.run(output_names, dict(input_dict_ort_values), run_options)]
+        kinds = {node.name: _arrays.number_beyond_numpy(node.type) for node in self.get_outputs()}
+        arrays = self.run(output_names, dict(input_dict_ort_values), run_options)
+        return [self._value_class(array, kinds[name]) for array, name in zip(arrays, output_names or kinds)]
 
     def run_with_ortvaluevector(self, run_options: Any, feed_names: Sequence[str], feeds: Sequence[OrtValue],
                                 fetch_names: Sequence[str], fetches: OrtValueVector,

@@ -52,9 +52,12 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, /, onnx_element_type: int) -> "OrtValue":
-        """For types that numpy lacks: the array holds their bits."""
+        """For types that numpy lacks: the array holds their bits. Of 4 and 2 bits an array of ml_dtypes, or bytes
+        of which the first hold all elements, packed as onnxruntime reads them."""
         array = np.ascontiguousarray(data)
         wanted = _arrays.dtype_of(onnx_element_type)
+        if _arrays.packed_bytes(onnx_element_type, 0) is not None and array.dtype in (np.uint8, np.int8):
+            return cls(_arrays.unpacked(array, onnx_element_type, array.shape), onnx_element_type)
         if wanted is None or wanted.itemsize != array.dtype.itemsize:
             raise ValueError(f"ONNX type {onnx_element_type} and numpy type {array.dtype} differ in size")
         return cls(array.view(wanted), onnx_element_type)
@@ -131,7 +134,10 @@ class OrtValue:
         return list(self._array.shape)
 
     def data_ptr(self) -> int:
-        """The address of the memory."""
+        """The address of the memory. RuntimeError for elements of 4 and 2 bits, which lie in a byte each."""
+        if _arrays.packed_bytes(self._type, 0) is not None:
+            raise RuntimeError(f"an OrtValue of {self.data_type()} holds an element in each byte, not packed; "
+                               "numpy() gives them")
         return self._array.ctypes.data
 
     def data_type(self) -> str:
@@ -181,8 +187,9 @@ class OrtValue:
         return True
 
     def tensor_size_in_bytes(self) -> int:
-        """Bytes of the memory."""
-        return self._array.nbytes
+        """Bytes of the tensor."""
+        packed = _arrays.packed_bytes(self._type, self._array.size)
+        return self._array.nbytes if packed is None else packed
 
     def update_inplace(self, data: np.ndarray) -> None:
         """Overwrites the memory; RuntimeError for another type or shape."""

@@ -84,9 +84,10 @@ def single(options: tuple[Any, bool]) -> Any:
 
 def mismatch(node: NodeArg, value: Any) -> str | None:
     """onnxruntime's message for an input that does not fit; None when it fits."""
+    if isinstance(value, OrtValue):
+        return misfit("input", node.name, (value.data_type(), tuple(value.shape())), (node.type, node.shape))
     if not hasattr(value, "dtype"):
-        value = (value.numpy() if isinstance(value, OrtValue)
-                 else _arrays.from_list(value, node.name, node.type))
+        value = _arrays.from_list(value, node.name, node.type)
     try:
         actual = _arrays.type_name(_arrays.number_of(value.dtype))
     except RuntimeError:

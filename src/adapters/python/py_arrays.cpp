@@ -10,6 +10,7 @@
 #include "adapters/python/py_once.h"
 #include "adapters/python/py_package.h"
 #include "adapters/python/py_values.h"
+#include "corelane/tensor/element_bits.h"
 
 namespace corelane::python {
 
@@ -105,7 +106,7 @@ PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_mem
 struct Numpy {
   nb::object ndarray;
   /// By DType; None for types that numpy does not have.
-  std::array<nb::object, static_cast<std::size_t>(DType::kString) + 1> dtypes;
+  std::array<nb::object, kDTypeCount> dtypes;
 };
 
 const Numpy& numpy() {
@@ -125,6 +126,25 @@ nb::handle numpy_dtype(DType type) {
   raise(error(Code::kUnsupported, "numpy has no element type for {}", dtype_name(type)));
 }
 
+/// Packs elements that an array holds one a byte.
+void pack(ArrayView& array) {
+  const ByteSpan elements(static_cast<const std::byte*>(array.view.data), array.view.size);
+  const auto packed =
+      std::make_shared<const ByteVector>(value_of(pack_bits(elements, array.view.dtype)));
+  array.view.data = packed->data();
+  array.view.size = packed->size();
+  array.keep_alive = packed;
+}
+
+/// The same tensor with an element in each byte, as numpy has them.
+Tensor unpacked(const Tensor& tensor) {
+  const auto bits = std::make_shared<ByteVector>(value_of(unpack_bits(tensor.view())));
+  Tensor made = tensor;
+  made.data = std::shared_ptr<void>(bits, bits->data());
+  made.size = bits->size();
+  return made;
+}
+
 }  // namespace
 
 ArrayView read_array(nb::handle value, const TensorDesc& desc) {
@@ -140,6 +160,7 @@ ArrayView read_array(nb::handle value, const TensorDesc& desc) {
                 desc.name, nb::str(nb::object(pair[0].attr("dtype"))).c_str()));
   }
   if (const int type = nb::cast<int>(pair[1]); type != 0) array.view.dtype = dtype_from_onnx(type);
+  if (dtype_bits(array.view.dtype) < 8) pack(array);
   return array;
 }
 
@@ -150,7 +171,8 @@ ArrayView read_writable(nb::handle value) {
               "memory for an output must be a writable C-contiguous array of native byte order"));
 }
 
-nb::object make_array(const Tensor& tensor) {
+nb::object make_array(const Tensor& given) {
+  const Tensor tensor = dtype_bits(given.dtype) < 8 ? unpacked(given) : given;
   const nb::handle dtype = numpy_dtype(tensor.dtype);
   const std::size_t rank = tensor.shape.rank();
   // The C API, since this is the cost of each output of each call.
