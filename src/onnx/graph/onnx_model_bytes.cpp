@@ -15,11 +15,18 @@ Status read_model(ByteSpan bytes, ::onnx::ModelProto& model) {
 }
 
 Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model) {
+  const auto sorted = parse_sorted(bytes, model);
+  return sorted ? Status() : sorted.error();
+}
+
+Result<bool> parse_sorted(ByteSpan bytes, ::onnx::ModelProto& model) {
   CORELANE_TRY(read_model(bytes, model));
-  Status structure = check_structure(model);
+  const Status structure = check_structure(model);
   // Most files are in order, and pay nothing.
-  if (!structure.ok() && model.has_graph() && sort_nodes(model)) structure = check_structure(model);
-  return structure;
+  if (structure.ok()) return false;
+  if (!model.has_graph() || !sort_nodes(model)) return error(structure);
+  CORELANE_TRY(check_structure(model));
+  return true;
 }
 
 Result<ByteVector> serialize_model(const ::onnx::ModelProto& model) {

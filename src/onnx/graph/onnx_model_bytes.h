@@ -15,6 +15,10 @@ Status read_model(ByteSpan bytes, ::onnx::ModelProto& model);
 /// in order before. kMalformed, kOutOfMemory, kUnsupportedModel.
 Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model);
 
+/// The same. True where nodes had to be put in order, so that the bytes cannot be handed on as they
+/// are to a reader that wants them so.
+Result<bool> parse_sorted(ByteSpan bytes, ::onnx::ModelProto& model);
+
 /// kUnsupportedModel from 2 GiB on, which protobuf cannot write.
 Result<ByteVector> serialize_model(const ::onnx::ModelProto& model);
 

@@ -6,8 +6,8 @@
 
 namespace corelane::onnx {
 
-Status read_stored(ByteSpan graph, ByteSpan constants, ::onnx::ModelProto& model) {
-  CORELANE_TRY(parse_model(graph, model));
+Result<bool> read_stored(ByteSpan graph, ByteSpan constants, ::onnx::ModelProto& model) {
+  CORELANE_ASSIGN(const bool sorted, parse_sorted(graph, model));
   Status status;
   for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
     if (status.ok()) status = check_tensor(tensor, "the network");
@@ -15,7 +15,8 @@ Status read_stored(ByteSpan graph, ByteSpan constants, ::onnx::ModelProto& model
     if (!is_external(tensor)) return make_raw(tensor);
     if (auto slice = constants_slice(tensor, constants); !slice) status = slice.error();
   });
-  return status;
+  CORELANE_TRY(status);
+  return sorted;
 }
 
 }  // namespace corelane::onnx

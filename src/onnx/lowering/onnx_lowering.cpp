@@ -89,7 +89,7 @@ const Lowering* lowering_for(std::string_view engine) noexcept {
 Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Lowering& lowering) {
   return no_throw("the lowering", [&]() -> Result<LoweredGraph> {
     ::onnx::ModelProto model;
-    CORELANE_TRY(onnx::read_stored(graph, constants, model));
+    CORELANE_ASSIGN(const bool sorted, onnx::read_stored(graph, constants, model));
     auto report = onnx::lower_model(model, constants, lowering);
     if (!report) {
       if (report.error().code() != Code::kUnsupportedModel) return error(report.error());
@@ -99,7 +99,8 @@ Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Loweri
       if (finding.kind == ImportFinding::Kind::kWarning)
         log::debug("onnx", "node {} ({}): {}", finding.node, finding.op, finding.text);
     LoweredGraph lowered{lowering.tag(), {}, std::move(report->unfit)};
-    if (report->changed) {
+    // Engines may want nodes in order.
+    if (report->changed || sorted) {
       // The macro is two statements.
       CORELANE_ASSIGN(lowered.graph, onnx::serialize_model(model));
     }

@@ -122,6 +122,17 @@ TEST(OnnxLowering, ANetworkThatCannotBeWrittenOutIsImportedAsGiven) {
   EXPECT_THAT(imported->lowered[0].unfit, ::testing::HasSubstr("more than"));
 }
 
+TEST(OnnxLowering, NodesOutOfOrderInAStoredNetworkAreSorted) {
+  // An import sorts them; a file may have been made elsewhere.
+  TestModel m;
+  m.input("x", {4}).output("y", {4});
+  m.node("Neg", {"t"}, {"y"});
+  m.node("Relu", {"x"}, {"t"});
+  const auto lowered = lower_onnx(m.bytes(), {}, lowerings()[0]);
+  ASSERT_TRUE(lowered) << lowered.error().to_string();
+  EXPECT_EQ(operators_of(lowered_model_of({lowered->graph, {}, {}, {}}).graph()), "Relu Neg");
+}
+
 TEST(OnnxLowering, NewConstantsLieInTheLoweredGraphAndOthersAreShared) {
   TestModel m;
   m.input("x", {1, 64, 1}).output("f", {1, 64, 2}).output("y", {1, 512, 1});

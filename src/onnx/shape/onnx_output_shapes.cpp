@@ -33,7 +33,8 @@ Result<std::vector<std::vector<std::optional<Shape>>>> infer_output_shapes(
   using Found = std::vector<std::vector<std::optional<Shape>>>;
   return no_throw("the inference of shapes", [&]() -> Result<Found> {
     ::onnx::ModelProto model;
-    CORELANE_TRY(read_stored(graph, constants, model));
+    if (const auto stored = read_stored(graph, constants, model); !stored)
+      return error(stored.error());
     const ::onnx::GraphProto given = model.graph();
     const std::vector<int> inputs = real_inputs(given);
     Found found;
