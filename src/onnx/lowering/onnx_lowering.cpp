@@ -14,6 +14,7 @@
 #include "onnx/lowering/onnx_engines.h"
 #include "onnx/lowering/onnx_quantized.h"
 #include "onnx/lowering/onnx_rewriter.h"
+#include "onnx/lowering/onnx_shadow.h"
 
 namespace corelane {
 namespace onnx {
@@ -23,7 +24,8 @@ namespace {
 ///  1  as the import wrote it until its revision 3, for OpenVINO 2026.4.1
 ///  2  constants behind reductions, Softmax of operator sets 11 and 12, slopes of PRelu, axes of
 ///     ReduceL1, ReduceLogSum and ReduceLogSumExp
-constexpr std::array kLowerings{Lowering{"openvino", 2}};
+///  3  names in subgraphs that hide those around them
+constexpr std::array kLowerings{Lowering{"openvino", 3}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.
@@ -53,7 +55,10 @@ Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
   const EngineRules* const rules = rules_of(lowering);
   if (rules == nullptr)
     return error(Code::kInvalidArgument, "there is no lowering '{}'", lowering.tag());
+  std::vector<ImportFinding> renamed;
+  rename_shadows(*model.mutable_graph(), renamed);
   CORELANE_ASSIGN(RewriteReport report, rewrite(model, constants, rules->nodes));
+  report.findings.insert(report.findings.begin(), renamed.begin(), renamed.end());
   report.unfit = one_line(report.unfit);
   rules->graph(*model.mutable_graph(), constants, report.findings);
   // Warnings alone leave the network as it is.
