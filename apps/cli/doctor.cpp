@@ -135,7 +135,8 @@ std::string device_remedy(const Status& problem, const std::string& spec) {
   }
 }
 
-/// It serves the networks that the first engine refuses or gets wrong, so a device is opened for it.
+/// It serves the networks that the first engine refuses or gets wrong, so a device is opened for
+/// it.
 void check_second_engine(Report& report, const std::string& kind, const std::string& engine) {
   auto dev = device::open_device(fmt::format("{}?engine={}", kind, engine));
   report.add("second engine", dev.has_value(),

@@ -15,7 +15,7 @@ import code_shape
 from code_shape import strip
 from rooms import ROOMS
 
-CODE = (".h", ".hpp", ".cpp", ".cc", ".c")
+CODE = (".h", ".hpp", ".inc", ".cpp", ".cc", ".c")
 SCRIPTS = (".py", ".cmake")
 SKIPPED = re.compile(r"^(build|build-.*|out|\.git|\.venv|\.cache|__pycache__)$")
 GENERATED = re.compile(r"(\.pb|_generated)\.h$|^(QAicTypes|QAicApi|qaic_ours)\.h$|^qaic_table\.inc$")

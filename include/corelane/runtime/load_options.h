@@ -28,9 +28,9 @@ struct LoadOptions {
   std::shared_ptr<device::Device> on;
   device::Precision precision = device::Precision::kF32;
   bool fast_math = false;
-  /// The engine that computes it, of a device with several (device::DeviceInfo::engines). Empty: the
-  /// device's own, or the one that computes the network rightly, and the faster one where both do.
-  /// kInvalidArgument for a name that the device does not have.
+  /// The engine that computes it, of a device with several (device::DeviceInfo::engines). Empty:
+  /// the device's own, or the one that computes the network rightly, and the faster one where both
+  /// do. kInvalidArgument for a name that the device does not have.
   std::string engine;
   /// Time the engines against each other once the program has run a few times, and go on with the
   /// faster one; off: the one that it was loaded with stays. `CORELANE_TIME_ENGINES=0` switches it

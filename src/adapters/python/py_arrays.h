@@ -18,7 +18,8 @@ struct ArrayView {
 };
 
 /// A view of any C-contiguous buffer of native byte order. Everything else (lists, OrtValues,
-/// strides, the types of ml_dtypes) goes through the package's coerce() first, which may copy, or raise.
+/// strides, the types of ml_dtypes) goes through the package's coerce() first, which may copy, or
+/// raise.
 ArrayView read_array(nanobind::handle value, const TensorDesc& desc);
 /// The same for memory that is written: nothing is coerced. StatusError (kInvalidArgument) for
 /// anything but a writable buffer.

@@ -61,10 +61,11 @@ void bind_output_array(NativeBinding& self, const std::string& name, nb::handle 
   view.dtype = type == 0 ? read.view.dtype : dtype_from_onnx(type);
   view.shape = read.view.shape;
   if (dtype_bits(view.dtype) < 8) {
-    raise(error(Code::kUnsupported,
-                "output '{}': an array has an element of {} in each byte, and a session writes them "
-                "packed; bind it without memory",
-                name, dtype_name(view.dtype)));
+    raise(
+        error(Code::kUnsupported,
+              "output '{}': an array has an element of {} in each byte, and a session writes them "
+              "packed; bind it without memory",
+              name, dtype_name(view.dtype)));
   }
   check(self.binding.bind_output(name, view, std::move(read.keep_alive)));
 }

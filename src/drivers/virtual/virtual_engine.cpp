@@ -6,6 +6,7 @@
 #include "corelane/device/matmul_image.h"
 #include "corelane/driver/module.h"
 #include "drivers/virtual/choice/chosen_engine.h"
+#include "drivers/virtual/choice/second_engine.h"
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/engine/virtual_program.h"

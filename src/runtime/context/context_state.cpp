@@ -196,8 +196,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
 bool ContextState::inputs_in_bindings(const device::Executable& executable,
                                       std::size_t index) const {
   // Of a program with forms by size the bindings change with the form, while its user writes on.
-  return executable.inputs()[index].shape.is_static() &&
-         !program_->executables->may_change();
+  return executable.inputs()[index].shape.is_static() && !program_->executables->may_change();
 }
 
 Result<std::shared_ptr<device::Bindings>> ContextState::bindings_for(

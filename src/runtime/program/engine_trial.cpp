@@ -15,6 +15,7 @@
 #include "base/text_parts.h"
 #include "base/thread.h"
 #include "corelane/base/log.h"
+#include "corelane/device/device.h"
 
 namespace corelane::runtime {
 namespace {
@@ -86,7 +87,9 @@ double median_ratio(std::span<const EnginePair> pairs) {
   return *middle;
 }
 
-std::string EngineVerdict::text() const { return fmt::format("{} {:.4f} {}", engine, ratio, pairs); }
+std::string EngineVerdict::text() const {
+  return fmt::format("{} {:.4f} {}", engine, ratio, pairs);
+}
 
 std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
   std::vector<std::string_view> words;

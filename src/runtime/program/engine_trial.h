@@ -16,7 +16,12 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
-#include "corelane/device/device.h"
+#include "corelane/tensor/shape.h"
+
+namespace corelane::device {
+class Device;
+class Executable;
+}  // namespace corelane::device
 
 namespace corelane::runtime {
 

@@ -375,8 +375,9 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
     return refused("run the custom operators that the program declares");
   const auto& engines = info.engines;
   if (!options.engine.empty() && std::ranges::find(engines, options.engine) == engines.end())
-    return error(Code::kInvalidArgument, "engine '{}': device '{}' has {}", options.engine,
-                 info.instance, engines.empty() ? "one engine alone" : fmt::format("{}", fmt::join(engines, ", ")));
+    return error(
+        Code::kInvalidArgument, "engine '{}': device '{}' has {}", options.engine, info.instance,
+        engines.empty() ? "one engine alone" : fmt::format("{}", fmt::join(engines, ", ")));
   device::PrepareOptions prepare;
   prepare.engine = options.engine;
   prepare.precision = options.precision;

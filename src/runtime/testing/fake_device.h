@@ -164,7 +164,7 @@ class FakeExecutable final : public device::Executable {
  public:
   std::vector<TensorDesc> in, out;
   bool precompiled = false;
-  std::string engine_name;  ///< That it was prepared for.
+  std::string engine_name;                         ///< That it was prepared for.
   std::shared_ptr<const std::atomic<int>> losses;  ///< Of the device.
   int lost_at = 0;                                 ///< Which of them is its end.
 
@@ -208,7 +208,8 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   std::vector<device::Image> images;
   /// Called first by every prepare(), in its thread; a failure is its result.
   std::function<Status(const device::PrepareOptions&)> on_prepare;
-  /// What a job takes on the engine that its executable was prepared for; 5 us where it is not here.
+  /// What a job takes on the engine that its executable was prepared for; 5 us where it is not
+  /// here.
   std::map<std::string, Duration> run_times;
   /// How often it was lost: each time, what was prepared before is.
   std::shared_ptr<std::atomic<int>> losses = std::make_shared<std::atomic<int>>(0);

@@ -5,6 +5,7 @@
 #include "corelane/base/log.h"
 #include "corelane/device/matmul_image.h"
 #include "drivers/virtual/choice/chosen_program.h"
+#include "drivers/virtual/choice/second_engine.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "corelane/driver/lane_engine.h"
-#include "drivers/virtual/choice/second_engine.h"
 
 namespace corelane::drivers::virtual_npu {
+
+class SecondEngine;
 
 /// What the device's text asks for: option "engine".
 enum class EngineWish : std::uint8_t {

@@ -324,10 +324,10 @@ class Patcher {
     } else {
       result_.image_constants.push_back({std::string(facts.name), data});
       append_external_entry(patched, "location", by_address_ ? kMemoryLocation : kConstants);
-      append_external_entry(patched, "offset",
-                            std::to_string(by_address_
-                                               ? reinterpret_cast<std::uintptr_t>(data.data())
-                                               : facts.offset));
+      append_external_entry(
+          patched, "offset",
+          std::to_string(by_address_ ? reinterpret_cast<std::uintptr_t>(data.data())
+                                     : facts.offset));
       append_external_entry(patched, "length", std::to_string(data.size()));
       append_varint_field(patched, kTensorDataLocation, 1);
     }

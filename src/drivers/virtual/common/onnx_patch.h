@@ -62,9 +62,10 @@ enum class ConstantPlace : std::uint8_t {
   kSegment,  ///< As the image does: an offset in the file "corelane:constants".
 };
 
-/// Points external data into `image.constants` as `place` says, writes options.input_shapes into the inputs, numbers the custom
-/// nodes and turns options.exposed_values into outputs. kMalformed (not an ONNX model, constants
-/// outside the segment), kInvalidArgument (shapes), kNotFound (an exposed value).
+/// Points external data into `image.constants` as `place` says, writes options.input_shapes into
+/// the inputs, numbers the custom nodes and turns options.exposed_values into outputs. kMalformed
+/// (not an ONNX model, constants outside the segment), kInvalidArgument (shapes), kNotFound (an
+/// exposed value).
 Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options,
                                 ConstantPlace place = ConstantPlace::kAddress);
 

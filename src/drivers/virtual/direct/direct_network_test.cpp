@@ -7,8 +7,8 @@
 #include <limits>
 #include <random>
 
-#include "drivers/virtual/engine/network.h"
 #include "drivers/virtual/common/onnx_patch.h"
+#include "drivers/virtual/engine/network.h"
 #include "drivers/virtual/test_programs.h"
 
 namespace corelane::drivers::virtual_npu {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "corelane/base/log.h"
-#include "drivers/virtual/engine/engine_complaint.h"
 #include "drivers/virtual/common/heap_growth.h"
+#include "drivers/virtual/engine/engine_complaint.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {

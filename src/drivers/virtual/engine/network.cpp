@@ -14,9 +14,9 @@
 
 #include "base/leaked.h"
 #include "base/sync.h"
+#include "drivers/virtual/common/onnx_node.h"
 #include "drivers/virtual/engine/engine_complaint.h"
 #include "drivers/virtual/engine/engine_runtime.h"
-#include "drivers/virtual/common/onnx_node.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {

@@ -6,8 +6,8 @@
 #include <openvino/core/model.hpp>
 
 #include "corelane/base/status.h"
-#include "drivers/virtual/engine/host_node.h"
 #include "drivers/virtual/common/onnx_patch.h"
+#include "drivers/virtual/engine/host_node.h"
 
 namespace corelane::drivers::virtual_npu {
 

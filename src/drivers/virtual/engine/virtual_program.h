@@ -19,12 +19,12 @@
 #include "base/once_map.h"
 #include "corelane/base/status.h"
 #include "corelane/driver/lane_engine.h"
+#include "drivers/virtual/common/onnx_patch.h"
 #include "drivers/virtual/direct/direct_forms.h"
 #include "drivers/virtual/engine/compiled_copy.h"
 #include "drivers/virtual/engine/constants_in_place.h"
 #include "drivers/virtual/engine/host_node.h"
 #include "drivers/virtual/engine/shape_check.h"
-#include "drivers/virtual/common/onnx_patch.h"
 
 namespace corelane::drivers::virtual_npu {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "corelane/tensor/convert.h"
-#include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/common/request_errors.h"
+#include "drivers/virtual/engine/engine_runtime.h"
 #include "drivers/virtual/matmul/matmul_kernels.h"
 #include "drivers/virtual/matmul/matmul_pack.h"
 #include "drivers/virtual/matmul/matmul_program.h"

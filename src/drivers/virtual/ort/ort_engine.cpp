@@ -35,11 +35,10 @@ class OrtEngine final : public device::LaneEngine {
       return error(Code::kForeignImage, "ONNX Runtime takes images of kind 'onnx', not '{}'",
                    image.kind);
     CORELANE_TRY(check_options(options));
-    return no_throw("preparing a network",
-                    [&]() -> Result<std::shared_ptr<device::LaneProgram>> {
-                      CORELANE_ASSIGN(const OrtLibrary* const library, OrtLibrary::get());
-                      return OrtProgram::create(*library, image, options, lanes_);
-                    });
+    return no_throw("preparing a network", [&]() -> Result<std::shared_ptr<device::LaneProgram>> {
+      CORELANE_ASSIGN(const OrtLibrary* const library, OrtLibrary::get());
+      return OrtProgram::create(*library, image, options, lanes_);
+    });
   }
 
  private:

@@ -30,7 +30,7 @@ std::atomic<bool> library_left_behind{false};
 /// The library warns of what its own optimiser does; its errors come as statuses too.
 void write_log(void* /*param*/, OrtLoggingLevel severity, const char* category,
                const char* /*logid*/, const char* /*code_location*/, const char* message) {
-  const log::Level level = severity >= ORT_LOGGING_LEVEL_ERROR ? log::Level::kInfo
+  const log::Level level = severity >= ORT_LOGGING_LEVEL_ERROR     ? log::Level::kInfo
                            : severity == ORT_LOGGING_LEVEL_WARNING ? log::Level::kDebug
                                                                    : log::Level::kTrace;
   log::line(level, kPart, "ONNX Runtime ({}): {}", category == nullptr ? "" : category,
@@ -81,8 +81,8 @@ OrtComplaint read_ort_complaint(std::string_view message) {
   // "/path/file.cc:12 Status ns::function(args) " goes before the sentence.
   if (message.starts_with('/')) {
     const auto end = message.rfind(") ");
-    if (const auto place = message.find(".cc:"); place != std::string_view::npos &&
-                                                 end != std::string_view::npos && end > place)
+    if (const auto place = message.find(".cc:");
+        place != std::string_view::npos && end != std::string_view::npos && end > place)
       message.remove_prefix(end + 2);
   }
   constexpr std::size_t kMostDetail = 400;
@@ -105,8 +105,8 @@ Status OrtLibrary::failure(OrtStatus* status, std::string_view what, Code code) 
   if (!complaint.op.empty()) where = fmt::format("operator '{}'", complaint.op);
   if (!complaint.node.empty())
     where += fmt::format("{}node '{}'", where.empty() ? "" : " ", complaint.node);
-  Status failed = error(code, "{}: {}{}{}", what, where, where.empty() ? "" : ": ",
-                        complaint.detail);
+  Status failed =
+      error(code, "{}: {}{}{}", what, where, where.empty() ? "" : ": ", complaint.detail);
   if (!complaint.op.empty()) failed = failed.with(Detail::kOperator, complaint.op);
   if (!complaint.node.empty()) failed = failed.with(Detail::kNode, complaint.node);
   return failed;
@@ -140,9 +140,8 @@ struct OrtLibraryMaker {
         &library.environment_));
     CORELANE_TRY(library.call<entry::DisableTelemetryEvents>(kWhat, Code::kEngineFailed,
                                                              library.environment_));
-    CORELANE_TRY(library.call<entry::CreateCpuMemoryInfo>(kWhat, Code::kEngineFailed,
-                                                          OrtDeviceAllocator, OrtMemTypeDefault,
-                                                          &library.cpu_));
+    CORELANE_TRY(library.call<entry::CreateCpuMemoryInfo>(
+        kWhat, Code::kEngineFailed, OrtDeviceAllocator, OrtMemTypeDefault, &library.cpu_));
     return library.call<entry::GetAllocatorWithDefaultOptions>(kWhat, Code::kEngineFailed,
                                                                &library.allocator_);
   }

@@ -13,8 +13,8 @@ namespace corelane::drivers::virtual_npu::ort {
 /// The library once it is open, with what the whole process shares.
 class OrtLibrary {
  public:
-  /// Opens the library from the folder `engine` beside this module, as packages install it, or where
-  /// the build found it. kIo where it cannot be opened, kVersionMismatch where it is too old;
+  /// Opens the library from the folder `engine` beside this module, as packages install it, or
+  /// where the build found it. kIo where it cannot be opened, kVersionMismatch where it is too old;
   /// kWrongState in a process that was forked after its first use, since its threads stayed in the
   /// parent. A failure is not remembered.
   static Result<const OrtLibrary*> get();
@@ -29,7 +29,7 @@ class OrtLibrary {
   /// Calls a function that cannot fail.
   template <class F, class... Args>
   void release(Args... args) const noexcept {
-    F::of(*api_)(args...);
+    F::of (*api_)(args...);
   }
 
   OrtEnv* environment() const noexcept { return environment_; }

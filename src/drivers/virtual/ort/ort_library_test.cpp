@@ -24,15 +24,16 @@ TEST(OrtComplaint, NamesNodeAndOperatorOfARun) {
 }
 
 TEST(OrtComplaint, NamesNodeAndOperatorOfALoad) {
-  const OrtComplaint complaint = read_ort_complaint(
-      "Node (sum) Op (Add) [ShapeInferenceError] Incompatible dimensions");
+  const OrtComplaint complaint =
+      read_ort_complaint("Node (sum) Op (Add) [ShapeInferenceError] Incompatible dimensions");
   EXPECT_EQ(complaint.op, "Add");
   EXPECT_EQ(complaint.node, "sum");
 }
 
 TEST(OrtComplaint, LeavesOutThePlaceInTheSources) {
   const OrtComplaint complaint = read_ort_complaint(
-      "/onnxruntime_src/core/graph.cc:120 Status onnxruntime::Graph::Check(const std::string&) Name "
+      "/onnxruntime_src/core/graph.cc:120 Status onnxruntime::Graph::Check(const std::string&) "
+      "Name "
       "is\nused twice ");
   EXPECT_EQ(complaint.detail, "Name is used twice");
   EXPECT_EQ(complaint.op, "");

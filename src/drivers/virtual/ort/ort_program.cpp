@@ -42,9 +42,8 @@ Status set_entry(const OrtLibrary& library, OrtSessionOptions* options, const ch
 Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const device::Image& image,
                                             std::size_t threads) {
   constexpr std::string_view kWhat = "the engine's options";
-  CORELANE_ASSIGN(auto options,
-                  (make_owned<OwnedSessionOptions, entry::CreateSessionOptions>(
-                      library, kWhat, Code::kEngineFailed)));
+  CORELANE_ASSIGN(auto options, (make_owned<OwnedSessionOptions, entry::CreateSessionOptions>(
+                                    library, kWhat, Code::kEngineFailed)));
   OrtSessionOptions* const raw = options.get();
   CORELANE_TRY(library.call<entry::SetSessionGraphOptimizationLevel>(kWhat, Code::kInternal, raw,
                                                                      ORT_ENABLE_ALL));
@@ -60,8 +59,7 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
   if (image.constants.empty()) return options;
   const char* const name = kConstants;
   // The interface wants bytes that it could write; it only reads them.
-  char* const bytes =
-      const_cast<char*>(reinterpret_cast<const char*>(image.constants.data()));
+  char* const bytes = const_cast<char*>(reinterpret_cast<const char*>(image.constants.data()));
   const std::size_t size = image.constants.size();
   CORELANE_TRY(library.call<entry::AddExternalInitializersFromFilesInMemory>(
       kWhat, Code::kInternal, raw, &name, &bytes, &size, std::size_t{1}));
@@ -76,12 +74,11 @@ struct OutputFacts {
 Result<OutputFacts> output_facts(const OrtLibrary& library, OrtSession* session,
                                  std::size_t index) {
   constexpr std::string_view kWhat = "describing the network";
-  CORELANE_ASSIGN(const auto info,
-                  (make_owned<OwnedTypeInfo, entry::SessionGetOutputTypeInfo>(
-                      library, kWhat, Code::kInternal, session, index)));
+  CORELANE_ASSIGN(const auto info, (make_owned<OwnedTypeInfo, entry::SessionGetOutputTypeInfo>(
+                                       library, kWhat, Code::kInternal, session, index)));
   ONNXType type = ONNX_TYPE_UNKNOWN;
-  CORELANE_TRY(library.call<entry::GetOnnxTypeFromTypeInfo>(kWhat, Code::kInternal, info.get(),
-                                                            &type));
+  CORELANE_TRY(
+      library.call<entry::GetOnnxTypeFromTypeInfo>(kWhat, Code::kInternal, info.get(), &type));
   if (type != ONNX_TYPE_TENSOR)
     return error(Code::kUnsupportedModel, "output {} is no tensor; only tensors can be bound",
                  index);
@@ -89,13 +86,13 @@ Result<OutputFacts> output_facts(const OrtLibrary& library, OrtSession* session,
   CORELANE_TRY(
       library.call<entry::CastTypeInfoToTensorInfo>(kWhat, Code::kInternal, info.get(), &tensor));
   OutputFacts facts;
-  CORELANE_TRY(library.call<entry::GetTensorElementType>(kWhat, Code::kInternal, tensor,
-                                                         &facts.elem_type));
+  CORELANE_TRY(
+      library.call<entry::GetTensorElementType>(kWhat, Code::kInternal, tensor, &facts.elem_type));
   std::size_t rank = 0;
   CORELANE_TRY(library.call<entry::GetDimensionsCount>(kWhat, Code::kInternal, tensor, &rank));
   facts.dims.resize(rank);
-  CORELANE_TRY(library.call<entry::GetDimensions>(kWhat, Code::kInternal, tensor,
-                                                  facts.dims.data(), rank));
+  CORELANE_TRY(
+      library.call<entry::GetDimensions>(kWhat, Code::kInternal, tensor, facts.dims.data(), rank));
   for (std::int64_t& dim : facts.dims)
     if (dim < 0) dim = Shape::kOpen;
   return facts;
@@ -111,8 +108,7 @@ Result<std::shared_ptr<OrtProgram>> OrtProgram::create(const OrtLibrary& library
   // The network as it was given: this engine needs no other form.
   if (!own.given.empty()) own.bytes = own.given;
   own.given = {};
-  std::shared_ptr<OrtProgram> program(
-      new OrtProgram(library, std::move(own), options, lanes));
+  std::shared_ptr<OrtProgram> program(new OrtProgram(library, std::move(own), options, lanes));
   CORELANE_TRY(program->build());
   return program;
 }
@@ -149,9 +145,8 @@ Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* ses
     CORELANE_ASSIGN(OutputFacts facts, output_facts(library_, session, i));
     TensorDesc desc;
     desc.name = declared.name;
-    CORELANE_ASSIGN(desc.dtype,
-                    usable_dtype(declared, "output", dtype_of(facts.elem_type),
-                                 BoundTypes::kOpaque));
+    CORELANE_ASSIGN(desc.dtype, usable_dtype(declared, "output", dtype_of(facts.elem_type),
+                                             BoundTypes::kOpaque));
     // The engine says "no dimensions" of an output without a rank, too.
     const bool unranked = facts.dims.empty() && !declared.has_shape;
     desc.shape = unranked ? Shape{Shape::kOpen} : Shape(std::move(facts.dims));
@@ -218,9 +213,10 @@ device::MemoryFigures OrtProgram::memory() const {
 }
 
 Result<device::Executable::Precompiled> OrtProgram::export_precompiled() const {
-  return error(Code::kUnsupported,
-               "ONNX Runtime has no pre-compiled form of a network; it is prepared from the network "
-               "each time");
+  return error(
+      Code::kUnsupported,
+      "ONNX Runtime has no pre-compiled form of a network; it is prepared from the network "
+      "each time");
 }
 
 }  // namespace corelane::drivers::virtual_npu::ort

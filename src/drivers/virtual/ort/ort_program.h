@@ -15,8 +15,8 @@
 #include "base/once_map.h"
 #include "corelane/base/status.h"
 #include "corelane/driver/lane_engine.h"
-#include "drivers/virtual/ort/ort_library.h"
 #include "drivers/virtual/common/onnx_patch.h"
+#include "drivers/virtual/ort/ort_library.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 
@@ -88,7 +88,7 @@ class OrtProgram final : public device::LaneProgram,
 };
 
 /// A request that runs on `copy`. kOutOfMemory or kEngineFailed.
-Result<std::unique_ptr<device::LaneRequest>> make_ort_request(
-    std::shared_ptr<OrtProgram> program, std::shared_ptr<const OrtCopy> copy);
+Result<std::unique_ptr<device::LaneRequest>> make_ort_request(std::shared_ptr<OrtProgram> program,
+                                                              std::shared_ptr<const OrtCopy> copy);
 
 }  // namespace corelane::drivers::virtual_npu::ort

@@ -183,13 +183,12 @@ TEST(OrtProgram, ExposedValuesFollowTheOutputs) {
 
 TEST(OrtProgram, AnIndexOutsideFailsTheRunNamingTheNode) {
   const std::int64_t nine = 9;
-  const std::string bytes =
-      NetworkBuilder()
-          .input("x", {3})
-          .input("i", {1}, kOnnxInt64)
-          .node("Gather", {"x", "i"}, {"y"}, "pick")
-          .output("y", {1})
-          .bytes();
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {3})
+                                .input("i", {1}, kOnnxInt64)
+                                .node("Gather", {"x", "i"}, {"y"}, "pick")
+                                .output("y", {1})
+                                .bytes();
   const auto program = prepare(onnx_image(bytes));
   const auto r = request(*program);
   std::vector<float> x = {1, 2, 3};

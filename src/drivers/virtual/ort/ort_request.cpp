@@ -30,12 +30,11 @@ Result<OwnedValue> wrap(const OrtLibrary& library, const TensorDesc& desc,
 /// A tensor of the engine: where it lies, and its shape.
 Result<device::TensorRef> tensor_of(const OrtLibrary& library, OrtValue* value,
                                     const TensorDesc& desc) {
-  CORELANE_ASSIGN(const auto info,
-                  (make_owned<OwnedTensorInfo, entry::GetTensorTypeAndShape>(
-                      library, desc.name, Code::kEngineFailed, value)));
+  CORELANE_ASSIGN(const auto info, (make_owned<OwnedTensorInfo, entry::GetTensorTypeAndShape>(
+                                       library, desc.name, Code::kEngineFailed, value)));
   std::size_t rank = 0;
-  CORELANE_TRY(library.call<entry::GetDimensionsCount>(desc.name, Code::kEngineFailed, info.get(),
-                                                       &rank));
+  CORELANE_TRY(
+      library.call<entry::GetDimensionsCount>(desc.name, Code::kEngineFailed, info.get(), &rank));
   std::vector<std::int64_t> dims(rank);
   CORELANE_TRY(library.call<entry::GetDimensions>(desc.name, Code::kEngineFailed, info.get(),
                                                   dims.data(), rank));
@@ -51,9 +50,8 @@ Result<device::TensorRef> tensor_of(const OrtLibrary& library, OrtValue* value,
 /// Output `index` gets memory of the engine at the next run.
 Status let_engine_allocate(const OrtProgram& program, std::size_t index, OrtIoBinding* binding) {
   const OrtLibrary& library = program.library();
-  return library.call<entry::BindOutputToDevice>(program.outputs()[index].name,
-                                                 Code::kEngineFailed, binding,
-                                                 program.engine_output(index).c_str(),
+  return library.call<entry::BindOutputToDevice>(program.outputs()[index].name, Code::kEngineFailed,
+                                                 binding, program.engine_output(index).c_str(),
                                                  library.cpu());
 }
 
@@ -88,7 +86,8 @@ class OrtRequest final : public device::LaneRequest {
       return {};
     }
     if (tensor.data == nullptr) own_memory(desc, slot, memory);
-    CORELANE_ASSIGN(slot.value, wrap(library_, desc, program_->input_type(index), memory.data, memory.shape));
+    CORELANE_ASSIGN(slot.value,
+                    wrap(library_, desc, program_->input_type(index), memory.data, memory.shape));
     slot.bound = tensor;
     return library_.call<entry::BindInput>(desc.name, Code::kShapeMismatch, binding_.get(),
                                            desc.name.c_str(), slot.value.get());
@@ -104,7 +103,8 @@ class OrtRequest final : public device::LaneRequest {
     device::TensorRef memory = tensor;
     memory.shape = desc.shape;
     if (tensor.data == nullptr) own_memory(desc, slot, memory);
-    CORELANE_ASSIGN(slot.value, wrap(library_, desc, program_->output_type(index), memory.data, desc.shape));
+    CORELANE_ASSIGN(slot.value,
+                    wrap(library_, desc, program_->output_type(index), memory.data, desc.shape));
     return library_.call<entry::BindOutput>(desc.name, Code::kShapeMismatch, binding_.get(),
                                             program_->engine_output(index).c_str(),
                                             slot.value.get());
@@ -113,9 +113,9 @@ class OrtRequest final : public device::LaneRequest {
   Status run(std::uint64_t /*core_bits*/) override {
     CORELANE_TRY(bind_rest());
     const std::size_t before = measured_ < kMeasuredRuns ? heap_bytes() : 0;
-    CORELANE_TRY(library_.call<entry::RunWithBinding>(
-        "the engine failed while it ran the job", Code::kEngineFailed, copy_->session.get(),
-        run_options_.get(), binding_.get()));
+    CORELANE_TRY(library_.call<entry::RunWithBinding>("the engine failed while it ran the job",
+                                                      Code::kEngineFailed, copy_->session.get(),
+                                                      run_options_.get(), binding_.get()));
     if (measured_ < kMeasuredRuns) {
       ++measured_;
       const std::size_t after = heap_bytes();
@@ -158,9 +158,9 @@ class OrtRequest final : public device::LaneRequest {
   };
 
   static void own_memory(const TensorDesc& desc, Slot& slot, device::TensorRef& memory) {
-    slot.own.assign(std::max<std::size_t>(
-                        1, dtype_bytes(desc.dtype, desc.shape.elements().value_or(0))),
-                    std::byte{});
+    slot.own.assign(
+        std::max<std::size_t>(1, dtype_bytes(desc.dtype, desc.shape.elements().value_or(0))),
+        std::byte{});
     memory.data = slot.own.data();
     memory.shape = desc.shape;
   }
@@ -189,15 +189,13 @@ class OrtRequest final : public device::LaneRequest {
     OrtValue** values = nullptr;
     std::size_t count = 0;
     constexpr std::string_view kWhat = "fetching the outputs";
-    CORELANE_TRY(library_.call<entry::GetBoundOutputValues>(kWhat, Code::kEngineFailed,
-                                                            binding_.get(), library_.allocator(),
-                                                            &values, &count));
+    CORELANE_TRY(library_.call<entry::GetBoundOutputValues>(
+        kWhat, Code::kEngineFailed, binding_.get(), library_.allocator(), &values, &count));
     std::vector<OwnedValue> owned;
     for (std::size_t i = 0; i < count; ++i)
       owned.emplace_back(values[i], OwnedValue::deleter_type{&library_});
-    CORELANE_TRY(library_.call<entry::AllocatorFree>(kWhat, Code::kEngineFailed,
-                                                     library_.allocator(),
-                                                     static_cast<void*>(values)));
+    CORELANE_TRY(library_.call<entry::AllocatorFree>(
+        kWhat, Code::kEngineFailed, library_.allocator(), static_cast<void*>(values)));
     if (owned.size() != outputs_.size())
       return error(Code::kEngineFailed, "{}: {} of {}", kWhat, owned.size(), outputs_.size());
     for (const std::size_t i : open_outputs_) {
@@ -208,8 +206,7 @@ class OrtRequest final : public device::LaneRequest {
       if (slot.bound.data == nullptr) continue;
       if (slot.result.size > slot.bound.size)
         return memory_too_small(desc, slot.result.size, slot.result.shape, slot.bound.size);
-      if (slot.result.size > 0)
-        std::memcpy(slot.bound.data, slot.result.data, slot.result.size);
+      if (slot.result.size > 0) std::memcpy(slot.bound.data, slot.result.data, slot.result.size);
     }
     return {};
   }
@@ -228,8 +225,8 @@ class OrtRequest final : public device::LaneRequest {
 
 }  // namespace
 
-Result<std::unique_ptr<device::LaneRequest>> make_ort_request(
-    std::shared_ptr<OrtProgram> program, std::shared_ptr<const OrtCopy> copy) {
+Result<std::unique_ptr<device::LaneRequest>> make_ort_request(std::shared_ptr<OrtProgram> program,
+                                                              std::shared_ptr<const OrtCopy> copy) {
   constexpr std::string_view kWhat = "making a request of the engine";
   const OrtLibrary& library = program->library();
   OrtSession* const session = copy->session.get();
