@@ -24,7 +24,7 @@ namespace {
 ///  1  as the import wrote it until its revision 3, for OpenVINO 2026.4.1
 ///  2  constants behind reductions, Softmax of operator sets 11 and 12, slopes of PRelu, axes of
 ///     ReduceL1, ReduceLogSum and ReduceLogSumExp
-///  3  names in subgraphs that hide those around them
+///  3  verdicts; names in subgraphs that hide those around them
 constexpr std::array kLowerings{Lowering{"openvino", 3}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made

@@ -11,6 +11,7 @@
 #include "onnx/graph/onnx_unary.h"
 #include "onnx/graph/onnx_walk.h"
 #include "onnx/infer/onnx_macs.h"
+#include "onnx/lowering/onnx_contrib.h"
 #include "onnx/lowering/onnx_rules.h"
 
 namespace corelane::onnx {
@@ -123,6 +124,7 @@ Status Rewriter::run(::onnx::GraphProto& graph) {
   }
   for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()})
     for (const auto& v : *list) facts_.learn(v);
+  if (judges_) exact_.begin(graph, state_.constants);
   // The nodes move out and come back one by one, in order: a rule sees what was made before its
   // node, and nothing after it.
   google::protobuf::RepeatedPtrField<::onnx::NodeProto> old;
@@ -130,6 +132,7 @@ Status Rewriter::run(::onnx::GraphProto& graph) {
   graph.mutable_node()->Reserve(old.size());
   for (origin_ = 0; origin_ < old.size() && failed_.ok(); ++origin_) {
     origin_name_ = old[origin_].name();
+    if (judges_) look_at(old[origin_]);
     visit(std::move(old[origin_]), 0);
   }
   return failed_;
@@ -146,7 +149,9 @@ void Rewriter::visit(::onnx::NodeProto node, int depth) {
   if (depth > 0 && !take_room(kPerNode + node.ByteSizeLong())) return;
   // Inner graphs first: a rule may put their nodes into this one.
   for (auto* below : mutable_subgraphs(node))
-    if (failed_ = Rewriter(state_, this).run(*below); !failed_.ok()) return;
+    if (failed_ = Rewriter(state_, this, judges_ && depth == 0 ? &exact_ : nullptr).run(*below);
+        !failed_.ok())
+      return;
   for (const Rule* rule : state_.rules.rules_for(node)) {
     // emit() hands on the depth of the rule that calls it.
     const int outer_depth = depth_;
@@ -352,6 +357,20 @@ bool Rewriter::unfit(const ::onnx::NodeProto& node, std::string_view text) {
   return false;
 }
 
+void Rewriter::look_at(const ::onnx::NodeProto& node) {
+  exact_.see(node, origin_, facts_);
+  if (const char* flaw = contrib_flaw(node, facts_)) unfit(node, flaw);
+}
+
+void Rewriter::judge(const ::onnx::GraphProto& graph) {
+  for (ImportFinding& finding : exact_.finish(graph, facts_)) {
+    if (state_.unfit.empty())
+      state_.unfit = fmt::format("{} {} ({}): {}", finding.op == "output" ? "output" : "node",
+                                 finding.node, finding.op, finding.text);
+    state_.findings.push_back(std::move(finding));
+  }
+}
+
 void Rewriter::declare_outputs(::onnx::GraphProto& graph) const {
   for (auto& out : *graph.mutable_output()) {
     const auto& shape = facts_.of(out.name()).shape;
@@ -379,8 +398,9 @@ Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteSpan constants,
                      .unfit = report.unfit,
                      .prefix = free_prefix(*model.mutable_graph()),
                      .room = kRoom + model.ByteSizeLong()};
-  Rewriter rewriter(state, nullptr);
+  Rewriter rewriter(state, nullptr, nullptr);
   CORELANE_TRY(rewriter.run(*model.mutable_graph()));
+  rewriter.judge(model.graph());
   rewriter.declare_outputs(*model.mutable_graph());
   // A sum that leaves nodes out would be taken for the whole.
   if (state.macs_known) report.macs = state.macs;

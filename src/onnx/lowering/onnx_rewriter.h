@@ -16,6 +16,7 @@
 #include "onnx/graph/onnx_proto.h"
 #include "onnx/infer/onnx_facts.h"
 #include "onnx/infer/onnx_infer.h"
+#include "onnx/lowering/onnx_exactness.h"
 
 namespace corelane::onnx {
 
@@ -67,10 +68,18 @@ struct RewriteState {
 /// all values made so far are known. New nodes go through the rules as well.
 class Rewriter {
  public:
-  /// `outer`: of the graph around this one; null for the top graph.
-  Rewriter(RewriteState& state, const Rewriter* outer)
-      : state_(state), facts_(outer == nullptr ? nullptr : &outer->facts_), outer_(outer) {}
+  /// `outer`: of the graph around this one; null for the top graph. `judged`: by that one's look at
+  /// the network as it was given; null for a graph that a rule has made.
+  Rewriter(RewriteState& state, const Rewriter* outer, Exactness* judged)
+      : state_(state),
+        facts_(outer == nullptr ? nullptr : &outer->facts_),
+        outer_(outer),
+        exact_(judged),
+        judges_(outer == nullptr || judged != nullptr) {}
   Status run(::onnx::GraphProto& graph);
+  /// After run() of the top graph: what the engine computes wrongly by type. Warnings, and a
+  /// verdict.
+  void judge(const ::onnx::GraphProto& graph);
 
   std::int64_t opset() const { return state_.opset; }
   const ValueFacts& of(const std::string& name) const { return sound(facts_.of(name)); }
@@ -140,6 +149,8 @@ class Rewriter {
   bool unfit(const ::onnx::NodeProto& node, std::string_view text);
 
  private:
+  /// At a node of the network as it was given, before anything is written otherwise.
+  void look_at(const ::onnx::NodeProto& node);
   void visit(::onnx::NodeProto node, int depth);
   /// False, and an error of the whole rewriting, when the rules add more than there is room for.
   bool take_room(std::uint64_t bytes);
@@ -163,6 +174,8 @@ class Rewriter {
   RewriteState& state_;
   FactsTable facts_;
   const Rewriter* outer_;
+  Exactness exact_;
+  bool judges_;
   ::onnx::GraphProto* graph_ = nullptr;
   /// Initialisers and values of Constant nodes, in the graph.
   std::unordered_map<std::string, const ::onnx::TensorProto*> tensors_;
