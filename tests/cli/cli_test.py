@@ -126,6 +126,24 @@ class Cli(CliTest):
         self.fails(2, "compile", self.path / "fixed.onnx", "-o", program, "--batch-range", "1,8", "--batch", "2",
                    parts=["--batch"])
 
+    def test_inspect_shows_why_an_engine_would_compute_a_network_wrongly(self):
+        values = [helper.make_tensor_value_info(name, TensorProto.UINT8, [4]) for name in "xy"]
+        node = helper.make_node("Add", ["x", "x"], ["y"], name="twice")
+        model = helper.make_model(helper.make_graph([node], "bytes", values[:1], values[1:]),
+                                  opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        path, program = self.path / "bytes.onnx", self.path / "bytes.rknn"
+        onnx.save(model, path)
+        reason = "node twice (Add): 8-bit integers saturate"
+        self.assertIn(reason, json.loads(self.ok("inspect", path, "--json").stdout)["lowered"][0]["unfit"])
+        self.ok("compile", path, "-o", program)
+        verdict, = json.loads(self.ok("inspect", program, "--json").stdout)["verdicts"]
+        self.assertIn(reason, verdict["text"])
+        self.assertIn(f"Verdict    {verdict['tag']}: {reason}", self.ok("inspect", program).stdout)
+        self.ok("compile", path, "-o", program, "--allow-known-wrong")
+        out = json.loads(self.ok("inspect", program, "--json").stdout)
+        self.assertEqual(out["verdicts"], [])
+        self.assertIn("saturate", out["program"]["findings"][0]["text"])
+
     def test_program_without_weights_says_where_they_come_from(self):
         program = self.path / "bare.rknn"
         self.ok("compile", self.path / "small.onnx", "-o", program, "--dim", "N=1", "--remove-weights")

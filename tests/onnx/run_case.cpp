@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "corelane/onnx/onnx_import.h"
 #include "corelane/runtime/program.h"
 
 namespace node_tests {
@@ -49,9 +50,7 @@ CaseTensor copy_of(const corelane::TensorView& view) {
   return t;
 }
 
-}  // namespace
-
-Result run_case(const Case& c) {
+Result run_model(const Case& c) {
   corelane::LoadOptions options;
   options.device = "virtual:generic:1";
   // As users may: the whole suite on one engine.
@@ -84,6 +83,21 @@ Result run_case(const Case& c) {
     return result;
   }
   result.outcome = Outcome::kPass;
+  return result;
+}
+
+std::string verdict_on(const Case& c) {
+  if (const auto imported = corelane::import_onnx(c.model))
+    for (const corelane::LoweredGraph& form : imported->lowered)
+      if (!form.unfit.empty()) return form.unfit;
+  return "";
+}
+
+}  // namespace
+
+Result run_case(const Case& c) {
+  Result result = run_model(c);
+  result.verdict = verdict_on(c);
   return result;
 }
 

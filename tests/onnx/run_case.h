@@ -18,6 +18,7 @@ struct Result {
   Outcome outcome = Outcome::kError;
   std::string text;
   std::string warnings;  ///< Of the import.
+  std::string verdict;   ///< Why an engine would compute the network wrongly; mostly empty.
 };
 
 Result run_case(const Case& c);

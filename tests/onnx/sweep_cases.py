@@ -15,86 +15,15 @@ import sys
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
+import sweep_contrib
+import sweep_patterns
 from export_cases import pack
+from sweep_network import OPEN, OPERATORS, Network, follow, forms_of, reduced
 
 REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",
               "ReduceProd", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
-OPERATORS = ("Add", "Sub", "Mul", "Div", "PRelu", "Max", "Min", "Sum", "from", "over")
-OPEN = (False, True)
-
-
-class Network:
-    """Patterns side by side, each with inputs of its own: equal nodes would be merged."""
-
-    def __init__(self, opset, is_open, seed):
-        self.opset, self.is_open = opset, is_open
-        self.random = np.random.default_rng(seed)
-        self.inputs, self.constants, self.nodes, self.outputs = {}, [], [], []
-
-    def input(self, shape, low=0.5, high=1.5):
-        name = f"x{len(self.inputs)}"
-        self.inputs[name] = self.random.uniform(low, high, shape).astype(np.float32)
-        return name
-
-    def constant(self, array):
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
-
-    def floats(self, shape):
-        return self.constant(self.random.uniform(0.5, 2.5, shape).astype(np.float32))
-
-    def add(self, op, *inputs, **attributes):
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
-        return name
-
-    def reduce(self, op, x, axes, keep):
-        if self.opset >= (13 if op == "ReduceSum" else 18):
-            return self.add(op, x, self.constant(np.array(axes, np.int64)), keepdims=keep)
-        return self.add(op, x, axes=list(axes), keepdims=keep)
-
-    def reshape(self, op, x, axes):
-        if self.opset >= 13:
-            return self.add(op, x, self.constant(np.array(axes, np.int64)))
-        return self.add(op, x, axes=list(axes))
-
-    def model(self):
-        declared = []
-        for name, value in self.inputs.items():
-            shape = [f"{name}_{i}" for i in range(value.ndim)] if self.is_open else value.shape
-            declared.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
-        graph = helper.make_graph(
-            self.nodes, "sweep", declared,
-            [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in self.outputs],
-            self.constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)],
-                                 ir_version=8)
-
-
-def reduced(shape, axes, keep):
-    return [1 if i in axes else s for i, s in enumerate(shape) if keep or i not in axes]
-
-
-def forms_of(shape):
-    """Shapes that broadcast to `shape`: one value, all, along each dimension, and without the ones
-    before it."""
-    forms = {(1,) * len(shape), tuple(shape)}
-    for i, size in enumerate(shape):
-        along = tuple(size if i == k else 1 for k in range(len(shape)))
-        forms.update((along, along[i:]))
-    return sorted(forms)
-
-
-def follow(n, op, r, form):
-    c = n.floats(form)
-    if op == "from":
-        return n.add("Sub", c, r)
-    if op == "over":
-        return n.add("Div", c, r)
-    return n.add(op, r, c)
 
 
 def input_for(n, op, shape, follower):
@@ -147,12 +76,12 @@ def chain(n, kind, r, after, channel):
 
 
 def chains():
-    kinds = ("directly", "relu", "scaled", "cast", "same shape", "computed", "normalised")
+    kinds = ("directly", "relu", "scaled", "same shape", "computed", "normalised")
     shape = (4, 3, 5)
-    for opset, is_open in itertools.product((11, 13, 18), OPEN):
+    for opset, is_open, kinds_of in itertools.product((11, 13, 18), OPEN, (kinds, ("cast",))):
         n = Network(opset, is_open, opset)
         for op, axis, keep, kind in itertools.product(("ReduceSum", "ReduceMax"), (0, 1, 2), (0, 1),
-                                                      kinds):
+                                                      kinds_of):
             after = reduced(shape, (axis,), keep)
             for channel, size in enumerate(after):
                 if size == 1:
@@ -170,7 +99,7 @@ def chains():
             back = n.reshape("Unsqueeze", n.reduce("ReduceSum", n.input(shape), (axis,), 0), (axis,))
             form = [s if i == 1 else 1 for i, s in enumerate(after)]
             n.outputs.append(follow(n, "Sub", back, form))
-        yield f"chains_opset{opset}", n
+        yield f"chains{'_cast' if kinds_of is not kinds else ''}_opset{opset}", n
 
 
 def subgraphs():
@@ -277,9 +206,12 @@ def small():
 def write(out, name, network, session_of):
     model = network.model()
     expected = session_of(model).run(None, network.inputs)
-    # A value at a tie may be quantized to either side: one step of 0.3.
-    tolerance = 0.31 if name.startswith("quantized") else 2e-4
-    head = b"CLTC" + struct.pack("<Iqdd", 1, network.opset, 1e-3, tolerance)
+    # A value at a tie may be quantized to either side: one step of 0.3, or of 0.002.
+    tolerance = 0.31 if name.startswith("quantized") else 3e-3 if name.startswith("bits16") else 2e-4
+    relative = 1e-3
+    if "float64" in name:
+        relative = tolerance = 1e-12
+    head = b"CLTC" + struct.pack("<Iqdd", 1, network.opset, relative, tolerance)
     head += struct.pack("<II", len(network.inputs), len(expected))
     body = b"".join(pack(v) for v in [*network.inputs.values(), *expected])
     (out / f"{name}.onnx").write_bytes(model.SerializeToString())
@@ -291,7 +223,8 @@ def main():
         sys.exit("usage: sweep_cases.py OUT")
     out = pathlib.Path(sys.argv[1])
     import onnxruntime
-    own = hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()[:16]
+    sources = sorted(pathlib.Path(__file__).parent.glob("sweep_*.py"))
+    own = hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest()[:16]
     stamp = out / f"{onnx.__version__}-{onnxruntime.__version__}-{own}.stamp"
     if stamp.exists():
         return
@@ -306,10 +239,14 @@ def main():
         return onnxruntime.InferenceSession(model.SerializeToString(), options,
                                             providers=["CPUExecutionProvider"])
 
-    for family in (reductions, chains, subgraphs, softmaxes, axes_by_set, slopes, quantized, small):
+    patterns = 0
+    own_families = (reductions, chains, subgraphs, softmaxes, axes_by_set, slopes, quantized, small)
+    for family in own_families + sweep_patterns.FAMILIES + sweep_contrib.FAMILIES:
         for name, network in family():
             suffix = "open" if network.is_open else "static"
             write(out, f"{name}_{suffix}", network, session_of)
+            patterns += len(network.outputs)
+    print(f"{patterns} patterns in {len(list(out.glob('*.onnx')))} networks")
     stamp.write_text("")
 
 

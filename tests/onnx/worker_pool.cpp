@@ -64,7 +64,7 @@ bool read_text(int fd, std::string& text) {
     const Result result = run(job);
     const char outcome = static_cast<char>(result.outcome);
     if (!write_all(socket, &outcome, 1) || !write_text(socket, result.text) ||
-        !write_text(socket, result.warnings)) {
+        !write_text(socket, result.warnings) || !write_text(socket, result.verdict)) {
       break;
     }
   }
@@ -102,11 +102,11 @@ Result receive(Worker& worker) {
   Result result;
   char outcome = 'e';
   if (read_all(worker.socket, &outcome, 1) && read_text(worker.socket, result.text) &&
-      read_text(worker.socket, result.warnings)) {
+      read_text(worker.socket, result.warnings) && read_text(worker.socket, result.verdict)) {
     result.outcome = static_cast<Outcome>(outcome);
     return result;
   }
-  return {Outcome::kError, stop(worker, false), ""};
+  return {Outcome::kError, stop(worker, false), "", ""};
 }
 
 int wait_milliseconds(const std::vector<Worker>& pool) {
