@@ -108,6 +108,10 @@ void add_open_options(CLI::App& app, OpenArguments& a) {
       ->capture_default_str();
   add_list(app, "--shape", a.shapes,
            "NAME=1,3,224,224: shape of an input with open dimensions (repeatable)");
+  app.add_option("--engine", a.engine,
+                 "Engine of a device that has several: openvino, onnxruntime, or auto for the "
+                 "right and faster one")
+      ->capture_default_str();
   app.add_flag("--fast-math", a.fast_math, "Let the engine quantise activations on its own");
   app.add_flag("--no-cache", a.no_cache, "Do not use the compile cache on disk");
 }
@@ -116,6 +120,7 @@ Result<LoadOptions> load_options(const OpenArguments& a) {
   LoadOptions options;
   options.device = a.device;
   options.fast_math = a.fast_math;
+  if (a.engine != "auto") options.engine = a.engine;
   options.profile_layers = a.profile;
   options.exposed_values = a.exposed;
   options.cache = !a.no_cache;

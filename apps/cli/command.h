@@ -73,6 +73,7 @@ struct OpenArguments {
   std::string precision = "f32";
   std::vector<std::string> shapes;
   bool fast_math = false;
+  std::string engine = "auto";
   bool no_cache = false;
   bool profile = false;
   std::vector<std::string> exposed;

@@ -105,6 +105,12 @@ def _operators(name: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+def _engine(name: str, value: Any) -> str:
+    """The name of an engine; "auto" lets the device choose, which the library says with ""."""
+    text = _text(name, value)
+    return "" if text == "auto" else text
+
+
 # By name: a function of (name, value) that checks the value.
 _READERS = {
     "schedule": _cores, "tp_mode": _tp_mode, "threads_per_core": _integer, "placement": _text,
@@ -112,7 +118,7 @@ _READERS = {
     "submit_timeout_ms": _integer, "run_timeout_ms": _limit, "sequential_callbacks": flag,
     "max_pending_callbacks": _integer, "layout": _text, "device": _text, "profile": _text, "precision": _text,
     "fast_math": flag, "output_form": _text, "normalize": flag, "cache": flag, "custom_operators": _operators,
-    "part": _text,
+    "part": _text, "engine": _engine, "time_engines": flag,
 }
 OPTIONS = tuple(_READERS)
 # None means "not given" for these; elsewhere it is an error, as in the original.

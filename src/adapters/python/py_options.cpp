@@ -56,6 +56,8 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
   load.timeout_option = "run_timeout_ms";
   take(given, "timeout_option", load.timeout_option);
   take(given, "fast_math", load.fast_math);
+  take(given, "engine", load.engine);
+  take(given, "time_engines", load.time_engines);
   take(given, "cache", load.cache);
   take(given, "part", load.part);
   with<std::string>(given, "data_root",
@@ -148,6 +150,8 @@ nb::dict show_options(const SessionOptions& options) {
   shown["normalize"] = options.normalize;
   shown["precision"] = text(device::precision_name(options.load.precision));
   shown["fast_math"] = options.load.fast_math;
+  shown["engine"] = text(options.load.engine.empty() ? "auto" : options.load.engine);
+  shown["time_engines"] = options.load.time_engines;
   shown["cache"] = options.load.cache;
   if (!options.load.part.empty()) shown["part"] = text(options.load.part);
   nb::list operators;
