@@ -10,6 +10,7 @@ namespace corelane {
 namespace {
 
 using testing::FakeBindings;
+using testing::FakeConfig;
 using testing::FakeSetup;
 using testing::floats_of;
 using testing::one_in_one_out;
