@@ -1,0 +1,80 @@
+// Two engines behind one device: what each refuses the other computes, and a program changes its
+// engine while many threads run it.
+#include <cstdlib>
+
+#include "smoke_support.h"
+
+namespace corelane {
+namespace {
+
+using testing::affine_model;
+using testing::floats_of;
+using testing::in_view;
+using testing::load;
+using testing::on;
+using testing::OnnxBuilder;
+using testing::own_device;
+
+/// An operator that no engine has.
+std::string strange_model() {
+  return OnnxBuilder()
+      .input("x", {4})
+      .output("y", {4})
+      .node("NoSuchThing", {"x"}, {"y"}, "com.microsoft")
+      .build("strange");
+}
+
+TEST(SmokeEngines, AProgramSaysWhichEngineComputesIt) {
+  const auto device = own_device();
+  ASSERT_EQ(device->info().engines, (std::vector<std::string>{"openvino", "onnxruntime"}));
+  LoadOptions options = on(device);
+  EXPECT_TRUE(load(affine_model(8, 2), options).engine().engine.starts_with("OpenVINO "));
+  options.engine = "onnxruntime";
+  const Program program = load(affine_model(8, 2), options);
+  EXPECT_TRUE(program.engine().engine.starts_with("ONNX Runtime "));
+  Context context = program.new_context().value();
+  const std::vector<float> x(8, 3);
+  ASSERT_TRUE(context.bind_input(0, in_view(x, Shape{8})).ok());
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_EQ(floats_of(*context.output(0)), std::vector<float>(8, 7));
+}
+
+TEST(SmokeEngines, WhatNoEngineTakesIsRefusedWithBothReasons) {
+  const auto program = Program::load(as_byte_span(strange_model()), on(own_device()));
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
+  EXPECT_NE(program.error().message().find("the other engine"), std::string::npos)
+      << program.error().message();
+}
+
+TEST(SmokeEngines, ThreadsRunOnWhileTheEnginesAreTimed) {
+  ::setenv("CORELANE_TIME_ENGINES", "1", 1);
+  for (const std::int64_t size : {8, 100'000}) {
+    const Program program = load(affine_model(size, 2), on(own_device()));
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&, t] {
+        Context context = program.new_context().value();
+        const auto value = static_cast<float>(t);
+        const std::vector<float> x(static_cast<std::size_t>(size), value);
+        if (!context.bind_input(0, in_view(x, Shape{size})).ok()) ++wrong;
+        for (int i = 0; i < 100; ++i) {
+          if (!context.run().ok()) ++wrong;
+          const std::vector<float> y = floats_of(*context.output(0));
+          if (y.front() != 2 * value + 1 || y.back() != 2 * value + 1) ++wrong;
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    program.wait_engines();
+    EXPECT_EQ(wrong, 0);
+    // Whichever won: the program goes on.
+    Context context = program.new_context().value();
+    EXPECT_TRUE(context.run().ok());
+  }
+  ::setenv("CORELANE_TIME_ENGINES", "0", 1);
+}
+
+}  // namespace
+}  // namespace corelane
