@@ -107,10 +107,6 @@ TEST(NodePromises, AFailedSplitRequestGivesItsValuesBack) {
 TEST(NodePromises, WhySaysWhatBecameOfTheParts) {
   VirtualBench bench;
   bench.script->time = linear_time(1, 1);
-  bench.script->body = [](std::span<const RequestPtr> batch) -> Status {
-    for (const RequestPtr& request : batch) request->values[kResult] = request->values.at(kData);
-    return {};
-  };
   ASSERT_TRUE(bench.open({{"max", "4"}}).ok());
   const Ticket ticket = bench.pipeline.submit({{kData, rows(10)}}, {.items = 10});
   bench.run_all();
