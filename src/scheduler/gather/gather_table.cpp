@@ -71,12 +71,10 @@ Duration GatherTable::cost(const PlannedCall& call) const {
 std::optional<PlannedCall> GatherTable::first_call(std::uint64_t items) const {
   const auto some = static_cast<std::uint32_t>(std::min<std::uint64_t>(items, largest()));
   const std::vector<PlanGroup> groups = available();
-  const std::vector<PlannedCall> calls =
-      settings_.plan == Plan::kGreedy
-          ? plan_greedy(some, groups)
-          : plan_by_cost(some, groups, [this](std::uint32_t group, std::uint32_t size) {
-              return costs_.of(group, size);
-            });
+  if (settings_.plan == Plan::kGreedy) return greedy_call(some, groups);
+  const std::vector<PlannedCall> calls = plan_by_cost(
+      some, groups,
+      [this](std::uint32_t group, std::uint32_t size) { return costs_.of(group, size); });
   if (calls.empty()) return std::nullopt;
   return calls.front();
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <compare>
 #include <limits>
-#include <numeric>
-#include <optional>
 
 namespace corelane::scheduler {
 namespace {
@@ -168,24 +166,29 @@ Score CostPlanner::score_of(std::uint32_t items, const std::vector<PlannedCall>&
 
 }  // namespace
 
-std::vector<PlannedCall> plan_greedy(std::uint32_t items, std::span<const PlanGroup> groups) {
-  std::vector<PlannedCall> calls;
-  for (const std::uint32_t g : greedy_order(groups)) {
+std::optional<PlannedCall> greedy_call(std::uint32_t items, std::span<const PlanGroup> groups) {
+  if (items == 0) return std::nullopt;
+  std::optional<std::uint32_t> largest, padded;
+  for (std::uint32_t g = 0; g < groups.size(); ++g) {
     const Range& range = groups[g].range;
-    while (items >= range.min) {
-      const std::uint32_t taken = std::min(items, range.max);
-      calls.push_back({g, taken, 0});
-      items -= taken;
+    if (!groups[g].available || range.min == 0 || range.min > range.max) continue;
+    if (range.min <= items) {
+      if (!largest || range.max > groups[*largest].range.max) largest = g;
+    } else if (groups[g].padding) {
+      if (!padded || range.min < groups[*padded].range.min) padded = g;
     }
   }
-  if (items == 0) return calls;
-  const PlanGroup* least = nullptr;
-  for (const std::uint32_t g : greedy_order(groups))
-    if (groups[g].padding && (least == nullptr || groups[g].range.min < least->range.min))
-      least = &groups[g];
-  if (least != nullptr)
-    calls.push_back(
-        {static_cast<std::uint32_t>(least - groups.data()), items, least->range.min - items});
+  if (largest) return PlannedCall{*largest, std::min(items, groups[*largest].range.max), 0};
+  if (padded) return PlannedCall{*padded, items, groups[*padded].range.min - items};
+  return std::nullopt;
+}
+
+std::vector<PlannedCall> plan_greedy(std::uint32_t items, std::span<const PlanGroup> groups) {
+  std::vector<PlannedCall> calls;
+  while (const std::optional<PlannedCall> call = greedy_call(items, groups)) {
+    calls.push_back(*call);
+    items -= call->items;
+  }
   return calls;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,11 +34,13 @@ using CostOf = std::function<Duration(std::uint32_t group, std::uint32_t size)>;
 
 /// The calls for `items`: the group with the largest max whose min they reach takes as many as it
 /// can, and so on with the rest; of groups with one max the first. What is fewer than each min goes
-/// into one padded call, of the group with the least min that may pad. Without such a group it is
+/// into one padded call, of the first group with the least min that may pad. Without one it is
 /// left: the sum of the calls is then less than `items`. Groups that are not available, or whose
 /// range holds nothing, take nothing. The answer has an entry for each call: a group of max 1 makes
 /// as many as there are items.
 std::vector<PlannedCall> plan_greedy(std::uint32_t items, std::span<const PlanGroup> groups);
+/// Its first call; nothing where it has none.
+std::optional<PlannedCall> greedy_call(std::uint32_t items, std::span<const PlanGroup> groups);
 
 /// plan_by_cost() finds the best of all plans for up to so many items.
 inline constexpr std::uint32_t kExactItems = 256;

@@ -82,7 +82,7 @@ TEST(PlanGreedy, WhatNoGroupCanTakeIsLeft) {
 
 TEST(PlanGreedy, WhatIsFewerThanEachMinGoesIntoOnePaddedCall) {
   EXPECT_EQ(plan_greedy(3, groups_of({{8, 8}, {4, 6}, {4, 8}}, true)),
-            (std::vector<PlannedCall>{{2, 3, 1}}));
+            (std::vector<PlannedCall>{{1, 3, 1}}));
   EXPECT_EQ(plan_greedy(11, groups_of({{4, 8}}, true)),
             (std::vector<PlannedCall>{{0, 8, 0}, {0, 3, 1}}));
   std::vector<PlanGroup> groups = groups_of({{4, 4}, {8, 8}});
