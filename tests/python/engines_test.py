@@ -97,10 +97,10 @@ class Processes(unittest.TestCase):
     def test_it_is_not_opened_where_nothing_needs_it(self):
         printed = self.run_code("""
             import corelane, numpy as np
-            options = [{"time_engines": False}]
+            npu = dict(providers=["RKNPU2ExecutionProvider"], provider_options=[{"time_engines": False}])
             def opened():
                 return "libonnxruntime.so" in open("/proc/self/maps").read()
-            relu = corelane.InferenceSession("relu.onnx", providers=["RKNPU2ExecutionProvider"], provider_options=options)
+            relu = corelane.InferenceSession("relu.onnx", **npu)
             for _ in range(20):
                 relu.run(None, {"x": np.ones((1, 4), np.float32)})
             before = opened()

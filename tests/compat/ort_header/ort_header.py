@@ -58,13 +58,13 @@ def program(sources):
 def check(folder, compiler, sources):
     found = header(folder)
     if not found:
-        print(f"skipped: no header in {folder}; ./dev setup test fetches it where Debian's development release is at hand")
+        print(f"skipped: no header in {folder}; ./dev setup test fetches it from Debian's development release")
         return SKIPPED
     text, values = program(sources)
     if values < 10:
         sys.exit(f"only {values} values were read from ort_api.h: the pattern no longer fits")
-    done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wno-ignored-attributes", "-x", "c++", "-I", found.parent,
-                           "-I", sources / "src", "-"], input=text, text=True, check=False)
+    done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wno-ignored-attributes", "-x", "c++",
+                           "-I", found.parent, "-I", sources / "src", "-"], input=text, text=True, check=False)
     return done.returncode
 
 
