@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "program/description_check.h"
 #include "program/program_format.h"
 #include "program/program_header.h"
 #include "program/program_segments.h"
@@ -242,6 +243,7 @@ ByteVector Parts::assemble() const {
   }
   format::FixedHeader fixed;
   if (!description.part.empty()) fixed.flags = format::kHasParts;
+  if (has_opaque_types(descriptions())) fixed.flags |= format::kHasOpaqueTypes;
   fixed.file_size = file.size();
   fixed.header_size = static_cast<std::uint32_t>(header.size());
   fixed.header_crc32c = crc32c(header);

@@ -185,7 +185,9 @@ TEST(ContextBind, TypesThatNoConversionReadsAreBoundAsTheyAre) {
   const std::uint8_t packed[2] = {0xE4, 0x01};
   EXPECT_TRUE(context.bind_input(0, {packed, 2, DType::kU2, Shape{1, 5}, {}, {}}).ok());
   EXPECT_TRUE(context.set_input(0, {packed, 2, DType::kU2, Shape{1, 5}, {}, {}}).ok());
-  EXPECT_EQ(context.input(0).value().size, 2U);
+  const auto own = context.input(0).value();
+  EXPECT_EQ(own.dtype, DType::kU2);
+  EXPECT_EQ(std::memcmp(own.data, packed, 2), 0);
 }
 
 TEST(ContextBind, RefusedBindingLeavesTheEarlierOne) {

@@ -97,7 +97,7 @@ class OnnxBuilder {
     bytes(graph_, 5, t);
     return *this;
   }
-  std::string build(std::string_view name = "tiny") const {
+  std::string build(std::string_view name = "tiny", std::uint64_t version = 17) const {
     std::string graph = graph_;
     bytes(graph, 2, name);
     std::string model;
@@ -105,7 +105,7 @@ class OnnxBuilder {
     bytes(model, 2, "corelane tests");
     bytes(model, 7, graph);
     std::string opset;
-    number(opset, 2, 17);
+    number(opset, 2, version);
     bytes(model, 8, opset);
     for (const std::string& domain : domains_) {
       std::string own;

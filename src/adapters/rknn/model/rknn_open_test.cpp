@@ -180,7 +180,7 @@ TEST(RknnOpen, FilesThatAreNoneAreRefusedWithTheWayOut) {
 }
 
 TEST(RknnOpen, TypesWithoutANumberOfTheApiAreRefusedAndNotTakenForOthers) {
-  for (const DType type : {DType::kF8E4M3FN, DType::kF8E8M0, DType::kF4E2M1, DType::kI2}) {
+  for (const DType type : {DType::kF8E4M3FN, DType::kF8E5M2, DType::kF8E8M0, DType::kI2}) {
     const int number = onnx_type_of(type);
     const auto cast = [](int to) {
       return OnnxBuilder::Attributes{OnnxBuilder::attribute("to", std::int64_t{to})};
@@ -189,12 +189,12 @@ TEST(RknnOpen, TypesWithoutANumberOfTheApiAreRefusedAndNotTakenForOthers) {
                                   .input("x", {2, 8}, number)
                                   .output("y", {2, 8})
                                   .node("Cast", {"x"}, {"y"}, {}, cast(testing::kOnnxFloat))
-                                  .build(),
+                                  .build("cast", 25),
                               OnnxBuilder()
                                   .input("x", {2, 8})
                                   .output("y", {2, 8}, number)
                                   .node("Cast", {"x"}, {"y"}, {}, cast(number))
-                                  .build()}) {
+                                  .build("cast", 25)}) {
       rknn_context context = 1;
       int code = 0;
       const std::string lines = lines_of([&] { code = init(&context, model); });

@@ -280,6 +280,13 @@ TEST(OrtProgram, TakesNetworksOfLaterReleasesOfOnnx) {
           .output("y", {1}, 2)
           .bytes(28, 14);
   EXPECT_FALSE(try_prepare(onnx_image(shift)));
+  // A remainder of floats by the rule of integers: ONNX Runtime would fail when it runs.
+  const std::string rest = NetworkBuilder()
+                               .input("x", {1})
+                               .node("Mod", {"x", "x"}, {"y"}, "rest")
+                               .output("y", {1})
+                               .bytes(28, 14);
+  EXPECT_FALSE(try_prepare(onnx_image(rest)));
 }
 
 TEST(OrtProgram, RefusesAnUnknownOperatorByNode) {

@@ -50,7 +50,7 @@ Status fit_function(ByteSpan function) {
 }  // namespace
 
 Status fit_versions(PatchedModel& model) {
-  if (model.first_node.contains("BitShift")) return {};
+  if (model.first_node.contains("BitShift") || model.first_node.contains("Mod")) return {};
   for (WireReader fields(as_byte_span(model.bytes)); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.is_varint(kModelIrVersion)) fit(field, kIr);
