@@ -141,7 +141,7 @@ Status ContextState::run(const RunOptions& options) {
   if (!call) return busy();
   if (pending_ != nullptr) CORELANE_TRY(take_pending());
   if (!ready_) return not_ready();
-  CORELANE_TRY(settle_executable());
+  CORELANE_TRY(settle_executable(options));
   has_result_ = false;
   if (converts_ || activation_ != nullptr || options.timeout != Duration{0} ||
       !options.wait.empty() || !options.signal.empty()) {
@@ -226,7 +226,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   const CallLock call(*this);
   CORELANE_TRY(enter(call));
   if (!ready_) return error(not_ready());
-  CORELANE_TRY(settle_executable());
+  CORELANE_TRY(settle_executable(options));
   CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   auto inference = std::make_shared<InferenceState>();

@@ -256,13 +256,13 @@ Status ContextState::take_form() {
   return {};
 }
 
-Status ContextState::settle_executable() {
+Status ContextState::settle_executable(const RunOptions& options) {
   if (entry_.executable->lost()) CORELANE_TRY(renew());
-  if (program_->executables->trial() != nullptr) CORELANE_TRY(follow_trial());
+  if (program_->executables->trial() != nullptr) CORELANE_TRY(follow_trial(options.wait.empty()));
   return on_open_form_ ? take_form() : Status();
 }
 
-Status ContextState::follow_trial() {
+Status ContextState::follow_trial(bool inputs_are_there) {
   const std::uint64_t now = program_->executables->generation();
   if (seen_ != now) {
     seen_ = now;
@@ -270,7 +270,7 @@ Status ContextState::follow_trial() {
     if (entry.executable != entry_.executable) return use(std::move(entry), shapes_);
   }
   runtime::EngineTrial& trial = *program_->executables->trial();
-  if (!trial.note_run()) return {};
+  if (!inputs_are_there || !trial.note_run()) return {};
   std::vector<runtime::EngineTrial::Input> inputs;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_ASSIGN(const device::TensorRef tensor, bindings_->input(i));

@@ -99,10 +99,10 @@ struct ContextState {
   /// of the size. Own inputs stay where they are.
   Status take_form();
   /// Takes the executable of the engine that a trial has found faster; begins a trial with the
-  /// inputs of this run where it is time for one.
-  Status follow_trial();
+  /// inputs of this run where it is time for one and no fence guards them.
+  Status follow_trial(bool inputs_are_there);
   /// What a run begins with: the executable is there, and the best of those for its shapes.
-  Status settle_executable();
+  Status settle_executable(const RunOptions& options);
   /// True where own inputs lie in the bindings' memory; false where they must outlive these.
   bool inputs_in_bindings(const device::Executable& executable, std::size_t index) const;
   /// Bindings for an executable that becomes current: kept ones, or new ones.
