@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""The virtual NPU with the engine that it chooses, against onnxruntime, over the models of installed packages.
+
+One core and one thread on both sides, run() from Python, the same inputs; answers are compared first. The session
+has run for a while before it is measured, so that its engines have been timed. Beside each ratio stands the A/A
+control, a second onnxruntime session. Load and first run are measured apart, each in a new session without a cache,
+in turns. A model that onnxruntime itself does not run with made inputs is named and left out.
+"""
+import argparse
+import pathlib
+import statistics
+import sys
+import time
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from python_session import agree, compare, measure, median_call, ort_session, our_session
+from ratio import interval, verdict, write
+
+# Sizes of open dimensions after the first one, by a part of the model's path; elsewhere SIZE.
+SIZES = {"det": (3, 640, 640), "rec": (3, 48, 320), "cls": (3, 48, 192), "orientation": (3, 224, 224),
+         "layout_cdla": (3, 800, 608), "nmp": (43844, 1), "silero": (512,)}
+SIZE = 64
+MOST_BYTES = 200 << 20
+WARM_UP = 1.5  # Seconds in which a session finds its engine.
+FIRST_RUNS = 5
+
+
+def models(folders):
+    """Path and a short name, without copies of one file."""
+    seen = set()
+    for folder in folders:
+        for path in sorted(folder.rglob("*.onnx")):
+            content = path.read_bytes() if path.stat().st_size < MOST_BYTES else b""
+            if len(content) < 2000 or "backend/test/data/node" in str(path) or content in seen:
+                continue
+            seen.add(content)
+            yield path, str(path.relative_to(folder))
+
+
+def shape_of(value, path):
+    sizes = next((sizes for part, sizes in SIZES.items() if part in path.name), ())
+
+    def size(i, dim):
+        if isinstance(dim, int) and dim > 0:
+            return dim
+        if i == 0 or "batch" in str(dim).lower():
+            return 1
+        return sizes[i - 1] if i <= len(sizes) else SIZE
+
+    return [size(i, dim) for i, dim in enumerate(value.shape)]
+
+
+def feed_of(session, path):
+    rng = np.random.default_rng(7)
+    feed = {}
+    for value in session.get_inputs():
+        kind = value.type.removeprefix("tensor(").removesuffix(")")
+        shape = shape_of(value, path)
+        if kind in ("float", "double", "float16"):
+            feed[value.name] = rng.uniform(-1, 1, shape).astype({"float": np.float32, "double": np.float64}.get(
+                kind, np.float16))
+        else:
+            feed[value.name] = np.ones(shape, {"bool": np.bool_}.get(kind, kind))
+    return feed
+
+
+def first_runs(make, feed):
+    """Seconds of load and first run."""
+    begin = time.perf_counter()
+    make().run(None, feed)
+    return time.perf_counter() - begin
+
+
+def one_model(corelane, path, name, rounds):
+    model = str(path)
+    plain, again = ort_session(model, 1), ort_session(model, 1)
+    feed = feed_of(plain, path)
+    reference = plain.run(None, feed)
+    ours = our_session(corelane, model, threads=1, device="virtual:generic:1")
+    error = agree(name, ours.run(None, feed), reference)
+    begin = time.perf_counter()
+    while time.perf_counter() < begin + WARM_UP:
+        ours.run(None, feed)
+    begin = time.perf_counter()
+    plain.run(None, feed)
+    latency = time.perf_counter() - begin
+    agree(name, ours.run(None, feed), reference)  # On the engine that it has chosen.
+    sides = [median_call(lambda s=s: s.run(None, feed)) for s in (ours, plain, again)]
+    t = measure(sides, rounds, min(0.5, max(0.01, 2 * latency)))
+    row = compare(f"{name}: run / onnxruntime", t[0], {"1 thread": t[1]}, {"1 thread": t[2]}, 1.03)
+    row["max_relative_difference"] = error
+    makers = (lambda: our_session(corelane, model, threads=1, device="virtual:generic:1"),
+              lambda: ort_session(model, 1))
+    firsts = [[first_runs(make, feed) for make in makers] for _ in range(FIRST_RUNS)]
+    row["first_run_ratio"] = statistics.median(a / b for a, b in firsts)
+    return row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--package", required=True, help="the folder that holds the package corelane")
+    parser.add_argument("--models-dir", default=str(pathlib.Path(np.__file__).parent.parent))
+    parser.add_argument("--more-models", action="append", default=[], help="another folder with packages")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default="", help="a part of a model's path")
+    parser.add_argument("--out", default="")
+    a = parser.parse_args()
+    sys.path.insert(0, a.package)
+    import corelane
+
+    rows, left_out = [], {}
+    for path, name in models([pathlib.Path(a.models_dir), *map(pathlib.Path, a.more_models)]):
+        if a.only not in name:
+            continue
+        try:
+            rows.append(one_model(corelane, path, name, a.rounds))
+        except (ort.capi.onnxruntime_pybind11_state.Fail, ort.capi.onnxruntime_pybind11_state.InvalidArgument,
+                ort.capi.onnxruntime_pybind11_state.RuntimeException, RuntimeError, TypeError) as problem:
+            left_out[name] = str(problem).splitlines()[0][:300]
+            print(f"{name}: left out: {left_out[name]}", file=sys.stderr, flush=True)
+    if not rows:
+        print("no model was measured: run ./dev setup bench", file=sys.stderr)
+        return 1
+    rng = np.random.default_rng(1)
+    ratios = np.array([row["ratio"] for row in rows])
+    middle, low, high = interval(ratios, rng)
+    first = interval(np.array([row["first_run_ratio"] for row in rows]), rng)
+    summary = [{"name": f"median of {len(rows)} models: run / onnxruntime", "ratio": middle, "low": low, "high": high,
+                "target": 1.0, "at_most": True, "verdict": verdict(low, high, 1.0, at_most=True)},
+               {"name": f"median of {len(rows)} models: load and first run / onnxruntime", "ratio": first[0],
+                "low": first[1], "high": first[2], "target": 1.0, "at_most": True,
+                "verdict": verdict(first[1], first[2], 1.0, at_most=True)}]
+    for row in summary:
+        print(f"{row['name']:<64} {row['ratio']:.3f} [{row['low']:.3f}, {row['high']:.3f}]  <= 1.00: {row['verdict']}",
+              file=sys.stderr)
+    write({"benchmark": "engines", "onnxruntime": ort.__version__, "onnx": onnx.__version__,
+           "ratios": rows + summary, "left_out": left_out}, a.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
