@@ -25,8 +25,8 @@ if(CORELANE_SANITIZE)
   endif()
 endif()
 
-# Environment of every test: one engine for each program, so that results repeat, sanitizers beside the engine's threads, and no shared cache. The engine
-# unloads its plug-in with the last device while its threads live on; LeakSanitizer would follow their
+# Environment of every test: one engine for each program, so that results repeat, sanitizers beside the
+# engine's threads, and no shared cache. The engine unloads its plug-in with the last device while its threads live on; LeakSanitizer would follow their
 # thread-local storage into what is gone and crash itself. Without that storage it reports more, not
 # less.
 set(CORELANE_TEST_ENVIRONMENT
@@ -37,3 +37,8 @@ set(CORELANE_TEST_ENVIRONMENT
   "LSAN_OPTIONS=use_tls=0:suppressions=${PROJECT_SOURCE_DIR}/tools/sanitizers/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/sanitizers/tsan.supp:history_size=4:allocator_may_return_null=1")
+if(CORELANE_SANITIZE)
+  # The sanitizer's runtime opens libraries in a module's place, and does not know the module's search path.
+  file(GLOB second_engine "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/onnxruntime/capi")
+  list(APPEND CORELANE_TEST_ENVIRONMENT "LD_LIBRARY_PATH=${second_engine}")
+endif()

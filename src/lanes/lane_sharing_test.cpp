@@ -73,6 +73,9 @@ TEST(LaneSharing, WhatDiffersIsPreparedForItself) {
   options.replicate_limit = 1;
   EXPECT_TRUE(alone(image_of(bytes), options));
   options = {};
+  options.engine = "other";
+  EXPECT_TRUE(alone(image_of(bytes), options));
+  options = {};
   options.exposed_values = {"z"};
   EXPECT_TRUE(alone(image_of(bytes), options));
   options = {};

@@ -15,7 +15,7 @@ bool same_image(const device::Image& a, const device::Image& b) {
 }
 
 bool same_options(const device::PrepareOptions& a, const device::PrepareOptions& b) {
-  return a.input_shapes == b.input_shapes && a.precision == b.precision &&
+  return a.input_shapes == b.input_shapes && a.engine == b.engine && a.precision == b.precision &&
          a.fast_math == b.fast_math && a.profile_layers == b.profile_layers &&
          a.exposed_values == b.exposed_values && a.replicate_limit == b.replicate_limit;
 }

@@ -18,8 +18,10 @@ using testing::floats_of;
 using testing::view_of;
 
 TEST(EngineTrial, EndsByPairsOrByTime) {
-  EXPECT_FALSE(is_enough(20, milliseconds(1)));
-  EXPECT_TRUE(is_enough(21, milliseconds(1)));
+  EXPECT_FALSE(is_enough(20, milliseconds(20)));
+  EXPECT_FALSE(is_enough(500, milliseconds(19)));
+  EXPECT_TRUE(is_enough(21, milliseconds(20)));
+  EXPECT_TRUE(is_enough(20'000, milliseconds(0)));
   EXPECT_FALSE(is_enough(4, milliseconds(60)));
   EXPECT_TRUE(is_enough(5, milliseconds(60)));
   EXPECT_FALSE(is_enough(2, milliseconds(4000)));
@@ -112,6 +114,13 @@ TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotTaken) {
     return options.engine == "b" ? Status(error(Code::kUnsupportedModel, "no")) : Status();
   };
   bench.run(kRunsBeforeTrial + 1);
+  bench.wait();
+  EXPECT_EQ(bench.engine(), "fake 1");
+}
+
+TEST(EngineTrial, EnginesWithoutTimesAreNotChanged) {
+  Bench bench(microseconds(0), microseconds(0));
+  bench.run(kRunsBeforeTrial);
   bench.wait();
   EXPECT_EQ(bench.engine(), "fake 1");
 }
