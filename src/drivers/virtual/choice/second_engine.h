@@ -21,7 +21,7 @@ class SecondEngine {
 
  private:
   const device::OpenRequest device_;
-  Mutex mutex_{LockRank::kOnnxReader};
+  Mutex mutex_{LockRank::kLeaf};
   device::OpenedEngine opened_ CORELANE_GUARDED_BY(mutex_);
 };
 
