@@ -122,7 +122,10 @@ TEST(NodePromises, WhySaysWhatBecameOfTheParts) {
       << text;
   const Ticket large = bench.pipeline.submit({{kData, rows(80)}}, {.items = 80});
   bench.run_all();
-  EXPECT_NE(bench.pipeline.why(large.id())->find("; and 4 more"), std::string::npos);
+  ASSERT_TRUE(large.wait().ok());
+  const auto why = bench.pipeline.why(large.id());
+  ASSERT_TRUE(why) << why.error().to_string();
+  EXPECT_NE(why->find("; and 4 more"), std::string::npos);
 }
 
 /// A backend that runs its requests in a scheduler of its own.
