@@ -13,6 +13,7 @@
 #include "base/sync.h"
 #include "base/thread.h"
 #include "corelane/base/log.h"
+#include "runtime/program/own_thread.h"
 
 namespace corelane::runtime {
 
@@ -163,26 +164,14 @@ BatchForms::BatchForms(BatchRange range, std::string name, Make make)
     : core_(std::make_shared<Core>(range, std::move(name), std::move(make))) {}
 
 BatchForms::~BatchForms() {
-  if (core_->made_in != fork_count()) {
-    // The thread is the parent's, and so may be the lock: both are left alone.
-    static_cast<void>(new std::shared_ptr<Core>(core_));
-    return;
-  }
-  std::thread ended;
-  {
+  end_own_thread(core_, [this] {
     const MutexLock lock(core_->mutex);
     core_->stop = true;
     for (const std::uint32_t batch : core_->due) core_->size_of(batch).state = Core::State::kNone;
     core_->due.clear();
     core_->changed.notify_all();
-    ended.swap(core_->thread);
-  }
-  if (!ended.joinable()) return;
-  // A callback of the log in that thread has dropped the program.
-  if (ended.get_id() == std::this_thread::get_id())
-    ended.detach();
-  else
-    ended.join();
+    return std::move(core_->thread);
+  });
 }
 
 const BatchRange& BatchForms::range() const noexcept { return core_->range; }

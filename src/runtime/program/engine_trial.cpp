@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -17,6 +16,7 @@
 #include "base/thread.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
+#include "runtime/program/own_thread.h"
 
 namespace corelane::runtime {
 namespace {
@@ -115,11 +115,11 @@ std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
   if (!split.ok() || words.size() != 3 || words[0].empty()) return std::nullopt;
   EngineVerdict verdict;
   verdict.engine = words[0];
-  const auto whole = [](std::string_view word, auto& value) {
-    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return problem == std::errc() && end == word.data() + word.size();
-  };
-  if (!whole(words[1], verdict.ratio) || !whole(words[2], verdict.pairs)) return std::nullopt;
+  const auto ratio = parse_number<double>(words[1]);
+  const auto pairs = parse_number<std::size_t>(words[2]);
+  if (!ratio || !pairs) return std::nullopt;
+  verdict.ratio = *ratio;
+  verdict.pairs = *pairs;
   return verdict;
 }
 
@@ -199,23 +199,11 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
 EngineTrial::EngineTrial(Parts parts) : core_(std::make_shared<Core>(std::move(parts))) {}
 
 EngineTrial::~EngineTrial() {
-  if (core_->made_in != fork_count()) {
-    // The thread is the parent's, and so may be the lock: both are left alone.
-    static_cast<void>(new std::shared_ptr<Core>(core_));
-    return;
-  }
-  std::thread ended;
-  {
+  end_own_thread(core_, [this] {
     const MutexLock lock(core_->mutex);
     core_->stop = true;
-    ended.swap(core_->thread);
-  }
-  if (!ended.joinable()) return;
-  // A callback of the log in that thread has dropped the program.
-  if (ended.get_id() == std::this_thread::get_id())
-    ended.detach();
-  else
-    ended.join();
+    return std::move(core_->thread);
+  });
 }
 
 bool EngineTrial::note_run() noexcept {
