@@ -2,7 +2,7 @@
 ///
 /// Measured with OpenVINO 2026.4.1 against ONNX Runtime 1.31.1, one operator at a time:
 ///  - float64 is computed in float32, and infinity becomes the largest float. Where all data come
-///    from float32, the result has its rounding anyway, and that is no reason.
+///    from float32, the result has its rounding anyway: such networks stay fit.
 ///  - int64 and uint64 are computed in int32: values beyond 32 bits are cut, also where they are
 ///    only passed on; Slice takes INT64_MAX that comes as an input for -1. uint32 is taken for
 ///    int32: comparisons, Max, Min, Div, Mod and shifts are wrong from 2^31 on.

@@ -80,7 +80,7 @@ Result<OutputFacts> output_facts(const OrtLibrary& library, OrtSession* session,
   CORELANE_TRY(
       library.call<entry::GetOnnxTypeFromTypeInfo>(kWhat, Code::kInternal, info.get(), &type));
   if (type != ONNX_TYPE_TENSOR)
-    return error(Code::kUnsupportedModel, "output {} is no tensor; only tensors can be bound",
+    return error(Code::kUnsupportedModel, "output {} is not a tensor; only tensors can be bound",
                  index);
   const OrtTensorTypeAndShapeInfo* tensor = nullptr;
   CORELANE_TRY(
