@@ -101,7 +101,7 @@ TEST(SmokeBatchForms, MemoryCountsTheConstantsOnceWhereTheBudgetSaysSo) {
   const Program once = load_dense(options);
   Context context = once.new_context().value();
   run(context, 4);
-  const std::size_t one_size = once.memory().total();
+  [[maybe_unused]] const std::size_t one_size = once.memory().total();
   for (int round = 0; round < 10; ++round)
     for (const std::int64_t batch : {1, 4, 8}) run(context, batch);
   EXPECT_EQ(once.make_batch_form(4).code(), Code::kOutOfMemory);

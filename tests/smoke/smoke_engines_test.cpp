@@ -47,6 +47,21 @@ TEST(SmokeEngines, WhatNoEngineTakesIsRefusedWithBothReasons) {
       << program.error().message();
 }
 
+TEST(SmokeEngines, AProgramThatIsTimedBeginsOnTheEngineThatNeedsNoCompilation) {
+  ::setenv("CORELANE_TIME_ENGINES", "1", 1);
+  const std::string model = affine_model(8, 2);
+  const Program plain = load(model, on(own_device()));
+  EXPECT_TRUE(plain.engine().engine.starts_with("ONNX Runtime ")) << plain.engine().engine;
+  EXPECT_EQ(plain.engine().why, "it is prepared sooner; not timed yet");
+  CompileOptions options;
+  options.precompile = true;
+  const ByteVector file = compile_bytes(as_byte_span(model), options).value();
+  const Program compiled = Program::load(file, on(own_device())).value();
+  EXPECT_TRUE(compiled.engine().engine.starts_with("OpenVINO ")) << compiled.engine().engine;
+  EXPECT_TRUE(compiled.precompiled());
+  ::setenv("CORELANE_TIME_ENGINES", "0", 1);
+}
+
 TEST(SmokeEngines, ThreadsRunOnWhileTheEnginesAreTimed) {
   ::setenv("CORELANE_TIME_ENGINES", "1", 1);
   for (const std::int64_t size : {8, 100'000}) {

@@ -32,9 +32,9 @@ struct LoadOptions {
   /// the device's own, or the one that computes the network rightly, and the faster one where both
   /// do. kInvalidArgument for a name that the device does not have.
   std::string engine;
-  /// Time the engines against each other once the program has run a few times, and go on with the
-  /// faster one; off: the one that it was loaded with stays. `CORELANE_TIME_ENGINES=0` switches it
-  /// off for a process.
+  /// Begin on the engine that is ready soonest, time the engines against each other once the
+  /// program has run a few times, and go on with the faster one; off: the device's own engine from
+  /// the beginning. `CORELANE_TIME_ENGINES=0` switches it off for a process.
   bool time_engines = true;
   bool profile_layers = false;
   std::vector<std::string> exposed_values;

@@ -11,6 +11,7 @@
 
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
+#include "runtime/program/engine_trial.h"
 #include "runtime/testing/fake_program.h"
 #include "runtime/testing/onnx_builder.h"
 
@@ -214,6 +215,55 @@ TEST(CompileKey, EverythingThatChangesTheProgramChangesTheKey) {
   // What the cache recognises as an entry of its own.
   EXPECT_EQ(keys[0].size(), 32U);
   EXPECT_EQ(keys[0].find_first_not_of("0123456789abcdef"), std::string::npos);
+}
+
+/// relu of x [4] through the cache, on a device that begins on engine "b" and has a faster "a".
+struct TwoEngines {
+  explicit TwoEngines(Duration of_a) {
+    testing::FakeConfig config = testing::one_in_one_out({4});
+    config.engines = {"a", "b"};
+    config.soonest = "b";
+    device = std::make_shared<testing::FakeDevice>(config);
+    device->run_times = {{"a", of_a}, {"b", std::chrono::microseconds(10)}};
+    LoadOptions options;
+    options.on = device;
+    program = Program::load(as_byte_span(testing::relu_model({4})), options).value();
+  }
+  void run_until_timed() {
+    Context context = program.new_context().value();
+    for (std::uint32_t i = 0; i < kRunsBeforeTrial; ++i) ASSERT_TRUE(context.run().ok());
+    program.wait_engines();
+  }
+  std::shared_ptr<testing::FakeDevice> device;
+  Program program;
+};
+
+TEST_F(CompileCacheTest, TheFasterEngineIsKeptWithWhatItHasCompiled) {
+  ::setenv("CORELANE_CACHE_DIR", folder_.c_str(), 1);
+  ::setenv("CORELANE_TIME_ENGINES", "1", 1);
+  {
+    TwoEngines uncached(std::chrono::microseconds(5));
+    EXPECT_EQ(uncached.program.engine().engine, "b");
+    uncached.run_until_timed();
+    EXPECT_EQ(uncached.program.engine().engine, "a");
+  }
+  {
+    const TwoEngines cached(std::chrono::microseconds(5));
+    EXPECT_EQ(cached.program.engine().engine, "a");
+    EXPECT_EQ(cached.program.engine().why, "measured: 0.50 of the other's time");
+    ASSERT_EQ(cached.device->images.size(), 1U);
+    EXPECT_FALSE(cached.device->images[0].precompiled.empty());
+  }
+}
+
+TEST_F(CompileCacheTest, WhereTheSoonestEngineWinsNothingIsCompiledAgain) {
+  ::setenv("CORELANE_CACHE_DIR", folder_.c_str(), 1);
+  ::setenv("CORELANE_TIME_ENGINES", "1", 1);
+  TwoEngines(std::chrono::microseconds(20)).run_until_timed();
+  TwoEngines cached(std::chrono::microseconds(20));
+  EXPECT_EQ(cached.program.engine().engine, "b");
+  cached.run_until_timed();
+  EXPECT_EQ(cached.device->prepared.size(), 1U) << "the verdict is known";
 }
 
 TEST_F(CompileCacheTest, KeyFollowsTheContentOfExternalData) {

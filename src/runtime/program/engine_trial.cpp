@@ -73,6 +73,12 @@ class Contender {
   device::Submission job_;
 };
 
+/// What would be the same at each trial; too little memory would not.
+bool is_lasting(const Status& refused) {
+  return refused.code() == Code::kUnsupportedModel || refused.code() == Code::kUnsupported ||
+         refused.code() == Code::kEngineFailed || refused.code() == Code::kInternal;
+}
+
 /// Where engines describe a program differently, users would see the change.
 bool described_alike(const device::Executable& a, const device::Executable& b) {
   const auto same = [](const TensorDesc& x, const TensorDesc& y) {
@@ -100,6 +106,11 @@ double median_ratio(std::span<const EnginePair> pairs) {
   const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
   std::ranges::nth_element(ratios, middle);
   return *middle;
+}
+
+std::string EngineVerdict::reason() const {
+  if (pairs == 0) return "the other engine does not take the program";
+  return fmt::format("measured: {:.2f} of the other's time", ratio);
 }
 
 std::string EngineVerdict::text() const {
@@ -151,9 +162,15 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   /// Both engines take turns, so that what else the machine does meets both.
   Status compare(Contender::Inputs& inputs) {
     const std::shared_ptr<device::Executable> first = parts.first();
-    CORELANE_ASSIGN(const auto other, parts.prepare_other());
-    if (first == nullptr || !described_alike(*first, *other))
-      return error(Code::kUnsupported, "it describes the program differently");
+    if (first == nullptr) return error(Code::kWrongState, "nothing is prepared");
+    auto prepared = parts.prepare_other();
+    if (prepared && !described_alike(*first, **prepared))
+      prepared = error(Code::kUnsupported, "it describes the program differently");
+    if (!prepared) {
+      if (is_lasting(prepared.error())) parts.done({parts.first_engine, 1, 0}, nullptr);
+      return prepared.error();
+    }
+    const std::shared_ptr<device::Executable> other = std::move(*prepared);
     const Clock& clock = *parts.device->clock();
     CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, clock));
     CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, clock));
@@ -178,8 +195,8 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     }
     const double ratio = median_ratio(pairs);
     const bool faster = ratio < kWorthAChange;
-    const EngineVerdict verdict{faster ? parts.other_engine : parts.first_engine, ratio,
-                                pairs.size()};
+    const EngineVerdict verdict{faster ? parts.other_engine : parts.first_engine,
+                                faster ? ratio : 1 / ratio, pairs.size()};
     log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {}", parts.name,
                verdict.engine, parts.other_engine, ratio, parts.first_engine);
     if (stopped()) return error(Code::kCancelled, "the program ended");

@@ -44,10 +44,12 @@ inline constexpr double kWorthAChange = 0.97;
 
 /// What a trial came to, kept as data beside the compiled program.
 struct EngineVerdict {
-  std::string engine;  ///< The faster one: of device::DeviceInfo::engines.
-  double ratio = 1;    ///< Median time of the second engine by that of the first.
-  std::size_t pairs = 0;
+  std::string engine;     ///< That computes the program: of device::DeviceInfo::engines.
+  double ratio = 1;       ///< Median of its time by that of the other one.
+  std::size_t pairs = 0;  ///< Of runs; none where the other one does not take the program.
 
+  /// For people: why this engine.
+  std::string reason() const;
   /// "onnxruntime 0.81 21".
   std::string text() const;
   /// Nothing for another text.
@@ -65,15 +67,15 @@ class EngineTrial {
   };
   struct Parts {
     std::shared_ptr<device::Device> device;
-    std::string name;  ///< Of the program, for the log.
-    std::string first_engine;
+    std::string name;          ///< Of the program, for the log.
+    std::string first_engine;  ///< In use.
     std::string other_engine;
     /// The executable in use. Called in the trial's thread, as the two below; without a lock.
     std::function<std::shared_ptr<device::Executable>()> first;
     /// Prepares the same on the other engine.
     std::function<Result<std::shared_ptr<device::Executable>>()> prepare_other;
     /// Called once with the verdict; `faster` is the other engine's executable where it has won,
-    /// else null.
+    /// else null. Not called where the trial could not be made this time.
     std::function<void(const EngineVerdict&, std::shared_ptr<device::Executable> faster)> done;
   };
 

@@ -55,9 +55,15 @@ TEST(EngineVerdict, OtherTextsAreNone) {
 
 /// x [1, 4] -> y on a device with two engines.
 struct Bench {
-  explicit Bench(Duration first, Duration other, const LoadOptions& options = {})
-      : setup(config(), testing::fake_description(config()), options) {
+  explicit Bench(Duration first, Duration other, const LoadOptions& options = {},
+                 const testing::FakeConfig& given = config())
+      : setup(given, testing::fake_description(given), options) {
     setup.device->run_times = {{"", first}, {"a", first}, {"b", other}};
+  }
+  static testing::FakeConfig begins_on_b() {
+    testing::FakeConfig c = config();
+    c.soonest = "b";
+    return c;
   }
   static testing::FakeConfig config() {
     // The tests' environment switches it off, so that results of one engine can be compared.
@@ -116,6 +122,52 @@ TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotTaken) {
   bench.run(kRunsBeforeTrial + 1);
   bench.wait();
   EXPECT_EQ(bench.engine(), "fake 1");
+}
+
+TEST(EngineTrial, AProgramBeginsOnTheSoonestEngineAndMovesToTheFaster) {
+  Bench bench(microseconds(5), microseconds(10), {}, Bench::begins_on_b());
+  EXPECT_EQ(bench.engine(), "b");
+  EXPECT_EQ(bench.setup.device->prepared.size(), 1U) << "the other one is not prepared yet";
+  bench.run(kRunsBeforeTrial);
+  bench.wait();
+  EXPECT_EQ(bench.engine(), "a");
+  EXPECT_EQ(bench.setup.program.engine().why, "measured: 0.50 of the other's time");
+  bench.run(1);
+  EXPECT_EQ(bench.setup.device->last.executable->engine().engine, "a");
+}
+
+TEST(EngineTrial, AProgramStaysOnTheSoonestEngineWhereItIsTheFaster) {
+  Bench bench(microseconds(10), microseconds(5), {}, Bench::begins_on_b());
+  bench.run(kRunsBeforeTrial);
+  bench.wait();
+  bench.run(1);
+  EXPECT_EQ(bench.engine(), "b");
+  EXPECT_EQ(bench.setup.program.engine().why, "measured: 0.50 of the other's time");
+}
+
+TEST(EngineTrial, ProgramsThatAreNotTimedBeginOnTheFirstEngine) {
+  LoadOptions options;
+  options.time_engines = false;
+  EXPECT_EQ(Bench(microseconds(5), microseconds(5), options, Bench::begins_on_b()).engine(),
+            "fake 1");
+  options = {};
+  options.profile_layers = true;
+  EXPECT_EQ(Bench(microseconds(5), microseconds(5), options, Bench::begins_on_b()).engine(),
+            "fake 1");
+}
+
+TEST(EngineTrial, ARefusalIsRememberedAndLackOfMemoryIsNot) {
+  for (const Code code : {Code::kUnsupportedModel, Code::kOutOfMemory}) {
+    Bench bench(microseconds(5), microseconds(10), {}, Bench::begins_on_b());
+    bench.setup.device->on_prepare = [&](const device::PrepareOptions& options) {
+      return options.engine == "a" ? Status(error(code, "no")) : Status();
+    };
+    bench.run(kRunsBeforeTrial);
+    bench.wait();
+    EXPECT_EQ(bench.engine(), "b");
+    EXPECT_EQ(bench.setup.program.engine().why,
+              code == Code::kUnsupportedModel ? "the other engine does not take the program" : "");
+  }
 }
 
 TEST(EngineTrial, EnginesWithoutTimesAreNotChanged) {

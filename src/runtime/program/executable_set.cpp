@@ -7,6 +7,7 @@
 
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
+#include "corelane/device/soonest_engine.h"
 #include "runtime/program/shape_choice.h"
 
 namespace corelane::runtime {
@@ -62,6 +63,19 @@ ExecutableSet::ExecutableSet(std::shared_ptr<device::Device> device, ImageSource
       source_(std::move(source)),
       base_(std::move(base)),
       description_(description) {}
+
+bool ExecutableSet::is_free_to_choose() const {
+  return device_->info().engines.size() > 1 && base_.engine.empty() &&
+         base_.precision == device::Precision::kF32 && !base_.fast_math && !base_.profile_layers &&
+         base_.custom_operators.empty() && !description_.batch_range && source_.unfit.empty();
+}
+
+void ExecutableSet::let_engines_change(std::optional<EngineVerdict> verdict) {
+  if (!is_free_to_choose()) return;
+  engines_change_ = true;
+  const MutexLock lock(mutex_);
+  verdict_ = std::move(verdict);
+}
 
 Status ExecutableSet::prepare_first() {
   if (!description_.shape_sets.empty()) return add(description_.shape_sets.front());
@@ -180,7 +194,8 @@ const PrecompiledForm* ExecutableSet::form_for(const std::vector<Shape>& shapes)
 
 std::string ExecutableSet::engine() const {
   const MutexLock lock(mutex_);
-  return verdict_ ? verdict_->engine : base_.engine;
+  if (verdict_) return verdict_->engine;
+  return engines_change_ ? std::string(device::kSoonestEngine) : base_.engine;
 }
 
 device::EngineChoice ExecutableSet::engine_choice() const {
@@ -189,30 +204,27 @@ device::EngineChoice ExecutableSet::engine_choice() const {
   device::EngineChoice choice = used.executable->engine();
   if (choice.engine.empty()) choice.engine = device_->info().engine;
   const MutexLock lock(mutex_);
-  if (verdict_) choice.why = fmt::format("measured: {:.2f} of the other's time", verdict_->ratio);
+  if (verdict_) choice.why = verdict_->reason();
   return choice;
 }
 
 void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done) {
-  const std::vector<std::string>& engines = device_->info().engines;
   const Entry used = first();
-  const bool plain = base_.engine.empty() && base_.precision == device::Precision::kF32 &&
-                     !base_.fast_math && !base_.profile_layers && base_.custom_operators.empty();
-  if (engines.size() < 2 || !plain || forms_ != nullptr || used.executable == nullptr) return;
-  // It runs on another engine than the first: for a reason that no time outweighs.
-  if (!used.executable->engine().engine.empty()) return;
+  if (!engines_change_ || engine() != device::kSoonestEngine || used.executable == nullptr) return;
+  const std::vector<std::string>& engines = device_->info().engines;
+  const bool on_first = used.executable->engine().engine.empty();
   EngineTrial::Parts parts;
   parts.device = device_;
   parts.name = description_.name;
-  parts.first_engine = engines[0];
-  parts.other_engine = engines[1];
+  parts.first_engine = engines[on_first ? 0 : 1];
+  parts.other_engine = engines[on_first ? 1 : 0];
   parts.first = [this] { return first().executable; };
-  parts.prepare_other = [this, other = engines[1]] {
+  parts.prepare_other = [this, other = parts.other_engine] {
     return prepare(first().shapes, base_.replicate_limit, other);
   };
   parts.done = [this, done = std::move(done)](const EngineVerdict& verdict,
                                               std::shared_ptr<device::Executable> faster) {
-    if (faster != nullptr) adopt(verdict, std::move(faster));
+    adopt(verdict, std::move(faster));
     if (done) done(verdict);
   };
   trial_ = std::make_unique<EngineTrial>(std::move(parts));
@@ -226,6 +238,7 @@ void ExecutableSet::adopt(const EngineVerdict& verdict,
     const MutexLock lock(mutex_);
     verdict_ = verdict;
   }
+  if (faster == nullptr) return;
   remember(shapes, std::move(faster));
   generation_.fetch_add(1, std::memory_order_release);
 }
@@ -381,13 +394,21 @@ Result<std::vector<device::Executable::Precompiled>> ExecutableSet::export_all()
   // A copy: exporting takes long, and is done without the lock.
   const std::vector<Entry> entries = this->entries();
   std::vector<device::Executable::Precompiled> forms;
+  std::optional<Status> refused;
   for (const Entry& entry : entries) {
-    CORELANE_ASSIGN(auto form, entry.executable->export_precompiled());
+    auto form = entry.executable->export_precompiled();
+    if (!form && form.error().code() != Code::kUnsupported) return error(form.error());
+    if (!form) {
+      // Of a device with several engines, one may have no such forms.
+      refused = form.error();
+      continue;
+    }
     device::PrepareOptions options = base_;
     options.input_shapes = entry.shapes;
-    form.tag += "#" + precompiled_variant(options);
-    forms.push_back(std::move(form));
+    form->tag += "#" + precompiled_variant(options);
+    forms.push_back(std::move(*form));
   }
+  if (forms.empty() && refused) return error(*refused);
   if (forms.empty()) {
     return error(
         Code::kUnsupported,

@@ -44,6 +44,11 @@ class ExecutableSet {
   ExecutableSet(std::shared_ptr<device::Device> device, ImageSource source,
                 device::PrepareOptions base, const ProgramDescription& description);
 
+  /// Lets the device's engines change while the program runs, where it has several and the program
+  /// leaves the choice to the device. `verdict`: of an earlier trial; the program is prepared on
+  /// that engine. Without one it begins on the engine that prepares it soonest. Before
+  /// prepare_first().
+  void let_engines_change(std::optional<EngineVerdict> verdict);
   /// Prepares the first shape set, or the dynamic executable, so that errors surface at load.
   /// Prepares nothing when dimensions are open and the device wants them fixed.
   Status prepare_first();
@@ -63,9 +68,9 @@ class ExecutableSet {
   /// Null where the program has no batch range, or its device wants dimensions fixed. Constant once
   /// prepare_first() is done.
   BatchForms* batch_forms() const noexcept { return forms_.get(); }
-  /// Lets the device's engines be timed against each other from here on, where it has several, the
-  /// first one took the program and no batch range makes forms of its own. `done` may be empty; it
-  /// is called with the verdict, in a thread of this object. Before others use the set.
+  /// Lets the device's engines be timed against each other from here on, where they may change and
+  /// no verdict is known. `done` may be empty; it is called with the verdict, in a thread of this
+  /// object. Before others use the set.
   void time_engines(std::function<void(const EngineVerdict&)> done);
   /// Null where the engines are not timed. Constant once the program is loaded.
   EngineTrial* trial() const noexcept { return trial_.get(); }
@@ -92,6 +97,8 @@ class ExecutableSet {
   }
   /// The engine of what is prepared from now on.
   std::string engine() const;
+  /// True where nothing but time decides which engine computes the program.
+  bool is_free_to_choose() const;
   /// What a trial has found faster takes the place of the first executable.
   void adopt(const EngineVerdict& verdict, std::shared_ptr<device::Executable> faster);
   /// Sizes of a batch range get forms of their own from here on.
@@ -120,7 +127,8 @@ class ExecutableSet {
   std::vector<Entry> entries_ CORELANE_GUARDED_BY(mutex_);
   /// Shapes that a thread is preparing; each at most once.
   std::vector<std::vector<Shape>> preparing_ CORELANE_GUARDED_BY(mutex_);
-  std::optional<EngineVerdict> verdict_ CORELANE_GUARDED_BY(mutex_);  ///< That has won a trial.
+  bool engines_change_ = false;  ///< Constant once prepare_first() has begun.
+  std::optional<EngineVerdict> verdict_ CORELANE_GUARDED_BY(mutex_);  ///< Of the last trial.
   std::atomic<std::uint64_t> generation_{0};
   /// Last: their ends wait for add_form() and adopt().
   std::unique_ptr<BatchForms> forms_;

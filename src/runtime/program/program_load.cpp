@@ -46,10 +46,23 @@ Status take_batch_range(const std::optional<BatchRange>& wanted, ProgramDescript
   return check_batch_range(description).wrap(fmt::format("program '{}'", description.name));
 }
 
+bool times_engines(const LoadOptions& options) {
+  const char* const enabled = std::getenv("CORELANE_TIME_ENGINES");
+  return options.time_engines && (enabled == nullptr || std::string_view(enabled) != "0");
+}
+
+/// What the caller gives, and what is known of the program from earlier.
+struct Wishes {
+  const LoadOptions& options;
+  /// Which engine was found faster.
+  std::optional<EngineVerdict> verdict = {};
+};
+
 /// Prepares `source` on the device; the state is complete after it.
 Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device> device,
                                                  ProgramDescription description, ImageSource source,
-                                                 const LoadOptions& options) {
+                                                 const Wishes& wishes) {
+  const LoadOptions& options = wishes.options;
   CORELANE_TRY(take_batch_range(options.batch_range, description));
   auto state = std::make_shared<ProgramState>();
   state->device = std::move(device);
@@ -67,6 +80,7 @@ Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device>
                                     {state->description.name, 0, timeout_option, options.weight}));
   state->executables.emplace(state->device, std::move(source), std::move(prepare),
                              state->description);
+  if (times_engines(options)) state->executables->let_engines_change(wishes.verdict);
   // Errors of the engine surface here, where the program is loaded, and not in the first run.
   CORELANE_TRY(state->executables->prepare_first());
   return state;
@@ -95,19 +109,18 @@ Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device
                                                   ByteSpan bytes, const std::string& kind,
                                                   std::shared_ptr<const void> keep_alive,
                                                   std::optional<ProgramDescription> description,
-                                                  const std::string& name,
-                                                  const LoadOptions& options) {
+                                                  const std::string& name, const Wishes& wishes) {
   ImageSource source{kind, bytes, {}, {}, {keep_alive}, true, false, {}, {}};
   if (!description) {
     device::PrepareOptions prepare;
-    prepare.profile_layers = options.profile_layers;
+    prepare.profile_layers = wishes.options.profile_layers;
     const device::Image image{kind, bytes, {}, {}, {}, std::move(keep_alive)};
     CORELANE_ASSIGN(const auto probe, device->prepare(image, prepare));
     description = described_by(*probe, name);
     // The device has reported the description itself: nothing to compare.
     source.declares = false;
   }
-  return make_state(std::move(device), std::move(*description), std::move(source), options);
+  return make_state(std::move(device), std::move(*description), std::move(source), wishes);
 }
 
 /// A program file, and which of its networks is meant.
@@ -120,14 +133,13 @@ struct PartOfFile {
 
 Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
                                                 std::shared_ptr<device::Device> device,
-                                                const std::string& name,
-                                                const LoadOptions& options) {
+                                                const std::string& name, const Wishes& wishes) {
   const device::DeviceInfo& info = device->info();
   auto& [file, part, immutable] = of;
   ProgramDescription description = of.description();
   // Before foreign images: such a device chooses among the segments itself.
   if (takes(info, kWholeProgram)) {
-    CORELANE_ASSIGN(file, whole_file(std::move(file), part, options.weights_of));
+    CORELANE_ASSIGN(file, whole_file(std::move(file), part, wishes.options.weights_of));
     ImageSource source{kWholeProgram,
                        file->bytes(),
                        unchecked_constants(*file),
@@ -137,7 +149,7 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
                        immutable,
                        {},
                        {}};
-    return make_state(std::move(device), std::move(description), std::move(source), options);
+    return make_state(std::move(device), std::move(description), std::move(source), wishes);
   }
   CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind, part));
   if (foreign) {
@@ -147,7 +159,7 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
                                  ? info.kind
                                  : info.capabilities.image_kinds.front();
     return load_opaque(std::move(device), *foreign, kind, file, std::move(description), name,
-                       options);
+                       wishes);
   }
   if (!takes(info, "onnx")) {
     return error(
@@ -157,9 +169,9 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
         name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
   }
   CORELANE_ASSIGN(ImageSource source,
-                  network_source(std::move(file), part, options.weights_of, info));
+                  network_source(std::move(file), part, wishes.options.weights_of, info));
   source.immutable = source.immutable && immutable;
-  return make_state(std::move(device), std::move(description), std::move(source), options);
+  return make_state(std::move(device), std::move(description), std::move(source), wishes);
 }
 
 std::vector<std::string> part_names(const ProgramFile& file) {
@@ -172,11 +184,11 @@ std::vector<std::string> part_names(const ProgramFile& file) {
 /// The part that `options` name. Failures of one of several say which.
 Result<std::shared_ptr<ProgramState>> load_file(std::shared_ptr<const ProgramFile> file,
                                                 std::shared_ptr<device::Device> device,
-                                                const std::string& name, const LoadOptions& options,
+                                                const std::string& name, const Wishes& wishes,
                                                 bool immutable = true) {
-  CORELANE_ASSIGN(const std::size_t part, file->find_part(options.part));
+  CORELANE_ASSIGN(const std::size_t part, file->find_part(wishes.options.part));
   const std::vector<std::string> names = part_names(*file);
-  auto state = load_part({std::move(file), part, immutable}, std::move(device), name, options);
+  auto state = load_part({std::move(file), part, immutable}, std::move(device), name, wishes);
   if (state) (*state)->parts = names;
   if (state || names.empty()) return state;
   return error(state.error().wrap(fmt::format("part '{}' of {}", names[part], name)));
@@ -214,17 +226,12 @@ Result<std::shared_ptr<ProgramState>> load_imported(
     const std::string& name, const LoadOptions& options) {
   if (takes(device->info(), "onnx")) {
     ImageSource source = network_source(model, device->info());
-    return make_state(std::move(device), model->description, std::move(source), options);
+    return make_state(std::move(device), model->description, std::move(source), {options});
   }
   CORELANE_ASSIGN(ByteVector bytes, file_of(*model, {}));
   const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
   CORELANE_ASSIGN(auto file, ProgramFile::from_bytes(*keep, keep));
-  return load_file(std::move(file), std::move(device), name, options);
-}
-
-bool times_engines(const LoadOptions& options) {
-  const char* const enabled = std::getenv("CORELANE_TIME_ENGINES");
-  return options.time_engines && (enabled == nullptr || std::string_view(enabled) != "0");
+  return load_file(std::move(file), std::move(device), name, {options});
 }
 
 void time_engines(ProgramState& state, const LoadOptions& options,
@@ -232,13 +239,37 @@ void time_engines(ProgramState& state, const LoadOptions& options,
   if (times_engines(options)) state.executables->time_engines(std::move(done));
 }
 
-/// What keeps a verdict beside the entry of the cache; empty where there is none.
-std::function<void(const EngineVerdict&)> note_keeper(const std::optional<CompileCache>& cache,
-                                                      const std::optional<std::string>& key) {
+/// Adds the compiled forms of a program to its entry of the cache, which has none yet.
+Status add_forms(const CompileCache& cache, const std::string& key, const ExecutableSet& set) {
+  const std::shared_ptr<const ProgramFile> file = cache.find(key);
+  if (file == nullptr) return error(Code::kNotFound, "the cache has the program no longer");
+  ProgramWriter writer(file->description());
+  for (std::size_t i = 0; i < file->segments().size(); ++i) {
+    const SegmentInfo& segment = file->segments()[i];
+    if (segment.kind == SegmentKind::kPrecompiled) return {};
+    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
+    writer.add_segment(segment.kind, segment.tag, bytes);
+  }
+  CORELANE_ASSIGN(const auto forms, set.export_all());
+  for (const auto& form : forms)
+    writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
+  CORELANE_ASSIGN(const ByteVector bytes, writer.finish());
+  return cache.store(key, bytes);
+}
+
+/// What keeps a verdict beside the entry of the cache, and what the faster engine has compiled in
+/// it; empty where there is no cache. Called while `set` lives.
+std::function<void(const EngineVerdict&)> verdict_keeper(const std::optional<CompileCache>& cache,
+                                                         const std::optional<std::string>& key,
+                                                         const ExecutableSet& set) {
   if (!cache || !key) return {};
-  return [cache = *cache, key = *key](const EngineVerdict& verdict) {
-    if (const Status kept = cache.keep_note(key, verdict.text()); !kept.ok())
-      log::info("runtime", "the faster engine is not kept: {}", kept.to_string());
+  return [cache = *cache, key = *key, &set](const EngineVerdict& verdict) {
+    Status kept = cache.keep_note(key, verdict.text());
+    if (kept.ok()) kept = add_forms(cache, key, set);
+    // An engine without compiled forms has nothing more to keep.
+    if (!kept.ok() && kept.code() != Code::kUnsupported)
+      log::info("runtime", "what was found out of the engines is not kept whole: {}",
+                kept.to_string());
   };
 }
 
@@ -249,12 +280,9 @@ Result<std::shared_ptr<ProgramState>> load_cached(const std::shared_ptr<const Pr
                                                   const std::optional<EngineVerdict>& verdict,
                                                   const LoadOptions& options) {
   const auto& engines = device->info().engines;
-  if (verdict && engines.size() > 1 && verdict->engine == engines[1]) {
-    LoadOptions own = options;
-    own.engine = verdict->engine;
-    if (auto state = load_file(file, device, name, own)) return state;
-  }
-  return load_file(file, device, name, options);
+  if (verdict && std::ranges::find(engines, verdict->engine) != engines.end())
+    if (auto state = load_file(file, device, name, {options, verdict})) return state;
+  return load_file(file, device, name, {options});
 }
 
 Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
@@ -283,7 +311,8 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
         std::optional<EngineVerdict> verdict;
         if (times_engines(options)) verdict = EngineVerdict::parse(cache->note(*key));
         auto state = load_cached(cached, device, input.name(), verdict, options);
-        if (state && !verdict) time_engines(**state, options, note_keeper(cache, key));
+        if (state)
+          time_engines(**state, options, verdict_keeper(cache, key, *(*state)->executables));
         if (state) return state;
         if (state.error().code() == Code::kWrongState) return state;  // Not the entry's fault.
         log::warn("runtime", "the compile cache's entry for {} is not used: {}", input.name(),
@@ -297,7 +326,7 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
   auto state = load_imported(model, std::move(device), input.name(), options);
   // After the load: what cannot be prepared is not worth a file.
   if (state && key) store_in_cache(*cache, *key, *model, **state);
-  if (state) time_engines(**state, options, note_keeper(cache, key));
+  if (state) time_engines(**state, options, verdict_keeper(cache, key, *(*state)->executables));
   return state;
 }
 
@@ -350,7 +379,7 @@ Result<std::shared_ptr<ProgramState>> load_foreign(const LoadInput& input,
     keep_alive = std::move(copy);
   }
   return load_opaque(std::move(device), bytes, kind, std::move(keep_alive), std::nullopt,
-                     input.path.stem().string(), options);
+                     input.path.stem().string(), {options});
 }
 
 }  // namespace
@@ -413,7 +442,8 @@ Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
                           : open_program_file(input.mapped, input.path, options.verify));
       // The owner of other bytes may give them a new content between two programs.
       const bool immutable = input.mapped != nullptr || input.keep_alive == nullptr;
-      auto state = load_file(std::move(file), std::move(device), input.name(), options, immutable);
+      auto state =
+          load_file(std::move(file), std::move(device), input.name(), {options}, immutable);
       if (state) time_engines(**state, options, {});
       return state;
     }
@@ -433,7 +463,7 @@ Result<std::shared_ptr<ProgramState>> load_program(std::shared_ptr<const Program
     CORELANE_ASSIGN(device, device::open_device(options.device));
   }
   if (options.verify == Verify::kEverything) CORELANE_TRY(file->verify_segments());
-  auto state = load_file(std::move(file), std::move(device), "the program file", options);
+  auto state = load_file(std::move(file), std::move(device), "the program file", {options});
   if (state) time_engines(**state, options, {});
   return state;
 }

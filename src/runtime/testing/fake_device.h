@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "corelane/device/device.h"
+#include "corelane/device/soonest_engine.h"
 
 namespace corelane::testing {
 
@@ -29,6 +30,8 @@ struct FakeConfig {
   std::string kind = "fake";
   std::string engine = "fake 1";
   std::vector<std::string> engines;  ///< As DeviceInfo::engines.
+  std::string soonest;  ///< Of `engines`, without pre-compiled forms; empty: the first one, which
+                        ///< is not named.
   bool precompiled = true;
   bool hold = false;  ///< Submitted jobs wait for FakeDevice::finish_next().
   std::size_t cores = 3;
@@ -165,6 +168,7 @@ class FakeExecutable final : public device::Executable {
   std::vector<TensorDesc> in, out;
   bool precompiled = false;
   std::string engine_name;                         ///< That it was prepared for.
+  std::string without_forms;                       ///< An engine that exports none.
   std::shared_ptr<const std::atomic<int>> losses;  ///< Of the device.
   int lost_at = 0;                                 ///< Which of them is its end.
 
@@ -183,6 +187,8 @@ class FakeExecutable final : public device::Executable {
     return error(Code::kUnsupported, "fake: no residences");
   }
   Result<Precompiled> export_precompiled() const override {
+    if (!engine_name.empty() && engine_name == without_forms)
+      return error(Code::kUnsupported, "engine '{}' has no forms", engine_name);
     return Precompiled{ByteVector(16, std::byte{7}), "fake-tag"};
   }
 };
@@ -252,7 +258,9 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
       images.push_back(image);
     }
     auto executable = std::make_shared<FakeExecutable>();
-    executable->engine_name = options.engine;
+    executable->engine_name =
+        options.engine == device::kSoonestEngine ? config.soonest : options.engine;
+    executable->without_forms = config.soonest;
     executable->losses = losses;
     executable->lost_at = *losses + 1;
     executable->in = config.inputs;

@@ -1,9 +1,11 @@
 #include "drivers/virtual/choice/chosen_engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "corelane/base/log.h"
 #include "corelane/device/matmul_image.h"
+#include "corelane/device/soonest_engine.h"
 #include "drivers/virtual/choice/chosen_program.h"
 #include "drivers/virtual/choice/second_engine.h"
 
@@ -27,6 +29,17 @@ Status refused_by_both(const Status& refused, const Status& other) {
       .with(Detail::kOperator, std::string(refused.detail(Detail::kOperator)));
 }
 
+/// Users see the shapes that an engine reports, and bind outputs in place where they are fixed.
+bool knows_as_much(const std::vector<TensorDesc>& program, const std::vector<TensorDesc>& image) {
+  const auto same = [](std::int64_t known, std::int64_t declared) {
+    return declared == Shape::kOpen || known == declared;
+  };
+  return image.empty() ||
+         std::ranges::equal(program, image, [&](const TensorDesc& a, const TensorDesc& b) {
+           return a.dtype == b.dtype && std::ranges::equal(a.shape.dims(), b.shape.dims(), same);
+         });
+}
+
 }  // namespace
 
 Result<EngineWish> parse_engine_wish(std::string_view text) {
@@ -47,12 +60,25 @@ ChosenEngine::Prepared ChosenEngine::prepare_second(const device::Image& image,
                                          device::EngineChoice{opened.info.engine, why});
 }
 
+std::shared_ptr<device::LaneProgram> ChosenEngine::prepare_soonest(
+    const device::Image& image, const device::PrepareOptions& options) {
+  if (!image.precompiled.empty()) return nullptr;
+  auto program = prepare_second(image, options, "it is prepared sooner; not timed yet");
+  if (!program) {
+    log::debug(kPart, "network '{}' does not begin on the second engine: {}", image.name,
+               program.error().to_string());
+    return nullptr;
+  }
+  return knows_as_much((*program)->outputs(), image.outputs) ? std::move(*program) : nullptr;
+}
+
 ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
                                              const device::PrepareOptions& options) {
   if (image.kind != "onnx") return first_->prepare(image, options);
   EngineWish wish = wish_;
   // What the device's text asks for goes before what a program does.
-  if (wish == EngineWish::kAuto && !options.engine.empty()) {
+  const bool soonest = wish == EngineWish::kAuto && options.engine == device::kSoonestEngine;
+  if (wish == EngineWish::kAuto && !options.engine.empty() && !soonest) {
     // The macro is two statements.
     CORELANE_ASSIGN(wish, parse_engine_wish(options.engine));
   }
@@ -64,6 +90,8 @@ ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
     if (program || program.error().code() == Code::kOutOfMemory) return program;
     return error(refused_by_both(refused, program.error()));
   }
+  if (soonest)
+    if (auto program = prepare_soonest(image, options)) return program;
   auto program = first_->prepare(image, options);
   if (program || wish == EngineWish::kOpenVino || !is_refusal(program.error())) return program;
   auto other = prepare_second(image, options, program.error().message());
