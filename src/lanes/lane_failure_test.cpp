@@ -28,8 +28,10 @@ TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   gate.await(1);
   clock->advance(milliseconds(9));
   EXPECT_FALSE(completion->done());
+  EXPECT_EQ(fake.state->abandoned, 0);
   clock->advance(milliseconds(1));
   ASSERT_TRUE(completion->done());
+  EXPECT_EQ(fake.state->abandoned, 1) << "the engine may end it early";
   EXPECT_EQ(completion->status().code(), Code::kTimeout);
   EXPECT_EQ(completion->record().ended, job.deadline);
   EXPECT_FALSE(completion->released());
@@ -45,6 +47,7 @@ TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   const device::Submission next = fake.job(device::CoreSet::of({0}), 7);
   ASSERT_TRUE(fake.queue->run(next).ok());
   EXPECT_EQ(FakeDevice::result(next), 14);
+  EXPECT_EQ(fake.state->abandoned, 1);
   gate.open();
   ASSERT_TRUE(completion->wait_released());
   EXPECT_EQ(completion->status().code(), Code::kTimeout);
@@ -128,6 +131,7 @@ TEST(LaneFailure, ResetEndsABlockingRunWhenTheEngineReturns) {
   std::thread caller([&] { status = fake.queue->run(fake.job()); });
   gate.await(1);
   ASSERT_TRUE(fake.device->reset(device::CoreSet::platform()).ok());
+  EXPECT_EQ(fake.state->abandoned, 1);
   auto next = *fake.queue->submit(fake.job());
   gate.await(2);
   gate.open();

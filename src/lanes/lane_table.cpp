@@ -362,6 +362,8 @@ void LaneTable::abandon(LaneOccupant& occupant, Status status, TimePoint now, Af
   ++abandoned_;
   after.abandoned = true;
   occupant.abandon_status_ = status;
+  // Until returned() is called, which needs the lock, no other job can have the bindings.
+  if (occupant.bound != nullptr) occupant.bound->abandon();
   if (occupant.job == nullptr) return;  // Its own thread reports it when the engine returns.
   LanedJob& job = *occupant.job;
   complete(job, std::move(status), now, after);

@@ -386,12 +386,14 @@ Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
   bool lost = false;
   const auto run_slot = [&]() -> Status {
     CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
+    running_.store(slot->request.get());
     Status status = slot->request->run(core_bits);
     lost = ran(*slot, core_bits, status);
     return status;
   };
   // Engines may throw: a lane must go on.
   Status status = no_throw("the engine", run_slot, Code::kEngineFailed);
+  running_.store(nullptr);
   return {std::move(status), lost, lost};
 }
 

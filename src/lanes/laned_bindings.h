@@ -50,6 +50,10 @@ class LanedBindings final : public device::Bindings {
     cores_ = job.cores;
   }
   Outcome run(std::uint64_t core_bits, bool shadow) noexcept;
+  /// Asks a run that is under way to end early. Any thread, while the job has these bindings.
+  void abandon() noexcept {
+    if (device::LaneRequest* const request = running_.load()) request->abandon();
+  }
   void start(std::uint64_t core_bits, TimePoint ready, bool shadow,
              std::function<void(Outcome)> done);
 
@@ -108,7 +112,8 @@ class LanedBindings final : public device::Bindings {
   std::vector<Tensor> outputs_;
   KeptInputs kept_;
   std::vector<std::unique_ptr<Slot>> slots_;
-  Slot* last_ = nullptr;  ///< Of the last run.
+  Slot* last_ = nullptr;                                ///< Of the last run.
+  std::atomic<device::LaneRequest*> running_{nullptr};  ///< In run().
   bool complete_ = false;
   bool open_outputs_ = false;  ///< The size of a result is known after the run only.
   std::uint64_t changes_ = 1;

@@ -7,12 +7,12 @@
 /// whoever bound it, and is valid until it is replaced or the request is destroyed.
 ///
 /// Threads: LaneEngine and LaneProgram are called from any thread, from several at once, while
-/// requests run. A LaneRequest is used by one thread at a time, not always the same one. No lock of
-/// the library is held during a call. Nothing here throws: exceptions of an engine's library become
-/// a Status.
+/// requests run. A LaneRequest is used by one thread at a time, not always the same one, but for
+/// abandon(). No lock of the library is held during a call, but of that one. Nothing here throws:
+/// exceptions of an engine's library become a Status.
 ///
-/// A job is abandoned at its deadline, but run() is not interrupted: it goes on in its thread, and
-/// its request and memory are kept until it returns.
+/// A job is abandoned at its deadline: run() is asked to end early, goes on in its thread until it
+/// does, and its request and memory are kept until it returns.
 #pragma once
 
 #include <cstddef>
@@ -52,6 +52,10 @@ class LaneRequest {
   /// kEngineFailed, kOutOfMemory (an open output that does not fit; nothing is written past the
   /// end), or the code of a host operator. kDeviceReset means that the core must be made anew.
   virtual Status run(std::uint64_t core_bits) = 0;
+  /// While run() is in the engine: nobody wants its result any more, so it should end soon, with
+  /// any status. Must only set a flag: it is called from another thread, with a lock of the library
+  /// held. The next run() is not abandoned.
+  virtual void abandon() noexcept {}
   /// Event-driven engines only: starts the job and calls `done` once, now or later from the clock,
   /// with what run() would return. Since `ready` the job has waited for cores: an engine that
   /// plays a device with a line of its own lets it begin then, where its cores were free.

@@ -101,6 +101,16 @@ class NetworkBuilder {
     return model;
   }
 
+  /// As an attribute of a node, such as the body of a Loop.
+  std::string graph_attribute(std::string_view name) const {
+    std::string graph = graph_;
+    append_bytes_field(graph, 2, name);
+    std::string a;
+    append_bytes_field(a, 1, name);
+    append_bytes_field(a, 6, graph);
+    append_varint_field(a, 20, 5);
+    return a;
+  }
   static std::string int_attribute(std::string_view name, std::int64_t v) {
     std::string a;
     append_bytes_field(a, 1, name);

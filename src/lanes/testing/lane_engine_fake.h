@@ -58,8 +58,9 @@ struct FakeEngineState {
     };
   }
   std::atomic<int> runs{0};
-  std::atomic<int> lose{0};      ///< So many runs are lost with their request.
-  std::atomic<int> requests{0};  ///< Made so far.
+  std::atomic<int> abandoned{0};  ///< Runs that were asked to end.
+  std::atomic<int> lose{0};       ///< So many runs are lost with their request.
+  std::atomic<int> requests{0};   ///< Made so far.
   std::atomic<int> binds{0};
   bool counts_copies = false;            ///< reserve() makes copies, up to three.
   std::atomic<std::size_t> copies{1};    ///< Made so far.
@@ -109,6 +110,7 @@ class FakeRequest final : public device::LaneRequest {
     enter(core_bits, -1);
     return status;
   }
+  void abandon() noexcept override { ++state_->abandoned; }
   bool lost() const noexcept override { return lost_; }
   Result<device::TensorRef> output(std::size_t) override { return output_; }
   Result<std::vector<device::LayerTime>> layer_times() const override {

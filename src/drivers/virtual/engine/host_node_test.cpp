@@ -228,6 +228,36 @@ TEST(HostNode, DeclaredTypeAndShapeOfTheOutputHold) {
   EXPECT_THAT(y, ElementsAre(3, 7));
 }
 
+/// The first of two nodes gives the run up: the second one is not computed.
+TEST(HostNode, AnAbandonedRunEndsBetweenTwoNodes) {
+  const std::string network = NetworkBuilder()
+                                  .input("x", {1, 4})
+                                  .node("Scale", {"x"}, {"h"}, "first", {}, "my")
+                                  .node("Scale", {"h"}, {"y"}, "second", {}, "my")
+                                  .output("y", {1, 4})
+                                  .bytes();
+  device::LaneRequest* running = nullptr;
+  int calls = 0;
+  auto table = std::make_shared<HostOperatorTable>();
+  const auto count = [&](const HostOperatorCall&) {
+    ++calls;
+    if (running != nullptr) running->abandon();
+    return Status();
+  };
+  ASSERT_TRUE(table->add("Scale", count).ok());
+  auto program = make_virtual_engine(1)->prepare(onnx_image(network), options_with(table));
+  ASSERT_TRUE(program) << program.error().to_string();
+  const auto request = (*program)->new_request(1, 0).value();
+  std::vector<float> x(4);
+  ASSERT_TRUE(request->set_input(0, tensor_ref(x, {1, 4})).ok());
+  running = request.get();
+  (void)request->run(1);
+  EXPECT_EQ(calls, 1);
+  running = nullptr;
+  EXPECT_TRUE(request->run(1).ok()) << "the next run is not abandoned";
+  EXPECT_EQ(calls, 3);
+}
+
 TEST(HostNode, NoPrecompiledFormWithCustomOperators) {
   auto program = make_virtual_engine(1)->prepare(
       onnx_image(scale_network()), options_with(std::make_shared<HostOperatorTable>()));

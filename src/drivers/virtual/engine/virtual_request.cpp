@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "corelane/base/log.h"
 #include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/common/request_errors.h"
 #include "drivers/virtual/engine/virtual_program.h"
@@ -81,6 +82,15 @@ class VirtualRequest final : public device::LaneRequest {
     through_queue_ = !never_throws && settings.streams == 1 && settings.threads == 1;
     ov::CompiledModel model = copy_->model();  // create_infer_request() is not const.
     request_ = model.create_infer_request();
+  }
+
+  /// The engine looks for it between two nodes.
+  void abandon() noexcept override {
+    try {
+      request_.cancel();
+    } catch (const std::exception& e) {
+      log::debug("virtual", "a run that was abandoned goes on: {}", e.what());
+    }
   }
 
   /// An input that no node reads has no port: it is remembered, not passed on.

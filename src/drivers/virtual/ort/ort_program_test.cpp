@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 #include <thread>
 
@@ -287,6 +288,48 @@ TEST(OrtProgram, TakesNetworksOfLaterReleasesOfOnnx) {
                                .output("y", {1})
                                .bytes(28, 14);
   EXPECT_FALSE(try_prepare(onnx_image(rest)));
+}
+
+/// A Loop of x + 1, for as long as nobody ends it: 2^40 times.
+std::string endless_network() {
+  constexpr std::int64_t kBool = 9;
+  const std::string body = NetworkBuilder()
+                               .input("i", {}, kOnnxInt64)
+                               .input("go", {}, kBool)
+                               .input("v", {1})
+                               .floats("one", {1}, {1})
+                               .node("Identity", {"go"}, {"on"})
+                               .node("Add", {"v", "one"}, {"w"})
+                               .output("on", {}, kBool)
+                               .output("w", {1})
+                               .graph_attribute("body");
+  const std::int64_t often = std::int64_t{1} << 40;
+  return NetworkBuilder()
+      .input("x", {1})
+      .constant("often", {}, kOnnxInt64, {reinterpret_cast<const char*>(&often), sizeof(often)})
+      .node("Loop", {"often", "", "x"}, {"y"}, "loop", {body})
+      .output("y", {1})
+      .bytes();
+}
+
+TEST(OrtProgram, AnAbandonedRunEndsEarlyAndTheNextOneBegins) {
+  const auto program = prepare(onnx_image(endless_network()));
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> x = {0};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1})).ok());
+  for (int round = 0; round < 2; ++round) {
+    std::atomic<bool> ended{false};
+    std::thread run([&] {
+      EXPECT_FALSE(r->run(1).ok());
+      ended = true;
+    });
+    while (!ended) {
+      r->abandon();
+      std::this_thread::yield();
+    }
+    run.join();
+  }
 }
 
 TEST(OrtProgram, RefusesAnUnknownOperatorByNode) {

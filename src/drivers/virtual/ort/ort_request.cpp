@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -112,6 +113,10 @@ class OrtRequest final : public device::LaneRequest {
 
   Status run(std::uint64_t /*core_bits*/) override {
     CORELANE_TRY(bind_rest());
+    // What the run before was told, or a call that came when it had just ended.
+    if (abandoned_.exchange(false))
+      CORELANE_TRY(library_.call<entry::RunOptionsUnsetTerminate>("a new run", Code::kEngineFailed,
+                                                                  run_options_.get()));
     const std::size_t before = measured_ < kMeasuredRuns ? heap_bytes() : 0;
     CORELANE_TRY(library_.call<entry::RunWithBinding>("the engine failed while it ran the job",
                                                       Code::kEngineFailed, copy_->session.get(),
@@ -123,6 +128,13 @@ class OrtRequest final : public device::LaneRequest {
     }
     ran_ = true;
     return open_outputs_.empty() ? Status() : fetch_open_outputs();
+  }
+
+  /// The engine looks for it between two nodes, in those of subgraphs, too.
+  void abandon() noexcept override {
+    (void)library_.call<entry::RunOptionsSetTerminate>("ending a run", Code::kEngineFailed,
+                                                       run_options_.get());
+    abandoned_.store(true);  // Last, so that the next run takes the flag back.
   }
 
   Result<device::TensorRef> output(std::size_t index) override {
@@ -218,7 +230,8 @@ class OrtRequest final : public device::LaneRequest {
   std::vector<Slot> outputs_;
   std::vector<std::size_t> open_outputs_;
   OwnedRunOptions run_options_;
-  OwnedBinding binding_;  ///< Refers to the values above, and copies them.
+  OwnedBinding binding_;                ///< Refers to the values above, and copies them.
+  std::atomic<bool> abandoned_{false};  ///< Since the last run began.
   bool ran_ = false;
   int measured_ = 0;
 };
