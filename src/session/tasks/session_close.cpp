@@ -96,11 +96,12 @@ std::shared_ptr<const Program> SessionCore::first_program() const {
 device::MemoryFigures SessionCore::memory() const {
   if (forked()) return {};
   std::vector<Program> programs;
+  device::MemoryFigures sum;
   {
     const MutexLock lock(mutex_);
     programs = programs_;
+    for (const auto& worker : workers_) sum.buffers += worker->idle_bytes();
   }
-  device::MemoryFigures sum;
   for (const Program& program : programs) sum += program.memory();
   return sum;
 }

@@ -101,7 +101,7 @@ Status SessionWorker::bind_output(CallOutput& output) {
     return {};
   }
   CORELANE_ASSIGN(output.tensor,
-                  Tensor::allocate(desc.name, model_.result_dtype(i, desc.dtype), desc.shape));
+                  pool_.allocate(desc.name, model_.result_dtype(i, desc.dtype), desc.shape));
   output.tensor.quant = model_.result_quant(i);
   bound_[i] = true;
   return bind_memory(output);
@@ -190,8 +190,8 @@ Status SessionWorker::collect(Call& call, Duration& copied, const Clock& clock) 
       output.tensor.shape = result.shape;
       continue;
     }
-    CORELANE_ASSIGN(output.tensor, Tensor::allocate(desc.name, model_.result_dtype(i, result.dtype),
-                                                    result.shape));
+    CORELANE_ASSIGN(output.tensor,
+                    pool_.allocate(desc.name, model_.result_dtype(i, result.dtype), result.shape));
     output.tensor.quant = model_.result_quant(i);
     const Status status = corelane::convert(result, output.tensor.mutable_view());
     if (!status.ok()) return status.wrap("output '" + desc.name + "'");

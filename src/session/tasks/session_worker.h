@@ -11,6 +11,7 @@
 #include "corelane/session/session.h"
 #include "session/session_model.h"
 #include "session/tasks/call.h"
+#include "tensor/tensor_pool.h"
 
 namespace corelane::session {
 
@@ -41,6 +42,8 @@ class SessionWorker {
   /// Copies the outputs that were not written in place. `copied`: the time that took.
   Status collect(Call& call, Duration& copied, const Clock& clock);
 
+  /// Memory of earlier results, kept for later ones. Any thread.
+  std::size_t idle_bytes() const { return pool_.idle_bytes(); }
   /// Of the last run(); zeros when it did not reach the device.
   const RunTimes& times() const noexcept { return times_; }
 
@@ -65,6 +68,7 @@ class SessionWorker {
   std::optional<device::CoreSet> wide_;
   const std::int32_t core_;
   const std::size_t index_;
+  TensorPool pool_;                  ///< Of results.
   std::vector<Shape> shapes_;        ///< Of the inputs now; only where they may change.
   std::vector<TensorDesc> outputs_;  ///< For these shapes.
   std::vector<bool> bound_;          ///< Outputs bound by an earlier call.
