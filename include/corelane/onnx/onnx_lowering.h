@@ -52,4 +52,9 @@ struct LoweredGraph {
 CORELANE_API Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants,
                                              const Lowering& lowering);
 
+/// Checks a graph segment of a program file, without changing it: all that an import checks, and
+/// that the nodes are in order where `in_order`. Checksums say that bytes are those that were
+/// written, not that an import wrote them. kMalformed, kUnsupportedModel, kOutOfMemory. Any thread.
+CORELANE_API Status check_network(ByteSpan graph, ByteSpan constants, bool in_order);
+
 }  // namespace corelane

@@ -1,64 +1,58 @@
 #include "onnx/graph/onnx_arity.h"
 
-#include <string_view>
-#include <unordered_map>
-#include <vector>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
 
 #include "onnx/graph/onnx_check.h"
+#include "onnx/graph/onnx_operators.h"
 
 namespace corelane::onnx {
 namespace {
 
-struct Arity {
-  int inputs;
-  int outputs;
-};
+/// Without absent ones at the end, which some exporters write.
+template <class Names>
+int count_of(const Names& names) {
+  int count = names.size();
+  while (count > 0 && names.Get(count - 1).empty()) --count;
+  return count;
+}
 
-/// Operators with a rule of the rewriter, and those whose inputs the description reads. The least
-/// of all versions of the operator; rules ask for the optional ones themselves.
-const std::unordered_map<std::string_view, Arity>& arities() {
-  using Operators = std::vector<std::string_view>;
-  static const auto kTable = [] {
-    std::unordered_map<std::string_view, Arity> table;
-    const auto at_least = [&](int inputs, int outputs, const Operators& operators) {
-      for (const auto op : operators) table[op] = {inputs, outputs};
-    };
-    // A Constant has no input, OptionalHasElement may have none.
-    at_least(0, 1, {"Constant", "OptionalHasElement"});
-    at_least(1, 1,
-             {"Binarizer", "BitCast", "Celu", "Concat", "DFT", "Det", "Dropout", "Identity", "If",
-              "MaxPool", "OptionalGetElement", "Pad", "Relu", "Resize", "Scan", "SpaceToDepth",
-              "Squeeze", "Unsqueeze"});
-    at_least(1, 1,
-             {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
-              "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"});
-    at_least(2, 1,
-             {"ArrayFeatureExtractor", "CastLike", "Conv", "CumProd", "DequantizeLinear", "Equal",
-              "Gemm", "MatMul", "Mod", "NegativeLogLikelihoodLoss", "QuantizeLinear", "STFT",
-              "SwiGLU", "TensorScatter", "Tile"});
-    at_least(2, 2, {"CausalConvWithState"});
-    // Each output of a recurrence may be left out.
-    at_least(3, 0, {"GRU", "LSTM", "RNN"});
-    at_least(3, 1, {"Attention", "FlexAttention"});
-    at_least(3, 2, {"LinearAttention"});
-    return table;
-  }();
-  return kTable;
+bool is_between(int count, int least, int most) {
+  return count >= least && (most < 0 || count <= most);
+}
+
+std::string range_text(int least, int most) {
+  if (most < 0) return fmt::format("{} or more", least);
+  return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
 }
 
 }  // namespace
 
-Status check_arity(const ::onnx::NodeProto& node, int position) {
-  // Rules and inference index inputs and outputs without asking: this check makes that safe.
+Status check_arity(const ::onnx::NodeProto& node, int position, std::int64_t version) {
   if (!is_onnx_domain(node.domain())) return {};
-  const auto it = arities().find(node.op_type());
-  if (it == arities().end()) return {};
-  const Arity least = it->second;
-  if (node.input_size() >= least.inputs && node.output_size() >= least.outputs) return {};
-  return error(Code::kMalformed,
-               "node {} ({}) has {} inputs and {} outputs; the operator has at least {} and {}",
-               node_text(node, position), op_text(node), node.input_size(), node.output_size(),
-               least.inputs, least.outputs);
+  const OperatorFacts* const facts = find_operator(node.op_type(), version);
+  if (facts == nullptr) return {};
+  const int inputs = node.input_size();
+  const int outputs = node.output_size();
+  const bool enough = is_between(inputs, facts->least_inputs, -1) &&
+                      is_between(count_of(node.input()), 0, facts->most_inputs) &&
+                      is_between(outputs, facts->least_outputs, -1) &&
+                      is_between(count_of(node.output()), 0, facts->most_outputs);
+  if (!enough)
+    return error(
+        Code::kMalformed,
+        "node {} ({}) has {} inputs and {} outputs; version {} of the operator has {} and {}",
+        node_text(node, position), op_text(node), inputs, outputs, facts->since,
+        range_text(facts->least_inputs, facts->most_inputs),
+        range_text(facts->least_outputs, facts->most_outputs));
+  for (int i = 0; i < std::max(facts->least_inputs, count_of(node.input())); ++i) {
+    if (!node.input(i).empty() || !facts->needs(i)) continue;
+    return error(Code::kMalformed, "node {} ({}) leaves out input {}, which the operator needs",
+                 node_text(node, position), op_text(node), i);
+  }
+  return {};
 }
 
 }  // namespace corelane::onnx

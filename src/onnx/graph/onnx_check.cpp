@@ -1,5 +1,6 @@
 #include "onnx/graph/onnx_check.h"
 
+#include <limits>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -15,6 +16,8 @@ using Names = std::unordered_set<std::string_view>;
 /// Scopes from the outermost graph to the one being checked.
 class ScopeChecker {
  public:
+  explicit ScopeChecker(const ::onnx::ModelProto& model) : model_(model) {}
+
   Status graph(const ::onnx::GraphProto& g, bool top) {
     // More than any exporter nests; the walks over a model recurse.
     if (++depth_ > 32) return error(Code::kMalformed, "graphs nested more than 32 deep");
@@ -98,7 +101,7 @@ class ScopeChecker {
   Status node(const ::onnx::NodeProto& n, int position) {
     if (n.op_type().empty())
       return error(Code::kMalformed, "node {} has no operator type", node_text(n, position));
-    CORELANE_TRY(check_arity(n, position));
+    CORELANE_TRY(check_arity(n, position, version_of(n.domain())));
     for (const auto& in : n.input()) {
       if (!in.empty() && !known(in)) {
         return error(Code::kMalformed, "node {} ({}) reads '{}', which {}", node_text(n, position),
@@ -116,6 +119,15 @@ class ScopeChecker {
     return {};
   }
 
+  /// The newest one where the model names none.
+  std::int64_t version_of(const std::string& domain) const {
+    for (const auto& o : model_.opset_import())
+      if (o.domain() == domain || (is_standard_domain(domain) && is_standard_domain(o.domain())))
+        return o.version();
+    return is_standard_domain(domain) ? 1 : std::numeric_limits<std::int64_t>::max();
+  }
+
+  const ::onnx::ModelProto& model_;
   std::vector<Names> scopes_;
   std::vector<const ::onnx::GraphProto*> graphs_;
   int depth_ = 0;
@@ -137,8 +149,33 @@ std::int64_t opset_of(const ::onnx::ModelProto& model) {
   return 1;
 }
 
+namespace {
+
+/// Engines look for an operator in one version after the other, downwards from this number. The
+/// newest versions are those of onnx 1.23; for other domains any bound will do that no one reaches.
+std::int64_t newest_version(const std::string& domain) {
+  if (is_standard_domain(domain)) return 28;
+  if (domain == "ai.onnx.ml") return 5;
+  return is_onnx_domain(domain) ? 1 : 1000;
+}
+
+Status check_opsets(const ::onnx::ModelProto& model) {
+  for (const auto& o : model.opset_import()) {
+    const std::int64_t newest = newest_version(o.domain());
+    if (o.version() >= 1 && o.version() <= newest) continue;
+    return error(o.version() < 1 ? Code::kMalformed : Code::kUnsupportedModel,
+                 "the model imports version {} of the operators of '{}'; 1 to {} are known: export "
+                 "it for one of these",
+                 o.version(), is_standard_domain(o.domain()) ? "ai.onnx" : o.domain(), newest);
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check_structure(const ::onnx::ModelProto& model) {
   if (!model.has_graph()) return error(Code::kMalformed, "not an ONNX model: it holds no graph");
+  CORELANE_TRY(check_opsets(model));
   const auto& graph = model.graph();
   if (graph.output_size() == 0)
     return error(Code::kMalformed, "the graph '{}' has no output", graph.name());
@@ -147,7 +184,7 @@ Status check_structure(const ::onnx::ModelProto& model) {
   for (const auto& out : graph.output())
     if (out.name().empty() || !outputs.insert(out.name()).second)
       return error(Code::kMalformed, "the output name '{}' is empty or used twice", out.name());
-  return ScopeChecker().graph(graph, true);
+  return ScopeChecker(model).graph(graph, true);
 }
 
 }  // namespace corelane::onnx

@@ -6,7 +6,8 @@
 
 namespace corelane::onnx {
 
-/// kMalformed unless the graph has nodes or outputs, names every output once, and each value is
+/// kUnsupportedModel for versions of operators that are not known yet. kMalformed unless the graph
+/// has nodes or outputs, names every output once, and each value is
 /// defined before it is read (in the graph, the graphs around it, or as an initialiser).
 Status check_structure(const ::onnx::ModelProto& model);
 

@@ -113,4 +113,14 @@ Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Loweri
   });
 }
 
+Status check_network(ByteSpan graph, ByteSpan constants, bool in_order) {
+  return no_throw("the check of the network", [&]() -> Status {
+    ::onnx::ModelProto model;
+    CORELANE_ASSIGN(const bool sorted, onnx::read_stored(graph, constants, model));
+    if (!sorted || !in_order) return {};
+    return error(Code::kMalformed,
+                 "a node reads what a later one makes, in a form that is in order");
+  });
+}
+
 }  // namespace corelane

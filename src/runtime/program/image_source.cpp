@@ -42,6 +42,8 @@ void take_form(ByteSpan form, ImageSource& source) {
 /// wanted, or one that is made here, with its verdict.
 Status take_lowered(const Lowering& lowering, std::optional<ByteSpan> stored, ImageSource& source) {
   if (stored) {
+    CORELANE_TRY(check_network(source.graph, source.constants, false));
+    if (!stored->empty()) CORELANE_TRY(check_network(*stored, source.constants, true));
     take_form(*stored, source);
     return {};
   }
@@ -111,7 +113,10 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std:
     CORELANE_ASSIGN(source.constants, weights_from(weights_of, removed));
     source.owners.push_back(weights_of);
   }
-  if (lowering != nullptr) CORELANE_TRY(take_lowered(*lowering, lowered, source));
+  if (lowering != nullptr)
+    CORELANE_TRY(take_lowered(*lowering, lowered, source));
+  else
+    CORELANE_TRY(check_network(source.graph, source.constants, true));
   return source;
 }
 

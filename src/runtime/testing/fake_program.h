@@ -10,6 +10,7 @@
 #include "corelane/program/program_file.h"
 #include "corelane/runtime/program.h"
 #include "runtime/testing/fake_device.h"
+#include "runtime/testing/onnx_builder.h"
 
 namespace corelane::testing {
 
@@ -30,7 +31,8 @@ inline ProgramDescription fake_description(const FakeConfig& config) {
 inline ByteVector fake_file(const ProgramDescription& description,
                             const std::vector<std::pair<SegmentKind, std::string>>& more = {}) {
   ProgramWriter writer(description);
-  const ByteVector graph(16, std::byte{1});
+  const std::string model = relu_model({1});
+  const ByteSpan graph = as_byte_span(model);
   writer.add_segment(SegmentKind::kGraph, "", graph);
   for (const auto& [kind, tag] : more) writer.add_segment(kind, tag, graph);
   return writer.finish().value();
