@@ -15,6 +15,7 @@
 #include "onnx/lowering/onnx_quantized.h"
 #include "onnx/lowering/onnx_rewriter.h"
 #include "onnx/lowering/onnx_shadow.h"
+#include "onnx/lowering/onnx_unchecked.h"
 
 namespace corelane {
 namespace onnx {
@@ -25,7 +26,8 @@ namespace {
 ///  2  constants behind reductions, Softmax of operator sets 11 and 12, slopes of PRelu, axes of
 ///     ReduceL1, ReduceLogSum and ReduceLogSumExp
 ///  3  verdicts; names in subgraphs that hide those around them
-constexpr std::array kLowerings{Lowering{"openvino", 3}};
+///  4  verdicts on places that come with each run
+constexpr std::array kLowerings{Lowering{"openvino", 4}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.
@@ -57,7 +59,14 @@ Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
     return error(Code::kInvalidArgument, "there is no lowering '{}'", lowering.tag());
   std::vector<ImportFinding> renamed;
   rename_shadows(*model.mutable_graph(), renamed);
+  const auto unchecked = unchecked_values(model.graph());
   CORELANE_ASSIGN(RewriteReport report, rewrite(model, constants, rules->nodes));
+  if (unchecked) {
+    if (report.unfit.empty())
+      report.unfit =
+          fmt::format("node {} ({}): {}", unchecked->node, unchecked->op, unchecked->text);
+    report.findings.push_back(*unchecked);
+  }
   report.findings.insert(report.findings.begin(), renamed.begin(), renamed.end());
   report.unfit = one_line(report.unfit);
   rules->graph(*model.mutable_graph(), constants, report.findings);
