@@ -134,6 +134,38 @@ std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
   return verdict;
 }
 
+/// They take turns, so that what else the machine does meets both.
+Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
+                                           const std::shared_ptr<device::Executable>& first,
+                                           const std::shared_ptr<device::Executable>& other,
+                                           std::vector<EngineTrial::Input> given,
+                                           const std::function<bool()>& stopped) {
+  Contender::Inputs inputs = {given, std::move(given)};
+  const Clock& clock = *device.clock();
+  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, clock));
+  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, clock));
+  device::QueueOptions queue_options;
+  queue_options.name = name;
+  queue_options.priority = kPriority;
+  CORELANE_ASSIGN(const auto queue, device.make_queue(queue_options));
+  std::vector<EnginePair> pairs;
+  Duration spent{0};
+  Duration warm{0};
+  for (std::size_t runs = 0; !is_enough(pairs.size(), spent); ++runs) {
+    if (stopped()) return error(Code::kCancelled, "the program ended");
+    EnginePair pair;
+    CORELANE_ASSIGN(pair.first, ours.run(*queue));
+    CORELANE_ASSIGN(pair.other, theirs.run(*queue));
+    if (runs < kWarmUps || (runs < kMostWarmUps && warm < kWarmUpTime)) {
+      warm += pair.first + pair.other;
+      continue;
+    }
+    pairs.push_back(pair);
+    spent += pair.first + pair.other;
+  }
+  return pairs;
+}
+
 /// Shared with the thread: a callback of the log may drop the last reference to the program there.
 struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   explicit Core(Parts all) : parts(std::move(all)) {}
@@ -146,21 +178,20 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   void work(std::vector<Input> given) {
     Status status;
     try {
-      Contender::Inputs inputs = {given, std::move(given)};
-      status = compare(inputs);
+      status = compare(std::move(given));
     } catch (const std::exception& e) {
       status = error(Code::kInternal, "{}", e.what());
     }
     if (!status.ok() && status.code() != Code::kCancelled)
       log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name,
                  parts.first_engine, parts.other_engine, status.to_string());
+    over.store(true, std::memory_order_release);
     const MutexLock lock(mutex);
     running = false;
     changed.notify_all();
   }
 
-  /// Both engines take turns, so that what else the machine does meets both.
-  Status compare(Contender::Inputs& inputs) {
+  Status compare(std::vector<Input> inputs) {
     const std::shared_ptr<device::Executable> first = parts.first();
     if (first == nullptr) return error(Code::kWrongState, "nothing is prepared");
     auto prepared = parts.prepare_other();
@@ -171,28 +202,9 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
       return prepared.error();
     }
     const std::shared_ptr<device::Executable> other = std::move(*prepared);
-    const Clock& clock = *parts.device->clock();
-    CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, clock));
-    CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, clock));
-    device::QueueOptions queue_options;
-    queue_options.name = parts.name;
-    queue_options.priority = kPriority;
-    CORELANE_ASSIGN(const auto queue, parts.device->make_queue(queue_options));
-    std::vector<EnginePair> pairs;
-    Duration spent{0};
-    Duration warm{0};
-    for (std::size_t runs = 0; !is_enough(pairs.size(), spent); ++runs) {
-      if (stopped()) return error(Code::kCancelled, "the program ended");
-      EnginePair pair;
-      CORELANE_ASSIGN(pair.first, ours.run(*queue));
-      CORELANE_ASSIGN(pair.other, theirs.run(*queue));
-      if (runs < kWarmUps || (runs < kMostWarmUps && warm < kWarmUpTime)) {
-        warm += pair.first + pair.other;
-        continue;
-      }
-      pairs.push_back(pair);
-      spent += pair.first + pair.other;
-    }
+    CORELANE_ASSIGN(const std::vector<EnginePair> pairs,
+                    time_pairs(*parts.device, parts.name, first, other, std::move(inputs),
+                               [this] { return stopped(); }));
     const double ratio = median_ratio(pairs);
     const bool faster = ratio < kWorthAChange;
     const EngineVerdict verdict{faster ? parts.other_engine : parts.first_engine,
@@ -205,6 +217,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   }
 
   const Parts parts;
+  std::atomic<bool> over{false};
   const std::uint64_t made_in = fork_count();
   Mutex mutex{LockRank::kBatchForms};
   std::condition_variable changed;
@@ -239,11 +252,14 @@ void EngineTrial::begin(std::vector<Input> inputs) {
   if (!started) {
     log::debug("runtime", "program '{}': its engines are not timed: {}", core_->parts.name,
                started.error().to_string());
+    core_->over.store(true, std::memory_order_release);
     return;
   }
   core_->thread = std::move(*started);
   core_->running = true;
 }
+
+bool EngineTrial::over() const noexcept { return core_->over.load(std::memory_order_acquire); }
 
 void EngineTrial::wait_idle() {
   MutexLock lock(core_->mutex);

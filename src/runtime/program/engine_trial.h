@@ -88,6 +88,8 @@ class EngineTrial {
   bool note_run() noexcept;
   /// Starts the trial. Where it cannot be made the log says why, and the first engine stays.
   void begin(std::vector<Input> inputs);
+  /// True once no trial follows any more.
+  bool over() const noexcept;
   /// Waits until a trial that has begun is over.
   void wait_idle();
 
@@ -96,5 +98,13 @@ class EngineTrial {
   std::shared_ptr<Core> core_;
   std::atomic<std::uint32_t> runs_{0};
 };
+
+/// Runs both executables in turns on the same inputs, which lie in other memory each time, at the
+/// lowest priority, until is_enough(). kCancelled once `stopped` says so.
+Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
+                                           const std::shared_ptr<device::Executable>& first,
+                                           const std::shared_ptr<device::Executable>& other,
+                                           std::vector<EngineTrial::Input> inputs,
+                                           const std::function<bool()>& stopped);
 
 }  // namespace corelane::runtime
