@@ -25,13 +25,14 @@ if(CORELANE_SANITIZE)
   endif()
 endif()
 
-# Environment of every test: one engine for each program, so that results repeat, sanitizers beside the
+# Environment of every test: one engine and form for each program, so that results repeat, sanitizers beside the
 # engine's threads, and no shared cache. The engine unloads its plug-in with the last device while its threads live on; LeakSanitizer would follow their
 # thread-local storage into what is gone and crash itself. Without that storage it reports more, not
 # less.
 set(CORELANE_TEST_ENVIRONMENT
   "CORELANE_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache"
   "CORELANE_TIME_ENGINES=0"
+  "CORELANE_STATIC_FORMS=0"
   "TBB_ENABLE_SANITIZERS=1"
   "ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1"
   "LSAN_OPTIONS=use_tls=0:suppressions=${PROJECT_SOURCE_DIR}/tools/sanitizers/lsan.supp:print_suppressions=0"

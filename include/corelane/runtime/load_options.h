@@ -36,12 +36,18 @@ struct LoadOptions {
   /// program has run a few times, and go on with the faster one; off: the device's own engine from
   /// the beginning. `CORELANE_TIME_ENGINES=0` switches it off for a process.
   bool time_engines = true;
+  /// Give shapes that come back a static form of their own beside the open one, made in the
+  /// background and kept where it is faster; of programs with open dimensions, without shape sets
+  /// and without a batch range. Their constants count against `replicate_limit`.
+  /// `CORELANE_STATIC_FORMS=0` switches it off for a process.
+  bool static_forms = true;
   bool profile_layers = false;
   std::vector<std::string> exposed_values;
   /// Operators by type; may be filled later.
   std::shared_ptr<device::HostOperatorTable> host_operators;
   /// As device::PrepareOptions::replicate_limit, which says what it means. Of a program with a
-  /// batch range the forms of single sizes count against it too; 0: one form serves all sizes.
+  /// batch range, or with static forms of open shapes, these forms count against it too; 0: one
+  /// form serves all.
   std::size_t replicate_limit = device::kReplicateLimit;
   /// As ProgramDescription::batch_range, of a program that was compiled without one but leaves
   /// dimension 0 of its inputs open and nothing else, or to serve fewer sizes than it was compiled

@@ -11,6 +11,7 @@
 /// refused with kBusy, not undefined). Inference: any thread.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -45,6 +46,10 @@ struct ProgramForm {
   device::Placement placement = device::Placement::kOpaque;
   /// Constants that forms share count for each of them with its part.
   device::MemoryFigures memory;
+  /// Which of the device's engines computes it.
+  std::string engine;
+  /// Of a static form beside an open one: runs of its shapes since it was made. 0 for others.
+  std::uint64_t runs = 0;
 };
 
 /// A cheap handle; a default-made one stands for no program (kWrongState). Any thread.
@@ -80,9 +85,11 @@ class CORELANE_API Program {
   /// Waits until a comparison of engines that is under way has ended; for tests and tools that want
   /// to say which engine a program uses.
   void wait_engines() const;
+  /// Waits until the static forms that are due are made or given up; for tests and tools.
+  void wait_forms() const;
   /// What each prepared form of the program costs; the sum is memory() without what contexts
   /// allocated. Of a program with a batch range the first form serves all sizes, and each other one
-  /// a single size.
+  /// a single size; likewise the shapes of other open dimensions (LoadOptions::static_forms).
   std::vector<ProgramForm> forms() const;
   /// Of a program with a batch range: makes the form of one size now, and waits for it. Without
   /// this call it is made in a thread of the program's own once the size has occurred, while the

@@ -117,7 +117,7 @@ Result<device::TensorRef> ContextState::own_input(std::size_t index) {
   CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(shape, desc.dtype, {}));
   // Of a batch range: for its largest size, so that the memory stays while sizes change.
   std::size_t room = bytes;
-  if (program_->executables->batch_forms() != nullptr) {
+  if (program_->executables->has_batch_forms()) {
     const auto largest =
         runtime::batch_shapes(program_->description, program_->description.batch_range->high);
     CORELANE_ASSIGN(room, storage_bytes(largest[index], desc.dtype, {}));
@@ -189,13 +189,19 @@ Status ContextState::put_input(std::size_t index, Slot slot) {
   return exchange(place, std::move(slot), [&] { return apply_input(index); });
 }
 
-/// The result of the last run lies in memory that may be gone, so it is dropped.
+/// The result of the last run lies in memory that may be gone, so it is dropped. Where a static
+/// form runs that users do not see, the open one takes what that does not.
 Status ContextState::put_output(std::size_t index, Slot slot) {
   has_result_ = false;
+  if (form_misfits_) seen_ = kLookAgain;
+  if (program_->executables->hides_forms() && entry_.executable != nullptr &&
+      !fits_output(entry_, index, slot)) {
+    CORELANE_TRY(use(program_->executables->first(), shapes_));
+    form_misfits_ = true;
+  }
   Status status = exchange(outputs_[index], std::move(slot), [&] { return apply_output(index); });
   // A static output's description never changes.
-  const bool open =
-      entry_.executable == nullptr || !entry_.executable->outputs()[index].shape.is_static();
+  const bool open = entry_.executable == nullptr || !output_desc(index).shape.is_static();
   if (open) publish();
   return status;
 }

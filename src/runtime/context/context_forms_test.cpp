@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "corelane/base/log.h"
-#include "runtime/program/batch_forms.h"
+#include "runtime/program/static_forms.h"
 #include "runtime/testing/fake_program.h"
 
 namespace corelane {
@@ -200,7 +200,7 @@ TEST(ContextForms, AFormThatFailsIsReportedOnceAndTheOpenOneServes) {
   std::latch reported(1);
   log::set_callback([&](log::Level level, std::string_view, std::string_view text) {
     if (level != log::Level::kWarn) return;
-    EXPECT_NE(text.find("batch 2 gets no form of its own"), std::string_view::npos) << text;
+    EXPECT_NE(text.find("[2, 4] gets no form of its own"), std::string_view::npos) << text;
     if (++lines == 1) reported.count_down();
   });
   {

@@ -181,7 +181,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   }
   if (keep) forms_.keep(std::move(entry), std::move(bindings));
   has_result_ = false;
-  on_open_form_ = program_->executables->serves_all_sizes(entry_);
+  forms_.use.reset();
   job_.executable = entry_.executable;
   job_.bindings = bindings_;
   job_.batch = runtime::samples_of(program_->description, shapes_);
@@ -195,7 +195,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
 
 bool ContextState::inputs_in_bindings(const device::Executable& executable,
                                       std::size_t index) const {
-  // Of a program with forms by size the bindings change with the form, while its user writes on.
+  // Of a program with forms by shape the bindings change with the form, while its user writes on.
   return executable.inputs()[index].shape.is_static() && !program_->executables->may_change();
 }
 
@@ -211,7 +211,7 @@ Result<std::shared_ptr<device::Bindings>> ContextState::bindings_for(
 
 /// A buffer is held by the context, not by bindings that it may never use again.
 bool ContextState::release_buffers() {
-  if (bindings_ == nullptr || program_->executables->batch_forms() == nullptr) return false;
+  if (bindings_ == nullptr || program_->executables->forms() == nullptr) return false;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (inputs_[i].buffer != nullptr && !bindings_->set_input(i, {}).ok()) return false;
   for (std::size_t i = 0; i < outputs_.size(); ++i)
@@ -221,7 +221,7 @@ bool ContextState::release_buffers() {
 
 /// Own memory of a batch range has room for its largest size.
 bool ContextState::resize_own(runtime::Slot& slot, const Shape& shape, std::size_t index) const {
-  if (program_->executables->batch_forms() == nullptr || !slot.foreign_own) return false;
+  if (!program_->executables->has_batch_forms() || !slot.foreign_own) return false;
   const DType dtype = program_->description.inputs[index].desc.dtype;
   const auto bytes = storage_bytes(shape, dtype, {});
   if (!bytes) return false;
@@ -230,54 +230,84 @@ bool ContextState::resize_own(runtime::Slot& slot, const Shape& shape, std::size
   return true;
 }
 
-/// A form may need cores that an activation does not get; the one for all sizes serves then too.
-Status ContextState::use_or_open(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes) {
-  const bool single = program_->executables->batch_forms() != nullptr &&
-                      !program_->executables->serves_all_sizes(entry);
-  if (!single) return use(std::move(entry), std::move(shapes));
-  const Status status = use(std::move(entry), shapes);
-  if (status.ok()) return status;
-  log::debug("runtime", "program '{}': the form of one batch size is not taken: {}",
-             program_->description.name, status.to_string());
-  return use(program_->executables->first(), std::move(shapes));
+bool ContextState::fits_output(const runtime::ExecutableSet::Entry& entry, std::size_t index,
+                               const runtime::Slot& slot) const {
+  if (!slot.in_place()) return true;
+  const Shape& shape = entry.executable->outputs()[index].shape;
+  return shape == slot.view.shape || shape.accepts(slot.view.shape);
 }
 
-Status ContextState::take_form() {
-  const runtime::BatchForms& forms = *program_->executables->batch_forms();
-  const std::uint32_t batch = runtime::batch_of(program_->description, shapes_);
-  if (batch == 0) return {};
-  const std::uint64_t now = forms.generation();
-  if (forms_.seen != now) {
-    forms_.seen = now;
-    CORELANE_ASSIGN(auto entry, program_->executables->for_shapes(shapes_));
-    if (entry.executable != entry_.executable) CORELANE_TRY(use_or_open(std::move(entry), shapes_));
+bool ContextState::fits_outputs(const runtime::ExecutableSet::Entry& entry) const {
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    if (!fits_output(entry, i, outputs_[i])) return false;
+  return true;
+}
+
+/// A form may need cores that an activation does not get, and its outputs have one size: the open
+/// one serves then too.
+Status ContextState::use_or_open(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes) {
+  const runtime::ExecutableSet& set = *program_->executables;
+  form_misfits_ = false;
+  if (set.forms() == nullptr || set.is_open_form(entry))
+    return use(std::move(entry), std::move(shapes));
+  form_misfits_ = set.hides_forms() && !fits_outputs(entry);
+  if (!form_misfits_) {
+    const Status status = use(std::move(entry), shapes);
+    if (status.ok()) return status;
+    log::debug("runtime", "program '{}': a static form is not taken: {}",
+               program_->description.name, status.to_string());
   }
-  if (on_open_form_) program_->executables->batch_forms()->note_run(batch);
-  return {};
+  return use(set.first(), std::move(shapes));
 }
 
 Status ContextState::settle_executable(const RunOptions& options) {
   if (entry_.executable->lost()) CORELANE_TRY(renew());
-  if (program_->executables->trial() != nullptr) CORELANE_TRY(follow_trial(options.wait.empty()));
-  return on_open_form_ ? take_form() : Status();
+  if (!program_->executables->may_change()) return {};
+  if (seen_ != program_->executables->generation()) CORELANE_TRY(follow_change());
+  return note_run(options.wait.empty());
 }
 
-Status ContextState::follow_trial(bool inputs_are_there) {
-  const std::uint64_t now = program_->executables->generation();
-  if (seen_ != now) {
-    seen_ = now;
-    CORELANE_ASSIGN(auto entry, program_->executables->for_shapes(shapes_));
-    if (entry.executable != entry_.executable) return use(std::move(entry), shapes_);
-  }
-  runtime::EngineTrial& trial = *program_->executables->trial();
-  if (!inputs_are_there || !trial.note_run()) return {};
+Status ContextState::follow_change() {
+  seen_ = program_->executables->generation();
+  CORELANE_ASSIGN(auto entry, program_->executables->for_shapes(shapes_));
+  if (entry.executable != entry_.executable) CORELANE_TRY(use_or_open(std::move(entry), shapes_));
+  forms_.follow(*program_->executables);
+  return {};
+}
+
+Result<std::vector<runtime::EngineTrial::Input>> ContextState::copy_of_inputs() const {
   std::vector<runtime::EngineTrial::Input> inputs;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_ASSIGN(const device::TensorRef tensor, bindings_->input(i));
     const auto* const data = static_cast<const std::byte*>(tensor.data);
     inputs.push_back({tensor.shape, {data, data + (data == nullptr ? 0 : tensor.size)}});
   }
-  trial.begin(std::move(inputs));
+  return inputs;
+}
+
+/// A trial comes first: forms have to win against the engine that it has chosen.
+Status ContextState::note_run(bool inputs_are_there) {
+  runtime::EngineTrial* const trial = program_->executables->trial();
+  if (trial == nullptr || trial->over()) return note_shapes(inputs_are_there);
+  if (!inputs_are_there || !trial->note_run()) return {};
+  CORELANE_ASSIGN(auto inputs, copy_of_inputs());
+  trial->begin(std::move(inputs));
+  return {};
+}
+
+Status ContextState::note_shapes(bool inputs_are_there) {
+  runtime::StaticForms* const forms = program_->executables->forms();
+  if (forms == nullptr) return {};
+  const bool batches = !forms->rule().open_ended;
+  if (batches && runtime::batch_of(program_->description, shapes_) == 0) return {};
+  if (forms_.use == nullptr) forms_.use = forms->use_of(shapes_);
+  if (!forms->note_run(forms_.use, inputs_are_there || batches)) return {};
+  std::vector<runtime::EngineTrial::Input> inputs;
+  if (!batches) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(inputs, copy_of_inputs());
+  }
+  forms->begin(forms_.use, std::move(inputs));
   return {};
 }
 
@@ -346,7 +376,9 @@ TensorDesc ContextState::output_desc(std::size_t index) const {
   const auto& declared = program_->description.outputs;
   const std::string name = index < declared.size() ? declared[index].desc.name : "";
   if (entry_.executable == nullptr) return declared[index].desc;
-  TensorDesc desc = entry_.executable->outputs()[index];
+  const runtime::ExecutableSet& set = *program_->executables;
+  TensorDesc desc =
+      set.hides_forms() ? set.open_outputs()[index] : entry_.executable->outputs()[index];
   if (index < declared.size()) {
     desc.name = declared[index].desc.name;
     desc.dim_names = declared[index].desc.dim_names;

@@ -95,12 +95,15 @@ struct ContextState {
   /// Prepares again what was lost with its device; nothing where it was not. What the context's own
   /// inputs hold is kept. kDeviceLost while the device is lost.
   Status renew();
-  /// Changes from the form for all sizes to that of this size, once there is one; else counts a run
-  /// of the size. Own inputs stay where they are.
-  Status take_form();
-  /// Takes the executable of the engine that a trial has found faster; begins a trial with the
-  /// inputs of this run where it is time for one and no fence guards them.
-  Status follow_trial(bool inputs_are_there);
+  /// Takes the executable for its shapes anew, because one has come, has left or has changed its
+  /// engine. Own inputs stay where they are.
+  Status follow_change();
+  /// Counts a run: begins a trial of the engines, or a form for these shapes, with the inputs of
+  /// this run where it is time for one and no fence guards them.
+  Status note_run(bool inputs_are_there);
+  Status note_shapes(bool inputs_are_there);
+  /// The content of the inputs as they are bound.
+  Result<std::vector<runtime::EngineTrial::Input>> copy_of_inputs() const;
   /// What a run begins with: the executable is there, and the best of those for its shapes.
   Status settle_executable(const RunOptions& options);
   /// True where own inputs lie in the bindings' memory; false where they must outlive these.
@@ -112,7 +115,11 @@ struct ContextState {
   bool release_buffers();
   /// Own memory of an input stays for another size; false where it is not of that kind.
   bool resize_own(runtime::Slot& slot, const Shape& shape, std::size_t index) const;
-  /// As use(); where a form of one size is not to be had, with the one for all sizes.
+  /// True where an executable's outputs take what is bound to the context's in place.
+  bool fits_outputs(const runtime::ExecutableSet::Entry& entry) const;
+  bool fits_output(const runtime::ExecutableSet::Entry& entry, std::size_t index,
+                   const runtime::Slot& slot) const;
+  /// As use(); where a static form is not to be had, or does not fit, with the open one.
   Status use_or_open(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes);
   /// Makes `shapes` (some may be open) current.
   Status reshape(std::vector<Shape> shapes);
@@ -159,12 +166,14 @@ struct ContextState {
 
   std::vector<runtime::Slot> inputs_;
   std::vector<runtime::Slot> outputs_;
-  bool ready_ = false;         ///< Every shape is chosen and every tensor has its memory.
-  bool converts_ = false;      ///< Some slot is in mode kConverted.
-  bool user_memory_ = false;   ///< The device sees memory that its user may free.
-  bool on_open_form_ = false;  ///< `entry_` serves all sizes of a batch range.
+  bool ready_ = false;        ///< Every shape is chosen and every tensor has its memory.
+  bool converts_ = false;     ///< Some slot is in mode kConverted.
+  bool user_memory_ = false;  ///< The device sees memory that its user may free.
   runtime::FormBindings forms_;
+  static constexpr auto kLookAgain = ~std::uint64_t{0};
   std::uint64_t seen_ = 0;  ///< Of ExecutableSet::generation().
+  /// There is a static form for its shapes, and what is bound to an output does not fit that.
+  bool form_misfits_ = false;
   device::Submission job_;  ///< The part of a submission that does not change.
 
   /// The last job, while it is not taken over: it was submitted, or has not released its memory.

@@ -1,10 +1,8 @@
-/// What a context of a program with a batch range keeps of the forms that it has left for another
-/// size: it comes back to them without making bindings anew.
+/// What a context of a program with static forms beside an open one keeps of those that it has left
+/// for other shapes: it comes back to them without making bindings anew.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,10 +34,14 @@ class FormBindings {
     if (entry.executable == nullptr || bindings == nullptr || entry.executable->lost()) return;
     kept_.push_back({std::move(entry), std::move(bindings)});
   }
+  /// Those of executables that have left the set go, and with them the last hold on these.
+  void follow(const ExecutableSet& set) {
+    std::erase_if(kept_, [&](const Kept& kept) { return !set.holds(kept.entry.executable.get()); });
+  }
   const std::vector<Kept>& all() const noexcept { return kept_; }
 
-  /// Of BatchForms, when a form was looked for last.
-  std::uint64_t seen = 0;
+  /// Counts the runs of the context's shapes; null where it has not run since these changed.
+  std::shared_ptr<FormUse> use;
 
  private:
   std::vector<Kept> kept_;

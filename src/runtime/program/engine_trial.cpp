@@ -29,8 +29,6 @@ constexpr std::size_t kWarmUps = 2;
 constexpr std::size_t kMostWarmUps = 1000;
 constexpr std::size_t kMostPairs = 20'000;
 constexpr Duration kWarmUpTime = milliseconds(5);
-/// Below all that users give: a trial takes what they leave.
-constexpr std::int32_t kPriority = -128;
 
 /// An executable to be run again and again. Its inputs lie in other memory at each run, as those of
 /// most users do: engines differ in what that costs them.
@@ -134,7 +132,9 @@ std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
   return verdict;
 }
 
-/// They take turns, so that what else the machine does meets both.
+/// They take turns, so that what else the machine does meets both. At no lower priority than the
+/// program's own runs: where these keep all cores busy, no comparison would end, and none of them
+/// would become faster. One job at a time waits or runs.
 Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
                                            const std::shared_ptr<device::Executable>& first,
                                            const std::shared_ptr<device::Executable>& other,
@@ -146,7 +146,6 @@ Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::st
   CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, clock));
   device::QueueOptions queue_options;
   queue_options.name = name;
-  queue_options.priority = kPriority;
   CORELANE_ASSIGN(const auto queue, device.make_queue(queue_options));
   std::vector<EnginePair> pairs;
   Duration spent{0};

@@ -99,8 +99,8 @@ class EngineTrial {
   std::atomic<std::uint32_t> runs_{0};
 };
 
-/// Runs both executables in turns on the same inputs, which lie in other memory each time, at the
-/// lowest priority, until is_enough(). kCancelled once `stopped` says so.
+/// Runs both executables in turns on the same inputs, which lie in other memory each time, as one
+/// more caller of the device, until is_enough(). kCancelled once `stopped` says so.
 Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
                                            const std::shared_ptr<device::Executable>& first,
                                            const std::shared_ptr<device::Executable>& other,

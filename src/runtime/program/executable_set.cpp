@@ -16,14 +16,23 @@ namespace {
 /// Static executables kept for shapes that no closed list bounds; contexts keep their own alive.
 constexpr std::size_t kKeptExecutables = 32;
 
-bool usable(const ExecutableSet::Entry& entry) {
-  return entry.executable != nullptr && !entry.executable->lost();
+std::vector<Shape> shapes_of(const device::Executable& executable) {
+  std::vector<Shape> shapes;
+  for (const TensorDesc& input : executable.inputs()) shapes.push_back(input.shape);
+  return shapes;
 }
 
-std::string shapes_text(std::span<const Shape> shapes) {
-  std::string text;
-  for (const Shape& s : shapes) text += s.to_string();
-  return text;
+/// Where a static form describes the program otherwise, users would see the change.
+bool takes_place_of(const device::Executable& open, const device::Executable& form) {
+  const auto fits = [](const TensorDesc& x, const TensorDesc& y) {
+    return x.dtype == y.dtype && (x.shape == y.shape || x.shape.accepts(y.shape));
+  };
+  return std::ranges::equal(open.inputs(), form.inputs(), fits) &&
+         std::ranges::equal(open.outputs(), form.outputs(), fits);
+}
+
+bool usable(const ExecutableSet::Entry& entry) {
+  return entry.executable != nullptr && !entry.executable->lost();
 }
 
 /// Name of the first open dimension, or "INPUT[AXIS]" where it has none: a key of the option dims.
@@ -296,9 +305,11 @@ ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) const {
 
 ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
                                              std::shared_ptr<device::Executable> executable,
-                                             std::size_t copies) {
+                                             std::size_t copies,
+                                             std::shared_ptr<const FormUse> use) {
   std::vector<Entry> dropped;  // Executables may end here, which takes locks of the device.
-  Entry made{std::move(shapes), std::move(executable), std::make_shared<const char>(), copies};
+  Entry made{std::move(shapes), std::move(executable), std::make_shared<const char>(), copies,
+             std::move(use)};
   const MutexLock lock(mutex_);
   const auto drop = [&](std::size_t i) CORELANE_REQUIRES(mutex_) {
     dropped.push_back(std::move(entries_[i]));
@@ -316,49 +327,130 @@ ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
   return made;
 }
 
-bool ExecutableSet::serves_all_sizes(const Entry& entry) const noexcept {
+bool ExecutableSet::is_open_form(const Entry& entry) const noexcept {
   return forms_ != nullptr && entry.executable != nullptr && !all_static(entry.shapes);
 }
 
 void ExecutableSet::begin_forms() {
   // A device that refused open dimensions prepares each size when it is asked for.
   if (!description_.batch_range || all_static(first().shapes)) return;
-  forms_ = std::make_unique<BatchForms>(*description_.batch_range, description_.name,
-                                        [this](std::uint32_t batch) { return add_form(batch); });
+  form_engine_ = base_.engine;
+  forms_ = std::make_unique<StaticForms>(FormRule{}, description_.name,
+                                         [this](const auto& use, StaticForms::Inputs inputs) {
+                                           return add_form(use, std::move(inputs));
+                                         });
 }
 
-std::size_t ExecutableSet::copies_taken() const {
+void ExecutableSet::begin_shape_forms(std::string engine) {
+  const Entry used = first();
+  // Host operators are the user's, and see the runs that the user makes and no others.
+  const bool plain = !base_.profile_layers && base_.custom_operators.empty();
+  if (forms_ != nullptr || !description_.shape_sets.empty() || !plain) return;
+  // A device that refused them prepares each shape when it is asked for.
+  const bool open = used.executable != nullptr && used.shapes == declared_shapes(description_);
+  if (!open || all_static(used.shapes)) return;
+  form_engine_ = std::move(engine);
+  open_outputs_ = used.executable->outputs();
+  forms_ = std::make_unique<StaticForms>(FormRule{kMostShapeForms, true}, description_.name,
+                                         [this](const auto& use, StaticForms::Inputs inputs) {
+                                           return add_form(use, std::move(inputs));
+                                         });
+}
+
+std::size_t ExecutableSet::copies_taken() {
   const std::size_t cores = device_->info().cores.size();
   const std::size_t constants = description_.constant_bytes;
   // The first copy of all is not counted.
   std::size_t taken = form_copies(entries_[0].executable->placement(), cores, constants);
   taken -= std::min(taken, constants);
   for (const Entry& entry : entries_) taken += entry.copies;
+  std::erase_if(leaving_, [](const Leaving& form) { return form.executable.expired(); });
+  for (const Leaving& form : leaving_) taken += form.copies;
   return taken;
 }
 
-/// In the thread of the forms, one at a time, so the budget does not change meanwhile.
-Status ExecutableSet::add_form(std::uint32_t batch) {
-  const std::vector<Shape> shapes = batch_shapes(description_, batch);
+void ExecutableSet::drop_form(const std::vector<Shape>& shapes) {
+  Entry dropped;  // Its executable may end here, which takes locks of the device.
+  {
+    const MutexLock lock(mutex_);
+    const auto found = std::find_if(entries_.begin() + 1, entries_.end(),
+                                    [&](const Entry& entry) { return entry.shapes == shapes; });
+    if (found == entries_.end()) return;
+    dropped = std::move(*found);
+    entries_.erase(found);
+    leaving_.push_back({dropped.executable, dropped.copies});
+  }
+  generation_.fetch_add(1, std::memory_order_release);
+  log::debug("runtime", "program '{}': the form of {} gives way to another", description_.name,
+             shapes_text(shapes));
+}
+
+/// One form at most gives way: contexts that stand on it may hold it for a while.
+Result<std::size_t> ExecutableSet::room_for_form(const FormUse& use) {
   const std::size_t constants = description_.constant_bytes;
   const std::size_t cores = device_->info().cores.size();
-  std::size_t taken = 0;
+  const auto room = [&] {
+    const MutexLock lock(mutex_);
+    return form_replicate_limit(constants, cores, copies_taken(), base_.replicate_limit);
+  };
+  std::optional<std::size_t> copies = room();
+  if (forms_->rule().open_ended && (!copies || forms_->full())) {
+    if (const auto idle = forms_->yield_to(use)) {
+      drop_form(*idle);
+      copies = room();
+    } else if (copies) {
+      return error(Code::kOutOfMemory, "its other forms are in use");
+    }
+  }
+  if (copies) return *copies;
+  return error(Code::kOutOfMemory,
+               "its {} bytes of constants, after those that copies take already, go beyond "
+               "replicate_limit ({} bytes); raise that for more forms",
+               constants, base_.replicate_limit);
+}
+
+/// The rest of the device's memory is for what users ask for.
+Status ExecutableSet::check_room_left() const {
+  const std::size_t limit = device_->info().memory_limit;
+  if (limit == 0 || device_->memory().total() <= limit / 4 * 3) return {};
+  return error(Code::kOutOfMemory,
+               "the device's objects take more than three quarters of its {} "
+               "bytes",
+               limit);
+}
+
+Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable>& form,
+                                        StaticForms::Inputs inputs) const {
+  const std::shared_ptr<device::Executable> open = first().executable;
+  if (inputs.size() != description_.inputs.size() || !takes_place_of(*open, *form)) return false;
+  CORELANE_ASSIGN(const std::vector<EnginePair> pairs,
+                  time_pairs(*device_, description_.name, open, form, std::move(inputs),
+                             [this] { return forms_->stopping(); }));
+  const double ratio = median_ratio(pairs);
+  log::debug("runtime", "program '{}': a form of {} takes {:.2f} of the time of the open one",
+             description_.name, shapes_text(shapes_of(*form)), ratio);
+  return ratio < kWorthAChange;
+}
+
+/// In the thread of the forms, one at a time, so the budget does not change meanwhile.
+Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use,
+                                     StaticForms::Inputs inputs) {
+  const std::size_t constants = description_.constant_bytes;
+  const std::size_t cores = device_->info().cores.size();
   std::size_t contexts = 0;
   {
     const MutexLock lock(mutex_);
-    const Entry there = find(shapes);
-    if (usable(there) && all_static(there.shapes)) return {};
-    taken = copies_taken();
+    const Entry there = find(use->shapes);
+    if (usable(there) && all_static(there.shapes)) return true;
     contexts = static_cast<std::size_t>(std::max(2L, entries_[0].users.use_count())) - 1;
   }
-  const auto copies = form_replicate_limit(constants, cores, taken, base_.replicate_limit);
-  if (!copies) {
-    return error(Code::kOutOfMemory,
-                 "its {} bytes of constants, after {} that copies take already, go beyond "
-                 "replicate_limit ({} bytes); raise that for more forms",
-                 constants, taken, base_.replicate_limit);
+  CORELANE_ASSIGN(const std::size_t copies, room_for_form(*use));
+  CORELANE_ASSIGN(auto executable, prepare(use->shapes, copies, form_engine_));
+  if (forms_->rule().open_ended) {
+    CORELANE_TRY(check_room_left());
+    CORELANE_ASSIGN(const bool worth_it, is_worth_it(executable, std::move(inputs)));
+    if (!worth_it) return false;
   }
-  CORELANE_ASSIGN(auto executable, prepare(shapes, *copies, engine()));
   // Bindings reserve copies for their cores: what the contexts need is made here, not in their
   // runs.
   std::vector<std::shared_ptr<device::Bindings>> bindings(std::min(contexts, cores));
@@ -368,14 +460,22 @@ Status ExecutableSet::add_form(std::uint32_t batch) {
   }
   bindings.clear();
   const std::size_t held = form_copies(executable->placement(), cores, constants);
-  log::debug("runtime", "program '{}': batch {} has a form of its own", description_.name, batch);
-  remember(shapes, std::move(executable), held);
-  return {};
+  log::debug("runtime", "program '{}': {} has a form of its own", description_.name,
+             shapes_text(use->shapes));
+  remember(use->shapes, std::move(executable), held, use);
+  generation_.fetch_add(1, std::memory_order_release);
+  return true;
 }
 
 ExecutableSet::Entry ExecutableSet::first() const {
   const MutexLock lock(mutex_);
   return entries_.empty() ? Entry{} : entries_.front();
+}
+
+bool ExecutableSet::holds(const device::Executable* executable) const {
+  const MutexLock lock(mutex_);
+  return std::ranges::any_of(
+      entries_, [&](const Entry& entry) { return entry.executable.get() == executable; });
 }
 
 std::vector<ExecutableSet::Entry> ExecutableSet::entries() const {
@@ -387,6 +487,8 @@ std::vector<std::shared_ptr<device::Executable>> ExecutableSet::all() const {
   const MutexLock lock(mutex_);
   std::vector<std::shared_ptr<device::Executable>> executables;
   for (const Entry& entry : entries_) executables.push_back(entry.executable);
+  for (const Leaving& form : leaving_)
+    if (auto executable = form.executable.lock()) executables.push_back(std::move(executable));
   return executables;
 }
 

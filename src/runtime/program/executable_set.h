@@ -17,9 +17,9 @@
 #include "corelane/base/status.h"
 #include "corelane/device/executable.h"
 #include "corelane/program/description.h"
-#include "runtime/program/batch_forms.h"
 #include "runtime/program/engine_trial.h"
 #include "runtime/program/image_source.h"
+#include "runtime/program/static_forms.h"
 
 namespace corelane::device {
 class Device;
@@ -36,8 +36,10 @@ class ExecutableSet {
     std::shared_ptr<device::Executable> executable;
     /// One more reference than contexts use the executable.
     std::shared_ptr<const char> users;
-    /// Bytes that count against the budget for copies; of forms of single batch sizes.
+    /// Bytes that count against the budget for copies; of static forms beside an open one.
     std::size_t copies = 0;
+    /// Of a static form beside an open one: what counts its runs.
+    std::shared_ptr<const FormUse> use;
   };
 
   /// `description` must outlive the set.
@@ -65,9 +67,18 @@ class ExecutableSet {
   /// program file. kUnsupported when there is none.
   Result<std::vector<device::Executable::Precompiled>> export_all() const;
   bool from_precompiled() const;
-  /// Null where the program has no batch range, or its device wants dimensions fixed. Constant once
-  /// prepare_first() is done.
-  BatchForms* batch_forms() const noexcept { return forms_.get(); }
+  /// Lets shapes that come back get static forms beside the open one, where the program has open
+  /// dimensions, no shape sets and no batch range, and its device prepared it so. `engine`: of the
+  /// forms, as device::PrepareOptions::engine. Before others use the set.
+  void begin_shape_forms(std::string engine);
+  /// Static forms beside an open one: of a batch range, or of shapes that come back. Null where the
+  /// program has none. Constant once the program is loaded.
+  StaticForms* forms() const noexcept { return forms_.get(); }
+  /// True where they are of a batch range.
+  bool has_batch_forms() const noexcept { return forms_ != nullptr && !hides_forms(); }
+  /// True where users do not see which form runs: outputs are described as open_outputs().
+  bool hides_forms() const noexcept { return forms_ != nullptr && forms_->rule().open_ended; }
+  const std::vector<TensorDesc>& open_outputs() const noexcept { return open_outputs_; }
   /// Lets the device's engines be timed against each other from here on, where they may change and
   /// no verdict is known. `done` may be empty; it is called with the verdict, in a thread of this
   /// object. Before others use the set.
@@ -76,12 +87,15 @@ class ExecutableSet {
   EngineTrial* trial() const noexcept { return trial_.get(); }
   /// Of what was prepared first; a trial's figures say why where one has decided.
   device::EngineChoice engine_choice() const;
-  /// Rises where another executable takes the place of one: contexts look for theirs then.
+  /// Rises where an executable takes the place of another one, comes or leaves: contexts look for
+  /// theirs then.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   /// True where the executable of a context may change while it runs.
   bool may_change() const noexcept { return forms_ != nullptr || trial_ != nullptr; }
-  /// True for the one that serves all sizes of a batch range.
-  bool serves_all_sizes(const Entry& entry) const noexcept;
+  /// True for the one that serves all shapes, of a program with static forms beside it.
+  bool is_open_form(const Entry& entry) const noexcept;
+  /// False for one that has left the set; its contexts keep it alive.
+  bool holds(const device::Executable* executable) const;
   const ImageSource& source() const noexcept { return source_; }
 
  private:
@@ -103,10 +117,17 @@ class ExecutableSet {
   void adopt(const EngineVerdict& verdict, std::shared_ptr<device::Executable> faster);
   /// Sizes of a batch range get forms of their own from here on.
   void begin_forms();
-  /// Prepares one, as far as the budget allows, for the contexts that there are.
-  Status add_form(std::uint32_t batch);
+  /// Prepares one, as far as the budget allows, for the contexts that there are. False: it is no
+  /// faster than the open form.
+  Result<bool> add_form(const std::shared_ptr<FormUse>& use, StaticForms::Inputs inputs);
+  /// PrepareOptions::replicate_limit of one more form; kOutOfMemory.
+  Result<std::size_t> room_for_form(const FormUse& use);
+  Status check_room_left() const;
+  Result<bool> is_worth_it(const std::shared_ptr<device::Executable>& form,
+                           StaticForms::Inputs inputs) const;
+  void drop_form(const std::vector<Shape>& shapes);
   /// Bytes of constants that copies beyond the first take.
-  std::size_t copies_taken() const CORELANE_REQUIRES(mutex_);
+  std::size_t copies_taken() CORELANE_REQUIRES(mutex_);
   /// Prepares for these shapes, and remembers.
   Status add(const std::vector<Shape>& shapes);
   Status prepare_dynamic(const std::vector<Shape>& declared);
@@ -116,7 +137,7 @@ class ExecutableSet {
   Entry find(std::span<const Shape> shapes) const CORELANE_REQUIRES(mutex_);
   /// Takes the place of one for the same shapes.
   Entry remember(std::vector<Shape> shapes, std::shared_ptr<device::Executable> executable,
-                 std::size_t copies = 0);
+                 std::size_t copies = 0, std::shared_ptr<const FormUse> use = nullptr);
 
   const std::shared_ptr<device::Device> device_;
   const ImageSource source_;
@@ -127,11 +148,19 @@ class ExecutableSet {
   std::vector<Entry> entries_ CORELANE_GUARDED_BY(mutex_);
   /// Shapes that a thread is preparing; each at most once.
   std::vector<std::vector<Shape>> preparing_ CORELANE_GUARDED_BY(mutex_);
+  /// A form that has left, and what it takes while contexts keep it alive.
+  struct Leaving {
+    std::weak_ptr<device::Executable> executable;
+    std::size_t copies = 0;
+  };
+  std::vector<Leaving> leaving_ CORELANE_GUARDED_BY(mutex_);
   bool engines_change_ = false;  ///< Constant once prepare_first() has begun.
   std::optional<EngineVerdict> verdict_ CORELANE_GUARDED_BY(mutex_);  ///< Of the last trial.
   std::atomic<std::uint64_t> generation_{0};
+  std::string form_engine_;               ///< As device::PrepareOptions::engine.
+  std::vector<TensorDesc> open_outputs_;  ///< Of a program with shape forms.
   /// Last: their ends wait for add_form() and adopt().
-  std::unique_ptr<BatchForms> forms_;
+  std::unique_ptr<StaticForms> forms_;
   std::unique_ptr<EngineTrial> trial_;
 };
 

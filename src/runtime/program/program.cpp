@@ -1,11 +1,26 @@
 #include "corelane/runtime/program.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include "corelane/base/file.h"
 #include "runtime/context/context_state.h"
 #include "runtime/program/program_load.h"
 #include "runtime/program/program_state.h"
+#include "runtime/program/shape_choice.h"
 
 namespace corelane {
+namespace {
+
+/// After its engines were chosen. The forms are of the engine that the user names: the one that the
+/// open form has ended up on may gain nothing from fixed shapes.
+void begin_forms(ProgramState& state, const LoadOptions& options) {
+  const char* const enabled = std::getenv("CORELANE_STATIC_FORMS");
+  if (options.static_forms && (enabled == nullptr || std::string_view(enabled) != "0"))
+    state.executables->begin_shape_forms(options.engine);
+}
+
+}  // namespace
 
 Result<Program> Program::load(const std::filesystem::path& path, const LoadOptions& options) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
@@ -14,12 +29,14 @@ Result<Program> Program::load(const std::filesystem::path& path, const LoadOptio
   Program program;
   CORELANE_ASSIGN(program.state_,
                   runtime::load_program({file->bytes(), file, path, file}, options));
+  begin_forms(*program.state_, options);
   return program;
 }
 
 Result<Program> Program::load(std::shared_ptr<const ProgramFile> file, const LoadOptions& options) {
   Program program;
   CORELANE_ASSIGN(program.state_, runtime::load_program(std::move(file), options));
+  begin_forms(*program.state_, options);
   return program;
 }
 
@@ -28,6 +45,7 @@ Result<Program> Program::load(ByteSpan bytes, const LoadOptions& options,
   Program program;
   CORELANE_ASSIGN(program.state_,
                   runtime::load_program({bytes, std::move(keep_alive), {}, {}}, options));
+  begin_forms(*program.state_, options);
   return program;
 }
 
@@ -77,24 +95,38 @@ void Program::wait_engines() const {
   if (runtime::EngineTrial* const trial = state_->executables->trial()) trial->wait_idle();
 }
 
+void Program::wait_forms() const {
+  if (state_ == nullptr) return;
+  if (runtime::StaticForms* const forms = state_->executables->forms()) forms->wait_idle();
+}
+
 std::vector<ProgramForm> Program::forms() const {
   std::vector<ProgramForm> forms;
   if (state_ == nullptr) return forms;
-  for (const auto& entry : state_->executables->entries())
-    forms.push_back({entry.shapes, entry.executable->placement(), entry.executable->memory()});
+  const std::string own_engine = state_->device->info().engine;
+  for (const auto& entry : state_->executables->entries()) {
+    const device::EngineChoice choice = entry.executable->engine();
+    forms.push_back({entry.shapes, entry.executable->placement(), entry.executable->memory(),
+                     choice.engine.empty() ? own_engine : choice.engine,
+                     entry.use == nullptr ? 0 : entry.use->served()});
+  }
   return forms;
 }
 
 Status Program::make_batch_form(std::uint32_t batch) const {
   if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
-  runtime::BatchForms* const forms = state_->executables->batch_forms();
-  if (forms == nullptr) {
+  if (!state_->executables->has_batch_forms()) {
     return error(Code::kUnsupported,
                  "program '{}' has no form for all sizes of a batch beside which single ones could "
                  "be made; compile it with --batch-range, or load it with a batch_range",
                  state_->description.name);
   }
-  return forms->make_now(batch);
+  const BatchRange& range = *state_->description.batch_range;
+  if (!range.holds(batch)) {
+    return error(Code::kOutOfRange, "batch {} of program '{}'; {} to {} is allowed", batch,
+                 state_->description.name, range.low, range.high);
+  }
+  return state_->executables->forms()->make_now(runtime::batch_shapes(state_->description, batch));
 }
 
 std::shared_ptr<device::HostOperatorTable> Program::host_operators() const {

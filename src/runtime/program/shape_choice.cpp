@@ -36,6 +36,12 @@ std::vector<Shape> declared_shapes(const ProgramDescription& description) {
   return shapes;
 }
 
+std::string shapes_text(std::span<const Shape> shapes) {
+  std::string text;
+  for (const Shape& s : shapes) text += s.to_string();
+  return text;
+}
+
 bool all_static(std::span<const Shape> shapes) noexcept {
   return std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.is_static(); });
 }

@@ -17,6 +17,9 @@ namespace corelane::runtime {
 /// The declared shape of every input, open dimensions included.
 std::vector<Shape> declared_shapes(const ProgramDescription& description);
 
+/// "[1, 3, 224, 224][?, 4]".
+std::string shapes_text(std::span<const Shape> shapes);
+
 /// True when no shape has an open dimension.
 bool all_static(std::span<const Shape> shapes) noexcept;
 

@@ -1,21 +1,45 @@
-#include "runtime/program/batch_forms.h"
+#include "runtime/program/static_forms.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <thread>
+#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/fork.h"
 #include "base/sync.h"
 #include "base/thread.h"
 #include "corelane/base/log.h"
 #include "runtime/program/own_thread.h"
+#include "runtime/program/shape_choice.h"
 
 namespace corelane::runtime {
+namespace {
+
+/// Shapes of an open-ended program that are counted at a time.
+constexpr std::size_t kMostCounted = 64;
+/// Runs of a program after which earlier runs count half: what was hot gives way in time.
+constexpr std::uint64_t kAgeing = 256;
+/// A form gives way to shapes that run this many times as often: less would let forms take turns.
+constexpr std::uint64_t kGivesWay = 4;
+/// Shapes in a row without a gain, none with one: the program gets no more forms.
+constexpr std::size_t kMostWithoutGain = 4;
+
+struct ShapesHash {
+  std::size_t operator()(const std::vector<Shape>& shapes) const noexcept {
+    std::size_t hash = shapes.size();
+    for (const Shape& shape : shapes)
+      for (std::size_t i = 0; i <= shape.rank(); ++i)
+        hash = hash * 1'000'003 + static_cast<std::size_t>(i < shape.rank() ? shape[i] : -7);
+    return hash;
+  }
+};
+
+}  // namespace
 
 std::optional<std::size_t> form_replicate_limit(std::size_t constants, std::size_t cores,
                                                 std::size_t taken, std::size_t budget) noexcept {
@@ -29,37 +53,103 @@ std::size_t form_copies(device::Placement placement, std::size_t cores,
   return placement == device::Placement::kReplicated ? cores * constants : constants;
 }
 
+std::uint64_t FormUse::served() const noexcept {
+  const std::uint64_t from = made_at_.load(std::memory_order_relaxed);
+  const std::uint64_t now = runs_.load(std::memory_order_relaxed);
+  return from >= now ? 0 : now - from;
+}
+
 /// Shared with the thread: a callback of the log may drop the last reference to the program there.
-struct BatchForms::Core : std::enable_shared_from_this<Core> {
-  enum class State : std::uint8_t { kNone, kDue, kMade, kRefused };
-  struct Size {
-    std::atomic<std::uint32_t> runs{0};
-    State state = State::kNone;  ///< Guarded by mutex.
-    Status status;               ///< Of a refused one; guarded by mutex.
+struct StaticForms::Core : std::enable_shared_from_this<Core> {
+  using State = FormUse::State;
+  using Use = std::shared_ptr<FormUse>;
+  struct Due {
+    Use use;
+    Inputs inputs;
   };
 
-  Core(BatchRange sizes_of, std::string program, Make maker)
-      : range(sizes_of),
-        name(std::move(program)),
-        make(std::move(maker)),
-        sizes(range.high - range.low + 1) {}
+  Core(FormRule how, std::string program, Make maker)
+      : rule(how), name(std::move(program)), make(std::move(maker)) {}
 
-  Size& size_of(std::uint32_t batch) { return sizes[batch - range.low]; }
+  static std::uint64_t runs_of(const FormUse& use) {
+    return use.runs_.load(std::memory_order_relaxed);
+  }
+  static std::uint64_t score(const FormUse& use) { return use.older_ + (runs_of(use) - use.seen_); }
+  /// `next_look`: the run at which a form is thought of again.
+  static void set_state(FormUse& use, State state, std::uint64_t next_look = FormUse::kNever) {
+    use.state_ = state;
+    use.due_at_.store(next_look, std::memory_order_relaxed);
+    use.made_at_.store(state == State::kMade ? runs_of(use) : FormUse::kNever,
+                       std::memory_order_relaxed);
+  }
+  static void count_anew(FormUse& use) {
+    use.older_ = 0;
+    use.seen_ = runs_of(use);
+    set_state(use, State::kNone, use.seen_ + kRunsBeforeForm);
+  }
+  /// Not now: looked at again when its runs have doubled.
+  static void postpone(FormUse& use) { set_state(use, State::kNone, 2 * runs_of(use)); }
 
-  /// True for a size that is due from now on; `again`: also one that was refused.
-  bool take_due(std::uint32_t batch, bool again) CORELANE_REQUIRES(mutex) {
-    Size& size = size_of(batch);
-    const bool open = size.state == State::kNone || (again && size.state == State::kRefused);
+  Use find_or_add(const std::vector<Shape>& shapes) CORELANE_REQUIRES(mutex) {
+    const auto found = uses.find(shapes);
+    if (found != uses.end()) return found->second;
+    if (rule.open_ended && uses.size() >= kMostCounted) drop_least_used();
+    return uses.emplace(shapes, std::make_shared<FormUse>(shapes)).first->second;
+  }
+
+  /// Forms are few, so some shapes have none.
+  void drop_least_used() CORELANE_REQUIRES(mutex) {
+    auto least = uses.end();
+    for (auto it = uses.begin(); it != uses.end(); ++it) {
+      const State state = it->second->state_;
+      if (state == State::kDue || state == State::kMade) continue;
+      if (least == uses.end() || score(*it->second) < score(*least->second)) least = it;
+    }
+    if (least != uses.end()) uses.erase(least);
+  }
+
+  void age() noexcept {
+    const MutexLock lock(mutex);
+    for (auto& [shapes, use] : uses) {
+      use->older_ = score(*use) / 2;
+      use->seen_ = runs_of(*use);
+    }
+  }
+
+  FormUse* idle_for(const FormUse& other) CORELANE_REQUIRES(mutex) {
+    FormUse* least = nullptr;
+    for (auto& [shapes, use] : uses) {
+      if (use->state_ != State::kMade) continue;
+      if (least == nullptr || score(*use) < score(*least)) least = use.get();
+    }
+    return least != nullptr && score(*least) * kGivesWay <= score(other) ? least : nullptr;
+  }
+
+  bool is_full() const CORELANE_REQUIRES(mutex) { return made + pending >= rule.most; }
+
+  /// True for shapes that are due from now on; `again`: also such as were refused.
+  bool take_due(const Use& use, bool again) CORELANE_REQUIRES(mutex) {
+    const bool open = use->state_ == State::kNone || (again && use->state_ == State::kRefused);
     if (!open || stop) return false;
-    if (made + making + due.size() >= kMostBatchForms) {
-      size.state = State::kRefused;
-      size.status = error(Code::kOutOfMemory,
-                          "program '{}' has {} forms of single batch sizes, the most there may be",
-                          name, kMostBatchForms);
+    if (without_gain >= kMostWithoutGain && !again) {
+      set_state(*use, State::kNone);
       return false;
     }
-    size.state = State::kDue;
-    due.push_back(batch);
+    // Shapes that are counted no longer, and still run, are counted again.
+    const bool counted = uses.try_emplace(use->shapes, use).first->second == use;
+    if (!counted || (is_full() && rule.open_ended && idle_for(*use) == nullptr)) {
+      postpone(*use);
+      return false;
+    }
+    if (is_full() && !rule.open_ended) {
+      set_state(*use, State::kRefused);
+      use->status_ = error(Code::kOutOfMemory,
+                           "program '{}' has {} forms of single batch sizes, the most there may be",
+                           name, rule.most);
+      return false;
+    }
+    set_state(*use, State::kDue);
+    ++pending;
     return true;
   }
 
@@ -67,65 +157,86 @@ struct BatchForms::Core : std::enable_shared_from_this<Core> {
   void start() CORELANE_REQUIRES(mutex) {
     if (running || due.empty()) return;
     if (thread.joinable()) thread.join();
-    auto started = start_thread("batch forms", [self = shared_from_this()] { self->work(); });
+    auto started = start_thread("static forms", [self = shared_from_this()] { self->work(); });
     if (started) {
       thread = std::move(*started);
       running = true;
       return;
     }
-    for (const std::uint32_t batch : due) refuse(batch, started.error());
+    for (const Due& each : due) refuse(*each.use, started.error());
+    pending -= due.size();
     due.clear();
     changed.notify_all();
   }
 
-  void refuse(std::uint32_t batch, const Status& why) CORELANE_REQUIRES(mutex) {
-    size_of(batch).state = State::kRefused;
-    size_of(batch).status = why;
+  static void refuse(FormUse& use, const Status& why) {
+    set_state(use, State::kRefused);
+    use.status_ = why;
   }
 
   void work() {
-    while (const std::optional<std::uint32_t> batch = next()) {
-      const Status status = make_one(*batch);
-      bool first_refusal = false;
-      {
-        const MutexLock lock(mutex);
-        making = 0;
-        if (status.ok()) {
-          size_of(*batch).state = State::kMade;
-          ++made;
-          generation.fetch_add(1, std::memory_order_release);
-        } else if (status.code() == Code::kDeviceLost) {
-          // It comes back, and the sizes with it.
-          size_of(*batch).state = State::kNone;
-          size_of(*batch).runs.store(0, std::memory_order_relaxed);
-          size_of(*batch).status = status;
-        } else {
-          first_refusal = size_of(*batch).status.ok();
-          refuse(*batch, status);
-        }
-        changed.notify_all();
-      }
-      if (first_refusal) report(*batch, status);
+    while (std::optional<Due> next_due = next()) {
+      const Use use = next_due->use;
+      const Result<bool> result = make_one(use, std::move(next_due->inputs));
+      next_due.reset();
+      if (note_end(*use, result)) report(*use, result.error());
     }
   }
 
-  /// The next size that is due; nothing where the thread ends.
-  std::optional<std::uint32_t> next() {
+  /// True where the log should tell.
+  bool note_end(FormUse& use, const Result<bool>& result) {
     const MutexLock lock(mutex);
+    --pending;
+    changed.notify_all();
+    if (result && *result) {
+      set_state(use, State::kMade);
+      ++made;
+      ++ever_made;
+      without_gain = 0;
+      return false;
+    }
+    if (result) {
+      if (ever_made == 0) ++without_gain;
+      refuse(use, error(Code::kUnsupported, "it is no faster than the form for all shapes"));
+      return false;
+    }
+    const Status& status = result.error();
+    if (status.code() == Code::kDeviceLost) {
+      // It comes back, and the shapes with it.
+      count_anew(use);
+      use.status_ = status;
+      return false;
+    }
+    const bool first_refusal = use.status_.ok();
+    refuse(use, status);
+    // Others may give their room back.
+    if (rule.open_ended && status.code() == Code::kOutOfMemory) postpone(use);
+    return first_refusal;
+  }
+
+  void drop_due() CORELANE_REQUIRES(mutex) {
+    for (const Due& each : due) set_state(*each.use, State::kNone);
+    pending -= due.size();
+    due.clear();
+  }
+
+  /// What is due next; nothing where the thread ends.
+  std::optional<Due> next() {
+    const MutexLock lock(mutex);
+    if (without_gain >= kMostWithoutGain && rule.open_ended) drop_due();
     if (due.empty() || stop) {
       running = false;
       changed.notify_all();
       return std::nullopt;
     }
-    const std::uint32_t batch = due.front();
+    std::optional<Due> front = std::move(due.front());
     due.pop_front();
-    making = 1;
-    return batch;
+    return front;
   }
 
-  Status make_one(std::uint32_t batch) {
+  Result<bool> make_one(const Use& use, Inputs inputs) {
     try {
-      return make(batch);
+      return make(use, std::move(inputs));
     } catch (const std::exception& e) {
       return error(Code::kInternal, "making the form: {}", e.what());
     } catch (...) {
@@ -134,101 +245,136 @@ struct BatchForms::Core : std::enable_shared_from_this<Core> {
   }
 
   /// Without a lock; afterwards this object may be the thread's alone.
-  void report(std::uint32_t batch, const Status& status) const {
-    // That the budget is used up is as it should be.
-    const bool expected = status.code() == Code::kOutOfMemory;
-    log::line(
-        expected ? log::Level::kInfo : log::Level::kWarn, "runtime",
-        "program '{}': batch {} gets no form of its own, the one for all sizes goes on serving "
-        "it: {}",
-        name, batch, status.to_string());
+  void report(const FormUse& use, const Status& status) const {
+    // That the budget is used up is as it should be; and nobody has asked for forms of open shapes.
+    const bool expected = rule.open_ended || status.code() == Code::kOutOfMemory;
+    log::line(expected ? log::Level::kInfo : log::Level::kWarn, "runtime",
+              "program '{}': {} gets no form of its own, the open one goes on serving it: {}", name,
+              shapes_text(use.shapes), status.to_string());
   }
 
-  const BatchRange range;
+  const FormRule rule;
   const std::string name;
   const Make make;
   const std::uint64_t made_in = fork_count();
-  std::vector<Size> sizes;
-  std::atomic<std::uint64_t> generation{0};
+  std::atomic<std::uint64_t> runs{0};  ///< Of all shapes.
   Mutex mutex{LockRank::kBatchForms};
   std::condition_variable changed;
-  std::deque<std::uint32_t> due CORELANE_GUARDED_BY(mutex);
+  std::unordered_map<std::vector<Shape>, Use, ShapesHash> uses CORELANE_GUARDED_BY(mutex);
+  std::deque<Due> due CORELANE_GUARDED_BY(mutex);
   std::size_t made CORELANE_GUARDED_BY(mutex) = 0;
-  std::size_t making CORELANE_GUARDED_BY(mutex) = 0;  ///< 1 while the thread makes one.
-  bool running CORELANE_GUARDED_BY(mutex) = false;    ///< The thread will look at `due` again.
+  std::size_t pending CORELANE_GUARDED_BY(mutex) = 0;  ///< Due, or in the making.
+  std::size_t ever_made CORELANE_GUARDED_BY(mutex) = 0;
+  std::size_t without_gain CORELANE_GUARDED_BY(mutex) = 0;
+  bool running CORELANE_GUARDED_BY(mutex) = false;  ///< The thread will look at `due` again.
   bool stop CORELANE_GUARDED_BY(mutex) = false;
   std::thread thread CORELANE_GUARDED_BY(mutex);
 };
 
-BatchForms::BatchForms(BatchRange range, std::string name, Make make)
-    : core_(std::make_shared<Core>(range, std::move(name), std::move(make))) {}
+StaticForms::StaticForms(FormRule rule, std::string name, Make make)
+    : core_(std::make_shared<Core>(rule, std::move(name), std::move(make))) {}
 
-BatchForms::~BatchForms() {
+StaticForms::~StaticForms() {
   end_own_thread(core_, [this] {
     const MutexLock lock(core_->mutex);
     core_->stop = true;
-    for (const std::uint32_t batch : core_->due) core_->size_of(batch).state = Core::State::kNone;
+    for (const Core::Due& each : core_->due) Core::count_anew(*each.use);
     core_->due.clear();
     core_->changed.notify_all();
     return std::move(core_->thread);
   });
 }
 
-const BatchRange& BatchForms::range() const noexcept { return core_->range; }
+const FormRule& StaticForms::rule() const noexcept { return core_->rule; }
 
-std::uint64_t BatchForms::generation() const noexcept {
-  return core_->generation.load(std::memory_order_acquire);
+std::shared_ptr<FormUse> StaticForms::use_of(const std::vector<Shape>& shapes) {
+  const MutexLock lock(core_->mutex);
+  return core_->find_or_add(shapes);
 }
 
-void BatchForms::note_run(std::uint32_t batch) noexcept {
+bool StaticForms::note_run(const std::shared_ptr<FormUse>& use, bool inputs_are_there) noexcept {
   Core& core = *core_;
-  if (!core.range.holds(batch)) return;
-  std::atomic<std::uint32_t>& runs = core.size_of(batch).runs;
-  // The count stops where it has done its work, so that it never wraps.
-  if (runs.load(std::memory_order_relaxed) >= kRunsBeforeForm) return;
-  if (runs.fetch_add(1, std::memory_order_relaxed) + 1 != kRunsBeforeForm) return;
-  if (core.made_in != fork_count()) return;
+  const std::uint64_t runs = use->runs_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const bool ours = core.made_in == fork_count();
+  if (core.rule.open_ended && ours &&
+      (core.runs.fetch_add(1, std::memory_order_relaxed) + 1) % kAgeing == 0)
+    core.age();
+  if (runs < use->due_at_.load(std::memory_order_relaxed) || !inputs_are_there || !ours)
+    return false;
   try {
     const MutexLock lock(core.mutex);
-    if (core.take_due(batch, false)) core.start();
+    return core.take_due(use, false);
   } catch (const std::exception& e) {
-    log::warn("runtime", "program '{}': no form for batch {}: {}", core.name, batch, e.what());
+    log::warn("runtime", "program '{}': no form for {}: {}", core.name, shapes_text(use->shapes),
+              e.what());
+  }
+  return false;
+}
+
+void StaticForms::begin(const std::shared_ptr<FormUse>& use, Inputs inputs) noexcept {
+  Core& core = *core_;
+  try {
+    const MutexLock lock(core.mutex);
+    if (core.stop) return;
+    core.due.push_back({use, std::move(inputs)});
+    core.start();
+  } catch (const std::exception& e) {
+    log::warn("runtime", "program '{}': no form for {}: {}", core.name, shapes_text(use->shapes),
+              e.what());
   }
 }
 
-Status BatchForms::make_now(std::uint32_t batch) {
+Status StaticForms::make_now(const std::vector<Shape>& shapes) {
   const std::shared_ptr<Core> kept = core_;  // Its end may come while this waits.
   Core& core = *kept;
-  if (!core.range.holds(batch)) {
-    return error(Code::kOutOfRange, "batch {} of program '{}'; {} to {} is allowed", batch,
-                 core.name, core.range.low, core.range.high);
-  }
   if (core.made_in != fork_count())
     return error(Code::kWrongState, "program '{}' was loaded before this process was forked",
                  core.name);
   MutexLock lock(core.mutex);
   if (core.thread.get_id() == std::this_thread::get_id())
     return error(Code::kWrongState, "a form is asked for in the thread that makes them");
-  Core::Size& size = core.size_of(batch);
-  if (core.take_due(batch, true)) core.start();
-  while (size.state == Core::State::kDue) core.changed.wait(lock.native());
-  if (size.state == Core::State::kMade) return {};
-  if (!size.status.ok()) return size.status;
-  return error(Code::kCancelled, "program '{}' ended before its form for batch {} was made",
-               core.name, batch);
+  const std::shared_ptr<FormUse> use = core.find_or_add(shapes);
+  if (core.take_due(use, true)) {
+    core.due.push_back({use, {}});
+    core.start();
+  }
+  while (use->state_ == FormUse::State::kDue) core.changed.wait(lock.native());
+  if (use->state_ == FormUse::State::kMade) return {};
+  if (!use->status_.ok()) return use->status_;
+  return error(Code::kCancelled, "program '{}' ended before its form for {} was made", core.name,
+               shapes_text(shapes));
 }
 
-void BatchForms::forget() {
+std::optional<std::vector<Shape>> StaticForms::yield_to(const FormUse& use) {
+  const MutexLock lock(core_->mutex);
+  FormUse* const least = core_->idle_for(use);
+  if (least == nullptr) return std::nullopt;
+  Core::postpone(*least);
+  --core_->made;
+  return least->shapes;
+}
+
+bool StaticForms::full() const {
+  const MutexLock lock(core_->mutex);
+  // The one in the making is pending itself.
+  return core_->made >= core_->rule.most;
+}
+
+bool StaticForms::stopping() const {
+  const MutexLock lock(core_->mutex);
+  return core_->stop;
+}
+
+void StaticForms::forget() {
   const MutexLock lock(core_->mutex);
   core_->made = 0;
-  for (Core::Size& size : core_->sizes) {
-    if (size.state == Core::State::kDue) continue;
-    size.state = Core::State::kNone;
-    size.runs.store(0, std::memory_order_relaxed);
-  }
+  core_->ever_made = 0;
+  core_->without_gain = 0;
+  for (auto& [shapes, use] : core_->uses)
+    if (use->state_ != FormUse::State::kDue) Core::count_anew(*use);
 }
 
-void BatchForms::wait_idle() {
+void StaticForms::wait_idle() {
   MutexLock lock(core_->mutex);
   while (core_->running) core_->changed.wait(lock.native());
 }

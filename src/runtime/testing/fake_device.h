@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -217,6 +218,10 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   /// What a job takes on the engine that its executable was prepared for; 5 us where it is not
   /// here.
   std::map<std::string, Duration> run_times;
+  /// The same for executables with open dimensions, where these are to be told apart.
+  std::map<std::string, Duration> open_run_times;
+  std::optional<Duration> open_run_time;  ///< On any engine that is not in open_run_times.
+  std::vector<std::weak_ptr<device::Executable>> made;
   /// How often it was lost: each time, what was prepared before is.
   std::shared_ptr<std::atomic<int>> losses = std::make_shared<std::atomic<int>>(0);
   device::Submission last;  ///< The last job submitted or run.
@@ -236,7 +241,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   const device::DeviceInfo& info() const noexcept override { return info_; }
   device::Health health() const noexcept override { return device::Health::kGood; }
   const std::shared_ptr<Clock>& clock() const noexcept override { return clock_; }
-  device::MemoryFigures memory() const override { return {}; }
+  device::MemoryFigures memory() const override { return {0, 0, 0, used_}; }
   device::DeviceCounters counters() const override { return {}; }
   Result<std::shared_ptr<device::Buffer>> create_buffer(
       std::size_t size, const device::BufferOptions& options) override {
@@ -258,6 +263,10 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
       images.push_back(image);
     }
     auto executable = std::make_shared<FakeExecutable>();
+    {
+      const std::lock_guard lock(prepared_mutex_);
+      made.push_back(executable);
+    }
     executable->engine_name =
         options.engine == device::kSoonestEngine ? config.soonest : options.engine;
     executable->without_forms = config.soonest;
@@ -307,11 +316,24 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     r.code = status.code();
     r.queued = TimePoint(std::chrono::microseconds(10));
     r.started = TimePoint(std::chrono::microseconds(12));
-    const std::string engine = job.executable->engine().engine;
-    const auto scripted = run_times.find(engine);
-    r.ended =
-        r.started + (scripted == run_times.end() ? std::chrono::microseconds(5) : scripted->second);
+    r.ended = r.started + run_time(*job.executable);
     return r;
+  }
+  Duration run_time(const device::Executable& executable) const {
+    const std::string engine = executable.engine().engine;
+    const auto is_open = [](const TensorDesc& x) { return !x.shape.is_static(); };
+    if (std::ranges::any_of(executable.inputs(), is_open)) {
+      const auto open = open_run_times.find(engine);
+      if (open != open_run_times.end()) return open->second;
+      if (open_run_time) return *open_run_time;
+    }
+    const auto scripted = run_times.find(engine);
+    return scripted == run_times.end() ? std::chrono::microseconds(5) : scripted->second;
+  }
+  /// What its info and its figures say from now on.
+  void set_memory_limit(std::size_t limit, std::size_t used) {
+    info_.memory_limit = limit;
+    used_ = used;
   }
 
  private:
@@ -319,6 +341,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   device::DeviceInfo info_;
   std::shared_ptr<Clock> clock_ = time;
   std::uint64_t jobs_ = 0;
+  std::size_t used_ = 0;  ///< Bytes that memory() reports.
 };
 
 class FakeQueue final : public device::Queue {
