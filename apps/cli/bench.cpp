@@ -141,6 +141,8 @@ Result<int> run(const Global& global, const Arguments& a) {
   }
   report["interrupted"] = Interrupts::pending();
   report["memory"] = to_json(program.memory());
+  report["forms"] = forms_json(program);
+  if (!global.json) print(forms_text(program));
   // Files last: a failure to write one loses no measurement on the terminal.
   std::vector<std::string> cores;
   for (const auto& c : program.device()->info().cores) cores.push_back(c.name);

@@ -113,6 +113,8 @@ void add_open_options(CLI::App& app, OpenArguments& a) {
                  "right and faster one")
       ->capture_default_str();
   app.add_flag("--fast-math", a.fast_math, "Let the engine quantise activations on its own");
+  app.add_flag("--no-static-forms", a.no_static_forms,
+               "Let one form serve all shapes of a program with open dimensions");
   app.add_flag("--no-cache", a.no_cache, "Do not use the compile cache on disk");
 }
 
@@ -121,6 +123,7 @@ Result<LoadOptions> load_options(const OpenArguments& a) {
   options.device = a.device;
   options.fast_math = a.fast_math;
   if (a.engine != "auto") options.engine = a.engine;
+  options.static_forms = !a.no_static_forms;
   options.profile_layers = a.profile;
   options.exposed_values = a.exposed;
   options.cache = !a.no_cache;
@@ -313,6 +316,33 @@ Json to_json(const device::MemoryFigures& m) {
           {"code", m.code},
           {"buffers", m.buffers},
           {"total", m.total()}};
+}
+
+Json forms_json(const Program& program) {
+  Json list = Json::array();
+  for (const ProgramForm& form : program.forms()) {
+    Json shapes = Json::array();
+    for (const Shape& shape : form.input_shapes) shapes.push_back(shape.to_string());
+    list.push_back({{"input_shapes", shapes},
+                    {"engine", form.engine},
+                    {"runs", form.runs},
+                    {"memory", to_json(form.memory)}});
+  }
+  return list;
+}
+
+std::string forms_text(const Program& program) {
+  const std::vector<ProgramForm> forms = program.forms();
+  std::string text;
+  if (forms.size() < 2) return text;
+  for (const ProgramForm& form : forms) {
+    std::string shapes;
+    for (const Shape& shape : form.input_shapes) shapes += shape.to_string();
+    text += fmt::format("Form {} on {}: {}", shapes, form.engine, human_bytes(form.memory.total()));
+    if (form.runs > 0) text += fmt::format(", {} runs", form.runs);
+    text += "\n";
+  }
+  return text;
 }
 
 double to_us(Duration d) noexcept { return static_cast<double>(d.count()) / 1000.0; }

@@ -74,6 +74,7 @@ struct OpenArguments {
   std::vector<std::string> shapes;
   bool fast_math = false;
   std::string engine = "auto";
+  bool no_static_forms = false;
   bool no_cache = false;
   bool profile = false;
   std::vector<std::string> exposed;
@@ -95,6 +96,10 @@ Result<Context> open_context(const Program& program, const OpenArguments& argume
 Json to_json(const TensorDesc& desc);
 Json to_json(const ProgramDescription& description);
 Json to_json(const device::MemoryFigures& figures);
+/// The prepared forms of a program, the first of which serves where no other does.
+Json forms_json(const Program& program);
+/// A line for each of them, where there are several.
+std::string forms_text(const Program& program);
 double to_us(Duration d) noexcept;
 std::string human_bytes(std::uint64_t n);
 

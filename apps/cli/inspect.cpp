@@ -2,6 +2,8 @@
 // --load also how a device takes it.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/command.h"
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
@@ -190,6 +192,10 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
   return out;
 }
 
+bool is_static(const ProgramForm& form) {
+  return std::ranges::all_of(form.input_shapes, [](const Shape& s) { return s.is_static(); });
+}
+
 Result<int> run(const Global& global, const Arguments& a) {
   std::string text;
   CORELANE_ASSIGN(auto out, inspect_file(a, text));
@@ -213,6 +219,8 @@ Result<int> run(const Global& global, const Arguments& a) {
     out["loaded"] = {{"device", program.device()->info().instance},
                      {"placement", placement},
                      {"precompiled", program.precompiled()},
+                     {"engine", program.engine().engine},
+                     {"forms", forms_json(program)},
                      {"memory", to_json(program.memory())}};
     const auto memory = program.memory();
     text += fmt::format("Loaded on {}: placement {}, {}; memory weights {}, internal {}, code {}\n",
@@ -220,6 +228,10 @@ Result<int> run(const Global& global, const Arguments& a) {
                         program.precompiled() ? "pre-compiled" : "compiled now",
                         human_bytes(memory.weights), human_bytes(memory.internal),
                         human_bytes(memory.code));
+    const std::vector<ProgramForm> forms = program.forms();
+    const ProgramDescription& d = program.description();
+    if (!d.batch_range && !forms.empty() && !is_static(forms.front()))
+      text += "Form for all shapes; those that come back get forms of their own while it runs\n";
   }
   print(global, out, text);
   return kExitOk;

@@ -118,7 +118,7 @@ _READERS = {
     "submit_timeout_ms": _integer, "run_timeout_ms": _limit, "sequential_callbacks": flag,
     "max_pending_callbacks": _integer, "layout": _text, "device": _text, "profile": _text, "precision": _text,
     "fast_math": flag, "output_form": _text, "normalize": flag, "cache": flag, "custom_operators": _operators,
-    "part": _text, "engine": _engine, "time_engines": flag,
+    "part": _text, "engine": _engine, "time_engines": flag, "static_forms": flag,
 }
 OPTIONS = tuple(_READERS)
 # None means "not given" for these; elsewhere it is an error, as in the original.

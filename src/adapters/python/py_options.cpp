@@ -58,6 +58,7 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
   take(given, "fast_math", load.fast_math);
   take(given, "engine", load.engine);
   take(given, "time_engines", load.time_engines);
+  take(given, "static_forms", load.static_forms);
   take(given, "cache", load.cache);
   take(given, "part", load.part);
   with<std::string>(given, "data_root",
@@ -152,6 +153,7 @@ nb::dict show_options(const SessionOptions& options) {
   shown["fast_math"] = options.load.fast_math;
   shown["engine"] = text(options.load.engine.empty() ? "auto" : options.load.engine);
   shown["time_engines"] = options.load.time_engines;
+  shown["static_forms"] = options.load.static_forms;
   shown["cache"] = options.load.cache;
   if (!options.load.part.empty()) shown["part"] = text(options.load.part);
   nb::list operators;
