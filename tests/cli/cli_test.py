@@ -106,6 +106,18 @@ class Cli(CliTest):
         result = json.loads(self.ok("run", program, "--random", "--json").stdout)
         self.assertEqual(result["outputs"][0]["shape"], [2, 3, 8, 8])
 
+    def test_forms_are_shown_and_switched_off(self):
+        program = self.path / "open.rknn"
+        self.ok("compile", self.path / "small.onnx", "-o", program)
+        form, = json.loads(self.ok("inspect", program, "--load", "--json").stdout)["loaded"]["forms"]
+        self.assertEqual(form["input_shapes"], ["[?, 3, 8, 8]"])
+        self.assertIn("OpenVINO", form["engine"])
+        for words in ((), ("--no-static-forms",)):
+            out = self.ok("bench", program, "--shape", "x=2,3,8,8", "-n", "100", "--json", *words).stdout
+            first, *others = json.loads(out)["forms"]
+            self.assertEqual((first["input_shapes"], first["runs"]), (["[?, 3, 8, 8]"], 0))
+            self.assertIn([other["input_shapes"] for other in others], [[]] if words else [[], [["[2, 3, 8, 8]"]]])
+
     def test_batch_range_makes_one_program_for_several_sizes(self):
         program = self.path / "range.rknn"
         self.ok("compile", self.path / "fixed.onnx", "-o", program, "--batch-range", "1,8")

@@ -109,7 +109,7 @@ class Tables(unittest.TestCase):
         self.rejected("layout", ["chwn", ""])
 
     def test_flags(self):
-        for name in ("enable_pacing", "disable_dup_context", "sequential_callbacks"):
+        for name in ("enable_pacing", "disable_dup_context", "sequential_callbacks", "time_engines", "static_forms"):
             self.accepted(name, [(True, "true"), (np.bool_(False), "false"), ("on", "true"), ("No", "false"),
                                  (1, "true")])
             self.rejected(name, [None, "maybe", 2, [], 0.5])

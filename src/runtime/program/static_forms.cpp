@@ -207,7 +207,7 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
       use.status_ = status;
       return false;
     }
-    const bool first_refusal = use.status_.ok();
+    const bool first_refusal = use.status_.ok() && status.code() != Code::kCancelled;
     refuse(use, status);
     // Others may give their room back.
     if (rule.open_ended && status.code() == Code::kOutOfMemory) postpone(use);
