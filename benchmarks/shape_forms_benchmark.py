@@ -3,9 +3,9 @@
 
 Models of installed packages, one core, run() from Python, no cache, the engine that is chosen. Target: at most
 1.03 x the time of a program whose model has the shape fixed; a second one is the A/A control. Beside it what the
-open form takes, on the engine that is chosen for it (static_forms=0), and onnxruntime on one thread. At last lines of six
-widths in turns through one session, against a session for each. Answers are compared first. A model that is not
-installed is named and left out.
+open form takes, on the engine that is chosen for it (static_forms=0), and onnxruntime on one thread. At last lines
+of six widths in turns through one session, against a session for each. Answers are compared first. A model that is
+not installed is named and left out.
 """
 import argparse
 import os
@@ -80,6 +80,17 @@ def warm(session, feeds):
             session.run(None, feed)
 
 
+def beside(row, t):
+    """Adds what is shown beside the target. `t`: of forms, fixed, its control, open form, onnxruntime."""
+    rng = np.random.default_rng(1)
+    for key, a, b in (("open_to_fixed", t[3], t[1]), ("form_to_open", t[0], t[3]),
+                      ("form_to_onnxruntime", t[0], t[4])):
+        row[key] = dict(zip(("median", "low", "high"), interval(a / b, rng), strict=True))
+        print("    {}: {median:.3f} [{low:.3f}, {high:.3f}]".format(key.replace("_", " "), **row[key]),
+              file=sys.stderr, flush=True)
+    return row
+
+
 def one_case(corelane, name, path, shapes, rounds):
     feed = feed_of(path, shapes)
     model = fixed(path, shapes)
@@ -96,12 +107,7 @@ def one_case(corelane, name, path, shapes, rounds):
     sides = [median_call(lambda s=s: s.run(None, feed)) for s in (forms, single, again, open_form, rival)]
     t = measure(sides, rounds, min(0.3, max(0.01, 2 * latency)))
     row = compare(f"{name}: form / fixed program", t[0], {"fixed": t[1]}, {"fixed": t[2]}, 1.03)
-    rng = np.random.default_rng(1)
-    for key, a, b in (("open_form", t[3], t[1]), ("form_to_open", t[0], t[3]), ("form_to_onnxruntime", t[0], t[4])):
-        row[key] = dict(zip(("median", "low", "high"), interval(a / b, rng), strict=True))
-        print("    {}: {median:.3f} [{low:.3f}, {high:.3f}]".format(key.replace("_", " "), **row[key]),
-              file=sys.stderr, flush=True)
-    return row
+    return beside(row, t)
 
 
 def widths_in_turns(corelane, path, rounds):
@@ -126,12 +132,7 @@ def widths_in_turns(corelane, path, rounds):
                 rounds, 0.3)
     row = compare(f"ocr-rec, {n} widths in turns: forms / fixed programs", t[0], {"fixed": t[1]}, {"fixed": t[2]},
                   1.03)
-    rng = np.random.default_rng(1)
-    for key, a, b in (("open_form", t[3], t[1]), ("form_to_open", t[0], t[3]), ("form_to_onnxruntime", t[0], t[4])):
-        row[key] = dict(zip(("median", "low", "high"), interval(a / b, rng), strict=True))
-        print("    {}: {median:.3f} [{low:.3f}, {high:.3f}]".format(key.replace("_", " "), **row[key]),
-              file=sys.stderr, flush=True)
-    return row
+    return beside(row, t)
 
 
 def main() -> int:
