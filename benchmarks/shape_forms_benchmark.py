@@ -40,7 +40,7 @@ CASES = [
 ]
 WIDTHS = (64, 96, 128, 160, 192, 224)
 VALUES = {"sr": 16000, "fmin": 50, "fmax": 2000}
-WARM_UP = 3.0  # Seconds in which a session finds its engine and its form.
+WARM_UP = 8.0  # Seconds in which a session finds its engine and its form.
 
 
 def fixed(path, shapes):

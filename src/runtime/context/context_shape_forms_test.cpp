@@ -98,6 +98,19 @@ TEST(ContextShapeForms, OnlyAFasterFormIsKept) {
   EXPECT_EQ(bench.ran(), kOpenForm);
 }
 
+TEST(ContextShapeForms, TheFirstFormHasToWinByLessThanTheOthers) {
+  Bench bench;
+  bench.setup.device->run_times[""] = microseconds(95);
+  bench.setup.device->open_run_time = microseconds(100);
+  bench.settle(5);
+  EXPECT_EQ(bench.forms(), 2U);
+  bench.settle(6);
+  EXPECT_EQ(bench.forms(), 2U);
+  bench.setup.device->open_run_time = microseconds(110);
+  bench.settle(7);
+  EXPECT_EQ(bench.forms(), 3U);
+}
+
 TEST(ContextShapeForms, TheOptionAndTheEnvironmentSwitchThemOff) {
   LoadOptions options;
   options.static_forms = false;

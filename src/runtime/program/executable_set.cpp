@@ -15,6 +15,9 @@ namespace {
 
 /// Static executables kept for shapes that no closed list bounds; contexts keep their own alive.
 constexpr std::size_t kKeptExecutables = 32;
+/// Of the open form's time, of a static form beside others: each holds the constants again, in
+/// memory and, in turns, in the caches, which a comparison of two does not show.
+constexpr double kWorthAnother = 0.9;
 
 std::vector<Shape> shapes_of(const device::Executable& executable) {
   std::vector<Shape> shapes;
@@ -429,7 +432,7 @@ Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable
   const double ratio = median_ratio(pairs);
   log::debug("runtime", "program '{}': a form of {} takes {:.2f} of the time of the open one",
              description_.name, shapes_text(shapes_of(*form)), ratio);
-  return ratio < kWorthAChange;
+  return ratio < (entries().size() == 1 ? kWorthAChange : kWorthAnother);
 }
 
 /// In the thread of the forms, one at a time, so the budget does not change meanwhile.
