@@ -231,7 +231,8 @@ Result<int> run(const Global& global, const Arguments& a) {
     const std::vector<ProgramForm> forms = program.forms();
     const ProgramDescription& d = program.description();
     if (!d.batch_range && !forms.empty() && !is_static(forms.front()))
-      text += "Form for all shapes; those that come back get forms of their own while it runs\n";
+      text +=
+          "Form for all shapes; where static forms are on, those that come back get their own\n";
   }
   print(global, out, text);
   return kExitOk;
