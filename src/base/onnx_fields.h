@@ -23,7 +23,9 @@ enum Number : std::uint32_t {
   kModelConfigurations = 26,
   kFunctionNode = 7,
   kFunctionAttribute = 11,
+  kOpsetVersion = 2,
   kGraphNode = 1,
+  kGraphName = 2,
   kGraphInitializer = 5,
   kGraphInput = 11,
   kGraphOutput = 12,
@@ -46,6 +48,7 @@ enum Number : std::uint32_t {
   kAttributeStrings = 9,
   kAttributeTensors = 10,
   kAttributeGraphs = 11,
+  kAttributeTypeProto = 14,
   kAttributeType = 20,
   kAttributeSparse = 22,
   kAttributeSparses = 23,
@@ -62,10 +65,18 @@ enum Number : std::uint32_t {
   kValueName = 1,
   kValueType = 2,
   kTypeTensor = 1,
+  kTypeSequence = 4,
+  kTypeMap = 5,
+  kTypeDenotation = 6,
+  kTypeOptional = 9,
   kTensorTypeElem = 1,
   kTensorTypeShape = 2,
+  kSequenceElem = 1,  ///< Of an optional, too.
+  kMapKey = 1,
+  kMapValue = 2,
   kShapeDim = 1,
   kDimValue = 1,
+  kDimParam = 2,
 };
 
 }  // namespace corelane::onnx_fields

@@ -3,6 +3,11 @@
 namespace corelane {
 
 std::string TensorDesc::to_string() const {
+  if (!value.empty()) {
+    const bool shown = value.is_tensor() && value.shape;
+    return fmt::format("{}: {}{}", name, value.to_string(),
+                       shown ? " " + value.shape->to_string() : "");
+  }
   std::string text = fmt::format("{}: {} {} {}", name, dtype_name(dtype), shape.to_string(),
                                  layout_name(layout.kind));
   if (layout.kind == LayoutKind::kNC1HWC2) text += fmt::format(" c2 {}", layout.c2);

@@ -26,7 +26,7 @@ Result<std::shared_ptr<void>> block_of(const std::string& name, const Shape& sha
 Result<Tensor> Tensor::allocate(std::string name, DType dtype, Shape shape) {
   CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(shape, dtype, {}));
   CORELANE_ASSIGN(auto block, block_of(name, shape, bytes));
-  return Tensor{std::move(name), dtype, std::move(shape), {}, {}, std::move(block), bytes};
+  return Tensor{std::move(name), dtype, std::move(shape), {}, {}, std::move(block), bytes, {}};
 }
 
 Result<Tensor> Tensor::copy_of(std::string name, const TensorView& view) {
@@ -38,7 +38,7 @@ Result<Tensor> Tensor::copy_of(std::string name, const TensorView& view) {
   CORELANE_ASSIGN(auto block, block_of(name, view.shape, bytes));
   if (bytes > 0) std::memcpy(block.get(), view.data, bytes);
   return Tensor{std::move(name), view.dtype,       view.shape, view.layout,
-                view.quant,      std::move(block), bytes};
+                view.quant,      std::move(block), bytes,      {}};
 }
 
 }  // namespace corelane

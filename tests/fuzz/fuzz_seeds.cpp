@@ -3,11 +3,13 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "corelane/base/file.h"
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/program/program_file.h"
+#include "corelane/tensor/value.h"
 #include "program/testing/random_program.h"
 #include "sample_models.h"
 #include "scheduler/config/testing/named_backends.h"
@@ -34,8 +36,31 @@ Status write_nodes(const std::filesystem::path& folder) {
   return {};
 }
 
+/// One value of each kind.
+Status write_values(const std::filesystem::path& folder) {
+  using corelane::DType;
+  const std::vector<std::string_view> words = {"a", "", "bcd"};
+  const std::vector<float> numbers = {1, 2, 3};
+  const corelane::TensorView floats{
+      numbers.data(), numbers.size() * sizeof(float), DType::kF32, corelane::Shape{3}, {}, {}};
+  corelane::ValueBuilder builders[5];
+  builders[0].strings({3}, words);
+  builders[1].tensor(floats);
+  builders[2].sequence(2).tensor(floats).strings({1, 3}, words);
+  builders[3].map(DType::kString).strings({3}, words).tensor(floats);
+  builders[4].optional(true).sequence(1).optional(false);
+  int number = 0;
+  for (corelane::ValueBuilder& builder : builders) {
+    CORELANE_ASSIGN(const auto bytes, builder.finish());
+    CORELANE_TRY(corelane::write_file_atomic(
+        folder / "value_fuzz" / (std::to_string(number++) + ".bin"), bytes));
+  }
+  return {};
+}
+
 Status write_seeds(const std::filesystem::path& folder) {
   CORELANE_TRY(write_nodes(folder));
+  CORELANE_TRY(write_values(folder));
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const auto program = corelane::testing::sample_program(seed);
     CORELANE_TRY(corelane::write_file_atomic(

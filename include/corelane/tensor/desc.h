@@ -11,6 +11,7 @@
 #include "corelane/tensor/layout.h"
 #include "corelane/tensor/quant.h"
 #include "corelane/tensor/shape.h"
+#include "corelane/tensor/value_type.h"
 
 namespace corelane {
 
@@ -22,10 +23,15 @@ struct CORELANE_API TensorDesc {
   Layout layout;
   Quant quant;
   std::vector<std::string> dim_names;  ///< Symbol of each dimension, "" where fixed; may be empty.
+  /// What the memory holds where this is no plain tensor of numbers: then dtype is u8, the shape is
+  /// [?], and the bytes are the value's flat form (corelane/tensor/value.h), never converted.
+  ValueType value;
+  /// Of an output that an engine describes: its rank is known after a run. The shape is [?] then.
+  bool any_rank = false;
 
   /// Bytes of a static shape in this layout; see storage_bytes().
   Result<std::size_t> bytes() const { return storage_bytes(shape, dtype, layout); }
-  /// "x: f32 [1, 3, 224, 224] plain".
+  /// "x: f32 [1, 3, 224, 224] plain", "x: tensor(string) [?, 3]".
   std::string to_string() const;
   bool operator==(const TensorDesc&) const = default;
 };

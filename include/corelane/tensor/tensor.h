@@ -22,6 +22,7 @@ struct CORELANE_API Tensor {
   Quant quant;                 ///< Of raw quantized outputs; else none.
   std::shared_ptr<void> data;  ///< Aligned to 64 bytes where the library allocated it.
   std::size_t size = 0;        ///< Bytes.
+  ValueType value;             ///< Not empty: the bytes are a flat form (corelane/tensor/value.h).
 
   /// Fresh memory, not zeroed. kInvalidArgument for an open shape or a size that overflows,
   /// kOutOfMemory.
