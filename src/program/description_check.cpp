@@ -180,11 +180,42 @@ Status check_types(const Where& where, const IoEntry& io) {
   return {};
 }
 
+bool is_value(const IoEntry& io) { return !io.desc.value.empty(); }
+
+/// A flat form is bytes of any length, which nothing reads but the engine.
+Status check_value(const Where& where, const IoEntry& io) {
+  const ValueType& type = io.desc.value;
+  if (type.empty()) {
+    if (!type.shape && type.dim_names.empty() && type.layers.empty()) return {};
+    return error(Code::kInvalidArgument, "{} has a value without a type", where.text());
+  }
+  const TensorDesc& desc = io.desc;
+  const bool plain = desc.dtype == DType::kU8 && desc.shape == Shape{Shape::kOpen} &&
+                     desc.layout == Layout{} && desc.quant == Quant{} && desc.dim_names.empty() &&
+                     io.quant_dtype == DType::kUndefined && io.reported_dtype == DType::kU8 &&
+                     !io.partial_allowed;
+  if (!plain) {
+    return error(Code::kInvalidArgument,
+                 "{} is a {} and {} {}; its flat form is u8 of shape [?], and no more",
+                 where.text(), type.to_string(), dtype_name(desc.dtype), desc.shape.to_string());
+  }
+  const auto again = parse_value_type(type.to_string());
+  if (!again) return again.error().wrap(Code::kInvalidArgument, where.text());
+  if (again->layers != type.layers)
+    return error(Code::kInvalidArgument, "{} has a layer of no kind", where.text());
+  if (type.shape) CORELANE_TRY(check_shape(where, *type.shape));
+  if (type.dim_names.empty() || (type.shape && type.dim_names.size() == type.shape->rank()))
+    return {};
+  return error(Code::kInvalidArgument, "{} has {} dimension names that do not fit its shape",
+               where.text(), type.dim_names.size());
+}
+
 Status check_entry(std::string_view side, const IoEntry& io) {
   const Where where{side, io.desc.name};
   if (io.desc.name.empty()) return error(Code::kInvalidArgument, "an {} has no name", side);
   CORELANE_TRY(check_shape(where, io.desc.shape));
   CORELANE_TRY(check_types(where, io));
+  CORELANE_TRY(check_value(where, io));
   CORELANE_TRY(check_layout(where, io.desc));
   CORELANE_TRY(check_size(where, io.desc));
   CORELANE_TRY(check_quant(where, io.desc.quant, io.desc.shape));
@@ -306,6 +337,13 @@ Status check_description(const ProgramDescription& d) {
   }
   CORELANE_TRY(check_entries("input", d.inputs));
   CORELANE_TRY(check_entries("output", d.outputs));
+  CORELANE_TRY(check_entries("initializer", d.overridable));
+  // Their shapes are not those of what they hold.
+  if (has_values({&d, 1}) && (d.batch != 1 || d.batch_range || !d.shape_sets.empty())) {
+    return error(Code::kInvalidArgument,
+                 "a batch or a list of shapes with an input or output that is no tensor of "
+                 "numbers; neither can be");
+  }
   CORELANE_TRY(check_shape_sets(d));
   CORELANE_TRY(check_batch_range(d));
   return check_operators(d);
@@ -317,6 +355,12 @@ bool has_opaque_types(std::span<const ProgramDescription> parts) {
   };
   return std::ranges::any_of(parts, [&](const ProgramDescription& d) {
     return std::ranges::any_of(d.inputs, small) || std::ranges::any_of(d.outputs, small);
+  });
+}
+
+bool has_values(std::span<const ProgramDescription> parts) {
+  return std::ranges::any_of(parts, [](const ProgramDescription& d) {
+    return std::ranges::any_of(d.inputs, is_value) || std::ranges::any_of(d.outputs, is_value);
   });
 }
 

@@ -25,4 +25,7 @@ inline bool has_parts(std::span<const ProgramDescription> parts) {
 /// Whether an input or output has, or reports, a type with is_opaque().
 bool has_opaque_types(std::span<const ProgramDescription> parts);
 
+/// Whether an input or output holds the flat form of a value.
+bool has_values(std::span<const ProgramDescription> parts);
+
 }  // namespace corelane

@@ -43,6 +43,51 @@ TEST(CheckDescription, AcceptsAConsistentOne) {
   EXPECT_TRUE(s.ok()) << s.to_string();
 }
 
+/// good() without what values exclude, with an input of strings.
+ProgramDescription of_strings() {
+  ProgramDescription d = good();
+  d.shape_sets.clear();
+  IoEntry words;
+  words.desc.name = "words";
+  words.desc.dtype = words.reported_dtype = DType::kU8;
+  words.desc.shape = Shape{Shape::kOpen};
+  words.desc.value = parse_value_type("tensor(string)").value();
+  words.desc.value.shape = Shape{Shape::kOpen, 2};
+  d.inputs.push_back(words);
+  return d;
+}
+
+TEST(CheckDescription, ValuesAreBytesAndNoMore) {
+  EXPECT_TRUE(check_description(of_strings()).ok());
+  const std::function<void(ProgramDescription&)> wrong[] = {
+      [](auto& d) { d.inputs[1].desc.dtype = DType::kI8; },
+      [](auto& d) { d.inputs[1].desc.shape = Shape{4}; },
+      [](auto& d) {
+        d.inputs[1].desc.shape = Shape{Shape::kOpen, Shape::kOpen};
+      },
+      [](auto& d) { d.inputs[1].reported_dtype = DType::kF16; },
+      [](auto& d) { d.inputs[1].partial_allowed = true; },
+      [](auto& d) { d.inputs[1].desc.dim_names = {"n"}; },
+      [](auto& d) { d.inputs[1].desc.value.dim_names = {"n"}; },
+      [](auto& d) { d.inputs[1].desc.value.shape = Shape{-2}; },
+      [](auto& d) { d.inputs[1].desc.value.element = DType::kUndefined; },
+      [](auto& d) {
+        d.inputs[1].desc.value.layers.resize(kMaxValueLayers + 1, {ValueKind::kSequence, {}});
+      },
+      [](auto& d) { d.batch = 2; },
+      [](auto& d) {
+        d.shape_sets = {{Shape{1, 3, 32, 224}, Shape{8}}};
+      },
+  };
+  int number = 0;
+  for (const auto& lie : wrong) {
+    ProgramDescription d = of_strings();
+    lie(d);
+    EXPECT_EQ(check_description(d).code(), Code::kInvalidArgument) << number;
+    ++number;
+  }
+}
+
 TEST(CheckDescription, AcceptsEveryRandomOne) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const Status s = check_description(testing::RandomProgram(seed).description());

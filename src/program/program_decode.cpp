@@ -45,6 +45,7 @@ class Decoder {
     d.opset = p.opset();
     CORELANE_TRY(entries(p.inputs(), "input", d.inputs));
     CORELANE_TRY(entries(p.outputs(), "output", d.outputs));
+    CORELANE_TRY(entries(p.overridable(), "initializer", d.overridable));
     CORELANE_TRY(shape_sets(p, d));
     d.batch = p.batch();
     d.cores = p.cores();
@@ -129,6 +130,21 @@ class Decoder {
     return out;
   }
 
+  Status value_type(const schema::Io& io, ValueType& out) {
+    if (io.value() == nullptr) return {};
+    CORELANE_ASSIGN(out, parse_value_type(text(io.value())));
+    const std::size_t rank = io.value_dims() == nullptr ? 0 : io.value_dims()->size();
+    const std::size_t names = io.value_dim_names() == nullptr ? 0 : io.value_dim_names()->size();
+    if (rank > format::kMaxRank || names > format::kMaxRank)
+      return error(Code::kMalformed,
+                   "a value has {} dimensions and {} dimension names; at most {} are allowed", rank,
+                   names, format::kMaxRank);
+    if (io.value_dims() != nullptr) out.shape = Shape(numbers(io.value_dims()));
+    for (std::size_t i = 0; i < names; ++i)
+      out.dim_names.push_back(text(io.value_dim_names()->Get(static_cast<fb::uoffset_t>(i))));
+    return {};
+  }
+
   Status entry(const schema::Io& io, std::string_view side, IoEntry& out) {
     out.desc.name = text(io.name());
     // Both lists are bounded before anything of them is copied.
@@ -152,6 +168,7 @@ class Decoder {
     out.std = numbers(io.std());
     out.preferred_layout = static_cast<LayoutKind>(io.preferred_layout());
     out.partial_allowed = io.partial().value_or(false);
+    CORELANE_TRY(value_type(io, out.desc.value));
     return overrun();
   }
 

@@ -56,6 +56,10 @@ class Encoder {
     const auto entry_of = [&](const IoEntry& io) { return entry(io); };
     const auto inputs = list(builder_, d.inputs, entry_of);
     const auto outputs = list(builder_, d.outputs, entry_of);
+    // Absent where there are none, as in files before format 1.8.
+    using Entries = fb::Offset<fb::Vector<fb::Offset<schema::Io>>>;
+    const auto overridable =
+        d.overridable.empty() ? Entries() : list(builder_, d.overridable, entry_of);
     const auto sets = list(builder_, d.shape_sets, [&](const std::vector<Shape>& set) {
       const auto shapes = list(builder_, set, [&](const Shape& shape) {
         return schema::CreateDims(builder_, builder_.CreateVector(shape.dims()));
@@ -96,7 +100,7 @@ class Encoder {
     return schema::CreateProgram(builder_, name, producer, d.opset, inputs, outputs, sets, d.batch,
                                  d.cores, custom, operators, metadata, finding_list, compiler,
                                  d.node_count, d.constant_bytes, d.macs, segment_list, from, part,
-                                 others, low, high);
+                                 others, low, high, overridable);
   }
 
   fb::Offset<fb::String> text(const std::string& s) {
@@ -132,14 +136,23 @@ class Encoder {
     const auto boundary = quant(io.quant);
     const auto mean = builder_.CreateVector(io.mean);
     const auto std = builder_.CreateVector(io.std);
+    // Absent for tensors of numbers, as in files before format 1.8.
+    const ValueType& type = io.desc.value;
+    const auto value = type.empty() ? fb::Offset<fb::String>() : text(type.to_string());
+    const auto value_dims = type.shape ? builder_.CreateVector(type.shape->dims())
+                                       : fb::Offset<fb::Vector<std::int64_t>>();
+    const auto value_names =
+        type.dim_names.empty()
+            ? fb::Offset<fb::Vector<fb::Offset<fb::String>>>()
+            : list(builder_, type.dim_names, [&](const std::string& s) { return text(s); });
     // Absent when it is not set, as in files before format 1.4.
     const auto partial = io.partial_allowed ? fb::Optional<bool>(true) : fb::nullopt;
-    return schema::CreateIo(builder_, name, static_cast<std::uint8_t>(io.desc.dtype), dims,
-                            dim_names, static_cast<std::uint8_t>(io.desc.layout.kind),
-                            io.desc.layout.c2, io.desc.layout.w_stride, own,
-                            static_cast<std::uint8_t>(io.quant_dtype), boundary,
-                            static_cast<std::uint8_t>(io.reported_dtype), mean, std,
-                            static_cast<std::uint8_t>(io.preferred_layout), partial);
+    return schema::CreateIo(
+        builder_, name, static_cast<std::uint8_t>(io.desc.dtype), dims, dim_names,
+        static_cast<std::uint8_t>(io.desc.layout.kind), io.desc.layout.c2, io.desc.layout.w_stride,
+        own, static_cast<std::uint8_t>(io.quant_dtype), boundary,
+        static_cast<std::uint8_t>(io.reported_dtype), mean, std,
+        static_cast<std::uint8_t>(io.preferred_layout), partial, value, value_dims, value_names);
   }
 
   fb::FlatBufferBuilder builder_;

@@ -290,7 +290,7 @@ TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
 TEST(ProgramFile, ARequiredFlagOfALaterVersionIsRefused) {
   ByteVector bytes = small_program();
   testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{9});
-  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{16});
+  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{32});
   testing::repair_fixed_header(bytes);
   EXPECT_EQ(open_status(bytes).code(), Code::kVersionMismatch);
 }
@@ -331,6 +331,37 @@ TEST(ProgramFile, TypesOf8BitsAndFewerAreARequiredFlagForEarlierReaders) {
     testing::write_at(bytes, offsetof(format::FixedHeader, flags), flags ^ 8U);
     testing::repair_fixed_header(bytes);
     EXPECT_EQ(open_status(bytes).code(), Code::kMalformed);
+  }
+}
+
+TEST(ProgramFile, ValuesAreARequiredFlagForEarlierReaders) {
+  const ByteVector one(1);
+  ProgramDescription description = small_description();
+  TensorDesc& desc = description.outputs[0].desc;
+  desc.dtype = description.outputs[0].reported_dtype = DType::kU8;
+  desc.shape = Shape{Shape::kOpen};
+  desc.dim_names.clear();
+  for (const char* text : {"tensor(string)", "tensor(float)", "seq(map(int64,tensor(float)))",
+                           "optional(seq(tensor(string)))"}) {
+    for (const std::optional<Shape>& shape : {std::optional<Shape>(), std::optional<Shape>(Shape{}),
+                                              std::optional<Shape>(Shape{Shape::kOpen, 3})}) {
+      desc.value = parse_value_type(text).value();
+      desc.value.shape = shape;
+      if (shape && shape->rank() == 2) desc.value.dim_names = {"n", ""};
+      ProgramWriter writer(description);
+      writer.add_segment(SegmentKind::kGraph, "", one);
+      ByteVector bytes = writer.finish().value();
+      const auto flags =
+          testing::read_at<std::uint32_t>(bytes, offsetof(format::FixedHeader, flags));
+      EXPECT_EQ(flags, 16U);
+      EXPECT_EQ(testing::read_at<std::uint16_t>(bytes, offsetof(format::FixedHeader, minor)), 8U);
+      const auto file = ProgramFile::from_bytes(bytes);
+      ASSERT_TRUE(file) << file.error().to_string();
+      EXPECT_EQ((*file)->description(), description);
+      testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{0});
+      testing::repair_fixed_header(bytes);
+      EXPECT_EQ(open_status(bytes).code(), Code::kMalformed);
+    }
   }
 }
 

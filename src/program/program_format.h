@@ -15,7 +15,7 @@ namespace corelane::program {
 inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 7;
+inline constexpr std::uint16_t kMinor = 8;
 /// Flags of the low half change what the file means: a reader that does not know one must refuse.
 inline constexpr std::uint32_t kRequiredFlags = 0x0000FFFF;
 /// An engine computes the graph segment wrongly and has a lowered form instead. Readers before 1.2
@@ -28,8 +28,10 @@ inline constexpr std::uint32_t kHasParts = 0x00000002;
 inline constexpr std::uint32_t kHasVerdict = 0x00000004;
 /// An input or output has an element type above 16. Readers before 1.7 do not know its size.
 inline constexpr std::uint32_t kHasOpaqueTypes = 0x00000008;
+/// An input or output holds the flat form of a value. Readers before 1.8 would take it for bytes.
+inline constexpr std::uint32_t kHasValues = 0x00000010;
 inline constexpr std::uint32_t kKnownFlags =
-    kHasLoweredForm | kHasParts | kHasVerdict | kHasOpaqueTypes;
+    kHasLoweredForm | kHasParts | kHasVerdict | kHasOpaqueTypes | kHasValues;
 
 inline constexpr std::size_t kSegmentAlignment = 64;
 inline constexpr std::size_t kConstantsAlignment = 4096;

@@ -1,4 +1,4 @@
-// Files of formats 1.0 and 1.3 to 1.7, as their bytes: what was written once stays readable, and
+// Files of formats 1.0 and 1.3 to 1.8, as their bytes: what was written once stays readable, and
 // what is written today is what docs/formats/program-file.md shows.
 #include <gtest/gtest.h>
 
@@ -197,6 +197,40 @@ constexpr std::string_view kFormat17 =
     "6e00000002000000ffffffffffffffff03000000000000000100000078000000"
     "4f4e4e58";
 
+/// described() with an input of strings and an overridable initialiser, of format 1.8.
+constexpr std::string_view kFormat18 =
+    "524b4e4e434c50310100080010000000c40300000000000078030000fff5275e"
+    "0000000000000000000000000000000000000000000000000000000005e0b1d8"
+    "3c00000000000000000032006000040008003c000c001000140018001c002000"
+    "240028002c00300044004c005400340000000000000000000000380032000000"
+    "8000000074000000140200005c010000c4000000010000000100000054000000"
+    "b0000000a8000000a00000003000000058000000a40000001100000000000000"
+    "000000000000000000000000000000000000000000000000000000000e000000"
+    "636f72656c616e6520302e312e30000000000000000000000000000000000000"
+    "0100000067000000010000001400000000000e00200007000800100018000c00"
+    "0e0000000000000118000000955130f2c0030000000000000400000000000000"
+    "0000000000000000000000000000000000000000000000000100000004000000"
+    "70ffffff000000010000020074000000640000005c0000000000000000000000"
+    "34000000140000000c00000004000000000000000000000022feffff00000000"
+    "ffffffff0c0000000400000000000000000000003efeffff00000000ffffffff"
+    "0c00000004000000000000000000000000000000010000000200000000000000"
+    "01000000770000000100000024000000200030000c0007001000140008001800"
+    "1c002000090024000a0028002c000b0020000000000000010000020078000000"
+    "640000005c000000000000000000000034000000140000000c00000004000000"
+    "0000000000000000d2feffff00000000ffffffff0c0000000400000000000000"
+    "00000000eefeffff00000000ffffffff0c000000040000000000000000000000"
+    "0000000001000000020000000000000000000000010000007900000001000000"
+    "2c00000028003c000c00070010001400080018001c002000090024000a002800"
+    "2c000b000000300034003800280000000000000600000600d8000000c8000000"
+    "c000000000000000000000009800000068000000600000005800000040000000"
+    "2400000004000000020000001000000004000000000000000000000001000000"
+    "6e00000002000000ffffffffffffffff0200000000000000000000000e000000"
+    "74656e736f7228737472696e672900000000000000000000e2ffffff00000000"
+    "ffffffff0c00000004000000000000000000000000000e001400060007000800"
+    "0c0010000e00000000000000ffffffff0c000000040000000000000000000000"
+    "0000000001000000ffffffffffffffff01000000730000000000000000000000"
+    "4f4e4e58";
+
 ByteVector from_hex(std::string_view hex) {
   ByteVector out;
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
@@ -318,6 +352,37 @@ TEST(ProgramGolden, TheSameBytesOfABatchRangeAreWrittenToday) {
   ProgramWriter writer(batched());
   writer.add_segment(SegmentKind::kGraph, "", as_byte_span("ONNX"));
   EXPECT_EQ(writer.finish().value(), from_hex(kFormat15));
+}
+
+ProgramDescription of_strings() {
+  ProgramDescription d = described();
+  IoEntry words;
+  words.desc.name = "s";
+  words.desc.dtype = words.reported_dtype = DType::kU8;
+  words.desc.shape = Shape{Shape::kOpen};
+  words.desc.value = parse_value_type("tensor(string)").value();
+  words.desc.value.shape = Shape{Shape::kOpen, 2};
+  words.desc.value.dim_names = {"n", ""};
+  d.inputs = {words};
+  d.overridable = {d.outputs[0]};
+  d.overridable[0].desc.name = "w";
+  return d;
+}
+
+ByteVector written_strings() {
+  ProgramWriter writer(of_strings());
+  writer.add_segment(SegmentKind::kGraph, "", as_byte_span("ONNX"));
+  return writer.finish().value();
+}
+
+TEST(ProgramGolden, AFileOfFormat18IsReadable) {
+  const auto file = ProgramFile::from_bytes(from_hex(kFormat18), nullptr, Verify::kEverything);
+  ASSERT_TRUE(file) << file.error().to_string();
+  EXPECT_EQ((*file)->description(), of_strings());
+}
+
+TEST(ProgramGolden, TheSameBytesOfStringsAreWrittenToday) {
+  EXPECT_EQ(written_strings(), from_hex(kFormat18));
 }
 
 TEST(ProgramGolden, AFileOfFormat16IsReadable) {

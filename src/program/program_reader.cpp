@@ -121,6 +121,10 @@ struct ProgramFile::Impl {
       return error(Code::kMalformed, "{}: its flags 0x{:08x} do not fit its element types: {}",
                    name, fixed.flags, format::kRecompile);
     }
+    if (has_values(decoded.parts) != ((fixed.flags & format::kHasValues) != 0)) {
+      return error(Code::kMalformed, "{}: its flags 0x{:08x} do not fit its values: {}", name,
+                   fixed.flags, format::kRecompile);
+    }
     parts = std::move(decoded.parts);
     segments = std::move(decoded.segments);
     checks = std::make_unique<SegmentCheck[]>(segments.size());

@@ -96,6 +96,8 @@ bool has_partial_inputs(const std::vector<ProgramDescription>& parts) {
 /// The first version that has all that the file holds.
 std::uint16_t minor_of(const std::vector<ProgramDescription>& parts,
                        const std::vector<SegmentInfo>& segments) {
+  const auto overridable = [](const auto& d) { return !d.overridable.empty(); };
+  if (has_values(parts) || std::ranges::any_of(parts, overridable)) return 8;
   if (has_opaque_types(parts)) return 7;
   if (has_kind(segments, SegmentKind::kVerdict)) return 6;
   if (std::ranges::any_of(parts, [](const auto& d) { return d.batch_range.has_value(); })) return 5;
@@ -115,6 +117,7 @@ std::uint32_t flags_of(const std::vector<ProgramDescription>& parts,
   if (has_parts(parts)) flags |= format::kHasParts;
   if (has_kind(segments, SegmentKind::kVerdict)) flags |= format::kHasVerdict;
   if (has_opaque_types(parts)) flags |= format::kHasOpaqueTypes;
+  if (has_values(parts)) flags |= format::kHasValues;
   return flags;
 }
 

@@ -75,6 +75,9 @@ struct CORELANE_API ProgramDescription {
   std::int64_t opset = 0;
   std::vector<IoEntry> inputs;
   std::vector<IoEntry> outputs;
+  /// Constants of the network that are declared as inputs, too, so that a model with other values
+  /// of them can be made (Python's feeds may hold them). They are no inputs of the program.
+  std::vector<IoEntry> overridable;
   /// Closed list of allowed input shapes: shape_sets[k][i] is input i's shape in set k. Empty: the
   /// descs alone decide (static, or open dimensions).
   std::vector<std::vector<Shape>> shape_sets;
