@@ -250,6 +250,11 @@ Json to_json(const TensorDesc& desc) {
          {"shape", desc.shape.dims()},
          {"layout", layout_name(desc.layout.kind)}};
   if (!desc.dim_names.empty()) j["dim_names"] = desc.dim_names;
+  if (const ValueType& value = desc.value; !value.empty()) {
+    j["value"] = value.to_string();
+    if (value.shape) j["value_shape"] = value.shape->dims();
+    if (!value.dim_names.empty()) j["value_dim_names"] = value.dim_names;
+  }
   return j;
 }
 
@@ -289,6 +294,7 @@ Json to_json(const ProgramDescription& d) {
   for (const auto& e : d.inputs) j["inputs"].push_back(to_json(e));
   j["outputs"] = Json::array();
   for (const auto& e : d.outputs) j["outputs"].push_back(to_json(e));
+  for (const auto& e : d.overridable) j["overridable_initializers"].push_back(to_json(e));
   j["shape_sets"] = Json::array();
   for (const auto& set : d.shape_sets) {
     Json s = Json::array();

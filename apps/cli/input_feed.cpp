@@ -9,6 +9,7 @@
 #include "common/npy.h"
 #include "corelane/base/file.h"
 #include "corelane/tensor/convert.h"
+#include "corelane/tensor/value.h"
 
 namespace corelane::cli {
 namespace {
@@ -159,6 +160,10 @@ Status feed_array(Context& context, const FileOf& file, const IoEntry& entry, Fe
 Status feed_bytes(Context& context, const FileOf& file, FedInput& fed) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(file.path));
   const auto desc = context.inputs()[file.index];
+  if (!desc.value.empty()) {
+    fed.steps.push_back(fmt::format("the flat form of a {}", desc.value.to_string()));
+    return context.set_input(file.index, flat_view(mapped.bytes()));
+  }
   CORELANE_ASSIGN(const auto needed, desc.bytes());
   if (mapped.bytes().size() != needed) {
     return error(Code::kInvalidArgument, "{}: {} bytes, but input '{}' ({}) takes {}",
@@ -173,11 +178,18 @@ Status feed_bytes(Context& context, const FileOf& file, FedInput& fed) {
 Result<FedInput> feed_file(Context& context, const FileOf& file, const IoEntry& entry) {
   FedInput fed{entry.desc.name, file.path.string(), {}, {}};
   const auto extension = file.path.extension();
+  const bool raw = extension == ".raw" || extension == ".bin";
+  if (!entry.desc.value.empty() && !raw) {
+    return error(Code::kInvalidArgument,
+                 "{}: input '{}' is a {}; give its flat form (docs/formats/values.md) as a .bin "
+                 "file, or run the model from Python",
+                 file.path.string(), entry.desc.name, entry.desc.value.to_string());
+  }
   if (is_array(file.path)) {
     CORELANE_TRY(feed_array(context, file, entry, fed));
   } else if (is_picture(file.path)) {
     CORELANE_TRY(feed_picture(context, file, entry, fed));
-  } else if (extension == ".raw" || extension == ".bin") {
+  } else if (raw) {
     CORELANE_TRY(feed_bytes(context, file, fed));
   } else {
     return error(Code::kInvalidArgument,
@@ -199,8 +211,12 @@ Status feed_random(Context& context, std::vector<FedInput>& inputs, std::uint64_
   std::mt19937_64 random(seed);
   for (std::size_t i = 0; i < context.inputs().size(); ++i) {
     if (!inputs[i].source.empty()) continue;
-    CORELANE_ASSIGN(auto view, context.input(i));
     const auto desc = context.inputs()[i];
+    if (!desc.value.empty()) {
+      return error(Code::kUnsupported, "input '{}' is a {}: there are no random ones; give a file",
+                   desc.name, desc.value.to_string());
+    }
+    CORELANE_ASSIGN(auto view, context.input(i));
     inputs[i] = {desc.name, "random", desc.shape, {}};
     const auto count = view.shape.elements().value_or(0);
     if (view.dtype == DType::kF32) {
@@ -232,7 +248,8 @@ Result<std::map<std::string, Shape>> shapes_of_files(const ProgramDescription& p
   std::map<std::string, Shape> shapes;
   for (const FileOf& file : list) {
     const TensorDesc& desc = program.inputs[file.index].desc;
-    if (desc.shape.is_static()) continue;
+    // The length of a flat form is no choice of a shape.
+    if (desc.shape.is_static() || !desc.value.empty()) continue;
     Shape shape = desc.shape;
     if (is_array(file.path)) {
       CORELANE_ASSIGN(const auto array, common::read_npy(file.path));

@@ -67,6 +67,7 @@ std::string describe(const ProgramDescription& d) {
   }
   if (!d.custom_string.empty()) text += "  custom string: " + one_line(d.custom_string) + "\n";
   text += describe_io("Inputs", d.inputs) + describe_io("Outputs", d.outputs);
+  if (!d.overridable.empty()) text += describe_io("Overridable initializers", d.overridable);
   for (std::size_t k = 0; k < d.shape_sets.size(); ++k) {
     text += fmt::format("Shape set {}:", k);
     for (const auto& s : d.shape_sets[k]) text += " " + s.to_string();

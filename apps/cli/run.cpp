@@ -13,6 +13,7 @@
 #include "cli/tensors.h"
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
+#include "corelane/tensor/value.h"
 
 namespace corelane::cli {
 namespace {
@@ -83,8 +84,42 @@ std::vector<std::string> file_names(const std::vector<TensorDesc>& descs) {
   return names;
 }
 
+/// Strings that are not UTF-8 are shown with a mark in place of what is wrong.
+Json value_json(const ValueView& value) {
+  Json list = Json::array();
+  switch (value.kind()) {
+    case ValueKind::kTensor:
+      if (value.dtype() != DType::kString)
+        return as_doubles(value.tensor()).value_or(std::vector<double>());
+      for (const std::string_view text : value.strings()) list.push_back(std::string(text));
+      return list;
+    case ValueKind::kMap:
+      return {{"keys", value_json(value.keys())}, {"values", value_json(value.values())}};
+    case ValueKind::kOptional:
+    case ValueKind::kSequence:
+      break;
+  }
+  for (const ValueView& item : value.items()) list.push_back(value_json(item));
+  return list;
+}
+
+/// What a flat form holds; its bytes go to the file.
+Result<Json> describe_value(const Arguments& a, const TensorDesc& desc, const TensorView& view,
+                            const std::string& file) {
+  CORELANE_ASSIGN(const ValueView value,
+                  read_value(ByteSpan(static_cast<const std::byte*>(view.data), view.size)));
+  Json j{{"name", desc.name}, {"dtype", value.to_string()}, {"shape", value.shape().dims()}};
+  if (a.values) j["values"] = value_json(value);
+  if (a.out.empty()) return j;
+  const auto path = std::filesystem::path(a.out) / file;
+  CORELANE_TRY(common::write_npy(path, view));
+  j["file"] = path.string();
+  return j;
+}
+
 Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const TensorView& view,
                              const std::string& file, const std::vector<std::string>& labels) {
+  if (!desc.value.empty()) return describe_value(a, desc, view, file);
   CORELANE_ASSIGN(auto values, as_doubles(view));
   Json j{{"name", desc.name}, {"dtype", dtype_name(view.dtype)}, {"shape", view.shape.dims()}};
   // Bits have no order.

@@ -181,7 +181,8 @@ Result<device::TensorRef> LanedBindings::output(std::size_t index) {
   const TensorDesc& desc = *mine.desc;
   if (mine.has_result) {
     CORELANE_ASSIGN(device::TensorRef result, last_->request->output(index));
-    if (!desc.shape.accepts(result.shape) || result.size < bytes_of(desc, result.shape))
+    const bool fits = desc.any_rank || desc.shape.accepts(result.shape);
+    if (!fits || result.size < bytes_of(desc, result.shape))
       return error(Code::kBadResult,
                    "output '{}' came back as {} in {} bytes; declared is {} of {}", desc.name,
                    result.shape.to_string(), result.size, desc.shape.to_string(),

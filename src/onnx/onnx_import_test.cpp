@@ -195,16 +195,60 @@ TEST(OnnxImport, ValueMadeTwiceIsMalformed) {
   EXPECT_EQ(m.import().error().code(), Code::kMalformed);
 }
 
-TEST(OnnxImport, StringsAndSequencesAreRefusedByName) {
-  TestModel text;
-  text.input("words", {2}, T::STRING).output("y", {2}, T::STRING);
-  text.node("Identity", {"words"}, {"y"});
-  const auto refused = text.import();
+/// As a program describes a value in its flat form.
+void expect_flat(const TensorDesc& desc, std::string_view type) {
+  EXPECT_EQ(desc.value.to_string(), type);
+  EXPECT_EQ(desc.dtype, DType::kU8);
+  EXPECT_EQ(desc.shape, Shape{Shape::kOpen});
+  EXPECT_TRUE(desc.dim_names.empty());
+}
+
+TEST(OnnxImport, StringsAreDescribedAsFlatFormsWithTheirOwnShape) {
+  TestModel m;
+  m.input("words", {2}, T::STRING).output("y", {2}, T::STRING);
+  m.node("Identity", {"words"}, {"y"});
+  const auto imported = m.import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  for (const IoEntry* io : {&imported->description.inputs[0], &imported->description.outputs[0]}) {
+    expect_flat(io->desc, "tensor(string)");
+    EXPECT_EQ(io->desc.value.shape, Shape{2});
+    EXPECT_EQ(io->reported_dtype, DType::kU8);
+  }
+}
+
+TEST(OnnxImport, SequencesMapsAndInputsWithoutRankAreDescribedAsFlatForms) {
+  TestModel m = relu();
+  auto& in = *m.graph().mutable_input(0)->mutable_type();
+  in.mutable_tensor_type()->clear_shape();
+  auto& out = *m.graph().mutable_output(0)->mutable_type();
+  auto& map = *out.mutable_sequence_type()->mutable_elem_type()->mutable_map_type();
+  map.set_key_type(T::INT64);
+  map.mutable_value_type()->mutable_tensor_type()->set_elem_type(T::FLOAT);
+  const auto imported = m.import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  expect_flat(imported->description.inputs[0].desc, "tensor(float)");
+  EXPECT_FALSE(imported->description.inputs[0].desc.value.shape);
+  expect_flat(imported->description.outputs[0].desc, "seq(map(int64,tensor(float)))");
+}
+
+TEST(OnnxImport, ValuesHaveNoBatch) {
+  TestModel m;
+  m.input("words", {1}, T::STRING).output("y", {1}, T::STRING);
+  m.node("Identity", {"words"}, {"y"});
+  ImportOptions options;
+  options.batch = 4;
+  EXPECT_FALSE(m.import(options));
+}
+
+TEST(OnnxImport, TypesOfNoValueAreRefusedByName) {
+  TestModel sparse = relu();
+  sparse.graph().mutable_input(0)->mutable_type()->mutable_sparse_tensor_type();
+  const auto refused = sparse.import();
   EXPECT_EQ(refused.error().code(), Code::kUnsupportedModel);
-  EXPECT_THAT(refused.error().message(), HasSubstr("'words'"));
-  TestModel list = relu();
-  list.graph().mutable_input(0)->mutable_type()->mutable_sequence_type();
-  EXPECT_EQ(list.import().error().code(), Code::kUnsupportedModel);
+  EXPECT_THAT(refused.error().message(), HasSubstr("'x'"));
+  TestModel hollow = relu();
+  hollow.graph().mutable_input(0)->mutable_type()->mutable_sequence_type();
+  EXPECT_EQ(hollow.import().error().code(), Code::kUnsupportedModel);
 }
 
 TEST(OnnxImport, TypesThatNoConversionReadsAreDescribedAndNotNormalised) {

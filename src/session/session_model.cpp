@@ -105,6 +105,14 @@ Result<std::size_t> SessionModel::output_index(std::string_view name) const {
 /// The type itself, or the quantized form that the program declares; lenient inputs take more.
 Status SessionModel::check_dtype(std::size_t index, const TensorView& given) const {
   const TensorDesc& desc = inputs_[index];
+  if (!desc.value.empty() && (given.dtype != DType::kU8 || given.quant.kind != QuantKind::kNone)) {
+    return error(Code::kTypeMismatch,
+                 "input '{}' takes the flat form of a {} (corelane/tensor/value.h), given {}",
+                 desc.name, desc.value.to_string(), dtype_name(given.dtype))
+        .with(Detail::kInput, desc.name)
+        .with(Detail::kGiven, dtype_name(given.dtype))
+        .with(Detail::kAllowed, desc.value.to_string());
+  }
   if (given.dtype == desc.dtype && given.quant.kind == QuantKind::kNone) return {};
   if (index < description_.inputs.size()) {
     const IoEntry& entry = description_.inputs[index];
@@ -156,7 +164,19 @@ Result<TensorView> SessionModel::check_input(std::size_t index, const TensorView
   return view;
 }
 
+Status SessionModel::check_samples() const {
+  for (const auto* descs : {&inputs_, &outputs_})
+    for (const TensorDesc& desc : *descs)
+      if (!desc.value.empty())
+        return error(Code::kUnsupported,
+                     "'{}' is a {}, which has no samples to split a batch into; use run() or "
+                     "submit()",
+                     desc.name, desc.value.to_string());
+  return {};
+}
+
 Result<std::vector<CallInput>> SessionModel::check_feed(const Feed& feed, bool samples) const {
+  if (samples) CORELANE_TRY(check_samples());
   std::vector<CallInput> inputs(inputs_.size());
   std::vector<bool> seen(inputs_.size());
   // The first item decides, and the others must follow.
@@ -246,7 +266,8 @@ const IoEntry* SessionModel::raw_output(std::size_t index) const noexcept {
 }
 
 DType SessionModel::result_dtype(std::size_t index, DType native) const noexcept {
-  const bool kept = native == DType::kString || is_opaque(native);
+  const bool flat = index < outputs_.size() && !outputs_[index].value.empty();
+  const bool kept = flat || native == DType::kString || is_opaque(native);
   if (form_ == OutputForm::kFloat) return kept ? native : DType::kF32;
   const IoEntry* const raw = raw_output(index);
   return raw == nullptr ? native : raw->quant_dtype;

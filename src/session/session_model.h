@@ -62,6 +62,8 @@ class SessionModel {
   const Quant& result_quant(std::size_t index) const noexcept;
 
  private:
+  /// kUnsupported where an input or output has no samples.
+  Status check_samples() const;
   Status check_dtype(std::size_t index, const TensorView& given) const;
   bool is_nhwc(const Shape& shape) const noexcept;
   /// The description of an output that run() gives in its quantized form; null for others.

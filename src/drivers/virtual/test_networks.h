@@ -34,6 +34,15 @@ class NetworkBuilder {
     append_bytes_field(graph_, 12, value(name, dims, type));
     return *this;
   }
+  /// Of any type, an encoded TypeProto.
+  NetworkBuilder& typed_input(std::string_view name, std::string_view type) {
+    append_bytes_field(graph_, 11, typed(name, type));
+    return *this;
+  }
+  NetworkBuilder& typed_output(std::string_view name, std::string_view type) {
+    append_bytes_field(graph_, 12, typed(name, type));
+    return *this;
+  }
   /// `attributes`: encoded AttributeProtos.
   NetworkBuilder& node(std::string_view op, const Names& inputs, const Names& outputs,
                        std::string_view name = {}, const Names& attributes = {},
@@ -134,6 +143,12 @@ class NetworkBuilder {
   }
 
  private:
+  static std::string typed(std::string_view name, std::string_view type) {
+    std::string info;
+    append_bytes_field(info, 1, name);
+    append_bytes_field(info, 2, type);
+    return info;
+  }
   static std::string value(std::string_view name, const std::vector<std::int64_t>& dims,
                            std::int64_t type) {
     std::string shape;

@@ -13,31 +13,27 @@
 namespace corelane::onnx {
 namespace {
 
-Result<IoEntry> describe_value(const ::onnx::ValueInfoProto& value, const char* role) {
-  const auto& type = value.type();
-  if (!type.has_tensor_type()) {
-    return error(Code::kUnsupportedModel,
-                 "{} '{}' is not a tensor (a sequence, map, optional or sparse tensor); only "
-                 "tensors can be bound",
-                 role, value.name());
+Result<IoEntry> describe_value(const ::onnx::ValueInfoProto& value, bool is_input) {
+  const std::string bytes = value.type().SerializeAsString();
+  auto type = read_onnx_type(as_byte_span(bytes));
+  const auto role = is_input ? "input" : "output";
+  if (!type) return error(type.error().wrap(fmt::format("{} '{}'", role, value.name())));
+  if (type->empty()) {
+    return error(Code::kUnsupportedModel, "{} '{}' declares no type; no device can bind it", role,
+                 value.name());
   }
   IoEntry entry;
   entry.desc.name = value.name();
-  entry.desc.dtype = dtype_from_onnx(elem_type_of(type));
-  if (entry.desc.dtype == DType::kUndefined || entry.desc.dtype == DType::kString) {
-    return error(Code::kUnsupportedModel,
-                 "{} '{}' holds elements of {}; no device computes with them", role, value.name(),
-                 onnx_type_name(elem_type_of(type)));
+  entry.desc.value = border_type(*type, is_input);
+  if (!entry.desc.value.empty()) {
+    entry.desc.dtype = DType::kU8;
+    entry.desc.shape = Shape{Shape::kOpen};
+    return entry;
   }
-  const auto shape = shape_of(type);
-  // An output's rank may come out of a run; an input's decides what a caller may give.
-  if (!shape && std::string_view(role) == "input") {
-    return error(Code::kUnsupportedModel,
-                 "input '{}' declares no rank; give its shape when compiling (--shape {}=...)",
-                 value.name(), value.name());
-  }
-  entry.desc.shape = shape.value_or(Shape{});
-  for (const auto& d : type.tensor_type().shape().dim())
+  entry.desc.dtype = type->element;
+  // An output's rank may come out of a run.
+  entry.desc.shape = type->shape.value_or(Shape{});
+  for (const auto& d : value.type().tensor_type().shape().dim())
     entry.desc.dim_names.push_back(d.dim_param());
   return entry;
 }
@@ -175,6 +171,41 @@ std::vector<int> real_inputs(const ::onnx::GraphProto& graph) {
   return inputs;
 }
 
+namespace {
+
+/// From IR version 4 on an initialiser that is declared as an input, too, is a default. A type that
+/// cannot be bound is left out.
+Status describe_overridable(const ::onnx::ModelProto& model, const ImportOptions& options,
+                            ProgramDescription& d) {
+  constexpr std::int64_t kFirst = 4;
+  if (model.ir_version() < kFirst) return {};
+  std::unordered_set<std::string_view> constants;
+  for (const auto& t : model.graph().initializer()) constants.insert(t.name());
+  for (const auto& value : model.graph().input()) {
+    if (!constants.contains(value.name())) continue;
+    auto entry = describe_value(value, true);
+    if (!entry) continue;
+    set_reported(options, *entry);
+    d.overridable.push_back(std::move(*entry));
+  }
+  return {};
+}
+
+/// A batch multiplies dimension 0, and shape sets are of inputs: a flat form has no such dimension.
+Status check_values(const ProgramDescription& d, const ImportOptions& options) {
+  if (options.batch == 1 && !options.batch_range && options.shape_sets.empty()) return {};
+  for (const auto* entries : {&d.inputs, &d.outputs})
+    for (const IoEntry& io : *entries)
+      if (!io.desc.value.empty())
+        return error(Code::kInvalidArgument,
+                     "'{}' is a {}: a program with one has no batch, batch range or shape sets; "
+                     "compile it without",
+                     io.desc.name, io.desc.value.to_string());
+  return {};
+}
+
+}  // namespace
+
 Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
                 ProgramDescription& d) {
   if (options.io_dtype != DType::kUndefined && !is_float(options.io_dtype)) {
@@ -185,7 +216,7 @@ Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const Impor
   }
   const GraphIndex index(model.graph());
   for (const int i : real_inputs(model.graph())) {
-    CORELANE_ASSIGN(IoEntry entry, describe_value(model.graph().input(i), "input"));
+    CORELANE_ASSIGN(IoEntry entry, describe_value(model.graph().input(i), true));
     find_input_quant(index, constants, entry);
     set_reported(options, entry);
     CORELANE_TRY(set_normalisation(options, entry));
@@ -195,17 +226,19 @@ Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const Impor
     if (entry.desc.shape.rank() == 4 && pixels) entry.preferred_layout = options.input_layout;
     d.inputs.push_back(std::move(entry));
   }
+  CORELANE_TRY(describe_overridable(model, options, d));
   for (const auto& value : model.graph().output()) {
-    CORELANE_ASSIGN(IoEntry entry, describe_value(value, "output"));
+    CORELANE_ASSIGN(IoEntry entry, describe_value(value, false));
     find_output_quant(index, constants, entry);
     set_reported(options, entry);
-    if (!shape_of(value.type())) {
+    if (entry.desc.value.empty() && !shape_of(value.type())) {
       d.findings.push_back({ImportFinding::Kind::kWarning, value.name(), "output",
                             "its rank is not known before a run: the shape [] stands for any, not "
                             "for a scalar; declare it in the model to have it known"});
     }
     d.outputs.push_back(std::move(entry));
   }
+  CORELANE_TRY(check_values(d, options));
   // After the inputs, which the message lists.
   CORELANE_TRY(check_names(options, d));
   CORELANE_TRY(set_partial(options, d));

@@ -32,6 +32,14 @@ bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept {
 }
 
 Status check_view(const TensorDesc& desc, const TensorView& view, const char* what) {
+  // A flat form is bytes that nothing but the engine reads.
+  if (!desc.value.empty() && (!is_program_form(desc, view) || view.shape.rank() != 1)) {
+    return error(Code::kTypeMismatch,
+                 "{} '{}' is a {}: give the u8 bytes of its flat form (corelane/tensor/value.h), "
+                 "not {} {}",
+                 what, desc.name, desc.value.to_string(), dtype_name(view.dtype),
+                 view.shape.to_string());
+  }
   if (!convertible(view.dtype, desc.dtype)) {
     return error(Code::kTypeMismatch,
                  "{} '{}': {} cannot be converted between {} and the program's {}; give {}", what,

@@ -106,13 +106,16 @@ Status ExecutableSet::add(const std::vector<Shape>& shapes) {
 }
 
 Status ExecutableSet::prepare_dynamic(const std::vector<Shape>& declared) {
-  const auto frozen = freeze_batch(declared);
+  const bool flat = std::ranges::any_of(description_.inputs,
+                                        [](const IoEntry& io) { return !io.desc.value.empty(); });
+  // The length of a flat form is no dimension that could be fixed.
+  const auto frozen = flat ? std::nullopt : freeze_batch(declared);
   // A form made with the batch fixed says that open dimensions were refused once already.
   if (frozen && form_for(declared) == nullptr && form_for(*frozen) != nullptr && add(*frozen).ok())
     return {};
   const Status reason = add(declared);
   // In a wrong state other shapes change nothing.
-  if (reason.ok() || reason.code() == Code::kWrongState) return reason;
+  if (reason.ok() || flat || reason.code() == Code::kWrongState) return reason;
   // Nor where an operator is missing.
   if (!reason.detail(Detail::kOperator).empty()) return reason;
   if (frozen) {

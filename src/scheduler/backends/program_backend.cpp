@@ -156,6 +156,11 @@ Status ProgramBackend::read_range(const Config& config) {
 
 /// Elements of less than a byte may end inside of one, where no request's rows can begin.
 Status ProgramBackend::check_rows(const std::vector<TensorDesc>& descs) const {
+  for (const TensorDesc& desc : descs)
+    if (!desc.value.empty())
+      return error(Code::kUnsupportedModel,
+                   "'{}' is a {}, which has no items to serve in batches; use a session", desc.name,
+                   desc.value.to_string());
   if (max_ == 1) return {};
   for (const TensorDesc& desc : descs)
     if (!has_whole_rows(desc.shape, desc.dtype))

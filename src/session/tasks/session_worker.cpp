@@ -193,6 +193,7 @@ Status SessionWorker::collect(Call& call, Duration& copied, const Clock& clock) 
     CORELANE_ASSIGN(output.tensor,
                     pool_.allocate(desc.name, model_.result_dtype(i, result.dtype), result.shape));
     output.tensor.quant = model_.result_quant(i);
+    output.tensor.value = desc.value;
     const Status status = corelane::convert(result, output.tensor.mutable_view());
     if (!status.ok()) return status.wrap("output '" + desc.name + "'");
   }

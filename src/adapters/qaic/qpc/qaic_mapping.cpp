@@ -63,6 +63,12 @@ Result<IoMapping> begin_mapping(const IoEntry& entry, QAicBufferIoTypeEnum direc
         "the model",
         mapping.name.size());
   }
+  if (!entry.desc.value.empty()) {
+    return error(
+        Code::kUnsupportedModel,
+        "'{}' is a {}, for which the API has no buffer; use the session or the C++ runtime",
+        entry.desc.name, entry.desc.value.to_string());
+  }
   const auto type = type_of(entry.desc.dtype);
   if (!type) {
     return error(

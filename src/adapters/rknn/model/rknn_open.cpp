@@ -98,6 +98,9 @@ std::vector<Shape> first_shapes(const ProgramDescription& description) {
 Status check_tensor(const IoEntry& entry) {
   const TensorDesc& desc = entry.desc;
   constexpr std::string_view kInstead = "use the session or the C++ runtime";
+  if (!desc.value.empty())
+    return error(Code::kUnsupportedModel, "'{}' is a {}, for which this API has no memory; {}",
+                 desc.name, desc.value.to_string(), kInstead);
   if (desc.shape.rank() > RKNN_MAX_DIMS)
     return error(Code::kUnsupportedModel, "'{}' has {} dimensions, this API has at most {}; {}",
                  desc.name, desc.shape.rank(), RKNN_MAX_DIMS, kInstead);

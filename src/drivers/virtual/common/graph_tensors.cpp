@@ -11,6 +11,9 @@ Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType
   const bool opaque = types == BoundTypes::kOpaque;
   if (dtype != DType::kUndefined && dtype != DType::kString && (opaque || !is_opaque(dtype)))
     return dtype;
+  if (!border_type(value.type, role == "input").empty())
+    return error(Code::kUnsupportedModel, "{} '{}' is a {}; this engine takes tensors of numbers",
+                 role, value.name, value.type.to_string());
   return error(Code::kUnsupportedModel,
                "{} '{}' has ONNX element type {}{}; this engine takes f32 f16 bf16 f64{}, {} to "
                "i64, {} to u64 and bool",
@@ -19,10 +22,24 @@ Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType
                opaque ? " f8 f4" : "", opaque ? "i2" : "i4", opaque ? "u2" : "u4");
 }
 
+TensorDesc flat_desc(std::string name, ValueType type) {
+  TensorDesc desc;
+  desc.name = std::move(name);
+  desc.dtype = DType::kU8;
+  desc.shape = Shape{Shape::kOpen};
+  desc.value = std::move(type);
+  return desc;
+}
+
 Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& values,
                                                 BoundTypes types) {
   std::vector<TensorDesc> descs;
   for (const GraphValue& value : values) {
+    if (const ValueType type = border_type(value.type, true);
+        types == BoundTypes::kOpaque && !type.empty()) {
+      descs.push_back(flat_desc(value.name, type));
+      continue;
+    }
     if (!value.has_shape)
       return error(Code::kUnsupportedModel,
                    "input '{}' declares no shape; give one in PrepareOptions::input_shapes",

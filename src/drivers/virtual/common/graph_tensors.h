@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,14 +14,17 @@ namespace corelane::drivers::virtual_npu {
 
 /// Which element types an engine binds.
 enum class BoundTypes : std::uint8_t {
-  kNumbers,  ///< What conversions read.
-  kOpaque    ///< f8, f4, i2 and u2 as well.
+  kNumbers,  ///< Tensors of what conversions read.
+  kOpaque    ///< f8, f4, i2 and u2 as well, and values in their flat form.
 };
 
 /// `dtype`, where an engine that binds `types` takes it; else kUnsupportedModel naming the `role`
 /// ("input", "output") and the value.
 Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType dtype,
                            BoundTypes types);
+
+/// A value that is bound in its flat form.
+TensorDesc flat_desc(std::string name, ValueType type);
 
 /// The inputs. kUnsupportedModel for one without a shape: a program without shapes cannot have its
 /// tensors described.

@@ -122,6 +122,8 @@ class Patcher {
                    wanted.size(), inputs.size());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       GraphValue& input = inputs[i];
+      // Bytes of any length: a value in its flat form, whose own shape is another matter.
+      if (wanted[i] == Shape{Shape::kOpen} && !border_type(input.type, true).empty()) continue;
       const auto& dims = wanted[i].dims();
       if (std::any_of(dims.begin(), dims.end(),
                       [](std::int64_t d) { return d < 0 && d != Shape::kOpen; }))
@@ -134,6 +136,8 @@ class Patcher {
       if (input.has_shape && input.shape == wanted[i]) continue;
       input.has_shape = true;
       input.shape = wanted[i];
+      input.type.shape = wanted[i];
+      input.type.dim_names.clear();
       reshaped_.insert(input.name);
     }
     result_.inputs = std::move(inputs);

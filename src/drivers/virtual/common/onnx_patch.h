@@ -22,6 +22,7 @@ struct GraphValue {
   std::int64_t elem_type = 0;
   bool has_shape = false;
   Shape shape;
+  ValueType type;  ///< As declared; empty where it says nothing that a tensor's type can be.
 };
 
 /// A node that runs as a host operator.

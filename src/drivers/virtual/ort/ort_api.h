@@ -48,7 +48,12 @@ enum OrtLoggingLevel : int {
 enum GraphOptimizationLevel : int { ORT_ENABLE_ALL = 99 };
 enum OrtAllocatorType : int { OrtDeviceAllocator = 0, OrtArenaAllocator = 1 };
 enum OrtMemType : int { OrtMemTypeDefault = 0 };
-enum ONNXType : int { ONNX_TYPE_UNKNOWN = 0, ONNX_TYPE_TENSOR = 1 };
+enum ONNXType : int {
+  ONNX_TYPE_UNKNOWN = 0,
+  ONNX_TYPE_TENSOR = 1,
+  ONNX_TYPE_SEQUENCE = 2,
+  ONNX_TYPE_MAP = 3,
+};
 /// Up to 23 the numbers are those of ONNX's TensorProto::DataType. These are not; headers before
 /// 1.24 lack them.
 enum ONNXTensorElementDataType : int {

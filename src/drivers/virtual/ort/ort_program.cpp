@@ -6,6 +6,7 @@
 #include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/heap_growth.h"
+#include "drivers/virtual/ort/ort_tensor.h"
 #include "drivers/virtual/ort/ort_versions.h"
 
 namespace corelane::drivers::virtual_npu::ort {
@@ -14,24 +15,6 @@ namespace {
 constexpr std::string_view kReading = "ONNX Runtime cannot take the network";
 /// The name of the constants' file in the network's external data.
 constexpr const char* kConstants = "corelane:constants";
-
-/// Where the interface's number of an element type differs from ONNX's.
-constexpr std::pair<DType, ONNXTensorElementDataType> kOtherNumbers[] = {
-    {DType::kU2, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT2},
-    {DType::kI2, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT2},
-    {DType::kF8E8M0, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0}};
-
-ONNXTensorElementDataType engine_type(DType dtype) {
-  for (const auto& [own, engine] : kOtherNumbers)
-    if (own == dtype) return engine;
-  return static_cast<ONNXTensorElementDataType>(onnx_type_of(dtype));
-}
-
-DType dtype_of(ONNXTensorElementDataType type) {
-  for (const auto& [own, engine] : kOtherNumbers)
-    if (engine == type) return own;
-  return dtype_from_onnx(type);
-}
 
 Status set_entry(const OrtLibrary& library, OrtSessionOptions* options, const char* key,
                  const char* value) {
@@ -122,7 +105,6 @@ Result<PatchedModel> OrtProgram::read() const {
 Status OrtProgram::build() {
   CORELANE_ASSIGN(const PatchedModel patched, read());
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kOpaque));
-  for (const TensorDesc& input : inputs_) input_types_.push_back(engine_type(input.dtype));
   for (const ImageConstant& constant : patched.image_constants)
     constant_bytes_ += constant.bytes.size();
   constexpr std::string_view kWhat = "the engine's packed weights";
@@ -130,6 +112,24 @@ Status OrtProgram::build() {
                                library_, kWhat, Code::kEngineFailed)));
   CORELANE_ASSIGN(const CopyPtr first, copies_.get(1, [&] { return make_copy(patched, 1); }));
   return describe_outputs(patched, first->session.get());
+}
+
+Status OrtProgram::describe_output(const GraphValue& declared, OrtSession* session,
+                                   std::size_t index) {
+  if (ValueType type = border_type(declared.type, false); !type.empty()) {
+    outputs_.push_back(flat_desc(declared.name, std::move(type)));
+    return {};
+  }
+  CORELANE_ASSIGN(OutputFacts facts, output_facts(library_, session, index));
+  TensorDesc desc;
+  desc.name = declared.name;
+  CORELANE_ASSIGN(desc.dtype,
+                  usable_dtype(declared, "output", dtype_of(facts.elem_type), BoundTypes::kOpaque));
+  // The engine says "no dimensions" of an output without a rank, too.
+  desc.any_rank = facts.dims.empty() && !declared.has_shape;
+  desc.shape = desc.any_rank ? Shape{Shape::kOpen} : Shape(std::move(facts.dims));
+  outputs_.push_back(std::move(desc));
+  return {};
 }
 
 Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* session) {
@@ -141,17 +141,7 @@ Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* ses
     return error(Code::kUnsupportedModel, "the engine made {} outputs of the network's {}", count,
                  patched.outputs.size());
   for (std::size_t i = 0; i < count; ++i) {
-    const GraphValue& declared = patched.outputs[i];
-    CORELANE_ASSIGN(OutputFacts facts, output_facts(library_, session, i));
-    TensorDesc desc;
-    desc.name = declared.name;
-    CORELANE_ASSIGN(desc.dtype, usable_dtype(declared, "output", dtype_of(facts.elem_type),
-                                             BoundTypes::kOpaque));
-    // The engine says "no dimensions" of an output without a rank, too.
-    const bool unranked = facts.dims.empty() && !declared.has_shape;
-    desc.shape = unranked ? Shape{Shape::kOpen} : Shape(std::move(facts.dims));
-    outputs_.push_back(std::move(desc));
-    output_types_.push_back(facts.elem_type);
+    CORELANE_TRY(describe_output(patched.outputs[i], session, i));
     char* name = nullptr;
     CORELANE_TRY(library_.call<entry::SessionGetOutputName>(kWhat, Code::kInternal, session, i,
                                                             library_.allocator(), &name));

@@ -46,9 +46,6 @@ class OrtProgram final : public device::LaneProgram,
   Result<device::Executable::Precompiled> export_precompiled() const override;
 
   const OrtLibrary& library() const noexcept { return library_; }
-  /// The engine's types of what is bound.
-  ONNXTensorElementDataType input_type(std::size_t index) const { return input_types_[index]; }
-  ONNXTensorElementDataType output_type(std::size_t index) const { return output_types_[index]; }
   /// The engine's name of an output, which differs from the program's for exposed values.
   const std::string& engine_output(std::size_t index) const { return output_names_[index]; }
   /// Bytes that a request's runs have taken, for memory().
@@ -65,6 +62,7 @@ class OrtProgram final : public device::LaneProgram,
   /// The network as the engine is given it.
   Result<PatchedModel> read() const;
   Status describe_outputs(const PatchedModel& patched, OrtSession* session);
+  Status describe_output(const GraphValue& declared, OrtSession* session, std::size_t index);
   Result<CopyPtr> make_copy(const PatchedModel& patched, std::size_t threads);
   Result<CopyPtr> copy_for(std::size_t width);
   std::size_t threads_for(std::size_t width) const;
@@ -77,8 +75,6 @@ class OrtProgram final : public device::LaneProgram,
   std::vector<TensorDesc> inputs_;
   std::vector<TensorDesc> outputs_;
   std::vector<std::string> output_names_;
-  std::vector<ONNXTensorElementDataType> input_types_;
-  std::vector<ONNXTensorElementDataType> output_types_;
   std::size_t constant_bytes_ = 0;
   /// Before the sessions, which use it until they go.
   OwnedPackedWeights packed_;

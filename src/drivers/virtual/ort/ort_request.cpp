@@ -9,44 +9,15 @@
 #include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/common/request_errors.h"
 #include "drivers/virtual/ort/ort_program.h"
+#include "drivers/virtual/ort/ort_tensor.h"
+#include "drivers/virtual/ort/ort_value.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
 
 /// Runs in which the growth of the heap counts as the program's memory: later ones only reuse it.
 constexpr int kMeasuredRuns = 2;
-
-/// A tensor of the engine over memory that is not its own. Memory of size 0 has some address all
-/// the same, since the engine takes no null.
-Result<OwnedValue> wrap(const OrtLibrary& library, const TensorDesc& desc,
-                        ONNXTensorElementDataType type, void* data, const Shape& shape) {
-  static std::byte nothing[64];
-  const std::size_t bytes = dtype_bytes(desc.dtype, shape.elements().value_or(0));
-  return make_owned<OwnedValue, entry::CreateTensorWithDataAsOrtValue>(
-      library, desc.name, Code::kShapeMismatch, library.cpu(),
-      data == nullptr ? static_cast<void*>(&nothing) : data, bytes, shape.dims().data(),
-      shape.rank(), type);
-}
-
-/// A tensor of the engine: where it lies, and its shape.
-Result<device::TensorRef> tensor_of(const OrtLibrary& library, OrtValue* value,
-                                    const TensorDesc& desc) {
-  CORELANE_ASSIGN(const auto info, (make_owned<OwnedTensorInfo, entry::GetTensorTypeAndShape>(
-                                       library, desc.name, Code::kEngineFailed, value)));
-  std::size_t rank = 0;
-  CORELANE_TRY(
-      library.call<entry::GetDimensionsCount>(desc.name, Code::kEngineFailed, info.get(), &rank));
-  std::vector<std::int64_t> dims(rank);
-  CORELANE_TRY(library.call<entry::GetDimensions>(desc.name, Code::kEngineFailed, info.get(),
-                                                  dims.data(), rank));
-  device::TensorRef tensor;
-  tensor.shape = Shape(std::move(dims));
-  tensor.size = dtype_bytes(desc.dtype, tensor.shape.elements().value_or(0));
-  if (tensor.size == 0) return tensor;
-  CORELANE_TRY(library.call<entry::GetTensorMutableData>(desc.name, Code::kEngineFailed, value,
-                                                         &tensor.data));
-  return tensor;
-}
+constexpr std::string_view kRunning = "the engine failed while it ran the job";
 
 /// Output `index` gets memory of the engine at the next run.
 Status let_engine_allocate(const OrtProgram& program, std::size_t index, OrtIoBinding* binding) {
@@ -71,11 +42,21 @@ class OrtRequest final : public device::LaneRequest {
         binding_(std::move(binding)) {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       if (!program_->outputs()[i].shape.is_static()) open_outputs_.push_back(i);
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const ValueType& type = program_->inputs()[i].value;
+      if (!type.empty()) flat_inputs_.push_back(i);
+      by_name_ |= type.kind() == ValueKind::kOptional;
+    }
   }
 
   Status set_input(std::size_t index, const device::TensorRef& tensor) override {
     Slot& slot = inputs_[index];
     const TensorDesc& desc = program_->inputs()[index];
+    if (!desc.value.empty()) {
+      // What it holds is read at each run.
+      slot.bound = tensor;
+      return {};
+    }
     if (slot.value && slot.bound.data == tensor.data && slot.bound.shape == tensor.shape) {
       slot.bound.keep_alive = tensor.keep_alive;
       return {};
@@ -88,7 +69,7 @@ class OrtRequest final : public device::LaneRequest {
     }
     if (tensor.data == nullptr) own_memory(desc, slot, memory);
     CORELANE_ASSIGN(slot.value,
-                    wrap(library_, desc, program_->input_type(index), memory.data, memory.shape));
+                    wrap_tensor(library_, desc.name, desc.dtype, memory.data, memory.shape));
     slot.bound = tensor;
     return library_.call<entry::BindInput>(desc.name, Code::kShapeMismatch, binding_.get(),
                                            desc.name.c_str(), slot.value.get());
@@ -105,7 +86,7 @@ class OrtRequest final : public device::LaneRequest {
     memory.shape = desc.shape;
     if (tensor.data == nullptr) own_memory(desc, slot, memory);
     CORELANE_ASSIGN(slot.value,
-                    wrap(library_, desc, program_->output_type(index), memory.data, desc.shape));
+                    wrap_tensor(library_, desc.name, desc.dtype, memory.data, desc.shape));
     return library_.call<entry::BindOutput>(desc.name, Code::kShapeMismatch, binding_.get(),
                                             program_->engine_output(index).c_str(),
                                             slot.value.get());
@@ -118,16 +99,18 @@ class OrtRequest final : public device::LaneRequest {
       CORELANE_TRY(library_.call<entry::RunOptionsUnsetTerminate>("a new run", Code::kEngineFailed,
                                                                   run_options_.get()));
     const std::size_t before = measured_ < kMeasuredRuns ? heap_bytes() : 0;
-    CORELANE_TRY(library_.call<entry::RunWithBinding>("the engine failed while it ran the job",
-                                                      Code::kEngineFailed, copy_->session.get(),
-                                                      run_options_.get(), binding_.get()));
+    CORELANE_TRY(by_name_ ? run_by_name()
+                          : library_.call<entry::RunWithBinding>(
+                                kRunning, Code::kEngineFailed, copy_->session.get(),
+                                run_options_.get(), binding_.get()));
     if (measured_ < kMeasuredRuns) {
       ++measured_;
       const std::size_t after = heap_bytes();
       if (after > before) program_->note_run_memory(after - before);
     }
     ran_ = true;
-    return open_outputs_.empty() ? Status() : fetch_open_outputs();
+    if (open_outputs_.empty()) return {};
+    return by_name_ ? fetch_all() : fetch_open_outputs();
   }
 
   /// The engine looks for it between two nodes, in those of subgraphs, too.
@@ -179,9 +162,10 @@ class OrtRequest final : public device::LaneRequest {
 
   /// What nobody has bound, and the outputs whose size each run decides.
   Status bind_rest() {
+    for (const std::size_t i : flat_inputs_) CORELANE_TRY(bind_flat(i));
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i].value != nullptr) continue;
       const TensorDesc& desc = program_->inputs()[i];
+      if (inputs_[i].value != nullptr || !desc.value.empty()) continue;
       if (!desc.shape.is_static())
         return error(Code::kWrongState, "input '{}' has open dimensions {} and no tensor is bound",
                      desc.name, desc.shape.to_string());
@@ -193,6 +177,56 @@ class OrtRequest final : public device::LaneRequest {
       outputs_[i].value.reset();
       CORELANE_TRY(let_engine_allocate(*program_, i, binding_.get()));
     }
+    return {};
+  }
+
+  /// The bytes bound now, as the engine's value.
+  Status bind_flat(std::size_t index) {
+    Slot& slot = inputs_[index];
+    const TensorDesc& desc = program_->inputs()[index];
+    if (slot.bound.data == nullptr)
+      return error(Code::kWrongState, "input '{}' is a {} and nothing is bound", desc.name,
+                   desc.value.to_string());
+    const ByteSpan bytes(static_cast<const std::byte*>(slot.bound.data), slot.bound.size);
+    CORELANE_ASSIGN(slot.value, value_of_flat(library_, desc, bytes, slot.own));
+    if (by_name_) return {};
+    return library_.call<entry::BindInput>(desc.name, Code::kShapeMismatch, binding_.get(),
+                                           desc.name.c_str(), slot.value.get());
+  }
+
+  /// Without the binding, which keeps its inputs: an optional without a value is one that is left
+  /// out.
+  Status run_by_name() {
+    std::vector<const char*> input_names;
+    std::vector<const OrtValue*> inputs;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i].value == nullptr) continue;
+      input_names.push_back(program_->inputs()[i].name.c_str());
+      inputs.push_back(inputs_[i].value.get());
+    }
+    std::vector<const char*> output_names;
+    std::vector<OrtValue*> outputs;
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      output_names.push_back(program_->engine_output(i).c_str());
+      outputs.push_back(outputs_[i].value.get());
+    }
+    CORELANE_TRY(library_.call<entry::Run>(
+        kRunning, Code::kEngineFailed, copy_->session.get(), run_options_.get(), input_names.data(),
+        inputs.data(), inputs.size(), output_names.data(), outputs.size(), outputs.data()));
+    for (const std::size_t i : open_outputs_)
+      outputs_[i].value = OwnedValue(outputs[i], OwnedValue::deleter_type{&library_});
+    return {};
+  }
+
+  /// An output with open dimensions, in the engine's memory; a flat form in the slot's.
+  Status fetch(Slot& slot, const TensorDesc& desc) {
+    if (desc.value.empty()) {
+      CORELANE_ASSIGN(slot.result, tensor_of(library_, slot.value.get(), desc));
+      return {};
+    }
+    CORELANE_ASSIGN(slot.own, flat_of_value(library_, desc, slot.value.get()));
+    slot.result = {slot.own.data(), slot.own.size(),
+                   Shape{static_cast<std::int64_t>(slot.own.size())}, nullptr};
     return {};
   }
 
@@ -210,11 +244,16 @@ class OrtRequest final : public device::LaneRequest {
         kWhat, Code::kEngineFailed, library_.allocator(), static_cast<void*>(values)));
     if (owned.size() != outputs_.size())
       return error(Code::kEngineFailed, "{}: {} of {}", kWhat, owned.size(), outputs_.size());
+    for (const std::size_t i : open_outputs_) outputs_[i].value = std::move(owned[i]);
+    return fetch_all();
+  }
+
+  /// To the memory that is bound, where there is some.
+  Status fetch_all() {
     for (const std::size_t i : open_outputs_) {
       Slot& slot = outputs_[i];
       const TensorDesc& desc = program_->outputs()[i];
-      slot.value = std::move(owned[i]);
-      CORELANE_ASSIGN(slot.result, tensor_of(library_, slot.value.get(), desc));
+      CORELANE_TRY(fetch(slot, desc));
       if (slot.bound.data == nullptr) continue;
       if (slot.result.size > slot.bound.size)
         return memory_too_small(desc, slot.result.size, slot.result.shape, slot.bound.size);
@@ -229,9 +268,11 @@ class OrtRequest final : public device::LaneRequest {
   std::vector<Slot> inputs_;
   std::vector<Slot> outputs_;
   std::vector<std::size_t> open_outputs_;
+  std::vector<std::size_t> flat_inputs_;
   OwnedRunOptions run_options_;
   OwnedBinding binding_;                ///< Refers to the values above, and copies them.
   std::atomic<bool> abandoned_{false};  ///< Since the last run began.
+  bool by_name_ = false;                ///< Runs without the binding.
   bool ran_ = false;
   int measured_ = 0;
 };
