@@ -22,6 +22,7 @@ _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int
 _ML_DTYPES = {16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz",
               21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2"}
 _PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
+STRING = 8
 _NUMBERS = {name: number for known in (_DTYPES, _ML_DTYPES) for number, name in known.items()}
 
 
@@ -135,12 +136,34 @@ def coerce(value, name: str, expected: int, rank: int = -1):
     if number:
         return np.ascontiguousarray(value).view(np.uint16 if number == 16 else np.uint8), number
     if dtype.kind in "OUS":
-        raise StatusError(Code.TYPE_MISMATCH, f"input {name!r}: string tensors are not supported; expected "
-                                              f"numbers, given an array of {dtype}")
+        raise StatusError(Code.TYPE_MISMATCH, f"input {name!r}: expected {type_name(expected)}, given an "
+                                              f"array of {dtype}")
     if not value.flags.c_contiguous:
         value = np.ascontiguousarray(value)
     return value, 0
 
 
+def strings_of(value, name: str, type_text: str):
+    """(shape, list of str or bytes) of an array or nested list of strings; other objects as str() shows them, as
+    onnxruntime has it. StatusError (TYPE_MISMATCH) for numbers."""
+    array = getattr(value, "_array", value)
+    if not isinstance(array, np.ndarray):
+        array = np.asarray(array)
+    if array.dtype.kind == "O":
+        return array.shape, [item if isinstance(item, str) else str(item) for item in array.ravel().tolist()]
+    if array.dtype.kind not in "USTV":
+        raise StatusError(Code.TYPE_MISMATCH, f"input {name!r} is a {type_text}, given an array of {array.dtype}",
+                          {"input": name, "given": str(array.dtype), "allowed": type_text})
+    texts = array.ravel().tolist()
+    return array.shape, [text.rstrip(b"\0") for text in texts] if array.dtype.kind == "V" else texts
+
+
+def string_array(texts: list, shape: tuple) -> np.ndarray:
+    """An array of str objects, as onnxruntime gives string tensors."""
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array.reshape(shape)
+
+
 # The native module imports nothing of the package: it is handed what it calls.
-_native.connect(StatusError, coerce, dtype_of)
+_native.connect(StatusError, coerce, dtype_of, strings_of, string_array)

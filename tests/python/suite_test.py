@@ -2,8 +2,6 @@
 anything on a machine without other devices, in words and with models of our own.
 
 python suite_test.py onnxruntime|corelane
-
-NOT_SERVED lists the cases that run with onnxruntime only, with the reason.
 """
 import gc
 import importlib
@@ -27,15 +25,6 @@ ort = importlib.import_module(ENGINE)
 state = importlib.import_module(f"{ENGINE}.capi.onnxruntime_pybind11_state")
 collection = importlib.import_module(f"{ENGINE}.capi.onnxruntime_inference_collection")
 
-STRINGS = "tensors of strings do not exist"
-SEQUENCES = "sequences do not exist"
-NOT_SERVED = {
-    "test_strings": STRINGS, "test_lists_of_strings": STRINGS, "test_other_alphabets": STRINGS,
-    "test_bytes_are_strings": STRINGS, "test_objects_are_strings": STRINGS, "test_void_is_strings": STRINGS,
-    "test_length_of_a_sequence": SEQUENCES, "test_sequence_of_tensors": SEQUENCES,
-    "test_insertion_into_a_sequence": SEQUENCES, "test_optional_sequence": SEQUENCES,
-    "test_trees": "operators of ai.onnx.ml are refused",
-}
 X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 ALL = ort.get_available_providers()
 
@@ -84,8 +73,6 @@ def stored(name="weights.bin"):
 
 class Suite(unittest.TestCase):
     def setUp(self):
-        if ENGINE != "onnxruntime" and self._testMethodName in NOT_SERVED:
-            self.skipTest(NOT_SERVED[self._testMethodName])
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         before = os.getcwd()
@@ -566,12 +553,6 @@ class Suite(unittest.TestCase):
             classlabels_int64s=[0, 1], post_transform="LOGISTIC", base_values=[-0.405])
         model = model_of([node], [("X", (1, 3))], [("label", (1,), TensorProto.INT64), ("probs", (1, 2))])
         self.session(model).run(None, {"X": np.ones((1, 3), np.float32)})
-
-
-class List(unittest.TestCase):
-    def test_each_entry_is_a_case(self):
-        for name in NOT_SERVED:
-            self.assertTrue(hasattr(Suite, name), name)
 
 
 if __name__ == "__main__":

@@ -63,8 +63,8 @@ class Described:
         return [self._node(d) for d in self._native.native_outputs()]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """None: a feed cannot override initializers."""
-        return []
+        """Initializers of which a feed of run() may hold other values."""
+        return list(self._overridable)
 
     def get_modelmeta(self) -> ModelMetadata:
         """The model's own metadata; with an RKNN provider also "rknn_custom_string"."""

@@ -64,6 +64,11 @@ class GivenModel:
         self._keep_root()
         self.source = data
 
+    def whole(self) -> tuple[Any, str | None]:
+        """Its bytes, and the folder of its other files."""
+        self._keep_root()
+        return self._bytes(), self.data_root
+
     def _keep_root(self) -> None:
         if self._path is not None and self.data_root is None:
             self.data_root = os.path.dirname(os.path.realpath(self._path))

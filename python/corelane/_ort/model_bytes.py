@@ -5,7 +5,7 @@ Numbers of fields are those of onnx.proto. What is not changed is copied as it i
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Collection, Mapping
 
 from .. import _arrays
 from .._errors import Fail, InvalidArgument, InvalidProtobuf, numbered
@@ -100,6 +100,12 @@ def with_initializers(data: Any, values: Mapping[str, Any], external: Mapping[st
     if missing:
         raise numbered(Fail, f"Failed to find existing initializer with name {', '.join(sorted(missing))}.")
     return changed
+
+
+def without_initializers(data: Any, names: Collection[str]) -> bytes:
+    """The model without these initializers, whose inputs have to be given then."""
+    return _with_graph(data, lambda number, content: (
+        b"" if number == _INITIALIZER and _Tensor(content).name in names else None))
 
 
 def _checked(tensor: _Tensor, value: Any) -> bytes:

@@ -23,6 +23,7 @@ from .inner import OrtValueVector
 from .options import (check_once, choose_provider, rknn_session_options, split_providers,
                       strict_session_options)
 from .original_options import take_original
+from .overriding import Overriding
 from .profile import Profile
 from .providers import CPU_PROVIDER, RKNN_PROVIDERS, named
 from .settings import RunOptions, SessionOptions
@@ -68,7 +69,8 @@ class InferenceSession(Described):
             warnings.warn(text, UserWarning, stacklevel=2)
         self._inputs = [self._node(d) for d in self._native.inputs()]
         self._outputs = [self._node(d) for d in self._native.outputs()]
-        self._wording = Wording(self._strict, self._inputs, self._outputs)
+        self._overridable = [self._node(d) for d in self._native.description()["overridable"]]
+        self._wording = Wording(self._strict, self._inputs, self._outputs, self._overridable)
         self._profile = Profile(self._native) if self._options.enable_profiling else None
         path = os.path.abspath(source) if isinstance(source, str) else None
         self._recipe = (path, given, providers, provider_options, kwargs)
@@ -120,9 +122,22 @@ class InferenceSession(Described):
             operators = {**self._options._operators, **options.get("custom_operators", {})}
             if operators:
                 options["custom_operators"] = operators
-            return self._made(model.source, options, weights)
+            native = self._made(model.source, options, weights)
         except StatusError as error:
             raise translated(error, self._strict, "rknn_init") from None
+        names = [d["name"] for d in native.description()["overridable"]]
+        self._overriding = Overriding(names, model, functools.partial(self._remade, options)) if names else None
+        return native
+
+    def _remade(self, options: dict, source: bytes, data_root: str | None) -> Any:
+        try:
+            return self._made(source, {**options, "data_root": data_root}, None)
+        except StatusError as error:
+            raise translated(error, self._strict, "rknn_init") from None
+
+    def _serving(self, input_feed: Any) -> Any:
+        """The native session for a feed, which may override initializers."""
+        return self._overriding and self._overriding.session_for(input_feed) or self._native
 
     @staticmethod
     def _made(source: Any, options: dict, weights: Any) -> Any:
@@ -166,9 +181,9 @@ class InferenceSession(Described):
         """Runs and waits. output_names: None or [] for all, in model order. Ctrl-C ends the wait."""
         try:
             if run_options is None and self._calls is None:
-                return self._native.run(output_names, input_feed)
+                return self._serving(input_feed).run(output_names, input_feed)
             terms, batch = self._terms(run_options)
-            return self._native.run(output_names, input_feed, terms, batch)
+            return self._serving(input_feed).run(output_names, input_feed, terms, batch)
         except StatusError as error:
             raise self._wording.explained(error, output_names, input_feed) from None
 
@@ -190,7 +205,7 @@ class InferenceSession(Described):
         else:
             self._wording.check_names(output_names, input_feed)
         try:
-            self._native.run_async(output_names, input_feed, done, terms, batch)
+            self._serving(input_feed).run_async(output_names, input_feed, done, terms, batch)
         except StatusError as error:
             raised = self._wording.explained(error, output_names, input_feed)
             if not self._strict or error.code not in _LATE:
@@ -217,7 +232,7 @@ class InferenceSession(Described):
         done = self._reporting(callback, user_data, None)
         terms = single(self._terms(run_options))
         try:
-            return self._native.try_run_async(output_names, input_feed, done, terms)
+            return self._serving(input_feed).try_run_async(output_names, input_feed, done, terms)
         except StatusError as error:
             raise self._wording.explained(error, output_names, input_feed) from None
 
@@ -226,7 +241,7 @@ class InferenceSession(Described):
         """Submits a copy of the inputs and returns its future."""
         terms, batch = self._terms(run_options)
         try:
-            native = self._native.submit(output_names, input_feed, terms, batch)
+            native = self._serving(input_feed).submit(output_names, input_feed, terms, batch)
         except StatusError as error:
             raise self._wording.explained(error, output_names, input_feed) from None
         return RunFuture(native, self._strict)
@@ -237,9 +252,10 @@ class InferenceSession(Described):
         await cancels its task, unless that runs."""
         given, batch = self._terms(run_options)
         terms = given or _native.Terms()
-        submit = functools.partial(self._native.submit, output_names, input_feed, terms, batch)
+        serving = self._serving(input_feed)
+        submit = functools.partial(serving.submit, output_names, input_feed, terms, batch)
         try:
-            native = None if batch else self._native.try_submit(output_names, input_feed, terms)
+            native = None if batch else serving.try_submit(output_names, input_feed, terms)
             if native is None:
                 native = await asyncio.get_running_loop().run_in_executor(None, submit)
         except StatusError as error:
@@ -314,6 +330,8 @@ class InferenceSession(Described):
             raise TypeError(f"timeout: expected seconds or None, given {timeout!r}")
         try:
             self._native.close(timeout)
+            if self._overriding is not None:
+                self._overriding.close(timeout)
         except StatusError as error:
             raise self._translated(error) from None
 

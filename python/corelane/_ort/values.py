@@ -26,9 +26,13 @@ class OrtValue:
     __slots__ = ("_array", "_type", "_sparse", "_device", "__weakref__")
 
     def __init__(self, array: np.ndarray, numpy_type: int = 0):
+        if isinstance(array, (list, dict, type(None))):
+            raise NotSupported("an OrtValue holds a tensor; run() takes and gives sequences, maps and optionals as "
+                               "lists, dicts and None")
         self._array = array
         self._device: DeviceMemory | None = None
-        self._type = numpy_type or _arrays.number_of(array.dtype)
+        strings = array.dtype.kind in "OUST"
+        self._type = numpy_type or (_arrays.STRING if strings else _arrays.number_of(array.dtype))
         self._sparse: SparseTensor | None = None
 
     @classmethod
@@ -223,14 +227,15 @@ class NodeArg:
 
     layout is the order of the shape's dimensions, strides (in elements) are those of a contiguous array.
     Native inputs also have quant, and mean and std by channel (empty: none), which the option normalize
-    applies."""
+    applies. ranked: False where the shape, then [], may be any."""
 
-    __slots__ = ("_name", "_shape", "_type", "layout", "quant", "mean", "std")
+    __slots__ = ("_name", "_shape", "_type", "ranked", "layout", "quant", "mean", "std")
 
     def __init__(self, description: dict, layout: str):
         self._name: str = description["name"]
         self._shape: tuple = tuple(description["shape"])
-        self._type: str = _arrays.type_name(description["type"])
+        self._type: str = description["value"] or _arrays.type_name(description["type"])
+        self.ranked: bool = description["ranked"]
         self.layout = layout
         self.quant = description["quant"]
         self.mean: list[float] = description.get("mean", [])

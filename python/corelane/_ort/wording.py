@@ -17,8 +17,10 @@ _OF_ARGUMENTS = (Code.INVALID_ARGUMENT, Code.NOT_FOUND, *_OF_INPUTS)
 class Wording:
     """strict: in onnxruntime's words."""
 
-    def __init__(self, strict: bool, inputs: list[NodeArg], outputs: list[NodeArg]):
+    def __init__(self, strict: bool, inputs: list[NodeArg], outputs: list[NodeArg],
+                 overridable: Sequence[NodeArg] = ()):
         self.strict, self.inputs, self.outputs = strict, inputs, outputs
+        self.overridable = list(overridable)
 
     def check_missing(self, input_feed: Any) -> None:
         """Raises for a missing input, which onnxruntime looks for first."""
@@ -31,7 +33,7 @@ class Wording:
         """Raises for names that onnxruntime refuses before it starts."""
         self.check_missing(input_feed)
         if isinstance(input_feed, Mapping):
-            names = {node.name for node in self.inputs}
+            names = {node.name for node in self.inputs + self.overridable}
             for name in input_feed:
                 if name not in names:
                     raise self._worded(InvalidArgument, f"Invalid input name: {name}")
@@ -61,7 +63,7 @@ class Wording:
         except (ValueError, RuntimeError) as found:
             return found
         if self.strict and isinstance(feed, Mapping) and error.code in _OF_INPUTS:
-            for node in self.inputs:
+            for node in self.inputs + [node for node in self.overridable if node.name in feed]:
                 text = mismatch(node, feed[node.name])
                 if text:
                     return numbered(InvalidArgument, text)
@@ -83,7 +85,9 @@ def single(options: tuple[Any, bool]) -> Any:
 
 
 def mismatch(node: NodeArg, value: Any) -> str | None:
-    """onnxruntime's message for an input that does not fit; None when it fits."""
+    """onnxruntime's message for an input that does not fit; None when it fits, or where only its parts say."""
+    if not node.ranked or not node.type.startswith("tensor("):
+        return None
     if isinstance(value, OrtValue):
         return misfit("input", node.name, (value.data_type(), tuple(value.shape())), (node.type, node.shape))
     if not hasattr(value, "dtype"):

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "adapters/python/py_errors.h"
+#include "adapters/python/py_flat.h"
 #include "adapters/python/py_gate.h"
 #include "adapters/python/py_once.h"
 #include "adapters/python/py_package.h"
@@ -148,6 +149,7 @@ Tensor unpacked(const Tensor& tensor) {
 }  // namespace
 
 ArrayView read_array(nb::handle value, const TensorDesc& desc) {
+  if (!desc.value.empty()) return encode_value(value, desc);
   ArrayView array;
   if (view_buffer(value, kReading, array)) return array;
   // An array that shows its memory, and its element type where numpy's format does not say it.
@@ -172,6 +174,7 @@ ArrayView read_writable(nb::handle value) {
 }
 
 nb::object make_array(const Tensor& given) {
+  if (!given.value.empty()) return decode_value(given);
   const Tensor tensor = dtype_bits(given.dtype) < 8 ? unpacked(given) : given;
   const nb::handle dtype = numpy_dtype(tensor.dtype);
   const std::size_t rank = tensor.shape.rank();

@@ -19,13 +19,13 @@ struct ArrayView {
 
 /// A view of any C-contiguous buffer of native byte order. Everything else (lists, OrtValues,
 /// strides, the types of ml_dtypes) goes through the package's coerce() first, which may copy, or
-/// raise.
+/// raise. For an input in its flat form: those bytes, made of the value.
 ArrayView read_array(nanobind::handle value, const TensorDesc& desc);
 /// The same for memory that is written: nothing is coerced. StatusError (kInvalidArgument) for
 /// anything but a writable buffer.
 ArrayView read_writable(nanobind::handle value);
 
-/// A numpy array that shares the tensor's memory.
+/// A numpy array that shares the tensor's memory; of a flat form the value that it holds.
 nanobind::object make_array(const Tensor& tensor);
 
 void bind_arrays(nanobind::module_& module);

@@ -32,19 +32,34 @@ nb::dict show_quant(const Quant& quant) {
 }
 
 /// Open dimensions are their name, or None.
+nb::list show_shape(const Shape& shape, const std::vector<std::string>& names) {
+  nb::list shown;
+  for (std::size_t i = 0; i < shape.rank(); ++i)
+    if (shape[i] != Shape::kOpen)
+      shown.append(shape[i]);
+    else if (i < names.size() && !names[i].empty())
+      shown.append(text(names[i]));
+    else
+      shown.append(nb::none());
+  return shown;
+}
+
+/// `value`: the type of what a flat form holds, in ONNX's words; "" for tensors of numbers.
 nb::dict show_desc(const TensorDesc& desc) {
   nb::dict shown;
-  nb::list shape;
-  for (std::size_t i = 0; i < desc.shape.rank(); ++i)
-    if (desc.shape[i] != Shape::kOpen)
-      shape.append(desc.shape[i]);
-    else if (i < desc.dim_names.size() && !desc.dim_names[i].empty())
-      shape.append(text(desc.dim_names[i]));
-    else
-      shape.append(nb::none());
   shown["name"] = text(desc.name);
   shown["type"] = onnx_type_of(desc.dtype);
-  shown["shape"] = shape;
+  const ValueType& value = desc.value;
+  shown["value"] = text(value.to_string());
+  shown["ranked"] = value.empty() || value.shape.has_value();
+  if (value.empty()) {
+    shown["shape"] = show_shape(desc.shape, desc.dim_names);
+  } else {
+    // Of sequences and maps onnxruntime shows none.
+    const bool optional = value.kind() == ValueKind::kOptional && value.inner().is_tensor();
+    const bool shaped = (value.is_tensor() || optional) && value.shape;
+    shown["shape"] = show_shape(shaped ? *value.shape : Shape{}, value.dim_names);
+  }
   shown["layout"] = text(layout_name(desc.layout.kind));
   shown["quant"] = desc.quant.kind == QuantKind::kNone ? nb::object(nb::none())
                                                        : nb::object(show_quant(desc.quant));
@@ -158,6 +173,7 @@ nb::dict show_description(const ProgramDescription& description) {
   nb::list findings;
   for (const ImportFinding& f : description.findings) findings.append(text(f.text));
   shown["findings"] = findings;
+  shown["overridable"] = show_entries(description.overridable);
   return shown;
 }
 

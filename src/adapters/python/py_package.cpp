@@ -42,10 +42,13 @@ void bind_package(nb::module_& module) {
   module.attr("Code") = make_codes();
   module.def(
       "connect",
-      [](nb::object status_error, nb::object coerce, nb::object dtype_of) {
-        connected() = {std::move(status_error), std::move(coerce), std::move(dtype_of)};
+      [](nb::object status_error, nb::object coerce, nb::object dtype_of, nb::object strings_of,
+         nb::object string_array) {
+        connected() = {std::move(status_error), std::move(coerce), std::move(dtype_of),
+                       std::move(strings_of), std::move(string_array)};
       },
-      nb::arg("status_error"), nb::arg("coerce"), nb::arg("dtype_of"));
+      nb::arg("status_error"), nb::arg("coerce"), nb::arg("dtype_of"), nb::arg("strings_of"),
+      nb::arg("string_array"));
 }
 
 }  // namespace corelane::python

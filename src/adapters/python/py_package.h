@@ -11,6 +11,10 @@ struct Package {
       status_error;  ///< Class StatusError(code, message, details by key, codes of the causes).
   nanobind::object coerce;    ///< Function (value, input's name, ONNX type, rank); read_array().
   nanobind::object dtype_of;  ///< Function: the element type that numpy has for an ONNX number.
+  /// Function (value, input's name): the shape of an array of strings, and its elements as a list
+  /// of str or bytes.
+  nanobind::object strings_of;
+  nanobind::object string_array;  ///< Function (list of str, shape): the array.
 };
 
 /// What connect() was given last; corelane/_arrays.py calls it when it is imported.

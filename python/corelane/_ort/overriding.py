@@ -1,0 +1,46 @@
+"""Feeds that hold values of initializers: other sessions of the same model, in which these are inputs."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Mapping
+
+from .._errors import InvalidArgument, numbered
+from . import model_bytes
+from .given_model import GivenModel
+
+
+class Overriding:
+    """names: of the initializers that may be overridden. make: a native session of a model's bytes and the
+    folder of its other files. Any thread; a session is made at the first feed with the same initializers."""
+
+    def __init__(self, names: list[str], model: GivenModel, make: Callable[[bytes, str | None], Any]):
+        self.names = frozenset(names)
+        self._model, self._make = model, make
+        self._made: dict[frozenset, Any] = {}
+        self._lock = threading.Lock()
+
+    def session_for(self, feed: Any) -> Any | None:
+        """The session for these names; None where the feed overrides nothing. InvalidArgument for a program
+        file, which holds no ONNX model to change."""
+        given = self.names.intersection(feed) if isinstance(feed, Mapping) else None
+        if not given:
+            return None
+        with self._lock:
+            if given not in self._made:
+                self._made[given] = self._session(given)
+            return self._made[given]
+
+    def _session(self, given: frozenset) -> Any:
+        data, root = self._model.whole()
+        if model_bytes.is_program(data):
+            raise numbered(InvalidArgument, f"Invalid input name: {min(given)}; initializers are overridden in a "
+                                            "session of the ONNX model, not of a program file")
+        return self._make(model_bytes.without_initializers(data, given), root)
+
+    def close(self, timeout: float | None) -> None:
+        """Closes what was made."""
+        with self._lock:
+            made = list(self._made.values())
+        for session in made:
+            session.close(timeout)
