@@ -8,6 +8,7 @@
 
 #include "corelane/base/file.h"
 #include "corelane/tensor/convert.h"
+#include "corelane/tensor/value.h"
 
 namespace node_tests {
 namespace {
@@ -81,8 +82,8 @@ Result<Case> read_case(const std::filesystem::path& folder, const std::string& n
   corelane::ByteReader reader(bytes);
   CORELANE_ASSIGN(const auto magic, reader.read<std::uint32_t>());
   CORELANE_ASSIGN(const auto version, reader.read<std::uint32_t>());
-  if (std::memcmp(&magic, "CLTC", 4) != 0 || version != 1)
-    return error(corelane::Code::kMalformed, "{}.data is not a case of version 1", name);
+  if (std::memcmp(&magic, "CLTC", 4) != 0 || version != 2)
+    return error(corelane::Code::kMalformed, "{}.data is not a case of version 2", name);
   CORELANE_ASSIGN(c.opset, reader.read<std::int64_t>());
   CORELANE_ASSIGN(c.rtol, reader.read<double>());
   CORELANE_ASSIGN(c.atol, reader.read<double>());
@@ -131,6 +132,51 @@ std::string compare(const CaseTensor& expected, const CaseTensor& got, double rt
     }
   }
   return "";
+}
+
+namespace {
+
+using corelane::ValueKind;
+using corelane::ValueView;
+
+CaseTensor tensor_of(const ValueView& value) {
+  const corelane::TensorView view = value.tensor();
+  CaseTensor t;
+  t.dtype = view.dtype;
+  t.shape = view.shape;
+  const auto* const bytes = static_cast<const std::byte*>(view.data);
+  t.data.assign(bytes, bytes + view.size);
+  return t;
+}
+
+std::string compare_values(const ValueView& expected, const ValueView& got, double rtol,
+                           double atol) {
+  const bool same = expected.kind() == got.kind() && expected.dtype() == got.dtype() &&
+                    expected.size() == got.size() && expected.shape() == got.shape();
+  if (!same)
+    return fmt::format("is a {} of {}, expected {} of {}", got.to_string(), got.size(),
+                       expected.to_string(), expected.size());
+  if (expected.kind() == ValueKind::kTensor && expected.dtype() != DType::kString)
+    return compare(tensor_of(expected), tensor_of(got), rtol, atol);
+  if (expected.strings() != got.strings()) return "has other strings than expected";
+  const auto wanted = expected.items();
+  const auto items = got.items();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::string difference = compare_values(wanted[i], items[i], rtol, atol);
+    if (!difference.empty()) return fmt::format("value {} {}", i, difference);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string compare_flat(const CaseTensor& expected, const CaseTensor& got, double rtol,
+                         double atol) {
+  const auto wanted = corelane::read_value(expected.data);
+  const auto value = corelane::read_value(got.data);
+  if (!wanted) return "is expected as " + wanted.error().to_string();
+  if (!value) return "is " + value.error().to_string();
+  return compare_values(*wanted, *value, rtol, atol);
 }
 
 }  // namespace node_tests

@@ -13,7 +13,7 @@
 
 namespace node_tests {
 
-/// A tensor of a case. onnx_type 0: not a tensor (a sequence, a string, an absent optional).
+/// A value of a case. onnx_type 0: the flat form of what is no tensor of numbers.
 struct CaseTensor {
   std::uint32_t onnx_type = 0;
   corelane::DType dtype = corelane::DType::kUndefined;
@@ -37,5 +37,8 @@ corelane::Result<Case> read_case(const std::filesystem::path& folder, const std:
 
 /// "" when `got` is what the case expects, else the first difference.
 std::string compare(const CaseTensor& expected, const CaseTensor& got, double rtol, double atol);
+/// The same of values in their flat form.
+std::string compare_flat(const CaseTensor& expected, const CaseTensor& got, double rtol,
+                         double atol);
 
 }  // namespace node_tests

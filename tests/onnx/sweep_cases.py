@@ -211,7 +211,7 @@ def write(out, name, network, session_of):
     relative = 1e-3
     if "float64" in name:
         relative = tolerance = 1e-12
-    head = b"CLTC" + struct.pack("<Iqdd", 1, network.opset, relative, tolerance)
+    head = b"CLTC" + struct.pack("<Iqdd", 2, network.opset, relative, tolerance)
     head += struct.pack("<II", len(network.inputs), len(expected))
     body = b"".join(pack(v) for v in [*network.inputs.values(), *expected])
     (out / f"{name}.onnx").write_bytes(model.SerializeToString())
