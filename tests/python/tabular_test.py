@@ -65,7 +65,7 @@ REGRESSORS = {
     "gradient boosting": ensemble.GradientBoostingRegressor(n_estimators=10, random_state=0),
     "lasso": linear_model.Lasso(0.1),
     "extra trees": ensemble.ExtraTreesRegressor(10, max_depth=5, random_state=0),
-    "network": neural_network.MLPRegressor((8,), max_iter=200, random_state=0),
+    "network": neural_network.MLPRegressor(hidden_layer_sizes=(8,), max_iter=200, random_state=0),
     "support vectors": svm.SVR(),
     "neighbors": neighbors.KNeighborsRegressor(5),
 }
