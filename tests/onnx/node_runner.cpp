@@ -5,8 +5,8 @@
 //                      [--unfit refused|any]
 //
 // CASES: what export_cases.py wrote. LISTS: the folder of refused.txt and known_wrong.txt, lines
-// "name: cause"; a cause that begins with "random" or "by CPU" allows any result but a refusal. The
-// run fails when a case in no list does not pass, and when a listed one passes or ends otherwise
+// "name: cause"; a cause that begins with "random" or "by CPU" allows any result but a refusal, and
+// one in refused.txt that begins with "by machine" allows that the case passes. The run fails when a case in no list does not pass, and when a listed one passes or ends otherwise
 // than listed. --unfit: how a case may end whose network has a verdict of the lowering, beside
 // passing: as listed (default), refused, or refused or wrong, where a device computes all with the
 // engine that the verdict is about.
@@ -71,9 +71,11 @@ std::string complaint(const std::string& name, Outcome outcome, const List& refu
   const auto w = wrong.find(name);
   const bool random =
       w != wrong.end() && (w->second.starts_with("random") || w->second.starts_with("by CPU"));
+  const auto r = refused.find(name);
+  const bool by_machine = r != refused.end() && r->second.starts_with("by machine");
   if (refused.contains(name) && w != wrong.end()) return "it is in both lists";
   if (outcome == Outcome::kPass) {
-    if (refused.contains(name)) return "it passes: remove it from refused.txt";
+    if (r != refused.end() && !by_machine) return "it passes: remove it from refused.txt";
     if (w != wrong.end() && !random) return "it passes: remove it from known_wrong.txt";
     return "";
   }

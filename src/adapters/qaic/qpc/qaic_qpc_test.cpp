@@ -199,6 +199,13 @@ TEST(QaicQpc, WhatTheApiHasNoFormForIsRefusedWithTheWayOut) {
     EXPECT_EQ(small.status, QS_UNSUPPORTED);
     EXPECT_THAT(last_error(), HasSubstr(std::string("'x' is of ").append(dtype_name(type))));
   }
+  const OwnQpc words(container_of(OnnxBuilder()
+                                      .input("x", {2}, onnx_type_of(DType::kString))
+                                      .output("y", {2}, onnx_type_of(DType::kString))
+                                      .node("Identity", {"x"}, {"y"})
+                                      .build()));
+  EXPECT_EQ(words.status, QS_UNSUPPORTED);
+  EXPECT_THAT(last_error(), HasSubstr("'x' is a tensor(string)"));
   const OwnQpc open(container_of(product()));
   EXPECT_EQ(open.status, QS_UNSUPPORTED);
   EXPECT_THAT(last_error(), HasSubstr("input 'x' has open dimensions"));

@@ -206,6 +206,20 @@ TEST(RknnOpen, TypesWithoutANumberOfTheApiAreRefusedAndNotTakenForOthers) {
   }
 }
 
+TEST(RknnOpen, ValuesThatAreNoTensorsOfNumbersAreRefused) {
+  std::string model = OnnxBuilder()
+                          .input("words", {2}, onnx_type_of(DType::kString))
+                          .output("y", {2}, onnx_type_of(DType::kString))
+                          .node("Identity", {"words"}, {"y"})
+                          .build();
+  rknn_context context = 1;
+  int code = 0;
+  const std::string lines = lines_of([&] { code = init(&context, model); });
+  EXPECT_EQ(code, RKNN_ERR_MODEL_INVALID) << lines;
+  EXPECT_THAT(lines, HasSubstr("'words' is a tensor(string)"));
+  EXPECT_EQ(context, 0U);
+}
+
 TEST(RknnOpen, AnOnnxModelIsImportedOnceAndNotAtAllWhereTheCompileCacheHasIt) {
   char cache[] = "/tmp/corelane-open-XXXXXX";
   ASSERT_NE(mkdtemp(cache), nullptr);

@@ -40,14 +40,14 @@ Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& v
       descs.push_back(flat_desc(value.name, type));
       continue;
     }
-    if (!value.has_shape)
-      return error(Code::kUnsupportedModel,
-                   "input '{}' declares no shape; give one in PrepareOptions::input_shapes",
-                   value.name);
     TensorDesc desc;
     desc.name = value.name;
     CORELANE_ASSIGN(desc.dtype,
                     usable_dtype(value, "input", dtype_from_onnx(value.elem_type), types));
+    if (!value.has_shape)
+      return error(Code::kUnsupportedModel,
+                   "input '{}' declares no rank; give its shape when compiling (--shape {}=...)",
+                   value.name, value.name);
     desc.shape = value.shape;
     descs.push_back(std::move(desc));
   }
