@@ -181,6 +181,13 @@ Shape completed(const TensorDesc& desc, const Shapes& offered, const Sizes& size
   return shape;
 }
 
+Failure shape_of_value(const TensorDesc& desc) {
+  return error(Code::kInvalidArgument,
+               "--shape for input '{}', a {}: its shape comes with the value", desc.name,
+               desc.value.to_string())
+      .with(Detail::kInput, desc.name);
+}
+
 Failure open_input(const TensorDesc& desc, const Shape& shape) {
   std::string example;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
@@ -213,7 +220,10 @@ Status choose_shapes(Context& context, const Program& program, const OpenArgumen
     // What is left in `wanted` at the end names no input.
     const auto it = wanted.find(inputs[i].desc.name);
     Shape shape = inputs[i].desc.shape;
-    if (it != wanted.end()) {
+    if (!inputs[i].desc.value.empty()) {
+      if (it != wanted.end()) return shape_of_value(inputs[i].desc);
+      shape = Shape{0};  // Until its bytes are there.
+    } else if (it != wanted.end()) {
       shape = it->second;
       wanted.erase(it);
     } else if (!shape.is_static() && !sets.empty()) {

@@ -128,6 +128,17 @@ std::string as_text(const Json& out) {
   return text + left_out_text(out["left_out"]);
 }
 
+Status check_tensors(const ProgramDescription& program) {
+  for (const auto* entries : {&program.inputs, &program.outputs})
+    for (const IoEntry& io : *entries)
+      if (!io.desc.value.empty())
+        return error(Code::kUnsupported,
+                     "'{}' is a {}; compare takes tensors of numbers of known "
+                     "rank: compare such models in Python",
+                     io.desc.name, io.desc.value.to_string());
+  return {};
+}
+
 Result<int> run(const Global& global, Arguments a) {
   const Interrupts interrupts;  // So that the reference's temporary folder is removed in any case.
   CORELANE_ASSIGN(auto options, load_options(a.open));
@@ -141,6 +152,7 @@ Result<int> run(const Global& global, Arguments a) {
       left_out.push_back({{"name", v.name}, {"reason", v.reason}});
   }
   CORELANE_ASSIGN(auto program, open_program(a.open));
+  CORELANE_TRY(check_tensors(program.description()));
   CORELANE_ASSIGN(const auto offered, shapes_of_files(program.description(), a.inputs));
   CORELANE_ASSIGN(auto context, open_context(program, a.open, offered));
   CORELANE_ASSIGN(

@@ -174,16 +174,32 @@ Status feed_bytes(Context& context, const FileOf& file, FedInput& fed) {
                            {mapped.bytes().data(), needed, desc.dtype, desc.shape, {}, {}});
 }
 
+/// An array for an input whose rank the network leaves open.
+Status feed_any_rank(Context& context, const FileOf& file, FedInput& fed) {
+  CORELANE_ASSIGN(const auto array, common::read_npy(file.path));
+  const TensorView view = array.view();
+  CORELANE_ASSIGN(const ByteVector bytes, ValueBuilder().tensor(view).finish());
+  fed.steps.push_back(fmt::format("{} {}", dtype_name(view.dtype), view.shape.to_string()));
+  fed.shape = view.shape;
+  return context.set_input(file.index, flat_view(bytes));
+}
+
 /// The extension decides how a file is read.
 Result<FedInput> feed_file(Context& context, const FileOf& file, const IoEntry& entry) {
   FedInput fed{entry.desc.name, file.path.string(), {}, {}};
   const auto extension = file.path.extension();
   const bool raw = extension == ".raw" || extension == ".bin";
-  if (!entry.desc.value.empty() && !raw) {
+  const ValueType& value = entry.desc.value;
+  const bool numbers = value.is_tensor() && value.element != DType::kString;
+  if (numbers && is_array(file.path)) {
+    CORELANE_TRY(feed_any_rank(context, file, fed));
+    return fed;
+  }
+  if (!value.empty() && !raw) {
     return error(Code::kInvalidArgument,
                  "{}: input '{}' is a {}; give its flat form (docs/formats/values.md) as a .bin "
                  "file, or run the model from Python",
-                 file.path.string(), entry.desc.name, entry.desc.value.to_string());
+                 file.path.string(), entry.desc.name, value.to_string());
   }
   if (is_array(file.path)) {
     CORELANE_TRY(feed_array(context, file, entry, fed));

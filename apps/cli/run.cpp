@@ -108,7 +108,7 @@ Result<Json> describe_value(const Arguments& a, const TensorDesc& desc, const Te
                             const std::string& file) {
   CORELANE_ASSIGN(const ValueView value,
                   read_value(ByteSpan(static_cast<const std::byte*>(view.data), view.size)));
-  Json j{{"name", desc.name}, {"dtype", value.to_string()}, {"shape", value.shape().dims()}};
+  Json j{{"name", desc.name}, {"dtype", desc.value.to_string()}, {"shape", value.shape().dims()}};
   if (a.values) j["values"] = value_json(value);
   if (a.out.empty()) return j;
   const auto path = std::filesystem::path(a.out) / file;

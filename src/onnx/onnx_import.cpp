@@ -107,6 +107,7 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   CORELANE_ASSIGN(imported.constants, take_constants(model, external));
   // Before the batch, which multiplies a dimension 0 that is 1 or still open.
   CORELANE_TRY(freeze_dims(*model.mutable_graph(), options));
+  CORELANE_TRY(check_values(model.graph(), options));
   // What is made of a model from here on: kImportRevision (import_revision.h) goes with it.
   std::vector<ImportFinding> batch_findings;
   CORELANE_TRY(apply_batch(model, imported.constants, options.batch, batch_findings));

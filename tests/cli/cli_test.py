@@ -14,6 +14,13 @@ from onnx import TensorProto, helper
 from cli_support import CliTest, custom_model, main, run, small_model
 
 
+def words_model(path, kind=TensorProto.STRING, dims=(2,), name="words"):
+    """y = words."""
+    values = [helper.make_tensor_value_info(value, kind, dims) for value in (name, "y")]
+    graph = helper.make_graph([helper.make_node("Identity", [name], ["y"])], "words", values[:1], values[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
 class Cli(CliTest):
     def test_help_lists_every_subcommand(self):
         text = self.ok("--help").stdout
@@ -221,6 +228,32 @@ class Cli(CliTest):
         result = run("run", program, "--random", "--shape", "x=2,3,8,8")
         self.assertEqual(result.returncode, 3)
         self.assertIn("[4, 3, 8, 8]", result.stderr)
+
+    def test_strings_are_inspected_and_run_from_their_flat_form(self):
+        model, form, program = self.path / "words.onnx", self.path / "words.bin", self.path / "words.rknn"
+        words_model(model)
+        # docs/formats/values.md: a tensor of strings, ["a", "bcd"].
+        form.write_bytes(b"CLV1" + struct.pack("<IQBBHIq3Q", 0, 64, 1, 16, 1, 0, 2, 0, 1, 4) + b"abcd\0\0\0\0")
+        self.ok("compile", model, "-o", program)
+        self.assertIn("words: tensor(string) [2]", self.ok("inspect", program).stdout)
+        described = json.loads(self.ok("inspect", program, "--json").stdout)
+        self.assertIn("tensor(string)", json.dumps(described))
+        out = json.loads(self.ok("run", program, "-i", form, "--values", "--json").stdout)["outputs"][0]
+        self.assertEqual((out["dtype"], out["shape"], out["values"]), ("tensor(string)", [2], ["a", "bcd"]))
+        np.save(self.path / "words.npy", np.array(["a", "bcd"]))
+        for words in (("run", program, "--random"), ("run", program, "-i", self.path / "words.npy"),
+                      ("run", program, "--shape", "words=2", "-i", form), ("compare", model),
+                      ("compile", model, "--batch", "2", "-o", program)):
+            refused = run(*words)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("tensor(string)", refused.stderr)
+
+    def test_inputs_without_a_rank_take_arrays(self):
+        model, array = self.path / "any.onnx", self.path / "x.npy"
+        words_model(model, TensorProto.FLOAT, None, "x")
+        np.save(array, np.arange(6, dtype=np.float32).reshape(2, 3))
+        out = json.loads(self.ok("run", model, "-i", array, "--values", "--json").stdout)["outputs"][0]
+        self.assertEqual((out["shape"], out["values"]), ([2, 3], [0, 1, 2, 3, 4, 5]))
 
     def test_errors_have_stable_codes(self):
         self.assertEqual(run("run").returncode, 2)

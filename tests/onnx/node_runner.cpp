@@ -6,10 +6,11 @@
 //
 // CASES: what export_cases.py wrote. LISTS: the folder of refused.txt and known_wrong.txt, lines
 // "name: cause"; a cause that begins with "random" or "by CPU" allows any result but a refusal, and
-// one in refused.txt that begins with "by machine" allows that the case passes. The run fails when a case in no list does not pass, and when a listed one passes or ends otherwise
-// than listed. --unfit: how a case may end whose network has a verdict of the lowering, beside
-// passing: as listed (default), refused, or refused or wrong, where a device computes all with the
-// engine that the verdict is about.
+// one in refused.txt that begins with "by machine" allows that the case passes. The run fails when
+// a case in no list does not pass, and when a listed one passes or ends otherwise than listed.
+// --unfit: how a case may end whose network has a verdict of the lowering, beside passing: as
+// listed (default), refused, or refused or wrong, where a device computes all with the engine that
+// the verdict is about.
 
 #include <fmt/core.h>
 

@@ -191,20 +191,23 @@ Status describe_overridable(const ::onnx::ModelProto& model, const ImportOptions
   return {};
 }
 
-/// A batch multiplies dimension 0, and shape sets are of inputs: a flat form has no such dimension.
-Status check_values(const ProgramDescription& d, const ImportOptions& options) {
+}  // namespace
+
+Status check_values(const ::onnx::GraphProto& graph, const ImportOptions& options) {
   if (options.batch == 1 && !options.batch_range && options.shape_sets.empty()) return {};
-  for (const auto* entries : {&d.inputs, &d.outputs})
-    for (const IoEntry& io : *entries)
-      if (!io.desc.value.empty())
-        return error(Code::kInvalidArgument,
-                     "'{}' is a {}: a program with one has no batch, batch range or shape sets; "
-                     "compile it without",
-                     io.desc.name, io.desc.value.to_string());
+  const auto check = [](const ::onnx::ValueInfoProto& value, bool is_input) -> Status {
+    // A type that cannot be bound is refused later.
+    const auto entry = describe_value(value, is_input);
+    if (!entry || entry->desc.value.empty()) return {};
+    return error(Code::kInvalidArgument,
+                 "'{}' is a {}: a program with one has no batch, batch range or shape sets; "
+                 "compile it without",
+                 value.name(), entry->desc.value.to_string());
+  };
+  for (const int i : real_inputs(graph)) CORELANE_TRY(check(graph.input(i), true));
+  for (const auto& value : graph.output()) CORELANE_TRY(check(value, false));
   return {};
 }
-
-}  // namespace
 
 Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
                 ProgramDescription& d) {
@@ -238,7 +241,6 @@ Status describe(const ::onnx::ModelProto& model, ByteSpan constants, const Impor
     }
     d.outputs.push_back(std::move(entry));
   }
-  CORELANE_TRY(check_values(d, options));
   // After the inputs, which the message lists.
   CORELANE_TRY(check_names(options, d));
   CORELANE_TRY(set_partial(options, d));

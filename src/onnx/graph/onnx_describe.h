@@ -12,6 +12,10 @@ namespace corelane::onnx {
 /// Inputs that are not initialisers, by position in the graph.
 std::vector<int> real_inputs(const ::onnx::GraphProto& graph);
 
+/// A batch multiplies dimension 0, and shape sets are of inputs: kInvalidArgument where one is
+/// asked for of a network with an input or output that is no tensor of numbers.
+Status check_values(const ::onnx::GraphProto& graph, const ImportOptions& options);
+
 /// Fills name, producer, opset, inputs, outputs (with boundary quantization), metadata, counts.
 /// kUnsupportedModel for inputs or outputs that are not tensors of a known type; kInvalidArgument
 /// for mean/std or io_dtype that do not fit.
