@@ -212,41 +212,66 @@ std::vector<nb::object> plain_list(const ValueView& tensor) {
   return items;
 }
 
-nb::object decode(const ValueView& value);
-
-nb::object decode_tensor(const ValueView& value) {
-  if (value.dtype() != DType::kString)
-    return make_array(value_of(Tensor::copy_of("", value.tensor())));
-  nb::list texts;
-  for (std::size_t i = 0; i < value.size(); ++i) texts.append(text_object(value.string(i)));
-  return parked_at_end([&] {
-    return nb::object(package().string_array(texts, nb::tuple(nb::cast(value.shape().dims()))));
-  });
-}
-
-nb::object decode_map(const ValueView& value) {
-  const std::vector<nb::object> keys = plain_list(value.keys());
-  const std::vector<nb::object> values = plain_list(value.values());
-  nb::dict dict;
-  for (std::size_t i = 0; i < keys.size(); ++i) dict[keys[i]] = values[i];
-  return dict;
-}
-
-nb::object decode(const ValueView& value) {
-  switch (value.kind()) {
-    case ValueKind::kTensor:
-      return decode_tensor(value);
-    case ValueKind::kMap:
-      return decode_map(value);
-    case ValueKind::kOptional:
-      return value.size() == 0 ? nb::none() : decode(value.items().front());
-    case ValueKind::kSequence:
-      break;
+/// True for two tensors of the same type, shape and elements.
+bool is_same(const ValueView& a, const ValueView& b) {
+  if (a.kind() != ValueKind::kTensor || a.dtype() != b.dtype() || a.size() != b.size())
+    return false;
+  if (a.dtype() != DType::kString) {
+    const TensorView one = a.tensor();
+    return one.size == 0 || std::memcmp(one.data, b.tensor().data, one.size) == 0;
   }
-  nb::list list;
-  for (const ValueView& item : value.items()) list.append(decode(item));
-  return list;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a.string(i) != b.string(i)) return false;
+  return true;
 }
+
+class Decoder {
+ public:
+  nb::object decode(const ValueView& value) {
+    switch (value.kind()) {
+      case ValueKind::kTensor:
+        return tensor(value);
+      case ValueKind::kMap:
+        return map(value);
+      case ValueKind::kOptional:
+        return value.size() == 0 ? nb::none() : decode(value.items().front());
+      case ValueKind::kSequence:
+        break;
+    }
+    nb::list list;
+    for (const ValueView& item : value.items()) list.append(decode(item));
+    return list;
+  }
+
+ private:
+  static nb::object tensor(const ValueView& value) {
+    if (value.dtype() != DType::kString)
+      return make_array(value_of(Tensor::copy_of("", value.tensor())));
+    nb::list texts;
+    for (std::size_t i = 0; i < value.size(); ++i) texts.append(text_object(value.string(i)));
+    return parked_at_end([&] {
+      return nb::object(package().string_array(texts, nb::tuple(nb::cast(value.shape().dims()))));
+    });
+  }
+
+  /// The rows of a classifier all have the same keys.
+  nb::object map(const ValueView& value) {
+    const ValueView keys = value.keys();
+    if (!is_same(keys, last_)) {
+      keys_ = plain_list(keys);
+      last_ = keys;
+    }
+    const std::vector<nb::object> values = plain_list(value.values());
+    nb::dict dict;
+    for (std::size_t i = 0; i < keys_.size(); ++i)
+      if (PyDict_SetItem(dict.ptr(), keys_[i].ptr(), values[i].ptr()) != 0)
+        throw nb::python_error();
+    return dict;
+  }
+
+  ValueView last_;  ///< Keys of the last map, and the objects made of them.
+  std::vector<nb::object> keys_;
+};
 
 }  // namespace
 
@@ -262,7 +287,7 @@ ArrayView encode_value(nb::handle value, const TensorDesc& desc) {
 
 nb::object decode_value(const Tensor& tensor) {
   const auto* const data = static_cast<const std::byte*>(tensor.data.get());
-  return decode(value_of(read_value(ByteSpan(data, tensor.size))));
+  return Decoder().decode(value_of(read_value(ByteSpan(data, tensor.size))));
 }
 
 }  // namespace corelane::python

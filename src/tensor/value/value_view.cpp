@@ -77,12 +77,13 @@ class ValueReader {
 
   Status tensor(ValueView& value) {
     CORELANE_ASSIGN(const ByteSpan dims, in_.read_bytes(value.rank_ * sizeof(std::int64_t)));
-    std::vector<std::int64_t> sizes(value.rank_);
-    if (!dims.empty()) std::memcpy(sizes.data(), dims.data(), dims.size());
-    const Shape shape(std::move(sizes));
-    const auto elements = shape.elements();
-    if (!elements) return error(Code::kMalformed, "a tensor of shape {}", shape.to_string());
-    value.count_ = *elements;
+    // As Shape::elements(), without a list: there may be a million tensors.
+    value.count_ = 1;
+    for (std::size_t i = 0; i < value.rank_; ++i) {
+      const std::uint64_t size = number_at(dims.data() + i * sizeof(std::uint64_t));
+      if (size > INT64_MAX || __builtin_mul_overflow(value.count_, size, &value.count_))
+        return error(Code::kMalformed, "a tensor of shape {}", value.shape().to_string());
+    }
     if (value.dtype_ == DType::kString) return string_data(value.count_);
     const std::size_t size = dtype_bytes(value.dtype_, value.count_);
     // Before a list of that size is thought of: what is declared may be any size.

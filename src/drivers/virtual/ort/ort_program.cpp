@@ -96,14 +96,15 @@ Result<std::shared_ptr<OrtProgram>> OrtProgram::create(const OrtLibrary& library
   return program;
 }
 
-Result<PatchedModel> OrtProgram::read() const {
+Result<PatchedModel> OrtProgram::read(ZippedOutputs& zipped) const {
   CORELANE_ASSIGN(PatchedModel patched, patch_onnx(image_, options_, ConstantPlace::kSegment));
   CORELANE_TRY(fit_versions(patched));
+  CORELANE_ASSIGN(zipped, unzip_outputs(patched));
   return patched;
 }
 
 Status OrtProgram::build() {
-  CORELANE_ASSIGN(const PatchedModel patched, read());
+  CORELANE_ASSIGN(const PatchedModel patched, read(zipped_));
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kOpaque));
   for (const ImageConstant& constant : patched.image_constants)
     constant_bytes_ += constant.bytes.size();
@@ -173,7 +174,8 @@ std::size_t OrtProgram::threads_for(std::size_t width) const {
 Result<OrtProgram::CopyPtr> OrtProgram::copy_for(std::size_t width) {
   const std::size_t threads = threads_for(width);
   return copies_.get(threads, [&]() -> Result<CopyPtr> {
-    CORELANE_ASSIGN(const PatchedModel patched, read());
+    ZippedOutputs same;
+    CORELANE_ASSIGN(const PatchedModel patched, read(same));
     return make_copy(patched, threads);
   });
 }

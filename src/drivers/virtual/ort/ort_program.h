@@ -17,6 +17,7 @@
 #include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/common/onnx_patch.h"
 #include "drivers/virtual/ort/ort_library.h"
+#include "drivers/virtual/ort/ort_zip_map.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 
@@ -46,6 +47,11 @@ class OrtProgram final : public device::LaneProgram,
   Result<device::Executable::Precompiled> export_precompiled() const override;
 
   const OrtLibrary& library() const noexcept { return library_; }
+  /// The keys of an output that ZipMap would make; null for others.
+  const ZipLabels* zip_labels(std::size_t index) const {
+    const auto at = zipped_.find(index);
+    return at == zipped_.end() ? nullptr : &at->second;
+  }
   /// The engine's name of an output, which differs from the program's for exposed values.
   const std::string& engine_output(std::size_t index) const { return output_names_[index]; }
   /// Bytes that a request's runs have taken, for memory().
@@ -60,7 +66,7 @@ class OrtProgram final : public device::LaneProgram,
 
   Status build();
   /// The network as the engine is given it.
-  Result<PatchedModel> read() const;
+  Result<PatchedModel> read(ZippedOutputs& zipped) const;
   Status describe_outputs(const PatchedModel& patched, OrtSession* session);
   Status describe_output(const GraphValue& declared, OrtSession* session, std::size_t index);
   Result<CopyPtr> make_copy(const PatchedModel& patched, std::size_t threads);
@@ -75,6 +81,7 @@ class OrtProgram final : public device::LaneProgram,
   std::vector<TensorDesc> inputs_;
   std::vector<TensorDesc> outputs_;
   std::vector<std::string> output_names_;
+  ZippedOutputs zipped_;
   std::size_t constant_bytes_ = 0;
   /// Before the sessions, which use it until they go.
   OwnedPackedWeights packed_;

@@ -219,12 +219,22 @@ class OrtRequest final : public device::LaneRequest {
   }
 
   /// An output with open dimensions, in the engine's memory; a flat form in the slot's.
-  Status fetch(Slot& slot, const TensorDesc& desc) {
+  Status fetch(Slot& slot, std::size_t index) {
+    const TensorDesc& desc = program_->outputs()[index];
     if (desc.value.empty()) {
       CORELANE_ASSIGN(slot.result, tensor_of(library_, slot.value.get(), desc));
       return {};
     }
-    CORELANE_ASSIGN(slot.own, flat_of_value(library_, desc, slot.value.get()));
+    if (const ZipLabels* const labels = program_->zip_labels(index)) {
+      TensorDesc floats;
+      floats.name = desc.name;
+      floats.dtype = DType::kF32;
+      CORELANE_ASSIGN(const device::TensorRef rows, tensor_of(library_, slot.value.get(), floats));
+      CORELANE_ASSIGN(slot.own, zip_rows({rows.data, rows.size, DType::kF32, rows.shape, {}, {}},
+                                         *labels, desc.name));
+    } else {
+      CORELANE_ASSIGN(slot.own, flat_of_value(library_, desc, slot.value.get()));
+    }
     slot.result = {slot.own.data(), slot.own.size(),
                    Shape{static_cast<std::int64_t>(slot.own.size())}, nullptr};
     return {};
@@ -253,7 +263,7 @@ class OrtRequest final : public device::LaneRequest {
     for (const std::size_t i : open_outputs_) {
       Slot& slot = outputs_[i];
       const TensorDesc& desc = program_->outputs()[i];
-      CORELANE_TRY(fetch(slot, desc));
+      CORELANE_TRY(fetch(slot, i));
       if (slot.bound.data == nullptr) continue;
       if (slot.result.size > slot.bound.size)
         return memory_too_small(desc, slot.result.size, slot.result.shape, slot.bound.size);

@@ -129,11 +129,12 @@ class Writer {
   Status tensor(OrtValue* value) {
     CORELANE_ASSIGN(const TensorForm form, form_of(library_, name_, value));
     if (form.dtype == DType::kString) return strings(value, form.shape);
-    TensorDesc desc;
-    desc.name = name_;
-    desc.dtype = form.dtype;
-    CORELANE_ASSIGN(const device::TensorRef at, tensor_of(library_, value, desc));
-    out_.tensor({at.data, at.size, form.dtype, form.shape, {}, {}});
+    const std::size_t size = dtype_bytes(form.dtype, form.shape.elements().value_or(0));
+    void* data = nullptr;
+    if (size > 0)
+      CORELANE_TRY(
+          library_.call<entry::GetTensorMutableData>(name_, Code::kEngineFailed, value, &data));
+    out_.tensor({data, size, form.dtype, form.shape, {}, {}});
     return {};
   }
 
