@@ -11,6 +11,7 @@
 #include "corelane/base/log.h"
 #include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/graph/onnx_stored.h"
+#include "onnx/graph/onnx_walk.h"
 #include "onnx/lowering/onnx_engines.h"
 #include "onnx/lowering/onnx_quantized.h"
 #include "onnx/lowering/onnx_rewriter.h"
@@ -50,6 +51,23 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+/// Why a network with texts in it must not reach the engine, which frees what is not its own while
+/// it reads some (Unique over a constant of strings); empty where it has none.
+std::string text_constant(::onnx::ModelProto& model) {
+  std::string found;
+  for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
+    if (found.empty() && tensor.data_type() == ::onnx::TensorProto::STRING)
+      found = fmt::format("constant '{}': strings are not what the engine computes", tensor.name());
+  });
+  return found;
+}
+
+/// The first reason stays: it names a node.
+void add_reason(RewriteReport& report, ImportFinding finding, std::string reason) {
+  if (report.unfit.empty()) report.unfit = std::move(reason);
+  report.findings.push_back(std::move(finding));
+}
+
 }  // namespace
 
 Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
@@ -60,13 +78,12 @@ Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
   std::vector<ImportFinding> renamed;
   rename_shadows(*model.mutable_graph(), renamed);
   const auto unchecked = unchecked_values(model.graph());
+  const std::string text = text_constant(model);
   CORELANE_ASSIGN(RewriteReport report, rewrite(model, constants, rules->nodes));
-  if (unchecked) {
-    if (report.unfit.empty())
-      report.unfit =
-          fmt::format("node {} ({}): {}", unchecked->node, unchecked->op, unchecked->text);
-    report.findings.push_back(*unchecked);
-  }
+  if (unchecked)
+    add_reason(report, *unchecked,
+               fmt::format("node {} ({}): {}", unchecked->node, unchecked->op, unchecked->text));
+  if (!text.empty()) add_reason(report, {ImportFinding::Kind::kWarning, "", "network", text}, text);
   report.findings.insert(report.findings.begin(), renamed.begin(), renamed.end());
   report.unfit = one_line(report.unfit);
   rules->graph(*model.mutable_graph(), constants, report.findings);

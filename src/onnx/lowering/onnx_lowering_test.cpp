@@ -168,5 +168,19 @@ TEST(OnnxLowering, BytesAndRevisionsThatItCannotServeAreRefused) {
             Code::kInvalidArgument);
 }
 
+TEST(OnnxLowering, NetworksWithStringsAreUnfit) {
+  TestModel m;
+  m.input("x", {1}).output("y", {1});
+  auto& text = *m.graph().add_initializer();
+  text.set_name("words");
+  text.set_data_type(::onnx::TensorProto::STRING);
+  text.add_dims(1);
+  text.add_string_data("a");
+  m.node("Relu", {"x"}, {"y"});
+  const auto imported = m.import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_THAT(imported->lowered[0].unfit, ::testing::HasSubstr("'words'"));
+}
+
 }  // namespace
 }  // namespace corelane::onnx

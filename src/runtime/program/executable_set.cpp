@@ -51,6 +51,13 @@ std::string open_dimension(const ProgramDescription& description) {
   return {};
 }
 
+/// Strings, sequences, maps, optionals, or tensors without a rank: their shapes say nothing, and
+/// one engine alone takes them.
+bool holds_values(const std::vector<IoEntry>& list) {
+  return std::ranges::any_of(
+      list, [](const IoEntry& io) { return !io.desc.value.empty() || io.desc.any_rank; });
+}
+
 /// What an image must hold for as long as its bytes are read: an abandoned job outlives programs.
 std::shared_ptr<const void> owner_of(const ImageSource& source) {
   if (source.owners.size() == 1) return source.owners.front();
@@ -106,8 +113,7 @@ Status ExecutableSet::add(const std::vector<Shape>& shapes) {
 }
 
 Status ExecutableSet::prepare_dynamic(const std::vector<Shape>& declared) {
-  const bool flat = std::ranges::any_of(description_.inputs,
-                                        [](const IoEntry& io) { return !io.desc.value.empty(); });
+  const bool flat = holds_values(description_.inputs);
   // The length of a flat form is no dimension that could be fixed.
   const auto frozen = flat ? std::nullopt : freeze_batch(declared);
   // A form made with the batch fixed says that open dimensions were refused once already.
@@ -226,6 +232,7 @@ device::EngineChoice ExecutableSet::engine_choice() const {
 void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done) {
   const Entry used = first();
   if (!engines_change_ || engine() != device::kSoonestEngine || used.executable == nullptr) return;
+  if (holds_values(description_.inputs) || holds_values(description_.outputs)) return;
   const std::vector<std::string>& engines = device_->info().engines;
   const bool on_first = used.executable->engine().engine.empty();
   EngineTrial::Parts parts;
@@ -350,7 +357,8 @@ void ExecutableSet::begin_forms() {
 void ExecutableSet::begin_shape_forms(std::string engine) {
   const Entry used = first();
   // Host operators are the user's, and see the runs that the user makes and no others.
-  const bool plain = !base_.profile_layers && base_.custom_operators.empty();
+  const bool plain =
+      !base_.profile_layers && base_.custom_operators.empty() && !holds_values(description_.inputs);
   if (forms_ != nullptr || !description_.shape_sets.empty() || !plain) return;
   // A device that refused them prepares each shape when it is asked for.
   const bool open = used.executable != nullptr && used.shapes == declared_shapes(description_);

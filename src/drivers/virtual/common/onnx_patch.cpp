@@ -211,7 +211,7 @@ class Patcher {
       if (field.is_bytes(kFunctionNode))
         CORELANE_TRY(node(field, out, 1, kFunctionNode));
       else if (field.is_bytes(kFunctionAttribute))
-        CORELANE_TRY(attribute(field, out, 1));
+        CORELANE_TRY(attribute(field, out, 1, !by_address_));
       else
         append_raw(out, field.raw);
     }
@@ -234,11 +234,15 @@ class Patcher {
       append_raw(out, source.raw);
       return {};
     }
+    // ONNX Runtime follows a file of constants from initialisers, and from Constant nodes of the
+    // top graph, which it makes initialisers of. It looks into all other attributes before.
+    const bool put_inside =
+        !by_address_ && (depth != kTopGraph || number != kGraphNode || facts.op_type != "Constant");
     std::string patched;
     for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kNodeAttribute))
-        CORELANE_TRY(attribute(field, patched, depth));
+        CORELANE_TRY(attribute(field, patched, depth, put_inside));
       else
         append_raw(patched, field.raw);
     }
@@ -254,8 +258,8 @@ class Patcher {
     return {};
   }
 
-  /// Tensors, graphs and lists of them; all others are copied.
-  Status attribute(const WireField& source, std::string& out, int depth) {
+  /// Tensors, graphs and lists of them; all others are copied. `put_inside`: as of tensor().
+  Status attribute(const WireField& source, std::string& out, int depth, bool put_inside) {
     std::string patched;
     OnlyOnce once("an attribute");
     for (WireReader fields(source.payload); !fields.at_end();) {
@@ -264,7 +268,7 @@ class Patcher {
           field.is_bytes(kAttributeSparse))
         CORELANE_TRY(once.check(field));
       if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeTensors)) {
-        CORELANE_TRY(tensor(field, patched));
+        CORELANE_TRY(tensor(field, patched, put_inside));
       } else if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) {
         CORELANE_ASSIGN(const std::string inner, graph(field.payload, depth + kMessagesPerGraph));
         append_bytes_field(patched, field.number, inner);
@@ -343,7 +347,7 @@ class Patcher {
   Status count_inside(const TensorFacts& facts, std::size_t bytes) {
     if (bytes > image_.constants.size() - inside_)
       return error(Code::kMalformed,
-                   "sparse constant '{}' shares its bytes with others: together they take more "
+                   "constant '{}' shares its bytes with others: together they take more "
                    "than the {} bytes of the constants",
                    facts.name, image_.constants.size());
     inside_ += bytes;

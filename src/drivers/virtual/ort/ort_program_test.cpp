@@ -312,6 +312,42 @@ std::string endless_network() {
       .bytes();
 }
 
+/// y = x * w in a branch of an If, whose Constant node has w in the image's constants.
+TEST(OrtProgram, TakesConstantsOfNodesInsideGraphs) {
+  const auto branch = [](const char* name, const char* offset) {
+    std::string value;
+    append_bytes_field(value, 1, "value");
+    append_bytes_field(value, 5,
+                       NetworkBuilder::external_tensor("w", {2, 3}, kOnnxFloat,
+                                                       "corelane:constants", offset, "24"));
+    append_varint_field(value, 20, 4);
+    const std::string own = std::string("w") + offset;
+    const std::string out = std::string("y") + offset;
+    return NetworkBuilder()
+        .node("Constant", {}, {own}, "constant", {value})
+        .node("MatMul", {"x", own}, {out})
+        .output(out, {1, 3})
+        .graph_attribute(name);
+  };
+  constexpr std::int64_t kBool = 9;
+  const std::string network =
+      NetworkBuilder()
+          .input("x", {1, 2})
+          .input("c", {}, kBool)
+          .node("If", {"c"}, {"y"}, "if", {branch("then_branch", "0"), branch("else_branch", "64")})
+          .output("y", {1, 3})
+          .bytes();
+  const auto program = prepare(onnx_image(network, product_constants()));
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> x = {1, 1};
+  std::vector<std::uint8_t> c = {0};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+  ASSERT_TRUE(r->set_input(1, {c.data(), 1, Shape{}, nullptr}).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(5, 7, 9));
+}
+
 TEST(OrtProgram, AnAbandonedRunEndsEarlyAndTheNextOneBegins) {
   const auto program = prepare(onnx_image(endless_network()));
   ASSERT_NE(program, nullptr);
