@@ -4,9 +4,13 @@
 One core and one thread on both sides, run() from Python, the same inputs; answers are compared first. The session
 has run for a while before it is measured, so that its engines have been timed. Beside each ratio stands the A/A
 control, a second onnxruntime session. Load and first run are measured apart, each in a new session without a cache,
-in turns. A model that onnxruntime itself does not run with made inputs is named and left out.
+in turns. A model that onnxruntime itself does not run with made inputs is named and left out. Models of one network
+(same operators, same inputs, other weights) are measured each; a second median counts them once. With --fixed, every
+model with open dimensions is measured once more with the dimensions of its inputs fixed, on both sides.
 """
 import argparse
+import hashlib
+import itertools
 import pathlib
 import statistics
 import sys
@@ -21,8 +25,12 @@ from ratio import interval, verdict, write
 
 # Sizes of open dimensions after the first one, by a part of the model's path; elsewhere SIZE.
 SIZES = {"det": (3, 640, 640), "rec": (3, 48, 320), "cls": (3, 48, 192), "orientation": (3, 224, 224),
-         "layout_cdla": (3, 800, 608), "nmp": (43844, 1), "silero": (512,)}
+         "layout_cdla": (3, 800, 608), "nmp": (43844, 1), "silero": (512,), "swift_f0": (16000,)}
 SIZE = 64
+SHAPES = {"state": (2, 1, 128)}  # By an input's name: what voice detectors carry from call to call.
+# Values of inputs that choose what a network does, by their names: a rate and two frequencies, in Hz.
+VALUES = {"sr": 16000, "fmin": 50, "fmax": 2000}
+PACKAGES = pathlib.Path(__file__).resolve().parent.parent / ".cache" / "packages"
 MOST_BYTES = 200 << 20
 WARM_UP = 1.5  # Seconds in which a session finds its engine.
 FIRST_RUNS = 5
@@ -41,7 +49,10 @@ def models(folders):
 
 
 def shape_of(value, path):
-    sizes = next((sizes for part, sizes in SIZES.items() if part in path.name), ())
+    if value.name in SHAPES:
+        return SHAPES[value.name]
+    place = f"{path.parent.name}/{path.name}"
+    sizes = next((sizes for part, sizes in SIZES.items() if part in place), ())
 
     def size(i, dim):
         if isinstance(dim, int) and dim > 0:
@@ -59,12 +70,33 @@ def feed_of(session, path):
     for value in session.get_inputs():
         kind = value.type.removeprefix("tensor(").removesuffix(")")
         shape = shape_of(value, path)
-        if kind in ("float", "double", "float16"):
+        if value.name in VALUES:
+            feed[value.name] = np.full(shape, VALUES[value.name], {"float": np.float32}.get(kind, kind))
+        elif kind in ("float", "double", "float16"):
             feed[value.name] = rng.uniform(-1, 1, shape).astype({"float": np.float32, "double": np.float64}.get(
                 kind, np.float16))
         else:
             feed[value.name] = np.ones(shape, {"bool": np.bool_}.get(kind, kind))
     return feed
+
+
+def network_of(path):
+    """The same text for models that have the same operators in the same order, and the same inputs."""
+    def operators(graph):
+        return [(node.op_type, [operators(a.g) for a in node.attribute if a.HasField("g")]) for node in graph.node]
+
+    graph = onnx.load(path, load_external_data=False).graph
+    text = repr((operators(graph), [value.type.SerializeToString() for value in graph.input]))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def fixed(path, feed):
+    """The model, with the dimensions of its inputs as `feed` has them."""
+    model = onnx.load(path)
+    for value in model.graph.input:
+        for dim, size in zip(value.type.tensor_type.shape.dim, np.shape(feed.get(value.name, ())), strict=False):
+            dim.dim_value = size
+    return model.SerializeToString()
 
 
 def first_runs(make, feed):
@@ -74,10 +106,18 @@ def first_runs(make, feed):
     return time.perf_counter() - begin
 
 
-def one_model(corelane, path, name, rounds):
+def one_model(corelane, path, name, rounds, fix=False):
+    """A row of the report; None for a model that `fix` would not change."""
     model = str(path)
-    plain, again = ort_session(model, 1), ort_session(model, 1)
+    plain = ort_session(model, 1)
     feed = feed_of(plain, path)
+    is_open = any(not isinstance(dim, int) or dim <= 0 for value in plain.get_inputs() for dim in value.shape)
+    if fix and not is_open:
+        return None
+    if fix:
+        model = fixed(path, feed)
+        plain = ort_session(model, 1)
+    again = ort_session(model, 1)
     reference = plain.run(None, feed)
     ours = our_session(corelane, model, threads=1, device="virtual:generic:1")
     error = agree(name, ours.run(None, feed), reference)
@@ -91,7 +131,7 @@ def one_model(corelane, path, name, rounds):
     sides = [median_call(lambda s=s: s.run(None, feed)) for s in (ours, plain, again)]
     t = measure(sides, rounds, min(0.5, max(0.01, 2 * latency)))
     row = compare(f"{name}: run / onnxruntime", t[0], {"1 thread": t[1]}, {"1 thread": t[2]}, 1.03)
-    row["max_relative_difference"] = error
+    row.update(max_relative_difference=error, network=network_of(path), open_dimensions=is_open and not fix)
     makers = (lambda: our_session(corelane, model, threads=1, device="virtual:generic:1"),
               lambda: ort_session(model, 1))
     firsts = [[first_runs(make, feed) for make in makers] for _ in range(FIRST_RUNS)]
@@ -99,11 +139,33 @@ def one_model(corelane, path, name, rounds):
     return row
 
 
+def summary_of(rows):
+    """The two medians over all models, and the one in which models of one network count once."""
+    rng = np.random.default_rng(1)
+    alike = {}
+    for row in rows:
+        alike.setdefault((row["network"], row["open_dimensions"]), []).append(row["ratio"])
+    counts = f"{len(rows)} models ({sum(row['open_dimensions'] for row in rows)} open)"
+    figures = {f"median of {counts}: run / onnxruntime": [row["ratio"] for row in rows],
+               f"median of {len(alike)} networks: run / onnxruntime": [statistics.median(r) for r in alike.values()],
+               f"median of {counts}: load and first run / onnxruntime": [row["first_run_ratio"] for row in rows]}
+    summary = []
+    for name, ratios in figures.items():
+        middle, low, high = interval(np.array(ratios), rng)
+        held = verdict(low, high, 1.0, at_most=True)
+        print(f"{name:<64} {middle:.3f} [{low:.3f}, {high:.3f}]  <= 1.00: {held}", file=sys.stderr)
+        summary.append({"name": name, "ratio": middle, "low": low, "high": high, "target": 1.0, "at_most": True,
+                        "verdict": held})
+    return summary
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--package", required=True, help="the folder that holds the package corelane")
     parser.add_argument("--models-dir", default=str(pathlib.Path(np.__file__).parent.parent))
-    parser.add_argument("--more-models", action="append", default=[], help="another folder with packages")
+    parser.add_argument("--more-models", action="append", default=[], help="another folder with packages, beside "
+                        "the one of ./dev setup test")
+    parser.add_argument("--fixed", action="store_true", help="also with the open dimensions fixed")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="", help="a part of a model's path")
     parser.add_argument("--out", default="")
@@ -112,11 +174,14 @@ def main() -> int:
     import corelane
 
     rows, left_out = [], {}
-    for path, name in models([pathlib.Path(a.models_dir), *map(pathlib.Path, a.more_models)]):
+    folders = [pathlib.Path(a.models_dir), PACKAGES, *map(pathlib.Path, a.more_models)]
+    for (path, name), fix in itertools.product(models(folders), (False, True) if a.fixed else (False,)):
         if a.only not in name:
             continue
+        name += ", fixed" if fix else ""
         try:
-            rows.append(one_model(corelane, path, name, a.rounds))
+            row = one_model(corelane, path, name, a.rounds, fix)
+            rows += [row] if row else []
         except (ort.capi.onnxruntime_pybind11_state.Fail, ort.capi.onnxruntime_pybind11_state.InvalidArgument,
                 ort.capi.onnxruntime_pybind11_state.RuntimeException, RuntimeError, TypeError) as problem:
             left_out[name] = str(problem).splitlines()[0][:300]
@@ -124,20 +189,8 @@ def main() -> int:
     if not rows:
         print("no model was measured: run ./dev setup bench", file=sys.stderr)
         return 1
-    rng = np.random.default_rng(1)
-    ratios = np.array([row["ratio"] for row in rows])
-    middle, low, high = interval(ratios, rng)
-    first = interval(np.array([row["first_run_ratio"] for row in rows]), rng)
-    summary = [{"name": f"median of {len(rows)} models: run / onnxruntime", "ratio": middle, "low": low, "high": high,
-                "target": 1.0, "at_most": True, "verdict": verdict(low, high, 1.0, at_most=True)},
-               {"name": f"median of {len(rows)} models: load and first run / onnxruntime", "ratio": first[0],
-                "low": first[1], "high": first[2], "target": 1.0, "at_most": True,
-                "verdict": verdict(first[1], first[2], 1.0, at_most=True)}]
-    for row in summary:
-        print(f"{row['name']:<64} {row['ratio']:.3f} [{row['low']:.3f}, {row['high']:.3f}]  <= 1.00: {row['verdict']}",
-              file=sys.stderr)
     write({"benchmark": "engines", "onnxruntime": ort.__version__, "onnx": onnx.__version__,
-           "ratios": rows + summary, "left_out": left_out}, a.out)
+           "ratios": rows + summary_of(rows), "left_out": left_out}, a.out)
     return 0
 
 
