@@ -117,15 +117,12 @@ class Packages(unittest.TestCase):
     def test_surfaces_tells_the_same_scores(self):
         self.check("tuning_scores", found=10, score=1e-5)
 
-    @waits_for("outputs without a rank")
     def test_leafparity_proves_the_same_differences(self):
         self.check("tree_parity", found=3)
 
-    @waits_for("tensors of strings and sequences of maps")
     def test_scikit_onnxruntime_gives_the_same_classes(self):
         self.check("text_classes", found=15, score=1e-5)
 
-    @waits_for("tensors of strings")
     def test_ndonnx_computes_the_same_strings(self):
         self.check("string_arrays", found=5)
 
