@@ -1,4 +1,4 @@
-"""silero-vad's model for 16 kHz, whose open dimensions the engine refuses, with them fixed."""
+"""silero-vad's model for 16 kHz with its open dimensions fixed, as engine=openvino needs it."""
 import importlib.util
 from pathlib import Path
 
