@@ -65,21 +65,40 @@ std::vector<CachedFile> list_entries(const fs::path& folder) {
   return files;
 }
 
-/// Why programs from this folder cannot be trusted; empty when they can. Directly below a folder
-/// that everybody may write to (/tmp, when there is no home folder) another user could have made it
-/// first; there it is created for this user alone.
-std::string distrust(const fs::path& folder) {
-  struct stat info {};
-  const fs::path above = folder.parent_path();
-  if (::stat(above.empty() ? "." : above.c_str(), &info) != 0) return {};  // Made on the first use.
-  if ((info.st_mode & S_IWOTH) == 0) return {};
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    return "it cannot be created: " + std::generic_category().message(errno);
-  if (::lstat(folder.c_str(), &info) != 0)
-    return "it cannot be queried: " + std::generic_category().message(errno);
-  if (!S_ISDIR(info.st_mode)) return "it is not a folder";
+/// Of a folder or file that only this user may have written; empty where that is so.
+std::string distrust(const struct stat& info) {
   if (info.st_uid != ::geteuid()) return "it belongs to another user";
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "other users may write to it";
+  return {};
+}
+
+/// Why programs from this folder cannot be trusted; empty when they can. Where it is missing it is
+/// made, for this user alone. A link to it counts where nobody else could have put it there.
+std::string distrust(const fs::path& folder) {
+  const fs::path above = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  std::error_code ec;
+  fs::create_directories(above, ec);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return "it cannot be created: " + std::generic_category().message(errno);
+  struct stat info {};
+  const bool shared = ::stat(above.c_str(), &info) != 0 || (info.st_mode & S_IWOTH) != 0;
+  if ((shared ? ::lstat(folder.c_str(), &info) : ::stat(folder.c_str(), &info)) != 0)
+    return "it cannot be queried: " + std::generic_category().message(errno);
+  return S_ISDIR(info.st_mode) ? distrust(info) : "it is not a folder";
+}
+
+/// Of an entry that is there.
+std::string distrust_entry(const fs::path& file) {
+  struct stat info {};
+  if (::lstat(file.c_str(), &info) != 0) return {};  // It went meanwhile.
+  return S_ISREG(info.st_mode) ? distrust(info) : "it is not a file";
+}
+
+/// For this user alone: what was compiled tells what the model is.
+Status write_entry(const fs::path& file, ByteSpan bytes) {
+  CORELANE_TRY(write_file_atomic(file, bytes));
+  std::error_code ec;  // Its folder is nobody else's either.
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, ec);
   return {};
 }
 
@@ -99,11 +118,14 @@ std::optional<CompileCache> CompileCache::from_environment() {
   }
   fs::path folder = cache_directory();
   if (!folder.has_filename()) folder = folder.parent_path();  // A final '/'.
-  if (const std::string why = distrust(folder); !why.empty()) {
-    log::warn("runtime",
-              "compiled programs are not cached: '{}' lies where everybody may write and {}; set "
-              "CORELANE_CACHE_DIR to a folder of your own",
-              folder.string(), why);
+  for (const fs::path& each : {folder, folder / "programs"}) {
+    const std::string why = distrust(each);
+    if (why.empty()) continue;
+    log::warn(
+        "runtime",
+        "compiled programs are not cached: '{}' must be this user's alone, and {}; mend that, "
+        "or set CORELANE_CACHE_DIR to a folder of your own",
+        each.string(), why);
     return std::nullopt;
   }
   return CompileCache(folder / "programs", limit_mb << 20);
@@ -113,6 +135,10 @@ std::shared_ptr<const ProgramFile> CompileCache::find(const std::string& key) co
   const fs::path file = path(key);
   std::error_code ec;
   if (!fs::exists(file, ec)) return nullptr;
+  if (const std::string why = distrust_entry(file); !why.empty()) {
+    log::warn("runtime", "the compile cache's entry {} is ignored: {}", file.string(), why);
+    return nullptr;
+  }
   auto program = ProgramFile::open(file, Verify::kEverything);
   if (!program) {
     log::warn("runtime", "the compile cache's entry {} is ignored and will be rewritten: {}",
@@ -131,7 +157,7 @@ Status CompileCache::store(const std::string& key, ByteSpan program) const {
               program.size(), limit_);
     return {};
   }
-  CORELANE_TRY(write_file_atomic(path(key), program));
+  CORELANE_TRY(write_entry(path(key), program));
   evict(path(key));
   return {};
 }
@@ -141,13 +167,13 @@ std::string CompileCache::note(const std::string& key) const {
   const fs::path file = folder_ / (key + ".note");
   std::error_code ec;
   const std::uintmax_t size = fs::file_size(file, ec);
-  if (ec || size > kMostBytes) return {};
+  if (ec || size > kMostBytes || !distrust_entry(file).empty()) return {};
   const auto mapped = MappedFile::open(file);
   return mapped ? std::string(as_string_view(mapped->bytes())) : std::string();
 }
 
 Status CompileCache::keep_note(const std::string& key, const std::string& text) const {
-  return write_file_atomic(folder_ / (key + ".note"), as_byte_span(text));
+  return write_entry(folder_ / (key + ".note"), as_byte_span(text));
 }
 
 void CompileCache::evict(const fs::path& keep) const {

@@ -2,10 +2,11 @@
 ///
 /// Folder: `programs` below cache_directory(). `CORELANE_CACHE=0` switches it off;
 /// `CORELANE_CACHE_LIMIT_MB` bounds its size (default 2048), the entries least recently used go
-/// first. Files in the folder that have no name of an entry are left alone. Below a folder that
-/// everybody may write to, the cache is used only when it is this user's and nobody else may write
-/// to it. Entries are written under another name and renamed, so processes never see half of one;
-/// each carries the program file's own checksums. A cache that fails costs time, never the load.
+/// first. Files in the folder that have no name of an entry are left alone. Folders and entries are
+/// used only when they are this user's and nobody else may write to them; they are made with the
+/// modes 0700 and 0600. Entries are written under another name and renamed, so processes never see
+/// half of one; each carries the program file's own checksums. A cache that fails costs time, never
+/// the load.
 #pragma once
 
 #include <cstdint>

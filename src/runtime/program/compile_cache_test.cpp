@@ -152,7 +152,7 @@ TEST_F(CompileCacheTest, AFolderThatOthersMayHaveMadeIsNotTrusted) {
   EXPECT_FALSE(CompileCache::from_environment());
   ASSERT_EQ(lines_.size(), 1U);
   EXPECT_NE(lines_[0].find("other users may write"), std::string::npos);
-  fs::remove(own);
+  fs::remove_all(own);
   fs::create_directories(folder_ / "elsewhere");
   fs::create_symlink(folder_ / "elsewhere", own);
   ::setenv("CORELANE_CACHE_DIR", (own.string() + "/").c_str(), 1);
@@ -162,6 +162,40 @@ TEST_F(CompileCacheTest, AFolderThatOthersMayHaveMadeIsNotTrusted) {
   fs::create_directories(own);
   ASSERT_EQ(::chown(own.c_str(), 12345, 12345), 0);
   EXPECT_FALSE(CompileCache::from_environment());
+}
+
+TEST_F(CompileCacheTest, FoldersAndEntriesAreMadeForTheirUserAlone) {
+  const fs::path own = folder_ / "made" / "cache";
+  ::setenv("CORELANE_CACHE_DIR", own.c_str(), 1);
+  const auto cache = CompileCache::from_environment();
+  ASSERT_TRUE(cache);
+  ASSERT_TRUE(cache->store(key("a"), program()).ok());
+  ASSERT_TRUE(cache->keep_note(key("a"), "note").ok());
+  for (const fs::path& each : {own, own / "programs"})
+    EXPECT_EQ(fs::status(each).permissions(), fs::perms::owner_all) << each;
+  for (const fs::path& each : {cache->path(key("a")), own / "programs" / (key("a") + ".note")})
+    EXPECT_EQ(fs::status(each).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  ASSERT_EQ(::chmod((own / "programs").c_str(), 0777), 0);
+  EXPECT_FALSE(CompileCache::from_environment());
+  EXPECT_EQ(lines_.size(), 1U);
+}
+
+TEST_F(CompileCacheTest, AnEntryOfAnotherUserHasNoEffect) {
+  const CompileCache cache(folder_, 1 << 20);
+  ASSERT_TRUE(cache.store(key("a"), program()).ok());
+  ASSERT_TRUE(cache.keep_note(key("a"), "note").ok());
+  ASSERT_EQ(::chmod(cache.path(key("a")).c_str(), 0666), 0);
+  EXPECT_EQ(cache.find(key("a")), nullptr);
+  ASSERT_EQ(lines_.size(), 1U);
+  EXPECT_NE(lines_[0].find("other users may write"), std::string::npos);
+  ASSERT_TRUE(cache.store(key("a"), program()).ok());
+  EXPECT_NE(cache.find(key("a")), nullptr) << "written anew";
+  if (::geteuid() != 0) return;  // Only root can give a file away.
+  const fs::path note = folder_ / (key("a") + ".note");
+  ASSERT_EQ(::chown(cache.path(key("a")).c_str(), 12345, 12345), 0);
+  ASSERT_EQ(::chown(note.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(cache.find(key("a")), nullptr);
+  EXPECT_EQ(cache.note(key("a")), "");
 }
 
 device::DeviceInfo info() {
