@@ -16,7 +16,7 @@ namespace {
 
 using runtime::kMostShapeForms;
 using runtime::kRunsBeforeForm;
-using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using testing::floats_of;
 using testing::view_of;
 
@@ -27,8 +27,8 @@ struct Bench {
   explicit Bench(const LoadOptions& options = {}, testing::FakeConfig config = plain(),
                  std::size_t constants = 0)
       : setup(prepared(config), description(config, constants), options) {
-    setup.device->open_run_time = microseconds(10);
-    setup.device->run_times[""] = microseconds(6);
+    setup.device->open_run_time = milliseconds(10);
+    setup.device->run_times[""] = milliseconds(6);
   }
   static testing::FakeConfig plain() { return testing::one_in_one_out(kOpenForm); }
   static testing::FakeConfig prepared(const testing::FakeConfig& config) {
@@ -90,7 +90,7 @@ TEST(ContextShapeForms, AShapeThatComesBackGetsAStaticForm) {
 
 TEST(ContextShapeForms, OnlyAFasterFormIsKept) {
   Bench bench;
-  bench.setup.device->open_run_time = microseconds(6);
+  bench.setup.device->open_run_time = milliseconds(6);
   bench.settle(5, 10 * kRunsBeforeForm);
   EXPECT_EQ(bench.forms(), 1U);
   EXPECT_EQ(bench.setup.device->prepared.size(), 2U) << "it was tried once";
@@ -100,13 +100,13 @@ TEST(ContextShapeForms, OnlyAFasterFormIsKept) {
 
 TEST(ContextShapeForms, TheFirstFormHasToWinByLessThanTheOthers) {
   Bench bench;
-  bench.setup.device->run_times[""] = microseconds(95);
-  bench.setup.device->open_run_time = microseconds(100);
+  bench.setup.device->run_times[""] = milliseconds(95);
+  bench.setup.device->open_run_time = milliseconds(100);
   bench.settle(5);
   EXPECT_EQ(bench.forms(), 2U);
   bench.settle(6);
   EXPECT_EQ(bench.forms(), 2U);
-  bench.setup.device->open_run_time = microseconds(110);
+  bench.setup.device->open_run_time = milliseconds(110);
   bench.settle(7);
   EXPECT_EQ(bench.forms(), 3U);
 }
@@ -255,7 +255,7 @@ TEST(ContextShapeForms, TheyWaitForTheChoiceOfTheEngineAndCompareWithIt) {
   testing::FakeConfig config = Bench::plain();
   config.engines = {"a", "b"};
   Bench bench({}, config);
-  bench.setup.device->open_run_times = {{"", microseconds(10)}, {"b", microseconds(7)}};
+  bench.setup.device->open_run_times = {{"", milliseconds(10)}, {"b", milliseconds(7)}};
   bench.settle(5);
   bench.setup.program.wait_engines();
   EXPECT_EQ(bench.setup.program.engine().engine, "b");
@@ -264,14 +264,14 @@ TEST(ContextShapeForms, TheyWaitForTheChoiceOfTheEngineAndCompareWithIt) {
   bench.settle(5);
   ASSERT_EQ(bench.forms(), 2U);
   EXPECT_EQ(bench.setup.program.forms()[1].engine, "fake 1");
-  bench.setup.device->open_run_times["b"] = microseconds(6);
+  bench.setup.device->open_run_times["b"] = milliseconds(6);
   bench.settle(6);
   EXPECT_EQ(bench.forms(), 2U) << "no faster than the other engine's open form";
 }
 
 TEST(ContextShapeForms, AProgramThatEndsDoesNotWaitForTheComparison) {
   auto bench = std::make_unique<Bench>();
-  bench->setup.device->open_run_time = microseconds(0);  // It would take thousands of runs.
+  bench->setup.device->open_run_time = milliseconds(0);  // It would take thousands of runs.
   bench->run(5, kRunsBeforeForm);
   bench.reset();
 }

@@ -28,7 +28,7 @@ namespace corelane::runtime {
 /// Runs of a program before its engines are timed: what runs once or twice is not worth it.
 inline constexpr std::uint32_t kRunsBeforeTrial = 8;
 
-/// One run on each engine, right after one another.
+/// A run on each engine, in turns right after one another.
 struct EnginePair {
   Duration first{};
   Duration other{};
@@ -41,6 +41,12 @@ bool is_enough(std::size_t pairs, Duration spent) noexcept;
 double median_ratio(std::span<const EnginePair> pairs);
 /// The other engine has to win by 3 percent: less is not worth a change.
 inline constexpr double kWorthAChange = 0.97;
+/// By 40 percent where runs take less than 200 us: some networks pass each run on to a thread of
+/// their engine, which costs 10 us in a trial and up to 45 us in the program's own runs, as the
+/// kernel places the threads.
+inline constexpr double kWorthAShortChange = 0.6;
+/// Which of the two holds for what was timed.
+double worth_a_change(std::span<const EnginePair> pairs);
 
 /// What a trial came to, kept as data beside the compiled program.
 struct EngineVerdict {
@@ -100,7 +106,8 @@ class EngineTrial {
 };
 
 /// Runs both executables in turns on the same inputs, which lie in other memory each time, as one
-/// more caller of the device, until is_enough(). kCancelled once `stopped` says so.
+/// more caller of the device, until is_enough(). A turn of runs below 1 ms is several of them.
+/// kCancelled once `stopped` says so.
 Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
                                            const std::shared_ptr<device::Executable>& first,
                                            const std::shared_ptr<device::Executable>& other,

@@ -38,6 +38,12 @@ TEST(EngineTrial, TheMedianLeavesOutliersAside) {
   EXPECT_DOUBLE_EQ(median_ratio(timeless), 1);
 }
 
+TEST(EngineTrial, ShortRunsHaveToWinByMore) {
+  EXPECT_EQ(worth_a_change(std::vector<EnginePair>{{microseconds(50), microseconds(40)}}), 0.6);
+  EXPECT_EQ(worth_a_change(std::vector<EnginePair>{{microseconds(500), microseconds(40)}}), 0.97);
+  EXPECT_EQ(worth_a_change({}), 0.97);
+}
+
 TEST(EngineVerdict, IsReadAsItIsWritten) {
   const EngineVerdict verdict{"onnxruntime", 0.8125, 21};
   const auto read = EngineVerdict::parse(verdict.text());

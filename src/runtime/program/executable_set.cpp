@@ -443,7 +443,8 @@ Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable
   const double ratio = median_ratio(pairs);
   log::debug("runtime", "program '{}': a form of {} takes {:.2f} of the time of the open one",
              description_.name, shapes_text(shapes_of(*form)), ratio);
-  return ratio < (entries().size() == 1 ? kWorthAChange : kWorthAnother);
+  const double another = entries().size() == 1 ? 1.0 : kWorthAnother;
+  return ratio < std::min(another, worth_a_change(pairs));
 }
 
 /// In the thread of the forms, one at a time, so the budget does not change meanwhile.
