@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "corelane/base/file.h"
 #include "corelane/tensor/convert.h"
@@ -64,6 +65,17 @@ bool close(double expected, double got, double rtol, double atol) {
 bool is_nan_of_e5m2(std::byte bits) { return (bits & std::byte{0x7F}) > std::byte{0x7C}; }
 
 }  // namespace
+
+List read_list(const std::filesystem::path& path) {
+  List list;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const auto colon = line.find(": ");
+    if (line.empty() || line[0] == '#' || colon == std::string::npos) continue;
+    list[line.substr(0, colon)] = line.substr(colon + 2);
+  }
+  return list;
+}
 
 std::vector<std::string> list_cases(const std::filesystem::path& folder) {
   std::vector<std::string> names;

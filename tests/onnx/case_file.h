@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ struct Case {
 /// Names of all cases of a folder, sorted.
 std::vector<std::string> list_cases(const std::filesystem::path& folder);
 corelane::Result<Case> read_case(const std::filesystem::path& folder, const std::string& name);
+
+/// Names and causes.
+using List = std::map<std::string, std::string>;
+/// The lines "name: cause" of a file, without comments; empty where there is no file.
+List read_list(const std::filesystem::path& path);
 
 /// "" when `got` is what the case expects, else the first difference.
 std::string compare(const CaseTensor& expected, const CaseTensor& got, double rtol, double atol);

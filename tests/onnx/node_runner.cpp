@@ -40,18 +40,8 @@ struct Arguments {
   fs::path write;
 };
 
-using List = std::map<std::string, std::string>;
-
-List read_list(const fs::path& path) {
-  List list;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    const auto colon = line.find(": ");
-    if (line.empty() || line[0] == '#' || colon == std::string::npos) continue;
-    list[line.substr(0, colon)] = line.substr(colon + 2);
-  }
-  return list;
-}
+using node_tests::List;
+using node_tests::read_list;
 
 const char* name_of(Outcome outcome) {
   switch (outcome) {

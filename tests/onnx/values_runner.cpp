@@ -16,7 +16,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -139,19 +138,8 @@ Result run_case(const Case& c, const std::string& engine,
   return result;
 }
 
-std::map<std::string, std::string> read_list(const fs::path& path) {
-  std::map<std::string, std::string> list;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    const auto colon = line.find(": ");
-    if (line.empty() || line[0] == '#' || colon == std::string::npos) continue;
-    list[line.substr(0, colon)] = line.substr(colon + 2);
-  }
-  return list;
-}
-
 struct Report {
-  std::map<std::string, std::string> known;
+  node_tests::List known;
   std::ofstream table;
   int failures = 0;
   int lines = 0;
@@ -193,7 +181,7 @@ int main(int argc, char** argv) {
   };
   auto results = node_tests::run_forked(
       names.size(), a.jobs, a.limit, [&](std::size_t job) { return outcome_of(names[job], all); });
-  Report report{read_list(a.known), std::ofstream(a.write)};
+  Report report{node_tests::read_list(a.known), std::ofstream(a.write)};
   for (std::size_t job = 0; job < names.size(); ++job) {
     if (results[job].outcome == Outcome::kPass) continue;
     if (results[job].outcome == Outcome::kWrong) {

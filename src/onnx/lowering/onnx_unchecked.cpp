@@ -84,7 +84,7 @@ class Scope {
  private:
   void see(const ::onnx::NodeProto& node, int position) {
     check(node, position);
-    bool wild = is_bounded(node) ? false : reads_wild(node, passed_on(node));
+    bool wild = !is_bounded(node) && reads_wild(node, passed_on(node));
     for (const ::onnx::GraphProto* inner : subgraphs(node)) wild |= see_inner(node, *inner);
     if (!wild) return;
     for (int i = 0; i < node.output_size(); ++i)
@@ -108,19 +108,14 @@ class Scope {
   /// True when an output of the graph may be anything.
   bool see_inner(const ::onnx::NodeProto& node, const ::onnx::GraphProto& graph) {
     Scope inner(this, found_);
-    const bool loop = node.op_type() == "Loop";
     // A loop's counter and condition are its own; what else comes in goes round with the loop.
-    const int own = loop ? 2 : 0;
-    const int before = loop ? 2 : 0;
+    const int own = node.op_type() == "Loop" ? 2 : 0;
     const auto is_output_wild = [&] {
       return std::ranges::any_of(graph.output(),
                                  [&](const auto& out) { return inner.is_wild(out.name()); });
     };
-    for (int i = own; i < graph.input_size(); ++i) {
-      const int outside = i - own + before;
-      if (outside < node.input_size() && is_wild(node.input(outside)))
-        inner.add(graph.input(i).name());
-    }
+    for (int i = own; i < std::min(graph.input_size(), node.input_size()); ++i)
+      if (is_wild(node.input(i))) inner.add(graph.input(i).name());
     inner.walk(graph);
     if (!is_output_wild()) return false;
     // Once more with all of the state that goes round.

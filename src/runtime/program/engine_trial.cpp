@@ -34,6 +34,7 @@ constexpr Duration kTurn = milliseconds(1);
 constexpr std::size_t kMostInTurn = 16;
 /// What a hand-over between threads costs may decide runs below it.
 constexpr Duration kShort = std::chrono::microseconds(200);
+
 /// An executable to be run again and again. Its inputs lie in other memory at each run, as those of
 /// most users do: engines differ in what that costs them.
 class Contender {

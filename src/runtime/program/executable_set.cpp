@@ -114,7 +114,7 @@ Status ExecutableSet::add(const std::vector<Shape>& shapes) {
 
 Status ExecutableSet::prepare_dynamic(const std::vector<Shape>& declared) {
   const bool flat = holds_values(description_.inputs);
-  // The length of a flat form is no dimension that could be fixed.
+  // The length of a flat form cannot be fixed: each value has its own.
   const auto frozen = flat ? std::nullopt : freeze_batch(declared);
   // A form made with the batch fixed says that open dimensions were refused once already.
   if (frozen && form_for(declared) == nullptr && form_for(*frozen) != nullptr && add(*frozen).ok())

@@ -241,6 +241,10 @@ void time_engines(ProgramState& state, const LoadOptions& options,
 
 /// Adds the compiled forms of a program to its entry of the cache, which has none yet.
 Status add_forms(const CompileCache& cache, const std::string& key, const ExecutableSet& set) {
+  if (set.from_precompiled()) return {};  // They come from there.
+  // First: an engine without such forms says so at once, and the entry, which may be large, is not
+  // read.
+  CORELANE_ASSIGN(const auto forms, set.export_all());
   const std::shared_ptr<const ProgramFile> file = cache.find(key);
   if (file == nullptr) return error(Code::kNotFound, "the cache has the program no longer");
   ProgramWriter writer(file->description());
@@ -250,7 +254,6 @@ Status add_forms(const CompileCache& cache, const std::string& key, const Execut
     CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
     writer.add_segment(segment.kind, segment.tag, bytes);
   }
-  CORELANE_ASSIGN(const auto forms, set.export_all());
   for (const auto& form : forms)
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
   CORELANE_ASSIGN(const ByteVector bytes, writer.finish());

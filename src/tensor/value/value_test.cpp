@@ -7,6 +7,8 @@
 #include <random>
 #include <string>
 
+#include "tensor/testing/value_copy.h"
+
 namespace corelane {
 namespace {
 
@@ -175,33 +177,11 @@ class RandomValue {
   ValueBuilder builder_;
 };
 
-/// Reads all of a value, and writes it again.
-void copy(const ValueView& value, ValueBuilder& to) {
-  switch (value.kind()) {
-    case ValueKind::kTensor:
-      if (value.dtype() == DType::kString)
-        to.strings(value.shape(), value.strings());
-      else
-        to.tensor(value.tensor());
-      return;
-    case ValueKind::kMap:
-      to.map(value.dtype());
-      copy(value.keys(), to);
-      return copy(value.values(), to);
-    case ValueKind::kOptional:
-      to.optional(value.size() == 1);
-      break;
-    case ValueKind::kSequence:
-      to.sequence(value.size());
-  }
-  for (const ValueView& item : value.items()) copy(item, to);
-}
-
 TEST(ValueProperties, WhatIsReadAndWrittenAgainIsTheSameBytes) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     const ByteVector bytes = RandomValue(seed).make();
     ValueBuilder again;
-    copy(read_value(bytes).value(), again);
+    corelane::testing::copy_value(read_value(bytes).value(), again);
     EXPECT_EQ(again.finish().value(), bytes) << seed;
   }
 }
@@ -234,7 +214,7 @@ TEST(ValueProperties, MutantsAreRefusedOrReadWithinTheirBytes) {
     }
     ++accepted;
     ValueBuilder again;
-    copy(*value, again);
+    corelane::testing::copy_value(*value, again);
     EXPECT_TRUE(again.finish()) << seed;
     EXPECT_FALSE(value->to_string().empty());
   }

@@ -50,12 +50,7 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
 }
 
 /// Type and shape of an output as the engine found them, with no dimensions where it knows no rank.
-struct OutputFacts {
-  ONNXTensorElementDataType elem_type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-  std::vector<std::int64_t> dims;
-};
-Result<OutputFacts> output_facts(const OrtLibrary& library, OrtSession* session,
-                                 std::size_t index) {
+Result<TensorForm> output_form(const OrtLibrary& library, OrtSession* session, std::size_t index) {
   constexpr std::string_view kWhat = "describing the network";
   CORELANE_ASSIGN(const auto info, (make_owned<OwnedTypeInfo, entry::SessionGetOutputTypeInfo>(
                                        library, kWhat, Code::kInternal, session, index)));
@@ -68,17 +63,7 @@ Result<OutputFacts> output_facts(const OrtLibrary& library, OrtSession* session,
   const OrtTensorTypeAndShapeInfo* tensor = nullptr;
   CORELANE_TRY(
       library.call<entry::CastTypeInfoToTensorInfo>(kWhat, Code::kInternal, info.get(), &tensor));
-  OutputFacts facts;
-  CORELANE_TRY(
-      library.call<entry::GetTensorElementType>(kWhat, Code::kInternal, tensor, &facts.elem_type));
-  std::size_t rank = 0;
-  CORELANE_TRY(library.call<entry::GetDimensionsCount>(kWhat, Code::kInternal, tensor, &rank));
-  facts.dims.resize(rank);
-  CORELANE_TRY(
-      library.call<entry::GetDimensions>(kWhat, Code::kInternal, tensor, facts.dims.data(), rank));
-  for (std::int64_t& dim : facts.dims)
-    if (dim < 0) dim = Shape::kOpen;
-  return facts;
+  return form_of(library, kWhat, Code::kInternal, tensor);
 }
 
 }  // namespace
@@ -121,14 +106,13 @@ Status OrtProgram::describe_output(const GraphValue& declared, OrtSession* sessi
     outputs_.push_back(flat_desc(declared.name, std::move(type)));
     return {};
   }
-  CORELANE_ASSIGN(OutputFacts facts, output_facts(library_, session, index));
+  CORELANE_ASSIGN(TensorForm form, output_form(library_, session, index));
   TensorDesc desc;
   desc.name = declared.name;
-  CORELANE_ASSIGN(desc.dtype,
-                  usable_dtype(declared, "output", dtype_of(facts.elem_type), BoundTypes::kOpaque));
+  CORELANE_ASSIGN(desc.dtype, usable_dtype(declared, "output", form.dtype, BoundTypes::kOpaque));
   // The engine says "no dimensions" of an output without a rank, too.
-  desc.any_rank = facts.dims.empty() && !declared.has_shape;
-  desc.shape = desc.any_rank ? Shape{Shape::kOpen} : Shape(std::move(facts.dims));
+  desc.any_rank = form.shape.rank() == 0 && !declared.has_shape;
+  desc.shape = desc.any_rank ? Shape{Shape::kOpen} : std::move(form.shape);
   outputs_.push_back(std::move(desc));
   return {};
 }

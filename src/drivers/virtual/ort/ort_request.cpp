@@ -94,7 +94,7 @@ class OrtRequest final : public device::LaneRequest {
 
   Status run(std::uint64_t /*core_bits*/) override {
     CORELANE_TRY(bind_rest());
-    // What the run before was told, or a call that came when it had just ended.
+    // The run before may have been abandoned, even at its very end: this one must not end for it.
     if (abandoned_.exchange(false))
       CORELANE_TRY(library_.call<entry::RunOptionsUnsetTerminate>("a new run", Code::kEngineFailed,
                                                                   run_options_.get()));

@@ -37,20 +37,24 @@ Result<OwnedValue> wrap_tensor(const OrtLibrary& library, std::string_view name,
       shape.rank(), engine_type(dtype));
 }
 
+Result<TensorForm> form_of(const OrtLibrary& library, std::string_view what, Code code,
+                           const OrtTensorTypeAndShapeInfo* info) {
+  ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  CORELANE_TRY(library.call<entry::GetTensorElementType>(what, code, info, &type));
+  std::size_t rank = 0;
+  CORELANE_TRY(library.call<entry::GetDimensionsCount>(what, code, info, &rank));
+  std::vector<std::int64_t> dims(rank);
+  CORELANE_TRY(library.call<entry::GetDimensions>(what, code, info, dims.data(), rank));
+  for (std::int64_t& dim : dims)
+    if (dim < 0) dim = Shape::kOpen;
+  return TensorForm{dtype_of(type), Shape(std::move(dims))};
+}
+
 Result<TensorForm> form_of(const OrtLibrary& library, std::string_view name,
                            const OrtValue* value) {
   CORELANE_ASSIGN(const auto info, (make_owned<OwnedTensorInfo, entry::GetTensorTypeAndShape>(
                                        library, name, Code::kEngineFailed, value)));
-  ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-  CORELANE_TRY(
-      library.call<entry::GetTensorElementType>(name, Code::kEngineFailed, info.get(), &type));
-  std::size_t rank = 0;
-  CORELANE_TRY(
-      library.call<entry::GetDimensionsCount>(name, Code::kEngineFailed, info.get(), &rank));
-  std::vector<std::int64_t> dims(rank);
-  CORELANE_TRY(
-      library.call<entry::GetDimensions>(name, Code::kEngineFailed, info.get(), dims.data(), rank));
-  return TensorForm{dtype_of(type), Shape(std::move(dims))};
+  return form_of(library, name, Code::kEngineFailed, info.get());
 }
 
 Result<device::TensorRef> tensor_of(const OrtLibrary& library, OrtValue* value,

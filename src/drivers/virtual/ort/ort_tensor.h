@@ -24,6 +24,10 @@ struct TensorForm {
   Shape shape;
 };
 Result<TensorForm> form_of(const OrtLibrary& library, std::string_view name, const OrtValue* value);
+/// The same of what describes a tensor; dimensions that the engine does not know are open. `what`
+/// and `code`: of a failure.
+Result<TensorForm> form_of(const OrtLibrary& library, std::string_view what, Code code,
+                           const OrtTensorTypeAndShapeInfo* info);
 
 /// Where a tensor of numbers lies, and its shape.
 Result<device::TensorRef> tensor_of(const OrtLibrary& library, OrtValue* value,
