@@ -187,7 +187,7 @@ def ort_threads(session, feed):
 def agree(name, ours, reference):
     error = max(float(np.abs(a.astype(np.float64) - b).max() / max(1e-9, np.abs(b).max()))
                 for a, b in zip(ours, reference, strict=True))
-    if not error <= 1e-3:  # NaN is no answer, either.
+    if not error <= 1e-3:  # NaN fails, too.
         raise RuntimeError(f"{name}: answers differ ({error})")
     return error
 

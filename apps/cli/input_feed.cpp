@@ -264,7 +264,7 @@ Result<std::map<std::string, Shape>> shapes_of_files(const ProgramDescription& p
   std::map<std::string, Shape> shapes;
   for (const FileOf& file : list) {
     const TensorDesc& desc = program.inputs[file.index].desc;
-    // The length of a flat form is no choice of a shape.
+    // The length of a flat form is that of the value, not a shape that the user chooses.
     if (desc.shape.is_static() || !desc.value.empty()) continue;
     Shape shape = desc.shape;
     if (is_array(file.path)) {

@@ -119,12 +119,12 @@ class ScopeChecker {
     return {};
   }
 
-  /// The newest one where the model names none.
+  /// Of a domain that the model does not import: the newest one.
   std::int64_t version_of(const std::string& domain) const {
+    if (is_standard_domain(domain)) return opset_of(model_);
     for (const auto& o : model_.opset_import())
-      if (o.domain() == domain || (is_standard_domain(domain) && is_standard_domain(o.domain())))
-        return o.version();
-    return is_standard_domain(domain) ? 1 : std::numeric_limits<std::int64_t>::max();
+      if (o.domain() == domain) return o.version();
+    return std::numeric_limits<std::int64_t>::max();
   }
 
   const ::onnx::ModelProto& model_;

@@ -122,7 +122,7 @@ Result<GraphValue> read_value(ByteSpan info) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.is_bytes(kValueName)) value.name = field.text();
     if (!field.is_bytes(kValueType)) continue;
-    // What is no tensor, or of elements without a number here, is refused where it matters.
+    // Values that are not tensors, and element types unknown here, are refused by their readers.
     value.type = read_onnx_type(field.payload).value_or(ValueType());
     for (WireReader types(field.payload); !types.at_end();) {
       CORELANE_ASSIGN(const WireField type, types.next());
