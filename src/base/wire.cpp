@@ -94,4 +94,26 @@ Result<WireField> WireReader::next() {
   return field;
 }
 
+WireRepeats WireReader::repeats(const WireField& first) noexcept {
+  // Keys of one byte are those that lists of numbers have in practice.
+  if (first.type == WireType::kBytes || first.number > 15) return {};
+  const auto key = std::byte{static_cast<std::uint8_t>((first.number << 3U) |
+                                                       static_cast<std::uint32_t>(first.type))};
+  const ByteSpan begin = rest_;
+  WireRepeats repeats;
+  for (; !rest_.empty() && rest_.front() == key; ++repeats.count) {
+    ByteSpan content = rest_.subspan(1);
+    if (first.type == WireType::kVarint) {
+      if (!take_varint(content)) break;
+    } else {
+      const std::size_t width = first.type == WireType::kFixed64 ? 8 : 4;
+      if (content.size() < width) break;
+      content = content.subspan(width);
+    }
+    rest_ = content;
+  }
+  repeats.raw = begin.first(begin.size() - rest_.size());
+  return repeats;
+}
+
 }  // namespace corelane

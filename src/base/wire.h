@@ -44,6 +44,12 @@ struct WireField {
   float number_as_float() const noexcept;
 };
 
+/// Fields of one number and type that lie behind each other.
+struct WireRepeats {
+  std::size_t count = 0;
+  ByteSpan raw;  ///< Keys and contents, for copying.
+};
+
 /// Walks the fields of one message, which must outlive the reader. Not for use by two threads.
 class WireReader {
  public:
@@ -54,6 +60,9 @@ class WireReader {
   /// kMalformed where the field is cut off, is a group, or has a number that protobuf does not
   /// allow: 0, or one whose key has more than 32 bits.
   Result<WireField> next();
+  /// Takes what follows of fields with the number and type of `first`, which next() gave: the rest
+  /// of a list whose numbers are not packed. None for kBytes. A damaged one is left to next().
+  WireRepeats repeats(const WireField& first) noexcept;
   /// A varint at the current position, for packed lists. kMalformed where there is none.
   Result<std::uint64_t> varint();
 

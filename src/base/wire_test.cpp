@@ -52,6 +52,43 @@ TEST(Wire, RawFieldsTogetherAreTheMessage) {
   EXPECT_EQ(copy, message);
 }
 
+TEST(Wire, RepeatsTakesTheRestOfAListAndNoOtherField) {
+  std::string list;
+  for (const std::uint64_t value : {0ULL, 300ULL, ~0ULL}) append_varint_field(list, 8, value);
+  std::string floats;
+  for (int i = 0; i < 3; ++i) {
+    append_varint(floats, (7U << 3U) | 5U);
+    floats.append("\x00\x00\xc0\x3f", 4);
+  }
+  const std::string message = list + floats + "\x12\x01x\x12\x01y" + list.substr(0, 2);
+  WireReader fields(as_byte_span(message));
+  const auto integer = fields.next();
+  ASSERT_TRUE(integer);
+  const WireRepeats integers = fields.repeats(*integer);
+  EXPECT_EQ(integers.count, 2U);
+  EXPECT_EQ(as_string_view(integers.raw), std::string_view(list).substr(2));
+  const auto number = fields.next();
+  ASSERT_TRUE(number);
+  EXPECT_EQ(number->type, WireType::kFixed32);
+  EXPECT_EQ(fields.repeats(*number).raw.size(), 10U);
+  const auto text = fields.next();
+  ASSERT_TRUE(text);
+  EXPECT_EQ(fields.repeats(*text).count, 0U) << "texts are read one by one";
+  EXPECT_EQ(fields.next()->text(), "y");
+  EXPECT_EQ(fields.next()->value, 0U);
+  EXPECT_TRUE(fields.at_end());
+}
+
+TEST(Wire, RepeatsLeavesADamagedFieldToNext) {
+  for (const std::string_view cut : {"\x40\x01\x40", "\x40\x01\x40\x80", "\x45zzzz\x45zz"}) {
+    WireReader fields(as_byte_span(cut));
+    const auto first = fields.next();
+    ASSERT_TRUE(first);
+    EXPECT_EQ(fields.repeats(*first).count, 0U);
+    EXPECT_EQ(fields.next().error().code(), Code::kMalformed);
+  }
+}
+
 TEST(Wire, NegativeIntegersTakeTenBytes) {
   std::string message;
   append_varint(message, static_cast<std::uint64_t>(std::int64_t{-1}));

@@ -96,7 +96,8 @@ class Scanner {
       if (field->type == WireType::kBytes)
         CORELANE_TRY(payload(kind_of(kind, field->number), field->payload, depth));
       else
-        CORELANE_TRY(spend(kListGrowth * (field->type == WireType::kFixed32 ? 4 : 8)));
+        CORELANE_TRY(spend((1 + fields.repeats(*field).count) * kListGrowth *
+                           (field->type == WireType::kFixed32 ? 4 : 8)));
     }
     return {};
   }

@@ -119,6 +119,7 @@ Result<NodeFacts> read_node(ByteSpan node) {
     if (!field.is_bytes(kNodeAttribute) || facts.has_nested) continue;
     for (WireReader parts(field.payload); !parts.at_end();) {
       CORELANE_ASSIGN(const WireField part, parts.next());
+      parts.repeats(part);
       facts.has_nested |= part.is_bytes(kAttributeTensor) || part.is_bytes(kAttributeGraph) ||
                           part.is_bytes(kAttributeTensors) || part.is_bytes(kAttributeGraphs) ||
                           part.is_bytes(kAttributeSparse) || part.is_bytes(kAttributeSparses);

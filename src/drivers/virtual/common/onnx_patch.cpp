@@ -276,6 +276,7 @@ class Patcher {
         CORELANE_TRY(sparse(field, patched));
       } else {
         append_raw(patched, field.raw);
+        append_raw(patched, fields.repeats(field).raw);
       }
     }
     append_bytes_field(out, source.number, patched);
