@@ -97,8 +97,8 @@ Result<WireField> WireReader::next() {
 WireRepeats WireReader::repeats(const WireField& first) noexcept {
   // Keys of one byte are those that lists of numbers have in practice.
   if (first.type == WireType::kBytes || first.number > 15) return {};
-  const auto key = std::byte{static_cast<std::uint8_t>((first.number << 3U) |
-                                                       static_cast<std::uint32_t>(first.type))};
+  const auto key = std::byte{
+      static_cast<std::uint8_t>((first.number << 3U) | static_cast<std::uint32_t>(first.type))};
   const ByteSpan begin = rest_;
   WireRepeats repeats;
   for (; !rest_.empty() && rest_.front() == key; ++repeats.count) {

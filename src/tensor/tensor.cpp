@@ -2,23 +2,40 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <utility>
 
 namespace corelane {
 namespace {
 
 // Tensors that users keep come from the heap, not from the device: a buffer with a descriptor takes
 // some 20 us and a page fault for each page, in every run (runtime/context/own_memory.h).
-constexpr std::align_val_t kAlignment{64};
+constexpr std::size_t kAlignment = 64;
+/// Up to here memory and its counter are one allocation, which is quicker than aligned memory.
+constexpr std::size_t kSmallBytes = 4096;
 
 /// Not zeroed: each tensor is written as a whole. One byte at least, so that no data is null.
+std::shared_ptr<void> new_block(std::size_t bytes) {
+  if (bytes <= kSmallBytes) {
+    std::size_t space = std::max<std::size_t>(bytes, 1) + kAlignment - 1;
+    auto memory = std::make_shared_for_overwrite<std::byte[]>(space);
+    void* begin = memory.get();
+    begin = std::align(kAlignment, std::max<std::size_t>(bytes, 1), begin, space);
+    return {std::move(memory), begin};
+  }
+  constexpr std::align_val_t kAlign{kAlignment};
+  return {::operator new(bytes, kAlign), [](void* p) { ::operator delete(p, kAlign); }};
+}
+
 Result<std::shared_ptr<void>> block_of(const std::string& name, const Shape& shape,
                                        std::size_t bytes) {
-  void* block = ::operator new(std::max<std::size_t>(bytes, 1), kAlignment, std::nothrow);
-  if (block != nullptr)
-    return std::shared_ptr<void>(block, [](void* p) { ::operator delete(p, kAlignment); });
-  return error(Code::kOutOfMemory, "tensor '{}' {} needs {} bytes, which the system refused", name,
-               shape.to_string(), bytes);
+  try {
+    return new_block(bytes);
+  } catch (const std::bad_alloc&) {
+    return error(Code::kOutOfMemory, "tensor '{}' {} needs {} bytes, which the system refused",
+                 name, shape.to_string(), bytes);
+  }
 }
 
 }  // namespace

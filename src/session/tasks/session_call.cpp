@@ -144,10 +144,9 @@ Result<Outputs> SessionCore::run_in_place(Call call, const CallOptions& options,
                            [&] { return worker.run(call, std::move(run), deadline, *clock_); });
   const TimePoint end = perf_ ? clock_->now() : TimePoint{};
   const RunTimes times = worker.times();
-  Duration copied{};
-  if (status.ok())
-    status = no_throw("collecting outputs", [&] { return worker.collect(call, copied, *clock_); });
+  if (status.ok()) status = no_throw("collecting outputs", [&] { return worker.collect(call); });
   if (perf_) {
+    const Duration copied = clock_->now() - end;
     const Duration in = end - begin - times.queue - times.device - times.copy_out;
     print({start.id, worker.index(), std::max(worker.core(), 0), std::max(in, Duration{}),
            times.device, status.ok() ? times.copy_out + copied : Duration{}});

@@ -225,12 +225,11 @@ std::optional<SessionCore::Start> SessionCore::start(const Start& start) {
 
 void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionTask>& task,
                            Status status, const RunTimes& times, const device::JobRecord& record) {
-  Duration copied{};
-  if (status.ok()) {
-    status =
-        no_throw("collecting outputs", [&] { return worker.collect(task->call, copied, *clock_); });
-  }
+  const TimePoint begin = perf_ ? clock_->now() : TimePoint{};
+  if (status.ok())
+    status = no_throw("collecting outputs", [&] { return worker.collect(task->call); });
   if (perf_) {
+    const Duration copied = clock_->now() - begin;
     print({task->id, worker.index(), std::max(worker.core(), 0), task->set_input + times.copy_in,
            times.device, status.ok() ? times.copy_out + copied : Duration{}});
   }

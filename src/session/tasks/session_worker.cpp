@@ -174,13 +174,7 @@ Status SessionWorker::run(Call& call, RunOptions options, TimePoint deadline, co
   return ended(std::move(status), deadline, clock);
 }
 
-Status SessionWorker::collect(Call& call, Duration& copied, const Clock& clock) {
-  const bool in_place =
-      std::all_of(call.outputs.begin(), call.outputs.end(), [&](const CallOutput& output) {
-        return outputs_[output.index].shape.is_static() && output.buffer == nullptr;
-      });
-  if (in_place) return {};
-  const TimePoint start = clock.now();
+Status SessionWorker::collect(Call& call) {
   for (CallOutput& output : call.outputs) {
     const std::size_t i = output.index;
     const TensorDesc& desc = outputs_[i];
@@ -197,7 +191,6 @@ Status SessionWorker::collect(Call& call, Duration& copied, const Clock& clock) 
     const Status status = corelane::convert(result, output.tensor.mutable_view());
     if (!status.ok()) return status.wrap("output '" + desc.name + "'");
   }
-  copied = clock.now() - start;
   return {};
 }
 

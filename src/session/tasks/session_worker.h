@@ -39,8 +39,8 @@ class SessionWorker {
   static Status of_run(Status status, TimePoint deadline, const Clock& clock);
   /// The same for the run in progress, whose own end is SessionOptions::run_timeout.
   Status ended(Status status, TimePoint deadline, const Clock& clock) const;
-  /// Copies the outputs that were not written in place. `copied`: the time that took.
-  Status collect(Call& call, Duration& copied, const Clock& clock);
+  /// Copies the outputs that were not written in place.
+  Status collect(Call& call);
 
   /// Memory of earlier results, kept for later ones. Any thread.
   std::size_t idle_bytes() const { return pool_.idle_bytes(); }
