@@ -350,7 +350,7 @@ Result<TensorView> ContextState::output(std::size_t index) {
     view.shape = result.shape;
     return view;
   }
-  return TensorView{result.data, result.size, output_desc(index).dtype, result.shape, {}, {}};
+  return TensorView{result.data, result.size, output_dtype(index), result.shape, {}, {}};
 }
 
 }  // namespace corelane

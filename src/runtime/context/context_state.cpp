@@ -387,6 +387,13 @@ TensorDesc ContextState::output_desc(std::size_t index) const {
   return desc;
 }
 
+DType ContextState::output_dtype(std::size_t index) const {
+  if (entry_.executable == nullptr) return program_->description.outputs[index].desc.dtype;
+  const runtime::ExecutableSet& set = *program_->executables;
+  return set.hides_forms() ? set.open_outputs()[index].dtype
+                           : entry_.executable->outputs()[index].dtype;
+}
+
 /// For readers of descriptions, which do not take the call lock and so never see a call half done.
 void ContextState::publish() {
   std::vector<TensorDesc> in;

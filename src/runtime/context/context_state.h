@@ -126,6 +126,8 @@ struct ContextState {
   void publish();
   TensorDesc input_desc(std::size_t index) const;
   TensorDesc output_desc(std::size_t index) const;
+  /// Of output_desc(), without its texts: asked for in every run.
+  DType output_dtype(std::size_t index) const;
 
   // context_bind.cpp: slots to the device. All need the call lock.
   Status apply_input(std::size_t index);
