@@ -15,7 +15,6 @@ struct OrtEnv;
 struct OrtSession;
 struct OrtSessionOptions;
 struct OrtRunOptions;
-struct OrtIoBinding;
 struct OrtValue;
 struct OrtMemoryInfo;
 struct OrtAllocator;

@@ -64,7 +64,6 @@ using OrtOwned = std::unique_ptr<T, OrtDeleter<T, Release>>;
 using OwnedSession = OrtOwned<OrtSession, entry::ReleaseSession>;
 using OwnedSessionOptions = OrtOwned<OrtSessionOptions, entry::ReleaseSessionOptions>;
 using OwnedRunOptions = OrtOwned<OrtRunOptions, entry::ReleaseRunOptions>;
-using OwnedBinding = OrtOwned<OrtIoBinding, entry::ReleaseIoBinding>;
 using OwnedValue = OrtOwned<OrtValue, entry::ReleaseValue>;
 using OwnedTypeInfo = OrtOwned<OrtTypeInfo, entry::ReleaseTypeInfo>;
 using OwnedTensorInfo = OrtOwned<OrtTensorTypeAndShapeInfo, entry::ReleaseTensorTypeAndShapeInfo>;

@@ -19,34 +19,24 @@ namespace {
 constexpr int kMeasuredRuns = 2;
 constexpr std::string_view kRunning = "the engine failed while it ran the job";
 
-/// Output `index` gets memory of the engine at the next run.
-Status let_engine_allocate(const OrtProgram& program, std::size_t index, OrtIoBinding* binding) {
-  const OrtLibrary& library = program.library();
-  return library.call<entry::BindOutputToDevice>(program.outputs()[index].name, Code::kEngineFailed,
-                                                 binding, program.engine_output(index).c_str(),
-                                                 library.cpu());
-}
-
 /// Bound memory is wrapped, never copied. An output with open dimensions is computed in the
 /// engine's memory, and copied to the bound one once its size is known.
 class OrtRequest final : public device::LaneRequest {
  public:
   OrtRequest(std::shared_ptr<OrtProgram> program, std::shared_ptr<const OrtCopy> copy,
-             OwnedBinding binding, OwnedRunOptions run_options)
+             OwnedRunOptions run_options)
       : program_(std::move(program)),
         library_(program_->library()),
         copy_(std::move(copy)),
         inputs_(program_->inputs().size()),
         outputs_(program_->outputs().size()),
-        run_options_(std::move(run_options)),
-        binding_(std::move(binding)) {
-    for (std::size_t i = 0; i < outputs_.size(); ++i)
+        run_options_(std::move(run_options)) {
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
       if (!program_->outputs()[i].shape.is_static()) open_outputs_.push_back(i);
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const ValueType& type = program_->inputs()[i].value;
-      if (!type.empty()) flat_inputs_.push_back(i);
-      by_name_ |= type.kind() == ValueKind::kOptional;
+      output_names_.push_back(program_->engine_output(i).c_str());
     }
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      if (!program_->inputs()[i].value.empty()) flat_inputs_.push_back(i);
   }
 
   Status set_input(std::size_t index, const device::TensorRef& tensor) override {
@@ -71,11 +61,10 @@ class OrtRequest final : public device::LaneRequest {
     CORELANE_ASSIGN(slot.value,
                     wrap_tensor(library_, desc.name, desc.dtype, memory.data, memory.shape));
     slot.bound = tensor;
-    return library_.call<entry::BindInput>(desc.name, Code::kShapeMismatch, binding_.get(),
-                                           desc.name.c_str(), slot.value.get());
+    return {};
   }
 
-  /// An open output is bound at each run: the engine allocates the size that comes out.
+  /// Of an open output the engine allocates the size that comes out, at each run.
   Status set_output(std::size_t index, const device::TensorRef& tensor) override {
     Slot& slot = outputs_[index];
     const TensorDesc& desc = program_->outputs()[index];
@@ -87,9 +76,7 @@ class OrtRequest final : public device::LaneRequest {
     if (tensor.data == nullptr) own_memory(desc, slot, memory);
     CORELANE_ASSIGN(slot.value,
                     wrap_tensor(library_, desc.name, desc.dtype, memory.data, desc.shape));
-    return library_.call<entry::BindOutput>(desc.name, Code::kShapeMismatch, binding_.get(),
-                                            program_->engine_output(index).c_str(),
-                                            slot.value.get());
+    return {};
   }
 
   Status run(std::uint64_t /*core_bits*/) override {
@@ -99,18 +86,14 @@ class OrtRequest final : public device::LaneRequest {
       CORELANE_TRY(library_.call<entry::RunOptionsUnsetTerminate>("a new run", Code::kEngineFailed,
                                                                   run_options_.get()));
     const std::size_t before = measured_ < kMeasuredRuns ? heap_bytes() : 0;
-    CORELANE_TRY(by_name_ ? run_by_name()
-                          : library_.call<entry::RunWithBinding>(
-                                kRunning, Code::kEngineFailed, copy_->session.get(),
-                                run_options_.get(), binding_.get()));
+    CORELANE_TRY(run_network());
     if (measured_ < kMeasuredRuns) {
       ++measured_;
       const std::size_t after = heap_bytes();
       if (after > before) program_->note_run_memory(after - before);
     }
     ran_ = true;
-    if (open_outputs_.empty()) return {};
-    return by_name_ ? fetch_all() : fetch_open_outputs();
+    return fetch_all();
   }
 
   /// The engine looks for it between two nodes, in those of subgraphs, too.
@@ -173,10 +156,7 @@ class OrtRequest final : public device::LaneRequest {
     }
     for (std::size_t i = 0; i < outputs_.size() && !ran_; ++i)
       if (outputs_[i].value == nullptr) CORELANE_TRY(set_output(i, outputs_[i].bound));
-    for (const std::size_t i : open_outputs_) {
-      outputs_[i].value.reset();
-      CORELANE_TRY(let_engine_allocate(*program_, i, binding_.get()));
-    }
+    for (const std::size_t i : open_outputs_) outputs_[i].value.reset();
     return {};
   }
 
@@ -189,32 +169,27 @@ class OrtRequest final : public device::LaneRequest {
                    desc.value.to_string());
     const ByteSpan bytes(static_cast<const std::byte*>(slot.bound.data), slot.bound.size);
     CORELANE_ASSIGN(slot.value, value_of_flat(library_, desc, bytes, slot.own));
-    if (by_name_) return {};
-    return library_.call<entry::BindInput>(desc.name, Code::kShapeMismatch, binding_.get(),
-                                           desc.name.c_str(), slot.value.get());
+    return {};
   }
 
-  /// Without the binding, which keeps its inputs: an optional without a value is one that is left
-  /// out.
-  Status run_by_name() {
-    std::vector<const char*> input_names;
-    std::vector<const OrtValue*> inputs;
+  /// By name rather than through the engine's binding object: as quick, quicker with open outputs,
+  /// and an optional without a value can be left out.
+  Status run_network() {
+    given_names_.clear();
+    given_.clear();
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (inputs_[i].value == nullptr) continue;
-      input_names.push_back(program_->inputs()[i].name.c_str());
-      inputs.push_back(inputs_[i].value.get());
+      given_names_.push_back(program_->inputs()[i].name.c_str());
+      given_.push_back(inputs_[i].value.get());
     }
-    std::vector<const char*> output_names;
-    std::vector<OrtValue*> outputs;
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      output_names.push_back(program_->engine_output(i).c_str());
-      outputs.push_back(outputs_[i].value.get());
-    }
-    CORELANE_TRY(library_.call<entry::Run>(
-        kRunning, Code::kEngineFailed, copy_->session.get(), run_options_.get(), input_names.data(),
-        inputs.data(), inputs.size(), output_names.data(), outputs.size(), outputs.data()));
+    results_.clear();
+    for (const Slot& slot : outputs_) results_.push_back(slot.value.get());
+    CORELANE_TRY(library_.call<entry::Run>(kRunning, Code::kEngineFailed, copy_->session.get(),
+                                           run_options_.get(), given_names_.data(), given_.data(),
+                                           given_.size(), output_names_.data(), results_.size(),
+                                           results_.data()));
     for (const std::size_t i : open_outputs_)
-      outputs_[i].value = OwnedValue(outputs[i], OwnedValue::deleter_type{&library_});
+      outputs_[i].value = OwnedValue(results_[i], OwnedValue::deleter_type{&library_});
     return {};
   }
 
@@ -240,24 +215,6 @@ class OrtRequest final : public device::LaneRequest {
     return {};
   }
 
-  /// Outputs come in the order in which they were bound first: the network's.
-  Status fetch_open_outputs() {
-    OrtValue** values = nullptr;
-    std::size_t count = 0;
-    constexpr std::string_view kWhat = "fetching the outputs";
-    CORELANE_TRY(library_.call<entry::GetBoundOutputValues>(
-        kWhat, Code::kEngineFailed, binding_.get(), library_.allocator(), &values, &count));
-    std::vector<OwnedValue> owned;
-    for (std::size_t i = 0; i < count; ++i)
-      owned.emplace_back(values[i], OwnedValue::deleter_type{&library_});
-    CORELANE_TRY(library_.call<entry::AllocatorFree>(
-        kWhat, Code::kEngineFailed, library_.allocator(), static_cast<void*>(values)));
-    if (owned.size() != outputs_.size())
-      return error(Code::kEngineFailed, "{}: {} of {}", kWhat, owned.size(), outputs_.size());
-    for (const std::size_t i : open_outputs_) outputs_[i].value = std::move(owned[i]);
-    return fetch_all();
-  }
-
   /// To the memory that is bound, where there is some.
   Status fetch_all() {
     for (const std::size_t i : open_outputs_) {
@@ -279,10 +236,13 @@ class OrtRequest final : public device::LaneRequest {
   std::vector<Slot> outputs_;
   std::vector<std::size_t> open_outputs_;
   std::vector<std::size_t> flat_inputs_;
+  std::vector<const char*> output_names_;
+  std::vector<const char*>
+      given_names_;  ///< This and the next two: of one run, kept for their memory.
+  std::vector<const OrtValue*> given_;
+  std::vector<OrtValue*> results_;
   OwnedRunOptions run_options_;
-  OwnedBinding binding_;                ///< Refers to the values above, and copies them.
   std::atomic<bool> abandoned_{false};  ///< Since the last run began.
-  bool by_name_ = false;                ///< Runs without the binding.
   bool ran_ = false;
   int measured_ = 0;
 };
@@ -293,16 +253,9 @@ Result<std::unique_ptr<device::LaneRequest>> make_ort_request(std::shared_ptr<Or
                                                               std::shared_ptr<const OrtCopy> copy) {
   constexpr std::string_view kWhat = "making a request of the engine";
   const OrtLibrary& library = program->library();
-  OrtSession* const session = copy->session.get();
-  CORELANE_ASSIGN(auto binding, (make_owned<OwnedBinding, entry::CreateIoBinding>(
-                                    library, kWhat, Code::kEngineFailed, session)));
   CORELANE_ASSIGN(auto run_options, (make_owned<OwnedRunOptions, entry::CreateRunOptions>(
                                         library, kWhat, Code::kEngineFailed)));
-  // All of them now, so that their order is the network's whatever is bound later.
-  for (std::size_t i = 0; i < program->outputs().size(); ++i)
-    CORELANE_TRY(let_engine_allocate(*program, i, binding.get()));
-  return std::make_unique<OrtRequest>(std::move(program), std::move(copy), std::move(binding),
-                                      std::move(run_options));
+  return std::make_unique<OrtRequest>(std::move(program), std::move(copy), std::move(run_options));
 }
 
 }  // namespace corelane::drivers::virtual_npu::ort
