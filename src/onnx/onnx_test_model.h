@@ -136,4 +136,11 @@ inline std::string operators_of(const ::onnx::GraphProto& graph) {
   return text;
 }
 
+inline void set_graph(::onnx::NodeProto& node, const char* name, TestModel& inner) {
+  auto& a = *node.add_attribute();
+  a.set_name(name);
+  a.set_type(::onnx::AttributeProto::GRAPH);
+  *a.mutable_g() = inner.graph();
+}
+
 }  // namespace corelane::onnx

@@ -197,10 +197,7 @@ TEST(OnnxExactness, InnerGraphsAreLookedAtWithTheValuesAroundThem) {
   body.node("Add", {"x", "x"}, {"s"});
   TestModel m;
   m.input("x", {4}, T::DOUBLE).input("n", {}, T::INT64).open_output("y", T::DOUBLE);
-  auto& a = *m.node("Loop", {"n", ""}, {"y"}).add_attribute();
-  a.set_name("body");
-  a.set_type(::onnx::AttributeProto::GRAPH);
-  *a.mutable_g() = body.graph();
+  set_graph(m.node("Loop", {"n", ""}, {"y"}), "body", body);
   EXPECT_THAT(verdict(m), HasSubstr("node_Add2 (Add): float64"));
 }
 

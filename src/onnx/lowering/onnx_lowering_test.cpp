@@ -113,11 +113,13 @@ TEST(OnnxLowering, AVerdictIsOneLineOfBoundedLength) {
 
 TEST(OnnxLowering, ANetworkThatCannotBeWrittenOutIsImportedAsGiven) {
   TestModel m(19);
-  m.input("x", {4}).ints("pads", {0, std::int64_t{1} << 38}).open_output("y");
-  set_attribute(m.node("Pad", {"x", "pads"}, {"y"}), "mode", std::string("wrap"));
+  m.input("x", {1, 1, 1 << 20, 1 << 20}).ints("sizes", {1, 1, 1 << 20, 1 << 30}).open_output("y");
+  auto& node = m.node("Resize", {"x", "", "", "sizes"}, {"y"});
+  set_attribute(node, "mode", std::string("linear"));
+  set_attribute(node, "antialias", std::int64_t{1});
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  EXPECT_EQ(operators_of(given_graph_of(*imported)), "Pad");
+  EXPECT_EQ(operators_of(given_graph_of(*imported)), "Resize");
   EXPECT_TRUE(imported->lowered[0].graph.empty());
   EXPECT_THAT(imported->lowered[0].unfit, ::testing::HasSubstr("more than"));
 }

@@ -1,5 +1,5 @@
 // What the rules write, where a run on the node tests of ONNX does not show it.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <string_view>
 
@@ -41,26 +41,37 @@ TEST(OnnxRewriting, CropOfTheChannelsIsKeptThoughTheirNumberStays) {
   EXPECT_EQ(cropped_axes({0, 0, 0, 0, 1, 1, 1, 1}), "23");
 }
 
-/// The operators of a loss whose target has the shape of another one, known or not.
-std::string loss_operators(const char* reduction, bool known) {
+/// y = the sums over the rows of x [steps, 2], by a Scan.
+std::string unfit_scan(std::int64_t steps) {
   TestModel m;
-  m.input("x", {2, 3, 4}).input("t", {2, 4}, T::INT64).input("s", {"n"}, T::INT64);
-  m.open_output("y").ints("fixed", {2, 4});
-  m.node("Reshape", {"t", known ? "fixed" : "s"}, {"target"});
-  auto& node = m.node("NegativeLogLikelihoodLoss", {"x", "target"}, {"y"});
-  set_text(node, "reduction", reduction);
-  auto& a = *node.add_attribute();
-  a.set_name("ignore_index");
-  a.set_type(::onnx::AttributeProto::INT);
-  a.set_i(1);
+  m.input("s", {2}).input("x", {steps, 2}).open_output("y");
+  auto& node = m.node("Scan", {"s", "x"}, {"y"});
+  set_attribute(node, "num_scan_inputs", std::int64_t{1});
+  TestModel body;
+  body.input("a", {2}).input("b", {2}).open_output("c");
+  body.node("Add", {"a", "b"}, {"c"});
+  set_graph(node, "body", body);
   const auto imported = m.import();
-  return imported ? operators_of(graph_of(*imported)) : imported.error().to_string();
+  return imported ? imported->lowered[0].unfit : imported.error().to_string();
 }
 
-TEST(OnnxRewriting, LossOfATargetOfUnknownRankIsNotReducedAlongItsFirstDimensionOnly) {
-  EXPECT_NE(loss_operators("mean", true).find("ReduceSum"), std::string::npos);
-  EXPECT_EQ(loss_operators("mean", false), "Reshape NegativeLogLikelihoodLoss");
-  EXPECT_EQ(loss_operators("sum", false), "Reshape NegativeLogLikelihoodLoss");
+TEST(OnnxRewriting, AScanOfManyStepsIsForTheOtherEngine) {
+  EXPECT_EQ(unfit_scan(64), "");
+  EXPECT_THAT(unfit_scan(65), ::testing::HasSubstr("many or unknown steps"));
+  EXPECT_THAT(unfit_scan(-1), ::testing::HasSubstr("many or unknown steps"));
+}
+
+TEST(OnnxRewriting, ALossThatIgnoresATargetIsForTheOtherEngine) {
+  for (const bool ignores : {false, true}) {
+    TestModel m;
+    m.input("x", {2, 3, 4}).open_output("y");
+    m.typed("target", T::INT64, {2, 4}, std::vector<double>(8, 1));
+    auto& node = m.node("NegativeLogLikelihoodLoss", {"x", "target"}, {"y"});
+    if (ignores) set_attribute(node, "ignore_index", std::int64_t{1});
+    const auto imported = m.import();
+    ASSERT_TRUE(imported) << imported.error().to_string();
+    EXPECT_EQ(imported->lowered[0].unfit.empty(), !ignores);
+  }
 }
 
 void set_int(::onnx::NodeProto& node, const char* name, std::int64_t value) {

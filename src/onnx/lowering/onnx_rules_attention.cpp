@@ -310,31 +310,6 @@ Result<bool> linear_attention(Rewriter& r, const ::onnx::NodeProto& node) {
   return true;
 }
 
-/// Writes `update` into a copy of the cache at each batch entry's own position.
-Result<bool> tensor_scatter(Rewriter& r, const ::onnx::NodeProto& node) {
-  const ValueFacts cache = r.of(node.input(0));
-  const ValueFacts update = r.of(node.input(1));
-  if (!cache.is_static() || !update.is_static() || update.rank() != cache.rank()) return false;
-  const std::size_t rank = cache.shape->rank();
-  const auto axis = normal_axis(int_attribute(node, "axis", -2), rank);
-  if (!axis || *axis < 1) return false;
-  Ints along(rank, 1);
-  along[*axis] = (*update.shape)[*axis];
-  std::string indices = r.counting(T::INT64, along);
-  if (!input_of(node, 2).empty()) {
-    Ints first(rank, 1);
-    first[0] = -1;
-    // Each batch entry has its own position.
-    indices = r.add("Add", {indices, r.reshape(node.input(2), first)});
-  }
-  // A ring: past the end it goes on at the beginning.
-  if (string_attribute(node, "mode", "linear") == "circular")
-    indices = r.add("Mod", {indices, r.scalar_int((*cache.shape)[*axis])});
-  indices = r.add("Expand", {indices, r.ints(update.shape->dims())});
-  return r.instead(node, "ScatterElements", {node.input(0), indices, node.input(1)},
-                   {{"axis", static_cast<std::int64_t>(*axis)}});
-}
-
 /// A modifier subgraph of FlexAttention on one value.
 std::string apply_modifier(Rewriter& r, const ::onnx::NodeProto& node, const char* name,
                            const std::string& x) {
@@ -381,7 +356,6 @@ constexpr Rule kRules[] = {
     {"CausalConvWithState", causal_conv, "a depthwise convolution over state and input"},
     {"LinearAttention", linear_attention, "written out, one step per token"},
     {"FlexAttention", flex_attention, "written out as matrix products and a softmax"},
-    {"TensorScatter", tensor_scatter, "a ScatterElements"},
 };
 
 }  // namespace

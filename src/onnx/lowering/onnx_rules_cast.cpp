@@ -47,22 +47,10 @@ Result<bool> constant_if(Rewriter& r, const ::onnx::NodeProto& node) {
   return true;
 }
 
-/// Optionals cannot be bound, so an input that is there has an element.
-Result<bool> has_element(Rewriter& r, const ::onnx::NodeProto& node) {
-  return r.instead(node, "Identity", {r.scalar(T::BOOL, input_of(node, 0).empty() ? 0 : 1)});
-}
-
-/// Of a tensor; sequences and optionals are refused as inputs.
-Result<bool> get_element(Rewriter& r, const ::onnx::NodeProto& node) {
-  return r.instead(node, "Identity", {node.input(0)});
-}
-
 constexpr Rule kRules[] = {
     {"CastLike", cast_like, "the type is known: a Cast"},
     {"BitCast", bit_cast, "between integers of one width: a Cast"},
     {"If", constant_if, "the condition is known: replaced by its branch"},
-    {"OptionalHasElement", has_element, "known from the graph"},
-    {"OptionalGetElement", get_element, "the tensor itself"},
 };
 
 }  // namespace

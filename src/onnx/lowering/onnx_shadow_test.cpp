@@ -7,13 +7,6 @@
 namespace corelane::onnx {
 namespace {
 
-void set_graph(::onnx::NodeProto& node, const char* name, TestModel& inner) {
-  auto& a = *node.add_attribute();
-  a.set_name(name);
-  a.set_type(::onnx::AttributeProto::GRAPH);
-  *a.mutable_g() = inner.graph();
-}
-
 /// What each node reads and makes, "Add(a,b)->c", those of inner graphs in brackets.
 std::string text_of(const ::onnx::GraphProto& graph) {
   std::string text;

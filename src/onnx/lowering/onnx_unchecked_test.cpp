@@ -65,10 +65,7 @@ TEST(UncheckedValues, GraphsInsideSeeTheValuesAroundThem) {
   body.node("GatherND", {"x", "s"}, {"z"}).set_name("inner");
   TestModel m;
   m.input("x", {4}).input("n", {1, 1}, T::INT64).ints("zero", {0}).open_output("y");
-  auto& a = *m.node("Loop", {"", "", "zero"}, {"last", "y"}).add_attribute();
-  a.set_name("body");
-  a.set_type(::onnx::AttributeProto::GRAPH);
-  *a.mutable_g() = body.graph();
+  set_graph(m.node("Loop", {"", "", "zero"}, {"last", "y"}), "body", body);
   const auto found = unchecked_values(m.graph());
   ASSERT_TRUE(found) << "the second round reads what the first one has added";
   EXPECT_EQ(found->node, "inner");
