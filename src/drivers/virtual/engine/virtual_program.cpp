@@ -57,6 +57,7 @@ Status VirtualProgram::build(bool direct) {
   CORELANE_ASSIGN(const PatchedModel patched, patch());
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kNumbers));
   shapes_ = shapes_text(inputs_);
+  CORELANE_ASSIGN(bounds_, index_bounds(as_byte_span(patched.bytes), patched.inputs));
   if (!patched.custom_nodes.empty())
     operators_ = std::make_shared<HostOperators>(patched.custom_nodes, options_.host_operators);
   const bool large = lanes_ > 1 && patched.constant_bytes > options_.replicate_limit / (lanes_ - 1);

@@ -19,6 +19,7 @@
 #include "base/once_map.h"
 #include "corelane/base/status.h"
 #include "corelane/driver/lane_engine.h"
+#include "drivers/virtual/common/index_bounds.h"
 #include "drivers/virtual/common/onnx_patch.h"
 #include "drivers/virtual/direct/direct_forms.h"
 #include "drivers/virtual/engine/compiled_copy.h"
@@ -61,6 +62,8 @@ class VirtualProgram final : public device::LaneProgram,
   /// The engine's input for each of the program's; -1 where no node reads it (the engine drops
   /// those).
   const std::vector<int>& engine_inputs() const noexcept { return ports_.engine_inputs; }
+  /// Of the inputs: this engine does not look at the indices of a Gather.
+  const std::vector<IndexBound>& bounds() const noexcept { return bounds_; }
   HostOperators* host_operators() const noexcept { return operators_.get(); }
   /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network.
   Status check_shapes(const std::vector<Shape>& shapes);
@@ -118,6 +121,7 @@ class VirtualProgram final : public device::LaneProgram,
   ConstantsInPlace in_place_;
   std::vector<TensorDesc> inputs_;
   Ports ports_;
+  std::vector<IndexBound> bounds_;
   std::shared_ptr<HostOperators> operators_;
   std::shared_ptr<DirectForms> direct_;  ///< Null: the engine runs it.
   bool shared_ = false;

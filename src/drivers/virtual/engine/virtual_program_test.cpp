@@ -38,6 +38,26 @@ TEST(VirtualProgram, ReluRunsOnUserMemoryWithoutACopy) {
   }
 }
 
+/// The engine itself computes with 0 where an index is outside.
+TEST(VirtualProgram, AnIndexOutsideOfATableIsReportedAndTheNextRunIsRight) {
+  const auto program = prepare(onnx_image(NetworkBuilder()
+                                              .input("ids", {-1}, 7)
+                                              .floats("table", {3, 1}, {10, 20, 30})
+                                              .node("Gather", {"table", "ids"}, {"y"}, "lookup")
+                                              .output("y", {-1, 1})
+                                              .bytes()));
+  ASSERT_TRUE(program);
+  const auto r = request(*program);
+  std::vector<std::int64_t> ids{0, 3};
+  ASSERT_TRUE(r->set_input(0, {ids.data(), 16, {2}, nullptr}).ok());
+  const Status status = r->run(1);
+  EXPECT_EQ(status.code(), Code::kEngineFailed);
+  EXPECT_THAT(status.message(), HasSubstr("'lookup'"));
+  ids[1] = -1;
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(10, 30));
+}
+
 TEST(VirtualProgram, EmptyRefReturnsToTheInternalBuffers) {
   const auto program = prepare(onnx_image(relu_network()));
   const auto r = request(*program);

@@ -132,9 +132,11 @@ class VirtualRequest final : public device::LaneRequest {
     }
   }
 
-  /// Static programs run without any check. With open shapes the growth of the heap by the first
-  /// run of each counts as the program's memory, which the engine does not report.
+  /// Static programs run without any check but that of indices. With open shapes the growth of the
+  /// heap by the first run of each counts as the program's memory, which the engine does not
+  /// report.
   Status run(std::uint64_t /*core_bits*/) override {
+    for (const IndexBound& bound : program_->bounds()) CORELANE_TRY(check_bound(bound));
     const bool open = !open_inputs_.empty() || !open_outputs_.empty();
     if (!open) {
       ran_ = true;
@@ -204,6 +206,15 @@ class VirtualRequest final : public device::LaneRequest {
     device::TensorRef bound;  ///< Null data: a tensor of the engine.
     ov::Tensor own;           ///< That tensor, once asked for, and the result of an open output.
   };
+
+  /// Of memory that is bound; the engine's own holds zeros.
+  Status check_bound(const IndexBound& bound) const {
+    const device::TensorRef& tensor = inputs_[bound.input].bound;
+    const TensorDesc& desc = program_->inputs()[bound.input];
+    if (tensor.data == nullptr) return {};
+    const Shape& shape = desc.shape.is_static() ? desc.shape : tensor.shape;
+    return check_indices(bound, desc.name, desc.dtype, tensor.data, shape.elements().value_or(0));
+  }
 
   /// The engine itself would compute with shapes that contradict each other (see ShapeCheck).
   /// Shapes that are the same as in the last run are not checked again.

@@ -1,0 +1,180 @@
+#include "drivers/virtual/common/index_bounds.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/onnx_fields.h"
+#include "base/wire.h"
+#include "drivers/virtual/common/onnx_node.h"
+#include "drivers/virtual/common/onnx_parts.h"
+
+namespace corelane::drivers::virtual_npu {
+namespace {
+
+using enum onnx_fields::Number;
+
+/// Operators whose values are those of their first input.
+constexpr std::string_view kMovers[] = {"Cast",    "Flatten",   "Identity", "Reshape",
+                                        "Squeeze", "Transpose", "Unsqueeze"};
+/// Operators whose result has the shape of their first input: what stands between a table and a
+/// Gather.
+constexpr std::string_view kShapeKeepers[] = {"Cast", "DequantizeLinear", "Identity"};
+/// TensorProto's numbers of the types that hold every index.
+constexpr std::int64_t kInt32 = 6;
+constexpr std::int64_t kInt64 = 7;
+
+/// The parts of a node that a walk along its values needs.
+struct Step {
+  std::string_view op;
+  std::string_view domain;
+  std::string_view name;
+  std::vector<std::string_view> inputs;
+  std::string_view output;
+  ByteSpan attribute;  ///< Of a Gather or a Cast, which have one at most.
+};
+
+/// The attribute's integer; `otherwise` without one.
+Result<std::int64_t> integer_of(ByteSpan attribute, std::int64_t otherwise) {
+  for (WireReader fields(attribute); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_varint(kAttributeInt)) return field.integer();
+  }
+  return otherwise;
+}
+
+Result<Step> read_step(ByteSpan node) {
+  Step step;
+  for (WireReader fields(node); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_bytes(kNodeInput)) step.inputs.push_back(field.text());
+    if (field.is_bytes(kNodeOutput) && step.output.empty()) step.output = field.text();
+    if (field.is_bytes(kNodeName)) step.name = field.text();
+    if (field.is_bytes(kNodeOpType)) step.op = field.text();
+    if (field.is_bytes(kNodeDomain)) step.domain = normal_domain(field.text());
+    if (field.is_bytes(kNodeAttribute)) step.attribute = field.payload;
+  }
+  return step;
+}
+
+/// Follows values through the top graph, whose nodes are in order.
+class Walk {
+ public:
+  explicit Walk(const std::vector<GraphValue>& inputs) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      origin_[inputs[i].name] = i;
+      if (inputs[i].has_shape) dims_[inputs[i].name] = inputs[i].shape.dims();
+    }
+  }
+
+  Status constant(ByteSpan tensor) {
+    CORELANE_ASSIGN(TensorFacts facts, read_tensor(tensor));
+    dims_[facts.name] = std::move(facts.dims);
+    return {};
+  }
+
+  Status node(ByteSpan message) {
+    CORELANE_ASSIGN(const Step step, read_step(message));
+    if (!step.domain.empty() || step.inputs.empty()) return {};
+    if (step.op == "Gather" && step.inputs.size() == 2) CORELANE_TRY(gather(step));
+    if (std::ranges::find(kMovers, step.op) != std::end(kMovers)) CORELANE_TRY(move(step));
+    if (std::ranges::find(kShapeKeepers, step.op) != std::end(kShapeKeepers))
+      copy(dims_, step.inputs[0], step.output);
+    return {};
+  }
+
+  std::vector<IndexBound> take() { return std::move(bounds_); }
+
+ private:
+  template <class Map>
+  static void copy(Map& map, std::string_view from, std::string_view to) {
+    if (const auto known = map.find(from); known != map.end()) map[to] = known->second;
+  }
+
+  Status move(const Step& step) {
+    if (step.op == "Cast") {
+      CORELANE_ASSIGN(const std::int64_t to, integer_of(step.attribute, 0));
+      if (to != kInt32 && to != kInt64) return {};
+    }
+    copy(origin_, step.inputs[0], step.output);
+    return {};
+  }
+
+  Status gather(const Step& step) {
+    const auto data = dims_.find(step.inputs[0]);
+    const auto indices = origin_.find(step.inputs[1]);
+    if (data == dims_.end() || indices == origin_.end()) return {};
+    CORELANE_ASSIGN(const std::int64_t given, integer_of(step.attribute, 0));
+    const auto rank = static_cast<std::int64_t>(data->second.size());
+    const std::int64_t axis = given < 0 ? given + rank : given;
+    if (axis < 0 || axis >= rank) return {};
+    const std::int64_t size = data->second[static_cast<std::size_t>(axis)];
+    const std::string_view name = step.name.empty() ? step.output : step.name;
+    if (size >= 0) bounds_.push_back({indices->second, size, std::string(name)});
+    return {};
+  }
+
+  std::map<std::string_view, std::size_t> origin_;  ///< Value -> the input that it comes from.
+  std::map<std::string_view, std::vector<std::int64_t>> dims_;
+  std::vector<IndexBound> bounds_;
+};
+
+template <class T>
+std::optional<std::size_t> first_outside(const void* data, std::size_t elements,
+                                         std::int64_t size) {
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  for (std::size_t i = 0; i < elements; ++i) {
+    T value;
+    std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
+    if (value < -size || value >= size) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::vector<IndexBound>> index_bounds(ByteSpan model,
+                                             const std::vector<GraphValue>& inputs) {
+  Walk walk(inputs);
+  for (WireReader fields(model); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (!field.is_bytes(kModelGraph)) continue;
+    // Constants may stand behind the nodes that read them.
+    for (const auto part : {kGraphInitializer, kGraphNode}) {
+      for (WireReader graph(field.payload); !graph.at_end();) {
+        CORELANE_ASSIGN(const WireField piece, graph.next());
+        if (!piece.is_bytes(part)) continue;
+        CORELANE_TRY(part == kGraphNode ? walk.node(piece.payload) : walk.constant(piece.payload));
+      }
+    }
+  }
+  return walk.take();
+}
+
+Status check_indices(const IndexBound& bound, const std::string& input, DType dtype,
+                     const void* data, std::size_t elements) {
+  std::optional<std::size_t> place;
+  std::int64_t value = 0;
+  if (dtype == DType::kI64) {
+    place = first_outside<std::int64_t>(data, elements, bound.size);
+    if (place) std::memcpy(&value, static_cast<const std::int64_t*>(data) + *place, sizeof(value));
+  } else if (dtype == DType::kI32) {
+    place = first_outside<std::int32_t>(data, elements, bound.size);
+    std::int32_t narrow = 0;
+    if (place)
+      std::memcpy(&narrow, static_cast<const std::int32_t*>(data) + *place, sizeof(narrow));
+    value = narrow;
+  }
+  if (!place) return {};
+  return error(Code::kEngineFailed,
+               "node '{}' (Gather): input '{}' has the index {} at element {}; allowed are {} to "
+               "{}",
+               bound.node, input, value, *place, -bound.size, bound.size - 1)
+      .with(Detail::kInput, input)
+      .with(Detail::kNode, bound.node)
+      .with(Detail::kGiven, value);
+}
+
+}  // namespace corelane::drivers::virtual_npu
