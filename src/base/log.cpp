@@ -88,7 +88,7 @@ void set_callback(Callback callback) {
   s.to_user.swap(added);  // The old callback is destroyed after the lock.
 }
 
-void write(Level level, std::string_view part, std::string_view text) {
+void write(Level level, std::string_view part, std::string_view text) noexcept {
   if (level == Level::kOff || !enabled(level)) return;
   thread_local bool in_callback = false;
   const bool nested = in_callback;
@@ -105,6 +105,15 @@ void write(Level level, std::string_view part, std::string_view text) {
     // and there is no other place to report it.
   }
   in_callback = nested;
+}
+
+void detail::write(Level level, std::string_view part, fmt::string_view format,
+                   fmt::format_args arguments) noexcept {
+  try {
+    log::write(level, part, fmt::vformat(format, arguments));
+  } catch (...) {
+    log::write(level, part, {format.data(), format.size()});  // There is no memory for more.
+  }
 }
 
 std::string_view level_name(Level level) noexcept { return row_of(level).name; }

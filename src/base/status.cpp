@@ -1,6 +1,7 @@
 #include "corelane/base/status.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 
@@ -49,9 +50,39 @@ std::string_view detail_name(Detail key) noexcept {
 
 Status::Status(tl::unexpected<Status> failure) noexcept : Status(std::move(failure.value())) {}
 
-Status::Status(Code code, std::string message, std::source_location where)
-    : rep_(std::make_shared<const Rep>(Rep{code == Code::kOk ? Code::kInternal : code,
-                                           std::move(message), place_of(where), nullptr})) {}
+/// One for each code. Making them allocates nothing: their texts lie in the strings themselves.
+std::shared_ptr<const Status::Rep> Status::without_text(Code code) noexcept {
+  constexpr std::size_t kCodes = std::size(kCodeNames);
+  static Leaked<std::array<Rep, kCodes>> reps([] {
+    std::array<Rep, kCodes> made{};
+    for (std::size_t i = 0; i < kCodes; ++i)
+      made[i] = {kCodeNames[i].code, "out of memory", "", {}};
+    return made;
+  }());
+  const auto found =
+      std::find_if(reps->begin(), reps->end(), [code](const Rep& rep) { return rep.code == code; });
+  return {std::shared_ptr<void>(), found == reps->end() ? reps->data() : &*found};
+}
+
+Status::Status(Code code, std::string message, std::source_location where) noexcept {
+  if (code == Code::kOk) code = Code::kInternal;
+  try {
+    rep_ = std::make_shared<const Rep>(Rep{code, std::move(message), place_of(where), nullptr});
+  } catch (...) {
+    rep_ = without_text(code);
+  }
+}
+
+Status detail::formatted(Code code, fmt::string_view format, fmt::format_args arguments,
+                         std::source_location where) noexcept {
+  std::string text;
+  try {
+    text = fmt::vformat(format, arguments);
+  } catch (...) {
+    text = "out of memory";  // Short enough to lie in the string itself.
+  }
+  return {code, std::move(text), where};
+}
 
 Code Status::code() const noexcept { return rep_ ? rep_->code : Code::kOk; }
 
@@ -82,26 +113,36 @@ std::vector<std::pair<Detail, std::string>> Status::details() const {
   return {all.begin(), all.end()};
 }
 
-Status Status::with(Detail key, std::string value) const {
+Status Status::with(Detail key, std::string value) const noexcept {
   if (ok()) return {};
-  // Copies share the old one, which never changes.
-  auto rep = std::make_shared<Rep>(*rep_);
-  std::erase_if(rep->details, [&](const auto& detail) { return detail.first == key; });
-  rep->details.emplace_back(key, std::move(value));
-  Status more;
-  more.rep_ = std::move(rep);
-  return more;
+  try {
+    // Copies share the old one, which never changes.
+    auto rep = std::make_shared<Rep>(*rep_);
+    std::erase_if(rep->details, [&](const auto& detail) { return detail.first == key; });
+    rep->details.emplace_back(key, std::move(value));
+    Status more;
+    more.rep_ = std::move(rep);
+    return more;
+  } catch (...) {
+    return *this;
+  }
 }
 
-Status Status::wrap(std::string message, std::source_location where) const {
-  return wrap(code(), std::move(message), where);
+Status Status::wrap(std::string_view message, std::source_location where) const noexcept {
+  return wrap(code(), message, where);
 }
 
-Status Status::wrap(Code code, std::string message, std::source_location where) const {
+Status Status::wrap(Code code, std::string_view message,
+                    std::source_location where) const noexcept {
   if (ok()) return {};
+  if (code == Code::kOk) code = Code::kInternal;
   Status outer;
-  outer.rep_ = std::make_shared<const Rep>(
-      Rep{code == Code::kOk ? Code::kInternal : code, std::move(message), place_of(where), rep_});
+  try {
+    outer.rep_ =
+        std::make_shared<const Rep>(Rep{code, std::string(message), place_of(where), rep_});
+  } catch (...) {
+    outer.rep_ = without_text(code);
+  }
   return outer;
 }
 

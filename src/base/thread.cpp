@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <csignal>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -36,6 +37,8 @@ Result<std::thread> start_thread(const char* name, std::function<void()> body) {
     });
   } catch (const std::system_error& e) {
     return error(Code::kIo, "cannot start the thread '{}': {}", name, e.what());
+  } catch (const std::bad_alloc&) {
+    return error(Code::kOutOfMemory, "no memory to start the thread '{}'", name);
   }
 }
 

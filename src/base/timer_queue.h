@@ -2,10 +2,9 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <unordered_map>
 #include <utility>
 
+#include "base/reserve.h"
 #include "corelane/base/clock.h"
 
 namespace corelane {
@@ -16,7 +15,7 @@ class TimerQueue {
   /// Must not throw; the clocks log what it throws, since no caller could handle it.
   using Call = std::function<void()>;
 
-  Clock::TimerId add(TimePoint when, Call call) {
+  Clock::TimerId add(TimePoint when, Call call) noexcept {
     const Clock::TimerId id = ++last_id_;
     when_of_.emplace(id, when);
     calls_.emplace(Key{when, id}, std::move(call));
@@ -46,8 +45,8 @@ class TimerQueue {
 
  private:
   using Key = std::pair<TimePoint, Clock::TimerId>;
-  std::map<Key, Call> calls_;
-  std::unordered_map<Clock::TimerId, TimePoint> when_of_;
+  SureMap<Key, Call> calls_;
+  SureMap<Clock::TimerId, TimePoint> when_of_;
   Clock::TimerId last_id_ = 0;
 };
 

@@ -27,38 +27,37 @@ inline bool enabled(Level l) noexcept { return static_cast<int>(l) <= static_cas
 /// Sends lines to `callback`; an empty one restores stderr. An exception it throws is dropped.
 CORELANE_API void set_callback(Callback callback);
 /// Delivers one line when its level is enabled.
-CORELANE_API void write(Level level, std::string_view part, std::string_view text);
+CORELANE_API void write(Level level, std::string_view part, std::string_view text) noexcept;
+namespace detail {
+CORELANE_API void write(Level level, std::string_view part, fmt::string_view format,
+                        fmt::format_args arguments) noexcept;
+}  // namespace detail
 /// "error", "warn", ... ; "off".
 CORELANE_API std::string_view level_name(Level level) noexcept;
 
 /// Writes a line of level `l`. `part` names the room. Never throws. Any thread.
-/// Writes a line of level `l`. `part` names the room. Never throws. Any thread.
 template <class... Args>
-void line(Level l, std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
-  if (enabled(l)) write(l, part, fmt::format(f, std::forward<Args>(args)...));
+void line(Level l, std::string_view part, fmt::format_string<Args...> f, Args&&... args) noexcept {
+  if (enabled(l)) detail::write(l, part, f, fmt::make_format_args(args...));
 }
 /// A failure that no caller gets to see. As line().
-/// A failure that no caller gets to see. As line().
 template <class... Args>
-void error(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
+void error(std::string_view part, fmt::format_string<Args...> f, Args&&... args) noexcept {
   line(Level::kError, part, f, std::forward<Args>(args)...);
 }
 /// Something that works differently from what was asked. As line().
-/// Something that works differently from what was asked. As line().
 template <class... Args>
-void warn(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
+void warn(std::string_view part, fmt::format_string<Args...> f, Args&&... args) noexcept {
   line(Level::kWarn, part, f, std::forward<Args>(args)...);
 }
 /// A fact for operators. As line().
-/// A fact for operators. As line().
 template <class... Args>
-void info(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
+void info(std::string_view part, fmt::format_string<Args...> f, Args&&... args) noexcept {
   line(Level::kInfo, part, f, std::forward<Args>(args)...);
 }
 /// A fact for developers. As line().
-/// A fact for developers. As line().
 template <class... Args>
-void debug(std::string_view part, fmt::format_string<Args...> f, Args&&... args) {
+void debug(std::string_view part, fmt::format_string<Args...> f, Args&&... args) noexcept {
   line(Level::kDebug, part, f, std::forward<Args>(args)...);
 }
 

@@ -2,7 +2,8 @@
 ///
 /// A Status is a code, a message for a person, details for a program, the place that made it, and
 /// optionally the Status that caused it. "Ok" costs one null pointer. A Status never changes after
-/// it is made; copies share it, so it may be read from any thread.
+/// it is made; copies share it, so it may be read from any thread. Where there is no memory for its
+/// texts, a failure is its code alone, and what is said on top of another one is left out.
 ///
 /// Nothing below floor 7 throws for a failure of its own: exceptions, C codes and Python errors
 /// are made from a Status once, at the edge of each adapter. A message names the thing, what was
@@ -87,7 +88,7 @@ class [[nodiscard]] CORELANE_API Status {
   Status(tl::unexpected<Status> failure) noexcept;  // NOLINT(google-explicit-constructor)
   /// A failure. `code` must not be kOk (kInternal is stored instead).
   Status(Code code, std::string message,
-         std::source_location where = std::source_location::current());
+         std::source_location where = std::source_location::current()) noexcept;
 
   /// True for success.
   bool ok() const noexcept { return rep_ == nullptr; }
@@ -107,20 +108,21 @@ class [[nodiscard]] CORELANE_API Status {
   /// The details of this failure and its causes, each key once, in the order of Detail.
   std::vector<std::pair<Detail, std::string>> details() const;
   /// This failure with one more detail; a key that it has already is replaced. Ok stays ok.
-  Status with(Detail key, std::string value) const;
+  Status with(Detail key, std::string value) const noexcept;
 
   /// A new failure with the same code (or `code`), this one as its cause. Ok stays ok.
-  Status wrap(std::string message,
-              std::source_location where = std::source_location::current()) const;
+  Status wrap(std::string_view message,
+              std::source_location where = std::source_location::current()) const noexcept;
   /// The same with another code; kOk becomes kInternal.
-  Status wrap(Code code, std::string message,
-              std::source_location where = std::source_location::current()) const;
+  Status wrap(Code code, std::string_view message,
+              std::source_location where = std::source_location::current()) const noexcept;
 
   /// "shape_mismatch: input 'x': ...: caused by ..."; "ok" when ok. One line.
   std::string to_string() const;
 
  private:
   struct Rep;
+  static std::shared_ptr<const Rep> without_text(Code code) noexcept;
   std::shared_ptr<const Rep> rep_;
 };
 
@@ -140,30 +142,38 @@ struct FormatAt {
   fmt::format_string<Args...> format;
   std::source_location where;
 };
+/// The failure with this message; its code alone where there is no memory for more.
+CORELANE_API Status formatted(Code code, fmt::string_view format, fmt::format_args arguments,
+                              std::source_location where) noexcept;
 }  // namespace detail
 
 /// A failure on its way out of a function: converts to Status and to every Result.
 class [[nodiscard]] Failure : public tl::unexpected<Status> {
  public:
   /// A failure of this status, which must not be ok.
-  explicit Failure(Status status) : tl::unexpected<Status>(std::move(status)) {}
+  explicit Failure(Status status) noexcept : tl::unexpected<Status>(std::move(status)) {}
   /// Adds a fact for programs: `error(...).with(Detail::kInput, name)`. `value` is formatted by
   /// fmt.
   template <class V>
-  Failure with(Detail key, const V& value) && {
-    return Failure(this->value().with(key, fmt::format("{}", value)));
+  Failure with(Detail key, const V& value) && noexcept {
+    try {
+      return Failure(this->value().with(key, fmt::format("{}", value)));
+    } catch (...) {
+      return std::move(*this);  // There is no memory for it.
+    }
   }
 };
 
 /// Makes a failure, in functions that return Status or Result:
 /// `return error(Code::kNotFound, "no input named '{}'", name);`
 template <class... Args>
-Failure error(Code code, detail::FormatAt<std::type_identity_t<Args>...> at, Args&&... args) {
-  return Failure(Status(code, fmt::format(at.format, std::forward<Args>(args)...), at.where));
+Failure error(Code code, detail::FormatAt<std::type_identity_t<Args>...> at,
+              Args&&... args) noexcept {
+  return Failure(detail::formatted(code, at.format, fmt::make_format_args(args...), at.where));
 }
 
 /// Passes a failure on as it is: `return error(result.error());`. `status` must not be ok.
-inline Failure error(Status status) { return Failure(std::move(status)); }
+inline Failure error(Status status) noexcept { return Failure(std::move(status)); }
 
 }  // namespace corelane
 
