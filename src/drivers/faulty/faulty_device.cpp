@@ -1,8 +1,8 @@
-#include <atomic>
 #include <memory>
 #include <random>
 #include <typeinfo>
 
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/device/fault.h"
 #include "corelane/driver/forwarding_device.h"
@@ -50,8 +50,7 @@ class FaultDice {
   std::mt19937_64 random_ CORELANE_GUARDED_BY(mutex_);
 };
 
-/// Passes on to the bindings of the device below. After a "short" job output() reports half of the
-/// bytes, as a device does that stopped writing.
+/// Passes on to the bindings of the device below.
 class FaultyBindings final : public Bindings {
  public:
   FaultyBindings(std::shared_ptr<Bindings> bindings, std::shared_ptr<const Executable> owner)
@@ -65,12 +64,7 @@ class FaultyBindings final : public Bindings {
   }
   Result<TensorRef> input(std::size_t index) override { return inner->input(index); }
 
-  Result<TensorRef> output(std::size_t index) override {
-    CORELANE_ASSIGN(TensorRef tensor, inner->output(index));
-    if (is_short) tensor.size /= 2;
-    return tensor;
-  }
-
+  Result<TensorRef> output(std::size_t index) override { return inner->output(index); }
   Result<std::vector<LayerTime>> layer_times() const override { return inner->layer_times(); }
 
   /// Inverts one bit of the results.
@@ -88,7 +82,6 @@ class FaultyBindings final : public Bindings {
 
   const std::shared_ptr<Bindings> inner;
   const std::shared_ptr<const Executable> executable;
-  std::atomic<bool> is_short{false};
 };
 
 /// Passes on to the residence below, which knows its own executables alone.
@@ -161,13 +154,18 @@ class FaultyCompletion final : public Completion,
   /// Attaches to the job below, which applies `fault` when it succeeded.
   void watch(std::shared_ptr<Completion> inner, ResultFault fault, std::uint64_t random) {
     inner_ = std::move(inner);
-    inner_->on_done([self = shared_from_this(), fault, random](Completion& done) {
-      const Status status = done.status();
+    inner_->on_done(sure_once<void(Completion&)>([self = shared_from_this(), fault,
+                                                  random](Completion& done) {
+      Status status = done.status();
       if (status.ok() && fault == ResultFault::kFlip) self->bindings_->flip(random);
-      if (status.ok() && fault == ResultFault::kShort) self->bindings_->is_short = true;
+      // As a driver that counts the bytes of its results.
+      if (status.ok() && fault == ResultFault::kShort)
+        status = error(Code::kBadResult, "the result of job {} is short (injected fault 'short')",
+                       done.record().id);
+      self->status_ = status;
       self->done_.signal();
       for (const auto& fence : self->signals_) fence->signal(status);
-    });
+    }));
   }
 
   bool done() const noexcept override { return done_.signalled(); }
@@ -178,22 +176,29 @@ class FaultyCompletion final : public Completion,
   }
 
   Status status() const override {
-    if (done()) return inner_->status();
+    if (done()) return status_;  // Written before.
     return error(Code::kWrongState,
                  "the job is not done; wait for it before asking for its status");
   }
 
-  JobRecord record() const override { return done() ? inner_->record() : JobRecord{}; }
+  JobRecord record() const override {
+    if (!done()) return {};
+    JobRecord record = inner_->record();
+    record.code = status_.code();
+    return record;
+  }
   bool cancel() override { return inner_->cancel(); }
 
   void on_done(std::function<void(Completion&)> f) override {
-    done_.on_signal([self = shared_from_this(), f = std::move(f)](const Status&) { f(*self); });
+    done_.on_signal(sure_once<void(const Status&)>(
+        [self = shared_from_this(), f = std::move(f)](const Status&) { f(*self); }));
   }
 
  private:
   const std::shared_ptr<FaultyBindings> bindings_;
   const std::vector<std::shared_ptr<Fence>> signals_;
   std::shared_ptr<Completion> inner_;
+  Status status_;
   Fence done_;
 };
 
@@ -207,23 +212,14 @@ class FaultyQueue final : public ForwardingQueue {
   Result<std::shared_ptr<Completion>> submit(const Submission& job) override {
     CORELANE_ASSIGN(Submission below, unwrapped(job));
     const ResultFault fault = dice_->for_job();
-    if (fault == ResultFault::kNone) {
-      CORELANE_ASSIGN(std::shared_ptr<Completion> completion, inner().submit(below));
-      static_cast<FaultyBindings&>(*job.bindings).is_short = false;
-      return completion;
-    }
+    if (fault == ResultFault::kNone) return inner().submit(below);
     return submit_struck(job, std::move(below), fault);
   }
 
   Status run(const Submission& job, JobRecord* record) override {
     CORELANE_ASSIGN(Submission below, unwrapped(job));
     const ResultFault fault = dice_->for_job();
-    auto& bindings = static_cast<FaultyBindings&>(*job.bindings);
-    if (fault == ResultFault::kNone) {
-      Status status = inner().run(below, record);
-      if (status.code() != Code::kBusy) bindings.is_short = false;
-      return status;
-    }
+    if (fault == ResultFault::kNone) return inner().run(below, record);
     CORELANE_ASSIGN(const std::shared_ptr<Completion> completion,
                     submit_struck(job, std::move(below), fault));
     completion->wait(kNever);
@@ -259,7 +255,6 @@ class FaultyQueue final : public ForwardingQueue {
     auto struck = std::make_shared<FaultyCompletion>(bindings, device().clock(),
                                                      std::exchange(below.signal, {}));
     CORELANE_ASSIGN(std::shared_ptr<Completion> inner, inner().submit(below));
-    bindings->is_short = false;
     struck->watch(std::move(inner), fault, dice_->number());
     return struck;
   }

@@ -68,11 +68,21 @@ TEST(FaultyDevice, FlipInvertsOneBitBeforeAnybodySeesTheResult) {
   EXPECT_TRUE(completion->status().ok());
 }
 
-TEST(FaultyDevice, ShortResultSaysSuccessWithHalfTheBytes) {
+TEST(FaultyDevice, AShortResultIsABadResult) {
   Bench bench("short=1");
-  const Submission job = bench.job();
-  ASSERT_TRUE(bench.queue->run(job).ok());
-  EXPECT_EQ(job.bindings->output(0)->size, 8U);
+  device::JobRecord record;
+  EXPECT_EQ(bench.queue->run(bench.job(), &record).code(), Code::kBadResult);
+  EXPECT_EQ(record.code, Code::kBadResult);
+  Submission submitted = bench.job();
+  auto fence = std::make_shared<Fence>();
+  submitted.signal = {fence};
+  auto completion = *bench.queue->submit(submitted);
+  Code seen = Code::kOk;
+  completion->on_done([&](Completion& done) { seen = done.status().code(); });
+  ASSERT_TRUE(completion->wait_released());
+  EXPECT_EQ(seen, Code::kBadResult);
+  ASSERT_TRUE(fence->wait());
+  EXPECT_EQ(fence->status().code(), Code::kBadResult);
 }
 
 TEST(FaultyDevice, OutOfMemoryStrikesAllocations) {

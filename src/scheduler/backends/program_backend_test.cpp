@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "corelane/device/device.h"
@@ -48,6 +49,19 @@ TEST(ProgramBackend, TheCompositeOfTheOriginalsPageRunsAsWritten) {
     for (std::uint32_t i = 0; i < count; ++i)
       expect_answer(requests[i], 1, static_cast<float>(100 * i));
   }
+}
+
+TEST(ProgramBackend, AShortResultFailsTheRequest) {
+  const ProgramFiles files;
+  setenv("CORELANE_FAULTS", "short=1", 1);
+  const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
+                                          {"model", files.program(1)},
+                                          {"device", "null:generic:1?name=short"}});
+  unsetenv("CORELANE_FAULTS");
+  ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+  Dict request;
+  request[kData] = rows(1, 5);
+  EXPECT_EQ(pipeline->run(request).code(), Code::kBadResult);
 }
 
 TEST(ProgramBackend, AnOpenProgramTakesBatchesOfTheRange) {
