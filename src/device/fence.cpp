@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/guard.h"
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "device/unique_fd.h"
 
@@ -22,7 +23,7 @@ struct Fence::Impl {
   std::condition_variable changed;
   std::atomic<bool> signalled{false};
   Status status CORELANE_GUARDED_BY(mutex);
-  std::vector<std::function<void(const Status&)>> callbacks CORELANE_GUARDED_BY(mutex);
+  SureVector<std::function<void(const Status&)>> callbacks CORELANE_GUARDED_BY(mutex);
   /// Duplicates of exported descriptors, to make readable.
   std::vector<UniqueFd> exported CORELANE_GUARDED_BY(mutex);
 };
@@ -34,7 +35,7 @@ Fence::Fence(std::shared_ptr<Clock> clock) : impl_(std::make_unique<Impl>()) {
 Fence::~Fence() = default;
 
 void Fence::signal(Status status) {
-  std::vector<std::function<void(const Status&)>> callbacks;
+  SureVector<std::function<void(const Status&)>> callbacks;
   std::vector<UniqueFd> exported;
   Status result;
   {

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <vector>
 
 #include "base/leaked.h"
+#include "base/reserve.h"
 #include "corelane/device/arbiter.h"
 #include "device/core_offer.h"
 
@@ -9,8 +9,8 @@ namespace corelane::device {
 namespace {
 
 /// Indices of the waiting jobs, highest priority first, in order of submission within one.
-std::vector<std::size_t> order_of(std::span<const WaitingJob> waiting) {
-  std::vector<std::size_t> order(waiting.size());
+SureVector<std::size_t> order_of(std::span<const WaitingJob> waiting) {
+  SureVector<std::size_t> order(waiting.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return waiting[a].priority > waiting[b].priority;
@@ -28,7 +28,7 @@ class FifoArbiter final : public Arbiter {
     const bool sorted = std::is_sorted(
         waiting.begin(), waiting.end(),
         [](const WaitingJob& a, const WaitingJob& b) { return a.priority > b.priority; });
-    std::vector<std::size_t> order;
+    SureVector<std::size_t> order;
     if (!sorted) order = order_of(waiting);
     for (std::size_t i = 0; i < waiting.size() && !decision.exhausted(); ++i) {
       const std::size_t job = sorted ? i : order[i];
@@ -42,7 +42,8 @@ class FifoArbiter final : public Arbiter {
 
 /// One object for all devices: it has no state. Never destroyed, since devices may outlive statics.
 std::shared_ptr<const Arbiter> fifo_arbiter() {
-  static Leaked<const std::shared_ptr<const Arbiter>> arbiter(std::make_shared<FifoArbiter>());
+  static Leaked<const std::shared_ptr<const Arbiter>> arbiter(
+      std::allocate_shared<FifoArbiter>(ReserveAllocator<FifoArbiter>()));
   return *arbiter;
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <utility>
-#include <vector>
+
+#include "base/reserve.h"
 
 namespace corelane::dispatch {
 
@@ -17,8 +17,8 @@ class CallbackOrder {
 
   std::uint64_t draw() noexcept { return drawn_++; }
   /// What may be called back now, in order. Sequential: nothing passes an earlier ticket.
-  std::vector<T> complete(std::uint64_t ticket, T value) {
-    std::vector<T> ready;
+  SureVector<T> complete(std::uint64_t ticket, T value) noexcept {
+    SureVector<T> ready;
     if (!sequential_) {
       ready.push_back(std::move(value));
       return ready;
@@ -35,7 +35,7 @@ class CallbackOrder {
   const bool sequential_;
   std::uint64_t drawn_ = 0;
   std::uint64_t next_ = 0;
-  std::map<std::uint64_t, T> held_;
+  SureMap<std::uint64_t, T> held_;
 };
 
 }  // namespace corelane::dispatch

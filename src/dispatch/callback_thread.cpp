@@ -29,22 +29,25 @@ Status CallbackThread::start() {
   return {};
 }
 
-Status CallbackThread::post(Job& job) {
+Status CallbackThread::post(Job& job) noexcept {
   const MutexLock lock(mutex_);
-  if (!alive_) CORELANE_TRY(start());
+  if (!alive_)
+    CORELANE_TRY(no_throw("starting a thread", [this]() CORELANE_NO_THREAD_SAFETY_ANALYSIS {
+      return start();  // At once, under the lock.
+    }));
   jobs_.push_back(std::move(job));
   changed_.notify_one();
   return {};
 }
 
-void CallbackThread::post_or_call(Job job) {
+void CallbackThread::post_or_call(Job job) noexcept {
   const Status posted = post(job);
   if (posted.ok()) return;
-  log::error(log_part_, "calling back in place: {}", posted.to_string());
+  log::error(log_part_, "calling back in place: {}", posted.message());
   run_callback(log_part_, "a callback", job);
 }
 
-void CallbackThread::work() {
+void CallbackThread::work() noexcept {
   current = this;
   MutexLock lock(mutex_);
   for (;;) {

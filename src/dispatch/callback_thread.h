@@ -2,11 +2,11 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
 
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
@@ -26,11 +26,11 @@ class CallbackThread final : public std::enable_shared_from_this<CallbackThread>
   ~CallbackThread();
 
   /// Takes `job` and calls it later; an exception that it throws goes to the log. Calls nobody, so
-  /// a caller may hold a lock. kIo when the system gives no thread: the job is not taken, and
-  /// the caller calls it in place once it holds no lock.
-  Status post(Job& job);
+  /// a caller may hold a lock. kIo when the system gives no thread, or kOutOfMemory: the job is not
+  /// taken, and the caller calls it in place once it holds no lock.
+  Status post(Job& job) noexcept;
   /// As post(), but calls the job in place when the system gives no thread. Not under a lock.
-  void post_or_call(Job job);
+  void post_or_call(Job job) noexcept;
   /// Whether the caller runs in this thread.
   bool is_current() const noexcept;
   /// Whether the caller runs in a callback thread of any object. Such a thread must not wait for
@@ -45,7 +45,7 @@ class CallbackThread final : public std::enable_shared_from_this<CallbackThread>
   void stop_and_join();
 
  private:
-  void work();
+  void work() noexcept;
   Status start() CORELANE_REQUIRES(mutex_);
   bool idle() const CORELANE_REQUIRES(mutex_) { return jobs_.empty() && !running_; }
 
@@ -55,7 +55,7 @@ class CallbackThread final : public std::enable_shared_from_this<CallbackThread>
   Mutex mutex_{LockRank::kCallbackThread};
   std::condition_variable changed_;  ///< A job was posted, or stop() was called.
   std::condition_variable idle_;
-  std::deque<Job> jobs_ CORELANE_GUARDED_BY(mutex_);
+  SureDeque<Job> jobs_ CORELANE_GUARDED_BY(mutex_);
   bool running_ CORELANE_GUARDED_BY(mutex_) = false;  ///< A job is being called.
   bool alive_ CORELANE_GUARDED_BY(mutex_) = false;    ///< The thread takes jobs.
   bool stop_ CORELANE_GUARDED_BY(mutex_) = false;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,8 +34,8 @@ class Deliverable {
   virtual bool flush(Clock& clock, TimePoint until) = 0;
 };
 
-/// Filled under its owner's lock, emptied by one thread. What comes while it is full is dropped and
-/// counted. Any thread.
+/// Filled under its owner's lock, emptied by one thread. What comes while it is full, or while
+/// there is no memory for it, is dropped and counted. Any thread.
 template <class Item>
 class DeliveryRing : public Deliverable {
  public:
@@ -120,7 +121,12 @@ class DeliveryRing : public Deliverable {
       dropped_.fetch_add(1, std::memory_order_relaxed);
       return Delivery::kNone;
     }
-    waiting_.emplace_back(std::forward<Given>(item));
+    try {
+      waiting_.emplace_back(std::forward<Given>(item));
+    } catch (const std::bad_alloc&) {
+      dropped_.fetch_add(1, std::memory_order_relaxed);  // What the item itself holds.
+      return Delivery::kNone;
+    }
     ++added_;
     const Delivery wanted =
         now || 2 * waiting_.size() >= capacity_ ? Delivery::kNow : Delivery::kSoon;

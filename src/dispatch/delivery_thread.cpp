@@ -10,20 +10,24 @@ Status DeliveryThread::start() {
   return thread_->post(nothing);
 }
 
-void DeliveryThread::arrange(const Ring& ring, Delivery when) {
+void DeliveryThread::arrange(const Ring& ring, Delivery when) noexcept {
   constexpr Duration kSoon = std::chrono::milliseconds(5);
   if (when == Delivery::kNone) return;
   if (when == Delivery::kNow || clock_->is_virtual()) return deliver_now(ring);
-  clock_->call_at(later(clock_->now(), kSoon), [weak = weak_from_this(), ring] {
-    if (const auto alive = weak.lock()) alive->deliver_now(ring);
-  });
+  try {
+    clock_->call_at(later(clock_->now(), kSoon), [weak = weak_from_this(), ring] {
+      if (const auto alive = weak.lock()) alive->deliver_now(ring);
+    });
+  } catch (...) {
+    deliver_now(ring);  // There is no memory for a timer.
+  }
 }
 
-void DeliveryThread::deliver_now(const Ring& ring) {
-  CallbackThread::Job job = [ring] { ring->deliver(); };
+void DeliveryThread::deliver_now(const Ring& ring) noexcept {
+  CallbackThread::Job job = sure_once<void()>([ring] { ring->deliver(); });
   if (const Status posted = thread_->post(job); !posted.ok()) {
     ring->not_arranged();
-    log::error(log_part_, "observers wait for a thread: {}", posted.to_string());
+    log::error(log_part_, "observers wait for a thread: {}", posted.message());
   }
 }
 

@@ -27,7 +27,7 @@ class DeliveryThread final : public std::enable_shared_from_this<DeliveryThread>
   /// What add() of the ring asked for. kSoon waits 5 ms for others on a real clock: a thread is
   /// woken for many items. Writes to the log where the system gives no thread, so not under a lock
   /// unless start() has succeeded.
-  void arrange(const Ring& ring, Delivery when);
+  void arrange(const Ring& ring, Delivery when) noexcept;
   /// Delivers now what the ring holds; see Deliverable::flush. False in a call of this thread.
   bool flush(const Ring& ring, TimePoint until);
   bool is_current() const noexcept { return thread_->is_current(); }
@@ -36,7 +36,7 @@ class DeliveryThread final : public std::enable_shared_from_this<DeliveryThread>
   void stop_and_join() { thread_->stop_and_join(); }
 
  private:
-  void deliver_now(const Ring& ring);
+  void deliver_now(const Ring& ring) noexcept;
 
   const std::shared_ptr<Clock> clock_;
   const char* const log_part_;

@@ -5,27 +5,28 @@
 #include <condition_variable>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "base/reserve.h"
 #include "corelane/device/device.h"
 #include "lanes/lane_job.h"
 #include "lanes/records/observer_ring.h"
 
 namespace corelane::lanes {
 
+/// Its lists grow while jobs end: that does not fail.
 struct Aftermath {
-  using Jobs = std::vector<std::shared_ptr<LanedJob>>;
-  Jobs completed;                               ///< To be reported.
-  Jobs released;                                ///< Abandoned before; the engine has returned.
-  Jobs offered;                                 ///< To be run by the threads that wait for them.
-  std::vector<std::condition_variable*> woken;  ///< Of workers, which live as long as their pool.
+  using Jobs = SureVector<std::shared_ptr<LanedJob>>;
+  Jobs completed;                              ///< To be reported.
+  Jobs released;                               ///< Abandoned before; the engine has returned.
+  Jobs offered;                                ///< To be run by the threads that wait for them.
+  SureVector<std::condition_variable*> woken;  ///< Of workers, which live as long as their pool.
   struct Arrangement {
     std::shared_ptr<ObserverRing> observer;
     ObserverRing::Delivery delivery;
   };
-  std::vector<Arrangement> deliveries;  ///< To observers, by their thread.
-  std::vector<std::string> complaints;  ///< For the log.
-  bool abandoned = false;               ///< A job was: injected hangs end.
+  SureVector<Arrangement> deliveries;  ///< To observers, by their thread.
+  SureVector<std::string> complaints;  ///< For the log.
+  bool abandoned = false;              ///< A job was: injected hangs end.
   /// A reference that must not be the last one to go where the clock calls.
   std::shared_ptr<LanedJob> kept;
 

@@ -55,9 +55,9 @@ void JobLine::remove(const LanedJob& job) {
   static_cast<void>(take({static_cast<std::size_t>(place - jobs_.begin()), 0}));
 }
 
-std::vector<std::shared_ptr<LanedJob>> JobLine::remove_if(
+SureVector<std::shared_ptr<LanedJob>> JobLine::remove_if(
     const std::function<bool(LanedJob&)>& gone) {
-  std::vector<std::shared_ptr<LanedJob>> removed;
+  SureVector<std::shared_ptr<LanedJob>> removed;
   for (std::size_t i = 0; i < jobs_.size();)
     if (gone(*jobs_[i]))
       removed.push_back(take({i, 0}).job);
@@ -77,7 +77,7 @@ JobLine::Choice JobLine::take(const device::Grant& grant) {
 }
 
 std::optional<JobLine::Choice> JobLine::next(const LaneCores& cores, TimePoint now,
-                                             std::vector<std::string>& complaints) {
+                                             SureVector<std::string>& complaints) {
   if (jobs_.empty() || cores.idle_bits() == 0) return std::nullopt;
   if (has_arbiter())
     for (std::size_t i = 0; i < jobs_.size(); ++i)
@@ -100,28 +100,32 @@ void JobLine::update(const device::Grant& grant, TimePoint now) {
 std::optional<device::Grant> JobLine::decide(std::span<const device::WaitingJob> waiting,
                                              std::span<const device::CoreState> cores,
                                              TimePoint now,
-                                             std::vector<std::string>& complaints) const {
+                                             SureVector<std::string>& complaints) const {
   // The device's own arbiter is trusted: no check and no guard.
   if (arbiter_ == nullptr) return device::fifo_arbiter()->pick(waiting, cores, now);
   try {
     auto grant = arbiter_->pick(waiting, cores, now);
     if (!grant || fits(*grant, waiting, cores)) return grant;
-    complaints.push_back(fmt::format(
-        "the arbiter granted job {} the cores {:#x}, which it cannot have; first-in-first-out "
-        "decides instead",
-        grant->job, grant->core_bits));
+    complaints.push_back(text_or_none([&] {
+      return fmt::format(
+          "the arbiter granted job {} the cores {:#x}, which it cannot have; first-in-first-out "
+          "decides instead",
+          grant->job, grant->core_bits);
+    }));
   } catch (const std::exception& e) {
-    complaints.push_back(
-        fmt::format("the arbiter threw: {}; first-in-first-out decides", e.what()));
+    complaints.push_back(text_or_none([&] {
+      return fmt::format("the arbiter threw: {}; first-in-first-out decides", e.what());
+    }));
   } catch (...) {
-    complaints.emplace_back("the arbiter threw something that is not a std::exception");
+    complaints.push_back(text_or_none(
+        [] { return std::string("the arbiter threw something that is not a std::exception"); }));
   }
   return device::fifo_arbiter()->pick(waiting, cores, now);
 }
 
 std::uint64_t JobLine::grant_alone(const device::WaitingJob& facts,
                                    const LanedExecutable& executable, const LaneCores& cores,
-                                   TimePoint now, std::vector<std::string>& complaints) const {
+                                   TimePoint now, SureVector<std::string>& complaints) const {
   if (cores.idle_bits() == 0) return 0;
   const std::span<const device::WaitingJob> alone(&facts, 1);
   const auto grant = cores.owned_bits() == 0
@@ -134,15 +138,15 @@ std::uint64_t JobLine::grant_alone(const device::WaitingJob& facts,
 /// only. So it is asked once per group of jobs that may use the same cores, in order of each
 /// group's highest priority.
 std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, TimePoint now,
-                                                      std::vector<std::string>& complaints) const {
+                                                      SureVector<std::string>& complaints) const {
   struct Group {
     std::uint64_t allowed;
     const LanedExecutable* executable;  ///< One of those that may use these cores.
     std::int32_t priority;
-    std::vector<device::WaitingJob> jobs;
-    std::vector<std::size_t> indices;
+    SureVector<device::WaitingJob> jobs;
+    SureVector<std::size_t> indices;
   };
-  std::vector<Group> groups;
+  SureVector<Group> groups;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     // Nothing is reserved for a job whose queue has used up its cap.
     if (jobs_[i]->queue->share.allowed_at() > now) continue;
@@ -159,7 +163,7 @@ std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, Ti
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.priority > b.priority; });
   for (const Group& group : groups) {
-    const std::vector<device::CoreState> states = cores.states_for(group.executable);
+    const SureVector<device::CoreState> states = cores.states_for(group.executable);
     if (auto grant = decide(group.jobs, states, now, complaints))
       return device::Grant{group.indices[grant->job], grant->core_bits};
   }

@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
+#include "base/reserve.h"
 #include "lanes/lane_cores.h"
 
 namespace corelane::lanes {
@@ -15,7 +15,7 @@ namespace corelane::lanes {
 class LanedJob;
 
 /// Plain data, no lock: part of the LaneTable. The arbiter decides; what it cannot grant is not
-/// granted.
+/// granted. Joining and leaving the line does not fail.
 class JobLine {
  public:
   /// A job that leaves the line, and its cores.
@@ -42,7 +42,7 @@ class JobLine {
   /// line.
   std::uint64_t grant_alone(const device::WaitingJob& facts, const LanedExecutable& executable,
                             const LaneCores& cores, TimePoint now,
-                            std::vector<std::string>& complaints) const;
+                            SureVector<std::string>& complaints) const;
 
   /// `facts` is what the arbiter sees of `job`.
   void add(device::WaitingJob facts, std::shared_ptr<LanedJob> job);
@@ -50,12 +50,12 @@ class JobLine {
   void put_back(device::WaitingJob facts, std::shared_ptr<LanedJob> job);
   void remove(const LanedJob& job);
   /// Takes out the jobs for which `gone` holds.
-  std::vector<std::shared_ptr<LanedJob>> remove_if(const std::function<bool(LanedJob&)>& gone);
+  SureVector<std::shared_ptr<LanedJob>> remove_if(const std::function<bool(LanedJob&)>& gone);
 
   /// Takes out the next job that can start now; nullopt when none can. A user's arbiter that
   /// throws, or grants what cannot be had, is replaced for this decision; `complaints` says so.
   std::optional<Choice> next(const LaneCores& cores, TimePoint now,
-                             std::vector<std::string>& complaints);
+                             SureVector<std::string>& complaints);
 
  private:
   void count(const LanedJob& job, bool joins) noexcept;
@@ -63,14 +63,14 @@ class JobLine {
   Choice take(const device::Grant& grant);
   std::optional<device::Grant> decide(std::span<const device::WaitingJob> waiting,
                                       std::span<const device::CoreState> cores, TimePoint now,
-                                      std::vector<std::string>& complaints) const;
+                                      SureVector<std::string>& complaints) const;
   std::optional<device::Grant> decide_by_group(const LaneCores& cores, TimePoint now,
-                                               std::vector<std::string>& complaints) const;
+                                               SureVector<std::string>& complaints) const;
 
   std::shared_ptr<const device::Arbiter> arbiter_;
-  std::size_t capped_ = 0;                       ///< Jobs whose queue has a cap.
-  std::vector<device::WaitingJob> waiting_;      ///< Of each of jobs_, in the same order.
-  std::vector<std::shared_ptr<LanedJob>> jobs_;  ///< In order of submission.
+  std::size_t capped_ = 0;                      ///< Jobs whose queue has a cap.
+  SureVector<device::WaitingJob> waiting_;      ///< Of each of jobs_, in the same order.
+  SureVector<std::shared_ptr<LanedJob>> jobs_;  ///< In order of submission.
 };
 
 }  // namespace corelane::lanes

@@ -47,8 +47,8 @@ void LaneCores::free(const LaneOccupant& occupant, Duration ran) {
   });
 }
 
-std::vector<LaneOccupant*> LaneCores::occupants(std::uint64_t core_bits) const {
-  std::vector<LaneOccupant*> found;
+SureVector<LaneOccupant*> LaneCores::occupants(std::uint64_t core_bits) const {
+  SureVector<LaneOccupant*> found;
   for_each_core(core_bits, [&](std::size_t core) {
     LaneOccupant* occupant = lanes_[core].occupant;
     if (occupant != nullptr && std::find(found.begin(), found.end(), occupant) == found.end())
@@ -84,8 +84,8 @@ std::size_t LaneCores::residences_on(std::size_t core) const noexcept {
       [&](const Resident& resident) { return ((resident.core_bits >> core) & 1U) != 0; }));
 }
 
-std::vector<device::CoreState> LaneCores::states_for(const LanedExecutable* executable) const {
-  std::vector<device::CoreState> states = states_;
+SureVector<device::CoreState> LaneCores::states_for(const LanedExecutable* executable) const {
+  SureVector<device::CoreState> states(states_.begin(), states_.end());
   const std::uint64_t own = own_bits(executable);
   for (std::size_t core = 0; core < states.size(); ++core) {
     const std::uint64_t bit = std::uint64_t{1} << core;

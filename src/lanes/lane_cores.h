@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/reserve.h"
 #include "corelane/base/status.h"
 #include "corelane/device/arbiter.h"
 #include "corelane/device/residence.h"
@@ -32,7 +33,7 @@ class LaneCores {
   void occupy(LaneOccupant& occupant, TimePoint free_at);
   void free(const LaneOccupant& occupant, Duration ran);
   /// What runs on one of these cores; each occupant once.
-  std::vector<LaneOccupant*> occupants(std::uint64_t core_bits) const;
+  SureVector<LaneOccupant*> occupants(std::uint64_t core_bits) const;
 
   // Residences.
 
@@ -55,7 +56,7 @@ class LaneCores {
     return (all_bits_ & ~owned_bits_) | own_bits(executable);
   }
   /// As the arbiter sees the cores for jobs of this executable.
-  std::vector<device::CoreState> states_for(const LanedExecutable* executable) const;
+  SureVector<device::CoreState> states_for(const LanedExecutable* executable) const;
   /// For jobs: kOutOfCores when other executables have so many that `cores` can never be had.
   Status check(const device::CoreSet& cores, const LanedExecutable* executable) const;
   /// Cores for another residence, but not those of `besides`. kOutOfCores says which are free.

@@ -6,9 +6,11 @@
 
 namespace corelane::lanes {
 
-std::string job_text(const LaneOccupant& job) {
-  if (job.origin->name.empty()) return fmt::format("job {}", job.id);
-  return fmt::format("job {} of '{}'", job.id, job.origin->name);
+std::string job_text(const LaneOccupant& job) noexcept {
+  return text_or_none([&] {
+    if (job.origin->name.empty()) return fmt::format("job {}", job.id);
+    return fmt::format("job {} of '{}'", job.id, job.origin->name);
+  });
 }
 
 LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
@@ -55,7 +57,7 @@ void LanedJob::on_done(std::function<void(device::Completion&)> f) {
     run_callback("device", "a completion's callback", f, *this);
 }
 
-void LanedJob::call_back() {
+void LanedJob::call_back() noexcept {
   // Fences before callbacks: jobs of others wait for them, and a callback may take long.
   for (const auto& fence : signals) fence->signal(status_);
   for (const auto& f : callbacks_) run_callback("device", "a completion's callback", f, *this);

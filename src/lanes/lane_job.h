@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/reserve.h"
 #include "corelane/device/completion.h"
 #include "corelane/device/core_set.h"
 #include "corelane/device/fence.h"
@@ -58,7 +59,7 @@ struct LaneOccupant {
 };
 
 /// "job 7", with the name of its queue where it has one: that of the program, mostly.
-std::string job_text(const LaneOccupant& job);
+std::string job_text(const LaneOccupant& job) noexcept;
 
 /// What became of one call of the engine.
 struct Outcome {
@@ -91,7 +92,7 @@ class LanedJob final : public device::Completion,
   LanedExecutable& executable() const noexcept;
   /// Signals the fences and calls the callbacks of a job that has become done, once, with no lock
   /// held.
-  void call_back();
+  void call_back() noexcept;
   /// True when call_back() may run a user's code. Only while it has not been called.
   bool calls_back() const noexcept { return !callbacks_.empty() || !signals.empty(); }
 
@@ -119,7 +120,7 @@ class LanedJob final : public device::Completion,
   TimePoint ready_{};
   std::size_t pending_fences_ = 0;
   std::size_t waiters_ = 0;  ///< Threads that wait without an end, and may run it.
-  std::vector<std::function<void(device::Completion&)>> callbacks_;
+  SureVector<std::function<void(device::Completion&)>> callbacks_;
   std::atomic<bool> done_{false};      ///< kAbandoned or kDone.
   std::atomic<bool> released_{false};  ///< kDone.
 };

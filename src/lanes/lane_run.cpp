@@ -1,6 +1,8 @@
 // What runs jobs: the caller of a queue's run(), the workers, and the calls of the engine.
 #include <utility>
 
+#include "base/guard.h"
+#include "base/reserve.h"
 #include "base/thread.h"
 #include "corelane/base/log.h"
 #include "corelane/device/fault.h"
@@ -39,9 +41,11 @@ void spin_on(const std::atomic<bool>& flag, const Clock& clock, TimePoint until)
 /// The scheduler whose starts this thread is draining further up its stack.
 thread_local const LaneScheduler* draining = nullptr;
 
-Status crash_status(const LaneOccupant& occupant) {
-  return error(Code::kDeviceReset, "core set '{}' crashed while it ran job {} and was reset",
-               device::CoreSet::mask(occupant.core_bits).to_string(), occupant.id);
+Status crash_status(const LaneOccupant& occupant) noexcept {
+  const std::string cores =
+      text_or_none([&] { return device::CoreSet::mask(occupant.core_bits).to_string(); });
+  return error(Code::kDeviceReset, "core set '{}' crashed while it ran job {} and was reset", cores,
+               occupant.id);
 }
 
 /// The fault that a test injects here; none when its fault point throws.
@@ -61,11 +65,11 @@ std::thread LaneScheduler::start_worker(LaneWorkers::Worker& worker, Aftermath& 
   auto thread =
       start_thread("corelane-lane", [keep = shared_from_this(), &worker] { keep->work(worker); });
   if (thread) return std::move(*thread);
-  after.complaints.push_back(thread.error().message());
+  after.complaints.push_back(text_or_none([&] { return thread.error().message(); }));
   return {};
 }
 
-void LaneScheduler::work(LaneWorkers::Worker& self) {
+void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
   working_for = this;
   MutexLock lock(mutex_);
   workers_.looks();
@@ -156,13 +160,16 @@ bool LaneScheduler::wait_released(LanedJob& job, TimePoint until) {
 
 /// In the calling thread where that is possible, so that nobody is woken.
 Status LanedQueue::run(const device::Submission& job, device::JobRecord* record) {
-  CORELANE_ASSIGN(LanedBindings* const bindings, acquire(job));
+  CORELANE_ASSIGN(Acquired bindings, acquire(job));
   // Work with a deadline never runs in its caller's thread, which could not leave it.
   const bool here = job.deadline == kNever && job.wait.empty() && job.signal.empty();
-  if (here)
-    if (auto status = device_->scheduler().try_run_here(*account_, *bindings, job, record))
+  if (here) {
+    if (auto status = device_->scheduler().try_run_here(*account_, *bindings, job, record)) {
+      bindings.taken_over();  // And released, when it had run.
       return std::move(*status);
-  CORELANE_ASSIGN(const std::shared_ptr<LanedJob> made, enqueue(job, *bindings, true));
+    }
+  }
+  CORELANE_ASSIGN(const std::shared_ptr<LanedJob> made, enqueue(job, std::move(bindings), true));
   made->wait(kNever);
   // The caller gets no completion to wait on, and may free memory that the job uses directly.
   if (!made->has_deadline() || job.direct_user_memory) made->wait_released(kNever);
@@ -205,7 +212,7 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
   return std::move(outcome.status);
 }
 
-Outcome LaneScheduler::run_engine(LaneOccupant& occupant, bool shadow) {
+Outcome LaneScheduler::run_engine(LaneOccupant& occupant, bool shadow) noexcept {
   switch (fault_at(fault_point_.get(), occupant)) {
     case device::Fault::kHang:
       await_abandoned(occupant, kNever);
@@ -233,20 +240,21 @@ void LaneScheduler::await_abandoned(const LaneOccupant& occupant, TimePoint unti
 }
 
 /// Without the lock. The result of an abandoned job is dropped by the table.
-bool LaneScheduler::execute(const std::shared_ptr<LanedJob>& job, bool by_worker) {
+bool LaneScheduler::execute(const std::shared_ptr<LanedJob>& job, bool by_worker) noexcept {
   return returned(job, run_engine(*job, job->shadow), by_worker);
 }
 
 /// True when the calling worker is coming: it takes the next granted job at once.
 bool LaneScheduler::returned(const std::shared_ptr<LanedJob>& job, Outcome outcome,
-                             bool by_worker) {
+                             bool by_worker) noexcept {
   if (outcome.status.ok() && job->shadow) {
     bool in_time = false;
     {
       MutexLock lock(mutex_);
       in_time = table_.begin_copy_out(*job);
     }
-    if (in_time) outcome.status = job->bindings->copy_out();
+    if (in_time)
+      outcome.status = no_throw("copying the results", [&] { return job->bindings->copy_out(); });
   }
   const TimePoint now = clock_->now();
   Aftermath after;
@@ -265,7 +273,7 @@ bool LaneScheduler::returned(const std::shared_ptr<LanedJob>& job, Outcome outco
 
 /// Starts what was granted. A start may complete at once and lead here again: the outer call goes
 /// on then, unless this thread is `about_to_wait` for one of them.
-void LaneScheduler::drain_starts(bool about_to_wait) {
+void LaneScheduler::drain_starts(bool about_to_wait) noexcept {
   if (draining == this && !about_to_wait) return;
   const LaneScheduler* outer = std::exchange(draining, this);
   for (;;) {
@@ -281,7 +289,7 @@ void LaneScheduler::drain_starts(bool about_to_wait) {
   draining = outer;
 }
 
-void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
+void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) noexcept {
   const device::Fault fault = fault_at(fault_point_.get(), *job);
   Aftermath after;
   bool starts = false;
@@ -299,23 +307,37 @@ void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) {
   }
   // A slow run is complete for the engine at once; its completion comes later.
   const Duration slow = fault == device::Fault::kSlow ? fault_point_->slow_by() : Duration{};
-  job->bindings->start(job->core_bits, job->ready(), job->shadow,
-                       [keep = shared_from_this(), job, slow](Outcome outcome) {
-                         if (slow == Duration{}) {
-                           keep->returned(job, std::move(outcome), false);
-                           return;
-                         }
-                         outcome.span.reset();  // It ends when the call below says so.
-                         keep->clock_->call_at(keep->clock_->now() + slow, [keep, job, outcome] {
-                           keep->returned(job, outcome, false);
-                         });
-                       });
+  Status started = no_throw("the start of a job", [&] { return start_bindings(job, slow); });
+  if (!started.ok()) returned(job, {std::move(started)}, false);
+}
+
+/// A failure, or an exception: the engine does not have the job.
+Status LaneScheduler::start_bindings(const std::shared_ptr<LanedJob>& job, Duration slow) {
+  return job->bindings->start(job->core_bits, job->ready(), job->shadow,
+                              [keep = shared_from_this(), job, slow](Outcome outcome) {
+                                if (slow == Duration{})
+                                  keep->returned(job, std::move(outcome), false);
+                                else
+                                  keep->returned_late(job, std::move(outcome), slow);
+                              });
+}
+
+void LaneScheduler::returned_late(const std::shared_ptr<LanedJob>& job, Outcome outcome,
+                                  Duration slow) noexcept {
+  outcome.span.reset();  // It ends when the call below says so.
+  try {
+    clock_->call_at(clock_->now() + slow, [keep = shared_from_this(), job, outcome] {
+      keep->returned(job, outcome, false);
+    });
+  } catch (...) {
+    returned(job, std::move(outcome), false);  // There is no memory for a timer.
+  }
 }
 
 void LaneScheduler::shutdown() {
   // The last reference to a device may go in one of its own threads, which cannot join itself.
   const bool inside = working_for == this || notifier_->is_current() || observing_->is_current();
-  std::vector<std::thread> threads;
+  SureVector<std::thread> threads;
   {
     MutexLock lock(mutex_);
     threads = workers_.stop();

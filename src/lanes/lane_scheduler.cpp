@@ -49,8 +49,14 @@ R LaneScheduler::change(R (LaneTable::*f)(Parameters...), Arguments&&... argumen
 }
 
 /// Each granted job gets a thread that will run it.
-void LaneScheduler::call_workers(Aftermath& after) {
-  if (table_.ready_count() != 0) workers_.call(table_.needed_workers(after), after);
+void LaneScheduler::call_workers(Aftermath& after) noexcept {
+  if (table_.ready_count() != 0) {
+    workers_.call(table_.needed_workers(after), after);
+    if (workers_.none()) [[unlikely]]
+      table_.end_ready(
+          error(Code::kOutOfMemory, "the system gives no thread for the jobs of the device"),
+          clock_->now(), after);
+  }
   note_ready();
   if (want_room_ != 0) [[unlikely]]
     room_.notify_all();
@@ -59,14 +65,18 @@ void LaneScheduler::call_workers(Aftermath& after) {
 }
 
 /// Jobs whose queue has used up its cap start by themselves: nothing else may happen until then.
-void LaneScheduler::watch_caps() {
+void LaneScheduler::watch_caps() noexcept {
   const TimePoint due = table_.next_allowed(clock_->now());
   if (due >= cap_due_) return;
-  // An earlier timer that is left finds nothing to do.
-  cap_due_ = due;
-  clock_->call_at(due, [weak = weak_from_this()] {
-    if (const auto alive = weak.lock()) alive->caps_paid();
-  });
+  try {
+    clock_->call_at(due, [weak = weak_from_this()] {
+      if (const auto alive = weak.lock()) alive->caps_paid();
+    });
+    // An earlier timer that is left finds nothing to do.
+    cap_due_ = due;
+  } catch (...) {
+    // There is no memory for a timer: the next change of the table tries again.
+  }
 }
 
 /// On the clock's thread; completes no job.
@@ -82,18 +92,22 @@ void LaneScheduler::note_ready() {
   ready_.store(table_.ready_count() != 0, std::memory_order_release);
 }
 
-void LaneScheduler::watch_until(TimePoint due) {
+void LaneScheduler::watch_until(TimePoint due) noexcept {
   watching_ = due != kNever;
   if (!watching_) return;
-  watch_timer_ = clock_->call_at(due, [weak = weak_from_this()] {
-    if (const auto alive = weak.lock()) alive->tell_long_runs();
-  });
+  try {
+    watch_timer_ = clock_->call_at(due, [weak = weak_from_this()] {
+      if (const auto alive = weak.lock()) alive->tell_long_runs();
+    });
+  } catch (...) {
+    watching_ = false;  // There is no memory for a timer: the next start tries again.
+  }
 }
 
 /// On the clock's thread.
 void LaneScheduler::tell_long_runs() {
   const TimePoint now = clock_->now();
-  std::vector<std::string> lines;
+  SureVector<std::string> lines;
   {
     MutexLock lock(mutex_);
     lines = table_.tell_long_runs(now);
@@ -141,16 +155,28 @@ Status LaneScheduler::submit(const std::shared_ptr<LanedJob>& job, bool caller_w
   Status taken = take(job, caller_waits);
   if (!taken.ok() && job->has_deadline()) clock_->cancel(job->timer);
   if (!taken.ok()) return taken;
-  // The fence holds the job weakly and the job the fence: no cycle when it is never signalled.
-  for (const std::shared_ptr<device::Fence>& fence : job->waits) {
-    fence->on_signal([weak = job->weak_from_this()](const Status& status) {
-      if (const auto alive = weak.lock()) alive->scheduler.fence_signalled(alive, status);
-    });
-  }
+  if (!job->waits.empty()) wait_for_fences(job);
   return {};
 }
 
-void LaneScheduler::fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status) {
+/// The table has the job: a fence that cannot be waited for ends it.
+void LaneScheduler::wait_for_fences(const std::shared_ptr<LanedJob>& job) noexcept {
+  try {
+    // The fence holds the job weakly and the job the fence: no cycle when it is never signalled.
+    for (const std::shared_ptr<device::Fence>& fence : job->waits) {
+      fence->on_signal([weak = job->weak_from_this()](const Status& status) {
+        if (const auto alive = weak.lock()) alive->scheduler.fence_signalled(alive, status);
+      });
+    }
+  } catch (...) {
+    change(
+        &LaneTable::end_unstarted, *job,
+        Status(error(Code::kOutOfMemory, "no memory to wait for the fences of job {}", job->id)));
+  }
+}
+
+void LaneScheduler::fence_signalled(const std::shared_ptr<LanedJob>& job,
+                                    const Status& status) noexcept {
   const TimePoint now = clock_->now();
   Aftermath after;
   bool copies = false;
@@ -176,7 +202,7 @@ bool LaneScheduler::cancel(LanedJob& job) {
   return change(&LaneTable::cancel, job);
 }
 
-void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) {
+void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) noexcept {
   const auto self = shared_from_this();  // The job may hold the last reference to the device.
   const TimePoint now = clock_->now();
   Aftermath after;
@@ -190,22 +216,22 @@ void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) {
 }
 
 /// Waiters first: they need no code of a user to go on.
-void LaneScheduler::settle(Aftermath& after) {
+void LaneScheduler::settle(Aftermath& after) noexcept {
   wake(after);
   report(after);
 }
 
 /// On a virtual clock everything happens in the thread that moves the time. On a real one the
 /// waiters are woken here, and the rest, which may take long, is left to the notifier.
-void LaneScheduler::settle_elsewhere(Aftermath after) {
+void LaneScheduler::settle_elsewhere(Aftermath after) noexcept {
   if (event_driven_ || clock_->is_virtual()) return settle(after);
   wake(after);
-  notifier_->post_or_call(
-      [self = shared_from_this(), after = std::move(after)]() mutable { self->report(after); });
+  notifier_->post_or_call(sure_once<void()>(
+      [self = shared_from_this(), after = std::move(after)]() mutable { self->report(after); }));
 }
 
 /// Wakes the threads that wait. Calls no code of a user but the log's.
-void LaneScheduler::wake(Aftermath& after) {
+void LaneScheduler::wake(Aftermath& after) noexcept {
   for (const std::string& text : after.complaints) log::error("device", "{}", text);
   for (std::condition_variable* worker : after.woken) worker->notify_one();
   if (after.abandoned) abandoned_.notify_all();
@@ -220,7 +246,7 @@ void LaneScheduler::wake(Aftermath& after) {
 }
 
 /// Calls the fences and the callbacks.
-void LaneScheduler::report(Aftermath& after) {
+void LaneScheduler::report(Aftermath& after) noexcept {
   for (const auto& job : after.completed) job->call_back();
 }
 
@@ -271,11 +297,16 @@ std::shared_ptr<const Generation> LaneScheduler::current_generation() const {
 void LaneScheduler::log(std::string line) { change(&LaneTable::log, std::move(line)); }
 
 /// The job that was struck is abandoned as all others: its result is dropped.
-void LaneScheduler::lose(const LaneOccupant& struck) {
-  change(&LaneTable::lose, fmt::format("an injected fault struck job {}", struck.id));
-  clock_->call_at(clock_->now() + fault_point_->lost_for(), [weak = weak_from_this()] {
-    if (const auto alive = weak.lock()) alive->change(&LaneTable::back);
-  });
+void LaneScheduler::lose(const LaneOccupant& struck) noexcept {
+  change(&LaneTable::lose,
+         text_or_none([&] { return fmt::format("an injected fault struck job {}", struck.id); }));
+  try {
+    clock_->call_at(clock_->now() + fault_point_->lost_for(), [weak = weak_from_this()] {
+      if (const auto alive = weak.lock()) alive->change(&LaneTable::back);
+    });
+  } catch (...) {
+    change(&LaneTable::back);  // There is no memory for a timer: the loss is a short one.
+  }
 }
 
 Status LaneScheduler::set_arbiter(std::shared_ptr<const device::Arbiter> arbiter) {

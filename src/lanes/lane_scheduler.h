@@ -32,6 +32,9 @@ class LanedBindings;
 /// workers, unlock, settle. Under the lock only the clock and a user's arbiter are called; engine,
 /// callbacks, fences, events and the log are not.
 ///
+/// A submission may fail for want of memory. What comes after it cannot: a start that fails ends
+/// its job with kOutOfMemory.
+///
 /// Callbacks of jobs that end at their deadline run in a thread of their own, the notifier: the
 /// clock's thread has other deadlines to keep.
 class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
@@ -100,7 +103,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   template <class R, class... Parameters, class... Arguments>
   R change(R (LaneTable::*f)(Parameters...), Arguments&&... arguments);
   Status take(const std::shared_ptr<LanedJob>& job, bool caller_waits);
-  void call_workers(Aftermath& after) CORELANE_REQUIRES(mutex_);
+  void call_workers(Aftermath& after) noexcept CORELANE_REQUIRES(mutex_);
   void note_ready() CORELANE_REQUIRES(mutex_);
   /// A job has started. One test on the way of each run: while a timer is set, jobs that start are
   /// due after it, and it looks for the next one itself.
@@ -108,27 +111,30 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
     if (!watching_) [[unlikely]]
       watch_until(started.started + kLongRun);
   }
-  void watch_until(TimePoint due) CORELANE_REQUIRES(mutex_);
-  void watch_caps() CORELANE_REQUIRES(mutex_);
+  void watch_until(TimePoint due) noexcept CORELANE_REQUIRES(mutex_);
+  void watch_caps() noexcept CORELANE_REQUIRES(mutex_);
   void caps_paid();
   void tell_long_runs();
-  void fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status);
-  void deadline_passed(std::shared_ptr<LanedJob> job);
-  void lose(const LaneOccupant& struck);
-  void settle(Aftermath& after);
-  void settle_elsewhere(Aftermath after);
-  void wake(Aftermath& after);
-  void report(Aftermath& after);
+  void wait_for_fences(const std::shared_ptr<LanedJob>& job) noexcept;
+  void fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status) noexcept;
+  void deadline_passed(std::shared_ptr<LanedJob> job) noexcept;
+  void lose(const LaneOccupant& struck) noexcept;
+  void settle(Aftermath& after) noexcept;
+  void settle_elsewhere(Aftermath after) noexcept;
+  void wake(Aftermath& after) noexcept;
+  void report(Aftermath& after) noexcept;
   std::thread start_worker(LaneWorkers::Worker& worker, Aftermath& after);
 
   // lane_run.cpp: the threads that run jobs, and the calls of the engine.
-  void work(LaneWorkers::Worker& self);
-  Outcome run_engine(LaneOccupant& occupant, bool shadow);
+  void work(LaneWorkers::Worker& self) noexcept;
+  Outcome run_engine(LaneOccupant& occupant, bool shadow) noexcept;
   void await_abandoned(const LaneOccupant& occupant, TimePoint until);
-  bool execute(const std::shared_ptr<LanedJob>& job, bool by_worker);
-  bool returned(const std::shared_ptr<LanedJob>& job, Outcome outcome, bool by_worker);
-  void drain_starts(bool about_to_wait);
-  void start_engine(const std::shared_ptr<LanedJob>& job);
+  bool execute(const std::shared_ptr<LanedJob>& job, bool by_worker) noexcept;
+  bool returned(const std::shared_ptr<LanedJob>& job, Outcome outcome, bool by_worker) noexcept;
+  void drain_starts(bool about_to_wait) noexcept;
+  void start_engine(const std::shared_ptr<LanedJob>& job) noexcept;
+  Status start_bindings(const std::shared_ptr<LanedJob>& job, Duration slow);
+  void returned_late(const std::shared_ptr<LanedJob>& job, Outcome outcome, Duration slow) noexcept;
 
   const std::shared_ptr<Clock> clock_;
   const std::shared_ptr<device::FaultPoint> fault_point_;

@@ -11,8 +11,12 @@
 namespace corelane::lanes {
 namespace {
 
-std::string cores_text(std::uint64_t core_bits) {
-  return device::CoreSet::mask(core_bits).to_string();
+std::string cores_text(const device::CoreSet& cores) noexcept {
+  return text_or_none([&] { return cores.to_string(); });
+}
+
+std::string cores_text(std::uint64_t core_bits) noexcept {
+  return cores_text(device::CoreSet::mask(core_bits));
 }
 
 /// For ways that the list which held the job makes sure of.
@@ -35,7 +39,7 @@ bool erase_job(Jobs& jobs, const LanedJob& job) {
   return true;
 }
 
-std::shared_ptr<LanedJob> pop(std::deque<std::shared_ptr<LanedJob>>& jobs) {
+std::shared_ptr<LanedJob> pop(SureDeque<std::shared_ptr<LanedJob>>& jobs) {
   if (jobs.empty()) return nullptr;
   std::shared_ptr<LanedJob> job = std::move(jobs.front());
   jobs.pop_front();
@@ -45,7 +49,8 @@ std::shared_ptr<LanedJob> pop(std::deque<std::shared_ptr<LanedJob>>& jobs) {
 }  // namespace
 
 void LaneTable::refused(const Status& why, TimePoint now, Aftermath& after) {
-  log(fmt::format("a job was refused: {}", why.message()), now, after);
+  log(text_or_none([&] { return fmt::format("a job was refused: {}", why.message()); }), now,
+      after);
 }
 
 Status LaneTable::submit(const std::shared_ptr<LanedJob>& job, bool caller_waits, TimePoint now,
@@ -88,7 +93,7 @@ Status LaneTable::refuse_full() const {
                "the device's line is full: {} of the {} jobs that may wait for cores or fences do "
                "(option depth); submit again when one of them has started",
                waiting_count(), depth_limit_)
-      .with(Detail::kLimit, fmt::format("{} jobs", depth_limit_));
+      .with(Detail::kLimit, text_or_none([&] { return fmt::format("{} jobs", depth_limit_); }));
 }
 
 bool LaneTable::fence_signalled(LanedJob& job, const Status& status, TimePoint now,
@@ -318,13 +323,29 @@ bool LaneTable::withdraw(LanedJob& job) {
   }
 }
 
-bool LaneTable::cancel(LanedJob& job, TimePoint now, Aftermath& after) {
+bool LaneTable::end_unstarted(LanedJob& job, Status why, TimePoint now, Aftermath& after) {
   const auto keep = job.shared_from_this();
   if (!withdraw(job)) return false;
-  complete(job, error(Code::kCancelled, "job {} was cancelled before it started", job.id), now,
-           after);
+  complete(job, std::move(why), now, after);
   schedule(now, after);
   return true;
+}
+
+bool LaneTable::cancel(LanedJob& job, TimePoint now, Aftermath& after) {
+  return end_unstarted(
+      job, error(Code::kCancelled, "job {} was cancelled before it started", job.id), now, after);
+}
+
+void LaneTable::end_ready(const Status& why, TimePoint now, Aftermath& after) {
+  const auto needs_worker = [](const auto& job) {
+    return job->waiters_ == 0 || job->has_deadline();
+  };
+  for (;;) {
+    const auto next = std::find_if(ready_.begin(), ready_.end(), needs_worker);
+    if (next == ready_.end()) return;
+    const std::shared_ptr<LanedJob> job = *next;
+    end_unstarted(*job, why, now, after);
+  }
 }
 
 void LaneTable::time_out(LanedJob& job, TimePoint now, Aftermath& after) {
@@ -332,7 +353,7 @@ void LaneTable::time_out(LanedJob& job, TimePoint now, Aftermath& after) {
            error(Code::kTimeout,
                  "{} did not start before its deadline: its cores '{}' were busy or its fences not "
                  "signalled",
-                 job_text(job), job.cores.to_string()),
+                 job_text(job), cores_text(job.cores)),
            now, after);
 }
 
@@ -347,8 +368,10 @@ void LaneTable::deadline_passed(LanedJob& job, TimePoint now, Aftermath& after) 
                   "were reset",
                   job_text(job), cores_text(job.core_bits)),
             now, after);
-    report_reset(job.core_bits, fmt::format("{} was abandoned at its deadline", job_text(job)), now,
-                 after);
+    report_reset(job.core_bits, text_or_none([&] {
+                   return fmt::format("{} was abandoned at its deadline", job_text(job));
+                 }),
+                 now, after);
   }
   schedule(now, after);
 }
@@ -379,11 +402,14 @@ void LaneTable::release(LanedJob& job, Aftermath& after) {
   after.released.push_back(job.shared_from_this());
 }
 
-void LaneTable::report_reset(std::uint64_t core_bits, std::string text, TimePoint now,
+void LaneTable::report_reset(std::uint64_t core_bits, std::string_view text, TimePoint now,
                              Aftermath& after) {
   ++counters_.resets;
-  log(fmt::format("cores '{}' were reset: {}", cores_text(core_bits), text), now, after);
-  records_.add(device::Event{device::EventKind::kCoreReset, now, core_bits, std::move(text)},
+  log(text_or_none(
+          [&] { return fmt::format("cores '{}' were reset: {}", cores_text(core_bits), text); }),
+      now, after);
+  records_.add(device::Event{device::EventKind::kCoreReset, now, core_bits,
+                             text_or_none([&] { return std::string(text); })},
                after);
 }
 

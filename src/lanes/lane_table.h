@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <string_view>
 #include <vector>
 
+#include "base/reserve.h"
 #include "corelane/device/device.h"
 #include "lanes/job_line.h"
 #include "lanes/lane_job.h"
@@ -27,7 +28,8 @@ struct Numbers {
 
 /// Plain data without a lock, a thread, a clock or an engine: each function takes the time, changes
 /// the table, and adds to `after` what must happen once its caller has released the lock. The
-/// scheduler guards it with its mutex; tests drive it alone.
+/// scheduler guards it with its mutex; tests drive it alone. What follows the submission of a job
+/// does not fail where memory has run out: lists grow in any case, texts are left out.
 ///
 /// A job is in the list of its state: blocked, the line, ready (granted), starts (running on an
 /// event-driven engine that has not been called yet). A running job is held by the thread that
@@ -57,6 +59,10 @@ class LaneTable {
   void inputs_copied(LanedJob& job, TimePoint now, Aftermath& after);
   /// Ends a job that has not started; false when it has.
   bool cancel(LanedJob& job, TimePoint now, Aftermath& after);
+  /// The same with `why`, which is not ok.
+  bool end_unstarted(LanedJob& job, Status why, TimePoint now, Aftermath& after);
+  /// Ends the granted jobs that need a worker: there is none, and none can be had.
+  void end_ready(const Status& why, TimePoint now, Aftermath& after);
   void deadline_passed(LanedJob& job, TimePoint now, Aftermath& after);
   /// A granted job, which is running now; null when there is none.
   std::shared_ptr<LanedJob> run_next(TimePoint now);
@@ -90,7 +96,7 @@ class LaneTable {
   void back(TimePoint now, Aftermath& after);
   const DeviceLoss& loss() const noexcept { return loss_; }
   /// A line of the device's log.
-  void log(std::string line, TimePoint now, Aftermath& after);
+  void log(std::string line, TimePoint now, Aftermath& after) noexcept;
 
   // Cores.
 
@@ -125,7 +131,7 @@ class LaneTable {
   /// Granted jobs that need a worker. The others are offered to the threads that wait for them.
   std::size_t needed_workers(Aftermath& after) const;
   /// A line for each running job that has no deadline, has run for kLongRun, and has none yet.
-  std::vector<std::string> tell_long_runs(TimePoint now);
+  SureVector<std::string> tell_long_runs(TimePoint now);
   /// When the next of them is due among the jobs that run now; kNever when none is.
   TimePoint next_long_run() const;
   /// Abandoned jobs that the engine still has.
@@ -175,18 +181,19 @@ class LaneTable {
   void time_out(LanedJob& job, TimePoint now, Aftermath& after);
   void abandon(LaneOccupant& occupant, Status status, TimePoint now, Aftermath& after);
   void release(LanedJob& job, Aftermath& after);
-  void report_reset(std::uint64_t core_bits, std::string text, TimePoint now, Aftermath& after);
+  void report_reset(std::uint64_t core_bits, std::string_view text, TimePoint now,
+                    Aftermath& after);
 
   const bool event_driven_;
   const bool joins_;
   const std::size_t depth_limit_;
   LaneCores cores_;
   JobLine line_;
-  std::vector<std::shared_ptr<LanedJob>> blocked_;
+  SureVector<std::shared_ptr<LanedJob>> blocked_;
   std::size_t copying_ = 0;  ///< Jobs whose inputs are being copied.
-  std::deque<std::shared_ptr<LanedJob>> ready_;
-  std::deque<std::shared_ptr<LanedJob>> starts_;
-  std::vector<std::shared_ptr<LanedJob>> hung_;  ///< Event-driven: a fault keeps the engine off.
+  SureDeque<std::shared_ptr<LanedJob>> ready_;
+  SureDeque<std::shared_ptr<LanedJob>> starts_;
+  SureVector<std::shared_ptr<LanedJob>> hung_;  ///< Event-driven: a fault keeps the engine off.
   std::size_t abandoned_ = 0;
   DeviceLoss loss_;
   double level_ = 0;  ///< The highest of the queues that were served: see QueueShare::join().

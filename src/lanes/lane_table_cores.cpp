@@ -11,17 +11,19 @@ namespace corelane::lanes {
 /// are being copied ends after that.
 void LaneTable::lose(std::string reason, TimePoint now, Aftermath& after) {
   if (loss_.lost()) return;
-  loss_.lose(reason);
+  loss_.lose(text_or_none([&] { return reason; }));
   ++counters_.losses;
   cores_.end_residences();
-  log(fmt::format("the device was lost: {}", reason), now, after);
-  records_.add(device::Event{device::EventKind::kLost, now, cores_.all_bits(), reason}, after);
+  log(text_or_none([&] { return fmt::format("the device was lost: {}", reason); }), now, after);
+  records_.add(device::Event{device::EventKind::kLost, now, cores_.all_bits(),
+                             text_or_none([&] { return reason; })},
+               after);
   const auto gone = [&](const LaneOccupant& job) -> Status {
     return error(Code::kDeviceLost, "{} ended when the device was lost: {}", job_text(job), reason);
   };
   for (LaneOccupant* occupant : cores_.occupants(cores_.all_bits()))
     if (occupant->progress_.is(JobState::kRunning)) abandon(*occupant, gone(*occupant), now, after);
-  std::vector<std::shared_ptr<LanedJob>> waiting = line_.remove_if([](LanedJob&) { return true; });
+  SureVector<std::shared_ptr<LanedJob>> waiting = line_.remove_if([](LanedJob&) { return true; });
   waiting.insert(waiting.end(), blocked_.begin(), blocked_.end());
   blocked_.clear();
   for (const auto& job : ready_) vacate(*job, Duration{});
@@ -32,13 +34,16 @@ void LaneTable::lose(std::string reason, TimePoint now, Aftermath& after) {
 
 void LaneTable::back(TimePoint now, Aftermath& after) {
   loss_.back();
-  log("the device is back", now, after);
+  const auto text = [](const char* line) {
+    return text_or_none([&] { return std::string(line); });
+  };
+  log(text("the device is back"), now, after);
   records_.add(device::Event{device::EventKind::kBack, now, cores_.all_bits(),
-                             "the device is back; prepare again what is to run on it"},
+                             text("the device is back; prepare again what is to run on it")},
                after);
 }
 
-void LaneTable::log(std::string line, TimePoint now, Aftermath& after) {
+void LaneTable::log(std::string line, TimePoint now, Aftermath& after) noexcept {
   if (records_.on())
     records_.add(device::Event{device::EventKind::kLog, now, 0, std::move(line)}, after);
 }
@@ -96,17 +101,19 @@ bool LaneTable::may_run_for_long(const LaneOccupant& run) {
          (run.job == nullptr || !run.job->has_deadline());
 }
 
-std::vector<std::string> LaneTable::tell_long_runs(TimePoint now) {
-  std::vector<std::string> lines;
+SureVector<std::string> LaneTable::tell_long_runs(TimePoint now) {
+  SureVector<std::string> lines;
   for (LaneOccupant* run : cores_.occupants(cores_.all_bits())) {
     if (!may_run_for_long(*run) || now - run->started < kLongRun) continue;
     run->told_ = true;
     const std::string& option = run->origin->timeout_option;
-    lines.push_back(fmt::format(
-        "{} has run on core set '{}' for {} s and has no deadline; if the core hangs, nothing else "
-        "ends the job: set {} to end such jobs and reset their cores",
-        job_text(*run), device::CoreSet::mask(run->core_bits).to_string(),
-        kLongRun / std::chrono::seconds(1), option.empty() ? "a deadline" : option));
+    lines.push_back(text_or_none([&] {
+      return fmt::format(
+          "{} has run on core set '{}' for {} s and has no deadline; if the core hangs, nothing "
+          "else ends the job: set {} to end such jobs and reset their cores",
+          job_text(*run), device::CoreSet::mask(run->core_bits).to_string(),
+          kLongRun / std::chrono::seconds(1), option.empty() ? "a deadline" : option);
+    }));
   }
   return lines;
 }

@@ -1,6 +1,7 @@
 #include "lanes/lane_workers.h"
 
 #include <algorithm>
+#include <new>
 
 #include "lanes/aftermath.h"
 
@@ -21,29 +22,32 @@ void LaneWorkers::call(std::size_t needed, Aftermath& after) {
       idle_.pop_back();
       worker->called = true;
       after.woken.push_back(&worker->wake);
-      // Without a thread the job waits for a worker that comes back; with none alive, for the next
-      // call.
     } else if (start(after) == nullptr) {
-      if (live_ == 0)
-        after.complaints.emplace_back("a job waits for a thread; the next call tries again");
+      if (none())
+        after.complaints.push_back(
+            text_or_none([] { return std::string("there is no thread for a job, which ends"); }));
       return;
     }
     ++coming_;
   }
 }
 
-LaneWorkers::Worker* LaneWorkers::start(Aftermath& after) {
-  auto place = std::find_if(workers_.begin(), workers_.end(),
-                            [](const auto& worker) { return worker->ended; });
-  if (place == workers_.end()) place = workers_.insert(place, std::make_unique<Worker>());
-  Worker& worker = **place;
-  // It has ended under the lock: nothing is left of it but its return.
-  if (worker.thread.joinable()) worker.thread.join();
-  worker.thread = start_(worker, after);
-  worker.ended = !worker.thread.joinable();
-  if (worker.ended) return nullptr;
-  ++live_;
-  return &worker;
+LaneWorkers::Worker* LaneWorkers::start(Aftermath& after) noexcept {
+  try {
+    auto place = std::find_if(workers_.begin(), workers_.end(),
+                              [](const auto& worker) { return worker->ended; });
+    if (place == workers_.end()) place = workers_.insert(place, std::make_unique<Worker>());
+    Worker& worker = **place;
+    // It has ended under the lock: nothing is left of it but its return.
+    if (worker.thread.joinable()) worker.thread.join();
+    worker.thread = start_(worker, after);
+    worker.ended = !worker.thread.joinable();
+    if (worker.ended) return nullptr;
+    ++live_;
+    return &worker;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 void LaneWorkers::sleep(Worker& self, MutexLock& lock) {
@@ -82,9 +86,9 @@ void LaneWorkers::end_spin() noexcept {
 }
 
 /// Workers take this lock once more to end, so the caller must not join them under it.
-std::vector<std::thread> LaneWorkers::stop() {
+SureVector<std::thread> LaneWorkers::stop() {
   stop_ = true;
-  std::vector<std::thread> threads;
+  SureVector<std::thread> threads;
   for (const auto& worker : workers_) {
     worker->wake.notify_all();
     if (worker->thread.joinable()) threads.push_back(std::move(worker->thread));

@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 #include <thread>
-#include <vector>
 
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/base/clock.h"
 
@@ -26,7 +26,7 @@ class LaneWorkers {
   struct Worker {
     std::condition_variable wake;
     bool called = false;  ///< Has been woken, and has not noticed yet.
-    bool ended = false;
+    bool ended = true;    ///< Has no thread.
     std::thread thread;
   };
   /// Starts the thread of a worker; one that is not joinable where the system gives none.
@@ -34,7 +34,8 @@ class LaneWorkers {
 
   LaneWorkers(std::size_t cores, const Clock& clock, Duration spin, Start start);
 
-  /// Wakes or starts workers until `needed` are coming, as far as the system gives threads.
+  /// Wakes or starts workers until `needed` are coming, as far as the system gives threads. Where
+  /// it gives none, a job waits for a worker that comes back; see none().
   void call(std::size_t needed, Aftermath& after);
   /// A worker that was coming looks for a job now.
   void looks() noexcept { --coming_; }
@@ -48,6 +49,9 @@ class LaneWorkers {
   void sleep(Worker& self, MutexLock& lock);
   void ended(Worker& self) noexcept;
 
+  /// True when none is there: a granted job that needs one would wait for ever.
+  bool none() const noexcept { return live_ == 0; }
+
   /// True when a thread may spin without taking a CPU from one that works.
   bool may_spin(std::size_t busy_cores) const noexcept;
   /// At most one worker spins. False: this one must not.
@@ -57,17 +61,17 @@ class LaneWorkers {
   void waiter_spins(bool begins) noexcept { begins ? ++spinning_waiters_ : --spinning_waiters_; }
 
   /// Lets the workers end; the caller joins or detaches their threads without the lock.
-  std::vector<std::thread> stop();
+  SureVector<std::thread> stop();
 
  private:
-  Worker* start(Aftermath& after);
+  Worker* start(Aftermath& after) noexcept;
 
   const std::size_t cores_;
   const unsigned cpus_;
   const bool spins_;
   const Start start_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Worker*> idle_;
+  SureVector<std::unique_ptr<Worker>> workers_;
+  SureVector<Worker*> idle_;
   std::size_t live_ = 0;
   std::size_t coming_ = 0;
   bool worker_spins_ = false;

@@ -51,6 +51,7 @@ TEST(LaneWorkers, WorkerThatEndedIsStartedAnew) {
 TEST(LaneWorkers, WithoutAnyThreadTheLogSaysSo) {
   Bench bench(0);
   bench.pool.call(3, bench.after);
+  EXPECT_TRUE(bench.pool.none());
   EXPECT_EQ(bench.after.complaints.size(), 1U);
   Bench one(1);
   one.pool.call(3, one.after);

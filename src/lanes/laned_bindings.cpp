@@ -362,7 +362,7 @@ Status LanedBindings::apply(Slot& slot, bool shadow) {
 }
 
 /// True when the engine lost the request.
-bool LanedBindings::ran(Slot& slot, std::uint64_t core_bits, const Status& status) {
+bool LanedBindings::ran(Slot& slot, std::uint64_t core_bits, const Status& status) noexcept {
   last_ = &slot;
   last_core_bits_ = core_bits;
   kept_.ran();
@@ -377,8 +377,11 @@ bool LanedBindings::ran(Slot& slot, std::uint64_t core_bits, const Status& statu
   // Static outputs were counted when they were bound.
   if (ok && open_outputs_) {
     bytes_out_ = 0;
-    for (std::size_t i = 0; i < outputs_.size(); ++i)
-      if (const auto result = slot.request->output(i)) bytes_out_ += result->size;
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const auto result =
+          no_throw("the size of an output", [&] { return slot.request->output(i); });
+      if (result) bytes_out_ += result->size;
+    }
   }
   return slot.lost;
 }
@@ -398,15 +401,15 @@ Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
   return {std::move(status), lost, lost};
 }
 
-void LanedBindings::start(std::uint64_t core_bits, TimePoint ready, bool shadow,
-                          std::function<void(Outcome)> done) {
-  auto slot = slot_for(core_bits, shadow);
-  if (!slot) return done({std::move(slot).error()});
-  (*slot)->request->start(core_bits, ready,
-                          [this, slot = *slot, core_bits, done = std::move(done)](Status status) {
-                            const bool lost = ran(*slot, core_bits, status);
-                            done({std::move(status), lost, lost, slot->request->span()});
-                          });
+Status LanedBindings::start(std::uint64_t core_bits, TimePoint ready, bool shadow,
+                            std::function<void(Outcome)> done) {
+  CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
+  slot->request->start(core_bits, ready,
+                       [this, slot, core_bits, done = std::move(done)](Status status) {
+                         const bool lost = ran(*slot, core_bits, status);
+                         done({std::move(status), lost, lost, slot->request->span()});
+                       });
+  return {};
 }
 
 }  // namespace corelane::lanes

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "corelane/driver/lane_engine.h"
@@ -54,8 +55,9 @@ class LanedBindings final : public device::Bindings {
   void abandon() noexcept {
     if (device::LaneRequest* const request = running_.load()) request->abandon();
   }
-  void start(std::uint64_t core_bits, TimePoint ready, bool shadow,
-             std::function<void(Outcome)> done);
+  /// A failure, or an exception: the engine has not got the job, and `done` is not called.
+  Status start(std::uint64_t core_bits, TimePoint ready, bool shadow,
+               std::function<void(Outcome)> done);
 
   std::uint64_t last_core_bits() const noexcept { return last_core_bits_; }
   std::uint64_t bytes_in() const noexcept { return bytes_in_; }
@@ -104,7 +106,7 @@ class LanedBindings final : public device::Bindings {
                   const TensorDesc& desc);
   Result<Slot*> slot_for(std::uint64_t core_bits, bool shadow);
   Status apply(Slot& slot, bool shadow);
-  bool ran(Slot& slot, std::uint64_t core_bits, const Status& status);
+  bool ran(Slot& slot, std::uint64_t core_bits, const Status& status) noexcept;
   void count_bytes();
 
   const std::shared_ptr<LanedExecutable> executable_;
@@ -124,6 +126,28 @@ class LanedBindings final : public device::Bindings {
   device::CoreSet cores_;
   std::size_t held_ = 0;  ///< Bytes allocated here, counted in the executable.
   std::atomic<bool> busy_{false};
+};
+
+/// Bindings that are acquired: released with it, unless a job has taken them over.
+class Acquired {
+ public:
+  Acquired() noexcept = default;
+  explicit Acquired(LanedBindings& bindings) noexcept : bindings_(&bindings) {}
+  Acquired(Acquired&& other) noexcept : bindings_(std::exchange(other.bindings_, nullptr)) {}
+  Acquired& operator=(Acquired&& other) noexcept {
+    std::swap(bindings_, other.bindings_);
+    return *this;
+  }
+  ~Acquired() {
+    if (bindings_ != nullptr) bindings_->release();
+  }
+  LanedBindings& operator*() const noexcept { return *bindings_; }
+  LanedBindings* operator->() const noexcept { return bindings_; }
+  /// The end of the job releases them.
+  void taken_over() noexcept { bindings_ = nullptr; }
+
+ private:
+  LanedBindings* bindings_ = nullptr;
 };
 
 }  // namespace corelane::lanes

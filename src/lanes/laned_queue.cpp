@@ -36,50 +36,41 @@ Status LanedQueue::check(const device::Submission& job) const {
 }
 
 Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const device::Submission& submission,
-                                                      LanedBindings& bindings, bool caller_waits) {
+                                                      Acquired bindings, bool caller_waits) {
   // Only a job with a deadline can be abandoned while the engine still has its memory.
   const bool shadow = submission.deadline != kNever && !submission.direct_user_memory;
   bool shadowed = false;
   if (shadow) {
-    auto result = bindings.make_shadows();
-    if (!result) {
-      bindings.release();
-      return error(std::move(result).error());
-    }
-    shadowed = *result;
+    CORELANE_ASSIGN(shadowed, bindings->make_shadows());
     // With fences to wait for, the inputs are not there yet: they are copied after the last one.
-    if (submission.wait.empty()) bindings.copy_in();
+    if (submission.wait.empty()) bindings->copy_in();
   }
   // The bindings are acquired: no other job reads it.
-  bindings.take_terms(submission);
+  bindings->take_terms(submission);
   auto job = std::make_shared<LanedJob>(
       device_->scheduler(), account_, std::static_pointer_cast<LanedBindings>(submission.bindings),
       submission);
   job->shadow = shadowed;
-  if (Status status = device_->scheduler().submit(job, caller_waits); !status.ok()) {
-    bindings.release();
-    return error(std::move(status));
-  }
+  CORELANE_TRY(device_->scheduler().submit(job, caller_waits));
+  bindings.taken_over();
   return job;
 }
 
-Result<LanedBindings*> LanedQueue::acquire(const device::Submission& job) const {
+Result<Acquired> LanedQueue::acquire(const device::Submission& job) const {
   CORELANE_TRY(check(job));
   auto& bindings = static_cast<LanedBindings&>(*job.bindings);
   if (!bindings.acquire())
     return error(Code::kBusy,
                  "the bindings are in use by another job; wait until it is released, or use "
                  "separate bindings for each job in flight");
-  if (Status status = bindings.complete_tensors(); !status.ok()) {
-    bindings.release();
-    return error(std::move(status));
-  }
-  return &bindings;
+  Acquired acquired(bindings);
+  CORELANE_TRY(acquired->complete_tensors());
+  return acquired;
 }
 
 Result<std::shared_ptr<device::Completion>> LanedQueue::submit(const device::Submission& job) {
-  CORELANE_ASSIGN(LanedBindings* const bindings, acquire(job));
-  return enqueue(job, *bindings, false);
+  CORELANE_ASSIGN(Acquired bindings, acquire(job));
+  return enqueue(job, std::move(bindings), false);
 }
 
 std::size_t LanedQueue::depth() const { return device_->scheduler().depth(*account_); }

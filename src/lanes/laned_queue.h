@@ -25,8 +25,8 @@ class LanedQueue final : public device::Queue {
  private:
   Status check(const device::Submission& job) const;
   /// The job's bindings, checked, acquired and with memory for all tensors.
-  Result<LanedBindings*> acquire(const device::Submission& job) const;
-  Result<std::shared_ptr<LanedJob>> enqueue(const device::Submission& job, LanedBindings& bindings,
+  Result<Acquired> acquire(const device::Submission& job) const;
+  Result<std::shared_ptr<LanedJob>> enqueue(const device::Submission& job, Acquired bindings,
                                             bool caller_waits);
 
   const std::shared_ptr<LanedDevice> device_;

@@ -14,8 +14,8 @@ namespace session {
 /// Of FutureState::lost().
 static Status lost_status() { return forked_status("the call was submitted"); }
 
-bool FutureState::resolve(Result<Outputs> value) {
-  std::vector<std::function<void(const Result<Outputs>&)>> ready;
+bool FutureState::resolve(Result<Outputs> value) noexcept {
+  SureVector<std::function<void(const Result<Outputs>&)>> ready;
   {
     const MutexLock lock(mutex);
     if (done.load(std::memory_order_relaxed)) return false;
@@ -46,11 +46,11 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
   return true;
 }
 
-void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
+void FutureState::then(std::function<void(const Result<Outputs>&)> f) noexcept {
   if (fork_count() != made_after_forks) {  // The callback thread is not of this process.
     // No lock: a thread of the parent may have held it at the fork. Nothing here changes any more.
-    const Result<Outputs> value = resolved() ? result : error(lost_status());
-    run_callback("session", "a callback", [&] { f(value); });
+    run_callback("session", "a callback",
+                 [&] { f(resolved() ? result : Result<Outputs>(error(lost_status()))); });
     return;
   }
   {
@@ -62,7 +62,9 @@ void FutureState::then(std::function<void(const Result<Outputs>&)> f) {
   }
   // The result never changes now. The job holds a copy of it, not this state, which its handles
   // keep.
-  callbacks->post_or_call([value = result, call = std::move(f)] { call(value); });
+  Result<Outputs> value = no_throw("the result of a call", [this] { return result; });
+  callbacks->post_or_call(
+      sure_once<void()>([value = std::move(value), call = std::move(f)] { call(value); }));
 }
 
 }  // namespace session

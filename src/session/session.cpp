@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/guard.h"
 #include "base/later.h"
 #include "base/sync.h"
 #include "corelane/device/device.h"

@@ -57,8 +57,9 @@ class LaneRequest {
   /// held. The next run() is not abandoned.
   virtual void abandon() noexcept {}
   /// Event-driven engines only: starts the job and calls `done` once, now or later from the clock,
-  /// with what run() would return. Since `ready` the job has waited for cores: an engine that
-  /// plays a device with a line of its own lets it begin then, where its cores were free.
+  /// with what run() would return; not at all where it throws. Since `ready` the job has waited for
+  /// cores: an engine that plays a device with a line of its own lets it begin then, where its
+  /// cores were free.
   virtual void start(std::uint64_t core_bits, TimePoint /*ready*/,
                      // NOLINTNEXTLINE(performance-unnecessary-value-param): an override keeps it.
                      std::function<void(Status)> done) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/reserve.h"
 #include "corelane/runtime/program.h"
 #include "runtime/activation/activation_state.h"
 #include "runtime/activation/turn_core.h"
@@ -242,8 +243,8 @@ void ActivationRun::end(const device::JobRecord& record) {
 /// The last reference to the activation may go in the thread that completes the job.
 void ActivationRun::end_with(device::Completion& completion) && {
   if (activation_ == nullptr) return;
-  auto self = std::make_shared<ActivationRun>(std::move(*this));
-  completion.on_done([self](device::Completion& done) { self->end(done.record()); });
+  completion.on_done(sure_once<void(device::Completion&)>(
+      [self = std::move(*this)](device::Completion& done) mutable { self.end(done.record()); }));
 }
 
 }  // namespace corelane

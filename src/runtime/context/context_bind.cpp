@@ -153,7 +153,13 @@ Status ContextState::apply_output(std::size_t index) {
 template <class Apply>
 Status ContextState::exchange(Slot& place, Slot slot, const Apply& apply) {
   std::swap(place, slot);
-  Status status = apply();
+  Status status;
+  try {
+    status = apply();
+  } catch (...) {
+    std::swap(place, slot);  // There was no memory to bind: the earlier binding is in force.
+    throw;
+  }
   bool bound = status.ok();
   if (!bound) {
     std::swap(place, slot);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/later.h"
+#include "base/reserve.h"
 #include "device/fence_list.h"
 #include "runtime/activation/activation_state.h"
 #include "runtime/context/context_state.h"
@@ -262,8 +263,8 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   // Before the callbacks of users, which may submit again.
   std::move(turn).end_with(*inference->completion);
   if (inference->conversion != nullptr) {
-    inference->completion->on_done(
-        [conversion = inference->conversion](device::Completion& c) { conversion->run(c); });
+    inference->completion->on_done(sure_once<void(device::Completion&)>(
+        [conversion = inference->conversion](device::Completion& c) { conversion->run(c); }));
   }
   return inference;
 }

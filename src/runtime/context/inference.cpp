@@ -1,3 +1,4 @@
+#include "base/reserve.h"
 #include "corelane/runtime/context.h"
 #include "runtime/context/inference_state.h"
 
@@ -48,8 +49,8 @@ void Inference::on_done(std::function<void(const Status&)> f) {
     return;
   }
   // No output is converted, so the device's own completion is the end.
-  state_->completion->on_done(
-      [call = std::move(f)](device::Completion& c) { runtime::call_back(call, c.status()); });
+  state_->completion->on_done(sure_once<void(device::Completion&)>(
+      [call = std::move(f)](device::Completion& c) { runtime::call_back(call, c.status()); }));
 }
 
 device::JobRecord Inference::record() const {

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/guard.h"
+#include "base/reserve.h"
 #include "corelane/tensor/convert.h"
 
 namespace corelane::runtime {
@@ -50,7 +51,7 @@ OutputConversion::OutputConversion(const std::shared_ptr<Clock>& clock,
     finished_.on_signal([fence](const Status& status) { fence->signal(status); });
 }
 
-void OutputConversion::run(device::Completion& completion) {
+void OutputConversion::run(device::Completion& completion) noexcept {
   Status status = completion.status();
   if (status.ok()) {
     began_ = clock_->now();
@@ -69,8 +70,9 @@ Status OutputConversion::status() const {
   return finished_.status();
 }
 
-void OutputConversion::on_finished(std::function<void(const Status&)> f) {
-  finished_.on_signal([call = std::move(f)](const Status& status) { call_back(call, status); });
+void OutputConversion::on_finished(std::function<void(const Status&)> f) noexcept {
+  finished_.on_signal(sure_once<void(const Status&)>(
+      [call = std::move(f)](const Status& status) { call_back(call, status); }));
 }
 
 void call_back(const std::function<void(const Status&)>& f, const Status& status) noexcept {

@@ -38,7 +38,7 @@ class OutputConversion {
 
   /// Once, in the thread that completes the job, before the inference counts as done. An abandoned
   /// or failed job writes nothing.
-  void run(device::Completion& completion);
+  void run(device::Completion& completion) noexcept;
   bool finished() const noexcept { return finished_.signalled(); }
   bool wait(TimePoint until) { return finished_.wait(until); }
   /// kWrongState while not finished.
@@ -47,7 +47,7 @@ class OutputConversion {
   TimePoint began() const noexcept { return began_; }
   TimePoint ended() const noexcept { return ended_; }
   /// Calls `f` when finished, at once if it is.
-  void on_finished(std::function<void(const Status&)> f);
+  void on_finished(std::function<void(const Status&)> f) noexcept;
 
  private:
   const std::shared_ptr<Clock> clock_;

@@ -49,6 +49,13 @@ Status check_options(const Program& program, const SetOptions& options) {
   return {};
 }
 
+std::string failures_text(const SureVector<Status>& failures) {
+  std::string text;
+  for (std::size_t i = 0; i < failures.size(); ++i)
+    text += fmt::format("{}attempt {}: {}", i == 0 ? "" : "; ", i + 1, failures[i].to_string());
+  return text;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<SetCore>> SetCore::create(const Program& program,
@@ -173,7 +180,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
       item.record.submitted = now;
     }
   }
-  const Status refused = start(index);
+  const Status refused = no_throw("submitting an inference", [&] { return start(index); });
   if (refused.ok()) return {};
   const MutexLock lock(mutex_);
   table_.refuse(index);
@@ -206,8 +213,8 @@ Status SetCore::start(std::size_t index) {
     cancelled = item.cancelled || ended_;
   }
   if (cancelled) inference.cancel();
-  inference.on_done(
-      [core = shared_from_this(), index](const Status& status) { core->finished(index, status); });
+  inference.on_done(sure_once<void(const Status&)>(
+      [core = shared_from_this(), index](const Status& status) { core->finished(index, status); }));
   return {};
 }
 
@@ -232,9 +239,9 @@ bool SetCore::unpark(Item& item, Status status) {
   return true;
 }
 
-void SetCore::replay() {
+void SetCore::replay() noexcept {
   while (parked_ != 0 && program_.device()->health() != device::Health::kLost) {
-    std::vector<std::size_t> again;
+    SureVector<std::size_t> again;
     {
       const MutexLock lock(mutex_);
       for (const std::size_t index : table_.all_in_flight())
@@ -246,8 +253,8 @@ void SetCore::replay() {
   }
 }
 
-void SetCore::start_again(std::size_t index) {
-  const Status refused = start(index);
+void SetCore::start_again(std::size_t index) noexcept {
+  const Status refused = no_throw("a further attempt", [&] { return start(index); });
   if (refused.ok()) return;
   {
     const MutexLock lock(mutex_);
@@ -258,7 +265,7 @@ void SetCore::start_again(std::size_t index) {
   conclude(index, refused);
 }
 
-void SetCore::finished(std::size_t index, const Status& status) {
+void SetCore::finished(std::size_t index, const Status& status) noexcept {
   Inference attempt;  // May be the last reference to what it used: it goes after the lock.
   bool again = false;
   bool parked = false;
@@ -286,16 +293,14 @@ void SetCore::finished(std::size_t index, const Status& status) {
 }
 
 /// One failure speaks for itself; of several, each is told.
-Status SetCore::summary(const Item& item) const {
+Status SetCore::summary(const Item& item) const noexcept {
   if (item.failures.size() == 1) return item.failures.front();
-  std::string log;
-  for (std::size_t i = 0; i < item.failures.size(); ++i)
-    log += fmt::format("{}attempt {}: {}", i == 0 ? "" : "; ", i + 1, item.failures[i].to_string());
+  const std::string log = text_or_none([&] { return failures_text(item.failures); });
   return error(item.failures.back().code(), "inference {} of program '{}' failed: {}", item.id,
                program_.description().name, log);
 }
 
-void SetCore::conclude(std::size_t index, const Status& status) {
+void SetCore::conclude(std::size_t index, const Status& status) noexcept {
   Delivery delivery;
   const TimePoint now = records_->on() ? clock_->now() : TimePoint{};
   {
@@ -338,7 +343,7 @@ void SetCore::queue_deliveries() {
     deliveries_.push_back(take(*next));
 }
 
-void SetCore::deliver(Delivery one) {
+void SetCore::deliver(Delivery one) noexcept {
   const auto call = [](Delivery& delivery) {
     run_callback("runtime", "a callback of an inference set", delivery.first, delivery.second);
   };
@@ -472,8 +477,8 @@ Status SetCore::wait_idle(TimePoint until) {
 
 void SetCore::shutdown() {
   if (!check_process().ok()) return;
-  std::vector<Inference> attempts;
-  std::vector<std::size_t> parked;
+  SureVector<Inference> attempts;
+  SureVector<std::size_t> parked;
   {
     const MutexLock lock(mutex_);
     if (ended_) return;

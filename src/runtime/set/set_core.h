@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
@@ -58,7 +58,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     Context context;
     std::uint64_t id = 0;
     Inference inference;  ///< The attempt in flight.
-    std::vector<Status> failures;
+    SureVector<Status> failures;
     std::uint32_t attempts = 0;
     std::uint32_t losses = 0;  ///< Of these attempts, those that a loss of the device ended.
     bool parked = false;       ///< Waits until the device is back.
@@ -85,19 +85,19 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   Status ended() const;
   /// The next attempt. A failure: the device has not taken it.
   Status start(std::size_t index);
-  void finished(std::size_t index, const Status& status);
+  void finished(std::size_t index, const Status& status) noexcept;
   /// A further attempt. Where the device refuses it, the inference ends, or is parked.
-  void start_again(std::size_t index);
+  void start_again(std::size_t index) noexcept;
   bool may_retry(const Item& item, const Status& status) const CORELANE_REQUIRES(mutex_);
   /// Parks an inference that a loss of the device ended, where it may run again.
   bool park(Item& item, const Status& status) CORELANE_REQUIRES(mutex_);
   /// Starts what is parked, once the device is back.
-  void replay();
+  void replay() noexcept;
   /// Takes an inference that is parked, which its caller concludes.
   bool unpark(Item& item, Status status) CORELANE_REQUIRES(mutex_);
   /// The end of an inference: collectable, or given to its callback.
-  void conclude(std::size_t index, const Status& status);
-  Status summary(const Item& item) const CORELANE_REQUIRES(mutex_);
+  void conclude(std::size_t index, const Status& status) noexcept;
+  Status summary(const Item& item) const noexcept CORELANE_REQUIRES(mutex_);
   /// In flight to completed at `now`. What its callback gets, where it has one and the order does
   /// not count: the caller delivers it without the lock.
   Delivery complete(std::size_t index, const Status& status, TimePoint now)
@@ -107,7 +107,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   /// In order: what has completed and goes to callbacks.
   void queue_deliveries() CORELANE_REQUIRES(mutex_);
   /// Calls back `one`, where there is one, and in order what is due, one thread at a time.
-  void deliver(Delivery one);
+  void deliver(Delivery one) noexcept;
   /// Its record, where it is observed, goes to the observers.
   void note_collected(std::size_t index) CORELANE_REQUIRES(mutex_);
   /// After each change of what can be collected.
@@ -132,7 +132,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   std::atomic<std::uint64_t> completions_{0};  ///< How often one has completed.
   std::atomic<bool> spinning_{false};
   bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
-  std::deque<Delivery> deliveries_ CORELANE_GUARDED_BY(mutex_);
+  SureDeque<Delivery> deliveries_ CORELANE_GUARDED_BY(mutex_);
   bool delivering_ CORELANE_GUARDED_BY(mutex_) = false;
   device::UniqueFd fd_ CORELANE_GUARDED_BY(mutex_);
   bool readable_ CORELANE_GUARDED_BY(mutex_) = false;

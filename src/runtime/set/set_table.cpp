@@ -111,8 +111,8 @@ std::optional<std::size_t> SetTable::find(std::uint64_t id) const {
   return *first;
 }
 
-std::vector<std::size_t> SetTable::all_in_flight() const {
-  std::vector<std::size_t> found;
+SureVector<std::size_t> SetTable::all_in_flight() const {
+  SureVector<std::size_t> found;
   std::copy_if(submitted_.begin(), submitted_.end(), std::back_inserter(found),
                [&](std::size_t one) { return handles_[one].state == State::kInFlight; });
   return found;

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
+#include "base/reserve.h"
 #include "corelane/base/status.h"
 #include "corelane/runtime/inference_set.h"
 
@@ -40,7 +40,7 @@ class SetTable {
   /// The first submission of `id` that was not collected.
   std::optional<std::size_t> find(std::uint64_t id) const;
   /// Those in flight, in the order of their submission.
-  std::vector<std::size_t> all_in_flight() const;
+  SureVector<std::size_t> all_in_flight() const;
   /// The one of them before which there are `nth`; none where there are not so many.
   std::optional<std::size_t> in_flight(std::size_t nth) const;
   /// What collect() would give.
@@ -58,9 +58,9 @@ class SetTable {
 
   const bool in_order_;
   std::vector<Handle> handles_;
-  std::deque<std::size_t> available_;
-  std::vector<std::size_t> submitted_;  ///< In flight or completed, in order of submission.
-  std::vector<std::size_t> completed_;  ///< In order of completion.
+  SureDeque<std::size_t> available_;
+  SureVector<std::size_t> submitted_;  ///< In flight or completed, in order of submission.
+  SureVector<std::size_t> completed_;  ///< In order of completion.
   SetFigures figures_;
 };
 

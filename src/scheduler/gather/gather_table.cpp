@@ -1,13 +1,14 @@
 #include "scheduler/gather/gather_table.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/later.h"
 
 namespace corelane::scheduler {
 namespace {
 
-std::uint32_t items_of(const std::vector<WaitingPtr>& requests) noexcept {
+std::uint32_t items_of(const WaitingList& requests) noexcept {
   std::uint32_t sum = 0;
   for (const WaitingPtr& request : requests) sum += request->items;
   return sum;
@@ -20,7 +21,7 @@ std::uint32_t largest_of(const std::vector<GatherGroup>& groups) noexcept {
 }
 
 /// What a group without instances of its own would take.
-std::vector<PlanGroup> all_of(std::vector<PlanGroup> groups) {
+SureVector<PlanGroup> all_of(SureVector<PlanGroup> groups) {
   for (PlanGroup& group : groups) group.available = true;
   return groups;
 }
@@ -56,8 +57,8 @@ std::uint32_t GatherTable::largest() const noexcept {
   return largest;
 }
 
-std::vector<PlanGroup> GatherTable::available() const {
-  std::vector<PlanGroup> groups;
+SureVector<PlanGroup> GatherTable::available() const {
+  SureVector<PlanGroup> groups;
   for (const Instances& group : groups_)
     groups.push_back({range_of(group), group.facts.padding, group.idle != 0});
   return groups;
@@ -70,13 +71,17 @@ Duration GatherTable::cost(const PlannedCall& call) const {
 /// The first call of the plan for so many items on what is idle now.
 std::optional<PlannedCall> GatherTable::first_call(std::uint64_t items) const {
   const auto some = static_cast<std::uint32_t>(std::min<std::uint64_t>(items, largest()));
-  const std::vector<PlanGroup> groups = available();
+  const SureVector<PlanGroup> groups = available();
   if (settings_.plan == Plan::kGreedy) return greedy_call(some, groups);
-  const std::vector<PlannedCall> calls = plan_by_cost(
-      some, groups,
-      [this](std::uint32_t group, std::uint32_t size) { return costs_.of(group, size); });
-  if (calls.empty()) return std::nullopt;
-  return calls.front();
+  try {
+    const std::vector<PlannedCall> calls = plan_by_cost(
+        some, groups,
+        [this](std::uint32_t group, std::uint32_t size) { return costs_.of(group, size); });
+    if (calls.empty()) return std::nullopt;
+    return calls.front();
+  } catch (const std::bad_alloc&) {
+    return greedy_call(some, groups);  // Which takes none.
+  }
 }
 
 /// A call on an idle instance for this request alone.
@@ -278,19 +283,19 @@ std::optional<GatherTable::Choice> GatherTable::choose_from(WaitingLine::Place f
                                                             std::uint64_t items) const {
   if (front->second->items > largest_idle()) return std::nullopt;
   const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(items, largest()));
-  std::vector<WaitingPtr> first = line_.first(most, front);
+  WaitingList first = line_.first(most, front);
   // A request of more items than are gathered runs alone.
   if (first.empty()) first.push_back(front->second);
   return choose(first, items);
 }
 
-std::optional<GatherTable::Choice> GatherTable::choose(const std::vector<WaitingPtr>& first,
+std::optional<GatherTable::Choice> GatherTable::choose(const WaitingList& first,
                                                        std::uint64_t items) const {
   // Requests of several items may leave a call short of its min: then for fewer items.
   while (items > 0) {
     std::optional<PlannedCall> call = first_call(items);
     if (!call) break;
-    std::vector<WaitingPtr> chosen = leading(first, call->items);
+    WaitingList chosen = leading(first, call->items);
     const std::uint32_t sum = items_of(chosen);
     if (sum == 0) break;
     if (sum == call->items) return Choice(*call, std::move(chosen));
@@ -309,14 +314,13 @@ std::optional<GatherTable::Choice> GatherTable::choose(const std::vector<Waiting
 }
 
 /// Fewer items, so that the one of them with the least time makes it; false where none would.
-bool GatherTable::make_smaller(PlannedCall& call, std::vector<WaitingPtr>& chosen,
-                               TimePoint now) const {
+bool GatherTable::make_smaller(PlannedCall& call, WaitingList& chosen, TimePoint now) const {
   const auto urgent = std::ranges::min_element(chosen, {}, &Waiting::deadline);
   const WaitingPtr first = *urgent;
   const Range range = range_of(groups_[call.group]);
   for (std::uint32_t size = call.items; size-- > first->items;) {
     if (size < range.min || later(now, costs_.of(call.group, size)) > first->deadline) continue;
-    std::vector<WaitingPtr> fewer{first};
+    WaitingList fewer{first};
     std::uint32_t sum = first->items;
     for (const WaitingPtr& request : chosen) {
       if (request == first || sum + request->items > size) continue;
@@ -336,8 +340,8 @@ bool GatherTable::make_smaller(PlannedCall& call, std::vector<WaitingPtr>& chose
   return true;
 }
 
-bool GatherTable::drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, Reason& reason,
-                            TimePoint now, Decision& decision) {
+bool GatherTable::drop_late(PlannedCall& call, WaitingList& chosen, Reason& reason, TimePoint now,
+                            Decision& decision) {
   const bool tried = batches_.empty() && line_.size() == 1;  // See hopeless().
   if (settings_.deadlines != Deadlines::kPredict || tried) return false;
   const auto late = [&](const WaitingPtr& request) {
@@ -402,8 +406,8 @@ bool GatherTable::start_next(Leaving& leaving, TimePoint now, Decision& decision
   return false;
 }
 
-void GatherTable::begin(const PlannedCall& call, std::vector<WaitingPtr> chosen, Reason reason,
-                        TimePoint now, Decision& decision) {
+void GatherTable::begin(const PlannedCall& call, WaitingList chosen, Reason reason, TimePoint now,
+                        Decision& decision) {
   Instances& group = groups_[call.group];
   Start start;
   start.batch = ++last_batch_;
@@ -423,17 +427,8 @@ void GatherTable::begin(const PlannedCall& call, std::vector<WaitingPtr> chosen,
   decision.starts.push_back(std::move(start));
 }
 
-std::vector<WaitingPtr> GatherTable::ended(std::uint64_t batch, bool failed, bool again,
-                                           TimePoint now) {
-  const auto found = batches_.find(batch);
-  if (found == batches_.end()) return {};
-  const Batch ended = std::move(found->second);
-  batches_.erase(found);
+BatchRecord GatherTable::record_of(const Batch& ended, bool failed, TimePoint now) {
   const Start& start = ended.start;
-  Instances& group = groups_[start.group];
-  group.busy[start.instance] = false;
-  if (start.instance < group.wanted) ++group.idle;
-  if (!failed) costs_.ended(start.group, start.items + start.padding, now - ended.began);
   BatchRecord record;
   record.id = start.batch;
   record.group = start.group;
@@ -450,9 +445,26 @@ std::vector<WaitingPtr> GatherTable::ended(std::uint64_t batch, bool failed, boo
   record.ended = now;
   record.predicted = ended.predicted;
   record.failed = failed;
-  tally_.batch(std::move(record));
+  return record;
+}
+
+WaitingList GatherTable::ended(std::uint64_t batch, bool failed, bool again, TimePoint now) {
+  const auto found = batches_.find(batch);
+  if (found == batches_.end()) return {};
+  const Batch ended = std::move(found->second);
+  batches_.erase(found);
+  const Start& start = ended.start;
+  Instances& group = groups_[start.group];
+  group.busy[start.instance] = false;
+  if (start.instance < group.wanted) ++group.idle;
+  try {
+    if (!failed) costs_.ended(start.group, start.items + start.padding, now - ended.began);
+    tally_.batch(record_of(ended, failed, now));
+  } catch (const std::bad_alloc&) {
+    // The figures lack it.
+  }
   if (!failed || !again || !settings_.isolate || start.requests.size() < 2) return {};
-  std::vector<WaitingPtr> back;
+  WaitingList back;
   for (const WaitingPtr& request : start.requests)
     if (request->state_ == RequestState::kRunning) back.push_back(request);
   if (back.empty()) return {};
@@ -480,8 +492,8 @@ bool GatherTable::retired(std::uint32_t group, std::uint32_t instance) const noe
   return instance >= groups_[group].wanted && !groups_[group].busy[instance];
 }
 
-std::vector<WaitingPtr> GatherTable::in_calls() const {
-  std::vector<WaitingPtr> found;
+WaitingList GatherTable::in_calls() const {
+  WaitingList found;
   for (const auto& [id, batch] : batches_)
     found.insert(found.end(), batch.start.requests.begin(), batch.start.requests.end());
   return found;

@@ -1,10 +1,10 @@
 /// The decisions of one node: when a batch leaves and why, which instance takes it, what is
 /// dropped. A table without locks, threads or a clock: what happened goes in with its time,
-/// decisions come out. The scheduler and the simulator run the same one.
+/// decisions come out. The scheduler and the simulator run the same one. What follows the entry of
+/// a request does not fail where memory has run out.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -34,15 +34,15 @@ struct Start {
   std::uint32_t items = 0;
   std::uint32_t padding = 0;
   Reason reason = Reason::kIdle;
-  std::vector<WaitingPtr> requests;
+  WaitingList requests;
 };
 
 /// What to do now.
 struct Decision {
-  std::vector<Start> starts;
+  SureVector<Start> starts;
   /// Requests that have ended as kExpired: those of `expired` waited, those of `late` ran.
-  std::vector<WaitingPtr> expired;
-  std::vector<WaitingPtr> late;
+  WaitingList expired;
+  WaitingList late;
   /// When to decide again though nothing happened; kNever: not.
   TimePoint wake = kNever;
 };
@@ -76,7 +76,7 @@ class GatherTable {
   /// Its call has ended. Those that run again go back into the line and are returned: all others
   /// that still run are to be given to answer(). `again`: the whole batch failed and may run again
   /// in parts.
-  std::vector<WaitingPtr> ended(std::uint64_t batch, bool failed, bool again, TimePoint now);
+  WaitingList ended(std::uint64_t batch, bool failed, bool again, TimePoint now);
   /// A running request has its answer: kDone, kFailed or kCancelled. False when it had one.
   bool answer(const WaitingPtr& request, RequestState how);
   /// What to do at `now`. To be called after each event, and at Decision::wake.
@@ -99,7 +99,7 @@ class GatherTable {
   /// Whether nothing waits and no call runs.
   bool idle() const noexcept { return line_.empty() && batches_.empty(); }
   /// Requests of the calls that run, those that were answered included.
-  std::vector<WaitingPtr> in_calls() const;
+  WaitingList in_calls() const;
   const Tally& tally() const noexcept { return tally_; }
   const NodeSettings& settings() const noexcept { return settings_; }
   /// Expected time until a line with `items` more has room again; 0: unknown.
@@ -118,9 +118,10 @@ class GatherTable {
     Duration predicted{};
   };
 
+  static BatchRecord record_of(const Batch& ended, bool failed, TimePoint now);
   Range range_of(const Instances& group) const noexcept;
   std::uint32_t largest() const noexcept;
-  std::vector<PlanGroup> available() const;
+  SureVector<PlanGroup> available() const;
   std::optional<PlannedCall> first_call(std::uint64_t items) const;
   std::optional<PlannedCall> call_for(const Waiting& request) const;
   Duration cost(const PlannedCall& call) const;
@@ -141,17 +142,17 @@ class GatherTable {
   bool pays_to_wait_for_next(std::uint64_t items, TimePoint now, TimePoint timeout);
   std::uint32_t largest_idle() const noexcept;
   /// A call and its requests.
-  using Choice = std::pair<PlannedCall, std::vector<WaitingPtr>>;
+  using Choice = std::pair<PlannedCall, WaitingList>;
   /// The request at `front` and those after it, of which `items` may leave; nothing where no idle
   /// instance takes the first one.
   std::optional<Choice> choose_from(WaitingLine::Place front, std::uint64_t items) const;
   /// The same of `first`, the requests that leave first.
-  std::optional<Choice> choose(const std::vector<WaitingPtr>& first, std::uint64_t items) const;
+  std::optional<Choice> choose(const WaitingList& first, std::uint64_t items) const;
   /// Drops the requests of the choice that would be late: true when the choice is to be made again.
-  bool drop_late(PlannedCall& call, std::vector<WaitingPtr>& chosen, Reason& reason, TimePoint now,
+  bool drop_late(PlannedCall& call, WaitingList& chosen, Reason& reason, TimePoint now,
                  Decision& decision);
-  bool make_smaller(PlannedCall& call, std::vector<WaitingPtr>& chosen, TimePoint now) const;
-  void begin(const PlannedCall& call, std::vector<WaitingPtr> chosen, Reason reason, TimePoint now,
+  bool make_smaller(PlannedCall& call, WaitingList& chosen, TimePoint now) const;
+  void begin(const PlannedCall& call, WaitingList chosen, Reason reason, TimePoint now,
              Decision& decision);
   void runs(Waiting& request, TimePoint now);
   void stops(const Waiting& request) noexcept;
@@ -165,9 +166,9 @@ class GatherTable {
   Arrivals arrivals_;
   CostTable costs_;
   Tally tally_;
-  std::map<std::uint64_t, Batch> batches_;
+  SureMap<std::uint64_t, Batch> batches_;
   /// Of requests without an answer, by time and id.
-  std::map<std::pair<TimePoint, std::uint64_t>, WaitingPtr> deadlines_;
+  SureMap<std::pair<TimePoint, std::uint64_t>, WaitingPtr> deadlines_;
   std::uint64_t last_batch_ = 0;
   std::uint64_t running_items_ = 0;
   TimePoint wait_until_ = kNever;  ///< Of the last decision: for more requests.

@@ -27,8 +27,8 @@ struct Bench {
     table.enter(request, at(ms));
     return request;
   }
-  std::vector<WaitingPtr> submit(double ms, int count) {
-    std::vector<WaitingPtr> some;
+  WaitingList submit(double ms, int count) {
+    WaitingList some;
     for (int i = 0; i < count; ++i) some.push_back(submit(ms));
     return some;
   }
@@ -43,7 +43,7 @@ struct Bench {
     return text;
   }
   /// The oldest call ends; its requests are done.
-  std::vector<WaitingPtr> end(double ms, bool failed = false, bool again = false) {
+  WaitingList end(double ms, bool failed = false, bool again = false) {
     const Start start = started.front();
     started.erase(started.begin());
     auto back = table.ended(start.batch, failed, again, at(ms));
@@ -178,7 +178,7 @@ TEST(GatherTable, ARequestThatNoIdleInstanceTakesIsPassedOver) {
   EXPECT_EQ(bench.started[1].reason, Reason::kFull) << "five may leave";
   bench.end(2);
   EXPECT_EQ(bench.decide(2), "4") << "its own instance is idle: not three small ones";
-  EXPECT_EQ(bench.started[1].requests, std::vector{large});
+  EXPECT_EQ(bench.started[1].requests, WaitingList{large});
   EXPECT_EQ(large->state(), RequestState::kRunning);
   EXPECT_EQ(bench.table.line().items(), 3U);
   bench.adds_up();
@@ -287,7 +287,7 @@ TEST(GatherTable, WhatWouldBeLateIsDroppedBeforeItsBatch) {
   learn(bench);
   bench.submit(20);
   bench.decide(20);
-  std::vector<WaitingPtr> some;
+  WaitingList some;
   for (int i = 0; i < 4; ++i)
     some.push_back(bench.submit(21, RequestOptions{.timeout = milliseconds(14)}));
   for (int i = 0; i < 10; ++i) bench.submit(21, RequestOptions{.timeout = milliseconds(50)});

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/reserve.h"
 #include "corelane/base/clock.h"
 #include "corelane/scheduler/request.h"
 
@@ -37,5 +38,7 @@ struct Waiting {
 };
 
 using WaitingPtr = std::shared_ptr<Waiting>;
+/// Lists of them grow while calls end: that does not fail.
+using WaitingList = SureVector<WaitingPtr>;
 
 }  // namespace corelane::scheduler

@@ -46,12 +46,12 @@ void WaitingLine::remove(const Waiting& request) {
   std::erase_if(parts_, [](const Part& part) { return part.empty(); });
 }
 
-std::vector<WaitingPtr> WaitingLine::first(std::uint32_t items, Place front) const {
+WaitingList WaitingLine::first(std::uint32_t items, Place front) const {
   return leading(std::ranges::subrange(front, line_.end()) | std::views::values, items);
 }
 
-std::vector<WaitingPtr> WaitingLine::all() const {
-  std::vector<WaitingPtr> found;
+WaitingList WaitingLine::all() const {
+  WaitingList found;
   for (const Part& part : parts_) found.insert(found.end(), part.begin(), part.end());
   for (const auto& [place, request] : line_) found.push_back(request);
   return found;

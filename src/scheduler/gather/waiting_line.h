@@ -2,9 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <map>
-#include <vector>
 
 #include "scheduler/gather/waiting.h"
 
@@ -13,8 +10,8 @@ namespace corelane::scheduler {
 /// The first of `requests` whose items are at most `items` together; stops at the first one that
 /// would be too many.
 template <class Requests>
-std::vector<WaitingPtr> leading(const Requests& requests, std::uint32_t items) {
-  std::vector<WaitingPtr> found;
+WaitingList leading(const Requests& requests, std::uint32_t items) {
+  WaitingList found;
   std::uint64_t sum = 0;
   for (const WaitingPtr& request : requests) {
     sum += request->items;
@@ -29,7 +26,7 @@ std::vector<WaitingPtr> leading(const Requests& requests, std::uint32_t items) {
 /// run by themselves. Not thread-safe.
 class WaitingLine {
  public:
-  using Part = std::vector<WaitingPtr>;
+  using Part = WaitingList;
 
   /// `level` is what one level of priority is worth. The number of its place is the next one.
   void add(const WaitingPtr& request, Duration level);
@@ -44,13 +41,13 @@ class WaitingLine {
   std::uint64_t size() const noexcept { return line_.size() + in_parts_; }
   /// Items of the line without the parts.
   std::uint64_t line_items() const noexcept { return line_items_; }
-  const std::map<LinePlace, WaitingPtr>& line() const noexcept { return line_; }
-  const std::deque<Part>& parts() const noexcept { return parts_; }
-  using Place = std::map<LinePlace, WaitingPtr>::const_iterator;
+  const SureMap<LinePlace, WaitingPtr>& line() const noexcept { return line_; }
+  const SureDeque<Part>& parts() const noexcept { return parts_; }
+  using Place = SureMap<LinePlace, WaitingPtr>::const_iterator;
   /// leading() of the line from `front` on.
-  std::vector<WaitingPtr> first(std::uint32_t items, Place front) const;
+  WaitingList first(std::uint32_t items, Place front) const;
   /// All, parts first.
-  std::vector<WaitingPtr> all() const;
+  WaitingList all() const;
   /// The earliest submission in the line.
   TimePoint oldest() const noexcept;
   /// The request that was submitted first and is in no batch, for "drop_oldest"; null: none.
@@ -59,8 +56,8 @@ class WaitingLine {
  private:
   void count(const Waiting& request, int sign) noexcept;
 
-  std::map<LinePlace, WaitingPtr> line_;
-  std::deque<Part> parts_;
+  SureMap<LinePlace, WaitingPtr> line_;
+  SureDeque<Part> parts_;
   std::uint64_t numbers_ = 0;
   Duration least_advance_{};  ///< Of all that were added: what their priority is worth; at most 0.
   std::uint64_t items_ = 0;

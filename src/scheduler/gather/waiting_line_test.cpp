@@ -36,7 +36,7 @@ TEST(WaitingLine, TheOldestOfAnyLineIsFound) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
     WaitingLine line;
-    std::vector<WaitingPtr> all;
+    WaitingList all;
     int now = 0;
     for (int i = 0; i < 50; ++i) {
       now += static_cast<int>(random() % 80);

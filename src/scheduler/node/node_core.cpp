@@ -6,6 +6,7 @@
 
 #include "base/guard.h"
 #include "base/later.h"
+#include "base/reserve.h"
 #include "scheduler/node/split_request.h"
 #include "scheduler/stages/instance_thread.h"
 
@@ -193,7 +194,8 @@ void NodeCore::drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& 
     gone_bytes += oldest->bytes;
     end(oldest, RequestState::kRejected,
         error(Code::kBusy, "request {} was dropped for a newer one: the line is full", oldest->id)
-            .with(Detail::kRetryAfter, fmt::format("{:.1f}", ms(table_.expected_wait()))),
+            .with(Detail::kRetryAfter,
+                  text_or_none([&] { return fmt::format("{:.1f}", ms(table_.expected_wait())); })),
         after);
   }
 }
@@ -203,11 +205,13 @@ Status NodeCore::full(dispatch::LineLimit limit, bool for_ever) const {
   const bool items = limit == dispatch::LineLimit::kItems;
   const bool bytes = limit == dispatch::LineLimit::kBytes;
   const std::string_view key = items ? "queue_items" : bytes ? "queue_bytes" : "max_in_flight";
-  const std::string most = fmt::format("{} {}",
-                                       items   ? settings.queue_items
-                                       : bytes ? settings.queue_bytes
-                                               : settings.max_in_flight,
-                                       bytes ? "bytes" : "items");
+  const std::string most = text_or_none([&] {
+    return fmt::format("{} {}",
+                       items   ? settings.queue_items
+                       : bytes ? settings.queue_bytes
+                               : settings.max_in_flight,
+                       bytes ? "bytes" : "items");
+  });
   if (for_ever)
     return error(
                Code::kBusy,
@@ -221,7 +225,7 @@ Status NodeCore::full(dispatch::LineLimit limit, bool for_ever) const {
                "raise the limit",
                table_.line().items(), table_.line().bytes(), key, most, wait)
       .with(Detail::kLimit, most)
-      .with(Detail::kRetryAfter, fmt::format("{:.1f}", wait));
+      .with(Detail::kRetryAfter, text_or_none([&] { return fmt::format("{:.1f}", wait); }));
 }
 
 Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& after) {
@@ -276,17 +280,31 @@ void NodeCore::add(Answer answer, Aftermath& after) {
   after.answers.push_back(std::move(answer));
 }
 
-void NodeCore::note(const Answer& answer, std::vector<std::uint64_t> parts) {
+void NodeCore::note(const Answer& answer, SureVector<std::uint64_t> parts) noexcept {
   const std::size_t kept = table_.settings().records;
   if (kept == 0) return;
-  endings_.push_back({answer.ticket->id, answer.how, answer.ticket->submitted, clock_->now(),
-                      answer.why.message(), std::move(parts)});
+  try {
+    endings_.push_back({answer.ticket->id, answer.how, answer.ticket->submitted, clock_->now(),
+                        answer.why.message(), std::move(parts)});
+  } catch (const std::bad_alloc&) {
+    // why() does not know it.
+  }
   while (endings_.size() > kept) endings_.pop_front();
 }
 
-void NodeCore::decide(TimePoint now, Aftermath& after) {
+void NodeCore::decide(TimePoint now, Aftermath& after) noexcept {
   if (nested_) cancel_unwanted(after);
   Decision decision = table_.decide(now);
+  follow(decision, after);
+  if (set_timer(decision.wake)) return;
+  // There is no memory for the timer: what waits for more requests does not wait.
+  table_.flush(true);
+  decision = table_.decide(now);
+  table_.flush(draining_ != 0 || closed_);
+  follow(decision, after);
+}
+
+void NodeCore::follow(Decision& decision, Aftermath& after) noexcept {
   for (const WaitingPtr& request : decision.expired)
     end(own(request), RequestState::kExpired,
         error(Code::kTimeout, "request {} could not end within its timeout of {:.3f} ms",
@@ -300,37 +318,46 @@ void NodeCore::decide(TimePoint now, Aftermath& after) {
               request->id, ms(own(request)->options.timeout)),
         after);
   for (Start& start : decision.starts) prepare(start, after);
-  set_timer(decision.wake);
 }
 
-void NodeCore::prepare(Start& start, Aftermath& after) {
+void NodeCore::prepare(Start& start, Aftermath& after) noexcept {
   Aftermath::Call next;
   next.batch = start.batch;
   next.call.group = start.group;
   next.call.instance = start.instance;
   next.call.owner = this;
-  for (const WaitingPtr& request : start.requests) {
-    const TicketPtr ticket = own(request);
-    ticket->request = std::make_shared<Request>(std::move(ticket->values), ticket->options);
-    if (ticket->outer != nullptr) ticket->request->follow(ticket->outer);
-    ticket->values.clear();
-    next.call.batch.push_back(ticket->request);
-    next.tickets.push_back(ticket);
+  for (const WaitingPtr& request : start.requests) next.tickets.push_back(own(request));
+  try {
+    next.call.batch.reserve(next.tickets.size() + start.padding);
+    for (const TicketPtr& ticket : next.tickets) {
+      ticket->request = std::make_shared<Request>(std::move(ticket->values), ticket->options);
+      if (ticket->outer != nullptr) ticket->request->follow(ticket->outer);
+      ticket->values.clear();
+      next.call.batch.push_back(ticket->request);
+    }
+  } catch (const std::bad_alloc&) {
+    next.prepared = false;
   }
   next.padding = start.padding;
   after.calls.push_back(std::move(next));
 }
 
-void NodeCore::set_timer(TimePoint wake) {
-  if (wake == kNever || wake >= armed_) return;
-  if (armed_ != kNever) clock_->cancel(timer_);
-  armed_ = wake;
-  timer_ = clock_->call_at(wake, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->on_timer();
-  });
+bool NodeCore::set_timer(TimePoint wake) noexcept {
+  if (wake == kNever || wake >= armed_) return true;
+  try {
+    const Clock::TimerId before =
+        std::exchange(timer_, clock_->call_at(wake, [weak = weak_from_this()] {
+          if (const auto self = weak.lock()) self->on_timer();
+        }));
+    if (armed_ != kNever) clock_->cancel(before);
+    armed_ = wake;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
-void NodeCore::on_timer() {
+void NodeCore::on_timer() noexcept {
   Aftermath after;
   {
     const MutexLock lock(mutex_);
@@ -360,13 +387,21 @@ namespace {
 /// ends every call at once would nest as deep as the line is long.
 struct Starting {
   const void* node = nullptr;
-  std::deque<std::function<void()>> ends;
+  SureDeque<std::function<void()>> ends;
 };
 thread_local Starting* starting = nullptr;
 
+/// A call that a stage has.
+template <class Call>
+struct RunningCall {
+  explicit RunningCall(Call&& begun) noexcept : call(std::move(begun)) {}
+  const Call call;
+  std::atomic<bool> ended{false};
+};
+
 }  // namespace
 
-void NodeCore::settle(Aftermath& after) {
+void NodeCore::settle(Aftermath& after) noexcept {
   for (Aftermath::Call& next : after.calls) start(std::move(next));
   if (after.answers.empty()) return;
   for (Answer& answer : after.answers) deliver(answer);
@@ -376,24 +411,31 @@ void NodeCore::settle(Aftermath& after) {
   changed_.notify_all();
 }
 
-void NodeCore::start(Aftermath::Call next) {
+void NodeCore::start(Aftermath::Call next) noexcept {
   StageCall call = std::move(next.call);
   next.call.group = call.group;
   next.call.instance = call.instance;
-  const auto shared = std::make_shared<const Aftermath::Call>(std::move(next));
-  const auto ended = std::make_shared<std::atomic<bool>>(false);
-  call.done = [this, shared, ended](const Status& status) {
-    if (ended->exchange(true)) return;  // A stage may call it once only.
-    if (starting == nullptr || starting->node != this) return call_ended(*shared, status);
-    starting->ends.emplace_back([this, shared, status] { call_ended(*shared, status); });
+  using Running = RunningCall<Aftermath::Call>;
+  const auto shared = std::allocate_shared<Running>(ReserveAllocator<Running>(), std::move(next));
+  const auto done = [this, shared](const Status& status) {
+    if (shared->ended.exchange(true)) return;  // A stage may call it once only.
+    if (starting == nullptr || starting->node != this) return call_ended(shared->call, status);
+    starting->ends.push_back(
+        sure_once<void()>([this, shared, status] { call_ended(shared->call, status); }));
   };
-  const std::function<void(Status)> done = call.done;
   Starting here{this, {}};
   Starting* const outer = std::exchange(starting, starting == nullptr ? &here : starting);
-  Status started = begin(call, shared->padding);
+  const Aftermath::Call& running = shared->call;
+  const Status started = no_throw("the start of a call", [&]() -> Status {
+    if (!running.prepared) return error(Code::kOutOfMemory, "no memory for the requests of a call");
+    call.done = done;
+    return begin(call, running.padding);
+  });
   if (!started.ok())
-    done(started.wrap(fmt::format("group {}, instance {} did not start a call", shared->call.group,
-                                  shared->call.instance)));
+    done(started.wrap(text_or_none([&] {
+      return fmt::format("group {}, instance {} did not start a call", running.call.group,
+                         running.call.instance);
+    })));
   starting = outer;
   if (outer != nullptr) return;  // Its loop goes on with what has ended here.
   while (!here.ends.empty()) {
@@ -405,7 +447,7 @@ void NodeCore::start(Aftermath::Call next) {
   }
 }
 
-void NodeCore::deliver(Answer& answer) {
+void NodeCore::deliver(Answer& answer) noexcept {
   TicketPtr ticket = answer.ticket;
   if (ticket->whole != nullptr) {
     auto whole = ticket->whole->ended(ticket->part, ticket->id, answer.how, std::move(answer.why),
@@ -419,14 +461,16 @@ void NodeCore::deliver(Answer& answer) {
   Callback on_done = std::move(ticket->on_done);
   ticket->answer(answer.how, std::move(answer.why), std::move(answer.values));
   if (!on_done) return;
-  callbacks_->post_or_call([ticket, call = std::move(on_done)] {
+  callbacks_->post_or_call(sure_once<void()>([ticket, call = std::move(on_done)] {
     Ticket handle;
     handle.state_ = ticket;
     call(handle);
-  });
+  }));
 }
 
 NodeCore::Answer NodeCore::outcome(const TicketPtr& ticket, const Status& status) const {
+  if (ticket->request == nullptr)  // It was not prepared, and has its values yet.
+    return {ticket, RequestState::kFailed, status, std::move(ticket->values)};
   Request& request = *ticket->request;
   Dict values = std::move(request.values);
   Status why = status.ok() ? request.failure() : status;
@@ -454,9 +498,9 @@ bool NodeCore::may_repeat(std::uint32_t group) const noexcept {
 }
 
 /// In the instance's thread: what it starts on the same instance runs without a hand-over.
-void NodeCore::call_ended(const Aftermath::Call& call, const Status& status) {
+void NodeCore::call_ended(const Aftermath::Call& call, const Status& status) noexcept {
   Aftermath after;
-  const bool again = !status.ok() && may_repeat(call.call.group);
+  const bool again = !status.ok() && call.prepared && may_repeat(call.call.group);
   {
     const MutexLock lock(mutex_);
     const TimePoint now = clock_->now();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/scheduler/scheduler.h"
 #include "corelane/scheduler/stage.h"
@@ -64,10 +65,11 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
       std::uint64_t batch = 0;
       std::uint32_t padding = 0;
       StageCall call;
-      std::vector<TicketPtr> tickets;
+      SureVector<TicketPtr> tickets;
+      bool prepared = true;  ///< False: there was no memory for its requests.
     };
-    std::vector<Call> calls;
-    std::vector<Answer> answers;
+    SureVector<Call> calls;
+    SureVector<Answer> answers;
   };
   /// A request that has ended, for why().
   struct Ending {
@@ -76,7 +78,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
     TimePoint submitted{};
     TimePoint ended{};
     std::string why;
-    std::vector<std::uint64_t> parts;  ///< Their numbers; empty: it was not split.
+    SureVector<std::uint64_t> parts;  ///< Their numbers; empty: it was not split.
   };
 
   TicketPtr new_ticket(Dict values, const RequestOptions& options, Callback on_done);
@@ -95,20 +97,22 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   void refuse(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
   /// Asks the table, and prepares what it says.
-  void decide(TimePoint now, Aftermath& after) CORELANE_REQUIRES(mutex_);
-  void prepare(Start& start, Aftermath& after) CORELANE_REQUIRES(mutex_);
-  void set_timer(TimePoint wake) CORELANE_REQUIRES(mutex_);
-  void on_timer();
-  void settle(Aftermath& after);
-  void start(Aftermath::Call next);
+  void decide(TimePoint now, Aftermath& after) noexcept CORELANE_REQUIRES(mutex_);
+  void follow(Decision& decision, Aftermath& after) noexcept CORELANE_REQUIRES(mutex_);
+  void prepare(Start& start, Aftermath& after) noexcept CORELANE_REQUIRES(mutex_);
+  bool set_timer(TimePoint wake) noexcept CORELANE_REQUIRES(mutex_);
+  void on_timer() noexcept;
+  void settle(Aftermath& after) noexcept;
+  void start(Aftermath::Call next) noexcept;
   bool may_repeat(std::uint32_t group) const noexcept;
   Status begin(StageCall& call, std::uint32_t padding);
-  void deliver(Answer& answer);
-  void call_ended(const Aftermath::Call& call, const Status& status);
+  void deliver(Answer& answer) noexcept;
+  void call_ended(const Aftermath::Call& call, const Status& status) noexcept;
   /// How one request of a call ended.
   Answer outcome(const TicketPtr& ticket, const Status& status) const CORELANE_REQUIRES(mutex_);
   void add(Answer answer, Aftermath& after) CORELANE_REQUIRES(mutex_);
-  void note(const Answer& answer, std::vector<std::uint64_t> parts = {}) CORELANE_REQUIRES(mutex_);
+  void note(const Answer& answer, SureVector<std::uint64_t> parts = {}) noexcept
+      CORELANE_REQUIRES(mutex_);
   std::string told(const Ending& ending) const CORELANE_REQUIRES(mutex_);
   void cancel_unwanted(Aftermath& after) CORELANE_REQUIRES(mutex_);
   void cancel_waiting(Aftermath& after) CORELANE_REQUIRES(mutex_);

@@ -65,7 +65,7 @@ Result<std::string> NodeCore::why(std::uint64_t id) const {
                  "see the setting 'records'",
                  id, table_.settings().records);
   std::string text = told(*ending);
-  const std::vector<std::uint64_t>& parts = ending->parts;
+  const auto& parts = ending->parts;
   if (!parts.empty()) text += fmt::format("; it was split into {} parts", parts.size());
   for (std::size_t i = 0; i < std::min(parts.size(), kShownParts); ++i) {
     const auto part = std::ranges::find(endings_, parts[i], &Ending::id);

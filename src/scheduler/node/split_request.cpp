@@ -119,7 +119,8 @@ SplitRequest::Answer answer_of(std::vector<SplitRequest::Answer>& all, Dict give
 }  // namespace
 
 std::optional<SplitRequest::Answer> SplitRequest::ended(std::size_t part, std::uint64_t id,
-                                                        RequestState how, Status why, Dict values) {
+                                                        RequestState how, Status why,
+                                                        Dict values) noexcept {
   std::vector<Answer> all;
   {
     const MutexLock lock(mutex_);
@@ -127,7 +128,11 @@ std::optional<SplitRequest::Answer> SplitRequest::ended(std::size_t part, std::u
     if (++done_ != parts_.size()) return std::nullopt;
     all = std::move(parts_);
   }
-  Answer whole = answer_of(all, std::move(whole_->values));
+  Answer whole{RequestState::kFailed, {}, {}};
+  whole.why = no_throw("joining the answers of parts", [&]() -> Status {
+    whole = answer_of(all, std::move(whole_->values));
+    return whole.why;
+  });
   for (const Answer& each : all) whole.parts.push_back(each.parts.front());
   return whole;
 }

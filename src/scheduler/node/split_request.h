@@ -34,13 +34,13 @@ class SplitRequest {
     RequestState how = RequestState::kDone;
     Status why;
     Dict values;
-    std::vector<std::uint64_t> parts{};  ///< Of the whole: the numbers of its parts.
+    SureVector<std::uint64_t> parts{};  ///< Of the whole: the numbers of its parts.
   };
   const TicketPtr& whole() const noexcept { return whole_; }
   /// A part has ended; once each. The whole answer with the last one: that of the first part, in
   /// their order, that has no result.
   std::optional<Answer> ended(std::size_t part, std::uint64_t id, RequestState how, Status why,
-                              Dict values);
+                              Dict values) noexcept;
 
   /// Of the parts, which hold this object until they have ended; fixed before they enter.
   std::vector<std::weak_ptr<TicketState>> tickets;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/runtime/context.h"
 #include "session/tasks/call.h"
@@ -15,9 +16,9 @@ class AbandonedCalls {
  public:
   ~AbandonedCalls();
 
-  /// Keeps inputs and outputs of `call` until the device has released them; nothing where it has.
-  /// Returns the inputs of earlier calls that were released since.
-  std::vector<CallInput> keep(const Inference& inference, Call& call);
+  /// Keeps inputs and outputs of `call`, which has failed, until the device has released them;
+  /// nothing where it has. Returns the inputs of earlier calls that were released since.
+  SureVector<std::vector<CallInput>> keep(const Inference& inference, Call& call) noexcept;
 
  private:
   struct Abandoned {
@@ -26,7 +27,7 @@ class AbandonedCalls {
     std::vector<CallOutput> outputs;
   };
   Mutex mutex_{LockRank::kLeaf};
-  std::vector<Abandoned> calls_ CORELANE_GUARDED_BY(mutex_);
+  SureVector<Abandoned> calls_ CORELANE_GUARDED_BY(mutex_);
 };
 
 }  // namespace corelane::session

@@ -11,13 +11,13 @@ namespace corelane::session {
 namespace {
 
 /// Parts of equal shape, one after the other along dimension 0.
-Result<Tensor> concatenate(const std::vector<std::vector<Tensor>>& parts, std::size_t output) {
+Result<Tensor> concatenate(const BatchParts& parts, std::size_t output) {
   const Tensor& first = parts.front()[output];
   Shape shape = first.shape;
   // Scalars become a vector with an element for each sample.
   if (shape.rank() == 0) shape = Shape{1};
   std::int64_t rows = 0;
-  for (const std::vector<Tensor>& part : parts) {
+  for (const SureVector<Tensor>& part : parts) {
     const Shape& s = part[output].shape;
     const bool fits = s.rank() == first.shape.rank() &&
                       (s.rank() < 2 ||
@@ -34,7 +34,7 @@ Result<Tensor> concatenate(const std::vector<std::vector<Tensor>>& parts, std::s
   CORELANE_ASSIGN(Tensor whole, Tensor::allocate(first.name, first.dtype, shape));
   whole.quant = first.quant;
   auto* to = static_cast<std::byte*>(whole.data.get());
-  for (const std::vector<Tensor>& part : parts) {
+  for (const SureVector<Tensor>& part : parts) {
     if (part[output].size > 0) std::memcpy(to, part[output].data.get(), part[output].size);
     to += part[output].size;
   }
@@ -56,13 +56,14 @@ void BatchCall::remove_last() {
 }
 
 /// Samples end in any order and in any thread; each has its own place in `parts_`.
-bool BatchCall::complete(std::size_t sample, Call& call, const Status& status) {
-  std::vector<Tensor> part;
+bool BatchCall::complete(std::size_t sample, Call& call, const Status& status) noexcept {
+  SureVector<Tensor> part;
   if (status.ok() && outputs.empty())
     for (CallOutput& output : call.outputs) part.push_back(std::move(output.tensor));
   const MutexLock lock(mutex_);
   // The first failure is reported; the samples after it still run.
-  if (!status.ok() && failed_.ok()) failed_ = status.wrap(fmt::format("sample {}", sample));
+  if (!status.ok() && failed_.ok())
+    failed_ = status.wrap(text_or_none([&] { return fmt::format("sample {}", sample); }));
   if (parts_.size() < samples) parts_.resize(samples);
   parts_[sample] = std::move(part);
   ++done_;
@@ -78,7 +79,7 @@ bool BatchCall::close(const Status& status) {
 }
 
 Result<Outputs> BatchCall::result() {
-  std::vector<std::vector<Tensor>> parts;
+  BatchParts parts;
   {
     const MutexLock lock(mutex_);
     if (!failed_.ok()) return error(failed_);
@@ -100,7 +101,7 @@ Result<Outputs> BatchCall::result() {
   return ordered;
 }
 
-std::vector<std::weak_ptr<SessionTask>> BatchCall::tasks() const {
+SureVector<std::weak_ptr<SessionTask>> BatchCall::tasks() const {
   const MutexLock lock(mutex_);
   return tasks_;
 }

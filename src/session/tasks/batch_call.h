@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/base/status.h"
 #include "corelane/session/future.h"
@@ -17,6 +18,9 @@ class SessionModel;
 struct FutureState;
 struct SessionTask;
 
+/// The outputs of each sample.
+using BatchParts = SureVector<SureVector<Tensor>>;
+
 class BatchCall {
  public:
   /// A sample is about to be submitted.
@@ -24,12 +28,12 @@ class BatchCall {
   /// The sample added last was refused.
   void remove_last();
   /// A sample is done; true when it was the last one of a closed batch.
-  bool complete(std::size_t sample, Call& call, const Status& status);
+  bool complete(std::size_t sample, Call& call, const Status& status) noexcept;
   /// No more samples come; true when all that were added are done.
   bool close(const Status& status);
   /// The outputs, or the failure. Once, after complete() or close() has answered true.
   Result<Outputs> result();
-  std::vector<std::weak_ptr<SessionTask>> tasks() const;
+  SureVector<std::weak_ptr<SessionTask>> tasks() const;
 
   // Set before the first sample is added, and the same from then on.
   std::size_t samples = 0;
@@ -48,8 +52,8 @@ class BatchCall {
   bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
   Status failed_ CORELANE_GUARDED_BY(mutex_);  ///< The first failure.
   /// By sample, where outputs are put together when all are done.
-  std::vector<std::vector<Tensor>> parts_ CORELANE_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<SessionTask>> tasks_ CORELANE_GUARDED_BY(mutex_);
+  BatchParts parts_ CORELANE_GUARDED_BY(mutex_);
+  SureVector<std::weak_ptr<SessionTask>> tasks_ CORELANE_GUARDED_BY(mutex_);
 };
 
 /// How many samples a checked feed holds; kInvalidArgument where its inputs disagree, hold none, or

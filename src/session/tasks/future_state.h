@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fork.h"
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/base/clock.h"
 #include "corelane/session/future.h"
@@ -29,7 +30,7 @@ struct FutureState {
       : clock(std::move(c)), callbacks(std::move(t)) {}
 
   /// The first call decides; true for it.
-  bool resolve(Result<Outputs> value);
+  bool resolve(Result<Outputs> value) noexcept;
   bool resolved() const noexcept { return done.load(std::memory_order_acquire); }
   /// Of a call whose session stayed in the parent process: it cannot be resolved any more, and its
   /// mutex may be held by a thread that does not exist here.
@@ -40,7 +41,7 @@ struct FutureState {
   /// never interrupts.
   bool wait(const std::function<bool()>& interrupted);
   /// Calls `f` in the callback thread once it is resolved; where it is lost, here and now.
-  void then(std::function<void(const Result<Outputs>&)> f);
+  void then(std::function<void(const Result<Outputs>&)> f) noexcept;
   /// Moves the result out: for the only holder of a resolved future.
   Result<Outputs> take() { return std::move(result); }
 
@@ -57,7 +58,7 @@ struct FutureState {
   std::condition_variable changed;
   std::atomic<bool> done{false};
   Result<Outputs> result;  ///< Written under the mutex before `done`, and the same from then on.
-  std::vector<std::function<void(const Result<Outputs>&)>> continuations CORELANE_GUARDED_BY(mutex);
+  SureVector<std::function<void(const Result<Outputs>&)>> continuations CORELANE_GUARDED_BY(mutex);
 };
 
 }  // namespace corelane::session

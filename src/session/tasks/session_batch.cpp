@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/guard.h"
 #include "dispatch/interrupt_poll.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
@@ -77,7 +78,8 @@ Status submit_samples(SessionCore& core, const std::shared_ptr<BatchCall>& batch
     // The ticket of the last sample is the batch's place among the callbacks.
     task->draws_ticket = batch->callback != nullptr && k + 1 == batch->samples;
     batch->add(task);
-    const Status status = core.submit_task(task, submission);
+    const Status status =
+        no_throw("submitting a sample", [&] { return core.submit_task(task, submission); });
     if (!status.ok()) {
       batch->remove_last();
       return status;
@@ -108,7 +110,9 @@ Result<std::shared_ptr<FutureState>> submit_batch(SessionCore& core, std::vector
   batch->future = core.make_future();
   batch->future->batch = batch;
   batch->callback = std::move(callback);
-  const Status status = submit_samples(core, batch, prototype, whole.inputs, options);
+  const Status status = no_throw("submitting a batch", [&] {
+    return submit_samples(core, batch, prototype, whole.inputs, options);
+  });
   // A failed submission calls nothing back: its status is the answer.
   if (!status.ok()) batch->callback = nullptr;
   if (batch->close(status)) core.deliver_batch(*batch, 0);

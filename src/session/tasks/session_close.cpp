@@ -42,7 +42,7 @@ Result<bool> SessionCore::wait_quiet(TimePoint deadline, const std::function<boo
 
 /// For a close() whose deadline has come: cancels the waiting tasks. kTimeout while any are left.
 Status SessionCore::cancel_waiting() {
-  std::vector<std::shared_ptr<SessionTask>> cancelled;
+  SureVector<std::shared_ptr<SessionTask>> cancelled;
   {
     const MutexLock lock(mutex_);
     cancelled = queue_.withdraw_all();

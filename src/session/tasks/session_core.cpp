@@ -8,6 +8,7 @@
 #include "base/fork.h"
 #include "base/guard.h"
 #include "base/later.h"
+#include "base/reserve.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "session/session_create.h"
@@ -131,6 +132,12 @@ Status SessionCore::enter(MutexLock& lock, Submission& submission, const Session
 
 Status SessionCore::submit_task(const std::shared_ptr<SessionTask>& task, Submission& submission) {
   CORELANE_TRY(attach(task, submission.options));
+  std::function<void()> expire;  // Made here: once the task is accepted, nothing may fail.
+  if (task->timeout > Duration{0}) {
+    expire = [weak = weak_from_this(), task] {
+      if (const auto core = weak.lock()) core->expire(task);
+    };
+  }
   std::optional<Start> next;
   {
     MutexLock lock(mutex_);
@@ -144,11 +151,8 @@ Status SessionCore::submit_task(const std::shared_ptr<SessionTask>& task, Submis
     if (task->future != nullptr) task->future->task_id.store(task->id, std::memory_order_relaxed);
     next = next_start_here();
     // A task that was given a context at once is timed out by the device.
-    if (task->timeout > Duration{0} && task->progress.state() == TaskState::kWaiting) {
-      task->timer = clock_->call_at(task->deadline, [weak = weak_from_this(), task] {
-        if (const auto core = weak.lock()) core->expire(task);
-      });
-    }
+    if (task->timeout > Duration{0} && task->progress.state() == TaskState::kWaiting)
+      task->timer = clock_->call_at(task->deadline, std::move(expire));
   }
   start_tasks(std::move(next));
   return {};
@@ -173,7 +177,7 @@ std::optional<SessionCore::Start> SessionCore::next_start() {
   return start_of(std::move(*next));
 }
 
-void SessionCore::start_tasks(std::optional<Start> next) {
+void SessionCore::start_tasks(std::optional<Start> next) noexcept {
   if (!next) return;
   // Completions inside leave their tasks to this loop: a device that completes at once would nest
   // without end.
@@ -187,7 +191,7 @@ void SessionCore::start_tasks(std::optional<Start> next) {
   }
 }
 
-std::optional<SessionCore::Start> SessionCore::start(const Start& start) {
+std::optional<SessionCore::Start> SessionCore::start(const Start& start) noexcept {
   const std::shared_ptr<SessionTask>& task = start.task;
   SessionWorker& worker = *start.worker;
   if (task->timer) clock_->cancel(*task->timer);
@@ -214,17 +218,21 @@ std::optional<SessionCore::Start> SessionCore::start(const Start& start) {
   }
   // cancel() came while the task was being started and found no inference to cancel.
   if (cancelled) started->cancel();
-  started->on_done([core = shared_from_this(), &worker, task](const Status& status) {
-    const Inference& inference = task->inference;
-    if (!status.ok()) core->drop(core->abandoned_.keep(inference, task->call));
-    core->complete(worker, task, worker.ended(status, task->deadline, *core->clock_),
-                   inference.times(), inference.record());
-  });
+  started->on_done(sure_once<void(const Status&)>(
+      [core = shared_from_this(), worker = &worker, task](const Status& status) {
+        const Inference& inference = task->inference;
+        if (!status.ok())
+          for (auto& inputs : core->abandoned_.keep(inference, task->call))
+            core->drop(std::move(inputs));
+        core->complete(*worker, task, worker->ended(status, task->deadline, *core->clock_),
+                       inference.times(), inference.record());
+      }));
   return next;
 }
 
 void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionTask>& task,
-                           Status status, const RunTimes& times, const device::JobRecord& record) {
+                           Status status, const RunTimes& times,
+                           const device::JobRecord& record) noexcept {
   const TimePoint begin = perf_ ? clock_->now() : TimePoint{};
   if (status.ok())
     status = no_throw("collecting outputs", [&] { return worker.collect(task->call); });
@@ -256,14 +264,14 @@ void SessionCore::release(const SessionWorker& worker, const Status& status, Dur
   average_.store(queue_.average_device_time().count(), std::memory_order_relaxed);
 }
 
-std::vector<CallInput> SessionCore::take_inputs(SessionTask& task) {
+std::vector<CallInput> SessionCore::take_inputs(SessionTask& task) noexcept {
   std::vector<CallInput> inputs;
   if (!task.maker_waits) inputs.swap(task.call.inputs);
   return inputs;
 }
 
 void SessionCore::deliver_withdrawn(const std::shared_ptr<SessionTask>& task,
-                                    const Status& status) {
+                                    const Status& status) noexcept {
   if (task->timer) clock_->cancel(*task->timer);
   std::vector<CallInput> inputs;
   {
@@ -274,7 +282,7 @@ void SessionCore::deliver_withdrawn(const std::shared_ptr<SessionTask>& task,
   drop(std::move(inputs));
 }
 
-void SessionCore::expire(const std::shared_ptr<SessionTask>& task) {
+void SessionCore::expire(const std::shared_ptr<SessionTask>& task) noexcept {
   {
     const MutexLock lock(mutex_);
     // It has been started meanwhile, and the device has the deadline.
@@ -310,7 +318,7 @@ Result<Outputs> outputs_of(Call& call, const Status& status) {
   return outputs;
 }
 
-void SessionCore::deliver(SessionTask& task, const Status& status) {
+void SessionCore::deliver(SessionTask& task, const Status& status) noexcept {
   if (task.batch != nullptr) {
     if (task.batch->complete(task.sample, task.call, status))
       deliver_batch(*task.batch, 1);
@@ -318,7 +326,8 @@ void SessionCore::deliver(SessionTask& task, const Status& status) {
       tasks_delivered(1);
     return;
   }
-  Result<Outputs> result = outputs_of(task.call, status);
+  Result<Outputs> result =
+      no_throw("the outputs of a call", [&] { return outputs_of(task.call, status); });
   if (task.callback) {
     deliver_to_callback(task.ticket, task.id, std::move(task.callback), std::move(result), 1);
     task.callback = nullptr;
@@ -328,8 +337,8 @@ void SessionCore::deliver(SessionTask& task, const Status& status) {
   tasks_delivered(1);
 }
 
-void SessionCore::deliver_batch(BatchCall& batch, std::size_t delivered_tasks) {
-  Result<Outputs> result = batch.result();
+void SessionCore::deliver_batch(BatchCall& batch, std::size_t delivered_tasks) noexcept {
+  Result<Outputs> result = no_throw("the outputs of a batch", [&] { return batch.result(); });
   if (batch.callback) {
     deliver_to_callback(batch.ticket, batch.first_id, std::move(batch.callback), std::move(result),
                         delivered_tasks);
@@ -347,14 +356,15 @@ void SessionCore::tasks_delivered(std::size_t tasks) {
 }
 
 void SessionCore::deliver_to_callback(std::uint64_t ticket, std::uint64_t id, RunCallback callback,
-                                      Result<Outputs> result, std::size_t delivered_tasks) {
-  auto job = [core = shared_from_this(), id, call = std::move(callback),
-              value = std::move(result)]() mutable {
+                                      Result<Outputs> result,
+                                      std::size_t delivered_tasks) noexcept {
+  auto job = sure_once<void()>([core = shared_from_this(), id, call = std::move(callback),
+                                value = std::move(result)]() mutable {
     run_callback(kLogPart, "a callback", [&] { call(id, std::move(value)); });
     core->callback_returned();
-  };
+  });
   Status posted;
-  std::vector<std::function<void()>> here;
+  SureVector<std::function<void()>> here;
   {
     const MutexLock lock(mutex_);
     // Pending before it is delivered, so that the session is never quiet in between.
@@ -364,7 +374,7 @@ void SessionCore::deliver_to_callback(std::uint64_t ticket, std::uint64_t id, Ru
     for (auto& ready : order_.complete(ticket, std::move(job)))
       if (posted = callbacks_->post(ready); !posted.ok()) here.push_back(std::move(ready));
   }
-  if (!here.empty()) log::error(kLogPart, "calling back in place: {}", posted.to_string());
+  if (!here.empty()) log::error(kLogPart, "calling back in place: {}", posted.message());
   for (const auto& f : here) run_callback(kLogPart, "a callback", f);
 }
 
@@ -375,23 +385,24 @@ void SessionCore::callback_returned() {
   if (queue_.quiet()) quiet_.notify_all();
 }
 
-void SessionCore::drop(std::vector<CallInput> inputs) {
+void SessionCore::drop(std::vector<CallInput> inputs) noexcept {
   const bool lent = std::any_of(inputs.begin(), inputs.end(), [](const CallInput& input) {
     return input.keep != nullptr && !input.captured;
   });
   // Memory of the session may be freed anywhere.
   if (!lent) return;
-  auto held = std::make_shared<std::vector<CallInput>>(std::move(inputs));
-  callbacks_->post_or_call([held] { held->clear(); });
+  callbacks_->post_or_call(
+      sure_once<void()>([held = std::move(inputs)]() mutable { held.clear(); }));
 }
 
-void SessionCore::print(const PerfFigures& figures) const {
-  const std::string line = perf_line(figures);
-  if (options_.perf_sink) {
-    run_callback(kLogPart, "perf_sink", options_.perf_sink, line);
-    return;
-  }
-  std::fputs((line + "\n").c_str(), stderr);  // One call, so that lines of threads stay whole.
+void SessionCore::print(const PerfFigures& figures) const noexcept {
+  run_callback(kLogPart, "perf_sink", [&] {
+    const std::string line = perf_line(figures);
+    if (options_.perf_sink)
+      options_.perf_sink(line);
+    else
+      std::fputs((line + "\n").c_str(), stderr);  // One call, so that lines of threads stay whole.
+  });
 }
 
 }  // namespace corelane::session

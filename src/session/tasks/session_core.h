@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/device/device.h"
 #include "corelane/session/session.h"
@@ -85,7 +86,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   /// Waits for room and pace, and accepts the task. kTimeout, kCancelled, kWrongState.
   Status submit_task(const std::shared_ptr<SessionTask>& task, Submission& submission);
   /// Hands a batch over whose last task is done.
-  void deliver_batch(BatchCall& batch, std::size_t delivered_tasks);
+  void deliver_batch(BatchCall& batch, std::size_t delivered_tasks) noexcept;
 
   /// Takes a task out of the queue, or out of the device's: true, and kCancelled is delivered.
   bool cancel(const std::shared_ptr<SessionTask>& task);
@@ -132,29 +133,29 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   /// looks again.
   std::optional<Start> next_start_here() CORELANE_REQUIRES(mutex_);
   /// Starts this task, and then those that find an idle context. None: does nothing.
-  void start_tasks(std::optional<Start> next);
+  void start_tasks(std::optional<Start> next) noexcept;
   /// Binds and submits; the next one to start, if there is one.
-  std::optional<Start> start(const Start& start);
+  std::optional<Start> start(const Start& start) noexcept;
   void complete(SessionWorker& worker, const std::shared_ptr<SessionTask>& task, Status status,
-                const RunTimes& times, const device::JobRecord& record);
+                const RunTimes& times, const device::JobRecord& record) noexcept;
   /// The context's part of a completion. A success is a sample of the pace.
   void release(const SessionWorker& worker, const Status& status, Duration device_time)
       CORELANE_REQUIRES(mutex_);
   /// The inputs of a task that is done, unless its maker releases them.
-  static std::vector<CallInput> take_inputs(SessionTask& task);
+  static std::vector<CallInput> take_inputs(SessionTask& task) noexcept;
   /// The deadline of a task has come; one that waits is withdrawn.
-  void expire(const std::shared_ptr<SessionTask>& task);
+  void expire(const std::shared_ptr<SessionTask>& task) noexcept;
   /// Delivers a task that never started.
-  void deliver_withdrawn(const std::shared_ptr<SessionTask>& task, const Status& status);
-  void deliver(SessionTask& task, const Status& status);
+  void deliver_withdrawn(const std::shared_ptr<SessionTask>& task, const Status& status) noexcept;
+  void deliver(SessionTask& task, const Status& status) noexcept;
   void deliver_to_callback(std::uint64_t ticket, std::uint64_t id, RunCallback callback,
-                           Result<Outputs> result, std::size_t delivered_tasks);
+                           Result<Outputs> result, std::size_t delivered_tasks) noexcept;
   void tasks_delivered(std::size_t tasks);
   void callback_returned();
   /// Releases what the caller lent in the callback thread: its deleter may be a user's, and may
   /// hold this session.
-  void drop(std::vector<CallInput> inputs);
-  void print(const PerfFigures& figures) const;
+  void drop(std::vector<CallInput> inputs) noexcept;
+  void print(const PerfFigures& figures) const noexcept;
 
   const SessionOptions options_;
   const std::shared_ptr<device::Device> device_;

@@ -121,7 +121,7 @@ std::optional<Assignment> TaskQueue::take_context(Lane& lane, std::int32_t wante
   // The one that was released last: its memory is still in the caches.
   std::size_t chosen = lane.idle.size() - 1;
   if (placement_ != PlacementPolicy::kFormula && lane.idle.size() > 1) {
-    std::vector<dispatch::IdleContext> idle;
+    SureVector<dispatch::IdleContext> idle;
     for (auto context = lane.idle.rbegin(); context != lane.idle.rend(); ++context) {
       const std::int32_t core = context_cores_[*context];
       idle.push_back({core, running_on(core)});
@@ -207,8 +207,8 @@ bool TaskQueue::withdraw(SessionTask& task) {
   return true;
 }
 
-std::vector<std::shared_ptr<SessionTask>> TaskQueue::withdraw_all() {
-  std::vector<std::shared_ptr<SessionTask>> withdrawn;
+SureVector<std::shared_ptr<SessionTask>> TaskQueue::withdraw_all() {
+  SureVector<std::shared_ptr<SessionTask>> withdrawn;
   for (Lane& lane : lanes_) {
     while (!lane.waiting.empty()) {
       withdrawn.push_back(lane.waiting.front());

@@ -7,11 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "base/reserve.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/session/session_options.h"
@@ -79,7 +79,7 @@ class TaskQueue {
   /// Takes a waiting task out of the queue; false when it is not waiting.
   bool withdraw(SessionTask& task);
   /// Takes all waiting tasks out of the queue.
-  std::vector<std::shared_ptr<SessionTask>> withdraw_all();
+  SureVector<std::shared_ptr<SessionTask>> withdraw_all();
   /// A started task is done. `started`: it took a core's time.
   void complete(SessionTask& task, const Status& status, bool started);
   /// A call that ran in its caller's thread is done and delivered.
@@ -104,7 +104,7 @@ class TaskQueue {
  private:
   /// Tasks that wait for the same contexts.
   struct Lane {
-    std::deque<std::shared_ptr<SessionTask>> waiting;
+    SureDeque<std::shared_ptr<SessionTask>> waiting;
     std::vector<std::size_t> idle;  ///< Contexts; the last one is taken first.
   };
 

@@ -4,6 +4,7 @@
 
 #include "adapters/qaic/context/qaic_context.h"
 #include "base/guard.h"
+#include "base/reserve.h"
 
 namespace corelane::qaic {
 
@@ -24,13 +25,13 @@ void EventObject::refuse() {
 }
 
 void EventObject::complete(const Status& status) {
-  std::vector<Callback> callbacks;
+  SureVector<Callback> callbacks;
   {
     const MutexLock lock(mutex_);
     --in_flight_;
     completed_ = true;
     outcome_ = status;
-    callbacks = callbacks_;
+    callbacks.assign(callbacks_.begin(), callbacks_.end());
     changed_.notify_all();
   }
   for (const Callback& callback : callbacks) {

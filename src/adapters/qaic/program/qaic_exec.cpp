@@ -8,7 +8,9 @@
 #include "adapters/qaic/program/qaic_program.h"
 #include "adapters/qaic/program/qaic_queue.h"
 #include "adapters/qaic/program/qaic_time.h"
+#include "base/guard.h"
 #include "base/later.h"
+#include "base/reserve.h"
 #include "corelane/device/device.h"
 
 namespace corelane::qaic {
@@ -209,9 +211,11 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
   options.timeout = program_->parts().rules.whole();
   options.room_until = later(clock->now(), kRoomTime);
   if (queue != nullptr) ending.turn = queue->next();
-  if (ending.turn.after != nullptr) options.wait.push_back(ending.turn.after);
   if (event != nullptr) event->begin();
-  Result<Inference> inference = context_.submit(options);
+  Result<Inference> inference = no_throw("the submission", [&]() -> Result<Inference> {
+    if (ending.turn.after != nullptr) options.wait.push_back(ending.turn.after);
+    return context_.submit(options);
+  });
   if (!inference) {
     QueueObject::end(ending.turn);
     if (event != nullptr) event->refuse();
@@ -226,7 +230,7 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
   }
   // Released meanwhile, by another thread.
   if (closed_) flight->close();
-  inference->on_done(std::move(ending));
+  inference->on_done(sure_once<void(const Status&)>(std::move(ending)));
   return {};
 }
 

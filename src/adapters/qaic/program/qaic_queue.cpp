@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "adapters/qaic/context/qaic_context.h"
+#include "base/reserve.h"
 #include "corelane/device/device.h"
 
 namespace corelane::qaic {
@@ -30,7 +31,8 @@ QueueObject::Turn QueueObject::next() {
 void QueueObject::end(const Turn& turn) {
   if (turn.mine == nullptr) return;
   if (turn.after == nullptr) return turn.mine->signal();
-  turn.after->on_signal([mine = turn.mine](const Status&) { mine->signal(); });
+  turn.after->on_signal(
+      sure_once<void(const Status&)>([mine = turn.mine](const Status&) { mine->signal(); }));
 }
 
 }  // namespace corelane::qaic
