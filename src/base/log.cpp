@@ -79,7 +79,13 @@ State& state() {
 
 void set_level(Level level) noexcept { state().level = static_cast<int>(level); }
 
-Level level() noexcept { return static_cast<Level>(state().level.load(std::memory_order_relaxed)); }
+Level level() noexcept {
+  try {
+    return static_cast<Level>(state().level.load(std::memory_order_relaxed));
+  } catch (...) {
+    return Level::kWarn;  // There was no memory for the first use: the next one tries again.
+  }
+}
 
 void set_callback(Callback callback) {
   CallbackPtr added = callback ? std::make_shared<Callback>(std::move(callback)) : nullptr;
