@@ -106,7 +106,7 @@ std::string driver_remedy(const std::string& kind, const std::string& source) {
 /// By the failure's code, since the message only says what happened. `spec` as given by --device.
 std::string device_remedy(const Status& problem, const std::string& spec) {
   const std::string source = spec.empty() ? "CORELANE_DEVICE" : "--device";
-  const char* environment = std::getenv("CORELANE_DEVICE");
+  const char* environment = ::secure_getenv("CORELANE_DEVICE");
   const std::string text = !spec.empty()            ? spec
                            : environment != nullptr ? environment
                                                     : device::default_device();
@@ -211,7 +211,7 @@ void check_program(Report& report, const std::string& path, const std::string& s
 
 /// GGML_BACKEND_PATH, else where the plugin is installed: beside the library.
 std::string backend_plugin_path() {
-  if (const char* given = std::getenv("GGML_BACKEND_PATH"); given != nullptr && *given != '\0')
+  if (const char* given = ::secure_getenv("GGML_BACKEND_PATH"); given != nullptr && *given != '\0')
     return given;
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&version), &info) == 0) return {};

@@ -50,7 +50,7 @@ Result<TemporaryFolder> TemporaryFolder::make() {
   std::error_code ec;
   const auto parent = std::filesystem::temp_directory_path(ec);
   if (ec) {
-    const char* given = std::getenv("TMPDIR");
+    const char* given = ::secure_getenv("TMPDIR");
     return error(Code::kIo, "TMPDIR '{}' does not serve as the folder for temporary files: {}",
                  given != nullptr ? given : "/tmp", ec.message());
   }
@@ -72,7 +72,8 @@ bool is_file(const std::filesystem::path& path) {
 
 std::string find_python(const std::string& given) {
   if (!given.empty()) return given;
-  if (const char* env = std::getenv("CORELANE_PYTHON"); env != nullptr && *env != '\0') return env;
+  if (const char* env = ::secure_getenv("CORELANE_PYTHON"); env != nullptr && *env != '\0')
+    return env;
   for (auto dir = own_directory(); dir != dir.root_path(); dir = dir.parent_path())
     if (is_file(dir / ".venv/bin/python")) return (dir / ".venv/bin/python").string();
   return "python3";

@@ -9,12 +9,13 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <optional>
 #include <random>
 #include <system_error>
 
 #include "base/leaked.h"
+#include "base/trust/file_size_signal.h"
+#include "base/trust/secure_environment.h"
 
 namespace corelane {
 
@@ -50,6 +51,7 @@ class Descriptor {
 };
 
 Status write_all(int fd, const fs::path& path, ByteSpan bytes) {
+  const NoFileSizeSignal failure_instead;
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
@@ -214,13 +216,11 @@ fs::path own_directory() {
 }
 
 fs::path cache_directory() {
-  const auto variable = [](const char* name) -> std::string_view {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
-  };
-  if (const auto v = variable("CORELANE_CACHE_DIR"); !v.empty()) return v;
-  if (const auto v = variable("XDG_CACHE_HOME"); !v.empty()) return fs::path(v) / "corelane";
-  if (const auto v = variable("HOME"); !v.empty()) return fs::path(v) / ".cache" / "corelane";
+  if (const auto v = environment_text("CORELANE_CACHE_DIR"); !v.empty()) return v;
+  if (const auto v = environment_text("XDG_CACHE_HOME"); !v.empty())
+    return fs::path(v) / "corelane";
+  if (const auto v = environment_text("HOME"); !v.empty())
+    return fs::path(v) / ".cache" / "corelane";
   std::error_code failed;
   fs::path temporary = fs::temp_directory_path(failed);
   if (failed) temporary = "/tmp";

@@ -4,13 +4,14 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <optional>
 
 #include "base/leaked.h"
 #include "base/sync.h"
+#include "base/trust/file_size_signal.h"
+#include "base/trust/secure_environment.h"
 
 namespace corelane::log {
 
@@ -49,7 +50,7 @@ struct State {
 
   State() {
     to_stderr.set_pattern("%Y-%m-%d %H:%M:%S.%e corelane %l %n: %v");
-    const char* wanted = std::getenv("CORELANE_LOG");
+    const char* wanted = environment("CORELANE_LOG");
     if (wanted == nullptr || *wanted == '\0') return;
     if (const auto parsed = level_from_name(wanted)) {
       level = static_cast<int>(*parsed);
@@ -58,7 +59,12 @@ struct State {
     const std::string text = fmt::format(
         "CORELANE_LOG is '{}'; allowed are off, error, warn, info, debug, trace; using warn",
         wanted);
-    to_stderr.log(spdlog::details::log_msg("log", spdlog::level::warn, text));
+    print(spdlog::details::log_msg("log", spdlog::level::warn, text));
+  }
+
+  void print(const spdlog::details::log_msg& line) {
+    const NoFileSizeSignal lost_instead;  // Where stderr is a file that may not grow.
+    to_stderr.log(line);
   }
 
   /// A line that the callback itself causes goes to stderr, so that a callback cannot call itself
@@ -104,8 +110,8 @@ void write(Level level, std::string_view part, std::string_view text) noexcept {
     if (callback)
       (*callback)(level, part, text);
     else
-      state().to_stderr.log(spdlog::details::log_msg(
-          {part.data(), part.size()}, row_of(level).shown, {text.data(), text.size()}));
+      state().print(spdlog::details::log_msg({part.data(), part.size()}, row_of(level).shown,
+                                             {text.data(), text.size()}));
   } catch (...) {
     // By contract: whatever a callback (or a closed stderr) throws must not reach the caller,
     // and there is no other place to report it.

@@ -459,6 +459,23 @@ def check_locks(tree):
                 yield f"{path}:{line}: {match.group(0)}: take a Mutex of base/sync.h, with its rank"
 
 
+ENVIRONMENT = re.compile(r"\b(?:secure_)?getenv\s*\(")
+ENVIRONMENT_HOME = "src/base/trust/secure_environment.h"
+
+
+def check_environment(tree):
+    """A program with more rights than its user takes nothing from the environment: the library reads it in one
+    place, by secure_getenv(); what includes nothing of the house calls that itself."""
+    for path in tree.product:
+        if not path.startswith(("src/", "include/", "apps/")) or path == ENVIRONMENT_HOME or "/testing/" in path:
+            continue
+        for match in ENVIRONMENT.finditer(strip(tree.texts[path])):
+            if match.group(0).startswith("secure_") and path.startswith((*OUTSIDERS, "apps/")):
+                continue
+            line = strip(tree.texts[path]).count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: {match.group(0)}...): call environment() of {ENVIRONMENT_HOME}"
+
+
 WALK = re.compile(r"^### ([a-z])\. .*?\(at most (\d+) files\)\n(.*?)(?=^##|\Z)", re.M | re.S)
 STEP = re.compile(r"^(\d+)\. `([^`]+)` in `([^`]+)`", re.M)
 
@@ -539,7 +556,8 @@ def check_headers(tree):
 
 CHECKS = (check_floors, check_rooms, check_foreign, check_contract, check_engine, check_package, check_drivers,
           check_adapters, check_rows, check_words, check_cycles, check_sizes, check_room_sizes, check_functions,
-          check_classes, check_comments, check_locks, check_walks, check_stems, check_names, check_headers)
+          check_classes, check_comments, check_locks, check_environment, check_walks, check_stems,
+          check_names, check_headers)
 
 
 def main(root):

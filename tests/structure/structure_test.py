@@ -308,6 +308,14 @@ class ShapeTest(TreeTest):
         outsider = {"docs/locks.md": "", "src/adapters/ggml/a.cpp": "std::mutex mutex;\n"}
         self.assertEqual([], self.violations(structure.check_locks, outsider))
 
+    def test_environment_read_elsewhere_is_caught(self):
+        for call in ("std::getenv", "secure_getenv"):
+            self.assert_caught(structure.check_environment, {"src/base/a.cpp": f'f({call}("A"));\n'}, "getenv(", ":1")
+        fine = {"src/base/trust/secure_environment.h": HEADER + 'secure_getenv("A");\n',
+                "src/adapters/ggml/a.cpp": 'secure_getenv("A");\n', "src/base/b_test.cpp": 'getenv("A");\n'}
+        self.assertEqual([], self.violations(structure.check_environment, fine))
+        self.assert_caught(structure.check_environment, {"src/adapters/ggml/a.cpp": 'getenv("A");\n'}, "getenv(")
+
     def test_client_of_a_public_api_that_includes_the_house_is_caught(self):
         tree = {"src/adapters/ggml/a.cpp": '#include "base/sync.h"\n', "src/base/sync.h": ""}
         self.assert_caught(structure.check_rooms, tree, "may include nothing")

@@ -2,7 +2,7 @@
 /// learn early whether it is there.
 ///
 /// The first call opens the path in the environment variable QAIC_LIB; without it "libQAic.so", as
-/// the dynamic loader finds it. The library stays loaded until the process ends.
+/// the dynamic loader finds it, and always that in a set-uid or set-gid program. The library stays loaded until the process ends.
 #pragma once
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ namespace detail {
 }
 
 inline const QAicApiFunctionTable* openLibrary() {
-  const char* path = std::getenv("QAIC_LIB");
+  const char* path = ::secure_getenv("QAIC_LIB");
   const bool named = path != nullptr && *path != '\0';
   const std::string name = named ? path : "libQAic.so";
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -3,7 +3,6 @@
 #include <nanobind/stl/string.h>
 #include <strings.h>
 
-#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "adapters/python/py_gate.h"
 #include "adapters/python/py_operators.h"
 #include "adapters/python/py_values.h"
+#include "base/trust/secure_environment.h"
 
 namespace corelane::python {
 
@@ -79,8 +79,8 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
 
 /// What the variable of the original package says; nullopt where it is not set, or ours decides.
 std::optional<bool> perf_from_alias() {
-  const char* const value = std::getenv("ZTU_EZRKNN_ASYNC_PRINT_PERF");
-  if (value == nullptr || std::getenv("CORELANE_PRINT_PERF") != nullptr) return std::nullopt;
+  const char* const value = environment("ZTU_EZRKNN_ASYNC_PRINT_PERF");
+  if (value == nullptr || environment("CORELANE_PRINT_PERF") != nullptr) return std::nullopt;
   for (const char* on : {"1", "true", "on", "yes"})
     if (strcasecmp(value, on) == 0) return true;
   return false;

@@ -3,10 +3,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <system_error>
 
 #include "base/text_parts.h"
+#include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
 
 namespace corelane::device {
@@ -60,7 +60,7 @@ Result<const DriverModule*> open_module(const fs::path& path, std::string_view k
 /// Folders in order: CORELANE_DRIVER_PATH, then beside the library.
 std::vector<fs::path> driver_folders() {
   std::vector<fs::path> folders;
-  if (const char* list = std::getenv("CORELANE_DRIVER_PATH")) {
+  if (const char* list = environment("CORELANE_DRIVER_PATH")) {
     static_cast<void>(for_each_part(list, ':', [&](std::string_view folder) -> Status {
       if (!folder.empty()) folders.emplace_back(folder);
       return {};

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstdlib>
 
 #include "base/fork.h"
 #include "base/guard.h"
 #include "base/sync.h"
+#include "base/trust/secure_environment.h"
 #include "corelane/base/log.h"
 #include "device/registry/device_profile.h"
 #include "device/registry/device_wrappers.h"
@@ -88,7 +88,7 @@ HostServices host_services() {
 }
 
 Result<FaultPlan> environment_faults() {
-  const char* text = std::getenv("CORELANE_FAULTS");
+  const char* text = environment("CORELANE_FAULTS");
   if (text == nullptr || *text == '\0') return FaultPlan{};
   auto plan = parse_faults(text);
   if (!plan) return error(plan.error().wrap("CORELANE_FAULTS cannot be used"));
@@ -182,7 +182,7 @@ std::string default_device() {
 Result<std::shared_ptr<Device>> open_device(std::string_view text, const OpenOptions& options) {
   std::string chosen(text);
   if (chosen.empty()) {
-    const char* from_environment = std::getenv("CORELANE_DEVICE");
+    const char* from_environment = environment("CORELANE_DEVICE");
     chosen = from_environment != nullptr && *from_environment != '\0' ? from_environment
                                                                       : default_device();
   }

@@ -1,6 +1,6 @@
 // The RKNN device's entry in the registration table: the options of its text, and what it presents.
-#include <cstdlib>
 
+#include "base/trust/secure_environment.h"
 #include "corelane/driver/module.h"
 #include "drivers/rknn/vendor_program.h"
 
@@ -62,7 +62,7 @@ Status check_options(const DeviceSpec& spec) {
 std::string library_path(const DeviceSpec& spec) {
   const auto option = spec.options.find("library");
   if (option != spec.options.end()) return option->second;
-  const char* variable = std::getenv("CORELANE_RKNN_LIBRARY");
+  const char* variable = environment("CORELANE_RKNN_LIBRARY");
   return variable == nullptr || *variable == '\0' ? "librknnrt.so" : variable;
 }
 

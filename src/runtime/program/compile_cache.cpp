@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "base/text_parts.h"
+#include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
 
@@ -105,10 +105,10 @@ Status write_entry(const fs::path& file, ByteSpan bytes) {
 }  // namespace
 
 std::optional<CompileCache> CompileCache::from_environment() {
-  const char* enabled = std::getenv("CORELANE_CACHE");
+  const char* enabled = environment("CORELANE_CACHE");
   if (enabled != nullptr && std::string_view(enabled) == "0") return std::nullopt;
   std::uint64_t limit_mb = kDefaultLimitMb;
-  if (const char* text = std::getenv("CORELANE_CACHE_LIMIT_MB")) {
+  if (const char* text = environment("CORELANE_CACHE_LIMIT_MB")) {
     const auto given = parse_number<std::uint64_t>(text);
     if (given && *given <= (1U << 24))
       limit_mb = *given;

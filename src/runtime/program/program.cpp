@@ -1,8 +1,8 @@
 #include "corelane/runtime/program.h"
 
-#include <cstdlib>
 #include <string_view>
 
+#include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
 #include "runtime/context/context_state.h"
 #include "runtime/program/program_load.h"
@@ -15,7 +15,7 @@ namespace {
 /// After its engines were chosen. The forms are of the engine that the user names: the one that the
 /// open form has ended up on may gain nothing from fixed shapes.
 void begin_forms(ProgramState& state, const LoadOptions& options) {
-  const char* const enabled = std::getenv("CORELANE_STATIC_FORMS");
+  const char* const enabled = environment("CORELANE_STATIC_FORMS");
   if (options.static_forms && (enabled == nullptr || std::string_view(enabled) != "0"))
     state.executables->begin_shape_forms(options.engine);
 }

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 
+#include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
 #include "corelane/device/host_operator.h"
@@ -47,7 +47,7 @@ Status take_batch_range(const std::optional<BatchRange>& wanted, ProgramDescript
 }
 
 bool times_engines(const LoadOptions& options) {
-  const char* const enabled = std::getenv("CORELANE_TIME_ENGINES");
+  const char* const enabled = environment("CORELANE_TIME_ENGINES");
   return options.time_engines && (enabled == nullptr || std::string_view(enabled) != "0");
 }
 

@@ -4,7 +4,8 @@
 #include <strings.h>
 
 #include <array>
-#include <cstdlib>
+
+#include "base/trust/secure_environment.h"
 
 namespace corelane::session {
 
@@ -29,6 +30,6 @@ bool is_switched_on(const char* value) noexcept {
   return false;
 }
 
-bool perf_from_environment() noexcept { return is_switched_on(std::getenv("CORELANE_PRINT_PERF")); }
+bool perf_from_environment() noexcept { return is_switched_on(environment("CORELANE_PRINT_PERF")); }
 
 }  // namespace corelane::session

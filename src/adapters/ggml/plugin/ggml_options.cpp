@@ -10,7 +10,7 @@ namespace corelane::ggml {
 namespace {
 
 std::string text_of(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = ::secure_getenv(name);  // Nothing in a set-uid program.
   return value != nullptr ? value : "";
 }
 

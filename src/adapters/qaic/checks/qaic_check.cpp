@@ -9,6 +9,7 @@
 
 #include "base/fork.h"
 #include "base/leaked.h"
+#include "base/trust/secure_environment.h"
 #include "corelane/base/log.h"
 #include "edge/ledger.h"
 
@@ -62,7 +63,7 @@ bool same(const QBuffer& one, const QBuffer& other) noexcept {
 }  // namespace
 
 bool read_enabled() noexcept {
-  const char* const value = std::getenv("CORELANE_QAIC_CHECK");
+  const char* const value = environment("CORELANE_QAIC_CHECK");
   const bool on = value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
   if (on) {
     (void)ledgers();

@@ -1,11 +1,11 @@
 #include "adapters/qaic/context/qaic_devices.h"
 
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
 #include "base/leaked.h"
 #include "base/sync.h"
+#include "base/trust/secure_environment.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 
@@ -78,7 +78,7 @@ Result<std::vector<std::string>> device_texts() {
     for (const auto& device : devices) names.push_back(device->info().instance);
     return names;
   }
-  const char* const variable = std::getenv(kVariable);
+  const char* const variable = environment(kVariable);
   std::string_view rest = variable == nullptr ? "" : trimmed(variable);
   if (rest.empty()) rest = kDefault;
   // A ';' at the end does not begin another device.

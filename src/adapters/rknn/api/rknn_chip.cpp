@@ -2,21 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 
 #include "base/text_parts.h"
+#include "base/trust/secure_environment.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
 
 namespace corelane::rknn {
-namespace {
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
-}  // namespace
 
 /// Other chips have the alignments of RK3588, the defaults.
 Chip chip_of(const device::DeviceInfo& info) {
@@ -31,7 +23,7 @@ Chip chip_of(const device::DeviceInfo& info) {
 }
 
 Result<std::string> device_text() {
-  if (std::string inner = environment("CORELANE_RKNN_INNER"); !inner.empty()) {
+  if (std::string inner = environment_text("CORELANE_RKNN_INNER"); !inner.empty()) {
     CORELANE_ASSIGN(const device::DeviceSpec spec, device::parse_device_spec(inner));
     if (spec.kind == "rknn")
       return error(Code::kInvalidArgument,
@@ -40,7 +32,7 @@ Result<std::string> device_text() {
                    inner);
     return inner;
   }
-  const std::string chosen = environment("CORELANE_DEVICE");
+  const std::string chosen = environment_text("CORELANE_DEVICE");
   if (chosen.empty()) return device::default_device();
   CORELANE_ASSIGN(const device::DeviceSpec spec, device::parse_device_spec(chosen));
   // The program uses the device "rknn", which has loaded this library: take the default.
@@ -49,7 +41,7 @@ Result<std::string> device_text() {
 }
 
 Result<Duration> timeout_from_environment() {
-  const std::string text = environment(kTimeoutVariable);
+  const std::string text = environment_text(kTimeoutVariable);
   if (text.empty()) return Duration{0};
   const auto ms = parse_number<std::uint32_t>(text);
   if (ms) return std::chrono::milliseconds(*ms);

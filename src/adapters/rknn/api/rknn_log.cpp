@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
+
+#include "base/trust/secure_environment.h"
 
 namespace corelane::rknn::log {
 
 Level level() noexcept {
   static const Level kLevel = [] {
-    const char* text = std::getenv("RKNN_LOG_LEVEL");
+    const char* text = environment("RKNN_LOG_LEVEL");
     const int value = text == nullptr ? 0 : std::atoi(text);
     return static_cast<Level>(std::clamp(value, 0, 5));
   }();
@@ -22,7 +23,7 @@ void log_environment() {
   static const bool kLogged = [] {
     for (const char* name :
          {"RKNN_INTERNAL_MEM_TYPE", "RKNN_SEPARATE_WEIGHT_MEM", "RKNN_WEIGHT_MEM_TYPE"})
-      if (const char* value = std::getenv(name))
+      if (const char* value = environment(name))
         line(Level::kInfo, "rknn_init: {}={} accepted without effect: this device has one memory",
              name, value);
     return true;

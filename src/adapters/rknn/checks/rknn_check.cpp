@@ -9,6 +9,7 @@
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/memory/rknn_memory.h"
 #include "base/leaked.h"
+#include "base/trust/secure_environment.h"
 #include "edge/ledger.h"
 
 namespace corelane::rknn::check {
@@ -112,7 +113,7 @@ void report_leaks() noexcept {
 }  // namespace
 
 bool read_enabled() noexcept {
-  const char* const value = std::getenv("CORELANE_RKNN_CHECK");
+  const char* const value = environment("CORELANE_RKNN_CHECK");
   const bool on = value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
   if (on) std::atexit([] { report_leaks(); });
   return on;

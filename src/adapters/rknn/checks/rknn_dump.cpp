@@ -1,7 +1,6 @@
 #include "adapters/rknn/checks/rknn_dump.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "adapters/rknn/api/rknn_log.h"
@@ -9,6 +8,7 @@
 #include "adapters/rknn/model/rknn_frame.h"
 #include "adapters/rknn/model/rknn_model_facts.h"
 #include "adapters/rknn/model/rknn_query.h"
+#include "base/trust/secure_environment.h"
 #include "corelane/tensor/convert.h"
 
 namespace corelane::rknn {
@@ -85,12 +85,12 @@ Status write_own_form(FrameFiles& files, const TensorView& view, const ConvertOp
 }  // namespace
 
 std::filesystem::path dump_directory() {
-  const char* const text = std::getenv("RKNN_DUMP_DIR");
+  const char* const text = environment("RKNN_DUMP_DIR");
   return text == nullptr || *text == '\0' ? "." : text;
 }
 
 bool dump_quantized() {
-  const char* const text = std::getenv("RKNN_DUMP_QUANT");
+  const char* const text = environment("RKNN_DUMP_QUANT");
   return text != nullptr && *text != '\0' && std::string_view(text) != "0";
 }
 

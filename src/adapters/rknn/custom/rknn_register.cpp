@@ -3,13 +3,13 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <string>
 
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/custom/rknn_custom.h"
 #include "adapters/rknn/model/rknn_model.h"
+#include "base/trust/secure_environment.h"
 
 namespace corelane::rknn {
 namespace {
@@ -38,7 +38,7 @@ Status load_plugin(const std::string& path,
 /// Gives `add` the operator of each plug-in that `CORELANE_RKNN_PLUGINS` lists (paths, separated by
 /// colons); one that fails is a warning.
 void load_plugins(const std::function<Status(const rknn_custom_op*)>& add) {
-  const char* const list = std::getenv("CORELANE_RKNN_PLUGINS");
+  const char* const list = environment("CORELANE_RKNN_PLUGINS");
   if (list == nullptr) return;
   const std::string paths(list);
   for (std::size_t at = 0; at <= paths.size();) {
