@@ -30,8 +30,10 @@ Result<Json> holders_of(const device::Device& dev) {
   CORELANE_ASSIGN(const auto leases,
                   device::Lease::holders(dev.info().instance, dev.info().cores.size()));
   for (const auto& lease : leases)
-    held.push_back(
-        {{"cores", std::to_string(lease.core)}, {"by", "lease"}, {"process", lease.process}});
+    held.push_back({{"cores", std::to_string(lease.core)},
+                    {"by", "lease"},
+                    {"process", lease.process},
+                    {"program", lease.program}});
   return held;
 }
 
@@ -39,12 +41,17 @@ std::string limit_text(std::size_t limit, std::string_view unit) {
   return limit == 0 ? "no limit" : fmt::format("{} {}", limit, unit);
 }
 
+std::string process_text(const Json& lease) {
+  const auto program = lease["program"].get<std::string>();
+  return lease["process"].get<std::string>() + (program.empty() ? "" : " (" + program + ")");
+}
+
 std::string holders_text(const Json& held) {
   std::string text;
   for (const auto& one : held) {
     const bool lease = one["by"] == "lease";
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", one["cores"].get<std::string>(),
-                        lease ? "by process " + one["process"].get<std::string>()
+                        lease ? "by process " + process_text(one)
                               : fmt::format("for {} programs here", one["programs"].size()));
   }
   return text.empty() ? "nobody" : text;

@@ -6,26 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "base/sync.h"
+#include "base/trust/file_size_signal.h"
+#include "corelane/base/printable.h"
 #include "device/lease_fds.h"
+#include "device/lease_folder.h"
 
 namespace corelane::device {
 namespace {
-
-/// All processes that share a device must find the same folder; CORELANE_RUN_DIR makes them.
-std::filesystem::path run_directory() {
-  for (const char* name : {"CORELANE_RUN_DIR", "XDG_RUNTIME_DIR"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return value;
-  }
-  std::error_code ignored;
-  auto temporary = std::filesystem::temp_directory_path(ignored);
-  return temporary.empty() ? std::filesystem::path("/tmp") : temporary;
-}
 
 /// The instance's name as part of a file name; different names stay different.
 std::string file_stem(const std::string& instance) {
@@ -38,16 +30,47 @@ std::string file_stem(const std::string& instance) {
   return stem;
 }
 
-struct Attempt {
-  UnsharedFd fd;       ///< Holds the lock when valid.
-  std::string holder;  ///< The process that has it otherwise.
+std::string search_file(const std::string& instance) { return file_stem(instance) + ".lock"; }
+
+std::string core_file(const std::string& instance, std::size_t core) {
+  return fmt::format("{}-{}.lock", file_stem(instance), core);
+}
+
+/// What a lock's file says of who has it.
+struct Named {
+  std::string process = "unknown";
+  std::string program;
+
+  std::string to_string() const {
+    return program.empty() ? process : fmt::format("{} ({})", process, program);
+  }
 };
 
-/// For the message only: the number may be of another process by now.
-std::string read_holder(int fd) {
-  char text[32] = {};
-  const ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-  return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "unknown";
+/// Digits, a blank, a name: anything else was not written by this library, and is not shown. The
+/// process may have ended, and its number be another's by now.
+Named read_named(int fd) {
+  constexpr std::size_t kMostDigits = 10;
+  constexpr std::size_t kMostName = 32;
+  char bytes[kMostDigits + 1 + kMostName] = {};
+  const ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
+  std::string_view text(bytes, n > 0 ? static_cast<std::size_t>(n) : 0);
+  text = text.substr(0, text.find('\n'));
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  Named named;
+  if (digits == 0 || digits > kMostDigits) return named;
+  named.process = text.substr(0, digits);
+  if (digits < text.size() && text[digits] == ' ')
+    named.program = printable(text.substr(digits + 1));
+  return named;
+}
+
+Status write_named(int fd) {
+  const std::string self = fmt::format("{} {}\n", getpid(), program_invocation_short_name);
+  const NoFileSizeSignal failure_instead;
+  if (ftruncate(fd, 0) == 0 &&
+      pwrite(fd, self.data(), self.size(), 0) == static_cast<ssize_t>(self.size()))
+    return {};
+  return error(Code::kIo, "cannot write who has it: {}", std::generic_category().message(errno));
 }
 
 struct flock whole_file() {
@@ -57,55 +80,92 @@ struct flock whole_file() {
   return lock;
 }
 
-Result<UnsharedFd> open_lock_file(const std::filesystem::path& path) {
-  // O_NOFOLLOW: in a folder that others may write to, a link could name any file. 0666, less the
-  // umask: users of one group may share a device.
-  UnsharedFd fd = UnsharedFd::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-  if (fd) return fd;
+Status file_failure(const LeaseFolder& folder, const std::string& name, std::string_view why) {
   return error(Code::kIo,
-               "cannot open the lease file '{}': {}; set CORELANE_RUN_DIR to a folder that can "
-               "be written",
-               path.string(), std::generic_category().message(errno));
+               "cannot use the lease file '{}': {}; remove it, or set CORELANE_RUN_DIR to another "
+               "folder",
+               (folder.path / name).string(), why);
 }
 
-std::filesystem::path core_file(const std::filesystem::path& folder, const std::string& instance,
-                                std::size_t core) {
-  return folder / fmt::format("{}-{}.lock", file_stem(instance), core);
+/// Opened before it is made: the kernel refuses O_CREAT on the file of another user in a shared
+/// folder (fs.protected_regular).
+UnsharedFd open_or_make(const LeaseFolder& folder, const std::string& name) {
+  // O_NONBLOCK: a pipe in its place must not hang.
+  constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    UnsharedFd fd = UnsharedFd::open(folder.fd.get(), name.c_str(), kFlags, 0);
+    if (fd || errno != ENOENT) return fd;
+    fd = UnsharedFd::open(folder.fd.get(), name.c_str(), kFlags | O_CREAT | O_EXCL, 0600);
+    // Whoever may write to the folder may have a core of the device.
+    if (fd && folder.shared) fchmod(fd.get(), 0666);
+    if (fd || errno != EEXIST) return fd;
+  }
+  return {};
 }
 
-/// Held while the cores of one lease are looked for: of two that ask for the same free cores at
-/// once, one gets them.
-Result<UnsharedFd> lock_search(const std::filesystem::path& path) {
-  CORELANE_ASSIGN(UnsharedFd fd, open_lock_file(path));
-  struct flock lock = whole_file();
-  int rc = 0;
-  do {
-    rc = fcntl(fd.get(), F_OFD_SETLKW, &lock);
-  } while (rc != 0 && errno == EINTR);
-  if (rc == 0) return fd;
-  return error(Code::kIo, "cannot lock the lease file '{}': {}", path.string(),
-               std::generic_category().message(errno));
+/// A plain file with one name: of a second name, what is written here would change another file.
+Result<UnsharedFd> open_lock_file(const LeaseFolder& folder, const std::string& name) {
+  UnsharedFd fd = open_or_make(folder, name);
+  if (!fd) return error(file_failure(folder, name, std::generic_category().message(errno)));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
+    return error(file_failure(folder, name, "it is not a plain file with one name"));
+  return fd;
 }
 
-/// Locks one core's file. The lock belongs to the open file description, so it also stands between
+struct Attempt {
+  UnsharedFd fd;  ///< Holds the lock when valid.
+  Named holder;   ///< Who has it otherwise.
+};
+
+/// Locks one file. The lock belongs to the open file description, so it also stands between
 /// two leases of one process, and the kernel drops it when the last descriptor is closed. The file
 /// stays: removing it would let two processes lock two files of one name.
-Result<Attempt> try_core(const std::filesystem::path& path) {
-  CORELANE_ASSIGN(UnsharedFd fd, open_lock_file(path));
+Result<Attempt> try_lock(const LeaseFolder& folder, const std::string& name) {
+  CORELANE_ASSIGN(UnsharedFd fd, open_lock_file(folder, name));
   struct flock lock = whole_file();
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
     // POSIX allows both codes for a lock that another holds.
     if (errno != EAGAIN && errno != EACCES)
-      return error(Code::kIo, "cannot lock the lease file '{}': {}", path.string(),
-                   std::generic_category().message(errno));
-    return Attempt{UnsharedFd(), read_holder(fd.get())};
+      return error(file_failure(folder, name, std::generic_category().message(errno)));
+    return Attempt{UnsharedFd(), read_named(fd.get())};
   }
-  const std::string self = std::to_string(getpid());
-  if (ftruncate(fd.get(), 0) != 0 ||
-      pwrite(fd.get(), self.data(), self.size(), 0) != static_cast<ssize_t>(self.size()))
-    return error(Code::kIo, "cannot write the lease file '{}': {}", path.string(),
-                 std::generic_category().message(errno));
+  if (const Status written = write_named(fd.get()); !written.ok())
+    return error(file_failure(folder, name, written.message()));
   return Attempt{std::move(fd), {}};
+}
+
+/// Waits on the clock alone: nobody notifies.
+void pause(Clock& clock, TimePoint until) {
+  Mutex mutex{LockRank::kLeaf};
+  std::condition_variable never;
+  MutexLock lock(mutex);
+  while (clock.wait_until(lock.native(), never, until)) {
+  }
+}
+
+/// Held while the cores of one lease are looked for: of two that ask for the same free cores at
+/// once, one gets them. Whoever has it works for some microseconds, or was stopped: hence the
+/// limit. In a shared folder, another user's new file cannot be opened for as long as its mode is
+/// not yet set, which ends as soon.
+Result<UnsharedFd> lock_search(const LeaseFolder& folder, const std::string& instance,
+                               const LeaseWait& wait) {
+  constexpr Duration kStep = std::chrono::milliseconds(1);
+  const TimePoint start = wait.clock->now();
+  const TimePoint until = start + wait.limit;
+  for (;;) {
+    auto attempt = try_lock(folder, search_file(instance));
+    if (attempt && attempt->fd) return std::move(attempt->fd);
+    if (!attempt && !folder.shared) return error(attempt.error());
+    const TimePoint now = wait.clock->now();
+    if (now >= until && !attempt) return error(attempt.error());
+    if (now >= until)
+      return error(Code::kBusy,
+                   "process {} has been looking for cores of {} for {} ms; if it is stopped, let "
+                   "it go on (kill -CONT) or end it, then try again",
+                   attempt->holder.to_string(), instance, (now - start) / kStep);
+    pause(*wait.clock, std::min(until, now + kStep));
+  }
 }
 
 }  // namespace
@@ -126,38 +186,30 @@ CoreSet Lease::cores() const noexcept {
   return CoreSet::mask(held ? impl_->bits : 0);
 }
 
-Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, const CoreSet& cores) {
+Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, const CoreSet& cores,
+                             const LeaseWait& wait) {
   if (total == 0 || total > CoreSet::kMaxCores)
     return error(Code::kInvalidArgument, "a lease of a device with {} cores; there are 1 to {}",
                  total, CoreSet::kMaxCores);
   CORELANE_TRY(cores.check(total));
-  const std::filesystem::path folder = run_directory();
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  if (problem)
-    return error(Code::kIo,
-                 "cannot use the lease folder '{}': {}; set CORELANE_RUN_DIR to a folder that can "
-                 "be written",
-                 folder.string(), problem.message());
+  CORELANE_ASSIGN(const LeaseFolder folder, make_lease_folder());
   const bool all = cores.kind() == CoreSet::Kind::kPlatform;
   const std::size_t wanted = all ? total : cores.count();
   auto impl = std::make_unique<Impl>();
   std::string holders;
-  CORELANE_ASSIGN(const UnsharedFd searching,
-                  lock_search(folder / (file_stem(instance) + ".lock")));
+  CORELANE_ASSIGN(const UnsharedFd searching, lock_search(folder, instance, wait));
   // Locks gained before a failure are dropped with `impl`.
   std::size_t looked_at = 0;
   for (std::size_t core = 0; core < total && impl->locks.size() < wanted; ++core) {
     if (((cores.among() >> core) & 1U) == 0) continue;
     ++looked_at;
-    const auto path = core_file(folder, instance, core);
-    CORELANE_ASSIGN(Attempt attempt, try_core(path));
+    CORELANE_ASSIGN(Attempt attempt, try_lock(folder, core_file(instance, core)));
     if (attempt.fd) {
       impl->bits |= std::uint64_t{1} << core;
       impl->locks.push_back(std::move(attempt.fd));
     } else {
-      holders +=
-          fmt::format("{}core {} by process {}", holders.empty() ? "" : ", ", core, attempt.holder);
+      holders += fmt::format("{}core {} by process {}", holders.empty() ? "" : ", ", core,
+                             attempt.holder.to_string());
     }
   }
   if (impl->locks.size() < wanted)
@@ -170,15 +222,19 @@ Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, con
 /// Nothing is created or locked, so that a look takes no core away.
 Result<std::vector<Lease::Holder>> Lease::holders(const std::string& instance, std::size_t total) {
   std::vector<Holder> found;
+  CORELANE_ASSIGN(const auto folder, find_lease_folder());
+  if (!folder) return found;  // Nobody has ever had a lease.
   for (std::size_t core = 0; core < std::min(total, CoreSet::kMaxCores); ++core) {
-    const auto path = core_file(run_directory(), instance, core);
-    const UnsharedFd fd = UnsharedFd::open(path.c_str(), O_RDONLY | O_NOFOLLOW, 0);
+    const std::string name = core_file(instance, core);
+    const UnsharedFd fd = UnsharedFd::open(folder->fd.get(), name.c_str(),
+                                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (!fd && errno == ENOENT) continue;  // Nobody has ever had it.
     struct flock lock = whole_file();
     if (!fd || fcntl(fd.get(), F_OFD_GETLK, &lock) != 0)
-      return error(Code::kIo, "cannot look at the lease file '{}': {}", path.string(),
-                   std::generic_category().message(errno));
-    if (lock.l_type != F_UNLCK) found.push_back({core, read_holder(fd.get())});
+      return error(file_failure(*folder, name, std::generic_category().message(errno)));
+    if (lock.l_type == F_UNLCK) continue;
+    const Named named = read_named(fd.get());
+    found.push_back({core, named.process, named.program});
   }
   return found;
 }

@@ -59,14 +59,14 @@ Place* add_place(int fd) {
 
 /// A fork between the opening and the entry in the list would leave the child a descriptor that it
 /// does not close: then it is opened again.
-UnsharedFd UnsharedFd::open(const char* path, int flags, unsigned mode) {
+UnsharedFd UnsharedFd::open(int folder, const char* name, int flags, unsigned mode) {
   for (;;) {
     const unsigned begun = forks_begun.load();
     if (begun != forks_ended.load()) {
       sched_yield();
       continue;
     }
-    const int fd = ::open(path, flags | O_CLOEXEC, mode);
+    const int fd = ::openat(folder, name, flags | O_CLOEXEC, mode);
     if (fd < 0) return {};
     UnsharedFd made;
     made.place_ = add_place(fd);

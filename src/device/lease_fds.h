@@ -10,8 +10,8 @@ namespace corelane::device {
 /// and closed on destruction, by the process that made it. Move-only.
 class UnsharedFd {
  public:
-  /// Opens a file as open() does, with O_CLOEXEC; -1 and errno when that fails.
-  static UnsharedFd open(const char* path, int flags, unsigned mode);
+  /// Opens a file of a folder as openat() does, with O_CLOEXEC; -1 and errno when that fails.
+  static UnsharedFd open(int folder, const char* name, int flags, unsigned mode);
 
   UnsharedFd() noexcept = default;
   UnsharedFd(UnsharedFd&& other) noexcept;

@@ -1,16 +1,26 @@
 #include "corelane/device/lease.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <barrier>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <memory>
 #include <thread>
+
+#include "base/trust/secure_environment.h"
+#include "corelane/base/file.h"
 
 namespace corelane::device {
 namespace {
@@ -147,6 +157,176 @@ TEST_F(LeaseTest, AForkedChildDoesNotHoldWhatItsParentGivesBack) {
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   close(ready[0]);
   close(ready[1]);
+}
+
+/// A child that does `f`, says whether it went well, and stays until it is killed.
+class Child {
+ public:
+  explicit Child(const std::function<bool()>& f) {
+    int ready[2];
+    EXPECT_EQ(pipe(ready), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      const char byte = f() ? 'y' : 'n';
+      if (write(ready[1], &byte, 1) != 1) _exit(2);
+      for (;;) pause();
+    }
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    EXPECT_EQ(byte, 'y');
+    close(ready[0]);
+    close(ready[1]);
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+/// Becomes the user `nobody`, for good.
+bool become_nobody() {
+  constexpr uid_t kNobody = 65534;
+  return setgroups(0, nullptr) == 0 && setgid(kNobody) == 0 && setuid(kNobody) == 0;
+}
+
+std::string file_of(const std::string& folder, const char* end) {
+  return folder + "/corelane-lease-d" + end + ".lock";
+}
+
+TEST_F(LeaseTest, AStoppedHolderOfTheSearchBlocksNobodyForLong) {
+  // The child has the lock of the search, as a process that was stopped in the midst of it.
+  const Child child([&] {
+    const int fd = open(file_of(folder_, "").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    const std::string text = std::to_string(getpid()) + " stop\x1bped\n";
+    return fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0 &&
+           write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  });
+  ASSERT_EQ(kill(child.pid(), SIGSTOP), 0);
+  const auto clock = std::make_shared<VirtualClock>();
+  std::atomic<bool> ended = false;
+  Status status;
+  std::thread asks([&] {
+    const auto lease = Lease::acquire("d", 2, CoreSet::of({0}),
+                                      {.clock = clock, .limit = std::chrono::milliseconds(20)});
+    status = lease ? Status() : lease.error();
+    ended = true;
+  });
+  while (!ended) {
+    clock->advance(std::chrono::microseconds(100));
+    std::this_thread::yield();
+  }
+  asks.join();
+  EXPECT_EQ(status.code(), Code::kBusy);
+  EXPECT_THAT(status.message(),
+              testing::HasSubstr("process " + std::to_string(child.pid()) + " (stop\\x1bped)"));
+  EXPECT_THAT(status.message(), testing::HasSubstr("kill -CONT"));
+}
+
+TEST_F(LeaseTest, TheHolderIsNamedByNumberAndProgram) {
+  const auto lease = Lease::acquire("d", 1, CoreSet::of({0}));
+  ASSERT_TRUE(lease.has_value());
+  const auto holders = Lease::holders("d", 1).value();
+  ASSERT_EQ(holders.size(), 1U);
+  EXPECT_EQ(holders[0].process, std::to_string(getpid()));
+  EXPECT_EQ(holders[0].program, std::string(program_invocation_short_name).substr(0, 32));
+  EXPECT_THAT(Lease::acquire("d", 1, CoreSet::of({0})).error().message(),
+              testing::HasSubstr(holders[0].process + " (" + holders[0].program + ")"));
+  // What another user may have written there instead.
+  const auto says = [&](const std::string& text) {
+    std::ofstream(file_of(folder_, "-0"), std::ios::trunc) << text;
+    const auto holder = Lease::holders("d", 1).value().at(0);
+    return holder.process + "|" + holder.program;
+  };
+  EXPECT_EQ(says(""), "unknown|");
+  EXPECT_EQ(says("\x1b[2J"), "unknown|");
+  EXPECT_EQ(says("12345678901 x"), "unknown|");
+  EXPECT_EQ(says("12 a\x1b[2Jb\nforged line"), "12|a\\x1b[2Jb");
+  EXPECT_EQ(says("7 " + std::string(500, 'x')).size(), 2 + 41U) << "43 bytes are read";
+}
+
+TEST_F(LeaseTest, AFolderThatOthersMayWriteToNeedsTheStickyBit) {
+  for (const mode_t mode : {0777U, 0770U}) {
+    ASSERT_EQ(chmod(folder_.c_str(), mode), 0);
+    const auto refused = Lease::acquire("d", 1, CoreSet::of({0}));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code(), Code::kIo);
+    EXPECT_THAT(refused.error().message(), testing::HasSubstr("chmod +t"));
+    EXPECT_EQ(Lease::holders("d", 1).error().code(), Code::kIo);
+    ASSERT_EQ(chmod(folder_.c_str(), mode | S_ISVTX), 0);
+    EXPECT_TRUE(Lease::acquire("d", 1, CoreSet::of({0})).has_value());
+  }
+}
+
+TEST_F(LeaseTest, ALockFileThatIsNoPlainFileIsRefused) {
+  const std::string other = folder_ + "/precious";
+  std::ofstream(other) << "precious";
+  ASSERT_EQ(link(other.c_str(), file_of(folder_, "-0").c_str()), 0);
+  ASSERT_EQ(symlink(other.c_str(), file_of(folder_, "-1").c_str()), 0);
+  ASSERT_EQ(mkfifo(file_of(folder_, "-2").c_str(), 0600), 0);
+  for (const std::size_t core : {0U, 1U, 2U}) {
+    const auto refused = Lease::acquire("d", 3, CoreSet::of({core}));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code(), Code::kIo) << refused.error().message();
+  }
+  EXPECT_EQ(as_string_view(read_file(other).value()), "precious");
+}
+
+TEST_F(LeaseTest, EachUserHasAFolderWhereNoneIsNamed) {
+  unsetenv("CORELANE_RUN_DIR");
+  const std::string old = environment_text("XDG_RUNTIME_DIR");
+  unsetenv("XDG_RUNTIME_DIR");
+  setenv("TMPDIR", folder_.c_str(), 1);
+  const std::string mine = folder_ + "/corelane-run-" + std::to_string(geteuid());
+  EXPECT_TRUE(Lease::holders("d", 1).value().empty());
+  EXPECT_FALSE(std::filesystem::exists(mine)) << "a look makes nothing";
+  EXPECT_TRUE(Lease::acquire("d", 1, CoreSet::of({0})).has_value());
+  struct stat info {};
+  ASSERT_EQ(stat(mine.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0700U);
+  ASSERT_EQ(chmod(mine.c_str(), 01777), 0);
+  EXPECT_EQ(Lease::acquire("d", 1, CoreSet::of({0})).error().code(), Code::kIo);
+  unsetenv("TMPDIR");
+  if (!old.empty()) setenv("XDG_RUNTIME_DIR", old.c_str(), 1);
+}
+
+TEST_F(LeaseTest, TwoUsersShareAFolderOfRootWithTheStickyBit) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_EQ(chmod(folder_.c_str(), 01777), 0);
+  const mode_t old = umask(077);
+  const auto first = Lease::acquire("d", 3, CoreSet::of({0}));
+  ASSERT_TRUE(first.has_value());
+  {
+    const Child nobody([] {
+      if (!become_nobody()) return false;
+      const auto refused = Lease::acquire("d", 3, CoreSet::of({0}));
+      static const auto held = Lease::acquire("d", 3, CoreSet::of({1}));
+      return !refused && refused.error().code() == Code::kOutOfCores && held.has_value();
+    });
+    const auto refused = Lease::acquire("d", 3, CoreSet::of({1}));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code(), Code::kOutOfCores);
+    EXPECT_THAT(refused.error().message(),
+                testing::HasSubstr("process " + std::to_string(nobody.pid()) + " ("));
+    EXPECT_TRUE(Lease::acquire("d", 3, CoreSet::of({2})).has_value());
+  }
+  EXPECT_TRUE(Lease::acquire("d", 3, CoreSet::of({1})).has_value()) << "made by the other user";
+  umask(old);
+}
+
+TEST_F(LeaseTest, AFolderOfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  ASSERT_EQ(chown(folder_.c_str(), 65534, 65534), 0);
+  const auto refused = Lease::acquire("d", 1, CoreSet::of({0}));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code(), Code::kIo);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("belongs to user 65534"));
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("set CORELANE_RUN_DIR"));
 }
 
 TEST_F(LeaseTest, UnusableFolderAndBadSetsAreNamed) {

@@ -31,7 +31,7 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
                                                  engine_->event_driven(),
                                                  info_.capabilities.multi_core_jobs)),
       ledger_(info_.instance, info_.memory_limit),
-      leases_(options.lease, info_.instance, info_.cores.size()) {
+      leases_(options.lease, info_.instance, info_.cores.size(), options.clock) {
   engine_->set_log([weak = std::weak_ptr(scheduler_)](std::string line) {
     if (const auto scheduler = weak.lock()) scheduler->log(std::move(line));
   });

@@ -47,12 +47,12 @@ class Cli(CliTest):
         # As another process holds core 2 by a lease.
         stem = "".join(c if c.isalnum() and c.isascii() or c in "-." else f"_{ord(c):02x}" for c in out["instance"])
         with open(self.path / f"corelane-lease-{stem}-2.lock", "w") as lock:
-            lock.write("4711")
+            lock.write("4711 a\x1bnpu\n")
             lock.flush()
             fcntl.lockf(lock, fcntl.LOCK_EX)
             out = json.loads(self.ok("devices", device, "--json", env=env).stdout)["device"]
-            self.assertEqual(out["held"], [{"by": "lease", "cores": "2", "process": "4711"}])
-            self.assertIn("held    2 by process 4711", self.ok("devices", device, env=env).stdout)
+            self.assertEqual(out["held"], [{"by": "lease", "cores": "2", "process": "4711", "program": "a\\x1bnpu"}])
+            self.assertIn("held    2 by process 4711 (a\\x1bnpu)", self.ok("devices", device, env=env).stdout)
         self.assertIn("held    nobody", self.ok("devices", device, env=env).stdout)
 
     def test_unknown_device_is_named_with_the_known_ones(self):

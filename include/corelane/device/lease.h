@@ -1,6 +1,12 @@
 /// A lease: cores of a named device instance held by a lock that the kernel releases when the
 /// holder dies. Works between threads and between processes. Residences take them where the
 /// device's text says lease=1.
+///
+/// The locks lie in one folder: `CORELANE_RUN_DIR`, else `$XDG_RUNTIME_DIR` where it belongs to
+/// this user, else `corelane-run-<uid>` below the temporary directory. So each user has leases of
+/// their own. Users share a device's leases where CORELANE_RUN_DIR names a folder of root that they
+/// may write to and that has the sticky bit (mode 1777, or 1770 and a group). A folder of another
+/// user, or one that others may write to without the sticky bit, is not used.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +15,18 @@
 #include <vector>
 
 #include "corelane/base/api.h"
+#include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
 
 namespace corelane::device {
+
+/// How long to wait for a process that looks for cores at the same moment: some microseconds,
+/// unless that process has been stopped.
+struct LeaseWait {
+  std::shared_ptr<Clock> clock = real_clock();
+  Duration limit = std::chrono::seconds(1);
+};
 
 /// Held until destroyed. Move-only. A child that is forked does not hold it too: its copy of the
 /// object is empty, and the cores are free when the parent gives them back or ends.
@@ -20,17 +34,19 @@ class CORELANE_API Lease {
  public:
   /// Takes exactly the cores of a mask, or any free ones of `count` (platform: all). `total` is
   /// how many cores the instance has. kOutOfCores at once when they are not free, with the process
-  /// that holds them; kIo when the lock folder (`CORELANE_RUN_DIR`, else `$XDG_RUNTIME_DIR`, else
-  /// the temporary directory) cannot be used.
-  static Result<Lease> acquire(const std::string& instance, std::size_t total,
-                               const CoreSet& cores);
-  /// A core that a process holds.
+  /// that holds them; kBusy when another process has been looking for cores for `wait.limit`, with
+  /// that process; kIo when the folder of the locks cannot be used or must not be trusted.
+  static Result<Lease> acquire(const std::string& instance, std::size_t total, const CoreSet& cores,
+                               const LeaseWait& wait = {});
+  /// A core that a process holds. Who it is stands in the lock's file, by that process's own word:
+  /// where users share a folder, for people to read, not to act on.
   struct Holder {
     std::size_t core = 0;
     std::string process;  ///< Its number, as text; "unknown" where the lock file does not say.
+    std::string program;  ///< Its program, at most 32 bytes; empty where the file does not say.
   };
   /// Who has leases of this instance now, by core; this process's own too. kIo when a lock file
-  /// cannot be read. Any thread.
+  /// cannot be read, or the folder must not be trusted. Any thread.
   static Result<std::vector<Holder>> holders(const std::string& instance, std::size_t total);
   /// Takes over; the other one holds nothing.
   Lease(Lease&&) noexcept;

@@ -14,7 +14,8 @@ Status CoreLeases::take(std::uint64_t core_bits, Held& held, std::uint64_t& else
     const auto core = static_cast<std::size_t>(std::countr_zero(bits));
     std::shared_ptr<const device::Lease> lease = by_core_[core].lock();
     if (lease == nullptr) {
-      auto made = device::Lease::acquire(instance_, cores_, device::CoreSet::of({core}));
+      auto made =
+          device::Lease::acquire(instance_, cores_, device::CoreSet::of({core}), {.clock = clock_});
       if (!made && made.error().code() != Code::kOutOfCores) return error(made.error());
       if (!made) {
         elsewhere |= std::uint64_t{1} << core;

@@ -19,17 +19,18 @@ class CoreLeases {
   using Held = std::vector<std::shared_ptr<const device::Lease>>;
 
   /// `on`: the device's text asked for leases. Without, take() takes none.
-  CoreLeases(bool on, std::string instance, std::size_t cores)
-      : on_(on), instance_(std::move(instance)), cores_(cores) {}
+  CoreLeases(bool on, std::string instance, std::size_t cores, std::shared_ptr<Clock> clock)
+      : on_(on), instance_(std::move(instance)), cores_(cores), clock_(std::move(clock)) {}
 
   /// Takes all of these cores, or none: kOutOfCores with the processes that have some, whose cores
-  /// are added to `elsewhere`; kIo where the lock folder cannot be used.
+  /// are added to `elsewhere`; kBusy and kIo as Lease::acquire().
   Status take(std::uint64_t core_bits, Held& held, std::uint64_t& elsewhere);
 
  private:
   const bool on_;
   const std::string instance_;
   const std::size_t cores_;
+  const std::shared_ptr<Clock> clock_;
   Mutex mutex_{LockRank::kLaneLeases};
   std::array<std::weak_ptr<const device::Lease>, device::CoreSet::kMaxCores> by_core_
       CORELANE_GUARDED_BY(mutex_);
