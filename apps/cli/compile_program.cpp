@@ -204,6 +204,18 @@ void print_findings(const ProgramDescription& description,
   }
 }
 
+/// The files whose content the program holds: who may not read one of them may not read it either.
+Result<std::vector<std::filesystem::path>> sources_of(const Arguments& a) {
+  CORELANE_ASSIGN(const auto parts, parts_of(a));
+  std::vector<std::filesystem::path> sources;
+  for (const PartSource& part : parts) sources.emplace_back(part.onnx);
+  for (const auto& item : a.attach) {
+    CORELANE_ASSIGN(const auto pair, split_assignment(item, "--attach"));
+    sources.emplace_back(pair.second);
+  }
+  return sources;
+}
+
 /// Where the program is written; not onto one of its models.
 Result<std::filesystem::path> output_of(const Arguments& a) {
   CORELANE_ASSIGN(const auto parts, parts_of(a));
@@ -242,7 +254,8 @@ Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_ASSIGN(const std::filesystem::path output, output_of(a));
   std::vector<std::string> warnings;
   CORELANE_ASSIGN(auto bytes, compiled(a, warnings));
-  CORELANE_TRY(write_file_atomic(output, bytes));
+  CORELANE_ASSIGN(const auto sources, sources_of(a));
+  CORELANE_TRY(write_file_atomic(output, bytes, sources));
   // A pipe or a device cannot be read again.
   std::error_code ec;
   const bool again = std::filesystem::is_regular_file(output, ec);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import stat
 from typing import Any, Iterable, Mapping, Sequence
 
 from . import _native
@@ -63,19 +65,36 @@ def _source(model: Any) -> Any:
 
 
 def write_program(path: str, program: bytes, source: Any) -> None:
-    """Writes the file as a whole or not at all: readers see the old one until then. InvalidArgument when it
-    would replace `source`, the path of the model."""
+    """Writes the file as a whole or not at all: readers see the old one until then. It has at most the permissions
+    of `source`. InvalidArgument when it would replace `source`, the path of the model."""
     if isinstance(source, str) and os.path.exists(path) and os.path.samefile(source, path):
         raise InvalidArgument(f"output {path} is the model itself; give another name so that it is kept")
-    draft = f"{path}.{os.getpid()}.part"
+    draft = f"{path}.{os.getpid()}.{secrets.token_hex(4)}.part"
     try:
-        with open(draft, "wb") as file:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode_for(path, source)),
+                  "wb") as file:
             file.write(program)
         os.replace(draft, path)
     except OSError:
         if os.path.exists(draft):
             os.remove(draft)
         raise
+
+
+def _mode_for(path: str, source: Any) -> int:
+    """Of a program made of `source`: nobody reads it who may not read the model. (The kernel takes the umask
+    off.)"""
+    if not isinstance(source, str):
+        return 0o666
+    folder = os.stat(os.path.dirname(path) or ".")
+    try:
+        model = os.stat(source)
+    except OSError:
+        return 0o600  # It went meanwhile.
+    group = folder.st_gid if folder.st_mode & stat.S_ISGID else os.getegid()
+    # Another group has what everybody has.
+    mode = model.st_mode if model.st_gid == group else model.st_mode & (~0o070 | (model.st_mode & 0o007) << 3)
+    return mode & 0o666
 
 
 def _dims(shape: Sequence[int]) -> list[int]:

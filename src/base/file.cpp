@@ -16,6 +16,7 @@
 #include "base/leaked.h"
 #include "base/trust/file_size_signal.h"
 #include "base/trust/secure_environment.h"
+#include "base/trust/source_mode.h"
 
 namespace corelane {
 
@@ -91,19 +92,22 @@ Status write_in_place(const fs::path& path, ByteSpan bytes) {
   return {};
 }
 
-/// Writes beside `path` and renames. `mode`: the permissions of the file it replaces.
-Status replace_file(const fs::path& path, std::optional<mode_t> mode, ByteSpan bytes) {
+/// Writes beside `path` and renames. `mode`: the permissions of the file it replaces; `widest`:
+/// what the new one may have.
+Status replace_file(const fs::path& path, std::optional<mode_t> mode, mode_t widest,
+                    ByteSpan bytes) {
   fs::path temporary;
   int opened = -1;
   do {
     temporary = temporary_name(path);
     // What replaces a private file is never open to others, not even while it is written.
-    opened = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode ? 0600 : 0666);
+    opened = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                    (mode ? 0600 : 0666) & widest);
   } while (opened < 0 && errno == EEXIST);
   Descriptor fd(opened);
   if (fd.get() < 0) return os_failure("cannot create a temporary file beside it", path, errno);
   Status status = write_all(fd.get(), temporary, bytes);
-  if (status.ok() && mode && ::fchmod(fd.get(), *mode) != 0)
+  if (status.ok() && mode && ::fchmod(fd.get(), *mode & widest) != 0)
     status = os_failure("cannot set the permissions", temporary, errno);
   // close() reports what a full network file system could not write.
   if (::close(fd.release()) != 0 && status.ok())
@@ -174,7 +178,8 @@ Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {
   return bytes;
 }
 
-Status write_file_atomic(const fs::path& path, ByteSpan bytes) {
+Status write_file_atomic(const fs::path& path, ByteSpan bytes,
+                         const std::vector<fs::path>& no_wider_than) {
   if (!path.has_filename()) {
     return error(Code::kInvalidArgument, "'{}' names no file; give folder and file name",
                  path.string());
@@ -192,7 +197,8 @@ Status write_file_atomic(const fs::path& path, ByteSpan bytes) {
                    made.message());
     }
   }
-  return replace_file(target, exists ? std::optional(before.st_mode & 0777) : std::nullopt, bytes);
+  return replace_file(target, exists ? std::optional(before.st_mode & 0777) : std::nullopt,
+                      widest_mode(no_wider_than, target.parent_path()), bytes);
 }
 
 fs::path own_directory() {

@@ -156,6 +156,33 @@ TEST_F(FileTest, AReplacedFileKeepsItsPermissions) {
   EXPECT_EQ(mode_of(path) & 0777U, 0666U);
 }
 
+TEST_F(FileTest, AFileIsNoWiderThanItsSources) {
+  const fs::path open = folder_ / "open";
+  const fs::path secret = folder_ / "secret";
+  ASSERT_TRUE(write_file_atomic(open, as_byte_span("a")).ok());
+  ASSERT_TRUE(write_file_atomic(secret, as_byte_span("a")).ok());
+  ASSERT_EQ(::chmod(open.c_str(), 0644), 0);
+  ASSERT_EQ(::chmod(secret.c_str(), 0640), 0);
+  const auto mode_from = [&](const fs::path& to, const std::vector<fs::path>& sources) {
+    EXPECT_TRUE(write_file_atomic(to, as_byte_span("b"), sources).ok());
+    return mode_of(to) & 0777U;
+  };
+  const mode_t old = ::umask(022);
+  EXPECT_EQ(mode_from(folder_ / "1", {open}), 0644U);
+  EXPECT_EQ(mode_from(folder_ / "2", {open, secret}), 0640U);
+  ASSERT_EQ(::chmod(secret.c_str(), 0600), 0);
+  EXPECT_EQ(mode_from(folder_ / "3", {secret, open}), 0600U);
+  EXPECT_EQ(mode_from(folder_ / "1", {secret}), 0600U) << "one that was there before, too";
+  EXPECT_EQ(mode_from(folder_ / "4", {folder_ / "missing"}), 0644U);
+  ::umask(077);
+  EXPECT_EQ(mode_from(folder_ / "5", {open}), 0600U);
+  ::umask(old);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to any group";
+  ASSERT_EQ(::chmod(secret.c_str(), 0640), 0);
+  ASSERT_EQ(::chown(secret.c_str(), 0, 65534), 0);
+  EXPECT_EQ(mode_from(folder_ / "6", {secret}), 0600U) << "its group is another one";
+}
+
 TEST_F(FileTest, APipeIsWrittenToAndStaysAPipe) {
   const fs::path pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/trust/file_size_signal.h"
 #include "corelane/device/buffer.h"
 #include "device/unique_fd.h"
 
@@ -55,11 +56,12 @@ class HostBuffer final : public Buffer {
 };
 
 Result<UniqueFd> make_memfd(std::size_t size) {
+  const NoFileSizeSignal failure_instead;  // The limit on files holds for such a block, too.
   UniqueFd fd(memfd_create("corelane-buffer", MFD_CLOEXEC));
   if (!fd || ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
     return error(Code::kOutOfMemory,
                  "the system gives no memory block of {} bytes: {}; free buffers or raise the "
-                 "limits (ulimit -n, memory)",
+                 "limits (ulimit -n, ulimit -f, memory)",
                  size, reason(errno));
   return fd;
 }

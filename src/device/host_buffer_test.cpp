@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +36,19 @@ TEST(HostBuffer, DescriptorMapsTheSameBytes) {
   EXPECT_EQ(twin->origin(), BufferOrigin::kFd);
   buffer.reset();
   EXPECT_EQ(static_cast<char*>(twin->data())[0], 'x');
+}
+
+TEST(HostBuffer, ALimitOnFilesIsAFailure) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit{4096, 4096};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
+    const auto refused = create_host_buffer(1 << 20);
+    _exit(!refused && refused.error().code() == Code::kOutOfMemory ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "a signal ended it, or the buffer was made";
 }
 
 TEST(HostBuffer, BadArgumentsAreNamed) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -248,6 +249,15 @@ TEST_F(LeaseTest, TheHolderIsNamedByNumberAndProgram) {
   EXPECT_EQ(says("12345678901 x"), "unknown|");
   EXPECT_EQ(says("12 a\x1b[2Jb\nforged line"), "12|a\\x1b[2Jb");
   EXPECT_EQ(says("7 " + std::string(500, 'x')).size(), 2 + 41U) << "43 bytes are read";
+}
+
+TEST_F(LeaseTest, ALimitOnFilesIsAFailure) {
+  const Child child([] {
+    const rlimit limit{0, 0};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+    const auto refused = Lease::acquire("d", 1, CoreSet::of({0}));
+    return !refused && refused.error().code() == Code::kIo;
+  });
 }
 
 TEST_F(LeaseTest, AFolderThatOthersMayWriteToNeedsTheStickyBit) {

@@ -4,13 +4,17 @@ python cli_test.py BUILD/bin/corelane
 """
 import fcntl
 import json
+import resource
+import shutil
 import struct
+import subprocess
 import sys
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+import cli_support
 from cli_support import CliTest, custom_model, main, run, small_model
 
 
@@ -64,6 +68,32 @@ class Cli(CliTest):
     def test_doctor_is_content_here(self):
         out = json.loads(self.ok("doctor", "--json").stdout)
         self.assertTrue(out["ok"])
+
+    def test_a_program_is_no_wider_than_its_model(self):
+        model, program = self.path / "secret.onnx", self.path / "open.rknn"
+        shutil.copy(self.path / "fixed.onnx", model)
+        for mode, expected in ((0o600, 0o600), (0o644, 0o644)):
+            model.chmod(mode)
+            program.unlink(missing_ok=True)
+            self.ok("compile", model, "-o", program)
+            self.assertEqual(program.stat().st_mode & 0o777, expected)
+        model.chmod(0o600)
+        self.ok("compile", model, "-o", program)
+        self.assertEqual(program.stat().st_mode & 0o777, 0o600)
+
+    def test_a_limit_on_files_is_an_error(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+
+        program = self.path / "limited.rknn"
+        result = subprocess.run([cli_support.CORELANE, "compile", self.path / "fixed.onnx", "-o", program], capture_output=True,
+                                text=True, preexec_fn=limit, check=False)
+        self.assertEqual(result.returncode, 5, result)
+        self.assertIn("File too large", result.stderr)
+        self.assertFalse(program.exists())
+        with open(self.path / "stdout", "w") as out:
+            result = subprocess.run([cli_support.CORELANE, "--help"], stdout=out, stderr=subprocess.PIPE, preexec_fn=limit, check=False)
+        self.assertGreaterEqual(result.returncode, 0, "it ended by a signal")
 
     def test_compile_inspect_run_round_trip(self):
         program = self.path / "fixed.rknn"

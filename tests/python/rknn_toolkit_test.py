@@ -237,6 +237,27 @@ class Tables(ToolkitCase):
         with self.assertRaises(RuntimeError):
             corelane.compile(self.path("none.onnx"))
 
+    def test_a_program_is_no_wider_than_its_model(self):
+        def mode(path):
+            return os.stat(path).st_mode & 0o777
+
+        model, program = self.save("secret.onnx", relu_model((1, 4))), self.path("open.rknn")
+        os.chmod(model, 0o600)
+        corelane.compile(model, program)
+        self.assertEqual(mode(program), 0o600)
+        os.chmod(program, 0o666)
+        rknn = RKNN()
+        self.assertEqual((rknn.load_onnx(model), rknn.build(do_quantization=False)), (0, 0))
+        self.assertEqual(rknn.export_rknn(program), 0)
+        self.assertEqual(mode(program), 0o600)
+        os.chmod(model, 0o644)
+        old = os.umask(0o027)
+        try:
+            corelane.compile(model, program)
+        finally:
+            os.umask(old)
+        self.assertEqual(mode(program), 0o640)
+
 
 if __name__ == "__main__":
     unittest.main()

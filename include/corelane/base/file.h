@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "corelane/base/api.h"
 #include "corelane/base/bytes.h"
@@ -70,8 +71,10 @@ CORELANE_API Result<ByteVector> read_file(const std::filesystem::path& path,
 /// the old file or the whole new one; it keeps the old one's permissions. Creates missing parent
 /// folders. A symbolic link stays and the file it leads to is replaced. A device or a pipe
 /// is not replaced either: the bytes are written to it, which waits for a pipe's reader. A
-/// directory is kIo.
-CORELANE_API Status write_file_atomic(const std::filesystem::path& path, ByteSpan bytes);
+/// directory is kIo. Nobody may read the file who may not read all of `no_wider_than`, the files
+/// that it was made of: it has at most their permissions.
+CORELANE_API Status write_file_atomic(const std::filesystem::path& path, ByteSpan bytes,
+                                      const std::vector<std::filesystem::path>& no_wider_than = {});
 
 /// The folder of the shared library or program that contains this code.
 CORELANE_API std::filesystem::path own_directory();

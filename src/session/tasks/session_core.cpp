@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "base/later.h"
 #include "base/reserve.h"
+#include "base/trust/file_size_signal.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "session/session_create.h"
@@ -398,10 +399,12 @@ void SessionCore::drop(std::vector<CallInput> inputs) noexcept {
 void SessionCore::print(const PerfFigures& figures) const noexcept {
   run_callback(kLogPart, "perf_sink", [&] {
     const std::string line = perf_line(figures);
-    if (options_.perf_sink)
+    if (options_.perf_sink) {
       options_.perf_sink(line);
-    else
-      std::fputs((line + "\n").c_str(), stderr);  // One call, so that lines of threads stay whole.
+      return;
+    }
+    const NoFileSizeSignal lost_instead;        // Where stderr is a file that may not grow.
+    std::fputs((line + "\n").c_str(), stderr);  // One call, so that lines of threads stay whole.
   });
 }
 

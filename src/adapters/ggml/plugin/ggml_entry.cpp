@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 
+#include "adapters/ggml/plugin/ggml_output.h"
 #include "adapters/ggml/plugin/ggml_plugin.h"
 #include "adapters/ggml/plugin/ggml_timers.h"
 
@@ -18,11 +19,11 @@ void write_stats() {
   const std::string line = g_plugin->stats.json(g_plugin->engine.get());
   const std::string& where = g_plugin->options.stats;
   if (where == "1") {
-    std::fprintf(stderr, "%s\n", line.c_str());
+    write_line(stderr, line);
     return;
   }
   if (std::FILE* file = std::fopen(where.c_str(), "ae")) {
-    std::fprintf(file, "%s\n", line.c_str());
+    write_line(file, line);
     std::fclose(file);
   }
 }
@@ -98,7 +99,7 @@ bool start_safely(const void* caller) {
   try {
     return corelane::ggml::start(caller);
   } catch (const std::exception& failure) {
-    std::fprintf(stderr, "RKNN: cannot start: %s\n", failure.what());
+    corelane::ggml::write_line(stderr, std::string("RKNN: cannot start: ") + failure.what());
     return false;
   }
 }

@@ -6,6 +6,7 @@
 
 #include "adapters/ggml/plugin/ggml_abi2.h"
 #include "adapters/ggml/plugin/ggml_abi3.h"
+#include "adapters/ggml/plugin/ggml_output.h"
 
 #ifdef GGML_RKNN_LINKED
 extern "C" {
@@ -126,7 +127,7 @@ void log_line(abi::LogLevel level, const std::string& line) {
   if (g_host.call.log_internal != nullptr)
     g_host.call.log_internal(level, "RKNN: %s\n", line.c_str());
   else
-    std::fprintf(stderr, "RKNN: %s\n", line.c_str());
+    write_line(stderr, "RKNN: " + line);
 }
 
 }  // namespace corelane::ggml

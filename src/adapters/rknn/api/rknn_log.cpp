@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/trust/file_size_signal.h"
 #include "base/trust/secure_environment.h"
 
 namespace corelane::rknn::log {
@@ -43,6 +44,7 @@ void write(Level level, std::string_view text) noexcept {
                                   parts.tm_hour, parts.tm_min, parts.tm_sec, now.tv_usec / 1000);
     out += text;
     out += '\n';
+    const NoFileSizeSignal lost_instead;  // Where stderr is a file that may not grow.
     // One call for the whole line, so that lines of several threads do not mix.
     std::fwrite(out.data(), 1, out.size(), stderr);
   } catch (...) {

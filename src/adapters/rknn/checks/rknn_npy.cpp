@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "adapters/rknn/checks/rknn_dump.h"
+#include "base/trust/file_size_signal.h"
 #include "corelane/base/bytes.h"
 #include "corelane/tensor/convert.h"
 #include "corelane/tensor/npy_format.h"
@@ -30,6 +31,7 @@ Status write_npy(const std::filesystem::path& path, const TensorView& tensor) {
   if (elements != 0) CORELANE_TRY(convert(tensor, plain));
   CORELANE_ASSIGN(const std::string text,
                   format_npy({bytes.data(), bytes.size(), stored, tensor.shape, {}, {}}));
+  const NoFileSizeSignal failure_instead;
   // Not write_file_atomic: a folder that is missing is an error here.
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"),
                                                              &std::fclose);
