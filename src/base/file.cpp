@@ -15,6 +15,7 @@
 
 #include "base/leaked.h"
 #include "base/trust/file_size_signal.h"
+#include "base/trust/open_beneath.h"
 #include "base/trust/secure_environment.h"
 #include "base/trust/source_mode.h"
 
@@ -23,6 +24,9 @@ namespace corelane {
 namespace fs = std::filesystem;
 
 namespace {
+
+/// O_NONBLOCK: opening a FIFO that nobody writes to must fail, not hang.
+constexpr int kRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 std::string reason(int error_number) {
   return std::error_code(error_number, std::generic_category()).message();
@@ -121,11 +125,29 @@ Status replace_file(const fs::path& path, std::optional<mode_t> mode, mode_t wid
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const fs::path& path) {
-  // O_NONBLOCK: opening a FIFO that nobody writes to must fail below, not hang.
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor fd(::open(path.c_str(), kRead));
   if (fd.get() < 0) return error(os_failure("cannot open", path, errno));
+  return map(fd.get(), path);
+}
+
+Result<MappedFile> MappedFile::open_beneath(const fs::path& folder, const fs::path& relative) {
+  const fs::path path = folder / relative;
+  const Descriptor root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (root.get() < 0) return error(os_failure("cannot open", folder, errno));
+  const Descriptor fd(corelane::open_beneath(root.get(), relative, kRead));
+  // ENOTDIR: a link where a folder is needed, where the kernel lacks openat2().
+  if (fd.get() < 0 && (errno == ELOOP || errno == EXDEV || errno == ENOTDIR)) {
+    return error(Code::kInvalidArgument,
+                 "'{}' leads through a link, or out of the folder '{}'; name the file itself",
+                 path.string(), folder.string());
+  }
+  if (fd.get() < 0) return error(os_failure("cannot open", path, errno));
+  return map(fd.get(), path);
+}
+
+Result<MappedFile> MappedFile::map(int fd, const fs::path& path) {
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return error(os_failure("cannot query", path, errno));
+  if (::fstat(fd, &info) != 0) return error(os_failure("cannot query", path, errno));
   if (!S_ISREG(info.st_mode)) {
     return error(Code::kMalformed, "'{}' is {}; a regular file is needed", path.string(),
                  S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
@@ -136,9 +158,10 @@ Result<MappedFile> MappedFile::open(const fs::path& path) {
   };
   file.identity_ = {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
                     nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
+  file.names_ = info.st_nlink;
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0) return file;
-  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) return error(os_failure("cannot map", path, errno));
   file.data_ = {static_cast<const std::byte*>(data), Unmap{size}};
   return file;

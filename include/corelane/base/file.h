@@ -45,6 +45,11 @@ class CORELANE_API MappedFile {
   /// kNotFound when the file does not exist, kIo when it cannot be read, kMalformed when it is a
   /// directory or not a regular file. An empty file gives an empty span.
   static Result<MappedFile> open(const std::filesystem::path& path);
+  /// The same for a file beneath a folder, `relative` being a path of plain names: found and opened
+  /// in one step that follows no link, so that nobody can put another file in its place between a
+  /// check and the opening. kInvalidArgument when a part of the path is a link, or "..".
+  static Result<MappedFile> open_beneath(const std::filesystem::path& folder,
+                                         const std::filesystem::path& relative);
 
   /// The bytes of the file, valid as long as this object; none where it was moved from.
   ByteSpan bytes() const noexcept {
@@ -52,6 +57,8 @@ class CORELANE_API MappedFile {
   }
   /// As it was when the file was opened.
   const FileIdentity& identity() const noexcept { return identity_; }
+  /// How many names (hard links) the file had then.
+  std::uint64_t names() const noexcept { return names_; }
 
  private:
   struct Unmap {
@@ -59,8 +66,11 @@ class CORELANE_API MappedFile {
     /// Unmaps what open() mapped.
     void operator()(const std::byte* data) const noexcept;
   };
+  /// Of an open file, which is closed by the caller; `path` is for messages.
+  static Result<MappedFile> map(int fd, const std::filesystem::path& path);
   std::unique_ptr<const std::byte[], Unmap> data_;
   FileIdentity identity_;
+  std::uint64_t names_ = 0;
 };
 
 /// The whole file. At most `limit` bytes, otherwise kMalformed.

@@ -52,7 +52,8 @@ struct ImportOptions {
   /// Where relative external data files are looked for; empty: they are refused. Resolved files
   /// must lie under it.
   std::filesystem::path external_data_root;
-  /// Refuse external data reached through any symbolic link.
+  /// Refuse external data reached through any symbolic link, and files that have a second name
+  /// (hard link).
   bool strict_links = false;
 };
 

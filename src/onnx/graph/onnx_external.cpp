@@ -82,8 +82,18 @@ Result<const MappedFile*> ExternalData::open(const std::string& location,
   // Two names of one file share its mapping and count once against the bound on memory.
   if (const auto same = files_.find(path); same != files_.end())
     return by_location_[location] = &same->second;
-  auto file = MappedFile::open(path);
+  // By the path without links that resolve() has checked: what is put in its place since is
+  // refused.
+  const fs::path& folder = lies_under(path, root_) ? root_ : linked_root_;
+  auto file = MappedFile::open_beneath(folder, path.lexically_relative(folder));
   if (!file) return error(file.error().wrap(fmt::format("tensor '{}'", tensor)));
+  if (strict_links_ && file->names() > 1) {
+    return error(
+        Code::kInvalidArgument,
+        "tensor '{}': external data '{}' has {} names (hard links), so it may be a file from "
+        "elsewhere, which strict links refuse; copy it",
+        tensor, location, file->names());
+  }
   size_of_files_ += file->bytes().size();
   return by_location_[location] = &files_.emplace(path, std::move(*file)).first->second;
 }

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "onnx/onnx_test_model.h"
 
@@ -104,6 +106,46 @@ TEST_F(OnnxExternal, StrictModeRefusesAnyLink) {
   EXPECT_EQ(imported.error().code(), Code::kInvalidArgument);
   EXPECT_THAT(imported.error().to_string(), HasSubstr("link"));
   EXPECT_TRUE(import(model("real.bin"), options));
+}
+
+TEST_F(OnnxExternal, StrictModeRefusesASecondHardLink) {
+  write_weights(root_ / "elsewhere.bin");
+  fs::create_hard_link(root_ / "elsewhere.bin", root_ / "model" / "w.bin");
+  EXPECT_TRUE(import(model("w.bin")));
+  ImportOptions options;
+  options.strict_links = true;
+  const auto imported = import(model("w.bin"), options);
+  ASSERT_FALSE(imported);
+  EXPECT_EQ(imported.error().code(), Code::kInvalidArgument);
+  EXPECT_THAT(imported.error().to_string(), HasSubstr("2 names"));
+}
+
+/// The file is exchanged for a link to a file outside again and again while models are imported:
+/// the data come from inside, or are refused.
+TEST_F(OnnxExternal, AFileThatIsExchangedForALinkDoesNotLeaveTheFolder) {
+  const fs::path inside = root_ / "model" / "w.bin";
+  write(root_ / "secret", ByteVector(2048, std::byte{7}));
+  write(root_ / "model" / "m.onnx", model("w.bin").bytes());
+  fs::create_symlink(root_ / "secret", root_ / "model" / "link");
+  write_weights(root_ / "model" / "plain");
+  fs::copy(root_ / "model" / "plain", inside);
+  std::atomic<bool> ended = false;
+  std::thread exchanges([&] {
+    const fs::path draft = root_ / "model" / "draft";
+    while (!ended) {
+      for (const char* next : {"link", "plain"}) {
+        std::error_code ec;
+        fs::copy(root_ / "model" / next, draft, fs::copy_options::copy_symlinks, ec);
+        fs::rename(draft, inside, ec);
+      }
+    }
+  });
+  for (int i = 0; i < 500; ++i) {
+    const auto imported = import_onnx_file(root_ / "model" / "m.onnx");
+    if (imported) EXPECT_EQ(imported->constants, ByteVector(2048, std::byte{1}));
+  }
+  ended = true;
+  exchanges.join();
 }
 
 TEST_F(OnnxExternal, MissingFileIsNotFound) {
