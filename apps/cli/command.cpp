@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "cli/options.h"
+#include "corelane/base/printable.h"
 
 namespace corelane::cli {
 
@@ -32,12 +33,19 @@ int exit_code(const Status& status) noexcept {
   }
 }
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-// Names in a model are any bytes: what is not UTF-8 is replaced, not thrown over.
-void print_json(const Json& value) {
-  print(value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+// Whatever escaped the tables: a terminal must not obey it.
+void print(const std::string& text) {
+  const std::string safe = printable_lines(text);
+  std::fwrite(safe.data(), 1, safe.size(), stdout);
 }
+
+// Names in a model are any bytes: what is not UTF-8 is replaced, not thrown over, and what is not
+// ASCII, such as control characters beyond it, is written as \uXXXX.
+void print_json(const Json& value) {
+  print(value.dump(2, ' ', true, Json::error_handler_t::replace) + "\n");
+}
+
+std::string shown(const Json& text) { return printable(text.get<std::string>()); }
 
 void print(const Global& global, const Json& json, const std::string& text) {
   if (global.json)

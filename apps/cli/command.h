@@ -52,6 +52,8 @@ Action add_completion(CLI::App& parent, Global& global);
 /// at the end, by flush_output().
 void print(const std::string& text);
 void print_json(const Json& value);
+/// A name of a model or a device in a table: control characters are written out.
+std::string shown(const Json& text);
 /// `json` with --json, else `text`.
 void print(const Global& global, const Json& json, const std::string& text);
 /// kIo when something printed could not be written (a full disk, a closed pipe).

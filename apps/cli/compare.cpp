@@ -102,10 +102,8 @@ std::string left_out_text(const Json& left_out) {
   constexpr std::size_t kShown = 20;
   std::string text = fmt::format("left out: {} inner value{} of the reference\n", left_out.size(),
                                  left_out.size() == 1 ? "" : "s");
-  for (std::size_t i = 0; i < std::min(kShown, left_out.size()); ++i) {
-    text += fmt::format("  {}: {}\n", left_out[i]["name"].get<std::string>(),
-                        left_out[i]["reason"].get<std::string>());
-  }
+  for (std::size_t i = 0; i < std::min(kShown, left_out.size()); ++i)
+    text += fmt::format("  {}: {}\n", shown(left_out[i]["name"]), shown(left_out[i]["reason"]));
   if (left_out.size() > kShown)
     text += fmt::format("  and {} more; --json lists them\n", left_out.size() - kShown);
   return text;
@@ -117,13 +115,13 @@ std::string as_text(const Json& out) {
   for (const auto& j : out["outputs"]) {
     if (!j.contains("cosine")) {
       text += fmt::format("FAIL  shape {} here, {} in the reference  {}\n", j["shape"].dump(),
-                          j["reference_shape"].dump(), j["name"].get<std::string>());
+                          j["reference_shape"].dump(), shown(j["name"]));
       continue;
     }
     text += fmt::format("{:<5} {:>12.3e} {:>12.3e} {:>12.9f}  {}\n",
                         j["ok"].get<bool>() ? "ok" : "FAIL", j["max_error"].get<double>(),
                         j["max_relative_error"].get<double>(), j["cosine"].get<double>(),
-                        j["name"].get<std::string>());
+                        shown(j["name"]));
   }
   return text + left_out_text(out["left_out"]);
 }

@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/quantize.h"
 #include "corelane/base/file.h"
+#include "corelane/base/printable.h"
 #include "corelane/program/program_file.h"
 
 namespace corelane::cli {
@@ -192,13 +193,13 @@ Result<ByteVector> compiled(const Arguments& a, std::vector<std::string>& warnin
 
 void print_findings(const ProgramDescription& description,
                     const std::vector<std::string>& warnings) {
-  const std::string part = description.part.empty() ? "" : description.part + ": ";
+  const std::string part = description.part.empty() ? "" : printable(description.part) + ": ";
   for (const auto& text : warnings)
-    std::fputs(fmt::format("corelane: warning int8: {}\n", text).c_str(), stderr);
+    std::fputs(fmt::format("corelane: warning int8: {}\n", printable(text)).c_str(), stderr);
   for (const auto& f : description.findings) {
     std::fputs(fmt::format("corelane: {}{} {} '{}': {}\n", part,
                            f.kind == ImportFinding::Kind::kRewritten ? "rewritten" : "warning",
-                           f.op, f.node, f.text)
+                           printable(f.op), printable(f.node), printable(f.text))
                    .c_str(),
                stderr);
   }
@@ -346,7 +347,8 @@ Action add_compile(CLI::App& parent, Global& global) {
   app->add_flag("--allow-known-wrong", a->allow_known_wrong,
                 "Record no verdict on patterns the engine is known to compute wrongly: only warn");
   app->add_option("--data-root", a->data_root, "Folder that external data must lie under");
-  app->add_flag("--strict-links", a->strict_links, "Refuse external data behind symbolic links");
+  app->add_flag("--strict-links", a->strict_links,
+                "Refuse external data behind symbolic or hard links");
   add_int8_options(*app, a->int8);
   return [&global, a] { return run(global, *a); };
 }

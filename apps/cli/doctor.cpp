@@ -267,8 +267,8 @@ Action add_doctor(CLI::App& parent, Global& global) {
     std::string text;
     for (const auto& c : report.checks) {
       text += fmt::format("{:<5} {:<20} {}\n", c["ok"].get<bool>() ? "ok" : "FAIL",
-                          c["check"].get<std::string>(), c["found"].get<std::string>());
-      if (c.contains("remedy")) text += "      -> " + c["remedy"].get<std::string>() + "\n";
+                          c["check"].get<std::string>(), shown(c["found"]));
+      if (c.contains("remedy")) text += "      -> " + shown(c["remedy"]) + "\n";
     }
     print(global, {{"ok", !report.failed}, {"checks", report.checks}}, text);
     return report.failed ? kExitCheckFailed : kExitOk;

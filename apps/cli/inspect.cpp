@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "corelane/base/file.h"
+#include "corelane/base/printable.h"
 #include "corelane/device/device.h"
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/program/program_file.h"
@@ -42,13 +43,7 @@ constexpr std::size_t kMostReason = 1024;
 
 /// Text of a model on one line, cut where it is long.
 std::string one_line(const std::string& text, std::size_t longest = 60) {
-  std::string line;
-  for (const char c : text.substr(0, longest))
-    if (c == '\n')
-      line += "\\n";
-    else
-      line += static_cast<unsigned char>(c) < ' ' ? '?' : c;
-  return text.size() > longest ? line + "..." : line;
+  return printable(text.substr(0, longest)) + (text.size() > longest ? "..." : "");
 }
 
 /// The description as text; --json has all of it, this what a person asks for.
@@ -74,11 +69,11 @@ std::string describe(const ProgramDescription& d) {
     text += "\n";
   }
   for (const auto& c : d.custom_operators)
-    text += fmt::format("Custom operator {} ({} nodes)\n", c.type, c.nodes);
+    text += fmt::format("Custom operator {} ({} nodes)\n", printable(c.type), c.nodes);
   for (const auto& f : d.findings) {
     text += fmt::format("{} {} '{}': {}\n",
-                        f.kind == ImportFinding::Kind::kRewritten ? "Rewritten" : "Warning", f.op,
-                        f.node, f.text);
+                        f.kind == ImportFinding::Kind::kRewritten ? "Rewritten" : "Warning",
+                        printable(f.op), printable(f.node), printable(f.text));
   }
   for (const auto& [key, value] : d.metadata)
     text += fmt::format("Metadata {} = {}\n", one_line(key), one_line(value));
@@ -115,7 +110,7 @@ Status list_verdicts(const ProgramFile& file, std::size_t part, Json& out, std::
     CORELANE_ASSIGN(const ByteSpan bytes, file.segment(i));
     const std::string reason = one_line(std::string(as_string_view(bytes)), kMostReason);
     out["verdicts"].push_back({{"tag", s.tag}, {"text", reason}});
-    text += fmt::format("Verdict    {}: {}\n", s.tag, reason);
+    text += fmt::format("Verdict    {}: {}\n", printable(s.tag), reason);
   }
   return {};
 }
@@ -143,9 +138,10 @@ Status inspect_program(const ProgramFile& file, const std::string& part, Json& o
                                {"crc32c", fmt::format("{:08x}", s.crc32c)}});
     const bool own = parts && s.kind != SegmentKind::kConstants;
     if (own) out["segments"].back()["part"] = file.description(s.part).part;
-    text += fmt::format("Segment {:<11} at {:>9}  {:>10}  crc32c {:08x}  {}{}\n",
-                        segment_kind_name(s.kind), s.offset, human_bytes(s.size), s.crc32c, s.tag,
-                        own ? "  of " + one_line(file.description(s.part).part) : "");
+    text +=
+        fmt::format("Segment {:<11} at {:>9}  {:>10}  crc32c {:08x}  {}{}\n",
+                    segment_kind_name(s.kind), s.offset, human_bytes(s.size), s.crc32c,
+                    printable(s.tag), own ? "  of " + one_line(file.description(s.part).part) : "");
   }
   return {};
 }
@@ -155,7 +151,7 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(a.model));
   const auto kind = file_kind(mapped.bytes());
   Json out{{"file", a.model}, {"kind", file_kind_name(kind)}, {"bytes", mapped.bytes().size()}};
-  text = fmt::format("{}: {} ({})\n", a.model, file_kind_name(kind),
+  text = fmt::format("{}: {} ({})\n", printable(a.model), file_kind_name(kind),
                      human_bytes(mapped.bytes().size()));
   if (kind != FileKind::kProgram && !a.part.empty()) {
     return error(Code::kInvalidArgument,
@@ -180,7 +176,8 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
           {{"tag", form.tag}, {"bytes", form.graph.size()}, {"unfit", form.unfit}});
       text += fmt::format("Lowered    {}: {}\n", form.tag,
                           form.graph.empty() ? "as given" : human_bytes(form.graph.size()));
-      if (!form.unfit.empty()) text += fmt::format("Verdict    {}: {}\n", form.tag, form.unfit);
+      if (!form.unfit.empty())
+        text += fmt::format("Verdict    {}: {}\n", form.tag, printable(form.unfit));
     }
     return out;
   }

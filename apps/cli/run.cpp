@@ -144,9 +144,8 @@ Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const T
 std::string inputs_text(const Json& inputs) {
   std::string text;
   for (const auto& i : inputs) {
-    text += fmt::format("input {} {}: {}", i["name"].get<std::string>(), i["shape"].dump(),
-                        i["source"].get<std::string>());
-    for (const auto& step : i["steps"]) text += ", " + step.get<std::string>();
+    text += fmt::format("input {} {}: {}", shown(i["name"]), i["shape"].dump(), shown(i["source"]));
+    for (const auto& step : i["steps"]) text += ", " + shown(step);
     text += "\n";
   }
   return text;
@@ -155,22 +154,23 @@ std::string inputs_text(const Json& inputs) {
 std::string as_text(const Json& out) {
   std::string text = inputs_text(out["inputs"]);
   for (const auto& o : out["outputs"]) {
-    text += fmt::format("{} {} {}", o["name"].get<std::string>(), o["dtype"].get<std::string>(),
-                        o["shape"].dump());
+    text +=
+        fmt::format("{} {} {}", shown(o["name"]), o["dtype"].get<std::string>(), o["shape"].dump());
     if (o.contains("min")) {
       text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(),
                           o["max"].get<double>(), o["mean"].get<double>());
     }
-    if (o.contains("file")) text += "  -> " + o["file"].get<std::string>();
+    if (o.contains("file")) text += "  -> " + shown(o["file"]);
     text += "\n";
     if (o.contains("top")) {
       for (const auto& t : o["top"]) {
         text += fmt::format("  {:>6}  {:.6f}{}\n", t["index"].get<std::size_t>(),
                             t["value"].get<double>(),
-                            t.contains("label") ? "  " + t["label"].get<std::string>() : "");
+                            t.contains("label") ? "  " + shown(t["label"]) : "");
       }
     }
-    if (o.contains("values")) text += "  " + o["values"].dump() + "\n";
+    if (o.contains("values"))
+      text += "  " + o["values"].dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
   }
   text += fmt::format(
       "device {:.1f} us, queue {:.1f} us, copy in {:.1f} us, copy out {:.1f} us\n",
@@ -197,9 +197,8 @@ std::string layer_text(const Json& layers) {
   std::string text = fmt::format("{:>10}  {:<24} {:<28} {}\n", "us", "type", "kernel", "layer");
   for (const auto& l : layers) {
     if (!l["executed"].get<bool>()) continue;
-    text += fmt::format("{:>10.1f}  {:<24} {:<28} {}\n", l["us"].get<double>(),
-                        l["type"].get<std::string>(), l["kernel"].get<std::string>(),
-                        l["name"].get<std::string>());
+    text += fmt::format("{:>10.1f}  {:<24} {:<28} {}\n", l["us"].get<double>(), shown(l["type"]),
+                        shown(l["kernel"]), shown(l["name"]));
   }
   return text;
 }

@@ -1,5 +1,6 @@
 #include "base/guard.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 
@@ -12,6 +13,13 @@ namespace {
 // Made when the library is loaded: when memory has run out there is none to make it.
 Leaked<const Status> out_of_memory(Code::kOutOfMemory, "out of memory; free some and call again");
 
+/// Texts of exceptions may have several lines.
+std::string on_one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
 }  // namespace
 
 Status status_of_exception(std::string_view what, Code code) noexcept {
@@ -21,7 +29,7 @@ Status status_of_exception(std::string_view what, Code code) noexcept {
     } catch (const std::exception& e) {
       if (code == Code::kInternal && dynamic_cast<const std::bad_alloc*>(&e) != nullptr)
         return error(Code::kOutOfMemory, "{}: out of memory", what);
-      return error(code, "{} threw: {}", what, e.what());
+      return error(code, "{} threw: {}", what, on_one_line(e.what()));
     } catch (...) {
       return error(code, "{} threw something that is not a std::exception", what);
     }

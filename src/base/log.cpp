@@ -7,11 +7,13 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/leaked.h"
 #include "base/sync.h"
 #include "base/trust/file_size_signal.h"
 #include "base/trust/secure_environment.h"
+#include "corelane/base/printable.h"
 
 namespace corelane::log {
 
@@ -106,12 +108,13 @@ void write(Level level, std::string_view part, std::string_view text) noexcept {
   const bool nested = in_callback;
   try {
     const CallbackPtr callback = state().callback(nested);
+    const std::string line = printable(std::string(text));
     in_callback = true;
     if (callback)
-      (*callback)(level, part, text);
+      (*callback)(level, part, line);
     else
-      state().print(spdlog::details::log_msg({part.data(), part.size()}, row_of(level).shown,
-                                             {text.data(), text.size()}));
+      state().print(
+          spdlog::details::log_msg({part.data(), part.size()}, row_of(level).shown, line));
   } catch (...) {
     // By contract: whatever a callback (or a closed stderr) throws must not reach the caller,
     // and there is no other place to report it.

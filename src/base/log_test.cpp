@@ -64,6 +64,17 @@ TEST_F(LogTest, AnExceptionOfTheCallbackIsDropped) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST_F(LogTest, ControlCharactersAreWrittenOut) {
+  std::string line;
+  set_callback([&line](Level, std::string_view, std::string_view text) { line = text; });
+  error("x", "node '{}'", "a\x1b[31m\nforged");
+  EXPECT_EQ(line, "node 'a\\x1b[31m\\nforged'");
+  set_callback(nullptr);
+  ::testing::internal::CaptureStderr();
+  error("x", "node '{}'", "a\nforged");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("node 'a\\nforged'\n"));
+}
+
 TEST_F(LogTest, WithoutACallbackLinesGoToStderrAndNeverToStdout) {
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();

@@ -7,6 +7,7 @@
 
 #include "base/code_names.h"
 #include "base/leaked.h"
+#include "corelane/base/printable.h"
 
 namespace corelane {
 
@@ -64,10 +65,13 @@ std::shared_ptr<const Status::Rep> Status::without_text(Code code) noexcept {
   return {std::shared_ptr<void>(), found == reps->end() ? reps->data() : &*found};
 }
 
+/// Names of models, files and clients come into the message: nothing in it may act on a terminal,
+/// or look like a line of its own.
 Status::Status(Code code, std::string message, std::source_location where) noexcept {
   if (code == Code::kOk) code = Code::kInternal;
   try {
-    rep_ = std::make_shared<const Rep>(Rep{code, std::move(message), place_of(where), nullptr});
+    rep_ = std::make_shared<const Rep>(
+        Rep{code, printable(std::move(message)), place_of(where), nullptr});
   } catch (...) {
     rep_ = without_text(code);
   }
@@ -138,8 +142,8 @@ Status Status::wrap(Code code, std::string_view message,
   if (code == Code::kOk) code = Code::kInternal;
   Status outer;
   try {
-    outer.rep_ =
-        std::make_shared<const Rep>(Rep{code, std::string(message), place_of(where), rep_});
+    outer.rep_ = std::make_shared<const Rep>(
+        Rep{code, printable(std::string(message)), place_of(where), rep_});
   } catch (...) {
     outer.rep_ = without_text(code);
   }
@@ -153,8 +157,6 @@ std::string Status::to_string() const {
     if (rep != rep_.get()) text += ": caused by ";
     text += fmt::format("{}: {}", code_name(rep->code), rep->message);
   }
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return text;
 }
 

@@ -51,8 +51,16 @@ TEST(Status, WrapKeepsTheChainOfCauses) {
 
 TEST(Status, WrapOfOkStaysOk) { EXPECT_TRUE(Status().wrap("context").ok()); }
 
+TEST(Status, ControlCharactersOfNamesAreWrittenOut) {
+  const Status status = error(Code::kNotFound, "no input named '{}'", "x\x1b[2J\nforged")
+                            .with(Detail::kInput, "x\x1b[2J");
+  EXPECT_EQ(status.message(), "no input named 'x\\x1b[2J\\nforged'");
+  EXPECT_EQ(status.wrap("model \x7f").message(), "model \\x7f");
+  EXPECT_EQ(status.detail(Detail::kInput), "x\x1b[2J") << "details are for programs";
+}
+
 TEST(Status, TextIsOneLine) {
-  EXPECT_EQ(Status(Code::kBusy, "a\nb\r\nc").to_string(), "busy: a b  c");
+  EXPECT_EQ(Status(Code::kBusy, "a\nb\r\nc").to_string(), "busy: a\\nb\\r\\nc");
 }
 
 TEST(Status, DetailsAreFoundThroughCausesOutermostFirst) {

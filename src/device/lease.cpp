@@ -60,7 +60,7 @@ Named read_named(int fd) {
   if (digits == 0 || digits > kMostDigits) return named;
   named.process = text.substr(0, digits);
   if (digits < text.size() && text[digits] == ' ')
-    named.program = printable(text.substr(digits + 1));
+    named.program = printable(std::string(text.substr(digits + 1)));
   return named;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "corelane/base/printable.h"
+
 namespace corelane {
 namespace {
 
@@ -85,10 +87,11 @@ void add_host(Json& events, const TraceSpan& span, TimePoint origin) {
   add(" copy out", span.host.copy_out, span.host.copied_out);
 }
 
-/// Escapes of a label value in the text exposition format: backslash, quote, line end.
+/// Escapes of a label value in the text exposition format: backslash, quote, line end; and other
+/// control characters as printable() writes them.
 std::string prometheus_label(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable_lines(text)) {
     if (c == '\\' || c == '"') out += '\\';
     if (c == '\n')
       out += "\\n";
@@ -132,7 +135,7 @@ std::string chrome_trace(const device::DeviceInfo& info, std::span<const TraceSp
                         {"engine", info.engine},
                         {"isa", info.isa}}}};
   // Names come from models and may hold any bytes; the viewer needs valid UTF-8.
-  return trace.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return trace.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 DurationSummary summarize(std::vector<Duration> samples) {

@@ -88,6 +88,12 @@ TEST(ChromeTrace, NamesWithQuotesAndBadUtf8StayValidJson) {
   EXPECT_TRUE(Json::accept(chrome_trace(three_cores(), {})));
 }
 
+TEST(ChromeTrace, ControlCharactersAreWrittenOut) {
+  const std::string trace =
+      chrome_trace(three_cores(), {{job(1, 1, 0us, 1us, 2us), "a\x1b\n\x7f\xc2\x9b"}});
+  EXPECT_TRUE(std::ranges::all_of(trace, [](char c) { return c >= ' ' && c < 0x7f; })) << trace;
+}
+
 TEST(Summary, PercentilesAreNearestRank) {
   std::vector<Duration> samples;
   for (int i = 100; i >= 1; --i) samples.push_back(Duration(i));
@@ -123,14 +129,16 @@ TEST(CoreShares, BusyTimeOverTheWholeSpan) {
 
 TEST(Prometheus, CountersCarryHelpTypeAndEscapedLabels) {
   device::DeviceInfo info = three_cores();
-  info.instance = "virtual:\"odd\"\\name";
+  info.instance = "virtual:\"odd\"\\name\n\x1b";
   device::DeviceCounters counters;
   counters.submitted = 12;
   counters.busy = {1500ms, 0ms, 0ms};
   const std::string text = prometheus_text(info, counters);
   EXPECT_NE(text.find("# TYPE corelane_jobs_submitted_total counter\n"), std::string::npos);
-  EXPECT_NE(text.find("corelane_jobs_submitted_total{device=\"virtual:\\\"odd\\\"\\\\name\"} 12\n"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find(
+          "corelane_jobs_submitted_total{device=\"virtual:\\\"odd\\\"\\\\name\\n\\\\x1b\"} 12\n"),
+      std::string::npos)
       << text;
   EXPECT_NE(text.find("core=\"core0\"} 1.500000000\n"), std::string::npos);
 }

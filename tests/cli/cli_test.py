@@ -69,6 +69,39 @@ class Cli(CliTest):
         out = json.loads(self.ok("doctor", "--json").stdout)
         self.assertTrue(out["ok"])
 
+    def hostile_model(self):
+        """Every name in it would clear a screen and forge a line."""
+        bad = "{}\x1b[2J\nforged\x9b"
+        x, y = (helper.make_tensor_value_info(bad.format(name), TensorProto.FLOAT, [2, 4]) for name in "xy")
+        nodes = [helper.make_node("Relu", [x.name], [bad.format("r")], name=bad.format("relu")),
+                 helper.make_node("Identity", [bad.format("r")], [y.name], name=bad.format("same"))]
+        model = helper.make_model(helper.make_graph(nodes, bad.format("graph"), [x], [y]), ir_version=8,
+                                  opset_imports=[helper.make_opsetid("", 13)], producer_name=bad.format("tool"))
+        onnx.helper.set_model_props(model, {bad.format("key"): bad.format("value")})
+        onnx.save(model, self.path / "hostile.onnx")
+        return self.path / "hostile.onnx"
+
+    def assert_plain(self, result):
+        for text in (result.stdout, result.stderr):
+            self.assertEqual([c for c in text if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)], [], text)
+            self.assertFalse(any(line.startswith("forged") for line in text.splitlines()), text)
+
+    def test_control_characters_of_a_model_are_written_out(self):
+        model, program = self.hostile_model(), self.path / "hostile.rknn"
+        for words in (("compile", model, "-o", program), ("inspect", model), ("inspect", program, "--verify", "--json"),
+                      ("inspect", program, "--load"), ("run", program, "--random"),
+                      ("run", program, "--random", "--json"), ("run", program, "--random", "--profile"),
+                      ("doctor", program), ("compare", program, "--onnx", model)):
+            result = run(*words)
+            self.assertEqual(result.returncode, 0, f"{words}: {result.stderr}")
+            self.assert_plain(result)
+        self.assertIn("x\\x1b[2J\\nforged\\xc2\\x9b: f32 [2, 4]", self.ok("inspect", program).stdout)
+        for words in (("run", program, "-i", "none\x1b[2J.npy"), ("run", program, "--random", "--shape", "x\x1b=1,2"),
+                      ("compile", model, "-o", program, "--dim", "x\x1b\nforged=2")):
+            result = run(*words)
+            self.assertGreater(result.returncode, 0, words)
+            self.assert_plain(result)
+
     def test_a_program_is_no_wider_than_its_model(self):
         model, program = self.path / "secret.onnx", self.path / "open.rknn"
         shutil.copy(self.path / "fixed.onnx", model)
@@ -86,13 +119,14 @@ class Cli(CliTest):
             resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
 
         program = self.path / "limited.rknn"
-        result = subprocess.run([cli_support.CORELANE, "compile", self.path / "fixed.onnx", "-o", program], capture_output=True,
-                                text=True, preexec_fn=limit, check=False)
+        result = subprocess.run([cli_support.CORELANE, "compile", self.path / "fixed.onnx", "-o", program],
+                                capture_output=True, text=True, preexec_fn=limit, check=False)
         self.assertEqual(result.returncode, 5, result)
         self.assertIn("File too large", result.stderr)
         self.assertFalse(program.exists())
         with open(self.path / "stdout", "w") as out:
-            result = subprocess.run([cli_support.CORELANE, "--help"], stdout=out, stderr=subprocess.PIPE, preexec_fn=limit, check=False)
+            result = subprocess.run([cli_support.CORELANE, "--help"], stdout=out, stderr=subprocess.PIPE,
+                                    preexec_fn=limit, check=False)
         self.assertGreaterEqual(result.returncode, 0, "it ended by a signal")
 
     def test_compile_inspect_run_round_trip(self):

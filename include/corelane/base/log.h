@@ -15,7 +15,8 @@ namespace corelane::log {
 
 enum class Level : int { kOff = 0, kError = 1, kWarn = 2, kInfo = 3, kDebug = 4, kTrace = 5 };
 
-/// One line: level, the part that writes it ("device", "runtime", ...), the text without newline.
+/// One line: level, the part that writes it ("device", "runtime", ...), the text without newline
+/// and with control characters written out (corelane/base/printable.h).
 using Callback = std::function<void(Level, std::string_view part, std::string_view text)>;
 
 /// Lines below `level` are dropped from now on. Any thread.

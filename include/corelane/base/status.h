@@ -96,7 +96,8 @@ class [[nodiscard]] CORELANE_API Status {
   explicit operator bool() const noexcept { return ok(); }
   /// The code; kOk for success.
   Code code() const noexcept;
-  /// The message of this failure alone; empty when ok.
+  /// The message of this failure alone, on one line: control characters in the names that it holds
+  /// are written out (corelane/base/printable.h). Empty when ok.
   const std::string& message() const noexcept;
   /// "file.cpp:42", the place that made it; empty when ok.
   const std::string& place() const noexcept;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <string_view>
+#include <utility>
 
 namespace corelane {
 namespace {
@@ -34,7 +36,16 @@ void append_control(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
-std::string written_out(std::string_view text, bool lines) {
+/// Of nearly every text there is none, and the text is passed on.
+bool has_control(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (control_length(text.substr(i)) != 0) return true;
+  return false;
+}
+
+std::string written_out(std::string&& given, bool lines) {
+  std::string_view text = given;
+  if (!has_control(text)) return std::move(given);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
@@ -51,8 +62,8 @@ std::string written_out(std::string_view text, bool lines) {
 
 }  // namespace
 
-std::string printable(std::string_view text) { return written_out(text, false); }
+std::string printable(std::string text) { return written_out(std::move(text), false); }
 
-std::string printable_lines(std::string_view text) { return written_out(text, true); }
+std::string printable_lines(std::string text) { return written_out(std::move(text), true); }
 
 }  // namespace corelane

@@ -8,6 +8,7 @@
 
 #include "base/trust/file_size_signal.h"
 #include "base/trust/secure_environment.h"
+#include "corelane/base/printable.h"
 
 namespace corelane::rknn::log {
 
@@ -42,7 +43,7 @@ void write(Level level, std::string_view text) noexcept {
     std::string out = fmt::format("{} RKNN: [{:02}:{:02}:{:02}.{:03}] ",
                                   kLetters[std::clamp(static_cast<int>(level), 0, 5)],
                                   parts.tm_hour, parts.tm_min, parts.tm_sec, now.tv_usec / 1000);
-    out += text;
+    out += printable(std::string(text));
     out += '\n';
     const NoFileSizeSignal lost_instead;  // Where stderr is a file that may not grow.
     // One call for the whole line, so that lines of several threads do not mix.

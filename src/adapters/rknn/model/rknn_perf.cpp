@@ -7,6 +7,8 @@
 #include <chrono>
 #include <map>
 
+#include "corelane/base/printable.h"
+
 namespace corelane::rknn {
 namespace {
 
@@ -47,7 +49,7 @@ std::string upper_name(DType dtype) {
 std::string word(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c <= ' '; }, '_');
-  return text.empty() ? std::string(kEmpty) : text;
+  return text.empty() ? std::string(kEmpty) : printable(std::move(text));
 }
 
 struct Row {

@@ -71,6 +71,13 @@ std::string example() {
       f.facts);
 }
 
+TEST(RknnPerf, ControlCharactersAreWrittenOut) {
+  const Facts f;
+  const std::string text =
+      perf_detail_text({layer("a\x1b[2Jb\x7f\xc2\x9b", "Add", DType::kF32, 1)}, f.facts);
+  EXPECT_NE(text.find("Add:a_[2Jb\\x7f\\xc2\\x9b"), std::string::npos) << text;
+}
+
 TEST(RknnPerf, EveryRowHasTheColumnsOfTheTitle) {
   const std::string text = example();
   EXPECT_THAT(text, HasSubstr("Network Layer Information Table"));
