@@ -68,6 +68,24 @@ if(CORELANE_BUNDLE_ENGINE)
   endforeach()
 endif()
 
+# --- What is compiled in, and its notices: for the wheel tools/finish_wheel.py adds them.
+set(notices_dir "")
+find_program(CORELANE_SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(CORELANE_SYSTEM_PYTHON AND NOT CORELANE_WHEEL)
+  set(notices_dir "${PROJECT_BINARY_DIR}/notices")
+  set(with_engines "")
+  if(CORELANE_BUNDLE_ENGINE)
+    set(with_engines --engines)
+  endif()
+  execute_process(COMMAND "${CORELANE_SYSTEM_PYTHON}" -B "${PROJECT_SOURCE_DIR}/tools/make_sbom.py" ${with_engines}
+    --packages "${engine_dir}/../.." "${notices_dir}" COMMAND_ERROR_IS_FATAL ANY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/make_sbom.py"
+    "${PROJECT_SOURCE_DIR}/docs/dependencies.md" "${PROJECT_SOURCE_DIR}/requirements/engine.txt"
+    "${PROJECT_SOURCE_DIR}/requirements/python.txt")
+  install(FILES "${notices_dir}/NOTICES.txt" "${notices_dir}/corelane.cdx.json"
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+endif()
+
 # --- For CMake: find_package(corelane).
 install(EXPORT corelaneTargets NAMESPACE corelane:: DESTINATION ${package_dir} COMPONENT dev)
 set(conformance_dir "${CMAKE_INSTALL_DATADIR}/corelane/conformance")

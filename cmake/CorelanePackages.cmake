@@ -59,6 +59,10 @@ function(corelane_package component package)
   if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright
       DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${package}" COMPONENT ${component})
+    if(notices_dir) # Set by CorelaneInstall.cmake.
+      install(FILES "${notices_dir}/NOTICES.txt" "${notices_dir}/corelane.cdx.json"
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${package}" COMPONENT ${component})
+    endif()
   endif()
 endfunction()
 

@@ -2,7 +2,8 @@
 
 auditwheel copies the shared libraries that the wheel links into corelane/lib, gives it its manylinux tag
 and lists them (sboms/). The engine stays outside: it is the openvino wheel's, a dependency. Then the
-licence of each copied library is added, from the Debian package that the list names.
+licence of each copied library is added, from the Debian package that the list names, and what make_sbom.py
+says of the code that is compiled in.
 """
 import json
 import re
@@ -11,6 +12,8 @@ import sys
 import tempfile
 import urllib.parse
 from pathlib import Path
+
+import make_sbom
 
 from auditwheel.wheeltools import InWheel
 
@@ -54,6 +57,12 @@ def add_licences(root: Path) -> int:
     return len(packages)
 
 
+def add_notices(root: Path) -> None:
+    """The list of what is compiled in, and its notices."""
+    information = next(root.glob("*.dist-info"))
+    make_sbom.write(information / "sboms", information / "licenses", [], False)
+
+
 def main() -> None:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -69,6 +78,7 @@ def main() -> None:
         finished = out / repaired.name
         with InWheel(repaired, finished) as root:
             count = add_licences(Path(root))
+            add_notices(Path(root))
     print(f"finish_wheel: {finished}, {count} libraries bundled, {finished.stat().st_size / 1e6:.1f} MB")
 
 

@@ -102,6 +102,13 @@ class Files(unittest.TestCase):
         self.assertGreater(len(bundled), 4)
         self.assertEqual(len(licences), len(bundled), licences)
 
+    def test_what_is_compiled_in_is_listed_with_its_notices(self):
+        name = next(n for n in self.names if n.endswith("/sboms/corelane.cdx.json"))
+        parts = {part["name"] for part in json.loads(self.contents[name])["components"]}
+        self.assertLessEqual({"nanobind", "robin-map", "libexpected-dev", "libfmt-dev"}, parts)
+        notices = next(self.contents[n] for n in self.names if n.endswith("/licenses/NOTICES.txt")).decode()
+        self.assertEqual([part for part in parts if f"\n{part}" not in notices], [])
+
     def test_the_source_distribution_holds_what_the_build_reads(self):
         read = ("CMakeLists.txt", "pyproject.toml", "LICENSE", "cmake", "include", "src", "python",
                 "docs/apis/python.md")
