@@ -11,7 +11,7 @@ import unicodedata
 from pathlib import Path
 
 SKIPPED = re.compile(r"^(build|build-.*|out|\.git|\.venv|\.cache)$")
-PROVEN = ("compatibility.md", "apis/scheduler.md", "apis/scheduler-original.md")
+PROVEN = ("../SECURITY.md", "compatibility.md", "apis/scheduler.md", "apis/scheduler-original.md")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 
 

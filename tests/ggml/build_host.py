@@ -22,14 +22,14 @@ PARTS = ("ggml/", "tests/test-backend-ops.cpp", "LICENSE")
 
 def pinned():
     """(name, version) of the one package of the list."""
-    found = re.search(r"^([\w-]+)==([\w.]+)$", REQUIREMENTS.read_text(encoding="utf-8"), re.M)
+    found = re.search(r"^([\w-]+)==([\w.]+)", REQUIREMENTS.read_text(encoding="utf-8"), re.M)
     return found.group(1), found.group(2)
 
 
 def fetch(folder):
     """The source distribution of the list, by pip and its index."""
     subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:",
-                    "--no-build-isolation", "--dest", folder, "-r", REQUIREMENTS], check=True)
+                    "--no-build-isolation", "--require-hashes", "--dest", folder, "-r", REQUIREMENTS], check=True)
     return next(folder.glob("*.tar.gz"))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import check_docs  # noqa: E402
 import count_tests  # noqa: E402
+import pin_hashes  # noqa: E402
 
 
 class CountTests(unittest.TestCase):
@@ -91,6 +92,27 @@ class CheckDocs(unittest.TestCase):
             found = list(check_docs.unexplained(root))
         self.assertEqual(1, len(found))
         self.assertIn("scipy", found[0])
+
+    def test_each_python_package_is_pinned_with_its_hashes(self):
+        root = Path(__file__).resolve().parents[2]
+        self.assertIn("pip install $quiet --disable-pip-version-check --require-hashes",
+                      (root / "dev").read_text(encoding="utf-8"))
+        seen = 0
+        for _, path in pin_hashes.lists([]):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for line, after in zip(lines, [*lines[1:], ""]):
+                if pin_hashes.PIN.match(line):
+                    seen += 1
+                    self.assertRegex(line, r"^[\w.-]+==[\w.]+ \\$", path.name)
+                    self.assertRegex(after, r"^    --hash=sha256:[0-9a-f]{64}( \\)?$", path.name)
+        self.assertGreater(seen, 80)
+
+    def test_hashes_are_written_under_their_package(self):
+        text = "# why\nNumpy==2 \\\n    --hash=sha256:old\nsix_x==1.0  # a reason\n"
+        hashes = {("numpy", "2"): {"bb", "aa"}, ("six-x", "1.0"): {"cc"}}
+        self.assertEqual(pin_hashes.written(text, hashes),
+                         "# why\nNumpy==2 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n"
+                         "six_x==1.0 \\\n    --hash=sha256:cc\n")
 
     def test_proof_that_is_missing_is_found(self):
         with tempfile.TemporaryDirectory() as folder:
