@@ -17,6 +17,20 @@ if(CORELANE_CHECK_LOCKS)
   target_compile_definitions(corelane_options INTERFACE CORELANE_CHECK_LOCKS)
 endif()
 
+# What is built guards itself: the tables of addresses are read-only once the program has started, a stack that was
+# written over ends it, and calls of the C library that would write past an object of known size do, too.
+add_compile_options(-fstack-protector-strong)
+add_link_options("LINKER:-z,relro" "LINKER:-z,now")
+if(NOT CORELANE_SANITIZE)
+  # Needs an optimizing compiler; sanitizers check the same calls themselves.
+  set(fortify 2)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12)
+    set(fortify 3)
+  endif()
+  add_compile_options("$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>"
+    "$<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=${fortify}>")
+endif()
+
 if(CORELANE_SANITIZE)
   add_compile_options(-fsanitize=${CORELANE_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${CORELANE_SANITIZE})
