@@ -154,7 +154,8 @@ TEST(OnnxHostile, ScanWithMoreOutputsThanItsBodyIsKept) {
   expect_kept(good, "Add", "written out");
   TestModel m = scan_model(1, {"y", "more", "and", "more still"});
   expect_kept(m, "Scan", "outputs");
-  for (const std::int64_t count : {kHuge + 1, std::int64_t{-1}, std::int64_t{3}, -kHuge}) {
+  for (const std::int64_t count :
+       {(std::int64_t{1} << 31) - 1, std::int64_t{-1}, std::int64_t{3}, -(std::int64_t{1} << 31)}) {
     TestModel wrong = scan_model(count, {"y"});
     expect_kept(wrong, "Scan", std::to_string(count));
   }

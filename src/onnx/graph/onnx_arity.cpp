@@ -47,7 +47,9 @@ Status check_arity(const ::onnx::NodeProto& node, int position, std::int64_t ver
         node_text(node, position), op_text(node), inputs, outputs, facts->since,
         range_text(facts->least_inputs, facts->most_inputs),
         range_text(facts->least_outputs, facts->most_outputs));
-  for (int i = 0; i < std::max(facts->least_inputs, count_of(node.input())); ++i) {
+  // Where any number is allowed, absent ones at the end are inputs, too.
+  const int counted = facts->most_inputs < 0 ? inputs : count_of(node.input());
+  for (int i = 0; i < std::max(facts->least_inputs, counted); ++i) {
     if (!node.input(i).empty() || !facts->needs(i)) continue;
     return error(Code::kMalformed, "node {} ({}) leaves out input {}, which the operator needs",
                  node_text(node, position), op_text(node), i);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "onnx/graph/onnx_arity.h"
+#include "onnx/graph/onnx_attributes.h"
 #include "onnx/graph/onnx_graph.h"
 
 namespace corelane::onnx {
@@ -102,6 +103,7 @@ class ScopeChecker {
     if (n.op_type().empty())
       return error(Code::kMalformed, "node {} has no operator type", node_text(n, position));
     CORELANE_TRY(check_arity(n, position, version_of(n.domain())));
+    CORELANE_TRY(check_attributes(n, position));
     for (const auto& in : n.input()) {
       if (!in.empty() && !known(in)) {
         return error(Code::kMalformed, "node {} ({}) reads '{}', which {}", node_text(n, position),

@@ -1,0 +1,53 @@
+#include "onnx/graph/onnx_attributes.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "onnx/graph/onnx_check.h"
+
+namespace corelane::onnx {
+namespace {
+
+/// Ends of a Slice, values, and keys: numbers that are compared or handed on.
+constexpr std::string_view kWide[] = {"starts",      "ends",          "value_int",
+                                      "value_ints",  "ignore_index",  "default_int64",
+                                      "keys_int64s", "values_int64s", "classlabels_int64s",
+                                      "cats_int64s", "pool_int64s",   "classlabels_ints"};
+/// Divisors and sizes.
+constexpr std::string_view kCounts[] = {"q_num_heads", "kv_num_heads", "num_heads", "num_groups",
+                                        "group",       "blocksize",    "block_size"};
+
+template <std::size_t N>
+bool contains(const std::string_view (&list)[N], std::string_view name) {
+  return std::ranges::find(list, name) != std::end(list);
+}
+
+Status check_number(const ::onnx::NodeProto& node, int position,
+                    const ::onnx::AttributeProto& attribute, std::int64_t number) {
+  using Narrow = std::numeric_limits<std::int32_t>;
+  const std::string& name = attribute.name();
+  if (contains(kCounts, name) && number < 1)
+    return error(Code::kMalformed, "node {} ({}): {} is {}; 1 or more is allowed",
+                 node_text(node, position), op_text(node), name, number);
+  if (contains(kWide, name) || (number >= Narrow::min() && number <= Narrow::max())) return {};
+  return error(Code::kUnsupportedModel,
+               "node {} ({}): {} is {}; engines take {} to {}: export the model with such a number",
+               node_text(node, position), op_text(node), name, number, Narrow::min(),
+               Narrow::max());
+}
+
+}  // namespace
+
+Status check_attributes(const ::onnx::NodeProto& node, int position) {
+  if (!is_onnx_domain(node.domain()) && !node.domain().starts_with("com.microsoft")) return {};
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.type() == ::onnx::AttributeProto::INT)
+      CORELANE_TRY(check_number(node, position, attribute, attribute.i()));
+    for (const std::int64_t number : attribute.ints())
+      CORELANE_TRY(check_number(node, position, attribute, number));
+  }
+  return {};
+}
+
+}  // namespace corelane::onnx
