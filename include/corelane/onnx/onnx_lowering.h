@@ -54,7 +54,9 @@ CORELANE_API Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants,
 
 /// Checks a graph segment of a program file, without changing it: all that an import checks, and
 /// that the nodes are in order where `in_order`. Checksums say that bytes are those that were
-/// written, not that an import wrote them. kMalformed, kUnsupportedModel, kOutOfMemory. Any thread.
-CORELANE_API Status check_network(ByteSpan graph, ByteSpan constants, bool in_order);
+/// written, not that an import wrote them. Returns why OpenVINO could leave its memory while it
+/// reads or runs the network, as LoweredGraph::unfit says it; empty where no reason is known.
+/// kMalformed, kUnsupportedModel, kOutOfMemory. Any thread.
+CORELANE_API Result<std::string> check_network(ByteSpan graph, ByteSpan constants, bool in_order);
 
 }  // namespace corelane

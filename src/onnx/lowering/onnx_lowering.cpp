@@ -30,7 +30,8 @@ namespace {
 ///  4  verdicts on places that come with each run
 ///  5  scans of many steps and losses with ignore_index: a verdict; what the other engine computes
 ///     as well is not written in other nodes any more
-constexpr std::array kLowerings{Lowering{"openvino", 5}};
+///  6  verdicts on axes of reductions that come with each run
+constexpr std::array kLowerings{Lowering{"openvino", 6}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.
@@ -64,6 +65,10 @@ std::string text_constant(::onnx::ModelProto& model) {
   return found;
 }
 
+std::string text_of(const ImportFinding& finding) {
+  return fmt::format("node {} ({}): {}", finding.node, finding.op, finding.text);
+}
+
 /// The first reason stays: it names a node.
 void add_reason(RewriteReport& report, ImportFinding finding, std::string reason) {
   if (report.unfit.empty()) report.unfit = std::move(reason);
@@ -82,9 +87,7 @@ Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
   const auto unchecked = unchecked_values(model.graph());
   const std::string text = text_constant(model);
   CORELANE_ASSIGN(RewriteReport report, rewrite(model, constants, rules->nodes));
-  if (unchecked)
-    add_reason(report, *unchecked,
-               fmt::format("node {} ({}): {}", unchecked->node, unchecked->op, unchecked->text));
+  if (unchecked) add_reason(report, *unchecked, text_of(*unchecked));
   if (!text.empty()) add_reason(report, {ImportFinding::Kind::kWarning, "", "network", text}, text);
   report.findings.insert(report.findings.begin(), renamed.begin(), renamed.end());
   report.unfit = one_line(report.unfit);
@@ -141,13 +144,16 @@ Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Loweri
   });
 }
 
-Status check_network(ByteSpan graph, ByteSpan constants, bool in_order) {
-  return no_throw("the check of the network", [&]() -> Status {
+Result<std::string> check_network(ByteSpan graph, ByteSpan constants, bool in_order) {
+  return no_throw("the check of the network", [&]() -> Result<std::string> {
     ::onnx::ModelProto model;
     CORELANE_ASSIGN(const bool sorted, onnx::read_stored(graph, constants, model));
-    if (!sorted || !in_order) return {};
-    return error(Code::kMalformed,
-                 "a node reads what a later one makes, in a form that is in order");
+    if (sorted && in_order)
+      return error(Code::kMalformed,
+                   "a node reads what a later one makes, in a form that is in order");
+    if (const auto unchecked = onnx::unchecked_values(model.graph()))
+      return onnx::one_line(onnx::text_of(*unchecked));
+    return onnx::one_line(onnx::text_constant(model));
   });
 }
 

@@ -71,6 +71,16 @@ TEST(UncheckedValues, GraphsInsideSeeTheValuesAroundThem) {
   EXPECT_EQ(found->node, "inner");
 }
 
+/// Issue 18: OpenVINO crashed over a constant whose axes came with the run.
+TEST(UncheckedValues, AxesOfAReductionAreNamed) {
+  TestModel m;
+  m.floats("x", {2, 1}, {1, 2}).input("axes", {1}, T::INT64).open_output("y");
+  m.node("ReduceL2", {"x", "axes"}, {"y"}).set_name("r");
+  const auto found = unchecked_values(m.graph());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->node, "r");
+}
+
 TEST(UncheckedValues, SuchANetworkIsUnfit) {
   TestModel m;
   m.input("x", {4, 4}).input("i", {2, 4}, T::INT64).input("u", {2, 4}).open_output("y");

@@ -42,9 +42,14 @@ void take_form(ByteSpan form, ImageSource& source) {
 /// wanted, or one that is made here, with its verdict.
 Status take_lowered(const Lowering& lowering, std::optional<ByteSpan> stored, ImageSource& source) {
   if (stored) {
-    CORELANE_TRY(check_network(source.graph, source.constants, false));
-    if (!stored->empty()) CORELANE_TRY(check_network(*stored, source.constants, true));
+    CORELANE_ASSIGN(std::string unsafe, check_network(source.graph, source.constants, false));
+    if (!stored->empty()) {
+      // The macro is two statements.
+      CORELANE_ASSIGN(unsafe, check_network(*stored, source.constants, true));
+    }
     take_form(*stored, source);
+    // A file without a verdict is not believed where memory is at stake.
+    if (source.unfit.empty()) source.unfit = std::move(unsafe);
     return {};
   }
   CORELANE_ASSIGN(LoweredGraph lowered, lower_onnx(source.graph, source.constants, lowering));
@@ -115,8 +120,8 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std:
   }
   if (lowering != nullptr)
     CORELANE_TRY(take_lowered(*lowering, lowered, source));
-  else
-    CORELANE_TRY(check_network(source.graph, source.constants, true));
+  else if (const auto checked = check_network(source.graph, source.constants, true); !checked)
+    return error(checked.error());
   return source;
 }
 

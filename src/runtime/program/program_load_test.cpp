@@ -393,6 +393,27 @@ TEST_F(ProgramLoadTest, ADeviceIsToldWhyItsEngineComputesANetworkWrongly) {
   EXPECT_NE(d->images.back().unfit.find("(SpaceToDepth)"), std::string::npos);
 }
 
+/// Issue 18: a file whose verdict was left out gave the engine places that it does not check.
+TEST_F(ProgramLoadTest, AFileWithoutAVerdictIsNotBelievedWhereMemoryIsAtStake) {
+  FakeConfig config;
+  config.inputs = {testing::f32_desc("x", Shape{4, 4}), testing::f32_desc("n", Shape{2, 1})};
+  config.inputs[1].dtype = DType::kI64;
+  config.outputs = {testing::f32_desc("y", Shape{2, 4})};
+  config.engine = "OpenVINO 1.2";
+  const auto d = device(config);
+  const std::string gather = testing::OnnxBuilder()
+                                 .input("x", {4, 4})
+                                 .input("n", {2, 1}, 7)
+                                 .output("y", {2, 4})
+                                 .node("GatherND", {"x", "n"}, {"y"})
+                                 .build();
+  const std::string tag = lowering_for(d->info().engine)->tag();
+  ASSERT_TRUE(Program::load(file_with_form(gather, tag, ""), on(d)));
+  EXPECT_NE(d->images.back().unfit.find("(GatherND)"), std::string::npos);
+  ASSERT_TRUE(Program::load(file_with_form(gather, tag, gather), on(d)));
+  EXPECT_NE(d->images.back().unfit.find("(GatherND)"), std::string::npos);
+}
+
 TEST_F(ProgramLoadTest, NoVerdictIsRecordedWhereTheImportWasAskedForNone) {
   FakeConfig config = one_in_one_out(Shape{Shape::kOpen, 4, 4, 4});
   config.engine = "OpenVINO 1.2";
