@@ -124,6 +124,15 @@ void add_open_options(CLI::App& app, OpenArguments& a) {
   app.add_flag("--no-static-forms", a.no_static_forms,
                "Let one form serve all shapes of a program with open dimensions");
   app.add_flag("--no-cache", a.no_cache, "Do not use the compile cache on disk");
+  app.add_option("--load-timeout", a.load_seconds,
+                 "Seconds until the engine has to begin preparing the network; 0: no limit")
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
+  app.add_option("--load-memory", a.load_memory,
+                 "Bytes that the network may need by its shapes, such as 500MB or 4GB; 0: what the "
+                 "machine has")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
 }
 
 Result<LoadOptions> load_options(const OpenArguments& a) {
@@ -136,6 +145,9 @@ Result<LoadOptions> load_options(const OpenArguments& a) {
   options.exposed_values = a.exposed;
   options.cache = !a.no_cache;
   options.part = a.part;
+  options.load_timeout =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(a.load_seconds));
+  options.load_memory = a.load_memory;
   // An ONNX model takes the shapes at its import (a program file has its own).
   CORELANE_ASSIGN(options.import.input_shapes, parse_shapes(a.shapes));
   if (a.precision == "f16") options.precision = device::Precision::kF16;

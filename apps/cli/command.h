@@ -78,6 +78,8 @@ struct OpenArguments {
   std::string engine = "auto";
   bool no_static_forms = false;
   bool no_cache = false;
+  double load_seconds = 600;
+  std::uint64_t load_memory = 0;
   bool profile = false;
   std::vector<std::string> exposed;
 };

@@ -101,6 +101,15 @@ class Tables(unittest.TestCase):
             session(run_timeout=50)
         self.assertIn("run_timeout_ms", str(caught.exception))
 
+    def test_limits_of_a_load(self):
+        self.accepted("load_timeout_ms", [(0, "0"), (50_000, "50000"), ("50000", "50000")])
+        self.rejected("load_timeout_ms", [-1, None, "soon", 10**30])
+        self.accepted("load_memory", [(0, "0"), (1 << 30, str(1 << 30))])
+        self.rejected("load_memory", [-1, None, "1G"])
+        with self.assertRaises(RuntimeError) as caught:
+            session(load_memory=1)
+        self.assertIn("LoadOptions::load_memory", str(caught.exception))
+
     def test_layout(self):
         self.accepted("layout", [("NCHW", "original"), ("original", "original"), ("nhwc", "nhwc"),
                                  ("any", "any"),

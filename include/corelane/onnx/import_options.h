@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "corelane/base/clock.h"
 #include "corelane/program/batch_range.h"
 #include "corelane/tensor/dtype.h"
 #include "corelane/tensor/layout.h"
@@ -55,6 +56,9 @@ struct ImportOptions {
   /// Refuse external data reached through any symbolic link, and files that have a second name
   /// (hard link).
   bool strict_links = false;
+  /// A point of real_clock() at which the import is given up with kTimeout: looked at between its
+  /// steps, each of which comes to its end.
+  TimePoint deadline = kNever;
 };
 
 }  // namespace corelane

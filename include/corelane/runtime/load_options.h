@@ -1,12 +1,15 @@
 /// How a program is loaded, and how an ONNX model given instead is compiled.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "corelane/base/clock.h"
 #include "corelane/device/figures.h"
 #include "corelane/onnx/import_options.h"
 #include "corelane/program/batch_range.h"
@@ -64,6 +67,15 @@ struct LoadOptions {
   /// Where a program that was compiled without its constants takes them from: one of the same
   /// constants, such as the same network for another input size. Ignored otherwise.
   std::shared_ptr<const Program> weights_of;
+  /// The load fails with kTimeout where it has not come to its last step by then, which is the
+  /// preparing by the device's engine; 0: none. Looked at between steps, each of which comes to its
+  /// end: an engine that prepares cannot be stopped within the process.
+  Duration load_timeout = std::chrono::minutes(10);
+  /// Bytes that the network may need at the same time: its constants and, as far as its shapes say,
+  /// its inputs, outputs and inner values. One that needs more fails with kOutOfMemory before an
+  /// engine sees it. An estimate, which no engine is held to. 0: as much as the machine has, or the
+  /// control group of the process is allowed.
+  std::uint64_t load_memory = 0;
   /// As device::QueueOptions::weight, of all contexts together.
   double weight = 1;
   /// As device::QueueOptions::timeout_option. Empty: RunOptions::timeout.

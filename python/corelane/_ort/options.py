@@ -43,7 +43,7 @@ def _integer(name: str, value: Any, least: int = 1) -> int:
 
 
 def _limit(name: str, value: Any) -> int:
-    """A time in ms; 0 means none."""
+    """A time in ms, or a number of bytes; 0 means none is set."""
     return _integer(name, value, 0)
 
 
@@ -119,6 +119,7 @@ _READERS = {
     "max_pending_callbacks": _integer, "layout": _text, "device": _text, "profile": _text, "precision": _text,
     "fast_math": flag, "output_form": _text, "normalize": flag, "cache": flag, "custom_operators": _operators,
     "part": _text, "engine": _engine, "time_engines": flag, "static_forms": flag,
+    "load_timeout_ms": _limit, "load_memory": _limit,
 }
 OPTIONS = tuple(_READERS)
 # None means "not given" for these; elsewhere it is an error, as in the original.

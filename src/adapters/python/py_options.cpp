@@ -59,6 +59,8 @@ void read_load_options(const nb::dict& given, LoadOptions& load) {
   take(given, "engine", load.engine);
   take(given, "time_engines", load.time_engines);
   take(given, "static_forms", load.static_forms);
+  take_time(given, "load_timeout_ms", load.load_timeout);
+  take(given, "load_memory", load.load_memory);
   take(given, "cache", load.cache);
   take(given, "part", load.part);
   with<std::string>(given, "data_root",
@@ -154,6 +156,8 @@ nb::dict show_options(const SessionOptions& options) {
   shown["engine"] = text(options.load.engine.empty() ? "auto" : options.load.engine);
   shown["time_engines"] = options.load.time_engines;
   shown["static_forms"] = options.load.static_forms;
+  shown["load_timeout_ms"] = options.load.load_timeout / std::chrono::milliseconds(1);
+  shown["load_memory"] = options.load.load_memory;
   shown["cache"] = options.load.cache;
   if (!options.load.part.empty()) shown["part"] = text(options.load.part);
   nb::list operators;

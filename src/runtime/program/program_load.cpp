@@ -13,6 +13,7 @@
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/runtime/file_kind.h"
 #include "runtime/program/compile_cache.h"
+#include "runtime/program/load_limits.h"
 #include "runtime/program/open_files.h"
 
 namespace corelane::runtime {
@@ -64,6 +65,8 @@ Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device>
                                                  const Wishes& wishes) {
   const LoadOptions& options = wishes.options;
   CORELANE_TRY(take_batch_range(options.batch_range, description));
+  CORELANE_TRY(check_memory(source, description.name, options));
+  CORELANE_TRY(check_time(options, "the device's engine prepares the network"));
   auto state = std::make_shared<ProgramState>();
   state->device = std::move(device);
   state->description = std::move(description);
@@ -168,6 +171,7 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
         "attach one (compile --attach {}=FILE) or choose another device",
         name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
   }
+  CORELANE_TRY(check_time(wishes.options, "the network is checked"));
   CORELANE_ASSIGN(ImageSource source,
                   network_source(std::move(file), part, wishes.options.weights_of, info));
   source.immutable = source.immutable && immutable;
@@ -288,6 +292,12 @@ Result<std::shared_ptr<ProgramState>> load_cached(const std::shared_ptr<const Pr
   return load_file(file, device, name, {options});
 }
 
+/// False for failures that another import of the model would end in as well.
+bool is_fault_of_entry(const Status& status) {
+  return status.code() != Code::kWrongState && status.code() != Code::kTimeout &&
+         status.code() != Code::kOutOfMemory;
+}
+
 Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
                                                 std::shared_ptr<device::Device> device,
                                                 const LoadOptions& options) {
@@ -317,7 +327,7 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
         if (state)
           time_engines(**state, options, verdict_keeper(cache, key, *(*state)->executables));
         if (state) return state;
-        if (state.error().code() == Code::kWrongState) return state;  // Not the entry's fault.
+        if (!is_fault_of_entry(state.error())) return state;
         log::warn("runtime", "the compile cache's entry for {} is not used: {}", input.name(),
                   state.error().to_string());
       }
@@ -422,8 +432,10 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
   return prepare;
 }
 
-Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
-                                                   const LoadOptions& options) {
+namespace {
+
+Result<std::shared_ptr<ProgramState>> load_bytes(const LoadInput& input,
+                                                 const LoadOptions& options) {
   std::shared_ptr<device::Device> device = options.on;
   if (device == nullptr) {
     // The macro is two statements.
@@ -457,8 +469,8 @@ Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
   }
 }
 
-Result<std::shared_ptr<ProgramState>> load_program(std::shared_ptr<const ProgramFile> file,
-                                                   const LoadOptions& options) {
+Result<std::shared_ptr<ProgramState>> load_opened(std::shared_ptr<const ProgramFile> file,
+                                                  const LoadOptions& options) {
   if (file == nullptr) return error(Code::kInvalidArgument, "no program file is given to load");
   std::shared_ptr<device::Device> device = options.on;
   if (device == nullptr) {
@@ -469,6 +481,30 @@ Result<std::shared_ptr<ProgramState>> load_program(std::shared_ptr<const Program
   auto state = load_file(std::move(file), std::move(device), "the program file", {options});
   if (state) time_engines(**state, options, {});
   return state;
+}
+
+/// Calls `load` with options that say until when.
+template <class F>
+Result<std::shared_ptr<ProgramState>> load_in_time(const std::string& name,
+                                                   const LoadOptions& options, const F& load) {
+  auto state = load(with_deadline(options));
+  if (state || state.error().code() != Code::kTimeout) return state;
+  return error(late(state.error(), name, options));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ProgramState>> load_program(const LoadInput& input,
+                                                   const LoadOptions& options) {
+  return load_in_time(input.name(), options,
+                      [&](const LoadOptions& until) { return load_bytes(input, until); });
+}
+
+Result<std::shared_ptr<ProgramState>> load_program(std::shared_ptr<const ProgramFile> file,
+                                                   const LoadOptions& options) {
+  return load_in_time("the program file", options, [&](const LoadOptions& until) {
+    return load_opened(std::move(file), until);
+  });
 }
 
 }  // namespace corelane::runtime

@@ -1,0 +1,27 @@
+/// What a network takes in memory while it is computed, told from its shapes alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "corelane/base/bytes.h"
+#include "corelane/base/status.h"
+
+namespace corelane::onnx {
+
+/// A lower bound for engines that compute one node after the other. Open dimensions of inputs count
+/// as 1, and values whose sizes come with a run as nothing.
+struct MemoryEstimate {
+  /// Constants, inputs, and the values that are needed at the same time. The largest number where
+  /// the sum has no end.
+  std::uint64_t bytes = 0;
+  /// The node that makes the largest value, and its operator; empty where no size is known.
+  std::string node;
+  std::string op;
+};
+
+/// `graph` and `constants` are the segments of a program file. kMalformed, kOutOfMemory. Any
+/// thread.
+Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants);
+
+}  // namespace corelane::onnx

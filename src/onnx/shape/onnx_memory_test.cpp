@@ -1,0 +1,93 @@
+#include "onnx/shape/onnx_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "onnx/onnx_test_model.h"
+
+namespace corelane::onnx {
+namespace {
+
+/// Without the bytes of the file.
+MemoryEstimate estimate_of(const TestModel& model) {
+  const ByteVector bytes = model.bytes();
+  auto found = estimate_memory(bytes, {});
+  EXPECT_TRUE(found) << found.error().to_string();
+  MemoryEstimate estimate = found.value_or(MemoryEstimate());
+  estimate.bytes -= std::min<std::uint64_t>(estimate.bytes, bytes.size());
+  return estimate;
+}
+
+TEST(OnnxMemory, CountsWhatIsNeededAtTheSameTime) {
+  TestModel m;
+  m.input("x", {1000}).output("y", {1000});
+  m.node("Relu", {"x"}, {"a"});
+  m.node("Relu", {"a"}, {"b"});
+  m.node("Relu", {"b"}, {"y"});
+  // The input, and of the rest two at a time.
+  EXPECT_EQ(estimate_of(m).bytes, 12000U);
+}
+
+TEST(OnnxMemory, NamesTheNodeThatMakesTheLargestValue) {
+  TestModel m;
+  m.input("x", {1, 8}).output("y", {1, 8});
+  m.ints("shape", {1000, 8});
+  m.node("Expand", {"x", "shape"}, {"wide"});
+  auto& reduce = m.node("ReduceMax", {"wide"}, {"y"});
+  set_attribute(reduce, "axes", std::vector<std::int64_t>{0});
+  const MemoryEstimate estimate = estimate_of(m);
+  EXPECT_EQ(estimate.op, "Expand");
+  EXPECT_EQ(estimate.node, "node_Expand1");
+  EXPECT_GE(estimate.bytes, 32000U);
+}
+
+TEST(OnnxMemory, AProductWithoutEndIsTheLargestNumber) {
+  TestModel m;
+  m.input("x", {1}).open_output("y");
+  m.ints("shape", {1LL << 40, 1LL << 40});
+  m.node("Expand", {"x", "shape"}, {"y"});
+  const ByteVector bytes = m.bytes();
+  EXPECT_EQ(estimate_memory(bytes, {})->bytes, std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST(OnnxMemory, OpenDimensionsCountAsOne) {
+  TestModel m;
+  m.input("x", {"n", 1000}).output("y", {"n", 1000});
+  m.node("Relu", {"x"}, {"y"});
+  EXPECT_EQ(estimate_of(m).bytes, 8000U);
+}
+
+/// Bug of issue 18: OpenVINO computed with them for ever while it read the network.
+TEST(OnnxMemory, AChainThatDoublesIsFollowedFromAnOpenDimension) {
+  TestModel m;
+  m.input("x", {"n"}).open_output("y");
+  std::string last = "x";
+  for (int i = 0; i < 40; ++i) {
+    const std::string next = i == 39 ? "y" : "v" + std::to_string(i);
+    set_attribute(m.node("Concat", {last, last}, {next}), "axis", std::int64_t{0});
+    last = next;
+  }
+  EXPECT_EQ(estimate_of(m).bytes, (6ULL << 40) + 4);
+}
+
+TEST(OnnxMemory, BranchesCountWithWhatIsAroundThem) {
+  TestModel m;
+  m.input("c", {}, ::onnx::TensorProto::BOOL).input("x", {1000}).output("y", {1000});
+  auto& node = m.node("If", {"c"}, {"y"});
+  for (const char* name : {"then_branch", "else_branch"}) {
+    auto& a = *node.add_attribute();
+    a.set_name(name);
+    a.set_type(::onnx::AttributeProto::GRAPH);
+    auto& relu = *a.mutable_g()->add_node();
+    relu.set_op_type("Relu");
+    relu.add_input("x");
+    relu.add_output("inner");
+    a.mutable_g()->add_output()->set_name("inner");
+  }
+  // The input, the node's output, and that of one branch.
+  EXPECT_EQ(estimate_of(m).bytes, 12001U);
+}
+
+}  // namespace
+}  // namespace corelane::onnx

@@ -1,0 +1,32 @@
+/// How long a load may take, and how much memory what it loads may need.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "corelane/base/status.h"
+#include "corelane/runtime/load_options.h"
+#include "runtime/program/image_source.h"
+
+namespace corelane::runtime {
+
+/// LoadOptions::load_memory where it is given, else the memory of the machine, or what the control
+/// group of the process leaves of it.
+std::uint64_t memory_allowed(const LoadOptions& options);
+
+/// `options` with ImportOptions::deadline as load_timeout, from now on, says.
+LoadOptions with_deadline(const LoadOptions& options);
+
+/// kTimeout where the deadline has passed before `step`, which names what comes next.
+Status check_time(const LoadOptions& options, std::string_view step);
+
+/// The failure of a load of `name` that check_time() has ended, with the time that was allowed.
+Status late(const Status& failure, const std::string& name, const LoadOptions& options);
+
+/// kOutOfMemory where the network of `source`, as its shapes say, needs more than is allowed; the
+/// message names the node that needs the most. Images of other kinds pass.
+Status check_memory(const ImageSource& source, const std::string& program,
+                    const LoadOptions& options);
+
+}  // namespace corelane::runtime
