@@ -26,9 +26,9 @@ std::uint64_t machine_memory() {
   return bytes;
 }
 
-std::string mebibytes(std::uint64_t bytes) {
-  if (bytes == std::numeric_limits<std::uint64_t>::max()) return "more memory than can be counted";
-  return fmt::format("{} MiB of memory", (bytes >> 20) + 1);
+std::string amount(std::uint64_t bytes) {
+  if (bytes == std::numeric_limits<std::uint64_t>::max()) return "more bytes than can be counted";
+  return bytes >> 20 == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{} MiB", bytes >> 20);
 }
 
 }  // namespace
@@ -70,13 +70,12 @@ Status check_memory(const ImageSource& source, const std::string& program,
   CORELANE_ASSIGN(const auto need, onnx::estimate_memory(source.graph, source.constants));
   if (need.bytes <= allowed) return {};
   const std::string where =
-      need.node.empty()
-          ? std::string()
-          : fmt::format(", its largest value is made by node {} ({})", need.node, need.op);
+      need.node.empty() ? std::string()
+                        : fmt::format(", the largest value from node {} ({})", need.node, need.op);
   return Status(error(Code::kOutOfMemory,
-                      "program '{}' needs {} by its shapes{}; {} MiB are allowed: give more "
+                      "program '{}' needs {} of memory by its shapes{}; {} are allowed: give more "
                       "(LoadOptions::load_memory), or export the model with smaller shapes",
-                      program, mebibytes(need.bytes), where, allowed >> 20))
+                      program, amount(need.bytes), where, amount(allowed)))
       .with(Detail::kNode, need.node)
       .with(Detail::kOperator, need.op)
       .with(Detail::kGiven, std::to_string(need.bytes))
