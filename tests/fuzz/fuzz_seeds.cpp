@@ -36,6 +36,13 @@ Status write_nodes(const std::filesystem::path& folder) {
   return {};
 }
 
+/// A file for the target of its kind, and for the one that loads and runs it.
+Status write_file(const std::filesystem::path& folder, const std::string& target,
+                  const std::string& name, ByteSpan bytes) {
+  CORELANE_TRY(corelane::write_file_atomic(folder / target / name, bytes));
+  return corelane::write_file_atomic(folder / "load_fuzz" / name, bytes);
+}
+
 /// One value of each kind.
 Status write_values(const std::filesystem::path& folder) {
   using corelane::DType;
@@ -69,13 +76,10 @@ Status write_seeds(const std::filesystem::path& folder) {
     CORELANE_TRY(corelane::write_file_atomic(
         folder / "program_fuzz" / ("parts" + std::to_string(seed) + ".rknn"), parts));
   }
-  for (const auto& model : corelane::robustness::rule_models()) {
-    CORELANE_TRY(
-        corelane::write_file_atomic(folder / "onnx_fuzz" / (model.name + ".onnx"), model.bytes));
-  }
+  for (const auto& model : corelane::robustness::rule_models())
+    CORELANE_TRY(write_file(folder, "onnx_fuzz", model.name + ".onnx", model.bytes));
   for (const auto& model : corelane::robustness::sample_models()) {
-    CORELANE_TRY(
-        corelane::write_file_atomic(folder / "onnx_fuzz" / (model.name + ".onnx"), model.bytes));
+    CORELANE_TRY(write_file(folder, "onnx_fuzz", model.name + ".onnx", model.bytes));
     corelane::ImportOptions options;
     if (model.name == "custom") options.custom_operators = {"mine.MyOp"};
     CORELANE_ASSIGN(const auto imported, corelane::import_onnx(model.bytes, options));
@@ -83,8 +87,7 @@ Status write_seeds(const std::filesystem::path& folder) {
     writer.add_segment(corelane::SegmentKind::kGraph, "", imported.graph);
     writer.add_segment(corelane::SegmentKind::kConstants, "", imported.constants);
     CORELANE_ASSIGN(const auto program, writer.finish());
-    CORELANE_TRY(
-        corelane::write_file_atomic(folder / "program_fuzz" / (model.name + ".rknn"), program));
+    CORELANE_TRY(write_file(folder, "program_fuzz", model.name + ".rknn", program));
   }
   return {};
 }
