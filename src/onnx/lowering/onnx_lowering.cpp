@@ -30,7 +30,7 @@ namespace {
 ///  4  verdicts on places that come with each run
 ///  5  scans of many steps and losses with ignore_index: a verdict; what the other engine computes
 ///     as well is not written in other nodes any more
-///  6  verdicts on axes of reductions that come with each run
+///  6  verdicts on axes that come with each run, of reductions of constants
 constexpr std::array kLowerings{Lowering{"openvino", 6}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made

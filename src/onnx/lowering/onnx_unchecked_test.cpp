@@ -71,14 +71,18 @@ TEST(UncheckedValues, GraphsInsideSeeTheValuesAroundThem) {
   EXPECT_EQ(found->node, "inner");
 }
 
-/// Issue 18: OpenVINO crashed over a constant whose axes came with the run.
-TEST(UncheckedValues, AxesOfAReductionAreNamed) {
-  TestModel m;
-  m.floats("x", {2, 1}, {1, 2}).input("axes", {1}, T::INT64).open_output("y");
-  m.node("ReduceL2", {"x", "axes"}, {"y"}).set_name("r");
-  const auto found = unchecked_values(m.graph());
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->node, "r");
+/// Issue 18: OpenVINO crashed over an empty constant whose axes came with the run.
+TEST(UncheckedValues, AxesOfAReductionOfAConstantAreNamed) {
+  for (const bool constant : {true, false}) {
+    TestModel m;
+    m.input("axes", {1}, T::INT64).open_output("y");
+    if (constant)
+      m.floats("x", {2, 0}, {});
+    else
+      m.input("x", {2, 0});
+    m.node("ReduceL2", {"x", "axes"}, {"y"}).set_name("r");
+    EXPECT_EQ(unchecked_values(m.graph()).has_value(), constant);
+  }
 }
 
 TEST(UncheckedValues, SuchANetworkIsUnfit) {
