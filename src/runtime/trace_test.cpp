@@ -89,8 +89,8 @@ TEST(ChromeTrace, NamesWithQuotesAndBadUtf8StayValidJson) {
 }
 
 TEST(ChromeTrace, ControlCharactersAreWrittenOut) {
-  const std::string trace =
-      chrome_trace(three_cores(), {{job(1, 1, 0us, 1us, 2us), "a\x1b\n\x7f\xc2\x9b"}});
+  const std::vector<TraceSpan> spans{{job(1, 1, 0us, 1us, 2us), "a\x1b\n\x7f\xc2\x9b"}};
+  const std::string trace = chrome_trace(three_cores(), spans);
   EXPECT_TRUE(std::ranges::all_of(trace, [](char c) { return c >= ' ' && c < 0x7f; })) << trace;
 }
 

@@ -9,11 +9,21 @@
 namespace corelane::onnx {
 namespace {
 
-/// Ends of a Slice, values, and keys: numbers that are compared or handed on.
-constexpr std::string_view kWide[] = {"starts",      "ends",          "value_int",
-                                      "value_ints",  "ignore_index",  "default_int64",
-                                      "keys_int64s", "values_int64s", "classlabels_int64s",
-                                      "cats_int64s", "pool_int64s",   "classlabels_ints"};
+/// Ends of a Slice or a Shape, values, and keys: numbers that are compared or handed on.
+constexpr std::string_view kWide[] = {"start",
+                                      "end",
+                                      "starts",
+                                      "ends",
+                                      "value_int",
+                                      "value_ints",
+                                      "ignore_index",
+                                      "default_int64",
+                                      "keys_int64s",
+                                      "values_int64s",
+                                      "classlabels_int64s",
+                                      "cats_int64s",
+                                      "pool_int64s",
+                                      "classlabels_ints"};
 /// Divisors and sizes.
 constexpr std::string_view kCounts[] = {"q_num_heads", "kv_num_heads", "num_heads", "num_groups",
                                         "group",       "blocksize",    "block_size"};
