@@ -284,15 +284,13 @@ TEST_P(Faults, KeepTheInvariants) {
   for (const auto& [code, count] : sum.codes) {
     total += count;
     EXPECT_TRUE(code == Code::kOk || code == Code::kTimeout || code == Code::kDeviceReset ||
-                code == Code::kOutOfMemory)
+                code == Code::kOutOfMemory || code == Code::kBadResult)
         << code_name(code);
   }
   EXPECT_EQ(total, kThreads * kRounds);
   EXPECT_EQ(sum.early, 0);
   EXPECT_GE(sum.codes[Code::kOk], total / 2);
-  const bool spoils_results =
-      faults.find("flip") != std::string::npos || faults.find("short") != std::string::npos;
-  if (spoils_results) {
+  if (faults.find("flip") != std::string::npos) {
     EXPECT_GT(sum.wrong, 0) << "the faults do not strike";
     EXPECT_LT(sum.wrong, total / 5);
   } else {
@@ -300,6 +298,10 @@ TEST_P(Faults, KeepTheInvariants) {
   }
   if (faults.find("crash") != std::string::npos) EXPECT_GT(sum.codes[Code::kDeviceReset], 0);
   if (faults.find("hang") != std::string::npos) EXPECT_GT(sum.codes[Code::kTimeout], 0);
+  if (faults.find("short") != std::string::npos)
+    EXPECT_GT(sum.codes[Code::kBadResult], 0);
+  else
+    EXPECT_EQ(sum.codes[Code::kBadResult], 0);
   if (faults.find("oom") != std::string::npos) EXPECT_GT(sum.codes[Code::kOutOfMemory], 0);
   EXPECT_TRUE(rounds.queue_->drain());
   EXPECT_EQ(rounds.device_->health(), device::Health::kGood);

@@ -17,13 +17,10 @@ std::optional<Ints> axes_of(const Rewriter& r, const ::onnx::NodeProto& node) {
 }
 
 /// In operator sets 13 to 17 the engine looks for the axes of three reductions among the inputs,
-/// where they are from 18 on, and reduces along all dimensions: they are given there.
-Result<bool> axes_among_inputs(Rewriter& r, const ::onnx::NodeProto& node) {
-  if (r.opset() < 13 || r.opset() > 17) return false;
-  const Ints axes = ints_attribute(node, "axes");
-  if (axes.empty()) return false;
-  const std::int64_t keep = int_attribute(node, "keepdims", 1);
-  return r.instead(node, node.op_type(), {node.input(0), r.ints(axes)}, {{"keepdims", keep}});
+/// where they are from 18 on, and reduces along all dimensions.
+Result<bool> axes_as_attribute(Rewriter& r, const ::onnx::NodeProto& node) {
+  if (r.opset() < 13 || r.opset() > 17 || ints_attribute(node, "axes").empty()) return false;
+  return r.unfit(node, "axes given as an attribute are not read by the engine");
 }
 
 /// Along no dimension: the logarithm remains. The engine gives the input.
@@ -152,12 +149,13 @@ Result<bool> quantized_reduction(Rewriter& r, const ::onnx::NodeProto& node) {
   return true;
 }
 
+constexpr std::string_view kAttribute = "operator set 13 to 17: for the other engine";
 constexpr std::string_view kApart = "constants for each channel: kept apart from the reduction";
 
 constexpr Rule kRules[] = {
-    {"ReduceL1", axes_among_inputs, "operator set 13 to 17: the axes as an input"},
-    {"ReduceLogSum", axes_among_inputs, "operator set 13 to 17: the axes as an input"},
-    {"ReduceLogSumExp", axes_among_inputs, "operator set 13 to 17: the axes as an input"},
+    {"ReduceL1", axes_as_attribute, kAttribute},
+    {"ReduceLogSum", axes_as_attribute, kAttribute},
+    {"ReduceLogSumExp", axes_as_attribute, kAttribute},
     {"ReduceLogSum", log_of_each, "along no dimension: a Log"},
     {"Add", apart_from_reduction, kApart},
     {"BatchNormalization", apart_from_reduction, kApart},
