@@ -49,6 +49,18 @@ using SureDeque = std::deque<T, ReserveAllocator<T>>;
 template <class Key, class T>
 using SureMap = std::map<Key, T, std::less<Key>, ReserveAllocator<std::pair<const Key, T>>>;
 
+namespace detail {
+/// Ends what sure_once() made, after its call.
+template <class F>
+struct ReserveHolder {
+  F* held;
+  ~ReserveHolder() {
+    std::destroy_at(held);
+    ReserveAllocator<F>().deallocate(held, 1);
+  }
+};
+}  // namespace detail
+
 /// `f` as a std::function that is made without failing. For a function that is called exactly
 /// once, as that of a completion: the call releases what `f` holds, and no call would leak it.
 template <class Signature, class F>
@@ -57,13 +69,7 @@ std::function<Signature> sure_once(F f) noexcept {
   F* const held = std::construct_at(ReserveAllocator<F>().allocate(1), std::move(f));
   // A pointer is kept in the std::function itself.
   return [held](auto&&... arguments) {
-    struct Release {
-      F* held;
-      ~Release() {
-        std::destroy_at(held);
-        ReserveAllocator<F>().deallocate(held, 1);
-      }
-    } const release{held};
+    const detail::ReserveHolder<F> release{held};
     (*held)(std::forward<decltype(arguments)>(arguments)...);
   };
 }

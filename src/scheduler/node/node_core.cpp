@@ -192,10 +192,11 @@ void NodeCore::drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& 
     if (oldest == nullptr || !table_.remove(oldest, RequestState::kRejected)) return;
     gone_items += oldest->items;
     gone_bytes += oldest->bytes;
+    const auto wait = ms(table_.expected_wait());
     end(oldest, RequestState::kRejected,
         error(Code::kBusy, "request {} was dropped for a newer one: the line is full", oldest->id)
             .with(Detail::kRetryAfter,
-                  text_or_none([&] { return fmt::format("{:.1f}", ms(table_.expected_wait())); })),
+                  text_or_none([wait] { return fmt::format("{:.1f}", wait); })),
         after);
   }
 }
