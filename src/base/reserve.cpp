@@ -59,7 +59,7 @@ void* take_reserved(std::size_t size) noexcept {
   for (;;) {
     if (void* const memory = ::operator new(size, std::nothrow)) return memory;
     if (void* const memory = reserve().take(size == 0 ? 1 : size)) return memory;
-    // Other threads give memory back; a completion that gave up would be lost for ever.
+    // Other threads give memory back; a completion that gave up would never be delivered.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

@@ -1,7 +1,7 @@
 #include "corelane/onnx/onnx_import.h"
 
+#include "base/deadline.h"
 #include "base/guard.h"
-#include "corelane/base/clock.h"
 #include "corelane/base/log.h"
 #include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_constants.h"
@@ -40,12 +40,6 @@ Status check_options(const ImportOptions& options) {
                  options.batch > 1 ? "a batch" : "shape sets");
   }
   return {};
-}
-
-/// `step` is what comes next.
-Status check_time(const ImportOptions& options, std::string_view step) {
-  if (options.deadline == kNever || real_clock()->now() < options.deadline) return {};
-  return error(Code::kTimeout, "the deadline has passed before {}", step);
 }
 
 std::uint64_t total_constants(::onnx::ModelProto& model) {
@@ -108,13 +102,13 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
                                      const ImportOptions& options) {
   // Options before bytes: their errors cost nothing.
   CORELANE_TRY(check_options(options));
-  CORELANE_TRY(check_time(options, "the model is read"));
+  CORELANE_TRY(check_deadline(options.deadline, "the model is read"));
   ::onnx::ModelProto model;
   CORELANE_TRY(parse_model(bytes, model));
   ImportedModel imported;
-  CORELANE_TRY(check_time(options, "the constants are read"));
+  CORELANE_TRY(check_deadline(options.deadline, "the constants are read"));
   CORELANE_ASSIGN(imported.constants, take_constants(model, external));
-  CORELANE_TRY(check_time(options, "the shapes are fixed"));
+  CORELANE_TRY(check_deadline(options.deadline, "the shapes are fixed"));
   // Before the batch, which multiplies a dimension 0 that is 1 or still open.
   CORELANE_TRY(freeze_dims(*model.mutable_graph(), options));
   CORELANE_TRY(check_values(model.graph(), options));
@@ -126,7 +120,7 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   add_standard_opset(model);
   auto& description = imported.description;
   for (const Lowering& lowering : lowerings()) {
-    CORELANE_TRY(check_time(options, "the network is lowered"));
+    CORELANE_TRY(check_deadline(options.deadline, "the network is lowered"));
     CORELANE_ASSIGN(Lowered found, lower(model, lowering, options, imported));
     description.findings.insert(description.findings.end(), found.report.findings.begin(),
                                 found.report.findings.end());
@@ -136,7 +130,7 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   description.findings.insert(description.findings.end(), batch_findings.begin(),
                               batch_findings.end());
   CORELANE_TRY(describe_custom_outputs(*model.mutable_graph(), description.custom_operators));
-  CORELANE_TRY(check_time(options, "the network is described"));
+  CORELANE_TRY(check_deadline(options.deadline, "the network is described"));
   // Last: it reads what all steps before have settled.
   CORELANE_TRY(describe(model, imported.constants, options, description));
   CORELANE_ASSIGN(description.shape_sets, check_shape_sets(description.inputs, options));

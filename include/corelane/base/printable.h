@@ -1,4 +1,5 @@
-/// Names and texts from outside (models, clients, files, other processes) in texts of ours.
+/// Writing out control characters in names and texts that come from models, clients, files and
+/// other processes.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@ namespace corelane {
 /// line, and a terminal obeys nothing in it. Any other byte stays as it is. Any thread.
 CORELANE_API std::string printable(std::string text);
 
-/// As printable(), but line ends and tabs stay: for a text of ours in several lines.
+/// As printable(), but line ends and tabs stay: for a text of several lines that the library makes.
 CORELANE_API std::string printable_lines(std::string text);
 
 }  // namespace corelane

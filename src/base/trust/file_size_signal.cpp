@@ -25,7 +25,7 @@ bool is_pending() noexcept {
 /// The kernel sends the signal to the thread that writes, so this thread's mask is enough.
 NoFileSizeSignal::NoFileSizeSignal() noexcept {
   const sigset_t set = file_size_signal();
-  // What was pending before belongs to whoever had blocked it.
+  // A signal that was pending before was blocked by the host, and stays its own.
   ours_ = pthread_sigmask(SIG_BLOCK, &set, &before_) == 0 && !is_pending();
 }
 

@@ -1,4 +1,4 @@
-/// Opening a file beneath a folder, whoever else may write there.
+/// Opening a file beneath a folder that other users may write to.
 #pragma once
 
 #include <filesystem>

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "base/later.h"
 #include "corelane/base/clock.h"
 #include "onnx/shape/onnx_memory.h"
 
@@ -41,16 +42,9 @@ std::uint64_t memory_allowed(const LoadOptions& options) {
 LoadOptions with_deadline(const LoadOptions& options) {
   LoadOptions limited = options;
   if (options.load_timeout <= Duration{0}) return limited;
-  const TimePoint now = real_clock()->now();
-  const bool far = options.load_timeout > kNever - now;
   limited.import.deadline =
-      std::min(limited.import.deadline, far ? kNever : now + options.load_timeout);
+      std::min(limited.import.deadline, later(real_clock()->now(), options.load_timeout));
   return limited;
-}
-
-Status check_time(const LoadOptions& options, std::string_view step) {
-  if (options.import.deadline == kNever || real_clock()->now() < options.import.deadline) return {};
-  return error(Code::kTimeout, "the deadline has passed before {}", step);
 }
 
 Status late(const Status& failure, const std::string& name, const LoadOptions& options) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "corelane/base/status.h"
 #include "corelane/runtime/load_options.h"
@@ -18,10 +17,7 @@ std::uint64_t memory_allowed(const LoadOptions& options);
 /// `options` with ImportOptions::deadline as load_timeout, from now on, says.
 LoadOptions with_deadline(const LoadOptions& options);
 
-/// kTimeout where the deadline has passed before `step`, which names what comes next.
-Status check_time(const LoadOptions& options, std::string_view step);
-
-/// The failure of a load of `name` that check_time() has ended, with the time that was allowed.
+/// The failure of a load of `name` that check_deadline() has ended, with the time that was allowed.
 Status late(const Status& failure, const std::string& name, const LoadOptions& options);
 
 /// kOutOfMemory where the network of `source`, as its shapes say, needs more than is allowed; the

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/deadline.h"
 #include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
@@ -66,7 +67,7 @@ Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device>
   const LoadOptions& options = wishes.options;
   CORELANE_TRY(take_batch_range(options.batch_range, description));
   CORELANE_TRY(check_memory(source, description.name, options));
-  CORELANE_TRY(check_time(options, "the device's engine prepares the network"));
+  CORELANE_TRY(check_deadline(options.import.deadline, "the device's engine prepares the network"));
   auto state = std::make_shared<ProgramState>();
   state->device = std::move(device);
   state->description = std::move(description);
@@ -171,7 +172,7 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
         "attach one (compile --attach {}=FILE) or choose another device",
         name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
   }
-  CORELANE_TRY(check_time(wishes.options, "the network is checked"));
+  CORELANE_TRY(check_deadline(wishes.options.import.deadline, "the network is checked"));
   CORELANE_ASSIGN(ImageSource source,
                   network_source(std::move(file), part, wishes.options.weights_of, info));
   source.immutable = source.immutable && immutable;

@@ -121,14 +121,19 @@ class Walk {
   std::vector<IndexBound> bounds_;
 };
 
+/// An index and where it stands.
+struct Outside {
+  std::int64_t value = 0;
+  std::size_t place = 0;
+};
+
 template <class T>
-std::optional<std::size_t> first_outside(const void* data, std::size_t elements,
-                                         std::int64_t size) {
+std::optional<Outside> first_outside(const void* data, std::size_t elements, std::int64_t size) {
   const auto* const bytes = static_cast<const std::byte*>(data);
   for (std::size_t i = 0; i < elements; ++i) {
     T value;
     std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
-    if (value < -size || value >= size) return i;
+    if (value < -size || value >= size) return Outside{value, i};
   }
   return std::nullopt;
 }
@@ -155,26 +160,17 @@ Result<std::vector<IndexBound>> index_bounds(ByteSpan model,
 
 Status check_indices(const IndexBound& bound, const std::string& input, DType dtype,
                      const void* data, std::size_t elements) {
-  std::optional<std::size_t> place;
-  std::int64_t value = 0;
-  if (dtype == DType::kI64) {
-    place = first_outside<std::int64_t>(data, elements, bound.size);
-    if (place) std::memcpy(&value, static_cast<const std::int64_t*>(data) + *place, sizeof(value));
-  } else if (dtype == DType::kI32) {
-    place = first_outside<std::int32_t>(data, elements, bound.size);
-    std::int32_t narrow = 0;
-    if (place)
-      std::memcpy(&narrow, static_cast<const std::int32_t*>(data) + *place, sizeof(narrow));
-    value = narrow;
-  }
-  if (!place) return {};
+  std::optional<Outside> found;
+  if (dtype == DType::kI64) found = first_outside<std::int64_t>(data, elements, bound.size);
+  if (dtype == DType::kI32) found = first_outside<std::int32_t>(data, elements, bound.size);
+  if (!found) return {};
   return error(Code::kEngineFailed,
                "node '{}' (Gather): input '{}' has the index {} at element {}; allowed are {} to "
                "{}",
-               bound.node, input, value, *place, -bound.size, bound.size - 1)
+               bound.node, input, found->value, found->place, -bound.size, bound.size - 1)
       .with(Detail::kInput, input)
       .with(Detail::kNode, bound.node)
-      .with(Detail::kGiven, value);
+      .with(Detail::kGiven, found->value);
 }
 
 }  // namespace corelane::drivers::virtual_npu
