@@ -108,7 +108,7 @@ Result<Case> read_case(const std::filesystem::path& folder, const std::string& n
   return c;
 }
 
-std::string compare(const CaseTensor& expected, const CaseTensor& got, double rtol, double atol) {
+std::string compare_kinds(const CaseTensor& expected, const CaseTensor& got) {
   if (expected.dtype != got.dtype) {
     return fmt::format("is {}, expected {}", corelane::dtype_name(got.dtype),
                        corelane::dtype_name(expected.dtype));
@@ -119,6 +119,11 @@ std::string compare(const CaseTensor& expected, const CaseTensor& got, double rt
   }
   if (expected.data.size() > got.data.size())
     return fmt::format("has {} bytes, expected {}", got.data.size(), expected.data.size());
+  return "";
+}
+
+std::string compare(const CaseTensor& expected, const CaseTensor& got, double rtol, double atol) {
+  if (std::string difference = compare_kinds(expected, got); !difference.empty()) return difference;
   const std::size_t elements = expected.shape.elements().value_or(0);
   if (corelane::is_float(expected.dtype)) {
     // Two units in the last place of a bfloat16, as the onnx package's own runner has it.

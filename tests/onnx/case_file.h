@@ -41,6 +41,8 @@ using List = std::map<std::string, std::string>;
 /// The lines "name: cause" of a file, without comments; empty where there is no file.
 List read_list(const std::filesystem::path& path);
 
+/// "" when `got` has the type, the shape and the size that the case expects, else the difference.
+std::string compare_kinds(const CaseTensor& expected, const CaseTensor& got);
 /// "" when `got` is what the case expects, else the first difference.
 std::string compare(const CaseTensor& expected, const CaseTensor& got, double rtol, double atol);
 /// The same of values in their flat form.

@@ -1,13 +1,13 @@
 // Runs the node tests of the onnx package through import, load and run, and holds the results
-// against two lists.
+// against three lists.
 //
 //     onnx_node_runner CASES LISTS [--jobs N] [--limit SECONDS] [--only PATTERN] [--write FILE]
 //                      [--unfit refused|any]
 //
-// CASES: what export_cases.py wrote. LISTS: the folder of refused.txt and known_wrong.txt, lines
-// "name: cause"; a cause that begins with "random" or "by CPU" allows any result but a refusal, and
-// one in refused.txt that begins with "by machine" allows that the case passes. The run fails when
-// a case in no list does not pass, and when a listed one passes or ends otherwise than listed.
+// CASES: what export_cases.py wrote. LISTS: the folder of refused.txt, known_wrong.txt and
+// random.txt, lines "name: cause". A cause in refused.txt that begins with "by machine" allows that
+// the case passes. Of cases in random.txt types and shapes alone are compared. The run fails when a
+// case in neither of the first two lists does not pass, and when one of theirs ends otherwise.
 // --unfit: how a case may end whose network has a verdict of the lowering, beside passing: as
 // listed (default), refused, or refused or wrong, where a device computes all with the engine that
 // the verdict is about.
@@ -60,14 +60,12 @@ const char* name_of(Outcome outcome) {
 std::string complaint(const std::string& name, Outcome outcome, const List& refused,
                       const List& wrong) {
   const auto w = wrong.find(name);
-  const bool random =
-      w != wrong.end() && (w->second.starts_with("random") || w->second.starts_with("by CPU"));
   const auto r = refused.find(name);
   const bool by_machine = r != refused.end() && r->second.starts_with("by machine");
   if (refused.contains(name) && w != wrong.end()) return "it is in both lists";
   if (outcome == Outcome::kPass) {
     if (r != refused.end() && !by_machine) return "it passes: remove it from refused.txt";
-    if (w != wrong.end() && !random) return "it passes: remove it from known_wrong.txt";
+    if (w != wrong.end()) return "it passes: remove it from known_wrong.txt";
     return "";
   }
   if (outcome == Outcome::kRefused)
@@ -154,11 +152,12 @@ int main(int argc, char** argv) {
     const auto c = node_tests::read_case(arguments.cases, name);
     if (c) opsets[name] = c->opset;
   }
+  const List random = read_list(arguments.lists / "random.txt");
   const auto results = node_tests::run_forked(
       names.size(), arguments.jobs, arguments.limit, [&](std::size_t i) -> node_tests::Result {
         const auto c = node_tests::read_case(arguments.cases, names[i]);
         if (!c) return {Outcome::kError, c.error().to_string(), "", ""};
-        return node_tests::run_case(*c);
+        return node_tests::run_case(*c, random.contains(names[i]));
       });
 
   const List refused = read_list(arguments.lists / "refused.txt");
@@ -189,7 +188,7 @@ int main(int argc, char** argv) {
   print_row("all", all);
   fmt::print("{} with a verdict\n", unfit);
   if (arguments.only.empty()) {
-    for (const List* list : {&refused, &wrong}) {
+    for (const List* list : {&refused, &wrong, &random}) {
       for (const auto& [name, cause] : *list) {
         if (opsets.contains(name)) continue;
         ++complaints;

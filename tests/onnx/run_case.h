@@ -21,6 +21,7 @@ struct Result {
   std::string verdict;   ///< Why an engine would compute the network wrongly; mostly empty.
 };
 
-Result run_case(const Case& c);
+/// `random`: the values are drawn, so types and shapes alone are compared.
+Result run_case(const Case& c, bool random);
 
 }  // namespace node_tests

@@ -15,7 +15,7 @@
 ///    float16 that goes straight back is left out, where the network asks for the rounding alone.
 ///  - NaN: Max, Min, Relu, Clip, Greater, GreaterOrEqual, HardSigmoid, Exp, Softmax, ReduceMax,
 ///    ReduceMin and ArgMin do not hand it on. Not a reason here: nearly every network has one of
-///    these, and few have NaN in their data.
+///    these, and few have NaN in their data. Those that look for it have a rule (IsNaN).
 ///
 /// Integers are judged by where they go. Token ids, positions, masks and lengths are bounded by the
 /// tensors that they index; what is compared with such or used as an index counts as one of them.

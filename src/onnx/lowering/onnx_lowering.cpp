@@ -31,7 +31,9 @@ namespace {
 ///  5  scans of many steps and losses with ignore_index: a verdict; what the other engine computes
 ///     as well is not written in other nodes any more
 ///  6  verdicts on axes that come with each run, of reductions of constants
-constexpr std::array kLowerings{Lowering{"openvino", 6}};
+///  7  overlaps equal to a threshold, rests of divisions by infinity; verdicts on quantization of
+///     values as they come, on networks that look for NaN, and on the maximum of nothing
+constexpr std::array kLowerings{Lowering{"openvino", 7}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.

@@ -112,6 +112,10 @@ class Rewriter {
   void emit(::onnx::NodeProto node);
   /// A name that nothing has.
   std::string fresh_name(std::string_view hint);
+  /// True for the name of what a rule has added.
+  bool is_new(std::string_view name) const {
+    return !name.empty() && name.starts_with(state_.prefix);
+  }
   /// A copy of a tensor under a new name, which is returned.
   std::string add_constant(const ::onnx::TensorProto& tensor);
   /// Constants.

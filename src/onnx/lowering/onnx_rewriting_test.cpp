@@ -1,6 +1,10 @@
 // What the rules write, where a run on the node tests of ONNX does not show it.
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
 #include <string_view>
 
 #include "corelane/onnx/onnx_lowering.h"
@@ -178,6 +182,79 @@ TEST(OnnxRewriting, ReductionsWhoseAxesTheEngineDoesNotReadAreForTheOtherEngine)
       EXPECT_TRUE(unfit(opset, op)) << op << " of set " << opset;
   EXPECT_FALSE(unfit(13, "ReduceL2"));
   EXPECT_FALSE(unfit(12, "ReduceL1"));
+}
+
+/// The threshold that the engine is given, with a value of its own or, below -1, without one.
+std::optional<double> threshold_given(double threshold) {
+  TestModel m(11);
+  m.input("boxes", {1, 2, 4}).input("scores", {1, 1, 2}).open_output("y", T::INT64);
+  m.ints("most", {2});
+  if (threshold >= -1) m.floats("threshold", {1}, {threshold});
+  auto& node = m.node("NonMaxSuppression", {"boxes", "scores", "most"}, {"y"});
+  if (threshold >= -1) node.add_input("threshold");
+  const auto imported = m.import();
+  if (!imported) return std::nullopt;
+  const ::onnx::GraphProto graph = graph_of(*imported);
+  for (const auto& constant : graph.initializer())
+    if (constant.name() == graph.node(0).input(3)) {
+      float value = 0;
+      std::memcpy(&value, constant.raw_data().data(), sizeof value);
+      return value;
+    }
+  return std::nullopt;
+}
+
+TEST(OnnxRewriting, BoxesThatOverlapByTheThresholdAreKept) {
+  EXPECT_EQ(threshold_given(0.5), std::nextafter(0.5f, 1.0f));
+  EXPECT_EQ(threshold_given(0), std::numeric_limits<float>::min());
+  EXPECT_EQ(threshold_given(-2), std::numeric_limits<float>::min()) << "the default is 0";
+}
+
+TEST(OnnxRewriting, AThresholdThatComesWithARunIsForTheOtherEngine) {
+  TestModel m(11);
+  m.input("boxes", {1, 2, 4}).input("scores", {1, 1, 2}).input("threshold", {1});
+  m.open_output("y", T::INT64).ints("most", {2});
+  m.node("NonMaxSuppression", {"boxes", "scores", "most", "threshold"}, {"y"});
+  const auto imported = m.import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_THAT(imported->lowered[0].unfit, ::testing::HasSubstr("by just the threshold"));
+}
+
+/// The verdict on x -> `op`, with a Log before it or not.
+std::string verdict_on(const char* op, bool computed, const char* mode = nullptr) {
+  TestModel m(20);
+  m.input("x", {1, 3, 4, 4}).output("y", {});
+  if (computed) m.node("Log", {"x"}, {"l"});
+  auto& node = m.node(op, {computed ? "l" : "x"}, {"y"});
+  if (mode != nullptr) {
+    set_text(node, "mode", mode);
+    m.input("rois", {1, 4}).ints("batch", {0});
+    node.add_input("rois");
+    node.add_input("batch");
+  }
+  const auto imported = m.import();
+  return imported ? imported->lowered[0].unfit : imported.error().to_string();
+}
+
+TEST(OnnxRewriting, ANetworkThatLooksForNanInWhatItComputedIsForTheOtherEngine) {
+  EXPECT_EQ(verdict_on("IsNaN", false), "");
+  EXPECT_THAT(verdict_on("IsNaN", true), ::testing::HasSubstr("does not hand NaN on"));
+}
+
+TEST(OnnxRewriting, TheLargestSamplesOfARegionAreForTheOtherEngine) {
+  EXPECT_EQ(verdict_on("RoiAlign", false, "avg"), "");
+  EXPECT_THAT(verdict_on("RoiAlign", false, "max"), ::testing::HasSubstr("other samples"));
+}
+
+TEST(OnnxRewriting, TheMaximumOfNothingIsForTheOtherEngine) {
+  for (const int size : {0, 2}) {
+    TestModel m(20);
+    m.input("x", {2, size, 4}).open_output("y").ints("axes", {1});
+    m.node("ReduceMax", {"x", "axes"}, {"y"});
+    const auto imported = m.import();
+    ASSERT_TRUE(imported) << imported.error().to_string();
+    EXPECT_EQ(imported->lowered[0].unfit.empty(), size != 0);
+  }
 }
 
 }  // namespace

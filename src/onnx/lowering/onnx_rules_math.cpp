@@ -1,6 +1,7 @@
 // Rules for single operators that the engine has no conversion for, or computes wrongly.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "onnx/infer/onnx_infer.h"
 #include "onnx/lowering/onnx_rules.h"
@@ -10,6 +11,15 @@ namespace {
 
 using T = ::onnx::TensorProto;
 
+/// The rest of a finite number divided by infinity is that number; the engine says NaN.
+std::string rest_by_infinity(Rewriter& r, const ::onnx::NodeProto& node, const std::string& rest) {
+  const std::string a = r.cast(node.input(0), T::FLOAT);
+  const std::string b = r.cast(node.input(1), T::FLOAT);
+  const std::string whole =
+      r.add("And", {r.add("IsInf", {b}), r.add("Not", {r.add("IsInf", {a})})});
+  return r.add("Where", {whole, node.input(0), rest});
+}
+
 /// numpy's mod: the sign of the divisor.
 Result<bool> float_mod(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
@@ -17,7 +27,8 @@ Result<bool> float_mod(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::string& b = node.input(1);
   const std::string zero = r.scalar(elem, 0);
   // fmod: the sign of the dividend. Where it differs from the divisor's, one divisor is added.
-  const std::string rest = r.add("Mod", {node.input(0), b}, {{"fmod", 1}});
+  std::string rest = r.add("Mod", {node.input(0), b}, {{"fmod", 1}});
+  if (!r.is_fixed(b)) rest = rest_by_infinity(r, node, rest);
   const std::string other_sign =
       r.add("Less", {r.add("Mul", {r.add("Sign", {rest}), r.add("Sign", {b})}), zero});
   return r.instead(node, "Where", {other_sign, r.add("Add", {rest, b}), rest});
@@ -73,17 +84,19 @@ Result<bool> cum_prod(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Identity", {value});
 }
 
-/// The engine's ReduceMax starts from the lowest float, so a row of -inf does not compare as such.
+/// The engine's ReduceMax starts from the lowest float of the type, or of float32, so a row of -inf
+/// does not compare as such.
 Result<bool> equals_negative_infinity(Rewriter& r, const ::onnx::NodeProto& node) {
-  constexpr double kLowest = -3.4028234663852886e38;
   for (const int i : {0, 1}) {
     const auto& bound = r.of(node.input(i));
     if (!bound.floats || bound.floats->size() != 1) continue;
     const bool negative = std::isinf(bound.floats->front()) && bound.floats->front() < 0;
     const std::string& x = node.input(1 - i);
     if (!negative || r.made_by(x) != "ReduceMax") continue;
+    const double lowest =
+        r.of(x).elem == T::BFLOAT16 ? -3.3895313892515355e38 : -3.4028234663852886e38;
     return r.instead(node, "LessOrEqual",
-                     {r.cast(x, T::FLOAT), r.values(T::FLOAT, bound.shape->dims(), {kLowest})});
+                     {r.cast(x, T::FLOAT), r.values(T::FLOAT, bound.shape->dims(), {lowest})});
   }
   return false;
 }
@@ -160,6 +173,45 @@ Result<bool> ignoring_loss(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "ignore_index is computed wrongly by the engine");
 }
 
+/// The engine suppresses boxes from the threshold on, ONNX those above it: the next float.
+Result<bool> next_threshold(Rewriter& r, const ::onnx::NodeProto& node) {
+  const std::string& threshold = input_of(node, 3);
+  // Without a number of boxes there are none.
+  if (input_of(node, 2).empty() || r.is_new(threshold)) return false;
+  float value = 0;
+  if (!threshold.empty()) {
+    const auto& given = r.of(threshold);
+    if (!given.floats || given.floats->size() != 1)
+      return r.unfit(node, "boxes that overlap by just the threshold are suppressed by the engine");
+    value = static_cast<float>(given.floats->front());
+  }
+  // Not a subnormal, which the engine may take for 0.
+  const float next = std::max(std::nextafter(value, 2.0f), std::numeric_limits<float>::min());
+  ::onnx::NodeProto written = node;
+  while (written.input_size() < 4) written.add_input("");
+  written.set_input(3, r.values(T::FLOAT, {1}, {value < 0 ? value : next}));
+  r.emit(std::move(written));
+  return true;
+}
+
+/// The engine multiplies by the reciprocals of divisors, which puts some values a step off.
+Result<bool> dynamic_quantization(Rewriter& r, const ::onnx::NodeProto& node) {
+  return r.unfit(node, "values halfway between two steps are rounded wrongly by the engine");
+}
+
+/// Most operators of the engine do not hand NaN on, so a network that looks for it does not find
+/// it.
+Result<bool> looks_for_nan(Rewriter& r, const ::onnx::NodeProto& node) {
+  const std::string& x = node.input(0);
+  if (r.is_fixed(x) || r.made_by(x).empty()) return false;
+  return r.unfit(node, "the engine does not hand NaN on to it");
+}
+
+Result<bool> largest_samples(Rewriter& r, const ::onnx::NodeProto& node) {
+  if (string_attribute(node, "mode", "avg") != "max") return false;
+  return r.unfit(node, "mode max takes other samples in the engine");
+}
+
 constexpr Rule kRules[] = {
     {"Mod", float_mod, "floats with fmod=0: the sign of the divisor, written out"},
     {"Equal", equals_negative_infinity, "a maximum compared with -inf: with the lowest float"},
@@ -168,6 +220,10 @@ constexpr Rule kRules[] = {
     {"CumProd", cum_prod, "written out as products with shifted copies"},
     {"Celu", celu, "16-bit floats: written out"},
     {"SwiGLU", swiglu, "written out"},
+    {"NonMaxSuppression", next_threshold, "the threshold's next float: equal overlaps are kept"},
+    {"DynamicQuantizeLinear", dynamic_quantization, "for the other engine"},
+    {"IsNaN", looks_for_nan, "of values that were computed: for the other engine"},
+    {"RoiAlign", largest_samples, "mode max: for the other engine"},
     {"NegativeLogLikelihoodLoss", ignoring_loss, "with ignore_index: for the other engine"},
 };
 

@@ -31,6 +31,14 @@ Result<bool> log_of_each(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Log", {node.input(0)});
 }
 
+/// The engine says the lowest float.
+Result<bool> largest_of_nothing(Rewriter& r, const ::onnx::NodeProto& node) {
+  const auto& x = r.of(node.input(0));
+  if (!x.shape || !is_float(dtype_from_onnx(x.elem)) || std::ranges::count(x.shape->dims(), 0) == 0)
+    return false;
+  return r.unfit(node, "the maximum of nothing is not -inf in the engine");
+}
+
 /// The engine fuses what follows a reduction into it. Where one dimension of three is reduced, and
 /// not the middle one, it takes the fused constants of other channels (seen with OpenVINO
 /// 2026.4.1).
@@ -156,6 +164,7 @@ constexpr Rule kRules[] = {
     {"ReduceL1", axes_as_attribute, kAttribute},
     {"ReduceLogSum", axes_as_attribute, kAttribute},
     {"ReduceLogSumExp", axes_as_attribute, kAttribute},
+    {"ReduceMax", largest_of_nothing, "of no elements: for the other engine"},
     {"ReduceLogSum", log_of_each, "along no dimension: a Log"},
     {"Add", apart_from_reduction, kApart},
     {"BatchNormalization", apart_from_reduction, kApart},
