@@ -8,7 +8,8 @@ namespace corelane {
 
 /// The rank of a mutex: the number of its floor times 100, and a place within the floor.
 enum class LockRank : std::uint16_t {
-  kLeaf = 0,  ///< Guards a few lines that call nothing: may be taken under any other mutex.
+  kReserve = 0,  ///< Memory kept for what must not fail: may be taken under any other mutex.
+  kLeaf = 1,     ///< Guards a few lines that call nothing, or the reserve alone: under any other.
 
   // 1xx: base.
   kClock = 110,  ///< A clock's timers and waiters. Timers are set under other mutexes.
@@ -20,6 +21,7 @@ enum class LockRank : std::uint16_t {
   // 4xx: device.
   kFaultPlan = 401,      ///< A plan's random numbers.
   kHostOperators = 402,  ///< HostOperatorTable.
+  kLeaseSearch = 403,    ///< A pause in the search for cores: the clock's waits want a lock.
   kFence = 410,          ///< One fence; waits on the clock.
   kFenceWatcher = 411,   ///< The descriptors of all imported fences.
 

@@ -43,7 +43,7 @@ class Reserve {
   static constexpr std::size_t kUnits = 4096;
 
   alignas(kUnit) std::array<std::byte, kUnit * kUnits> memory_;
-  Mutex mutex_{LockRank::kLeaf};
+  Mutex mutex_{LockRank::kReserve};
   /// Of the block that begins there; 0: free, or within a block.
   std::array<std::uint16_t, kUnits> length_ CORELANE_GUARDED_BY(mutex_){};
 };

@@ -137,7 +137,7 @@ Result<Attempt> try_lock(const LeaseFolder& folder, const std::string& name) {
 
 /// Waits on the clock alone: nobody notifies.
 void pause(Clock& clock, TimePoint until) {
-  Mutex mutex{LockRank::kLeaf};
+  Mutex mutex{LockRank::kLeaseSearch};
   std::condition_variable never;
   MutexLock lock(mutex);
   while (clock.wait_until(lock.native(), never, until)) {

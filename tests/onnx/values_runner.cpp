@@ -11,7 +11,6 @@
 // cause"). --every: only each Nth case.
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -103,16 +102,10 @@ const char* kind_of(const Status& status) {
   return "refuses";
 }
 
-void limit_memory() {
-  constexpr rlim_t kBytes = rlim_t{16} << 30;
-  const rlimit limit{kBytes, kBytes};
-  ::setrlimit(RLIMIT_AS, &limit);
-}
-
 /// One line for each difference.
 Result run_case(const Case& c, const std::string& engine,
                 const std::vector<std::size_t>& patterns) {
-  limit_memory();
+  node_tests::limit_memory(std::size_t{16} << 30);
   Result result;
   result.outcome = Outcome::kPass;
   for (const auto& input : c.inputs)

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,6 +155,13 @@ std::vector<Result> run_forked(std::size_t count, std::size_t workers, int limit
   for (auto& w : pool)
     if (w.pid > 0) stop(w, false);
   return results;
+}
+
+void limit_memory([[maybe_unused]] std::size_t bytes) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const rlimit limit{bytes, bytes};
+  ::setrlimit(RLIMIT_AS, &limit);
+#endif
 }
 
 }  // namespace node_tests

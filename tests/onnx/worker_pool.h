@@ -15,4 +15,7 @@ namespace node_tests {
 std::vector<Result> run_forked(std::size_t count, std::size_t workers, int limit_seconds,
                                const std::function<Result(std::size_t)>& run);
 
+/// Bounds the address space of this process. Nothing under a sanitizer, which reserves more.
+void limit_memory(std::size_t bytes);
+
 }  // namespace node_tests

@@ -11,7 +11,6 @@
 // --table writes one line for each mutant.
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -75,15 +74,9 @@ bool parse(int argc, char** argv, Arguments& a) {
   return !a.folders.empty();
 }
 
-/// Of address space: far more than a mutant may have resident, and less than the machine has.
-void limit_memory() {
-  constexpr rlim_t kBytes = rlim_t{8} << 30;
-  const rlimit limit{kBytes, kBytes};
-  ::setrlimit(RLIMIT_AS, &limit);
-}
-
 Result run_mutant(const std::vector<fs::path>& models, std::uint64_t number, std::size_t memory) {
-  limit_memory();
+  // Far more than a mutant may have resident, and less than the machine has.
+  node_tests::limit_memory(std::size_t{8} << 30);
   const Mutant mutant = make_mutant(models, number);
   const Trial trial = corelane::robustness::try_file(mutant.bytes, number);
   Result result;
