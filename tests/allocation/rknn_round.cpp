@@ -41,9 +41,14 @@ void call(rknn_context context, int i, bool ours, Tally& tally) {
   output.is_prealloc = i % 2 == 0 ? 1 : 0;
   output.buf = output.is_prealloc != 0 ? y.data() : nullptr;
   output.size = sizeof y;
-  if (exposed([&] { return rknn_outputs_get(context, 1, &output, nullptr); }) != RKNN_SUCC) return;
-  for (int k = 0; k < 4 && ours; ++k) tally.wrong += static_cast<float*>(output.buf)[k] != x[0];
-  tally.wrong += exposed([&] { return rknn_outputs_release(context, 1, &output); }) != RKNN_SUCC;
+  if (exposed([&] { return rknn_outputs_get(context, 1, &output, nullptr); }) != RKNN_SUCC) {
+    tally.expect(output.is_prealloc != 0 || output.buf == nullptr, "a failure leaves no buffer");
+    return;
+  }
+  for (int k = 0; k < 4 && ours; ++k)
+    tally.expect(static_cast<float*>(output.buf)[k] == x[0], "a result is of this run");
+  tally.expect(exposed([&] { return rknn_outputs_release(context, 1, &output); }) == RKNN_SUCC,
+               "a buffer is released");
 }
 
 }  // namespace
@@ -56,9 +61,9 @@ void rknn_round(const Plan& plan, Tally& tally) {
   std::array<rknn_context, kThreads> contexts{};
   for (int t = 0; t < kThreads; ++t) {
     const std::uint32_t flags = t == 1 ? RKNN_FLAG_ASYNC_MASK : 0;
-    if (rknn_init(&contexts[t], model.data(), static_cast<std::uint32_t>(model.size()), flags,
-                  nullptr) != RKNN_SUCC)
-      ++tally.wrong;
+    tally.expect(rknn_init(&contexts[t], model.data(), static_cast<std::uint32_t>(model.size()),
+                           flags, nullptr) == RKNN_SUCC,
+                 "a context is made");
   }
   begin_failing(plan.share, plan.seed);
   std::vector<std::thread> threads;
@@ -71,8 +76,9 @@ void rknn_round(const Plan& plan, Tally& tally) {
   end_failing();
   for (rknn_context context : contexts) {
     // A context that could not allocate once works again.
-    for (int kind = 0; kind < 2; ++kind) tally.wrong += !run(context, kind, tally);
-    tally.wrong += rknn_destroy(context) != RKNN_SUCC;
+    for (int kind = 0; kind < 2; ++kind)
+      tally.expect(run(context, kind, tally), "a context works afterwards");
+    tally.expect(rknn_destroy(context) == RKNN_SUCC, "a context is destroyed");
   }
 }
 

@@ -12,6 +12,9 @@ struct Tally {
   std::atomic<int> answered{0};  ///< Of those, the ones that ended, well or not.
   std::atomic<int> refused{0};   ///< Calls that it did not accept.
   std::atomic<int> wrong{0};     ///< Answers twice, wrong results, a door that works no more.
+
+  /// `what` holds, else it is wrong, and printed.
+  void expect(bool holds, const char* what) noexcept;
 };
 
 struct Plan {

@@ -18,6 +18,13 @@
 #include "round.h"
 
 namespace corelane::allocation {
+
+void Tally::expect(bool holds, const char* what) noexcept {
+  if (holds) return;
+  ++wrong;
+  std::printf("not so: %s\n", what);
+}
+
 namespace {
 
 struct Door {

@@ -11,8 +11,6 @@
 namespace corelane::rknn {
 namespace {
 
-constexpr std::size_t kFailuresKept = 16;
-
 /// What the frame's run holds passes to its end: over, or abandoned and yet to be released.
 void end_run(Frame& frame, const Status& status) {
   if (frame.state == RunState::kDeferred) {
@@ -155,8 +153,7 @@ void Runs::note_end(Frame& frame, const Status& status) {
   frame.result = status;
   if (!frame.checked.empty()) check_after_run(frame);
   if (!status.ok()) {
-    if (failed_.size() == kFailuresKept) failed_.pop_front();
-    failed_.emplace_back(frame.id, status);
+    failed_[next_failed_++ % failed_.size()] = {frame.id, status};
     queries_.set_run(frame.context.record(), {}, std::nullopt);
     return;
   }

@@ -1,5 +1,6 @@
 /// rknn_outputs_get and rknn_outputs_release.
 #include <cstdlib>
+#include <memory>
 
 #include "adapters/rknn/model/rknn_model_facts.h"
 #include "adapters/rknn/model/rknn_query.h"
@@ -19,6 +20,19 @@ bool free_buffer(OutputBuffers& buffers, rknn_output& output) {
   return true;
 }
 
+/// A buffer that the context knows, or null.
+void* take_buffer(OutputBuffers& buffers, std::size_t size) {
+  constexpr auto give_back = [](void* buffer) {
+    check::buffer_back(buffer);
+    std::free(buffer);
+  };
+  std::unique_ptr<void, decltype(give_back)> buffer(std::malloc(size == 0 ? 1 : size));
+  if (buffer == nullptr) return nullptr;
+  check::buffer_given(buffer.get());
+  buffers.malloced.insert(buffer.get());
+  return buffer.release();
+}
+
 /// One result into memory of the caller, or into a new buffer: null where it fails before.
 Status copy_output(const ModelFacts& facts, const Frame& frame, OutputBuffers& buffers,
                    rknn_output& output) {
@@ -36,12 +50,10 @@ Status copy_output(const ModelFacts& facts, const Frame& frame, OutputBuffers& b
                    output.index, io.entry->desc.name, plan.bytes, type_name(form.type), output.buf,
                    output.size);
   } else {
-    output.buf = std::malloc(plan.bytes == 0 ? 1 : plan.bytes);
+    output.buf = take_buffer(buffers, plan.bytes);
     if (output.buf == nullptr)
       return error(Code::kOutOfMemory, "no {} bytes for output {} '{}'", plan.bytes, output.index,
                    io.entry->desc.name);
-    buffers.malloced.insert(output.buf);
-    check::buffer_given(output.buf);
   }
   output.size = static_cast<std::uint32_t>(plan.bytes);
   plan.view.data = output.buf;

@@ -51,7 +51,9 @@ TimePoint Runs::end_of_wait(const rknn_run_extend* extend) const {
 /// ask.
 Status Runs::make_room(Frame& frame, const rknn_run_extend* extend) {
   if (frame.state == RunState::kOver) return {};
-  const Status before = complete(frame, end_of_wait(extend));
+  Status before = complete(frame, end_of_wait(extend));
+  // One that failed has its end noted now, and lets go of its memory next.
+  if (frame.state == RunState::kAbandoned) before = complete(frame, end_of_wait(extend));
   if (frame.state == RunState::kOver) return {};
   return before.wrap("this run was not started");
 }

@@ -1,8 +1,8 @@
 /// The runs of a model's context: its frames, and how they take turns.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <unordered_set>
 #include <utility>
@@ -92,8 +92,9 @@ class Runs {
   mutable ContextMutex mutex_;
   std::vector<Frame> frames_ CORELANE_GUARDED_BY(mutex_);
   std::uint64_t runs_ CORELANE_GUARDED_BY(mutex_) = 0;  ///< So far: the id of the last one.
-  /// The last runs that failed, by id.
-  std::deque<std::pair<std::uint64_t, Status>> failed_ CORELANE_GUARDED_BY(mutex_);
+  /// The last runs that failed, by id, 0: none. A ring: to note one takes no memory.
+  std::array<std::pair<std::uint64_t, Status>, 16> failed_ CORELANE_GUARDED_BY(mutex_);
+  std::size_t next_failed_ CORELANE_GUARDED_BY(mutex_) = 0;
   std::vector<std::uint64_t> input_age_ CORELANE_GUARDED_BY(mutex_);  ///< The newest of each.
   std::uint64_t age_ CORELANE_GUARDED_BY(mutex_) = 0;
   device::CoreSet cores_ CORELANE_GUARDED_BY(mutex_);
