@@ -391,12 +391,13 @@ Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
   const auto run_slot = [&]() -> Status {
     CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
     running_.store(slot->request.get());
-    Status status = slot->request->run(core_bits);
+    Status status = no_throw(
+        "the engine", [&] { return slot->request->run(core_bits); }, Code::kEngineFailed);
     lost = ran(*slot, core_bits, status);
     return status;
   };
-  // Engines may throw: a lane must go on.
-  Status status = no_throw("the engine", run_slot, Code::kEngineFailed);
+  // Engines may throw, and so may what is made for them: a lane must go on.
+  Status status = no_throw("a run", run_slot);
   running_.store(nullptr);
   return {std::move(status), lost, lost};
 }

@@ -116,20 +116,24 @@ bool CallControl::terminated() const noexcept {
 
 Result<Session> Session::create(const std::filesystem::path& path, const SessionOptions& options,
                                 const Session* weights_from) {
-  Session session;
-  CORELANE_ASSIGN(session.owner_, make_owner({path, nullptr}, options,
-                                             weights_from ? &weights_from->owner_ : nullptr));
-  return session;
+  return no_throw("making a session", [&]() -> Result<Session> {
+    Session session;
+    CORELANE_ASSIGN(session.owner_, make_owner({path, nullptr}, options,
+                                               weights_from ? &weights_from->owner_ : nullptr));
+    return session;
+  });
 }
 
 Result<Session> Session::create(ByteSpan bytes, const SessionOptions& options,
                                 const Session* weights_from) {
   if (bytes.empty()) return error(Code::kInvalidArgument, "model data must not be empty");
-  const auto copy = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
-  Session session;
-  CORELANE_ASSIGN(session.owner_,
-                  make_owner({{}, copy}, options, weights_from ? &weights_from->owner_ : nullptr));
-  return session;
+  return no_throw("making a session", [&]() -> Result<Session> {
+    const auto copy = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
+    Session session;
+    CORELANE_ASSIGN(session.owner_, make_owner({{}, copy}, options,
+                                               weights_from ? &weights_from->owner_ : nullptr));
+    return session;
+  });
 }
 
 Result<Outputs> Session::run(const Feed& feed, const CallOptions& options) {

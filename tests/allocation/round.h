@@ -29,5 +29,7 @@ void rknn_round(const Plan& plan, Tally& tally);
 void exec_round(const Plan& plan, Tally& tally);
 void set_round(const Plan& plan, Tally& tally);
 void scheduler_round(const Plan& plan, Tally& tally);
+/// Devices are opened, programs loaded and contexts made while allocations fail.
+void load_round(const Plan& plan, Tally& tally);
 
 }  // namespace corelane::allocation

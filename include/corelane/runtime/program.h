@@ -52,7 +52,8 @@ struct ProgramForm {
   std::uint64_t runs = 0;
 };
 
-/// A cheap handle; a default-made one stands for no program (kWrongState). Any thread.
+/// A cheap handle; a default-made one stands for no program (kWrongState). Any thread. A load, or a
+/// context, for which memory runs out fails with kOutOfMemory and holds nothing.
 class CORELANE_API Program {
  public:
   /// From a program file, an ONNX file, or (where the device takes it) a vendor-compiled file.
@@ -113,6 +114,8 @@ class CORELANE_API Program {
  private:
   friend class Context;
   friend class Activation;
+  template <class F>
+  static Result<Program> load_by(const LoadOptions& options, const F& load);
   std::shared_ptr<ProgramState> state_;
 };
 

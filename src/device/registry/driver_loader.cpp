@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/text_parts.h"
+#include "base/trust/file_names.h"
 #include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
 
@@ -79,17 +80,14 @@ std::vector<fs::path> driver_folders() {
 std::vector<FoundModule> find_modules() {
   std::vector<FoundModule> found;
   for (const fs::path& folder : driver_folders()) {
-    std::error_code problem;
-    for (fs::directory_iterator at(folder, problem), end; !problem && at != end;
-         at.increment(problem)) {
-      const std::string name = at->path().filename().string();
+    for (const std::string& name : file_names(folder)) {
       if (name.size() <= kPrefix.size() + kSuffix.size() || !name.starts_with(kPrefix) ||
           !name.ends_with(kSuffix))
         continue;
       std::string kind = name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size());
       const bool known = std::any_of(found.begin(), found.end(),
                                      [&](const FoundModule& m) { return m.kind == kind; });
-      if (!known) found.push_back({std::move(kind), at->path()});
+      if (!known) found.push_back({std::move(kind), folder / name});
     }
   }
   std::sort(found.begin(), found.end(),

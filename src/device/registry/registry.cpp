@@ -145,7 +145,8 @@ class SharedDevices {
     if (bare == nullptr) {
       by_text_[text].opening = true;
       lock.unlock();
-      Result<std::shared_ptr<Device>> result = open();
+      // The others that wait for this one go on, whatever becomes of it.
+      auto result = no_throw("opening a device", open);
       lock.lock();
       by_text_[text].opening = false;
       opened_.notify_all();
@@ -179,8 +180,9 @@ std::string default_device() {
   return row == nullptr ? default_kind() : example_texts(row->describe()).front();
 }
 
-Result<std::shared_ptr<Device>> open_device(std::string_view text, const OpenOptions& options) {
-  std::string chosen(text);
+namespace {
+
+Result<std::shared_ptr<Device>> open_text(std::string chosen, const OpenOptions& options) {
   if (chosen.empty()) {
     const char* from_environment = environment("CORELANE_DEVICE");
     chosen = from_environment != nullptr && *from_environment != '\0' ? from_environment
@@ -199,6 +201,12 @@ Result<std::shared_ptr<Device>> open_device(std::string_view text, const OpenOpt
   if (!own) return per_process<SharedDevices>().get(spec.to_string(), options.validate, open);
   CORELANE_ASSIGN(std::shared_ptr<Device> device, open());
   return options.validate ? wrap_validating(std::move(device)) : device;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> open_device(std::string_view text, const OpenOptions& options) {
+  return no_throw("opening a device", [&] { return open_text(std::string(text), options); });
 }
 
 std::vector<DriverInfo> list_drivers() {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/guard.h"
 #include "base/reserve.h"
 #include "corelane/runtime/program.h"
 #include "runtime/activation/activation_state.h"
@@ -18,9 +19,11 @@ Result<Activation> Activation::create(const Program& program, const ActivateOpti
     return error(Code::kWrongState,
                  "an activation needs a program that is loaded; see "
                  "Program::load");
-  Activation activation;
-  CORELANE_ASSIGN(activation.state_, ActivationState::create(program.state_, options));
-  return activation;
+  return no_throw("activating a program", [&]() -> Result<Activation> {
+    Activation activation;
+    CORELANE_ASSIGN(activation.state_, ActivationState::create(program.state_, options));
+    return activation;
+  });
 }
 
 device::CoreSet Activation::cores() const noexcept {
@@ -30,9 +33,11 @@ device::CoreSet Activation::cores() const noexcept {
 Result<Context> Activation::new_context() const {
   if (state_ == nullptr)
     return error(Code::kWrongState, "this activation was never made; see Activation::create");
-  Context context;
-  CORELANE_ASSIGN(context.state_, ContextState::create(state_->program(), state_));
-  return context;
+  return no_throw("making a context", [&]() -> Result<Context> {
+    Context context;
+    CORELANE_ASSIGN(context.state_, ContextState::create(state_->program(), state_));
+    return context;
+  });
 }
 
 void Activation::release() {

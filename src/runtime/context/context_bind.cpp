@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/guard.h"
 #include "runtime/context/context_state.h"
 #include "runtime/context/own_memory.h"
 #include "runtime/program/program_state.h"
@@ -55,35 +56,41 @@ Result<Slot> buffer_slot(const TensorDesc& desc, std::shared_ptr<device::Buffer>
 
 Status Context::bind_input(std::size_t index, const TensorView& view,
                            const ConvertOptions& convert) {
-  return state().bind_input(index, view, convert);
+  return no_throw("binding an input", [&] { return state().bind_input(index, view, convert); });
 }
 
 Status Context::bind_output(std::size_t index, const MutableTensorView& view) {
-  return state().bind_output(index, view);
+  return no_throw("binding an output", [&] { return state().bind_output(index, view); });
 }
 
 Status Context::bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                            std::size_t offset) {
-  return state().bind_input(index, std::move(buffer), offset);
+  return no_throw("binding an input",
+                  [&] { return state().bind_input(index, std::move(buffer), offset); });
 }
 
 Status Context::bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                             std::size_t offset) {
-  return state().bind_output(index, std::move(buffer), offset);
+  return no_throw("binding an output",
+                  [&] { return state().bind_output(index, std::move(buffer), offset); });
 }
 
 Status Context::set_input(std::size_t index, const TensorView& view,
                           const ConvertOptions& convert) {
-  return state().set_input(index, view, convert);
+  return no_throw("setting an input", [&] { return state().set_input(index, view, convert); });
 }
 
 Status Context::unbind_input(std::size_t index) { return state().unbind_input(index); }
 
 Status Context::unbind_output(std::size_t index) { return state().unbind_output(index); }
 
-Result<MutableTensorView> Context::input(std::size_t index) { return state().input(index); }
+Result<MutableTensorView> Context::input(std::size_t index) {
+  return no_throw("an input", [&] { return state().input(index); });
+}
 
-Result<TensorView> Context::output(std::size_t index) const { return state().output(index); }
+Result<TensorView> Context::output(std::size_t index) const {
+  return no_throw("an output", [&] { return state().output(index); });
+}
 
 /// What the calls on one tensor begin with: `slots` is inputs_ or outputs_.
 Status ContextState::enter(const CallLock& call, const std::vector<Slot>& slots,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/guard.h"
 #include "base/later.h"
 #include "base/reserve.h"
 #include "device/fence_list.h"
@@ -52,12 +53,16 @@ void signal_all(const std::vector<std::shared_ptr<device::Fence>>& fences, const
 
 }  // namespace
 
-Status Context::run(const RunOptions& options) { return state().run(options); }
+Status Context::run(const RunOptions& options) {
+  return no_throw("a run", [&] { return state().run(options); });
+}
 
 Result<Inference> Context::submit(const RunOptions& options) {
-  Inference inference;
-  CORELANE_ASSIGN(inference.state_, state().submit(state_, options));
-  return inference;
+  return no_throw("a run", [&]() -> Result<Inference> {
+    Inference inference;
+    CORELANE_ASSIGN(inference.state_, state().submit(state_, options));
+    return inference;
+  });
 }
 
 device::JobRecord Context::record() const { return state().record(); }

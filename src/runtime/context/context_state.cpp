@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/guard.h"
 #include "base/leaked.h"
 #include "corelane/base/log.h"
 #include "runtime/activation/activation_state.h"
@@ -49,7 +50,7 @@ Result<Context> Context::duplicate() const {
 }
 
 Status Context::set_input_shapes(const std::vector<Shape>& shapes) {
-  return state().set_input_shapes(shapes);
+  return no_throw("setting shapes", [&] { return state().set_input_shapes(shapes); });
 }
 
 std::vector<TensorDesc> Context::inputs() const { return state().input_descs(); }

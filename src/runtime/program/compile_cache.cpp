@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text_parts.h"
+#include "base/trust/file_names.h"
 #include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
@@ -48,14 +49,13 @@ bool is_unfinished_entry(std::string_view name) {
 /// another name, or is not a file, belongs to somebody else.
 std::vector<CachedFile> list_entries(const fs::path& folder) {
   std::vector<CachedFile> files;
-  std::error_code ec;
-  for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = it->path().filename().string();
+  for (const std::string& name : file_names(folder)) {
     const bool entry = is_entry(name);
     if (!entry && !is_unfinished_entry(name)) continue;
+    const fs::path path = folder / name;
     std::error_code gone;  // Another process may remove files while we look.
-    if (!fs::is_regular_file(it->symlink_status(gone))) continue;
-    CachedFile file{it->path(), it->last_write_time(gone), it->file_size(gone)};
+    if (!fs::is_regular_file(fs::symlink_status(path, gone))) continue;
+    CachedFile file{path, fs::last_write_time(path, gone), fs::file_size(path, gone)};
     if (gone) continue;
     if (entry)
       files.push_back(std::move(file));

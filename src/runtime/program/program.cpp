@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/guard.h"
 #include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
 #include "runtime/context/context_state.h"
@@ -22,31 +23,35 @@ void begin_forms(ProgramState& state, const LoadOptions& options) {
 
 }  // namespace
 
+/// What the system or a library throws on the way, std::bad_alloc first, is a failure of the load.
+template <class F>
+Result<Program> Program::load_by(const LoadOptions& options, const F& load) {
+  return no_throw("loading a program", [&]() -> Result<Program> {
+    Program program;
+    CORELANE_ASSIGN(program.state_, load());
+    begin_forms(*program.state_, options);
+    return program;
+  });
+}
+
 Result<Program> Program::load(const std::filesystem::path& path, const LoadOptions& options) {
-  CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
-  // Shared with executables that go on reading the constants from it.
-  const auto file = std::make_shared<const MappedFile>(std::move(mapped));
-  Program program;
-  CORELANE_ASSIGN(program.state_,
-                  runtime::load_program({file->bytes(), file, path, file}, options));
-  begin_forms(*program.state_, options);
-  return program;
+  return load_by(options, [&]() -> Result<std::shared_ptr<ProgramState>> {
+    CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
+    // Shared with executables that go on reading the constants from it.
+    const auto file = std::make_shared<const MappedFile>(std::move(mapped));
+    return runtime::load_program({file->bytes(), file, path, file}, options);
+  });
 }
 
 Result<Program> Program::load(std::shared_ptr<const ProgramFile> file, const LoadOptions& options) {
-  Program program;
-  CORELANE_ASSIGN(program.state_, runtime::load_program(std::move(file), options));
-  begin_forms(*program.state_, options);
-  return program;
+  return load_by(options, [&] { return runtime::load_program(std::move(file), options); });
 }
 
 Result<Program> Program::load(ByteSpan bytes, const LoadOptions& options,
                               std::shared_ptr<const void> keep_alive) {
-  Program program;
-  CORELANE_ASSIGN(program.state_,
-                  runtime::load_program({bytes, std::move(keep_alive), {}, {}}, options));
-  begin_forms(*program.state_, options);
-  return program;
+  return load_by(options, [&] {
+    return runtime::load_program({bytes, std::move(keep_alive), {}, {}}, options);
+  });
 }
 
 namespace {
@@ -153,9 +158,11 @@ ByteSpan Program::constants() const noexcept {
 
 Result<Context> Program::new_context() const {
   if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
-  Context context;
-  CORELANE_ASSIGN(context.state_, ContextState::create(state_));
-  return context;
+  return no_throw("making a context", [&]() -> Result<Context> {
+    Context context;
+    CORELANE_ASSIGN(context.state_, ContextState::create(state_));
+    return context;
+  });
 }
 
 }  // namespace corelane

@@ -1,5 +1,6 @@
 #include "corelane/runtime/inference_set.h"
 
+#include "base/guard.h"
 #include "corelane/device/observer.h"
 #include "runtime/set/set_core.h"
 
@@ -32,8 +33,10 @@ struct InferenceSet::Owner {
 };
 
 Result<InferenceSet> InferenceSet::create(const Program& program, const SetOptions& options) {
-  CORELANE_ASSIGN(auto core, runtime::SetCore::create(program, options));
-  return InferenceSet(std::make_shared<Owner>(std::move(core)));
+  return no_throw("making an inference set", [&]() -> Result<InferenceSet> {
+    CORELANE_ASSIGN(auto core, runtime::SetCore::create(program, options));
+    return InferenceSet(std::make_shared<Owner>(std::move(core)));
+  });
 }
 
 Result<SetHandle> InferenceSet::acquire(TimePoint until) {
