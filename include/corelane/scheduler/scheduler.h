@@ -68,6 +68,7 @@ class CORELANE_API Event {
 
  private:
   friend class Pipeline;
+  static Result<std::shared_ptr<Event>> take_from(Dict& request);
   std::atomic<bool> used_{false};
   std::atomic<bool> given_{false};
   Ticket ticket_;  ///< Once it was given.
@@ -96,14 +97,18 @@ class CORELANE_API Pipeline {
   /// Runs `request` and waits: ok if and only if it has "result" afterwards. kOutOfRange without
   /// "data", or for more items than a call can take and that cannot be split; kBusy when the line
   /// is full (the detail "limit" says of what); kTimeout; kCancelled; kBadResult when the backend
-  /// left "result" out; else the backend's failure with its name. With an Event under "event" it
-  /// returns at once, and takes the values. kWrongState in forward() of the same pipeline.
+  /// left "result" out; kOutOfMemory; else the backend's failure with its name. With an Event under
+  /// "event" it returns at once, and takes the values. kWrongState in forward() of the same
+  /// pipeline.
   Status run(Dict& request, const RequestOptions& options = {}) const;
-  /// Submits all in order, and waits for all. One answer for each.
+  /// Submits all in order, and waits for all. One answer for each; std::bad_alloc, and nothing is
+  /// submitted, where there is no memory for the list of answers.
   std::vector<Status> run(std::span<Dict> requests, const RequestOptions& options = {}) const;
   /// Returns at once, or, where the line is full and `queue_policy` is "block", when it has
   /// entered. `on_done` is called once, in a thread of the pipeline that calls one at a time; what
   /// it throws goes to the log. A request that cannot enter has ended already: the ticket says why.
+  /// Where there was no memory for a ticket of its own that is kOutOfMemory, its number 0, and
+  /// `on_done` is not called.
   Ticket submit(Dict request, const RequestOptions& options = {},
                 std::function<void(const Ticket&)> on_done = {}) const;
 
@@ -137,6 +142,8 @@ class CORELANE_API Pipeline {
   Result<std::string> why(std::uint64_t id) const;
 
  private:
+  void run_all(std::span<Dict> requests, const RequestOptions& options, std::span<Status> answers,
+               std::span<std::shared_ptr<TicketState>> tickets) const noexcept;
   std::shared_ptr<NodeHandle> node_;
 };
 

@@ -135,14 +135,20 @@ void GatherTable::refuse(const WaitingPtr& request, RequestState how) {
   tally_.ended(how);
 }
 
+/// First what may throw: the request is in the line, or nothing of it is here.
 void GatherTable::enter(const WaitingPtr& request, TimePoint now) {
+  if (request->deadline != kNever)
+    deadlines_.emplace(std::pair(request->deadline, request->id), request);
+  try {
+    line_.add(request, settings_.ageing);
+  } catch (...) {
+    forget_deadline(*request);
+    throw;
+  }
   tally_.submitted();
   tally_.entered(request->items, request->bytes);
   arrivals_.came(now);
   request->state_ = RequestState::kWaiting;
-  line_.add(request, settings_.ageing);
-  if (request->deadline != kNever)
-    deadlines_.emplace(std::pair(request->deadline, request->id), request);
 }
 
 void GatherTable::forget_deadline(const Waiting& request) {

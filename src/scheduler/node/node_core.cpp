@@ -94,67 +94,80 @@ void NodeCore::enter_or_refuse(const TicketPtr& ticket) {
       if (ticket->options.timeout > Duration{})
         ticket->deadline = later(ticket->submitted, ticket->options.timeout);
     }
+    splits = wrong.ok() && !table_.fits(ticket->items);
+    if (wrong.ok() && !splits) wrong = enter(lock, ticket, after);
     if (!wrong.ok()) {
-      refuse(ticket, RequestState::kRejected, std::move(wrong), after);
-    } else if (!table_.fits(ticket->items)) {
-      splits = true;
-    } else if (Status may = admit(lock, ticket, after); !may.ok()) {
-      const bool ended = may.code() == Code::kCancelled;
-      refuse(ticket, ended ? RequestState::kCancelled : RequestState::kRejected, std::move(may),
+      const bool ended = wrong.code() == Code::kCancelled;
+      refuse(ticket, ended ? RequestState::kCancelled : RequestState::kRejected, std::move(wrong),
              after);
-    } else {
-      const TimePoint now = clock_->now();
-      table_.enter(ticket, now);
-      decide(now, after);
+    } else if (!splits) {
+      decide(clock_->now(), after);
     }
   }
   settle(after);
   if (splits) enter_split(ticket);
 }
 
-/// Each part is a request of its own for the line, the limits and the figures.
-void NodeCore::enter_split(const TicketPtr& ticket) {
-  Aftermath after;
-  std::vector<std::uint32_t> sizes;
-  auto parts = [&]() -> Result<std::vector<Dict>> {
-    // Before anything of that many parts is made: the number is the caller's.
-    CORELANE_TRY(check_split(ticket->values, ticket->items));
-    {
-      const MutexLock lock(mutex_);
-      if (table_.settings().oversize == Oversize::kRefuse)
-        return error(Code::kOutOfRange,
-                     "a request has {} items, which no call of this node takes; submit fewer, or "
-                     "set oversize = \"split\"",
-                     ticket->items)
-            .with(Detail::kGiven, ticket->items);
-      sizes = table_.parts_of(ticket->items);
-    }
-    return no_throw("splitting a request", [&] { return split_values(ticket->values, sizes); });
-  }();
-  if (!parts) {
-    MutexLock lock(mutex_);
-    refuse(ticket, RequestState::kRejected, parts.error(), after);
-    lock.unlock();
-    return settle(after);
+/// What was dropped to make room for it has its answer in any case.
+Status NodeCore::enter(MutexLock& lock, const TicketPtr& ticket, Aftermath& after) noexcept {
+  try {
+    CORELANE_TRY(admit(lock, ticket, after));
+    table_.enter(ticket, clock_->now());
+    return {};
+  } catch (...) {
+    return status_of_exception("a request");
   }
+}
+
+/// Tickets of the parts of a request that no call can take.
+Result<std::vector<TicketPtr>> NodeCore::make_parts(const TicketPtr& ticket) {
+  // Before anything of that many parts is made: the number is the caller's.
+  CORELANE_TRY(check_split(ticket->values, ticket->items));
+  std::vector<std::uint32_t> sizes;
+  {
+    const MutexLock lock(mutex_);
+    if (table_.settings().oversize == Oversize::kRefuse)
+      return error(Code::kOutOfRange,
+                   "a request has {} items, which no call of this node takes; submit fewer, or "
+                   "set oversize = \"split\"",
+                   ticket->items)
+          .with(Detail::kGiven, ticket->items);
+    sizes = table_.parts_of(ticket->items);
+  }
+  CORELANE_ASSIGN(std::vector<Dict> values, split_values(ticket->values, sizes));
   const auto whole = std::make_shared<SplitRequest>(ticket, sizes.size());
-  ticket->is_split = true;
-  ticket->split = whole;
-  std::vector<TicketPtr> tickets;
+  std::vector<TicketPtr> parts;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     RequestOptions options = ticket->options;
     options.items = sizes[i];
     options.bytes = ticket->options.bytes * sizes[i] / ticket->items;
-    const TicketPtr part = new_ticket(std::move((*parts)[i]), options, nullptr);
+    const TicketPtr part = new_ticket(std::move(values[i]), options, nullptr);
     part->whole = whole;
     part->part = i;
     part->outer = ticket->outer;
     part->submitted = ticket->submitted;
     part->deadline = ticket->deadline;
     whole->tickets.push_back(part);
-    tickets.push_back(part);
+    parts.push_back(part);
   }
-  for (const TicketPtr& part : tickets) enter_or_refuse(part);
+  ticket->is_split = true;
+  ticket->split = whole;
+  return parts;
+}
+
+/// Each part is a request of its own for the line, the limits and the figures.
+void NodeCore::enter_split(const TicketPtr& ticket) {
+  const auto parts = no_throw("splitting a request", [&] { return make_parts(ticket); });
+  if (parts) {
+    for (const TicketPtr& part : *parts) enter_or_refuse(part);
+    return;
+  }
+  Aftermath after;
+  {
+    const MutexLock lock(mutex_);
+    refuse(ticket, RequestState::kRejected, parts.error(), after);
+  }
+  settle(after);
 }
 
 dispatch::AdmissionView NodeCore::view_for(const TicketState& ticket) const {

@@ -84,6 +84,9 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   TicketPtr new_ticket(Dict values, const RequestOptions& options, Callback on_done);
   Status check(const TicketState& ticket) const;
   void enter_or_refuse(const TicketPtr& ticket);
+  Status enter(MutexLock& lock, const TicketPtr& ticket, Aftermath& after) noexcept
+      CORELANE_REQUIRES(mutex_);
+  Result<std::vector<TicketPtr>> make_parts(const TicketPtr& ticket);
   void enter_split(const TicketPtr& ticket);
   /// Waits for room where the policy says so. Ok: it may enter.
   Status admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& after)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/guard.h"
+#include "base/leaked.h"
 #include "base/thread.h"
 #include "corelane/base/file.h"
 #include "scheduler/config/node_toml.h"
@@ -110,6 +111,28 @@ TicketPtr submit_to(NodeHandle& node, Dict values, const RequestOptions& options
   return run_plain(node, std::move(values), options);
 }
 
+/// The answer of requests for whose own ticket there was no memory: made when the library is
+/// loaded.
+struct Starved {
+  TicketPtr ticket = std::make_shared<TicketState>();
+  Starved() {
+    ticket->clock = real_clock();
+    ticket->answer(RequestState::kRejected,
+                   error(Code::kOutOfMemory, "no memory for a request; free some and call again"),
+                   {});
+  }
+};
+Leaked<const Starved> starved;
+
+TicketPtr submit_or_starve(NodeHandle& node, Dict values, const RequestOptions& options,
+                           std::function<void(const Ticket&)> on_done) noexcept {
+  try {
+    return submit_to(node, std::move(values), options, std::move(on_done));
+  } catch (const std::bad_alloc&) {
+    return starved->ticket;
+  }
+}
+
 }  // namespace
 
 std::string_view state_name(RequestState state) noexcept {
@@ -158,6 +181,7 @@ bool Ticket::cancel() const {
 
 Result<Dict> Ticket::take() const {
   if (state_ == nullptr) return error(Code::kWrongState, "an empty ticket stands for no request");
+  if (state_ == starved->ticket) return error(state_->wait(kNever));
   return state_->take();
 }
 
@@ -197,54 +221,65 @@ Result<Pipeline> Pipeline::from_file(const std::string& path, const PipelineOpti
 }
 
 Status Pipeline::run(Dict& request, const RequestOptions& options) const {
-  return run(std::span(&request, 1), options).front();
+  Status answer;
+  std::shared_ptr<TicketState> ticket;
+  run_all({&request, 1}, options, {&answer, 1}, {&ticket, 1});
+  return answer;
 }
 
 std::vector<Status> Pipeline::run(std::span<Dict> requests, const RequestOptions& options) const {
   std::vector<Status> answers(requests.size());
-  if (node_ == nullptr) {
-    for (Status& answer : answers)
-      answer = error(Code::kWrongState, "an empty pipeline runs nothing");
-    return answers;
-  }
-  if (node_->core != nullptr && node_->core->inside()) {
-    for (Status& answer : answers)
-      answer = error(Code::kWrongState, "run() in forward() of the same pipeline would deadlock");
-    return answers;
-  }
   std::vector<TicketPtr> tickets(requests.size());
+  run_all(requests, options, answers, tickets);
+  return answers;
+}
+
+/// The event of a request, which leaves it and cannot be used again; null where it has none.
+Result<std::shared_ptr<Event>> Event::take_from(Dict& request) {
+  const auto found = request.find(kEvent);
+  if (found == request.end()) return nullptr;
+  const auto* const given = std::any_cast<std::shared_ptr<Event>>(&found->second);
+  if (given == nullptr || *given == nullptr)
+    return error(Code::kTypeMismatch, "\"event\" of a request is not a std::shared_ptr<Event>");
+  std::shared_ptr<Event> event = *given;
+  if (event->used_.exchange(true))
+    return error(Code::kWrongState, "this event was used before; an event is for one request");
+  request.erase(found);  // The event holds its ticket, and the ticket would hold the event.
+  return event;
+}
+
+/// Nothing here needs memory but the requests themselves.
+void Pipeline::run_all(std::span<Dict> requests, const RequestOptions& options,
+                       std::span<Status> answers, std::span<TicketPtr> tickets) const noexcept {
+  const bool nested = node_ != nullptr && node_->core != nullptr && node_->core->inside();
+  if (node_ == nullptr || nested) {
+    std::ranges::fill(answers,
+                      error(Code::kWrongState, "{}",
+                            nested ? "run() in forward() of the same pipeline would deadlock"
+                                   : "an empty pipeline runs nothing"));
+    return;
+  }
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    std::shared_ptr<Event> event;
-    if (const auto found = requests[i].find(kEvent); found != requests[i].end()) {
-      const auto* const given = std::any_cast<std::shared_ptr<Event>>(&found->second);
-      if (given == nullptr || *given == nullptr) {
-        answers[i] =
-            error(Code::kTypeMismatch, "\"event\" of a request is not a std::shared_ptr<Event>");
-        continue;
-      }
-      event = *given;
-      if (event->used_.exchange(true)) {
-        answers[i] =
-            error(Code::kWrongState, "this event was used before; an event is for one request");
-        continue;
-      }
-      requests[i].erase(found);  // The event holds its ticket, and the ticket would hold the event.
+    const auto event = Event::take_from(requests[i]);
+    if (!event) {
+      answers[i] = event.error();
+      continue;
     }
-    TicketPtr ticket = submit_to(*node_, std::move(requests[i]), options, nullptr);
+    TicketPtr ticket = submit_or_starve(*node_, std::move(requests[i]), options, nullptr);
     requests[i].clear();
-    if (event == nullptr) {
+    if (*event == nullptr) {
       tickets[i] = std::move(ticket);
       continue;
     }
-    event->ticket_.state_ = std::move(ticket);
-    event->given_.store(true, std::memory_order_release);
+    (*event)->ticket_.state_ = std::move(ticket);
+    (*event)->given_.store(true, std::memory_order_release);
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (tickets[i] == nullptr) continue;
     answers[i] = tickets[i]->wait(kNever);
+    if (tickets[i] == starved->ticket) continue;
     if (auto values = tickets[i]->take()) requests[i] = std::move(*values);
   }
-  return answers;
 }
 
 Ticket Pipeline::submit(Dict request, const RequestOptions& options,
@@ -252,7 +287,8 @@ Ticket Pipeline::submit(Dict request, const RequestOptions& options,
   Ticket ticket;
   if (node_ == nullptr) return ticket;
   const bool plain = node_->core == nullptr;
-  ticket.state_ = submit_to(*node_, std::move(request), options, plain ? nullptr : on_done);
+  ticket.state_ =
+      submit_or_starve(*node_, std::move(request), options, plain ? nullptr : std::move(on_done));
   if (plain && on_done) run_callback("scheduler", "a callback of a request", on_done, ticket);
   return ticket;
 }
