@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Iterable, Mapping
 
 from ._native import Code
+from ._printable import printable
 
 
 class StatusError(RuntimeError):
@@ -111,8 +112,10 @@ _BY_CODE = {
 }
 
 
-def numbered(kind: type, text: str) -> Exception:
-    """An exception that reads as onnxruntime's do; its attribute `text` lacks the number and name."""
+def numbered(kind: type, text: str, lines: bool = False) -> Exception:
+    """An exception that reads as onnxruntime's do; its attribute `text` lacks the number and name.
+    Control characters are written out; lines: they are already, and line ends are onnxruntime's own."""
+    text = text if lines else printable(text)
     base = next(c for c in kind.__mro__ if c in _NUMBERS)
     number, name = _NUMBERS[base]
     made = kind(f"[ONNXRuntimeError] : {number} : {name} : {text}")

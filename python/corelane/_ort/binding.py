@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _arrays, _native
 from .._errors import InvalidArgument, StatusError, numbered
+from .._printable import printable
 from .device_value import DEVICES, Slot, check_layout
 from .foreign import ort_value
 from .inner import OrtValueVector
@@ -37,7 +38,7 @@ class CheckedOutput:
         """InvalidArgument where the memory does not fit; shape is that of the run's output."""
         found = self.misfit or (None if shape is None else self._misfit(shape))
         if found:
-            raise numbered(InvalidArgument, f"Error in execution: {found}")
+            raise numbered(InvalidArgument, f"Error in execution: {found}", lines=True)
 
 
 class IOBinding:
@@ -81,7 +82,7 @@ class IOBinding:
 
     def _known(self, name: str, nodes: Iterable[Any]) -> None:
         if all(node.name != name for node in nodes):
-            raise RuntimeError(f"Failed to find NodeArg with name: {name} in the def list")
+            raise RuntimeError(printable(f"Failed to find NodeArg with name: {name} in the def list"))
 
     def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray) -> None:
         """Reads the array at each run, as onnxruntime does (a copy where it is not contiguous). With an RKNN

@@ -13,6 +13,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from .. import _arrays
+from .._printable import printable
 
 DEVICES = ("rknpu2", "rknpu3")
 _LAYOUTS = ("onnx", "native", "nhwc")
@@ -47,8 +48,8 @@ class Slot:
         nodes = session._inputs if io_kind == "input" else session._outputs
         self.node = next((node for node in nodes if node.name == name), None)
         if self.node is None:
-            raise RuntimeError(f"Unknown {io_kind} name: {name}; the model has "
-                               + ", ".join(node.name for node in nodes))
+            raise RuntimeError(printable(f"Unknown {io_kind} name: {name}; the model has "
+                                         + ", ".join(node.name for node in nodes)))
         self.session, self.kind = session, io_kind
         self.number = _arrays.number_named(self.node.type)
 

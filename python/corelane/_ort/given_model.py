@@ -121,6 +121,6 @@ class GivenModel:
 def _values(given: dict[str, Any]) -> dict[str, OrtValue]:
     for name, value in given.items():
         if not hasattr(value, "element_type") or not hasattr(value, "numpy"):
-            raise TypeError(f"initializer {name}: expected an OrtValue, given {type(value).__name__}; "
+            raise TypeError(f"initializer {name!r}: expected an OrtValue, given {type(value).__name__}; "
                             "OrtValue.ortvalue_from_numpy makes one")
     return given

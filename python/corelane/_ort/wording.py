@@ -7,6 +7,7 @@ from typing import Any, Mapping, Sequence
 from .. import _arrays
 from .._errors import RUN, InvalidArgument, StatusError, driver_text, numbered, strict_text, translated
 from .._native import Code
+from .._printable import printable
 from .values import NodeArg, OrtValue
 
 # Failures of what the caller gave, which onnxruntime finds in an order and in words of its own.
@@ -47,12 +48,12 @@ class Wording:
 
     def _missing(self, missing: list, feed: Mapping) -> Exception:
         if not self.strict:
-            return InvalidArgument(f"Missing input: {missing[0]}; required {[n.name for n in self.inputs]}, "
-                                   f"given {list(feed)}")
+            return InvalidArgument(printable(f"Missing input: {missing[0]}; required "
+                                             f"{[n.name for n in self.inputs]}, given {list(feed)}"))
         return ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
 
     def _worded(self, kind: type, text: str) -> Exception:
-        return numbered(kind, text) if self.strict else kind(text)
+        return numbered(kind, text) if self.strict else kind(printable(text))
 
     def explained(self, error: StatusError, output_names: Any, feed: Any) -> Exception:
         """The exception for a failure of a call, in onnxruntime's words where it has some."""
@@ -66,7 +67,7 @@ class Wording:
             for node in self.inputs + [node for node in self.overridable if node.name in feed]:
                 text = mismatch(node, feed[node.name])
                 if text:
-                    return numbered(InvalidArgument, text)
+                    return numbered(InvalidArgument, text, lines=True)
         return translated(error, self.strict)
 
 
@@ -103,6 +104,7 @@ def misfit(what: str, name: str, given: tuple[str, Sequence], wanted: tuple[str,
     """onnxruntime's message where a (type, shape) does not fit that of an "input" or "output"; None where it
     fits."""
     (actual, shape), (type_text, sizes) = given, wanted
+    name = printable(name)
     if actual != type_text:
         return f"Unexpected {what} data type. Actual: ({actual}) , expected: ({type_text})"
     if len(shape) != len(sizes):

@@ -8,9 +8,15 @@ import traceback
 import weakref
 from typing import Any
 
+from .._printable import printable
+
 
 class UsageError(ValueError):
-    """A call with arguments that are not allowed, or at the wrong time."""
+    """A call with arguments that are not allowed, or at the wrong time. Control characters of names from files are
+    written out."""
+
+    def __init__(self, text: str):
+        super().__init__(printable(text))
 
 
 class Log:
@@ -37,14 +43,14 @@ class Log:
 
     def info(self, where: str, text: str) -> None:
         """Shown with verbose."""
-        self._logger.info("I %s: %s", where, text)
+        self._logger.info("I %s: %s", where, printable(text))
 
     def warning(self, where: str, text: str) -> None:
         """Always shown."""
-        self._logger.warning("W %s: %s", where, text)
+        self._logger.warning("W %s: %s", where, printable(text))
 
     def error(self, where: str, text: Any) -> None:
         """With verbose an exception is logged with its trace."""
-        self._logger.error("E %s: %s", where, text)
+        self._logger.error("E %s: %s", where, printable(text))
         if isinstance(text, BaseException):
             self._logger.info("".join(traceback.format_exception(type(text), text, text.__traceback__)))

@@ -1,5 +1,6 @@
 // corelane._native: what the Python package is built on. Not for users: names may change.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "adapters/python/py_session.h"
 #include "corelane/base/api.h"
 #include "corelane/base/log.h"
+#include "corelane/base/printable.h"
 
 /// Set when the module has been made, which a process can do once.
 static bool made = false;
@@ -39,6 +41,7 @@ NB_MODULE(native_parts, module) {
   module.attr("version") = corelane::version();
   module.def("set_log_level",
              [](int level) { corelane::log::set_level(static_cast<corelane::log::Level>(level)); });
+  module.def("printable", [](const std::string& text) { return corelane::printable(text); });
   // Before the interpreter takes its modules apart, while callbacks can still run.
   nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(&python::shutdown));
   made = true;
