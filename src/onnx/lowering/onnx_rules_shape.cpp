@@ -10,8 +10,6 @@ namespace {
 
 using T = ::onnx::TensorProto;
 
-constexpr std::int64_t kOpen = Shape::kOpen;
-
 /// The engine computes Tile with repeats that come at run time wrongly; Expand is right.
 Result<bool> tile_at_run_time(Rewriter& r, const ::onnx::NodeProto& node) {
   if (r.opset() < 6 || r.of(node.input(1)).known_ints()) return false;
