@@ -1,7 +1,10 @@
 """Failures: Python reads their codes and details, and never a message."""
+import os
+import queue
 import re
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import corelane
 from corelane import _errors, _native
@@ -34,6 +37,31 @@ class Failures(unittest.TestCase):
         with self.assertRaises(StatusError) as caught:
             session.run(None, {"x": X}, terms)
         self.assertTrue(caught.exception.terminated)
+
+    def test_a_short_result_is_a_failure_and_no_data(self):
+        names = {"CORELANE_FAULTS": "short=1", "CORELANE_DEVICE": "virtual:rk3588?name=short"}
+        with mock.patch.dict(os.environ, names):
+            session = corelane.InferenceSession(relu_model(), providers=["CPUExecutionProvider"])
+            native = _native.Session(relu_model(), {"device": names["CORELANE_DEVICE"]})
+        for run in (lambda: session.run(None, {"x": X}),
+                    lambda: session.run_with_iobinding(self.bound(session))):
+            with self.assertRaises(corelane.capi.onnxruntime_pybind11_state.EngineError):
+                run()
+        done = queue.SimpleQueue()
+        session.run_async(None, {"x": X}, lambda outputs, user, error: done.put((outputs, error)), None)
+        outputs, error = done.get(timeout=60)
+        self.assertFalse(outputs)
+        self.assertIn("short", error)
+        with self.assertRaises(StatusError) as caught:
+            native.run(None, {"x": X})
+        self.assertIs(caught.exception.code, Code.BAD_RESULT)
+
+    @staticmethod
+    def bound(session):
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_output("y")
+        return binding
 
     def test_messages_decide_nothing(self):
         for message in MESSAGES:
