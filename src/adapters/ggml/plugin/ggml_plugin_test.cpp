@@ -230,6 +230,19 @@ TEST_F(Plugged, AnOperatorThatItDoesNotHaveFailsTheGraphAndIsNamed) {
   EXPECT_EQ(backend_->iface.graph_compute(backend_, &graph), abi::kStatusSuccess);
 }
 
+/// Run by ggml_tests_short, with the fault on every result of the library's device.
+TEST_F(Plugged, AShortResultIsAFailureOfTheLibraryAndComputedOnTheCpu) {
+  if (std::getenv("CORELANE_FAULTS") == nullptr) GTEST_SKIP() << "there is no fault";
+  const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, 5);
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const OwnedBuffer placed = buffer(weights.nb[3], abi::kUsageWeights);
+  place(weights, placed);
+  placed->iface.set_tensor(placed.get(), &weights, b.view.data, 0, weights.nb[3]);
+  const auto before = plugin().engine->figures().failed;
+  EXPECT_LT(computed(weights, b.view), 1e-6);
+  EXPECT_GT(plugin().engine->figures().failed, before);
+}
+
 TEST_F(Plugged, BuffersGiveTheirMemoryBack) {
   const auto before = plugin().engine->allocated();
   for (int i = 0; i < 20; ++i) {
