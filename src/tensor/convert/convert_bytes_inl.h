@@ -84,7 +84,7 @@ void bytes_to_integer(const RowParams& params, const std::byte* src, std::byte* 
   const auto f = [&](const std::byte* in) HWY_ATTR {
     return r.clamp_shifted(r.shifted(hn::MulAdd(load_byte<B>(in), factor, offset)));
   };
-  store_integers<I, 1>(r, params, src, dst, count, f, NoGroup());
+  store_integers<I, 1>(r, params, src, dst, count, f);
 }
 
 /// Both divisions.
@@ -99,13 +99,13 @@ void normalised_bytes_to_integer(const RowParams& params, const std::byte* src, 
     const VF q = divide_once(normalised(load_byte<B>(in)), scale, reciprocal);
     return r.clamp_shifted(r.shifted(q));
   };
-  store_integers<I, 1>(r, params, src, dst, count, f, NoGroup());
+  store_integers<I, 1>(r, params, src, dst, count, f);
 }
 
 #if HWY_TARGET == HWY_AVX3_DL
 /// Results of one byte, each looked up: the registers hold all of them.
-void look_bytes_up(const RowParams& params, const std::byte* src, std::byte* dst,
-                   std::size_t count) {
+inline void look_bytes_up(const RowParams& params, const std::byte* src, std::byte* dst,
+                          std::size_t count) {
   const hn::ScalableTag<std::uint8_t> d;
   hn::Vec<decltype(d)> results[4];
   for (std::size_t i = 0; i < 4; ++i) results[i] = load_at(d, params.results + i * hn::Lanes(d));

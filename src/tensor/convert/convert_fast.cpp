@@ -188,6 +188,7 @@ class Tiles {
     const std::size_t rows = std::min(w.channels, kMaxChannels);
     if (!w.src.planar && (w.kernel || !w.dst.planar)) planes_.resize(rows * planes_step_);
     if (w.kernel && !w.dst.planar) converted_.resize(rows * converted_step_);
+    if (w.fused.interleave != nullptr) zeros_.resize(pixels * w.src.size);
     if (w.dst.blocks * w.dst.block > w.channels) padding_.resize(pixels * w.dst.size);
   }
 
@@ -255,6 +256,7 @@ class Tiles {
         const std::size_t first = std::min(k, d.block - group);
         const std::size_t c = b * d.block + first;
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
+        if (interleave_fused(at, c, valid, group, to + first * d.size)) continue;
         fetch(at, c, valid);
         std::fill(rows_ + valid, rows_ + group, padding_.data());
         put_together_.interleave(
@@ -262,6 +264,17 @@ class Tiles {
             {w_.exceeds_cache && !w_.kernel && w_.src.planar, w_.exceeds_cache});
       }
     }
+  }
+
+  /// Both steps of planes that become pixels at once; false where there is no kernel for them.
+  bool interleave_fused(const Place& at, std::size_t first, std::size_t count, std::size_t group,
+                        std::byte* to) {
+    const Side& s = w_.src;
+    if (w_.fused.interleave == nullptr || !s.planar || w_.params(0).normalise) return false;
+    for (std::size_t i = 0; i < count; ++i)
+      rows_[i] = s.at(at.n, first + i, at.row) + at.pixel * s.size;
+    std::fill(rows_ + count, rows_ + group, zeros_.data());
+    return w_.fused.interleave(w_.params(0), rows_, group, to, w_.dst.block, at.count);
   }
 
   /// Points rows_ at `count` channels as converted planes; in the destination where it is planar.
@@ -277,8 +290,8 @@ class Tiles {
     if (s.planar)
       for (std::size_t i = 0; i < count; ++i)
         rows_[i] = s.at(at.n, first + i, at.row) + at.pixel * s.size;
-    else
-      take_apart(at, first, count, targets);
+    else if (take_apart(at, first, count, targets))
+      return;
     if (!w_.kernel) return;
     for (std::size_t i = 0; i < count; ++i) {
       w_.kernel(w_.params(first + i), rows_[i], targets[i], at.count, w_.exceeds_cache && d.planar,
@@ -300,10 +313,14 @@ class Tiles {
     return w_.src.at(at.n, first + row, at.row) + pixel * w_.src.size;
   }
 
-  void take_apart(const Place& at, std::size_t first, std::size_t count,
+  /// True when the targets hold the converted channels.
+  bool take_apart(const Place& at, std::size_t first, std::size_t count,
                   std::byte* const* targets) {
     const Side& s = w_.src;
     const bool direct = !w_.kernel && w_.dst.planar;
+    const Streaming whole{w_.exceeds_cache, w_.exceeds_cache && w_.dst.planar};
+    const Streaming apart{w_.exceeds_cache, w_.exceeds_cache && direct};
+    bool fuses = w_.dst.planar && w_.fused.deinterleave != nullptr;
     std::byte* planes[kMaxChannels];
     for (std::size_t i = 0; i < count; ++i) {
       planes[i] = direct ? targets[i] : planes_.data() + i * planes_step_;
@@ -314,10 +331,13 @@ class Tiles {
       const std::size_t within = (first + i) % s.block;
       const std::size_t run = std::min(count - i, s.block - within);
       const std::byte* from = s.at(at.n, b, at.row) + at.pixel * s.pixel_step() + within * s.size;
-      take_apart_.deinterleave(from, s.block, planes + i, run, at.count,
-                               {w_.exceeds_cache, w_.exceeds_cache && direct});
+      // The answer is the same for all runs: it depends on parameters, block and pixels.
+      fuses = fuses &&
+              w_.fused.deinterleave(w_.params(0), from, s.block, targets + i, run, at.count, whole);
+      if (!fuses) take_apart_.deinterleave(from, s.block, planes + i, run, at.count, apart);
       i += run;
     }
+    return direct || fuses;
   }
 
   const Walk& w_;
@@ -330,6 +350,7 @@ class Tiles {
   std::vector<std::byte> planes_;
   std::vector<std::byte> converted_;
   std::vector<std::byte> padding_;
+  std::vector<std::byte> zeros_;  ///< Padding before its conversion.
   const std::byte* rows_[kMaxChannels];
 };
 

@@ -73,13 +73,13 @@ TEST_P(ConvertFast, ServesEveryImportantPairInEveryLayout) {
 TEST_P(ConvertFast, AgreesOnImagesOfManyTilesAndPanels) {
   std::mt19937 random(11);
   const Pick pick = pick_from(random);
-  const std::vector<std::pair<DType, DType>> pairs{{DType::kI8, DType::kI8},
-                                                   {DType::kF16, DType::kF16},
-                                                   {DType::kF32, DType::kF32},
-                                                   {DType::kF32, DType::kI8},
-                                                   {DType::kI8, DType::kF32}};
+  const std::vector<std::pair<DType, DType>> pairs{
+      {DType::kI8, DType::kI8},   {DType::kF16, DType::kF16}, {DType::kF32, DType::kF32},
+      {DType::kF32, DType::kI8},  {DType::kI8, DType::kF32},  {DType::kU8, DType::kF32},
+      {DType::kF32, DType::kF16}, {DType::kF16, DType::kF32}, {DType::kF32, DType::kBF16},
+      {DType::kBF16, DType::kF32}};
   for (const auto& [from, to] : pairs) {
-    for (const std::int64_t channels : {16, 32, 48, 64, 130}) {
+    for (const std::int64_t channels : {2, 3, 16, 19, 32, 48, 64, 130}) {
       for (std::uint32_t kinds = 0; kinds < 9; ++kinds) {
         ConvertCase k;
         k.src.dtype = from;
@@ -89,6 +89,10 @@ TEST_P(ConvertFast, AgreesOnImagesOfManyTilesAndPanels) {
         k.dst.layout = {static_cast<LayoutKind>(kinds % 3), kinds % 3 == 2 ? 16U : 0U, 0};
         if (from != to && from == DType::kI8) k.src.quant = Quant::affine(0.07F, -11);
         if (from != to && to == DType::kI8) k.dst.quant = Quant::affine(0.03F, 5);
+        if (from == DType::kU8) {  // Of all channels: then the tile's kernels convert.
+          k.options.mean.assign(1, 123.675F);
+          k.options.std.assign(1, 58.395F);
+        }
         k.seed = kinds;
         const CheckResult r = check_case(k, pick);
         ASSERT_EQ(r.problem, "") << k.to_string();

@@ -39,11 +39,12 @@ HWY_INLINE VU load_u16(const std::byte* p) {
   return hn::PromoteTo(DU(), load_at(d16, p));
 }
 
+/// As many 16-bit lanes as a vector has f32s.
+using DH = hn::Rebind<std::uint16_t, DF>;
+using VH = hn::Vec<DH>;
+
 /// Lanes hold at most 16 bits.
-HWY_INLINE void store_u16(VU v, std::byte* p) {
-  const hn::Rebind<std::uint16_t, DF> d16;
-  store_at(d16, hn::DemoteTo(d16, hn::BitCast(DI(), v)), p);
-}
+HWY_INLINE VH narrow_u16(VU v) { return hn::DemoteTo(DH(), hn::BitCast(DI(), v)); }
 
 HWY_INLINE VF load_bf16(const std::byte* p) {
   return hn::BitCast(DF(), hn::ShiftLeft<16>(load_u16(p)));
@@ -68,10 +69,9 @@ HWY_INLINE VF load_f16(const std::byte* p) {
   const hn::Rebind<hwy::float16_t, DF> dh;
   return hn::PromoteTo(DF(), hn::BitCast(dh, load_at(d16, p)));
 }
-HWY_INLINE void store_f16(VF x, std::byte* p) {
-  const hn::Rebind<std::uint16_t, DF> d16;
+HWY_INLINE VH to_f16(VF x) {
   const hn::Rebind<hwy::float16_t, DF> dh;
-  store_at(d16, hn::BitCast(d16, hn::DemoteTo(dh, x)), p);
+  return hn::BitCast(DH(), hn::DemoteTo(dh, x));
 }
 #else
 HWY_INLINE VF load_f16(const std::byte* p) {
@@ -90,7 +90,7 @@ HWY_INLINE VF load_f16(const std::byte* p) {
                         hn::Or(shifted, hn::Set(du, 0x7FC00000)), bits);
   return hn::BitCast(df, hn::Or(sign, bits));
 }
-HWY_INLINE void store_f16(VF x, std::byte* p) {
+HWY_INLINE VH to_f16(VF x) {
   const DF df;
   const DU du;
   const VU bits = hn::BitCast(du, x);
@@ -107,9 +107,10 @@ HWY_INLINE void store_f16(VF x, std::byte* p) {
   VU half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, 0x38800000)), denormal, normal);
   half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x477FFFFF)), hn::Set(du, 0x7C00), half);
   half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x7F800000)), nan, half);
-  store_u16(hn::Or(sign, half), p);
+  return narrow_u16(hn::Or(sign, half));
 }
 #endif
+HWY_INLINE void store_f16(VF x, std::byte* p) { store_at(DH(), to_f16(x), p); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace corelane::detail

@@ -102,6 +102,20 @@ struct TileKernels {
 /// For elements of 1, 2, 4, 8 or 16 bytes.
 const TileKernels& tile_kernels(std::size_t element_size) noexcept;
 
+/// Tile kernels that convert, all rows with the same parameters: what goes through the registers
+/// anyhow needs no memory in between. Rows are f32; pixels have 1 or 2 bytes. False, with nothing
+/// written, where parameters or few pixels need the separate kernels.
+struct FusedKernels {
+  bool (*interleave)(const RowParams& params, const std::byte* const* rows, std::size_t channels,
+                     std::byte* dst, std::size_t stride, std::size_t count) = nullptr;
+  bool (*deinterleave)(const RowParams& params, const std::byte* src, std::size_t stride,
+                       std::byte* const* rows, std::size_t channels, std::size_t count,
+                       Streaming streaming) = nullptr;
+};
+
+/// The one from `src` to `dst`; null where there is none.
+FusedKernels find_fused_kernels(DType src, DType dst) noexcept;
+
 /// Builds `count` pixels of `dst_step` bytes that follow each other without a gap: the segments in
 /// order, then padding that repeats the 16 bytes of `pad`.
 void gather_segments(const Segment* segments, std::size_t segment_count, std::byte* dst,

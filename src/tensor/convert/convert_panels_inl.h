@@ -35,6 +35,16 @@ HWY_INLINE bool rows_share_sets(std::byte* const* rows) {
   return sizeof(T) == 1 && (address(1) - address(0)) % 4096 == 0;
 }
 
+/// Rows of wider elements are lines enough for the caches to wait for; so many rows before they are
+/// written their lines are fetched.
+constexpr std::size_t kRowsAhead = 4;
+template <class D, class R>
+HWY_INLINE void prefetch_vector(const std::byte* row, std::size_t pixel) {
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < hn::MaxLanes(D()) * R::kSize; i += kLine)
+    __builtin_prefetch(row + pixel * R::kSize + i, 0, 3);
+}
+
 /// Stores one pixel of a whole vector, or two pixels of half a vector each.
 template <std::size_t kPixels, class D, class T = hn::TFromD<D>>
 HWY_INLINE void store_column(D d, hn::Vec<D> v, T* dst, std::size_t stride, bool stream) {
@@ -54,9 +64,10 @@ HWY_INLINE hn::Vec<D> load_column(D d, const T* src, std::size_t stride) {
 }
 
 /// kGroups * kSide channels x Lanes(d) pixels, `panels` times side by side.
-template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
-HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                  std::size_t stride, std::size_t panels, Streaming streaming) {
+template <std::size_t kGroups, class D, class R, class T = hn::TFromD<D>>
+HWY_INLINE void interleave_panels(D d, R& as, const std::byte* const* rows, std::size_t pixel,
+                                  T* dst, std::size_t stride, std::size_t panels,
+                                  Streaming streaming) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
   HWY_ALIGN T buffer[kRunPixels<T> / kLanes * kPanel];
@@ -70,10 +81,10 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
         // displace each other although planes often lie a power of two apart.
         const bool last = g + 1 == kGroups;
         prefetch_rows(last ? rows : row + kSide<T>, kSide<T>,
-                      (at + (last ? panels * kLanes : 0)) * sizeof(T));
+                      (at + (last ? panels * kLanes : 0)) * R::kSize);
       }
 #pragma GCC unroll 16
-      for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(row[c]) + at);
+      for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = as.load(row[c], at);
       transpose_in_blocks(d, v);
 #pragma GCC unroll 16
       for (std::size_t j = 0; j < kSide<T>; ++j)
@@ -101,10 +112,10 @@ HWY_INLINE void interleave_panels(D d, const std::byte* const* rows, std::size_t
 /// As many channels x pixels, out of pixels. Rows are written one group after the other: more of
 /// them than the CPU's prefetchers follow would wait for every line. With `in_runs` each row is
 /// written as a whole.
-template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                    std::size_t pixel, std::size_t panels, bool prefetch,
-                                    bool stream, bool in_runs) {
+template <std::size_t kGroups, class D, class R, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_panels(D d, R as, const T* src, std::size_t stride,
+                                    std::byte* const* rows, std::size_t pixel, std::size_t panels,
+                                    bool prefetch, bool stream, bool in_runs) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kPanel = kGroups * kSide<T> * kLanes;
   constexpr std::size_t kColumn = kBlocks<D> / kGroups;
@@ -141,13 +152,18 @@ HWY_INLINE void deinterleave_panels(D d, const T* src, std::size_t stride, std::
       }
 #pragma GCC unroll 16
       for (std::size_t c = 0; c < kSide<T>; ++c)
-        store(d, v[c], typed<T>(rows[g * kSide<T> + c]) + pixel + k * kLanes, stream);
+        as.store(v[c], rows[g * kSide<T> + c], pixel + k * kLanes, stream);
     }
     for (std::size_t c = 0; in_runs && c < kSide<T>; ++c) {
-      T* const row = typed<T>(rows[g * kSide<T> + c]) + pixel;
+      // Read once: a store of bytes could change the list, for all that the compiler knows.
+      std::byte* const row = rows[g * kSide<T> + c];
+      const std::size_t ahead = g * kSide<T> + c + kRowsAhead;
+      const bool fetches = R::kSize > sizeof(T) && ahead < kGroups * kSide<T>;
+      const std::byte* const next = fetches ? rows[ahead] : nullptr;
       for (std::size_t k = 0; k < panels; ++k) {
         const auto v = hn::Load(d, buffer + k * kPanel + (c * kGroups + g) * kLanes);
-        store(d, v, row + k * kLanes, stream);
+        if (fetches) prefetch_vector<D, R>(next, pixel + k * kLanes);
+        as.store(v, row, pixel + k * kLanes, stream);
       }
     }
   }

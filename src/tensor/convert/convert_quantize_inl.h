@@ -69,6 +69,20 @@ HWY_INLINE VF load_f32(const std::byte* p, std::ptrdiff_t prefetch) {
   return load_at(DF(), p);
 }
 
+#if HWY_TARGET != HWY_SCALAR
+/// f16s, or bf16s, of the two vectors of f32 at `p`.
+using DW = hn::Repartition<std::uint16_t, DF>;
+HWY_INLINE hn::Vec<DW> load_as_f16(const std::byte* p, std::ptrdiff_t prefetch) {
+  const VH lower = to_f16(load_f32(p, prefetch));
+  return hn::Combine(DW(), to_f16(load_f32(p + hn::Lanes(DF()) * sizeof(float), prefetch)), lower);
+}
+HWY_INLINE hn::Vec<DW> load_as_bf16(const std::byte* p, std::ptrdiff_t prefetch) {
+  const VU lower = round_to_bf16(load_f32(p, prefetch));
+  const VU upper = round_to_bf16(load_f32(p + hn::Lanes(DF()) * sizeof(float), prefetch));
+  return hn::ConcatOdd(DW(), hn::BitCast(DW(), upper), hn::BitCast(DW(), lower));
+}
+#endif
+
 // ---- division by a constant
 
 /// a / b, rounded as a division rounds it, given y = RN(1 / b): one correction brings the product
@@ -90,6 +104,8 @@ HWY_INLINE VF divide(VF a, VF b, VF y) {
 /// Vectors of f32 that have as many lanes as a whole one of I.
 template <class I>
 constexpr std::size_t kVectorsOfWhole = sizeof(float) / sizeof(I);
+template <class I>
+using Whole = hn::Repartition<std::make_unsigned_t<I>, DF>;
 
 /// Bounds, rounding and zero point of an integer type. Within 2^22 an f32 is rounded to an integer,
 /// half to even, by adding 1.5 * 2^23, after which the integer lies in the lower bits.
@@ -119,23 +135,20 @@ class Rounding {
     store_at(d, hn::DemoteTo(d, q), p);
   }
 #if HWY_TARGET != HWY_SCALAR
-  /// As many vectors as make a whole one of the integers; non-temporal where it is a line.
-  HWY_INLINE void store_whole(const VF (&shifted)[kVectorsOfWhole<I>], std::byte* p,
-                              bool stream) const {
+  /// The integers of as many vectors as make a whole one.
+  HWY_INLINE hn::Vec<Whole<I>> whole(const VF (&shifted)[kVectorsOfWhole<I>]) const {
     const hn::Repartition<std::uint16_t, DF> d16;
     const auto half = [&](std::size_t i) HWY_ATTR {
       return hn::ConcatEven(d16, hn::BitCast(d16, shifted[2 * i + 1]),
                             hn::BitCast(d16, shifted[2 * i]));
     };
-    const hn::Repartition<std::make_unsigned_t<I>, DF> d;
+    const Whole<I> d;
     // The zero point is added to what is left of the integers: the bits above do not reach down.
     const auto zero = hn::Set(d, static_cast<std::make_unsigned_t<I>>(zero_));
-    if constexpr (sizeof(I) == 2) {
-      store_line(d, hn::Add(half(0), zero), p, stream);
-    } else {
-      const auto q = hn::ConcatEven(d, hn::BitCast(d, half(1)), hn::BitCast(d, half(0)));
-      store_line(d, hn::Add(q, zero), p, stream);
-    }
+    if constexpr (sizeof(I) == 2)
+      return hn::Add(half(0), zero);
+    else
+      return hn::Add(hn::ConcatEven(d, hn::BitCast(d, half(1)), hn::BitCast(d, half(0))), zero);
   }
 #endif
 
@@ -146,101 +159,135 @@ class Rounding {
   std::int32_t zero_;
 };
 
-/// For vectors that must each be made by itself.
-struct NoGroup {
-  template <class V>
-  HWY_INLINE bool operator()(const std::byte*, V&) const {
-    return false;
-  }
-};
-
-/// Stores f(source), which makes shifted integers of a vector of elements of kSrc bytes. For the
-/// vectors that make a whole one of integers group(source, result) may do so at once; false: it
-/// could not.
-template <class I, std::size_t kSrc, class F, class G>
+/// Stores f(source), which makes shifted integers of a vector of elements of kSrc bytes, and
+/// whole(source), which makes integers of as many vectors as fill a whole one.
+template <class I, std::size_t kSrc, class F, class W>
 HWY_INLINE void store_integers(const Rounding<I>& r, const RowParams& params, const std::byte* src,
-                               std::byte* dst, std::size_t count, F f, G group) {
+                               std::byte* dst, std::size_t count, F f, W whole) {
 #if HWY_TARGET != HWY_SCALAR
-  constexpr std::size_t kVectors = kVectorsOfWhole<I>;
-  const std::size_t lanes = hn::Lanes(DF());
-  const std::size_t whole = kVectors * lanes;
-  for (std::size_t i = 0; count >= whole; i = count - whole) {
-    for (; i + whole <= count; i += whole) {
-      const std::byte* const in = src + i * kSrc;
-      VF v[kVectors];
-      if (!group(in, v)) {
-#pragma GCC unroll 4
-        for (std::size_t k = 0; k < kVectors; ++k) v[k] = f(in + k * lanes * kSrc);
-      }
-      r.store_whole(v, dst + i * sizeof(I), params.stream);
-    }
+  const std::size_t lanes = hn::Lanes(Whole<I>());
+  for (std::size_t i = 0; count >= lanes; i = count - lanes) {
+    for (; i + lanes <= count; i += lanes)
+      store_line(Whole<I>(), whole(src + i * kSrc), dst + i * sizeof(I), params.stream);
     if (i == count) return;
   }
 #endif
-  (void)params, (void)group;
+  (void)params, (void)whole;
   for_vectors<kSrc, sizeof(I)>(
       src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR { r.store(f(in), out); });
 }
 
+/// The same where each vector is made by itself.
+template <class I, std::size_t kSrc, class F>
+HWY_INLINE void store_integers(const Rounding<I>& r, const RowParams& params, const std::byte* src,
+                               std::byte* dst, std::size_t count, F f) {
+  store_integers<I, kSrc>(r, params, src, dst, count, f, [&](const std::byte* in) HWY_ATTR {
+    VF v[kVectorsOfWhole<I>];
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) v[k] = f(in + k * hn::Lanes(DF()) * kSrc);
+#if HWY_TARGET != HWY_SCALAR
+    return r.whole(v);
+#endif
+  });
+}
+
 /// x / scale as a division rounds it, given the scale's reciprocal.
+template <class I>
+class Quantize {
+ public:
+  HWY_INLINE explicit Quantize(const RowParams& params)
+      : rounding(params),
+        scale_(hn::Set(DF(), params.dst_scale)),
+        reciprocal_(hn::Set(DF(), params.dst_reciprocal)),
+        low_(hn::Set(DF(), params.low * params.dst_scale)),
+        high_(hn::Set(DF(), params.high * params.dst_scale)),
+        smaller_(hn::Set(DF(), params.dst_reciprocal * (1 - 0x1p-22F))),
+        larger_(hn::Set(DF(), params.dst_reciprocal * (1 + 0x1p-22F))),
+        prefetch_(params.prefetch) {}
+
+  /// True where whole() may be used: the products are precise enough up to 512 only.
+  static bool has_products(const RowParams& params) {
+    constexpr float kMost = 512;
+    return has_reciprocal(params) && params.low >= -kMost && params.high <= kMost;
+  }
+  static bool has_reciprocal(const RowParams& params) {
+    return params.quantize && params.dst_reciprocal != 0 && !params.exact_reciprocal;
+  }
+
+  /// Bounded before the division, so that no lane overflows: the quotient of a bound rounds to it.
+  /// A lane that underflows rounds to zero whatever its last places are.
+  HWY_INLINE VF exact(const std::byte* in) const {
+    const VF x = rounding.zero_if_nan(load_f32(in, prefetch_));
+    return rounding.shifted(divide(hn::Min(hn::Max(x, low_), high_), scale_, reciprocal_));
+  }
+
+#if HWY_TARGET != HWY_SCALAR
+  HWY_INLINE hn::Vec<Whole<I>> whole(const std::byte* in) {
+    VF v[kVectorsOfWhole<I>];
+    if (!try_products(in, v)) {
+#pragma GCC unroll 4
+      for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k)
+        v[k] = exact(in + k * hn::Lanes(DF()) * sizeof(float));
+    }
+    return rounding.whole(v);
+  }
+#endif
+
+  const Rounding<I> rounding;
+
+ private:
+  /// The quotient lies between the products with reciprocals that are a little too small and too
+  /// large. Where both round to the same integer so does the quotient; up to 512 that fails only
+  /// near ties. Beyond the bounds all are bounded.
+  HWY_INLINE bool try_products(const std::byte* in, VF (&v)[kVectorsOfWhole<I>]) {
+    if (untried_ > 0) {
+      --untried_;
+      return false;
+    }
+    auto sure = hn::Eq(scale_, scale_);
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) {
+      const VF x = load_f32(in + k * hn::Lanes(DF()) * sizeof(float), prefetch_);
+      const VF s = rounding.shifted_product(x, smaller_);
+      sure = hn::And(sure, hn::Eq(s, rounding.shifted_product(x, larger_)));  // Not if NaN.
+      v[k] = rounding.clamp_shifted(s);
+    }
+    if (hn::AllTrue(DF(), sure)) {
+      penalty_ /= 2;
+      return true;
+    }
+    penalty_ = std::min<std::size_t>(2 * penalty_ + 1, 63);
+    untried_ = penalty_;
+    return false;
+  }
+
+  const VF scale_, reciprocal_, low_, high_, smaller_, larger_;
+  const std::ptrdiff_t prefetch_;
+  // Where ties are frequent, trying costs more than it gains: after each failure twice as many
+  // vectors are divided untried.
+  std::size_t untried_ = 0;
+  std::size_t penalty_ = 0;
+};
+
 template <class I>
 void quantize_row(const RowParams& params, const std::byte* src, std::byte* dst,
                   std::size_t count) {
-  const DF df;
-  const Rounding<I> r(params);
-  const VF scale = hn::Set(df, params.dst_scale);
-  const VF reciprocal = hn::Set(df, params.dst_reciprocal);
-  // Bounded before the division, so that no lane overflows: the quotient of a bound rounds to it.
-  // A lane that underflows rounds to zero whatever its last places are.
-  const VF low = hn::Set(df, params.low * params.dst_scale);
-  const VF high = hn::Set(df, params.high * params.dst_scale);
-  const std::ptrdiff_t prefetch = params.prefetch;
-  const auto exact = [&](const std::byte* in) HWY_ATTR {
-    const VF x = hn::Min(hn::Max(r.zero_if_nan(load_f32(in, prefetch)), low), high);
-    return r.shifted(divide(x, scale, reciprocal));
-  };
-  constexpr float kMost = 512;
-  if (params.low < -kMost || params.high > kMost) {
-    store_integers<I, 4>(r, params, src, dst, count, exact, NoGroup());
+  Quantize<I> q(params);
+  const auto exact = [&](const std::byte* in) HWY_ATTR { return q.exact(in); };
+#if HWY_TARGET != HWY_SCALAR
+  if (Quantize<I>::has_products(params)) {
+    const auto whole = [&](const std::byte* in) HWY_ATTR { return q.whole(in); };
+    store_integers<I, 4>(q.rounding, params, src, dst, count, exact, whole);
     return;
   }
-  // The quotient lies between the products with reciprocals that are a little too small and too
-  // large. Where both round to the same integer so does the quotient; up to 512 that fails only
-  // near ties. Beyond the bounds all are bounded.
-  const VF smaller = hn::Set(df, params.dst_reciprocal * (1 - 0x1p-22F));
-  const VF larger = hn::Set(df, params.dst_reciprocal * (1 + 0x1p-22F));
-  // Where ties are frequent, trying costs more than it gains: after each failure twice as many
-  // vectors are divided untried.
-  std::size_t untried = 0;
-  std::size_t penalty = 0;
-  const auto try_products = [&](const std::byte* in, auto& v) HWY_ATTR {
-    if (untried > 0) {
-      --untried;
-      return false;
-    }
-    auto sure = hn::Eq(scale, scale);
-#pragma GCC unroll 4
-    for (std::size_t k = 0; k < kVectorsOfWhole<I>; ++k) {
-      const VF x = load_f32(in + k * hn::Lanes(df) * sizeof(float), prefetch);
-      const VF s = r.shifted_product(x, smaller);
-      sure = hn::And(sure, hn::Eq(s, r.shifted_product(x, larger)));  // Not if NaN.
-      v[k] = r.clamp_shifted(s);
-    }
-    if (hn::AllTrue(df, sure)) {
-      penalty /= 2;
-      return true;
-    }
-    penalty = std::min<std::size_t>(2 * penalty + 1, 63);
-    untried = penalty;
-    return false;
-  };
-  store_integers<I, 4>(r, params, src, dst, count, exact, try_products);
+#endif
+  store_integers<I, 4>(q.rounding, params, src, dst, count, exact);
 }
 
 template <class I>
 void pass_f32_to_integer(const RowParams& params, const std::byte* src, std::byte* dst,
                          std::size_t count) {
-  if (params.quantize && params.dst_reciprocal != 0 && !params.exact_reciprocal) {
+  if (Quantize<I>::has_reciprocal(params)) {
     quantize_row<I>(params, src, dst, count);
     return;
   }
@@ -250,7 +297,7 @@ void pass_f32_to_integer(const RowParams& params, const std::byte* src, std::byt
     const auto round = [&](const std::byte* in) HWY_ATTR {
       return r.shifted(r.clamp(r.zero_if_nan(quotient(load_f32(in, params.prefetch)))));
     };
-    store_integers<I, 4>(r, params, src, dst, count, round, NoGroup());
+    store_integers<I, 4>(r, params, src, dst, count, round);
   };
   const VF scale = hn::Set(df, params.dst_scale);
   const VF reciprocal = hn::Set(df, params.dst_reciprocal);

@@ -47,16 +47,11 @@ void pass_f32_to_bf16(const RowParams& params, const std::byte* src, std::byte* 
   const std::ptrdiff_t prefetch = params.prefetch;
 #if HWY_TARGET == HWY_SCALAR
   for_vectors<4, 2>(src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-    store_u16(hn::ShiftRight<16>(round_to_bf16(load_f32(in, prefetch))), out);
+    store_at(DH(), narrow_u16(hn::ShiftRight<16>(round_to_bf16(load_f32(in, prefetch)))), out);
   });
 #else
-  // Two vectors make a whole one.
-  const hn::Repartition<std::uint16_t, DF> d;
-  for_vectors_of<4, 2>(d, src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
-    const VU lower = round_to_bf16(load_f32(in, prefetch));
-    const VU upper = round_to_bf16(load_f32(in + hn::Lanes(DF()) * sizeof(float), prefetch));
-    const auto halves = hn::ConcatOdd(d, hn::BitCast(d, upper), hn::BitCast(d, lower));
-    store_line(d, halves, out, params.stream);
+  for_vectors_of<4, 2>(DW(), src, dst, count, [&](const std::byte* in, std::byte* out) HWY_ATTR {
+    store_line(DW(), load_as_bf16(in, prefetch), out, params.stream);
   });
 #endif
 }

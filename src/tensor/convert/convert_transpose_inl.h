@@ -53,13 +53,27 @@ HWY_INLINE void for_groups(std::size_t group, std::size_t channels, F f) {
   for_vectors(group, channels, f);
 }
 
+/// Rows of the elements that the pixels have. The kernels take another class where the rows have
+/// another type, and convert on the way.
+template <class D>
+struct EqualRows {
+  using T = hn::TFromD<D>;
+  static constexpr std::size_t kSize = sizeof(T);
+  HWY_INLINE hn::Vec<D> load(const std::byte* row, std::size_t pixel) const {
+    return hn::LoadU(D(), typed<T>(row) + pixel);
+  }
+  HWY_INLINE void store(hn::Vec<D> v, std::byte* row, std::size_t pixel, bool stream) const {
+    detail::HWY_NAMESPACE::store(D(), v, typed<T>(row) + pixel, stream);
+  }
+};
+
 /// kSide channels x Lanes(d) pixels, to pixels `stride` elements apart, 16 bytes each.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                  std::size_t stride) {
+template <class D, class R, class T = hn::TFromD<D>>
+HWY_INLINE void interleave_square(D d, R& as, const std::byte* const* rows, std::size_t pixel,
+                                  T* dst, std::size_t stride) {
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
-  for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
+  for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = as.load(rows[c], pixel);
   transpose_in_blocks(d, v);
 #pragma GCC unroll 16
   for (std::size_t j = 0; j < kSide<T>; ++j)
@@ -67,26 +81,27 @@ HWY_INLINE void interleave_square(D d, const std::byte* const* rows, std::size_t
 }
 
 /// The first `channels` of kSide channels x Lanes(d) pixels.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_square(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                    std::size_t pixel, std::size_t channels, bool stream) {
+template <class D, class R, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_square(D d, R as, const T* src, std::size_t stride,
+                                    std::byte* const* rows, std::size_t pixel, std::size_t channels,
+                                    bool stream) {
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
   for (std::size_t j = 0; j < kSide<T>; ++j)
     v[j] = load_blocks(d, src + j * stride, kSide<T> * stride);
   transpose_in_blocks(d, v);
-  for (std::size_t c = 0; c < channels; ++c) store(d, v[c], typed<T>(rows[c]) + pixel, stream);
+  for (std::size_t c = 0; c < channels; ++c) as.store(v[c], rows[c], pixel, stream);
 }
 
 /// Pixels of exactly one block: whole vectors on both sides.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                  Streaming streaming) {
+template <class D, class R, class T = hn::TFromD<D>>
+HWY_INLINE void interleave_packed(D d, R& as, const std::byte* const* rows, std::size_t pixel,
+                                  T* dst, Streaming streaming) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
-  if (streaming.prefetch) prefetch_rows(rows, kSide<T>, pixel * sizeof(T) + kPrefetchRows);
+  if (streaming.prefetch) prefetch_rows(rows, kSide<T>, pixel * R::kSize + kPrefetchRows);
 #pragma GCC unroll 16
-  for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
+  for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = as.load(rows[c], pixel);
   transpose_in_blocks(d, v);
   const bool stream = streaming.store && begins_line(dst);
 #pragma GCC unroll 16
@@ -98,9 +113,10 @@ HWY_INLINE void interleave_packed(D d, const std::byte* const* rows, std::size_t
   }
 }
 
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, std::size_t pixel,
-                                    std::size_t channels, bool prefetch, bool stream) {
+template <class D, class R, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_packed(D d, R as, const T* src, std::byte* const* rows,
+                                    std::size_t pixel, std::size_t channels, bool prefetch,
+                                    bool stream) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
@@ -115,13 +131,14 @@ HWY_INLINE void deinterleave_packed(D d, const T* src, std::byte* const* rows, s
   transpose_in_blocks(d, v);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kSide<T>; ++c)
-    if (c < channels) store(d, v[c], typed<T>(rows[c]) + pixel, stream);
+    if (c < channels) as.store(v[c], rows[c], pixel, stream);
 }
 
 /// The same for at most four channels of 1 or 2 bytes: only their part of each block is transposed.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_four(D d, const T* src, std::byte* const* rows, std::size_t pixel,
-                                  std::size_t channels, bool prefetch, bool stream) {
+template <class D, class R, class T = hn::TFromD<D>>
+HWY_INLINE void deinterleave_four(D d, R as, const T* src, std::byte* const* rows,
+                                  std::size_t pixel, std::size_t channels, bool prefetch,
+                                  bool stream) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   const hn::Repartition<std::uint64_t, D> d64;
   const hn::Repartition<std::uint32_t, D> d32;
@@ -143,7 +160,7 @@ HWY_INLINE void deinterleave_four(D d, const T* src, std::byte* const* rows, std
       hn::Store(hn::BitCast(d, halves(2 * i)), d, four + i * kLanes);
   hn::Vec<D> v[4];
   hn::LoadInterleaved4(d, four, v[0], v[1], v[2], v[3]);
-  for (std::size_t c = 0; c < channels; ++c) store(d, v[c], typed<T>(rows[c]) + pixel, stream);
+  for (std::size_t c = 0; c < channels; ++c) as.store(v[c], rows[c], pixel, stream);
 }
 
 /// Lanes(d) vectors as a square matrix of lanes, transposed. For types of 4 bytes, of which the
@@ -226,14 +243,14 @@ HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
 
 /// Fewer than kSide channels, by way of a square that is filled up with copies of the last channel.
 /// Nothing beyond `channels` is written.
-template <class D, class T = hn::TFromD<D>>
-HWY_NOINLINE void interleave_few(D d, const std::byte* const* rows, std::size_t channels,
+template <class D, class R, class T = hn::TFromD<D>>
+HWY_NOINLINE void interleave_few(D d, R& as, const std::byte* const* rows, std::size_t channels,
                                  std::size_t pixel, T* dst, std::size_t stride) {
   constexpr std::size_t kPixels = hn::MaxLanes(D());
   const std::byte* filled[kSide<T>];
   for (std::size_t c = 0; c < kSide<T>; ++c) filled[c] = rows[std::min(c, channels - 1)];
   HWY_ALIGN T square[kPixels * kSide<T>];
-  interleave_square(d, filled, pixel, square, kSide<T>);
+  interleave_square(d, as, filled, pixel, square, kSide<T>);
   std::size_t p = 0;
   if (stride == channels) {
     // Each pixel is stored whole; the next one overwrites what is too much.
@@ -245,19 +262,20 @@ HWY_NOINLINE void interleave_few(D d, const std::byte* const* rows, std::size_t 
     std::memcpy(dst + p * stride, square + p * kSide<T>, channels * sizeof(T));
 }
 
-template <class D, class T = hn::TFromD<D>>
-HWY_NOINLINE void deinterleave_few(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                   std::size_t channels, std::size_t pixel, bool at_end) {
+template <class D, class R, class T = hn::TFromD<D>>
+HWY_NOINLINE void deinterleave_few(D d, R as, const T* src, std::size_t stride,
+                                   std::byte* const* rows, std::size_t channels, std::size_t pixel,
+                                   bool at_end) {
   constexpr std::size_t kPixels = hn::MaxLanes(D());
   if (!at_end) {
-    deinterleave_square(d, src, stride, rows, pixel, channels, false);
+    deinterleave_square(d, as, src, stride, rows, pixel, channels, false);
     return;
   }
   // A whole block read at the last pixels could leave the memory.
   HWY_ALIGN T square[kPixels * kSide<T>] = {};
   for (std::size_t p = 0; p < kPixels; ++p)
     std::memcpy(square + p * kSide<T>, src + p * stride, channels * sizeof(T));
-  deinterleave_square(d, square, kSide<T>, rows, pixel, channels, false);
+  deinterleave_square(d, as, square, kSide<T>, rows, pixel, channels, false);
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR

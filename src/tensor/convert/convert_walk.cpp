@@ -226,6 +226,7 @@ bool make_walk(const ConvertPlan& plan, Walk& w) {
   w.src = make_side(p, p.from, p.src_layout.kind, p.src_type, p.src);
   w.dst = make_side(p, p.to, p.dst_layout.kind, p.dst_type, p.dst);
   w.exceeds_cache = p.from.total * w.src.size + p.to.total * w.dst.size > p.cache_bytes;
+  if (w.kernel && w.uniform) w.fused = find_fused_kernels(p.src_type, p.dst_type);
   see_single_pixels_as_nhwc(w);
   merge_rows(w);
   return true;

@@ -33,6 +33,7 @@ struct Walk {
   std::size_t images = 0, channels = 0, rows = 0, pixels = 0;
   Side src, dst;
   RowKernel kernel;            ///< False: elements are moved unchanged.
+  FusedKernels fused;          ///< Of uniform channels; perhaps none.
   bool by_image = false;       ///< Parameters depend on the image.
   bool exceeds_cache = false;  ///< Then what is read is prefetched and what is written streamed.
   bool uniform = true;         ///< All channels of an image have the same parameters.
