@@ -101,6 +101,8 @@ TEST(OnnxCustom, FunctionsOfTheModelAreNoCustomOperators) {
   auto& f = *m.proto().add_functions();
   f.set_domain("vendor");
   f.set_name("MyOp");
+  f.add_input("x");
+  f.add_output("x");
   EXPECT_TRUE(m.import());
 }
 

@@ -52,6 +52,8 @@ Status check_number(const ::onnx::NodeProto& node, int position,
 Status check_attributes(const ::onnx::NodeProto& node, int position) {
   if (!is_onnx_domain(node.domain()) && !node.domain().starts_with("com.microsoft")) return {};
   for (const auto& attribute : node.attribute()) {
+    // Known where the function is called.
+    if (!attribute.ref_attr_name().empty()) continue;
     if (attribute.type() == ::onnx::AttributeProto::INT)
       CORELANE_TRY(check_number(node, position, attribute, attribute.i()));
     for (const std::int64_t number : attribute.ints())

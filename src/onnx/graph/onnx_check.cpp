@@ -7,25 +7,36 @@
 
 #include "onnx/graph/onnx_arity.h"
 #include "onnx/graph/onnx_attributes.h"
+#include "onnx/graph/onnx_functions.h"
 #include "onnx/graph/onnx_graph.h"
 
 namespace corelane::onnx {
 namespace {
 
 using Names = std::unordered_set<std::string_view>;
+using Nodes = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
+using Imports = google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>;
+
+std::int64_t standard_version(const Imports& imports) {
+  for (const auto& o : imports)
+    if (is_standard_domain(o.domain())) return o.version();
+  // ONNX: a model that imports no operator set is of version 1.
+  return 1;
+}
 
 /// Scopes from the outermost graph to the one being checked.
 class ScopeChecker {
  public:
-  explicit ScopeChecker(const ::onnx::ModelProto& model) : model_(model) {}
+  /// `imports`: of the model, or of the function that is checked.
+  explicit ScopeChecker(const Imports& imports) : imports_(imports) {}
 
   Status graph(const ::onnx::GraphProto& g, bool top) {
     // More than any exporter nests; the walks over a model recurse.
     if (++depth_ > 32) return error(Code::kMalformed, "graphs nested more than 32 deep");
     scopes_.emplace_back();
-    graphs_.push_back(&g);
+    graphs_.push_back(&g.node());
     CORELANE_TRY(declare(g, top));
-    for (int i = 0; i < g.node_size(); ++i) CORELANE_TRY(node(g.node(i), i));
+    CORELANE_TRY(nodes(g.node()));
     for (const auto& out : g.output()) {
       if (!known(out.name())) {
         return error(Code::kMalformed, "graph '{}': nothing produces its output '{}'", g.name(),
@@ -38,7 +49,27 @@ class ScopeChecker {
     return {};
   }
 
+  Status function(const ::onnx::FunctionProto& f) {
+    scopes_.emplace_back();
+    graphs_.push_back(&f.node());
+    for (const auto& in : f.input())
+      if (in.empty() || !scopes_.back().insert(in).second)
+        return error(Code::kMalformed, "function '{}': the input name '{}' is empty or used twice",
+                     f.name(), in);
+    CORELANE_TRY(nodes(f.node()));
+    for (const auto& out : f.output())
+      if (!known(out))
+        return error(Code::kMalformed, "function '{}': nothing produces its output '{}'", f.name(),
+                     out);
+    return {};
+  }
+
  private:
+  Status nodes(const Nodes& nodes) {
+    for (int i = 0; i < nodes.size(); ++i) CORELANE_TRY(node(nodes[i], i));
+    return {};
+  }
+
   /// The names that a graph has from the start. Dimensions of inner graphs are not used: they may
   /// say what they like.
   Status declare(const ::onnx::GraphProto& g, bool top) {
@@ -91,8 +122,8 @@ class ScopeChecker {
 
   /// By a node of these graphs, wherever it stands.
   bool made(std::string_view name) const {
-    for (const auto* g : graphs_)
-      for (const auto& n : g->node())
+    for (const Nodes* nodes : graphs_)
+      for (const auto& n : *nodes)
         for (const auto& out : n.output())
           if (out == name) return true;
     return false;
@@ -123,15 +154,15 @@ class ScopeChecker {
 
   /// Of a domain that the model does not import: the newest one.
   std::int64_t version_of(const std::string& domain) const {
-    if (is_standard_domain(domain)) return opset_of(model_);
-    for (const auto& o : model_.opset_import())
+    if (is_standard_domain(domain)) return standard_version(imports_);
+    for (const auto& o : imports_)
       if (o.domain() == domain) return o.version();
     return std::numeric_limits<std::int64_t>::max();
   }
 
-  const ::onnx::ModelProto& model_;
+  const Imports& imports_;
   std::vector<Names> scopes_;
-  std::vector<const ::onnx::GraphProto*> graphs_;
+  std::vector<const Nodes*> graphs_;
   int depth_ = 0;
 };
 
@@ -145,10 +176,7 @@ bool is_onnx_domain(const std::string& domain) {
 }
 
 std::int64_t opset_of(const ::onnx::ModelProto& model) {
-  for (const auto& o : model.opset_import())
-    if (is_standard_domain(o.domain())) return o.version();
-  // ONNX: a model that imports no operator set is of version 1.
-  return 1;
+  return standard_version(model.opset_import());
 }
 
 namespace {
@@ -161,8 +189,8 @@ std::int64_t newest_version(const std::string& domain) {
   return is_onnx_domain(domain) ? 1 : 1000;
 }
 
-Status check_opsets(const ::onnx::ModelProto& model) {
-  for (const auto& o : model.opset_import()) {
+Status check_opsets(const Imports& imports) {
+  for (const auto& o : imports) {
     const std::int64_t newest = newest_version(o.domain());
     if (o.version() >= 1 && o.version() <= newest) continue;
     return error(o.version() < 1 ? Code::kMalformed : Code::kUnsupportedModel,
@@ -177,7 +205,7 @@ Status check_opsets(const ::onnx::ModelProto& model) {
 
 Status check_structure(const ::onnx::ModelProto& model) {
   if (!model.has_graph()) return error(Code::kMalformed, "not an ONNX model: it holds no graph");
-  CORELANE_TRY(check_opsets(model));
+  CORELANE_TRY(check_opsets(model.opset_import()));
   const auto& graph = model.graph();
   if (graph.output_size() == 0)
     return error(Code::kMalformed, "the graph '{}' has no output", graph.name());
@@ -186,7 +214,12 @@ Status check_structure(const ::onnx::ModelProto& model) {
   for (const auto& out : graph.output())
     if (out.name().empty() || !outputs.insert(out.name()).second)
       return error(Code::kMalformed, "the output name '{}' is empty or used twice", out.name());
-  return ScopeChecker(model).graph(graph, true);
+  for (const auto& f : model.functions()) {
+    CORELANE_TRY(check_opsets(f.opset_import()));
+    CORELANE_TRY(ScopeChecker(f.opset_import()).function(f));
+  }
+  CORELANE_TRY(ScopeChecker(model.opset_import()).graph(graph, true));
+  return check_calls(model);
 }
 
 }  // namespace corelane::onnx

@@ -8,7 +8,8 @@ namespace corelane::onnx {
 
 /// kUnsupportedModel for versions of operators that are not known yet. kMalformed unless the graph
 /// has nodes or outputs, names every output once, and each value is
-/// defined before it is read (in the graph, the graphs around it, or as an initialiser).
+/// defined before it is read (in the graph, the graphs around it, or as an initialiser). The same
+/// for the functions of the model, and what check_calls() says of their calls.
 Status check_structure(const ::onnx::ModelProto& model);
 
 /// The version of the standard operator set that the model imports; 1 when it names none.
