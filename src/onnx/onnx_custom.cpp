@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "corelane/onnx/onnx_import.h"
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_operators.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/infer/onnx_facts.h"
 #include "onnx/infer/onnx_infer.h"
 #include "onnx/onnx_test_model.h"

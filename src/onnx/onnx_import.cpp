@@ -3,7 +3,7 @@
 #include "base/deadline.h"
 #include "base/guard.h"
 #include "corelane/base/log.h"
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_constants.h"
 #include "onnx/graph/onnx_describe.h"
 #include "onnx/graph/onnx_model_bytes.h"

@@ -1,6 +1,6 @@
 #include "onnx/graph/onnx_boundary.h"
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_tensor.h"
 
 namespace corelane::onnx {

@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "corelane/base/api.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_boundary.h"
-#include "onnx/graph/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
 
 namespace corelane::onnx {

@@ -1,6 +1,6 @@
 #include "onnx/graph/onnx_model_bytes.h"
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_scan.h"
 #include "onnx/graph/onnx_sort.h"
 

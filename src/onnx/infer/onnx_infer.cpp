@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_unary.h"
 
 namespace corelane::onnx {

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_tensor.h"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <unordered_set>
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_checked.h"
 #include "onnx/graph/onnx_constants.h"
 #include "onnx/graph/onnx_tensor.h"

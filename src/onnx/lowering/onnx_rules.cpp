@@ -1,6 +1,6 @@
 #include "onnx/lowering/onnx_rules.h"
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 
 namespace corelane::onnx {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
 
 namespace corelane::onnx {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_describe.h"
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_tensor.h"

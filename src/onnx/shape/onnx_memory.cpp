@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/guard.h"
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_stored.h"
 #include "onnx/infer/onnx_facts.h"

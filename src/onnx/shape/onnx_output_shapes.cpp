@@ -1,7 +1,7 @@
 #include "onnx/shape/onnx_output_shapes.h"
 
 #include "base/guard.h"
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_describe.h"
 #include "onnx/graph/onnx_stored.h"
 #include "onnx/infer/onnx_facts.h"

@@ -1,4 +1,4 @@
-#include "onnx/graph/onnx_attributes.h"
+#include "onnx/check/onnx_attributes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "onnx/graph/onnx_attributes.h"
+#include "onnx/check/onnx_attributes.h"
 
 #include <algorithm>
 #include <limits>
 #include <string_view>
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 
 namespace corelane::onnx {
 namespace {

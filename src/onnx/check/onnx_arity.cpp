@@ -1,11 +1,11 @@
-#include "onnx/graph/onnx_arity.h"
+#include "onnx/check/onnx_arity.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_operators.h"
 
 namespace corelane::onnx {

@@ -1,4 +1,4 @@
-#include "onnx/graph/onnx_functions.h"
+#include "onnx/check/onnx_functions.h"
 
 #include <gmock/gmock.h>
 

@@ -1,12 +1,12 @@
-#include "onnx/graph/onnx_functions.h"
+#include "onnx/check/onnx_functions.h"
 
 #include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "onnx/graph/onnx_attributes.h"
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_attributes.h"
+#include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
 
 namespace corelane::onnx {

@@ -1,4 +1,4 @@
-#include "onnx/graph/onnx_arity.h"
+#include "onnx/check/onnx_arity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
-#include "onnx/graph/onnx_check.h"
+#include "onnx/check/onnx_check.h"
 
 #include <limits>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
-#include "onnx/graph/onnx_arity.h"
-#include "onnx/graph/onnx_attributes.h"
-#include "onnx/graph/onnx_functions.h"
+#include "onnx/check/onnx_arity.h"
+#include "onnx/check/onnx_attributes.h"
+#include "onnx/check/onnx_functions.h"
 #include "onnx/graph/onnx_graph.h"
 
 namespace corelane::onnx {
