@@ -28,7 +28,6 @@ template <hn::Vec<DW> (*kLoad)(const std::byte*, std::ptrdiff_t)>
 struct ToHalves {
   static constexpr std::size_t kSize = sizeof(float);
   explicit ToHalves(const RowParams&) {}
-  static bool fits(const RowParams&, std::size_t) { return true; }
   HWY_INLINE hn::Vec<DW> load(const std::byte* row, std::size_t pixel) const {
     return kLoad(row + pixel * kSize, kPrefetched);
   }
@@ -39,10 +38,6 @@ template <class I>
 struct ToBytes {
   static constexpr std::size_t kSize = sizeof(float);
   explicit ToBytes(const RowParams& params) : quantize(params) {}
-  /// The constants of a quantization and a square of bytes do not fit the registers together.
-  static bool fits(const RowParams& params, std::size_t stride) {
-    return stride <= 4 && Quantize<I>::has_products(params);
-  }
   HWY_INLINE hn::Vec<Whole<I>> load(const std::byte* row, std::size_t pixel) {
     return quantize.whole(row + pixel * kSize);
   }
@@ -132,14 +127,25 @@ struct NormaliseBytes {
   VF bias;
 };
 
-template <class T, class R>
-bool interleave(const RowParams& params, const std::byte* const* rows, std::size_t channels,
-                std::byte* dst, std::size_t stride, std::size_t count) {
-  const hn::ScalableTag<T> d;
-  if (count < hn::Lanes(d) || !R::fits(params, stride)) return false;
+template <class R>
+bool interleave_halves(const RowParams& params, const std::byte* const* rows, std::size_t channels,
+                       std::byte* dst, std::size_t stride, std::size_t count) {
+  const DW d;
+  if (count < hn::Lanes(d)) return false;
   R as(params);
-  interleave_vectors(d, as, rows, channels, typed<T>(dst), stride, count, {});
+  interleave_vectors(d, as, rows, channels, typed<std::uint16_t>(dst), stride, count, {});
   return true;
+}
+
+/// Few channels only: a square of bytes and the constants of a quantization do not fit the
+/// registers together.
+template <class I>
+bool interleave_bytes(const RowParams& params, const std::byte* const* rows, std::size_t channels,
+                      std::byte* dst, std::size_t stride, std::size_t count) {
+  const Whole<I> d;
+  if (count < hn::Lanes(d) || !Quantize<I>::has_products(params)) return false;
+  ToBytes<I> as(params);
+  return interleave_abreast(d, as, rows, channels, typed<std::uint8_t>(dst), stride, count);
 }
 
 template <class T, class F>
@@ -174,15 +180,14 @@ FusedKernels fused_kernels(DType src, DType dst) {
   using U16 = std::uint16_t;
   FusedKernels k;
   if (src == DType::kF32) {
-    if (dst == DType::kF16) k.interleave = interleave<U16, ToHalves<load_as_f16>>;
-    if (dst == DType::kBF16) k.interleave = interleave<U16, ToHalves<load_as_bf16>>;
-    if (dst == DType::kI8) k.interleave = interleave<U8, ToBytes<I8>>;
-    if (dst == DType::kU8) k.interleave = interleave<U8, ToBytes<U8>>;
+    if (dst == DType::kF16) k.interleave = interleave_halves<ToHalves<load_as_f16>>;
+    if (dst == DType::kBF16) k.interleave = interleave_halves<ToHalves<load_as_bf16>>;
+    if (dst == DType::kI8) k.interleave = interleave_bytes<I8>;
+    if (dst == DType::kU8) k.interleave = interleave_bytes<U8>;
   } else if (dst == DType::kF32) {
     if (src == DType::kF16) k.deinterleave = deinterleave<U16, FromHalves<load_f16>>;
     if (src == DType::kBF16) k.deinterleave = deinterleave<U16, FromHalves<load_bf16>>;
-    if (src == DType::kI8)
-      k.deinterleave = deinterleave<U8, FromBytes<I8, Dequantize>, FromBytes<I8, NormaliseBytes>>;
+    if (src == DType::kI8) k.deinterleave = deinterleave<U8, FromBytes<I8, Dequantize>>;
     if (src == DType::kU8)
       k.deinterleave = deinterleave<U8, FromBytes<U8, Dequantize>, FromBytes<U8, NormaliseBytes>>;
   }

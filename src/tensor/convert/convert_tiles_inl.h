@@ -64,6 +64,29 @@ HWY_INLINE void deinterleave_by_panels(D d, R as, const T* src, std::size_t stri
   }
 }
 
+/// Two to four channels without others between them, at least Lanes(d) pixels; false: it is not so.
+template <class D, class R, class T = hn::TFromD<D>>
+HWY_INLINE bool interleave_abreast(D d, R& as, const std::byte* const* rows, std::size_t channels,
+                                   T* dst, std::size_t stride, std::size_t count) {
+  if (channels != stride || channels < 2 || channels > 4) return false;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto row = [&](std::size_t c, std::size_t p) HWY_ATTR { return as.load(rows[c], p); };
+  if (channels == 2) {
+    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
+      hn::StoreInterleaved2(row(0, p), row(1, p), d, dst + 2 * p);
+    });
+  } else if (channels == 3) {
+    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
+      hn::StoreInterleaved3(row(0, p), row(1, p), row(2, p), d, dst + 3 * p);
+    });
+  } else {
+    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
+      hn::StoreInterleaved4(row(0, p), row(1, p), row(2, p), row(3, p), d, dst + 4 * p);
+    });
+  }
+  return true;
+}
+
 /// At least Lanes(d) pixels. Groups of channels are walked one after the other: few rows at a time
 /// are what the CPU's prefetchers follow best.
 template <class D, class R, class T = hn::TFromD<D>>
@@ -71,21 +94,9 @@ HWY_INLINE void interleave_vectors(D d, R& as, const std::byte* const* rows, std
                                    T* dst, std::size_t stride, std::size_t count,
                                    Streaming streaming) {
   const std::size_t lanes = hn::Lanes(d);
-  const auto row = [&](std::size_t c, std::size_t p) HWY_ATTR { return as.load(rows[c], p); };
   // From the special to the general: the first form that fits is the fastest one.
-  if (channels == 2 && stride == 2) {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      hn::StoreInterleaved2(row(0, p), row(1, p), d, dst + 2 * p);
-    });
-  } else if (channels == 3 && stride == 3) {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      hn::StoreInterleaved3(row(0, p), row(1, p), row(2, p), d, dst + 3 * p);
-    });
-  } else if (channels == 4 && stride == 4) {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      hn::StoreInterleaved4(row(0, p), row(1, p), row(2, p), row(3, p), d, dst + 4 * p);
-    });
-  } else if (channels == kSide<T> && stride == kSide<T> && kSide<T> >= kBlocks<D>) {
+  if (interleave_abreast(d, as, rows, channels, dst, stride, count)) return;
+  if (channels == kSide<T> && stride == kSide<T> && kSide<T> >= kBlocks<D>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       interleave_packed(d, as, rows, p, dst + p * stride, streaming);
     });
