@@ -1,6 +1,9 @@
 /// FileWriter: writes the outputs of an execution object to files. All methods from any thread.
 #pragma once
 
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,7 +35,8 @@ class FileWriter : public Logger {
   /// Writes each output of memory of the process to
   /// <folder>/<its name, with _ for each /><fileNameAppendString>-inf-<infNumber>.bin. `mappings`
   /// are those of the program. QS_INVAL (null, buffers that are not set), QS_UNSUPPORTED (a
-  /// descriptor), QS_ERROR (a file cannot be written).
+  /// descriptor), QS_ERROR (a file cannot be written, or not whole under RLIMIT_FSIZE, whose signal
+  /// is held back).
   QStatus writeExecObjData(const shExecObj& execObj, const BufferMappings& mappings,
                            uint32_t infNumber, bool verbose = true,
                            const std::string& fileNameAppendString = "") {
@@ -56,11 +60,40 @@ class FileWriter : public Logger {
   }
 
  private:
+  /// Without the signal of RLIMIT_FSIZE, which ends a process that does not handle it: writes of
+  /// this thread fail instead.
+  class NoFileSizeSignal {
+   public:
+    NoFileSizeSignal() {
+      sigemptyset(&signal_);
+      sigaddset(&signal_, SIGXFSZ);
+      // One that is pending was held back by the program, and stays its own.
+      ours_ = pthread_sigmask(SIG_BLOCK, &signal_, &before_) == 0 && !isPending();
+    }
+    ~NoFileSizeSignal() {
+      const timespec none{};
+      if (ours_ && isPending()) sigtimedwait(&signal_, nullptr, &none);
+      if (ours_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+    NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+   private:
+    static bool isPending() {
+      sigset_t pending;
+      return sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
+    }
+    sigset_t signal_{};
+    sigset_t before_{};
+    bool ours_ = false;
+  };
+
   QStatus write(const std::string& name, const QBuffer& buffer, bool verbose) const {
     if (buffer.buf == nullptr && buffer.size > 0)
       return refuse(QS_UNSUPPORTED,
                     "'" + name + "': the buffer is a descriptor; map it and write it");
     const std::string path = folder_ + "/" + name;
+    const NoFileSizeSignal guard;
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     if (verbose) std::cout << "writing " << path << std::endl;
     file.write(reinterpret_cast<const char*>(buffer.buf),

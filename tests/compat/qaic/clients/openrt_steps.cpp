@@ -1,4 +1,6 @@
 /// The open runtime, step by step: load, activate, run, write the outputs with a FileWriter.
+#include <sys/resource.h>
+
 #include "QAicOpenRtApi.hpp"
 #include "QAicOpenRtExecObj.hpp"
 #include "QAicOpenRtFileWriter.hpp"
@@ -44,6 +46,13 @@ int main(int, char** argv) {
         client::need(exec_obj->setData(buffers.all()), "setData");
         client::need(exec_obj->run(), "run");
         client::need(writer.writeExecObjData(exec_obj, mappings, n, false), "writeExecObjData");
+        rlimit before{};
+        getrlimit(RLIMIT_FSIZE, &before);
+        const rlimit one_byte{1, before.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &one_byte);
+        client::need(writer.writeExecObjData(exec_obj, mappings, n, false, "-cut") == QS_ERROR,
+                     "a file beyond RLIMIT_FSIZE");
+        setrlimit(RLIMIT_FSIZE, &before);
       }
       client::need(program->deactivate() == QS_BUSY, "an execution object lives");
     }
