@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -95,6 +96,10 @@ void check_device(const Plan& plan, const Files& files, Tally& tally) {
   const auto opened = device::open_device(plan.device);
   tally.expect(opened.has_value(), "the device opens afterwards");
   if (!opened) return;
+  // A core that has ended a job lets go of the job's memory a moment later.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while ((*opened)->memory().total() != 0 && std::chrono::steady_clock::now() < until)
+    std::this_thread::yield();
   tally.expect((*opened)->memory().total() == 0, "the device's memory is free");
   LoadOptions options;
   options.on = *opened;

@@ -81,8 +81,11 @@ Outcome Runs::add_in_fence(const rknn_run_extend* extend, RunOptions& options) {
   CORELANE_ASSIGN(std::shared_ptr<device::Fence> fence, device::import_fence_fd(extend->fence_fd));
   const std::size_t kept = frames_.size();
   std::shared_ptr<device::Fence> oldest;  // Let go of after the lock.
-  const MutexLock lock(fence_mutex_);
-  if (closing_) return {RKNN_ERR_CTX_INVALID, stale_handle(facts_.number)};
+  MutexLock lock(fence_mutex_);
+  if (closing_) {
+    lock.unlock();  // The message asks the table of handles.
+    return {RKNN_ERR_CTX_INVALID, stale_handle(facts_.number)};
+  }
   if (in_fences_.size() >= kept) {
     oldest = std::move(in_fences_.front());
     in_fences_.erase(in_fences_.begin());
