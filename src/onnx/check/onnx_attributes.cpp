@@ -33,10 +33,9 @@ bool contains(const std::string_view (&list)[N], std::string_view name) {
   return std::ranges::find(list, name) != std::end(list);
 }
 
-Status check_number(const ::onnx::NodeProto& node, int position,
-                    const ::onnx::AttributeProto& attribute, std::int64_t number) {
+Status check_number(const ::onnx::NodeProto& node, int position, std::string_view name,
+                    std::int64_t number) {
   using Narrow = std::numeric_limits<std::int32_t>;
-  const std::string& name = attribute.name();
   if (contains(kCounts, name) && number < 1)
     return error(Code::kMalformed, "node {} ({}): {} is {}; 1 or more is allowed",
                  node_text(node, position), op_text(node), name, number);
@@ -49,16 +48,20 @@ Status check_number(const ::onnx::NodeProto& node, int position,
 
 }  // namespace
 
-Status check_attributes(const ::onnx::NodeProto& node, int position) {
+Status check_attribute(const ::onnx::NodeProto& node, int position, std::string_view name,
+                       const ::onnx::AttributeProto& value) {
   if (!is_onnx_domain(node.domain()) && !node.domain().starts_with("com.microsoft")) return {};
-  for (const auto& attribute : node.attribute()) {
-    // Known where the function is called.
-    if (!attribute.ref_attr_name().empty()) continue;
-    if (attribute.type() == ::onnx::AttributeProto::INT)
-      CORELANE_TRY(check_number(node, position, attribute, attribute.i()));
-    for (const std::int64_t number : attribute.ints())
-      CORELANE_TRY(check_number(node, position, attribute, number));
-  }
+  if (value.type() == ::onnx::AttributeProto::INT)
+    CORELANE_TRY(check_number(node, position, name, value.i()));
+  for (const std::int64_t number : value.ints())
+    CORELANE_TRY(check_number(node, position, name, number));
+  return {};
+}
+
+Status check_attributes(const ::onnx::NodeProto& node, int position) {
+  for (const auto& attribute : node.attribute())
+    if (attribute.ref_attr_name().empty())
+      CORELANE_TRY(check_attribute(node, position, attribute.name(), attribute));
   return {};
 }
 

@@ -50,6 +50,7 @@ class ScopeChecker {
   }
 
   Status function(const ::onnx::FunctionProto& f) {
+    in_function_ = true;
     scopes_.emplace_back();
     graphs_.push_back(&f.node());
     for (const auto& in : f.input())
@@ -129,12 +130,22 @@ class ScopeChecker {
     return false;
   }
 
+  static Status no_references(const ::onnx::NodeProto& n, int position) {
+    for (const auto& attribute : n.attribute())
+      if (!attribute.ref_attr_name().empty())
+        return error(Code::kMalformed,
+                     "node {} ({}): the attribute '{}' refers to one of a function, but is in none",
+                     node_text(n, position), op_text(n), attribute.name());
+    return {};
+  }
+
   /// Nodes are in topological order (ONNX IR), so what a node reads is known when it comes.
   Status node(const ::onnx::NodeProto& n, int position) {
     if (n.op_type().empty())
       return error(Code::kMalformed, "node {} has no operator type", node_text(n, position));
     CORELANE_TRY(check_arity(n, position, version_of(n.domain())));
     CORELANE_TRY(check_attributes(n, position));
+    if (!in_function_) CORELANE_TRY(no_references(n, position));
     for (const auto& in : n.input()) {
       if (!in.empty() && !known(in)) {
         return error(Code::kMalformed, "node {} ({}) reads '{}', which {}", node_text(n, position),
@@ -164,6 +175,7 @@ class ScopeChecker {
   std::vector<Names> scopes_;
   std::vector<const Nodes*> graphs_;
   int depth_ = 0;
+  bool in_function_ = false;  ///< Whose attributes a node may refer to.
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -13,9 +14,13 @@ namespace corelane::onnx {
 namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
+/// Of a call, by their names in its function.
+using Attributes = std::unordered_map<std::string_view, const ::onnx::AttributeProto*>;
 
 /// Of all bodies, once for each call. Functions that call functions grow by powers.
 constexpr std::size_t kMostNodes = 1'000'000;
+/// Of bodies and subgraphs in one another: the walk recurses.
+constexpr std::size_t kMostDeep = 128;
 
 /// Domain, name and overload of a function, or of what a node calls.
 std::string key_of(const std::string& domain, const std::string& name,
@@ -24,18 +29,13 @@ std::string key_of(const std::string& domain, const std::string& name,
   return (is_standard_domain(domain) ? "" : domain) + '\0' + name + '\0' + overload;
 }
 
-/// A call whose attributes are values.
-struct Call {
-  const ::onnx::FunctionProto& function;
-  const ::onnx::NodeProto& node;
-};
-
-/// The value that a call gives to an attribute of its function: its own, the default or none.
-const ::onnx::AttributeProto* value_of(const Call& call, const std::string& name) {
-  if (const auto* given = find_attribute(call.node, name)) return given;
-  const auto& defaults = call.function.attribute_proto();
-  const auto at = std::ranges::find(defaults, name, &::onnx::AttributeProto::name);
-  return at == defaults.end() ? nullptr : &*at;
+/// What an attribute stands for in a body that is called with `call`; null where the call leaves it
+/// out.
+const ::onnx::AttributeProto* value_of(const ::onnx::AttributeProto& attribute,
+                                       const Attributes& call) {
+  if (attribute.ref_attr_name().empty()) return &attribute;
+  const auto at = call.find(attribute.ref_attr_name());
+  return at == call.end() ? nullptr : at->second;
 }
 
 /// Goes through the nodes of a graph, and the bodies of what they call, as an engine would write
@@ -50,74 +50,61 @@ class CallWalk {
     return {};
   }
 
-  /// `call`: of the function whose body this is; null for a graph of the model.
-  Status nodes(const Nodes& nodes, const Call* call) {
+  /// `call`: the attributes of the call whose body this is; none for a graph of the model.
+  Status nodes(const Nodes& nodes, const Attributes& call) {
+    if (++depth_ > kMostDeep)
+      return error(Code::kUnsupportedModel,
+                   "graphs and functions nested more than {} deep; export the model without "
+                   "functions",
+                   kMostDeep);
     for (int i = 0; i < nodes.size(); ++i) CORELANE_TRY(node(nodes[i], i, call));
+    --depth_;
     return {};
   }
 
  private:
-  Status node(const ::onnx::NodeProto& given, int position, const Call* call) {
+  Status node(const ::onnx::NodeProto& node, int position, const Attributes& call) {
     if (++seen_ > kMostNodes)
       return error(Code::kUnsupportedModel,
                    "the functions of the model have more than {} nodes where all calls are written "
                    "out; export it without functions",
                    kMostNodes);
-    ::onnx::NodeProto resolved;
-    const ::onnx::NodeProto* n = &given;
-    if (std::ranges::any_of(given.attribute(), is_reference)) {
-      CORELANE_TRY(resolve(given, position, call, resolved));
-      n = &resolved;
-      CORELANE_TRY(check_attributes(*n, position));
-    }
-    for (const auto* g : subgraphs(*n)) CORELANE_TRY(nodes(g->node(), call));
-    const auto at = functions_.find(key_of(n->domain(), n->op_type(), n->overload()));
-    return at == functions_.end() ? Status() : enter({*at->second, *n}, position);
-  }
-
-  static bool is_reference(const ::onnx::AttributeProto& a) { return !a.ref_attr_name().empty(); }
-
-  /// The node with the values that the call gives.
-  static Status resolve(const ::onnx::NodeProto& given, int position, const Call* call,
-                        ::onnx::NodeProto& node) {
-    node = given;
-    node.clear_attribute();
-    for (const auto& attribute : given.attribute()) {
-      if (!is_reference(attribute)) {
-        *node.add_attribute() = attribute;
-        continue;
-      }
-      if (call == nullptr)
-        return error(Code::kMalformed,
-                     "node {} ({}): the attribute '{}' refers to one of a function, but is in none",
-                     node_text(given, position), op_text(given), attribute.name());
-      const auto* value = value_of(*call, attribute.ref_attr_name());
+    for (const auto& attribute : node.attribute()) {
+      const auto* const value = value_of(attribute, call);
       if (value == nullptr) continue;
-      auto& taken = *node.add_attribute();
-      taken = *value;
-      taken.set_name(attribute.name());
+      if (value != &attribute)
+        CORELANE_TRY(check_attribute(node, position, attribute.name(), *value));
+      if (value->has_g()) CORELANE_TRY(nodes(value->g().node(), call));
+      for (const auto& graph : value->graphs()) CORELANE_TRY(nodes(graph.node(), call));
     }
-    return {};
+    const auto at = functions_.find(key_of(node.domain(), node.op_type(), node.overload()));
+    return at == functions_.end() ? Status() : enter(*at->second, node, position, call);
   }
 
-  Status enter(const Call& call, int position) {
-    const ::onnx::FunctionProto& f = call.function;
-    if (call.node.input_size() > f.input_size() || call.node.output_size() > f.output_size())
+  /// The body of `f`, which `node` calls.
+  Status enter(const ::onnx::FunctionProto& f, const ::onnx::NodeProto& node, int position,
+               const Attributes& call) {
+    if (node.input_size() > f.input_size() || node.output_size() > f.output_size())
       return error(Code::kMalformed,
                    "node {} ({}) has {} inputs and {} outputs; its function takes {} and makes {}",
-                   node_text(call.node, position), op_text(call.node), call.node.input_size(),
-                   call.node.output_size(), f.input_size(), f.output_size());
+                   node_text(node, position), op_text(node), node.input_size(), node.output_size(),
+                   f.input_size(), f.output_size());
     if (std::ranges::find(entered_, &f) != entered_.end())
       return error(Code::kMalformed, "the function '{}' of the domain '{}' calls itself", f.name(),
                    f.domain());
+    Attributes values;
+    for (const auto& attribute : f.attribute_proto()) values[attribute.name()] = &attribute;
+    for (const auto& attribute : node.attribute())
+      if (const auto* const value = value_of(attribute, call)) values[attribute.name()] = value;
     entered_.push_back(&f);
-    CORELANE_TRY(nodes(f.node(), &call));
+    CORELANE_TRY(nodes(f.node(), values));
     entered_.pop_back();
     return {};
   }
 
   std::unordered_map<std::string, const ::onnx::FunctionProto*> functions_;
   std::vector<const ::onnx::FunctionProto*> entered_;  ///< Outermost first.
+  std::size_t depth_ = 0;
   std::size_t seen_ = 0;
 };
 
@@ -127,7 +114,7 @@ Status check_calls(const ::onnx::ModelProto& model) {
   if (model.functions().empty()) return {};
   CallWalk walk;
   CORELANE_TRY(walk.learn(model));
-  return walk.nodes(model.graph().node(), nullptr);
+  return walk.nodes(model.graph().node(), {});
 }
 
 }  // namespace corelane::onnx

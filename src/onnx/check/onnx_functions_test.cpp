@@ -138,5 +138,46 @@ TEST(OnnxFunctions, AttributesAreCheckedWithTheValuesOfACall) {
   EXPECT_THAT(outside.problem(), HasSubstr("refers to one of a function, but is in none"));
 }
 
+TEST(OnnxFunctions, AReferenceInAModelWithoutFunctionsIsRefused) {
+  TestModel m;
+  m.input("x", {1, 4, 2, 2}).open_output("y");
+  auto& attribute = *m.node("DepthToSpace", {"x"}, {"y"}).add_attribute();
+  attribute.set_name("blocksize");
+  attribute.set_type(::onnx::AttributeProto::INT);
+  attribute.set_ref_attr_name("size");
+  const auto imported = m.import();
+  ASSERT_FALSE(imported);
+  EXPECT_THAT(imported.error().message(), HasSubstr("refers to one of a function, but is in none"));
+}
+
+TEST(OnnxFunctions, AValueIsPassedOnFromCallToCall) {
+  for (const bool given : {false, true}) {
+    FunctionModel m;
+    const auto refer = [](::onnx::NodeProto& node, const char* name, const char* to) {
+      auto& attribute = *node.add_attribute();
+      attribute.set_name(name);
+      attribute.set_type(::onnx::AttributeProto::INT);
+      attribute.set_ref_attr_name(to);
+    };
+    refer(m.add("f", "g", "local"), "inner", "outer");
+    refer(m.add("g", "DepthToSpace"), "blocksize", "inner");
+    auto& standard = *m.function(1).add_attribute_proto();
+    standard.set_name("inner");
+    standard.set_type(::onnx::AttributeProto::INT);
+    standard.set_i(2);
+    if (given) set_attribute(m.call(), "outer", std::int64_t{0});
+    EXPECT_EQ(m.problem().find("blocksize is 0") != std::string::npos, given) << m.problem();
+  }
+}
+
+TEST(OnnxFunctions, OnesThatAreNestedDeeplyAreRefused) {
+  FunctionModel m;
+  for (int i = 0; i < 100'000; ++i) {
+    const std::string name = i == 0 ? "f" : "f" + std::to_string(i);
+    m.add(name, "f" + std::to_string(i + 1), "local");
+  }
+  EXPECT_THAT(m.problem(), HasSubstr("nested more than 128 deep"));
+}
+
 }  // namespace
 }  // namespace corelane::onnx
