@@ -101,8 +101,8 @@ class CORELANE_API Pipeline {
   /// "event" it returns at once, and takes the values. kWrongState in forward() of the same
   /// pipeline.
   Status run(Dict& request, const RequestOptions& options = {}) const;
-  /// Submits all in order, and waits for all. One answer for each; std::bad_alloc, and nothing is
-  /// submitted, where there is no memory for the list of answers.
+  /// Submits all in order, and waits for all. One answer for each. Throws std::bad_alloc, before it
+  /// submits any, where memory for the list of answers is missing.
   std::vector<Status> run(std::span<Dict> requests, const RequestOptions& options = {}) const;
   /// Returns at once, or, where the line is full and `queue_policy` is "block", when it has
   /// entered. `on_done` is called once, in a thread of the pipeline that calls one at a time; what

@@ -13,7 +13,7 @@ namespace {
 using T = ::onnx::TensorProto;
 
 constexpr double kNegInf = -std::numeric_limits<double>::infinity();
-constexpr double kLowest = -3.4028234663852886e38;
+constexpr double kLowest = std::numeric_limits<float>::lowest();
 /// Sizes up to which attention is written out: sums and products of two do not overflow.
 constexpr std::int64_t kMostAlong = std::int64_t{1} << 31;
 

@@ -94,7 +94,7 @@ Result<bool> equals_negative_infinity(Rewriter& r, const ::onnx::NodeProto& node
     const std::string& x = node.input(1 - i);
     if (!negative || r.made_by(x) != "ReduceMax") continue;
     const double lowest =
-        r.of(x).elem == T::BFLOAT16 ? -3.3895313892515355e38 : -3.4028234663852886e38;
+        r.of(x).elem == T::BFLOAT16 ? -3.3895313892515355e38 : std::numeric_limits<float>::lowest();
     return r.instead(node, "LessOrEqual",
                      {r.cast(x, T::FLOAT), r.values(T::FLOAT, bound.shape->dims(), {lowest})});
   }

@@ -188,8 +188,10 @@ class Tiles {
     const std::size_t rows = std::min(w.channels, kMaxChannels);
     if (!w.src.planar && (w.kernel || !w.dst.planar)) planes_.resize(rows * planes_step_);
     if (w.kernel && !w.dst.planar) converted_.resize(rows * converted_step_);
-    if (w.fused.interleave != nullptr) zeros_.resize(pixels * w.src.size);
-    if (w.dst.blocks * w.dst.block > w.channels) padding_.resize(pixels * w.dst.size);
+    if (w.dst.blocks * w.dst.block > w.channels) {
+      padding_.resize(pixels * w.dst.size);
+      if (w.fused.interleave != nullptr) zeros_.resize(pixels * w.src.size);
+    }
   }
 
   void image(std::size_t n) {
@@ -266,13 +268,18 @@ class Tiles {
     }
   }
 
-  /// Both steps of planes that become pixels at once; false where there is no kernel for them.
-  bool interleave_fused(const Place& at, std::size_t first, std::size_t count, std::size_t group,
-                        std::byte* to) {
+  /// Points rows_ at `count` channels of a planar source.
+  void point_at_planes(const Place& at, std::size_t first, std::size_t count) {
     const Side& s = w_.src;
-    if (w_.fused.interleave == nullptr || !s.planar || w_.params(0).normalise) return false;
     for (std::size_t i = 0; i < count; ++i)
       rows_[i] = s.at(at.n, first + i, at.row) + at.pixel * s.size;
+  }
+
+  /// Converts planes and writes them as pixels in one step; false where no kernel does both.
+  bool interleave_fused(const Place& at, std::size_t first, std::size_t count, std::size_t group,
+                        std::byte* to) {
+    if (w_.fused.interleave == nullptr || !w_.src.planar || w_.params(0).normalise) return false;
+    point_at_planes(at, first, count);
     std::fill(rows_ + count, rows_ + group, zeros_.data());
     return w_.fused.interleave(w_.params(0), rows_, group, to, w_.dst.block, at.count);
   }
@@ -288,8 +295,7 @@ class Tiles {
                                : nullptr;
     }
     if (s.planar)
-      for (std::size_t i = 0; i < count; ++i)
-        rows_[i] = s.at(at.n, first + i, at.row) + at.pixel * s.size;
+      point_at_planes(at, first, count);
     else if (take_apart(at, first, count, targets))
       return;
     if (!w_.kernel) return;

@@ -232,7 +232,8 @@ TEST_F(Plugged, AnOperatorThatItDoesNotHaveFailsTheGraphAndIsNamed) {
 
 /// Run by ggml_tests_short, with the fault on every result of the library's device.
 TEST_F(Plugged, AShortResultIsAFailureOfTheLibraryAndComputedOnTheCpu) {
-  if (std::getenv("CORELANE_FAULTS") == nullptr) GTEST_SKIP() << "there is no fault";
+  if (std::getenv("CORELANE_FAULTS") == nullptr)
+    GTEST_SKIP() << "CORELANE_FAULTS is not set; ggml_tests_short sets it";
   const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, 5);
   abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
   const OwnedBuffer placed = buffer(weights.nb[3], abi::kUsageWeights);
