@@ -120,7 +120,7 @@ Result<int> run(const Global& global, const Arguments& a) {
     return context;
   };
   const auto measure = [&](const LoadPoint& point) {
-    return a.set ? run_set_load(point, settings, program, feed) : run_load(point, settings, make);
+    return a.set ? run_set_load(point, settings, program, {feed}) : run_load(point, settings, make);
   };
   Json report{{"model", a.open.model},
               {"corelane", std::string("corelane ") + version()},

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "cli/input_feed.h"
 #include "cli/options.h"
@@ -26,33 +25,6 @@ struct Arguments {
   bool layers = false;
 };
 
-/// Errors over the elements that are finite on both sides; the relative one is measured against the
-/// largest expected element, so that values near 0 do not decide. Where NaN or infinity meets
-/// another value, the element is counted apart.
-Json difference(const std::vector<double>& actual, const std::vector<double>& expected) {
-  double worst = 0, peak = 0, dot = 0, a2 = 0, b2 = 0;
-  std::size_t bad = 0;
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    const double a = actual[i], b = expected[i];
-    if (std::isnan(a) != std::isnan(b) || (std::isinf(a) != std::isinf(b))) {
-      ++bad;
-      continue;
-    }
-    if (!std::isfinite(a) || !std::isfinite(b)) continue;
-    worst = std::max(worst, std::fabs(a - b));
-    peak = std::max(peak, std::fabs(b));
-    dot += a * b;
-    a2 += a * a;
-    b2 += b * b;
-  }
-  // Two outputs of zeros are alike; one of zeros and another one are not.
-  const double cosine = a2 > 0 && b2 > 0 ? dot / std::sqrt(a2 * b2) : (a2 == b2 ? 1.0 : 0.0);
-  return {{"max_error", worst},
-          {"max_relative_error", peak > 0 ? worst / peak : worst},
-          {"cosine", cosine},
-          {"not_finite_differs", bad}};
-}
-
 /// `inner`: the engine may carry one element as a scalar where the model says [1].
 Result<Json> compare_output(const Arguments& a, const std::string& name, const common::Array& ours,
                             const common::Array& theirs, bool inner) {
@@ -67,9 +39,13 @@ Result<Json> compare_output(const Arguments& a, const std::string& name, const c
   }
   CORELANE_ASSIGN(auto x, as_doubles(ours.view()));
   CORELANE_ASSIGN(auto y, as_doubles(theirs.view()));
-  j.update(difference(x, y));
-  j["ok"] = j["max_relative_error"].get<double>() <= a.max_error &&
-            j["cosine"].get<double>() >= a.min_cosine && j["not_finite_differs"] == 0;
+  const Difference found = difference(x, y);
+  j.update({{"max_error", found.max_error},
+            {"max_relative_error", found.max_relative_error},
+            {"cosine", found.cosine},
+            {"not_finite_differs", found.not_finite_differs}});
+  j["ok"] = found.max_relative_error <= a.max_error && found.cosine >= a.min_cosine &&
+            found.not_finite_differs == 0;
   return j;
 }
 

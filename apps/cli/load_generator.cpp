@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "cli/options.h"
-#include "corelane/runtime/inference_set.h"
 
 namespace corelane::cli {
 namespace {
@@ -77,50 +76,73 @@ void sort_by_due(std::vector<Sample>& samples) {
             [](const Sample& a, const Sample& b) { return a.due < b.due; });
 }
 
-/// Collects one inference until then, and releases its handle. kTimeout: none ended. Its id is the
-/// place of its due time.
-Status collect_one(InferenceSet& set, const std::vector<TimePoint>& due, TimePoint until,
-                   LoadResult& result) {
-  CORELANE_ASSIGN(const SetHandle done, set.collect(until));
+/// A set under load. The id of an inference is the place of its due time.
+struct SetRun {
+  InferenceSet& set;
+  const SetLoad& load;
+  LoadResult& result;
+  std::vector<TimePoint> due;
+};
+
+/// Collects one inference until then, and releases its handle. kTimeout: none ended.
+Status collect_one(SetRun& run, TimePoint until) {
+  CORELANE_ASSIGN(const SetHandle done, run.set.collect(until));
   const TimePoint now = real_clock()->now();
   const Status status = done.status();
   if (status.ok()) {
-    const TimePoint start = due[done.id()];
-    result.samples.push_back(
+    const TimePoint start = run.due[done.id()];
+    run.result.samples.push_back(
         {start, now - start, done.context().times(), done.context().record().core_bits});
-  } else if (result.failed++ == 0) {
-    result.first_error = status;
+    if (run.load.collected) CORELANE_TRY(run.load.collected(done));
+  } else if (run.result.failed++ == 0) {
+    run.result.first_error = status;
   }
-  return set.release(done);
+  if (run.load.progress) run.load.progress(run.result);
+  return run.set.release(done);
 }
 
 /// An available handle; collects until there is one.
-Result<SetHandle> next_handle(InferenceSet& set, const std::vector<TimePoint>& due,
-                              LoadResult& result) {
+Result<SetHandle> next_handle(SetRun& run) {
   for (;;) {
-    auto handle = set.acquire(TimePoint{});
+    auto handle = run.set.acquire(TimePoint{});
     if (handle || handle.error().code() != Code::kTimeout) return handle;
-    CORELANE_TRY(collect_one(set, due, kNever, result));
+    CORELANE_TRY(collect_one(run, kNever));
   }
 }
 
-Status drive(InferenceSet& set, Shared& shared, LoadResult& result) {
-  std::vector<TimePoint> due;
+Status submit_one(SetRun& run, TimePoint due) {
+  CORELANE_ASSIGN(const SetHandle handle, next_handle(run));
+  const std::uint64_t number = run.due.size();
+  if (run.load.prepare) {
+    Context context = handle.context();
+    CORELANE_TRY(run.load.prepare(context, number));
+  }
+  run.due.push_back(due);
+  const Status sent = run.set.submit(handle, number);
+  if (sent.ok()) return {};
+  if (run.result.failed++ == 0) run.result.first_error = sent;
+  return run.set.release(handle);
+}
+
+Status drive(SetRun& run, Shared& shared) {
   while (const auto next = due_time(shared, shared.next++)) {
     while (real_clock()->now() < *next) {
-      const Status collected = collect_one(set, due, *next, result);
+      const Status collected = collect_one(run, *next);
       if (!collected.ok() && collected.code() != Code::kTimeout) return collected;
     }
-    CORELANE_ASSIGN(const SetHandle handle, next_handle(set, due, result));
-    due.push_back(*next);
-    const Status sent = set.submit(handle, due.size() - 1);
-    if (sent.ok()) continue;
-    if (result.failed++ == 0) result.first_error = sent;
-    CORELANE_TRY(set.release(handle));
+    CORELANE_TRY(submit_one(run, *next));
   }
-  while (set.figures().in_flight + set.figures().completed > 0)
-    CORELANE_TRY(collect_one(set, due, kNever, result));
+  while (run.set.figures().in_flight + run.set.figures().completed > 0)
+    CORELANE_TRY(collect_one(run, kNever));
   return {};
+}
+
+SetOptions set_options(const LoadPoint& point, const LoadSettings& settings) {
+  SetOptions options;
+  options.size = point.concurrency;
+  options.cores = settings.run.cores;
+  if (settings.run.timeout > Duration{0}) options.attempt_time = settings.run.timeout;
+  return options;
 }
 
 Json summary_json(std::vector<Duration> values) {
@@ -173,27 +195,25 @@ Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings
 }
 
 Result<LoadResult> run_set_load(const LoadPoint& point, const LoadSettings& settings,
-                                const Program& program,
-                                const std::function<Status(Context&, std::size_t)>& feed) {
-  SetOptions options;
-  options.size = point.concurrency;
-  options.cores = settings.run.cores;
-  if (settings.run.timeout > Duration{0}) options.attempt_time = settings.run.timeout;
+                                const Program& program, const SetLoad& load) {
+  const SetOptions options = load.options.value_or(set_options(point, settings));
   CORELANE_ASSIGN(InferenceSet set, InferenceSet::create(program, options));
   std::vector<SetHandle> handles;
-  std::vector<Caller> contexts(point.concurrency);
-  for (std::size_t i = 0; i < point.concurrency; ++i) {
+  std::vector<Caller> contexts(options.size * options.activations);
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
     CORELANE_ASSIGN(SetHandle handle, set.acquire());
     contexts[i].context = handle.context();
-    CORELANE_TRY(feed(contexts[i].context, i));
+    CORELANE_TRY(load.feed(contexts[i].context, i));
     handles.push_back(std::move(handle));
   }
-  CORELANE_TRY(warm_up(contexts, settings));
+  if (load.warm_up) CORELANE_TRY(warm_up(contexts, settings));
   for (const SetHandle& handle : handles) CORELANE_TRY(set.release(handle));
+  if (load.begin) CORELANE_TRY(load.begin(set));
   Shared shared{point, settings, arrival_times(point, settings), real_clock()->now(), {}};
   LoadResult result;
   result.point = point;
-  CORELANE_TRY(drive(set, shared, result));
+  SetRun run{set, load, result, {}};
+  CORELANE_TRY(drive(run, shared));
   result.wall = real_clock()->now() - shared.start;
   sort_by_due(result.samples);
   return result;

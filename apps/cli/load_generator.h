@@ -1,11 +1,15 @@
-/// Load for `corelane bench`: closed loop (so many callers) or open loop (arrivals at a rate).
+/// Load for `corelane bench` and `qaic-runner`: closed loop (so many callers) or open loop
+/// (arrivals at a rate).
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
+#include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
 #include "corelane/runtime/trace.h"
 
@@ -50,12 +54,28 @@ std::vector<Duration> arrival_times(const LoadPoint& point, const LoadSettings& 
 Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings,
                             const std::function<Result<Context>(std::size_t)>& make);
 
-/// The same with one thread and an inference set of so many handles as the point has callers: it
-/// submits what is due, and collects where no handle is free or nothing is due. `feed` fills the
-/// inputs of a handle's context.
+/// What run_set_load() does with the set besides submitting and collecting. All but `feed` may be
+/// empty. They are called in its thread; a failure ends the load.
+struct SetLoad {
+  /// Fills the inputs of a handle's context, once.
+  std::function<Status(Context&, std::size_t)> feed;
+  /// None: handles for the callers of the point, and cores and timeout of the settings.
+  std::optional<SetOptions> options;
+  bool warm_up = true;  ///< Runs each handle at least once before the measurement.
+  /// The set, before the first measured submission.
+  std::function<Status(InferenceSet&)> begin;
+  /// Before inference `n`, from 0, is submitted with this context.
+  std::function<Status(Context&, std::uint64_t)> prepare;
+  /// An inference that ended well; id() is its number. Its results go once this returns.
+  std::function<Status(const SetHandle&)> collected;
+  /// After each inference that ended, with all that did so far.
+  std::function<void(const LoadResult&)> progress;
+};
+
+/// The same with one thread and an inference set: it submits what is due, and collects where no
+/// handle is free or nothing is due.
 Result<LoadResult> run_set_load(const LoadPoint& point, const LoadSettings& settings,
-                                const Program& program,
-                                const std::function<Status(Context&, std::size_t)>& feed);
+                                const Program& program, const SetLoad& load);
 
 /// Figures of one point: throughput, percentiles of latency and of each part.
 Json summarize_load(const LoadResult& result);

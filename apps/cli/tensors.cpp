@@ -1,6 +1,7 @@
 #include "cli/tensors.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "corelane/tensor/convert.h"
 #include "corelane/tensor/element_bits.h"
@@ -47,6 +48,27 @@ Result<std::vector<double>> as_doubles(const TensorView& view) {
   CORELANE_TRY(convert(
       view, {values.data(), values.size() * sizeof(double), DType::kF64, view.shape, {}, {}}));
   return values;
+}
+
+Difference difference(const std::vector<double>& actual, const std::vector<double>& expected) {
+  double worst = 0, peak = 0, dot = 0, a2 = 0, b2 = 0;
+  std::size_t bad = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double a = actual[i], b = expected[i];
+    if (std::isnan(a) != std::isnan(b) || (std::isinf(a) != std::isinf(b))) {
+      ++bad;
+      continue;
+    }
+    if (!std::isfinite(a) || !std::isfinite(b)) continue;
+    worst = std::max(worst, std::fabs(a - b));
+    peak = std::max(peak, std::fabs(b));
+    dot += a * b;
+    a2 += a * a;
+    b2 += b * b;
+  }
+  // Two outputs of zeros are alike; one of zeros and another one are not.
+  const double cosine = a2 > 0 && b2 > 0 ? dot / std::sqrt(a2 * b2) : (a2 == b2 ? 1.0 : 0.0);
+  return {worst, peak > 0 ? worst / peak : worst, cosine, bad};
 }
 
 std::string safe_name(const std::string& name) {

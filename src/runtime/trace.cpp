@@ -1,6 +1,7 @@
 #include "corelane/runtime/trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "corelane/base/printable.h"
@@ -159,7 +160,15 @@ DurationSummary summarize(std::vector<Duration> samples) {
   // Nanoseconds of many samples may exceed 64 bits.
   long double sum = 0;
   for (const Duration d : samples) sum += static_cast<long double>(d.count());
-  s.mean = Duration(static_cast<Duration::rep>(sum / static_cast<long double>(samples.size())));
+  const long double mean = sum / static_cast<long double>(samples.size());
+  s.mean = Duration(static_cast<Duration::rep>(mean));
+  long double square = 0;
+  for (const Duration d : samples) {
+    const long double off = static_cast<long double>(d.count()) - mean;
+    square += off * off;
+  }
+  s.deviation = Duration(
+      static_cast<Duration::rep>(std::sqrt(square / static_cast<long double>(samples.size()))));
   return s;
 }
 

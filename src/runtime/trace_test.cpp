@@ -107,6 +107,7 @@ TEST(Summary, PercentilesAreNearestRank) {
   EXPECT_EQ(s.p999.count(), 100);
   EXPECT_EQ(s.max.count(), 100);
   EXPECT_EQ(s.mean.count(), 50);
+  EXPECT_EQ(s.deviation.count(), 28);  // sqrt((100 * 100 - 1) / 12) = 28.87
 }
 
 TEST(Summary, OfOneAndOfNone) {

@@ -29,6 +29,7 @@ CORELANE_API std::string chrome_trace(const device::DeviceInfo& info,
 struct DurationSummary {
   std::size_t count = 0;
   Duration min{}, p50{}, p90{}, p95{}, p99{}, p999{}, max{}, mean{};
+  Duration deviation{};  ///< Standard deviation of these samples, not of what they were drawn from.
 };
 /// Sorts a copy of `samples`; zeros where there are none.
 CORELANE_API DurationSummary summarize(std::vector<Duration> samples);

@@ -14,6 +14,36 @@ bool is_word(std::string_view text) {
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
 }
 
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\n");
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
+}
+
+/// One text of a list, checked.
+Status add_text(std::string_view text, std::string_view source, std::vector<std::string>& texts) {
+  if (text.empty()) {
+    return error(Code::kInvalidArgument,
+                 "{}: device {} has no text; give device texts divided by ';', such as "
+                 "'{}?name=left;{}?name=right'",
+                 source, texts.size(), default_device(), default_device());
+  }
+  const auto spec = parse_device_spec(text);
+  if (!spec) return spec.error().wrap(fmt::format("{}, device {}", source, texts.size()));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto other = parse_device_spec(texts[i]);
+    const bool same = other && other->kind == spec->kind && other->profile == spec->profile &&
+                      other->options == spec->options;
+    if (!same) continue;
+    return error(Code::kInvalidArgument,
+                 "{}: devices {} and {} are both '{}', which is one device; give each a name, such "
+                 "as '{}{}name=second'",
+                 source, i, texts.size(), texts[i], texts[i], spec->options.empty() ? '?' : '&');
+  }
+  texts.emplace_back(text);
+  return {};
+}
+
 }  // namespace
 
 /// Options in the order of their keys: texts of equal devices are equal, and serve as keys.
@@ -56,6 +86,17 @@ Result<DeviceSpec> parse_device_spec(std::string_view text) {
     return {};
   }));
   return spec;
+}
+
+Result<std::vector<std::string>> parse_device_list(std::string_view list, std::string_view source) {
+  std::vector<std::string> texts;
+  list = trimmed(list);
+  if (list.empty()) return texts;
+  // A ';' at the end does not begin another device.
+  if (list.ends_with(';')) list.remove_suffix(1);
+  CORELANE_TRY(for_each_part(
+      list, ';', [&](std::string_view text) { return add_text(trimmed(text), source, texts); }));
+  return texts;
 }
 
 }  // namespace corelane::device

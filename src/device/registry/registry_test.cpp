@@ -49,6 +49,18 @@ TEST(Registry, SpecIsReadAndWritten) {
   }
 }
 
+TEST(Registry, AListOfTextsIsDividedBySemicolons) {
+  EXPECT_TRUE(parse_device_list(" ", "LIST")->empty());
+  EXPECT_THAT(*parse_device_list(" null:generic:4?name=a,b ;null:generic:2; ", "LIST"),
+              testing::ElementsAre("null:generic:4?name=a,b", "null:generic:2"));
+  for (const char* text : {"null;;null:generic:2", ";", "null;Null", "null?a=1&b=2;null?b=2&a=1"}) {
+    const auto bad = parse_device_list(text, "LIST");
+    ASSERT_FALSE(bad.has_value()) << text;
+    EXPECT_EQ(bad.error().code(), Code::kInvalidArgument);
+    EXPECT_THAT(bad.error().message(), testing::HasSubstr("LIST")) << text;
+  }
+}
+
 TEST(Registry, OneTextIsOneDeviceWhileSomebodyHoldsIt) {
   auto one = *open_device("null:rk3588?b=2ms&a=1ms");
   auto same = *open_device("null:rk3588?a=1ms&b=2ms");

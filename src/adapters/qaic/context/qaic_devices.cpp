@@ -30,36 +30,6 @@ Given& given() {
   return *given;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
-/// One text of the list, checked. Two equal texts would be one device with two numbers.
-Status add_text(std::string_view text, std::vector<std::string>& texts) {
-  if (text.empty()) {
-    return error(Code::kInvalidArgument,
-                 "{}: device {} has no text; give device texts divided by ';', such as "
-                 "'virtual:aic100?name=left;virtual:aic100?name=right'",
-                 kVariable, texts.size());
-  }
-  auto spec = device::parse_device_spec(text);
-  if (!spec) return spec.error().wrap(fmt::format("{}, device {}", kVariable, texts.size()));
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const auto other = device::parse_device_spec(texts[i]);
-    const bool same = other && other->kind == spec->kind && other->profile == spec->profile &&
-                      other->options == spec->options;
-    if (!same) continue;
-    return error(Code::kInvalidArgument,
-                 "{}: devices {} and {} are both '{}', which is one device; give each a name, such "
-                 "as '{}{}name=second'",
-                 kVariable, i, texts.size(), texts[i], texts[i], spec->options.empty() ? '?' : '&');
-  }
-  texts.emplace_back(text);
-  return {};
-}
-
 Status no_such(QID number, std::size_t count) {
   const std::string there =
       count == 1 ? "the only one is 0" : fmt::format("there are 0 to {}", count - 1);
@@ -79,16 +49,9 @@ Result<std::vector<std::string>> device_texts() {
     return names;
   }
   const char* const variable = environment(kVariable);
-  std::string_view rest = variable == nullptr ? "" : trimmed(variable);
-  if (rest.empty()) rest = kDefault;
-  // A ';' at the end does not begin another device.
-  if (rest.ends_with(';')) rest.remove_suffix(1);
-  std::vector<std::string> texts;
-  for (std::size_t begin = 0; begin <= rest.size();) {
-    const auto end = std::min(rest.find(';', begin), rest.size());
-    CORELANE_TRY(add_text(trimmed(rest.substr(begin, end - begin)), texts));
-    begin = end + 1;
-  }
+  const std::string_view list = variable == nullptr ? "" : variable;
+  CORELANE_ASSIGN(auto texts, device::parse_device_list(list, kVariable));
+  if (texts.empty()) texts.emplace_back(kDefault);
   return texts;
 }
 
