@@ -43,9 +43,11 @@ Action add_devices(CLI::App& parent, Global& global);
 Action add_doctor(CLI::App& parent, Global& global);
 Action add_compile(CLI::App& parent, Global& global);
 Action add_inspect(CLI::App& parent, Global& global);
+Action add_validate(CLI::App& parent, Global& global);
 Action add_run(CLI::App& parent, Global& global);
 Action add_bench(CLI::App& parent, Global& global);
 Action add_compare(CLI::App& parent, Global& global);
+Action add_qaic_runner(CLI::App& parent, Global& global);
 Action add_completion(CLI::App& parent, Global& global);
 
 /// Prints to stdout (the CLI is a program; the library never does). A failure to write is found

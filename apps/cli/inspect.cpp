@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/qaic/container_report.h"
 #include "corelane/base/file.h"
 #include "corelane/base/printable.h"
 #include "corelane/device/device.h"
@@ -21,6 +22,7 @@ struct Arguments {
   std::string device;
   bool verify = false;
   bool load = false;
+  bool buffers = false;
 };
 
 /// One line for each input or output: as it is computed with, and as a door offers it.
@@ -146,9 +148,28 @@ Status inspect_program(const ProgramFile& file, const std::string& part, Json& o
   return {};
 }
 
+/// Another compiler's container: what it lists, nothing of what it holds.
+Result<Json> inspect_vendor(const Arguments& a, ByteSpan bytes, std::string& text) {
+  constexpr const char* kKind = "container of the vendor's compiler";
+  if (a.load || a.verify || a.buffers || !a.part.empty()) {
+    return error(
+        Code::kForeignImage,
+        "'{}' is a {}: only its segments are listed; leave --load, --verify, --buffers and "
+        "--part out, or compile its ONNX model",
+        a.model, kKind);
+  }
+  CORELANE_ASSIGN(const VendorContainer container, VendorContainer::read(bytes));
+  text = fmt::format("{}: {} ({})\n", printable(a.model), kKind, human_bytes(bytes.size()));
+  return Json{{"file", a.model},
+              {"kind", kKind},
+              {"bytes", bytes.size()},
+              {"container", vendor_json(container, text)}};
+}
+
 /// The report as JSON, and as `text` for people.
 Result<Json> inspect_file(const Arguments& a, std::string& text) {
   CORELANE_ASSIGN(auto mapped, MappedFile::open(a.model));
+  if (is_vendor_container(mapped.bytes())) return inspect_vendor(a, mapped.bytes(), text);
   const auto kind = file_kind(mapped.bytes());
   Json out{{"file", a.model}, {"kind", file_kind_name(kind)}, {"bytes", mapped.bytes().size()}};
   text = fmt::format("{}: {} ({})\n", printable(a.model), file_kind_name(kind),
@@ -160,6 +181,12 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
                  a.part, a.model);
   }
   if (kind == FileKind::kOnnx) {
+    if (a.buffers) {
+      return error(Code::kInvalidArgument,
+                   "--buffers lists the programs of a program file; '{}' is an ONNX model: compile "
+                   "it first",
+                   a.model);
+    }
     if (a.verify) {
       return error(Code::kInvalidArgument,
                    "--verify checks the checksums of a program file; '{}' is an ONNX model, which "
@@ -187,6 +214,7 @@ Result<Json> inspect_file(const Arguments& a, std::string& text) {
                   ProgramFile::open(a.model, a.verify ? Verify::kEverything : Verify::kHeader,
                                     foreign_files()));
   CORELANE_TRY(inspect_program(*file, a.part, out, text));
+  if (a.buffers) out["container"] = container_json(*file, text);
   return out;
 }
 
@@ -246,6 +274,9 @@ Action add_inspect(CLI::App& parent, Global& global) {
       ->required();
   app->add_option("--part", a->part, "Network of a program file of several (default: the first)");
   app->add_flag("--verify", a->verify, "Check the CRC of every segment of a program file");
+  app->add_flag("--buffers", a->buffers,
+                "The programs of a file as the object runtime gives them: cores, buffers, "
+                "specializations");
   auto* load = app->add_flag("--load", a->load, "Also load it and show placement and memory");
   app->add_option("-d,--device", a->device, "Device for --load")->needs(load);
   return [&global, a] { return run(global, *a); };

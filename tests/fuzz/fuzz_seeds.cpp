@@ -13,6 +13,7 @@
 #include "program/testing/random_program.h"
 #include "sample_models.h"
 #include "scheduler/config/testing/named_backends.h"
+#include "vendor_containers.h"
 
 namespace {
 
@@ -65,7 +66,16 @@ Status write_values(const std::filesystem::path& folder) {
   return {};
 }
 
+Status write_containers(const std::filesystem::path& folder) {
+  int number = 0;
+  for (const corelane::ByteVector& file : corelane::robustness::vendor_containers())
+    CORELANE_TRY(corelane::write_file_atomic(
+        folder / "vendor_container_fuzz" / (std::to_string(number++) + ".bin"), file));
+  return {};
+}
+
 Status write_seeds(const std::filesystem::path& folder) {
+  CORELANE_TRY(write_containers(folder));
   CORELANE_TRY(write_nodes(folder));
   CORELANE_TRY(write_values(folder));
   for (std::uint64_t seed = 0; seed < 30; ++seed) {

@@ -1,0 +1,210 @@
+// `corelane qaic-runner`: runs a program of a folder with the options of the object runtime's own
+// runner, and prints the lines that scripts read of it.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <random>
+
+#include "cli/compile_target.h"
+#include "cli/input_feed.h"
+#include "cli/load_generator.h"
+#include "cli/options.h"
+#include "cli/qaic/runner_report.h"
+#include "cli/qaic/runner_results.h"
+#include "cli/qaic/vendor_container.h"
+#include "corelane/base/file.h"
+#include "corelane/base/printable.h"
+#include "corelane/device/device.h"
+
+namespace corelane::cli {
+namespace {
+
+/// A line for people, while the work goes on.
+void note(const std::string& text) { std::fputs(printable_lines(text).c_str(), stderr); }
+
+/// The file that -t names, and that it is no container of another compiler.
+Result<std::filesystem::path> program_file(const RunnerOptions& o) {
+  std::error_code ec;
+  std::filesystem::path path = o.program;
+  if (std::filesystem::is_directory(path, ec)) path = target_file(path);
+  CORELANE_ASSIGN(const MappedFile mapped, MappedFile::open(path));
+  if (is_vendor_container(mapped.bytes())) {
+    return error(Code::kForeignImage,
+                 "'{}' is a container of the vendor's compiler, with code for the vendor's device; "
+                 "`corelane inspect` lists it. Compile its ONNX model with `corelane compile "
+                 "MODEL.onnx --target {} -o DIR`",
+                 path.string(), compile_targets().front());
+  }
+  return path;
+}
+
+Status fill_random_bytes(Context& context, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (std::size_t i = 0; i < context.inputs().size(); ++i) {
+    CORELANE_ASSIGN(const MutableTensorView view, context.input(i));
+    auto* bytes = static_cast<std::byte*>(view.data);
+    for (std::size_t k = 0; k < view.size; ++k) bytes[k] = static_cast<std::byte>(random());
+  }
+  return {};
+}
+
+/// One run of the program on one device.
+class Run {
+ public:
+  Run(const RunnerOptions& options, Program program, std::vector<RunnerItem> items)
+      : options_(options),
+        program_(std::move(program)),
+        items_(std::move(items)),
+        results_(program_.description(), options_, items_) {}
+
+  Result<LoadResult> measure() {
+    SetLoad load;
+    load.options = runner_set(options_);
+    load.warm_up = false;
+    load.feed = [this](Context& context, std::size_t) { return feed(context); };
+    load.begin = [this](InferenceSet&) {
+      live_.emplace(live_options(), real_clock()->now());
+      return Status();
+    };
+    if (items_.size() > 1) {
+      load.prepare = [this](Context& context, std::uint64_t number) {
+        return give_item(context, items_[number % items_.size()]);
+      };
+    }
+    load.collected = [this](const SetHandle& handle) { return results_.take(handle); };
+    if (options_.live || options_.live_table) {
+      load.progress = [this](const LoadResult& result) {
+        note(live_->report(result, real_clock()->now()));
+      };
+    }
+    return run_set_load({options_.set_size * options_.activations, 0, false}, runner_load(options_),
+                        program_, load);
+  }
+
+  const RunnerResults& results() const { return results_; }
+  const Program& program() const { return program_; }
+
+ private:
+  /// All handles have the same inputs, until those of their inference come.
+  Status feed(Context& context) {
+    CORELANE_TRY(give_item(context, items_.front()));
+    for (const auto& input : items_.front().inputs)
+      if (input) return {};
+    if (options_.sources.unbound_random) return fill_random_bytes(context, 1);
+    CORELANE_ASSIGN([[maybe_unused]] const auto fed,
+                    feed_inputs(context, program_.description(), {{}, true, 1}));
+    return {};
+  }
+
+  LiveReport::Options live_options() const {
+    return {Duration(static_cast<std::int64_t>(options_.live_period_ms * 1e6)), options_.live,
+            options_.live_table};
+  }
+
+  const RunnerOptions& options_;
+  Program program_;
+  std::vector<RunnerItem> items_;
+  RunnerResults results_;
+  std::optional<LiveReport> live_;
+};
+
+struct Measured {
+  std::unique_ptr<Run> run;
+  LoadResult result;
+};
+
+Result<Measured> measure_on(const std::string& device, const std::filesystem::path& path,
+                            const RunnerOptions& o) {
+  LoadOptions options;
+  options.device = device;
+  CORELANE_ASSIGN(Program program, Program::load(path, options));
+  CORELANE_ASSIGN(auto items, runner_items(program.description(), o));
+  if (o.verbose) {
+    note(fmt::format("program '{}' on {}: {} activations of {} cores, {} handles each, inputs {}\n",
+                     path.string(), device, o.activations, program.description().cores, o.set_size,
+                     items.front().inputs.empty() || !items.front().inputs.front()
+                         ? std::string("random")
+                         : fmt::format("of {} inferences", items.size())));
+  }
+  auto run = std::make_unique<Run>(o, std::move(program), std::move(items));
+  CORELANE_ASSIGN(LoadResult result, run->measure());
+  return Measured{std::move(run), std::move(result)};
+}
+
+/// Whether another device may have what this one has not.
+bool lacks_room(const Status& status) {
+  return status.code() == Code::kOutOfCores || status.code() == Code::kOutOfMemory ||
+         status.code() == Code::kDeviceLost;
+}
+
+Result<Measured> measure_on_first(const std::filesystem::path& path, const RunnerOptions& o) {
+  CORELANE_ASSIGN(const auto devices, runner_devices(o));
+  std::string reasons;
+  for (std::size_t i = 0;; ++i) {
+    auto measured = measure_on(devices[i], path, o);
+    if (measured || !lacks_room(measured.error())) return measured;
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", devices[i],
+                           measured.error().message());
+    if (i + 1 < devices.size()) continue;
+    if (devices.size() == 1) return measured;
+    return error(measured.error().code(), "no device has room: {}", reasons);
+  }
+}
+
+std::string as_text(const RunnerResults& results, const LoadResult& result, std::uint32_t batch) {
+  std::string text;
+  if (results.compared() > 0) {
+    text += fmt::format("Outputs of {} inferences compared, {} differ{}{}\n", results.compared(),
+                        results.different(), results.different() > 0 ? ", the first: " : "",
+                        results.first_difference());
+  }
+  return text + stats_lines(result, batch) + metric_table(device_metrics(result.samples));
+}
+
+/// Interrupted, then failures, then differences: the first decides the exit code.
+Result<int> outcome(const RunnerResults& results, const LoadResult& result) {
+  if (Interrupts::pending()) return kExitInterrupted;
+  if (result.failed > 0) {
+    return error(
+        result.first_error.wrap(fmt::format("{} of {} inferences failed, the first with",
+                                            result.failed, result.failed + result.samples.size())));
+  }
+  if (results.different() == 0) return kExitOk;
+  std::fputs(fmt::format("corelane: the outputs of {} of {} inferences are not as expected: {}\n",
+                         results.different(), results.compared(), results.first_difference())
+                 .c_str(),
+             stderr);
+  return kExitCheckFailed;
+}
+
+Result<int> run(const Global& global, const CLI::App& app, const RunnerOptions& o) {
+  CORELANE_TRY(check_runner_options(app, o));
+  CORELANE_ASSIGN(const auto path, program_file(o));
+  const Interrupts interrupts;
+  CORELANE_ASSIGN(const Measured measured, measure_on_first(path, o));
+  const RunnerResults& results = measured.run->results();
+  const Program& program = measured.run->program();
+  if (o.verbose)
+    for (const std::string& file : results.written()) note("written " + file + "\n");
+  const std::uint32_t batch = program.description().batch;
+  Json report{{"program", path.string()}, {"device", program.device()->info().instance}};
+  report.update(report_json(measured.result, batch));
+  report["compared"] = results.compared();
+  report["different"] = results.different();
+  report["written"] = results.written();
+  report["interrupted"] = Interrupts::pending();
+  print(global, report, as_text(results, measured.result, batch));
+  return outcome(results, measured.result);
+}
+
+}  // namespace
+
+Action add_qaic_runner(CLI::App& parent, Global& global) {
+  auto* app = parent.add_subcommand(
+      "qaic-runner", "Run a program of the object runtime with the options of its runner");
+  auto o = std::make_shared<RunnerOptions>();
+  add_runner_options(*app, *o);
+  return [&global, app, o] { return run(global, *app, *o); };
+}
+
+}  // namespace corelane::cli

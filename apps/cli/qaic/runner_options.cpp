@@ -1,0 +1,265 @@
+#include "cli/qaic/runner_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/compile_target.h"
+#include "cli/load_generator.h"
+#include "cli/options.h"
+#include "corelane/device/registry.h"
+
+namespace corelane::cli {
+namespace {
+
+constexpr const char* kDevices = "CORELANE_QAIC_DEVICES";
+
+/// What a timeout of 0 means.
+constexpr double kDriverTimeoutMs = 5000;
+
+void add_load_options(CLI::App& app, RunnerOptions& o) {
+  auto* count = app.add_option("-n,--num-iter", o.iterations, "Inferences, of all activations")
+                    ->capture_default_str()
+                    ->check(between(1, 1e8));
+  app.add_option("--time", o.seconds, "Seconds for which inferences are submitted")
+      ->check(between(0.001, 86400))
+      ->excludes(count);
+  app.add_option("-a,--aic-num-of-activations", o.activations,
+                 "Activations, each with cores of its own")
+      ->capture_default_str()
+      ->check(between(1, 64));
+  app.add_option("-S,--set-size", o.set_size, "Handles of each activation")
+      ->capture_default_str()
+      ->check(between(1, 1024));
+  app.add_option("-T,--aic-threads-per-queue", o.queue_threads,
+                 "Taken and without effect: queues have no threads here")
+      ->capture_default_str()
+      ->check(between(1, 1024));
+  app.add_option("--submit-timeout", o.timeout_ms, "Milliseconds of an attempt; 0 is 5000")
+      ->capture_default_str()
+      ->check(between(0, kLongestMs));
+  app.add_option("--submit-retry-count", o.retries, "Attempts after the first that timed out")
+      ->capture_default_str()
+      ->check(between(0, 100));
+  app.add_option("-p,--pre-post-processing", o.processing,
+                 "on or off: without effect, since tensors are transferred as the user has them")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off"}));
+}
+
+void add_report_options(CLI::App& app, RunnerOptions& o) {
+  app.add_flag("-l,--live-reporting", o.live, "Count and rate so far, periodically, on stderr");
+  app.add_option("-r,--live-reporting-period", o.live_period_ms, "Milliseconds between them")
+      ->capture_default_str()
+      ->check(between(1, kLongestMs));
+  app.add_flag("-s,--stats", o.live_table, "The device table so far, periodically, on stderr");
+  app.add_flag("-v,--verbose", o.verbose, "What is opened, read and written, on stderr");
+}
+
+void add_source_options(CLI::App& app, RunnerSources& s) {
+  auto* files = add_list(app, "-i,--input-file", s.files,
+                         "File with the bytes of an input, in order of the inputs (repeatable; "
+                         "default: random values)");
+  auto* directory = app.add_option("--aic-batch-input-directory", s.directory,
+                                   "Each file of it is an inference, of a network with one input");
+  auto* list = app.add_option("--aic-batch-input-file-list", s.list,
+                              "File of lines, each the files of an inference divided by commas");
+  auto* json = app.add_option("--aic-batch-json-input", s.json,
+                              "File of JSON with paths, dimensions and names of buffers");
+  files->excludes(directory)->excludes(list)->excludes(json);
+  directory->excludes(list)->excludes(json);
+  list->excludes(json);
+  app.add_option("--aic-batch-max-memory", s.max_megabytes, "MB that the files may take together")
+      ->capture_default_str()
+      ->check(between(1, 1e7));
+  app.add_flag("--auto-batch-input", s.auto_batch,
+               "Files are for batch size 1; as many as the program's batch go together");
+  app.add_flag("--unbound-random", s.unbound_random, "Random bytes, whatever the inputs' types");
+}
+
+void add_write_options(CLI::App& app, RunnerOptions& o) {
+  app.add_option("--write-output-start-iter", o.write.start,
+                 "First inference whose outputs are written (0)")
+      ->check(between(0, 1e18));
+  app.add_option("--write-output-num-samples", o.write.count,
+                 "Inferences whose outputs are written (1)")
+      ->check(between(1, 1e18));
+  app.add_option("--write-output-dir", o.write.folder, "Folder that is there, for outputs (.)");
+  app.add_flag("--dump-input-buffers", o.write.inputs, "Write the inputs of these inferences, too");
+  add_list(app, "-o,--output-file", o.checks.files,
+           "File with the bytes expected of an output, in order of the outputs (repeatable)");
+  app.add_flag("--compare-outputs", o.checks.listed,
+               "Compare with the outputs' files of the list or the JSON file");
+  app.add_option("--max-error", o.checks.max_error,
+                 "Allowed error relative to the largest expected element; 0: equal bytes")
+      ->capture_default_str()
+      ->check(between(0, 1e30));
+}
+
+void add_profiling_options(CLI::App& app, RunnerProfiling& p) {
+  add_list(app, "--aic-profiling-type,--aic-profiling-format", p.types,
+           "latency, trace, stats, raw_device_stats, latency_stream or trace_stream (repeatable)")
+      ->check(CLI::IsMember(
+          {"latency", "trace", "stats", "raw_device_stats", "latency_stream", "trace_stream"}));
+  app.add_option("--aic-profiling-start-iter", p.start_iteration, "First inference profiled")
+      ->capture_default_str()
+      ->check(between(0, 1e18));
+  app.add_option("--aic-profiling-start-delay", p.start_delay_ms, "Milliseconds before it starts")
+      ->check(between(0, kLongestMs));
+  app.add_option("--aic-profiling-num-samples", p.samples, "Inferences profiled")
+      ->capture_default_str()
+      ->check(between(1, 1e9));
+  app.add_option("--aic-profiling-duration", p.duration_ms, "Milliseconds until it stops")
+      ->check(between(0, kLongestMs));
+  app.add_option("--aic-profiling-sampling-rate", p.sampling_rate, "Of the streams")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"full", "half", "fourth", "eighth", "sixteenth"}));
+  app.add_option("--aic-profiling-reporting-rate", p.reporting_rate, "Of the streams, in ms")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"500", "1000", "2000", "4000"}));
+  app.add_option("--aic-profiling-out-dir", p.folder, "Folder that is there, for reports")
+      ->capture_default_str();
+}
+
+/// A folder that is there and may be written to.
+Status check_folder(const std::string& folder, const char* option) {
+  std::error_code ec;
+  if (!std::filesystem::is_directory(folder, ec))
+    return error(Code::kIo, "{} '{}' is not a folder that is there; make it first", option, folder);
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return error(Code::kIo, "{} '{}' cannot be written to: {}", option, folder, std::strerror(errno));
+}
+
+Status check_profiling(const CLI::App& app, const RunnerProfiling& p) {
+  if (!p.types.empty()) {
+    return error(Code::kUnsupported,
+                 "--aic-profiling-type {}: profiling is not yet a part of qaic-runner; leave the "
+                 "--aic-profiling options out, or take a trace with `corelane bench --out-trace`",
+                 p.types.front());
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || !name.starts_with("--aic-profiling")) continue;
+    return error(Code::kInvalidArgument,
+                 "{} says how to profile, but nothing says what: give --aic-profiling-type, or "
+                 "leave it out",
+                 name);
+  }
+  return {};
+}
+
+std::optional<std::size_t> number_of(const std::string& text) {
+  std::size_t number = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// The list of the environment, or what stands for it.
+Result<std::vector<std::string>> listed_devices() {
+  const char* const list = ::secure_getenv(kDevices);
+  CORELANE_ASSIGN(auto texts, device::parse_device_list(list == nullptr ? "" : list, kDevices));
+  if (texts.empty()) texts.emplace_back(kTargetDevice);
+  return texts;
+}
+
+}  // namespace
+
+bool RunnerWrite::takes(std::uint64_t number) const {
+  if (!outputs() && !inputs) return false;
+  const std::uint64_t first = start.value_or(0);
+  return number >= first && number - first < count.value_or(1);
+}
+
+void add_runner_options(CLI::App& app, RunnerOptions& o) {
+  app.add_option("-t,--test-data", o.program, "Folder with programqpc.bin, or a program file")
+      ->required();
+  auto* device = app.add_option("-d,--dev,--aic-device-id", o.device,
+                                "Number of a device in CORELANE_QAIC_DEVICES, or a device's text "
+                                "(default: the first that has room)");
+  app.add_option("-D,--dev-list,--aic-device-map", o.device_list,
+                 "Numbers of the devices of a program for several, such as 0:1")
+      ->excludes(device);
+  add_source_options(app, o.sources);
+  add_load_options(app, o);
+  add_report_options(app, o);
+  add_write_options(app, o);
+  add_profiling_options(app, o.profiling);
+}
+
+Status check_runner_options(const CLI::App& app, const RunnerOptions& o) {
+  CORELANE_TRY(check_profiling(app, o.profiling));
+  const RunnerSources& s = o.sources;
+  const bool files = !s.files.empty() || !s.directory.empty() || !s.list.empty() || !s.json.empty();
+  if (s.unbound_random && files) {
+    return error(Code::kInvalidArgument,
+                 "--unbound-random makes random inputs, but their files are given; give one of "
+                 "both");
+  }
+  if (s.auto_batch && !files) {
+    return error(Code::kInvalidArgument,
+                 "--auto-batch-input puts files together; give them with -i or an "
+                 "--aic-batch option");
+  }
+  if (o.checks.listed && s.list.empty() && s.json.empty()) {
+    return error(Code::kInvalidArgument,
+                 "--compare-outputs needs the files of outputs in --aic-batch-input-file-list or "
+                 "--aic-batch-json-input; for -i give them with -o");
+  }
+  if (!o.checks.files.empty() && (!s.directory.empty() || !s.list.empty() || !s.json.empty())) {
+    return error(Code::kInvalidArgument,
+                 "-o goes with -i or with random inputs; in a list or a JSON file the outputs have "
+                 "files of their own (--compare-outputs)");
+  }
+  if (o.checks.max_error > 0 && !o.checks.any()) {
+    return error(Code::kInvalidArgument,
+                 "--max-error is for a comparison; give -o or --compare-outputs as well");
+  }
+  if (!o.write.folder.empty()) return check_folder(o.write.folder, "--write-output-dir");
+  return {};
+}
+
+LoadSettings runner_load(const RunnerOptions& o) {
+  LoadSettings settings;
+  settings.count = o.seconds > 0 ? 0 : o.iterations;
+  settings.time = Duration(static_cast<std::int64_t>(o.seconds * 1e9));
+  return settings;
+}
+
+SetOptions runner_set(const RunnerOptions& o) {
+  SetOptions set;
+  set.size = o.set_size;
+  set.activations = o.activations;
+  set.activate = ActivateOptions{};
+  const double ms = o.timeout_ms > 0 ? o.timeout_ms : kDriverTimeoutMs;
+  set.attempt_time = Duration(static_cast<std::int64_t>(ms * 1e6));
+  set.retries = o.retries;
+  return set;
+}
+
+Result<std::vector<std::string>> runner_devices(const RunnerOptions& o) {
+  const bool several = o.device_list.find_first_of(":,") != std::string::npos;
+  if (several) {
+    return error(Code::kUnsupported,
+                 "-D {}: a mapping of devices needs a program for several, and this one is for "
+                 "one device; give -d with one of them",
+                 o.device_list);
+  }
+  const std::string& wanted = o.device.empty() ? o.device_list : o.device;
+  const auto number = number_of(wanted);
+  if (!wanted.empty() && !number) return std::vector{wanted};
+  CORELANE_ASSIGN(auto texts, listed_devices());
+  if (!number) return texts;
+  if (*number < texts.size()) return std::vector{texts[*number]};
+  return error(Code::kNotFound, "no device {}; {} (the list is {})", *number,
+               texts.size() == 1 ? std::string("the only one is 0")
+                                 : fmt::format("there are 0 to {}", texts.size() - 1),
+               kDevices);
+}
+
+}  // namespace corelane::cli
