@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/top/top_command.h"
 #include "corelane/base/log.h"
 
 namespace {
@@ -67,10 +68,10 @@ int run(int argc, char** argv) {
   app.add_flag("-q,--quiet", global.quiet, "No notes on stderr, only errors");
 
   const corelane::cli::Register all[] = {
-      corelane::cli::add_devices,   corelane::cli::add_doctor,   corelane::cli::add_compile,
-      corelane::cli::add_inspect,   corelane::cli::add_validate, corelane::cli::add_run,
-      corelane::cli::add_bench,     corelane::cli::add_compare,  corelane::cli::add_qaic_runner,
-      corelane::cli::add_completion};
+      corelane::cli::add_devices, corelane::cli::add_doctor,    corelane::cli::add_compile,
+      corelane::cli::add_inspect, corelane::cli::add_validate,  corelane::cli::add_run,
+      corelane::cli::add_bench,   corelane::cli::add_compare,   corelane::cli::add_qaic_runner,
+      corelane::cli::add_top,     corelane::cli::add_completion};
   std::vector<Action> actions;
   for (auto add : all) actions.push_back(add(app, global));
   // In the order of `actions`.

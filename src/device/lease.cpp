@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <limits>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "base/sync.h"
+#include "base/text_parts.h"
 #include "base/trust/file_size_signal.h"
 #include "corelane/base/printable.h"
 #include "device/lease_fds.h"
@@ -40,17 +43,46 @@ std::string core_file(const std::string& instance, std::size_t core) {
 struct Named {
   std::string process = "unknown";
   std::string program;
+  std::optional<LeaseFigures> figures;
 
   std::string to_string() const {
     return program.empty() ? process : fmt::format("{} ({})", process, program);
   }
 };
 
+constexpr std::size_t kMostDigits = 10;
+constexpr std::size_t kMostName = 32;
+constexpr std::size_t kMostPrograms = 128;
+/// Where the figures begin: after the first line, whatever it holds, so that both are written
+/// apart.
+constexpr off_t kFiguresAt = 64;
+constexpr std::size_t kMostFigures = 4 * 21 + kMostPrograms;
+
+/// "busy-ns jobs waiting programs" and the end of the line. Nothing of it is believed.
+std::optional<LeaseFigures> read_figures(int fd) {
+  char bytes[kMostFigures] = {};
+  const ssize_t n = pread(fd, bytes, sizeof(bytes), kFiguresAt);
+  std::string_view text(bytes, n > 0 ? static_cast<std::size_t>(n) : 0);
+  const std::size_t end = text.find('\n');
+  if (end == text.npos) return std::nullopt;
+  text = text.substr(0, end);
+  std::uint64_t numbers[3] = {};
+  for (std::uint64_t& number : numbers) {
+    const std::size_t blank = text.find(' ');
+    const auto parsed = parse_number<std::uint64_t>(text.substr(0, blank));
+    if (!parsed || blank == text.npos) return std::nullopt;
+    number = *parsed;
+    text.remove_prefix(blank + 1);
+  }
+  constexpr std::uint64_t kMostBusy = std::numeric_limits<Duration::rep>::max();
+  if (numbers[0] > kMostBusy) return std::nullopt;
+  return LeaseFigures{Duration(static_cast<Duration::rep>(numbers[0])), numbers[1], numbers[2],
+                      printable(std::string(text.substr(0, kMostPrograms)))};
+}
+
 /// Digits, a blank, a name: anything else was not written by this library, and is not shown. The
 /// process may have ended, and its number be another's by now.
 Named read_named(int fd) {
-  constexpr std::size_t kMostDigits = 10;
-  constexpr std::size_t kMostName = 32;
   char bytes[kMostDigits + 1 + kMostName] = {};
   const ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
   std::string_view text(bytes, n > 0 ? static_cast<std::size_t>(n) : 0);
@@ -61,6 +93,7 @@ Named read_named(int fd) {
   named.process = text.substr(0, digits);
   if (digits < text.size() && text[digits] == ' ')
     named.program = printable(std::string(text.substr(digits + 1)));
+  named.figures = read_figures(fd);
   return named;
 }
 
@@ -186,6 +219,25 @@ CoreSet Lease::cores() const noexcept {
   return CoreSet::mask(held ? impl_->bits : 0);
 }
 
+Status Lease::publish(std::size_t core, const LeaseFigures& figures) const {
+  const bool held = core < CoreSet::kMaxCores && ((cores().bits() >> core) & 1U) != 0;
+  if (!held)
+    return error(Code::kInvalidArgument, "core {} is not of this lease of '{}'", core,
+                 cores().to_string());
+  // The locks are in the order of the cores.
+  const std::uint64_t before = impl_->bits & ((std::uint64_t{1} << core) - 1);
+  const UnsharedFd& fd = impl_->locks[static_cast<std::size_t>(std::popcount(before))];
+  std::string programs = figures.programs.substr(0, kMostPrograms);
+  std::ranges::replace(programs, '\n', ' ');
+  const std::string line =
+      fmt::format("{} {} {} {}\n", figures.busy.count(), figures.jobs, figures.waiting, programs);
+  const NoFileSizeSignal failure_instead;
+  if (pwrite(fd.get(), line.data(), line.size(), kFiguresAt) == static_cast<ssize_t>(line.size()))
+    return {};
+  return error(Code::kIo, "cannot write the figures of core {}: {}", core,
+               std::generic_category().message(errno));
+}
+
 Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, const CoreSet& cores,
                              const LeaseWait& wait) {
   if (total == 0 || total > CoreSet::kMaxCores)
@@ -234,7 +286,7 @@ Result<std::vector<Lease::Holder>> Lease::holders(const std::string& instance, s
       return error(file_failure(*folder, name, std::generic_category().message(errno)));
     if (lock.l_type == F_UNLCK) continue;
     const Named named = read_named(fd.get());
-    found.push_back({core, named.process, named.program});
+    found.push_back({core, named.process, named.program, named.figures});
   }
   return found;
 }

@@ -59,6 +59,49 @@ TEST_F(LeaseTest, OneOfTwoThatAskAtOnceGetsTheCores) {
   }
 }
 
+TEST_F(LeaseTest, FiguresOfAHolderAreToldToOthers) {
+  const std::string npu = "virtual:rk3588#0";
+  auto lease = Lease::acquire(npu, 3, CoreSet::of({0, 2})).value();
+  EXPECT_FALSE(Lease::holders(npu, 3).value()[1].figures) << "it has said nothing";
+  const std::string programs = "net\n" + std::string(200, 'x');
+  ASSERT_TRUE(lease.publish(2, {std::chrono::milliseconds(1500), 42, 3, programs}).ok());
+  ASSERT_TRUE(lease.publish(0, {Duration{0}, 0, 0, ""}).ok());
+  const auto holders = Lease::holders(npu, 3).value();
+  ASSERT_EQ(holders.size(), 2U);
+  EXPECT_EQ(holders[1].process, std::to_string(getpid()));
+  ASSERT_TRUE(holders[0].figures && holders[1].figures);
+  EXPECT_EQ(holders[0].figures->jobs, 0U);
+  EXPECT_EQ(holders[1].figures->busy, std::chrono::milliseconds(1500));
+  EXPECT_EQ(holders[1].figures->jobs, 42U);
+  EXPECT_EQ(holders[1].figures->waiting, 3U);
+  EXPECT_EQ(holders[1].figures->programs, "net " + std::string(124, 'x'));
+  EXPECT_EQ(lease.publish(1, {}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(lease.publish(64, {}).code(), Code::kInvalidArgument);
+  // The next holder begins anew.
+  lease = Lease::acquire(npu, 3, CoreSet::of({1})).value();
+  const auto again = Lease::acquire(npu, 3, CoreSet::of({2})).value();
+  EXPECT_FALSE(Lease::holders(npu, 3).value()[1].figures);
+}
+
+TEST_F(LeaseTest, FiguresThatAreNoneAreNotTold) {
+  const std::string npu = "null#0";
+  const auto lease = Lease::acquire(npu, 1, CoreSet::of({0})).value();
+  const std::string file = folder_ + "/corelane-lease-null_230-0.lock";
+  ASSERT_TRUE(std::filesystem::exists(file));
+  for (const char* text :
+       {"", "1", "1 2", "1 2 3", "1 2 3 net", "x 2 3 net\n", "-1 2 3 net\n", "1  3 net\n",
+        "9999999999999999999999 2 3 net\n", "18446744073709551615 2 3 net\n", "\n"}) {
+    std::filesystem::resize_file(file, 64);
+    std::ofstream(file, std::ios::app) << text;
+    const auto holders = Lease::holders(npu, 1).value();
+    ASSERT_EQ(holders.size(), 1U);
+    EXPECT_FALSE(holders[0].figures) << text;
+  }
+  std::filesystem::resize_file(file, 64);
+  std::ofstream(file, std::ios::app) << "1 2 3 \x1b[2J\n";
+  EXPECT_EQ(Lease::holders(npu, 1).value()[0].figures->programs, "\\x1b[2J");
+}
+
 TEST_F(LeaseTest, HoldersAreToldWithoutTakingACore) {
   const auto holders = [] { return Lease::holders("virtual:rk3588#0", 3).value(); };
   EXPECT_TRUE(holders().empty()) << "nobody has ever held one";

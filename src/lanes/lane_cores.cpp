@@ -28,6 +28,12 @@ std::vector<Duration> LaneCores::busy_times() const {
   return times;
 }
 
+std::vector<std::uint64_t> LaneCores::ended_counts() const {
+  std::vector<std::uint64_t> counts;
+  for (const Lane& lane : lanes_) counts.push_back(lane.ended);
+  return counts;
+}
+
 /// The cores are idle: an occupant never takes the place of another.
 void LaneCores::occupy(LaneOccupant& occupant, TimePoint free_at) {
   busy_bits_ |= occupant.core_bits;
@@ -43,6 +49,7 @@ void LaneCores::free(const LaneOccupant& occupant, Duration ran) {
   for_each_core(occupant.core_bits, [&](std::size_t core) {
     lanes_[core].occupant = nullptr;
     lanes_[core].busy += ran;
+    ++lanes_[core].ended;
     states_[core].busy = false;
   });
 }

@@ -29,6 +29,8 @@ class LaneCores {
   const std::vector<device::CoreState>& states() const noexcept { return states_; }
   /// The time each core has been busy.
   std::vector<Duration> busy_times() const;
+  /// The occupants that each core has had and has no more.
+  std::vector<std::uint64_t> ended_counts() const;
 
   void occupy(LaneOccupant& occupant, TimePoint free_at);
   void free(const LaneOccupant& occupant, Duration ran);
@@ -79,6 +81,7 @@ class LaneCores {
   struct Lane {
     LaneOccupant* occupant = nullptr;
     Duration busy{};
+    std::uint64_t ended = 0;
   };
   Resident* find(std::uint64_t residence) noexcept;
   std::uint64_t shared_by_others(const LanedExecutable* executable) const noexcept;

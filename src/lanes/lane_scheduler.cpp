@@ -353,6 +353,11 @@ device::DeviceCounters LaneScheduler::counters() const {
   return table_.counters();
 }
 
+std::vector<device::LeaseFigures> LaneScheduler::lease_figures() const {
+  MutexLock lock(mutex_);
+  return table_.lease_figures();
+}
+
 std::vector<device::Holding> LaneScheduler::holdings() const {
   MutexLock lock(mutex_);
   return table_.holdings();

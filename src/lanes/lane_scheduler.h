@@ -80,6 +80,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   Status set_trace(std::size_t records_per_core);
   Result<std::vector<device::JobRecord>> read_trace() const;
   device::DeviceCounters counters() const;
+  std::vector<device::LeaseFigures> lease_figures() const;
   std::vector<device::Holding> holdings() const;
   device::Health health() const;
 

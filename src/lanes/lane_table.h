@@ -8,6 +8,7 @@
 
 #include "base/reserve.h"
 #include "corelane/device/device.h"
+#include "corelane/device/lease.h"
 #include "lanes/job_line.h"
 #include "lanes/lane_job.h"
 #include "lanes/records/job_records.h"
@@ -146,6 +147,8 @@ class LaneTable {
   bool add_callback(LanedJob& job, std::function<void(device::Completion&)>& f);
   std::uint64_t new_queue() noexcept { return ++last_.queue; }
   device::DeviceCounters counters() const;
+  /// By core, for others who watch; with the programs that reside there.
+  std::vector<device::LeaseFigures> lease_figures() const;
   std::vector<device::Holding> holdings() const;
   JobRecords& records() noexcept { return records_; }
   const JobRecords& records() const noexcept { return records_; }

@@ -1,5 +1,6 @@
 // The loss and the return of the device, residences on its cores, and the table's figures.
 #include <algorithm>
+#include <set>
 
 #include "lanes/aftermath.h"
 #include "lanes/lane_table.h"
@@ -139,6 +140,25 @@ std::vector<device::Holding> LaneTable::holdings() const {
       holdings.back().executables.push_back(executable->name());
   }
   return holdings;
+}
+
+std::vector<device::LeaseFigures> LaneTable::lease_figures() const {
+  const std::vector<Duration> busy = cores_.busy_times();
+  const std::vector<std::uint64_t> ended = cores_.ended_counts();
+  std::vector<device::LeaseFigures> figures(busy.size());
+  for (std::size_t core = 0; core < busy.size(); ++core)
+    figures[core] = {busy[core], ended[core], waiting_count(), {}};
+  const std::vector<device::Holding> held = holdings();
+  for (std::size_t core = 0; core < figures.size(); ++core) {
+    // Several forms of one program have its name.
+    std::set<std::string> names;
+    for (const device::Holding& holding : held)
+      if (((holding.cores.bits() >> core) & 1U) != 0)
+        names.insert(holding.executables.begin(), holding.executables.end());
+    for (const std::string& name : names)
+      figures[core].programs += (figures[core].programs.empty() ? "" : ",") + name;
+  }
+  return figures;
 }
 
 device::DeviceCounters LaneTable::counters() const {

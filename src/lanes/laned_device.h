@@ -50,6 +50,11 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   LaneScheduler& scheduler() const noexcept { return *scheduler_; }
   MemoryLedger& ledger() const noexcept { return ledger_; }
   CoreLeases& leases() const noexcept { return leases_; }
+  /// For those who watch from other processes, where leases are on and it is time; no lock is held.
+  void publish_figures() const {
+    if (leases_.on() && leases_.publishes(clock()->now()))
+      leases_.publish(scheduler_->lease_figures());
+  }
   /// In the executable's destructor.
   void remove(const LanedExecutable* executable);
 

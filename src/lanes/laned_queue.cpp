@@ -58,6 +58,7 @@ Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const device::Submission& 
 
 Result<Acquired> LanedQueue::acquire(const device::Submission& job) const {
   CORELANE_TRY(check(job));
+  device_->publish_figures();
   auto& bindings = static_cast<LanedBindings&>(*job.bindings);
   if (!bindings.acquire())
     return error(Code::kBusy,

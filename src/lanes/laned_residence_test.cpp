@@ -206,6 +206,41 @@ TEST_F(LeaseTest, ResidencesOfOneDeviceShareTheLeaseOfACore) {
                   .has_value());
 }
 
+TEST_F(LeaseTest, TheFiguresOfLeasedCoresAreToldToOtherProcesses) {
+  const auto clock = std::make_shared<VirtualClock>();
+  device::OpenOptions own;
+  own.own_instance = true;
+  own.clock = clock;
+  const auto device = *device::open_device("null:generic:2?lease=1&a=3ms", own);
+  const auto executable = prepare(device);
+  const auto residence = *executable->make_resident(CoreSet::of({1}), Residency::kExclusive);
+  const auto queue = *device->make_queue({});
+  const auto told = [&] {
+    return device::Lease::holders(device->info().instance, 2).value().at(0).figures;
+  };
+  const auto submit = [&] {
+    device::Submission job;
+    job.executable = executable;
+    job.bindings = *executable->new_bindings();
+    job.cores = CoreSet::of({1});
+    return *queue->submit(job);
+  };
+  clock->advance(std::chrono::milliseconds(1));
+  EXPECT_FALSE(told());
+  std::vector<std::shared_ptr<device::Completion>> jobs{submit(), submit(), submit()};
+  ASSERT_TRUE(told()) << "written by the first submission";
+  EXPECT_EQ(told()->jobs, 0U);
+  clock->advance(std::chrono::milliseconds(50));
+  jobs.push_back(submit());
+  EXPECT_EQ(told()->jobs, 0U) << "not before 100 ms are over";
+  clock->advance(std::chrono::milliseconds(60));
+  jobs.push_back(submit());
+  EXPECT_EQ(told()->jobs, 4U);
+  EXPECT_EQ(told()->busy, std::chrono::milliseconds(12));
+  EXPECT_EQ(told()->waiting, 0U);
+  clock->advance(std::chrono::milliseconds(10));
+}
+
 /// What a process that holds cores says of itself, in memory that all of them see.
 struct Holder {
   std::atomic<bool> holds{false};

@@ -10,7 +10,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,15 @@ namespace corelane::device {
 struct LeaseWait {
   std::shared_ptr<Clock> clock = real_clock();
   Duration limit = std::chrono::seconds(1);
+};
+
+/// What the holder of a core says of its work there, for people who watch: its own word, some 100
+/// ms old while it works, and older once it does not.
+struct LeaseFigures {
+  Duration busy{};         ///< The core was busy for so long, since the holder opened the device.
+  std::uint64_t jobs = 0;  ///< That ended on the core since then.
+  std::uint64_t waiting = 0;  ///< Jobs of the holder that wait for cores of the device.
+  std::string programs;       ///< That reside on the core, divided by commas.
 };
 
 /// Held until destroyed. Move-only. A child that is forked does not hold it too: its copy of the
@@ -44,6 +55,8 @@ class CORELANE_API Lease {
     std::size_t core = 0;
     std::string process;  ///< Its number, as text; "unknown" where the lock file does not say.
     std::string program;  ///< Its program, at most 32 bytes; empty where the file does not say.
+    /// None where the file does not say.
+    std::optional<LeaseFigures> figures;
   };
   /// Who has leases of this instance now, by core; this process's own too. kIo when a lock file
   /// cannot be read, or the folder must not be trusted. Any thread.
@@ -52,6 +65,9 @@ class CORELANE_API Lease {
   Lease(Lease&&) noexcept;
   /// Gives back what it held, then takes over.
   Lease& operator=(Lease&&) noexcept;
+  /// Writes into the lock of a core what holders() tells others: one system call. Programs are cut
+  /// at 128 bytes. kInvalidArgument for a core that it does not hold, kIo. Any thread.
+  Status publish(std::size_t core, const LeaseFigures& figures) const;
   /// Gives the cores back.
   ~Lease();
   /// The mask of the cores held.

@@ -1,5 +1,6 @@
 #include "lanes/resources/core_leases.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace corelane::lanes {
@@ -30,6 +31,26 @@ Status CoreLeases::take(std::uint64_t core_bits, Held& held, std::uint64_t& else
   if (!refused.ok()) return refused;
   held = std::move(taken);
   return {};
+}
+
+bool CoreLeases::publishes(TimePoint now) noexcept {
+  constexpr Duration kPeriod = std::chrono::milliseconds(100);
+  TimePoint::rep next = publish_next_.load(std::memory_order_relaxed);
+  const TimePoint::rep at = now.time_since_epoch().count();
+  return at >= next && publish_next_.compare_exchange_strong(next, at + kPeriod.count(),
+                                                             std::memory_order_relaxed);
+}
+
+void CoreLeases::publish(const std::vector<device::LeaseFigures>& figures) {
+  for (std::size_t core = 0; core < std::min(figures.size(), by_core_.size()); ++core) {
+    std::shared_ptr<const device::Lease> lease;
+    {
+      const MutexLock lock(mutex_);
+      lease = by_core_[core].lock();
+    }
+    // For those who watch: a disk that is full stops no inference.
+    if (lease != nullptr) static_cast<void>(lease->publish(core, figures[core]));
+  }
 }
 
 }  // namespace corelane::lanes

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,11 +27,19 @@ class CoreLeases {
   /// are added to `elsewhere`; kBusy and kIo as Lease::acquire().
   Status take(std::uint64_t core_bits, Held& held, std::uint64_t& elsewhere);
 
+  bool on() const noexcept { return on_; }
+  /// Whether figures are to be published: 100 ms have passed since they were. True for one of those
+  /// who ask.
+  bool publishes(TimePoint now) noexcept;
+  /// Writes the figures of each core that is held, by core.
+  void publish(const std::vector<device::LeaseFigures>& figures);
+
  private:
   const bool on_;
   const std::string instance_;
   const std::size_t cores_;
   const std::shared_ptr<Clock> clock_;
+  std::atomic<TimePoint::rep> publish_next_{0};
   Mutex mutex_{LockRank::kLaneLeases};
   std::array<std::weak_ptr<const device::Lease>, device::CoreSet::kMaxCores> by_core_
       CORELANE_GUARDED_BY(mutex_);
