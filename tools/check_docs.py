@@ -65,7 +65,7 @@ def unexplained(root):
 
 def unproven(root):
     tests = set()
-    for path in [*root.glob("src/**/*_test.cpp"), *root.glob("tests/**/*_test.cpp")]:
+    for path in [path for folder in ("src", "apps", "tests") for path in root.glob(f"{folder}/**/*_test.cpp")]:
         tests.update(re.findall(r"\b(?:TEST(?:_F|_P)?|RC_GTEST_PROP)\(\s*(\w+),\s*(\w+)\s*[,)]",
                                 path.read_text(encoding="utf-8")))
     suites = {suite for suite, _ in tests}

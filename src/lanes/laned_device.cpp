@@ -1,5 +1,6 @@
 #include "lanes/laned_device.h"
 
+#include "base/guard.h"
 #include "device/registry/device_wrappers.h"
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_executable.h"
@@ -38,6 +39,15 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
 }
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
+
+/// Where memory runs out, they see older ones.
+void LanedDevice::publish_figures() const noexcept {
+  if (!leases_.on() || !leases_.publishes(clock()->now())) return;
+  static_cast<void>(no_throw("publishing figures", [this]() -> Status {
+    leases_.publish(scheduler_->lease_figures());
+    return {};
+  }));
+}
 
 /// Executables are asked without the lock: each asks its driver.
 device::MemoryFigures LanedDevice::memory() const {

@@ -51,10 +51,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   MemoryLedger& ledger() const noexcept { return ledger_; }
   CoreLeases& leases() const noexcept { return leases_; }
   /// For those who watch from other processes, where leases are on and it is time; no lock is held.
-  void publish_figures() const {
-    if (leases_.on() && leases_.publishes(clock()->now()))
-      leases_.publish(scheduler_->lease_figures());
-  }
+  void publish_figures() const noexcept;
   /// In the executable's destructor.
   void remove(const LanedExecutable* executable);
 

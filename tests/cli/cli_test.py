@@ -28,8 +28,8 @@ def words_model(path, kind=TensorProto.STRING, dims=(2,), name="words"):
 class Cli(CliTest):
     def test_help_lists_every_subcommand(self):
         text = self.ok("--help").stdout
-        for name in ("devices", "doctor", "compile", "inspect", "run", "bench", "compare",
-                     "completion"):
+        for name in ("devices", "doctor", "compile", "inspect", "validate", "run", "bench", "compare",
+                     "qaic-runner", "top", "completion"):
             self.assertIn(name, text)
             self.assertIn("--help", self.ok(name, "--help").stdout)
 

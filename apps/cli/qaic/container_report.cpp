@@ -83,9 +83,9 @@ Json program_json(const ProgramFile& file, std::size_t index, std::string& text)
          {"constant_bytes", d.constant_bytes},
          {"buffers", buffers_json(d)},
          {"specializations", specializations_json(d)}};
-  text += fmt::format("Program {} '{}': {} cores, batch {}, {} of its own, constants {}\n", index,
-                      shown(j["name"]), j["cores"].get<std::uint32_t>(), d.batch,
-                      human_bytes(own_bytes(file, index)), human_bytes(d.constant_bytes));
+  text += fmt::format("Program {} '{}': {} core{}, batch {}, {} of its own, constants {}\n", index,
+                      shown(j["name"]), std::max<std::uint32_t>(d.cores, 1), d.cores > 1 ? "s" : "",
+                      d.batch, human_bytes(own_bytes(file, index)), human_bytes(d.constant_bytes));
   std::string refused;
   for (const Json& b : j["buffers"]) {
     text += buffer_text(b);

@@ -108,13 +108,13 @@ std::string watch_table(const std::vector<CoreRow>& rows) {
   }
   const auto sets = set_rows(rows);
   if (sets.empty()) return text + "no core is held by a lease\n";
-  text += fmt::format("{:<24} {:<24} {:<12} {:>8} {:>10} {:>6}\n", "set", "holder", "cores", "busy",
-                      "jobs/s", "queue");
+  text += fmt::format("{:>13} {:>10} {:>10} {:>6}  {:<24} {}\n", "busy", "cores", "jobs/s", "queue",
+                      "holder", "set");
   for (const SetRow& set : sets) {
-    text += fmt::format(
-        "{:<24} {:<24} {:<12} {:>8} {:>10} {:>6}\n", set.set.empty() ? "-" : printable(set.set),
-        holder_text(set.process, set.program), fmt::format("{}", fmt::join(set.cores, ",")),
-        percent(set.busy), number(set.rate, "{:.1f}"), number(set.waiting));
+    text += fmt::format("{:>13} {:>10} {:>10} {:>6}  {:<24} {}\n", percent(set.busy),
+                        fmt::format("{}", fmt::join(set.cores, ",")), number(set.rate, "{:.1f}"),
+                        number(set.waiting), holder_text(set.process, set.program),
+                        set.set.empty() ? "-" : printable(set.set));
   }
   return text;
 }
