@@ -86,7 +86,7 @@ class Runner(CliTest):
 
     def test_time_instead_of_a_count(self):
         stats = read_stats(self.runner("sum", "--time", "0.2").stdout)
-        self.assertGreater(stats["count"], 10)
+        self.assertGreater(stats["count"], 0)
         self.assertGreaterEqual(stats["us"], 200_000)
 
     def test_live_lines_go_to_stderr(self):
