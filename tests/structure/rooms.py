@@ -28,6 +28,11 @@ ROOMS = {
     "adapters/qaic": "base tensor program device runtime edge",
     # A client of the RKNN C API, which it opens at run time: it includes nothing of the house.
     "adapters/ggml": "",
+    # The gate to the interpreter, for every Python module.
+    "adapters/interpreter": "",
+    "adapters/python": "base tensor program onnx device runtime session scheduler edge adapters/interpreter",
+    # A client of the object runtime's function table, which it finds at run time: nothing of the house but the gate.
+    "adapters/qaic_python": "adapters/interpreter",
     "adapters/*": "base tensor program onnx device runtime session scheduler edge",
     # floor 10
     "apps/common": "base tensor",

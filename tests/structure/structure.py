@@ -18,7 +18,7 @@ from rooms import ROOMS
 CODE = (".h", ".hpp", ".inc", ".cpp", ".cc", ".c")
 SCRIPTS = (".py", ".cmake")
 SKIPPED = re.compile(r"^(build|build-.*|out|\.git|\.venv|\.cache|__pycache__)$")
-GENERATED = re.compile(r"(\.pb|_generated)\.h$|^(QAicTypes|QAicApi|qaic_ours)\.h$|^qaic_table\.inc$")
+GENERATED = re.compile(r"(\.pb|_generated)\.h$|^(QAicTypes|QAicApi|qaic_ours)\.h$|^qaic(rt)?_table\.inc$")
 BESIDE = re.compile(r"_(test|benchmark|fuzz)$")
 
 # Floors, lowest first. A unit is a folder of a floor; `drivers/*`, `adapters/*` and `apps/*` hold one
@@ -27,7 +27,7 @@ FLOORS = {"base": 1, "tensor": 2, "dispatch": 2, "program": 3, "onnx": 4, "devic
           "drivers": 6, "runtime": 6, "session": 7, "scheduler": 7, "edge": 8, "adapters": 9, "apps": 10}
 SPLIT = ("drivers", "adapters", "apps")
 # What the units of a split floor share lies below them.
-SHARED = {"drivers/chips": 5.5, "apps/common": 9.5}
+SHARED = {"drivers/chips": 5.5, "adapters/interpreter": 8.5, "apps/common": 9.5}
 # Headers that a foreign API is spoken by stand below everything; check_foreign says who may take them.
 SPOKEN = ("include/rknn/", "include/qaic/")
 # The face for drivers, inside the tree or outside, is the device's second public folder.
@@ -52,10 +52,10 @@ FOREIGN = (
     ("RKNN", r"\b(rknn_\w+|RKNN_\w+)\b", r"^rknn_\w+\.h$",
      ("src/adapters/rknn/", "src/drivers/rknn/", "src/adapters/ggml/", "include/rknn/", "examples/rknn")),
     ("QAic", r"\b(qaic::\w+|QAic\w+|QID|qaicrt\w*)\b", r"^(QAic\w*|qaic/.*)\.hp*$",
-     ("src/adapters/qaic/", "include/qaic/", "examples/qaic")),
+     ("src/adapters/qaic/", "src/adapters/qaic_python/", "include/qaic/", "examples/qaic")),
     ("ggml", r"\b(ggml_\w+|GGML_\w+)\b", r"^ggml[\w-]*\.h$", ("src/adapters/ggml/",)),
     ("Python", r"\b(PyObject|Py_\w+|nanobind::|pybind11::)", r"^(Python\.h|nanobind/.*|pybind11/.*)$",
-     ("src/adapters/python/", "python/")),
+     ("src/adapters/interpreter/", "src/adapters/python/", "src/adapters/qaic_python/", "python/")),
 )
 ENGINE_INCLUDE = re.compile(r"^(openvino/|dnnl|oneapi/dnnl|tbb/|oneapi/tbb)")
 ENGINE_NAME = re.compile(r"\b(ov::\w|dnnl::\w|dnnl_\w|tbb::\w)")
@@ -249,6 +249,7 @@ def check_engine(tree):
 
 
 PACKAGE_IMPORT = re.compile(r'\bimport\w*\s*\(\s*"corelane\b')
+NATIVE = ("src/adapters/interpreter/", "src/adapters/python/", "src/adapters/qaic_python/")
 PACKAGE_ROOM = re.compile(r"^python/corelane/(_\w+)/")
 
 
@@ -258,7 +259,7 @@ def check_package(tree):
     rooms = {m.group(1) for m in map(PACKAGE_ROOM.match, tree.texts) if m}
     for path, text in sorted(tree.texts.items()):
         room = PACKAGE_ROOM.match(path)
-        if path.startswith("src/adapters/python/") and PACKAGE_IMPORT.search(text):
+        if path.startswith(NATIVE) and PACKAGE_IMPORT.search(text):
             yield f"{path}: imports the package that imports it; it is to be given to connect()"
         elif room and path.endswith(".py"):
             imported = " ".join(re.findall(r"^\s*(?:from|import)\s.*", text, re.M))

@@ -5,9 +5,10 @@
 #include <string_view>
 #include <utility>
 
+#include "adapters/interpreter/held_buffer.h"
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_flat.h"
-#include "adapters/python/py_gate.h"
 #include "adapters/python/py_once.h"
 #include "adapters/python/py_package.h"
 #include "adapters/python/py_values.h"
@@ -15,23 +16,11 @@
 
 namespace corelane::python {
 
+using namespace interpreter;
+
 namespace nb = nanobind;
 
 namespace {
-
-/// A buffer that Python keeps alive while this lives.
-class HeldBuffer {
- public:
-  HeldBuffer() = default;
-  HeldBuffer(const HeldBuffer&) = delete;
-  HeldBuffer& operator=(const HeldBuffer&) = delete;
-  ~HeldBuffer() {
-    if (buffer.obj == nullptr) return;
-    // Otherwise too late: the interpreter has taken its objects with it.
-    if (const Entered lock; lock) PyBuffer_Release(&buffer);
-  }
-  Py_buffer buffer{};
-};
 
 DType by_size(Py_ssize_t size, DType one, DType two, DType four, DType eight) noexcept {
   return size == 1   ? one
@@ -76,12 +65,12 @@ DType dtype_of_format(const char* format, Py_ssize_t size) noexcept {
 
 /// False, without a Python error, when the object shows no such memory.
 bool view_buffer(nb::handle value, int flags, ArrayView& array) {
-  auto held = std::make_shared<HeldBuffer>();
-  Py_buffer& buffer = held->buffer;
-  if (PyObject_GetBuffer(value.ptr(), &buffer, flags) != 0) {
+  auto held = HeldBuffer::of(value.ptr(), flags);
+  if (held == nullptr) {
     PyErr_Clear();
     return false;
   }
+  const Py_buffer& buffer = held->buffer;
   array.view.dtype = dtype_of_format(buffer.format, buffer.itemsize);
   if (array.view.dtype == DType::kUndefined) return false;
   array.view.data = buffer.buf;

@@ -6,13 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_arrays.h"
 #include "adapters/python/py_errors.h"
-#include "adapters/python/py_gate.h"
 #include "adapters/python/py_options.h"
 #include "adapters/python/py_session.h"
 
 namespace corelane::python {
+
+using namespace interpreter;
 
 namespace nb = nanobind;
 

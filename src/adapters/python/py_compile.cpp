@@ -8,8 +8,8 @@
 
 #include <utility>
 
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_errors.h"
-#include "adapters/python/py_gate.h"
 #include "adapters/python/py_values.h"
 #include "corelane/base/file.h"
 #include "corelane/onnx/onnx_import.h"
@@ -18,6 +18,8 @@
 #include "corelane/runtime/program.h"
 
 namespace corelane::python {
+
+using namespace interpreter;
 
 namespace nb = nanobind;
 

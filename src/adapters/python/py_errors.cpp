@@ -2,11 +2,13 @@
 
 #include <string>
 
-#include "adapters/python/py_gate.h"
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_package.h"
 #include "adapters/python/py_values.h"
 
 namespace corelane::python {
+
+using namespace interpreter;
 
 namespace nb = nanobind;
 

@@ -9,13 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_errors.h"
-#include "adapters/python/py_gate.h"
 #include "adapters/python/py_package.h"
 #include "adapters/python/py_values.h"
 #include "corelane/tensor/value.h"
 
 namespace corelane::python {
+
+using namespace interpreter;
 
 namespace nb = nanobind;
 

@@ -2,18 +2,27 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
+#include "adapters/interpreter/module_entry.h"
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_arrays.h"
 #include "adapters/python/py_compile.h"
-#include "adapters/python/py_gate.h"
 #include "adapters/python/py_options.h"
 #include "adapters/python/py_package.h"
 #include "adapters/python/py_session.h"
 #include "corelane/base/api.h"
 #include "corelane/base/log.h"
 #include "corelane/base/printable.h"
+#include "corelane/session/session.h"
+
+/// Accepted tasks are run and called back, for at most ten seconds.
+static void close_sessions() {
+  const corelane::Status status = corelane::Session::close_all(std::chrono::seconds(10));
+  if (!status.ok()) corelane::log::warn("python", "at exit: {}", status.to_string());
+}
 
 /// Set when the module has been made, which a process can do once.
 static bool made = false;
@@ -43,25 +52,11 @@ NB_MODULE(native_parts, module) {
              [](int level) { corelane::log::set_level(static_cast<corelane::log::Level>(level)); });
   module.def("printable", [](const std::string& text) { return corelane::printable(text); });
   // Before the interpreter takes its modules apart, while callbacks can still run.
-  nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(&python::shutdown));
+  nanobind::module_::import_("atexit").attr("register")(
+      nanobind::cpp_function([] { corelane::interpreter::shutdown(&close_sessions); }));
   made = true;
 }
 
-// Refuses before it touches nanobind's state, which all interpreters of a process share.
 extern "C" NB_EXPORT PyObject* PyInit__native() {
-  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
-    PyErr_SetString(
-        PyExc_ImportError,
-        "corelane works only in the main interpreter; run it in a process of its own where a "
-        "program uses subinterpreters");
-    return nullptr;
-  }
-  if (made) {
-    PyErr_SetString(
-        PyExc_ImportError,
-        "corelane has been imported and taken out of sys.modules; leave it there, since a "
-        "process makes its module once");
-    return nullptr;
-  }
-  return PyInit_native_parts();
+  return corelane::interpreter::make_module("corelane", made, &PyInit_native_parts);
 }

@@ -8,11 +8,13 @@
 #include <utility>
 #include <variant>
 
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_arrays.h"
 #include "adapters/python/py_errors.h"
-#include "adapters/python/py_gate.h"
 
 namespace corelane::python {
+
+using namespace interpreter;
 
 namespace nb = nanobind;
 

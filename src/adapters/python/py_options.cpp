@@ -6,13 +6,15 @@
 #include <optional>
 #include <string>
 
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_errors.h"
-#include "adapters/python/py_gate.h"
 #include "adapters/python/py_operators.h"
 #include "adapters/python/py_values.h"
 #include "base/trust/secure_environment.h"
 
 namespace corelane::python {
+
+using namespace interpreter;
 
 namespace nb = nanobind;
 

@@ -3,15 +3,17 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_arrays.h"
 #include "adapters/python/py_compile.h"
 #include "adapters/python/py_errors.h"
-#include "adapters/python/py_gate.h"
 #include "adapters/python/py_session.h"
 #include "adapters/python/py_values.h"
 #include "corelane/runtime/program.h"
 
 namespace corelane::python {
+
+using namespace interpreter;
 
 namespace nb = nanobind;
 

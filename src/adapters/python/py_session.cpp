@@ -3,16 +3,18 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "adapters/interpreter/py_gate.h"
 #include "adapters/python/py_arrays.h"
 #include "adapters/python/py_compile.h"
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_future.h"
-#include "adapters/python/py_gate.h"
 #include "adapters/python/py_once.h"
 #include "adapters/python/py_options.h"
 #include "base/later.h"
 
 namespace corelane::python {
+
+using namespace interpreter;
 
 namespace nb = nanobind;
 

@@ -1,19 +1,15 @@
-#include "adapters/python/py_gate.h"
+#include "adapters/interpreter/py_gate.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 
-#include "base/fork.h"
-#include "corelane/base/log.h"
-#include "corelane/session/session.h"
-
-namespace corelane::python {
+namespace corelane::interpreter {
 namespace {
 
-constexpr std::chrono::seconds kCloseTimeout{10};
 constexpr std::chrono::seconds kThreadsTimeout{2};
 
 std::atomic<bool> closed{false};
@@ -24,8 +20,8 @@ std::thread::id closer;
 
 /// In a forked child the other threads do not exist.
 void forget_threads_after_fork() {
-  [[maybe_unused]] static const bool kRegistered =
-      (call_in_forked_child([] { inside.store(0, std::memory_order_relaxed); }), true);
+  [[maybe_unused]] static const int kRegistered =
+      pthread_atfork(nullptr, nullptr, [] { inside.store(0, std::memory_order_relaxed); });
 }
 
 }  // namespace
@@ -69,11 +65,10 @@ void park() noexcept {
   for (;;) pause();
 }
 
-void shutdown() {
+void shutdown(void (*close)()) {
   // Not a Released, which would count this thread among those that are waited for.
   PyThreadState* const state = PyEval_SaveThread();
-  const Status status = Session::close_all(kCloseTimeout);
-  if (!status.ok()) log::warn("python", "at exit: {}", status.to_string());
+  close();
   closer = std::this_thread::get_id();
   closed.store(true);
   const auto limit = std::chrono::steady_clock::now() + kThreadsTimeout;
@@ -82,4 +77,4 @@ void shutdown() {
   PyEval_RestoreThread(state);
 }
 
-}  // namespace corelane::python
+}  // namespace corelane::interpreter

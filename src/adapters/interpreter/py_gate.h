@@ -2,7 +2,8 @@
 ///
 /// A thread that asks for the lock of an interpreter that has ended never returns. So every thread
 /// that has given the lock away, or is about to take it, is counted, and shutdown() waits for them
-/// while the interpreter still lives; later ones are turned away.
+/// while the interpreter still lives; later ones are turned away. Each extension module that is
+/// built with these files has its own count, and calls shutdown() itself.
 #pragma once
 
 #include <Python.h>
@@ -11,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-namespace corelane::python {
+namespace corelane::interpreter {
 
 /// Gives the lock away until the end of the scope. The thread must hold it. Once the interpreter is
 /// ending, only the thread that ends it gets the lock back; others stay there until the process
@@ -67,8 +68,8 @@ decltype(auto) parked_at_end(F&& f) {
   }
 }
 
-/// Called once when the interpreter ends, with the lock held: closes all sessions (accepted tasks
-/// are run and called back, for at most ten seconds) and then turns threads away.
-void shutdown();
+/// Called once when the interpreter ends, with the lock held: calls `close` without it, which ends
+/// what calls back (callbacks still run meanwhile), and then turns threads away.
+void shutdown(void (*close)());
 
-}  // namespace corelane::python
+}  // namespace corelane::interpreter
