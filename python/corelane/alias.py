@@ -3,6 +3,7 @@
     import corelane.alias
     corelane.alias.install()                    # onnxruntime, before anything imports it
     corelane.alias.install("rknnlite", "rknn")  # rknnlite.api and rknn.api
+    corelane.alias.install("qaicrt", "QAicApi_pb2")
     from rapidocr import RapidOCR               # ... gets Corelane
 
 or, without touching any code, `python -m corelane.alias [--as NAME,...] program.py arguments` (or
@@ -62,6 +63,9 @@ NAMES: dict[str, Callable[[], dict[str, ModuleType]]] = {
     "rknn": _toolkit,
     "ztu_somemodelruntime_ez_rknn_async": lambda: {
         "ztu_somemodelruntime_ez_rknn_async": importlib.import_module("corelane.ez_rknn_async")},
+    # Two names, since the second one needs the package protobuf.
+    "qaicrt": lambda: {"qaicrt": importlib.import_module("corelane.qaicrt")},
+    "QAicApi_pb2": lambda: {"QAicApi_pb2": importlib.import_module("corelane.QAicApi_pb2")},
 }
 # What sys.modules held before, by alias.
 _replaced: dict[str, dict[str, ModuleType | None]] = {}

@@ -3,9 +3,11 @@
 usage: generate_api.py qaic_api.toml FOLDER
 
 Writes into FOLDER: QAicTypes.h and QAicApi.h for clients; for the library qaic_ours.h (functions that
-are in the table only), qaic_table.inc (the table's rows) and qaic_exports.map. Standard library only.
+are in the table only), qaic_table.inc (the table's rows) and qaic_exports.map; for the Python module
+qaicrt_table.inc (enumerations, and structures without pointers). Standard library only.
 """
 
+import json
 import sys
 import textwrap
 import tomllib
@@ -165,6 +167,29 @@ def exports(api):
     return "{\n  global:\n" + "".join(f"    {name};\n" for name in names) + "  local: *;\n};\n"
 
 
+def python_rows(api):
+    """Calls that bind each enumeration and each structure of plain values."""
+    text = NOTE.replace("///", "//")
+    for entry in api["enum"]:
+        rows = "".join(f"    {{{json.dumps(name)}, {name}, {json.dumps(doc)}}},\n"
+                       for name, _, doc in [*entry["values"], *entry.get("outside", ())])
+        text += f"bind_enum<{entry['name']}>(module, \"{entry['name']}\", {json.dumps(entry['doc'])}, {{\n{rows}}});\n"
+        text += "".join(f"also_named(module, \"{entry['name']}\", \"{other}\");\n" for other in entry.get("also", ()))
+    held_back = set()  # Structures with pointers, and what holds one.
+    for entry in api["struct"]:
+        name = entry["name"]
+        if any("*" in kind or kind == "union" or kind in held_back for kind, *_ in entry["fields"]):
+            held_back.add(name)
+            continue
+        text += f"bind_struct<{name}>(module, \"{name}\", {json.dumps(entry['doc'])})"
+        for _, field_name, _, doc in entry["fields"]:
+            member = field_name.partition("[")[0]
+            text += f"\n    .field<&{name}::{member}>(\"{member}\", {json.dumps(doc)})"
+        text += ";\n"
+        text += "".join(f"also_named(module, \"{name}\", \"{other}\");\n" for other in entry.get("also", ()))
+    return text
+
+
 def main():
     source, folder = Path(sys.argv[1]), Path(sys.argv[2])
     with source.open("rb") as file:
@@ -172,7 +197,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("QAicTypes.h", types_header(api)), ("QAicApi.h", api_header(api)),
                        ("qaic_ours.h", ours_header(api)), ("qaic_table.inc", rows(api)),
-                       ("qaic_exports.map", exports(api))):
+                       ("qaic_exports.map", exports(api)), ("qaicrt_table.inc", python_rows(api))):
         (folder / name).write_text(text, encoding="utf-8")
 
 

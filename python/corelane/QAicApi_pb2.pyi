@@ -1,0 +1,1 @@
+from ._qaic.QAicApi_pb2 import *

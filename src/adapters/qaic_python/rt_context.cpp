@@ -1,0 +1,164 @@
+#include "adapters/qaic_python/rt_context.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "QAicApi.hpp"
+#include "adapters/interpreter/py_callback.h"
+#include "adapters/interpreter/py_gate.h"
+#include "adapters/qaic_python/rt_buffer.h"
+#include "adapters/qaic_python/rt_cycle.h"
+#include "adapters/qaic_python/rt_names.h"
+#include "adapters/qaic_python/rt_qpc.h"
+
+namespace corelane::qaic_python {
+
+namespace nb = nanobind;
+using interpreter::Entered;
+using interpreter::Released;
+using interpreter::without_lock;
+
+struct Callbacks {
+  std::shared_ptr<PyObject> log;
+  std::shared_ptr<PyObject> error;
+  /// Set by the garbage collector, before it takes the functions apart.
+  std::atomic<bool> silent{false};
+};
+
+namespace {
+
+nb::object text(const char* given) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(given, static_cast<Py_ssize_t>(std::strlen(given)), "replace"));
+}
+
+/// Calls `function` with what `arguments` gives, from any thread.
+template <class Arguments>
+void call(const Callbacks& callbacks, const std::shared_ptr<PyObject>& function,
+          Arguments&& arguments) {
+  const Entered lock;
+  if (!lock || callbacks.silent) return;
+  const nb::object held = nb::borrow(function.get());
+  interpreter::call_reported(held, [&] {
+    const nb::tuple given = arguments();
+    interpreter::parked_at_end([&] { held(*given); });
+  });
+}
+
+qaic::rt::LogCallback log_callback(const std::shared_ptr<Callbacks>& callbacks) {
+  if (callbacks->log == nullptr) return nullptr;
+  return [callbacks](QLogLevel level, const char* message) {
+    call(*callbacks, callbacks->log,
+         [&] { return nb::make_tuple(nb::cast(level), text(message)); });
+  };
+}
+
+qaic::rt::ErrorHandler error_handler(const std::shared_ptr<Callbacks>& callbacks) {
+  if (callbacks->error == nullptr) return nullptr;
+  return [callbacks](QAicContextID id, const char* info, QAicErrorType type, const void* /*data*/,
+                     std::size_t /*size*/, void* /*user*/) {
+    call(*callbacks, callbacks->error,
+         [&] { return nb::make_tuple(id, text(info), nb::cast(type)); });
+  };
+}
+
+std::shared_ptr<PyObject> function_of(nb::object function, const char* what) {
+  if (function.is_none()) return nullptr;
+  if (PyCallable_Check(function.ptr()) == 0)
+    throw nb::type_error((std::string(what) + " is a function, or None").c_str());
+  return interpreter::shared(function.release().ptr());
+}
+
+/// Runs before any object of a cycle is taken apart.
+void finalize(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<ContextObject>(self)->silence();
+}
+
+PyType_Slot* context_slots() {
+  PyType_Slot* const known = cycle_slots<ContextObject>();
+  static std::array<PyType_Slot, 4> slots{
+      {known[0], known[1], {Py_tp_finalize, reinterpret_cast<void*>(&finalize)}, {0, nullptr}}};
+  return slots.data();
+}
+
+}  // namespace
+
+ContextObject::ContextObject(nb::handle devices, std::uint32_t properties, nb::object log,
+                             nb::object error)
+    : callbacks_(std::make_shared<Callbacks>()), devices_(devices_of(devices)) {
+  callbacks_->log = function_of(std::move(log), "log");
+  callbacks_->error = function_of(std::move(error), "error");
+  const bool all = devices.is_none();
+  without_lock([&] {
+    if (all) qaic::rt::detail::checkInit("Context", qaic::rt::Util::getDeviceIds(devices_));
+    context_ = qaic::rt::Context::Factory(&properties, devices_, log_callback(callbacks_),
+                                          error_handler(callbacks_));
+  });
+}
+
+ContextObject::~ContextObject() {
+  const Released released;
+  context_.reset();
+}
+
+QID ContextObject::choose(const qaic::rt::shQpc& qpc) const {
+  QID device = -1;
+  if (context_->findDevice(qpc, device) == QS_SUCCESS) return device;
+  return devices_.front();
+}
+
+int ContextObject::show(visitproc visit, void* arg) const {
+  Py_VISIT(callbacks_->log.get());
+  Py_VISIT(callbacks_->error.get());
+  return 0;
+}
+
+void ContextObject::silence() const noexcept { callbacks_->silent = true; }
+
+void bind_context(nb::module_& module) {
+  using nb::arg;
+  auto made = nb::class_<ContextObject>(
+      module, "Context", nb::type_slots(context_slots()),
+      "Devices, a log, and who hears of failures; all other objects keep it.");
+  made.def(
+          "__init__",
+          [](ContextObject* self, nb::handle devices, std::uint32_t properties, nb::object log,
+             nb::object error) {
+            new (self) ContextObject(devices, properties, std::move(log), std::move(error));
+          },
+          arg("devices").none() = nb::none(), arg("properties") = 0, arg("log").none() = nb::none(),
+          arg("error").none() = nb::none(),
+          "Of all devices (None), of one (an int) or of several. log(level, text) gets the lines "
+          "of "
+          "its log, error(context_id, text, error_type) is called once for each event.")
+      .def(
+          "findDevice",
+          [](const ContextObject& self, const QpcObject& qpc, std::uint32_t index) {
+            return without_lock([&] { return self.get()->findDevice(qpc.get(), index); });
+          },
+          arg("qpc"), arg("programIndex") = 0,
+          "The first device with the cores and the memory of the program free.")
+      .def("setLogLevel", [](const ContextObject& self,
+                             QLogLevel level) { return self.get()->setLogLevel(level); })
+      .def("getLogLevel",
+           [](const ContextObject& self) {
+             QLogLevel level{};
+             const QStatus status = self.get()->getLogLevel(level);
+             return nb::make_tuple(status, level);
+           })
+      .def("log",
+           [](const ContextObject& self, QLogLevel level, const std::string& line) {
+             return without_lock([&] { return self.get()->log(level, line); });
+           })
+      .def("getId", [](const ContextObject& self) { return self.get()->getId(); })
+      .def("getDevices", &ContextObject::devices, "The numbers of its devices.");
+  bind_names<ContextObject>(made);
+}
+
+}  // namespace corelane::qaic_python

@@ -1,0 +1,204 @@
+#include "adapters/qaic_python/rt_exec.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+#include <vector>
+
+#include "QAicApi.hpp"
+#include "adapters/interpreter/py_gate.h"
+#include "adapters/qaic_python/rt_cycle.h"
+#include "adapters/qaic_python/rt_names.h"
+#include "adapters/qaic_python/rt_vector.h"
+
+namespace corelane::qaic_python {
+
+namespace nb = nanobind;
+using interpreter::Released;
+using interpreter::without_lock;
+using nb::arg;
+namespace rt = qaic::rt;
+
+namespace {
+
+/// Whether these are pairs of index and buffer.
+bool are_pairs(nb::handle buffers) {
+  if (PySequence_Check(buffers.ptr()) == 0 || nb::len(buffers) == 0) return false;
+  const nb::object first = buffers[0];
+  return nb::isinstance<nb::tuple>(first) && nb::len(first) == 2 &&
+         PyIndex_Check(nb::object(first[0]).ptr()) != 0;
+}
+
+class QueueObject {
+ public:
+  QueueObject(nb::object context, nb::handle device, const QAicQueueProperties* properties)
+      : context_(std::move(context)) {
+    const auto& parent = object_of<ContextObject>(context_, "the context");
+    const std::vector<QID> devices = devices_of(device);
+    const QID chosen = devices.empty() ? parent.devices().front() : devices.front();
+    without_lock([&] { queue_ = rt::Queue::Factory(parent.get(), chosen, properties); });
+  }
+  ~QueueObject() {
+    const Released released;
+    queue_.reset();
+  }
+  QueueObject(const QueueObject&) = delete;
+  QueueObject& operator=(const QueueObject&) = delete;
+  const rt::shQueue& get() const noexcept { return queue_; }
+  /// For the garbage collector.
+  int show(visitproc visit, void* arg) const {
+    Py_VISIT(context_.ptr());
+    return 0;
+  }
+
+ private:
+  nb::object context_;
+  rt::shQueue queue_;
+};
+
+void bind_queue(nb::module_& module) {
+  auto made = nb::class_<QueueObject>(module, "Queue", nb::type_slots(cycle_slots<QueueObject>()),
+                                      "Where execution objects are enqueued.");
+  made.def(nb::init<nb::object, nb::handle, const QAicQueueProperties*>(), arg("context"),
+           arg("dev").none() = nb::none(), arg("properties").none() = nb::none(),
+           "A queue of a device of the context; None: its first.")
+      .def(
+          "enqueue",
+          [](const QueueObject& self, ExecObject& object) { return object.enqueue(*self.get()); },
+          arg("execObj"), "Begins an inference with the object's buffers.")
+      .def_static(
+          "initProperties",
+          [](QAicQueueProperties& properties) { rt::Queue::initProperties(properties); },
+          arg("properties"), "Fills in the defaults.");
+  bind_logger<QueueObject>(made);
+}
+
+}  // namespace
+
+ExecObject::ExecObject(nb::object context, nb::object program, std::uint32_t properties)
+    : context_(std::move(context)), program_(std::move(program)) {
+  const auto& parent = object_of<ContextObject>(context_, "the context");
+  const auto& of = object_of<ProgramObject>(program_, "the program");
+  sweep();
+  without_lock([&] { state_->object = rt::ExecObj::Factory(parent.get(), of.get(), &properties); });
+  enrol(state_);
+}
+
+ExecObject::~ExecObject() { part_with(std::move(state_)); }
+
+const rt::BufferMappings& ExecObject::mappings() const {
+  return get()->getProgram()->getBufferMappings();
+}
+
+QStatus ExecObject::set_data(nb::handle buffers, nb::handle dimensions) {
+  if (nb::isinstance<VectorObject>(buffers))
+    return set_all(nb::inst_ptr<VectorObject>(buffers)->give(), dimensions);
+  if (are_pairs(buffers)) return set_some(buffers);
+  Buffers given = buffers_of(buffers);
+  bring_outputs(given, mappings(), state_->buffers);
+  return set_all(std::move(given), dimensions);
+}
+
+QStatus ExecObject::set_all(Buffers buffers, nb::handle dimensions) {
+  const std::vector<QBuffer> given = raw(buffers);
+  const QStatus status = dimensions.is_none() ? get()->setData(given)
+                                              : get()->setData(given, dimensions_of(dimensions));
+  if (status == QS_SUCCESS) state_->buffers = std::move(buffers);
+  return status;
+}
+
+QStatus ExecObject::set_some(nb::handle pairs) {
+  Buffers all = state_->buffers;
+  all.resize(mappings().size());
+  std::vector<std::pair<std::uint32_t, Buffer>> given;
+  for (const nb::handle pair : nb::iter(pairs)) {
+    const auto index = nb::cast<std::uint32_t>(pair[0]);
+    given.emplace_back(index, buffer_of(nb::object(pair[1])));
+    if (index < all.size()) all[index] = given.back().second;
+  }
+  bring_outputs(all, mappings(), state_->buffers);
+  std::vector<std::pair<std::uint32_t, QBuffer>> some;
+  for (const auto& [index, buffer] : given)
+    some.emplace_back(index, index < all.size() ? all[index].raw : buffer.raw);
+  const QStatus status = get()->setData(some);
+  if (status == QS_SUCCESS) state_->buffers = std::move(all);
+  return status;
+}
+
+nb::tuple ExecObject::data() const {
+  std::vector<QBuffer> found;
+  const QStatus status = get()->getData(found);
+  Buffers buffers(found.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Buffers& set = state_->buffers;
+    if (i < set.size() && set[i].raw.buf == found[i].buf) {
+      buffers[i] = set[i];
+    } else {
+      // Memory of the object itself.
+      buffers[i].writable = true;
+      buffers[i].keep = state_->object;
+    }
+    buffers[i].raw = found[i];
+  }
+  return nb::make_tuple(status, as_list(buffers));
+}
+
+QStatus ExecObject::enqueue(const rt::Queue& queue) {
+  state_->enqueued = true;
+  return without_lock([&] { return const_cast<rt::Queue&>(queue).enqueue(state_->object); });
+}
+
+QStatus ExecObject::run(nb::handle buffers) {
+  if (!buffers.is_none())
+    if (const QStatus status = set_data(buffers, nb::none()); status != QS_SUCCESS) return status;
+  return without_lock([&] { return state_->object->run(); });
+}
+
+QStatus ExecObject::wait(Seconds timeout) {
+  const QStatus status = without_lock([&] {
+    return timeout ? state_->object->waitForCompletion(duration_of(*timeout))
+                   : state_->object->waitForCompletion();
+  });
+  if (status != QS_TIMEDOUT) state_->enqueued = false;
+  return status;
+}
+
+void bind_exec(nb::module_& module) {
+  auto made = nb::class_<ExecObject>(
+      module, "ExecObj", nb::type_slots(cycle_slots<ExecObject>()),
+      "The buffers of one inference at a time, and its runs. One user at a time.");
+  made.def(
+          "__init__",
+          [](ExecObject* self, nb::object context, nb::object program, nb::handle buffers,
+             nb::handle properties) {
+            const bool bits = PyIndex_Check(buffers.ptr()) != 0;  // In place of buffers.
+            const nb::handle chosen = bits ? buffers : properties;
+            std::uint32_t wanted = QAIC_EXECOBJ_PROPERTIES_DEFAULT;
+            if (!chosen.is_none()) wanted = nb::cast<std::uint32_t>(chosen);
+            new (self) ExecObject(std::move(context), std::move(program), wanted);
+            if (bits || buffers.is_none()) return;
+            const QStatus status = self->set_data(buffers, nb::none());
+            if (status == QS_SUCCESS) return;
+            self->~ExecObject();
+            rt::detail::checkInit("ExecObj", status);
+          },
+          arg("context"), arg("program"), arg("buffers").none() = nb::none(),
+          arg("properties").none() = nb::none(),
+          "Its first run loads and activates the program where that was not done.")
+      .def("setData", &ExecObject::set_data, arg("buffers"), arg("dimensions").none() = nb::none(),
+           "The buffers of the next runs, inputs first: a list, with dimensions or without; an "
+           "InferenceVector; or pairs of index and buffer, which leave the others as they are.")
+      .def("getData", &ExecObject::data, "The status, and the buffers that it works with.")
+      .def("run", &ExecObject::run, arg("buffers").none() = nb::none(), "Runs it and waits.")
+      .def("waitForCompletion", &ExecObject::wait, arg("timeout").none() = nb::none(),
+           "The outcome of what was enqueued last; at most so many seconds, then QS_TIMEDOUT.")
+      .def("setId", [](ExecObject& self, QAicExecObjID id) { self.get()->setId(id); })
+      .def("getId", [](const ExecObject& self) { return self.get()->getId(); })
+      .def("getProgram", [](const ExecObject& self) { return self.program(); });
+  bind_logger<ExecObject>(made);
+  bind_queue(module);
+}
+
+}  // namespace corelane::qaic_python

@@ -1,0 +1,125 @@
+#include "adapters/qaic_python/rt_program.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+#include <vector>
+
+#include "QAicApi.hpp"
+#include "adapters/interpreter/py_gate.h"
+#include "adapters/qaic_python/rt_cycle.h"
+#include "adapters/qaic_python/rt_names.h"
+#include "adapters/qaic_python/rt_pending.h"
+
+namespace corelane::qaic_python {
+
+namespace nb = nanobind;
+using interpreter::Released;
+using interpreter::without_lock;
+using nb::arg;
+namespace rt = qaic::rt;
+
+namespace {
+
+/// "0:1:2".
+std::string mapping_of(const std::vector<QID>& devices) {
+  std::string made;
+  for (const QID device : devices) made += (made.empty() ? "" : ":") + std::to_string(device);
+  return made;
+}
+
+void bind_info(nb::module_& module) {
+  nb::class_<rt::ProgramInfo>(module, "ProgramInfo", "A program as its object shows it.")
+      .def_ro("uniqueProgramID", &rt::ProgramInfo::uniqueProgramID)
+      .def_ro("userDefinedProgramID", &rt::ProgramInfo::userDefinedProgramID)
+      .def_ro("numNsp", &rt::ProgramInfo::numNsp, "Cores that it wants.")
+      .def_ro("numMcid", &rt::ProgramInfo::numMcid, "0: there are none.")
+      .def_ro("batchSize", &rt::ProgramInfo::batchSize)
+      .def_ro("isAicStatsAvailable", &rt::ProgramInfo::isAicStatsAvailable);
+}
+
+/// A method of the life of a program, without the lock; what is over is ended with first.
+template <QStatus (rt::Program::*Method)()>
+QStatus step(ProgramObject& self) {
+  sweep();
+  return without_lock([&] { return ((*self.get()).*Method)(); });
+}
+
+}  // namespace
+
+ProgramObject::ProgramObject(nb::object context, nb::handle device, nb::object qpc,
+                             const ProgramProperties& properties, const std::string& name)
+    : context_(std::move(context)) {
+  const auto& parent = object_of<ContextObject>(context_, "the context");
+  const auto& container = object_of<QpcObject>(qpc, "the Qpc (qpcObj)");
+  const std::vector<QID> devices = devices_of(device);
+  ProgramProperties given = properties;
+  if (devices.size() > 1 && given.dev_mapping.empty()) given.dev_mapping = mapping_of(devices);
+  without_lock([&] {
+    const QID chosen = !devices.empty()            ? devices.front()
+                       : given.dev_mapping.empty() ? parent.choose(container.get())
+                                                   : parent.devices().front();
+    const QAicProgramProperties made = given.get();
+    program_ = rt::Program::Factory(parent.get(), chosen, name.c_str(), container.get(), &made);
+  });
+}
+
+ProgramObject::~ProgramObject() {
+  const Released released;
+  program_.reset();
+}
+
+void bind_program(nb::module_& module) {
+  bind_info(module);
+  auto made =
+      nb::class_<ProgramObject>(module, "Program", nb::type_slots(cycle_slots<ProgramObject>()),
+                                "A program of a container on a device.");
+  made.def(
+          "__init__",
+          [](ProgramObject* self, nb::object context, nb::handle device, nb::object qpc,
+             const ProgramProperties* properties, const std::string& name) {
+            const ProgramProperties defaults;
+            new (self) ProgramObject(std::move(context), device, std::move(qpc),
+                                     properties != nullptr ? *properties : defaults, name);
+          },
+          arg("context"), arg("dev").none() = nb::none(), arg("qpcObj").none() = nb::none(),
+          arg("properties").none() = nb::none(), arg("name") = "Program",
+          "The first program of `qpcObj`, not loaded yet. dev None: the first device with room.")
+      .def("load", &step<&rt::Program::load>)
+      .def("unload", &step<&rt::Program::unload>)
+      .def("activate", &step<&rt::Program::activate>)
+      .def("deactivate", &step<&rt::Program::deactivate>)
+      .def("isLoaded", [](const ProgramObject& self) { return self.get()->isLoaded(); })
+      .def("isActivated", [](const ProgramObject& self) { return self.get()->isActivated(); })
+      .def("getProgramInfo",
+           [](const ProgramObject& self) { return rt::ProgramInfo(self.get()->getProgramInfo()); })
+      .def("getAicProgramInfo",
+           [](const ProgramObject& self) {
+             QAicProgramInfo info{};
+             const QStatus status = self.get()->getAicProgramInfo(info);
+             return nb::make_tuple(status, info);
+           })
+      .def("setId", [](ProgramObject& self, QAicProgramID id) { self.get()->setId(id); })
+      .def("getId", [](const ProgramObject& self) { return self.get()->getId(); })
+      .def("getInferenceCompleteCount",
+           [](const ProgramObject& self) { return self.get()->getInferenceCompleteCount(); })
+      .def("getBufferMappings",
+           [](const ProgramObject& self) { return self.get()->getBufferMappings(); })
+      .def("getIoDescriptor",
+           [](const ProgramObject& self) {
+             return descriptor([&](QData* data) { return self.get()->getIoDescriptor(data); });
+           })
+      .def("getQid", [](const ProgramObject& self) { return self.get()->getQid(); })
+      .def("getContext", [](const ProgramObject& self) { return self.context(); })
+      .def_static(
+          "initProperties",
+          [](ProgramProperties& properties) {
+            rt::Program::initProperties(properties.values);
+            properties.dev_mapping.clear();
+          },
+          arg("properties"), "Fills in the defaults.");
+  bind_logger<ProgramObject>(made);
+}
+
+}  // namespace corelane::qaic_python

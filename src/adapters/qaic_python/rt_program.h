@@ -1,0 +1,49 @@
+/// Program: a program of a container on one device.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+#include "adapters/qaic_python/rt_context.h"
+#include "adapters/qaic_python/rt_qpc.h"
+#include "adapters/qaic_python/rt_types.h"
+
+namespace corelane::qaic_python {
+
+class ProgramObject {
+ public:
+  /// `device` may be None, an int, or several numbers, which become the mapping of devices. Throws
+  /// as Program::Factory.
+  ProgramObject(nanobind::object context, nanobind::handle device, nanobind::object qpc,
+                const ProgramProperties& properties, const std::string& name);
+  ~ProgramObject();
+  ProgramObject(const ProgramObject&) = delete;
+  ProgramObject& operator=(const ProgramObject&) = delete;
+
+  const qaic::rt::shProgram& get() const noexcept { return program_; }
+  const nanobind::object& context() const noexcept { return context_; }
+  /// For the garbage collector.
+  int show(visitproc visit, void* arg) const {
+    Py_VISIT(context_.ptr());
+    return 0;
+  }
+
+ private:
+  nanobind::object context_;  ///< Its callbacks stay as long as the program.
+  qaic::rt::shProgram program_;
+};
+
+/// The object behind an argument of the type `T`; TypeError that names `what` for others.
+template <class T>
+T& object_of(nanobind::handle given, const char* what) {
+  if (!nanobind::isinstance<T>(given))
+    throw nanobind::type_error((std::string(what) + " is missing, or of another class; pass a " +
+                                nanobind::type_name(nanobind::type<T>()).c_str())
+                                   .c_str());
+  return *nanobind::inst_ptr<T>(given);
+}
+
+void bind_program(nanobind::module_& module);
+
+}  // namespace corelane::qaic_python
