@@ -175,17 +175,17 @@ void bind_qpc(nb::module_& module) {
   nb::class_<QpcObject>(module, "Qpc", "A program container.")
       .def(
           "__init__",
-          [](QpcObject* self, nb::handle source, nb::handle second) {
-            if (PyObject_CheckBuffer(source.ptr()) != 0) {
-              new (self) QpcObject(source, !second.is_none() && nb::cast<bool>(second));
-            } else {
-              new (self)
-                  QpcObject(path_of(source), second.is_none() ? std::string("programqpc.bin")
-                                                              : nb::cast<std::string>(second));
-            }
+          [](QpcObject* self, nb::handle folder, const std::string& file) {
+            if (PyObject_CheckBuffer(folder.ptr()) != 0) throw nb::next_overload();
+            new (self) QpcObject(path_of(folder), file);
           },
-          arg("source"), arg("second").none() = nb::none(),
-          "Qpc(folder, file=\"programqpc.bin\"), or Qpc(bytes, makeCopy=False), which keeps them.")
+          arg("basePath"), arg("qpcFilename") = "programqpc.bin", "The container in a folder.")
+      .def(
+          "__init__",
+          [](QpcObject* self, nb::handle bytes, bool make_copy) {
+            new (self) QpcObject(bytes, make_copy);
+          },
+          arg("qpcBuf"), arg("makeCopy") = false, "One in memory, which it keeps, or copies.")
       .def("getInfo", [](const QpcObject& self) { return *self.get()->getInfo(); })
       .def(
           "getBufferMappings",
