@@ -129,7 +129,7 @@ class Files(unittest.TestCase):
         definitions = project["tool"]["scikit-build"]["cmake"]["define"]
         run("cmake", "-S", tree, "-B", build, "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}",
             *(f"-D{name}={value}" for name, value in definitions.items()))
-        listed = run("ninja", "-C", build, "-t", "inputs", "corelane_python")
+        listed = run("ninja", "-C", build, "-t", "inputs", "corelane_python", "corelane_qaicrt")
         inputs = [build / line for line in listed.split()]
         sources = [path for path in inputs if path.is_relative_to(tree)]
         self.assertGreater(len(sources), 100)
@@ -146,6 +146,7 @@ class Installed(unittest.TestCase):
         feed = {"x": np.random.default_rng(1).random((1, 3, 224, 224), dtype=np.float32)}
         import onnxruntime
         reference = onnxruntime.InferenceSession(cls.model)
+        cls.shapes = {reference.get_inputs()[0].name: [1, 3, 224, 224]}
         feed = {reference.get_inputs()[0].name: feed["x"]}
         cls.expected = reference.run(None, feed)
         cls.feed, cls.out = str(WORK / "feed.npz"), str(WORK / "out.npz")
@@ -176,6 +177,17 @@ class Installed(unittest.TestCase):
         for imports in ("import openvino, corelane", "import corelane, openvino"):
             with self.subTest(imports=imports):
                 self.check(imports, BESIDE)
+
+    def test_the_object_runtime_comes_with_its_library(self):
+        run(PYTHON, "-I", "-c", "import corelane, os, tempfile\nimport numpy as np\nfrom corelane import qaicrt\n"
+            "folder = tempfile.mkdtemp()\n"
+            f"corelane.compile({self.model!r}, folder + '/programqpc.bin', input_shapes={self.shapes!r})\n"
+            "qpc = qaicrt.Qpc(folder)\ncontext = qaicrt.Context()\n"
+            "run = qaicrt.ExecObj(context, qaicrt.Program(context, None, qpc))\n"
+            "status = run.run([bytes(m.size) for m in qpc.getBufferMappings()])\n"
+            "assert status == 0, qaicrt.lastErrorText()\n"
+            "path, = {line.split()[-1] for line in open('/proc/self/maps') if 'libQAic' in line}\n"
+            "assert path == os.path.dirname(corelane.__file__) + '/lib/libQAic.so', path\n")
 
     def test_importing_it_loads_no_engine_and_starts_no_thread(self):
         run(PYTHON, "-I", "-c", "import corelane, os\n"
