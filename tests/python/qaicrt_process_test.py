@@ -3,7 +3,6 @@ import unittest
 
 from qaicrt_support import program
 
-# A lost device after a few inferences, and an error handler.
 SLOW = "null:generic:4?a=300ms"
 
 
