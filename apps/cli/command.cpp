@@ -325,6 +325,7 @@ Json to_json(const ProgramDescription& d) {
   j["outputs"] = Json::array();
   for (const auto& e : d.outputs) j["outputs"].push_back(to_json(e));
   for (const auto& e : d.overridable) j["overridable_initializers"].push_back(to_json(e));
+  for (const auto& s : d.states) j["states"].push_back({{"output", s.output}, {"input", s.input}});
   j["shape_sets"] = Json::array();
   for (const auto& set : d.shape_sets) {
     Json s = Json::array();

@@ -19,7 +19,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> models, parts;
   std::string output;
-  std::vector<std::string> shapes, dims, sets, mean, std, partial, custom_operators, attach;
+  std::vector<std::string> shapes, dims, sets, mean, std, partial, states, custom_operators, attach;
   std::string target;
   std::string layout;
   std::string io_dtype;
@@ -124,6 +124,10 @@ Result<CompileOptions> options_of(const Arguments& a) {
   CORELANE_TRY(parse_channels(a.std, "--std", o.import.std));
   o.import.custom_operators = a.custom_operators;
   o.import.partial_inputs = a.partial;
+  for (const auto& item : a.states) {
+    CORELANE_ASSIGN(auto pair, split_assignment(item, "--state"));
+    o.import.states.push_back({pair.first, pair.second});
+  }
   if (!a.io_dtype.empty()) {
     const auto t = dtype_from_name(a.io_dtype);
     if (!t)
@@ -169,7 +173,8 @@ Result<ByteVector> compiled_parts(const Arguments& a, std::vector<PartSource> pa
   CompileOptions options;
   for (PartSource& part : parts) {
     Arguments own = a;
-    for (auto* items : {&own.shapes, &own.dims, &own.sets, &own.mean, &own.std, &own.partial})
+    for (auto* items :
+         {&own.shapes, &own.dims, &own.sets, &own.mean, &own.std, &own.partial, &own.states})
       keep_items_of(part.name, parts, *items);
     CORELANE_ASSIGN(options, options_of(own));
     part.import = options.import;
@@ -314,7 +319,8 @@ Action add_compile(CLI::App& parent, Global& global) {
                   "Chip whose API looks for a program in a folder: --output names the folder")
       ->check(CLI::IsMember(compile_targets()));
   app->footer(
-      "With several models --shape, --dim, --shape-set, --mean, --std and --partial are for each;\n"
+      "With several models --shape, --dim, --shape-set, --mean, --std, --partial and --state are "
+      "for each;\n"
       "'PART:' before a value makes it one of that part alone: --shape decoder:ids=1,1");
   add_list(*app, "--shape", a->shapes, "NAME=1,3,224,224 (repeatable)");
   add_list(*app, "--dim", a->dims,
@@ -323,6 +329,9 @@ Action add_compile(CLI::App& parent, Global& global) {
            "Allowed shapes of all inputs, '1,3,224,224;1,10' (repeatable: a closed list)");
   add_list(*app, "--partial", a->partial,
            "Input that clients may bring in part, or leave out (repeatable)");
+  add_list(
+      *app, "--state", a->states,
+      "OUTPUT=INPUT: the output stays on the device as the input of the next run (repeatable)");
   add_list(*app, "--mean", a->mean, "[NAME=]R,G,B subtracted from real pixels");
   add_list(*app, "--std", a->std, "[NAME=]R,G,B they are divided by");
   app->add_option("--layout", a->layout, "Layout rank-4 inputs are offered in: nhwc or nchw");

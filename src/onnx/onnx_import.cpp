@@ -135,6 +135,8 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   CORELANE_TRY(describe(model, imported.constants, options, description));
   CORELANE_ASSIGN(description.shape_sets, check_shape_sets(description.inputs, options));
   CORELANE_TRY(check_batch_range(description));
+  description.states = options.states;
+  CORELANE_TRY(check_states(description));
   description.constant_bytes = total_constants(model);
   CORELANE_ASSIGN(imported.graph, serialize_model(model));
   // Once per model, so that a load that imports twice, or past the compile cache, can be seen.

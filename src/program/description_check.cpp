@@ -320,6 +320,82 @@ Status check_batch_range(const ProgramDescription& d) {
   return error(Code::kInvalidArgument, "a batch range, but no input has an open dimension 0");
 }
 
+namespace {
+
+/// The entry of a name; null where there is none.
+const IoEntry* find_entry(const std::vector<IoEntry>& entries, const std::string& name) {
+  const auto at = std::ranges::find(entries, name, [](const IoEntry& e) { return e.desc.name; });
+  return at == entries.end() ? nullptr : &*at;
+}
+
+Status no_entry(const StateDecl& state, std::string_view side, const std::string& name,
+                const std::vector<IoEntry>& entries) {
+  constexpr std::size_t kNamed = 16;
+  std::string names;
+  for (std::size_t i = 0; i < entries.size() && i < kNamed; ++i)
+    names += (i == 0 ? "'" : ", '") + entries[i].desc.name + "'";
+  if (entries.size() > kNamed) names += ", ...";
+  return error(Code::kInvalidArgument, "state '{}={}': there is no {} '{}'; the {}s are {}",
+               state.output, state.input, side, name, side, names.empty() ? "none" : names);
+}
+
+/// The dimensions that both fix are the same.
+bool may_be_equal(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return false;
+  for (std::size_t i = 0; i < a.rank(); ++i)
+    if (a[i] != b[i] && a[i] != Shape::kOpen && b[i] != Shape::kOpen) return false;
+  return true;
+}
+
+Status check_state(const ProgramDescription& d, const StateDecl& state) {
+  const IoEntry* const output = find_entry(d.outputs, state.output);
+  if (output == nullptr) return no_entry(state, "output", state.output, d.outputs);
+  const IoEntry* const input = find_entry(d.inputs, state.input);
+  if (input == nullptr) return no_entry(state, "input", state.input, d.inputs);
+  const std::string name = fmt::format("state '{}={}'", state.output, state.input);
+  if (is_value(*output) || is_value(*input) || output->desc.dtype == DType::kString)
+    return error(Code::kInvalidArgument, "{}: one is no tensor of numbers; state has to be", name);
+  if (output->desc.dtype != input->desc.dtype || !(output->desc.layout == input->desc.layout))
+    return error(Code::kInvalidArgument,
+                 "{}: the output is {}, the input is {}; both need one element type and layout",
+                 name, output->desc.to_string(), input->desc.to_string());
+  const auto fits = [&](const Shape& shape) { return may_be_equal(output->desc.shape, shape); };
+  if (!fits(input->desc.shape))
+    return error(Code::kInvalidArgument,
+                 "{}: the output is {}, the input is {}; both need the same dimensions", name,
+                 output->desc.shape.to_string(), input->desc.shape.to_string());
+  const auto index = static_cast<std::size_t>(input - d.inputs.data());
+  for (std::size_t k = 0; k < d.shape_sets.size(); ++k)
+    if (!fits(d.shape_sets[k][index]))
+      return error(Code::kInvalidArgument,
+                   "{}: the output is {}, in shape set {} the input is {}; both need the same "
+                   "dimensions",
+                   name, output->desc.shape.to_string(), k, d.shape_sets[k][index].to_string());
+  return {};
+}
+
+}  // namespace
+
+Status check_states(const ProgramDescription& d) {
+  if (d.states.empty()) return {};
+  if (d.batch_range)
+    return error(Code::kInvalidArgument,
+                 "a batch range with {} states; a state is of one size, so leave one of them out",
+                 d.states.size());
+  std::set<std::string_view> outputs;
+  std::set<std::string_view> inputs;
+  for (const StateDecl& state : d.states) {
+    CORELANE_TRY(check_state(d, state));
+    const bool first_output = outputs.insert(state.output).second;
+    if (inputs.insert(state.input).second && first_output) continue;
+    return error(Code::kInvalidArgument,
+                 "state '{}={}': {} '{}' is in a state already; each is in one at most",
+                 state.output, state.input, first_output ? "input" : "output",
+                 first_output ? state.input : state.output);
+  }
+  return {};
+}
+
 Status check_description(const ProgramDescription& d) {
   // Inputs may be missing: a network of constants is one. A network without results is none.
   if (d.outputs.empty()) {
@@ -346,6 +422,7 @@ Status check_description(const ProgramDescription& d) {
   }
   CORELANE_TRY(check_shape_sets(d));
   CORELANE_TRY(check_batch_range(d));
+  CORELANE_TRY(check_states(d));
   return check_operators(d);
 }
 

@@ -134,6 +134,27 @@ TEST(DescriptionCheck, ABatchRangeOfOpenRowsIsGood) {
   EXPECT_TRUE(check_description(batched(2, kMostBatch)).ok());
 }
 
+/// "next" f32 [2, ?] is "h" [2, 3] of the next run.
+ProgramDescription keeping() {
+  ProgramDescription d = good();
+  d.shape_sets.clear();
+  IoEntry entry;
+  entry.desc.name = "h";
+  entry.desc.dtype = entry.reported_dtype = DType::kF32;
+  entry.desc.shape = Shape{2, 3};
+  d.inputs.push_back(entry);
+  entry.desc.name = "next";
+  entry.desc.shape = Shape{2, Shape::kOpen};
+  d.outputs.push_back(entry);
+  d.states = {{"next", "h"}};
+  return d;
+}
+
+TEST(DescriptionCheck, AStateOfOneFormIsGood) {
+  const Status s = check_description(keeping());
+  EXPECT_TRUE(s.ok()) << s.to_string();
+}
+
 const float kInf = std::numeric_limits<float>::infinity();
 
 const std::vector<Lie>& lies() {
@@ -169,6 +190,56 @@ const std::vector<Lie>& lies() {
          d.inputs[0].desc.shape[1] = Shape::kOpen;
        },
        "leaves dimension 1 open"},
+      {"StateOfNoOutput",
+       [](D& d) {
+         d = keeping();
+         d.states[0].output = "gone";
+       },
+       "state 'gone=h': there is no output 'gone'; the outputs are "},
+      {"StateOfNoInput",
+       [](D& d) {
+         d = keeping();
+         d.states[0].input = "gone";
+       },
+       "there is no input 'gone'; the inputs are "},
+      {"StateOfTwoTypes",
+       [](D& d) {
+         d = keeping();
+         d.inputs.back().desc.dtype = DType::kF16;
+       },
+       "both need one element type"},
+      {"StateOfTwoShapes",
+       [](D& d) {
+         d = keeping();
+         d.inputs.back().desc.shape = Shape{3, 3};
+       },
+       "the output is [2, ?], the input is [3, 3]; both need the same dimensions"},
+      {"StateOfTwoRanks",
+       [](D& d) {
+         d = keeping();
+         d.inputs.back().desc.shape = Shape{2, 3, 1};
+       },
+       "both need the same dimensions"},
+      {"StateTwice",
+       [](D& d) {
+         d = keeping();
+         d.states.push_back(d.states[0]);
+       },
+       "output 'next' is in a state already"},
+      {"StateOfOneInputTwice",
+       [](D& d) {
+         d = keeping();
+         d.outputs.push_back(d.outputs.back());
+         d.outputs.back().desc.name = "again";
+         d.states.push_back({"again", "h"});
+       },
+       "input 'h' is in a state already"},
+      {"StateWithABatchRange",
+       [](D& d) {
+         d = batched(1, 4);
+         d.states = {{"scores", "rows"}};
+       },
+       "a batch range with 1 states"},
       {"ZeroCores", [](D& d) { d.cores = 0; }, "0 cores"},
       {"ManyCores", [](D& d) { d.cores = 65; }, "65 cores"},
       {"LongCustomString", [](D& d) { d.custom_string.assign(1025, 'x'); }, "1025"},

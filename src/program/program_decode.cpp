@@ -67,6 +67,9 @@ class Decoder {
     // Half a range is a wrong one, which the check of the description names.
     if (p.batch_low().has_value() || p.batch_high().has_value())
       d.batch_range = BatchRange{p.batch_low().value_or(0), p.batch_high().value_or(0)};
+    each(p.states(), [&](const schema::State& s) {
+      d.states.push_back({text(s.output()), text(s.input())});
+    });
     CORELANE_TRY(segments(p, static_cast<std::uint32_t>(out.parts.size() - 1), out.segments));
     return overrun();
   }

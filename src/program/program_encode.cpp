@@ -87,6 +87,14 @@ class Encoder {
       return schema::CreateSegment(builder_, static_cast<std::uint8_t>(s.kind), tag, s.offset,
                                    s.size, s.crc32c);
     });
+    // Absent where there are none, as in files before format 1.9.
+    using States = fb::Offset<fb::Vector<fb::Offset<schema::State>>>;
+    const auto states =
+        d.states.empty() ? States() : list(builder_, d.states, [&](const StateDecl& s) {
+          const auto output = text(s.output);
+          const auto input = text(s.input);
+          return schema::CreateState(builder_, output, input);
+        });
     const auto name = text(d.name);
     const auto producer = text(d.producer);
     const auto custom = text(d.custom_string);
@@ -100,7 +108,7 @@ class Encoder {
     return schema::CreateProgram(builder_, name, producer, d.opset, inputs, outputs, sets, d.batch,
                                  d.cores, custom, operators, metadata, finding_list, compiler,
                                  d.node_count, d.constant_bytes, d.macs, segment_list, from, part,
-                                 others, low, high, overridable);
+                                 others, low, high, overridable, states);
   }
 
   fb::Offset<fb::String> text(const std::string& s) {

@@ -278,7 +278,7 @@ TEST(ProgramFile, AnotherMajorVersionIsNamedWithOurs) {
 
 TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
   ByteVector bytes = small_program();
-  testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{9});
+  testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{format::kMinor + 1});
   testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{0x00010000});
   testing::write_at(bytes, offsetof(format::FixedHeader, reserved), std::uint32_t{123});
   testing::repair_fixed_header(bytes);
@@ -289,7 +289,7 @@ TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
 
 TEST(ProgramFile, ARequiredFlagOfALaterVersionIsRefused) {
   ByteVector bytes = small_program();
-  testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{9});
+  testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{format::kMinor + 1});
   testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{32});
   testing::repair_fixed_header(bytes);
   EXPECT_EQ(open_status(bytes).code(), Code::kVersionMismatch);

@@ -15,7 +15,7 @@ namespace corelane::program {
 inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 8;
+inline constexpr std::uint16_t kMinor = 9;
 /// Flags of the low half change what the file means: a reader that does not know one must refuse.
 inline constexpr std::uint32_t kRequiredFlags = 0x0000FFFF;
 /// An engine computes the graph segment wrongly and has a lowered form instead. Readers before 1.2

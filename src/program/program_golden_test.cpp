@@ -1,5 +1,6 @@
-// Files of formats 1.0 and 1.3 to 1.8, as their bytes: what was written once stays readable, and
+// Files of formats 1.0 and 1.3 to 1.9, as their bytes: what was written once stays readable, and
 // what is written today is what docs/formats/program-file.md shows.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -197,6 +198,34 @@ constexpr std::string_view kFormat17 =
     "6e00000002000000ffffffffffffffff03000000000000000100000078000000"
     "4f4e4e58";
 
+/// keeping(), of format 1.9.
+constexpr std::string_view kFormat19 =
+    "524b4e4e434c503101000900000000000403000000000000c00200008ac1b0cb"
+    "00000000000000000000000000000000000000000000000000000000e9a40f67"
+    "3c0000000000000034005c00040008003c000c001000140018001c0020002400"
+    "28002c00300044004c0054003400000000000000000000000000380034000000"
+    "7c0000007000000090010000f4000000ec000000010000000100000050000000"
+    "d8000000d0000000c80000002c00000080000000500000001100000000000000"
+    "0000000000000000000000000000000000000000000000000e000000636f7265"
+    "6c616e6520302e312e3000000000000000000000000000000000000001000000"
+    "67000000010000000c00000008000c0004000800080000001000000004000000"
+    "01000000780000000100000079000000010000001400000000000e0020000700"
+    "0800100018000c000e0000000000000118000000955130f20003000000000000"
+    "0400000000000000000000000000000000000000000000000000000000000000"
+    "010000000400000068ffffff00000001000002007c000000640000005c000000"
+    "000000000000000034000000140000000c000000040000000000000000000000"
+    "22ffffff00000000ffffffff0c0000000400000000000000000000003effffff"
+    "00000000ffffffff0c0000000400000000000000000000000000000002000000"
+    "0400000000000000030000000000000001000000790000000100000024000000"
+    "200030000c00070010001400080018001c002000090024000a0028002c000b00"
+    "200000000000000100050200ac00000094000000740000000000000000000000"
+    "4c000000140000000c000000040000000000000000000000daffffff00000200"
+    "ffffffff100000000400000001000000fdffffff010000000000003f00000e00"
+    "14000600070008000c0010000e00000000000000ffffffff0c00000004000000"
+    "0000000000000000020000001000000004000000000000000000000001000000"
+    "6e00000002000000ffffffffffffffff03000000000000000100000078000000"
+    "4f4e4e58";
+
 /// described() with an input of strings and an overridable initialiser, of format 1.8.
 constexpr std::string_view kFormat18 =
     "524b4e4e434c50310100080010000000c40300000000000078030000fff5275e"
@@ -383,6 +412,31 @@ TEST(ProgramGolden, AFileOfFormat18IsReadable) {
 
 TEST(ProgramGolden, TheSameBytesOfStringsAreWrittenToday) {
   EXPECT_EQ(written_strings(), from_hex(kFormat18));
+}
+
+ProgramDescription keeping() {
+  ProgramDescription d = described();
+  d.outputs[0].desc.shape = Shape{4, 3};
+  d.states = {{"y", "x"}};
+  return d;
+}
+
+ByteVector written_state() {
+  ProgramWriter writer(keeping());
+  writer.add_segment(SegmentKind::kGraph, "", as_byte_span("ONNX"));
+  return writer.finish().value();
+}
+
+TEST(ProgramGolden, AFileOfFormat19IsReadable) {
+  const auto file = ProgramFile::from_bytes(from_hex(kFormat19), nullptr, Verify::kEverything);
+  ASSERT_TRUE(file) << file.error().to_string();
+  EXPECT_EQ((*file)->description(), keeping());
+}
+
+TEST(ProgramGolden, TheSameBytesOfStateAreWrittenToday) {
+  std::string text;
+  for (const std::byte b : written_state()) text += fmt::format("{:02x}", static_cast<int>(b));
+  EXPECT_EQ(text, kFormat19);
 }
 
 TEST(ProgramGolden, AFileOfFormat16IsReadable) {

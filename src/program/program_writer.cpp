@@ -40,13 +40,14 @@ std::size_t content_bytes(const ProgramDescription& d) {
   for (const auto& [key, value] : d.metadata) n += 8 + key.size() + value.size();
   for (const ImportFinding& f : d.findings) n += 12 + f.node.size() + f.op.size() + f.text.size();
   for (const CustomOperatorDecl& op : d.custom_operators) n += op.type.size() + op.domain.size();
+  for (const StateDecl& s : d.states) n += 12 + s.output.size() + s.input.size();
   return n;
 }
 
 /// The program and its origin; an entry and its two quantizations.
 std::size_t table_count(const ProgramDescription& d) {
   std::size_t tables = 2 + 3 * (d.inputs.size() + d.outputs.size()) + d.metadata.size() +
-                       d.findings.size() + d.custom_operators.size();
+                       d.findings.size() + d.custom_operators.size() + d.states.size();
   for (const auto& set : d.shape_sets) tables += 1 + set.size();
   return tables;
 }
@@ -96,6 +97,7 @@ bool has_partial_inputs(const std::vector<ProgramDescription>& parts) {
 /// The first version that has all that the file holds.
 std::uint16_t minor_of(const std::vector<ProgramDescription>& parts,
                        const std::vector<SegmentInfo>& segments) {
+  if (std::ranges::any_of(parts, [](const auto& d) { return !d.states.empty(); })) return 9;
   const auto overridable = [](const auto& d) { return !d.overridable.empty(); };
   if (has_values(parts) || std::ranges::any_of(parts, overridable)) return 8;
   if (has_opaque_types(parts)) return 7;

@@ -53,6 +53,24 @@ class Target(CliTest):
         self.assertIn("partial allowed", self.ok("inspect", program).stdout)
         self.fails(3, "compile", self.path / "sum.onnx", "--partial", "c", "-o", program, parts=("a, b",))
 
+    def test_state_is_recorded_and_bad_declarations_are_named(self):
+        program = self.path / "sum.rknn"
+        self.ok("compile", self.path / "sum.onnx", "--state", "y=b", "-o", program)
+        out = json.loads(self.ok("inspect", program, "--json").stdout)
+        self.assertEqual(out["program"]["states"], [{"output": "y", "input": "b"}])
+        self.assertIn("State: output 'y' is input 'b' of the next run", self.ok("inspect", program).stdout)
+        self.ok("run", program, "--random")
+        for given, word in (("z=b", "there is no output 'z'; the outputs are 'y'"),
+                            ("y=c", "there is no input 'c'; the inputs are 'a', 'b'"), ("y", "NAME=VALUE")):
+            self.fails(3, "compile", self.path / "sum.onnx", "--state", given, "-o", program, parts=(word,))
+        self.fails(3, "compile", self.path / "sum.onnx", "--state", "y=a", "--state", "y=b", "-o", program,
+                   parts=("is in a state already",))
+        # Of several models, the one whose name comes first.
+        sum_model(self.path / "other.onnx")
+        self.ok("compile", self.path / "sum.onnx", self.path / "other.onnx", "--state", "other:y=a", "-o", program)
+        out = json.loads(self.ok("inspect", program, "--part", "other", "--json").stdout)
+        self.assertEqual(out["program"]["states"], [{"output": "y", "input": "a"}])
+
 
 if __name__ == "__main__":
     main()

@@ -11,6 +11,7 @@
 
 #include "corelane/base/clock.h"
 #include "corelane/program/batch_range.h"
+#include "corelane/program/state_decl.h"
 #include "corelane/tensor/dtype.h"
 #include "corelane/tensor/layout.h"
 #include "corelane/tensor/shape.h"
@@ -39,6 +40,8 @@ struct ImportOptions {
   LayoutKind input_layout = LayoutKind::kNHWC;  ///< What rank-4 float inputs are offered in.
   /// Names of inputs that clients may bring in part (IoEntry::partial_allowed).
   std::vector<std::string> partial_inputs;
+  /// Outputs that become inputs of the next run (ProgramDescription::states).
+  std::vector<StateDecl> states;
   std::string custom_string;
   std::uint32_t batch = 1;  ///< > 1: dim 0 of every input and output is multiplied.
   /// Dimension 0 of every input and output is opened for these sizes, as

@@ -11,6 +11,7 @@
 #include "corelane/base/api.h"
 #include "corelane/base/status.h"
 #include "corelane/program/batch_range.h"
+#include "corelane/program/state_decl.h"
 #include "corelane/tensor/desc.h"
 
 namespace corelane {
@@ -98,11 +99,18 @@ struct CORELANE_API ProgramDescription {
   ModelOrigin origin;
   /// Its name in a file of parts, at most 255 bytes; empty in a file of one network without a name.
   std::string part;
+  /// What stays on the device between runs (Context::states). See check_states().
+  std::vector<StateDecl> states;
   bool operator==(const ProgramDescription&) const = default;
 };
 
 /// Ok where it has no batch range, or one that fits it: dimension 0 of an input is open, and no
 /// other dimension of the inputs; `batch` is 1, and there are no shape sets. Else kInvalidArgument.
 CORELANE_API Status check_batch_range(const ProgramDescription& description);
+
+/// Ok where each state names an output and an input that are there, none of them twice, tensors of
+/// numbers of one type and rank with the same dimensions where both are fixed, in each shape set
+/// too, and there is no batch range. Else kInvalidArgument names the state and what is allowed.
+CORELANE_API Status check_states(const ProgramDescription& description);
 
 }  // namespace corelane

@@ -230,6 +230,7 @@ TEST(CompileKey, EverythingThatChangesTheProgramChangesTheKey) {
   with([](LoadOptions& o) { o.import.std["x"] = {1}; });
   with([](LoadOptions& o) { o.import.custom_string = "c"; });
   with([](LoadOptions& o) { o.import.partial_inputs = {"x"}; });
+  with([](LoadOptions& o) { o.import.states = {{"y", "x"}}; });
   with([](LoadOptions& o) { o.import.custom_operators = {"MyOp"}; });
   with([](LoadOptions& o) { o.import.batch = 2; });
   with([](LoadOptions& o) { o.import.batch_range = BatchRange{1, 8}; });

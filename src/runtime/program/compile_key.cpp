@@ -40,6 +40,7 @@ std::string import_text(const ImportOptions& o) {
   }
   for (const std::string& type : o.custom_operators) text += fmt::format("operator {}\n", type);
   for (const std::string& name : o.partial_inputs) text += fmt::format("partial {}\n", name);
+  for (const StateDecl& s : o.states) text += fmt::format("state {}\n{}\n", s.output, s.input);
   add_floats(text, "mean", o.mean);
   add_floats(text, "std", o.std);
   return text;

@@ -45,7 +45,9 @@ Status take_batch_range(const std::optional<BatchRange>& wanted, ProgramDescript
                  wanted->high, description.name, own->low, own->high);
   }
   description.batch_range = wanted;
-  return check_batch_range(description).wrap(fmt::format("program '{}'", description.name));
+  const std::string name = fmt::format("program '{}'", description.name);
+  CORELANE_TRY(check_states(description).wrap(name));
+  return check_batch_range(description).wrap(name);
 }
 
 bool times_engines(const LoadOptions& options) {
