@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "corelane/base/api.h"
+#include "corelane/base/bytes.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
@@ -25,6 +27,20 @@ class Fence;
 
 struct ContextState;
 struct InferenceState;
+
+/// A value that a program keeps from one run to the next (`corelane compile --state`): what a run
+/// writes to the output, the next one reads from the input.
+struct KeptState {
+  std::string input;
+  std::string output;
+  std::size_t input_index = 0;
+  std::size_t output_index = 0;
+  TensorDesc desc;  ///< Of the input, with the shape of now; may have open dimensions.
+  /// Whether the next run takes it from the device, and leaves it there. False: the user has bound
+  /// or set that one.
+  bool input_kept = true;
+  bool output_kept = true;
+};
 
 /// How one inference runs. The defaults: the program's cores, no deadline, no fences.
 struct RunOptions {
@@ -122,6 +138,30 @@ class CORELANE_API Context {
   /// The result of the last successful run in the program's own form, or as bound. Valid until the
   /// next run or rebinding.
   Result<TensorView> output(std::size_t index) const;
+
+  /// State on the device (KeptState), in the order of the program.
+  ///
+  /// It belongs to the context's activation, whose contexts share it, or to the context where it is
+  /// of none; a duplicate of such a context has its own. Zeros at first. An input that is state and
+  /// was never bound or set is what the last run left; an output that is not bound stays for the
+  /// next. After a failed run the state is what it was before. A user who binds the input gets
+  /// another value in for the runs until unbind_input(), and one who binds the output takes the new
+  /// value away: then the kept one stays as it was. input() and set_input() of a state bind the
+  /// context's own memory so.
+  ///
+  /// While a run uses the state, other runs that do, and the functions below, get kBusy at once:
+  /// runs of one activation follow each other. kBusy also while another call holds the context.
+  Result<std::vector<KeptState>> states() const;
+  /// Makes all of it zeros. The next run may have other shapes. kBusy.
+  Status reset_states();
+  /// The same of one. kOutOfRange.
+  Status reset_state(std::size_t index);
+  /// Sets one to the bytes, in the form of its desc; the next run may have other shapes.
+  /// kOutOfRange, kInvalidArgument (the size), kWrongState (open dimensions), kBusy, kOutOfMemory.
+  Status set_state(std::size_t index, ByteSpan bytes);
+  /// Copies one out, as the last run that ended well left it. kOutOfRange, kInvalidArgument (the
+  /// size), kWrongState (open dimensions), kShapeMismatch (kept in another shape), kBusy.
+  Status copy_state(std::size_t index, MutableByteSpan to) const;
 
   /// Runs and waits. In the calling thread when the core is idle and there is no timeout.
   Status run(const RunOptions& options = {});

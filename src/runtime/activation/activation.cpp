@@ -10,6 +10,7 @@
 #include "runtime/activation/activation_state.h"
 #include "runtime/activation/turn_core.h"
 #include "runtime/context/context_state.h"
+#include "runtime/context/kept_states.h"
 #include "runtime/program/program_state.h"
 
 namespace corelane {
@@ -53,6 +54,9 @@ Result<std::shared_ptr<ActivationState>> ActivationState::create(
   // What it has by the time of a failure, its destructor gives back.
   std::shared_ptr<ActivationState> state(new ActivationState);
   state->program_ = std::move(program);
+  const ProgramDescription& description = state->program_->description;
+  if (!description.states.empty())
+    state->states_ = runtime::new_state_store(description, state->program_->context_bytes);
   CORELANE_TRY(state->hold(options));
   return state;
 }

@@ -15,8 +15,9 @@ namespace corelane {
 
 struct ProgramState;
 namespace runtime {
+class StateStore;
 class TurnCore;
-}
+}  // namespace runtime
 
 /// Any thread. Nothing is prepared or made resident under the lock.
 struct ActivationState {
@@ -29,6 +30,8 @@ struct ActivationState {
 
   const std::shared_ptr<ProgramState>& program() const noexcept { return program_; }
   const device::CoreSet& cores() const noexcept { return cores_; }
+  /// What stays between runs of its contexts; null where the program keeps nothing.
+  const std::shared_ptr<runtime::StateStore>& states() const noexcept { return states_; }
   /// What `asked` is on the activation's cores. kInvalidArgument.
   Result<device::CoreSet> cores_for(const device::CoreSet& asked) const;
   /// The executable resides on the cores from now on. After a loss of the device the residence is
@@ -48,6 +51,7 @@ struct ActivationState {
   Status released() const;
 
   std::shared_ptr<ProgramState> program_;
+  std::shared_ptr<runtime::StateStore> states_;
   device::CoreSet cores_;    ///< A mask.
   device::CoreSet default_;  ///< The program's wish on them.
   device::Residency residency_ = device::Residency::kExclusive;

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/guard.h"
+#include "runtime/activation/activation_state.h"
 #include "runtime/context/context_state.h"
 #include "runtime/context/own_memory.h"
 #include "runtime/program/program_state.h"
@@ -92,6 +93,26 @@ Result<TensorView> Context::output(std::size_t index) const {
   return no_throw("an output", [&] { return state().output(index); });
 }
 
+Result<std::vector<KeptState>> Context::states() const {
+  return no_throw("the state", [&] { return state().states(); });
+}
+
+Status Context::reset_states() {
+  return no_throw("resetting the state", [&] { return state().reset_states(); });
+}
+
+Status Context::reset_state(std::size_t index) {
+  return no_throw("resetting the state", [&] { return state().reset_state(index); });
+}
+
+Status Context::set_state(std::size_t index, ByteSpan bytes) {
+  return no_throw("setting the state", [&] { return state().set_state(index, bytes); });
+}
+
+Status Context::copy_state(std::size_t index, MutableByteSpan to) const {
+  return no_throw("copying the state", [&] { return state().copy_state(index, to); });
+}
+
 /// What the calls on one tensor begin with: `slots` is inputs_ or outputs_.
 Status ContextState::enter(const CallLock& call, const std::vector<Slot>& slots,
                            std::size_t index) {
@@ -138,7 +159,7 @@ Result<device::TensorRef> ContextState::own_input(std::size_t index) {
 /// Brings the bindings in line with a slot; called again for every slot when bindings are new.
 Status ContextState::apply_input(std::size_t index) {
   Slot& slot = inputs_[index];
-  if (bindings_ == nullptr) return {};
+  if (bindings_ == nullptr || slot.mode == SlotMode::kKept) return {};
   if (slot.in_place()) return bindings_->set_input(index, ref_of(slot));
   // A static input goes back to the memory of the bindings, which is allocated when it is needed.
   if (inputs_in_bindings(*entry_.executable, index)) return bindings_->set_input(index, {});
@@ -223,7 +244,9 @@ void ContextState::refresh() {
   converts_ = false;
   user_memory_ = false;
   ready_ = bindings_ != nullptr && runtime::all_static(shapes_);
+  states_.used = false;
   const auto look = [this](const Slot& slot) {
+    states_.used |= slot.mode == SlotMode::kKept;
     converts_ |= slot.mode == SlotMode::kConverted;
     user_memory_ |=
         slot.mode == SlotMode::kDirect ||
@@ -231,6 +254,7 @@ void ContextState::refresh() {
   };
   for (const Slot& slot : inputs_) look(slot);
   for (const Slot& slot : outputs_) look(slot);
+  for (const auto& link : states_.links) converts_ |= is_open_output(link.output);
 }
 
 /// Memory in the program's form is passed to the device as it is; anything else goes through own
@@ -328,18 +352,20 @@ Status ContextState::set_input(std::size_t index, const TensorView& view,
 Status ContextState::unbind_input(std::size_t index) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call, inputs_, index));
-  return put_input(index, {});
+  return put_input(index, free_input(index));
 }
 
 Status ContextState::unbind_output(std::size_t index) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call, outputs_, index));
-  return put_output(index, {});
+  return put_output(index, free_output(index));
 }
 
 Result<MutableTensorView> ContextState::input(std::size_t index) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call, inputs_, index));
+  // Who asks for the memory of a state brings its value.
+  if (inputs_[index].mode == SlotMode::kKept) CORELANE_TRY(put_input(index, {}));
   const Slot& slot = inputs_[index];
   if (slot.mode != SlotMode::kOwn) return slot.view;
   CORELANE_ASSIGN(const device::TensorRef own, own_input(index));
@@ -364,6 +390,97 @@ Result<TensorView> ContextState::output(std::size_t index) {
     return view;
   }
   return TensorView{result.data, result.size, output_dtype(index), result.shape, {}, {}};
+}
+
+void ContextState::init_states() {
+  states_.begin(program_->description, activation_ == nullptr ? nullptr : activation_->states(),
+                program_->context_bytes);
+  for (const auto& link : states_.links) {
+    inputs_[link.input].mode = SlotMode::kKept;
+    outputs_[link.output].mode = SlotMode::kKept;
+  }
+}
+
+Slot ContextState::free_input(std::size_t index) const {
+  Slot slot;
+  if (states_.has_input(index)) slot.mode = SlotMode::kKept;
+  return slot;
+}
+
+Slot ContextState::free_output(std::size_t index) const {
+  Slot slot;
+  if (states_.has_output(index)) slot.mode = SlotMode::kKept;
+  return slot;
+}
+
+bool ContextState::is_open_output(std::size_t index) const {
+  return outputs_[index].mode == SlotMode::kKept && entry_.executable != nullptr &&
+         !entry_.executable->outputs()[index].shape.is_static();
+}
+
+Result<std::vector<KeptState>> ContextState::states() const {
+  const CallLock call(*this);
+  if (!call) return error(busy());
+  std::vector<KeptState> found;
+  for (const auto& [input, output] : states_.links) {
+    KeptState& state = found.emplace_back();
+    state.input = program_->description.inputs[input].desc.name;
+    state.output = program_->description.outputs[output].desc.name;
+    state.input_index = input;
+    state.output_index = output;
+    state.desc = input_desc(input);
+    state.input_kept = inputs_[input].mode == SlotMode::kKept;
+    state.output_kept = outputs_[output].mode == SlotMode::kKept;
+  }
+  return found;
+}
+
+Status ContextState::check_state(std::size_t index) const {
+  if (index < states_.links.size()) return {};
+  return error(Code::kOutOfRange, "state {} of program '{}': it keeps {}, counted from 0{}", index,
+               program_->description.name, states_.links.size(),
+               states_.links.empty() ? "; compile it with --state OUTPUT=INPUT" : "");
+}
+
+Status ContextState::check_state(std::size_t index, std::size_t bytes) const {
+  CORELANE_TRY(check_state(index));
+  const TensorDesc desc = input_desc(states_.links[index].input);
+  if (!desc.shape.is_static())
+    return error(Code::kWrongState,
+                 "the state of input '{}' has open dimensions; call set_input_shapes first, "
+                 "allowed: {}",
+                 desc.name, runtime::allowed_shapes(program_->description));
+  CORELANE_ASSIGN(const std::size_t needed, storage_bytes(desc.shape, desc.dtype, {}));
+  if (bytes == needed) return {};
+  return error(Code::kInvalidArgument, "the state of input '{}' has {} bytes, {} are given",
+               desc.name, needed, bytes);
+}
+
+Status ContextState::reset_states() {
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
+  return states_.store == nullptr ? Status() : states_.store->reset_all();
+}
+
+Status ContextState::reset_state(std::size_t index) {
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
+  CORELANE_TRY(check_state(index));
+  return states_.store->reset(index);
+}
+
+Status ContextState::set_state(std::size_t index, ByteSpan bytes) {
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
+  CORELANE_TRY(check_state(index, bytes.size()));
+  return states_.store->write(index, shapes_[states_.links[index].input], bytes);
+}
+
+Status ContextState::copy_state(std::size_t index, MutableByteSpan to) {
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
+  CORELANE_TRY(check_state(index, to.size()));
+  return states_.store->read(index, shapes_[states_.links[index].input], to);
 }
 
 }  // namespace corelane

@@ -18,6 +18,7 @@ using runtime::OutputConversion;
 using runtime::OutputCopy;
 using runtime::Slot;
 using runtime::SlotMode;
+using runtime::StateStore;
 
 namespace {
 
@@ -132,8 +133,9 @@ Status ContextState::copy_in(TimePoint begin) {
 }
 
 /// By value: the slots may change before an abandoned job ends.
-std::vector<OutputCopy> ContextState::output_copies() const {
+std::vector<OutputCopy> ContextState::output_copies(const runtime::StateTurn& turn) const {
   std::vector<OutputCopy> copies;
+  add_state_copies(turn, copies);
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const Slot& slot = outputs_[i];
     if (slot.mode != SlotMode::kConverted) continue;
@@ -142,16 +144,63 @@ std::vector<OutputCopy> ContextState::output_copies() const {
   return copies;
 }
 
+Result<StateStore::Use> ContextState::state_use(const runtime::KeptStates::Link& link) const {
+  StateStore::Use use;
+  use.reads = inputs_[link.input].mode == SlotMode::kKept;
+  use.writes = outputs_[link.output].mode == SlotMode::kKept;
+  if (!use.reads && !use.writes) return use;
+  const TensorDesc& in = entry_.executable->inputs()[link.input];
+  const TensorDesc& out = entry_.executable->outputs()[link.output];
+  use.shape = shapes_[link.input];
+  CORELANE_ASSIGN(use.bytes, storage_bytes(use.shape, in.dtype, {}));
+  if (in.dtype == out.dtype && (out.shape == use.shape || out.shape.accepts(use.shape))) return use;
+  return error(Code::kShapeMismatch,
+               "state '{}={}' is {} {} in these shapes, and the output {} {}; a state keeps its "
+               "form, so choose other shapes, or bind both",
+               output_desc(link.output).name, input_desc(link.input).name, dtype_name(in.dtype),
+               use.shape.to_string(), dtype_name(out.dtype), out.shape.to_string());
+}
+
+Status ContextState::begin_states(runtime::StateTurn& turn) {
+  std::vector<StateStore::Use> uses;
+  for (const auto& link : states_.links) {
+    CORELANE_ASSIGN(StateStore::Use use, state_use(link));
+    uses.push_back(std::move(use));
+  }
+  CORELANE_ASSIGN(turn, runtime::StateTurn::begin(states_.store, uses));
+  for (std::size_t i = 0; i < states_.links.size(); ++i) {
+    const auto& [input, output] = states_.links[i];
+    const StateStore::Memory& memory = turn.memory()[i];
+    if (uses[i].reads) CORELANE_TRY(bindings_->set_input(input, memory.from));
+    if (uses[i].writes && !is_open_output(output))
+      CORELANE_TRY(bindings_->set_output(output, memory.to));
+  }
+  return {};
+}
+
+void ContextState::add_state_copies(const runtime::StateTurn& turn,
+                                    std::vector<runtime::OutputCopy>& copies) const {
+  for (std::size_t i = 0; i < turn.memory().size(); ++i) {
+    const std::size_t output = states_.links[i].output;
+    if (!is_open_output(output)) continue;
+    const device::TensorRef& to = turn.memory()[i].to;
+    const DType dtype = output_dtype(output);
+    copies.push_back(
+        {output, output_desc(output), {to.data, to.size, dtype, to.shape, {}, {}}, to.keep_alive});
+  }
+}
+
 Status ContextState::run(const RunOptions& options) {
   const CallLock call(*this);
   if (!call) return busy();
   if (pending_ != nullptr) CORELANE_TRY(take_pending());
   if (!ready_) return not_ready();
-  CORELANE_TRY(settle_executable(options));
+  runtime::StateTurn states;
+  CORELANE_TRY(settle_executable(options, states));
   has_result_ = false;
   if (converts_ || activation_ != nullptr || options.timeout != Duration{0} ||
       !options.wait.empty() || !options.signal.empty()) {
-    return run_slowly(options);
+    return run_slowly(options, states);
   }
   // The fast path: nothing is allocated, copied or locked here.
   job_.cores = cores_of(options);
@@ -162,6 +211,7 @@ Status ContextState::run(const RunOptions& options) {
   // The call lock is held, so `job_` and `record_` are this call's.
   Status status = program_->queue->run(job_, &record_);
   has_result_ = status.ok();
+  states.end(has_result_);
   return status;
 }
 
@@ -176,7 +226,7 @@ Status ContextState::enter_activation(const RunOptions& options, device::Submiss
 
 /// With conversions, fences or a deadline, or on an activation's cores. The call lock is held
 /// throughout: a second caller gets kBusy and does not wait.
-Status ContextState::run_slowly(const RunOptions& options) {
+Status ContextState::run_slowly(const RunOptions& options, runtime::StateTurn& states) {
   CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   stamps_ = {};
@@ -193,7 +243,7 @@ Status ContextState::run_slowly(const RunOptions& options) {
       return prepared;
     }
   }
-  const std::vector<OutputCopy> copies = output_copies();
+  const std::vector<OutputCopy> copies = output_copies(states);
   std::vector<std::shared_ptr<device::Fence>> signal;
   if (!copies.empty()) signal.swap(job.signal);  // Signalled when the outputs are there.
 
@@ -212,6 +262,7 @@ Status ContextState::run_slowly(const RunOptions& options) {
     if (!completion->released()) {
       pending_ = completion;
       pending_outside_ = reaches_outside(job);
+      states.submitted(completion, nullptr);
     }
   }
   turn.end(record_);
@@ -221,6 +272,7 @@ Status ContextState::run_slowly(const RunOptions& options) {
     stamps_.copied_out = clock->now();
   }
   has_result_ = status.ok();
+  states.end(has_result_);
   signal_all(signal, status);
   return status;
 }
@@ -232,7 +284,8 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   const CallLock call(*this);
   CORELANE_TRY(enter(call));
   if (!ready_) return error(not_ready());
-  CORELANE_TRY(settle_executable(options));
+  runtime::StateTurn states;
+  CORELANE_TRY(settle_executable(options, states));
   CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   auto inference = std::make_shared<InferenceState>();
@@ -250,7 +303,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
           input_desc(i).name, input_desc(i).to_string());
     }
     CORELANE_TRY(copy_in(stamps_.enqueued));
-    if (std::vector<OutputCopy> copies = output_copies(); !copies.empty()) {
+    if (std::vector<OutputCopy> copies = output_copies(states); !copies.empty()) {
       inference->conversion = std::make_shared<OutputConversion>(
           clock, bindings_, std::move(copies), std::move(job.signal));
       job.signal.clear();
@@ -264,6 +317,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   inference->stamps = stamps_;
   pending_ = inference->completion;
   pending_conversion_ = inference->conversion;
+  states.submitted(pending_, pending_conversion_);
   inference->context = std::move(self);
   // Before the callbacks of users, which may submit again.
   std::move(turn).end_with(*inference->completion);

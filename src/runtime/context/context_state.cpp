@@ -82,6 +82,7 @@ Result<std::shared_ptr<ContextState>> ContextState::create(
   const ProgramDescription& description = state->program_->description;
   state->inputs_.resize(description.inputs.size());
   state->outputs_.resize(description.outputs.size());
+  state->init_states();
   runtime::ExecutableSet::Entry first = state->program_->executables->first();
   std::vector<Shape> shapes =
       first.executable == nullptr ? runtime::declared_shapes(description) : first.shapes;
@@ -97,6 +98,7 @@ Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
   copy->activation_ = activation_;
   copy->inputs_.resize(program_->description.inputs.size());
   copy->outputs_.resize(program_->description.outputs.size());
+  copy->init_states();
   runtime::ExecutableSet::Entry entry;
   std::vector<Shape> shapes;
   {
@@ -163,7 +165,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
     runtime::Slot& slot = inputs_[i];
     const bool same = shapes_[i] == shapes[i];
     if (same && slot.mode == runtime::SlotMode::kOwn) kept[i] = slot.own;
-    if (!same && slot.mode != runtime::SlotMode::kOwn) slot = {};
+    if (!same && slot.given()) slot = free_input(i);
     // Bindings of a static executable have memory of their own; content moves there from `kept`.
     const bool theirs = entry.executable != nullptr && inputs_in_bindings(*entry.executable, i);
     if (!same && !fresh && resize_own(slot, shapes[i], i)) continue;
@@ -261,10 +263,12 @@ Status ContextState::use_or_open(runtime::ExecutableSet::Entry entry, std::vecto
   return use(set.first(), std::move(shapes));
 }
 
-Status ContextState::settle_executable(const RunOptions& options) {
+Status ContextState::settle_executable(const RunOptions& options, runtime::StateTurn& turn) {
   if (entry_.executable->lost()) CORELANE_TRY(renew());
-  if (!program_->executables->may_change()) return {};
-  if (seen_ != program_->executables->generation()) CORELANE_TRY(follow_change());
+  const bool may_change = program_->executables->may_change();
+  if (may_change && seen_ != program_->executables->generation()) CORELANE_TRY(follow_change());
+  if (states_.used) CORELANE_TRY(begin_states(turn));
+  if (!may_change) return {};
   return note_run(options.wait.empty());
 }
 
@@ -325,10 +329,9 @@ Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const Shape& bound = outputs_[i].view.shape;
     const bool other_size = program_->description.batch_range && bound.is_static() &&
-                            outputs_[i].mode != runtime::SlotMode::kOwn &&
-                            !output_desc(i).shape.accepts(bound);
+                            outputs_[i].given() && !output_desc(i).shape.accepts(bound);
     if (!other_size && apply_output(i).ok()) continue;
-    outputs_[i] = {};  // Bound memory that no longer fits is dropped.
+    outputs_[i] = free_output(i);  // Bound memory that no longer fits is dropped.
     CORELANE_TRY(apply_output(i));
   }
   return {};
@@ -403,8 +406,7 @@ void ContextState::publish() {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     out.push_back(output_desc(i));
     const runtime::Slot& slot = outputs_[i];
-    if (slot.mode != runtime::SlotMode::kOwn && slot.view.shape.is_static())
-      out.back().shape = slot.view.shape;
+    if (slot.given() && slot.view.shape.is_static()) out.back().shape = slot.view.shape;
   }
   const MutexLock lock(mutex_);
   published_inputs_.swap(in);
@@ -433,6 +435,7 @@ device::MemoryFigures ContextState::memory() const {
     if (call) {
       for (const runtime::Slot& slot : inputs_) own += slot.foreign_own ? slot.own.size : 0;
       for (const auto& kept : forms_.all()) left.push_back(kept.entry);
+      if (states_.own) own += states_.store->bytes();
     }
   }
   device::MemoryFigures figures;

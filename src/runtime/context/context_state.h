@@ -14,6 +14,7 @@
 #include "corelane/device/device.h"
 #include "corelane/runtime/context.h"
 #include "runtime/context/form_bindings.h"
+#include "runtime/context/kept_states.h"
 #include "runtime/context/output_copies.h"
 #include "runtime/context/slot.h"
 #include "runtime/program/executable_set.h"
@@ -54,6 +55,12 @@ struct ContextState {
   Status run(const RunOptions& options);
   Result<std::shared_ptr<InferenceState>> submit(std::shared_ptr<ContextState> self,
                                                  const RunOptions& options);
+
+  Result<std::vector<KeptState>> states() const;
+  Status reset_states();
+  Status reset_state(std::size_t index);
+  Status set_state(std::size_t index, ByteSpan bytes);
+  Status copy_state(std::size_t index, MutableByteSpan to);
 
   device::JobRecord record() const;
   RunTimes times() const;
@@ -104,8 +111,9 @@ struct ContextState {
   Status note_shapes(bool inputs_are_there);
   /// The content of the inputs as they are bound.
   Result<std::vector<runtime::EngineTrial::Input>> copy_of_inputs() const;
-  /// What a run begins with: the executable is there, and the best of those for its shapes.
-  Status settle_executable(const RunOptions& options);
+  /// What a run begins with: the executable is there, the best of those for its shapes, with the
+  /// state of now.
+  Status settle_executable(const RunOptions& options, runtime::StateTurn& turn);
   /// True where own inputs lie in the bindings' memory; false where they must outlive these.
   bool inputs_in_bindings(const device::Executable& executable, std::size_t index) const;
   /// Bindings for an executable that becomes current: kept ones, or new ones.
@@ -142,19 +150,38 @@ struct ContextState {
   /// Recomputes `converts_`, `user_memory_` and `ready_` from the slots.
   void refresh();
 
+  // State on the device: context_bind.cpp, and begin_states() and its parts in context_run.cpp.
+  /// Once, when the slots are there.
+  void init_states();
+  /// What a slot is where its user gives nothing.
+  runtime::Slot free_input(std::size_t index) const;
+  runtime::Slot free_output(std::size_t index) const;
+  /// Binds what a run reads and writes of the state; nothing where it uses none.
+  Status begin_states(runtime::StateTurn& turn);
+  Result<runtime::StateStore::Use> state_use(const runtime::KeptStates::Link& link) const;
+  /// True where the device cannot write it to the state's memory: the shape is known only after the
+  /// run.
+  bool is_open_output(std::size_t index) const;
+  /// Those of begin_states() that are copied to the state after the run.
+  void add_state_copies(const runtime::StateTurn& turn,
+                        std::vector<runtime::OutputCopy>& copies) const;
+  Status check_state(std::size_t index) const;
+  /// The same, and that it has that many bytes, of a shape that is chosen.
+  Status check_state(std::size_t index, std::size_t bytes) const;
+
   // context_run.cpp
   Status not_ready() const;
   /// It begins now; stamps both ends where an input is converted.
   Status copy_in(TimePoint begin);
   /// Of the last run, as far as it got.
   RunStamps last_stamps() const;
-  std::vector<runtime::OutputCopy> output_copies() const;
+  std::vector<runtime::OutputCopy> output_copies(const runtime::StateTurn& turn) const;
   const device::CoreSet& cores_of(const RunOptions& options) const;
   device::Submission submission(const RunOptions& options, TimePoint now) const;
   /// True when `job`, once abandoned, would go on using memory of the caller.
   bool reaches_outside(const device::Submission& job) const;
   Status enter_activation(const RunOptions& options, device::Submission& job, ActivationRun& run);
-  Status run_slowly(const RunOptions& options);
+  Status run_slowly(const RunOptions& options, runtime::StateTurn& states);
 
   std::shared_ptr<ProgramState> program_;
   std::shared_ptr<ActivationState> activation_;
@@ -172,6 +199,7 @@ struct ContextState {
   bool converts_ = false;     ///< Some slot is in mode kConverted.
   bool user_memory_ = false;  ///< The device sees memory that its user may free.
   runtime::FormBindings forms_;
+  runtime::KeptStates states_;
   static constexpr auto kLookAgain = ~std::uint64_t{0};
   std::uint64_t seen_ = 0;  ///< Of ExecutableSet::generation().
   /// There is a static form for its shapes, and what is bound to an output does not fit that.

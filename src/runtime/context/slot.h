@@ -16,6 +16,7 @@ enum class SlotMode : std::uint8_t {
   kDirect,     ///< User memory the device uses as it is.
   kBuffer,     ///< A device buffer, used as it is.
   kConverted,  ///< User memory, converted from or to own memory at each run.
+  kKept,       ///< State: memory of the context or its activation, another one at each run.
 };
 
 /// The caller's request (mode, view, convert, buffer) and the context's own memory (own).
@@ -27,6 +28,8 @@ struct Slot {
   device::TensorRef own;     ///< Own memory once it is known; null data before.
   bool foreign_own = false;  ///< `own` was allocated here, not by the device's bindings.
 
+  /// True when its user has given the memory.
+  bool given() const noexcept { return mode != SlotMode::kOwn && mode != SlotMode::kKept; }
   /// True when the device uses what was bound, without a copy in between.
   bool in_place() const noexcept { return mode == SlotMode::kDirect || mode == SlotMode::kBuffer; }
 };

@@ -26,6 +26,9 @@ Status SetCore::bind_input(Context& context, std::size_t index, const TensorView
   const TensorDesc& desc = program_.description().inputs[index].desc;
   const bool partial = std::find(options_.partial_inputs.begin(), options_.partial_inputs.end(),
                                  desc.name) != options_.partial_inputs.end();
+  const auto& states = program_.description().states;
+  const bool kept = std::ranges::find(states, desc.name, &StateDecl::input) != states.end();
+  if (view.data == nullptr && kept) return context.unbind_input(index);
   if (view.data == nullptr && !partial)
     return error(Code::kInvalidArgument,
                  "input '{}' was left out; give it, or name it in SetOptions::partial_inputs",
