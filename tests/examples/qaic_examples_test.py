@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 from example_runs import ORIENTATION, PAGE, PROGRAMS, Runs
 
@@ -48,6 +49,29 @@ class QaicExamples(Runs):
         self.assertRegex(text, r"(?m)^1 activation: 64 inferences, [\d.]+ a second$")
         self.assertRegex(text, r"(?m)^4 activations: 64 inferences, [\d.]+ a second$")
         self.assertEqual(re.findall(SEEN, text), RIGHT)
+
+    def test_a_decoders_state_stays_on_the_device(self):
+        rng = np.random.default_rng(1)
+        weights = {"W": (24, 24), "U": (8, 24), "V": (24, 5)}
+        nodes = [("MatMul", ["h", "W"], "hw"), ("MatMul", ["x", "U"], "xu"), ("Add", ["hw", "xu"], "sum"),
+                 ("Tanh", ["sum"], "next"), ("MatMul", ["next", "V"], "y")]
+        tensors = [onnx.numpy_helper.from_array(rng.normal(0, 0.3, shape).astype(np.float32), name)
+                   for name, shape in weights.items()]
+        info = {name: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, size])
+                for name, size in (("x", 8), ("h", 24), ("y", 5), ("next", 24))}
+        graph = onnx.helper.make_graph([onnx.helper.make_node(op, given, [made]) for op, given, made in nodes],
+                                       "decoder", [info["x"], info["h"]], [info["y"], info["next"]], tensors)
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+        onnx.save(model, self.folder / "decoder.onnx")
+        made = self.start(PROGRAMS / "corelane", "compile", self.folder / "decoder.onnx", "--state", "next=h",
+                          "--target", "aic100", "-o", self.folder / "decoder")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        # Two engines differ in the last bits.
+        text = self.output_of("env", "CORELANE_TIME_ENGINES=0", PROGRAMS / "qaic_decoder", self.folder / "decoder")
+        self.assertEqual(text, "state    next -> h, 96 bytes\n"
+                               "1000 steps, state on the device: the same as by the host\n"
+                               "1000 steps after a reset:        the same\n")
+        self.check_refused([PROGRAMS / "qaic_decoder", self.container], "keeps no state")
 
     def test_recovery_answers_all_on_a_device_that_is_lost(self):
         text = self.example("qaic_recovery")

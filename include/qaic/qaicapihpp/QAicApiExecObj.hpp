@@ -90,6 +90,30 @@ class ExecObj : public Logger {
     return status;
   }
 
+  /// What stays on the device while its buffers are left out (size 0, or the dimensions `{0}`), of
+  /// the program's activation: all its execution objects share it, and one inference at a time uses
+  /// it. QS_BUSY (in flight), QS_INVAL (the program is not active). Not in the vendor's classes.
+  QStatus getStates(std::vector<QAicStateInfo>& states) const {
+    uint32_t count = 0;
+    QStatus status = library().qaicExecObjGetStates(execObj_, &count, nullptr);
+    if (status != QS_SUCCESS) return status;
+    states.resize(count);
+    status = library().qaicExecObjGetStates(execObj_, &count, states.data());
+    return status;
+  }
+  /// Makes one zeros, by its place in getStates(), or all. QS_BUSY, QS_INVAL.
+  QStatus resetState(uint32_t state = QAIC_ALL_STATES) {
+    return library().qaicExecObjResetState(execObj_, state);
+  }
+  /// Copies one in; `size` is its size. QS_INVAL, QS_BUSY.
+  QStatus setState(uint32_t state, const void* data, size_t size) {
+    return library().qaicExecObjSetState(execObj_, state, data, size);
+  }
+  /// Copies one out, as the last run that ended well left it. QS_INVAL, QS_BUSY.
+  QStatus copyState(uint32_t state, void* data, size_t size) const {
+    return library().qaicExecObjCopyState(execObj_, state, data, size);
+  }
+
   /// Runs it and waits. QS_TIMEDOUT after timeout x (retries + 1) of the program's properties,
   /// QS_BUSY, QS_INVAL (no buffers), QS_DEV_ERROR.
   QStatus run() { return library().qaicRunExecObj(execObj_); }

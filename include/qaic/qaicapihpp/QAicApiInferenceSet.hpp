@@ -183,6 +183,38 @@ class InferenceSet : public Logger {
     return descriptor;
   }
 
+  /// What stays on the device while its buffers are left out, of the handle's activation
+  /// (`getIndex() % numActivations`), whose handles share it: one inference of them at a time uses
+  /// it, others get QS_BUSY. Not in the vendor's classes. QS_BUSY (the handle is in flight, or not
+  /// collected), QS_INVAL.
+  QStatus getStates(const shInferenceHandle& handle, std::vector<QAicStateInfo>& states) const {
+    if (!owns(handle)) return notOurs(handle);
+    uint32_t count = 0;
+    QStatus status =
+        library().qaicInferenceSetGetStates(state_->set, handle->index_, &count, nullptr);
+    if (status != QS_SUCCESS) return status;
+    states.resize(count);
+    status =
+        library().qaicInferenceSetGetStates(state_->set, handle->index_, &count, states.data());
+    return status;
+  }
+  /// Makes one zeros, by its place in getStates(), or all.
+  QStatus resetState(const shInferenceHandle& handle, uint32_t state = QAIC_ALL_STATES) {
+    if (!owns(handle)) return notOurs(handle);
+    return library().qaicInferenceSetResetState(state_->set, handle->index_, state);
+  }
+  /// Copies one in; `size` is its size.
+  QStatus setState(const shInferenceHandle& handle, uint32_t state, const void* data, size_t size) {
+    if (!owns(handle)) return notOurs(handle);
+    return library().qaicInferenceSetSetState(state_->set, handle->index_, state, data, size);
+  }
+  /// Copies one out, as the last inference that ended well left it.
+  QStatus copyState(const shInferenceHandle& handle, uint32_t state, void* data,
+                    size_t size) const {
+    if (!owns(handle)) return notOurs(handle);
+    return library().qaicInferenceSetCopyState(state_->set, handle->index_, state, data, size);
+  }
+
   /// Its program as it stands, and its device.
   QStatus getAicProgramInfoV2(QAicProgramInfoV2& info) const {
     return library().qaicInferenceSetGetProgramInfo(state_->set, &info);

@@ -111,8 +111,10 @@ Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, bool left_ou
     return outcome(QS_INVAL, "buffer {} ('{}') has the type {}, which is none of QBufferType",
                    index, plan_->mapping(index).name, type);
   if (left_out) {
-    // What is bound stays so; what was copied lies in the context's own memory.
-    const bool keeps = slots_[index].place == Place::kBuffer && plan_->is_input(index);
+    // What is bound stays so; what was copied lies in the context's own memory. State stays on the
+    // device.
+    const bool keeps = slots_[index].place == Place::kBuffer && plan_->is_input(index) &&
+                       !plan_->mapping(index).state;
     if (keeps)
       slot = slots_[index];
     else
@@ -123,7 +125,8 @@ Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, bool left_ou
   if (given.buf == nullptr && given.size != 0)
     return outcome(QS_INVAL, "buffer {} ('{}') of {} bytes is null", index,
                    plan_->mapping(index).name, given.size);
-  const bool copied = plan_->is_input(index) && plan_->mapping(index).partial;
+  const IoMapping& mapping = plan_->mapping(index);
+  const bool copied = plan_->is_input(index) && mapping.partial && !mapping.state;
   slot.place = copied ? Place::kCopied : Place::kHeap;
   return {};
 }

@@ -26,7 +26,7 @@ class BufferPlan;
 ///
 /// Memory of the process and descriptors are used as they are. A partial input in memory of the
 /// process is copied into the context's own memory just before each inference; one that is left out
-/// keeps what it had.
+/// keeps what it had. State that is left out stays on the device.
 class BoundBuffers {
  public:
   BoundBuffers(std::shared_ptr<const BufferPlan> plan, std::shared_ptr<device::Device> device);

@@ -52,13 +52,14 @@ std::vector<Shape> BufferPlan::input_shapes(std::size_t specialization) const {
   return shapes;
 }
 
-/// A partial input may be shorter; a partial output is given whole, or left out.
+/// A partial input may be shorter; a partial output, and state, is given whole, or left out.
 bool BufferPlan::fits(std::size_t buffer, std::size_t specialization,
                       const QBuffer& given) const noexcept {
   const std::size_t bytes = form(buffer, specialization).size;
   if (given.size == bytes) return true;
   if (!mapping(buffer).partial) return false;
-  return given.size == 0 || (is_input(buffer) && given.size < bytes);
+  if (given.size == 0) return true;
+  return is_input(buffer) && !mapping(buffer).state && given.size < bytes;
 }
 
 Status BufferPlan::check_sizes(const QBuffer* buffers, std::size_t specialization) const {
@@ -68,9 +69,9 @@ Status BufferPlan::check_sizes(const QBuffer* buffers, std::size_t specializatio
     const bool partial = mapping(i).partial;
     return error(Code::kInvalidArgument, "buffer {} ('{}') has {} bytes; {} bytes {} allowed{}", i,
                  mapping(i).name, buffers[i].size, bytes, bytes == 1 ? "is" : "are",
-                 !partial      ? ""
-                 : is_input(i) ? ", and less, as it is a partial one"
-                               : ", or none");
+                 !partial                           ? ""
+                 : is_input(i) && !mapping(i).state ? ", and less, as it is a partial one"
+                                                    : ", or none");
   }
   return {};
 }

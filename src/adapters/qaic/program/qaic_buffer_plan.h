@@ -24,6 +24,8 @@ class BufferPlan {
   BufferPlan(std::shared_ptr<const QpcObject> qpc, std::size_t index);
 
   std::size_t count() const noexcept { return program_.mappings.size(); }
+  /// How many of them are inputs; they come first.
+  std::size_t inputs() const noexcept { return program_.inputs; }
   bool is_input(std::size_t buffer) const noexcept { return buffer < program_.inputs; }
   const IoMapping& mapping(std::size_t buffer) const noexcept { return program_.mappings[buffer]; }
   /// A view without memory: bytes, element type and shape of a buffer in a specialization.

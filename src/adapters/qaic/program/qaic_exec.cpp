@@ -67,23 +67,6 @@ Status Flight::wait(TimePoint until) {
   return outcome_;
 }
 
-/// The right to use the object, of one thread at a time.
-class ExecObjObject::Call {
- public:
-  explicit Call(ExecObjObject& object) noexcept
-      : object_(object), held_(!object.in_call_.exchange(true, std::memory_order_acquire)) {}
-  ~Call() {
-    if (held_) object_.in_call_.store(false, std::memory_order_release);
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-  explicit operator bool() const noexcept { return held_; }
-
- private:
-  ExecObjObject& object_;
-  bool held_;
-};
-
 Result<std::shared_ptr<ExecObjObject>> ExecObjObject::create(std::shared_ptr<ProgramObject> program,
                                                              QAicExecObjProperties_t properties) {
   constexpr QAicExecObjProperties_t kBits =
@@ -158,6 +141,16 @@ Status ExecObjObject::renew() {
   context_ = std::move(made);
   generation_ = now.generation;
   return {};
+}
+
+/// Buffers may follow.
+Status ExecObjObject::ready_for_states(const Call& call) {
+  if (!call) return busy();
+  if (const auto last = flight(); last != nullptr && !last->done())
+    return error(Code::kBusy,
+                 "execution object {} is in flight; wait for it before its state is looked at",
+                 id_);
+  return renew();
 }
 
 Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventObject>& event) {

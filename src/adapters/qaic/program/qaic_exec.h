@@ -9,6 +9,8 @@
 
 #include "adapters/qaic/api/qaic_handle.h"
 #include "adapters/qaic/program/qaic_bound_buffers.h"
+#include "adapters/qaic/program/qaic_program.h"
+#include "adapters/qaic/program/qaic_states.h"
 #include "base/sync.h"
 #include "corelane/base/clock.h"
 #include "corelane/runtime/context.h"
@@ -16,7 +18,6 @@
 namespace corelane::qaic {
 
 class EventObject;
-class ProgramObject;
 class QueueObject;
 
 /// One inference, for those who wait for it. All functions from any thread.
@@ -66,14 +67,39 @@ class ExecObjObject : public Object {
   Status wait(std::uint64_t us) const;
   /// Until they are set anew. For a user who asks for them.
   Result<std::span<QBuffer>> io_buffers();
+  /// `use` gets the state of the activation's context. kBusy while an inference is in flight, and
+  /// as active() of the program.
+  template <class Use>
+  Outcome with_states(const Use& use) {
+    const Call call(*this);
+    CORELANE_TRY(ready_for_states(call));
+    StateCalls states(context_, *program_->plan());
+    return use(states);
+  }
   QAicExecObjID id() const noexcept { return id_; }
   /// The handle ends, once.
   void close();
 
  private:
-  class Call;
+  /// The right to use the object, of one thread at a time.
+  class Call {
+   public:
+    explicit Call(ExecObjObject& object) noexcept
+        : object_(object), held_(!object.in_call_.exchange(true, std::memory_order_acquire)) {}
+    ~Call() {
+      if (held_) object_.in_call_.store(false, std::memory_order_release);
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    explicit operator bool() const noexcept { return held_; }
+
+   private:
+    ExecObjObject& object_;
+    bool held_;
+  };
   ExecObjObject(std::shared_ptr<ProgramObject> program, QAicExecObjProperties_t properties);
   Status busy() const;
+  Status ready_for_states(const Call& call);
   std::shared_ptr<Flight> flight() const;
   /// A context of the program's activation, with the buffers bound.
   Status renew();

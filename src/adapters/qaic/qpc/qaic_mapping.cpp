@@ -141,6 +141,19 @@ Status add_outputs(const ProgramDescription& description,
   return {};
 }
 
+/// Clients find them in their lists as buffers that may be left out.
+void mark_states(const ProgramDescription& description, QpcProgram& program) {
+  const auto mark = [&](const std::string& name, QAicBufferIoTypeEnum direction) {
+    for (IoMapping& mapping : program.mappings)
+      if (mapping.name == name && mapping.direction == direction)
+        mapping.state = mapping.partial = true;
+  };
+  for (const StateDecl& state : description.states) {
+    mark(state.input, BUFFER_IO_TYPE_INPUT);
+    mark(state.output, BUFFER_IO_TYPE_OUTPUT);
+  }
+}
+
 }  // namespace
 
 Result<QpcProgram> map_program(const ProgramFile& file, std::size_t part) {
@@ -149,6 +162,7 @@ Result<QpcProgram> map_program(const ProgramFile& file, std::size_t part) {
   CORELANE_TRY(add_inputs(description, program));
   CORELANE_ASSIGN(const auto shapes, output_shapes(file, part));
   CORELANE_TRY(add_outputs(description, shapes, program));
+  mark_states(description, program);
   CORELANE_ASSIGN(program.io_descriptor, write_io_descriptor(program));
   return program;
 }

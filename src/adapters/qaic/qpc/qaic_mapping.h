@@ -24,6 +24,7 @@ struct IoMapping {
   std::uint32_t bytes = 0;         ///< Of the largest specialization.
   std::uint32_t element_size = 0;  ///< Bytes.
   bool partial = false;
+  bool state = false;               ///< Left out, it stays on the device; then it is partial, too.
   DType dtype = DType::kUndefined;  ///< Of the memory that clients bring.
   /// Its dimensions in each specialization; one where there are no specializations.
   std::vector<std::vector<std::uint32_t>> shapes;

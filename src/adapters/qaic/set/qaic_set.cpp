@@ -74,6 +74,13 @@ Result<SetObject::Item*> SetObject::item(std::uint32_t handle) {
                items_.size());
 }
 
+Status SetObject::not_collected(std::uint32_t handle) {
+  return error(Code::kBusy,
+               "handle {} is in flight, or completed and not collected; collect it before its "
+               "state is looked at",
+               handle);
+}
+
 TimePoint SetObject::until(std::uint64_t us) const {
   return us == QAIC_WAIT_FOREVER ? kNever : after_us(clock_->now(), us);
 }

@@ -11,6 +11,7 @@
 #include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/program/qaic_bound_buffers.h"
 #include "adapters/qaic/program/qaic_program.h"
+#include "adapters/qaic/program/qaic_states.h"
 #include "corelane/runtime/inference_set.h"
 
 namespace corelane::qaic {
@@ -37,6 +38,16 @@ class SetObject : public Object {
   Outcome collect(std::uint64_t us, std::uint32_t& handle);
   Outcome collect_id(std::uint64_t id, std::uint64_t us, std::uint32_t& handle);
   Outcome release(std::uint32_t handle);
+  /// `use` gets the state of the handle's activation. kBusy while the handle is in flight, or
+  /// completed and not collected.
+  template <class Use>
+  Outcome with_states(std::uint32_t handle, const Use& use) {
+    CORELANE_ASSIGN(Item * one, item(handle));
+    if (one->busy.exchange(true)) return not_collected(handle);
+    const Outcome done = use(StateCalls(one->context, *program_->plan()));
+    one->busy = false;
+    return done;
+  }
   Outcome wait(std::uint64_t us);
   Outcome cancel(std::uint64_t id);
   void shutdown() { set_.shutdown(); }
@@ -64,6 +75,7 @@ class SetObject : public Object {
   SetObject(std::shared_ptr<ProgramObject> program, InferenceSet set);
   Status fill();
   Result<Item*> item(std::uint32_t handle);
+  static Status not_collected(std::uint32_t handle);
   Outcome collected(Result<SetHandle> done, std::uint32_t& handle);
   TimePoint until(std::uint64_t us) const;
 

@@ -93,7 +93,8 @@ extern "C" {
     parts.append(f"/// Clients compare these with what qaicGetAicVersion says: the same major version, and no lower\n"
                  f"/// minor one.\n#define LRT_LIB_MAJOR_VERSION {version['major']}\n"
                  f"#define LRT_LIB_MINOR_VERSION {version['minor']}\n")
-    parts.append("/// A time in microseconds that does not pass.\n#define QAIC_WAIT_FOREVER UINT64_MAX\n")
+    parts.append("/// A time in microseconds that does not pass.\n#define QAIC_WAIT_FOREVER UINT64_MAX\n"
+                 "/// Every value that stays on the device.\n#define QAIC_ALL_STATES UINT32_MAX\n")
     for entry in api["alias"]:
         parts.append(comment(entry["doc"]) + f"typedef {entry['type']} {entry['name']};\n"
                      + aliases("", entry))
