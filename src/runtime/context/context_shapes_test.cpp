@@ -57,6 +57,25 @@ TEST(ContextShapes, OwnMemoryOfOpenShapesIsCountedAndGivenBack) {
   EXPECT_EQ(setup.program.memory().buffers, 0U);
 }
 
+TEST(ContextShapes, GoingBackToASetOfTheListMakesNoBindingsAnew) {
+  const FakeConfig config = one_in_one_out(Shape{1, -1});
+  FakeSetup setup(config, closed_list(config));
+  Context context = setup.program.new_context().value();
+  std::array<std::shared_ptr<device::Bindings>, 2> first;
+  for (int round = 0; round < 3; ++round) {
+    for (const std::size_t k : {0U, 1U}) {
+      const std::int64_t n = k == 0 ? 2 : 4;
+      const std::vector<float> x(static_cast<std::size_t>(n), static_cast<float>(round));
+      ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1, n})).ok());
+      ASSERT_TRUE(context.run().ok());
+      EXPECT_EQ(floats_of(context.output(0).value()),
+                std::vector<float>(static_cast<std::size_t>(n), 2.F * x[0] + 1));
+      if (round == 0) first[k] = setup.device->last.bindings;
+      EXPECT_EQ(setup.device->last.bindings, first[k]);
+    }
+  }
+}
+
 TEST(ContextShapes, ClosedListPreparesEachSetAtItsFirstUse) {
   const FakeConfig config = one_in_one_out(Shape{1, -1});
   FakeSetup setup(config, closed_list(config));

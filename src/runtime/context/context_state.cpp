@@ -214,7 +214,10 @@ Result<std::shared_ptr<device::Bindings>> ContextState::bindings_for(
 
 /// A buffer is held by the context, not by bindings that it may never use again.
 bool ContextState::release_buffers() {
-  if (bindings_ == nullptr || program_->executables->forms() == nullptr) return false;
+  // A program with a list of shapes goes from one to another, and back.
+  const bool returns =
+      program_->executables->forms() != nullptr || program_->description.shape_sets.size() > 1;
+  if (bindings_ == nullptr || !returns) return false;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (inputs_[i].buffer != nullptr && !bindings_->set_input(i, {}).ok()) return false;
   for (std::size_t i = 0; i < outputs_.size(); ++i)

@@ -2,6 +2,7 @@
 /// for other shapes: it comes back to them without making bindings anew.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -22,10 +23,13 @@ class FormBindings {
   /// Those of an executable, kept no longer; null where there are none.
   std::shared_ptr<device::Bindings> take(const device::Executable* executable) {
     std::shared_ptr<device::Bindings> bindings;
-    std::erase_if(kept_, [&](Kept& kept) {
-      if (kept.entry.executable.get() == executable) bindings = std::move(kept.bindings);
-      return bindings != nullptr && kept.bindings == nullptr;
-    });
+    const auto at = std::ranges::find_if(
+        kept_, [&](const Kept& kept) { return kept.entry.executable.get() == executable; });
+    if (at == kept_.end()) return bindings;
+    bindings = std::move(at->bindings);
+    // Their order says nothing.
+    if (&*at != &kept_.back()) *at = std::move(kept_.back());
+    kept_.pop_back();
     return bindings;
   }
   /// Those of executables that were lost with their device go.
