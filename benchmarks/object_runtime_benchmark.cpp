@@ -15,6 +15,7 @@
 #include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
 #include "harness.h"
+#include "runtime/testing/onnx_builder.h"
 #include "tiny_model.h"
 
 namespace corelane::bench {
@@ -248,6 +249,58 @@ void eight_buffers(const Settings& settings, Json& report) {
   done(library.qaicReleaseContext(context), "qaicReleaseContext");
 }
 
+/// A container of y = Relu(x) of [1, n] for so many n, and a set of one handle.
+struct ManyShapes {
+  std::vector<std::vector<std::uint32_t>> dims;
+  std::vector<std::vector<float>> memory;
+  qaic::rt::shInferenceSet set;
+  qaic::rt::shInferenceHandle handle;
+  std::size_t turn = 0;
+
+  explicit ManyShapes(std::uint32_t shapes) {
+    CompileOptions options;
+    for (std::uint32_t k = 0; k < shapes; ++k) {
+      dims.push_back({1, static_cast<std::uint32_t>(kN) + k});
+      options.import.shape_sets.push_back({Shape{1, static_cast<std::int64_t>(kN) + k}});
+      for (int i = 0; i < 2; ++i) memory.emplace_back(dims.back()[1], -1.0F);
+    }
+    const std::string onnx = testing::relu_model({std::int64_t{1}, std::string("n")});
+    const ByteVector file = take(compile_bytes(as_byte_span(onnx), options));
+    const auto qpc = qaic::rt::Qpc::Factory(reinterpret_cast<const std::uint8_t*>(file.data()),
+                                            file.size(), true);
+    set = qaic::rt::InferenceSet::Factory(common_context(), qpc, kVirtual, 1, 1);
+    done(set->getAvailable(handle), "getAvailable");
+  }
+  /// An inference in the next of the first `count` shapes.
+  void step(std::size_t count) {
+    const std::size_t k = turn++ % count;
+    const auto buffer = [&](std::vector<float>& of) {
+      return QBuffer{of.size() * sizeof(float), reinterpret_cast<std::uint8_t*>(of.data())};
+    };
+    done(handle->setBuffers(std::vector<QBuffer>{buffer(memory[2 * k]), buffer(memory[2 * k + 1])}),
+         "setBuffers");
+    done(handle->setBufferDimensions({{4, dims[k]}, {4, dims[k]}}), "setBufferDimensions");
+    done(set->submit(handle, 7), "submit");
+    qaic::rt::shInferenceHandle completed;
+    done(set->getCompletedId(completed, 7), "getCompletedId");
+  }
+};
+
+/// What the choice of another specialization at each inference adds: 32 in turn against one.
+void many_shapes(const Settings& settings, Json& report) {
+  ManyShapes turns(32), one(32), again(32);
+  for (int i = 0; i < 96; ++i) turns.step(32);
+  const auto alternating = [&](ManyShapes& of, std::size_t count) {
+    return [&of, count](Duration block) { return run_for(block, 16, [&] { of.step(count); }); };
+  };
+  const Times times = measure({{"32 in turn", alternating(turns, 32)},
+                               {"one", alternating(one, 1)},
+                               {"one'", alternating(again, 1)}},
+                              settings);
+  report["differences"].push_back(
+      report_difference("alternating among 32 specializations less one", times, 2.0));
+}
+
 void against_ideal(const Settings& settings, Json& report) {
   constexpr auto kBlock = std::chrono::milliseconds(40);
   for (std::uint32_t size = 1; size <= 10; ++size) {
@@ -350,6 +403,7 @@ Json run(int argc, char** argv) {
   small_job(settings, report);
   long_job(settings, report["ratios"]);
   eight_buffers(settings, report);
+  many_shapes(settings, report);
   against_ideal(settings, report);
   for (const LoggedDevices& devices : kLogged)
     against_uncaptured(settings, devices, report["ratios"]);

@@ -90,6 +90,14 @@ class ExecObj : public Logger {
     return status;
   }
 
+  /// Whether dimensions are taken that are those of no specialization, where one covers them: it
+  /// runs with its inputs padded with zeros and its results cut. Not in the vendor's classes.
+  QStatus setCovering(bool on) { return library().qaicExecObjSetCovering(execObj_, on); }
+  /// Which specialization the buffers that are set run in: its place in the mappings' ioShapes.
+  QStatus getSpecialization(uint32_t& specialization) const {
+    return library().qaicExecObjGetSpecialization(execObj_, &specialization);
+  }
+
   /// What stays on the device while its buffers are left out (size 0, or the dimensions `{0}`), of
   /// the program's activation: all its execution objects share it, and one inference at a time uses
   /// it. QS_BUSY (in flight), QS_INVAL (the program is not active). Not in the vendor's classes.

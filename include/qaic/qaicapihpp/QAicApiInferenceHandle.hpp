@@ -95,7 +95,7 @@ class InferenceHandle : public Logger {
     if (busy_) return inUse();
     if (buffers.size() != count) return wrongCount(buffers.size(), count, what);
     for (size_t i = 0; i < count; ++i) {
-      if (!fits(mappings()[first + i], buffers[i].size))
+      if (!covering_ && !fits(mappings()[first + i], buffers[i].size))
         return refuse(QS_INVAL, "buffer '" + mappings()[first + i].bufferMapping.bufferName +
                                     "' takes " +
                                     std::to_string(mappings()[first + i].bufferMapping.size) +
@@ -150,6 +150,7 @@ class InferenceHandle : public Logger {
   std::vector<QBuffer> buffers_;
   BufferDimensions dimensions_;
   shInferenceVector vector_;  ///< The owner of buffers_, where one was given.
+  bool covering_ = false;     ///< See InferenceSet::setCovering().
   bool changed_ = true;       ///< The library has not these buffers and dimensions yet.
   uint32_t index_;
   std::atomic<uint64_t> id_{0};

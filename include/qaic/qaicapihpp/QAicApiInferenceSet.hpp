@@ -183,6 +183,20 @@ class InferenceSet : public Logger {
     return descriptor;
   }
 
+  /// As ExecObj::setCovering() of the handle; results are cut when they are collected.
+  QStatus setCovering(const shInferenceHandle& handle, bool on) {
+    if (!owns(handle)) return notOurs(handle);
+    const QStatus status = library().qaicInferenceSetSetCovering(state_->set, handle->index_, on);
+    if (status == QS_SUCCESS) handle->covering_ = on;
+    return status;
+  }
+  /// Which specialization the handle's last inference ran in.
+  QStatus getSpecialization(const shInferenceHandle& handle, uint32_t& specialization) const {
+    if (!owns(handle)) return notOurs(handle);
+    return library().qaicInferenceSetGetSpecialization(state_->set, handle->index_,
+                                                       &specialization);
+  }
+
   /// What stays on the device while its buffers are left out, of the handle's activation
   /// (`getIndex() % numActivations`), whose handles share it: one inference of them at a time uses
   /// it, others get QS_BUSY. Not in the vendor's classes. QS_BUSY (the handle is in flight, or not

@@ -1,4 +1,4 @@
-/// The functions of state on the device.
+/// The functions of state on the device, and of specializations.
 #include "adapters/qaic/api/qaic_edge.h"
 #include "adapters/qaic/api/qaic_handle.h"
 #include "adapters/qaic/program/qaic_exec.h"
@@ -64,5 +64,35 @@ extern "C" QStatus qaicInferenceSetCopyState(QAicInferenceSet* set, uint32_t han
   return on<SetObject>(__func__, set, [&](SetObject& object) -> Outcome {
     return object.with_states(handle,
                               [&](const StateCalls& of) { return of.copy(state, data, size); });
+  });
+}
+
+extern "C" QStatus qaicExecObjSetCovering(QAicExecObj* execObj, bool covering) {
+  return on<ExecObjObject>(__func__, execObj, [&](ExecObjObject& object) -> Outcome {
+    return object.set_covering(covering);
+  });
+}
+
+extern "C" QStatus qaicExecObjGetSpecialization(QAicExecObj* execObj, uint32_t* specialization) {
+  return on<ExecObjObject>(__func__, execObj, [&](ExecObjObject& object) -> Outcome {
+    if (specialization == nullptr) return outcome(QS_INVAL, "specialization is null");
+    CORELANE_ASSIGN(*specialization, object.specialization());
+    return {};
+  });
+}
+
+extern "C" QStatus qaicInferenceSetSetCovering(QAicInferenceSet* set, uint32_t handle,
+                                               bool covering) {
+  return on<SetObject>(__func__, set, [&](SetObject& object) -> Outcome {
+    return object.set_covering(handle, covering);
+  });
+}
+
+extern "C" QStatus qaicInferenceSetGetSpecialization(QAicInferenceSet* set, uint32_t handle,
+                                                     uint32_t* specialization) {
+  return on<SetObject>(__func__, set, [&](SetObject& object) -> Outcome {
+    if (specialization == nullptr) return outcome(QS_INVAL, "specialization is null");
+    CORELANE_ASSIGN(*specialization, object.specialization(handle));
+    return {};
   });
 }

@@ -95,11 +95,33 @@ Outcome BoundBuffers::take_descriptor(std::size_t index, const QBuffer& given, S
   return {};
 }
 
+/// The memory that the device sees stays while the dimensions do.
+Outcome BoundBuffers::take_padded(std::size_t index, const QBuffer& given,
+                                  const QBufferDimensions& dims, Slot& slot) {
+  const IoMapping& mapping = plan_->mapping(index);
+  if (static_cast<std::uint32_t>(given.type) == QBUFFER_TYPE_DMABUF)
+    return outcome(QS_UNSUPPORTED,
+                   "buffer {} ('{}') is a descriptor that a larger specialization covers; give it "
+                   "in memory of the process, or with the dimensions of a specialization",
+                   index, mapping.name);
+  const Padding::Dims& whole = mapping.shapes[specialization_];
+  Padding::Dims box(dims.dims, dims.dims + dims.count);
+  const auto& before = slots_[index].padding;
+  const bool same = before != nullptr && before->whole == whole && before->given == box;
+  slot.padding =
+      same ? before : std::make_shared<Padding>(whole, std::move(box), mapping.element_size);
+  slot.place = Place::kPadded;
+  return {};
+}
+
 /// `slot` is what the buffer becomes.
-Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, bool left_out, Slot& slot) {
+Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, const QBufferDimensions* dims,
+                           Slot& slot) {
+  const bool left_out = BufferPlan::left_out(given, dims);
   slot.size = given.size;
   slot.data = given.buf;
   slot.buffer.reset();
+  slot.padding.reset();
   const auto type = static_cast<std::uint32_t>(given.type);
   if (type == QBUFFER_TYPE_PMEM)
     return outcome(
@@ -121,10 +143,14 @@ Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, bool left_ou
       slot.place = Place::kOwn;
     return {};
   }
-  if (type == QBUFFER_TYPE_DMABUF) return take_descriptor(index, given, slot);
-  if (given.buf == nullptr && given.size != 0)
+  const bool padded = covering_ && dims != nullptr &&
+                      !std::ranges::equal(std::span(dims->dims, dims->count),
+                                          plan_->mapping(index).shapes[specialization_]);
+  if (type == QBUFFER_TYPE_DMABUF && !padded) return take_descriptor(index, given, slot);
+  if (given.buf == nullptr && given.size != 0 && type != QBUFFER_TYPE_DMABUF)
     return outcome(QS_INVAL, "buffer {} ('{}') of {} bytes is null", index,
                    plan_->mapping(index).name, given.size);
+  if (padded) return take_padded(index, given, *dims, slot);
   const IoMapping& mapping = plan_->mapping(index);
   const bool copied = plan_->is_input(index) && mapping.partial && !mapping.state;
   slot.place = copied ? Place::kCopied : Place::kHeap;
@@ -137,12 +163,12 @@ Outcome BoundBuffers::set(std::size_t count, const QBuffer* buffers, const QBuff
     return outcome(QS_INVAL, "{} buffers are given; the program has {}, inputs first", count,
                    plan_->count());
   if (buffers == nullptr && count != 0) return outcome(QS_INVAL, "buffers is null");
-  CORELANE_ASSIGN(const std::size_t chosen, plan_->choose(buffers, dims));
+  CORELANE_ASSIGN(const std::size_t chosen,
+                  covering_ ? plan_->choose_covering(buffers, dims) : plan_->choose(buffers, dims));
   const std::size_t before = std::exchange(specialization_, chosen);
   Outcome taken;
   for (std::size_t i = 0; i < count && taken.code() == QS_SUCCESS; ++i)
-    taken = take(i, buffers[i],
-                 BufferPlan::left_out(buffers[i], dims == nullptr ? nullptr : &dims[i]), next_[i]);
+    taken = take(i, buffers[i], dims == nullptr ? nullptr : &dims[i], next_[i]);
   if (taken.code() != QS_SUCCESS) {
     specialization_ = before;
     return taken;
@@ -161,9 +187,13 @@ Outcome BoundBuffers::set(std::size_t count, const QBuffer* buffers, const QBuff
       return bound;
     }
   }
-  for (Slot& slot : next_) slot.buffer.reset();
+  for (Slot& slot : next_) {
+    slot.buffer.reset();
+    slot.padding.reset();
+  }
   given_.assign(buffers, buffers + count);
-  copies_ = std::ranges::any_of(slots_, [](const Slot& s) { return s.place == Place::kCopied; });
+  copies_ = std::ranges::any_of(
+      slots_, [](const Slot& s) { return s.place == Place::kCopied || s.place == Place::kPadded; });
   complete_ = true;
   return {};
 }
@@ -172,14 +202,15 @@ Status BoundBuffers::bind(Context& context, std::size_t index) {
   Slot& slot = slots_[index];
   if (plan_->is_input(index)) {
     if (slot.place == Place::kBuffer) return context.bind_input(index, slot.buffer);
-    if (slot.place != Place::kHeap) return context.unbind_input(index);
-    inputs_[index].data = slot.data;
+    const bool padded = slot.place == Place::kPadded;
+    if (slot.place != Place::kHeap && !padded) return context.unbind_input(index);
+    inputs_[index].data = padded ? slot.padding->memory.data() : slot.data;
     return context.bind_input(index, inputs_[index]);
   }
   const std::size_t output = index - inputs_.size();
   if (slot.place == Place::kBuffer) return context.bind_output(output, slot.buffer);
   if (slot.place == Place::kOwn) return context.unbind_output(output);
-  outputs_[output].data = slot.data;
+  outputs_[output].data = slot.place == Place::kPadded ? slot.padding->memory.data() : slot.data;
   return context.bind_output(output, outputs_[output]);
 }
 
@@ -192,7 +223,7 @@ Status BoundBuffers::bind_slots(Context& context) {
     const bool was_inside = before.place == Place::kOwn || before.place == Place::kCopied;
     if (complete_ && inside && was_inside) continue;
     if (complete_ && now.place == before.place && now.buffer == before.buffer &&
-        now.data == before.data)
+        now.padding == before.padding && (now.data == before.data || now.padding != nullptr))
       continue;
     CORELANE_TRY(bind(context, i));
   }
@@ -240,8 +271,16 @@ std::uint64_t BoundBuffers::begin_outputs(const void* program) const {
   return check::outputs_begin(program, {first, given_.end()});
 }
 
+Cuts BoundBuffers::cuts() const {
+  Cuts cuts;
+  for (std::size_t i = inputs_.size(); i < slots_.size(); ++i)
+    if (slots_[i].place == Place::kPadded) cuts.push_back({slots_[i].padding, slots_[i].data});
+  return cuts;
+}
+
 Status BoundBuffers::copy_partial(Context& context) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (slots_[i].place == Place::kPadded) slots_[i].padding->put(slots_[i].data);
     if (slots_[i].place != Place::kCopied) continue;
     CORELANE_ASSIGN(const MutableTensorView own, context.input(i));
     std::memcpy(own.data, slots_[i].data, std::min(own.size, slots_[i].size));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "adapters/qaic/api/qaic_edge.h"
+#include "adapters/qaic/program/qaic_padding.h"
 #include "corelane/runtime/context.h"
 #include "corelane/tensor/desc.h"
 
@@ -37,6 +38,13 @@ class BoundBuffers {
   /// nothing. `dims`: null, or one for each.
   Outcome set(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims,
               Context* context);
+  /// Whether dimensions that are of no specialization are taken where one covers them: its inputs
+  /// are padded with zeros, its results cut. For the buffers that are set from here on.
+  void set_covering(bool on) noexcept { covering_ = on; }
+  /// The specialization of the buffers as they are set.
+  std::size_t specialization() const noexcept { return specialization_; }
+  /// What is cut once an inference with these buffers has ended well; may be empty.
+  Cuts cuts() const;
   /// Whether there are buffers.
   bool complete() const noexcept { return complete_; }
   /// Binds all to another context.
@@ -63,6 +71,7 @@ class BoundBuffers {
     kHeap,    ///< Memory of the process, used as it is.
     kCopied,  ///< A partial input, copied before each inference.
     kBuffer,  ///< A buffer of the device.
+    kPadded,  ///< Memory of the process that is smaller than the specialization's.
   };
   struct Slot {
     Place place = Place::kOwn;
@@ -70,9 +79,12 @@ class BoundBuffers {
     std::size_t size = 0;  ///< Bytes given.
     std::shared_ptr<device::Buffer> buffer;
     Identity identity;
+    std::shared_ptr<Padding> padding;
   };
 
-  Outcome take(std::size_t index, const QBuffer& given, bool left_out, Slot& slot);
+  Outcome take(std::size_t index, const QBuffer& given, const QBufferDimensions* dims, Slot& slot);
+  Outcome take_padded(std::size_t index, const QBuffer& given, const QBufferDimensions& dims,
+                      Slot& slot);
   Outcome take_descriptor(std::size_t index, const QBuffer& given, Slot& slot);
   Status bind(Context& context, std::size_t index);
   Status bind_slots(Context& context);
@@ -92,7 +104,8 @@ class BoundBuffers {
   std::vector<TensorView> inputs_;          ///< Of the specialization, for memory of the process.
   std::vector<MutableTensorView> outputs_;  ///< The same.
   bool complete_ = false;
-  bool copies_ = false;  ///< Some slot is kCopied.
+  bool copies_ = false;  ///< Some input is kCopied or kPadded.
+  bool covering_ = false;
 };
 
 }  // namespace corelane::qaic

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "adapters/qaic/qpc/qaic_qpc.h"
@@ -21,6 +22,10 @@ std::uint64_t hash_more(std::uint64_t hash, std::span<const std::uint32_t> dims)
   return hash;
 }
 
+std::uint64_t hash_more(std::uint64_t hash, std::size_t bytes) noexcept {
+  return (hash ^ bytes) * 0x100000001b3;
+}
+
 std::span<const std::uint32_t> numbers(const QBufferDimensions& dims) noexcept {
   return {dims.dims, dims.count};
 }
@@ -35,21 +40,21 @@ BufferPlan::BufferPlan(std::shared_ptr<const QpcObject> qpc, std::size_t index)
     : qpc_(std::move(qpc)), program_(qpc_->program(index)) {
   for (std::size_t k = 0; k < specializations(); ++k) {
     std::uint64_t hash = kHashBegin;
+    std::uint64_t sizes = kHashBegin;
     for (const IoMapping& mapping : program_.mappings) {
       const Dims& dims = mapping.shapes[k];
       Shape shape(std::vector<std::int64_t>(dims.begin(), dims.end()));
       const std::size_t bytes = shape.elements().value_or(0) * mapping.element_size;
       forms_.push_back({nullptr, bytes, mapping.dtype, std::move(shape), {}, {}});
-      if (!mapping.partial) hash = hash_more(hash, dims);
+      if (mapping.partial) continue;
+      hash = hash_more(hash, dims);
+      sizes = hash_more(sizes, bytes);
     }
     by_dims_.emplace(hash, k);
+    by_size_.emplace(sizes, k);
+    std::vector<Shape>& shapes = input_shapes_.emplace_back();
+    for (std::size_t i = 0; i < program_.inputs; ++i) shapes.push_back(form(i, k).shape);
   }
-}
-
-std::vector<Shape> BufferPlan::input_shapes(std::size_t specialization) const {
-  std::vector<Shape> shapes;
-  for (std::size_t i = 0; i < program_.inputs; ++i) shapes.push_back(form(i, specialization).shape);
-  return shapes;
 }
 
 /// A partial input may be shorter; a partial output, and state, is given whole, or left out.
@@ -77,12 +82,23 @@ Status BufferPlan::check_sizes(const QBuffer* buffers, std::size_t specializatio
 }
 
 Result<std::size_t> BufferPlan::choose_by_size(const QBuffer* buffers) const {
+  std::uint64_t hash = kHashBegin;
+  for (std::size_t i = 0; i < count(); ++i)
+    if (!mapping(i).partial) hash = hash_more(hash, buffers[i].size);
+  std::size_t found = specializations();
+  const auto range = by_size_.equal_range(hash);
+  for (auto at = range.first; at != range.second; ++at) {
+    bool right = at->second < found;
+    for (std::size_t i = 0; i < count() && right; ++i) right = fits(i, at->second, buffers[i]);
+    if (right) found = at->second;
+  }
+  if (found < specializations()) return found;
+  // None: the message is about the one that most of them are of.
   std::size_t nearest = 0;
   std::size_t most = 0;
   for (std::size_t k = 0; k < specializations(); ++k) {
     std::size_t right = 0;
     for (std::size_t i = 0; i < count(); ++i) right += fits(i, k, buffers[i]) ? 1 : 0;
-    if (right == count()) return k;
     if (right > most) {
       most = right;
       nearest = k;
@@ -149,19 +165,36 @@ std::string BufferPlan::tuple_text(std::size_t specialization) const {
   return "(" + text + ")";
 }
 
-/// The buffer that stands out is the first one that differs from the nearest specialization.
+namespace {
+
+/// How far apart two lists of dimensions are: the sum of their differences. Lists of other ranks
+/// are further apart than any of one.
+std::uint64_t distance_of(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) {
+  if (a.size() != b.size()) return std::uint64_t{1} << 56;
+  std::uint64_t sum = 0;
+  for (std::size_t d = 0; d < a.size(); ++d) sum += a[d] < b[d] ? b[d] - a[d] : a[d] - b[d];
+  return sum;
+}
+
+}  // namespace
+
+/// Nearest: the fewest buffers that differ, of those the smallest sum of differences of their
+/// dimensions. The buffer that stands out is the first one that differs from the nearest.
 Status BufferPlan::no_specialization(const QBuffer* buffers, const QBufferDimensions* dims) const {
-  std::vector<std::pair<std::size_t, std::size_t>> by_distance;
+  std::vector<std::tuple<std::size_t, std::uint64_t, std::size_t>> by_distance;
   for (std::size_t k = 0; k < specializations(); ++k) {
     std::size_t wrong = 0;
-    for (std::size_t i = 0; i < count(); ++i)
-      if (!left_out(buffers[i], &dims[i]) &&
-          !std::ranges::equal(numbers(dims[i]), mapping(i).shapes[k]))
-        ++wrong;
-    by_distance.emplace_back(wrong, k);
+    std::uint64_t distance = 0;
+    for (std::size_t i = 0; i < count(); ++i) {
+      if (left_out(buffers[i], &dims[i])) continue;
+      const std::uint64_t apart = distance_of(numbers(dims[i]), mapping(i).shapes[k]);
+      distance += apart;
+      wrong += apart != 0 ? 1 : 0;
+    }
+    by_distance.emplace_back(wrong, distance, k);
   }
   std::ranges::sort(by_distance);
-  const std::size_t nearest = by_distance.front().second;
+  const std::size_t nearest = std::get<2>(by_distance.front());
   std::size_t odd = 0;
   while (odd + 1 < count() &&
          (left_out(buffers[odd], &dims[odd]) ||
@@ -169,7 +202,7 @@ Status BufferPlan::no_specialization(const QBuffer* buffers, const QBufferDimens
     ++odd;
   std::string allowed;
   for (std::size_t i = 0; i < by_distance.size() && i < kNamed; ++i)
-    allowed += (i == 0 ? "" : ", ") + tuple_text(by_distance[i].second);
+    allowed += (i == 0 ? "" : ", ") + tuple_text(std::get<2>(by_distance[i]));
   const std::string given = dims_text(numbers(dims[odd]));
   return error(
              Code::kShapeMismatch,
@@ -179,6 +212,51 @@ Status BufferPlan::no_specialization(const QBuffer* buffers, const QBufferDimens
       .with(is_input(odd) ? Detail::kInput : Detail::kOutput, mapping(odd).name)
       .with(Detail::kGiven, given)
       .with(Detail::kAllowed, allowed);
+}
+
+bool BufferPlan::covers(const QBuffer* buffers, const QBufferDimensions* dims,
+                        std::size_t specialization) const {
+  for (std::size_t i = 0; i < count(); ++i) {
+    if (left_out(buffers[i], &dims[i])) continue;
+    const auto given = numbers(dims[i]);
+    const Dims& whole = mapping(i).shapes[specialization];
+    const auto holds = [](std::uint32_t a, std::uint32_t b) { return a <= b; };
+    if (given.size() != whole.size() ||
+        !std::equal(given.begin(), given.end(), whole.begin(), whole.end(), holds))
+      return false;
+    // What is partial, and state, is of its own form.
+    if (mapping(i).partial && !std::ranges::equal(given, whole)) return false;
+  }
+  return true;
+}
+
+std::size_t BufferPlan::total_bytes(std::size_t specialization) const {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < count(); ++i) bytes += form(i, specialization).size;
+  return bytes;
+}
+
+Result<std::size_t> BufferPlan::choose_covering(const QBuffer* buffers,
+                                                const QBufferDimensions* dims) const {
+  Result<std::size_t> exact = choose(buffers, dims);
+  if (exact || dims == nullptr || exact.error().code() != Code::kShapeMismatch) return exact;
+  std::size_t found = specializations();
+  for (std::size_t k = 0; k < specializations(); ++k)
+    if (covers(buffers, dims, k) &&
+        (found == specializations() || total_bytes(k) < total_bytes(found)))
+      found = k;
+  if (found == specializations())
+    return error(exact.error().wrap("no specialization covers these dimensions either"));
+  for (std::size_t i = 0; i < count(); ++i) {
+    if (left_out(buffers[i], &dims[i])) continue;
+    std::size_t bytes = dims[i].sizeOfElem;
+    for (const std::uint32_t d : numbers(dims[i])) bytes *= d;
+    if (bytes != buffers[i].size)
+      return error(Code::kInvalidArgument,
+                   "buffer {} ('{}') has {} bytes, and {} by its dimensions {}", i, mapping(i).name,
+                   buffers[i].size, bytes, dims_text(numbers(dims[i])));
+  }
+  return found;
 }
 
 Result<std::size_t> BufferPlan::choose(const QBuffer* buffers,

@@ -34,7 +34,9 @@ class BufferPlan {
   }
   std::size_t specializations() const noexcept { return program_.specializations; }
   /// The shapes of all inputs in a specialization.
-  std::vector<Shape> input_shapes(std::size_t specialization) const;
+  const std::vector<Shape>& input_shapes(std::size_t specialization) const noexcept {
+    return input_shapes_[specialization];
+  }
 
   /// Whether a partial buffer is left out.
   static bool left_out(const QBuffer& buffer, const QBufferDimensions* dims) noexcept {
@@ -45,10 +47,17 @@ class BufferPlan {
   /// dimensions, else by the sizes, the first of several. kInvalidArgument, kShapeMismatch name the
   /// buffer, what was given, and what is allowed.
   Result<std::size_t> choose(const QBuffer* buffers, const QBufferDimensions* dims) const;
+  /// As choose(); where no specialization has these dimensions, the one of fewest bytes whose
+  /// buffers all hold the given ones, at the same rank. Without dimensions as choose().
+  Result<std::size_t> choose_covering(const QBuffer* buffers, const QBufferDimensions* dims) const;
 
  private:
   using Dims = std::vector<std::uint32_t>;
   bool fits(std::size_t buffer, std::size_t specialization, const QBuffer& given) const noexcept;
+  /// Whether each buffer fits into that of a specialization.
+  bool covers(const QBuffer* buffers, const QBufferDimensions* dims,
+              std::size_t specialization) const;
+  std::size_t total_bytes(std::size_t specialization) const;
   Status check_sizes(const QBuffer* buffers, std::size_t specialization) const;
   Result<std::size_t> choose_by_size(const QBuffer* buffers) const;
   Result<std::size_t> choose_by_dims(const QBuffer* buffers, const QBufferDimensions* dims) const;
@@ -61,8 +70,11 @@ class BufferPlan {
   const std::shared_ptr<const QpcObject> qpc_;
   const QpcProgram& program_;
   std::vector<TensorView> forms_;
+  std::vector<std::vector<Shape>> input_shapes_;  ///< By specialization.
   /// Specializations by a hash over the dimensions of the buffers that are always given.
   std::unordered_multimap<std::uint64_t, std::size_t> by_dims_;
+  /// The same by their sizes.
+  std::unordered_multimap<std::uint64_t, std::size_t> by_size_;
 };
 
 }  // namespace corelane::qaic

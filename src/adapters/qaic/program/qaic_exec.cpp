@@ -124,6 +124,19 @@ Outcome ExecObjObject::set_data(std::size_t count, const QBuffer* buffers,
   return buffers_.set(count, buffers, dims, generation_ != 0 ? &context_ : nullptr);
 }
 
+Outcome ExecObjObject::set_covering(bool on) {
+  const Call call(*this);
+  if (!call) return busy();
+  buffers_.set_covering(on);
+  return {};
+}
+
+Result<std::uint32_t> ExecObjObject::specialization() {
+  const Call call(*this);
+  if (!call) return error(busy());
+  return static_cast<std::uint32_t>(buffers_.specialization());
+}
+
 Result<std::span<QBuffer>> ExecObjObject::io_buffers() {
   const Call call(*this);
   if (!call) return error(busy());
@@ -183,8 +196,11 @@ struct Ending {
   std::shared_ptr<ProgramObject> program;
   std::shared_ptr<EventObject> event;
   QueueObject::Turn turn;
+  Cuts cuts = {};
 
   void operator()(const Status& status) const {
+    if (status.ok())
+      for (const Cut& cut : cuts) cut.from->cut(cut.to);
     flight->outputs_there();
     program->count_completed();
     flight->finish(status);
@@ -199,7 +215,7 @@ struct Ending {
 Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                               const std::shared_ptr<Flight>& flight) {
   const std::shared_ptr<Clock>& clock = program_->parts().device->clock();
-  Ending ending{flight, program_, event, {}};
+  Ending ending{flight, program_, event, {}, buffers_.cuts()};
   RunOptions options;
   options.timeout = program_->parts().rules.whole();
   options.room_until = later(clock->now(), kRoomTime);

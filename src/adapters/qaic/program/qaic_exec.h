@@ -61,6 +61,9 @@ class ExecObjObject : public Object {
   ~ExecObjObject() override;
 
   Outcome set_data(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims);
+  /// See BoundBuffers.
+  Outcome set_covering(bool on);
+  Result<std::uint32_t> specialization();
   /// `queue` and `event` may be null.
   Outcome enqueue(QueueObject* queue, const std::shared_ptr<EventObject>& event);
   /// Of the inference that was enqueued last; `us` 0: until it has ended. kWrongState before one.

@@ -76,9 +76,7 @@ Result<SetObject::Item*> SetObject::item(std::uint32_t handle) {
 
 Status SetObject::not_collected(std::uint32_t handle) {
   return error(Code::kBusy,
-               "handle {} is in flight, or completed and not collected; collect it before its "
-               "state is looked at",
-               handle);
+               "handle {} is in flight, or completed and not collected; collect it first", handle);
 }
 
 TimePoint SetObject::until(std::uint64_t us) const {
@@ -108,6 +106,22 @@ Outcome SetObject::set_data(std::uint32_t handle, std::size_t count, const QBuff
   Outcome set = one->buffers.set(count, buffers, dims, &one->context);
   one->busy = false;
   return set;
+}
+
+Outcome SetObject::set_covering(std::uint32_t handle, bool on) {
+  CORELANE_ASSIGN(Item * one, item(handle));
+  if (one->busy.exchange(true)) return not_collected(handle);
+  one->buffers.set_covering(on);
+  one->busy = false;
+  return {};
+}
+
+Result<std::uint32_t> SetObject::specialization(std::uint32_t handle) {
+  CORELANE_ASSIGN(Item * one, item(handle));
+  if (one->busy.exchange(true)) return error(not_collected(handle));
+  const std::size_t found = one->buffers.specialization();
+  one->busy = false;
+  return static_cast<std::uint32_t>(found);
 }
 
 Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {
@@ -142,6 +156,8 @@ Outcome SetObject::collected(Result<SetHandle> done, std::uint32_t& handle) {
   handle = static_cast<std::uint32_t>(done->index());
   check::handle_taken(this, handle);
   Status status = done->status();
+  if (status.ok())
+    for (const Cut& cut : one.buffers.cuts()) cut.from->cut(cut.to);
   one.outputs_known();
   one.busy = false;
   if (status.ok()) return {};

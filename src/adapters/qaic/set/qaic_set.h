@@ -33,6 +33,9 @@ class SetObject : public Object {
   Outcome acquire(std::uint64_t us, std::uint32_t& handle);
   Outcome set_data(std::uint32_t handle, std::size_t count, const QBuffer* buffers,
                    const QBufferDimensions* dims);
+  /// See BoundBuffers. kBusy as set_data().
+  Outcome set_covering(std::uint32_t handle, bool on);
+  Result<std::uint32_t> specialization(std::uint32_t handle);
   Outcome submit(std::uint32_t handle, std::uint64_t id);
   /// `handle` is kNone where no inference has ended.
   Outcome collect(std::uint64_t us, std::uint32_t& handle);
