@@ -21,6 +21,7 @@
 #include "qaicapihpp/QAicApiLibrary.hpp"
 #include "qaicapihpp/QAicApiLogger.hpp"
 #include "qaicapihpp/QAicApiProgram.hpp"
+#include "qaicapihpp/QAicApiProgramGroup.hpp"
 #include "qaicapihpp/QAicApiQpc.hpp"
 #include "qaicapihpp/QAicApiQueue.hpp"
 #include "qaicapihpp/QAicApiUtil.hpp"

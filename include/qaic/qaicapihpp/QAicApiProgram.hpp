@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "QAicApiLogger.hpp"
 #include "QAicApiQpc.hpp"
@@ -23,7 +24,9 @@ class Program : public Logger {
     return shProgram(
         new Program(context, dev, name != nullptr ? name : "Program", qpc, properties));
   }
-  ~Program() override { static_cast<void>(library().qaicReleaseProgram(program_)); }
+  ~Program() override {
+    if (group_ == nullptr) static_cast<void>(library().qaicReleaseProgram(program_));
+  }
 
   /// Loads it; nothing where it is loaded. QS_NOMEM, QS_DEV_ERROR, QS_UNSUPPORTED (the device
   /// cannot run the network), QS_DATA_CRC_ERROR.
@@ -81,19 +84,35 @@ class Program : public Logger {
   }
 
  private:
+  friend class ProgramGroup;
   Program(const shContext& context, QID device, const char* name, const shQpc& qpc,
           const QAicProgramProperties* properties)
       : Logger(context, name), context_(context), qpc_(qpc), device_(device) {
+    detail::checkInit("Program", library().qaicCreateProgram(context->get(), &program_, properties,
+                                                             device, name, qpc->get()));
+    describe();
+  }
+  /// One that ends with `group`, which it keeps.
+  Program(const shContext& context, QID device, const shQpc& qpc, QAicProgram* program,
+          std::shared_ptr<void> group)
+      : Logger(context, "Program"),
+        context_(context),
+        qpc_(qpc),
+        device_(device),
+        program_(program),
+        group_(std::move(group)) {
+    describe();
+  }
+
+  void describe() {
     const QAicApiFunctionTable& api = library();
-    detail::checkInit("Program", api.qaicCreateProgram(context->get(), &program_, properties,
-                                                       device, name, qpc->get()));
     QAicProgramInfo now{};
     QAicIoBufferInfo* buffers = nullptr;
     QStatus status = api.qaicProgramGetInfo(program_, &now);
     if (status == QS_SUCCESS) status = api.qaicProgramGetIoBufferInfo(program_, &buffers);
     if (status != QS_SUCCESS) {
       const std::string why = detail::lastError();
-      static_cast<void>(api.qaicReleaseProgram(program_));
+      if (group_ == nullptr) static_cast<void>(api.qaicReleaseProgram(program_));
       throw CoreExceptionInit("Program", why, status);
     }
     mappings_ = detail::mappingsOf(*buffers);
@@ -114,6 +133,7 @@ class Program : public Logger {
   shQpc qpc_;
   QID device_;
   QAicProgram* program_ = nullptr;
+  std::shared_ptr<void> group_;  ///< That releases it; null: it does so itself.
   BufferMappings mappings_;
   ProgramInfo info_;
 };

@@ -1,6 +1,9 @@
 /// Queue: where execution objects are enqueued. All methods from any thread.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "QAicApiExecObj.hpp"
 
 namespace qaic::rt {
@@ -14,7 +17,9 @@ class Queue : public Logger {
     detail::checkGiven("Queue", context != nullptr, "context");
     return shQueue(new Queue(context, dev, properties));
   }
-  ~Queue() override { static_cast<void>(library().qaicReleaseQueue(queue_)); }
+  ~Queue() override {
+    if (group_ == nullptr) static_cast<void>(library().qaicReleaseQueue(queue_));
+  }
 
   /// Begins an inference with the object's buffers. Waits while the device's queue is full, at most
   /// 6.375 s. QS_BUSY (still full, or the object is in flight), QS_INVAL (no buffers, another
@@ -34,6 +39,10 @@ class Queue : public Logger {
   }
 
  private:
+  friend class ProgramGroup;
+  /// One that ends with `group`, which it keeps.
+  Queue(const shContext& context, QAicQueue* queue, std::shared_ptr<void> group)
+      : Logger(context, "Queue"), context_(context), queue_(queue), group_(std::move(group)) {}
   Queue(const shContext& context, QID device, const QAicQueueProperties* properties)
       : Logger(context, "Queue"), context_(context) {
     detail::checkInit("Queue",
@@ -42,6 +51,7 @@ class Queue : public Logger {
 
   shContext context_;
   QAicQueue* queue_ = nullptr;
+  std::shared_ptr<void> group_;  ///< That releases it; null: it does so itself.
 };
 
 }  // namespace qaic::rt

@@ -3,6 +3,7 @@
 
 #include "adapters/qaic/api/qaic_edge.h"
 #include "adapters/qaic/api/qaic_handle.h"
+#include "adapters/qaic/api/qaic_make_program.h"
 #include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/context/qaic_devices.h"
@@ -12,23 +13,21 @@
 #include "qaic_ours.h"
 
 namespace corelane::qaic {
-namespace {
 
-Outcome create_program(std::shared_ptr<ContextObject> context, std::shared_ptr<QpcObject> qpc,
-                       const QAicProgramProperties* properties, QID number, const char* name,
-                       std::shared_ptr<ProgramObject>& made) {
-  CORELANE_ASSIGN(const AttemptRules rules, check_properties(properties));
-  auto device = context->device(number);
+Outcome create_program(ProgramRequest request, std::shared_ptr<ProgramObject>& made) {
+  CORELANE_ASSIGN(const AttemptRules rules, check_properties(request.properties));
+  auto device = request.context->device(request.device);
   if (!device) return device_outcome(device.error());
-  CORELANE_TRY(qpc->check_program(0));
-  const ProgramDescription& description = qpc->description(0);
-  std::string called = name != nullptr && *name != '\0' ? name : description.name;
-  made = std::make_shared<ProgramObject>(ProgramParts{
-      std::move(context), number, *std::move(device), std::move(qpc), 0, std::move(called), rules});
+  CORELANE_TRY(request.qpc->check_program(0));
+  const ProgramDescription& description = request.qpc->description(0);
+  const bool named = request.name != nullptr && *request.name != '\0';
+  std::string called = named ? request.name : description.name;
+  made = std::make_shared<ProgramObject>(
+      ProgramParts{std::move(request.context), request.device, *std::move(device),
+                   std::move(request.qpc), 0, std::move(called), rules, std::move(request.gate)});
   return {};
 }
 
-}  // namespace
 }  // namespace corelane::qaic
 
 using namespace corelane::qaic;  // NOLINT(google-build-using-namespace)
@@ -49,7 +48,8 @@ QAIC_EXPORT QStatus qaicCreateProgram(QAicContext* context, QAicProgram** progra
     CORELANE_ASSIGN(const auto owner, find<ContextObject>(context));
     CORELANE_ASSIGN(auto container, find<QpcObject>(qpc));
     std::shared_ptr<ProgramObject> made;
-    Outcome created = create_program(owner, std::move(container), properties, device, name, made);
+    Outcome created =
+        create_program({owner, std::move(container), properties, device, name, nullptr}, made);
     if (created.code() != QS_SUCCESS) {
       owner->report(QAIC_ERROR_PROGRAM_CREATION, created.status());
       return created;

@@ -14,7 +14,7 @@ namespace {
 struct KindWords {
   std::string_view what, made_by, released_by;
 };
-constexpr std::array<KindWords, 7> kWords{{
+constexpr std::array<KindWords, 8> kWords{{
     {"context", "qaicCreateContext", "qaicReleaseContext"},
     {"container", "qaicOpenQpc", "qaicCloseQpc"},
     {"program", "qaicCreateProgram", "qaicReleaseProgram"},
@@ -22,6 +22,7 @@ constexpr std::array<KindWords, 7> kWords{{
     {"queue", "qaicCreateQueue", "qaicReleaseQueue"},
     {"event", "qaicCreateEvent", "qaicReleaseEvent"},
     {"inference set", "qaicCreateInferenceSet", "qaicReleaseInferenceSet"},
+    {"program group", "qaicCreateProgramGroup", "qaicReleaseProgramGroup"},
 }};
 const KindWords& words(ObjectKind kind) { return kWords[static_cast<std::size_t>(kind)]; }
 

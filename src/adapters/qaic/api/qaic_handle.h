@@ -12,7 +12,16 @@
 
 namespace corelane::qaic {
 
-enum class ObjectKind : std::uint8_t { kContext, kQpc, kProgram, kExecObj, kQueue, kEvent, kSet };
+enum class ObjectKind : std::uint8_t {
+  kContext,
+  kQpc,
+  kProgram,
+  kExecObj,
+  kQueue,
+  kEvent,
+  kSet,
+  kProgramGroup
+};
 
 /// What a handle stands for. Each kind is one class, with its kind as `kKind` and the API's opaque
 /// type as `Handle`.

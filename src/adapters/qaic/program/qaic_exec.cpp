@@ -5,6 +5,8 @@
 #include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/program/qaic_event.h"
+#include "adapters/qaic/program/qaic_group_gate.h"
+#include "adapters/qaic/program/qaic_one_user.h"
 #include "adapters/qaic/program/qaic_program.h"
 #include "adapters/qaic/program/qaic_queue.h"
 #include "adapters/qaic/program/qaic_time.h"
@@ -116,7 +118,7 @@ Status ExecObjObject::busy() const {
 
 Outcome ExecObjObject::set_data(std::size_t count, const QBuffer* buffers,
                                 const QBufferDimensions* dims) {
-  const Call call(*this);
+  const OneUser call(in_call_);
   if (!call) return busy();
   if (const auto last = flight(); last != nullptr && !last->done())
     return error(Code::kBusy,
@@ -125,20 +127,20 @@ Outcome ExecObjObject::set_data(std::size_t count, const QBuffer* buffers,
 }
 
 Outcome ExecObjObject::set_covering(bool on) {
-  const Call call(*this);
+  const OneUser call(in_call_);
   if (!call) return busy();
   buffers_.set_covering(on);
   return {};
 }
 
 Result<std::uint32_t> ExecObjObject::specialization() {
-  const Call call(*this);
+  const OneUser call(in_call_);
   if (!call) return error(busy());
   return static_cast<std::uint32_t>(buffers_.specialization());
 }
 
 Result<std::span<QBuffer>> ExecObjObject::io_buffers() {
-  const Call call(*this);
+  const OneUser call(in_call_);
   if (!call) return error(busy());
   check::buffers_asked(buffers_.given());
   return buffers_.given();
@@ -157,7 +159,7 @@ Status ExecObjObject::renew() {
 }
 
 /// Buffers may follow.
-Status ExecObjObject::ready_for_states(const Call& call) {
+Status ExecObjObject::ready_for_states(const OneUser& call) {
   if (!call) return busy();
   if (const auto last = flight(); last != nullptr && !last->done())
     return error(Code::kBusy,
@@ -167,7 +169,7 @@ Status ExecObjObject::ready_for_states(const Call& call) {
 }
 
 Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventObject>& event) {
-  const Call call(*this);
+  const OneUser call(in_call_);
   if (!call) return busy();
   if (const auto last = flight(); last != nullptr && !last->done())
     return error(Code::kBusy, "execution object {} is in flight; wait for it before it is enqueued",
@@ -180,6 +182,16 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
                  "the queue is on device '{}', program '{}' on '{}'; use a queue of that device",
                  queue->device()->info().instance, program_->parts().name,
                  program_->parts().device->info().instance);
+  const std::shared_ptr<GroupGate>& gate = program_->parts().gate;
+  if (gate == nullptr) return begin(queue, event);
+  CORELANE_TRY(gate->enter(program_->parts().name));
+  const Outcome begun =
+      no_throw("the submission", [&]() -> Outcome { return begin(queue, event); });
+  if (begun.code() != QS_SUCCESS) gate->leave();
+  return begun;
+}
+
+Outcome ExecObjObject::begin(QueueObject* queue, const std::shared_ptr<EventObject>& event) {
   CORELANE_TRY(renew());
   CORELANE_TRY(buffers_.copy_in(context_));
   // With an event, or in a queue's order, its user may learn of its end elsewhere.
@@ -205,6 +217,7 @@ struct Ending {
     program->count_completed();
     flight->finish(status);
     QueueObject::end(turn);
+    if (program->parts().gate != nullptr) program->parts().gate->leave();
     if (event != nullptr) event->complete(status);
     // The context tells of a lost device itself, once.
     const bool reported = !status.ok() && status.code() != Code::kDeviceLost;

@@ -9,6 +9,7 @@
 
 #include "adapters/qaic/api/qaic_handle.h"
 #include "adapters/qaic/program/qaic_bound_buffers.h"
+#include "adapters/qaic/program/qaic_one_user.h"
 #include "adapters/qaic/program/qaic_program.h"
 #include "adapters/qaic/program/qaic_states.h"
 #include "base/sync.h"
@@ -74,7 +75,7 @@ class ExecObjObject : public Object {
   /// as active() of the program.
   template <class Use>
   Outcome with_states(const Use& use) {
-    const Call call(*this);
+    const OneUser call(in_call_);
     CORELANE_TRY(ready_for_states(call));
     StateCalls states(context_, *program_->plan());
     return use(states);
@@ -84,28 +85,14 @@ class ExecObjObject : public Object {
   void close();
 
  private:
-  /// The right to use the object, of one thread at a time.
-  class Call {
-   public:
-    explicit Call(ExecObjObject& object) noexcept
-        : object_(object), held_(!object.in_call_.exchange(true, std::memory_order_acquire)) {}
-    ~Call() {
-      if (held_) object_.in_call_.store(false, std::memory_order_release);
-    }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-    explicit operator bool() const noexcept { return held_; }
-
-   private:
-    ExecObjObject& object_;
-    bool held_;
-  };
   ExecObjObject(std::shared_ptr<ProgramObject> program, QAicExecObjProperties_t properties);
   Status busy() const;
-  Status ready_for_states(const Call& call);
+  Status ready_for_states(const OneUser& call);
   std::shared_ptr<Flight> flight() const;
   /// A context of the program's activation, with the buffers bound.
   Status renew();
+  /// enqueue() by the one user, and after what it checks of the program's group.
+  Outcome begin(QueueObject* queue, const std::shared_ptr<EventObject>& event);
   Outcome submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                  const std::shared_ptr<Flight>& flight);
 

@@ -4,6 +4,7 @@
 
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/program/qaic_buffer_plan.h"
+#include "adapters/qaic/program/qaic_group_gate.h"
 #include "adapters/qaic/qpc/qaic_qpc.h"
 #include "corelane/device/device.h"
 
@@ -94,14 +95,14 @@ ProgramObject::Step ProgramObject::load_now() {
   return {};
 }
 
-ProgramObject::Step ProgramObject::activate_now() {
+ProgramObject::Step ProgramObject::activate_now(const ActivateOptions& how) {
   Program program;
   {
     const MutexLock lock(mutex_);
     if (states_.active()) return {};
     program = program_;
   }
-  Result<Activation> made = Activation::create(program);
+  Result<Activation> made = Activation::create(program, how);
   const MutexLock lock(mutex_);
   if (!made) {
     const bool lost = made.error().code() == Code::kDeviceLost;
@@ -135,20 +136,62 @@ Status ProgramObject::load() {
   return told(step);
 }
 
+/// Nobody but its group takes or gives back its cores.
+Status ProgramObject::of_group() const {
+  if (parts_.gate == nullptr) return {};
+  return error(Code::kWrongState,
+               "program '{}' is of the group '{}', which activates and deactivates it; enable or "
+               "disable the group",
+               parts_.name, parts_.gate->group());
+}
+
 Status ProgramObject::activate() {
+  CORELANE_TRY(of_group());
+  return activate_in_group({});
+}
+
+Status ProgramObject::activate_in_group(const ActivateOptions& how) {
   look();
   Step step;
   {
     const Change change(*this);
     step = load_now();
-    if (step.status.ok()) step = activate_now();
+    if (step.status.ok()) step = activate_now(how);
     const MutexLock lock(mutex_);
     if (step.status.ok()) by_command_ = true;
   }
   return told(step);
 }
 
+void ProgramObject::deactivate_in_group() {
+  look();
+  const Change change(*this);
+  EndedActivation ended;
+  const MutexLock lock(mutex_);
+  by_command_ = false;
+  if (states_.active()) states_.advance(ProgramEvent::kDeactivated);
+  std::swap(ended.activation, activation_);
+}
+
+bool ProgramObject::is_active() {
+  look();
+  const MutexLock lock(mutex_);
+  return states_.active();
+}
+
+std::size_t ProgramObject::cores() const { return parts_.qpc->description(parts_.index).cores; }
+
+TurnFigures ProgramObject::turn_figures() {
+  Activation activation;
+  {
+    const MutexLock lock(mutex_);
+    activation = activation_;
+  }
+  return activation.figures().turn;
+}
+
 Status ProgramObject::deactivate() {
+  CORELANE_TRY(of_group());
   look();
   const Change change(*this);
   EndedActivation ended;
@@ -196,6 +239,7 @@ Result<ProgramObject::Active> ProgramObject::active(bool automatic) {
                    "the device of program '{}' was lost; load the program again once the device is "
                    "back",
                    parts_.name);
+    if (parts_.gate != nullptr) return error(parts_.gate->closed_to(parts_.name));
     if (!automatic)
       return error(Code::kWrongState,
                    "program '{}' is not active; activate it, or make its execution objects with "

@@ -18,6 +18,7 @@ namespace corelane::qaic {
 
 class BufferPlan;
 class ContextObject;
+class GroupGate;
 class QpcObject;
 
 /// What a program is made of.
@@ -29,6 +30,7 @@ struct ProgramParts {
   std::size_t index = 0;  ///< Of the container.
   std::string name;
   AttemptRules rules;
+  std::shared_ptr<GroupGate> gate;  ///< Of its group; null: it is of none.
 };
 
 /// All functions from any thread. Loading and activating are done by one thread at a time, without
@@ -49,6 +51,15 @@ class ProgramObject : public Object {
   Status activate();
   /// kBusy while execution objects live.
   Status deactivate();
+  /// For its group, which alone may: load(), and activates it in this way. The other functions that
+  /// activate or deactivate a program of a group are kWrongState.
+  Status activate_in_group(const ActivateOptions& how);
+  /// The same for its end, also while execution objects live: what they submit then is refused.
+  void deactivate_in_group();
+  bool is_active();
+  std::size_t cores() const;  ///< That it wants.
+  /// Zeros where it takes no turns, or is not active.
+  TurnFigures turn_figures();
 
   /// What runs on it need: an activation, and a number that is another for each.
   struct Active {
@@ -79,7 +90,8 @@ class ProgramObject : public Object {
   };
   void look();
   Step load_now();
-  Step activate_now();
+  Step activate_now(const ActivateOptions& how = {});
+  Status of_group() const;
   Status told(const Step& step) const;
   void deactivate_if_idle();
 
