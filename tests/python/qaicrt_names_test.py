@@ -22,6 +22,8 @@ NAMES = {
                "getInferenceCompleteCount getBufferMappings getIoDescriptor initProperties objName",
     "ExecObj": "setData getData run waitForCompletion getId setId objName",
     "Queue": "enqueue initProperties objName",
+    "ProgramGroup": "addProgram enable disable setTurn getTurnFigures initProperties objName",
+    "QAicProgramGroupProperties": "protocolSelect enableOversubscription",
     "InferenceVector": "getVector setBuffers setInputBuffers setOutputBuffers loadFromFileSet",
     "InferenceHandle": "setBuffers setInputBuffers setOutputBuffers getBuffers setBufferDimensions execObj id",
     "InferenceSet": "submit getAvailable getCompleted getCompletedId putCompleted waitForCompletion "
@@ -52,7 +54,7 @@ EXCEPTIONS = ("ExceptionInit", "ExceptionRuntime", "ExceptionNullPtr", "CoreExce
               "CoreExceptionNullPtr")
 # Of section (b), and not there; each is a row of the table.
 MISSING = {"Program": ("createSlicingSpecHandle",), "ExecObj": ("setDataWithSlices",), "Context": ("get",),
-           "Qpc": ("get",), "": ("InferenceBenchmarkSet", "ProfilingHandle", "StreamProfilingHandle", "ProgramGroup")}
+           "Qpc": ("get",), "": ("InferenceBenchmarkSet", "ProfilingHandle", "StreamProfilingHandle")}
 TABLE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 
 

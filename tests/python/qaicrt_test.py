@@ -570,6 +570,37 @@ class Devices(Case):
         self.assertEqual(qaicrt.QAicQueuePropertiesBitfields.QAIC_QUEUE_PROPERTIES_DEFAULT, 1)
         self.assertEqual(qaicrt.BUFFER_DATA_TYPE_BFLOAT16, 11)
 
+    def test_programs_of_a_group_run_once_it_is_enabled(self):
+        properties = qaicrt.QAicProgramGroupProperties()
+        properties.protocolSelect = qaicrt.QAicProgramGroupPropertiesProtocol.QAIC_PROGRAM_GROUP_PROTOCOL_DATA_PATH
+        group = qaicrt.ProgramGroup(self.context, 0, "shared", properties)
+        programs = [group.addProgram(self.qpc), group.addProgram(self.qpc)]
+        turn = qaicrt.QAicProgramGroupTurn()
+        turn.weight = 0
+        self.assertEqual(group.setTurn(programs[0], turn), QStatus.QS_INVAL)
+        turn.weight = 2
+        self.ok(group.setTurn(programs[0], turn))
+        objects = []
+        for program in programs:
+            objects.append(qaicrt.ExecObj(self.context, program))
+            self.ok(objects[-1].setData([X, np.zeros_like(X)]))
+        self.assertEqual(objects[0].run(), QStatus.QS_INVAL)
+        self.assertIn("enable the group", qaicrt.lastErrorText())
+        self.ok(group.enable())
+        for program, made in zip(programs, objects):
+            self.assertTrue(program.isActivated())
+            self.ok(made.run())
+            status, buffers = made.getData()
+            np.testing.assert_array_equal(np.frombuffer(buffers[1], np.float32), Y.ravel())
+            status, figures = group.getTurnFigures(program)
+            self.assertEqual((status, figures.turns), (OK, 1))
+        self.ok(group.disable(True, 60_000_000))
+        self.assertFalse(programs[0].isActivated())
+        self.ok(group.enable())
+        self.ok(group.disable(False, 0))
+        del group, programs
+        self.assertEqual(objects[0].run(), QStatus.QS_INVAL)
+
     def test_library_that_is_named_is_opened(self):
         from qaicrt_support import program
         done = program("""

@@ -8,6 +8,7 @@
 #include "adapters/qaic_python/rt_context.h"
 #include "adapters/qaic_python/rt_errors.h"
 #include "adapters/qaic_python/rt_exec.h"
+#include "adapters/qaic_python/rt_group.h"
 #include "adapters/qaic_python/rt_pending.h"
 #include "adapters/qaic_python/rt_program.h"
 #include "adapters/qaic_python/rt_qpc.h"
@@ -31,6 +32,7 @@ NB_MODULE(qaicrt_parts, module) {
   parts::bind_qpc(module);
   parts::bind_context(module);
   parts::bind_program(module);
+  parts::bind_group(module);
   parts::bind_vector(module);
   parts::bind_exec(module);
   parts::bind_set(module);

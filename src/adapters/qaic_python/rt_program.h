@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <string>
+#include <utility>
 
 #include "adapters/qaic_python/rt_context.h"
 #include "adapters/qaic_python/rt_qpc.h"
@@ -17,6 +18,9 @@ class ProgramObject {
   /// as Program::Factory.
   ProgramObject(nanobind::object context, nanobind::handle device, nanobind::object qpc,
                 const ProgramProperties& properties, const std::string& name);
+  /// One of a group.
+  ProgramObject(nanobind::object context, qaic::rt::shProgram program) noexcept
+      : context_(std::move(context)), program_(std::move(program)) {}
   ~ProgramObject();
   ProgramObject(const ProgramObject&) = delete;
   ProgramObject& operator=(const ProgramObject&) = delete;

@@ -40,8 +40,7 @@ std::uint64_t nanoseconds(Duration time) noexcept {
 
 using namespace corelane::qaic;  // NOLINT(google-build-using-namespace)
 
-QAIC_EXPORT QStatus
-qaicProgramGroupPropertiesInitDefault(QAicProgramGroupProperties* properties) {
+QAIC_EXPORT QStatus qaicProgramGroupPropertiesInitDefault(QAicProgramGroupProperties* properties) {
   return guard(__func__, [&]() -> Outcome {
     if (properties == nullptr) return outcome(QS_INVAL, "properties is null");
     *properties = {};
@@ -62,9 +61,9 @@ QAIC_EXPORT QStatus qaicCreateProgramGroup(QAicContext* context, QAicProgramGrou
     if (Outcome checked = check_group(given); checked.code() != QS_SUCCESS) return checked;
     auto opened = owner->device(device);
     if (!opened) return device_outcome(opened.error());
-    GroupParts parts{owner, device, *opened, name != nullptr ? name : "ProgramGroup",
-                     given.enableOversubscription ==
-                         QAIC_PROGRAM_GROUP_PROPERTIES_OVERSUBSCRIPTION_ENABLED};
+    GroupParts parts{
+        owner, device, *opened, name != nullptr ? name : "ProgramGroup",
+        given.enableOversubscription == QAIC_PROGRAM_GROUP_PROPERTIES_OVERSUBSCRIPTION_ENABLED};
     const auto made = std::make_shared<ProgramGroupObject>(std::move(parts));
     QAicQueue* own = publish(std::make_shared<QueueObject>(owner, *std::move(opened), false));
     made->own_queue(own);
@@ -80,8 +79,9 @@ QAIC_EXPORT QStatus qaicProgramGroupAddProgram(QAicProgramGroup* group, QAicQpcO
   return on<ProgramGroupObject>(__func__, group, [&](ProgramGroupObject& object) -> Outcome {
     if (program == nullptr) return outcome(QS_INVAL, "program is null");
     CORELANE_ASSIGN(auto container, find<QpcObject>(qpc));
-    ProgramRequest request{object.parts().context, std::move(container), properties,
-                           object.parts().number, nullptr, object.gate()};
+    ProgramRequest request{
+        object.parts().context, std::move(container), properties, object.parts().number, nullptr,
+        object.gate()};
     std::shared_ptr<ProgramObject> made;
     Outcome created = create_program(std::move(request), made);
     if (created.code() != QS_SUCCESS) {

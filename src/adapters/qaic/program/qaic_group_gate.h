@@ -50,8 +50,8 @@ class GroupGate {
   /// Why `program` is not active.
   Status closed_to(std::string_view program) const {
     return error(Code::kWrongState,
-                 "program '{}' is of the group '{}', which is not enabled; enable the group", program,
-                 group_);
+                 "program '{}' is of the group '{}', which is not enabled; enable the group",
+                 program, group_);
   }
   const std::string& group() const noexcept { return group_; }
 

@@ -36,9 +36,7 @@ Result<TurnOptions> turn_options(const QAicProgramGroupTurn& turn) {
 }  // namespace
 
 ProgramGroupObject::ProgramGroupObject(GroupParts parts)
-    : Object(kKind),
-      parts_(std::move(parts)),
-      gate_(std::make_shared<GroupGate>(parts_.name)) {}
+    : Object(kKind), parts_(std::move(parts)), gate_(std::make_shared<GroupGate>(parts_.name)) {}
 
 ProgramGroupObject::~ProgramGroupObject() { end(); }
 
@@ -103,11 +101,11 @@ Status ProgramGroupObject::enable() {
   const OneUser user(in_call_);
   if (!user) return in_use();
   if (members_.empty())
-    return error(Code::kWrongState,
-                 "the group '{}' has no programs; add them before it is enabled", parts_.name);
+    return error(Code::kWrongState, "the group '{}' has no programs; add them before it is enabled",
+                 parts_.name);
   if (enabled_) {
-    const auto inactive = std::find_if(
-        members_.begin(), members_.end(), [](const Member& one) { return !one.program->is_active(); });
+    const auto inactive = std::find_if(members_.begin(), members_.end(),
+                                       [](const Member& one) { return !one.program->is_active(); });
     if (inactive == members_.end()) return {};
     return error(Code::kWrongState,
                  "program '{}' of the group '{}' is not active any more; disable the group before "
@@ -115,7 +113,9 @@ Status ProgramGroupObject::enable() {
                  inactive->program->parts().name, parts_.name);
   }
   if (parts_.in_turns) {
-    CORELANE_ASSIGN(turns_, TurnGroup::create(parts_.device));
+    auto made = TurnGroup::create(parts_.device);
+    if (!made) return made.error();
+    turns_ = *std::move(made);
   }
   const Status activated = activate_all();
   if (!activated.ok()) {
@@ -135,10 +135,11 @@ Status ProgramGroupObject::disable(bool wait, std::uint64_t us) {
   Clock& clock = *parts_.device->clock();
   if (wait && !gate_->wait_empty(clock, us == 0 ? kNever : after_us(clock.now(), us))) {
     gate_->open();
-    return error(Code::kTimeout,
-                 "inferences of the group '{}' are in flight after {} us; it stays enabled, disable "
-                 "it again or without waiting",
-                 parts_.name, us);
+    return error(
+        Code::kTimeout,
+        "inferences of the group '{}' are in flight after {} us; it stays enabled, disable "
+        "it again or without waiting",
+        parts_.name, us);
   }
   turns_.shutdown();
   deactivate_all();

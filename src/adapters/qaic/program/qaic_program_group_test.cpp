@@ -303,7 +303,8 @@ TEST(QaicProgramGroup, WrongArgumentsAreNamedAndChangeNothing) {
 }
 
 TEST(QaicProgramGroup, AfterALossItIsDisabledAndEnabledAgain) {
-  const GroupBench bench(nullptr, std::make_shared<device::ListedFaults>(std::vector{device::Fault::kLost}));
+  const GroupBench bench(nullptr,
+                         std::make_shared<device::ListedFaults>(std::vector{device::Fault::kLost}));
   QAicProgram* program = bench.add();
   ASSERT_EQ(qaicProgramGroupEnable(bench.group), QS_SUCCESS) << text();
   const Runner runner(bench, program);

@@ -185,9 +185,9 @@ def python_rows(api):
         text += f"bind_struct<{name}>(module, \"{name}\", {json.dumps(entry['doc'])})"
         for _, field_name, _, doc in entry["fields"]:
             member = field_name.partition("[")[0]
-            text += f"\n    .field<&{name}::{member}>(\"{member}\", {json.dumps(doc)})"
+            text += f'\n    .field<&{name}::{member}>("{member}", {json.dumps(doc)})'
         text += ";\n"
-        text += "".join(f"also_named(module, \"{name}\", \"{other}\");\n" for other in entry.get("also", ()))
+        text += "".join(f'also_named(module, "{name}", "{other}");\n' for other in entry.get("also", ()))
     return text
 
 

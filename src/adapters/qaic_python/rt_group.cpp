@@ -1,0 +1,123 @@
+#include "adapters/qaic_python/rt_group.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "QAicApi.hpp"
+#include "adapters/interpreter/py_gate.h"
+#include "adapters/qaic_python/rt_cycle.h"
+#include "adapters/qaic_python/rt_names.h"
+#include "adapters/qaic_python/rt_pending.h"
+#include "adapters/qaic_python/rt_program.h"
+
+namespace corelane::qaic_python {
+
+namespace nb = nanobind;
+using interpreter::Released;
+using interpreter::without_lock;
+using nb::arg;
+namespace rt = qaic::rt;
+
+namespace {
+
+class GroupObject {
+ public:
+  GroupObject(nb::object context, nb::handle device, const std::string& name,
+              const QAicProgramGroupProperties* properties)
+      : context_(std::move(context)) {
+    const auto& parent = object_of<ContextObject>(context_, "the context");
+    const std::vector<QID> devices = devices_of(device);
+    const QID chosen = devices.empty() ? parent.devices().front() : devices.front();
+    without_lock([&] {
+      group_ = rt::ProgramGroup::Factory(parent.get(), chosen, name.c_str(), properties);
+    });
+  }
+  ~GroupObject() {
+    const Released released;
+    group_.reset();
+  }
+  GroupObject(const GroupObject&) = delete;
+  GroupObject& operator=(const GroupObject&) = delete;
+  const rt::shProgramGroup& get() const noexcept { return group_; }
+  const nb::object& context() const noexcept { return context_; }
+  /// For the garbage collector.
+  int show(visitproc visit, void* arg) const {
+    Py_VISIT(context_.ptr());
+    return 0;
+  }
+
+ private:
+  nb::object context_;
+  rt::shProgramGroup group_;
+};
+
+nb::object add_program(GroupObject& self, nb::handle qpc, const ProgramProperties* properties) {
+  const auto& container = object_of<QpcObject>(qpc, "the Qpc (qpcObj)");
+  rt::shProgram made = without_lock([&] {
+    const QAicProgramProperties given =
+        properties != nullptr ? properties->get() : QAicProgramProperties{};
+    return self.get()->addProgram(container.get(), &given);
+  });
+  return nb::cast(new ProgramObject(self.context(), std::move(made)),
+                  nb::rv_policy::take_ownership);
+}
+
+}  // namespace
+
+void bind_group(nb::module_& module) {
+  auto made =
+      nb::class_<GroupObject>(module, "ProgramGroup", nb::type_slots(cycle_slots<GroupObject>()),
+                              "Programs that share the cores of a device.");
+  made.def(
+          nb::init<nb::object, nb::handle, const std::string&, const QAicProgramGroupProperties*>(),
+          arg("context"), arg("dev").none() = nb::none(), arg("name") = "ProgramGroup",
+          arg("properties").none() = nb::none(),
+          "A group without programs, not enabled. dev None: the first device of the context.")
+      .def("addProgram", &add_program, arg("qpcObj"), arg("properties").none() = nb::none(),
+           "The first program of `qpcObj`, which enable() loads and activates.")
+      .def(
+          "setTurn",
+          [](GroupObject& self, nb::handle program, const QAicProgramGroupTurn& turn) {
+            const auto& member = object_of<ProgramObject>(program, "the program");
+            return without_lock([&] { return self.get()->setTurn(member.get(), turn); });
+          },
+          arg("program"), arg("turn"), "How a program takes its turns; while it is not enabled.")
+      .def(
+          "enable",
+          [](GroupObject& self) {
+            sweep();
+            return without_lock([&] { return self.get()->enable(); });
+          },
+          "Loads and activates all programs, or none.")
+      .def(
+          "disable",
+          [](GroupObject& self, bool wait, std::uint64_t timeout) {
+            return without_lock([&] { return self.get()->disable(wait, timeout); });
+          },
+          arg("wait") = false, arg("timeout") = 0,
+          "Gives the cores back; with `wait` once all that runs has ended, within `timeout` "
+          "microseconds (0: no limit).")
+      .def(
+          "getTurnFigures",
+          [](const GroupObject& self, nb::handle program) {
+            const auto& member = object_of<ProgramObject>(program, "the program");
+            QAicProgramTurnFigures figures{};
+            const QStatus status = self.get()->getTurnFigures(member.get(), figures);
+            return nb::make_tuple(status, figures);
+          },
+          arg("program"), "(status, figures): what became of a program's turns.")
+      .def("getQid", [](const GroupObject& self) { return self.get()->getQid(); })
+      .def_static(
+          "initProperties",
+          [](QAicProgramGroupProperties& properties) {
+            rt::ProgramGroup::initProperties(properties);
+          },
+          arg("properties"), "Fills in the defaults.");
+  bind_logger<GroupObject>(made);
+}
+
+}  // namespace corelane::qaic_python
