@@ -1,1 +1,1 @@
-from ._qaic.QAicApi_pb2 import *
+from ._qaic.QAicApi_pb2 import *  # noqa: F403
