@@ -42,7 +42,7 @@ bool CoreLeases::publishes(TimePoint now) noexcept {
 }
 
 void CoreLeases::publish(const std::vector<device::LeaseFigures>& figures) {
-  for (std::size_t core = 0; core < std::min(figures.size(), by_core_.size()); ++core) {
+  for (std::size_t core = 0; core < std::min(figures.size(), device::CoreSet::kMaxCores); ++core) {
     std::shared_ptr<const device::Lease> lease;
     {
       const MutexLock lock(mutex_);
