@@ -8,6 +8,7 @@
 
 #include "base/reserve.h"
 #include "base/sync.h"
+#include "corelane/base/api.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 
@@ -15,7 +16,7 @@ namespace corelane::dispatch {
 
 /// Calls jobs one at a time in the order in which they were posted. The thread starts with the
 /// first post. Held by a shared_ptr, which the thread shares. Any thread.
-class CallbackThread final : public std::enable_shared_from_this<CallbackThread> {
+class CORELANE_API CallbackThread final : public std::enable_shared_from_this<CallbackThread> {
  public:
   using Job = std::function<void()>;
 

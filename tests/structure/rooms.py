@@ -25,7 +25,7 @@ ROOMS = {
     "edge": "base",
     # floor 9
     "adapters/rknn": "base tensor program onnx device runtime edge",
-    "adapters/qaic": "base tensor program device runtime edge",
+    "adapters/qaic": "base tensor dispatch program device runtime edge",
     # A client of the RKNN C API, which it opens at run time: it includes nothing of the house.
     "adapters/ggml": "",
     # The gate to the interpreter, for every Python module.

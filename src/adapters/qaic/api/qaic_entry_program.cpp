@@ -7,6 +7,7 @@
 #include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/context/qaic_devices.h"
+#include "adapters/qaic/profiling/qaic_profile_tap.h"
 #include "adapters/qaic/program/qaic_program.h"
 #include "adapters/qaic/qpc/qaic_qpc.h"
 #include "corelane/program/description.h"
@@ -54,7 +55,9 @@ QAIC_EXPORT QStatus qaicCreateProgram(QAicContext* context, QAicProgram** progra
       owner->report(QAIC_ERROR_PROGRAM_CREATION, created.status());
       return created;
     }
+    const auto tap = made->tap();
     *program = publish(std::move(made));
+    profiled::created(tap);
     return {};
   });
 }
@@ -83,8 +86,11 @@ QAIC_EXPORT QStatus qaicRunActivationCmd(QAicProgram* program, QAicProgramActiva
 }
 
 QAIC_EXPORT QStatus qaicReleaseProgram(QAicProgram* program) {
-  return release<ProgramObject>(__func__, program,
-                                [](const ProgramObject&) -> Outcome { return {}; });
+  return release<ProgramObject>(__func__, program, [](const ProgramObject& object) -> Outcome {
+    // That of a set leaves with the set.
+    if (!object.tap()->of_set()) profiled::released(object.tap());
+    return {};
+  });
 }
 
 QAIC_EXPORT QStatus qaicProgramGetIoDescriptor(QAicProgram* program, QData* ioDesc) {

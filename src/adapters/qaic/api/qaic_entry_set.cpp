@@ -4,6 +4,7 @@
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/context/qaic_devices.h"
 #include "adapters/qaic/context/qaic_resources.h"
+#include "adapters/qaic/profiling/qaic_profile_tap.h"
 #include "adapters/qaic/qpc/qaic_qpc.h"
 #include "adapters/qaic/set/qaic_set.h"
 #include "corelane/program/description.h"
@@ -65,7 +66,9 @@ extern "C" QStatus qaicCreateInferenceSet(QAicContext* context, QAicInferenceSet
       owner->report(QAIC_ERROR_PROGRAM_CREATION, created.status());
       return created;
     }
+    const auto tap = made->program()->tap();
     *set = publish(std::move(made));
+    profiled::created(tap);
     return {};
   });
 }
@@ -74,6 +77,15 @@ extern "C" QStatus qaicReleaseInferenceSet(QAicInferenceSet* set) {
   return release<SetObject>(__func__, set, [](SetObject& object) -> Outcome {
     if (check::enabled()) check::set_ends(&object, object.in_flight());
     object.shutdown();
+    profiled::released(object.program()->tap());
+    return {};
+  });
+}
+
+extern "C" QStatus qaicInferenceSetGetProgram(QAicInferenceSet* set, QAicProgram** program) {
+  return on<SetObject>(__func__, set, [&](const SetObject& object) -> Outcome {
+    if (program == nullptr) return outcome(QS_INVAL, "program is null");
+    *program = publish(object.program());
     return {};
   });
 }

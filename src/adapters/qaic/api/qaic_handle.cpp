@@ -14,7 +14,7 @@ namespace {
 struct KindWords {
   std::string_view what, made_by, released_by;
 };
-constexpr std::array<KindWords, 8> kWords{{
+constexpr std::array<KindWords, 10> kWords{{
     {"context", "qaicCreateContext", "qaicReleaseContext"},
     {"container", "qaicOpenQpc", "qaicCloseQpc"},
     {"program", "qaicCreateProgram", "qaicReleaseProgram"},
@@ -23,6 +23,9 @@ constexpr std::array<KindWords, 8> kWords{{
     {"event", "qaicCreateEvent", "qaicReleaseEvent"},
     {"inference set", "qaicCreateInferenceSet", "qaicReleaseInferenceSet"},
     {"program group", "qaicCreateProgramGroup", "qaicReleaseProgramGroup"},
+    {"profiling handle", "qaicCreateProfilingHandle", "qaicReleaseProfilingHandle"},
+    {"stream profiling handle", "qaicCreateStreamProfilingHandle",
+     "qaicReleaseStreamProfilingHandle"},
 }};
 const KindWords& words(ObjectKind kind) { return kWords[static_cast<std::size_t>(kind)]; }
 

@@ -20,7 +20,9 @@ enum class ObjectKind : std::uint8_t {
   kQueue,
   kEvent,
   kSet,
-  kProgramGroup
+  kProgramGroup,
+  kProfiling,
+  kStreamProfiling
 };
 
 /// What a handle stands for. Each kind is one class, with its kind as `kKind` and the API's opaque

@@ -4,6 +4,7 @@
 
 #include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/context/qaic_context.h"
+#include "adapters/qaic/profiling/qaic_profile_tap.h"
 #include "adapters/qaic/program/qaic_event.h"
 #include "adapters/qaic/program/qaic_group_gate.h"
 #include "adapters/qaic/program/qaic_one_user.h"
@@ -209,11 +210,14 @@ struct Ending {
   std::shared_ptr<EventObject> event;
   QueueObject::Turn turn;
   Cuts cuts = {};
+  SetRecord record;     ///< Where the program is profiled.
+  Inference inference;  ///< Likewise.
 
   void operator()(const Status& status) const {
     if (status.ok())
       for (const Cut& cut : cuts) cut.from->cut(cut.to);
     flight->outputs_there();
+    if (record.in_flight != 0) note(status);
     program->count_completed();
     flight->finish(status);
     QueueObject::end(turn);
@@ -223,12 +227,25 @@ struct Ending {
     const bool reported = !status.ok() && status.code() != Code::kDeviceLost;
     if (reported) program->parts().context->report(QIAC_ERROR_EXECOBJ_RUNTIME, status);
   }
+
+ private:
+  void note(const Status& status) const noexcept {
+    SetRecord ended = record;
+    ended.attempts = 1;
+    ended.code = status.code();
+    ended.run = inference.stamps();
+    ended.job = inference.record();
+    ended.completed = ended.collected = program->parts().device->clock()->now();
+    program->tap()->note(ended);
+  }
 };
 
 Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                               const std::shared_ptr<Flight>& flight) {
   const std::shared_ptr<Clock>& clock = program_->parts().device->clock();
-  Ending ending{flight, program_, event, {}, buffers_.cuts()};
+  Ending ending{flight, program_, event, {}, buffers_.cuts(), {}, {}};
+  const bool profiled = program_->tap()->on();
+  if (profiled) ending.record.submitted = clock->now();
   RunOptions options;
   options.timeout = program_->parts().rules.whole();
   options.room_until = later(clock->now(), kRoomTime);
@@ -252,6 +269,11 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
   }
   // Released meanwhile, by another thread.
   if (closed_) flight->close();
+  if (profiled) {
+    ending.record.id = id_;
+    ending.record.in_flight = program_->tap()->begin();
+    ending.inference = *inference;
+  }
   inference->on_done(sure_once<void(const Status&)>(std::move(ending)));
   return {};
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "adapters/qaic/context/qaic_context.h"
+#include "adapters/qaic/profiling/qaic_profile_tap.h"
 #include "adapters/qaic/program/qaic_buffer_plan.h"
 #include "adapters/qaic/program/qaic_group_gate.h"
 #include "adapters/qaic/qpc/qaic_qpc.h"
@@ -59,7 +60,9 @@ ProgramObject::ProgramObject(ProgramParts parts)
     : Object(kKind),
       parts_(std::move(parts)),
       plan_(std::make_shared<BufferPlan>(parts_.qpc, parts_.index)),
-      id_(next_number()) {}
+      id_(next_number()),
+      tap_(std::make_shared<ProfileTap>(
+          ProfiledProgram{id_, parts_.name, parts_.device->info(), parts_.device->clock()})) {}
 
 ProgramObject::~ProgramObject() { activation_.release(); }
 

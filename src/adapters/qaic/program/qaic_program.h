@@ -19,6 +19,7 @@ namespace corelane::qaic {
 class BufferPlan;
 class ContextObject;
 class GroupGate;
+class ProfileTap;
 class QpcObject;
 
 /// What a program is made of.
@@ -80,6 +81,8 @@ class ProgramObject : public Object {
   std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_relaxed); }
   const ProgramParts& parts() const noexcept { return parts_; }
   const std::shared_ptr<const BufferPlan>& plan() const noexcept { return plan_; }
+  /// Its inferences, for those who profile it.
+  const std::shared_ptr<ProfileTap>& tap() const noexcept { return tap_; }
 
  private:
   class Change;
@@ -98,6 +101,7 @@ class ProgramObject : public Object {
   const ProgramParts parts_;
   const std::shared_ptr<const BufferPlan> plan_;
   const QAicProgramID id_;
+  const std::shared_ptr<ProfileTap> tap_;
   std::atomic<std::uint64_t> completed_{0};
 
   mutable Mutex mutex_{LockRank::kLeaf};

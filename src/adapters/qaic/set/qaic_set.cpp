@@ -4,12 +4,16 @@
 #include <utility>
 
 #include "adapters/qaic/context/qaic_context.h"
+#include "adapters/qaic/profiling/qaic_profile_tap.h"
 #include "adapters/qaic/program/qaic_time.h"
 #include "adapters/qaic/qpc/qaic_qpc.h"
 #include "corelane/device/device.h"
 
 namespace corelane::qaic {
 namespace {
+
+/// Records that may wait for a profiling handle.
+constexpr std::size_t kProfileRing = 8192;
 
 /// More cores than the device has can never be free; whether those it has are free, it says itself.
 Status check_cores(const ProgramParts& parts, std::uint32_t activations) {
@@ -43,6 +47,16 @@ Result<std::shared_ptr<SetObject>> SetObject::create(ProgramParts parts, std::ui
   std::shared_ptr<SetObject> made(
       new SetObject(std::make_shared<ProgramObject>(std::move(parts)), std::move(set)));
   CORELANE_TRY(made->fill());
+  made->program_->tap()->set_source(
+      [weak = std::weak_ptr(made)](std::function<void(const SetRecord&)> on_record)
+          -> Result<std::shared_ptr<device::Observation>> {
+        const auto object = weak.lock();
+        if (object == nullptr) return std::shared_ptr<device::Observation>();
+        SetObserverOptions options;
+        options.on_record = std::move(on_record);
+        options.ring = kProfileRing;
+        return object->set_.observe(std::move(options));
+      });
   return made;
 }
 

@@ -57,6 +57,8 @@ class SetObject : public Object {
   std::size_t in_flight() const { return set_.figures().in_flight; }
   Result<int> fd() { return set_.fd(); }
   QAicProgramInfoV2 info() const;
+  /// For profiling: it runs nothing of the set itself.
+  const std::shared_ptr<ProgramObject>& program() const noexcept { return program_; }
 
  private:
   /// What the API adds to a handle.

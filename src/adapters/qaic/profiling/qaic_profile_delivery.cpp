@@ -1,0 +1,54 @@
+#include "adapters/qaic/profiling/qaic_profile_delivery.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "adapters/qaic/profiling/qaic_profile_report.h"
+#include "base/guard.h"
+#include "corelane/base/file.h"
+#include "corelane/base/log.h"
+
+namespace corelane::qaic {
+
+ProfileDelivery::ProfileDelivery(ProfileTarget target)
+    : target_(std::move(target)),
+      thread_(std::make_shared<dispatch::CallbackThread>(real_clock(), "corelane-report", "qaic")) {
+}
+
+/// A file has the samples of one program.
+Status ProfileDelivery::write_files(const ProfileReport& report) const {
+  for (const auto& program : report.programs) {
+    ProfileReport part;
+    part.handle = report.handle;
+    part.programs = {program};
+    part.dropped = report.dropped;
+    part.until = report.until;
+    for (const ProfileSample& sample : report.samples)
+      if (sample.program->number == program->number) part.samples.push_back(sample);
+    const std::string text = profile_report(target_.type, part);
+    const auto path = std::filesystem::path(target_.folder) /
+                      profile_file_name(target_.type, target_.prefix, program->number);
+    CORELANE_TRY(write_file_atomic(path, as_byte_span(text)));
+  }
+  return {};
+}
+
+void ProfileDelivery::deliver(const ProfileReport& report) noexcept {
+  run_callback("qaic", "a profiling report", [&] {
+    if (!target_.folder.empty())
+      if (const Status written = write_files(report); !written.ok())
+        log::error("qaic", "a profiling report was not written: {}", written.to_string());
+    if (target_.callback == nullptr) return;
+    const std::string text = profile_report(target_.type, report);
+    gate_.call("the profiling callback",
+               [&] { target_.callback(text.c_str(), text.size(), target_.user_data); });
+  });
+}
+
+void ProfileDelivery::close() noexcept {
+  run_callback("qaic", "ending a profiling handle", [&] { wait(); });
+  gate_.close();
+  thread_->stop();
+}
+
+}  // namespace corelane::qaic

@@ -1,0 +1,195 @@
+#include "adapters/qaic/profiling/qaic_profile_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "corelane/base/printable.h"
+#include "corelane/runtime/trace.h"
+
+namespace corelane::qaic {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kColumns =
+    "Sample,queueDepth,numInfInQueue,devInfPerSec,devExecUs,devInWaitTimeUs,devOutWaitTimeUs,"
+    "hostRoundTripUs,enqTimeUs,preProcTimeUs,submitTimeUs,execTotalUs,exectoVcUs,execToCompleteUs,"
+    "postProcUs,totalRoundtripTimeUs";
+
+bool there(TimePoint stamp) noexcept { return stamp != TimePoint{}; }
+/// 0 where one of them is not there.
+Duration between(TimePoint from, TimePoint to) noexcept {
+  return there(from) && there(to) && to > from ? to - from : Duration{0};
+}
+double us(Duration d) noexcept { return std::chrono::duration<double, std::micro>(d).count(); }
+/// The first that is there.
+TimePoint first_of(std::initializer_list<TimePoint> stamps) noexcept {
+  const auto* const found = std::ranges::find_if(stamps, there);
+  return found != stamps.end() ? *found : TimePoint{};
+}
+
+std::string row(std::size_t number, const SetRecord& r) {
+  const TimePoint enqueued = first_of({r.run.enqueued, r.submitted});
+  const TimePoint back = first_of({r.run.copy_out, r.completed});
+  const Duration exec = between(r.job.started, r.job.ended);
+  const double rate = exec > Duration{0} ? 1e6 / us(exec) : 0;
+  return fmt::format(
+      "{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f}"
+      ","
+      "{:.3f}\n",
+      number, r.job.queue_depth, r.in_flight, rate, us(exec),
+      us(between(r.job.queued, r.job.started)), us(between(r.job.ended, back)),
+      us(between(r.job.queued, back)), us(between(r.submitted, enqueued)),
+      us(between(r.run.copy_in, r.run.copied_in)),
+      us(between(first_of({r.run.copied_in, enqueued}), r.job.queued)),
+      us(between(enqueued, r.completed)), 0.0, us(between(r.job.started, r.completed)),
+      us(between(r.run.copy_out, r.run.copied_out)), us(between(r.submitted, r.collected)));
+}
+
+std::vector<Duration> times_of(const ProfileReport& report,
+                               const std::function<Duration(const SetRecord&)>& time) {
+  std::vector<Duration> times;
+  times.reserve(report.samples.size());
+  for (const ProfileSample& sample : report.samples) times.push_back(time(sample.record));
+  return times;
+}
+
+/// A device's description for reports without one.
+device::DeviceInfo device_of(const ProfileReport& report) {
+  if (!report.samples.empty()) return report.samples.front().program->device;
+  return report.programs.empty() ? device::DeviceInfo{} : report.programs.front()->device;
+}
+
+Json header(const char* schema, const ProfileReport& report) {
+  Json programs = Json::array();
+  for (const auto& one : report.programs)
+    programs.push_back(
+        {{"program", one->number}, {"name", one->name}, {"device", one->device.instance}});
+  return {{"schema", schema},
+          {"version", 1},
+          {"name", report.handle},
+          {"programs", std::move(programs)},
+          {"samples", report.samples.size()},
+          {"dropped", report.dropped}};
+}
+
+/// Names come from users and may hold any bytes.
+std::string text_of(const Json& json) {
+  return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+/// Of the device's clock, in nanoseconds; 0: the inference did not come there.
+std::int64_t stamp(TimePoint t) { return t.time_since_epoch().count(); }
+
+Json summary(const std::vector<Duration>& times) {
+  const DurationSummary s = summarize(times);
+  return {{"min", us(s.min)}, {"mean", us(s.mean)}, {"p50", us(s.p50)}, {"p90", us(s.p90)},
+          {"p95", us(s.p95)}, {"p99", us(s.p99)},   {"max", us(s.max)}};
+}
+
+}  // namespace
+
+std::string latency_report(const ProfileReport& report) {
+  std::string programs;
+  for (const auto& one : report.programs)
+    programs += fmt::format("{}{} {} on {}", programs.empty() ? "" : "; ", one->number,
+                            printable(one->name), one->device.instance);
+  const DurationSummary total = summarize(
+      times_of(report, [](const SetRecord& r) { return between(r.submitted, r.collected); }));
+  std::string text = fmt::format(
+      "Corelane latency report {}\nPrograms: {}\nSamples: {} Dropped: {}\n"
+      "totalRoundtripTimeUs: mean {:.3f} p50 {:.3f} p95 {:.3f} p99 {:.3f}\n{}\n",
+      printable(report.handle), programs, report.samples.size(), report.dropped, us(total.mean),
+      us(total.p50), us(total.p95), us(total.p99), kColumns);
+  for (std::size_t i = 0; i < report.samples.size(); ++i)
+    text += row(i + 1, report.samples[i].record);
+  return text;
+}
+
+std::string trace_report(const ProfileReport& report) {
+  std::vector<TraceSpan> spans;
+  spans.reserve(report.samples.size());
+  // What the device did not take has no place on its time line.
+  for (const ProfileSample& sample : report.samples)
+    if (sample.record.job.id != 0)
+      spans.push_back({sample.record.job, sample.program->name, sample.record.run});
+  return chrome_trace(device_of(report), spans);
+}
+
+std::string raw_report(const ProfileReport& report) {
+  Json json = header("corelane.qaic.device_stats", report);
+  Json& rows = json["records"] = Json::array();
+  for (const auto& [program, r] : report.samples)
+    rows.push_back({{"program", program->number},
+                    {"id", r.id},
+                    {"handle", r.handle},
+                    {"attempts", r.attempts},
+                    {"status", code_name(r.code)},
+                    {"in_flight", r.in_flight},
+                    {"job", r.job.id},
+                    {"cores", r.job.core_bits},
+                    {"queue_depth", r.job.queue_depth},
+                    {"batch", r.job.batch},
+                    {"priority", r.job.priority},
+                    {"bytes_in", r.job.bytes_in},
+                    {"bytes_out", r.job.bytes_out},
+                    {"submitted_ns", stamp(r.submitted)},
+                    {"enqueued_ns", stamp(r.run.enqueued)},
+                    {"copy_in_ns", stamp(r.run.copy_in)},
+                    {"copied_in_ns", stamp(r.run.copied_in)},
+                    {"queued_ns", stamp(r.job.queued)},
+                    {"started_ns", stamp(r.job.started)},
+                    {"ended_ns", stamp(r.job.ended)},
+                    {"copy_out_ns", stamp(r.run.copy_out)},
+                    {"copied_out_ns", stamp(r.run.copied_out)},
+                    {"completed_ns", stamp(r.completed)},
+                    {"collected_ns", stamp(r.collected)}});
+  return text_of(json);
+}
+
+std::string kpi_report(const ProfileReport& report) {
+  Json json = header("corelane.qaic.device_kpi", report);
+  std::vector<device::JobRecord> jobs;
+  std::size_t failed = 0;
+  TimePoint first = kNever, last{};
+  for (const ProfileSample& sample : report.samples) {
+    jobs.push_back(sample.record.job);
+    if (sample.record.code != Code::kOk) ++failed;
+    first = std::min(first, sample.record.submitted);
+    last = std::max(last, sample.record.collected);
+  }
+  const Duration span = last > first ? last - first : Duration{0};
+  const device::DeviceInfo device = device_of(report);
+  json["device"] = device.instance;
+  json["failed"] = failed;
+  json["span_us"] = us(span);
+  json["inferences_per_second"] =
+      span > Duration{0} ? static_cast<double>(report.samples.size()) * 1e6 / us(span) : 0.0;
+  json["exec_us"] = summary(
+      times_of(report, [](const SetRecord& r) { return between(r.job.started, r.job.ended); }));
+  json["wait_us"] = summary(
+      times_of(report, [](const SetRecord& r) { return between(r.job.queued, r.job.started); }));
+  json["total_us"] = summary(
+      times_of(report, [](const SetRecord& r) { return between(r.submitted, r.collected); }));
+  json["core_shares"] = core_shares(jobs, device.cores.size());
+  return text_of(json);
+}
+
+std::string profile_report(QAicProfilingType type, const ProfileReport& report) {
+  if (type == QAIC_PROFILING_TYPE_TRACE) return trace_report(report);
+  if (type == QAIC_PROFILING_TYPE_RAW_DEVICE_STATS) return raw_report(report);
+  return type == QAIC_PROFILING_TYPE_DEVICE_KPI ? kpi_report(report) : latency_report(report);
+}
+
+std::string profile_file_name(QAicProfilingType type, const std::string& prefix,
+                              QAicProgramID number) {
+  const char* ending = "latency.txt";
+  if (type == QAIC_PROFILING_TYPE_TRACE) ending = "trace.json";
+  if (type == QAIC_PROFILING_TYPE_RAW_DEVICE_STATS) ending = "raw.json";
+  if (type == QAIC_PROFILING_TYPE_DEVICE_KPI) ending = "kpi.json";
+  return fmt::format("{}-{}-{}", prefix, number, ending);
+}
+
+}  // namespace corelane::qaic

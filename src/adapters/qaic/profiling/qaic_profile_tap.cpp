@@ -1,0 +1,145 @@
+#include "adapters/qaic/profiling/qaic_profile_tap.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/guard.h"
+#include "base/leaked.h"
+
+namespace corelane::qaic {
+
+ProfileSubscription::~ProfileSubscription() { tap_->remove(sink_); }
+
+void ProfileTap::set_source(Source source) {
+  const MutexLock lock(mutex_);
+  source_.swap(source);
+}
+
+bool ProfileTap::of_set() const {
+  const MutexLock lock(mutex_);
+  return source_ != nullptr;
+}
+
+void ProfileTap::note(const SetRecord& record) noexcept {
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  std::shared_ptr<const Sinks> all;
+  {
+    const MutexLock lock(mutex_);
+    all = sinks_;
+  }
+  if (all == nullptr) return;
+  for (const auto& sink : *all) sink->take(program_, record);
+}
+
+Result<std::shared_ptr<ProfileSubscription>> ProfileTap::subscribe(
+    std::shared_ptr<ProfileSink> sink) {
+  Source source;
+  {
+    const MutexLock lock(mutex_);
+    source = source_;
+  }
+  std::shared_ptr<device::Observation> observation;
+  if (source) {
+    CORELANE_ASSIGN(observation, source([sink, program = program_](const SetRecord& record) {
+                      sink->take(program, record);
+                    }));
+  }
+  auto made =
+      std::make_shared<ProfileSubscription>(shared_from_this(), sink, std::move(observation));
+  const MutexLock lock(mutex_);
+  Sinks more = sinks_ != nullptr ? *sinks_ : Sinks();
+  more.push_back(std::move(sink));
+  sinks_ = std::make_shared<const Sinks>(std::move(more));
+  on_.store(true, std::memory_order_relaxed);
+  return made;
+}
+
+void ProfileTap::remove(const std::shared_ptr<ProfileSink>& sink) {
+  std::shared_ptr<const Sinks> gone;  // Destroyed without the lock.
+  const MutexLock lock(mutex_);
+  if (sinks_ == nullptr) return;
+  Sinks fewer = *sinks_;
+  if (const auto found = std::ranges::find(fewer, sink); found != fewer.end()) fewer.erase(found);
+  on_.store(!fewer.empty(), std::memory_order_relaxed);
+  gone = std::exchange(sinks_, std::make_shared<const Sinks>(std::move(fewer)));
+}
+
+Result<NameExpression> NameExpression::create(const std::string& text) {
+  if (text.size() > kMostExpression)
+    return error(Code::kInvalidArgument,
+                 "the expression on names has {} characters; at most {} are allowed", text.size(),
+                 kMostExpression);
+  try {
+    // A name is tried in a time that does not explode, and without recursion over its length.
+    return NameExpression(
+        std::regex(text, std::regex::ECMAScript | std::regex_constants::__polynomial));
+  } catch (const std::regex_error& e) {
+    return error(Code::kInvalidArgument,
+                 "'{}' is no ECMAScript expression on names ({}); back references are not allowed; "
+                 "'net.*' is one",
+                 text, e.what());
+  }
+}
+
+bool NameExpression::matches(const std::string& name) const {
+  return name.size() <= kMostName && std::regex_match(name, regex_);
+}
+
+namespace profiled {
+namespace {
+
+using Taps = std::vector<std::shared_ptr<ProfileTap>>;
+using Watchers = std::vector<std::shared_ptr<ProgramWatcher>>;
+
+struct Registry {
+  Mutex mutex{LockRank::kLeaf};
+  Taps taps CORELANE_GUARDED_BY(mutex);
+  std::vector<std::weak_ptr<ProgramWatcher>> watchers CORELANE_GUARDED_BY(mutex);
+
+  Watchers alive() CORELANE_REQUIRES(mutex) {
+    Watchers found;
+    std::erase_if(watchers, [](const auto& one) { return one.expired(); });
+    for (const auto& one : watchers)
+      if (auto watcher = one.lock()) found.push_back(std::move(watcher));
+    return found;
+  }
+};
+Registry& registry() {
+  static Leaked<Registry> registry;
+  return *registry;
+}
+
+}  // namespace
+
+void created(const std::shared_ptr<ProfileTap>& tap) {
+  Watchers watchers;
+  {
+    const MutexLock lock(registry().mutex);
+    registry().taps.push_back(tap);
+    watchers = registry().alive();
+  }
+  for (const auto& one : watchers) one->joined(tap);
+}
+
+void released(const std::shared_ptr<ProfileTap>& tap) {
+  Watchers watchers;
+  {
+    const MutexLock lock(registry().mutex);
+    std::erase(registry().taps, tap);
+    watchers = registry().alive();
+  }
+  for (const auto& one : watchers) one->left(tap);
+}
+
+void watch(const std::shared_ptr<ProgramWatcher>& watcher) {
+  Taps there;
+  {
+    const MutexLock lock(registry().mutex);
+    registry().watchers.push_back(watcher);
+    there = registry().taps;
+  }
+  for (const auto& tap : there) watcher->joined(tap);
+}
+
+}  // namespace profiled
+}  // namespace corelane::qaic

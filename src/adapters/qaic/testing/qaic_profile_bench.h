@@ -1,0 +1,126 @@
+/// What the tests of profiling share: reports that were delivered, and two readers of the latency
+/// report, one by the columns' names, one by the place from the end.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "adapters/qaic/testing/qaic_bench.h"
+
+namespace corelane::qaic::test {
+
+/// Gets reports.
+class Reports {
+ public:
+  static void on_report(const char* report, std::size_t size, void* self) {
+    auto& reports = *static_cast<Reports*>(self);
+    const std::lock_guard guard(reports.mutex_);
+    reports.texts_.emplace_back(report, size);
+  }
+  std::vector<std::string> all() const {
+    const std::lock_guard guard(mutex_);
+    return texts_;
+  }
+  std::size_t count() const { return all().size(); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
+inline std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream in(line);
+  for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
+  return cells;
+}
+
+/// The table after four header lines: rows by the names of the columns.
+inline std::vector<std::map<std::string, double>> rows_by_name(const std::string& report) {
+  std::istringstream in(report);
+  std::string line;
+  for (int i = 0; i < 4; ++i) std::getline(in, line);
+  std::getline(in, line);
+  const std::vector<std::string> names = cells_of(line);
+  std::vector<std::map<std::string, double>> rows;
+  while (std::getline(in, line)) {
+    const std::vector<std::string> cells = cells_of(line);
+    EXPECT_EQ(cells.size(), names.size()) << line;
+    std::map<std::string, double>& row = rows.emplace_back();
+    for (std::size_t i = 0; i < std::min(cells.size(), names.size()); ++i)
+      row[names[i]] = std::stod(cells[i]);
+  }
+  return rows;
+}
+
+/// Of each line that begins with a number and has commas the third word from the end.
+inline std::vector<double> third_from_the_end(const std::string& report) {
+  std::vector<double> found;
+  std::istringstream in(report);
+  for (std::string line; std::getline(in, line);) {
+    const std::vector<std::string> cells = cells_of(line);
+    if (cells.size() < 3 || cells[0].find_first_not_of("0123456789") != std::string::npos) continue;
+    found.push_back(std::stod(cells[cells.size() - 3]));
+  }
+  return found;
+}
+
+/// A program with an execution object, whose inferences take a millisecond each.
+struct ProfileBench : Bench {
+  explicit ProfileBench(const std::string& on = "null:generic:4?a=1ms")
+      : Bench(on), net(program()), object(exec(net)), line(queue()) {
+    EXPECT_EQ(tensors.give(object), QS_SUCCESS) << text();
+  }
+  ~ProfileBench() {
+    static_cast<void>(qaicReleaseExecObj(object));
+    static_cast<void>(qaicReleaseProgram(net));
+    static_cast<void>(qaicReleaseQueue(line));
+    clock->run_all();
+  }
+  /// So many inferences, one after another.
+  void infer(int count = 1) const {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_EQ(qaicEnqueueExecObj(line, object, nullptr), QS_SUCCESS) << text();
+      advance(std::chrono::milliseconds(1));
+      ASSERT_EQ(qaicExecObjWaitForCompletion(object, 0), QS_SUCCESS) << text();
+    }
+  }
+  QAicProfilingHandle* counting(std::uint32_t samples,
+                                QAicProfilingType type = QAIC_PROFILING_TYPE_LATENCY,
+                                const char* folder = nullptr) {
+    QAicProfilingConfig config;
+    config.numPrograms = 1;
+    config.programs = &net;
+    config.numSamples = samples;
+    config.profilingType = type;
+    config.outputDir = folder;
+    QAicProfilingHandle* made = nullptr;
+    EXPECT_EQ(qaicCreateProfilingHandle(&made, &config, &Reports::on_report, &reports), QS_SUCCESS)
+        << text();
+    return made;
+  }
+  QAicStreamProfilingHandle* stream(QAicStreamProfilingConfig config = {}) {
+    QAicStreamProfilingHandle* made = nullptr;
+    EXPECT_EQ(qaicCreateStreamProfilingHandle(&made, &config, &Reports::on_report, &reports),
+              QS_SUCCESS)
+        << text();
+    return made;
+  }
+  /// Rows of each report so far.
+  std::vector<std::size_t> rows() const {
+    std::vector<std::size_t> counts;
+    for (const std::string& one : reports.all()) counts.push_back(rows_by_name(one).size());
+    return counts;
+  }
+
+  QAicProgram* net;
+  QAicExecObj* object;
+  QAicQueue* line;
+  Tensors tensors;
+  Reports reports;
+};
+
+}  // namespace corelane::qaic::test
