@@ -31,8 +31,11 @@ constexpr const char* kDevices[] = {"virtual:aic100",
                                     "null:generic:4?a=100us&log=10&name=c",
                                     "null:generic:4?a=100us&log=1&name=d",
                                     "null:generic:4?a=100us&log=1&name=e",
-                                    "null:generic:4?a=100us&log=1&name=f"};
-constexpr QID kVirtual = 0, kOneMs = 1, kTwoMs = 2;
+                                    "null:generic:4?a=100us&log=1&name=f",
+                                    "null:generic:4?a=100us&name=profiled",
+                                    "null:generic:4?a=100us&name=not",
+                                    "null:generic:4?a=100us&name=neither"};
+constexpr QID kVirtual = 0, kOneMs = 1, kTwoMs = 2, kProfiled = 9;
 /// Three devices that write a line after so many jobs.
 struct LoggedDevices {
   QID first;
@@ -361,6 +364,38 @@ void against_uncaptured(Settings settings, const LoggedDevices& devices, Json& l
   list.back()["processor"] = report_processor(seconds);
 }
 
+/// Throughput of a set that a latency handle profiles, with a report each second, against one that
+/// nobody does.
+void against_unprofiled(Settings settings, Json& list) {
+  settings.block = std::chrono::milliseconds(200);
+  std::vector<std::unique_ptr<TheirSet>> sets;
+  std::vector<Contender> contenders;
+  std::vector<double> seconds[3];
+  std::atomic<std::uint64_t> reports{0};
+  for (const char* name : {"profiled", "not", "not'"}) {
+    const QID device = kProfiled + static_cast<QID>(sets.size());
+    const auto context = qaic::rt::Context::Factory(nullptr, {device});
+    sets.push_back(std::make_unique<TheirSet>(unary_model("Relu", kN), device, 2, 4, context));
+    contenders.push_back(
+        metered(seconds[sets.size() - 1], {name, [set = sets.back().get()](Duration block) {
+                                             return set->keep_in_flight(block, 8);
+                                           }}));
+  }
+  const auto handle = qaic::rt::StreamProfilingHandle::Factory(
+      QAIC_PROFILING_SAMPLING_RATE_FULL, QAIC_PROFILING_REPORTING_RATE_1000_MS,
+      [&](const std::string&) { ++reports; });
+  done(handle->addProgram(sets[0]->set->getProgram()), "addProgram");
+  done(handle->start(), "start");
+  const Times times = measure(contenders, settings);
+  done(handle->stop(), "stop");
+  done(handle->flushReports(), "flushReports");
+  if (reports == 0) fail("no report came");
+  list.push_back(report_ratio("100 us jobs, a latency handle: throughput profiled / not",
+                              ratio_of(times[1], times[0]), ratio_of(times[1], times[2]), 0.98,
+                              false));
+  list.back()["processor"] = report_processor(seconds);
+}
+
 std::size_t resident_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -407,6 +442,7 @@ Json run(int argc, char** argv) {
   against_ideal(settings, report);
   for (const LoggedDevices& devices : kLogged)
     against_uncaptured(settings, devices, report["ratios"]);
+  against_unprofiled(settings, report["ratios"]);
   a_million(report);
   return report;
 }

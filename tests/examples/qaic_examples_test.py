@@ -86,6 +86,15 @@ class QaicExamples(Runs):
         self.assertRegex(text, r"(?m)^info: virtual:aic100#0: the device is back$")
         self.assertIn(f"{len(text.splitlines()) - 1} lines\n", text)
 
+    def test_profiling_writes_a_report_of_its_inferences(self):
+        folder = self.folder / "report"
+        folder.mkdir()
+        text = self.example("qaic_profile_file", folder)
+        self.assertEqual(re.findall(SEEN, text), RIGHT)
+        (report,) = folder.glob("aic-profiling-program-*-latency.txt")
+        self.assertIn(f"wrote {report.name}\n", text)
+        self.assertEqual(["1", "2", "3", "4"], [row.split(",")[0] for row in report.read_text().splitlines()[5:]])
+
     def test_mistakes_are_one_line_with_the_next_step(self):
         self.check_refused([PROGRAMS / "qaic_steps", self.folder / "missing", PAGE], "missing")
         self.check_refused([PROGRAMS / "qaic_steps", self.container, self.folder / "missing.png"], "missing.png")

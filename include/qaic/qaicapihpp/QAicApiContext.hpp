@@ -32,30 +32,41 @@ struct ContextCallbacks {
   void* errorUserData = nullptr;
 };
 
-class CallbackTable {
+/// Objects by a number, which the library holds instead of a pointer.
+template <class T>
+class NumberedTable {
+ public:
+  void* add(std::shared_ptr<const T> object) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    objects_.emplace(++last_, std::move(object));
+    return reinterpret_cast<void*>(last_);
+  }
+  void remove(void* number) {
+    std::shared_ptr<const T> gone;  // Destroyed with no lock held.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = objects_.find(reinterpret_cast<std::uintptr_t>(number));
+    if (found == objects_.end()) return;
+    gone = std::move(found->second);
+    objects_.erase(found);
+  }
+  std::shared_ptr<const T> find(void* number) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = objects_.find(reinterpret_cast<std::uintptr_t>(number));
+    return found == objects_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uintptr_t, std::shared_ptr<const T>> objects_;
+  std::uintptr_t last_ = 0;
+};
+
+class CallbackTable : public NumberedTable<ContextCallbacks> {
  public:
   /// Not destroyed before other objects that are left at exit.
   static CallbackTable& instance() {
     static auto* const table = new CallbackTable;
     return *table;
-  }
-  void* add(std::shared_ptr<const ContextCallbacks> callbacks) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    callbacks_.emplace(++last_, std::move(callbacks));
-    return reinterpret_cast<void*>(last_);
-  }
-  void remove(void* number) {
-    std::shared_ptr<const ContextCallbacks> gone;  // Destroyed with no lock held.
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = callbacks_.find(reinterpret_cast<std::uintptr_t>(number));
-    if (found == callbacks_.end()) return;
-    gone = std::move(found->second);
-    callbacks_.erase(found);
-  }
-  std::shared_ptr<const ContextCallbacks> find(void* number) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = callbacks_.find(reinterpret_cast<std::uintptr_t>(number));
-    return found == callbacks_.end() ? nullptr : found->second;
   }
 
   static void log(QLogLevel level, const char* message, void* number) {
@@ -66,11 +77,6 @@ class CallbackTable {
     if (const auto callbacks = instance().find(number))
       callbacks->error(contextId, errInfo, errType, errData, errDataSize, callbacks->errorUserData);
   }
-
- private:
-  std::mutex mutex_;
-  std::map<std::uintptr_t, std::shared_ptr<const ContextCallbacks>> callbacks_;
-  std::uintptr_t last_ = 0;
 };
 
 /// Whether a callback is there: not nullptr, NULL, a null function pointer or an empty function.

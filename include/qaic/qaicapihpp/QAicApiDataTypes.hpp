@@ -39,25 +39,31 @@ namespace qaic::rt {
 class Context;
 class ExecObj;
 class FileWriter;
+class InferenceBenchmarkSet;
 class InferenceHandle;
 class InferenceSet;
 class InferenceVector;
 class Logger;
+class ProfilingHandle;
 class Program;
 class Qpc;
 class QpcFile;
 class Queue;
+class StreamProfilingHandle;
 class Util;
 using shContext = std::shared_ptr<Context>;
 using shExecObj = std::shared_ptr<ExecObj>;
+using shInferenceBenchmarkSet = std::shared_ptr<InferenceBenchmarkSet>;
 using shInferenceHandle = std::shared_ptr<InferenceHandle>;
 using shInferenceSet = std::shared_ptr<InferenceSet>;
 using shInferenceVector = std::shared_ptr<InferenceVector>;
 using shLogger = std::shared_ptr<Logger>;
+using shProfilingHandle = std::shared_ptr<ProfilingHandle>;
 using shProgram = std::shared_ptr<Program>;
 using shQpc = std::shared_ptr<Qpc>;
 using shQpcFile = std::shared_ptr<QpcFile>;
 using shQueue = std::shared_ptr<Queue>;
+using shStreamProfilingHandle = std::shared_ptr<StreamProfilingHandle>;
 
 /// One input or output of a program.
 struct BufferMapping {

@@ -13,22 +13,6 @@
 
 namespace qaic::rt {
 
-namespace detail {
-
-/// Dimensions as the table takes them; valid as long as `from`.
-inline std::vector<QBufferDimensions> dimensionsOf(const BufferDimensions& from) {
-  std::vector<QBufferDimensions> dimensions(from.size());
-  for (size_t i = 0; i < from.size(); ++i) {
-    dimensions[i].count = static_cast<uint32_t>(from[i].second.size());
-    dimensions[i].sizeOfElem = from[i].first;
-    // The table reads them; its structure is as clients know it.
-    dimensions[i].dims = const_cast<uint32_t*>(from[i].second.data());
-  }
-  return dimensions;
-}
-
-}  // namespace detail
-
 class ExecObj : public Logger {
  public:
   /// An execution object. Null `properties`: its first run loads and activates the program where

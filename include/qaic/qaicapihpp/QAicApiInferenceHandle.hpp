@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "QAicApiExecObj.hpp"
+#include "QAicApiInferenceVector.hpp"
 
 namespace qaic::rt {
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "QAicApiInferenceHandle.hpp"
+#include "QAicApiProgram.hpp"
 
 namespace qaic::rt {
 
@@ -48,8 +49,9 @@ class InferenceSet : public Logger {
  public:
   /// `setSize` x `numActivations` handles, all available. `dmaVectors`: none, or the buffers that
   /// each handle begins with, one vector for each. Null `properties`: the defaults. Throws
-  /// CoreExceptionInit: QS_INVAL, QS_NODEV, QS_NOSPC (cores), QS_NOMEM, QS_UNSUPPORTED (devMapping,
-  /// `enableProfiling`).
+  /// CoreExceptionInit: QS_INVAL, QS_NODEV, QS_NOSPC (cores), QS_NOMEM, QS_UNSUPPORTED (devMapping).
+  /// `enableProfiling` is accepted: a set that nobody profiles pays nothing, so that each can be
+  /// profiled, through getProgram().
   static shInferenceSet Factory(const shContext& context, const shQpc& qpc,
                                 const DeviceChoice& device, uint32_t setSize,
                                 uint32_t numActivations,
@@ -58,10 +60,7 @@ class InferenceSet : public Logger {
                                 bool enableProfiling = false) {
     detail::checkGiven("InferenceSet", context != nullptr, "context");
     detail::checkGiven("InferenceSet", qpc != nullptr, "Qpc");
-    if (enableProfiling)
-      throw CoreExceptionInit("InferenceSet",
-                              "profiling is not there yet; pass enableProfiling = false",
-                              QS_UNSUPPORTED);
+    static_cast<void>(enableProfiling);
     const InferenceSetProperties defaults;
     shInferenceSet set(new InferenceSet(context, qpc, device.get(), setSize, numActivations,
                                         properties != nullptr ? *properties : defaults));
@@ -232,6 +231,15 @@ class InferenceSet : public Logger {
   /// Its program as it stands, and its device.
   QStatus getAicProgramInfoV2(QAicProgramInfoV2& info) const {
     return library().qaicInferenceSetGetProgramInfo(state_->set, &info);
+  }
+  /// Its program, for ProfilingHandle and StreamProfilingHandle: those profile the set. What else
+  /// it is used for is apart from the set. Throws CoreExceptionRuntime.
+  shProgram getProgram() const {
+    QAicProgramInfoV2 info{};
+    detail::checkRun(getAicProgramInfoV2(info));
+    QAicProgram* program = nullptr;
+    detail::checkRun(library().qaicInferenceSetGetProgram(state_->set, &program));
+    return shProgram(new Program(context_, info.qid[0], objName(), qpc_, program));
   }
   /// The number of InferenceSetProperties.
   uint32_t getId() const noexcept { return id_; }

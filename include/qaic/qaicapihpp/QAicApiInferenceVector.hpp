@@ -17,6 +17,22 @@ namespace qaic::rt {
 
 namespace detail {
 
+/// Dimensions as the table takes them; valid as long as `from`.
+inline std::vector<QBufferDimensions> dimensionsOf(const BufferDimensions& from) {
+  std::vector<QBufferDimensions> dimensions(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    dimensions[i].count = static_cast<uint32_t>(from[i].second.size());
+    dimensions[i].sizeOfElem = from[i].first;
+    // The table reads them; its structure is as clients know it.
+    dimensions[i].dims = const_cast<uint32_t*>(from[i].second.data());
+  }
+  return dimensions;
+}
+
+}  // namespace detail
+
+namespace detail {
+
 /// A user asks `method` for buffers. The library is loaded.
 inline void buffersAsked(const char* method, const std::vector<QBuffer>& buffers) noexcept {
   static_cast<void>(

@@ -84,7 +84,14 @@ class Program : public Logger {
   }
 
  private:
+  friend class InferenceSet;
   friend class ProgramGroup;
+  /// Takes a handle over.
+  Program(const shContext& context, QID device, const std::string& name, const shQpc& qpc,
+          QAicProgram* program)
+      : Logger(context, name), context_(context), qpc_(qpc), device_(device), program_(program) {
+    describe();
+  }
   Program(const shContext& context, QID device, const char* name, const shQpc& qpc,
           const QAicProgramProperties* properties)
       : Logger(context, name), context_(context), qpc_(qpc), device_(device) {
