@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "adapters/qaic/context/qaic_context.h"
+#include "adapters/qaic/profiling/qaic_profile_tap.h"
 #include "adapters/qaic/program/qaic_group_gate.h"
 #include "adapters/qaic/program/qaic_one_user.h"
 #include "adapters/qaic/program/qaic_program.h"
@@ -51,7 +52,8 @@ Result<QAicProgram*> ProgramGroupObject::add(std::shared_ptr<ProgramObject> prog
     return error(Code::kBusy, "the group '{}' is enabled; disable it before a program is added",
                  parts_.name);
   members_.push_back({program, nullptr, {}});  // First: a handle that nobody ends would be left.
-  members_.back().handle = publish(std::move(program));
+  members_.back().handle = publish(program);
+  profiled::created(program->tap());
   return members_.back().handle;
 }
 
@@ -151,9 +153,11 @@ void ProgramGroupObject::end() {
   static_cast<void>(disable(false, 0));  // kBusy: the thread that uses it has a reference.
   const OneUser user(in_call_);
   if (!user) return;
-  for (Member& member : members_)
-    if (member.handle != nullptr)
-      handles::take(reinterpret_cast<std::uintptr_t>(std::exchange(member.handle, nullptr)));
+  for (Member& member : members_) {
+    if (member.handle == nullptr) continue;
+    handles::take(reinterpret_cast<std::uintptr_t>(std::exchange(member.handle, nullptr)));
+    profiled::released(member.program->tap());
+  }
   if (queue_ != nullptr)
     handles::take(reinterpret_cast<std::uintptr_t>(std::exchange(queue_, nullptr)));
 }
