@@ -322,11 +322,11 @@ class TimeLimit(LiteCase):
         self.model, self.x = self.save("relu.onnx", relu_model((1, 4))), np.ones((1, 4), np.float32)
 
     def test_the_variable_ends_a_run_and_the_next_one_begins_anew(self):
-        with mock.patch.dict(os.environ, {self.NAME: "20"}):
-            lite = started(self.model, target="null:rk3588?a=300ms&name=limit")
+        with mock.patch.dict(os.environ, {self.NAME: "200"}):
+            lite = started(self.model, target="null:rk3588?a=3s&name=limit")
         with log_lines(self.LOG) as lines:
             self.assertIsNone(lite.inference([self.x]))
-        for text in (self.NAME, "20 ms", "core set", "reset"):
+        for text in (self.NAME, "200 ms", "core set", "reset"):
             self.assertIn(text, "".join(lines))
         with mock.patch.dict(os.environ, {self.NAME: "60000"}):
             again = started(self.model, target="null:rk3588?a=1ms&name=fine")
