@@ -36,6 +36,13 @@ inline std::optional<std::size_t> parse_bytes(std::string_view text) {
   return *number << shift;
 }
 
+/// `text` without the characters of `blanks` at both ends.
+inline std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
 /// Calls `f` with each part of `text`, empty ones too; its first failure ends that.
 template <class F>
 Status for_each_part(std::string_view text, char separator, const F& f) {

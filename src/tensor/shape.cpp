@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/text_parts.h"
+
 namespace corelane {
 
 bool Shape::is_static() const noexcept {
@@ -39,11 +41,7 @@ std::string Shape::to_string() const {
 
 namespace {
 
-std::string_view trim(std::string_view s) {
-  const auto first = s.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return s.substr(first, s.find_last_not_of(" \t") - first + 1);
-}
+constexpr std::string_view kBlanks = " \t";
 
 std::optional<std::int64_t> parse_dimension(std::string_view token) {
   if (token == "?") return Shape::kOpen;
@@ -57,17 +55,17 @@ std::optional<std::int64_t> parse_dimension(std::string_view token) {
 }  // namespace
 
 Result<Shape> parse_shape(std::string_view text) {
-  std::string_view rest = trim(text);
+  std::string_view rest = trimmed(text, kBlanks);
   // The text of to_string() is read as well; "[]" is a scalar.
   if (rest.size() >= 2 && rest.front() == '[' && rest.back() == ']') {
-    rest = trim(rest.substr(1, rest.size() - 2));
+    rest = trimmed(rest.substr(1, rest.size() - 2), kBlanks);
     if (rest.empty()) return Shape();
   }
   std::vector<std::int64_t> dims;
   for (;;) {
     // Both spellings, and those of the tools that print them.
     const auto separator = rest.find_first_of(",xX");
-    const std::string_view token = trim(rest.substr(0, separator));
+    const std::string_view token = trimmed(rest.substr(0, separator), kBlanks);
     const auto dimension = parse_dimension(token);
     if (!dimension) {
       return error(Code::kInvalidArgument,

@@ -14,11 +14,7 @@ bool is_word(std::string_view text) {
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
+constexpr std::string_view kBlanks = " \t\n";
 
 /// One text of a list, checked.
 Status add_text(std::string_view text, std::string_view source, std::vector<std::string>& texts) {
@@ -90,12 +86,13 @@ Result<DeviceSpec> parse_device_spec(std::string_view text) {
 
 Result<std::vector<std::string>> parse_device_list(std::string_view list, std::string_view source) {
   std::vector<std::string> texts;
-  list = trimmed(list);
+  list = trimmed(list, kBlanks);
   if (list.empty()) return texts;
   // A ';' at the end does not begin another device.
   if (list.ends_with(';')) list.remove_suffix(1);
-  CORELANE_TRY(for_each_part(
-      list, ';', [&](std::string_view text) { return add_text(trimmed(text), source, texts); }));
+  CORELANE_TRY(for_each_part(list, ';', [&](std::string_view text) {
+    return add_text(trimmed(text, kBlanks), source, texts);
+  }));
   return texts;
 }
 

@@ -20,12 +20,7 @@ Failure refusal(std::string_view key, std::string_view given, const std::string&
       .with(Detail::kAllowed, allowed);
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
+constexpr std::string_view kBlanks = " \t\r\n";
 
 }  // namespace
 
@@ -39,7 +34,7 @@ Result<std::uint64_t> whole_number(const Config& config, std::string_view key,
                                    std::uint64_t most) {
   const std::string* text = text_of(config, key);
   if (text == nullptr) return fallback;
-  const auto number = parse_number<std::uint64_t>(trimmed(*text));
+  const auto number = parse_number<std::uint64_t>(trimmed(*text, kBlanks));
   if (number && least <= *number && *number <= most) return *number;
   return refusal(key, *text, fmt::format("a whole number from {} to {}", least, most));
 }
@@ -48,7 +43,7 @@ Result<double> real_number(const Config& config, std::string_view key, double fa
                            double least, double most) {
   const std::string* text = text_of(config, key);
   if (text == nullptr) return fallback;
-  const auto number = parse_number<double>(trimmed(*text));
+  const auto number = parse_number<double>(trimmed(*text, kBlanks));
   // "nan" fails both comparisons.
   if (number && least <= *number && *number <= most) return *number;
   return refusal(key, *text, fmt::format("a number from {} to {}", least, most));
@@ -57,7 +52,7 @@ Result<double> real_number(const Config& config, std::string_view key, double fa
 Result<bool> flag(const Config& config, std::string_view key, bool fallback) {
   const std::string* text = text_of(config, key);
   if (text == nullptr) return fallback;
-  const std::string_view value = trimmed(*text);
+  const std::string_view value = trimmed(*text, kBlanks);
   if (value == "true" || value == "1") return true;
   if (value == "false" || value == "0") return false;
   return refusal(key, *text, "true or false");
@@ -79,8 +74,8 @@ Result<Range> range_pair(const Config& config, std::string_view key) {
   const std::size_t comma = text->find(',');
   if (comma != text->npos) {
     const std::string_view all = *text;
-    const auto lo = parse_number<std::uint32_t>(trimmed(all.substr(0, comma)));
-    const auto hi = parse_number<std::uint32_t>(trimmed(all.substr(comma + 1)));
+    const auto lo = parse_number<std::uint32_t>(trimmed(all.substr(0, comma), kBlanks));
+    const auto hi = parse_number<std::uint32_t>(trimmed(all.substr(comma + 1), kBlanks));
     if (lo && hi && 1 <= *lo && *lo <= *hi) return Range{*lo, *hi};
   }
   return refusal(key, *text, std::string(kAllowed));

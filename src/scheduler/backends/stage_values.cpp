@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/text_parts.h"
 #include "scheduler/config/shown_text.h"
 
 namespace corelane::scheduler {
@@ -16,10 +17,7 @@ std::vector<std::string_view> divided(std::string_view value) {
   std::vector<std::string_view> parts;
   for (std::size_t at = 0; at <= value.size();) {
     const std::size_t end = std::min(value.find(kDivider, at), value.size());
-    std::string_view part = value.substr(at, end - at);
-    part.remove_prefix(std::min(part.find_first_not_of(kBlanks), part.size()));
-    part = part.substr(0, part.find_last_not_of(kBlanks) + 1);
-    parts.push_back(part);
+    parts.push_back(trimmed(value.substr(at, end - at), kBlanks));
     at = end + kDivider.size();
   }
   return parts;
