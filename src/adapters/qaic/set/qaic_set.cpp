@@ -112,30 +112,28 @@ Outcome SetObject::acquire(std::uint64_t us, std::uint32_t& handle) {
 Outcome SetObject::set_data(std::uint32_t handle, std::size_t count, const QBuffer* buffers,
                             const QBufferDimensions* dims) {
   CORELANE_ASSIGN(Item * one, item(handle));
-  if (one->busy.exchange(true))
+  const OneUser user(one->busy);
+  if (!user)
     return error(Code::kBusy,
                  "handle {} is in flight, or completed and not collected; collect it before its "
                  "buffers are set",
                  handle);
-  Outcome set = one->buffers.set(count, buffers, dims, &one->context);
-  one->busy = false;
-  return set;
+  return one->buffers.set(count, buffers, dims, &one->context);
 }
 
 Outcome SetObject::set_covering(std::uint32_t handle, bool on) {
   CORELANE_ASSIGN(Item * one, item(handle));
-  if (one->busy.exchange(true)) return not_collected(handle);
+  const OneUser user(one->busy);
+  if (!user) return not_collected(handle);
   one->buffers.set_covering(on);
-  one->busy = false;
   return {};
 }
 
 Result<std::uint32_t> SetObject::specialization(std::uint32_t handle) {
   CORELANE_ASSIGN(Item * one, item(handle));
-  if (one->busy.exchange(true)) return error(not_collected(handle));
-  const std::size_t found = one->buffers.specialization();
-  one->busy = false;
-  return static_cast<std::uint32_t>(found);
+  const OneUser user(one->busy);
+  if (!user) return error(not_collected(handle));
+  return static_cast<std::uint32_t>(one->buffers.specialization());
 }
 
 Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {

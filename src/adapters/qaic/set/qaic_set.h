@@ -10,6 +10,7 @@
 #include "adapters/qaic/api/qaic_handle.h"
 #include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/program/qaic_bound_buffers.h"
+#include "adapters/qaic/program/qaic_one_user.h"
 #include "adapters/qaic/program/qaic_program.h"
 #include "adapters/qaic/program/qaic_states.h"
 #include "corelane/runtime/inference_set.h"
@@ -46,10 +47,9 @@ class SetObject : public Object {
   template <class Use>
   Outcome with_states(std::uint32_t handle, const Use& use) {
     CORELANE_ASSIGN(Item * one, item(handle));
-    if (one->busy.exchange(true)) return not_collected(handle);
-    const Outcome done = use(StateCalls(one->context, *program_->plan()));
-    one->busy = false;
-    return done;
+    const OneUser user(one->busy);
+    if (!user) return not_collected(handle);
+    return use(StateCalls(one->context, *program_->plan()));
   }
   Outcome wait(std::uint64_t us);
   Outcome cancel(std::uint64_t id);
