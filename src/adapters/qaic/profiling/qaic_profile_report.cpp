@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "corelane/base/printable.h"
@@ -177,19 +178,28 @@ std::string kpi_report(const ProfileReport& report) {
   return text_of(json);
 }
 
+namespace {
+
+/// By QAicProfilingType.
+struct ReportKind {
+  std::string (*write)(const ProfileReport&);
+  const char* file_ending;
+};
+constexpr std::array<ReportKind, 4> kKinds{{{&latency_report, "latency.txt"},
+                                            {&trace_report, "trace.json"},
+                                            {&raw_report, "raw.json"},
+                                            {&kpi_report, "kpi.json"}}};
+
+}  // namespace
+
 std::string profile_report(QAicProfilingType type, const ProfileReport& report) {
-  if (type == QAIC_PROFILING_TYPE_TRACE) return trace_report(report);
-  if (type == QAIC_PROFILING_TYPE_RAW_DEVICE_STATS) return raw_report(report);
-  return type == QAIC_PROFILING_TYPE_DEVICE_KPI ? kpi_report(report) : latency_report(report);
+  return kKinds.at(static_cast<std::size_t>(type)).write(report);
 }
 
 std::string profile_file_name(QAicProfilingType type, const std::string& prefix,
                               QAicProgramID number) {
-  const char* ending = "latency.txt";
-  if (type == QAIC_PROFILING_TYPE_TRACE) ending = "trace.json";
-  if (type == QAIC_PROFILING_TYPE_RAW_DEVICE_STATS) ending = "raw.json";
-  if (type == QAIC_PROFILING_TYPE_DEVICE_KPI) ending = "kpi.json";
-  return fmt::format("{}-{}-{}", prefix, number, ending);
+  return fmt::format("{}-{}-{}", prefix, number,
+                     kKinds.at(static_cast<std::size_t>(type)).file_ending);
 }
 
 }  // namespace corelane::qaic

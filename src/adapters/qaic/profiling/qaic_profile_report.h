@@ -1,4 +1,5 @@
-/// Reports of profiling: latency text, trace, and JSON of ours. Pure.
+/// The texts of profiling reports: latency table, Chrome trace, and JSON with a schema of Corelane.
+/// Pure functions.
 #pragma once
 
 #include <string>

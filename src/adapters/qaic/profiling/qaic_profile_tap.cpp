@@ -64,6 +64,16 @@ void ProfileTap::remove(const std::shared_ptr<ProfileSink>& sink) {
   gone = std::exchange(sinks_, std::make_shared<const Sinks>(std::move(fewer)));
 }
 
+Result<ProfileSubscriptions> subscribe_all(const ProfileTaps& taps,
+                                           const std::shared_ptr<ProfileSink>& sink) {
+  ProfileSubscriptions made;
+  for (const auto& tap : taps) {
+    CORELANE_ASSIGN(auto one, tap->subscribe(sink));
+    made.push_back(std::move(one));
+  }
+  return made;
+}
+
 Result<NameExpression> NameExpression::create(const std::string& text) {
   if (text.size() > kMostExpression)
     return error(Code::kInvalidArgument,
@@ -88,12 +98,11 @@ bool NameExpression::matches(const std::string& name) const {
 namespace profiled {
 namespace {
 
-using Taps = std::vector<std::shared_ptr<ProfileTap>>;
 using Watchers = std::vector<std::shared_ptr<ProgramWatcher>>;
 
 struct Registry {
   Mutex mutex{LockRank::kLeaf};
-  Taps taps CORELANE_GUARDED_BY(mutex);
+  ProfileTaps taps CORELANE_GUARDED_BY(mutex);
   std::vector<std::weak_ptr<ProgramWatcher>> watchers CORELANE_GUARDED_BY(mutex);
 
   Watchers alive() CORELANE_REQUIRES(mutex) {
@@ -132,7 +141,7 @@ void released(const std::shared_ptr<ProfileTap>& tap) {
 }
 
 void watch(const std::shared_ptr<ProgramWatcher>& watcher) {
-  Taps there;
+  ProfileTaps there;
   {
     const MutexLock lock(registry().mutex);
     registry().watchers.push_back(watcher);

@@ -83,6 +83,13 @@ class ProfileTap : public std::enable_shared_from_this<ProfileTap> {
   std::shared_ptr<const Sinks> sinks_ CORELANE_GUARDED_BY(mutex_);  ///< Replaced, not changed.
 };
 
+using ProfileTaps = std::vector<std::shared_ptr<ProfileTap>>;
+using ProfileSubscriptions = std::vector<std::shared_ptr<ProfileSubscription>>;
+
+/// `sink` gets the records of all. Those of ProfileTap::subscribe(); a failure leaves none.
+Result<ProfileSubscriptions> subscribe_all(const ProfileTaps& taps,
+                                           const std::shared_ptr<ProfileSink>& sink);
+
 /// An expression on names of programs, compiled once. ECMAScript, without back references, of at
 /// most kMostExpression characters; it is to match the whole name. Any thread.
 class NameExpression {

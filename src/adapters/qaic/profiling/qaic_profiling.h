@@ -12,8 +12,6 @@
 
 namespace corelane::qaic {
 
-using ProfileTaps = std::vector<std::shared_ptr<ProfileTap>>;
-
 /// A report once so many inferences of its programs have completed, or at stop(). All functions
 /// from any thread, in callbacks too.
 class ProfilingObject : public Object {

@@ -6,8 +6,6 @@
 
 namespace corelane::qaic {
 
-using Subscriptions = std::vector<std::shared_ptr<ProfileSubscription>>;
-
 struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<State> {
   State(ProfileTaps of, std::uint32_t samples, ProfileTarget target)
       : taps(std::move(of)), delivery(std::move(target)), collector(samples) {
@@ -41,14 +39,14 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
   }
   void end(std::uint64_t of) {
     const MutexLock order(control);
-    Subscriptions gone;
+    ProfileSubscriptions gone;
     const MutexLock lock(mutex);
     if (of == run && !collector.active()) gone.swap(subscriptions);
   }
 
   Status start() {
     const MutexLock order(control);
-    Subscriptions before;
+    ProfileSubscriptions before;
     {
       const MutexLock lock(mutex);
       if (collector.active())
@@ -56,23 +54,18 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
       before.swap(subscriptions);
     }
     before.clear();
-    Subscriptions made;
     {
       const MutexLock lock(mutex);
       ++run;
       collector.start();
     }
-    for (const auto& tap : taps) {
-      auto one = tap->subscribe(shared_from_this());
-      if (!one) {
-        const MutexLock lock(mutex);
-        static_cast<void>(collector.stop());
-        return one.error();
-      }
-      made.push_back(*std::move(one));
-    }
+    auto made = subscribe_all(taps, shared_from_this());
     const MutexLock lock(mutex);
-    subscriptions.swap(made);
+    if (!made) {
+      static_cast<void>(collector.stop());
+      return made.error();
+    }
+    subscriptions.swap(*made);
     return {};
   }
 
@@ -80,7 +73,7 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
     dispatch::CallbackThread::Job job;
     {
       const MutexLock order(control);
-      Subscriptions ended;
+      ProfileSubscriptions ended;
       {
         const MutexLock lock(mutex);
         ended.swap(subscriptions);
@@ -101,7 +94,7 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
   Mutex mutex{LockRank::kDoorWait};
   CountCollector collector CORELANE_GUARDED_BY(mutex);
   std::uint64_t run CORELANE_GUARDED_BY(mutex) = 0;
-  Subscriptions subscriptions CORELANE_GUARDED_BY(mutex);
+  ProfileSubscriptions subscriptions CORELANE_GUARDED_BY(mutex);
 };
 
 Result<std::shared_ptr<ProfilingObject>> ProfilingObject::create(const ProfileTaps& programs,

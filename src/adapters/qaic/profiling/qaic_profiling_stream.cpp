@@ -8,8 +8,6 @@
 
 namespace corelane::qaic {
 
-using Subscriptions = std::vector<std::shared_ptr<ProfileSubscription>>;
-
 struct StreamProfilingObject::State final : ProfileSink,
                                             ProgramWatcher,
                                             std::enable_shared_from_this<State> {
@@ -73,7 +71,7 @@ struct StreamProfilingObject::State final : ProfileSink,
       return error(Code::kNotFound, "program '{}' is not profiled by this handle; add it first",
                    tap->program()->name);
     taps.erase(found);
-    Subscriptions gone;
+    ProfileSubscriptions gone;
     {
       const MutexLock lock(mutex);
       std::erase(programs, tap->program());
@@ -121,7 +119,7 @@ struct StreamProfilingObject::State final : ProfileSink,
   }
   /// Records that their threads have not handed on yet are waited for.
   void deliver_next() {
-    Subscriptions there;
+    ProfileSubscriptions there;
     {
       const MutexLock lock(mutex);
       there = subscriptions;
@@ -159,24 +157,19 @@ struct StreamProfilingObject::State final : ProfileSink,
       clock = taps.empty() ? real_clock() : taps.front()->program()->clock;
       set_timer(collector.start(clock->now()));
     }
-    Subscriptions made;
-    for (const auto& tap : taps) {
-      auto one = tap->subscribe(shared_from_this());
-      if (!one) {
-        const MutexLock lock(mutex);
-        static_cast<void>(collector.stop(clock->now()));
-        clock->cancel(timer);
-        return one.error();
-      }
-      made.push_back(*std::move(one));
-    }
+    auto made = subscribe_all(taps, shared_from_this());
     const MutexLock lock(mutex);
-    subscriptions.swap(made);
+    if (!made) {
+      static_cast<void>(collector.stop(clock->now()));
+      clock->cancel(timer);
+      return made.error();
+    }
+    subscriptions.swap(*made);
     return {};
   }
   void stop(bool deliver) {
     const MutexLock order(control);
-    Subscriptions ended;
+    ProfileSubscriptions ended;
     {
       const MutexLock lock(mutex);
       if (!collector.active()) return;
@@ -185,7 +178,7 @@ struct StreamProfilingObject::State final : ProfileSink,
     for (const auto& one : ended) one->flush();
     bool posted = true;
     dispatch::CallbackThread::Job job = delivery_job();
-    Subscriptions gone;
+    ProfileSubscriptions gone;
     {
       const MutexLock lock(mutex);
       clock->cancel(timer);
@@ -221,7 +214,7 @@ struct StreamProfilingObject::State final : ProfileSink,
   std::shared_ptr<Clock> clock CORELANE_GUARDED_BY(mutex);
   Clock::TimerId timer CORELANE_GUARDED_BY(mutex) = 0;
   std::uint64_t timers CORELANE_GUARDED_BY(mutex) = 0;  ///< The one that counts.
-  Subscriptions subscriptions CORELANE_GUARDED_BY(mutex);
+  ProfileSubscriptions subscriptions CORELANE_GUARDED_BY(mutex);
   ProfiledPrograms programs CORELANE_GUARDED_BY(mutex);  ///< Of `taps`.
   std::deque<ProfileReport> ready CORELANE_GUARDED_BY(mutex);
 };
