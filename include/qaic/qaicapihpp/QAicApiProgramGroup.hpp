@@ -78,13 +78,12 @@ class ProgramGroup : public Logger {
  private:
   /// The handle, which the programs and the queue of the group keep too.
   struct Owner {
-    explicit Owner(shContext of) : context(std::move(of)) {}
+    Owner() = default;
     ~Owner() {
       if (group != nullptr) static_cast<void>(library().qaicReleaseProgramGroup(group));
     }
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
-    shContext context;
     QAicProgramGroup* group = nullptr;
   };
 
@@ -93,7 +92,7 @@ class ProgramGroup : public Logger {
       : Logger(context, name),
         context_(context),
         device_(device),
-        owner_(std::make_shared<Owner>(context)) {
+        owner_(std::make_shared<Owner>()) {
     QAicQueue* queue = nullptr;
     detail::checkInit("ProgramGroup",
                       library().qaicCreateProgramGroup(context->get(), &owner_->group, &queue,

@@ -137,8 +137,8 @@ bool BufferPlan::matches(const QBuffer* buffers, const QBufferDimensions* dims,
   return true;
 }
 
-Result<std::size_t> BufferPlan::choose_by_dims(const QBuffer* buffers,
-                                               const QBufferDimensions* dims) const {
+Result<std::size_t> BufferPlan::find_by_dims(const QBuffer* buffers,
+                                             const QBufferDimensions* dims) const {
   std::uint64_t hash = kHashBegin;
   for (std::size_t i = 0; i < count(); ++i) {
     CORELANE_TRY(check_dims(buffers[i], dims[i], i));
@@ -148,7 +148,18 @@ Result<std::size_t> BufferPlan::choose_by_dims(const QBuffer* buffers,
   const auto range = by_dims_.equal_range(hash);
   for (auto at = range.first; at != range.second; ++at)
     if (at->second < found && matches(buffers, dims, at->second)) found = at->second;
+  return found;
+}
+
+Result<std::size_t> BufferPlan::choose_by_dims(const QBuffer* buffers,
+                                               const QBufferDimensions* dims) const {
+  CORELANE_ASSIGN(const std::size_t found, find_by_dims(buffers, dims));
   if (found == specializations()) return error(no_specialization(buffers, dims));
+  return check_found(buffers, dims, found);
+}
+
+Result<std::size_t> BufferPlan::check_found(const QBuffer* buffers, const QBufferDimensions* dims,
+                                            std::size_t found) const {
   for (std::size_t i = 0; i < count(); ++i) {
     // One that is left out by its dimensions may have a size.
     if (left_out(buffers[i], &dims[i]) || fits(i, found, buffers[i])) continue;
@@ -238,15 +249,16 @@ std::size_t BufferPlan::total_bytes(std::size_t specialization) const {
 
 Result<std::size_t> BufferPlan::choose_covering(const QBuffer* buffers,
                                                 const QBufferDimensions* dims) const {
-  Result<std::size_t> exact = choose(buffers, dims);
-  if (exact || dims == nullptr || exact.error().code() != Code::kShapeMismatch) return exact;
-  std::size_t found = specializations();
+  if (dims == nullptr) return choose(buffers, dims);
+  CORELANE_ASSIGN(std::size_t found, find_by_dims(buffers, dims));
+  if (found < specializations()) return check_found(buffers, dims, found);
   for (std::size_t k = 0; k < specializations(); ++k)
     if (covers(buffers, dims, k) &&
         (found == specializations() || total_bytes(k) < total_bytes(found)))
       found = k;
   if (found == specializations())
-    return error(exact.error().wrap("no specialization covers these dimensions either"));
+    return error(
+        no_specialization(buffers, dims).wrap("no specialization covers these dimensions either"));
   for (std::size_t i = 0; i < count(); ++i) {
     if (left_out(buffers[i], &dims[i])) continue;
     std::size_t bytes = dims[i].sizeOfElem;

@@ -61,6 +61,11 @@ class BufferPlan {
   Status check_sizes(const QBuffer* buffers, std::size_t specialization) const;
   Result<std::size_t> choose_by_size(const QBuffer* buffers) const;
   Result<std::size_t> choose_by_dims(const QBuffer* buffers, const QBufferDimensions* dims) const;
+  /// The specialization with these dimensions; specializations() where none has them.
+  Result<std::size_t> find_by_dims(const QBuffer* buffers, const QBufferDimensions* dims) const;
+  /// `found`, or why the sizes do not fit it.
+  Result<std::size_t> check_found(const QBuffer* buffers, const QBufferDimensions* dims,
+                                  std::size_t found) const;
   Status check_dims(const QBuffer& given, const QBufferDimensions& dims, std::size_t buffer) const;
   bool matches(const QBuffer* buffers, const QBufferDimensions* dims,
                std::size_t specialization) const;

@@ -150,10 +150,10 @@ Status ProgramObject::of_group() const {
 
 Status ProgramObject::activate() {
   CORELANE_TRY(of_group());
-  return activate_in_group({});
+  return activate_as({});
 }
 
-Status ProgramObject::activate_in_group(const ActivateOptions& how) {
+Status ProgramObject::activate_as(const ActivateOptions& how) {
   look();
   Step step;
   {
@@ -175,14 +175,6 @@ void ProgramObject::deactivate_in_group() {
   if (states_.active()) states_.advance(ProgramEvent::kDeactivated);
   std::swap(ended.activation, activation_);
 }
-
-bool ProgramObject::is_active() {
-  look();
-  const MutexLock lock(mutex_);
-  return states_.active();
-}
-
-std::size_t ProgramObject::cores() const { return parts_.qpc->description(parts_.index).cores; }
 
 TurnFigures ProgramObject::turn_figures() {
   Activation activation;

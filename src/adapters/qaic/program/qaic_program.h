@@ -52,13 +52,11 @@ class ProgramObject : public Object {
   Status activate();
   /// kBusy while execution objects live.
   Status deactivate();
-  /// For its group, which alone may: load(), and activates it in this way. The other functions that
-  /// activate or deactivate a program of a group are kWrongState.
-  Status activate_in_group(const ActivateOptions& how);
-  /// The same for its end, also while execution objects live: what they submit then is refused.
+  /// As activate(), in this way. Of a program of a group, its group alone may call it: activate()
+  /// and deactivate() are kWrongState there.
+  Status activate_as(const ActivateOptions& how);
+  /// For its group: also while execution objects live, whose submissions are refused then.
   void deactivate_in_group();
-  bool is_active();
-  std::size_t cores() const;  ///< That it wants.
   /// Zeros where it takes no turns, or is not active.
   TurnFigures turn_figures();
 

@@ -80,7 +80,7 @@ Status ProgramGroupObject::set_turn(const ProgramObject& program,
 /// all cores: on a part of them each would have the share that its part's others leave.
 Status ProgramGroupObject::activate_all() {
   std::size_t wanted = 0;
-  for (const Member& member : members_) wanted += member.program->cores();
+  for (const Member& member : members_) wanted += member.program->info().numNsp;
   const bool fit = wanted <= parts_.device->info().cores.size();
   for (const Member& member : members_) {
     ActivateOptions how;
@@ -89,7 +89,7 @@ Status ProgramGroupObject::activate_all() {
       how.turn = member.turn;
       if (!fit) how.cores = turns_.cores();
     }
-    CORELANE_TRY(member.program->activate_in_group(how));
+    CORELANE_TRY(member.program->activate_as(how));
   }
   return {};
 }
@@ -106,8 +106,9 @@ Status ProgramGroupObject::enable() {
     return error(Code::kWrongState, "the group '{}' has no programs; add them before it is enabled",
                  parts_.name);
   if (enabled_) {
-    const auto inactive = std::find_if(members_.begin(), members_.end(),
-                                       [](const Member& one) { return !one.program->is_active(); });
+    const auto inactive = std::find_if(members_.begin(), members_.end(), [](const Member& one) {
+      return one.program->info().status != QAIC_PROGRAM_FULLY_ACTIVATED;
+    });
     if (inactive == members_.end()) return {};
     return error(Code::kWrongState,
                  "program '{}' of the group '{}' is not active any more; disable the group before "
