@@ -107,6 +107,11 @@ ContextObject::~ContextObject() {
   context_.reset();
 }
 
+QID ContextObject::first_of(nb::handle device) const {
+  const std::vector<QID> named = devices_of(device);
+  return named.empty() ? devices_.front() : named.front();
+}
+
 QID ContextObject::choose(const qaic::rt::shQpc& qpc) const {
   QID device = -1;
   if (context_->findDevice(qpc, device) == QS_SUCCESS) return device;

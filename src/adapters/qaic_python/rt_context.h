@@ -27,6 +27,8 @@ class ContextObject {
   const qaic::rt::shContext& get() const noexcept { return context_; }
   /// Those of the context, in order.
   const std::vector<QID>& devices() const noexcept { return devices_; }
+  /// The first device that `device` names; None: the context's first.
+  QID first_of(nanobind::handle device) const;
   /// The device that stands for None: the first with room for the program; where none has room the
   /// context's first, whose activation says what it lacks. Without the lock.
   QID choose(const qaic::rt::shQpc& qpc) const;

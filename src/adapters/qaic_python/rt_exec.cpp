@@ -10,13 +10,13 @@
 #include "QAicApi.hpp"
 #include "adapters/interpreter/py_gate.h"
 #include "adapters/qaic_python/rt_cycle.h"
+#include "adapters/qaic_python/rt_member.h"
 #include "adapters/qaic_python/rt_names.h"
 #include "adapters/qaic_python/rt_vector.h"
 
 namespace corelane::qaic_python {
 
 namespace nb = nanobind;
-using interpreter::Released;
 using interpreter::without_lock;
 using nb::arg;
 namespace rt = qaic::rt;
@@ -31,31 +31,14 @@ bool are_pairs(nb::handle buffers) {
          PyIndex_Check(nb::object(first[0]).ptr()) != 0;
 }
 
-class QueueObject {
+class QueueObject : public ContextMember<rt::shQueue> {
  public:
   QueueObject(nb::object context, nb::handle device, const QAicQueueProperties* properties)
-      : context_(std::move(context)) {
+      : ContextMember(std::move(context)) {
     const auto& parent = object_of<ContextObject>(context_, "the context");
-    const std::vector<QID> devices = devices_of(device);
-    const QID chosen = devices.empty() ? parent.devices().front() : devices.front();
-    without_lock([&] { queue_ = rt::Queue::Factory(parent.get(), chosen, properties); });
+    const QID chosen = parent.first_of(device);
+    without_lock([&] { object_ = rt::Queue::Factory(parent.get(), chosen, properties); });
   }
-  ~QueueObject() {
-    const Released released;
-    queue_.reset();
-  }
-  QueueObject(const QueueObject&) = delete;
-  QueueObject& operator=(const QueueObject&) = delete;
-  const rt::shQueue& get() const noexcept { return queue_; }
-  /// For the garbage collector.
-  int show(visitproc visit, void* arg) const {
-    Py_VISIT(context_.ptr());
-    return 0;
-  }
-
- private:
-  nb::object context_;
-  rt::shQueue queue_;
 };
 
 void bind_queue(nb::module_& module) {

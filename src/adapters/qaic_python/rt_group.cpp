@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "QAicApi.hpp"
 #include "adapters/interpreter/py_gate.h"
 #include "adapters/qaic_python/rt_cycle.h"
+#include "adapters/qaic_python/rt_member.h"
 #include "adapters/qaic_python/rt_names.h"
 #include "adapters/qaic_python/rt_pending.h"
 #include "adapters/qaic_python/rt_program.h"
@@ -17,42 +17,23 @@
 namespace corelane::qaic_python {
 
 namespace nb = nanobind;
-using interpreter::Released;
 using interpreter::without_lock;
 using nb::arg;
 namespace rt = qaic::rt;
 
 namespace {
 
-class GroupObject {
+class GroupObject : public ContextMember<rt::shProgramGroup> {
  public:
   GroupObject(nb::object context, nb::handle device, const std::string& name,
               const QAicProgramGroupProperties* properties)
-      : context_(std::move(context)) {
+      : ContextMember(std::move(context)) {
     const auto& parent = object_of<ContextObject>(context_, "the context");
-    const std::vector<QID> devices = devices_of(device);
-    const QID chosen = devices.empty() ? parent.devices().front() : devices.front();
+    const QID chosen = parent.first_of(device);
     without_lock([&] {
-      group_ = rt::ProgramGroup::Factory(parent.get(), chosen, name.c_str(), properties);
+      object_ = rt::ProgramGroup::Factory(parent.get(), chosen, name.c_str(), properties);
     });
   }
-  ~GroupObject() {
-    const Released released;
-    group_.reset();
-  }
-  GroupObject(const GroupObject&) = delete;
-  GroupObject& operator=(const GroupObject&) = delete;
-  const rt::shProgramGroup& get() const noexcept { return group_; }
-  const nb::object& context() const noexcept { return context_; }
-  /// For the garbage collector.
-  int show(visitproc visit, void* arg) const {
-    Py_VISIT(context_.ptr());
-    return 0;
-  }
-
- private:
-  nb::object context_;
-  rt::shProgramGroup group_;
 };
 
 nb::object add_program(GroupObject& self, nb::handle qpc, const ProgramProperties* properties) {

@@ -15,7 +15,6 @@
 namespace corelane::qaic_python {
 
 namespace nb = nanobind;
-using interpreter::Released;
 using interpreter::without_lock;
 using nb::arg;
 namespace rt = qaic::rt;
@@ -50,7 +49,7 @@ QStatus step(ProgramObject& self) {
 
 ProgramObject::ProgramObject(nb::object context, nb::handle device, nb::object qpc,
                              const ProgramProperties& properties, const std::string& name)
-    : context_(std::move(context)) {
+    : ContextMember(std::move(context)) {
   const auto& parent = object_of<ContextObject>(context_, "the context");
   const auto& container = object_of<QpcObject>(qpc, "the Qpc (qpcObj)");
   const std::vector<QID> devices = devices_of(device);
@@ -61,13 +60,8 @@ ProgramObject::ProgramObject(nb::object context, nb::handle device, nb::object q
                        : given.dev_mapping.empty() ? parent.choose(container.get())
                                                    : parent.devices().front();
     const QAicProgramProperties made = given.get();
-    program_ = rt::Program::Factory(parent.get(), chosen, name.c_str(), container.get(), &made);
+    object_ = rt::Program::Factory(parent.get(), chosen, name.c_str(), container.get(), &made);
   });
-}
-
-ProgramObject::~ProgramObject() {
-  const Released released;
-  program_.reset();
 }
 
 void bind_program(nb::module_& module) {

@@ -7,12 +7,13 @@
 #include <utility>
 
 #include "adapters/qaic_python/rt_context.h"
+#include "adapters/qaic_python/rt_member.h"
 #include "adapters/qaic_python/rt_qpc.h"
 #include "adapters/qaic_python/rt_types.h"
 
 namespace corelane::qaic_python {
 
-class ProgramObject {
+class ProgramObject : public ContextMember<qaic::rt::shProgram> {
  public:
   /// `device` may be None, an int, or several numbers, which become the mapping of devices. Throws
   /// as Program::Factory.
@@ -20,22 +21,7 @@ class ProgramObject {
                 const ProgramProperties& properties, const std::string& name);
   /// One of a group.
   ProgramObject(nanobind::object context, qaic::rt::shProgram program) noexcept
-      : context_(std::move(context)), program_(std::move(program)) {}
-  ~ProgramObject();
-  ProgramObject(const ProgramObject&) = delete;
-  ProgramObject& operator=(const ProgramObject&) = delete;
-
-  const qaic::rt::shProgram& get() const noexcept { return program_; }
-  const nanobind::object& context() const noexcept { return context_; }
-  /// For the garbage collector.
-  int show(visitproc visit, void* arg) const {
-    Py_VISIT(context_.ptr());
-    return 0;
-  }
-
- private:
-  nanobind::object context_;  ///< Its callbacks stay as long as the program.
-  qaic::rt::shProgram program_;
+      : ContextMember(std::move(context), std::move(program)) {}
 };
 
 /// The object behind an argument of the type `T`; TypeError that names `what` for others.
