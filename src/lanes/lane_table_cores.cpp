@@ -145,9 +145,10 @@ std::vector<device::Holding> LaneTable::holdings() const {
 std::vector<device::LeaseFigures> LaneTable::lease_figures() const {
   const std::vector<Duration> busy = cores_.busy_times();
   const std::vector<std::uint64_t> ended = cores_.ended_counts();
+  const std::uint64_t waiting = waiting_count();
   std::vector<device::LeaseFigures> figures(busy.size());
   for (std::size_t core = 0; core < busy.size(); ++core)
-    figures[core] = {busy[core], ended[core], waiting_count(), {}};
+    figures[core] = {busy[core], ended[core], waiting, {}};
   const std::vector<device::Holding> held = holdings();
   for (std::size_t core = 0; core < figures.size(); ++core) {
     // Several forms of one program have its name.

@@ -22,7 +22,7 @@ namespace {
 /// A line for people, while the work goes on.
 void note(const std::string& text) { std::fputs(printable_lines(text).c_str(), stderr); }
 
-/// The file that -t names, and that it is no container of another compiler.
+/// The file that -t names. kForeignImage for a container of the vendor's compiler.
 Result<std::filesystem::path> program_file(const RunnerOptions& o) {
   std::error_code ec;
   std::filesystem::path path = o.program;

@@ -133,11 +133,10 @@ Result<BufferFile> buffer_file(const Json& buffer, const TensorDesc& desc,
                                const std::string& where) {
   BufferFile file;
   if (buffer.contains("dims")) file.dims = buffer["dims"].get<std::vector<std::int64_t>>();
-  // A buffer that is left out has no file.
-  const bool none = file.dims && file.dims->size() == 1 && file.dims->front() == 0;
-  if (!none) file.path = buffer.at("path").get<std::string>();
+  if (!file.left_out()) file.path = buffer.at("path").get<std::string>();
   const std::size_t own = dtype_bytes(desc.dtype, 1);
-  if (!none && buffer.contains("elem-size") && buffer["elem-size"].get<std::size_t>() != own) {
+  if (!file.left_out() && buffer.contains("elem-size") &&
+      buffer["elem-size"].get<std::size_t>() != own) {
     return error(Code::kShapeMismatch, "{}: elements of {} bytes, but '{}' is {} of {}", where,
                  buffer["elem-size"].get<std::size_t>(), desc.name, dtype_name(desc.dtype), own);
   }
@@ -184,7 +183,7 @@ Result<std::vector<InferenceFiles>> of_json(const ProgramDescription& program,
     }
   } catch (const Json::exception& e) {
     return error(Code::kInvalidArgument,
-                 "'{}' is no list of buffers: {}; it is {{\"IO-files\": [[{{\"path\": ..., "
+                 "'{}' is not a list of buffers: {}; write {{\"IO-files\": [[{{\"path\": ..., "
                  "\"io-direction\": \"in\", \"map-to\": ...}}, ...], ...]}}",
                  path, e.what());
   }

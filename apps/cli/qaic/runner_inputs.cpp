@@ -107,9 +107,7 @@ std::string sizes_text(const ProgramDescription& program, const RunnerItem& item
 /// Dimensions win, then sizes; random inputs have the largest shapes.
 Status choose_shapes(const ProgramDescription& program, const InferenceFiles& files,
                      RunnerItem& item) {
-  const auto dims = [](const BufferFile& file) {
-    return file.dims && !(file.dims->size() == 1 && file.dims->front() == 0);
-  };
+  const auto dims = [](const BufferFile& file) { return file.dims && !file.left_out(); };
   if (!files.inputs.empty() && std::ranges::all_of(files.inputs, dims)) {
     for (const BufferFile& file : files.inputs) item.shapes.emplace_back(*file.dims);
     if (takes(program, item, item.shapes)) return {};

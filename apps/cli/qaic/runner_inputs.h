@@ -23,6 +23,8 @@ namespace corelane::cli {
 struct BufferFile {
   std::string path;                               ///< Empty: the buffer is left out.
   std::optional<std::vector<std::int64_t>> dims;  ///< Of a JSON file.
+  /// The dimensions [0] leave the buffer out; it has no file then.
+  bool left_out() const { return dims && dims->size() == 1 && dims->front() == 0; }
 };
 
 /// The files of one inference, by the places of the buffers.

@@ -23,7 +23,7 @@ class RunnerResults {
                 const std::vector<RunnerItem>& items);
 
   /// Of inference `handle.id()`, on activation `handle.index()` modulo their number. kIo where a
-  /// file cannot be written. A result that differs is counted, and is no failure.
+  /// file cannot be written. A result that differs is counted; the call succeeds.
   Status take(const SetHandle& handle);
 
   std::uint64_t compared() const noexcept { return compared_; }

@@ -47,8 +47,8 @@ Status malformed(const std::string& text) {
                "the vendor's container is damaged: {}; compile its ONNX model again", text);
 }
 
-/// An address as a place. Subtraction wraps where the base is no base, and the check of the place
-/// finds that.
+/// Where an address lies in the file. A wrong base makes the subtraction wrap; the bounds check of
+/// the result refuses that.
 std::uint64_t place(std::uint64_t address, std::uint64_t base) { return address - base; }
 
 Result<Header> read_header(ByteSpan bytes) {

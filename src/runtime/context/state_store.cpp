@@ -105,7 +105,6 @@ Status StateStore::prepare(std::size_t index, const Use& use) {
   CORELANE_TRY(check_shape(index, use.shape));
   Value& value = values_[index];
   if (value.front == nullptr) {
-    // The macro is two statements.
     CORELANE_ASSIGN(value.front, allocate(use.bytes));
     value.shape = use.shape;
     value.bytes = use.bytes;
@@ -129,7 +128,6 @@ Status StateStore::write(std::size_t index, const Shape& shape, ByteSpan bytes) 
   CORELANE_TRY(call.status());
   Value& value = values_[index];
   if (value.front == nullptr || value.shape != shape) {
-    // The macro is two statements.
     CORELANE_ASSIGN(auto front, allocate(bytes.size()));
     clear(index);
     value.front = std::move(front);
