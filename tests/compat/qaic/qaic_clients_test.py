@@ -170,10 +170,10 @@ class Clients(unittest.TestCase):
                 self.assertEqual(0, done.returncode, done.stderr)
                 self.assertNotIn("read before completion", done.stderr)
 
-    @unittest.skipIf(CLANGXX.endswith("NOTFOUND"), "clang is not installed")
     def test_programs_of_a_group(self):
         self.check("program_group", self.pair)
 
+    @unittest.skipIf(CLANGXX.endswith("NOTFOUND"), "clang is not installed")
     def test_client_of_another_compiler(self):
         source = pathlib.Path(__file__).parent / "clients/blocking_loop.cpp"
         made = self.folder / "qaic_client_clang"
