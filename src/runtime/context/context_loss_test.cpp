@@ -72,6 +72,26 @@ TEST(ContextLoss, AContextThatWasIdleRunsAgainToo) {
   EXPECT_TRUE(ends(bench, made_after.submit().value()).ok());
 }
 
+TEST(ContextLoss, MemoryThatAnAbandonedRunReadsIsNotWritten) {
+  SetBench bench("null:generic:2?a=1ms", true,
+                 std::make_shared<ListedFaults>(std::vector{Fault::kNone, Fault::kLost}));
+  Context running = bench.program.new_context().value();
+  Context struck = bench.program.new_context().value();
+  const std::vector<float> before{1, 1, 1, 1};
+  const std::vector<float> after{2, 2, 2, 2};
+  ASSERT_TRUE(running.set_input(0, SetBench::view(before)).ok());
+  Inference abandoned = running.submit().value();
+  Inference second = struck.submit().value();
+  ASSERT_EQ(abandoned.wait().code(), Code::kDeviceLost);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(running.set_input(0, SetBench::view(after)).code(), Code::kDeviceLost) << i;
+  bench.clock->advance(milliseconds(30));
+  ASSERT_TRUE(running.set_input(0, SetBench::view(after)).ok());
+  ASSERT_TRUE(ends(bench, running.submit().value()).ok());
+  EXPECT_EQ(floats_of(running.output(0).value()), after);
+  EXPECT_EQ(second.wait().code(), Code::kDeviceLost);
+}
+
 TEST(ContextLoss, TheProgramIsPreparedOnceForAllItsContexts) {
   FakeSetup setup(one_in_one_out(Shape{2}));
   Context one = setup.program.new_context().value();

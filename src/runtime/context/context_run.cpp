@@ -193,7 +193,7 @@ void ContextState::add_state_copies(const runtime::StateTurn& turn,
 Status ContextState::run(const RunOptions& options) {
   const CallLock call(*this);
   if (!call) return busy();
-  if (pending_ != nullptr) CORELANE_TRY(take_pending());
+  if (last_.job != nullptr || last_.has_bindings) CORELANE_TRY(take_pending());
   if (!ready_) return not_ready();
   runtime::StateTurn states;
   CORELANE_TRY(settle_executable(options, states));
@@ -260,8 +260,8 @@ Status ContextState::run_slowly(const RunOptions& options, runtime::StateTurn& s
     record_ = completion->record();
     // An abandoned job holds its memory until the engine returns.
     if (!completion->released()) {
-      pending_ = completion;
-      pending_outside_ = reaches_outside(job);
+      last_.job = completion;
+      last_.outside = reaches_outside(job);
       states.submitted(completion, nullptr);
     }
   }
@@ -313,11 +313,11 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   CORELANE_TRY(enter_activation(options, job, turn));
   CORELANE_ASSIGN(inference->completion, program_->queue->submit(job));
   // From here on the job runs: nothing below may fail.
-  pending_outside_ = reaches_outside(job);
+  last_.outside = reaches_outside(job);
   inference->stamps = stamps_;
-  pending_ = inference->completion;
-  pending_conversion_ = inference->conversion;
-  states.submitted(pending_, pending_conversion_);
+  last_.job = inference->completion;
+  last_.conversion = inference->conversion;
+  states.submitted(last_.job, last_.conversion);
   inference->context = std::move(self);
   // Before the callbacks of users, which may submit again.
   std::move(turn).end_with(*inference->completion);
@@ -332,17 +332,17 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
 device::JobRecord ContextState::record() const {
   const CallLock call(*this);
   if (!call) return {};
-  return pending_ != nullptr ? pending_->record() : record_;
+  return last_.job != nullptr ? last_.job->record() : record_;
 }
 
 RunStamps ContextState::last_stamps() const {
-  return runtime::stamps_of(stamps_, pending_conversion_.get());
+  return runtime::stamps_of(stamps_, last_.conversion.get());
 }
 
 RunTimes ContextState::times() const {
   const CallLock call(*this);
   if (!call) return {};
-  return runtime::run_times(pending_ != nullptr ? pending_->record() : record_, last_stamps());
+  return runtime::run_times(last_.job != nullptr ? last_.job->record() : record_, last_stamps());
 }
 
 RunStamps ContextState::stamps() const {

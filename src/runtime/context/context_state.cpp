@@ -121,13 +121,19 @@ Status ContextState::busy() const {
 
 Status ContextState::enter(const CallLock& call) { return call ? take_pending() : busy(); }
 
-/// A job that was abandoned keeps its bindings, so `use` makes new ones for the next run.
+Status ContextState::replace_bindings() {
+  CORELANE_TRY(entry_.executable->lost() ? renew() : use(entry_, shapes_, true));
+  last_.has_bindings = false;
+  return {};
+}
+
+/// A job that was abandoned keeps its bindings, so new ones are made for the next run.
 Status ContextState::take_pending() {
-  if (pending_ == nullptr) return {};
+  if (last_.job == nullptr) return last_.has_bindings ? replace_bindings() : Status();
   const bool done =
-      pending_->done() && (pending_conversion_ == nullptr || pending_conversion_->finished());
-  const bool released = done && pending_->released();
-  if (!done || (!released && pending_outside_)) {
+      last_.job->done() && (last_.conversion == nullptr || last_.conversion->finished());
+  const bool released = done && last_.job->released();
+  if (!done || (!released && last_.outside)) {
     return error(Code::kBusy,
                  "an earlier inference of this context of program '{}' {}; wait for it "
                  "({}), or use another context",
@@ -135,15 +141,15 @@ Status ContextState::take_pending() {
                  done ? "was abandoned and still holds memory of its caller" : "is not done",
                  done ? "wait_released" : "wait");
   }
-  record_ = pending_->record();
+  record_ = last_.job->record();
   const Status status =
-      pending_conversion_ != nullptr ? pending_conversion_->status() : pending_->status();
+      last_.conversion != nullptr ? last_.conversion->status() : last_.job->status();
   has_result_ = status.ok();
-  stamps_ = runtime::stamps_of(stamps_, pending_conversion_.get());
-  pending_.reset();
-  pending_conversion_.reset();
-  if (released) return {};
-  return entry_.executable->lost() ? renew() : use(entry_, shapes_, true);
+  stamps_ = runtime::stamps_of(stamps_, last_.conversion.get());
+  last_.job.reset();
+  last_.conversion.reset();
+  last_.has_bindings = !released;
+  return released ? Status() : replace_bindings();
 }
 
 /// Makes an executable current. New bindings come first, since they may fail; from then on the

@@ -102,6 +102,8 @@ struct ContextState {
   /// Prepares again what was lost with its device; nothing where it was not. What the context's own
   /// inputs hold is kept. kDeviceLost while the device is lost.
   Status renew();
+  /// After a job that was abandoned with the bindings. Fails while the device is lost.
+  Status replace_bindings();
   /// Takes the executable for its shapes anew, because one has come, has left or has changed its
   /// engine. Own inputs stay where they are.
   Status follow_change();
@@ -206,10 +208,15 @@ struct ContextState {
   bool form_misfits_ = false;
   device::Submission job_;  ///< The part of a submission that does not change.
 
-  /// The last job, while it is not taken over: it was submitted, or has not released its memory.
-  std::shared_ptr<device::Completion> pending_;
-  std::shared_ptr<runtime::OutputConversion> pending_conversion_;
-  bool pending_outside_ = false;  ///< It uses memory of the caller without a shield.
+  struct LastJob {
+    /// While it is not taken over: it was submitted, or has not released its memory.
+    std::shared_ptr<device::Completion> job;
+    std::shared_ptr<runtime::OutputConversion> conversion;
+    bool outside = false;  ///< It uses memory of the caller without a shield.
+    /// It was abandoned, reads the bindings' memory, and there are no new ones yet.
+    bool has_bindings = false;
+  };
+  LastJob last_;
   bool has_result_ = false;
   device::JobRecord record_;
   RunStamps stamps_;
