@@ -22,7 +22,7 @@ ROOMS = {
     "session": "base tensor dispatch program device runtime",
     "scheduler": "base tensor dispatch device runtime",
     # floor 8
-    "edge": "base",
+    "edge": "base device runtime",
     # floor 9
     "adapters/rknn": "base tensor program onnx device runtime edge",
     "adapters/qaic": "base tensor dispatch program device runtime edge",
@@ -36,5 +36,5 @@ ROOMS = {
     "adapters/*": "base tensor program onnx device runtime session scheduler edge",
     # floor 10
     "apps/common": "base tensor",
-    "apps/*": "base tensor program onnx device runtime session scheduler apps/common",
+    "apps/*": "base tensor program onnx device runtime session scheduler edge apps/common",
 }

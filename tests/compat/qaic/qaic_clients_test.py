@@ -280,7 +280,7 @@ class Tables(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.root = pathlib.Path(__file__).resolve().parents[3]
-        sources = (cls.root / "src/adapters/qaic").rglob("*_test.cpp")
+        sources = [path for room in ("adapters/qaic", "edge") for path in (cls.root / "src" / room).rglob("*_test.cpp")]
         found = [re.findall(r"^TEST(?:_[FP])?\((\w+), (\w+)\)", path.read_text(encoding="utf-8"), re.M)
                  for path in sources]
         cls.c_tests = {f"{suite}.{name}" for one in found for suite, name in one}

@@ -5,12 +5,11 @@
 #include "adapters/qaic/api/qaic_handle.h"
 #include "adapters/qaic/profiling/qaic_profiling.h"
 #include "adapters/qaic/program/qaic_program.h"
+#include "edge/profile_report.h"
 #include "qaic_ours.h"
 
 namespace corelane::qaic {
 namespace {
-
-constexpr const char* kPrefix = "aic-profiling-program";
 
 // A program in C puts any number into an enumeration.
 Status check_number(const char* what, int number, int last) {
@@ -39,7 +38,7 @@ Outcome create_count(const QAicProfilingConfig& config, QAicProfilingCallback ca
   target.callback = callback;
   target.user_data = user_data;
   if (given(config.outputDir)) target.folder = config.outputDir;
-  target.prefix = given(config.filePrefix) ? config.filePrefix : kPrefix;
+  target.prefix = given(config.filePrefix) ? config.filePrefix : edge::kProfilePrefix;
   if (target.prefix.find('/') != std::string::npos)
     return outcome(QS_INVAL, "filePrefix '{}' has a slash; give the folder as outputDir",
                    target.prefix);

@@ -6,9 +6,9 @@
 
 #include "QAicApi.h"
 #include "adapters/qaic/context/qaic_callback_gate.h"
-#include "adapters/qaic/profiling/qaic_profile_samples.h"
 #include "corelane/base/status.h"
 #include "dispatch/callback_thread.h"
+#include "edge/profile_samples.h"
 
 namespace corelane::qaic {
 
@@ -34,14 +34,14 @@ class ProfileDelivery {
   /// The same under a lock: kIo, and `job` is not taken.
   Status try_post(dispatch::CallbackThread::Job& job) const noexcept { return thread_->post(job); }
   /// Writes the files and calls the user. In the handle's thread.
-  void deliver(const ProfileReport& report) noexcept;
+  void deliver(const edge::ProfileReport& report) noexcept;
   /// Until all that was posted is delivered. False in a callback, which would wait for itself.
   bool wait() const { return thread_->wait_idle(kNever); }
   /// wait(); no callback begins from here on.
   void close() noexcept;
 
  private:
-  Status write_files(const ProfileReport& report) const;
+  Status write_files(const edge::ProfileReport& report) const;
 
   const ProfileTarget target_;
   const std::shared_ptr<dispatch::CallbackThread> thread_;

@@ -9,12 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "adapters/qaic/profiling/qaic_profile_samples.h"
 #include "base/sync.h"
 #include "corelane/base/status.h"
 #include "corelane/device/observer.h"
+#include "edge/profile_samples.h"
 
 namespace corelane::qaic {
+
+using edge::ProfiledProgram;
+using edge::ProfiledPrograms;
+using edge::ProfileReport;
+using edge::ProfileSample;
 
 /// Gets the records of a program. Any thread; calls no user.
 class ProfileSink {

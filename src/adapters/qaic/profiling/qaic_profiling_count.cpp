@@ -92,7 +92,7 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
   ProfileDelivery delivery;
   Mutex control{LockRank::kDoorContext};  ///< Orders start, stop and the end of a run.
   Mutex mutex{LockRank::kDoorWait};
-  CountCollector collector CORELANE_GUARDED_BY(mutex);
+  edge::CountCollector collector CORELANE_GUARDED_BY(mutex);
   std::uint64_t run CORELANE_GUARDED_BY(mutex) = 0;
   ProfileSubscriptions subscriptions CORELANE_GUARDED_BY(mutex);
 };

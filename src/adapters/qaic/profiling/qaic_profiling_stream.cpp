@@ -210,7 +210,7 @@ struct StreamProfilingObject::State final : ProfileSink,
   ProfileTaps taps CORELANE_GUARDED_BY(control);
   bool closed CORELANE_GUARDED_BY(control) = false;
   Mutex mutex{LockRank::kDoorWait};
-  StreamCollector collector CORELANE_GUARDED_BY(mutex);
+  edge::StreamCollector collector CORELANE_GUARDED_BY(mutex);
   std::shared_ptr<Clock> clock CORELANE_GUARDED_BY(mutex);
   Clock::TimerId timer CORELANE_GUARDED_BY(mutex) = 0;
   std::uint64_t timers CORELANE_GUARDED_BY(mutex) = 0;  ///< The one that counts.

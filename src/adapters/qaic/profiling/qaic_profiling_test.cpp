@@ -113,7 +113,7 @@ TEST(QaicProfiling, RawAndKpiReportsHaveTheirSchema) {
     bench.infer(2);
     ASSERT_EQ(qaicProfilingStop(handle), QS_SUCCESS);
     const auto json = nlohmann::json::parse(bench.reports.all().back());
-    EXPECT_EQ(json["schema"], std::string("corelane.qaic.") + schema);
+    EXPECT_EQ(json["schema"], std::string("corelane.") + schema);
     EXPECT_EQ(json["version"], 1);
     EXPECT_EQ(json["samples"], 2);
     if (type == QAIC_PROFILING_TYPE_RAW_DEVICE_STATS)

@@ -1,16 +1,16 @@
 // Sampling, counting and the boundaries of reports, without a clock of their own.
-#include "adapters/qaic/profiling/qaic_profile_samples.h"
+#include "edge/profile_samples.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace corelane::qaic {
+namespace corelane::edge {
 namespace {
 
 using std::chrono::milliseconds;
 
 TimePoint at(int ms) { return TimePoint(milliseconds(ms)); }
-std::shared_ptr<const ProfiledProgram> program(QAicProgramID number = 1) {
+std::shared_ptr<const ProfiledProgram> program(std::uint32_t number = 1) {
   return std::make_shared<const ProfiledProgram>(ProfiledProgram{number, "net", {}, nullptr});
 }
 ProfileSample sample(TimePoint collected, std::shared_ptr<const ProfiledProgram> of = program()) {
@@ -19,7 +19,7 @@ ProfileSample sample(TimePoint collected, std::shared_ptr<const ProfiledProgram>
   return made;
 }
 
-TEST(QaicProfileSamples, BoundariesAreThoseOfTheClockAndNotOfTheStart) {
+TEST(ProfileSamples, BoundariesAreThoseOfTheClockAndNotOfTheStart) {
   EXPECT_EQ(next_boundary(at(4400), milliseconds(500)), at(4500));
   EXPECT_EQ(next_boundary(at(4500), milliseconds(500)), at(5000));
   EXPECT_EQ(next_boundary(at(0), milliseconds(4000)), at(4000));
@@ -30,7 +30,7 @@ TEST(QaicProfileSamples, BoundariesAreThoseOfTheClockAndNotOfTheStart) {
   EXPECT_EQ(stream.tick(at(7300)), at(7500)) << "what was missed has no report";
 }
 
-TEST(QaicProfileSamples, EachRateTakesTheFirstOfSoManyOfEachProgram) {
+TEST(ProfileSamples, EachRateTakesTheFirstOfSoManyOfEachProgram) {
   for (const std::uint32_t one_in : {1U, 2U, 4U, 8U, 16U}) {
     ProfileSampler sampler(one_in);
     std::vector<int> first, second;
@@ -48,7 +48,7 @@ TEST(QaicProfileSamples, EachRateTakesTheFirstOfSoManyOfEachProgram) {
   }
 }
 
-TEST(QaicProfileSamples, AReportHasWhatWasCollectedNoLaterThanItsBoundary) {
+TEST(ProfileSamples, AReportHasWhatWasCollectedNoLaterThanItsBoundary) {
   StreamCollector stream(1, milliseconds(500));
   stream.start(at(100));
   stream.add(sample(at(200)));
@@ -68,7 +68,7 @@ TEST(QaicProfileSamples, AReportHasWhatWasCollectedNoLaterThanItsBoundary) {
   EXPECT_TRUE(stream.stop(at(1900)).samples.empty());
 }
 
-TEST(QaicProfileSamples, WhatHasNoRoomIsDroppedAndCounted) {
+TEST(ProfileSamples, WhatHasNoRoomIsDroppedAndCounted) {
   StreamCollector stream(1, milliseconds(500));
   stream.start(at(0));
   const auto of = program();
@@ -78,7 +78,7 @@ TEST(QaicProfileSamples, WhatHasNoRoomIsDroppedAndCounted) {
   EXPECT_EQ(report.dropped, 3U);
 }
 
-TEST(QaicProfileSamples, ACountEndsWithItsLastSampleOrAtTheStop) {
+TEST(ProfileSamples, ACountEndsWithItsLastSampleOrAtTheStop) {
   CountCollector count(2);
   EXPECT_FALSE(count.add(sample(at(0))));
   count.start();
@@ -95,4 +95,4 @@ TEST(QaicProfileSamples, ACountEndsWithItsLastSampleOrAtTheStop) {
 }
 
 }  // namespace
-}  // namespace corelane::qaic
+}  // namespace corelane::edge

@@ -13,16 +13,15 @@
 #include <utility>
 #include <vector>
 
-#include "QAicApi.h"
 #include "corelane/base/clock.h"
 #include "corelane/device/device.h"
 #include "corelane/runtime/set_record.h"
 
-namespace corelane::qaic {
+namespace corelane::edge {
 
 /// A program as reports name it.
 struct ProfiledProgram {
-  QAicProgramID number = 0;  ///< Unique in the process.
+  std::uint32_t number = 0;  ///< Unique in the process.
   std::string name;
   device::DeviceInfo device;
   std::shared_ptr<Clock> clock;  ///< Of its device: the records' stamps are points of it.
@@ -48,12 +47,12 @@ struct ProfileReport {
 class ProfileSampler {
  public:
   explicit ProfileSampler(std::uint32_t one_in) : one_in_(one_in) {}
-  bool take(QAicProgramID program) { return seen_[program]++ % one_in_ == 0; }
+  bool take(std::uint32_t program) { return seen_[program]++ % one_in_ == 0; }
   void restart() { seen_.clear(); }
 
  private:
   const std::uint32_t one_in_;
-  std::map<QAicProgramID, std::uint64_t> seen_;
+  std::map<std::uint32_t, std::uint64_t> seen_;
 };
 
 /// The first multiple of `period` after `now`.
@@ -156,4 +155,4 @@ class StreamCollector {
   std::uint64_t dropped_ = 0;
 };
 
-}  // namespace corelane::qaic
+}  // namespace corelane::edge

@@ -1,15 +1,16 @@
-#include "adapters/qaic/profiling/qaic_profile_report.h"
+#include "edge/profile_report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "corelane/base/printable.h"
 #include "corelane/runtime/trace.h"
 
-namespace corelane::qaic {
+namespace corelane::edge {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -120,7 +121,7 @@ std::string trace_report(const ProfileReport& report) {
 }
 
 std::string raw_report(const ProfileReport& report) {
-  Json json = header("corelane.qaic.device_stats", report);
+  Json json = header("corelane.device_stats", report);
   Json& rows = json["records"] = Json::array();
   for (const auto& [program, r] : report.samples)
     rows.push_back({{"program", program->number},
@@ -151,7 +152,7 @@ std::string raw_report(const ProfileReport& report) {
 }
 
 std::string kpi_report(const ProfileReport& report) {
-  Json json = header("corelane.qaic.device_kpi", report);
+  Json json = header("corelane.device_kpi", report);
   std::vector<device::JobRecord> jobs;
   std::size_t failed = 0;
   TimePoint first = kNever, last{};
@@ -180,26 +181,27 @@ std::string kpi_report(const ProfileReport& report) {
 
 namespace {
 
-/// By QAicProfilingType.
+/// By ProfileKind.
 struct ReportKind {
   std::string (*write)(const ProfileReport&);
-  const char* file_ending;
+  const char* name;    ///< Of its files.
+  const char* ending;  ///< Of its files.
 };
-constexpr std::array<ReportKind, 4> kKinds{{{&latency_report, "latency.txt"},
-                                            {&trace_report, "trace.json"},
-                                            {&raw_report, "raw.json"},
-                                            {&kpi_report, "kpi.json"}}};
+constexpr std::array<ReportKind, 4> kKinds{{{&latency_report, "latency", "txt"},
+                                            {&trace_report, "trace", "json"},
+                                            {&raw_report, "raw", "json"},
+                                            {&kpi_report, "kpi", "json"}}};
 
 }  // namespace
 
-std::string profile_report(QAicProfilingType type, const ProfileReport& report) {
-  return kKinds.at(static_cast<std::size_t>(type)).write(report);
+std::string profile_report(ProfileKind kind, const ProfileReport& report) {
+  return kKinds.at(static_cast<std::size_t>(kind)).write(report);
 }
 
-std::string profile_file_name(QAicProfilingType type, const std::string& prefix,
-                              QAicProgramID number) {
-  return fmt::format("{}-{}-{}", prefix, number,
-                     kKinds.at(static_cast<std::size_t>(type)).file_ending);
+std::string profile_file_name(ProfileKind kind, const std::string& prefix, std::uint32_t number,
+                              const std::string& part) {
+  const ReportKind& row = kKinds.at(static_cast<std::size_t>(kind));
+  return fmt::format("{}-{}-{}{}.{}", prefix, number, row.name, part, row.ending);
 }
 
-}  // namespace corelane::qaic
+}  // namespace corelane::edge
