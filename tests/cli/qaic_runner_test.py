@@ -226,7 +226,6 @@ class Runner(CliTest):
         self.fails(2, *words, "-n", "5", "--time", "1", parts=("--time",))
         self.fails(2, *words, "-S", "0", parts=("1 to 1024",))
         self.fails(2, *words, "-p", "maybe", parts=("maybe",))
-        self.fails(3, *words, "--aic-profiling-type", "latency", parts=("not yet a part",))
         self.fails(3, *words, "--aic-profiling-num-samples", "3", parts=("--aic-profiling-type",))
         self.fails(2, *words, "--aic-profiling-sampling-rate", "third", parts=("third",))
         self.fails(5, *words, "--write-output-dir", self.path / "nowhere", parts=("is not a folder",))

@@ -9,6 +9,7 @@
 #include "cli/input_feed.h"
 #include "cli/load_generator.h"
 #include "cli/options.h"
+#include "cli/qaic/runner_profiler.h"
 #include "cli/qaic/runner_report.h"
 #include "cli/qaic/runner_results.h"
 #include "cli/qaic/vendor_container.h"
@@ -55,16 +56,17 @@ class Run {
       : options_(options),
         program_(std::move(program)),
         items_(std::move(items)),
-        results_(program_.description(), options_, items_) {}
+        results_(program_.description(), options_, items_),
+        profiler_(options_.profiling, profiled(program_)) {}
 
   Result<LoadResult> measure() {
     SetLoad load;
     load.options = runner_set(options_);
     load.warm_up = false;
     load.feed = [this](Context& context, std::size_t) { return feed(context); };
-    load.begin = [this](InferenceSet&) {
+    load.begin = [this](InferenceSet& set) {
       live_.emplace(live_options(), real_clock()->now());
-      return Status();
+      return profiler_.begin(set);
     };
     if (items_.size() > 1) {
       load.prepare = [this](Context& context, std::uint64_t number) {
@@ -77,14 +79,24 @@ class Run {
         note(live_->report(result, real_clock()->now()));
       };
     }
-    return run_set_load({options_.set_size * options_.activations, 0, false}, runner_load(options_),
-                        program_, load);
+    CORELANE_ASSIGN(LoadResult result,
+                    run_set_load({options_.set_size * options_.activations, 0, false},
+                                 runner_load(options_), program_, load));
+    profiler_.finish();
+    return result;
   }
 
   const RunnerResults& results() const { return results_; }
+  const RunnerProfiler& profiler() const { return profiler_; }
   const Program& program() const { return program_; }
 
  private:
+  static std::shared_ptr<const edge::ProfiledProgram> profiled(const Program& program) {
+    const auto& device = program.device();
+    return std::make_shared<const edge::ProfiledProgram>(
+        edge::ProfiledProgram{0, program.description().name, device->info(), device->clock()});
+  }
+
   /// All handles have the same inputs, until those of their inference come.
   Status feed(Context& context) {
     CORELANE_TRY(give_item(context, items_.front()));
@@ -105,6 +117,7 @@ class Run {
   Program program_;
   std::vector<RunnerItem> items_;
   RunnerResults results_;
+  RunnerProfiler profiler_;
   std::optional<LiveReport> live_;
 };
 
@@ -161,14 +174,34 @@ std::string as_text(const RunnerResults& results, const LoadResult& result, std:
   return text + stats_lines(result, batch) + metric_table(device_metrics(result.samples));
 }
 
-/// Interrupted, then failures, then differences: the first decides the exit code.
-Result<int> outcome(const RunnerResults& results, const LoadResult& result) {
+/// What became of profiling, for people.
+void note_profiles(const RunnerProfiler& profiler, const RunnerOptions& o) {
+  if (o.profiling.types.empty()) return;
+  if (o.verbose)
+    for (const std::string& file : profiler.written()) note("written " + file + "\n");
+  if (profiler.written().empty() && profiler.status().ok())
+    note(
+        "corelane: no inference was profiled, and no report written: the run had ended before "
+        "--aic-profiling-start-delay or --aic-profiling-start-iter, or nothing was collected\n");
+  if (profiler.dropped() > 0)
+    note(
+        fmt::format("corelane: {} inferences are in no report: they ended faster than reports "
+                    "were written\n",
+                    profiler.dropped()));
+}
+
+/// Interrupted, then failures, then reports that were not written, then differences: the first
+/// decides the exit code.
+Result<int> outcome(const Run& run, const LoadResult& result) {
+  const RunnerResults& results = run.results();
   if (Interrupts::pending()) return kExitInterrupted;
   if (result.failed > 0) {
     return error(
         result.first_error.wrap(fmt::format("{} of {} inferences failed, the first with",
                                             result.failed, result.failed + result.samples.size())));
   }
+  if (const Status& profiled = run.profiler().status(); !profiled.ok())
+    return error(profiled.wrap("a profiling report was not written"));
   if (results.different() == 0) return kExitOk;
   std::fputs(fmt::format("corelane: the outputs of {} of {} inferences are not as expected: {}\n",
                          results.different(), results.compared(), results.first_difference())
@@ -192,9 +225,12 @@ Result<int> run(const Global& global, const CLI::App& app, const RunnerOptions& 
   report["compared"] = results.compared();
   report["different"] = results.different();
   report["written"] = results.written();
+  report["profiles"] = measured.run->profiler().written();
+  report["profiles_dropped"] = measured.run->profiler().dropped();
   report["interrupted"] = Interrupts::pending();
   print(global, report, as_text(results, measured.result, batch));
-  return outcome(results, measured.result);
+  note_profiles(measured.run->profiler(), o);
+  return outcome(*measured.run, measured.result);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -18,6 +19,9 @@ namespace corelane::cli {
 namespace {
 
 constexpr const char* kDevices = "CORELANE_QAIC_DEVICES";
+
+/// The most inferences of a report.
+constexpr std::uint32_t kMostSamples = 1U << 20;
 
 /// What a timeout of 0 means.
 constexpr double kDriverTimeoutMs = 5000;
@@ -103,23 +107,29 @@ void add_write_options(CLI::App& app, RunnerOptions& o) {
 
 void add_profiling_options(CLI::App& app, RunnerProfiling& p) {
   add_list(app, "--aic-profiling-type,--aic-profiling-format", p.types,
-           "latency, trace, stats, raw_device_stats, latency_stream or trace_stream (repeatable)")
+           "latency, trace, raw_device_stats, latency_stream or trace_stream (repeatable)")
       ->check(CLI::IsMember(
           {"latency", "trace", "stats", "raw_device_stats", "latency_stream", "trace_stream"}));
-  app.add_option("--aic-profiling-start-iter", p.start_iteration, "First inference profiled")
+  app.add_option("--aic-profiling-start-iter", p.start_iteration,
+                 "First inference profiled, from 0")
       ->capture_default_str()
       ->check(between(0, 1e18));
-  app.add_option("--aic-profiling-start-delay", p.start_delay_ms, "Milliseconds before it starts")
+  app.add_option("--aic-profiling-start-delay", p.start_delay_ms,
+                 "Milliseconds of the run before it starts")
       ->check(between(0, kLongestMs));
-  app.add_option("--aic-profiling-num-samples", p.samples, "Inferences profiled")
+  app.add_option("--aic-profiling-num-samples", p.samples,
+                 "Inferences of a report, for types that are no stream")
       ->capture_default_str()
-      ->check(between(1, 1e9));
-  app.add_option("--aic-profiling-duration", p.duration_ms, "Milliseconds until it stops")
+      ->check(between(1, kMostSamples));
+  app.add_option("--aic-profiling-duration", p.duration_ms,
+                 "Milliseconds until it stops (0: with the run)")
       ->check(between(0, kLongestMs));
-  app.add_option("--aic-profiling-sampling-rate", p.sampling_rate, "Of the streams")
+  app.add_option("--aic-profiling-sampling-rate", p.sampling_rate,
+                 "Of the streams: which inferences are samples")
       ->capture_default_str()
       ->check(CLI::IsMember({"full", "half", "fourth", "eighth", "sixteenth"}));
-  app.add_option("--aic-profiling-reporting-rate", p.reporting_rate, "Of the streams, in ms")
+  app.add_option("--aic-profiling-reporting-rate", p.reporting_rate,
+                 "Of the streams: milliseconds of a report")
       ->capture_default_str()
       ->check(CLI::IsMember({"500", "1000", "2000", "4000"}));
   app.add_option("--aic-profiling-out-dir", p.folder, "Folder that is there, for reports")
@@ -135,22 +145,64 @@ Status check_folder(const std::string& folder, const char* option) {
   return error(Code::kIo, "{} '{}' cannot be written to: {}", option, folder, std::strerror(errno));
 }
 
-Status check_profiling(const CLI::App& app, const RunnerProfiling& p) {
-  if (!p.types.empty()) {
-    return error(Code::kUnsupported,
-                 "--aic-profiling-type {}: profiling is not yet a part of qaic-runner; leave the "
-                 "--aic-profiling options out, or take a trace with `corelane bench --out-trace`",
-                 p.types.front());
-  }
+/// Options of profiling that were given, but for the type; their names.
+std::vector<std::string> given_profiling(const CLI::App& app) {
+  std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_name();
-    if (option->count() == 0 || !name.starts_with("--aic-profiling")) continue;
+    if (option->count() > 0 && name.starts_with("--aic-profiling") &&
+        name != "--aic-profiling-type")
+      names.push_back(name);
+  }
+  return names;
+}
+
+/// That no option is for types that were not given.
+Status check_profiling_kinds(const CLI::App& app, const RunnerProfiling& p) {
+  const auto is_stream = [](const std::string& type) { return type.ends_with("_stream"); };
+  const bool streams = std::ranges::any_of(p.types, is_stream);
+  const bool counts = !std::ranges::all_of(p.types, is_stream);
+  for (const std::string& name : given_profiling(app)) {
+    if (!streams && name.ends_with("ing-rate")) {
+      return error(Code::kInvalidArgument,
+                   "{} is for the streams, and --aic-profiling-type {} is none; leave it out, or "
+                   "give latency_stream or trace_stream",
+                   name, p.types.front());
+    }
+    if (!counts && name == "--aic-profiling-num-samples") {
+      return error(Code::kInvalidArgument,
+                   "{} is for reports of a number of inferences, and --aic-profiling-type {} is a "
+                   "stream; leave it out, or bound the stream with --aic-profiling-duration",
+                   name, p.types.front());
+    }
+  }
+  return {};
+}
+
+Status check_profiling(const CLI::App& app, const RunnerOptions& o) {
+  const RunnerProfiling& p = o.profiling;
+  if (p.types.empty()) {
+    const std::vector<std::string> given = given_profiling(app);
+    if (given.empty()) return {};
     return error(Code::kInvalidArgument,
                  "{} says how to profile, but nothing says what: give --aic-profiling-type, or "
                  "leave it out",
-                 name);
+                 given.front());
   }
-  return {};
+  if (std::ranges::find(p.types, "stats") != p.types.end()) {
+    return error(Code::kUnsupported,
+                 "--aic-profiling-type stats: inferences of a set have no statistics of operators; "
+                 "`corelane run --profile` has the time of each layer; the types are latency, "
+                 "trace, raw_device_stats, latency_stream and trace_stream");
+  }
+  CORELANE_TRY(check_profiling_kinds(app, p));
+  if (o.seconds <= 0 && p.start_iteration >= o.iterations) {
+    return error(Code::kInvalidArgument,
+                 "--aic-profiling-start-iter {}: the run has the inferences 0 to {}; give one of "
+                 "them, or more with -n",
+                 p.start_iteration, o.iterations - 1);
+  }
+  return check_folder(p.folder, "--aic-profiling-out-dir");
 }
 
 std::optional<std::size_t> number_of(const std::string& text) {
@@ -193,7 +245,7 @@ void add_runner_options(CLI::App& app, RunnerOptions& o) {
 }
 
 Status check_runner_options(const CLI::App& app, const RunnerOptions& o) {
-  CORELANE_TRY(check_profiling(app, o.profiling));
+  CORELANE_TRY(check_profiling(app, o));
   const RunnerSources& s = o.sources;
   const bool files = !s.files.empty() || !s.directory.empty() || !s.list.empty() || !s.json.empty();
   if (s.unbound_random && files) {

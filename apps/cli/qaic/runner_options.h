@@ -50,12 +50,12 @@ struct RunnerChecks {
   bool any() const { return listed || !files.empty(); }
 };
 
-/// What is asked of profiling; a type that is empty asks for none.
+/// What is asked of profiling; no type asks for none.
 struct RunnerProfiling {
   std::vector<std::string> types;
   std::uint64_t start_iteration = 0;
   double start_delay_ms = 0;
-  std::uint64_t samples = 1;
+  std::uint32_t samples = 1;
   double duration_ms = 0;
   std::string sampling_rate = "full";
   std::string reporting_rate = "500";
