@@ -80,7 +80,13 @@ CONTEXT = {
         ("import corelane as ort\nimport numpy as np\n",
          "array = np.full((1, 3), 2, np.float32)\nassert (session.run(None, {'x': array})[0] == 6).all()\n"),
     ],
-    ("docs/apis/object-runtime-python.md", "python"): [("", "assert y.shape == (1, 1000) and (y != 0).all()\n")],
+    ("docs/apis/object-runtime-python.md", "python"): [
+        ("", "assert y.shape == (1, 1000) and (y != 0).all()\n"),
+        ("from corelane import qaicrt\ncontext, qpc = qaicrt.Context(), qaicrt.Qpc('folder')\n"
+         "program = qaicrt.Program(context, None, qpc)\n",
+         "assert completed == 1000 and batch == 1 and rate > 0 and microseconds > 0\n"
+         "assert qaicrt.QS_SUCCESS == profile.stop() == stream.stop() == stream.flushReports()\n"),
+    ],
     ("docs/apis/rknn-python.md", "python"): [
         ("import numpy as np\npicture = np.zeros((1, 224, 224, 3), np.uint8)\n",
          "assert outputs[0].shape == (1, 1000)\n"),

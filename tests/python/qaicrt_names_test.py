@@ -20,14 +20,20 @@ NAMES = {
     "BufferIdentifiers": "getBufferIdentifierVec getBufferSizeDimensionPair",
     "Program": "load unload activate deactivate isLoaded isActivated getProgramInfo getAicProgramInfo setId getId "
                "getInferenceCompleteCount getBufferMappings getIoDescriptor initProperties objName",
-    "ExecObj": "setData getData run waitForCompletion getId setId objName",
+    "ExecObj": "setData getData run waitForCompletion getId setId objName setCovering getSpecialization getStates "
+               "resetState setState copyState",
     "Queue": "enqueue initProperties objName",
     "ProgramGroup": "addProgram enable disable setTurn getTurnFigures initProperties objName",
     "QAicProgramGroupProperties": "protocolSelect enableOversubscription",
     "InferenceVector": "getVector setBuffers setInputBuffers setOutputBuffers loadFromFileSet",
     "InferenceHandle": "setBuffers setInputBuffers setOutputBuffers getBuffers setBufferDimensions execObj id",
     "InferenceSet": "submit getAvailable getCompleted getCompletedId putCompleted waitForCompletion "
-                    "getAicProgramInfoV2",
+                    "getAicProgramInfoV2 getProgram setCovering getSpecialization getStates resetState setState copyState",
+    "InferenceBenchmarkSet": "enable disable run runForDuration getLastRunStats getInfCompleted setLiveReporting "
+                             "setCompletionCallback setOperatorStatsCallback objName",
+    "InferenceBenchmarkStats": "infCompleted infPerSec totalTimeUs batchSize",
+    "ProfilingHandle": "start stop",
+    "StreamProfilingHandle": "start stop addProgram removeProgram flushReports",
     "Util": "getDeviceIds getDeviceInfo getResourceInfo getPerformanceInfo getAicVersion checkLibraryVersion "
             "lockDevice",
     "FileWriter": "setOutputPath writeExecObjData",
@@ -48,13 +54,16 @@ ENUMS = {"QStatus": (15, "QS_DATA_CRC_ERROR", 12), "QLogLevel": (4, "QL_ERROR", 
          "BufferIoTypeEnum": (4, "BUFFER_IO_TYPE_OUTPUT", 2), "BufferDataTypeEnum": (13, "BUFFER_DATA_TYPE_INT8", 8),
          "QAicErrorType": (13, "QIAC_ERROR_EVENT_RUNTIME", 0x601),
          "QAicProgramStatus": (6, "QIAC_PROGRAM_ACTIVATE_ERROR", 102),
+         "QAicProfilingType": (4, "QAIC_PROFILING_TYPE_DEVICE_KPI", 3),
+         "QAicProfilingSamplingRate": (5, "QAIC_PROFILING_SAMPLING_RATE_SIXTEENTH", 4),
+         "QAicProfilingReportingRate": (4, "QAIC_PROFILING_REPORTING_RATE_4000_MS", 3),
          "QAicProgramActivationCmd": (4, "QAIC_PROGRAM_CMD_DEACTIVATE_FULL", 1),
          "QAicExecObjPropertiesBitfields": (2, "QAIC_EXECOBJ_PROPERTIES_AUTO_LOAD_ACTIVATE", 4)}
 EXCEPTIONS = ("ExceptionInit", "ExceptionRuntime", "ExceptionNullPtr", "CoreExceptionInit", "CoreExceptionRuntime",
               "CoreExceptionNullPtr")
 # Of section (b), and not there; each is a row of the table.
 MISSING = {"Program": ("createSlicingSpecHandle",), "ExecObj": ("setDataWithSlices",), "Context": ("get",),
-           "Qpc": ("get",), "": ("InferenceBenchmarkSet", "ProfilingHandle", "StreamProfilingHandle")}
+           "Qpc": ("get",)}
 TABLE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 
 

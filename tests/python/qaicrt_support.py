@@ -54,6 +54,20 @@ def partial_container() -> str:
     return folder.name
 
 
+def state_container() -> str:
+    """next = x + h, y = 2 next, of f32 [1, 4]; `next` is the `h` of the next run."""
+    from onnx import helper
+    folder = tempfile.TemporaryDirectory()
+    _folders.append(folder)
+    path = Path(folder.name, "model.onnx")
+    path.write_bytes(model_of([helper.make_node("Add", ["x", "h"], ["next"]),
+                               helper.make_node("Add", ["next", "next"], ["y"])],
+                              [("x", (1, 4)), ("h", (1, 4))], [("y", (1, 4)), ("next", (1, 4))]))
+    subprocess.run([CLI, "compile", path, "--target", "aic100", "-o", folder.name, "--state", "next=h"], check=True,
+                   capture_output=True, timeout=PATIENCE)
+    return folder.name
+
+
 _PREAMBLE = """
 import gc, os, signal, sys, threading, time
 import numpy as np

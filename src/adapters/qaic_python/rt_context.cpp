@@ -3,16 +3,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
-#include <atomic>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "QAicApi.hpp"
-#include "adapters/interpreter/py_callback.h"
 #include "adapters/interpreter/py_gate.h"
 #include "adapters/qaic_python/rt_buffer.h"
+#include "adapters/qaic_python/rt_callback.h"
 #include "adapters/qaic_python/rt_cycle.h"
 #include "adapters/qaic_python/rt_names.h"
 #include "adapters/qaic_python/rt_qpc.h"
@@ -20,15 +18,12 @@
 namespace corelane::qaic_python {
 
 namespace nb = nanobind;
-using interpreter::Entered;
 using interpreter::Released;
 using interpreter::without_lock;
 
 struct Callbacks {
-  std::shared_ptr<PyObject> log;
-  std::shared_ptr<PyObject> error;
-  /// Set by the garbage collector, before it takes the functions apart.
-  std::atomic<bool> silent{false};
+  UserFunction log;
+  UserFunction error;
 };
 
 namespace {
@@ -38,53 +33,19 @@ nb::object text(const char* given) {
       PyUnicode_DecodeUTF8(given, static_cast<Py_ssize_t>(std::strlen(given)), "replace"));
 }
 
-/// Calls `function` with what `arguments` gives, from any thread.
-template <class Arguments>
-void call(const Callbacks& callbacks, const std::shared_ptr<PyObject>& function,
-          Arguments&& arguments) {
-  const Entered lock;
-  if (!lock || callbacks.silent) return;
-  const nb::object held = nb::borrow(function.get());
-  interpreter::call_reported(held, [&] {
-    const nb::tuple given = arguments();
-    interpreter::parked_at_end([&] { held(*given); });
-  });
-}
-
 qaic::rt::LogCallback log_callback(const std::shared_ptr<Callbacks>& callbacks) {
-  if (callbacks->log == nullptr) return nullptr;
+  if (callbacks->log.object == nullptr) return nullptr;
   return [callbacks](QLogLevel level, const char* message) {
-    call(*callbacks, callbacks->log,
-         [&] { return nb::make_tuple(nb::cast(level), text(message)); });
+    call_user(callbacks->log, [&] { return nb::make_tuple(nb::cast(level), text(message)); });
   };
 }
 
 qaic::rt::ErrorHandler error_handler(const std::shared_ptr<Callbacks>& callbacks) {
-  if (callbacks->error == nullptr) return nullptr;
+  if (callbacks->error.object == nullptr) return nullptr;
   return [callbacks](QAicContextID id, const char* info, QAicErrorType type, const void* /*data*/,
                      std::size_t /*size*/, void* /*user*/) {
-    call(*callbacks, callbacks->error,
-         [&] { return nb::make_tuple(id, text(info), nb::cast(type)); });
+    call_user(callbacks->error, [&] { return nb::make_tuple(id, text(info), nb::cast(type)); });
   };
-}
-
-std::shared_ptr<PyObject> function_of(nb::object function, const char* what) {
-  if (function.is_none()) return nullptr;
-  if (PyCallable_Check(function.ptr()) == 0)
-    throw nb::type_error((std::string(what) + " is a function, or None").c_str());
-  return interpreter::shared(function.release().ptr());
-}
-
-/// Runs before any object of a cycle is taken apart.
-void finalize(PyObject* self) {
-  if (nb::inst_ready(self)) nb::inst_ptr<ContextObject>(self)->silence();
-}
-
-PyType_Slot* context_slots() {
-  PyType_Slot* const known = cycle_slots<ContextObject>();
-  static std::array<PyType_Slot, 4> slots{
-      {known[0], known[1], {Py_tp_finalize, reinterpret_cast<void*>(&finalize)}, {0, nullptr}}};
-  return slots.data();
 }
 
 }  // namespace
@@ -92,8 +53,8 @@ PyType_Slot* context_slots() {
 ContextObject::ContextObject(nb::handle devices, std::uint32_t properties, nb::object log,
                              nb::object error)
     : callbacks_(std::make_shared<Callbacks>()), devices_(devices_of(devices)) {
-  callbacks_->log = function_of(std::move(log), "log");
-  callbacks_->error = function_of(std::move(error), "error");
+  callbacks_->log.object = function_of(std::move(log), "log");
+  callbacks_->error.object = function_of(std::move(error), "error");
   const bool all = devices.is_none();
   without_lock([&] {
     if (all) qaic::rt::detail::checkInit("Context", qaic::rt::Util::getDeviceIds(devices_));
@@ -119,17 +80,19 @@ QID ContextObject::choose(const qaic::rt::shQpc& qpc) const {
 }
 
 int ContextObject::show(visitproc visit, void* arg) const {
-  Py_VISIT(callbacks_->log.get());
-  Py_VISIT(callbacks_->error.get());
-  return 0;
+  if (const int stop = callbacks_->log.show(visit, arg); stop != 0) return stop;
+  return callbacks_->error.show(visit, arg);
 }
 
-void ContextObject::silence() const noexcept { callbacks_->silent = true; }
+void ContextObject::silence() const noexcept {
+  callbacks_->log.silent = true;
+  callbacks_->error.silent = true;
+}
 
 void bind_context(nb::module_& module) {
   using nb::arg;
   auto made = nb::class_<ContextObject>(
-      module, "Context", nb::type_slots(context_slots()),
+      module, "Context", nb::type_slots(callback_slots<ContextObject>()),
       "Devices, a log, and who hears of failures; all other objects keep it.");
   made.def(
           "__init__",

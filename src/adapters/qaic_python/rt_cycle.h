@@ -23,4 +23,20 @@ PyType_Slot* cycle_slots() {
   return slots.data();
 }
 
+/// The same for an object that has functions of the user: `T::silence()` runs before any object of
+/// a cycle is taken apart.
+template <class T>
+PyType_Slot* callback_slots() {
+  static constexpr auto finalize = [](PyObject* self) {
+    if (nanobind::inst_ready(self)) nanobind::inst_ptr<T>(self)->silence();
+  };
+  PyType_Slot* const known = cycle_slots<T>();
+  static std::array<PyType_Slot, 4> slots{
+      {known[0],
+       known[1],
+       {Py_tp_finalize, reinterpret_cast<void*>(static_cast<destructor>(finalize))},
+       {0, nullptr}}};
+  return slots.data();
+}
+
 }  // namespace corelane::qaic_python

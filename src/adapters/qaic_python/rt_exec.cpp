@@ -12,6 +12,7 @@
 #include "adapters/qaic_python/rt_cycle.h"
 #include "adapters/qaic_python/rt_member.h"
 #include "adapters/qaic_python/rt_names.h"
+#include "adapters/qaic_python/rt_states.h"
 #include "adapters/qaic_python/rt_vector.h"
 
 namespace corelane::qaic_python {
@@ -180,6 +181,7 @@ void bind_exec(nb::module_& module) {
       .def("setId", [](ExecObject& self, QAicExecObjID id) { self.get()->setId(id); })
       .def("getId", [](const ExecObject& self) { return self.get()->getId(); })
       .def("getProgram", [](const ExecObject& self) { return self.program(); });
+  bind_states(made);
   bind_logger<ExecObject>(made);
   bind_queue(module);
 }

@@ -9,13 +9,29 @@
 #include "adapters/qaic_python/rt_errors.h"
 #include "adapters/qaic_python/rt_exec.h"
 #include "adapters/qaic_python/rt_group.h"
+#include "adapters/qaic_python/rt_measured.h"
 #include "adapters/qaic_python/rt_pending.h"
+#include "adapters/qaic_python/rt_profiling.h"
 #include "adapters/qaic_python/rt_program.h"
 #include "adapters/qaic_python/rt_qpc.h"
 #include "adapters/qaic_python/rt_set.h"
 #include "adapters/qaic_python/rt_types.h"
 #include "adapters/qaic_python/rt_util.h"
 #include "adapters/qaic_python/rt_vector.h"
+
+namespace corelane::qaic_python {
+namespace {
+
+/// When the interpreter ends, without its lock: runs first, then what they are made of, then the
+/// reports of all that.
+void close() {
+  close_benchmarks();
+  close_all();
+  close_profiling();
+}
+
+}  // namespace
+}  // namespace corelane::qaic_python
 
 /// Set when the module has been made, which a process can do once.
 static bool made = false;
@@ -36,9 +52,11 @@ NB_MODULE(qaicrt_parts, module) {
   parts::bind_vector(module);
   parts::bind_exec(module);
   parts::bind_set(module);
+  parts::bind_benchmark(module);
+  parts::bind_profiling(module);
   parts::bind_util(module);
   nanobind::module_::import_("atexit").attr("register")(
-      nanobind::cpp_function([] { corelane::interpreter::shutdown(&parts::close_all); }));
+      nanobind::cpp_function([] { corelane::interpreter::shutdown(&parts::close); }));
   made = true;
 }
 

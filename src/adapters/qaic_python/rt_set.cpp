@@ -15,6 +15,7 @@
 #include "adapters/qaic_python/rt_exec.h"
 #include "adapters/qaic_python/rt_handle.h"
 #include "adapters/qaic_python/rt_names.h"
+#include "adapters/qaic_python/rt_states.h"
 #include "adapters/qaic_python/rt_vector.h"
 
 namespace corelane::qaic_python {
@@ -25,16 +26,16 @@ using interpreter::without_lock;
 using nb::arg;
 namespace rt = qaic::rt;
 
-namespace {
-
-rt::DeviceChoice choice_of(nb::handle device) {
+rt::DeviceChoice choice_of(nb::handle device, const char* name) {
   if (nb::isinstance<nb::str>(device)) return nb::cast<std::string>(device);
   const std::vector<QID> devices = devices_of(device);
   if (devices.size() > 1)
-    refuse("InferenceSet", "an InferenceSet is on one device; pass one number, or None",
+    refuse(name, std::string("an ") + name + " is on one device; pass one number, or None",
            QS_UNSUPPORTED);
   return devices.empty() ? rt::DeviceChoice() : rt::DeviceChoice(devices.front());
 }
+
+namespace {
 
 /// (status, the handle or None).
 nb::tuple result(nb::handle set, QStatus status, rt::shInferenceHandle handle) {
@@ -98,7 +99,7 @@ QStatus submit(nb::handle self, nb::handle what, std::uint64_t id) {
 
 /// A call of the set that waits, without the lock.
 template <class Call>
-QStatus waiting(const SetObject& self, Call&& call) {
+auto waiting(const SetObject& self, Call&& call) {
   return without_lock([&] { return call(*self.get()); });
 }
 
@@ -158,12 +159,8 @@ SetObject::SetObject(nb::object context, nb::object qpc, nb::handle device, std:
     : context_(std::move(context)) {
   const auto& parent = object_of<ContextObject>(context_, "the context");
   const auto& container = object_of<QpcObject>(qpc, "the Qpc");
-  const rt::DeviceChoice chosen = choice_of(device);
-  rt::InferenceSetProperties given;
-  given.programProperties = properties.program.get();
-  given.queueProperties = properties.queue;
-  given.name = properties.name;
-  given.id = properties.id;
+  const rt::DeviceChoice chosen = choice_of(device, "InferenceSet");
+  const rt::InferenceSetProperties given = properties.get();
   sweep();
   without_lock([&] {
     state_->object = rt::InferenceSet::Factory(parent.get(), container.get(), chosen, set_size,
@@ -223,10 +220,21 @@ void bind_set(nb::module_& module) {
              const QStatus status = self.get()->getAicProgramInfoV2(info);
              return nb::make_tuple(status, info);
            })
+      .def(
+          "getProgram",
+          [](const SetObject& self) {
+            return nb::cast(
+                new ProgramObject(
+                    self.context(),
+                    waiting(self, [](rt::InferenceSet& set) { return set.getProgram(); })),
+                nb::rv_policy::take_ownership);
+          },
+          "Its program, for profiling; what else it is used for is apart from the set.")
       .def("getId", [](const SetObject& self) { return self.get()->getId(); })
       .def(
           "size", [](const SetObject& self) { return self.get()->size(); }, "How many handles.");
   bind_calls(made);
+  bind_states(made);
   bind_logger<SetObject>(made);
 }
 

@@ -7,6 +7,7 @@
 
 #include "adapters/qaic_python/rt_pending.h"
 #include "adapters/qaic_python/rt_types.h"
+#include "qaicapihpp/QAicApiInferenceSet.hpp"
 
 namespace corelane::qaic_python {
 
@@ -21,6 +22,7 @@ class SetObject {
   SetObject(const SetObject&) = delete;
   SetObject& operator=(const SetObject&) = delete;
 
+  const nanobind::object& context() const noexcept { return context_; }
   const qaic::rt::shInferenceSet& get() const noexcept { return state_->object; }
   const std::shared_ptr<SetState>& state() const noexcept { return state_; }
   /// For the garbage collector.
@@ -36,6 +38,9 @@ class SetObject {
   nanobind::object context_;
   std::shared_ptr<SetState> state_ = std::make_shared<SetState>();
 };
+
+/// `device` of the class `name`: None, an int, a text, or a list of one.
+qaic::rt::DeviceChoice choice_of(nanobind::handle device, const char* name);
 
 void bind_set(nanobind::module_& module);
 

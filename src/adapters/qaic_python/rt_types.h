@@ -28,6 +28,16 @@ struct SetProperties {
   QAicQueueProperties queue{};
   std::string name = "InferenceSet";
   std::uint32_t id = 0;
+
+  /// As the classes take it; valid as long as this stays as it is.
+  qaic::rt::InferenceSetProperties get() const {
+    qaic::rt::InferenceSetProperties given;
+    given.programProperties = program.get();
+    given.queueProperties = queue;
+    given.name = name;
+    given.id = id;
+    return given;
+  }
 };
 
 void bind_types(nanobind::module_& module);
