@@ -28,7 +28,8 @@ NAMES = {
     "InferenceVector": "getVector setBuffers setInputBuffers setOutputBuffers loadFromFileSet",
     "InferenceHandle": "setBuffers setInputBuffers setOutputBuffers getBuffers setBufferDimensions execObj id",
     "InferenceSet": "submit getAvailable getCompleted getCompletedId putCompleted waitForCompletion "
-                    "getAicProgramInfoV2 getProgram setCovering getSpecialization getStates resetState setState copyState",
+                    "getAicProgramInfoV2 getProgram setCovering getSpecialization getStates resetState setState "
+                    "copyState",
     "InferenceBenchmarkSet": "enable disable run runForDuration getLastRunStats getInfCompleted setLiveReporting "
                              "setCompletionCallback setOperatorStatsCallback objName",
     "InferenceBenchmarkStats": "infCompleted infPerSec totalTimeUs batchSize",
