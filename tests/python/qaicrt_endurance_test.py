@@ -1,4 +1,5 @@
-"""corelane.qaicrt for long: memory and threads stay level over 20,000 inferences and 1,000 contexts."""
+"""corelane.qaicrt for long: memory and threads stay level over 20,000 inferences, 1,000 contexts and 6,000
+profiling handles of each kind."""
 import gc
 import os
 import sys
@@ -7,9 +8,9 @@ import unittest
 import numpy as np
 
 from corelane import qaicrt
-from qaicrt_support import X, Y, relu
+from qaicrt_support import X, Y, program, relu
 
-INFERENCES, CONTEXTS = 20_000, 1_000
+INFERENCES, CONTEXTS, HANDLES = 20_000, 1_000, 6_000
 ALLOWED = 4 << 20  # Bytes: a leak of 210 bytes an inference, or of 4 KiB a context, is more.
 
 
@@ -78,6 +79,31 @@ class Endurance(unittest.TestCase):
 
         self.level(step, CONTEXTS, 100)
         self.assertEqual(lines, [])
+
+    def test_profiling_handles(self):
+        # In a process of its own, whose heap holds nothing that was freed before: 250 bytes a handle are more.
+        done = program(f"""
+            def resident():
+                gc.collect()
+                with open("/proc/self/statm", encoding="ascii") as file:
+                    return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            context, qpc, program, queue = parts()
+            x, reports = ExecObj(context, program, [X, X.copy()]), []
+            def step(n):
+                handle = ProfilingHandle(program, 1, lambda report: reports.append(n))
+                stream = StreamProfilingHandle(QAIC_PROFILING_SAMPLING_RATE_FULL,
+                                               QAIC_PROFILING_REPORTING_RATE_4000_MS, lambda report: None, regex="P.*")
+                assert handle.start() == stream.start() == x.run() == handle.stop() == stream.stop() == QS_SUCCESS
+                assert reports.pop() == n and not reports
+            for n in range(1000):
+                step(n)
+            before = resident()
+            for n in range({HANDLES}):
+                step(n)
+            grown = resident() - before
+            print(grown < {HANDLES} * 250, len(os.listdir("/proc/self/task")) < 20)
+            """, "null:generic:4?a=10us")
+        self.assertEqual((done.returncode, done.stderr, done.stdout), (0, "", "True True\n"))
 
 
 if __name__ == "__main__":

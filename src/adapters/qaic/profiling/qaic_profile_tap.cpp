@@ -105,9 +105,13 @@ struct Registry {
   ProfileTaps taps CORELANE_GUARDED_BY(mutex);
   std::vector<std::weak_ptr<ProgramWatcher>> watchers CORELANE_GUARDED_BY(mutex);
 
+  /// Each keeps its memory until it is forgotten.
+  void forget_the_gone() CORELANE_REQUIRES(mutex) {
+    std::erase_if(watchers, [](const auto& one) { return one.expired(); });
+  }
   Watchers alive() CORELANE_REQUIRES(mutex) {
     Watchers found;
-    std::erase_if(watchers, [](const auto& one) { return one.expired(); });
+    forget_the_gone();
     for (const auto& one : watchers)
       if (auto watcher = one.lock()) found.push_back(std::move(watcher));
     return found;
@@ -144,6 +148,7 @@ void watch(const std::shared_ptr<ProgramWatcher>& watcher) {
   ProfileTaps there;
   {
     const MutexLock lock(registry().mutex);
+    registry().forget_the_gone();
     registry().watchers.push_back(watcher);
     there = registry().taps;
   }
