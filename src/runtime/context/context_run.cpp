@@ -193,7 +193,7 @@ void ContextState::add_state_copies(const runtime::StateTurn& turn,
 Status ContextState::run(const RunOptions& options) {
   const CallLock call(*this);
   if (!call) return busy();
-  if (last_.job != nullptr || last_.has_bindings) CORELANE_TRY(take_pending());
+  CORELANE_TRY(take_pending());
   if (!ready_) return not_ready();
   runtime::StateTurn states;
   CORELANE_TRY(settle_executable(options, states));

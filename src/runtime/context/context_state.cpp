@@ -121,15 +121,10 @@ Status ContextState::busy() const {
 
 Status ContextState::enter(const CallLock& call) { return call ? take_pending() : busy(); }
 
-Status ContextState::replace_bindings() {
-  CORELANE_TRY(entry_.executable->lost() ? renew() : use(entry_, shapes_, true));
-  last_.has_bindings = false;
-  return {};
-}
-
-/// A job that was abandoned keeps its bindings, so new ones are made for the next run.
+/// A job that was abandoned keeps its bindings, so new ones are made for the next run. Where that
+/// fails, because the device is still lost, the job stays and the next call tries again.
 Status ContextState::take_pending() {
-  if (last_.job == nullptr) return last_.has_bindings ? replace_bindings() : Status();
+  if (last_.job == nullptr) return {};
   const bool done =
       last_.job->done() && (last_.conversion == nullptr || last_.conversion->finished());
   const bool released = done && last_.job->released();
@@ -146,10 +141,9 @@ Status ContextState::take_pending() {
       last_.conversion != nullptr ? last_.conversion->status() : last_.job->status();
   has_result_ = status.ok();
   stamps_ = runtime::stamps_of(stamps_, last_.conversion.get());
-  last_.job.reset();
-  last_.conversion.reset();
-  last_.has_bindings = !released;
-  return released ? Status() : replace_bindings();
+  if (!released) CORELANE_TRY(entry_.executable->lost() ? renew() : use(entry_, shapes_, true));
+  last_ = {};
+  return {};
 }
 
 /// Makes an executable current. New bindings come first, since they may fail; from then on the

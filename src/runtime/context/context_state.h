@@ -102,8 +102,6 @@ struct ContextState {
   /// Prepares again what was lost with its device; nothing where it was not. What the context's own
   /// inputs hold is kept. kDeviceLost while the device is lost.
   Status renew();
-  /// After a job that was abandoned with the bindings. Fails while the device is lost.
-  Status replace_bindings();
   /// Takes the executable for its shapes anew, because one has come, has left or has changed its
   /// engine. Own inputs stay where they are.
   Status follow_change();
@@ -209,12 +207,11 @@ struct ContextState {
   device::Submission job_;  ///< The part of a submission that does not change.
 
   struct LastJob {
-    /// While it is not taken over: it was submitted, or has not released its memory.
+    /// While it is not taken over: it was submitted, or has not released its memory and there are
+    /// no new bindings yet.
     std::shared_ptr<device::Completion> job;
     std::shared_ptr<runtime::OutputConversion> conversion;
     bool outside = false;  ///< It uses memory of the caller without a shield.
-    /// It was abandoned, reads the bindings' memory, and there are no new ones yet.
-    bool has_bindings = false;
   };
   LastJob last_;
   bool has_result_ = false;
