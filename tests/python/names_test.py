@@ -14,11 +14,15 @@ def public(names) -> set[str]:
 
 
 def declared(body) -> dict[str, list]:
-    """The public names of a stub's module or class, and what a class holds."""
+    """The public names of a stub's module or class, and what a class holds, with its private bases of the stub."""
+    private = {node.name: node.body for node in body if isinstance(node, ast.ClassDef) and node.name.startswith("_")}
     found = {}
     for node in body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            found[node.name] = getattr(node, "body", []) if isinstance(node, ast.ClassDef) else []
+        if isinstance(node, ast.ClassDef):
+            bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
+            found[node.name] = sum((private.get(base, []) for base in bases), node.body)
+        elif isinstance(node, ast.FunctionDef):
+            found[node.name] = []
         elif isinstance(node, (ast.AnnAssign, ast.Assign)):
             found[node.target.id if isinstance(node, ast.AnnAssign) else node.targets[0].id] = []
     return {name: inner for name, inner in found.items() if not name.startswith("_")}

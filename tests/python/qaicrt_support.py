@@ -24,6 +24,17 @@ def container(model, **options) -> str:
     return folder.name
 
 
+def compiled(model: bytes, *options: str) -> str:
+    """As container(), by the command line, which has options that Python lacks."""
+    folder = tempfile.TemporaryDirectory()
+    _folders.append(folder)
+    path = Path(folder.name, "model.onnx")
+    path.write_bytes(model)
+    subprocess.run([CLI, "compile", path, "--target", "aic100", "-o", folder.name, *options], check=True,
+                   capture_output=True, timeout=PATIENCE)
+    return folder.name
+
+
 _folders: list[tempfile.TemporaryDirectory] = []
 
 
@@ -41,31 +52,21 @@ def pair_model() -> bytes:
 
 
 def partial_container() -> str:
-    """y = 2 x + rest of width 4 or 8, where `rest` may be left out; by the command line, which has that option."""
+    """y = 2 x + rest of width 4 or 8, where `rest` may be left out."""
     from onnx import helper
-    folder = tempfile.TemporaryDirectory()
-    _folders.append(folder)
-    path = Path(folder.name, "model.onnx")
-    path.write_bytes(model_of([helper.make_node("Add", ["x", "x"], ["twice"]),
-                               helper.make_node("Add", ["twice", "rest"], ["y"])],
-                              [("x", (1, "n")), ("rest", (1, "n"))], [("y", (1, "n"))]))
-    subprocess.run([CLI, "compile", path, "--target", "aic100", "-o", folder.name, "--shape-set", "1,4;1,4",
-                    "--shape-set", "1,8;1,8", "--partial", "rest"], check=True, capture_output=True, timeout=PATIENCE)
-    return folder.name
+    return compiled(model_of([helper.make_node("Add", ["x", "x"], ["twice"]),
+                              helper.make_node("Add", ["twice", "rest"], ["y"])],
+                             [("x", (1, "n")), ("rest", (1, "n"))], [("y", (1, "n"))]),
+                    "--shape-set", "1,4;1,4", "--shape-set", "1,8;1,8", "--partial", "rest")
 
 
 def state_container() -> str:
     """next = x + h, y = 2 next, of f32 [1, 4]; `next` is the `h` of the next run."""
     from onnx import helper
-    folder = tempfile.TemporaryDirectory()
-    _folders.append(folder)
-    path = Path(folder.name, "model.onnx")
-    path.write_bytes(model_of([helper.make_node("Add", ["x", "h"], ["next"]),
-                               helper.make_node("Add", ["next", "next"], ["y"])],
-                              [("x", (1, 4)), ("h", (1, 4))], [("y", (1, 4)), ("next", (1, 4))]))
-    subprocess.run([CLI, "compile", path, "--target", "aic100", "-o", folder.name, "--state", "next=h"], check=True,
-                   capture_output=True, timeout=PATIENCE)
-    return folder.name
+    return compiled(model_of([helper.make_node("Add", ["x", "h"], ["next"]),
+                              helper.make_node("Add", ["next", "next"], ["y"])],
+                             [("x", (1, 4)), ("h", (1, 4))], [("y", (1, 4)), ("next", (1, 4))]),
+                    "--state", "next=h")
 
 
 _PREAMBLE = """

@@ -127,7 +127,8 @@ void add_profiling_options(CLI::App& app, RunnerProfiling& p) {
   app.add_option("--aic-profiling-sampling-rate", p.sampling_rate,
                  "Of the streams: which inferences are samples")
       ->capture_default_str()
-      ->check(CLI::IsMember({"full", "half", "fourth", "eighth", "sixteenth"}));
+      ->check(
+          CLI::IsMember(std::vector<std::string>(kSamplingRates.begin(), kSamplingRates.end())));
   app.add_option("--aic-profiling-reporting-rate", p.reporting_rate,
                  "Of the streams: milliseconds of a report")
       ->capture_default_str()
@@ -163,7 +164,7 @@ Status check_profiling_kinds(const CLI::App& app, const RunnerProfiling& p) {
   const bool streams = std::ranges::any_of(p.types, is_stream);
   const bool counts = !std::ranges::all_of(p.types, is_stream);
   for (const std::string& name : given_profiling(app)) {
-    if (!streams && name.ends_with("ing-rate")) {
+    if (!streams && name.ends_with("-rate")) {
       return error(Code::kInvalidArgument,
                    "{} is for the streams, and --aic-profiling-type {} is none; leave it out, or "
                    "give latency_stream or trace_stream",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,6 +50,10 @@ struct RunnerChecks {
 
   bool any() const { return listed || !files.empty(); }
 };
+
+/// Values of --aic-profiling-sampling-rate: the one at place n takes one inference of 2^n.
+inline constexpr std::array<const char*, 5> kSamplingRates{"full", "half", "fourth", "eighth",
+                                                           "sixteenth"};
 
 /// What is asked of profiling; no type asks for none.
 struct RunnerProfiling {

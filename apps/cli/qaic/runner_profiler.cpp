@@ -27,9 +27,6 @@ constexpr std::array<RunnerProfileType, 5> kTypes{{
     {"trace_stream", edge::ProfileKind::kTrace, true},
 }};
 
-constexpr std::array<const char*, 5> kSamplingRates{"full", "half", "fourth", "eighth",
-                                                    "sixteenth"};
-
 /// Records may wait while a report is written.
 constexpr std::size_t kRing = std::size_t{1} << 16;
 

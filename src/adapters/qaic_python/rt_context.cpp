@@ -3,7 +3,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "adapters/qaic_python/rt_cycle.h"
 #include "adapters/qaic_python/rt_names.h"
 #include "adapters/qaic_python/rt_qpc.h"
+#include "adapters/qaic_python/rt_text.h"
 
 namespace corelane::qaic_python {
 
@@ -28,15 +28,10 @@ struct Callbacks {
 
 namespace {
 
-nb::object text(const char* given) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(given, static_cast<Py_ssize_t>(std::strlen(given)), "replace"));
-}
-
 qaic::rt::LogCallback log_callback(const std::shared_ptr<Callbacks>& callbacks) {
   if (callbacks->log.object == nullptr) return nullptr;
   return [callbacks](QLogLevel level, const char* message) {
-    call_user(callbacks->log, [&] { return nb::make_tuple(nb::cast(level), text(message)); });
+    call_user(callbacks->log, [&] { return nb::make_tuple(nb::cast(level), text_of(message)); });
   };
 }
 
@@ -44,7 +39,7 @@ qaic::rt::ErrorHandler error_handler(const std::shared_ptr<Callbacks>& callbacks
   if (callbacks->error.object == nullptr) return nullptr;
   return [callbacks](QAicContextID id, const char* info, QAicErrorType type, const void* /*data*/,
                      std::size_t /*size*/, void* /*user*/) {
-    call_user(callbacks->error, [&] { return nb::make_tuple(id, text(info), nb::cast(type)); });
+    call_user(callbacks->error, [&] { return nb::make_tuple(id, text_of(info), nb::cast(type)); });
   };
 }
 

@@ -6,6 +6,7 @@
 #include <typeinfo>
 
 #include "QAicApi.hpp"
+#include "adapters/qaic_python/rt_text.h"
 
 namespace corelane::qaic_python {
 
@@ -35,9 +36,7 @@ constexpr std::array<ErrorClass, 7> kClasses{{
 std::array<PyObject*, kClasses.size()> made{};
 
 void raise(int place, const qaic::Exception& thrown) {
-  const nb::object error =
-      nb::handle(made[static_cast<std::size_t>(place)])(nb::steal(PyUnicode_DecodeUTF8(
-          thrown.what(), static_cast<Py_ssize_t>(thrown.msg().size()), "replace")));
+  const nb::object error = nb::handle(made[static_cast<std::size_t>(place)])(text_of(thrown.msg()));
   error.attr("status") = nb::cast(thrown.status());
   PyErr_SetObject(error.type().ptr(), error.ptr());
 }

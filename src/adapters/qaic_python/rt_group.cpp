@@ -43,8 +43,7 @@ nb::object add_program(GroupObject& self, nb::handle qpc, const ProgramPropertie
         properties != nullptr ? properties->get() : QAicProgramProperties{};
     return self.get()->addProgram(container.get(), &given);
   });
-  return nb::cast(new ProgramObject(self.context(), std::move(made)),
-                  nb::rv_policy::take_ownership);
+  return program_object(self.context(), std::move(made));
 }
 
 }  // namespace

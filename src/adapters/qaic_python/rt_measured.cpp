@@ -93,7 +93,7 @@ QStatus BenchmarkObject::run_for(double seconds) {
 }
 
 QStatus BenchmarkObject::set_live_reporting(QLogLevel level, double period) {
-  // Below 0 and what is no number: none. A day is the longest.
+  // A period below 0, or not a number, turns the lines off; the longest is one day.
   const double seconds = period > 0 ? std::min(period, 86400.0) : 0;
   return used([&] {
     object_->setLiveReporting(level,
@@ -123,12 +123,13 @@ QStatus BenchmarkObject::set_operator_callback() { return object_->setOperatorSt
 std::uint64_t BenchmarkObject::completed() const { return object_->getInfCompleted(); }
 
 rt::shProgram BenchmarkObject::program() const {
-  const rt::shInferenceSet set = busy_ ? nullptr : object_->getInferenceSet();
-  if (set == nullptr)
+  if (busy_)
     throw rt::CoreExceptionRuntime(
-        busy_ ? "InferenceBenchmarkSet: another thread uses it; ask when that has ended"
-              : "InferenceBenchmarkSet: not enabled; call enable() first",
-        busy_ ? QS_BUSY : QS_INVAL);
+        "InferenceBenchmarkSet: another thread uses it; ask when that has ended", QS_BUSY);
+  const rt::shInferenceSet set = object_->getInferenceSet();
+  if (set == nullptr)
+    throw rt::CoreExceptionRuntime("InferenceBenchmarkSet: not enabled; call enable() first",
+                                   QS_INVAL);
   return without_lock([&] { return set->getProgram(); });
 }
 
@@ -186,8 +187,7 @@ void bind_runs(nb::class_<BenchmarkObject>& made) {
       .def(
           "getProgram",
           [](const BenchmarkObject& self) {
-            return nb::cast(new ProgramObject(self.context(), self.program()),
-                            nb::rv_policy::take_ownership);
+            return program_object(self.context(), self.program());
           },
           "The program of its set, while it is enabled.");
 }

@@ -17,6 +17,7 @@
 #include "adapters/qaic_python/rt_measured.h"
 #include "adapters/qaic_python/rt_program.h"
 #include "adapters/qaic_python/rt_set.h"
+#include "adapters/qaic_python/rt_text.h"
 
 namespace corelane::qaic_python {
 
@@ -47,10 +48,7 @@ std::vector<std::weak_ptr<ProfilerState>>& known() {
 rt::ProfilingCallback callback_of(const std::shared_ptr<UserFunction>& function) {
   if (function->object == nullptr) return nullptr;
   return [function](const std::string& report) {
-    call_user(*function, [&] {
-      return nb::make_tuple(nb::steal(
-          PyUnicode_DecodeUTF8(report.data(), static_cast<Py_ssize_t>(report.size()), "replace")));
-    });
+    call_user(*function, [&] { return nb::make_tuple(text_of(report)); });
   };
 }
 
@@ -208,7 +206,8 @@ void close_profiling() {
   }
   if (all.empty()) return;
   try {
-    // A thread of its own: a function of the user that does not return holds nobody up for ever.
+    // In a thread of its own, so that a callback that never returns cannot keep the process from
+    // ending.
     std::promise<void> flushed;
     const std::future<void> done = flushed.get_future();
     std::thread([all, flushed = std::move(flushed)]() mutable {

@@ -64,6 +64,11 @@ ProgramObject::ProgramObject(nb::object context, nb::handle device, nb::object q
   });
 }
 
+nb::object program_object(nb::object context, rt::shProgram program) {
+  return nb::cast(new ProgramObject(std::move(context), std::move(program)),
+                  nb::rv_policy::take_ownership);
+}
+
 void bind_program(nb::module_& module) {
   bind_info(module);
   auto made =

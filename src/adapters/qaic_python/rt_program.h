@@ -24,6 +24,9 @@ class ProgramObject : public ContextMember<qaic::rt::shProgram> {
       : ContextMember(std::move(context), std::move(program)) {}
 };
 
+/// A Python object for a program that another object of `context` has made.
+nanobind::object program_object(nanobind::object context, qaic::rt::shProgram program);
+
 /// The object behind an argument of the type `T`; TypeError that names `what` for others.
 template <class T>
 T& object_of(nanobind::handle given, const char* what) {

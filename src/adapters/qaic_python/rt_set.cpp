@@ -223,11 +223,9 @@ void bind_set(nb::module_& module) {
       .def(
           "getProgram",
           [](const SetObject& self) {
-            return nb::cast(
-                new ProgramObject(
-                    self.context(),
-                    waiting(self, [](rt::InferenceSet& set) { return set.getProgram(); })),
-                nb::rv_policy::take_ownership);
+            return program_object(self.context(), waiting(self, [](rt::InferenceSet& set) {
+                                    return set.getProgram();
+                                  }));
           },
           "Its program, for profiling; what else it is used for is apart from the set.")
       .def("getId", [](const SetObject& self) { return self.get()->getId(); })

@@ -8,6 +8,8 @@
 #include <map>
 #include <vector>
 
+#include "adapters/qaic_python/rt_text.h"
+
 namespace corelane::qaic_python {
 
 namespace nb = nanobind;
@@ -60,8 +62,7 @@ class StructBinder {
           name,
           [](const T& self) {
             const char* const text = self.*Field;
-            return nb::steal<nb::str>(PyUnicode_DecodeUTF8(
-                text, static_cast<Py_ssize_t>(strnlen(text, std::extent_v<Type>)), "replace"));
+            return text_of({text, strnlen(text, std::extent_v<Type>)});
           },
           doc);
     } else {
